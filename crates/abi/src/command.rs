@@ -1,7 +1,7 @@
-//! What an app asks of the kernel.
+//! The commands of an app to the kernel.
 //!
-//! [`Command::read`] takes a frame apart in place; the functions of [`mod@write`] put frames together at the end of a buffer that the caller
-//! keeps. Never decides whether a command may pass.
+//! [`Command::read`] parses a frame in place. The functions of [`mod@write`] append frames to a buffer of the caller.
+//! This module never decides whether a command is allowed.
 
 use crate::frame::{Frame, Malformed, Reader};
 use crate::header::FLAG_RECEIPT;
@@ -10,9 +10,9 @@ use flow::{DatapathId, MacAddr, PortNo};
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// The numbers of the kinds of command.
+/// The numbers of the command types.
 pub mod kind {
-    /// Hear events from now on.
+    /// Subscribe to events.
     pub const SUBSCRIBE: u16 = 1;
     /// Send a packet.
     pub const PACKET_OUT: u16 = 2;
@@ -24,41 +24,41 @@ pub mod kind {
     pub const METER_MOD: u16 = 5;
     /// Change a port.
     pub const PORT_MOD: u16 = 6;
-    /// Ask for statistics.
+    /// Request statistics.
     pub const STATS_REQUEST: u16 = 7;
-    /// Be told when everything before it is done; for its receipt.
+    /// A barrier: its receipt comes when all earlier commands are done.
     pub const BARRIER: u16 = 8;
-    /// Publish something.
+    /// Publish a message on a topic.
     pub const PUBLISH: u16 = 9;
-    /// Ask a service.
+    /// Call a service.
     pub const QUERY: u16 = 10;
-    /// Answer a query.
+    /// Answer a call.
     pub const QUERY_ANSWER: u16 = 11;
     /// Write a line into the log.
     pub const LOG: u16 = 12;
-    /// Take more of the answer to a call.
+    /// Grant more credit for the answer to a call.
     pub const QUERY_CREDIT: u16 = 18;
-    /// End a call: its answer is not wanted any more.
+    /// Cancel a call.
     pub const QUERY_CANCEL: u16 = 19;
 }
 
-/// A command with what its header says.
+/// A command with the values of its header.
 #[derive(Clone, Copy, Debug)]
 pub struct Command<'a> {
-    /// For which switch; 0 where it is for none.
+    /// The switch; 0 if the command is for none.
     pub datapath: DatapathId,
-    /// The app's own number for it; receipts and replies carry it.
+    /// The app's number for this command. Receipts and replies carry it.
     pub ticket: u64,
-    /// Whether a receipt is wanted.
+    /// Whether the app requests a receipt.
     pub wants_receipt: bool,
-    /// What is asked.
+    /// The subcommand.
     pub what: What<'a>,
 }
 
-/// What is asked, read where it lies.
+/// The command itself, read in place.
 #[derive(Clone, Copy, Debug)]
 pub enum What<'a> {
-    /// Hear events.
+    /// Subscribe to events.
     Subscribe(Subscribe<'a>),
     /// Send a packet.
     PacketOut(PacketOut<'a>),
@@ -70,25 +70,25 @@ pub enum What<'a> {
     MeterMod(MeterMod<'a>),
     /// Change a port.
     PortMod(PortMod),
-    /// Ask for statistics.
+    /// Request statistics.
     StatsRequest(StatsRequest<'a>),
-    /// Be told when all is done.
+    /// A barrier.
     Barrier,
-    /// Publish something.
+    /// Publish a message on a topic.
     Publish(Publish<'a>),
-    /// Ask a service.
+    /// Call a service.
     Query(Ask<'a>),
-    /// Answer a query.
+    /// Answer a call.
     QueryAnswer(QueryAnswer<'a>),
-    /// Take so many bytes more of the answer to the call of this command's ticket.
+    /// Grant this many more bytes for the answer to the call with this command's ticket.
     QueryCredit(u32),
-    /// End the call of this command's ticket.
+    /// Cancel the call with this command's ticket.
     QueryCancel,
     /// Write a line into the log.
     Log(Log<'a>),
 }
 
-/// Which events to hear. A later one replaces it.
+/// A subscription. A later subscription replaces it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Subscribe<'a> {
     /// Bits of [`crate::event::kind::bit`].
@@ -100,49 +100,49 @@ pub struct Subscribe<'a> {
 /// A packet to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketOut<'a> {
-    /// The packet in the switch, or `None` if it is in `data`.
+    /// The buffer id in the switch, or `None` if `data` has the packet.
     pub buffer_id: Option<u32>,
-    /// The port by which it is taken to have come in; CONTROLLER where by none.
+    /// The input port; CONTROLLER if there is none.
     pub in_port: PortNo,
-    /// What is done with it: canonical bytes.
+    /// The actions, as canonical bytes.
     pub actions: &'a [u8],
     /// The frame.
     pub data: &'a [u8],
 }
 
-/// A change of rules. The fields are those of OpenFlow 1.3 (1.3.5, 7.3.4.1).
+/// A flow mod. The fields are those of OpenFlow 1.3 (1.3.5, 7.3.4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowMod<'a> {
-    /// The app's own mark, 48 bits; the kernel puts the owner above them.
+    /// The app's part of the cookie, 48 bits. The kernel writes the owner above it.
     pub cookie: u64,
-    /// For a modify or delete: which bits of the cookie restrict it.
+    /// For a modify or delete: the bits of the cookie that must match.
     pub cookie_mask: u64,
-    /// A packet in the switch that goes through the new rule.
+    /// The buffer id of a packet to send through the new rule.
     pub buffer_id: Option<u32>,
-    /// For a delete: only rules that send here; ANY: all.
+    /// For a delete: only rules with this output port; ANY: all.
     pub out_port: PortNo,
-    /// For a delete: only rules that hand packets to this group; 0xffffffff: all.
+    /// For a delete: only rules with this output group; 0xffffffff: all.
     pub out_group: u32,
-    /// Seconds without a packet after which the rule goes; 0: never.
+    /// The idle timeout in seconds; 0: none.
     pub idle_timeout_s: u16,
-    /// Seconds after which it goes in any case; 0: never.
+    /// The hard timeout in seconds; 0: none.
     pub hard_timeout_s: u16,
-    /// The higher wins.
+    /// The priority; the highest matching rule applies.
     pub priority: u16,
     /// `ofp_flow_mod_flags`.
     pub flags: u16,
-    /// The table.
+    /// The table id.
     pub table_id: u8,
     /// 0 add, 1 modify, 2 modify strict, 3 delete, 4 delete strict.
     pub command: u8,
-    /// Which packets: canonical bytes.
+    /// The match, as canonical bytes.
     pub matching: &'a [u8],
-    /// What is done with them: canonical bytes.
+    /// The instructions, as canonical bytes.
     pub instructions: &'a [u8],
 }
 
 impl FlowMod<'_> {
-    /// An add of priority 0 in table 0 that never times out: where most rules begin.
+    /// An add of priority 0 in table 0, without timeouts. Most rules start from this.
     pub const ADD: FlowMod<'static> = FlowMod {
         cookie: 0,
         cookie_mask: 0,
@@ -160,46 +160,46 @@ impl FlowMod<'_> {
     };
 }
 
-/// A change of a group.
+/// A group mod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupMod<'a> {
     /// 0 add, 1 modify, 2 delete.
     pub command: u16,
     /// `ofp_group_type`.
     pub group_type: u8,
-    /// Which.
+    /// The id.
     pub group_id: u32,
-    /// Its buckets as they are in a group mod of OpenFlow 1.3.
+    /// The buckets, as in a group mod of OpenFlow 1.3.
     pub buckets: &'a [u8],
 }
 
-/// A change of a meter.
+/// A meter mod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MeterMod<'a> {
     /// 0 add, 1 modify, 2 delete.
     pub command: u16,
     /// `ofp_meter_flags`.
     pub flags: u16,
-    /// Which.
+    /// The id.
     pub meter_id: u32,
-    /// Its bands as they are in a meter mod of OpenFlow 1.3.
+    /// The bands, as in a meter mod of OpenFlow 1.3.
     pub bands: &'a [u8],
 }
 
-/// A change of a port.
+/// A port mod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortMod {
-    /// Which.
+    /// The id.
     pub port_no: PortNo,
-    /// Its address.
+    /// The Ethernet address of the port.
     pub hw_addr: MacAddr,
     /// The new configuration, in OpenFlow 1.3's bits.
     pub config: u32,
-    /// Which bits change.
+    /// The mask of bits to change.
     pub mask: u32,
 }
 
-/// A question to a switch.
+/// A statistics request to a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StatsRequest<'a> {
     /// `ofp_multipart_type`.
@@ -208,12 +208,12 @@ pub struct StatsRequest<'a> {
     pub body: &'a [u8],
 }
 
-/// Something to publish.
+/// A message to publish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Publish<'a> {
-    /// Where, from coarse to fine.
+    /// The topic, from general to specific, as in `link.up`.
     pub topic: &'a str,
-    /// What.
+    /// The content.
     pub payload: &'a [u8],
 }
 
@@ -222,7 +222,7 @@ pub struct Publish<'a> {
 pub struct Log<'a> {
     /// 0 error, 1 warning, 2 information, 3 debugging.
     pub level: u8,
-    /// What.
+    /// The content.
     pub text: &'a str,
 }
 
@@ -290,7 +290,7 @@ struct SmallFixed {
 const NO_BUFFER: u32 = 0xffff_ffff;
 
 impl<'a> Command<'a> {
-    /// Reads a frame as a command. A kind that this code does not know is malformed: a kernel is never older than what it promises.
+    /// Reads a frame as a command. An unknown type is malformed: the kernel knows every type of its version.
     #[inline]
     pub fn read(frame: &Frame<'a>) -> Result<Self, Malformed> {
         Ok(Command {
@@ -336,7 +336,7 @@ impl<'a> What<'a> {
                 let level = body.fixed::<SmallFixed>()?.flag;
                 What::Log(Log { level, text: body.rest_as_text()? })
             }
-            _ => return Err(Malformed { offset: 0, reason: "there is no command of this kind" }),
+            _ => return Err(Malformed { offset: 0, reason: "unknown command type" }),
         })
     }
 }
@@ -402,8 +402,8 @@ fn port_mod(mut body: Reader<'_>) -> Result<PortMod, Malformed> {
     })
 }
 
-/// Putting commands together. [`write::command`] appends one frame to `out` and says whether it did: a frame longer than
-/// [`crate::header::MAX_FRAME_LEN`], or a part longer than its length can say, is not appended.
+/// Writes commands. [`write::command`] appends one frame to `out`. It returns `false` and appends nothing if the frame is longer
+/// than [`crate::header::MAX_FRAME_LEN`], or if a part is longer than its length field can hold.
 pub mod write {
     use super::*;
     use crate::frame;
@@ -420,11 +420,11 @@ pub mod write {
         }
     }
 
-    /// What a change of rules begins with, before its match.
+    /// The part of a flow mod before its match.
     pub const RULE_HEAD_LEN: usize = HEADER_LEN + size_of::<FlowModFixed>();
 
-    /// Ends a change of rules that was put together in its place: at `start` are [`RULE_HEAD_LEN`] bytes that mean nothing, and behind them the match,
-    /// so many bytes, and the instructions. One that is too long is taken away again, and `false` comes back.
+    /// Completes a flow mod that was written in place: at `start` are [`RULE_HEAD_LEN`] unset bytes, then the match of the given
+    /// length, then the instructions. If the frame is too long, it is removed and the result is `false`.
     #[inline]
     pub fn finish_rule(
         out: &mut Vec<u8>,
@@ -442,7 +442,7 @@ pub mod write {
             return false;
         };
         let mut header = header(kind::FLOW_MOD, datapath, ticket, wants_receipt);
-        // Checked just above: it fits in 32 bits.
+        // Checked above: it fits in 32 bits.
         header.length = (length as u32).into();
         let (header_bytes, fixed_bytes) = head.split_at_mut(HEADER_LEN);
         header_bytes.copy_from_slice(header.as_bytes());

@@ -1,7 +1,7 @@
-//! What the kernel tells an app.
+//! The events of the kernel to an app.
 //!
-//! [`Event::read`] takes a frame apart in place; the functions of [`mod@write`] put frames together at the end of a buffer that the caller
-//! keeps. Never decides who hears an event.
+//! [`Event::read`] parses a frame in place. The functions of [`mod@write`] append frames to a buffer of the caller.
+//! This module never decides which apps receive an event.
 
 use crate::frame::{Frame, Malformed, Reader};
 pub use crate::query_status::*;
@@ -12,49 +12,49 @@ use flow::{DatapathId, MacAddr, PortNo};
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// The numbers of the kinds of event. They are also the bits by which an app subscribes.
+/// The numbers of the event types. They are also the bits of a subscription.
 pub mod kind {
-    /// A switch is there, with its ports.
+    /// A switch is connected; with its ports.
     pub const SWITCH_UP: u16 = 1;
-    /// A switch is gone.
+    /// A switch is disconnected.
     pub const SWITCH_DOWN: u16 = 2;
-    /// A switch sent a packet up.
+    /// A packet-in.
     pub const PACKET_IN: u16 = 3;
-    /// A port came, went or changed.
+    /// A port was added, removed or changed.
     pub const PORT_STATUS: u16 = 4;
-    /// A rule is gone.
+    /// A rule was removed.
     pub const FLOW_REMOVED: u16 = 5;
-    /// A switch complained of a command of this app.
+    /// A switch answered a command of this app with an error.
     pub const SWITCH_ERROR: u16 = 6;
-    /// An answer, or a part of one, to a statistics request of this app.
+    /// A reply, or a part of one, to a statistics request of this app.
     pub const STATS_REPLY: u16 = 7;
-    /// What became of a command of this app.
+    /// The receipt for a command of this app.
     pub const RECEIPT: u16 = 8;
-    /// Packet-ins that were dropped since this app did not keep up.
+    /// Packet-ins were dropped because this app was too slow.
     pub const DROPPED: u16 = 9;
-    /// Something that a service or an app published.
+    /// A published message of a service or an app.
     pub const TOPIC: u16 = 10;
-    /// A question to this service.
+    /// A call to this service.
     pub const QUERY: u16 = 11;
-    /// An answer, or a part of one, to a query of this app.
+    /// An answer, or a part of one, to a call of this app.
     pub const QUERY_REPLY: u16 = 12;
-    /// The time, about once a second.
+    /// The time, about once per second.
     pub const TICK: u16 = 13;
-    /// The zone is about to end: finish, and return.
+    /// The zone will end: finish, and return.
     pub const SHUTDOWN: u16 = 14;
-    /// A soft limit of this app is passed, or one that was passed is kept again.
+    /// This app exceeds a soft limit, or is below it again.
     pub const SOFT_LIMIT: u16 = 15;
     /// More credit for an answer of this service.
     pub const QUERY_CREDIT: u16 = 20;
-    /// A call to this service is over before its last part.
+    /// A call to this service ended before its last part.
     pub const QUERY_OVER: u16 = 21;
 
-    /// The bit of a kind in a subscription.
+    /// The bit of a type in a subscription.
     pub const fn bit(kind: u16) -> u64 {
         1 << kind
     }
 
-    /// Every kind that can be subscribed to. The others come to whom they are meant for.
+    /// All types that an app can subscribe to. The others are addressed to one app.
     pub const SUBSCRIBABLE: u64 = bit(SWITCH_UP)
         | bit(SWITCH_DOWN)
         | bit(PACKET_IN)
@@ -64,98 +64,98 @@ pub mod kind {
         | bit(TICK);
 }
 
-/// The numbers of the quotas that [`kind::SOFT_LIMIT`] speaks of.
+/// The numbers of the quotas in [`kind::SOFT_LIMIT`].
 pub mod quota {
-    /// Commands in a second.
+    /// Commands per second.
     pub const COMMANDS_PER_S: u16 = 1;
-    /// Packets in a second that packet-outs become.
+    /// Packets per second that packet-outs cause.
     pub const PACKET_OUTS_PER_S: u16 = 2;
-    /// Rules that the app has on one switch.
+    /// Rules of the app on one switch.
     pub const RULES_PER_DATAPATH: u16 = 3;
-    /// Entries of all apps in a switch's tables.
+    /// Entries of all apps in the tables of one switch.
     pub const TABLE_ENTRIES: u16 = 4;
     /// Processor time of the app, in hundredths of one core.
     pub const CPU_PERCENT: u16 = 5;
     /// Memory of the app, in KiB.
     pub const MEMORY_KIB: u16 = 6;
-    /// Open descriptors of the app's process that has the most.
+    /// Open descriptors of the app's process with the most.
     pub const OPEN_FILES: u16 = 7;
     /// Threads of all processes of the app.
     pub const PROCESSES: u16 = 8;
-    /// How long the app has left something in its ring unread, in milliseconds.
+    /// How long data in the app's ring has been unread, in milliseconds.
     pub const LAG_MS: u16 = 9;
-    /// Bytes that the app has in the store.
+    /// Bytes of the app in the store.
     pub const STORE_BYTES: u16 = 10;
-    /// Packets in a second that packet-outs become at one switch, beyond a few each.
+    /// Copies per second that one switch makes of packet-outs, beyond the first few of each.
     pub const COPIES_PER_SWITCH_PER_S: u16 = 11;
-    /// Bytes in a second of the packets that packet-outs become.
+    /// Bytes per second of the packets that packet-outs cause.
     pub const PACKET_OUT_BYTES_PER_S: u16 = 12;
-    /// Packet-ins in a second that the app's rules and packet-outs cause.
+    /// Packet-ins per second that the app's rules and packet-outs cause.
     pub const PACKET_INS_CAUSED_PER_S: u16 = 13;
-    /// Statistics in a second.
+    /// Statistics requests per second.
     pub const STATS_PER_S: u16 = 14;
 }
 
-/// An event, read where it lies.
+/// An event, read in place.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
-    /// A switch is there.
+    /// A switch is connected.
     SwitchUp(SwitchUp<'a>),
-    /// A switch is gone; what was asked of it and not answered is `unknown`.
+    /// A switch is disconnected. Open commands to it have the outcome `unknown`.
     SwitchDown(DatapathId),
-    /// A packet came up.
+    /// A packet-in.
     PacketIn(PacketIn<'a>),
-    /// A port came, went or changed.
+    /// A port was added, removed or changed.
     PortStatus(PortStatus<'a>),
-    /// A rule is gone.
+    /// A rule was removed.
     FlowRemoved(FlowRemoved<'a>),
-    /// A switch complained.
+    /// A switch sent an error.
     SwitchError(SwitchError<'a>),
-    /// Statistics.
+    /// A statistics reply.
     StatsReply(StatsReply<'a>),
-    /// What became of a command, and on which switch.
+    /// A receipt, and the switch of its command.
     Receipt(DatapathId, Receipt<'a>),
-    /// So many packet-ins were dropped.
+    /// The number of dropped packet-ins.
     Dropped(u64),
-    /// Something was published.
+    /// A published message.
     Topic(Topic<'a>),
-    /// A question.
+    /// A call to this service.
     Query(Query<'a>),
-    /// An answer.
+    /// An answer to a call of this app.
     QueryReply(QueryReply<'a>),
     /// More credit for an answer.
     QueryCredit(Credit),
-    /// A call is over.
+    /// A call ended.
     QueryOver(QueryOver),
-    /// The time.
+    /// The time, about once per second.
     Tick {
-        /// Milliseconds of a clock that only goes forward; its beginning means nothing.
+        /// The milliseconds of a monotonic clock with an arbitrary start.
         now_ms: u64,
     },
-    /// The zone is about to end.
+    /// The zone will end.
     Shutdown,
-    /// A soft limit is passed, or kept again; what goes beyond the hard one is refused, or ends the app.
+    /// A soft limit is exceeded, or is not exceeded any more. Beyond the hard limit, commands are refused or the app is stopped.
     SoftLimit(SoftLimit),
-    /// A kind that is newer than this code; to be passed over.
+    /// A type that is newer than this code. Ignore it.
     Newer(u16),
 }
 
-/// A switch and its ports, as it came up.
+/// A switch and its ports when it connected.
 #[derive(Clone, Copy, Debug)]
 pub struct SwitchUp<'a> {
-    /// Which switch.
+    /// The datapath id of the switch.
     pub datapath: DatapathId,
-    /// How many packets it can keep; 0: every packet-in is whole.
+    /// How many packets it can buffer; 0: every packet-in has the whole packet.
     pub n_buffers: u32,
     /// How many tables it has.
     pub n_tables: u8,
-    /// The version of OpenFlow that its session speaks.
+    /// The OpenFlow version of its session.
     pub openflow: OpenFlowVersion,
     /// Its ports.
     pub ports: &'a [PortRecord],
 }
 
-/// A version of OpenFlow. Commands are written the same for each; which rules a switch takes for one and the same depends on it.
+/// An OpenFlow version. Commands have the same form for each. When a switch treats two rules as identical depends on the version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum OpenFlowVersion {
@@ -166,7 +166,7 @@ pub enum OpenFlowVersion {
 }
 
 impl OpenFlowVersion {
-    /// The version that this byte says at the beginning of OpenFlow's messages.
+    /// The version of this byte in the OpenFlow header.
     pub const fn from_byte(byte: u8) -> Option<OpenFlowVersion> {
         match byte {
             1 => Some(OpenFlowVersion::V1_0),
@@ -176,7 +176,7 @@ impl OpenFlowVersion {
     }
 }
 
-/// A port, as it lies in a frame.
+/// The encoding of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct PortRecord {
@@ -188,25 +188,25 @@ pub struct PortRecord {
     name: [u8; 16],
 }
 
-/// A port in words.
+/// A decoded port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortFacts<'a> {
     /// Its number.
     pub port_no: PortNo,
     /// Its Ethernet address.
     pub hw_addr: MacAddr,
-    /// Whether packets can pass.
+    /// Whether the port is up and its link is up.
     pub live: bool,
-    /// Whether the operator left it up.
+    /// Whether the port is not administratively down.
     pub administratively_up: bool,
-    /// Its rate, 0 where it is not known.
+    /// Its rate, 0 if unknown.
     pub curr_speed_kbps: u32,
-    /// Its name; 16 bytes of it.
+    /// Its name, at most 16 bytes.
     pub name: &'a str,
 }
 
 impl PortRecord {
-    /// Puts a port into a record. A name longer than 16 bytes is cut at a character.
+    /// Encodes a port. A name longer than 16 bytes is cut at a character.
     pub fn new(facts: PortFacts<'_>) -> Self {
         let mut name = [0; 16];
         let cut = facts.name.floor_char_boundary(name.len());
@@ -226,7 +226,7 @@ impl PortRecord {
         PortNo(self.port_no.get())
     }
 
-    /// What it says. A name that is not UTF-8 is empty.
+    /// The decoded port. A name that is not UTF-8 becomes empty.
     pub fn facts(&self) -> PortFacts<'_> {
         let end = self.name.iter().position(|byte| *byte == 0).unwrap_or(self.name.len());
         PortFacts {
@@ -240,22 +240,22 @@ impl PortRecord {
     }
 }
 
-/// A packet that a switch sent up.
+/// A packet-in.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketIn<'a> {
-    /// From which switch.
+    /// The switch that sent it.
     pub datapath: DatapathId,
-    /// By which port it came in.
+    /// The input port.
     pub in_port: PortNo,
-    /// Where the switch keeps it, or `None` if `data` is all of it.
+    /// The buffer id in the switch, or `None` if `data` is the whole packet.
     pub buffer_id: Option<u32>,
     /// Its length on the wire; `data` may be shorter.
     pub total_len: u16,
-    /// 0 no match, 1 by an action, 2 invalid time-to-live.
+    /// 0 no match, 1 by an action, 2 invalid TTL.
     pub reason: u8,
     /// The table that sent it.
     pub table_id: u8,
-    /// The cookie of the rule that sent it, owner included; all ones where the switch does not say.
+    /// The cookie of the rule that sent it, with the owner; all ones if the switch does not report it.
     pub cookie: u64,
     /// Its metadata as canonical bytes, `in_port` included.
     pub metadata: &'a [u8],
@@ -263,13 +263,13 @@ pub struct PacketIn<'a> {
     pub data: &'a [u8],
 }
 
-/// The reason of a port status that the port is no more (OFPPR_DELETE; 1.3.5, 7.4.3).
+/// The reason of a port status for a removed port (OFPPR_DELETE; 1.3.5, 7.4.3).
 pub const PORT_DELETED: u8 = 1;
 
-/// What happened to a port.
+/// A port status.
 #[derive(Clone, Copy, Debug)]
 pub struct PortStatus<'a> {
-    /// On which switch.
+    /// The switch of the port.
     pub datapath: DatapathId,
     /// 0 added, 1 deleted ([`PORT_DELETED`]), 2 modified.
     pub reason: u8,
@@ -278,26 +278,26 @@ pub struct PortStatus<'a> {
 }
 
 impl PortStatus<'_> {
-    /// Whether the port is no more; what is said of it is how it was.
+    /// Whether the port was removed. Its values are then the last known ones.
     pub fn is_gone(&self) -> bool {
         self.reason == PORT_DELETED
     }
 }
 
-/// A rule that is gone.
+/// A removed rule.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowRemoved<'a> {
-    /// From which switch.
+    /// The switch that sent it.
     pub datapath: DatapathId,
-    /// Its cookie, owner included.
+    /// Its cookie, with the owner.
     pub cookie: u64,
-    /// How long it lived, whole seconds.
+    /// How long it existed, whole seconds.
     pub duration_s: u32,
-    /// And the rest of a second.
+    /// The remaining nanoseconds.
     pub duration_ns: u32,
-    /// Packets that it matched.
+    /// The number of matched packets.
     pub packet_count: u64,
-    /// Bytes that it matched.
+    /// The number of matched bytes.
     pub byte_count: u64,
     /// Its priority.
     pub priority: u16,
@@ -314,34 +314,34 @@ pub struct FlowRemoved<'a> {
 }
 
 impl FlowRemoved<'_> {
-    /// Whose rule it was.
+    /// The owner of the rule.
     pub fn owner(&self) -> ZoneId {
         ZoneId::owner_of(self.cookie)
     }
 
-    /// The owner's own part of the cookie.
+    /// The app's part of the cookie.
     pub fn own_cookie(&self) -> u64 {
         self.cookie & COOKIE_MASK
     }
 }
 
-/// A switch's complaint of a command.
+/// An error message of a switch.
 #[derive(Clone, Copy, Debug)]
 pub struct SwitchError<'a> {
-    /// Which switch.
+    /// The datapath id of the switch.
     pub datapath: DatapathId,
     /// The error, in the numbers of OpenFlow 1.3.
     pub error: flow::ErrorCode,
-    /// The ticket of the command; 0 where it had none.
+    /// The ticket of the command; 0 if it had none.
     pub ticket: u64,
-    /// In words, for people.
+    /// The error as text for people.
     pub reason: &'a str,
 }
 
-/// Statistics, or a part of them.
+/// A statistics reply, or a part of one.
 #[derive(Clone, Copy, Debug)]
 pub struct StatsReply<'a> {
-    /// From which switch.
+    /// The switch that sent it.
     pub datapath: DatapathId,
     /// The request's ticket.
     pub ticket: u64,
@@ -349,34 +349,34 @@ pub struct StatsReply<'a> {
     pub multipart: u16,
     /// Whether another part follows.
     pub more: bool,
-    /// The body of a multipart reply of OpenFlow 1.3, whatever the switch speaks.
+    /// The body of a multipart reply of OpenFlow 1.3, for every version of the switch.
     pub body: &'a [u8],
 }
 
-/// Something that was published.
+/// A published message.
 #[derive(Clone, Copy, Debug)]
 pub struct Topic<'a> {
-    /// Where, from coarse to fine: `link.up`.
+    /// The topic, from general to specific: `link.up`.
     pub topic: &'a str,
-    /// By whom.
+    /// The publisher.
     pub publisher: ZoneId,
-    /// What.
+    /// The content.
     pub payload: &'a [u8],
 }
 
-/// A soft limit that is passed. Of what the app takes of the machine it comes once when it is passed, and once, with no more used than
-/// [`SoftLimit::soft`], when it is kept again.
+/// An exceeded soft limit. For a resource of the machine, the event comes once when the limit is exceeded. It comes again,
+/// with `used` not above [`SoftLimit::soft`], when the limit is no longer exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SoftLimit {
-    /// Of which switch; 0 where it is of none.
+    /// The switch; 0 if the limit is not for one switch.
     pub datapath: DatapathId,
     /// One of [`mod@quota`].
     pub quota: u16,
-    /// How much is used; of a rate, the soft limit.
+    /// How much is used. For a rate, this is the soft limit.
     pub used: u32,
-    /// Beyond this one is told.
+    /// Above this value, the app gets this event.
     pub soft: u32,
-    /// Beyond this nothing passes.
+    /// Above this value, commands are refused or the app is stopped.
     pub hard: u32,
 }
 
@@ -528,16 +528,16 @@ fn switch_up<'a>(datapath: DatapathId, mut body: Reader<'a>) -> Result<SwitchUp<
     let records = body.bytes(usize::from(fixed.port_count.get()) * size_of::<PortRecord>())?;
     let ports = <[PortRecord]>::ref_from_bytes(records).map_err(|_| Malformed {
         offset: crate::header::HEADER_LEN,
-        reason: "the ports are not whole records",
+        reason: "the length of the ports is not a multiple of the record length",
     })?;
     let openflow = OpenFlowVersion::from_byte(fixed.openflow).ok_or(Malformed {
         offset: crate::header::HEADER_LEN + std::mem::offset_of!(SwitchUpFixed, openflow),
-        reason: "no such version of OpenFlow",
+        reason: "unknown OpenFlow version",
     })?;
     Ok(SwitchUp { datapath, n_buffers: fixed.n_buffers.get(), n_tables: fixed.n_tables, openflow, ports })
 }
 
-/// What made a switch send a packet up.
+/// The cause of a packet-in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cause {
     /// The cookie of the rule, as in [`PacketIn`].
@@ -547,14 +547,14 @@ pub struct Cause {
 }
 
 impl<'a> PacketIn<'a> {
-    /// What made the switch send it, of a frame of [`kind::PACKET_IN`], without reading the rest.
+    /// Reads the cause from a frame of [`kind::PACKET_IN`], and nothing else.
     #[inline]
     pub fn cause(frame: &Frame<'a>) -> Result<Cause, Malformed> {
         let fixed: &PacketInFixed = Reader::new(frame).fixed()?;
         Ok(Cause { cookie: fixed.cookie.get(), reason: fixed.reason })
     }
 
-    /// Reads the body of a frame of [`kind::PACKET_IN`]: for whoever has looked at the kind already, since nearly every event is one.
+    /// Reads the body of a frame of [`kind::PACKET_IN`]. For callers that have checked the type: nearly every event is a packet-in.
     #[inline]
     pub fn read(frame: &Frame<'a>) -> Result<Self, Malformed> {
         let mut body = Reader::new(frame);
@@ -594,7 +594,7 @@ fn flow_removed<'a>(datapath: DatapathId, mut body: Reader<'a>) -> Result<FlowRe
 fn receipt(mut body: Reader<'_>) -> Result<Receipt<'_>, Malformed> {
     let fixed: &AnswerFixed = body.fixed()?;
     let outcome = Outcome::from_number(fixed.outcome)
-        .ok_or(Malformed { offset: crate::header::HEADER_LEN + 12, reason: "there is no such outcome" })?;
+        .ok_or(Malformed { offset: crate::header::HEADER_LEN + 12, reason: "unknown outcome" })?;
     Ok(Receipt {
         ticket: fixed.ticket.get(),
         outcome,
@@ -607,8 +607,8 @@ fn error_code(fixed: &AnswerFixed) -> flow::ErrorCode {
     flow::ErrorCode { kind: fixed.error_type.get(), code: fixed.error_code.get() }
 }
 
-/// Putting events together. Each function appends one frame to `out` and says whether it did: a frame longer than
-/// [`crate::header::MAX_FRAME_LEN`] is not appended.
+/// Writes events. Each function appends one frame to `out`. It returns `false` and appends nothing if the frame is longer than
+/// [`crate::header::MAX_FRAME_LEN`].
 pub mod write {
     use super::*;
     use crate::frame;
@@ -628,7 +628,7 @@ pub mod write {
 
     const NO_SWITCH: DatapathId = DatapathId(0);
 
-    /// [`Event::SwitchUp`]. More ports than 65,535 are cut.
+    /// [`Event::SwitchUp`]. Ports beyond 65,535 are left out.
     pub fn switch_up(out: &mut Vec<u8>, sequence: u64, up: &SwitchUp<'_>) -> bool {
         let ports = &up.ports[..up.ports.len().min(usize::from(u16::MAX))];
         let fixed = SwitchUpFixed {
@@ -661,7 +661,7 @@ pub mod write {
         };
         let header = header(kind::PACKET_IN, packet.datapath, sequence);
         match packet.metadata.try_into() {
-            // The port alone, as nearly always.
+            // Only the port, which is the common case.
             Ok(port) => frame::write_with_eight(out, header, &fixed, port, packet.data),
             Err(_) => frame::write(out, header, &fixed, &[packet.metadata, packet.data]),
         }

@@ -1,18 +1,18 @@
-//! Taking a frame apart, and putting one together, byte by byte and nothing trusted.
+//! Reads and writes frames. Every length is checked.
 //!
-//! Never copies a body and never allocates.
+//! Reading never copies a body and never allocates.
 
 use crate::header::{HEADER_LEN, Header, MAX_FRAME_LEN};
 use flow::DatapathId;
 use std::fmt;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// A frame that does not mean anything. It is the writer's fault.
+/// A malformed frame. It is the writer's fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed {
     /// Bytes from the start of the frame.
     pub offset: usize,
-    /// What is wrong there.
+    /// What is wrong at this offset.
     pub reason: &'static str,
 }
 
@@ -24,14 +24,14 @@ impl fmt::Display for Malformed {
 
 impl std::error::Error for Malformed {}
 
-/// A frame whose header is sound: its length is the length of the bytes.
+/// A frame with a valid header: its length field is the length of the bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
-    /// What it begins with.
+    /// The header.
     pub header: &'a Header,
-    /// What follows.
+    /// The body.
     pub body: &'a [u8],
-    /// All of it.
+    /// The whole frame.
     pub bytes: &'a [u8],
 }
 
@@ -42,25 +42,25 @@ impl<'a> Frame<'a> {
         let (header, body) = Header::ref_from_prefix(bytes)
             .map_err(|_| Malformed { offset: 0, reason: "it is shorter than a header" })?;
         if header.length.get() as usize != bytes.len() || bytes.len() > MAX_FRAME_LEN {
-            return Err(Malformed { offset: 4, reason: "its length is not the length that it states" });
+            return Err(Malformed { offset: 4, reason: "its length differs from its length field" });
         }
         Ok(Frame { header, body, bytes })
     }
 
-    /// Takes the first frame off bytes that hold several, one after the other.
+    /// Splits the first frame from a sequence of frames.
     #[inline]
     pub fn split(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), Malformed> {
         let (header, _) = Header::ref_from_prefix(bytes)
             .map_err(|_| Malformed { offset: 0, reason: "it is shorter than a header" })?;
         let length = header.length.get() as usize;
         if length < HEADER_LEN || length > bytes.len() {
-            return Err(Malformed { offset: 4, reason: "its length is more than there is" });
+            return Err(Malformed { offset: 4, reason: "its length field exceeds the buffer" });
         }
         let (first, rest) = bytes.split_at(length);
         Ok((Frame::read(first)?, rest))
     }
 
-    /// The switch that it is about.
+    /// The switch of the frame.
     #[inline]
     pub fn datapath(&self) -> DatapathId {
         DatapathId(self.header.datapath.get())
@@ -93,10 +93,10 @@ impl<'a> Reader<'a> {
 
     #[inline]
     pub(crate) fn bytes(&mut self, length: usize) -> Result<&'a [u8], Malformed> {
-        let (bytes, rest) = self.rest.split_at_checked(length).ok_or(Malformed {
-            offset: self.offset,
-            reason: "a part is longer than what is left of the body",
-        })?;
+        let (bytes, rest) = self
+            .rest
+            .split_at_checked(length)
+            .ok_or(Malformed { offset: self.offset, reason: "a part is longer than the rest of the body" })?;
         self.rest = rest;
         self.offset += length;
         Ok(bytes)
@@ -121,7 +121,7 @@ impl<'a> Reader<'a> {
 
 /// Appends one frame to `out`: header, fixed part, then the parts in order.
 ///
-/// The parts' lengths are the caller's to keep within [`MAX_FRAME_LEN`]; a frame beyond it is not appended and `false` comes back.
+/// Returns `false` and appends nothing if the frame is longer than [`MAX_FRAME_LEN`].
 #[inline]
 pub(crate) fn write<T>(out: &mut Vec<u8>, mut header: Header, fixed: &T, parts: &[&[u8]]) -> bool
 where
@@ -131,7 +131,7 @@ where
     if length > MAX_FRAME_LEN {
         return false;
     }
-    // Checked just above: the length fits in 32 bits.
+    // Checked above: the length fits in 32 bits.
     header.length = (length as u32).into();
     out.reserve(length);
     out.extend_from_slice(header.as_bytes());
@@ -140,7 +140,7 @@ where
     true
 }
 
-/// Appends one frame, as [`write`], whose first part has eight bytes and whose fixed part has 24. All but the second part is copied at once.
+/// As [`write`], for a frame with a fixed part of 24 bytes and a first part of eight bytes. It copies all but the second part at once.
 #[inline(always)]
 pub(crate) fn write_with_eight<T>(
     out: &mut Vec<u8>,
@@ -158,7 +158,7 @@ where
     if length > MAX_FRAME_LEN {
         return false;
     }
-    // Checked just above: the length fits in 32 bits.
+    // Checked above: the length fits in 32 bits.
     header.length = (length as u32).into();
     let mut head = [0; FIXED_END + 8];
     head[..HEADER_LEN].copy_from_slice(header.as_bytes());

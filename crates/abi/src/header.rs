@@ -1,31 +1,31 @@
-//! The 24 bytes that every frame begins with.
+//! The header of every frame, 24 bytes.
 //!
-//! Never says what a body means; `event` and `command` do.
+//! The modules `event` and `command` define the bodies.
 
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// How long a header is.
+/// The length of a header in bytes.
 pub const HEADER_LEN: usize = size_of::<Header>();
 
-/// No frame is longer: the largest OpenFlow message (65,535 bytes) and its wrapping fit.
+/// The maximum length of a frame in bytes. The largest OpenFlow message (65,535 bytes) fits.
 pub const MAX_FRAME_LEN: usize = 128 * 1024;
 
-/// A command with this flag is answered by a receipt with its ticket.
+/// The flag that requests a receipt for a command.
 pub const FLAG_RECEIPT: u16 = 1;
 
-/// A header as it lies in a frame. Little-endian.
+/// The encoding of a header, little-endian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct Header {
-    /// What the frame is: one of [`crate::event::kind`] or [`crate::command::kind`].
+    /// The type: one of [`crate::event::kind`] or [`crate::command::kind`].
     pub kind: U16,
     /// [`FLAG_RECEIPT`], or 0.
     pub flags: U16,
-    /// Bytes of the whole frame, this header included.
+    /// The length of the frame in bytes, with this header.
     pub length: U32,
-    /// The switch that it is about; 0 where it is about none.
+    /// The switch; 0 if the frame is for none.
     pub datapath: U64,
-    /// An event's sequence number, growing for each datapath; a command's ticket, chosen by the app.
+    /// For an event: its sequence number, which grows for each switch. For a command: the ticket that the app chose.
     pub sequence: U64,
 }

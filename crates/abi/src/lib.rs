@@ -1,4 +1,4 @@
-//! What crosses the boundary between the kernel and an app: the same bytes in every kind of zone.
+//! The binary protocol between the kernel and an app. It is the same in every type of zone.
 //!
 //! ```text
 //!            events: switch up, packet-in, port status, receipt …
@@ -7,12 +7,12 @@
 //!            commands: flow mod, packet-out, subscribe, publish …
 //! ```
 //!
-//! A frame is a little-endian header of 24 bytes and a body that is read where it lies. Matches, actions and instructions inside are
-//! `flow`'s canonical bytes (OpenFlow 1.3's TLVs, big-endian as there). The format is append-only: a kind keeps its number and
-//! its layout for good; what is new gets a new kind or a longer body. A golden file per kind keeps it so.
+//! A frame is a little-endian header of 24 bytes and a body that is read in place. Matches, actions and instructions are the
+//! canonical bytes of `flow` (the TLVs of OpenFlow 1.3, big-endian). The format only grows: a type keeps its number and its
+//! layout. An extension is a new type or a longer body. A golden file for each type checks this.
 //!
-//! This crate never allocates to read, never does I/O, and knows neither OpenFlow messages nor what is done with a frame. Frames are
-//! untrusted on both sides until read here: what is malformed is refused with the offset and the reason.
+//! This crate never allocates to read and never does I/O. It does not know OpenFlow messages. Frames are untrusted on both
+//! sides until they are read here. A malformed frame gives an error with the offset and the reason.
 
 pub mod command;
 pub mod event;

@@ -1,14 +1,14 @@
-//! Rules of one shape: what the kernel decides on once, and what differs between two of them.
+//! Flow mods of one shape: the constant part, which the kernel checks once, and the values that differ.
 //!
 //! ```text
 //!   flow mod that passed ──> RuleShape::of ──> RuleShape
 //!   next flow mod ──> RuleShape::values ──> the values, if every other byte is that of the shape
 //! ```
 //!
-//! The shape is that of most rules of forwarding apps: an add of port, destination and source, and one output that is applied. Which of its bytes
-//! differ is fixed here, and all others are compared, so a frame cannot pretend to be of a shape.
+//! The shape is the usual rule of a forwarding app: an add with in_port, eth_dst and eth_src, and one applied output. The
+//! positions of the values are fixed here. All other bytes are compared, so a frame cannot imitate a shape.
 //!
-//! In: whole frames. Out: numbers. Never decides whether a command may pass.
+//! In: whole frames. Out: numbers. It never decides whether a command is allowed.
 
 use crate::Frame;
 use crate::command::{Command, What, kind};
@@ -21,10 +21,10 @@ pub const RULE_LEN: usize = 24 + 40 + MATCH_LEN + OUTPUT_LEN;
 const MATCH_LEN: usize = 28;
 const OUTPUT_LEN: usize = 24;
 
-/// The frame as words of eight bytes, the last of four.
+/// The number of eight-byte words of the frame; the last has four bytes.
 const WORDS: usize = RULE_LEN.div_ceil(8);
 
-/// The bits that are a shape's. The others are values: datapath (1), ticket but for its highest bit, which is the kernel's own (2), buffer (5),
+/// The bits that belong to the shape. The others are values: datapath (1), ticket without its highest bit, which the kernel uses (2), buffer (5),
 /// port (8), destination (9 and 10), source (10 and 11), output (13).
 const OF_SHAPE: [u64; WORDS] = [
     u64::MAX,
@@ -49,46 +49,46 @@ const ETH_DST_AT: usize = 76;
 const ETH_SRC_AT: usize = 86;
 const OUTPUT_AT: usize = 104;
 
-/// What an output that is applied begins with, but for its padding: both headers.
+/// The two headers of an applied output, without padding.
 const APPLY_ACTIONS: [u8; 4] = [0, 4, 0, 24];
 const OUTPUT: [u8; 4] = [0, 0, 0, 16];
 
-/// What all flow mods of one shape have in common.
+/// The constant part of all flow mods of one shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RuleShape {
     words: [u64; WORDS],
 }
 
-/// What one flow mod of a shape says.
+/// The values of one flow mod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RuleUse {
-    /// For which switch.
+    /// The switch.
     pub datapath: DatapathId,
-    /// The app's own number for it; less than 2^63.
+    /// The app's ticket; less than 2^63.
     pub ticket: u64,
-    /// The packet in the switch that goes through the new rule; 0xffffffff: none.
+    /// The buffer id of a packet to send through the new rule; 0xffffffff: none.
     pub buffer_id: u32,
     /// Its match and its output.
     pub values: RuleValues,
 }
 
-/// A flow mod that may pass, by a decision on its shape.
+/// A flow mod that is allowed because its shape was checked.
 #[derive(Clone, Copy, Debug)]
 pub struct PreparedRule<'a> {
-    /// The number of its shape. No other shape of the same kernel ever has it.
+    /// The number of its shape, unique within one kernel.
     pub shape: u64,
-    /// Its cookie on the switch, owner included.
+    /// Its cookie on the switch, with the owner.
     pub cookie: u64,
-    /// Whether a receipt is wanted.
+    /// Whether the app requests a receipt.
     pub wants_receipt: bool,
-    /// What it says itself.
+    /// Its values.
     pub of_use: RuleUse,
-    /// The whole of it.
+    /// The whole frame.
     pub bytes: &'a [u8; RULE_LEN],
 }
 
 impl<'a> PreparedRule<'a> {
-    /// The rule of these bytes, whose shape was found.
+    /// Creates it from a frame whose shape is known.
     #[inline(always)]
     pub fn of(bytes: &'a [u8; RULE_LEN], shape: u64, cookie: u64) -> PreparedRule<'a> {
         // The flags are the second word of a header.
@@ -101,7 +101,7 @@ impl<'a> PreparedRule<'a> {
         Frame::read(self.bytes).ok()
     }
 
-    /// As the command that it is, with its owner's cookie. `None` is impossible for a frame whose shape was found.
+    /// The command, with its owner's cookie. It is never `None` for a frame whose shape is known.
     pub fn command(&self) -> Option<Command<'a>> {
         let command = Command::read(&self.frame()?).ok()?;
         let What::FlowMod(mut flow_mod) = command.what else { return None };
@@ -110,13 +110,13 @@ impl<'a> PreparedRule<'a> {
     }
 }
 
-/// Bytes at a place that is known where this is compiled, and within the frame.
+/// The bytes at a constant offset within the frame.
 #[inline(always)]
 fn bytes_at<const N: usize>(frame: &[u8; RULE_LEN], at: usize) -> [u8; N] {
     frame.get(at..).and_then(|rest| rest.first_chunk()).copied().unwrap_or([0; N])
 }
 
-/// The words of a frame, as they are compared.
+/// The words of a frame, for comparison.
 #[inline(always)]
 fn word(frame: &[u8; RULE_LEN], number: usize) -> u64 {
     let at = number * 8;
@@ -132,14 +132,14 @@ fn number_at(frame: &[u8; RULE_LEN], at: usize) -> u32 {
     u32::from_be_bytes(bytes_at(frame, at))
 }
 
-/// Six bytes as a number, by eight that end with them.
+/// Six bytes as a number, read as the end of eight bytes.
 #[inline(always)]
 fn address_at(frame: &[u8; RULE_LEN], at: usize) -> u64 {
     u64::from_be_bytes(bytes_at(frame, at - 2)) & 0xffff_ffff_ffff
 }
 
 impl RuleShape {
-    /// The shape of a flow mod; `None`: it is of another kind.
+    /// The shape of a flow mod; `None` if it has another form.
     pub fn of(frame: &Frame<'_>) -> Option<RuleShape> {
         let bytes: &[u8; RULE_LEN] = frame.bytes.try_into().ok()?;
         let What::FlowMod(it) = Command::read(frame).ok()?.what else { return None };
@@ -157,7 +157,7 @@ impl RuleShape {
         })
     }
 
-    /// What a flow mod says, if it is of this shape.
+    /// The values of a flow mod, if it has this shape.
     #[inline(always)]
     pub fn values(&self, frame: &[u8; RULE_LEN]) -> Option<RuleUse> {
         let mut differs = 0;
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(of_use, RuleUse { datapath: DatapathId(7), ticket: 5, buffer_id: 77, values });
     }
 
-    /// Whoever changes a byte makes another shape of the frame, or another value of a rule that means the same otherwise.
+    /// Changing one byte gives another shape, or another value of the same rule.
     #[test]
     fn each_byte_is_the_shapes_or_a_values() {
         let bytes = usual();
@@ -243,7 +243,7 @@ mod tests {
             for bit in 0..8 {
                 let mut other: [u8; RULE_LEN] = bytes.as_slice().try_into().unwrap();
                 other[at] ^= 1 << bit;
-                // The ticket's highest bit is the kernel's.
+                // The kernel uses the highest bit of the ticket.
                 let is_value = values.iter().any(|value| value.contains(&at)) || at == 23 && bit < 7;
                 assert_eq!(shape.values(&other).is_some(), is_value, "bit {bit} of byte {at}");
             }

@@ -1,50 +1,50 @@
-//! What the kernel says of a call in the place of its service, and the statuses that mean the same for every service.
+//! The statuses of calls that the kernel sends, and the statuses that are common to all services.
 //!
-//! All lower statuses are the services' own, and mean nothing here.
+//! Each service defines its own lower statuses.
 
-/// From this status on none is a service's own.
+/// The first status that a service cannot define.
 pub const STATUS_OF_KERNEL: u16 = 0xff00;
 
-/// No service of this name is on this node now. The payload says why, if the node knows.
+/// This node has no service of this name now. The payload has the reason, if it is known.
 pub const NO_SUCH_SERVICE: u16 = 0xffff;
 
-/// The service did not get the call, since it does not keep up; ask again later.
+/// The call did not reach the service, because the service is too slow. Try again later.
 pub const SERVICE_BUSY: u16 = 0xfffe;
 
-/// A part of the answer was lost, since the caller does not keep up; nothing more of it comes.
+/// A part of the answer was lost, because the caller is too slow. The call is over.
 pub const ANSWER_LOST: u16 = 0xfffd;
 
-/// The service did not answer in time, or not to the end; nothing more comes. Ask again later.
+/// The answer was not complete before the deadline. The call is over. Try again later.
 pub const NO_ANSWER_IN_TIME: u16 = 0xfffc;
 
-/// The service ended while the call was open; nothing more comes. Ask again: the monitor starts it anew.
+/// The service ended during the call. The call is over. Try again: the monitor restarts the service.
 pub const SERVICE_GONE: u16 = 0xfffb;
 
-/// The service sent more than the caller had granted credit for; nothing more comes. It is the service's fault.
+/// The service sent more than the credit of the caller. The call is over. It is the service's fault.
 pub const TOO_MUCH: u16 = 0xfffa;
 
-/// Of a call that is over, to its service: the caller is gone.
+/// To a service: the call is over because the caller ended.
 pub const CALLER_GONE: u16 = 0xfff9;
 
-/// Of a call that is over, to its service: the caller does not want it any more.
+/// To a service: the call is over because the caller cancelled it.
 pub const CANCELLED: u16 = 0xfff8;
 
-/// Said by the caller's SDK: the service's stream cannot be read, or leaves a change out. It is the service's fault.
+/// From the caller's SDK: the stream is malformed, or a change is missing. It is the service's fault.
 pub const BAD_ANSWER: u16 = 0xfff7;
 
-/// Said by a service: the caller was not granted this. The payload is a sentence that begins with the capability: `store.read: …`.
+/// From a service: the caller has no capability for this. The payload is a sentence that starts with the capability: `store.read: …`.
 pub const NOT_GRANTED: u16 = 0xff80;
 
-/// Said by a service: a quota of the caller is used up. The payload is a sentence that begins with the quota's name.
+/// From a service: the caller exceeded a quota. The payload is a sentence that starts with the quota's name.
 pub const OVER_QUOTA: u16 = 0xff81;
 
-/// Said by a service: it cannot read the question. The payload is a sentence. It is the caller's fault.
+/// From a service: the question is malformed. The payload is a sentence. It is the caller's fault.
 pub const BAD_QUESTION: u16 = 0xff82;
 
-/// Said by a service: the answer is longer than it can keep for its callers.
+/// From a service: the answer is longer than the service can buffer.
 pub const ANSWER_TOO_LONG: u16 = 0xff83;
 
-/// Whether a service may say this status: its own, or one of those that services say.
+/// Whether a service may send this status: its own, or one that is common to services.
 pub const fn may_be_said(status: u16) -> bool {
     status < STATUS_OF_KERNEL || (NOT_GRANTED <= status && status <= ANSWER_TOO_LONG)
 }

@@ -1,16 +1,16 @@
-//! What became of a command: nobody is told that a rule is in when it only was sent.
+//! Receipts: the outcome of a command. A rule counts as programmed only after the switch confirmed it.
 //!
-//! Never says more than is known: a session that ends first leaves `unknown`, not `failed`.
+//! If the session ends first, the outcome is `unknown`, not `failed`.
 
 use std::fmt;
 
-/// What became of a command.
+/// The outcome of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Outcome {
-    /// The switch's barrier came back and no error did.
+    /// The switch answered the barrier and sent no error.
     Programmed = 0,
-    /// The kernel did not let it pass; the reason names the capability, the quota or what is wrong with it.
+    /// The kernel refused it. The reason names the capability, the quota, or the error.
     Refused = 1,
     /// The switch answered with an error.
     Failed = 2,
@@ -42,15 +42,15 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// The answer to a command that asked for one.
+/// The answer to a command that requested a receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receipt<'a> {
     /// The command's ticket.
     pub ticket: u64,
-    /// What became of it.
+    /// The outcome.
     pub outcome: Outcome,
     /// For `Failed`: the switch's error, in the numbers of OpenFlow 1.3. Otherwise zeros.
     pub error: flow::ErrorCode,
-    /// In words, for people. Empty for `Programmed`.
+    /// The reason as text for people. Empty for `Programmed`.
     pub reason: &'a str,
 }

@@ -6,40 +6,40 @@
 //!   app ──QUERY_CREDIT, QUERY_CANCEL──────────────────> kernel ──QUERY_CREDIT, QUERY_OVER──────────> service
 //! ```
 //!
-//! In: bodies of frames. Out: the same, read in place. It knows no service, and nothing of what a payload means.
+//! In: bodies of frames. Out: the same, read in place. It knows no service and interprets no payload.
 
 use crate::frame::{Malformed, Reader};
 use crate::header::HEADER_LEN;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// How long a caller waits for an answer, and for each further part of it, if it names no deadline. In milliseconds.
+/// The default deadline for an answer, and for each further part of it, in milliseconds.
 pub const DEADLINE_MS_DEFAULT: u32 = 10_000;
 
 /// The longest deadline, in milliseconds. A longer one is cut to this.
 pub const DEADLINE_MS_MAX: u32 = 600_000;
 
-/// How many bytes of an answer a caller takes before it grants more, if it names no number.
+/// The default credit of a call in bytes.
 pub const CREDIT_BYTES_DEFAULT: u32 = 64 << 10;
 
 /// The most credit that a call can have at once. A query or a grant of credit beyond it is refused.
 pub const CREDIT_BYTES_MAX: u32 = 1 << 20;
 
-/// What a part costs beside its payload unless it is the last one, so that empty parts are bounded too.
+/// The credit that each part but the last costs beside its payload. So the number of empty parts is bounded too.
 pub const PART_COST_BYTES: u32 = 64;
 
 /// The longest name of a service, in bytes.
 pub const SERVICE_NAME_BYTES_MAX: usize = 64;
 
-/// The longest part of a grant that concerns one service, in bytes. The node refuses a longer one when it reads its configuration.
+/// The maximum length of the grant for one service, in bytes. The node refuses a longer one in its configuration.
 pub const GRANT_BYTES_MAX: usize = 16 << 10;
 
-/// Where in a ticket its home stands; see [`home_of`].
+/// The position of the home in a ticket; see [`home_of`].
 const HOME_SHIFT: u32 = 52;
 
-/// Which worker a ticket of a call belongs to: of a ticket that the kernel gave, the worker's number; of a ticket that an app gave, a number that
-/// is the same for all calls to one service. An app with several ports sends what concerns a call by the port `home_of(ticket) % ports`, so
-/// that its calls to one service stay in order, and answers come back to the worker that asked.
+/// The home of a ticket. For a ticket of the kernel, it is the worker's number. For a ticket of an app, it is a number that
+/// is equal for all calls to one service. An app with several ports uses the port `home_of(ticket) % ports` for a call. So
+/// calls to one service stay in order, and answers return to the right worker.
 pub const fn home_of(ticket: u64) -> u8 {
     (ticket >> HOME_SHIFT) as u8
 }
@@ -49,20 +49,20 @@ pub const fn at_home(home: u8, number: u64) -> u64 {
     ((home as u64) << HOME_SHIFT) | (number & ((1 << HOME_SHIFT) - 1))
 }
 
-/// The home of calls to this service, or of what is published on this topic (FNV-1a, folded).
+/// The home of calls to this service, or of messages on this topic (FNV-1a, folded).
 pub fn home_for(name: &str) -> u8 {
     let hash =
         name.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
     (hash ^ (hash >> 8) ^ (hash >> 16) ^ (hash >> 24)) as u8
 }
 
-/// What kind of answer a call wants.
+/// The type of answer that a call requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Form {
     /// One answer, in parts if it is long. Each part must come before the deadline.
     Query = 0,
-    /// A snapshot, then changes, until one of the two ends it. Only the first part must come before the deadline.
+    /// A snapshot, then changes, until the caller or the service ends it. Only the first part has a deadline.
     Stream = 1,
 }
 
@@ -82,11 +82,11 @@ impl Form {
 pub struct Ask<'a> {
     /// The service's name.
     pub service: &'a str,
-    /// What kind of answer.
+    /// The type of answer.
     pub form: Form,
     /// How long the caller waits, in milliseconds; 0 is [`DEADLINE_MS_DEFAULT`].
     pub deadline_ms: u32,
-    /// How many bytes of the answer the caller takes before it grants more; 0 is [`CREDIT_BYTES_DEFAULT`].
+    /// The initial credit in bytes; 0 is [`CREDIT_BYTES_DEFAULT`].
     pub credit_bytes: u32,
     /// The question, as the service's contract encodes it.
     pub payload: &'a [u8],
@@ -98,60 +98,60 @@ impl<'a> Ask<'a> {
         Ask { service, form: Form::Query, deadline_ms: 0, credit_bytes: 0, payload }
     }
 
-    /// The deadline that holds.
+    /// The effective deadline.
     pub fn deadline_ms(&self) -> u32 {
         if self.deadline_ms == 0 { DEADLINE_MS_DEFAULT } else { self.deadline_ms.min(DEADLINE_MS_MAX) }
     }
 
-    /// The credit that holds.
+    /// The effective credit.
     pub fn credit_bytes(&self) -> u32 {
         if self.credit_bytes == 0 { CREDIT_BYTES_DEFAULT } else { self.credit_bytes }
     }
 }
 
-/// Who calls, as the kernel tells the service.
+/// The caller, as the kernel reports it to the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caller<'a> {
     /// The number of its zone. 32 bits: a cluster may number zones of all nodes.
     pub number: u32,
     /// The app's name on this node.
     pub name: &'a str,
-    /// The part of its grant that concerns this service. The node writes it, the kernel does not read it; empty if there is none.
+    /// Its grant for this service. The node writes it, and the kernel does not read it. Empty if there is none.
     pub grant: &'a [u8],
 }
 
-/// A call, as the service hears it.
+/// A call, as the service receives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Query<'a> {
-    /// To be named in each part of the answer.
+    /// The ticket of the call. Each part of the answer carries it.
     pub ticket: u64,
-    /// Who asks.
+    /// The caller.
     pub caller: Caller<'a>,
-    /// The name under which the service was asked.
+    /// The name by which the service was called.
     pub service: &'a str,
-    /// What kind of answer.
+    /// The type of answer.
     pub form: Form,
     /// How long the caller waits, in milliseconds.
     pub deadline_ms: u32,
-    /// How many bytes may be answered before the caller grants more.
+    /// The initial credit in bytes.
     pub credit_bytes: u32,
     /// The question.
     pub payload: &'a [u8],
 }
 
-/// A part of an answer; the command's ticket is the call's.
+/// A part of an answer. The ticket of the command is the ticket of the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueryAnswer<'a> {
-    /// 0: answered; below [`crate::event::STATUS_OF_KERNEL`] it is the service's own.
+    /// 0: success. Below [`crate::event::STATUS_OF_KERNEL`], the service defines it.
     pub status: u16,
     /// Whether another part follows.
     pub more: bool,
-    /// What.
+    /// The payload.
     pub payload: &'a [u8],
 }
 
 impl QueryAnswer<'_> {
-    /// How much credit it takes.
+    /// The credit that it costs, in bytes.
     pub fn cost_bytes(&self) -> u32 {
         let beside = if self.more { PART_COST_BYTES } else { 0 };
         // A frame is far shorter than 4 GiB.
@@ -159,7 +159,7 @@ impl QueryAnswer<'_> {
     }
 }
 
-/// A part of an answer, as the caller hears it.
+/// A part of an answer, as the caller receives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueryReply<'a> {
     /// The call's ticket.
@@ -169,7 +169,7 @@ pub struct QueryReply<'a> {
     pub status: u16,
     /// Whether another part follows.
     pub more: bool,
-    /// What.
+    /// The payload.
     pub payload: &'a [u8],
 }
 
@@ -178,16 +178,16 @@ pub struct QueryReply<'a> {
 pub struct Credit {
     /// The call's ticket.
     pub ticket: u64,
-    /// So many bytes more.
+    /// The additional credit in bytes.
     pub bytes: u32,
 }
 
-/// A call is over before its last part; the service need not answer it any more.
+/// A call ended before its last part. The service need not answer it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueryOver {
     /// The call's ticket.
     pub ticket: u64,
-    /// Why: a status, [`crate::event::NO_ANSWER_IN_TIME`] or [`crate::event::CALLER_GONE`], say.
+    /// The reason: a status such as [`crate::event::NO_ANSWER_IN_TIME`] or [`crate::event::CALLER_GONE`].
     pub status: u16,
 }
 
@@ -225,7 +225,7 @@ fn wrong(reason: &'static str) -> Malformed {
 
 impl AskFixed {
     fn form(&self) -> Result<Form, Malformed> {
-        Form::from_number(self.form).ok_or(wrong("there is no such form of a call"))
+        Form::from_number(self.form).ok_or(wrong("unknown call type"))
     }
 }
 
@@ -248,7 +248,7 @@ impl<'a> Ask<'a> {
         })
     }
 
-    /// `None` if the name is longer than its length can say.
+    /// `None` if the name is longer than its length field can hold.
     pub(crate) fn fixed(&self) -> Option<AskFixed> {
         Some(AskFixed {
             deadline_ms: self.deadline_ms.into(),
@@ -277,7 +277,7 @@ impl<'a> Query<'a> {
         })
     }
 
-    /// `None` if a part is longer than its length can say.
+    /// `None` if a part is longer than its length field can hold.
     pub(crate) fn fixed(&self) -> Option<QueryFixed> {
         let Query { ticket, caller, service, form, deadline_ms, credit_bytes, payload } = *self;
         let ask = Ask { service, form, deadline_ms, credit_bytes, payload };
@@ -307,7 +307,7 @@ impl Credit {
 impl QueryOver {
     pub(crate) fn read(mut body: Reader<'_>) -> Result<Self, Malformed> {
         let fixed: &TicketFixed = body.fixed()?;
-        let status = u16::try_from(fixed.number.get()).map_err(|_| wrong("there is no such status"))?;
+        let status = u16::try_from(fixed.number.get()).map_err(|_| wrong("unknown status"))?;
         Ok(QueryOver { ticket: fixed.ticket.get(), status })
     }
 }

@@ -1,30 +1,30 @@
-//! Which zone: the number by which the kernel knows an app, and by which a rule knows its owner.
+//! The number of a zone. The kernel identifies apps by it, and rules carry it as their owner.
 //!
-//! Not reused: an app keeps its number through its restarts, and through the node's where the node keeps records.
+//! An app keeps its number after its restarts, and after restarts of the node if the node has a records folder. No number is reused.
 
 use std::fmt;
 
-/// The number of a zone. 0 is the kernel itself, as the owner of the rules that bring packets up.
+/// The number of a zone. 0 is the kernel, which owns the table-miss rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ZoneId(pub u16);
 
-/// How many low bits of a cookie are the app's own; the kernel puts the owner above them.
+/// The number of low bits of a cookie that the app chooses. The kernel writes the owner above them.
 pub const COOKIE_BITS: u32 = 48;
 
-/// The part of a cookie that is the app's own.
+/// The mask of the app's part of a cookie.
 pub const COOKIE_MASK: u64 = (1 << COOKIE_BITS) - 1;
 
 impl ZoneId {
     /// The kernel.
     pub const KERNEL: ZoneId = ZoneId(0);
 
-    /// The cookie on the switch for this owner's `cookie`, of which the upper 16 bits are dropped.
+    /// The cookie on the switch for this owner's `cookie`, without its upper 16 bits.
     #[inline]
     pub const fn stamp(self, cookie: u64) -> u64 {
         (self.0 as u64) << COOKIE_BITS | cookie & COOKIE_MASK
     }
 
-    /// Whose rule carries this cookie.
+    /// The owner in this cookie.
     #[inline]
     pub const fn owner_of(cookie: u64) -> ZoneId {
         ZoneId((cookie >> COOKIE_BITS) as u16)

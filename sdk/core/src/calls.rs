@@ -1,4 +1,4 @@
-//! Calls under way: answers of this service that wait for credit, answers to this app that come in parts, and streams that it follows.
+//! Open calls: answers of this service that wait for credit, partial answers to this app, and streams that it follows.
 //!
 //! ```text
 //!   the service's answer ──> [ parts, each within the caller's credit ] ──> command frames
@@ -6,7 +6,7 @@
 //!   parts of a stream ─────> [ checked; credit for more ] ────────────────> updates for the app
 //! ```
 //!
-//! In: answers, replies, credit. Out: command frames, whole answers. It never reads what is asked or answered.
+//! In: answers, replies, credit. Out: command frames, whole answers. It never reads the content of a call.
 
 use crate::stream::{Broken, Follower, TICKET_OF_STREAM, Update};
 use abi::command::{Command, QueryAnswer, What, write};
@@ -16,13 +16,13 @@ use flow::DatapathId;
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 
-/// A longer answer is sent in parts of this length, several of which fit into a ring.
+/// The length of a part of a longer answer. Several parts fit into a ring.
 pub const PART_BYTES: usize = 16 << 10;
 
-/// How much of its answers a service keeps for callers that have not granted credit. An answer beyond it becomes [`ANSWER_TOO_LONG`].
+/// The maximum number of answer bytes that wait for credit. An answer beyond it ends as [`ANSWER_TOO_LONG`].
 pub const WAITING_BYTES_MAX: usize = 16 << 20;
 
-/// How much of answers in parts an app keeps until they are whole. A call whose answer is beyond it is cancelled, and ends as [`TOO_MUCH`].
+/// The maximum number of bytes of incomplete answers. A call beyond it is cancelled, and ends as [`TOO_MUCH`].
 pub const ASSEMBLED_BYTES_MAX: usize = 64 << 20;
 
 const NO_SWITCH: DatapathId = DatapathId(0);
@@ -33,7 +33,7 @@ pub struct Calls {
     /// Calls to this service, by the kernel's ticket: at most as many as the kernel keeps open.
     answering: HashMap<u64, Answering>,
     waiting_bytes: usize,
-    /// Calls of this app of whose answers a part came, by its own ticket.
+    /// Incomplete answers to calls of this app, by its own ticket.
     assembling: HashMap<u64, Assembling>,
     assembled_bytes: usize,
     /// Streams that this app follows, by its own ticket: at most as many as the kernel keeps open.
@@ -62,11 +62,11 @@ impl Part {
 #[derive(Debug, Default)]
 struct Assembling {
     payload: Vec<u8>,
-    /// What was taken since credit was last granted.
+    /// The bytes that were received since the last grant of credit.
     taken_bytes: u32,
 }
 
-/// What the app hears of a reply.
+/// The result of a reply for the app.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Heard<'r> {
     /// Nothing yet.
@@ -75,7 +75,7 @@ pub enum Heard<'r> {
     Answer(u16, Cow<'r, [u8]>),
 }
 
-/// A part of a stream that is being read.
+/// A part of a stream, while it is read.
 #[derive(Clone, Copy, Debug)]
 pub struct StreamPart<'r> {
     follower: Follower,
@@ -84,16 +84,16 @@ pub struct StreamPart<'r> {
 }
 
 impl Calls {
-    /// A call to this service has come.
+    /// A new call to this service.
     pub fn on_query(&mut self, query: &Query<'_>) {
         let answering = Answering { credit_bytes: query.credit_bytes, waiting: VecDeque::new() };
         self.answering.insert(query.ticket, answering);
     }
 
-    /// The service answers: what the credit allows becomes frames, the rest waits for more.
+    /// Takes an answer of the service. Sends what the credit allows, and buffers the rest.
     pub fn answer(&mut self, frames: &mut Vec<u8>, ticket: u64, answer: &QueryAnswer<'_>) -> bool {
         let Some(call) = self.answering.get_mut(&ticket) else {
-            // A call that is over, or one that came another way: the kernel says what is wrong with it.
+            // The call is over or unknown. The kernel reports the error.
             return push_answer(frames, ticket, answer);
         };
         let is_short = answer.payload.len() <= PART_BYTES && answer.cost_bytes() <= call.credit_bytes;
@@ -121,7 +121,7 @@ impl Calls {
         Some(if call.waiting.is_empty() { call.credit_bytes } else { 0 })
     }
 
-    /// The caller takes more of an answer.
+    /// The caller granted more credit.
     pub fn on_credit(&mut self, frames: &mut Vec<u8>, credit: Credit) {
         if let Some(call) = self.answering.get_mut(&credit.ticket) {
             call.credit_bytes = call.credit_bytes.saturating_add(credit.bytes);
@@ -129,7 +129,7 @@ impl Calls {
         }
     }
 
-    /// A call to this service is over: what waits for it goes.
+    /// A call to this service ended. Its buffered answer is dropped.
     pub fn on_over(&mut self, over: QueryOver) {
         if let Some(call) = self.answering.remove(&over.ticket) {
             self.waiting_bytes -= call.waiting.iter().map(|part| part.payload.len()).sum::<usize>();
@@ -157,17 +157,17 @@ impl Calls {
         written
     }
 
-    /// This app follows a stream from now on.
+    /// This app starts to follow a stream.
     pub fn follow(&mut self, ticket: u64, credit_bytes: u32) {
         self.following.insert(ticket, Follower::new(credit_bytes));
     }
 
-    /// The app follows this stream no longer, or the kernel has refused it. Parts that are under way are passed over.
+    /// The app stops following a stream, or the kernel refused it. Late parts are ignored.
     pub fn unfollow(&mut self, ticket: u64) {
         self.following.remove(&ticket);
     }
 
-    /// A part of a stream has come. What is in it comes from [`Calls::next_update`]. `None`: the app follows no such stream any more.
+    /// A part of a stream. [`Calls::next_update`] returns its updates. `None` if the app no longer follows this stream.
     pub fn begin_part<'r>(&mut self, reply: &QueryReply<'r>) -> Option<StreamPart<'r>> {
         let follower = *self.following.get(&reply.ticket)?;
         Some(StreamPart { follower, reply: *reply, rest: reply.payload })
@@ -204,7 +204,7 @@ impl Calls {
         ticket & TICKET_OF_STREAM != 0
     }
 
-    /// A reply, or a part of one, has come.
+    /// A reply, or a part of one.
     pub fn on_reply<'r>(&mut self, frames: &mut Vec<u8>, reply: &QueryReply<'r>) -> Heard<'r> {
         let QueryReply { ticket, status, more, payload } = *reply;
         if !more {
@@ -212,7 +212,7 @@ impl Calls {
                 return Heard::Answer(status, Cow::Borrowed(payload));
             };
             self.assembled_bytes -= call.payload.len();
-            // Of an answer that broke off only why is told.
+            // If an answer ends early, the app gets only the reason.
             let mut whole = if status < abi::event::STATUS_OF_KERNEL { call.payload } else { Vec::new() };
             whole.extend_from_slice(payload);
             return Heard::Answer(status, Cow::Owned(whole));
@@ -234,12 +234,12 @@ impl Calls {
     }
 }
 
-/// What a part that is not the last costs.
+/// The credit for a part that is not the last.
 fn cost_bytes(payload: &[u8]) -> u32 {
     QueryAnswer { status: 0, more: true, payload }.cost_bytes()
 }
 
-/// An answer as parts, of which the last has its status and says whether more follows.
+/// Splits an answer into parts. The last part has the status, and the flag for further parts.
 fn split<'a>(answer: &QueryAnswer<'a>) -> impl Iterator<Item = Part> + use<'a> {
     let QueryAnswer { status, more, payload } = *answer;
     let count = payload.len().div_ceil(PART_BYTES).max(1);
@@ -253,7 +253,7 @@ fn split<'a>(answer: &QueryAnswer<'a>) -> impl Iterator<Item = Part> + use<'a> {
 }
 
 fn push_answer(frames: &mut Vec<u8>, ticket: u64, answer: &QueryAnswer<'_>) -> bool {
-    // With a receipt, so that a service hears of an answer that came too late or to nobody.
+    // With a receipt, so the service learns that an answer was too late or had no call.
     let what = What::QueryAnswer(*answer);
     write::command(frames, &Command { datapath: NO_SWITCH, ticket, wants_receipt: true, what })
 }
@@ -271,7 +271,7 @@ mod tests {
 
     const TICKET: u64 = 9;
 
-    /// A service that was asked with so much credit.
+    /// A service with one call that has this credit.
     fn asked(credit_bytes: u32) -> Calls {
         let mut calls = Calls::default();
         let caller = Caller { number: 1, name: "app", grant: &[] };
@@ -287,7 +287,7 @@ mod tests {
         calls
     }
 
-    /// The parts in these frames: status, whether more follows, length.
+    /// The parts in these frames: status, more flag, length.
     fn parts(frames: &mut Vec<u8>) -> Vec<(u16, bool, usize)> {
         let (mut rest, mut parts) = (frames.as_slice(), Vec::new());
         while !rest.is_empty() {

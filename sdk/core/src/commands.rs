@@ -1,6 +1,6 @@
-//! What a handler commands: frames put together in a buffer that is kept, so that commanding allocates nothing once it is warm.
+//! The commands of a handler, as frames in a reused buffer. After the first calls, a command allocates nothing.
 //!
-//! Never sends: the zone does, when the handler has returned.
+//! The zone sends the frames after the handler returned.
 
 use crate::calls::Calls;
 use crate::stream::TICKET_OF_STREAM;
@@ -14,24 +14,24 @@ use flow::canonical::{ActionWriter, InstructionWriter, MatchWriter, write_match}
 use flow::{DatapathId, PortNo};
 use store_contract::Op;
 
-/// The number by which a command's receipt or answer is known.
+/// The number that identifies the receipt or the answer of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Ticket(pub u64);
 
-/// How much a line of the log matters.
+/// The severity of a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// Something does not work.
+    /// An error: a function does not work.
     Error,
-    /// Something may stop working.
+    /// A warning: a function may stop working.
     Warning,
-    /// Good to know.
+    /// Information.
     Information,
-    /// For the app's author.
+    /// Debugging output for the app's author.
     Debugging,
 }
 
-/// Where a handler puts its commands. A command that would be longer than a frame can be is left out and counted.
+/// The command buffer of a handler. A command that is longer than a frame is left out and counted.
 #[derive(Debug, Default)]
 pub struct Commands {
     pub(crate) frames: Vec<u8>,
@@ -50,7 +50,7 @@ impl Commands {
         Commands::default()
     }
 
-    /// Begins a rule for a switch: an add in table 0 of priority 0, of every packet, that never times out and drops.
+    /// Starts a rule for a switch. The default is an add in table 0, with priority 0, for all packets, without timeouts or actions.
     #[inline]
     pub fn rule(&mut self, datapath: DatapathId) -> FlowBuilder<'_> {
         let start = self.frames.len();
@@ -68,14 +68,14 @@ impl Commands {
         }
     }
 
-    /// Begins a packet to be sent by a switch.
+    /// Starts a packet-out.
     #[inline]
     pub fn packet_out(&mut self, datapath: DatapathId) -> PacketOutBuilder<'_, 'static> {
         self.actions.clear();
         PacketOutBuilder { datapath, buffer_id: None, in_port: PortNo::CONTROLLER, data: &[], commands: self }
     }
 
-    /// Asks a switch for statistics: `multipart` is an `ofp_multipart_type`, `body` the body of such a request of OpenFlow 1.3.
+    /// Requests statistics. `multipart` is an `ofp_multipart_type`, `body` the body of this request in OpenFlow 1.3.
     pub fn request_stats(&mut self, datapath: DatapathId, multipart: u16, body: &[u8]) -> Ticket {
         self.ticketed(datapath, false, What::StatsRequest(StatsRequest { multipart, body }))
     }
@@ -85,32 +85,32 @@ impl Commands {
         self.ticketed(datapath, true, What::PortMod(change))
     }
 
-    /// Gets a receipt when the switch has done everything before it.
+    /// Requests a receipt when the switch has processed all earlier commands.
     pub fn barrier(&mut self, datapath: DatapathId) -> Ticket {
         self.ticketed(datapath, true, What::Barrier)
     }
 
-    /// Any command, for what has no function of its own here; with a receipt.
+    /// Sends any command, with a receipt. For commands without their own function here.
     pub fn command(&mut self, datapath: DatapathId, what: What<'_>) -> Ticket {
         self.ticketed(datapath, true, what)
     }
 
-    /// Publishes on a topic, named from coarse to fine: `host.moved`.
+    /// Publishes on a topic. Its name goes from general to specific: `host.moved`.
     pub fn publish(&mut self, topic: &str, payload: &[u8]) {
         self.plain(What::Publish(Publish { topic, payload }));
     }
 
-    /// Asks a service. The answer comes to [`crate::App::on_query_reply`] with this ticket, whole, or a status that says why there is none; what the
-    /// kernel refuses, for want of a capability, comes to [`crate::App::on_receipt`].
+    /// Calls a service. [`crate::App::on_query_reply`] gets the whole answer with this ticket, or a status with the reason why there is none.
+    /// If the kernel refuses the command, [`crate::App::on_receipt`] gets the reason.
     pub fn query(&mut self, service: &str, payload: &[u8]) -> Ticket {
         self.ask(&Ask::query(service, payload))
     }
 
-    /// A query or a stream with a deadline and a credit of the app's own. The deadline of a stream is for its first part.
+    /// A call with its own deadline and credit. The deadline of a stream is for its first part.
     pub fn ask(&mut self, ask: &Ask<'_>) -> Ticket {
         let number = self.next_ticket().0;
         let number = if ask.form == Form::Stream { number | TICKET_OF_STREAM } else { number };
-        // Calls to one service stay in order: they all go by the same worker.
+        // Calls to one service stay in order: all use the same worker.
         let ticket = Ticket(at_home(home_for(ask.service), number));
         if ask.form == Form::Stream {
             self.calls.follow(ticket.0, ask.credit_bytes);
@@ -124,46 +124,46 @@ impl Commands {
         ticket
     }
 
-    /// Follows a stream of a service: a snapshot, then each change. What comes of it comes to [`crate::App::on_stream`] with this ticket; what the kernel
-    /// refuses, for want of a capability, comes to [`crate::App::on_receipt`].
+    /// Follows a stream of a service: a snapshot, then each change. [`crate::App::on_stream`] gets the updates with this ticket.
+    /// If the kernel refuses the command, [`crate::App::on_receipt`] gets the reason.
     pub fn follow(&mut self, service: &str, payload: &[u8]) -> Ticket {
         self.ask(&Ask { form: Form::Stream, ..Ask::query(service, payload) })
     }
 
-    /// Does not wait for the answer to a query any more, or follows a stream no longer; nothing more comes.
+    /// Cancels a call or a stream. Nothing more comes for this ticket.
     pub fn cancel(&mut self, query: Ticket) {
         self.calls.unfollow(query.0);
         let what = What::QueryCancel;
         self.push(&Command { datapath: NO_SWITCH, ticket: query.0, wants_receipt: false, what });
     }
 
-    /// Answers a query, whole (`more` false) or in parts, of any length: what is beyond the caller's credit waits here until it grants more.
-    /// `status` 0 means that it is an answer; other numbers are the service's own. An answer that came too late, twice, or to no query comes back to
-    /// [`crate::App::on_receipt`] as refused.
+    /// Answers a call, in one piece (`more` false) or in parts of any length. Data beyond the caller's credit is buffered until it grants more.
+    /// `status` 0 means success; the service defines other numbers. If the call is over or does not exist, [`crate::App::on_receipt`]
+    /// reports the answer as refused.
     pub fn answer(&mut self, query: Ticket, status: u16, more: bool, payload: &[u8]) {
         let Commands { calls, frames, too_long, .. } = self;
         let written = calls.answer(frames, query.0, &QueryAnswer { status, more, payload });
         *too_long += u64::from(!written);
     }
 
-    /// Asks for the value of a key of the store. As with all that is asked of the store, the answer comes to [`crate::App::on_query_reply`] with
+    /// Requests the value of a key from the store. As for all store calls, [`crate::App::on_query_reply`] gets the answer with
     /// this ticket and a status of [`mod@crate::store::status`].
     pub fn store_get(&mut self, key: &str) -> Ticket {
         self.ask_store(Op::Get, key, &[])
     }
 
-    /// Keeps a value under a key of the store, as the app's own: it is on disk when the answer says that it is done.
+    /// Stores a value under a key. The value is on disk when the answer reports success. The app becomes the owner of the key.
     pub fn store_put(&mut self, key: &str, value: &[u8]) -> Ticket {
         self.ask_store(Op::Put, key, value)
     }
 
-    /// Takes a key out of the store.
+    /// Deletes a key from the store.
     pub fn store_delete(&mut self, key: &str) -> Ticket {
         self.ask_store(Op::Delete, key, &[])
     }
 
-    /// Asks for the keys of the store that begin so and come behind `after`, which is empty for all of them, in their order. The answer comes in
-    /// parts, each of which [`crate::store::keys`] reads; if its last has the status MORE_KEYS, one asks again behind the last key.
+    /// Lists the keys with this prefix that come after `after`, in order. An empty `after` lists from the first key. The answer comes in
+    /// parts, which [`crate::store::keys`] reads. If the status is MORE_KEYS, call again with the last key as `after`.
     pub fn store_list(&mut self, prefix: &str, after: &str) -> Ticket {
         self.ask_store(Op::List, prefix, after.as_bytes())
     }
@@ -172,30 +172,30 @@ impl Commands {
         self.query(store_contract::SERVICE, &store_contract::Ask { op, key, value }.to_bytes())
     }
 
-    /// Writes a line into the node's log, under the app's name.
+    /// Writes a line to the node's log, with the app's name.
     pub fn log(&mut self, level: Level, text: &str) {
         self.plain(What::Log(Log { level: level as u8, text }));
     }
 
-    /// Tells the monitor something; only a service of the node is heard.
+    /// Sends a message to the monitor. The monitor reads only services of the node.
     #[doc(hidden)]
     pub fn tell_monitor(&mut self, message: &impl serde::Serialize) {
-        // Plain data: JSON can always say it.
+        // Plain data can always be written as JSON.
         self.for_monitor.extend(serde_json::to_vec(message));
     }
 
-    /// What the monitor was told so far, as JSON; for tests of services.
+    /// The messages to the monitor so far, as JSON; for tests of services.
     #[doc(hidden)]
     pub fn told_monitor(&self) -> Vec<String> {
         self.for_monitor.iter().map(|told| String::from_utf8_lossy(told).into_owned()).collect()
     }
 
-    /// What was commanded so far, as frames one after the other; for what puts a zone together by hand.
+    /// The command frames so far, one after the other; for code that implements a zone.
     pub fn frames(&self) -> &[u8] {
         &self.frames
     }
 
-    /// How many commands were left out since they would have been too long.
+    /// How many commands were left out because they were too long.
     pub fn too_long(&self) -> u64 {
         self.too_long
     }
@@ -227,15 +227,15 @@ impl Commands {
     }
 }
 
-/// Room for most rules.
+/// Enough for most rules.
 const USUAL_RULE_LEN: usize = 192;
 
-/// A rule that is being put together, in the place where it will be sent from. Nothing happens before one of the `send`s.
-#[must_use = "a rule does nothing before it is sent"]
+/// A rule under construction, in the command buffer. It has no effect until one of the `send` functions is called.
+#[must_use = "the rule has no effect until it is sent"]
 pub struct FlowBuilder<'c> {
     datapath: DatapathId,
     fields: FlowMod<'static>,
-    /// Where it begins in the frames: its head, of which the bytes are written last, then its match, then its instructions.
+    /// Its offset in the frames. There are its head, which is written last, its match, and its instructions.
     start: usize,
     matching_len: usize,
     has_instructions: bool,
@@ -243,7 +243,7 @@ pub struct FlowBuilder<'c> {
     commands: &'c mut Commands,
 }
 
-/// One that is not sent leaves nothing behind.
+/// A rule that was not sent is removed from the buffer.
 impl Drop for FlowBuilder<'_> {
     #[inline]
     fn drop(&mut self) {
@@ -253,14 +253,14 @@ impl Drop for FlowBuilder<'_> {
     }
 }
 
-/// `ofp_flow_mod_command` and `ofp_flow_mod_flags` as far as they are used here.
+/// The used values of `ofp_flow_mod_command` and `ofp_flow_mod_flags`.
 const MODIFY_STRICT: u8 = 2;
 const DELETE: u8 = 3;
 const DELETE_STRICT: u8 = 4;
 const SEND_FLOW_REMOVED: u16 = 1;
 
 impl FlowBuilder<'_> {
-    /// Which packets: `|m| { m.field(Field::EthDst, mac); }`. Called again, it adds.
+    /// Adds to the match: `|m| { m.field(Field::EthDst, mac); }`.
     #[inline]
     pub fn matching(mut self, write: impl FnOnce(&mut MatchWriter<'_>)) -> Self {
         let before = self.commands.frames.len();
@@ -269,7 +269,7 @@ impl FlowBuilder<'_> {
         self
     }
 
-    /// What was appended since the frames were so long is of its match, which stands before the instructions.
+    /// Moves the bytes that were appended after this length into the match, before the instructions.
     #[inline]
     fn take_matching(&mut self, before: usize) {
         let added = self.commands.frames.len() - before;
@@ -280,7 +280,7 @@ impl FlowBuilder<'_> {
         self.matching_len += added;
     }
 
-    /// A match that is in canonical bytes already. Called again, it adds.
+    /// Adds canonical bytes to the match.
     #[inline]
     pub fn matching_bytes(mut self, bytes: &[u8]) -> Self {
         let before = self.commands.frames.len();
@@ -289,7 +289,7 @@ impl FlowBuilder<'_> {
         self
     }
 
-    /// Instructions that are in canonical bytes already.
+    /// Adds canonical bytes to the instructions.
     #[inline]
     pub fn instruction_bytes(mut self, bytes: &[u8]) -> Self {
         self.has_instructions = true;
@@ -297,19 +297,19 @@ impl FlowBuilder<'_> {
         self
     }
 
-    /// Out of this port, as they are: what [`Self::apply`] of one output does.
+    /// Sends the packets out of this port, as [`Self::apply`] with one output does.
     #[inline]
     pub fn output(mut self, port: PortNo) -> Self {
         self.has_instructions = true;
         let [p0, p1, p2, p3] = port.0.to_be_bytes();
-        // OFPIT_APPLY_ACTIONS with one OFPAT_OUTPUT (1.3.5, 7.2.4 and 7.2.5), of which nothing goes to the controller.
+        // OFPIT_APPLY_ACTIONS with one OFPAT_OUTPUT and max_len 0 (1.3.5, 7.2.4 and 7.2.5).
         self.commands.frames.extend_from_slice(&[
             0, 4, 0, 24, 0, 0, 0, 0, 0, 0, 0, 16, p0, p1, p2, p3, 0, 0, 0, 0, 0, 0, 0, 0,
         ]);
         self
     }
 
-    /// What is done with them, at once and in order: `|a| { a.output(port, 0); }`.
+    /// Applies these actions in order: `|a| { a.output(port, 0); }`.
     #[inline]
     pub fn apply(mut self, write: impl FnOnce(&mut ActionWriter<'_>)) -> Self {
         self.has_instructions = true;
@@ -317,7 +317,7 @@ impl FlowBuilder<'_> {
         self
     }
 
-    /// Instructions beside or in place of [`Self::apply`].
+    /// Adds other instructions than [`Self::apply`].
     #[inline]
     pub fn instructions(mut self, write: impl FnOnce(&mut InstructionWriter<'_>)) -> Self {
         self.has_instructions = true;
@@ -325,88 +325,88 @@ impl FlowBuilder<'_> {
         self
     }
 
-    /// The higher wins.
+    /// The priority; the highest matching rule applies.
     #[inline]
     pub fn priority(mut self, priority: u16) -> Self {
         self.fields.priority = priority;
         self
     }
 
-    /// The table, for switches that have several.
+    /// The table id, for switches with several tables.
     #[inline]
     pub fn table(mut self, table_id: u8) -> Self {
         self.fields.table_id = table_id;
         self
     }
 
-    /// The app's own mark on the rule; 48 bits of it.
+    /// The app's part of the cookie, 48 bits.
     #[inline]
     pub fn cookie(mut self, cookie: u64) -> Self {
         self.fields.cookie = cookie;
         self
     }
 
-    /// The rule goes after so many seconds without a packet; 0: never.
+    /// The idle timeout in seconds; 0: none.
     #[inline]
     pub fn idle_timeout_s(mut self, seconds: u16) -> Self {
         self.fields.idle_timeout_s = seconds;
         self
     }
 
-    /// The rule goes after so many seconds; 0: never.
+    /// The hard timeout in seconds; 0: none.
     #[inline]
     pub fn hard_timeout_s(mut self, seconds: u16) -> Self {
         self.fields.hard_timeout_s = seconds;
         self
     }
 
-    /// Tell the app when the rule goes.
+    /// Requests an event when the rule is removed.
     #[inline]
     pub fn tell_when_removed(mut self) -> Self {
         self.fields.flags |= SEND_FLOW_REMOVED;
         self
     }
 
-    /// Send the packet that the switch keeps through the new rule.
+    /// Sends the buffered packet of the switch through the new rule.
     #[inline]
     pub fn buffer(mut self, buffer_id: Option<u32>) -> Self {
         self.fields.buffer_id = buffer_id;
         self
     }
 
-    /// Change the actions of this very rule (same match, same priority) in place of adding one.
+    /// Modifies the rule with the same match and priority, instead of adding one.
     pub fn modify(mut self) -> Self {
         self.fields.command = MODIFY_STRICT;
         self
     }
 
-    /// Delete this very rule (same match, same priority) in place of adding one.
+    /// Deletes the rule with the same match and priority, instead of adding one.
     pub fn delete(mut self) -> Self {
         self.fields.command = DELETE_STRICT;
         self
     }
 
-    /// Delete all of the app's own rules within the match, in all tables.
+    /// Deletes all rules of this app within the match, in all tables.
     pub fn delete_within(mut self) -> Self {
         self.fields.command = DELETE;
         self.fields.table_id = 0xff;
         self
     }
 
-    /// For deletes: only rules that send to this port.
+    /// For deletes: only rules with this output port.
     #[inline]
     pub fn out_port(mut self, port: PortNo) -> Self {
         self.fields.out_port = port;
         self
     }
 
-    /// Commands it.
+    /// Sends the command.
     #[inline]
     pub fn send(self) {
         self.finish(false);
     }
 
-    /// Commands it, and asks for a receipt.
+    /// Sends the command, and requests a receipt.
     #[inline]
     pub fn send_with_receipt(self) -> Ticket {
         self.finish(true)
@@ -424,8 +424,8 @@ impl FlowBuilder<'_> {
     }
 }
 
-/// A packet that is being put together. Nothing happens before one of the `send`s; without an action it is dropped.
-#[must_use = "a packet goes nowhere before it is sent"]
+/// A packet-out under construction. It has no effect until one of the `send` functions is called. Without an action, the packet is dropped.
+#[must_use = "the packet has no effect until it is sent"]
 pub struct PacketOutBuilder<'c, 'd> {
     datapath: DatapathId,
     buffer_id: Option<u32>,
@@ -435,7 +435,7 @@ pub struct PacketOutBuilder<'c, 'd> {
 }
 
 impl<'c> PacketOutBuilder<'c, '_> {
-    /// The packet of a packet-in, as it came: from the switch's buffer if it is there, else its bytes.
+    /// The unchanged packet of a packet-in: from the switch's buffer if it has a buffer id, otherwise its bytes.
     #[inline]
     pub fn packet<'e>(self, packet: &PacketIn<'e>) -> PacketOutBuilder<'c, 'e> {
         PacketOutBuilder {
@@ -447,7 +447,7 @@ impl<'c> PacketOutBuilder<'c, '_> {
         }
     }
 
-    /// A frame of the app's own making.
+    /// A frame that the app wrote.
     #[inline]
     pub fn frame<'e>(self, frame: &'e [u8]) -> PacketOutBuilder<'c, 'e> {
         PacketOutBuilder {
@@ -459,14 +459,14 @@ impl<'c> PacketOutBuilder<'c, '_> {
         }
     }
 
-    /// The port by which it is taken to have come in: `FLOOD` and `ALL` leave that one out.
+    /// The input port. `FLOOD` and `ALL` do not send to this port.
     #[inline]
     pub fn in_port(mut self, port: PortNo) -> Self {
         self.in_port = port;
         self
     }
 
-    /// Out of this port. Called again: out of that one as well.
+    /// Sends it out of this port. Call it again for further ports.
     #[inline]
     pub fn output(self, port: PortNo) -> Self {
         self.actions(|actions| {
@@ -474,20 +474,20 @@ impl<'c> PacketOutBuilder<'c, '_> {
         })
     }
 
-    /// More actions, in order.
+    /// Adds actions, in order.
     #[inline]
     pub fn actions(self, write: impl FnOnce(&mut ActionWriter<'_>)) -> Self {
         write(&mut ActionWriter::new(&mut self.commands.actions));
         self
     }
 
-    /// Commands it.
+    /// Sends the command.
     #[inline]
     pub fn send(self) {
         self.finish(false);
     }
 
-    /// Commands it, and asks for a receipt.
+    /// Sends the command, and requests a receipt.
     #[inline]
     pub fn send_with_receipt(self) -> Ticket {
         self.finish(true)

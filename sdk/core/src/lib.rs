@@ -21,7 +21,7 @@ pub use abi::event::{
     Caller, FlowRemoved, PacketIn, PortFacts, PortRecord, PortStatus, Query, QueryOver, QueryReply,
     SoftLimit, StatsReply, SwitchError, SwitchUp, Topic, quota,
 };
-/// The statuses of answers that mean the same for every service.
+/// The statuses of answers that are common to all services.
 pub mod query_status {
     pub use abi::event::{
         ANSWER_LOST, ANSWER_TOO_LONG, BAD_ANSWER, BAD_QUESTION, CALLER_GONE, CANCELLED, NO_ANSWER_IN_TIME,
@@ -40,6 +40,6 @@ pub use settings::Settings;
 pub use store_contract as store;
 #[doc(hidden)]
 pub use zone::export_app;
-/// For the service of the node that judges what zones use.
+/// For the service `resource` of the node.
 #[doc(hidden)]
 pub use zone::judge;

@@ -1,6 +1,6 @@
-//! An app's settings: what the operator wrote for it under `[app.NAME]`.
+//! An app's settings, from `[app.NAME.settings]` of the configuration.
 //!
-//! Never changes while the app runs: other settings mean a restart.
+//! They never change while the app runs: new settings need a restart.
 
 use serde::de::DeserializeOwned;
 
@@ -9,15 +9,15 @@ use serde::de::DeserializeOwned;
 pub struct Settings(serde_json::Map<String, serde_json::Value>);
 
 impl Settings {
-    /// Reads the object. A refusal is a sentence for the operator.
+    /// Parses the object. An error is a sentence for the operator.
     pub fn from_json(json: &[u8]) -> Result<Settings, String> {
         serde_json::from_slice(json)
             .map(Settings)
             .map_err(|error| format!("its settings are not a JSON object: {error}"))
     }
 
-    /// The settings as a type of the app's own. With `#[serde(deny_unknown_fields, default)]` on that type, a wrong key is refused by its
-    /// name, and what the operator left out keeps its default.
+    /// The settings as a type of the app. With `#[serde(deny_unknown_fields, default)]` on that type, an unknown key is an error that
+    /// names the key, and missing keys keep their defaults.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, String> {
         serde_json::from_value(serde_json::Value::Object(self.0.clone()))
             .map_err(|error| format!("its settings are wrong: {error}"))

@@ -1,14 +1,14 @@
-//! What authors of Burnet apps install.
+//! The Rust SDK for Burnet apps.
 //!
 //! ```text
 //!   events ──> your App's handlers ──> Commands
 //! ```
 //!
-//! An app is a type that implements [`App`]. The same source runs in a process of its own ([`main!`]) and inside the kernel as a
-//! trusted app ([`table`]); it never knows in which, nor which version of OpenFlow a switch speaks. Handlers are called one at a
-//! time, and what they command is sent when they return. In a process zone one instance hears all switches, unless the app says that it
-//! serves them apart ([`App::serves_switches_apart`]); then, and as a trusted app, there is an instance for each worker thread, and each hears that
-//! worker's switches.
+//! An app is a type that implements [`App`]. The same source runs in a process zone ([`main!`]) and inside the kernel process as a
+//! trusted app ([`table`]). It need not know in which zone it runs, or which OpenFlow version a switch has. Handlers are called one
+//! at a time. Their commands are sent when they return. In a process zone, one instance serves all switches. If the app serves
+//! switches independently ([`App::serves_switches_apart`]), or runs as a trusted app, each worker thread has its own instance. Each
+//! instance then serves the switches of its worker.
 //!
 //! ```
 //! use burnet_sdk::{App, Commands, Interests, PacketIn, PortNo, Settings};
@@ -28,7 +28,7 @@
 //! }
 //! ```
 //!
-//! This crate never talks OpenFlow and never opens a socket of its own.
+//! This crate never uses OpenFlow and never opens a socket.
 
 mod app_loop;
 mod monitor_line;
@@ -51,23 +51,23 @@ pub use monitor_channel::{
     record::Record as NodeRecord,
     verdict as node_verdict,
 };
-/// For the services of the node that serve the monitor: what it says, as its socket carries it.
+/// Parses a message of the monitor. For services of the node that serve the monitor.
 ///
 /// # Errors
-/// A sentence: it cannot be read, or is for no service.
+/// A sentence: the message is malformed, or not for a service.
 #[doc(hidden)]
 pub fn read_monitor(message: &[u8]) -> Result<ToService, String> {
     use monitor_channel::protocol::ToZone;
     match serde_json::from_slice(message) {
         Ok(ToZone::Told(told)) => Ok(told),
-        Ok(ToZone::Welcome { .. }) => Err("the monitor welcomed it a second time".to_owned()),
-        Err(error) => Err(format!("the monitor said what cannot be read: {error}")),
+        Ok(ToZone::Welcome { .. }) => Err("the monitor sent a second welcome message".to_owned()),
+        Err(error) => Err(format!("the monitor sent an unreadable message: {error}")),
     }
 }
 pub use app_loop::{AppLoop, State, Waker};
 pub use process::{ProcessError, SleepHook, run, run_guest, serve_guest};
 
-/// Makes a shared object (`crate-type = ["cdylib"]`) of an app, to be run with `burnet run --app PATH.so=trusted`.
+/// Makes an app a shared object (`crate-type = ["cdylib"]`), to run with `burnet run --app PATH.so=trusted`.
 #[macro_export]
 macro_rules! shared_object {
     ($app:ty) => {
@@ -75,7 +75,7 @@ macro_rules! shared_object {
     };
 }
 
-/// The `main` of an app in a process of its own.
+/// The `main` function of an app in a process zone.
 #[macro_export]
 macro_rules! main {
     ($app:ty) => {

@@ -1,35 +1,35 @@
-//! Packet-ins that a control event has overtaken, and that are not true any more.
+//! Filters stale packet-ins: those that are older than a control event that the app has already received.
 //!
-//! Control events come to an app before the packet-ins that wait for it. So a packet-in may come after the news that its switch is gone, or that
-//! its port is down, and an app that learned from it would learn what was. It is passed over.
+//! An app receives control events before waiting packet-ins. So a packet-in can arrive after the event that its switch is
+//! disconnected or its port is down. An app would learn outdated facts from it. So it is skipped.
 //!
-//! In: events in the order in which they come. Out: which are stale. Never holds more than [`CONTROL_EVENTS_MAX`] of what it has heard.
+//! In: events in order. Out: whether an event is stale. It stores at most [`CONTROL_EVENTS_MAX`] control events.
 
 use abi::Frame;
 use abi::event::{Event, PacketIn, kind};
 
-/// News that is remembered. A packet-in of a switch that is younger than the news about it ends that; beyond the bound the oldest is
-/// forgotten, and what it made stale is heard, late as it is.
+/// The maximum number of stored control events. A newer packet-in of the switch removes them. Beyond the bound, the oldest is
+/// removed, and its stale packet-ins are delivered.
 const CONTROL_EVENTS_MAX: usize = 32;
 
-/// What was heard of a switch, or of one port of it.
+/// A control event of a switch, or of one port.
 #[derive(Clone, Copy)]
 struct ControlEvent {
     datapath: u64,
-    /// `None`: of all its ports.
+    /// `None`: all ports of the switch.
     port: Option<u32>,
-    /// The event's number, which grows with each event of a switch.
+    /// The sequence number of the event, which grows for each switch.
     sequence: u64,
 }
 
-/// The news that packet-ins under way do not know.
+/// The control events that are newer than waiting packet-ins.
 #[derive(Default)]
 pub(crate) struct StalePacketIns {
     control_events: Vec<ControlEvent>,
 }
 
 impl StalePacketIns {
-    /// Whether an event is to be passed over.
+    /// Whether an event is stale and must be skipped.
     pub(crate) fn is_stale(&mut self, frame: &Frame<'_>) -> bool {
         match frame.header.kind.get() {
             kind::PACKET_IN => !self.control_events.is_empty() && self.is_overtaken(frame),
@@ -55,7 +55,7 @@ impl StalePacketIns {
 
     fn is_overtaken(&mut self, frame: &Frame<'_>) -> bool {
         let (datapath, sequence) = (frame.header.datapath.get(), frame.header.sequence.get());
-        // A switch's packet-ins keep their order: behind this one there is none that is older.
+        // The packet-ins of a switch keep their order: no older one follows.
         self.control_events.retain(|it| it.datapath != datapath || it.sequence > sequence);
         let mut of_switch = self.control_events.iter().filter(|it| it.datapath == datapath).peekable();
         if of_switch.peek().is_none() {

@@ -1,4 +1,4 @@
-//! The files of a log: which there are, and what their lines are.
+//! The files of an audit log: their names and their lines.
 //!
 //! ```text
 //!   FOLDER/lock                        held by whoever appends
@@ -6,8 +6,8 @@
 //!   FOLDER/audit-000000004711.jsonl    lines 4711 to …; the last is appended to
 //! ```
 //!
-//! The folder is its service's, which can put anything there, and root opens what it finds in it: so no link is followed, and what is no
-//! file is refused before it is read.
+//! The service owns the folder and could put anything there, and root opens files in it. So no link is followed, and only plain
+//! files are opened.
 //!
 //! In: a folder. Out: its files by the number of their first line, and their bytes. It changes nothing.
 
@@ -17,26 +17,26 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// The file of a log that whoever appends holds a lock on.
+/// The lock file of a log. A writer holds its lock.
 pub const LOCK: &str = "lock";
 
 /// One file of a log.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LogFile {
-    /// The number of its first line, as its name says.
+    /// The number of its first line, from its name.
     pub first: u64,
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
 }
 
 impl LogFile {
-    /// The file that begins with this line.
+    /// The file that starts with this line.
     pub fn beginning_with(folder: &Path, first: u64) -> LogFile {
         LogFile { first, path: folder.join(format!("audit-{first:012}.jsonl")) }
     }
 }
 
-/// The files of a log, oldest first. What has another name is nobody's.
+/// The files of a log, oldest first. Files with other names are ignored.
 ///
 /// # Errors
 /// The folder cannot be listed.
@@ -54,10 +54,10 @@ pub fn of(folder: &Path) -> io::Result<Vec<LogFile>> {
     Ok(files)
 }
 
-/// Opens a file of a log: never what a link leads to, and never a pipe or a device, on which one could wait without end.
+/// Opens a file of a log. It never follows a link, and never opens a pipe or a device, which could block.
 ///
 /// # Errors
-/// It cannot be opened, or is no file.
+/// It cannot be opened, or is not a plain file.
 pub fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     // Bits of an `int`.
     let file = options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32).open(path)?;
@@ -67,7 +67,7 @@ pub fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file"))
 }
 
-/// All of a file of a log.
+/// Reads a whole file of a log.
 ///
 /// # Errors
 /// As [`open`], or it cannot be read.
@@ -77,7 +77,7 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The end of a file: at most so many bytes of it.
+/// Reads the end of a file, at most this many bytes.
 pub fn tail(file: &mut File, bytes_max: u64) -> io::Result<Vec<u8>> {
     let length = file.metadata()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(bytes_max)))?;

@@ -1,4 +1,4 @@
-//! The service that keeps who did what with which capability.
+//! The service `audit`: writes the audit log, which records actions, their actors and the used capabilities.
 //!
 //! ```text
 //!   monitor ──records──> [ this service ] ──lines──> FOLDER/audit-….jsonl <──lines── the operator's commands
@@ -6,11 +6,11 @@
 //!                                  └─ each line holds the hash of the one before it
 //! ```
 //!
-//! In: records, numbered by the node, told again until they are acknowledged. Out: lines on disk, each once; then the
-//! acknowledgement. A service that was killed asks for what follows the last record that it finds on disk. It decides nothing about what is
+//! In: records, numbered by the node, and repeated until they are acknowledged. Out: one line on disk for each, then the
+//! acknowledgement. After a crash, the service continues after the last record on disk. It does not decide what is
 //! recorded, and reads no packet.
 //!
-//! The reading half ([`read`]) and [`log::Log`] serve the operator's commands too.
+//! The operator's commands use [`read`] and [`log::Log`] as well.
 
 pub mod files;
 pub mod line;
@@ -27,28 +27,28 @@ use std::process::ExitCode;
 use crate::log::{Bounds, Log};
 use crate::record::Record;
 
-/// Its settings, as the node makes them.
+/// The settings, which the node writes.
 #[derive(Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AuditSettings {
-    /// Where the log is.
+    /// The folder of the log.
     pub folder: PathBuf,
-    /// What names this life of the node.
+    /// The name of this run of the node.
     pub run: String,
 }
 
-/// The service.
+/// The service, with its open log.
 #[derive(Debug)]
 pub struct Audit {
     run: String,
     log: Log,
-    /// All up to this number is on disk.
+    /// All records up to this number are on disk.
     kept: u64,
-    /// The operator was told that something cannot be kept.
+    /// A failure to store has been logged.
     complained: bool,
 }
 
-/// Serves a zone until that ends. It is here and not in the node so that its code is built as the service's is.
+/// Runs the service until its zone ends. It is in this crate so that it is compiled with the options of the service.
 pub fn run() -> ExitCode {
     burnet_sdk::run::<Audit>()
 }
@@ -82,7 +82,7 @@ impl App for Audit {
                 self.complained = false;
                 out.tell_monitor(&FromService::AuditKept { up_to: kept });
             }
-            // The node tells them again.
+            // The node repeats them.
             Err(error) if self.complained => drop(error),
             Err(error) => {
                 self.complained = true;

@@ -5,7 +5,7 @@
 //!    └────────────────────── what is hashed (SHA-256) ───────────────────────┘
 //! ```
 //!
-//! In: records, or the text of a line. Out: the text of a line, or what is wrong with it. It opens no file.
+//! In: records, or the text of a line. Out: the text of a line, or its error. It opens no file.
 
 use std::fmt;
 
@@ -14,10 +14,10 @@ use sha2::{Digest, Sha256};
 
 use crate::record::Record;
 
-/// Longest line, in bytes with its end. The longest record has six texts, and JSON spells a control character out with six bytes.
+/// The maximum length of a line in bytes, with its line break. A record has up to six texts, and JSON needs up to six bytes for a character.
 pub const LINE_BYTES_MAX: usize = 128 << 10;
 
-/// What stands before a line's own hash.
+/// The text before a line's own hash.
 const SEAL: &str = ",\"hash\":\"";
 
 /// A SHA-256. The one before the first line is all zeros.
@@ -25,7 +25,7 @@ const SEAL: &str = ",\"hash\":\"";
 pub struct Hash([u8; 32]);
 
 impl Hash {
-    /// Of these bytes.
+    /// Hashes these bytes.
     pub fn of(bytes: &[u8]) -> Hash {
         Hash(Sha256::digest(bytes).into())
     }
@@ -61,31 +61,31 @@ fn digit(byte: u8) -> Option<u8> {
     }
 }
 
-/// Where in a node's life a record came from, so that one that is told twice is kept once.
+/// The run and the number of a record, so that a repeated record is stored once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Told {
-    /// The node's life.
+    /// The run of the node.
     pub run: String,
-    /// The record's number in it.
+    /// The number of the record in this run.
     pub number: u64,
 }
 
-/// A line, read.
+/// A parsed line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     /// Its number in the log, from 1.
     pub number: u64,
-    /// Where its record came from, if from a running node.
+    /// The origin of its record, if it came from a running node.
     pub told: Option<Told>,
     /// The record.
     pub record: Record,
     /// The hash of the line before it.
     pub previous: Hash,
-    /// Its own.
+    /// Its own hash.
     pub hash: Hash,
 }
 
-/// As it is spelt, without its own hash.
+/// The JSON of a line without its own hash.
 #[derive(Serialize, Deserialize)]
 struct Spelt {
     line: u64,
@@ -96,10 +96,10 @@ struct Spelt {
     previous: String,
 }
 
-/// Appends a line to `out`, and gives its hash.
+/// Appends a line to `out`, and returns its hash.
 pub fn write(out: &mut String, number: u64, told: Option<Told>, record: Record, previous: &Hash) -> Hash {
     let spelt = Spelt { line: number, told, record: record.cut(), previous: previous.to_string() };
-    // Numbers and text under names: what JSON can always say.
+    // Numbers and texts can always be written as JSON.
     let text = serde_json::to_string(&spelt).unwrap_or_default();
     let hashed = text.strip_suffix('}').unwrap_or(&text);
     let hash = Hash::of(hashed.as_bytes());
@@ -107,10 +107,10 @@ pub fn write(out: &mut String, number: u64, told: Option<Told>, record: Record, 
     hash
 }
 
-/// Reads a line, without its end.
+/// Parses a line, without its line break.
 ///
 /// # Errors
-/// What is wrong with it: a phrase.
+/// The error, as a phrase.
 pub fn read(text: &str) -> Result<Line, String> {
     let sealed = text.strip_suffix("\"}").and_then(|text| text.rsplit_once(SEAL));
     let (hashed, hash) = sealed.ok_or("it does not end with its hash")?;

@@ -4,10 +4,10 @@
 //!   records ──> Log::append: lock, read the end anew, write, bring to disk ──> lines that follow what stands there
 //! ```
 //!
-//! Several processes append: the service for the running node, and the operator's commands. Each takes the lock, reads what stands last, and
-//! lets its lines follow that. When a call returns without an error its lines are on disk (`fdatasync`); when it fails none of them is.
-//! It never alters or takes away a line, but for two things that it says in the log itself: the beginning of a line whose writer ended
-//! half-way is cut off, and the oldest files go when there are too many.
+//! Several processes append: the service of the running node, and the operator's commands. Each takes the lock, reads the last
+//! line, and appends. After a successful call, the lines are on disk (`fdatasync`). After an error, none of them is.
+//! A line is never changed or removed, with two exceptions, which the log itself records. An incomplete line of a crashed writer
+//! is cut off. If there are too many files, the oldest are deleted.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -20,26 +20,26 @@ use crate::files::{self, LOCK, LogFile};
 use crate::line::{self, Hash, LINE_BYTES_MAX, Told};
 use crate::record::Record;
 
-/// How long one waits for the lock: far longer than anyone appends, or looks how long the log is.
+/// How long a process waits for the lock: far longer than an append takes.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 
-/// How large the log may become. At the bound a new file is begun, and the oldest goes: the log says so itself.
+/// The maximum size of the log. At the bound, a new file starts and the oldest is deleted. The log records this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// A file that is this long is followed by a new one.
+    /// After this many bytes, a new file starts.
     pub file_bytes: u64,
-    /// More files than these are not kept.
+    /// The maximum number of files.
     pub files: usize,
 }
 
 impl Default for Bounds {
-    /// 128 MiB: at the 300 bytes of most records about 400,000.
+    /// 128 MiB: about 400,000 records of 300 bytes.
     fn default() -> Bounds {
         Bounds { file_bytes: 4 << 20, files: 32 }
     }
 }
 
-/// Why nothing was appended. The operator's to put right: a full disk, a folder that may not be written.
+/// Why nothing was appended. The operator must fix it: a full disk, or a folder without write permission.
 #[derive(Debug)]
 pub struct NotKept(String);
 
@@ -55,7 +55,7 @@ fn not(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> NotKept {
     move |error| NotKept(format!("{} cannot be {what} ({error})", path.display()))
 }
 
-/// What stands last in a log.
+/// The last line of a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Head {
     /// The number of the last line; 0 if there is none.
@@ -64,19 +64,19 @@ pub struct Head {
     pub hash: Hash,
 }
 
-/// Makes the folder of a log, if it is not there: its owner's alone.
+/// Creates the folder of a log if it does not exist. Only its owner can access it.
 ///
 /// # Errors
-/// It cannot be made.
+/// The folder cannot be created.
 pub fn make_folder(folder: &Path) -> Result<(), NotKept> {
     let made = fs::DirBuilder::new().mode(0o700).recursive(true).create(folder);
     made.map_err(not("made", folder))
 }
 
-/// Gives a log to this user, who goes on with it.
+/// Gives a log to this user.
 ///
 /// # Errors
-/// It cannot be given away.
+/// The owner cannot be changed.
 pub fn give_to(folder: &Path, user: u32) -> Result<(), NotKept> {
     let lock = folder.join(LOCK);
     let files = files::of(folder).map_err(not("listed", folder))?;
@@ -93,46 +93,46 @@ pub fn give_to(folder: &Path, user: u32) -> Result<(), NotKept> {
 pub struct Log {
     folder: PathBuf,
     bounds: Bounds,
-    /// What this process saw last: what is there later must be that or more.
+    /// The last line that this process saw. Later, the log must have it or more.
     seen: Option<Head>,
 }
 
-/// A log whose lock is held, and the file that is appended to.
+/// A log with its lock held, and its last file.
 struct Opened {
     _lock: File,
     file: File,
     of: LogFile,
     length: u64,
     head: Head,
-    /// What is to be said of how the log was found.
+    /// Remarks on the state of the log.
     remarks: Vec<Record>,
-    /// Files that go when the new lines are on disk.
+    /// The files to delete when the new lines are on disk.
     outlived: Vec<LogFile>,
 }
 
 impl Log {
-    /// The log in this folder, which need not be there yet.
+    /// The log in this folder, which need not exist yet.
     pub fn at(folder: PathBuf, bounds: Bounds) -> Log {
         Log { folder, bounds, seen: None }
     }
 
-    /// What this process saw last.
+    /// The last line that this process saw.
     pub fn head(&self) -> Option<Head> {
         self.seen
     }
 
-    /// Keeps what an operator's command did.
+    /// Stores the record of an operator's command.
     ///
     /// # Errors
-    /// Nothing was kept.
+    /// Nothing was stored.
     pub fn append(&mut self, records: Vec<Record>, now_ms: u64) -> Result<Head, NotKept> {
         self.write(records.into_iter().map(|record| (None, record)).collect(), now_ms)
     }
 
-    /// Keeps what a node told, `first` being the number of the first of it, and passes over what it had told before: up to which number of this run all is kept.
+    /// Stores records of a node; `first` is the number of the first. Known records are skipped. Returns the number up to which all records of this run are stored.
     ///
     /// # Errors
-    /// Nothing was kept.
+    /// Nothing was stored.
     pub fn append_told(
         &mut self,
         run: &str,
@@ -149,17 +149,17 @@ impl Log {
         Ok(last.unwrap_or(kept))
     }
 
-    /// The number of the last record of a run that is kept; 0 if none is. Looks through the last two files.
+    /// The number of the last stored record of a run, or 0. It reads the last two files.
     ///
     /// # Errors
     /// A file cannot be read.
     pub fn last_of(&self, run: &str) -> Result<u64, NotKept> {
         let Ok(files) = files::of(&self.folder) else { return Ok(0) };
-        // As `line` spells it; within a text the quotes would be escaped.
+        // The form that `line` writes. Within a text, the quotes would be escaped.
         let spelt = format!("\"run\":{},\"number\":", serde_json::Value::from(run));
         for file in files.iter().rev().take(2) {
             let bytes = files::read(&file.path).map_err(not("read", &file.path))?;
-            // What is behind the last end of a line is not kept.
+            // Text after the last line break is incomplete.
             let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
             let text = String::from_utf8_lossy(&bytes[..whole]);
             if let Some(at) = text.rfind(&spelt) {
@@ -183,7 +183,7 @@ impl Log {
         }
         opened.put(text.as_bytes())?;
         for file in &opened.outlived {
-            // One that stays is taken away the next time.
+            // A remaining file is deleted the next time.
             let _ = fs::remove_file(&file.path);
         }
         self.seen = Some(head);
@@ -193,7 +193,7 @@ impl Log {
     fn open(&self, now_ms: u64) -> Result<Opened, NotKept> {
         let lock = self.lock()?;
         let mut files = files::of(&self.folder).map_err(not("listed", &self.folder))?;
-        // A file whose writer ended before its first line was whole says nothing.
+        // A file without a complete first line has no information.
         while let Some(last) = files.last().filter(|last| is_empty(&last.path)) {
             fs::remove_file(&last.path).map_err(not("removed", &last.path))?;
             files.pop();
@@ -270,12 +270,12 @@ impl Log {
         Ok((file, length))
     }
 
-    /// What root makes belongs to whom the folder belongs to, so that the service can go on with it.
+    /// Files that root creates get the owner of the folder, so that the service can use them.
     fn make(&self, options: &mut OpenOptions, path: &Path) -> Result<File, NotKept> {
         let file = files::open(options.mode(0o600), path).map_err(not("opened", path))?;
         let (Ok(own), Ok(folder)) = (file.metadata(), fs::metadata(&self.folder)) else { return Ok(file) };
         if own.uid() != folder.uid() {
-            // Who may not has made a file that is its own, as everything that it makes.
+            // A process without this right owns the file itself.
             let _ = fchown(&file, Some(folder.uid()), Some(folder.gid()));
         }
         Ok(file)
@@ -283,11 +283,11 @@ impl Log {
 }
 
 impl Opened {
-    /// All of it comes to disk, or nothing stays.
+    /// Writes all bytes to disk, or removes what was written.
     fn put(&mut self, bytes: &[u8]) -> Result<(), NotKept> {
         let written = self.file.write_all(bytes).and_then(|()| self.file.sync_data());
         if let Err(error) = written {
-            // If that fails too, the next writer cuts off what is not whole.
+            // If that fails too, the next writer cuts off the incomplete line.
             let _ = self.file.set_len(self.length);
             return Err(not("written", &self.of.path)(error));
         }
@@ -303,7 +303,7 @@ impl Opened {
 }
 
 fn is_empty(path: &Path) -> bool {
-    // A file without the end of a line holds none that is whole.
+    // A file without a line break has no complete line.
     fs::symlink_metadata(path).is_ok_and(|metadata| metadata.len() < LINE_BYTES_MAX as u64)
         && files::read(path).is_ok_and(|bytes| !bytes.contains(&b'\n'))
 }
@@ -312,14 +312,14 @@ fn size(path: &Path) -> Result<u64, NotKept> {
     Ok(fs::symlink_metadata(path).map_err(not("read", path))?.len())
 }
 
-/// What stands last, or what is to be gone on from if that cannot be read and why; and how many bytes of a torn line were cut off.
+/// The last line. If it is unreadable, the line to continue from, and the reason. Also the number of incomplete bytes that were cut off.
 type Found = Result<Head, (Head, String)>;
 
 fn end_of(of: &LogFile) -> Result<(Found, u64), NotKept> {
     let opened = files::open(OpenOptions::new().read(true).write(true), &of.path);
     let mut file = opened.map_err(not("opened", &of.path))?;
     let length = size(&of.path)?;
-    // A torn line and the whole one before it.
+    // An incomplete line and the complete one before it.
     let mut end = files::tail(&mut file, 2 * LINE_BYTES_MAX as u64).map_err(not("read", &of.path))?;
     let whole = end.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let torn_bytes = (end.len() - whole) as u64;
@@ -333,7 +333,7 @@ fn end_of(of: &LogFile) -> Result<(Found, u64), NotKept> {
     let found = match line::read(&last) {
         Ok(line) => Ok(Head { line: line.number, hash: line.hash }),
         Err(why) => {
-            // The chain goes on behind it; whoever verifies it is told of this line.
+            // The chain continues after it. Verification reports this line.
             let bytes = files::read(&of.path).map_err(not("read", &of.path))?;
             let lines = bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
             Err((Head { line: of.first + lines.saturating_sub(1), hash: Hash::of(last.as_bytes()) }, why))

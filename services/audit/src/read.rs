@@ -1,7 +1,7 @@
-//! Reading the log: all of it, what comes to it, and whether it is as it was written.
+//! Reads and follows the log, and verifies that it is unaltered.
 //!
-//! In: a folder. Out: its lines in order; or the first line that was altered, is missing or stands in another place. It changes nothing, and
-//! a reader needs no lock: what is behind the last end of a line is not there yet.
+//! In: a folder. Out: its lines in order, or the first line that is altered, missing or misplaced. It changes nothing, and
+//! a reader needs no lock: text after the last line break is ignored.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -12,7 +12,7 @@ use crate::files::{self, LOCK, LogFile};
 use crate::line::{self, Hash, LINE_BYTES_MAX, Line};
 use crate::log::Head;
 
-/// Where a reader is.
+/// The position of a reader.
 #[derive(Debug)]
 pub struct Reader {
     folder: PathBuf,
@@ -21,12 +21,12 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// At the beginning.
+    /// Starts at the beginning.
     pub fn at(folder: PathBuf) -> Reader {
         Reader { folder, file: None, offset: 0 }
     }
 
-    /// Hands over each whole line that is there and was not handed over before, as it is spelt, with its file. `false` ends it early.
+    /// Passes each new complete line to the function, with its file. The function returns `false` to stop.
     ///
     /// # Errors
     /// A file cannot be read.
@@ -43,12 +43,12 @@ impl Reader {
                             return Ok(());
                         }
                     }
-                    // The log has outgrown it.
+                    // The file was deleted because of the size limit.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                     Err(error) => return Err(error),
                 }
             }
-            // There was a later one before the rest was read, so that nothing more comes to this one.
+            // A later file existed before the rest was read, so this file is complete.
             let Some(next) = next else { return Ok(()) };
             (self.file, self.offset) = (Some(next), 0);
         }
@@ -80,27 +80,27 @@ impl Reader {
     }
 }
 
-/// What a log that is as it was written holds.
+/// The result of verifying an unaltered log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sound {
-    /// How many files.
+    /// The number of files.
     pub files: usize,
-    /// The number of the first line that is still kept.
+    /// The number of the first line.
     pub first: u64,
-    /// The last.
+    /// The last line.
     pub head: Head,
-    /// The line of which a remembered hash is, if one was asked for.
+    /// The line of the given hash, if there was one.
     pub remembered: Option<u64>,
 }
 
-/// What is not as it was written.
+/// The first error in a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// Where.
+    /// The file.
     pub file: PathBuf,
-    /// The number of the line: as it says, or else the one that was to be expected.
+    /// The number of the line, or the expected number.
     pub line: u64,
-    /// What.
+    /// What is wrong.
     pub what: String,
 }
 
@@ -110,20 +110,20 @@ impl fmt::Display for Damage {
     }
 }
 
-/// Why a log was not found sound.
+/// Why the verification failed.
 #[derive(Debug)]
 pub enum Unsound {
-    /// It cannot be read, or there is none.
+    /// The log cannot be read, or does not exist.
     Unreadable(io::Error),
-    /// The first thing that is not as it was written.
+    /// The first error.
     Damaged(Damage),
 }
 
-/// Looks at every line. With a remembered hash, also whether the log still holds the line that has it: that is the only way to find out that lines
-/// were cut off at the end.
+/// Verifies every line. With a hash, also checks that the log still has the line with this hash. This is the only way to detect
+/// that lines at the end were removed.
 ///
 /// # Errors
-/// The first line that is wrong.
+/// The first wrong line.
 pub fn verify(folder: &Path, remembered: Option<Hash>) -> Result<Sound, Unsound> {
     let until = whole_length(folder).map_err(Unsound::Unreadable)?;
     let mut check = Check { chain: None, first: 0, rotated: None, remembered, found: None };
@@ -150,7 +150,7 @@ pub fn verify(folder: &Path, remembered: Option<Hash>) -> Result<Sound, Unsound>
     if !until.as_ref().is_none_or(reads_as_far) {
         return broken(head.line + 1, "it is not whole: its writer ended half-way, or it was cut".to_owned());
     }
-    // A file that could not be taken away stays for a while, though the log says that its lines are no longer kept.
+    // A file that could not be deleted may still exist, although the log records its deletion.
     if check.first > 1 && check.rotated.is_none_or(|up_to| up_to < check.first - 1) {
         let what = format!(
             "it is the first, and nothing says that the {} before it are no longer kept",
@@ -167,8 +167,8 @@ pub fn verify(folder: &Path, remembered: Option<Hash>) -> Result<Sound, Unsound>
     Ok(Sound { files: files.len(), first: check.first, head, remembered: check.found })
 }
 
-/// How long the last file is while nobody appends, so that half a line there is a torn one. The lock is held for that alone: to read all of a
-/// log takes longer than who appends waits. A log that was made by nobody has no lock.
+/// The length of the last file while no process appends. So an incomplete line there comes from a crash. The lock is held only for this,
+/// because reading the whole log takes longer than a writer waits. A log without a lock file has no lock.
 fn whole_length(folder: &Path) -> io::Result<Option<(LogFile, u64)>> {
     let lock = files::open(OpenOptions::new().read(true), &folder.join(LOCK))?;
     lock.lock_shared()?;
@@ -180,7 +180,7 @@ fn whole_length(folder: &Path) -> io::Result<Option<(LogFile, u64)>> {
 struct Check {
     chain: Option<Head>,
     first: u64,
-    /// The last line that the log itself says it took away.
+    /// The last line whose deletion the log records.
     rotated: Option<u64>,
     remembered: Option<Hash>,
     found: Option<u64>,

@@ -1,35 +1,35 @@
-//! One record: who did what, with which capability.
+//! One record: an action, its actor, and the used capability.
 //!
-//! In and out: a JSON object, as the node's processes tell it and as it stands in a line of the log. It never decides what is worth a
+//! In and out: a JSON object, as the node sends it and as the log has it. It never decides what is worth a
 //! record.
 
 use serde::{Deserialize, Serialize};
 
-/// Longest text of a record, in bytes; what is longer is cut.
+/// The maximum length of a text in bytes. A longer text is cut.
 pub const TEXT_BYTES_MAX: usize = 2_048;
 
-/// One thing that was done, or refused.
+/// An action that was done or refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Record {
-    /// When, in milliseconds since the Unix epoch. Of a record that stands for several, when the first was.
+    /// The time, in milliseconds since the Unix epoch. If the record counts several actions, the time of the first.
     pub unix_ms: u64,
-    /// What: one word of `docs/reference/audit.md`.
+    /// The kind of action: one word of `docs/reference/audit.md`.
     pub what: String,
-    /// Who did it: `app`, `switch`, `operator`, `monitor`, `kernel` or `audit`.
+    /// The actor: `app`, `switch`, `operator`, `monitor`, `kernel` or `audit`.
     pub who: String,
-    /// Which app it is about.
+    /// The app that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub app: Option<String>,
-    /// Which switch it is about.
+    /// The switch that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub switch: Option<String>,
-    /// The capability or quota that it needed.
+    /// The capability or quota that was needed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capability: Option<String>,
-    /// How often, within about a second.
+    /// How often it happened, within about a second.
     pub count: u64,
-    /// In words.
+    /// A text for people.
     pub text: String,
 }
 
@@ -41,19 +41,19 @@ impl From<burnet_sdk::NodeRecord> for Record {
 }
 
 impl Record {
-    /// One of the operator's deeds, or of the log itself, about nothing in particular.
+    /// A record of the operator or of the log, without an app.
     pub fn new(unix_ms: u64, what: &str, who: &str, text: impl Into<String>) -> Record {
         let (what, who, text) = (what.to_owned(), who.to_owned(), text.into());
         Record { unix_ms, what, who, count: 1, text, ..Record::default() }
     }
 
-    /// The same, about this app.
+    /// Sets the app.
     #[must_use]
     pub fn of_app(self, app: &str) -> Record {
         Record { app: Some(app.to_owned()), ..self }
     }
 
-    /// With a text that is no longer than [`TEXT_BYTES_MAX`].
+    /// Sets the text, cut to [`TEXT_BYTES_MAX`].
     #[must_use]
     pub(crate) fn cut(mut self) -> Record {
         for text in [&mut self.text, &mut self.what, &mut self.who] {

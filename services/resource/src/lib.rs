@@ -1,23 +1,23 @@
-//! The service that judges what apps and services use of the machine.
+//! The service `resource`: compares the resource use of apps and services with their limits.
 //!
 //! ```text
 //!   kernel: counts ──> monitor, /proc ──observations──> [ this service ] ──rulings──> monitor: tells, ends
 //! ```
 //!
-//! In: observations, each of all zones at one moment. Out: for each of them one list of rulings, empty ones too, so that the monitor knows that
-//! somebody judges: while nobody does, it does so itself. What is remembered is a few numbers for each zone. It measures nothing, and ends nobody.
+//! In: observations, each of all zones at one time. Out: one list of rulings for each observation, even if it is empty. If no
+//! answer comes, the monitor decides itself. The service stores a few numbers for each zone. It measures nothing and stops nothing.
 
 use burnet_sdk::judge::Judges;
 use burnet_sdk::{App, Commands, FromService, Interests, Settings, ToService, read_monitor};
 use std::process::ExitCode;
 
-/// The service.
+/// The service, with the state of each zone.
 #[derive(Debug, Default)]
 pub struct Resource {
     judges: Judges,
 }
 
-/// Serves a zone until that ends. It is here and not in the node so that its code is built as the service's is.
+/// Runs the service until its zone ends. It is in this crate so that it is compiled with the options of the service.
 pub fn run() -> ExitCode {
     burnet_sdk::run::<Resource>()
 }
@@ -48,7 +48,7 @@ impl App for Resource {
 mod tests {
     use super::*;
 
-    /// The rulings on one observation, as JSON.
+    /// Returns the rulings on one observation, as JSON.
     fn check(service: &mut Resource, zones: &str, expected: &str) {
         let mut out = Commands::new();
         let message = format!(r#"{{"told":{{"observed":{{"zones":{zones}}}}}}}"#);

@@ -126,14 +126,14 @@ mod tests {
     fn an_unreadable_question_has_no_verdict() {
         check("", Err("EOF"));
         check("{}", Err("missing field"));
-        check(&asked("").replace("2026", "when"), Err("is no time"));
+        check(&asked("").replace("2026", "when"), Err("is not a time"));
         check(&asked(&package("{}")), Err("expected"));
     }
 
     #[test]
     fn each_package_has_its_verdict() {
         check(&asked(""), Ok("[]"));
-        let gone = r#"[{"zone":3,"check":9,"validity":{"refused":"is not installed any more"}}]"#;
+        let gone = r#"[{"zone":3,"check":9,"validity":{"refused":"is no longer installed"}}]"#;
         check(&asked(&package(r#"{"Ok":null}"#)), Ok(gone));
         let unseen =
             r#"[{"zone":3,"check":9,"validity":{"unknown":"the service security cannot see /nowhere"}}]"#;

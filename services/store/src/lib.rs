@@ -1,4 +1,4 @@
-//! The service that keeps what apps want to find again: keys and values, on disk.
+//! The service `store`: keys and values of apps, on disk.
 //!
 //! ```text
 //!   apps ──get, put, delete, list──> kernel ──and the grant──> [ this service ] ──one transaction a turn──> FOLDER/store.redb
@@ -6,8 +6,8 @@
 //!                                           <──how many bytes each app has
 //! ```
 //!
-//! In: what apps ask, with what each was granted. Out: an answer to each, a change only once it is on disk; how much each app
-//! has. What waits at one worker becomes one transaction. It decides who may read and write what, and how many bytes each may have.
+//! In: requests of apps, with their grants. Out: an answer to each, and the number of bytes of each app. A change is answered
+//! after it is on disk. All waiting requests of one worker become one transaction. The service enforces grants and quotas.
 
 pub mod folder;
 pub mod store_file;
@@ -21,20 +21,20 @@ use burnet_sdk::{App, Caller, Commands, FromService, Interests, Level, Query, Se
 
 use crate::store_file::{PutResult, StoreError, StoreFile};
 
-/// Its settings, as the node makes them.
+/// The settings, which the node writes.
 #[derive(Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StoreSettings {
-    /// Where its file is.
+    /// The folder of its file.
     pub folder: PathBuf,
 }
 
-/// An answer that waits for what was changed before it to be on disk.
+/// An answer that waits until earlier changes are on disk.
 #[derive(Debug)]
 struct Answer {
     ticket: Ticket,
     status: u16,
-    /// A list has several; at most [`store_file::PARTS_MAX`].
+    /// The payload parts. Only a list has several, at most [`store_file::PARTS_MAX`].
     parts: Vec<Vec<u8>>,
 }
 
@@ -52,24 +52,24 @@ impl Answer {
     }
 }
 
-/// The service.
+/// The service, with its open file.
 pub struct Store {
     folder: PathBuf,
-    /// `None`: it cannot be opened now, or was closed after a failure.
+    /// `None` if it cannot be opened, or was closed after a failure.
     file: Option<StoreFile>,
-    /// Those of this turn: as many as a turn has events.
+    /// The answers of this turn, at most one for each event.
     answers: Vec<Answer>,
-    /// What each app was last said to have.
+    /// The last reported bytes of each app.
     told: BTreeMap<String, u64>,
-    /// It was tried in this turn to open the file.
+    /// Opening the file was tried in this turn.
     tried: bool,
-    /// The operator was told that something cannot be kept.
+    /// A failure to store has been logged.
     complained: bool,
-    /// What callers were granted, as last read: one for each app that asks.
+    /// The grants of callers: one for each app.
     grants: BTreeMap<u32, (Vec<u8>, Grant)>,
 }
 
-/// Serves a zone until that ends. It is here and not in the node so that its code is built as the service's is.
+/// Runs the service until its zone ends. It is in this crate so that it is compiled with the options of the service.
 pub fn run() -> ExitCode {
     burnet_sdk::run::<Store>()
 }
@@ -128,7 +128,7 @@ impl App for Store {
 }
 
 impl Store {
-    /// What is asked, if it is granted, and how many bytes the caller may have; or a status and a sentence.
+    /// Returns the request and the caller's quota, if the grant allows it. Otherwise, returns a status and a sentence.
     fn read<'q>(&mut self, query: &Query<'q>) -> Result<(Ask<'q>, u64), (u16, String)> {
         let ask = Ask::from_bytes(query.payload).map_err(|why| (status::BAD_QUESTION, why.to_owned()))?;
         let grant = self.grant_of(&query.caller).map_err(|why| (status::FAILED, why))?;
@@ -136,18 +136,18 @@ impl Store {
         Ok((ask, grant.hard_bytes.into()))
     }
 
-    /// Reads a grant when it is another than the caller's last.
+    /// Parses a grant if it differs from the caller's last one.
     fn grant_of(&mut self, caller: &Caller<'_>) -> Result<&Grant, String> {
         let known = self.grants.get(&caller.number).is_some_and(|(bytes, _)| bytes == caller.grant);
         if !known {
             let grant = Grant::from_bytes(caller.grant)?;
             self.grants.insert(caller.number, (caller.grant.to_vec(), grant));
         }
-        // It is there: it was, or was put there just now.
+        // It exists: it was inserted above or earlier.
         self.grants.get(&caller.number).map(|(_, grant)| grant).ok_or_else(String::new)
     }
 
-    /// What is damaged is put aside and said; what cannot be opened is tried again in the next turn that asks for it.
+    /// Opens the file. A damaged file is renamed and logged. After a failure, the next turn with requests tries again.
     fn open(&mut self, out: &mut Commands) {
         self.tried = true;
         match StoreFile::open(&self.folder, now_ms()) {
@@ -162,7 +162,7 @@ impl Store {
         }
     }
 
-    /// Nothing of this turn is on disk: nobody is told that it is.
+    /// Nothing of this turn is on disk, so all its answers become failures.
     fn give_up(&mut self, error: &StoreError, out: &mut Commands) {
         self.file = None;
         for answer in &mut self.answers {
@@ -172,7 +172,7 @@ impl Store {
         self.complain(error, out);
     }
 
-    /// Once: it would be the same again and again.
+    /// Logs the failure once.
     fn complain(&mut self, error: &StoreError, out: &mut Commands) {
         if !std::mem::replace(&mut self.complained, true) {
             let line = format!("{error}: what apps ask of the store fails until it is put right");
@@ -180,7 +180,7 @@ impl Store {
         }
     }
 
-    /// Of the apps whose bytes have changed since this was last said.
+    /// The bytes of the apps that changed since the last report.
     fn tell_used(&mut self, out: &mut Commands) {
         let Some(file) = &self.file else { return };
         if *file.used() == self.told {
@@ -195,7 +195,7 @@ impl Store {
     }
 }
 
-/// One thing that is asked: its status, and the parts of its payload.
+/// Executes one request. Returns its status and the parts of its payload.
 fn do_it(
     file: &mut StoreFile,
     app: &str,
@@ -223,7 +223,7 @@ fn do_it(
             false => (status::NOT_FOUND, Vec::new()),
         },
         Op::List => {
-            // It was read as text at the border.
+            // It was checked as text when it was parsed.
             let after = std::str::from_utf8(value).unwrap_or_default();
             let (parts, more) = file.list(key, after)?;
             (if more { status::MORE_KEYS } else { status::DONE }, parts)

@@ -1,13 +1,13 @@
-//! The file with the keys: what is in it, whose it is, and how much of it each app has.
+//! The file of the store: keys, values, owners, and the number of bytes of each app.
 //!
 //! ```text
 //!   key ──> (the app that wrote it last, value)          FOLDER/store.redb
 //!   app ──> bytes of its keys and values                 counted when the file is opened, and with each change
 //! ```
 //!
-//! In: changes, which wait for [`StoreFile::commit`] all together. Out: what is there, those changes included. When `commit` returns without an error
-//! they are on disk; when anything fails none of them is, and the file must be opened again. A file that is damaged is renamed, never
-//! deleted. It knows no ticket and sends nothing.
+//! In: changes, which wait for [`StoreFile::commit`]. Out: the content, including waiting changes. After a successful `commit`,
+//! all changes are on disk. After an error, none is, and the file must be opened again. A damaged file is renamed, never
+//! deleted. This module knows no tickets and sends nothing.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,39 +22,39 @@ use redb::{
     TransactionError, WriteTransaction,
 };
 
-/// Its name within the folder.
+/// The name of the file in its folder.
 pub const FILE: &str = "store.redb";
 
-/// Bytes of all keys and values together: sixty apps with what an app gets by default. A put beyond it is refused, whoever's it is.
+/// The maximum number of bytes of all keys and values: sixty apps with the default quota. A put beyond it is refused.
 pub const BYTES_MAX: u64 = 64 << 20;
 
-/// How much of the file is kept in memory: reading a few small keys again and again is what most apps do.
+/// The size of the cache in bytes. Most apps read a few small keys repeatedly.
 const CACHE_BYTES: usize = 8 << 20;
 
-/// Longest part of the answer to a list.
+/// The maximum length of a part of the answer to a list.
 const PART_BYTES_MAX: usize = VALUE_BYTES_MAX;
 
-/// Parts of one answer to a list; who wants more asks for what is behind the last key.
+/// The maximum number of parts of an answer to a list. For more keys, the caller lists again after the last key.
 pub const PARTS_MAX: usize = 8;
 
 const KEYS: TableDefinition<'static, &'static str, (&'static str, &'static [u8])> =
     TableDefinition::new("keys");
 
-/// A key stands beside the name of who wrote it last, and the value.
+/// Each key has the name of the app that wrote it last, and a value.
 type KeyTable<'t> = Table<'t, &'static str, (&'static str, &'static [u8])>;
 
-/// What became of a put.
+/// The result of a put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PutResult {
-    /// It waits for the commit.
+    /// The change waits for the commit.
     Done,
-    /// The app would have more than it may. Nothing is changed.
+    /// The app would exceed its quota. Nothing has changed.
     AppIsFull,
-    /// All apps together would have more than [`BYTES_MAX`]. Nothing is changed.
+    /// The store would exceed [`BYTES_MAX`]. Nothing has changed.
     StoreIsFull,
 }
 
-/// Why something failed: a sentence without its end. The operator's to put right: a full disk, a folder that may not be written.
+/// An error, as a phrase. The operator must fix it: a full disk, or a folder without write permission.
 #[derive(Debug)]
 pub struct StoreError(String);
 
@@ -66,12 +66,12 @@ impl fmt::Display for StoreError {
 
 impl std::error::Error for StoreError {}
 
-/// What the file's library says, in our terms.
+/// An error of the database library.
 #[derive(Debug)]
 enum FileFault {
-    /// What is in the file is not what was written.
+    /// The file is damaged.
     Damaged(String),
-    /// It cannot be read or written now.
+    /// The file cannot be read or written now.
     NotNow(String),
 }
 
@@ -113,7 +113,7 @@ impl From<TableError> for FileFault {
     fn from(error: TableError) -> FileFault {
         match error {
             TableError::Storage(error) => error.into(),
-            // No file of ours has such a table.
+            // No file of this service has such a table.
             other => FileFault::Damaged(other.to_string()),
         }
     }
@@ -139,20 +139,20 @@ impl From<CommitError> for FileFault {
 
 /// The open file.
 pub struct StoreFile {
-    /// What was looked at and changed since the last commit. Before the database, which outlives it.
+    /// The open transaction. It is before the database, so that it is dropped first.
     turn: Option<WriteTransaction>,
     database: Database,
-    /// Of the apps whose keys are there: of no more than have ever written.
+    /// The bytes of each app that has keys.
     used: BTreeMap<String, u64>,
     changed: bool,
     bytes_max: u64,
 }
 
 impl StoreFile {
-    /// Opens the file in this folder, or makes it. What there is to tell the operator of how it was found comes beside it.
+    /// Opens or creates the file in this folder. Also returns a remark for the operator, if the file was repaired or damaged.
     ///
     /// # Errors
-    /// It cannot be read or written; a file that is damaged is no error.
+    /// The file cannot be read or written. A damaged file is not an error.
     pub fn open(folder: &Path, now_ms: u64) -> Result<(StoreFile, Option<String>), StoreError> {
         let file = folder.join(FILE);
         match try_open(&file) {
@@ -170,7 +170,7 @@ impl StoreFile {
         }
     }
 
-    /// By app, how many bytes its keys and values have; nobody who has none.
+    /// The bytes of the keys and values of each app that has some.
     pub fn used(&self) -> &BTreeMap<String, u64> {
         &self.used
     }
@@ -185,7 +185,7 @@ impl StoreFile {
         Ok(found.map(|found| found.value().1.to_vec()))
     }
 
-    /// Keeps a value under a key, as this app's, which may have so many bytes. One that has more already may change what it has for less.
+    /// Writes a value, with this app as the owner. The app may have `hard_bytes` bytes. If it already has more, it may only shrink.
     ///
     /// # Errors
     /// The file failed.
@@ -212,7 +212,7 @@ impl StoreFile {
         Ok(PutResult::Done)
     }
 
-    /// Takes a key out: whether it was there.
+    /// Deletes a key. Returns whether it existed.
     ///
     /// # Errors
     /// The file failed.
@@ -223,7 +223,7 @@ impl StoreFile {
         Ok(true)
     }
 
-    /// The keys that begin so and come after this one, in parts; and whether there are more than these.
+    /// The keys with this prefix that come after `after`, in parts, and whether more follow.
     ///
     /// # Errors
     /// The file failed.
@@ -251,10 +251,10 @@ impl StoreFile {
         Ok((parts, false))
     }
 
-    /// Brings all changes to disk.
+    /// Writes all changes to disk.
     ///
     /// # Errors
-    /// None of them is.
+    /// No change is on disk.
     pub fn commit(&mut self) -> Result<(), StoreError> {
         let Some(turn) = self.turn.take() else { return Ok(()) };
         match std::mem::take(&mut self.changed) {
@@ -264,7 +264,7 @@ impl StoreFile {
         Ok(())
     }
 
-    /// Whose a key is, and its bytes.
+    /// The owner of a key, and its bytes.
     fn entry(&mut self, key: &str) -> Result<Option<(String, u64)>, StoreError> {
         let table = self.table()?;
         let found = table.get(key).map_err(FileFault::from)?;
@@ -289,7 +289,7 @@ impl StoreFile {
         }
     }
 
-    /// The keys as this turn sees them, what it has changed included.
+    /// The keys, including the changes of this turn.
     fn table(&mut self) -> Result<KeyTable<'_>, FileFault> {
         let turn = match self.turn.take() {
             Some(turn) => turn,
@@ -299,20 +299,20 @@ impl StoreFile {
     }
 }
 
-/// Whether who has so much would have too much. To have less than before is never too much.
+/// Whether a change would exceed the limit. A change that frees bytes is always allowed.
 fn exceeds(have: u64, freed: u64, added: u64, most: u64) -> bool {
     added > freed && have.saturating_sub(freed).saturating_add(added) > most
 }
 
-/// What a key costs its app.
+/// The bytes that a key costs its app.
 fn length(key: &str, value: &[u8]) -> u64 {
-    // A key and a value are far below what 64 bits count.
+    // The lengths are far below the limit of 64 bits.
     (key.len() + value.len()) as u64
 }
 
 /// Opens the file. Returns also whether it was intact: the database repairs an interrupted write.
 fn try_open(file: &Path) -> Result<(StoreFile, bool), FileFault> {
-    // Where its library does not believe what it reads it may panic, and what is damaged is what it does not believe.
+    // The library may panic on invalid data, so a panic means that the file is damaged.
     let opened = catch_unwind(AssertUnwindSafe(|| open_and_check(file)));
     opened.unwrap_or_else(|_| Err(FileFault::Damaged("reading it failed".to_owned())))
 }
@@ -324,7 +324,7 @@ fn open_and_check(file: &Path) -> Result<(StoreFile, bool), FileFault> {
         StoreFile { turn: None, database, used: BTreeMap::new(), changed: true, bytes_max: BYTES_MAX };
     let used = used_by(&store.table()?)?;
     store.used = used;
-    // The table is there from now on.
+    // The commit creates the table.
     store.commit().map_err(|StoreError(why)| FileFault::NotNow(why))?;
     Ok((store, whole))
 }
@@ -348,7 +348,7 @@ fn mended(file: &Path) -> String {
     format!("the store's file {file} was damaged and could be mended: what was written last may be missing")
 }
 
-/// Renames the file to a name that says what it is; what its library noted in it on the way stays there. There are as many of those as files that were damaged; they are the operator's to take away.
+/// Renames a damaged file. Nothing deletes these files; the operator must remove them.
 fn put_aside(file: &Path, now_ms: u64) -> Result<PathBuf, StoreError> {
     let aside = file.with_file_name(format!("{FILE}.damaged-{now_ms}"));
     let cannot = |error| {

@@ -16,7 +16,7 @@ pub(super) const HEAD_BYTES: usize = 16;
 /// The longest item, in bytes, with its head of 16 bytes. An entry of a table that would be longer is not taken.
 pub const ITEM_BYTES_MAX: usize = PART_BYTES - PART_COST_BYTES as usize;
 
-/// What an app hears of a stream that it follows.
+/// An update that an app receives from a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Update<'a> {
     /// A snapshot begins. It replaces everything that was heard before. Changes up to this number are part of it.
@@ -52,7 +52,7 @@ pub enum Update<'a> {
         /// Its key.
         key: &'a [u8],
     },
-    /// The app was too slow, and does not hear of these changes one by one. [`Update::Begin`] follows.
+    /// The app was too slow, and misses these changes. [`Update::Begin`] follows.
     Missed {
         /// The number of the first missed change.
         from: u64,

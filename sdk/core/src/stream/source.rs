@@ -103,8 +103,8 @@ impl Source {
         self.readers.insert(query.ticket, reader);
     }
 
-    /// Something has changed. Readers hear of it with the next [`Source::send`]. `None` removes the key. A change that is longer than
-    /// [`ITEM_BYTES_MAX`] is not taken, and gives `false`.
+    /// Something has changed. Readers receive it with the next [`Source::send`]. `None` removes the key. A change that
+    /// is longer than [`ITEM_BYTES_MAX`] is not taken, and gives `false`.
     pub fn change(&mut self, key: &[u8], value: Option<&[u8]>) -> bool {
         if item_bytes(key, value.unwrap_or_default()) > ITEM_BYTES_MAX {
             return false;

@@ -57,7 +57,7 @@ impl Table {
         Table { source: Source::new(log_bytes_max), ..Table::default() }
     }
 
-    /// Sets the value of a key. Readers hear of it with the next [`Table::send`]. Key and value together have at most
+    /// Sets the value of a key. Readers receive it with the next [`Table::send`]. Key and value together have at most
     /// `ITEM_BYTES_MAX - 16` bytes: a longer entry is not taken, and gives `false`.
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> bool {
         if item_bytes(key, value) > ITEM_BYTES_MAX {
@@ -70,7 +70,7 @@ impl Table {
         true
     }
 
-    /// Removes a key, and says whether it was there. Readers hear of it with the next [`Table::send`].
+    /// Removes a key, and says whether it was there. Readers receive it with the next [`Table::send`].
     pub fn remove(&mut self, key: &[u8]) -> bool {
         let was_there = self.entries.remove(key).is_some();
         if was_there {
@@ -89,7 +89,8 @@ impl Table {
         self.entries.iter().map(|(key, value)| (key.as_slice(), value.as_slice()))
     }
 
-    /// The number of the last change. The first has 1. A table that begins anew, since its service has restarted, counts from 1 again.
+    /// The number of the last change. The first has 1. A new table, after a restart of its service, counts from 1
+    /// again.
     pub fn number(&self) -> u64 {
         self.source.number()
     }

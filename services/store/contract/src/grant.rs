@@ -1,28 +1,28 @@
-//! What a caller of the store may do: which keys it reads and writes, and how many bytes it keeps.
+//! The grant of a caller of the store: the keys that it may read and write, and its quota in bytes.
 //!
-//! In: what the operator granted, or the bytes that the kernel hands to the service. Out: the other of the two. It decides about one key at a time.
+//! In: the operator's grants, or the bytes that the kernel passes to the service. Out: the other form. It decides about one key at a time.
 
 use crate::{Ask, Op};
 use serde::{Deserialize, Serialize};
 
-/// How many bytes of keys and values an app keeps if the operator says nothing: thousands of small settings.
+/// The default quota of an app for keys and values, in bytes: thousands of small settings.
 pub const BYTES_DEFAULT: u32 = 1 << 20;
 
-/// Which keys.
+/// A set of keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Prefixes {
-    /// None.
+    /// No key.
     #[default]
     Nothing,
     /// Every key.
     All,
-    /// Those that begin with one of these texts.
+    /// The keys with one of these prefixes.
     Only(Vec<String>),
 }
 
 impl Prefixes {
-    /// Whether this key is among them.
+    /// Whether the set has this key.
     pub fn hold(&self, key: &str) -> bool {
         match self {
             Prefixes::Nothing => false,
@@ -32,17 +32,17 @@ impl Prefixes {
     }
 }
 
-/// The part of an app's grant that concerns the store. JSON on its way: the node writes it once, when it grants.
+/// The grant of an app for the store. It is transferred as JSON, which the node writes once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Grant {
-    /// Keys that it may read: `store.read`.
+    /// The keys that it may read: `store.read`.
     #[serde(default)]
     pub read: Prefixes,
-    /// Keys that it may write: `store.write`.
+    /// The keys that it may write: `store.write`.
     #[serde(default)]
     pub write: Prefixes,
-    /// The hard limit of the bytes that it keeps: `store_bytes`.
+    /// The hard limit of its bytes: `store_bytes`.
     pub hard_bytes: u32,
 }
 
@@ -53,16 +53,16 @@ impl Default for Grant {
 }
 
 impl Grant {
-    /// For the kernel, which does not read it.
+    /// Encodes the grant. The kernel does not read it.
     pub fn to_bytes(&self) -> Vec<u8> {
-        // Texts and numbers: JSON can always say them.
+        // Texts and numbers can always be written as JSON.
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// As the service is told it. No bytes grant nothing.
+    /// Decodes the grant. Empty bytes grant nothing.
     ///
     /// # Errors
-    /// A sentence for the log: the node and the service differ.
+    /// A sentence for the log: the node and the service have different versions.
     pub fn from_bytes(bytes: &[u8]) -> Result<Grant, String> {
         if bytes.is_empty() {
             return Ok(Grant::default());
@@ -70,10 +70,10 @@ impl Grant {
         serde_json::from_slice(bytes).map_err(|error| format!("a grant cannot be read: {error}"))
     }
 
-    /// Whether this question is within it.
+    /// Checks whether the grant allows this request.
     ///
     /// # Errors
-    /// A sentence for the caller, which begins with the capability that is missing.
+    /// A sentence for the caller, which starts with the missing capability.
     pub fn check(&self, ask: &Ask<'_>) -> Result<(), String> {
         let Ask { op, key, .. } = *ask;
         let prefixes = if op.writes() { &self.write } else { &self.read };

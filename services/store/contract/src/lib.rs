@@ -1,40 +1,40 @@
-//! The contract of the service `store`: questions, answers, statuses, and what a caller's grant says.
+//! The contract of the service `store`: requests, answers, statuses, and the grant of a caller.
 //!
 //! ```text
 //!   caller: Ask ──write──> payload of a query ──read──> Ask :service
 //!   node:   Grant ──to_bytes──> part of the caller's grant ──from_bytes──> Grant :service
 //! ```
 //!
-//! In: typed questions and grants, or bytes. Out: the other of the two. It opens no file, sends nothing, and knows neither the kernel nor the SDK.
+//! In: typed requests and grants, or bytes. Out: the other form. It opens no file and sends nothing. It does not depend on the kernel or the SDK.
 
 mod grant;
 
 pub use grant::{BYTES_DEFAULT, Grant, Prefixes};
 
-/// The name by which the service is called.
+/// The name of the service.
 pub const SERVICE: &str = "store";
 
-/// The longest key, in bytes of UTF-8: a path of a few names. A longer one is refused.
+/// The maximum length of a key, in bytes of UTF-8. A longer key is refused.
 pub const KEY_BYTES_MAX: usize = 256;
 
-/// The longest value, in bytes. Several of them fit into the ring through which the service is asked. A longer one is refused; put it under
-/// several keys.
+/// The maximum length of a value, in bytes. Several values fit into the ring of the service. A longer value is refused; split it
+/// into several keys.
 pub const VALUE_BYTES_MAX: usize = 32 << 10;
 
-/// Bytes before the key: the operation, one that is 0, and the key's length.
+/// The bytes before the key: the operation, a zero byte, and the key's length.
 const HEAD_BYTES: usize = 4;
 
-/// What is to be done.
+/// An operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Op {
-    /// Give the value of a key.
+    /// Read the value of a key.
     Get = 0,
-    /// Keep a value under a key, in place of what is there.
+    /// Write the value of a key, and replace an earlier one.
     Put = 1,
-    /// Take a key out.
+    /// Delete a key.
     Delete = 2,
-    /// Give the keys that begin with this one and come after the value.
+    /// List the keys with this prefix that come after the value.
     List = 3,
 }
 
@@ -50,7 +50,7 @@ impl Op {
         }
     }
 
-    /// Whether it changes what is kept.
+    /// Whether it changes the store.
     pub const fn writes(self) -> bool {
         matches!(self, Op::Put | Op::Delete)
     }
@@ -61,44 +61,44 @@ impl Op {
     }
 }
 
-/// The statuses of answers, beside those that mean the same for every service.
+/// The statuses of answers, in addition to those common to all services.
 pub mod status {
-    /// It is done, and on disk. Of a get, the payload is the value; of a list, keys ([`super::keys`]), and there are no more.
+    /// Success; a change is on disk. The payload of a get is the value. The payload of a list is the last keys ([`super::keys`]).
     pub const DONE: u16 = 0;
-    /// There is no such key.
+    /// The key does not exist.
     pub const NOT_FOUND: u16 = 1;
-    /// All apps together would have more in the store than it takes. Nothing is changed.
+    /// The store is full. Nothing has changed.
     pub const STORE_FULL: u16 = 3;
-    /// The disk failed; the node's log says more. Nothing is changed.
+    /// The disk failed; the node's log has the details. Nothing has changed.
     pub const FAILED: u16 = 4;
-    /// Of a list: these are keys, and there are more of them behind the last.
+    /// Of a list: the payload is keys, and more keys follow.
     pub const MORE_KEYS: u16 = 5;
-    /// The app would have more in the store than the hard limit of its quota `store_bytes` (`abi::event::OVER_QUOTA`). Nothing is changed.
+    /// The app would exceed the hard limit of its quota `store_bytes` (`abi::event::OVER_QUOTA`). Nothing has changed.
     pub const APP_FULL: u16 = 0xff81;
-    /// The app was not granted this key (`abi::event::NOT_GRANTED`). The payload is a sentence.
+    /// The app has no grant for this key (`abi::event::NOT_GRANTED`). The payload is a sentence.
     pub const NOT_GRANTED: u16 = 0xff80;
-    /// The question breaks a rule of this contract (`abi::event::BAD_QUESTION`). The payload is a sentence.
+    /// The request is malformed (`abi::event::BAD_QUESTION`). The payload is a sentence.
     pub const BAD_QUESTION: u16 = 0xff82;
 }
 
-/// A question.
+/// A request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask<'a> {
-    /// What is to be done.
+    /// An operation.
     pub op: Op,
-    /// Which key; of a list, what the keys begin with, which may be nothing.
+    /// The key. For a list, the prefix, which may be empty.
     pub key: &'a str,
-    /// Of a put, what is kept; of a list, the key behind which it begins. Nothing otherwise.
+    /// For a put, the value. For a list, the key after which it starts. Otherwise empty.
     pub value: &'a [u8],
 }
 
 impl<'a> Ask<'a> {
-    /// The question as the payload of a query. A key that is longer than 65,535 bytes is cut, and refused by the service all the same.
+    /// Encodes the request. A key longer than 65,535 bytes is cut; the service refuses it anyway.
     pub fn to_bytes(&self) -> Vec<u8> {
         let key = &self.key[..self.key.floor_char_boundary(usize::from(u16::MAX))];
         let mut bytes = Vec::with_capacity(HEAD_BYTES + key.len() + self.value.len());
         bytes.extend_from_slice(&[self.op as u8, 0]);
-        // Cut just above.
+        // Cut above.
         bytes.extend_from_slice(&(key.len() as u16).to_le_bytes());
         bytes.extend_from_slice(key.as_bytes());
         bytes.extend_from_slice(self.value);
@@ -108,7 +108,7 @@ impl<'a> Ask<'a> {
     /// Reads a payload.
     ///
     /// # Errors
-    /// A sentence that says what is wrong with it. It is the caller's fault.
+    /// A sentence about the error. It is the caller's fault.
     pub fn from_bytes(payload: &'a [u8]) -> Result<Ask<'a>, &'static str> {
         let (head, rest) = payload.split_first_chunk::<HEAD_BYTES>().ok_or("the question is too short")?;
         let [op, _, low, high] = *head;
@@ -140,13 +140,13 @@ impl<'a> Ask<'a> {
 
 /// Appends a key to the payload of a list's answer.
 pub fn push_key(payload: &mut Vec<u8>, key: &str) {
-    // A key has 256 bytes at most; nothing longer was ever kept.
+    // A stored key has at most 256 bytes.
     let Ok(length) = u16::try_from(key.len()) else { return };
     payload.extend_from_slice(&length.to_le_bytes());
     payload.extend_from_slice(key.as_bytes());
 }
 
-/// The keys in the payload of a list's answer. It ends where something is damaged.
+/// The keys in the payload of a list's answer. It ends at malformed data.
 pub fn keys(mut payload: &[u8]) -> impl Iterator<Item = &str> {
     std::iter::from_fn(move || {
         let (length, rest) = payload.split_first_chunk::<2>()?;
