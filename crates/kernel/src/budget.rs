@@ -11,6 +11,8 @@
 //! In: what was asked, heard and answered, with the time. Out: yes or no, and questions for the switch. Never sends them, and never
 //! keeps more than a few numbers for each app and table.
 
+use openflow::statistics::TableEntries;
+
 /// An answer that has not come after so long is not waited for any more.
 const ANSWER_TIMEOUT_MS: u64 = 10_000;
 
@@ -93,15 +95,6 @@ impl Estimate {
     pub fn on_no_answer(&mut self, now_ms: u64) {
         (self.asked_ms, self.heard_ms) = (None, Some(now_ms));
     }
-}
-
-/// What a switch says of one of its tables.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TableFact {
-    /// Which.
-    pub table_id: u8,
-    /// A number of entries: how many it holds, or how many there are.
-    pub entries: u32,
 }
 
 /// Entries that may be added before a table is looked at again: looking costs more than adding.
@@ -225,7 +218,7 @@ impl Fill {
                 return lease;
             }
             if let Some(entries) = room.entries_if_unknown {
-                self.on_size(TableFact { table_id, entries }, room.percent);
+                self.on_size(TableEntries { table_id, entries }, room.percent);
             }
         }
         let Some(table) = self.tables.iter_mut().find(|table| table.table_id == table_id) else {
@@ -336,7 +329,7 @@ impl Fill {
 
     /// How many entries a table holds, of which this part may be used. A switch has at most 255 tables; one that is named twice is
     /// taken as it was named last.
-    pub fn on_size(&mut self, fact: TableFact, percent: u8) {
+    pub fn on_size(&mut self, fact: TableEntries, percent: u8) {
         // At most a hundred hundredths of a 32-bit number.
         let limit = (u64::from(fact.entries) * u64::from(percent.min(100)) / 100) as u32;
         self.tables.retain(|table| table.table_id != fact.table_id);
@@ -358,7 +351,7 @@ impl Fill {
     }
 
     /// How many entries a table has.
-    pub fn on_count(&mut self, fact: TableFact, now_ms: u64) {
+    pub fn on_count(&mut self, fact: TableEntries, now_ms: u64) {
         if let Some(table) = self.tables.iter_mut().find(|table| table.table_id == fact.table_id) {
             table.entries.on_answer(fact.entries, false, now_ms);
         }
@@ -453,7 +446,7 @@ mod tests {
         let mut fill = Fill::default();
         assert_eq!(flood(&mut fill, 0), UNSIZED_MAX);
         assert_eq!(lease(&mut fill, 0, ANSWER_TIMEOUT_MS - 1).0, Lease::Unsized);
-        fill.on_size(TableFact { table_id: 0, entries: 100_000 }, 90);
+        fill.on_size(TableEntries { table_id: 0, entries: 100_000 }, 90);
         fill.on_sizes();
         assert_eq!(flood(&mut fill, 0), 90_000 - UNSIZED_MAX, "what was added before counts");
     }
@@ -494,7 +487,7 @@ mod tests {
         }
         assert_eq!(granted, 900);
         // An answer that comes late is respected all the same.
-        fill.on_size(TableFact { table_id: 0, entries: 2_000 }, 90);
+        fill.on_size(TableEntries { table_id: 0, entries: 2_000 }, 90);
         fill.on_sizes();
         assert!(matches!(lease_of(&mut fill, 0, 0, Some(1_000)).0, Lease::Granted(_)));
         fill.on_sizes_unknown();
@@ -516,11 +509,11 @@ mod tests {
     #[test]
     fn a_table_is_filled_to_the_part_that_the_operator_allows() {
         let mut fill = Fill::default();
-        fill.on_size(TableFact { table_id: 0, entries: 100 }, 90);
-        fill.on_size(TableFact { table_id: 1, entries: 1_000_000 }, 90);
+        fill.on_size(TableEntries { table_id: 0, entries: 100 }, 90);
+        fill.on_size(TableEntries { table_id: 1, entries: 1_000_000 }, 90);
         assert_eq!(lease(&mut fill, 0, 0), (Lease::Granted(45), vec![Asking::TableCounts]));
         // Twenty that were there, and the forty-five that are on their way.
-        fill.on_count(TableFact { table_id: 0, entries: 20 }, 1);
+        fill.on_count(TableEntries { table_id: 0, entries: 20 }, 1);
         assert_eq!(lease(&mut fill, 0, 1).0, Lease::Granted(12));
         let mut granted = 0;
         let full = loop {
@@ -538,18 +531,18 @@ mod tests {
     #[test]
     fn room_that_the_switch_says_there_is_is_used() {
         let mut fill = Fill::default();
-        fill.on_size(TableFact { table_id: 0, entries: 10 }, 100);
+        fill.on_size(TableEntries { table_id: 0, entries: 10 }, 100);
         while !matches!(lease(&mut fill, 0, 0).0, Lease::Full { .. }) {}
-        fill.on_count(TableFact { table_id: 0, entries: 2 }, 0);
+        fill.on_count(TableEntries { table_id: 0, entries: 2 }, 0);
         lease(&mut fill, 0, 2_000);
-        fill.on_count(TableFact { table_id: 0, entries: 2 }, 2_000);
+        fill.on_count(TableEntries { table_id: 0, entries: 2 }, 2_000);
         assert_ne!(lease(&mut fill, 0, 2_001).0, Lease::Full { limit: 10, tell: true });
     }
 
     #[test]
     fn a_table_that_holds_nothing_does_not_say_how_much_it_holds() {
         let mut fill = Fill::default();
-        fill.on_size(TableFact { table_id: 0, entries: 0 }, 90);
+        fill.on_size(TableEntries { table_id: 0, entries: 0 }, 90);
         assert_eq!(lease(&mut fill, 0, 0).0, Lease::Granted(LEASE_MAX));
     }
 }

@@ -21,6 +21,7 @@ use abi::command::PacketOut;
 use abi::event::{Cause, Event, OpenFlowVersion, kind};
 use abi::{Frame, Malformed, ZoneId};
 use flow::DatapathId;
+use openflow::statistics::kind as statistics;
 
 /// What a packet-out becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,13 +160,6 @@ impl Kernel {
     }
 }
 
-/// `ofp_multipart_type` (1.3.5, 7.3.5): those for which a switch walks through tables of its own.
-mod multipart {
-    pub const FLOW: u16 = 1;
-    pub const AGGREGATE: u16 = 2;
-    pub const TABLE_FEATURES: u16 = 12;
-}
-
 /// What a request counts that makes a switch walk through its tables and answer little.
 const WALK: u64 = 16;
 
@@ -191,8 +185,8 @@ impl Kernel {
     ) -> Result<(), Refusal> {
         let last = self.datapaths.get(&datapath).map_or(0, |there| there.flow_answer.last);
         let count = match multipart {
-            multipart::FLOW => WALK.max(last),
-            multipart::AGGREGATE | multipart::TABLE_FEATURES => WALK,
+            statistics::FLOW => WALK.max(last),
+            statistics::AGGREGATE | statistics::TABLE_FEATURES => WALK,
             _ => 1,
         };
         let Some(Some(there)) = self.zones.get_mut(usize::from(zone.0)) else { return Ok(()) };
@@ -208,7 +202,7 @@ impl Kernel {
         let Ok(Event::StatsReply(reply)) = Event::read(&read) else { return };
         let parts = (frame.len() / ANSWER_BYTES) as u64;
         let owed = match self.datapaths.get_mut(&reply.datapath) {
-            Some(there) if reply.multipart == multipart::FLOW => there.flow_answer.take(parts, reply.more),
+            Some(there) if reply.multipart == statistics::FLOW => there.flow_answer.take(parts, reply.more),
             _ => parts,
         };
         if let Some(Some(there)) = self.zones.get_mut(usize::from(zone.0)) {

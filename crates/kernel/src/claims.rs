@@ -10,10 +10,10 @@
 //! owner changes, never for a packet or a rule.
 //!
 //! In: what a worker's record says of its switches. Out: the owners of one switch, and what has changed. It never decides who may do what. Bound:
-//! [`crate::owned::MAX_OWNED`] for each zone, counted here.
+//! [`crate::thing::MAX_OWNED`] for each zone, counted here.
 
 use crate::deeds::Deeds;
-use crate::owned::{Place, Thing};
+use crate::thing::{Place, Thing};
 use abi::ZoneId;
 use flow::DatapathId;
 use std::collections::{BTreeMap, BTreeSet};

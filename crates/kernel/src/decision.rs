@@ -2,9 +2,8 @@
 
 use crate::calls::{End, OPEN_CALLS_PER_ZONE, Over, Unasked};
 use crate::capability::Capability;
-use crate::entries::Asked;
 use crate::excess::Excess;
-use crate::metering::MeterStep;
+use crate::own_messages::{Asked, MeterStep};
 use crate::quota::QuotaKind;
 use abi::command::{Ask, Command, Log, Publish, QueryAnswer};
 use abi::{Malformed, ZoneId};

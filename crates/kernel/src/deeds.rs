@@ -15,14 +15,11 @@
 //!
 //! In: buckets that were found readable. Out: a few numbers for each group. Never looks at who asks; that is `crate::owned`'s.
 
-use crate::excess::Excess;
+use crate::excess::{Excess, MAX_LEVEL};
 use crate::fanout::{Fanout, GROUP_ALL, MAX_GROUP_ACTIONS};
 use abi::command::GroupMod;
 use flow::Action;
 use flow::canonical::{RawBucket, actions_raw, buckets_raw};
-
-/// How deep groups may be in groups: a group in a group in a group. Protection and replication need two.
-pub(crate) const MAX_LEVEL: u8 = 3;
 
 /// How many other groups one group may have in its buckets. More are refused. What replicates to each link of a large switch fits, with a
 /// fast-failover group for each of them.

@@ -8,84 +8,19 @@
 //! In: adds and modifies (1.0's modify adds what it does not find), flow removeds, and the switches' answers. Never asks a switch itself, and
 //! never looks into a rule.
 
-use crate::budget::{Asking, Estimate, Fill, Lease, TableFact, TableRoom};
+use crate::budget::{Asking, Estimate, Fill, Lease, TableRoom};
 use crate::datapath::Datapath;
 use crate::decision::{Effect, Refusal};
 use crate::dispatch::Kernel;
+use crate::found_rules::{count_own, found_rules};
+use crate::own_messages::{Asked, Unanswered};
 use crate::quota::QuotaKind;
 use crate::record::Wanted;
 use crate::rules::Owner;
 use abi::event::{Event, StatsReply};
 use abi::{Frame, Outcome, ZoneId};
 use flow::DatapathId;
-
-/// Tickets of the kernel's own questions have this bit, and no other question's has.
-pub const OWN_TICKET: u64 = 1 << 63;
-
-/// What the kernel asks of a switch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
-    /// How many rules of this zone it has: a part of OFPMP_AGGREGATE or, where cookies cannot be asked for, of OFPMP_FLOW.
-    RulesOf(ZoneId),
-    /// How many entries its tables hold: OFPMP_TABLE_FEATURES.
-    TableSizes,
-    /// How many entries its tables have: OFPMP_TABLE.
-    TableCounts,
-    /// Whether it has the rule that [`Kernel::wanted_rule`] says: OFPMP_FLOW.
-    Rule,
-    /// Which rules it has and whose they are: OFPMP_FLOW, of all tables.
-    Owners,
-    /// Which rules it has still, as its record has grown: OFPMP_FLOW, of all tables.
-    Record,
-    /// Which groups it has: OFPMP_GROUP_DESC.
-    Groups,
-    /// Which meters it has: OFPMP_METER_CONFIG.
-    Meters,
-}
-
-impl Asked {
-    /// The ticket by which the answer is known.
-    pub const fn ticket(self) -> u64 {
-        match self {
-            Asked::TableSizes => OWN_TICKET | 1 << 16,
-            Asked::TableCounts => OWN_TICKET | 2 << 16,
-            Asked::Rule => OWN_TICKET | 3 << 16,
-            Asked::Owners => OWN_TICKET | 8 << 16,
-            Asked::Record => OWN_TICKET | 9 << 16,
-            Asked::Groups => OWN_TICKET | 10 << 16,
-            Asked::Meters => OWN_TICKET | 11 << 16,
-            Asked::RulesOf(zone) => OWN_TICKET | zone.0 as u64,
-        }
-    }
-
-    fn from_ticket(ticket: u64) -> Option<Asked> {
-        let number = ticket.checked_sub(OWN_TICKET)?;
-        match (number >> 16, u16::try_from(number & 0xffff)) {
-            (1, Ok(0)) => Some(Asked::TableSizes),
-            (2, Ok(0)) => Some(Asked::TableCounts),
-            (3, Ok(0)) => Some(Asked::Rule),
-            (8, Ok(0)) => Some(Asked::Owners),
-            (9, Ok(0)) => Some(Asked::Record),
-            (10, Ok(0)) => Some(Asked::Groups),
-            (11, Ok(0)) => Some(Asked::Meters),
-            (0, Ok(zone)) => Some(Asked::RulesOf(ZoneId(zone))),
-            _ => None,
-        }
-    }
-}
-
-/// Why a question of the kernel's own has no answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unanswered {
-    /// It did not go out.
-    NotSent,
-    /// The switch left it unanswered.
-    Silence,
-    /// The switch said that it does not answer such a question.
-    Refused,
-    /// The switch has answered what was asked behind it (a barrier), and not this.
-    PassedOver,
-}
+use openflow::statistics;
 
 /// Entries that may be added to a table of a switch before the kernel looks at it again. Commands come in runs for one table.
 #[derive(Clone, Copy, Debug)]
@@ -139,51 +74,25 @@ impl Entries {
     fn on_answer(&mut self, asked: Asked, reply: &StatsReply<'_>, percent: u8, now_ms: u64) {
         match asked {
             Asked::TableSizes => {
-                table_sizes(reply.body).for_each(|fact| self.fill.on_size(fact, percent));
+                statistics::table_sizes(reply.body).for_each(|fact| self.fill.on_size(fact, percent));
                 if !reply.more {
                     self.fill.on_sizes();
                 }
             }
             // Which rule is whose is not counted here.
             Asked::Rule | Asked::Owners | Asked::Record | Asked::Groups | Asked::Meters => {}
-            Asked::TableCounts => table_counts(reply.body).for_each(|fact| self.fill.on_count(fact, now_ms)),
+            Asked::TableCounts => {
+                statistics::table_counts(reply.body).for_each(|fact| self.fill.on_count(fact, now_ms))
+            }
             Asked::RulesOf(zone) => {
                 let count = match reply.multipart {
-                    AGGREGATE => number_at(reply.body, 16),
-                    _ => crate::visible::count_own(zone, reply.body),
+                    statistics::kind::AGGREGATE => statistics::aggregate_entries(reply.body),
+                    _ => count_own(zone, reply.body),
                 };
                 self.rules_of(zone).rules.on_answer(count, reply.more, now_ms);
             }
         }
     }
-}
-
-/// OFPMP_AGGREGATE.
-const AGGREGATE: u16 = 2;
-
-/// A table's features without its properties, and its statistics (1.3.5, 7.3.5.5 and 7.3.5.4).
-const FEATURES_LEN_MIN: usize = 64;
-const MAX_ENTRIES_AT: usize = 60;
-const TABLE_STATS_LEN: usize = 24;
-const ACTIVE_COUNT_AT: usize = 4;
-
-fn number_at(bytes: &[u8], at: usize) -> u32 {
-    bytes.get(at..).and_then(|bytes| bytes.first_chunk()).map_or(0, |bytes| u32::from_be_bytes(*bytes))
-}
-
-fn table_sizes(mut body: &[u8]) -> impl Iterator<Item = TableFact> + '_ {
-    std::iter::from_fn(move || {
-        let length = usize::from(u16::from_be_bytes(*body.first_chunk()?));
-        let (table, rest) = body.split_at_checked(length).filter(|_| length >= FEATURES_LEN_MIN)?;
-        body = rest;
-        Some(TableFact { table_id: *table.get(2)?, entries: number_at(table, MAX_ENTRIES_AT) })
-    })
-}
-
-fn table_counts(body: &[u8]) -> impl Iterator<Item = TableFact> + '_ {
-    body.chunks_exact(TABLE_STATS_LEN).filter_map(|table| {
-        Some(TableFact { table_id: *table.first()?, entries: number_at(table, ACTIVE_COUNT_AT) })
-    })
 }
 
 impl Kernel {
@@ -371,7 +280,7 @@ impl Kernel {
     fn on_rules(&mut self, reply: &StatsReply<'_>) {
         let Kernel { datapaths, keys, .. } = self;
         let Some(Datapath { record, openflow, .. }) = datapaths.get_mut(&reply.datapath) else { return };
-        for entry in crate::visible::entries(reply.body) {
+        for entry in found_rules(reply.body) {
             let key = keys.of(*openflow, reply.datapath, entry.table_id, entry.priority, entry.matching);
             key.into_iter().for_each(|key| record.sought.on_rule(key));
         }
@@ -389,7 +298,7 @@ impl Kernel {
         if !record.is_swept() {
             return;
         }
-        for entry in crate::visible::entries(reply.body) {
+        for entry in found_rules(reply.body) {
             let Some(owner) = Owner::of_cookie(entry.cookie) else { continue };
             let key = keys.of(*openflow, reply.datapath, entry.table_id, entry.priority, entry.matching);
             key.into_iter().for_each(|key| record.find(key, owner, entry.stays, now_ms));
@@ -397,35 +306,5 @@ impl Kernel {
         if !reply.more {
             record.end_sweep();
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_ticket_says_what_was_asked() {
-        let plain = [Asked::TableSizes, Asked::TableCounts, Asked::Rule, Asked::Owners, Asked::Record];
-        let others = [Asked::Groups, Asked::Meters, Asked::RulesOf(ZoneId(1023))];
-        for asked in plain.into_iter().chain(others) {
-            assert_eq!(Asked::from_ticket(asked.ticket()), Some(asked));
-        }
-        for other in [0, 7, OWN_TICKET - 1, OWN_TICKET | 4 << 16, u64::MAX] {
-            assert_eq!(Asked::from_ticket(other), None, "{other:#x}");
-        }
-    }
-
-    #[test]
-    fn damaged_answers_end_where_the_damage_is() {
-        let mut features = vec![0; 64];
-        features[1] = 64;
-        features[2] = 7;
-        features[63] = 9;
-        let whole = [TableFact { table_id: 7, entries: 9 }];
-        assert_eq!(table_sizes(&features).collect::<Vec<_>>(), whole);
-        assert_eq!(table_sizes(&features[..63]).count(), 0);
-        assert_eq!(table_sizes(&[0, 0, 0]).count(), 0);
-        assert_eq!(table_counts(&[0; 47]).count(), 1);
     }
 }

@@ -3,9 +3,11 @@
 //! Small and without heap, so that refusing costs nothing until somebody wants the sentence. Never names the capability: the refusal
 //! does, before it.
 
-use crate::deeds::MAX_LEVEL;
 use flow::{DatapathId, PortNo};
 use std::fmt;
+
+/// How deep groups may be in groups: a group in a group in a group. Protection and replication need two.
+pub(crate) const MAX_LEVEL: u8 = 3;
 
 /// One thing in a command that lies outside what was granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

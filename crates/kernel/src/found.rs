@@ -15,10 +15,10 @@
 
 use crate::decision::Effect;
 use crate::dispatch::Kernel;
-use crate::entries::{Asked, Unanswered};
+use crate::found_rules::found_rules;
+use crate::own_messages::{Asked, Unanswered};
 use crate::rule_key::taken_place;
 use crate::rules::Owner;
-use crate::visible::entries;
 use abi::event::StatsReply;
 use flow::DatapathId;
 
@@ -186,7 +186,7 @@ impl Kernel {
         }
         let openflow = there.openflow;
         let mut to_compare = Vec::new();
-        for entry in entries(reply.body) {
+        for entry in found_rules(reply.body) {
             let Some(owner) = Owner::of_cookie(entry.cookie) else { continue };
             let key = keys.of(openflow, reply.datapath, entry.table_id, entry.priority, entry.matching);
             let Some(key) = key else { continue };

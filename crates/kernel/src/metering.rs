@@ -13,56 +13,13 @@
 
 use crate::decision::Effect;
 use crate::dispatch::Kernel;
-use crate::entries::OWN_TICKET;
+use crate::own_messages::{CHECK_TICKET, FEATURES_TICKET, METER_TICKET, MeterStep, MeterWanted, RULE_TICKET};
 use crate::owned::Owned;
 use abi::event::{Event, StatsReply};
 use abi::{Frame, Outcome, Receipt};
 use flow::{DatapathId, ErrorCode};
+use openflow::statistics::{MeterFeatures, first_band_packets};
 use std::fmt;
-
-/// A step towards the meter that a switch is to be told. Of each its receipt, or the answer, comes to [`Kernel::on_meter_answer`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MeterStep {
-    /// What its meters can do: OFPMP_METER_FEATURES.
-    AskFeatures,
-    /// That it has this meter.
-    Make(MeterWanted),
-    /// Whether it has the meter of this number still, and what that has dropped: OFPMP_METER.
-    Check(u32),
-}
-
-/// A meter that drops what is beyond its rate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MeterWanted {
-    /// Its number.
-    pub meter_id: u32,
-    /// Whether it is there already, so that it is modified and not added.
-    pub is_there: bool,
-    /// `ofp_meter_flags`: those that the switch can do.
-    pub flags: u16,
-    /// Packets in a second.
-    pub per_s: u32,
-    /// Packets at once. A switch that cannot do bursts passes over it.
-    pub burst: u32,
-}
-
-/// By which the answers to the steps are known, and the receipt of the rule that carries the meter.
-const FEATURES_TICKET: u64 = OWN_TICKET | 4 << 16;
-const METER_TICKET: u64 = OWN_TICKET | 5 << 16;
-const CHECK_TICKET: u64 = OWN_TICKET | 7 << 16;
-/// The ticket of the punting rule with a meter.
-pub const RULE_TICKET: u64 = OWN_TICKET | 6 << 16;
-
-impl MeterStep {
-    /// The ticket by which its answer is known.
-    pub const fn ticket(self) -> u64 {
-        match self {
-            MeterStep::AskFeatures => FEATURES_TICKET,
-            MeterStep::Make(_) => METER_TICKET,
-            MeterStep::Check(_) => CHECK_TICKET,
-        }
-    }
-}
 
 /// `ofp_meter_flags`, which are the capabilities' bits as well (1.3.5, 7.3.4.3 and 7.3.5.14).
 const PKTPS: u16 = 1 << 1;
@@ -203,7 +160,7 @@ impl Metering {
         let is_there = !reply.body.is_empty() || reply.more;
         *self = match &*self {
             Metering::On { meter, dropped } if is_there => {
-                Metering::On { meter: *meter, dropped: dropped_by(reply.body).unwrap_or(*dropped) }
+                Metering::On { meter: *meter, dropped: first_band_packets(reply.body).unwrap_or(*dropped) }
             }
             Metering::Missed(_) if is_there => Metering::Without(Why::RuleDeleted),
             Metering::Made(_) | Metering::On { .. } | Metering::Missed(_) if !is_there => {
@@ -214,20 +171,9 @@ impl Metering {
     }
 }
 
-/// Packets of the first band of a meter (`ofp_meter_stats`, 1.3.5, 7.3.5.12), if the switch counts them: all bits are set where it does not.
-fn dropped_by(meter: &[u8]) -> Option<u64> {
-    const FIRST_BAND_AT: usize = 40;
-    let packets = u64::from_be_bytes(*meter.get(FIRST_BAND_AT..)?.first_chunk()?);
-    (packets != u64::MAX).then_some(packets)
-}
-
-/// The meter for a switch that says this of its meters (`ofp_meter_features`, 1.3.5, 7.3.5.14), or why there is none.
+/// The meter for a switch that says this of its meters (OFPMP_METER_FEATURES), or why there is none.
 fn wanted(features: &[u8], per_s: u32) -> Result<MeterWanted, &'static str> {
-    let number = |at: usize| {
-        features.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |bytes| u32::from_be_bytes(*bytes))
-    };
-    let (max_meter, band_types, capabilities) = (number(0), number(4), number(8));
-    let max_bands = features.get(12).copied().unwrap_or_default();
+    let MeterFeatures { max_meter, band_types, capabilities, max_bands } = MeterFeatures::read(features);
     if max_meter == 0 || max_bands == 0 {
         return Err("the switch has no meters");
     }

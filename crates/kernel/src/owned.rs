@@ -21,15 +21,13 @@ use crate::claims::{Claim, Claims};
 use crate::deeds::{Deeds, Judged, groups_in, groups_in_buckets};
 use crate::excess::Excess;
 use crate::fanout::Fanout;
+use crate::thing::{MAX_OWNED, Place, Thing};
 use abi::ZoneId;
 use abi::command::{GroupMod, MeterMod};
 use flow::DatapathId;
 use flow::canonical::instructions_raw;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// How many groups and meters one zone may have, over all switches and workers. One more is refused, so that no app takes every number.
-pub(crate) const MAX_OWNED: usize = 4_096;
 
 /// OFPG_ALL and OFPM_ALL: in a delete, all of them.
 const ALL_GROUPS: u32 = 0xffff_fffc;
@@ -38,51 +36,6 @@ const ALL_METERS: u32 = 0xffff_ffff;
 /// `ofp_group_mod_command` and `ofp_meter_mod_command` number alike what both have.
 const ADD: u16 = 0;
 const DELETE: u16 = 2;
-
-/// OFPG_MAX and OFPM_MAX (1.3.5, 7.3.4.2 and 7.3.4.3): numbers above are the switch's own, among them OFPM_SLOWPATH and OFPM_CONTROLLER,
-/// which meter what it sends up for every app.
-const MAX_GROUP: u32 = 0xffff_ff00;
-const MAX_METER: u32 = 0xffff_0000;
-
-/// What is owned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Thing {
-    /// The group of this number.
-    Group(u32),
-    /// The meter of this number.
-    Meter(u32),
-}
-
-impl Thing {
-    /// Whether it is the switch's own, and concerns everybody.
-    fn is_reserved(self) -> bool {
-        match self {
-            Thing::Group(id) => id > MAX_GROUP,
-            Thing::Meter(id) => id > MAX_METER,
-        }
-    }
-
-    fn excess_of_kernels(self) -> Excess {
-        match self {
-            Thing::Group(id) => Excess::Group(id),
-            Thing::Meter(id) => Excess::KernelsMeter(id),
-        }
-    }
-
-    fn excess(self) -> Excess {
-        match self {
-            Thing::Group(id) => Excess::Group(id),
-            Thing::Meter(id) => Excess::Meter(id),
-        }
-    }
-
-    fn excess_unjudged(self) -> Excess {
-        match self {
-            Thing::Group(id) => Excess::UnjudgedGroup(id),
-            Thing::Meter(id) => Excess::UnjudgedMeter(id),
-        }
-    }
-}
 
 /// Who asks, and how far it may go.
 #[derive(Clone, Copy, Debug)]
@@ -109,9 +62,6 @@ pub(crate) struct Claimant {
 
 /// What a group does of which nobody here knows what it does: it may flood.
 const UNKNOWN: Fanout = Fanout { actions: 1, ports: 0, floods: 1, controllers: 0, tables: 0, groups: 0 };
-
-/// A group or meter of a switch.
-pub(crate) type Place = (DatapathId, Thing);
 
 /// What follows from a command once it is on its way to its switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -570,6 +520,7 @@ impl Owned {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::thing::MAX_GROUP;
 
     const SWITCH: DatapathId = DatapathId(1);
     const ELSEWHERE: DatapathId = DatapathId(2);

@@ -14,107 +14,14 @@
 
 use crate::capability::Capability;
 use crate::dispatch::Kernel;
-use crate::grant::Grant;
+use crate::found_rules::stays;
 use crate::passage::ToNote;
 use crate::rule_key::taken_place;
 use crate::rules::Age;
-use crate::visible::stays;
-use crate::zones::Zone;
+use crate::shapes::{PreparedShape, is_decided_by_shape};
 use abi::command::{Command, What};
 use abi::prepared::{PreparedRule, RULE_LEN, RuleShape, RuleUse};
-use abi::{Frame, OpenFlowVersion, ZoneId};
-use flow::PortNo;
-
-/// Shapes that are kept of a zone: an app that forwards has one or two, for switches of one version.
-const SHAPES: usize = 2;
-
-/// When all places are taken, another shape takes one after so many rules of none of them: an app whose rules all differ must not pay for keeping
-/// each.
-const OTHERS_MIN: u8 = 16;
-
-/// No packet in the switch (OFP_NO_BUFFER).
-const NO_BUFFER: u32 = u32::MAX;
-
-/// The shapes of one zone.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Prepared {
-    shapes: [Option<PreparedShape>; SHAPES],
-    /// Which is replaced next.
-    next: usize,
-    /// Rules of other shapes since one was kept.
-    others: u8,
-}
-
-/// A shape, and what was decided on it.
-#[derive(Clone, Copy, Debug)]
-struct PreparedShape {
-    shape: RuleShape,
-    number: u64,
-    openflow: OpenFlowVersion,
-    /// Table and priority that the switch gives it.
-    table_id: u8,
-    priority: u16,
-    cookie: u64,
-    stays: bool,
-    /// Whether it may send a packet on that waits in the switch.
-    may_release: bool,
-    any_port: bool,
-}
-
-impl Prepared {
-    #[inline(always)]
-    fn find(&self, frame: &[u8; RULE_LEN]) -> Option<(&PreparedShape, RuleUse)> {
-        let mut found = None;
-        for of_zone in &self.shapes {
-            if let Some(of_zone) = of_zone
-                && let Some(of_use) = of_zone.shape.values(frame)
-            {
-                found = Some((of_zone, of_use));
-                break;
-            }
-        }
-        found
-    }
-
-    /// Whether a shape that is not there may be kept now.
-    fn has_place(&mut self) -> bool {
-        let is_free = self.shapes.iter().any(Option::is_none);
-        self.others = self.others.saturating_add(1);
-        is_free || self.others >= OTHERS_MIN
-    }
-
-    /// Whether it is kept already. A rule of it had a reason of its own to be decided on as a whole.
-    fn has(&mut self, shape: &RuleShape, openflow: OpenFlowVersion) -> bool {
-        self.others = 0;
-        self.shapes.iter().flatten().any(|it| it.shape == *shape && it.openflow == openflow)
-    }
-
-    fn keep(&mut self, shape: PreparedShape) {
-        let free = self.shapes.iter().position(Option::is_none);
-        self.shapes[free.unwrap_or(self.next)] = Some(shape);
-        (self.next, self.others) = ((self.next + 1) % SHAPES, 0);
-    }
-}
-
-/// Whether what is decided on a shape holds for each value, but for those that are looked at: not where packets or switches are bounded, and not where
-/// an app's rules are counted.
-fn is_decided_by_shape(grant: &Grant) -> bool {
-    let is_bounded = grant.is_bounded(Capability::RuleWrite);
-    let bounds = grant.rules();
-    let by_value = is_bounded && (bounds.flowspace.is_some() || bounds.datapaths.is_some());
-    grant.holds(Capability::RuleWrite) && !by_value && grant.quotas().rules_per_datapath.is_none()
-}
-
-impl Zone {
-    /// Whether a use is within what a value may say.
-    #[inline(always)]
-    fn may_use(&self, shape: &PreparedShape, of_use: &RuleUse) -> bool {
-        let port = of_use.values.output;
-        let is_granted =
-            shape.any_port || self.grant.rules().ports.as_ref().is_none_or(|it| it.contains(&port));
-        port <= PortNo::MAX && is_granted && (shape.may_release || of_use.buffer_id == NO_BUFFER)
-    }
-}
+use abi::{Frame, ZoneId};
 
 impl Kernel {
     /// A flow mod of a zone, if it may pass by what was decided on its shape. `None`: [`Self::on_command`] decides, and nothing was changed. Of one that
@@ -134,7 +41,7 @@ impl Kernel {
         let is_here = *last_commanded == Some((datapath, shape.openflow));
         let is_alone = choosy.is_empty() && !precedence.compares(zone) && !precedence.is_pending();
         let has_tokens = there.rates.commands.as_ref().is_none_or(|rate| rate.has_left(1));
-        if !(is_here && is_alone && has_tokens && there.may_use(shape, &of_use)) {
+        if !(is_here && is_alone && has_tokens && shape.allows(&there.grant, &of_use)) {
             return None;
         }
         let key = keys.of_values(datapath, (shape.table_id, shape.priority), &values);

@@ -8,8 +8,8 @@ use abi::ZoneId;
 use crate::decision::Effect;
 use crate::dispatch::{Kernel, needed_to_hear};
 use crate::grant::Grant;
-use crate::prepared::Prepared;
 use crate::quota::NodeRates;
+use crate::shapes::Prepared;
 
 impl Kernel {
     /// The app of this zone may do this from now on, and no more. A subscription that it was refused before and may have now holds; of one that it has, only

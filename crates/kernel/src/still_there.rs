@@ -8,15 +8,15 @@
 //! be missing in the answer. An answer that is damaged, or comes after apps know the switch, changes nothing.
 //!
 //! In: what apps own at a switch, and its answers, part by part. Out: questions, and what is to be released. Never asks twice in one session. Bound: the
-//! owners of one worker ([`crate::owned::MAX_OWNED`] for each zone).
+//! owners of one worker ([`crate::thing::MAX_OWNED`] for each zone).
 
 use crate::decision::Effect;
 use crate::dispatch::Kernel;
-use crate::entries::Asked;
-use crate::owned::Thing;
-use crate::visible::numbers;
+use crate::own_messages::Asked;
+use crate::thing::Thing;
 use abi::event::StatsReply;
 use flow::DatapathId;
+use openflow::statistics::numbers;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What apps own at switches that have been asked and have not said yet that it is there.
@@ -78,7 +78,8 @@ impl Kernel {
     /// A part of an answer.
     pub(crate) fn on_what_is_there(&mut self, asked: Asked, reply: &StatsReply<'_>) {
         let thing = if asked == Asked::Groups { Thing::Group } else { Thing::Meter };
-        let Some(numbers) = numbers(reply.body) else { return self.still_there.give_up(reply.datapath) };
+        let numbers: Option<Vec<u32>> = numbers(reply.body).collect();
+        let Some(numbers) = numbers else { return self.still_there.give_up(reply.datapath) };
         numbers.into_iter().for_each(|number| self.still_there.see(reply.datapath, thing(number)));
         if !reply.more {
             let gone = self.still_there.end(reply.datapath, asked);

@@ -16,6 +16,7 @@ use flow::vendor::{
     VendorPart, part_of_band, part_of_statistics, parts_of_actions, parts_of_instructions, parts_of_match,
 };
 use flow::{BadInput, Match};
+use openflow::statistics::kind;
 
 /// `ofp_flow_mod_flags`: 1.3 has five (1.3.5, 7.3.4.1).
 const FLOW_MOD_FLAGS: u16 = 0x1f;
@@ -117,16 +118,12 @@ pub(crate) fn meter_mod(
     Ok(())
 }
 
-/// `ofp_multipart_type`: the last of OpenFlow 1.3's own, and the experimenters' (1.3.5, 7.3.5).
-const MULTIPART_PORT_DESC: u16 = 13;
-const MULTIPART_EXPERIMENTER: u16 = 0xffff;
-
 /// The vendor's part that a statistics request is, if it is one.
 #[inline]
 pub(crate) fn statistics(it: &StatsRequest<'_>) -> Result<Option<VendorPart>, Refusal> {
     match it.multipart {
-        0..=MULTIPART_PORT_DESC => Ok(None),
-        MULTIPART_EXPERIMENTER => Ok(Some(part_of_statistics(it.body))),
+        0..=kind::PORT_DESC => Ok(None),
+        kind::EXPERIMENTER => Ok(Some(part_of_statistics(it.body))),
         _ => Err(no_such("statistics request", "type")),
     }
 }

@@ -4,8 +4,8 @@
 
 use crate::capability::Capability;
 use crate::grant::{Bounds, Grant};
-use crate::prepared::Prepared;
 use crate::quota::Rates;
+use crate::shapes::Prepared;
 use crate::subscription::Subscription;
 use flow::DatapathId;
 use flow::frame::FrameFields;

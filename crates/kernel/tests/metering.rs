@@ -7,7 +7,8 @@ use abi::event::{self, FlowRemoved, OpenFlowVersion, StatsReply, SwitchUp, kind}
 use abi::{Frame, Outcome, Receipt, ZoneId};
 use flow::canonical::InstructionWriter;
 use flow::{DatapathId, ErrorCode};
-use kernel::metering::{MeterStep, MeterWanted, RULE_TICKET, Why};
+use kernel::metering::Why;
+use kernel::own_messages::{MeterStep, MeterWanted, RULE_TICKET};
 use kernel::{Bounds, Capability, Decision, Effect, Grant, Kernel, Metering};
 
 const SWITCH: DatapathId = DatapathId(1);

@@ -28,6 +28,7 @@ pub mod names;
 mod port_counters;
 pub mod prepared;
 mod queue_property;
+pub mod statistics;
 pub mod stream;
 pub mod v10;
 mod v13;

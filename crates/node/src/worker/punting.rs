@@ -9,7 +9,7 @@ use abi::command::{Command, FlowMod, MeterMod, StatsRequest, What};
 use flow::canonical::InstructionWriter;
 use flow::{DatapathId, PortNo};
 use kernel::Metering;
-use kernel::metering::{MeterStep, MeterWanted, RULE_TICKET};
+use kernel::own_messages::{MeterStep, MeterWanted, RULE_TICKET};
 use southbound::{Refused, Tag};
 
 /// OFPMP_METER and OFPMP_METER_FEATURES.

@@ -1,0 +1,134 @@
+//! What the kernel asks of switches and tells them by itself, and the tickets by which it knows the answers.
+//!
+//! Data alone. [`crate::Effect`] says when one is to be sent; the worker sends it.
+
+use abi::ZoneId;
+
+/// Tickets of the kernel's own questions have this bit, and no other question's has.
+pub const OWN_TICKET: u64 = 1 << 63;
+
+/// What the kernel asks of a switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// How many rules of this zone it has: a part of OFPMP_AGGREGATE or, where cookies cannot be asked for, of OFPMP_FLOW.
+    RulesOf(ZoneId),
+    /// How many entries its tables hold: OFPMP_TABLE_FEATURES.
+    TableSizes,
+    /// How many entries its tables have: OFPMP_TABLE.
+    TableCounts,
+    /// Whether it has the rule that [`Kernel::wanted_rule`] says: OFPMP_FLOW.
+    Rule,
+    /// Which rules it has and whose they are: OFPMP_FLOW, of all tables.
+    Owners,
+    /// Which rules it has still, as its record has grown: OFPMP_FLOW, of all tables.
+    Record,
+    /// Which groups it has: OFPMP_GROUP_DESC.
+    Groups,
+    /// Which meters it has: OFPMP_METER_CONFIG.
+    Meters,
+}
+
+impl Asked {
+    /// The ticket by which the answer is known.
+    pub const fn ticket(self) -> u64 {
+        match self {
+            Asked::TableSizes => OWN_TICKET | 1 << 16,
+            Asked::TableCounts => OWN_TICKET | 2 << 16,
+            Asked::Rule => OWN_TICKET | 3 << 16,
+            Asked::Owners => OWN_TICKET | 8 << 16,
+            Asked::Record => OWN_TICKET | 9 << 16,
+            Asked::Groups => OWN_TICKET | 10 << 16,
+            Asked::Meters => OWN_TICKET | 11 << 16,
+            Asked::RulesOf(zone) => OWN_TICKET | zone.0 as u64,
+        }
+    }
+
+    pub(crate) fn from_ticket(ticket: u64) -> Option<Asked> {
+        let number = ticket.checked_sub(OWN_TICKET)?;
+        match (number >> 16, u16::try_from(number & 0xffff)) {
+            (1, Ok(0)) => Some(Asked::TableSizes),
+            (2, Ok(0)) => Some(Asked::TableCounts),
+            (3, Ok(0)) => Some(Asked::Rule),
+            (8, Ok(0)) => Some(Asked::Owners),
+            (9, Ok(0)) => Some(Asked::Record),
+            (10, Ok(0)) => Some(Asked::Groups),
+            (11, Ok(0)) => Some(Asked::Meters),
+            (0, Ok(zone)) => Some(Asked::RulesOf(ZoneId(zone))),
+            _ => None,
+        }
+    }
+}
+
+/// Why a question of the kernel's own has no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unanswered {
+    /// It did not go out.
+    NotSent,
+    /// The switch left it unanswered.
+    Silence,
+    /// The switch said that it does not answer such a question.
+    Refused,
+    /// The switch has answered what was asked behind it (a barrier), and not this.
+    PassedOver,
+}
+
+/// A step towards the meter that a switch is to be told. Of each its receipt, or the answer, comes to [`Kernel::on_meter_answer`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MeterStep {
+    /// What its meters can do: OFPMP_METER_FEATURES.
+    AskFeatures,
+    /// That it has this meter.
+    Make(MeterWanted),
+    /// Whether it has the meter of this number still, and what that has dropped: OFPMP_METER.
+    Check(u32),
+}
+
+/// A meter that drops what is beyond its rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MeterWanted {
+    /// Its number.
+    pub meter_id: u32,
+    /// Whether it is there already, so that it is modified and not added.
+    pub is_there: bool,
+    /// `ofp_meter_flags`: those that the switch can do.
+    pub flags: u16,
+    /// Packets in a second.
+    pub per_s: u32,
+    /// Packets at once. A switch that cannot do bursts passes over it.
+    pub burst: u32,
+}
+
+/// By which the answers to the steps are known, and the receipt of the rule that carries the meter.
+pub(crate) const FEATURES_TICKET: u64 = OWN_TICKET | 4 << 16;
+pub(crate) const METER_TICKET: u64 = OWN_TICKET | 5 << 16;
+pub(crate) const CHECK_TICKET: u64 = OWN_TICKET | 7 << 16;
+/// The ticket of the punting rule with a meter.
+pub const RULE_TICKET: u64 = OWN_TICKET | 6 << 16;
+
+impl MeterStep {
+    /// The ticket by which its answer is known.
+    pub const fn ticket(self) -> u64 {
+        match self {
+            MeterStep::AskFeatures => FEATURES_TICKET,
+            MeterStep::Make(_) => METER_TICKET,
+            MeterStep::Check(_) => CHECK_TICKET,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ticket_says_what_was_asked() {
+        let plain = [Asked::TableSizes, Asked::TableCounts, Asked::Rule, Asked::Owners, Asked::Record];
+        let others = [Asked::Groups, Asked::Meters, Asked::RulesOf(ZoneId(1023))];
+        for asked in plain.into_iter().chain(others) {
+            assert_eq!(Asked::from_ticket(asked.ticket()), Some(asked));
+        }
+        for other in [0, 7, OWN_TICKET - 1, OWN_TICKET | 4 << 16, u64::MAX] {
+            assert_eq!(Asked::from_ticket(other), None, "{other:#x}");
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! The shapes of rules that are kept of a zone, each with what was decided on it.
+//!
+//! In: shapes of rules that passed. Out: the shape of a rule, if it is kept. It decides nothing; see [`crate::prepared`].
+
+use crate::capability::Capability;
+use crate::grant::Grant;
+use abi::OpenFlowVersion;
+use abi::prepared::{RULE_LEN, RuleShape, RuleUse};
+use flow::PortNo;
+
+/// Shapes that are kept of a zone: an app that forwards has one or two, for switches of one version.
+const SHAPES: usize = 2;
+
+/// When all places are taken, another shape takes one after so many rules of none of them: an app whose rules all differ must not pay for keeping
+/// each.
+const OTHERS_MIN: u8 = 16;
+
+/// No packet in the switch (OFP_NO_BUFFER).
+const NO_BUFFER: u32 = u32::MAX;
+
+/// The shapes of one zone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Prepared {
+    shapes: [Option<PreparedShape>; SHAPES],
+    /// Which is replaced next.
+    next: usize,
+    /// Rules of other shapes since one was kept.
+    others: u8,
+}
+
+/// A shape, and what was decided on it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PreparedShape {
+    pub shape: RuleShape,
+    pub number: u64,
+    pub openflow: OpenFlowVersion,
+    /// Table and priority that the switch gives it.
+    pub table_id: u8,
+    pub priority: u16,
+    pub cookie: u64,
+    pub stays: bool,
+    /// Whether it may send a packet on that waits in the switch.
+    pub may_release: bool,
+    pub any_port: bool,
+}
+
+impl Prepared {
+    #[inline(always)]
+    pub fn find(&self, frame: &[u8; RULE_LEN]) -> Option<(&PreparedShape, RuleUse)> {
+        let mut found = None;
+        for of_zone in &self.shapes {
+            if let Some(of_zone) = of_zone
+                && let Some(of_use) = of_zone.shape.values(frame)
+            {
+                found = Some((of_zone, of_use));
+                break;
+            }
+        }
+        found
+    }
+
+    /// Whether a shape that is not there may be kept now.
+    pub fn has_place(&mut self) -> bool {
+        let is_free = self.shapes.iter().any(Option::is_none);
+        self.others = self.others.saturating_add(1);
+        is_free || self.others >= OTHERS_MIN
+    }
+
+    /// Whether it is kept already. A rule of it had a reason of its own to be decided on as a whole.
+    pub fn has(&mut self, shape: &RuleShape, openflow: OpenFlowVersion) -> bool {
+        self.others = 0;
+        self.shapes.iter().flatten().any(|it| it.shape == *shape && it.openflow == openflow)
+    }
+
+    pub fn keep(&mut self, shape: PreparedShape) {
+        let free = self.shapes.iter().position(Option::is_none);
+        self.shapes[free.unwrap_or(self.next)] = Some(shape);
+        (self.next, self.others) = ((self.next + 1) % SHAPES, 0);
+    }
+}
+
+/// Whether what is decided on a shape holds for each value, but for those that are looked at: not where packets or switches are bounded, and not where
+/// an app's rules are counted.
+pub(crate) fn is_decided_by_shape(grant: &Grant) -> bool {
+    let is_bounded = grant.is_bounded(Capability::RuleWrite);
+    let bounds = grant.rules();
+    let by_value = is_bounded && (bounds.flowspace.is_some() || bounds.datapaths.is_some());
+    grant.holds(Capability::RuleWrite) && !by_value && grant.quotas().rules_per_datapath.is_none()
+}
+
+impl PreparedShape {
+    /// Whether a use is within what a value may say, by the grant of its zone.
+    #[inline(always)]
+    pub fn allows(&self, grant: &Grant, of_use: &RuleUse) -> bool {
+        let port = of_use.values.output;
+        let is_granted = self.any_port || grant.rules().ports.as_ref().is_none_or(|it| it.contains(&port));
+        port <= PortNo::MAX && is_granted && (self.may_release || of_use.buffer_id == NO_BUFFER)
+    }
+}
