@@ -44,14 +44,15 @@ impl Kernel {
         fanout.check_command()?;
         self.check_controller(zone, fanout)?;
         let asker = self.asker(zone, Capability::RuleWrite);
-        self.owned.check_instructions(asker, datapath, it.instructions)?;
+        self.ownership.owned.check_instructions(asker, datapath, it.instructions)?;
         let lists =
             instructions_raw(it.instructions).map_while(Result::ok).filter(|raw| raw.actions().is_some());
-        let groups =
-            lists.map(|raw| self.owned.fanout_of_groups(datapath, raw.bytes.get(8..).unwrap_or_default()));
+        let groups = lists.map(|raw| {
+            self.ownership.owned.fanout_of_groups(datapath, raw.bytes.get(8..).unwrap_or_default())
+        });
         let total = groups.fold(fanout, Fanout::and);
         total.check_all()?;
-        if let Some(there) = self.datapaths.get_mut(&datapath) {
+        if let Some(there) = self.sessions.datapaths.get_mut(&datapath) {
             there.note_fanout(it.table_id, total);
         }
         Ok(())
@@ -83,10 +84,10 @@ impl Kernel {
         fanout.check_command()?;
         self.check_controller(zone, fanout)?;
         let asker = self.asker(zone, Capability::PacketOut);
-        self.owned.check_packet_out(asker, datapath, actions)?;
-        let total = fanout.and(self.owned.fanout_of_groups(datapath, actions));
+        self.ownership.owned.check_packet_out(asker, datapath, actions)?;
+        let total = fanout.and(self.ownership.owned.fanout_of_groups(datapath, actions));
         total.check_all()?;
-        let Some(there) = self.datapaths.get_mut(&datapath) else { return Ok(Becomes::ONE_PACKET) };
+        let Some(there) = self.sessions.datapaths.get_mut(&datapath) else { return Ok(Becomes::ONE_PACKET) };
         if total.controllers > 0 {
             there.senders_up.insert(zone);
         }
@@ -107,7 +108,7 @@ impl Kernel {
             reaches.check_group_mod(datapath, it, scratch)
         })?;
         self.check_controller(zone, Fanout::of_group(it)).map_err(beyond)?;
-        self.check_here(datapath)?;
+        self.sessions.check_here(datapath)?;
         let judged = self
             .check_bounds(zone, Capability::PacketOut, |reaches, scratch| reaches.check_buckets(it, scratch));
         let judged = match judged {
@@ -115,8 +116,9 @@ impl Kernel {
             _ => Ok(()),
         };
         let asker = self.asker(zone, Capability::RuleWrite);
-        let change = self.owned.on_group_mod(asker, datapath, it, judged, claimant).map_err(beyond)?;
-        let senders = self.owned.check_senders(&change);
+        let change =
+            self.ownership.owned.on_group_mod(asker, datapath, it, judged, claimant).map_err(beyond)?;
+        let senders = self.ownership.owned.check_senders(&change);
         senders.map_err(|excess| Refusal::Beyond(Capability::PacketOut, excess))?;
         Ok(change)
     }
@@ -130,9 +132,9 @@ impl Kernel {
         claimant: Claimant,
     ) -> Result<Change, Refusal> {
         self.check_bounds(zone, Capability::RuleWrite, |reaches, _| reaches.check_meter_mod(datapath, it))?;
-        self.check_here(datapath)?;
+        self.sessions.check_here(datapath)?;
         let asker = self.asker(zone, Capability::RuleWrite);
-        self.owned.on_meter_mod(asker, datapath, it, claimant).map_err(beyond)
+        self.ownership.owned.on_meter_mod(asker, datapath, it, claimant).map_err(beyond)
     }
 
     /// Who sends packets up may hear packets.

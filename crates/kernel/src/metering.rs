@@ -12,11 +12,10 @@
 //! state for each switch that is up, with one sentence of the switch's at most.
 
 use crate::decision::Effect;
-use crate::dispatch::Kernel;
 use crate::own_messages::{CHECK_TICKET, FEATURES_TICKET, METER_TICKET, MeterStep, MeterWanted, RULE_TICKET};
 use crate::owned::Owned;
 use abi::event::{Event, StatsReply};
-use abi::{Frame, Outcome, Receipt};
+use abi::{Outcome, Receipt};
 use flow::{DatapathId, ErrorCode};
 use openflow::statistics::{MeterFeatures, first_band_packets};
 use std::fmt;
@@ -25,10 +24,6 @@ use std::fmt;
 const PKTPS: u16 = 1 << 1;
 const BURST: u16 = 1 << 2;
 const STATS: u16 = 1 << 3;
-
-/// How often a switch is asked whether it has the meter still. Whoever deletes a meter deletes the rules that carry it (1.3.5, 6.6), and Open
-/// vSwitch, for one, tells no controller of 1.3.
-const CHECK_INTERVAL_MS: u64 = 10_000;
 
 /// OFPMBT_DROP, as a bit of `band_types`.
 const DROP_BAND: u32 = 1 << 1;
@@ -106,7 +101,7 @@ impl fmt::Display for Why {
 
 impl Metering {
     /// The meter that the punting rule is to carry, and may carry already.
-    const fn of_the_rule(&self) -> Option<MeterWanted> {
+    pub(crate) const fn of_the_rule(&self) -> Option<MeterWanted> {
         match self {
             Metering::Made(meter) | Metering::On { meter, .. } => Some(*meter),
             _ => None,
@@ -195,101 +190,75 @@ fn wanted(features: &[u8], per_s: u32) -> Result<MeterWanted, &'static str> {
     })
 }
 
-impl Kernel {
-    /// How many packets in a second the kernel's rule at each switch may send up, where the switch has meters; `None`: as many as come. For
-    /// switches that come up from now on.
-    pub fn meter_punts(&mut self, per_s: Option<u32>) {
-        self.meter_per_s = per_s;
-    }
+/// What a switch's meter depends on beside its own state.
+pub(crate) struct AtSwitch<'a> {
+    /// Which switch.
+    pub datapath: DatapathId,
+    /// Packets in a second that the meter is to let through.
+    pub per_s: Option<u32>,
+    /// Whether an app wants packets of switches.
+    pub wants_packets: bool,
+    /// The owners of its groups and meters.
+    pub owned: &'a mut Owned,
+}
 
-    /// Whether what this switch sends up by the kernel's rule is limited in it, if it is up.
-    pub fn metering(&self, datapath: DatapathId) -> Option<&Metering> {
-        Some(&self.datapaths.get(&datapath)?.metering)
-    }
-
-    /// The number of the meter that the punting rule of this switch is to carry now.
-    pub fn punt_meter(&self, datapath: DatapathId) -> Option<u32> {
-        Some(self.metering(datapath)?.of_the_rule()?.meter_id)
-    }
-
-    /// A switch came up.
-    pub(crate) fn begin_metering(&mut self, datapath: DatapathId, effects: &mut Vec<Effect>) {
-        if let Some(there) = self.datapaths.get_mut(&datapath).filter(|_| self.meter_per_s.is_some()) {
-            there.metering = Metering::Asked;
-            effects.push(Effect::Meter { datapath, step: MeterStep::AskFeatures });
-        }
+impl Metering {
+    /// The switch came up, and the operator wants a meter.
+    pub(crate) fn begin(&mut self, datapath: DatapathId, effects: &mut Vec<Effect>) {
+        *self = Metering::Asked;
+        effects.push(Effect::Meter { datapath, step: MeterStep::AskFeatures });
     }
 
     /// A rule of the kernel's is gone: the switch is asked whether the meter is.
     pub(crate) fn on_own_rule_removed(&mut self, datapath: DatapathId, effects: &mut Vec<Effect>) {
-        let Some(there) = self.datapaths.get_mut(&datapath) else { return };
-        if let Some(meter) = there.metering.of_the_rule() {
-            there.metering = Metering::Missed(meter);
+        if let Some(meter) = self.of_the_rule() {
+            *self = Metering::Missed(meter);
             effects.push(Effect::Meter { datapath, step: MeterStep::Check(meter.meter_id) });
         }
     }
 
-    /// Time has passed: switches are asked whether they have their meters still, if that is due.
-    pub fn check_meters(&mut self, now_ms: u64, effects: &mut Vec<Effect>) {
-        if self.meter_per_s.is_none() || now_ms < self.check_meters_from_ms {
-            return;
-        }
-        self.check_meters_from_ms = now_ms + CHECK_INTERVAL_MS;
-        for (datapath, there) in self.datapaths.iter() {
-            if let Metering::On { meter, .. } | Metering::Missed(meter) = &there.metering {
-                let step = MeterStep::Check(meter.meter_id);
-                effects.push(Effect::Meter { datapath: *datapath, step });
-            }
+    /// Asks the switch whether it has its meter still.
+    pub(crate) fn check(&self, datapath: DatapathId, effects: &mut Vec<Effect>) {
+        if let Metering::On { meter, .. } | Metering::Missed(meter) = self {
+            effects.push(Effect::Meter { datapath, step: MeterStep::Check(meter.meter_id) });
         }
     }
 
-    /// A frame that answers the node. Says whether it is about the kernel's meter.
-    pub fn on_meter_answer(&mut self, frame: &[u8], effects: &mut Vec<Effect>) -> bool {
-        let Ok(frame) = Frame::read(frame) else { return false };
-        let datapath = frame.datapath();
-        match Event::read(&frame) {
-            Ok(Event::StatsReply(reply)) if reply.ticket == FEATURES_TICKET => {
-                let per_s = self.meter_per_s.unwrap_or(u32::MAX);
-                self.go_on(datapath, effects, |metering, owned| {
-                    metering.on_features(&reply, |id| owned.is_apps_meter(datapath, id), per_s);
-                });
+    /// A frame that answers the node, if it is about the kernel's meter: see [`is_about_the_meter`].
+    pub(crate) fn on_answer(&mut self, event: &Event<'_>, at: AtSwitch<'_>, effects: &mut Vec<Effect>) {
+        let (datapath, per_s) = (at.datapath, at.per_s.unwrap_or(u32::MAX));
+        self.go_on(at, effects, |metering, owned| match event {
+            Event::StatsReply(reply) if reply.ticket == FEATURES_TICKET => {
+                metering.on_features(reply, |id| owned.is_apps_meter(datapath, id), per_s);
             }
-            Ok(Event::StatsReply(reply)) if reply.ticket == CHECK_TICKET => {
-                self.go_on(datapath, effects, |metering, _| metering.on_check(&reply));
-            }
-            Ok(Event::Receipt(_, receipt)) if is_about_the_meter(receipt.ticket) => {
-                self.go_on(datapath, effects, |metering, _| metering.on_receipt(&receipt));
-            }
-            Ok(Event::SwitchError(it)) if is_about_the_meter(it.ticket) => {
+            Event::StatsReply(reply) => metering.on_check(reply),
+            Event::Receipt(_, receipt) => metering.on_receipt(receipt),
+            Event::SwitchError(it) => {
                 let (ticket, error, reason) = (it.ticket, it.error, it.reason);
-                let receipt = Receipt { ticket, outcome: Outcome::Failed, error, reason };
-                self.go_on(datapath, effects, |metering, _| metering.on_receipt(&receipt));
+                metering.on_receipt(&Receipt { ticket, outcome: Outcome::Failed, error, reason });
             }
-            _ => return false,
-        }
-        true
+            _ => {}
+        });
     }
 
-    /// A step, or the rule with the meter, could not be sent to a switch. A check is no such step: it is made again.
-    pub fn on_meter_not_sent(&mut self, datapath: DatapathId, reason: &str, effects: &mut Vec<Effect>) {
-        self.go_on(datapath, effects, |metering, _| {
+    /// A step, or the rule with the meter, could not be sent to the switch. A check is no such step: it is made again.
+    pub(crate) fn on_not_sent(&mut self, reason: &str, at: AtSwitch<'_>, effects: &mut Vec<Effect>) {
+        self.go_on(at, effects, |metering, _| {
             *metering = Metering::Without(Why::NotAsked(reason.to_owned()))
         });
     }
 
-    /// Changes the state of a switch, and does what follows from one that is new.
+    /// Changes the state, and does what follows from one that is new.
     fn go_on(
         &mut self,
-        datapath: DatapathId,
+        at: AtSwitch<'_>,
         effects: &mut Vec<Effect>,
         change: impl FnOnce(&mut Metering, &Owned),
     ) {
-        let wants_packets = self.somebody_wants_packets();
-        let Kernel { datapaths, owned, .. } = self;
-        let Some(there) = datapaths.get_mut(&datapath) else { return };
-        let before = there.metering.clone();
-        change(&mut there.metering, owned);
-        match &there.metering {
+        let AtSwitch { datapath, wants_packets, owned, .. } = at;
+        let before = self.clone();
+        change(self, owned);
+        match self {
             same if *same == before => {}
             Metering::Making(meter) => {
                 owned.reserve_meter(datapath, meter.meter_id);
@@ -313,6 +282,16 @@ impl Kernel {
     }
 }
 
-fn is_about_the_meter(ticket: u64) -> bool {
+/// Whether this event answers a step, or is about the rule that carries the meter.
+pub(crate) fn is_about_the_meter(event: &Event<'_>) -> bool {
+    match event {
+        Event::StatsReply(reply) => matches!(reply.ticket, FEATURES_TICKET | CHECK_TICKET),
+        Event::Receipt(_, receipt) => is_own_ticket(receipt.ticket),
+        Event::SwitchError(error) => is_own_ticket(error.ticket),
+        _ => false,
+    }
+}
+
+fn is_own_ticket(ticket: u64) -> bool {
     matches!(ticket, FEATURES_TICKET | METER_TICKET | RULE_TICKET | CHECK_TICKET)
 }

@@ -3,56 +3,34 @@
 //! Never changes what an app asked for but for one thing: the upper bits of a cookie are the owner's.
 
 use crate::bounds::{ALL_TABLES, Reaches, Scratch, command as flow_command};
+use crate::budgets;
 use crate::capability::Capability;
 use crate::charge::{Becomes, take};
-use crate::datapath::Datapath;
 use crate::decision::{Decision, Effect, Refusal};
-use crate::dispatch::{Kernel, needed_to_hear};
+use crate::dispatch::Kernel;
+use crate::hearers::needed_to_hear;
+use crate::ownership::{MeantRule, Then, ToNote};
+use crate::precedence::Others;
 
 use crate::excess::Excess;
 use crate::fanout::UsualParts;
 use crate::found_rules::stays;
 use crate::grant::Bounds;
-use crate::own_messages::{Asked, OWN_TICKET};
+use crate::own_messages::OWN_TICKET;
 use crate::owned::{Change, Claimant};
 use crate::quota::{QuotaKind, Rate};
-use crate::rule_key::{Matched, RuleKey, taken_place};
-use crate::rules::{Age, Known, Owner, Slot};
+use crate::rule_key::{RuleKey, taken_place};
+use crate::rules::Age;
 use crate::subscription::Subscription;
 use crate::visible::needed_to_ask;
 use crate::wellformed;
-use crate::zone_set::ZoneSet;
 use crate::zones::Zone;
 use abi::command::{Command, FlowMod, GroupMod, MeterMod, PacketOut, Subscribe, What};
-use abi::event::kind;
 use abi::zone_id::COOKIE_MASK;
-use abi::{Frame, OpenFlowVersion, Outcome, Receipt, ZoneId};
+use abi::{Frame, OpenFlowVersion, ZoneId};
 use flow::canonical::{Dialect, begins_with_usual};
 use flow::vendor::{VendorPart, parts_of_actions};
 use flow::{DatapathId, PortNo};
-
-/// What is remembered of a command once it is on its way to its switch. A few plain words, so that to put it aside for each rule costs no look at what
-/// was there before.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum ToNote {
-    /// What becomes of a rule.
-    Rule { datapath: DatapathId, key: RuleKey, then: Then },
-    /// A rule of this zone's, with where it is to be written down; see [`crate::prepared`].
-    Prepared { datapath: DatapathId, key: RuleKey, zone: ZoneId, stays: bool, age: Age, slot: Slot },
-    /// Some rules of this zone, or of any zone if it is `None`, may be gone, and it is not known which.
-    Doubt { datapath: DatapathId, zone: Option<ZoneId> },
-    /// Whose group or meter: [`Kernel::change`] says it.
-    Owned,
-}
-
-/// What becomes of a rule once the command is on its way.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Then {
-    /// It is this zone's; whether it stays until somebody hears of its end, and since when.
-    Has { zone: ZoneId, stays: bool, age: Age },
-    /// It was this one's, and is gone.
-    Gone(Owner),
-}
 
 impl Kernel {
     /// A command of a zone at this time: what becomes of it. What else follows is appended to `effects`. Of one that is to be sent nothing is
@@ -64,8 +42,8 @@ impl Kernel {
         now_ms: u64,
         effects: &mut Vec<Effect>,
     ) -> Decision<'a> {
-        self.to_note = None;
-        self.forget_place();
+        self.ownership.to_note = None;
+        self.precedence.forget_place();
         let decision = match Command::read(frame) {
             Ok(command) => match self.take_command(zone, now_ms, effects) {
                 Ok(()) => self.decide(zone, command, now_ms, effects),
@@ -123,10 +101,10 @@ impl Kernel {
                     self.check_place(zone, command.datapath, key, &taken, now_ms, effects)?;
                 }
                 if flow_mod.command < flow_command::DELETE && is_new {
-                    self.take_entry(zone, command.datapath, taken.table_id, now_ms, effects)?;
+                    self.take_entry(zone, (command.datapath, taken.table_id), now_ms, effects)?;
                 }
                 let stamped = self.stamp(zone, command.datapath, flow_mod);
-                self.to_note = self.what_follows(zone, command.datapath, &flow_mod, meant, now_ms);
+                self.ownership.to_note = self.what_follows(zone, command.datapath, &flow_mod, meant, now_ms);
                 self.send(Command { what: What::FlowMod(stamped), ..command })
             }
             What::PacketOut(packet_out) => {
@@ -137,13 +115,15 @@ impl Kernel {
             What::GroupMod(group_mod) => {
                 let change = self.check_group_mod(zone, &command, &group_mod)?;
                 let claim = change.claim();
-                (self.to_note, self.change) = (Some(ToNote::Owned), Some(Box::new(change)));
+                (self.ownership.to_note, self.ownership.change) =
+                    (Some(ToNote::Owned), Some(Box::new(change)));
                 self.send(claimed(command, claim))
             }
             What::MeterMod(meter_mod) => {
                 let change = self.check_meter_mod(zone, &command, &meter_mod)?;
                 let claim = change.claim();
-                (self.to_note, self.change) = (Some(ToNote::Owned), Some(Box::new(change)));
+                (self.ownership.to_note, self.ownership.change) =
+                    (Some(ToNote::Owned), Some(Box::new(change)));
                 self.send(claimed(command, claim))
             }
             What::PortMod(port_mod) => {
@@ -159,7 +139,7 @@ impl Kernel {
                 if let Some(capability) = needed_to_ask(&request) {
                     self.require(zone, capability)?;
                 }
-                self.check_here(command.datapath)?;
+                self.sessions.check_here(command.datapath)?;
                 self.take_stats(zone, command.datapath, request.multipart, now_ms, effects)?;
                 self.send(command)
             }
@@ -206,13 +186,77 @@ impl Kernel {
         parts.try_for_each(|part| self.require_vendor(zone, part))
     }
 
-    /// Who hears what is published there: who listens, may, and did not publish it.
-    pub fn hearers_of_topic(&self, publisher: ZoneId, topic: &str) -> ZoneSet {
-        let may =
-            |zone: ZoneId| self.zone(zone).is_some_and(|it| it.grant.holds_for(Capability::Subscribe, topic));
-        let mut hearers = self.hearers_of(kind::TOPIC).clone();
-        hearers.retain(|zone| zone != publisher && may(zone));
-        hearers
+    /// See [`crate::ownership::Ownership::check_owner`].
+    #[inline]
+    fn check_owner(
+        &mut self,
+        zone: ZoneId,
+        datapath: DatapathId,
+        it: &FlowMod<'_>,
+        usual: &UsualParts,
+        now_ms: u64,
+        effects: &mut Vec<Effect>,
+    ) -> Result<Option<MeantRule>, Refusal> {
+        let Kernel { ownership, sessions, zones, scratch, .. } = self;
+        let there = zones.get(usize::from(zone.0)).and_then(Option::as_ref);
+        ownership.check_owner((zone, there), sessions, datapath, it, (usual, scratch), now_ms, effects)
+    }
+
+    #[inline]
+    fn check_place(
+        &mut self,
+        zone: ZoneId,
+        datapath: DatapathId,
+        key: Option<RuleKey>,
+        it: &FlowMod<'_>,
+        now_ms: u64,
+        effects: &mut Vec<Effect>,
+    ) -> Result<(), Refusal> {
+        let Kernel { precedence, sessions, zones, hearers, scratch, .. } = self;
+        let mut others = Others { datapaths: &sessions.datapaths, zones, hearers, scratch };
+        precedence.check_place(zone, datapath, key, it, &mut others, now_ms, effects)
+    }
+
+    #[inline]
+    fn take_entry(
+        &mut self,
+        zone: ZoneId,
+        table: (DatapathId, u8),
+        now_ms: u64,
+        effects: &mut Vec<Effect>,
+    ) -> Result<(), Refusal> {
+        let Kernel { budgets, sessions, zones, .. } = self;
+        let there = zones.get(usize::from(zone.0)).and_then(Option::as_ref);
+        budgets.take_entry((zone, there), table, &mut sessions.datapaths, now_ms, effects)
+    }
+
+    #[inline]
+    fn take_packets(
+        &mut self,
+        zone: ZoneId,
+        datapath: DatapathId,
+        becomes: Becomes,
+        it: &PacketOut<'_>,
+        now_ms: u64,
+        effects: &mut Vec<Effect>,
+    ) -> Result<(), Refusal> {
+        let Kernel { sessions, zones, .. } = self;
+        let Some(Some(there)) = zones.get_mut(usize::from(zone.0)) else { return Ok(()) };
+        let switch = (datapath, &mut sessions.datapaths);
+        budgets::take_packets((zone, there), switch, becomes, it, now_ms, effects)
+    }
+
+    fn take_stats(
+        &mut self,
+        zone: ZoneId,
+        datapath: DatapathId,
+        multipart: u16,
+        now_ms: u64,
+        effects: &mut Vec<Effect>,
+    ) -> Result<(), Refusal> {
+        let Kernel { sessions, zones, .. } = self;
+        let Some(Some(there)) = zones.get_mut(usize::from(zone.0)) else { return Ok(()) };
+        budgets::take_stats((zone, there), (datapath, &sessions.datapaths), multipart, now_ms, effects)
     }
 
     #[inline]
@@ -239,7 +283,7 @@ impl Kernel {
         self.check_bounds(zone, Capability::RuleWrite, |reaches, scratch| {
             reaches.check_flow_mod(datapath, it, usual, scratch)
         })?;
-        self.check_here(datapath)?;
+        self.sessions.check_here(datapath)?;
         self.check_rules_deputies(zone, datapath, it, usual.output)
     }
 
@@ -247,78 +291,9 @@ impl Kernel {
     #[inline]
     fn as_taken<'a>(&mut self, datapath: DatapathId, it: &FlowMod<'a>) -> FlowMod<'a> {
         // Of a switch that is not here nothing is decided but that.
-        let openflow = self.check_here(datapath).unwrap_or(OpenFlowVersion::V1_3);
+        let openflow = self.sessions.check_here(datapath).unwrap_or(OpenFlowVersion::V1_3);
         let (table_id, priority) = taken_place(openflow, it.table_id, it.priority, it.matching);
         FlowMod { table_id, priority, ..*it }
-    }
-
-    /// The rule that a strict command means, with what is known of it, unless that is another's. Of one that is refused the switch is asked whether
-    /// it has it still.
-    #[inline]
-    fn check_owner(
-        &mut self,
-        zone: ZoneId,
-        datapath: DatapathId,
-        it: &FlowMod<'_>,
-        usual: &UsualParts,
-        now_ms: u64,
-        effects: &mut Vec<Effect>,
-    ) -> Result<Option<(RuleKey, Option<Known>)>, Refusal> {
-        let openflow = self.check_here(datapath)?;
-        // One of all tables means a rule of each, and its cookie keeps it from those of others. A modify of 1.0 that finds nothing adds.
-        let adds = it.command == flow_command::MODIFY && openflow == OpenFlowVersion::V1_0;
-        let is_loose = matches!(it.command, flow_command::MODIFY | flow_command::DELETE) && !adds;
-        if is_loose || it.table_id == ALL_TABLES {
-            return Ok(None);
-        }
-        let Kernel { datapaths, keys, scratch, .. } = self;
-        let Some(Datapath { record, .. }) = datapaths.get_mut(&datapath) else {
-            return Err(Refusal::NoSuchSwitch(datapath));
-        };
-        let matched = match &usual.fields {
-            Some(fields) => Matched::Usual(fields),
-            None => Matched::Any { is_complete: scratch.is_complete(), rule: scratch.rule() },
-        };
-        let key = keys.of_taken(openflow, datapath, (it.table_id, it.priority), matched);
-        match record.known(key) {
-            Some(known) if known.owner == Owner::Zone(zone) => Ok(Some((key, Some(known)))),
-            Some(known) => self.check_others(zone, datapath, it, (key, known), now_ms, effects),
-            None if it.command == flow_command::DELETE_STRICT => Ok(Some((key, None))),
-            None => {
-                let room = record.room(now_ms);
-                if room.ask {
-                    effects.push(Effect::Ask { datapath, asked: Asked::Record });
-                }
-                if room.is_free { Ok(Some((key, None))) } else { Err(Refusal::TooManyRules(datapath)) }
-            }
-        }
-    }
-
-    /// A rule that is not this zone's.
-    #[cold]
-    fn check_others(
-        &mut self,
-        zone: ZoneId,
-        datapath: DatapathId,
-        it: &FlowMod<'_>,
-        (key, known): (RuleKey, Known),
-        now_ms: u64,
-        effects: &mut Vec<Effect>,
-    ) -> Result<Option<(RuleKey, Option<Known>)>, Refusal> {
-        if self.require(zone, Capability::RuleWriteOthers).is_ok() {
-            return Ok(Some((key, Some(known))));
-        }
-        if let Some(Datapath { record, openflow, .. }) = self.datapaths.get_mut(&datapath) {
-            // What number a switch of 1.0 gives its table nobody knows.
-            let asked_of = if *openflow == OpenFlowVersion::V1_0 { ALL_TABLES } else { it.table_id };
-            if record.sought.seek(key, asked_of, known.owner, it.matching, now_ms) {
-                effects.push(Effect::Ask { datapath, asked: Asked::Rule });
-            }
-        }
-        Err(match known.owner {
-            Owner::Zone(owner) => Refusal::OthersRule(owner),
-            Owner::Foreign => Refusal::ForeignRule,
-        })
     }
 
     /// What is to be remembered of a flow mod that passes.
@@ -328,7 +303,7 @@ impl Kernel {
         zone: ZoneId,
         datapath: DatapathId,
         it: &FlowMod<'_>,
-        meant: Option<(RuleKey, Option<Known>)>,
+        meant: Option<MeantRule>,
         now_ms: u64,
     ) -> Option<ToNote> {
         let stays = stays(it.idle_timeout_s, it.hard_timeout_s, it.flags);
@@ -350,11 +325,7 @@ impl Kernel {
     /// 1.0's modify adds what it does not find, and changes the cookie of what it finds. Later versions do neither.
     #[cold]
     fn modified(&self, datapath: DatapathId, has: Then) -> Option<Then> {
-        self.speaks_1_0(datapath).then_some(has)
-    }
-
-    fn speaks_1_0(&self, datapath: DatapathId) -> bool {
-        self.datapaths.get(&datapath).is_some_and(|there| there.openflow == OpenFlowVersion::V1_0)
+        self.sessions.speaks_1_0(datapath).then_some(has)
     }
 
     /// Of whose rules some may be gone after a loose delete: the sender's, or everybody's if it reaches those of others.
@@ -362,61 +333,6 @@ impl Kernel {
     fn doubt(&self, zone: ZoneId, datapath: DatapathId) -> ToNote {
         let reaches_all = self.require(zone, Capability::RuleWriteOthers).is_ok();
         ToNote::Doubt { datapath, zone: (!reaches_all).then_some(zone) }
-    }
-
-    /// The command that was decided on last is on its way to its switch, behind those that went before. One of which this is not said changes
-    /// nothing of what is remembered.
-    #[inline(always)]
-    pub fn on_sent(&mut self) {
-        let Some(ToNote::Prepared { datapath, key, zone, stays, age, slot }) = self.to_note else {
-            return self.on_other_sent();
-        };
-        self.to_note = None;
-        if let Some(Datapath { record, .. }) = self.datapaths.get_mut(&datapath) {
-            record.note_at(slot, key, zone, stays, age);
-        }
-    }
-
-    /// One that was not prepared.
-    #[inline(never)]
-    fn on_other_sent(&mut self) {
-        self.on_placed();
-        match self.to_note.take() {
-            Some(ToNote::Rule { datapath, key, then }) => self.note_rule(datapath, key, then),
-            Some(ToNote::Doubt { datapath, zone }) => self.doubt_rules(datapath, zone),
-            Some(ToNote::Owned) => {
-                let Some(change) = self.change.take() else { return };
-                // With a group or a meter the rules go that name it, whoever has them.
-                if let Some(datapath) = change.deletes_at() {
-                    self.doubt_rules(datapath, None);
-                }
-                self.owned.on_sent(*change);
-            }
-            Some(ToNote::Prepared { .. }) | None => {}
-        }
-    }
-
-    /// Whose rule it is from now on.
-    #[inline]
-    fn note_rule(&mut self, datapath: DatapathId, key: RuleKey, then: Then) {
-        let Some(Datapath { record, .. }) = self.datapaths.get_mut(&datapath) else { return };
-        match then {
-            Then::Has { zone, stays, age } => record.note(key, zone, stays, age),
-            Then::Gone(owner) => record.forget(key, owner),
-        }
-    }
-
-    #[cold]
-    fn doubt_rules(&mut self, datapath: DatapathId, zone: Option<ZoneId>) {
-        if let Some(there) = self.datapaths.get_mut(&datapath) {
-            there.record.doubt(zone);
-        }
-    }
-
-    /// A switch has answered something that this zone sent with an error, or has not said what became of it: what was noted as the zone's may not be
-    /// in the switch.
-    pub fn on_failed(&mut self, datapath: DatapathId, zone: ZoneId) {
-        self.doubt_rules(datapath, Some(zone));
     }
 
     /// Whether it means the rule by which switches send up what nothing else matches. An add would replace it, and 1.0 cannot keep a strict
@@ -430,10 +346,10 @@ impl Kernel {
     #[cold]
     fn has_its_key(&mut self, datapath: DatapathId, it: &FlowMod<'_>) -> bool {
         let is_strict = !matches!(it.command, flow_command::MODIFY | flow_command::DELETE);
-        let openflow = self.check_here(datapath).unwrap_or(OpenFlowVersion::V1_3);
-        let mut key = |matching: &[u8]| self.keys.of(openflow, datapath, 0, 0, matching);
+        let openflow = self.sessions.check_here(datapath).unwrap_or(OpenFlowVersion::V1_3);
+        let mut key = |matching: &[u8]| self.ownership.keys.of(openflow, datapath, 0, 0, matching);
         let is_it = key(it.matching) == key(&[]);
-        is_strict && is_it && self.somebody_wants_packets()
+        is_strict && is_it && self.hearers.want_packets()
     }
 
     #[inline]
@@ -453,7 +369,7 @@ impl Kernel {
         self.check_bounds(zone, Capability::PacketOut, |reaches, scratch| {
             reaches.check_packet_out(datapath, it, scratch)
         })?;
-        self.check_here(datapath)?;
+        self.sessions.check_here(datapath)?;
         self.check_packet_outs_deputies(zone, datapath, it.actions)
     }
 
@@ -477,37 +393,6 @@ impl Kernel {
     ) -> Result<Change, Refusal> {
         wellformed::meter_mod(it, |part| self.require_vendor(zone, part))?;
         self.change_meter(zone, command.datapath, it, claimant(command))
-    }
-
-    /// Of a switch that is not here nothing is remembered, and what is remembered here says nothing of it. Of one that is, what it speaks.
-    #[inline]
-    pub(crate) fn check_here(&mut self, datapath: DatapathId) -> Result<OpenFlowVersion, Refusal> {
-        match self.last_commanded {
-            Some((last, openflow)) if last == datapath => Ok(openflow),
-            _ => self.look_up(datapath),
-        }
-    }
-
-    fn look_up(&mut self, datapath: DatapathId) -> Result<OpenFlowVersion, Refusal> {
-        let there = self.datapaths.get(&datapath).ok_or(Refusal::NoSuchSwitch(datapath))?;
-        if self.is_held(datapath) {
-            return Err(Refusal::NotUpYet(datapath));
-        }
-        self.last_commanded = Some((datapath, there.openflow));
-        Ok(there.openflow)
-    }
-
-    /// Whether claims of groups or meters wait for what their switch says: then receipts for apps are to be shown to [`Self::on_receipt`].
-    #[inline]
-    pub fn has_claims(&self) -> bool {
-        self.owned.has_pending()
-    }
-
-    /// A receipt for an app, before the app hears it. `Some` if it settles a claim: as the app is to hear it, if it is to.
-    pub fn on_receipt<'r>(&mut self, receipt: &Receipt<'r>) -> Option<Option<Receipt<'r>>> {
-        let is_done = receipt.outcome == Outcome::Programmed;
-        let (_, Claimant { ticket, wants_receipt }) = self.owned.settle(receipt.ticket, is_done)?;
-        Some((wants_receipt || !is_done).then_some(Receipt { ticket, ..*receipt }))
     }
 
     /// A barrier is for whoever may do something at the switch of which one could want to know that it is done.
@@ -580,7 +465,7 @@ impl Kernel {
 
     #[inline(always)]
     fn send<'a>(&mut self, command: Command<'a>) -> Result<Decision<'a>, Refusal> {
-        self.check_here(command.datapath)?;
+        self.sessions.check_here(command.datapath)?;
         Ok(Decision::Send(command))
     }
 
@@ -600,7 +485,7 @@ impl Kernel {
         }
         if self.require(zone, Capability::RuleWriteOthers).is_ok() {
             // A modify of 1.0 writes its cookie into the rule that it finds, and into the one that it adds.
-            let writes = flow_mod.command < flow_command::DELETE && self.speaks_1_0(datapath);
+            let writes = flow_mod.command < flow_command::DELETE && self.sessions.speaks_1_0(datapath);
             let cookie = if writes { zone.stamp(flow_mod.cookie) } else { flow_mod.cookie };
             return (cookie, flow_mod.cookie_mask);
         }

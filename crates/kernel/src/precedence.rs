@@ -16,16 +16,17 @@
 //! In: adds, and what switches say they have. Out: refusals, and rules to evict. It never sends anything. `rule.write.others` is the way
 //! across: whoever holds it is neither refused nor evicted here.
 
-use crate::bounds::ALL_TABLES;
+use crate::bounds::{ALL_TABLES, Scratch};
 use crate::capability::Capability;
 use crate::datapaths::Datapaths;
 use crate::decision::{Effect, Refusal};
-use crate::dispatch::Kernel;
 use crate::grant::{Bounds, Grant, TableSet};
+use crate::hearers::Hearers;
 use crate::overlap::{Overlaps, Placed, Table};
 use crate::rule_key::RuleKey;
 use crate::rules::Owner;
 use crate::zone_set::ZoneSet;
+use crate::zones::Zone;
 use abi::ZoneId;
 use abi::command::FlowMod;
 use flow::canonical::{read_match, read_match_into, write_match};
@@ -109,7 +110,7 @@ pub(crate) struct Precedence {
     territories: Vec<Option<Territory>>,
     /// Apps that may come into each other's way.
     compared: ZoneSet,
-    on_overlap: OnOverlap,
+    pub on_overlap: OnOverlap,
     overlaps: Overlaps,
     /// The rule that was decided on last, until it is sent.
     pending: Option<Box<(Table, Placed, Vec<Eviction>)>>,
@@ -157,7 +158,7 @@ impl Precedence {
     }
 
     /// An app is there with this grant. Says whether rules have to be compared that were not before.
-    fn on_attach(&mut self, zone: ZoneId, grant: &Grant) -> bool {
+    pub fn on_attach(&mut self, zone: ZoneId, grant: &Grant) -> bool {
         let territory = grant.holds(Capability::RuleWrite).then(|| Territory::of(grant));
         let place = usize::from(zone.0);
         self.territories.resize(self.territories.len().max(place + 1), None);
@@ -213,89 +214,103 @@ struct Met {
     evictions: Vec<Eviction>,
 }
 
-impl Kernel {
-    /// What becomes of rules that would shadow those of an app before theirs.
-    pub fn on_overlap(&mut self, what: OnOverlap) {
-        self.precedence.on_overlap = what;
+/// What a rule is compared with: what switches have, and what apps may do and want to hear.
+pub(crate) struct Others<'a> {
+    pub datapaths: &'a Datapaths,
+    pub zones: &'a [Option<Zone>],
+    pub hearers: &'a Hearers,
+    pub scratch: &'a mut Scratch,
+}
+
+impl Others<'_> {
+    fn zone(&self, zone: ZoneId) -> Option<&Zone> {
+        self.zones.get(usize::from(zone.0))?.as_ref()
     }
 
+    fn may_cross(&self, zone: ZoneId) -> bool {
+        self.zone(zone).is_some_and(|it| it.grant.holds(Capability::RuleWriteOthers))
+    }
+}
+
+impl Precedence {
     /// The rules that are to be deleted, since [`Effect::Evict`] was last said. From now on they are nobody's.
-    pub fn take_evictions(&mut self) -> Vec<Eviction> {
-        let evictions = std::mem::take(&mut self.precedence.evictions);
+    pub fn take_evictions(&mut self, datapaths: &mut Datapaths) -> Vec<Eviction> {
+        let evictions = std::mem::take(&mut self.evictions);
         for it in &evictions {
-            if let Some(there) = self.datapaths.get_mut(&it.datapath) {
+            if let Some(there) = datapaths.get_mut(&it.datapath) {
                 there.record.forget(it.key, Owner::Zone(it.owner));
             }
         }
         evictions
     }
 
-    /// An app is there. Where its rules have to be compared with those of others, the switches are asked which rules they have.
-    pub(crate) fn place_in_order(&mut self, zone: ZoneId, grant: &Grant, now_ms: u64) {
-        if !self.precedence.on_attach(zone, grant) {
-            return;
-        }
-        let datapaths: Vec<DatapathId> = self.datapaths.keys().copied().collect();
-        for datapath in datapaths {
-            self.ask_anew(datapath, now_ms);
-        }
-    }
-
     /// Whether an add may have its place among the rules of others. `it` has the table and the priority that its switch gives it.
     #[inline]
-    pub(crate) fn check_place(
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one step of a decision, and nothing that would be a type of its own"
+    )]
+    pub fn check_place(
         &mut self,
         zone: ZoneId,
         datapath: DatapathId,
         key: Option<RuleKey>,
         it: &FlowMod<'_>,
+        others: &mut Others<'_>,
         now_ms: u64,
         effects: &mut Vec<Effect>,
     ) -> Result<(), Refusal> {
-        if it.table_id == 0 && (it.matching.is_empty() || !self.choosy.is_empty()) {
-            self.check_blinding(zone, it)?;
+        if it.table_id == 0 && (it.matching.is_empty() || !others.hearers.choosy.is_empty()) {
+            self.check_blinding(zone, it, others)?;
         }
-        match key.filter(|_| self.precedence.compares(zone)) {
-            Some(key) => self.compare(zone, (datapath, it.table_id), key, it, now_ms, effects),
+        match key.filter(|_| self.compares(zone)) {
+            Some(key) => self.compare(zone, (datapath, it.table_id), key, it, others, now_ms, effects),
             None => Ok(()),
         }
     }
 
     /// Whether it takes all packets away that an app before this one wants to hear of.
     #[cold]
-    fn check_blinding(&mut self, zone: ZoneId, it: &FlowMod<'_>) -> Result<(), Refusal> {
-        if read_match_into(it.matching, &mut self.precedence.scratch).is_err() {
+    fn check_blinding(&mut self, zone: ZoneId, it: &FlowMod<'_>, others: &Others<'_>) -> Result<(), Refusal> {
+        if read_match_into(it.matching, &mut self.scratch).is_err() {
             return Ok(());
         }
-        let matching = &self.precedence.scratch;
-        let hears = self.hearers_of(abi::event::kind::PACKET_IN);
+        let matching = &self.scratch;
+        let hears = others.hearers.of_packets();
         let all = hears.iter().map(|it| (it, None)).filter(|_| covers(matching, &Match::any()));
-        let some =
-            self.choosy.iter().filter_map(|it| Some((it, Some(self.zone(it)?.subscription.packets()?))));
+        let some = others
+            .hearers
+            .choosy
+            .iter()
+            .filter_map(|it| Some((it, Some(others.zone(it)?.subscription.packets()?))));
         let blinded = all.chain(some).find(|(hearer, packets)| {
             *hearer != zone
-                && self.precedence.is_before(*hearer, zone)
+                && self.is_before(*hearer, zone)
                 && packets.is_none_or(|packets| covers(matching, packets))
         });
         match blinded {
-            Some((hearer, _)) if self.is_enforced(zone) => Err(Refusal::Blinds(hearer)),
+            Some((hearer, _)) if self.is_enforced(zone, others) => Err(Refusal::Blinds(hearer)),
             _ => Ok(()),
         }
     }
 
     /// Whether precedence binds this zone.
-    fn is_enforced(&self, zone: ZoneId) -> bool {
-        let others_too = self.zone(zone).is_some_and(|it| it.grant.holds(Capability::RuleWriteOthers));
-        self.precedence.on_overlap == OnOverlap::Refuse && !others_too
+    fn is_enforced(&self, zone: ZoneId, others: &Others<'_>) -> bool {
+        self.on_overlap == OnOverlap::Refuse && !others.may_cross(zone)
     }
 
     #[cold]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one step of a decision, and nothing that would be a type of its own"
+    )]
     fn compare(
         &mut self,
         zone: ZoneId,
         table: Table,
         key: RuleKey,
         it: &FlowMod<'_>,
+        others: &mut Others<'_>,
         now_ms: u64,
         effects: &mut Vec<Effect>,
     ) -> Result<(), Refusal> {
@@ -305,14 +320,14 @@ impl Kernel {
             return Ok(());
         }
         let rule = Placed { key, owner: zone, priority: it.priority, matching };
-        let met = self.meet(table, &rule);
-        let is_enforced = self.is_enforced(zone);
+        let met = self.meet(table, &rule, others);
+        let is_enforced = self.is_enforced(zone, others);
         match met.shadowed {
             Some((of, priority)) if is_enforced => {
                 return Err(Refusal::Shadows { of, its: priority, priority: it.priority });
             }
-            Some((of, its)) if now_ms >= self.precedence.tell_from_ms => {
-                self.precedence.tell_from_ms = now_ms + TELL_INTERVAL_MS;
+            Some((of, its)) if now_ms >= self.tell_from_ms => {
+                self.tell_from_ms = now_ms + TELL_INTERVAL_MS;
                 let (datapath, priority) = (table.0, it.priority);
                 effects.push(Effect::Shadowed { zone, of, datapath, its, priority });
             }
@@ -321,35 +336,29 @@ impl Kernel {
         if met.evictions.len() > EVICTIONS_MAX {
             return Err(Refusal::ShadowedByMany);
         }
-        if !self.make_room() {
+        if !self.make_room(others.datapaths) {
             return Err(Refusal::TooManyCompared);
         }
-        if !met.evictions.is_empty() && self.precedence.on_overlap == OnOverlap::Refuse {
+        if !met.evictions.is_empty() && self.on_overlap == OnOverlap::Refuse {
             effects.push(Effect::Evict);
         }
-        self.precedence.pending = Some(Box::new((table, rule, met.evictions)));
+        self.pending = Some(Box::new((table, rule, met.evictions)));
         Ok(())
     }
 
     /// The rules of others that decide about packets of this one. One that is not its owner's any more is not there any more.
-    fn meet(&mut self, table: Table, rule: &Placed) -> Met {
-        let Kernel { precedence, datapaths, scratch, zones, .. } = self;
-        let Precedence { overlaps, .. } = &mut *precedence;
+    fn meet(&mut self, table: Table, rule: &Placed, others: &mut Others<'_>) -> Met {
         // Owner, priority, key and match.
         let mut overlapping = Vec::new();
-        let is_there = |it: &Placed| has(datapaths, table, it);
-        let compared = overlaps.find(table, rule.owner, &rule.matching, is_there, |it| {
+        let is_there = |it: &Placed| has(others.datapaths, table, it);
+        let compared = self.overlaps.find(table, rule.owner, &rule.matching, is_there, |it| {
             overlapping.push((it.owner, it.priority, it.key, it.matching.clone()));
         });
-        scratch.count_compared(compared);
-        let may_cross = |zone: ZoneId| {
-            let zone = zones.get(usize::from(zone.0)).and_then(Option::as_ref);
-            zone.is_some_and(|it| it.grant.holds(Capability::RuleWriteOthers))
-        };
+        others.scratch.count_compared(compared);
         let mut met = Met::default();
         for (owner, priority, key, matching) in overlapping {
-            if precedence.is_before(rule.owner, owner) {
-                if priority >= rule.priority && !may_cross(owner) {
+            if self.is_before(rule.owner, owner) {
+                if priority >= rule.priority && !others.may_cross(owner) {
                     met.evictions.push(eviction(
                         table,
                         &Placed { key, owner, priority, matching },
@@ -364,67 +373,67 @@ impl Kernel {
     }
 
     fn keep_evictions(&mut self, evictions: Vec<Eviction>) {
-        if self.precedence.on_overlap == OnOverlap::Refuse {
-            self.precedence.evictions.extend(evictions);
+        if self.on_overlap == OnOverlap::Refuse {
+            self.evictions.extend(evictions);
         }
     }
 
     /// Says that there are rules to delete, if there are.
-    pub(crate) fn say_evictions(&self, effects: &mut Vec<Effect>) {
-        if !self.precedence.evictions.is_empty() {
+    pub fn say_evictions(&self, effects: &mut Vec<Effect>) {
+        if !self.evictions.is_empty() {
             effects.push(Effect::Evict);
         }
     }
 
     /// Whether one more rule can be kept for comparison.
-    fn make_room(&mut self) -> bool {
-        let Kernel { precedence, datapaths, .. } = self;
-        if precedence.overlaps.is_full() {
-            precedence.overlaps.sweep(|table, it| has(datapaths, table, it));
+    fn make_room(&mut self, datapaths: &Datapaths) -> bool {
+        if self.overlaps.is_full() {
+            self.overlaps.sweep(|table, it| has(datapaths, table, it));
         }
-        !precedence.overlaps.is_full()
+        !self.overlaps.is_full()
     }
 
     /// The add that was decided on last was sent: only now do others give way to it.
     #[inline]
-    pub(crate) fn on_placed(&mut self) {
-        if let Some(placed) = self.precedence.pending.take() {
+    pub fn on_placed(&mut self) {
+        if let Some(placed) = self.pending.take() {
             let (table, rule, evictions) = *placed;
-            self.precedence.overlaps.note(table, rule);
+            self.overlaps.note(table, rule);
             self.keep_evictions(evictions);
         }
     }
 
     /// Another command is decided on: what was not sent is forgotten.
     #[inline]
-    pub(crate) fn forget_place(&mut self) {
-        if self.precedence.pending.is_some() {
-            self.precedence.pending = None;
+    pub fn forget_place(&mut self) {
+        if self.pending.is_some() {
+            self.pending = None;
         }
     }
 
     /// A switch says that it has this rule, whose table and priority are as it gives them. Where it shadows one of an app before its owner,
     /// it gives way; where it is shadowed by one of an app behind it, that one does.
-    pub(crate) fn on_rule_found(
+    pub fn on_rule_found(
         &mut self,
         table: Table,
         key: RuleKey,
         owner: ZoneId,
         priority: u16,
         matching: &[u8],
+        others: &mut Others<'_>,
     ) {
-        if !self.precedence.compares(owner) || table.1 == ALL_TABLES {
+        if !self.compares(owner) || table.1 == ALL_TABLES {
             return;
         }
         let Ok(matching) = read_match(matching) else { return };
         let rule = Placed { key, owner, priority, matching };
-        let mut met = self.meet(table, &rule);
-        if let Some((of, _)) = met.shadowed.filter(|_| self.is_enforced(owner)) {
+        let mut met = self.meet(table, &rule, others);
+        if let Some((of, _)) = met.shadowed.filter(|_| self.is_enforced(owner, others)) {
             met.evictions.push(eviction(table, &rule, of));
         }
         self.keep_evictions(met.evictions);
-        if self.make_room() {
-            self.precedence.overlaps.note(table, rule);
+        if self.make_room(others.datapaths) {
+            self.overlaps.note(table, rule);
         }
     }
 }

@@ -15,7 +15,7 @@
 use crate::capability::Capability;
 use crate::dispatch::Kernel;
 use crate::found_rules::stays;
-use crate::passage::ToNote;
+use crate::ownership::ToNote;
 use crate::rule_key::taken_place;
 use crate::rules::Age;
 use crate::shapes::{PreparedShape, is_decided_by_shape};
@@ -34,21 +34,22 @@ impl Kernel {
         now_ms: u64,
     ) -> Option<PreparedRule<'a>> {
         let bytes: &'a [u8; RULE_LEN] = frame.bytes.try_into().ok()?;
-        let Kernel { zones, datapaths, keys, lease, precedence, choosy, last_commanded, .. } = self;
+        let Kernel { zones, sessions, ownership, budgets, precedence, hearers, .. } = self;
         let there = zones.get_mut(usize::from(zone.0))?.as_mut()?;
         let (shape, of_use) = there.prepared.find(bytes)?;
         let RuleUse { datapath, values, .. } = of_use;
-        let is_here = *last_commanded == Some((datapath, shape.openflow));
-        let is_alone = choosy.is_empty() && !precedence.compares(zone) && !precedence.is_pending();
+        let is_here = sessions.last_commanded == Some((datapath, shape.openflow));
+        let is_alone = hearers.choosy.is_empty() && !precedence.compares(zone) && !precedence.is_pending();
         let has_tokens = there.rates.commands.as_ref().is_none_or(|rate| rate.has_left(1));
         if !(is_here && is_alone && has_tokens && shape.allows(&there.grant, &of_use)) {
             return None;
         }
-        let key = keys.of_values(datapath, (shape.table_id, shape.priority), &values);
-        let slot = datapaths.get_mut(&datapath)?.record.slot(key, zone)?;
+        let key = ownership.keys.of_values(datapath, (shape.table_id, shape.priority), &values);
+        let slot = sessions.datapaths.get_mut(&datapath)?.record.slot(key, zone)?;
         if !slot.is_sure {
             // What takes the place of a rule that is there for certain needs no other.
-            let left = lease
+            let left = budgets
+                .lease
                 .as_mut()
                 .filter(|it| it.left > 0 && it.datapath == datapath && it.table_id == shape.table_id)?;
             left.left -= 1;
@@ -58,7 +59,7 @@ impl Kernel {
             rate.take(1, now_ms);
         }
         there.counters.commands += 1;
-        self.to_note = Some(ToNote::Prepared { datapath, key, zone, stays, age: Age::at(now_ms), slot });
+        ownership.to_note = Some(ToNote::Prepared { datapath, key, zone, stays, age: Age::at(now_ms), slot });
         Some(PreparedRule::of(bytes, number, cookie))
     }
 
@@ -72,7 +73,7 @@ impl Kernel {
 
     fn keep_shape(&mut self, zone: ZoneId, frame: &Frame<'_>) -> Option<()> {
         let there = self.zones.get_mut(usize::from(zone.0))?.as_mut()?;
-        let (_, openflow) = self.last_commanded?;
+        let (_, openflow) = self.sessions.last_commanded?;
         if !is_decided_by_shape(&there.grant) || !there.prepared.has_place() {
             return None;
         }

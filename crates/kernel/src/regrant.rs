@@ -6,8 +6,9 @@
 use abi::ZoneId;
 
 use crate::decision::Effect;
-use crate::dispatch::{Kernel, needed_to_hear};
+use crate::dispatch::Kernel;
 use crate::grant::Grant;
+use crate::hearers::needed_to_hear;
 use crate::quota::NodeRates;
 use crate::shapes::Prepared;
 
@@ -51,6 +52,6 @@ impl Kernel {
         {
             of_zone.refused_subscription = Some(subscription);
         }
-        self.index_subscriptions();
+        self.hearers.index(&self.zones);
     }
 }

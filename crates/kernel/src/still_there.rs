@@ -11,8 +11,8 @@
 //! owners of one worker ([`crate::thing::MAX_OWNED`] for each zone).
 
 use crate::decision::Effect;
-use crate::dispatch::Kernel;
 use crate::own_messages::Asked;
+use crate::owned::Owned;
 use crate::thing::Thing;
 use abi::event::StatsReply;
 use flow::DatapathId;
@@ -58,32 +58,29 @@ fn asked_of(thing: Thing) -> Asked {
     }
 }
 
-impl Kernel {
+impl StillThere {
     /// Asks a switch of which apps do not know yet for its groups and meters, if an app owns any there.
-    pub(crate) fn ask_what_is_there(&mut self, datapath: DatapathId, effects: &mut Vec<Effect>) {
-        if !self.is_held(datapath) {
-            return;
-        }
-        let things: BTreeSet<Thing> = self.owned.things_of_apps(datapath).collect();
+    pub fn ask(&mut self, datapath: DatapathId, owned: &Owned, effects: &mut Vec<Effect>) {
+        let things: BTreeSet<Thing> = owned.things_of_apps(datapath).collect();
         for asked in [Asked::Groups, Asked::Meters] {
             if things.iter().any(|thing| asked_of(*thing) == asked) {
                 effects.push(Effect::Ask { datapath, asked });
             }
         }
         if !things.is_empty() {
-            self.still_there.begin(datapath, things);
+            self.begin(datapath, things);
         }
     }
 
-    /// A part of an answer.
-    pub(crate) fn on_what_is_there(&mut self, asked: Asked, reply: &StatsReply<'_>) {
+    /// A part of an answer. What apps own and the switch has no more is released with the last part.
+    pub fn on_answer(&mut self, asked: Asked, reply: &StatsReply<'_>, owned: &mut Owned) {
         let thing = if asked == Asked::Groups { Thing::Group } else { Thing::Meter };
         let numbers: Option<Vec<u32>> = numbers(reply.body).collect();
-        let Some(numbers) = numbers else { return self.still_there.give_up(reply.datapath) };
-        numbers.into_iter().for_each(|number| self.still_there.see(reply.datapath, thing(number)));
+        let Some(numbers) = numbers else { return self.give_up(reply.datapath) };
+        numbers.into_iter().for_each(|number| self.see(reply.datapath, thing(number)));
         if !reply.more {
-            let gone = self.still_there.end(reply.datapath, asked);
-            gone.into_iter().for_each(|thing| self.owned.release((reply.datapath, thing)));
+            let gone = self.end(reply.datapath, asked);
+            gone.into_iter().for_each(|thing| owned.release((reply.datapath, thing)));
         }
     }
 }

@@ -1,0 +1,204 @@
+//! Which zones hear an event.
+//!
+//! ```text
+//!   subscriptions and grants ──index──> by kind: zones ──event──> the zones that hear it
+//! ```
+//!
+//! In: the zones with their subscriptions, and events. Out: sets of zones. It charges nothing and delivers nothing.
+
+use crate::capability::Capability;
+use crate::zone_set::{MAX_ZONE, ZoneSet};
+use crate::zones::Zone;
+use abi::event::{PacketIn, kind};
+use abi::{Frame, Malformed, ZoneId};
+use flow::Field;
+use flow::canonical::find_field;
+use flow::frame::FrameFields;
+
+/// How many kinds of event there can be.
+const KINDS: usize = 64;
+
+/// A count for each zone number.
+type Heard = [u64; MAX_ZONE as usize + 1];
+
+/// Who hears what.
+#[derive(Clone, Debug)]
+pub(crate) struct Hearers {
+    /// By kind of event: who hears it. For packet-ins, those who hear all of them.
+    by_kind: [ZoneSet; KINDS],
+    /// Who hears some packet-ins only.
+    pub choosy: ZoneSet,
+    /// Who hears the event that was decided on last, if those are not all who hear its kind.
+    found: ZoneSet,
+    /// How many events were each zone's to hear since it was attached. Apart from the zones, so that to count takes few instructions.
+    heard: Box<Heard>,
+}
+
+impl Default for Hearers {
+    fn default() -> Hearers {
+        Hearers {
+            by_kind: [const { ZoneSet::EMPTY }; KINDS],
+            choosy: ZoneSet::EMPTY,
+            found: ZoneSet::EMPTY,
+            heard: Box::new([0; MAX_ZONE as usize + 1]),
+        }
+    }
+}
+
+impl Hearers {
+    /// Takes the subscriptions of these zones, which are in the order of their numbers.
+    pub fn index(&mut self, zones: &[Option<Zone>]) {
+        self.by_kind.iter_mut().for_each(ZoneSet::clear);
+        self.choosy.clear();
+        for (zone, number) in zones.iter().zip(0..) {
+            let Some(zone) = zone else { continue };
+            for kind in 0..KINDS as u16 {
+                if !zone.subscription.hears(kind) || !zone.grant.holds(needed_to_hear(kind)) {
+                    continue;
+                }
+                if kind == kind::PACKET_IN && zone.is_choosy() {
+                    self.choosy.insert(ZoneId(number));
+                } else {
+                    self.by_kind[usize::from(kind)].insert(ZoneId(number));
+                }
+            }
+        }
+    }
+
+    /// A zone is new: it has heard nothing.
+    pub fn on_attach(&mut self, zone: ZoneId) {
+        if let Some(count) = self.heard.get_mut(usize::from(zone.0)) {
+            *count = 0;
+        }
+    }
+
+    /// How many events were this zone's to hear since it was attached.
+    pub fn events_heard(&self, zone: ZoneId) -> u64 {
+        self.heard.get(usize::from(zone.0)).copied().unwrap_or_default()
+    }
+
+    /// Who hears events of this kind.
+    #[inline]
+    pub fn of(&self, kind: u16) -> &ZoneSet {
+        self.by_kind.get(usize::from(kind)).unwrap_or(const { &ZoneSet::EMPTY })
+    }
+
+    /// Who hears every packet-in.
+    #[inline]
+    pub fn of_packets(&self) -> &ZoneSet {
+        &self.by_kind[usize::from(kind::PACKET_IN)]
+    }
+
+    /// Whether an app wants packets of switches.
+    pub fn want_packets(&self) -> bool {
+        !(self.of_packets().is_empty() && self.choosy.is_empty())
+    }
+
+    /// A packet-in goes to those who hear all of them, and is counted.
+    #[inline(always)]
+    pub fn count_packet(&mut self) -> &ZoneSet {
+        let hearers = &self.by_kind[usize::from(kind::PACKET_IN)];
+        count_event(&mut self.heard, hearers);
+        hearers
+    }
+
+    /// An event goes to those who were found last, and is counted.
+    #[inline(always)]
+    pub fn count_found(&mut self) -> &ZoneSet {
+        count_event(&mut self.heard, &self.found);
+        &self.found
+    }
+
+    /// Nobody hears the event.
+    pub fn find_none(&mut self) {
+        self.found.clear();
+    }
+
+    /// Finds who hears an event of this kind.
+    pub fn find(&mut self, kind: u16) {
+        match self.by_kind.get(usize::from(kind)) {
+            Some(hearers) => self.found.clone_from(hearers),
+            None => self.found.clear(),
+        }
+    }
+
+    /// Finds who hears this packet-in.
+    #[inline]
+    pub fn find_packet(&mut self, frame: &Frame<'_>, zones: &[Option<Zone>]) -> Result<(), Malformed> {
+        let Hearers { by_kind, choosy, found, .. } = self;
+        found.clone_from(&by_kind[usize::from(kind::PACKET_IN)]);
+        if choosy.is_empty() {
+            return Ok(());
+        }
+        let packet = PacketIn::read(frame)?;
+        let fields = fields_of(&packet);
+        for zone in &*choosy {
+            if there(zones, zone).is_some_and(|it| it.hears_packet(packet.datapath, &fields)) {
+                found.insert(zone);
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps those of the found to whom this applies.
+    pub fn retain(&mut self, keep: impl Fn(ZoneId) -> bool) {
+        self.found.retain(keep);
+    }
+
+    /// Of those who were found, keeps who may hear that a rule is gone: its owner, and those who may see the rules of others.
+    pub fn retain_of_removal(&mut self, owner: ZoneId, zones: &[Option<Zone>]) {
+        let sees = |it: ZoneId| there(zones, it).is_some_and(|it| it.grant.holds(Capability::RuleRead));
+        self.found.retain(|zone| zone == owner || sees(zone));
+    }
+
+    /// Who hears anything of switches. A zone may come more than once.
+    pub fn of_switches(&self) -> impl Iterator<Item = ZoneId> + '_ {
+        let kinds =
+            [kind::SWITCH_UP, kind::SWITCH_DOWN, kind::PACKET_IN, kind::PORT_STATUS, kind::FLOW_REMOVED];
+        self.choosy.iter().chain(kinds.into_iter().flat_map(|kind| self.of(kind)))
+    }
+
+    /// Who hears what is published there: who listens, may, and did not publish it.
+    pub fn of_topic(&self, publisher: ZoneId, topic: &str, zones: &[Option<Zone>]) -> ZoneSet {
+        let may = |zone: ZoneId| {
+            there(zones, zone).is_some_and(|it| it.grant.holds_for(Capability::Subscribe, topic))
+        };
+        let mut hearers = self.of(kind::TOPIC).clone();
+        hearers.retain(|zone| zone != publisher && may(zone));
+        hearers
+    }
+}
+
+#[inline(always)]
+fn count_event(heard: &mut Heard, hearers: &ZoneSet) {
+    hearers.for_each(|zone| {
+        if let Some(count) = heard.get_mut(usize::from(zone.0)) {
+            *count += 1;
+        }
+    });
+}
+
+#[inline]
+fn there(zones: &[Option<Zone>], zone: ZoneId) -> Option<&Zone> {
+    zones.get(usize::from(zone.0))?.as_ref()
+}
+
+/// What a match may ask of a packet that came up: its frame's fields, and what the switch says beside it.
+fn fields_of(packet: &PacketIn<'_>) -> FrameFields {
+    let mut fields = FrameFields::read(packet.data).from_port(packet.in_port);
+    for field in [Field::Metadata, Field::TunnelId, Field::InPhyPort] {
+        if let Some(value) = find_field(packet.metadata, field) {
+            fields.set(field, value);
+        }
+    }
+    fields
+}
+
+/// The capability without which events of a kind are not heard.
+pub(crate) fn needed_to_hear(kind: u16) -> Capability {
+    match kind {
+        kind::PACKET_IN => Capability::PacketIn,
+        kind::TOPIC => Capability::Subscribe,
+        _ => Capability::ViewRead,
+    }
+}

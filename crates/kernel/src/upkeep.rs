@@ -1,0 +1,233 @@
+//! What the kernel does by itself at switches: questions and their answers, the meter of its own rule, and what is due at a time.
+//!
+//! ```text
+//!   time ──> questions that are due (Effect::Ask, Effect::Meter) ──> the switch ──> on_own_answer, on_meter_answer ──> the part that asked
+//! ```
+//!
+//! In: the time, and frames that answer the node. Out: questions. It never sends one.
+
+use crate::budget::TableRoom;
+use crate::budgets::owed_for;
+use crate::datapath::Datapath;
+use crate::decision::Effect;
+use crate::dispatch::Kernel;
+use crate::found_rules::found_rules;
+use crate::metering::{AtSwitch, Metering, is_about_the_meter};
+use crate::own_messages::{Asked, Unanswered};
+use crate::precedence::Others;
+use crate::record::Wanted;
+use crate::rule_key::taken_place;
+use crate::rules::Owner;
+use abi::event::{Event, StatsReply, kind};
+use abi::{Frame, Outcome, ZoneId};
+use flow::DatapathId;
+
+/// The operator's limits.
+impl Kernel {
+    /// How much of each table may be used.
+    pub fn fill_tables_to(&mut self, room: TableRoom) {
+        self.budgets.table_room = room;
+    }
+
+    /// Of how many rules of each switch the owners are known, at most.
+    pub fn know_rules_up_to(&mut self, rules_per_switch: u32) {
+        self.budgets.rules_per_switch = rules_per_switch;
+    }
+
+    /// How many packets in a second the kernel's rule at each switch may send up, where the switch has meters; `None`: as many as come. For
+    /// switches that come up from now on.
+    pub fn meter_punts(&mut self, per_s: Option<u32>) {
+        self.budgets.meter_per_s = per_s;
+    }
+}
+
+/// What is due.
+impl Kernel {
+    /// Asks those switches whose time it is which rules they have, as far as one turn allows.
+    pub fn ask_for_owners(&mut self, now_ms: u64, effects: &mut Vec<Effect>) {
+        self.precedence.say_evictions(effects);
+        self.sessions.ask_for_owners(&self.ownership.owned, now_ms, effects);
+    }
+
+    /// Time has passed: switches are asked whether they have their meters still, if that is due.
+    pub fn check_meters(&mut self, now_ms: u64, effects: &mut Vec<Effect>) {
+        if self.budgets.is_meter_check_due(now_ms) {
+            let switches = self.sessions.datapaths.iter();
+            switches.for_each(|(datapath, there)| there.metering.check(*datapath, effects));
+        }
+    }
+
+    /// Whether this switch may be about to say how large its tables are.
+    pub fn is_asked_for_sizes(&self, datapath: DatapathId) -> bool {
+        self.sessions.datapaths.get(&datapath).is_some_and(|there| there.entries.is_asked_for_sizes())
+    }
+
+    /// The rule of which a switch is to be asked whether it has it.
+    pub fn wanted_rule(&self, datapath: DatapathId) -> Option<&Wanted> {
+        self.sessions.datapaths.get(&datapath)?.record.sought.wanted()
+    }
+
+    /// Whether what this switch sends up by the kernel's rule is limited in it, if it is up.
+    pub fn metering(&self, datapath: DatapathId) -> Option<&Metering> {
+        Some(&self.sessions.datapaths.get(&datapath)?.metering)
+    }
+
+    /// The number of the meter that the punting rule of this switch is to carry now.
+    pub fn punt_meter(&self, datapath: DatapathId) -> Option<u32> {
+        Some(self.metering(datapath)?.of_the_rule()?.meter_id)
+    }
+}
+
+/// Answers.
+impl Kernel {
+    /// A frame that answers a zone: what it is more than its question was charged for is owed.
+    pub fn charge_answer(&mut self, zone: ZoneId, frame: &[u8], now_ms: u64) {
+        let Ok(read) = Frame::read(frame) else { return };
+        if read.header.kind.get() != kind::STATS_REPLY {
+            return;
+        }
+        let Ok(Event::StatsReply(reply)) = Event::read(&read) else { return };
+        let owed = owed_for(&reply, frame.len(), &mut self.sessions.datapaths);
+        if let Some(Some(there)) = self.zones.get_mut(usize::from(zone.0)) {
+            there.rates.stats.owe(owed, now_ms);
+        }
+    }
+
+    /// A frame that answers the node. Says whether it answers a question of the kernel's own.
+    pub fn on_own_answer(&mut self, frame: &[u8], now_ms: u64) -> bool {
+        let Ok(frame) = Frame::read(frame) else { return false };
+        let (ticket, reply) = match Event::read(&frame) {
+            Ok(Event::StatsReply(reply)) => (reply.ticket, Ok(reply)),
+            Ok(Event::Receipt(_, it)) if it.outcome == Outcome::Unknown => {
+                (it.ticket, Err(Unanswered::Silence))
+            }
+            Ok(Event::Receipt(_, it)) if it.outcome == Outcome::Programmed => {
+                (it.ticket, Err(Unanswered::PassedOver))
+            }
+            Ok(Event::Receipt(_, receipt)) => (receipt.ticket, Err(Unanswered::Refused)),
+            Ok(Event::SwitchError(error)) => (error.ticket, Err(Unanswered::Refused)),
+            _ => return false,
+        };
+        let Some(asked) = Asked::from_ticket(ticket) else { return false };
+        match reply {
+            Ok(reply) => self.on_reply(frame.datapath(), asked, &reply, now_ms),
+            Err(why) => self.on_no_answer(frame.datapath(), asked, why, now_ms),
+        }
+        true
+    }
+
+    fn on_reply(&mut self, datapath: DatapathId, asked: Asked, reply: &StatsReply<'_>, now_ms: u64) {
+        match asked {
+            Asked::Rule => self.on_rules(reply),
+            Asked::Owners => self.on_owners(reply, now_ms),
+            Asked::Record => self.on_record(reply, now_ms),
+            Asked::Groups | Asked::Meters => {
+                self.sessions.still_there.on_answer(asked, reply, &mut self.ownership.owned);
+            }
+            _ => {
+                let Some(there) = self.sessions.datapaths.get_mut(&datapath) else { return };
+                there.entries.on_answer(asked, reply, self.budgets.table_room.percent, now_ms);
+                if asked == Asked::TableSizes {
+                    there.record.bound_to(there.entries.capacity(), self.budgets.rules_per_switch);
+                }
+            }
+        }
+    }
+
+    /// A question of the kernel's own is not answered this time: it is asked again when there is reason to.
+    pub fn on_no_answer(&mut self, datapath: DatapathId, asked: Asked, why: Unanswered, now_ms: u64) {
+        if asked == Asked::Owners {
+            return self.sessions.on_owners_unanswered(datapath, why, now_ms);
+        }
+        let Some(there) = self.sessions.datapaths.get_mut(&datapath) else { return };
+        match asked {
+            // What is not there any more keeps its owner, as it does where a switch has no such question.
+            Asked::TableCounts | Asked::Owners | Asked::Groups | Asked::Meters => {}
+            Asked::RulesOf(_) | Asked::TableSizes => there.entries.on_no_answer(asked, why, now_ms),
+            Asked::Rule => there.record.sought.on_no_answer(),
+            Asked::Record => there.record.on_not_swept(),
+        }
+    }
+
+    /// Rules that a switch had when it came up.
+    fn on_owners(&mut self, reply: &StatsReply<'_>, now_ms: u64) {
+        let Kernel { sessions, ownership, precedence, .. } = self;
+        let to_compare =
+            sessions.on_owners(reply, &mut ownership.keys, |zone| precedence.compares(zone), now_ms);
+        let openflow = sessions.datapaths.get(&reply.datapath).map(|there| there.openflow);
+        for (key, zone, rule) in to_compare {
+            let Some(openflow) = openflow else { break };
+            let place = taken_place(openflow, rule.table_id, rule.priority, rule.matching);
+            let Kernel { sessions, precedence, zones, hearers, scratch, .. } = self;
+            let mut others = Others { datapaths: &sessions.datapaths, zones, hearers, scratch };
+            let table = (reply.datapath, place.0);
+            precedence.on_rule_found(table, key, zone, place.1, rule.matching, &mut others);
+        }
+        if !reply.more {
+            self.sessions.on_last_owners(reply.datapath, now_ms);
+        }
+    }
+
+    /// Rules that a switch has, in answer to what it was asked. One that is not among them is gone.
+    fn on_rules(&mut self, reply: &StatsReply<'_>) {
+        let Kernel { sessions, ownership, .. } = self;
+        let Some(there) = sessions.datapaths.get_mut(&reply.datapath) else { return };
+        let Datapath { record, openflow, .. } = there;
+        for rule in found_rules(reply.body) {
+            let keys = &mut ownership.keys;
+            let key = keys.of(*openflow, reply.datapath, rule.table_id, rule.priority, rule.matching);
+            key.into_iter().for_each(|key| record.sought.on_rule(key));
+        }
+        if !reply.more
+            && let Some((key, owner)) = record.sought.on_end()
+        {
+            record.forget(key, owner);
+        }
+    }
+
+    /// Rules that a switch has, in answer to the question for all of them. Those of its record that are not among them are gone.
+    fn on_record(&mut self, reply: &StatsReply<'_>, now_ms: u64) {
+        let Kernel { sessions, ownership, .. } = self;
+        let Some(there) = sessions.datapaths.get_mut(&reply.datapath) else { return };
+        let Datapath { record, openflow, .. } = there;
+        if !record.is_swept() {
+            return;
+        }
+        for rule in found_rules(reply.body) {
+            let Some(owner) = Owner::of_cookie(rule.cookie) else { continue };
+            let keys = &mut ownership.keys;
+            let key = keys.of(*openflow, reply.datapath, rule.table_id, rule.priority, rule.matching);
+            key.into_iter().for_each(|key| record.find(key, owner, rule.stays, now_ms));
+        }
+        if !reply.more {
+            record.end_sweep();
+        }
+    }
+
+    /// A frame that answers the node. Says whether it is about the kernel's meter.
+    pub fn on_meter_answer(&mut self, frame: &[u8], effects: &mut Vec<Effect>) -> bool {
+        let Ok(frame) = Frame::read(frame) else { return false };
+        let Ok(event) = Event::read(&frame) else { return false };
+        if !is_about_the_meter(&event) {
+            return false;
+        }
+        if let Some((metering, at)) = self.meter_at(frame.datapath()) {
+            metering.on_answer(&event, at, effects);
+        }
+        true
+    }
+
+    /// A step, or the rule with the meter, could not be sent to a switch. A check is no such step: it is made again.
+    pub fn on_meter_not_sent(&mut self, datapath: DatapathId, reason: &str, effects: &mut Vec<Effect>) {
+        if let Some((metering, at)) = self.meter_at(datapath) {
+            metering.on_not_sent(reason, at, effects);
+        }
+    }
+
+    fn meter_at(&mut self, datapath: DatapathId) -> Option<(&mut Metering, AtSwitch<'_>)> {
+        let Kernel { sessions, ownership, budgets, hearers, .. } = self;
+        let there = sessions.datapaths.get_mut(&datapath)?;
+        let (per_s, wants_packets) = (budgets.meter_per_s, hearers.want_packets());
+        Some((&mut there.metering, AtSwitch { datapath, per_s, wants_packets, owned: &mut ownership.owned }))
+    }
+}
