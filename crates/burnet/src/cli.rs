@@ -10,6 +10,7 @@
 
 pub mod audit;
 pub mod incidents;
+mod node;
 pub mod package;
 pub mod tls;
 
@@ -24,6 +25,7 @@ use flow::DatapathId;
 
 use self::audit::AuditArgs;
 use self::incidents::{AppLogsArgs, AppQuarantineArgs, IncidentsArgs, SafeModeArgs};
+pub use self::node::NodeArgs;
 use self::package::{
     AppBuildArgs, AppInstallArgs, AppRemoveArgs, AppShowArgs, AppSignArgs, AppVerifyArgs, GrantArgs,
     InstalledArgs, KeyArgs, RevokeArgs,
@@ -341,17 +343,6 @@ pub struct FlowsArgs {
     /// How the node is reached, and how its answer is printed.
     #[command(flatten)]
     pub asking: NodeArgs,
-}
-
-/// What every command has that asks a running node.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
-pub struct NodeArgs {
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
-    /// The socket of the node [default: $BURNET_SOCKET, else where burnet run of this user puts it]
-    #[arg(long, value_name = "PATH")]
-    pub socket: Option<PathBuf>,
 }
 
 const DOCTOR_EXAMPLES: &str = "\

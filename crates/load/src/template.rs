@@ -11,7 +11,7 @@ use flow::{Action, Field, Instruction, Match, PortNo};
 use openflow::message::{FlowMod, FlowModFields, NO_BUFFER, PacketIn};
 use openflow::{Body, Message, Unwritable, Version};
 
-use crate::traffic::TrafficPlan;
+use crate::traffic::{Announcement, PacketFields, TrafficPlan};
 
 /// How many bytes are written at once: many messages, but few enough bytes to stay in a core's own cache.
 const BATCH_BYTES: usize = 64 << 10;
@@ -21,27 +21,6 @@ pub(crate) const BUFFER_IDS: u32 = 1 << 31;
 
 /// The length of a frame: Ethernet's minimum with its checksum, as in cbench.
 const FRAME_BYTES: usize = 64;
-
-/// The parts that differ between packet-ins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PacketFields {
-    pub(crate) xid: u32,
-    pub(crate) buffer_id: u32,
-    pub(crate) in_port: u16,
-    pub(crate) destination: [u8; 6],
-    pub(crate) source: [u8; 6],
-}
-
-/// The announcement of a host: a gratuitous ARP reply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Announcement {
-    pub(crate) in_port: u16,
-    pub(crate) host: [u8; 6],
-    pub(crate) ip: [u8; 4],
-    /// Whether the switch reports that it has buffered the packet. Otherwise the controller must return the whole
-    /// packet.
-    pub(crate) buffered: bool,
-}
 
 /// A packet-in, and the offsets of the parts that differ.
 #[derive(Clone, Debug)]

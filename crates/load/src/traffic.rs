@@ -8,8 +8,6 @@
 //! A learning switch that has learned all hosts thus answers each packet-in with a flow mod. It never holds a packet:
 //! a host is a number.
 
-use crate::template::{Announcement, PacketFields};
-
 /// The most hosts of a switch: the host's number is the lower half of its Ethernet address.
 pub const HOSTS_MAX: u32 = 1 << 24;
 
@@ -29,6 +27,27 @@ pub(crate) struct TrafficPlan {
     hosts: Hosts,
     /// The switch's number, from 0.
     switch: u16,
+}
+
+/// The parts that differ between packet-ins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PacketFields {
+    pub(crate) xid: u32,
+    pub(crate) buffer_id: u32,
+    pub(crate) in_port: u16,
+    pub(crate) destination: [u8; 6],
+    pub(crate) source: [u8; 6],
+}
+
+/// The announcement of a host: a gratuitous ARP reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Announcement {
+    pub(crate) in_port: u16,
+    pub(crate) host: [u8; 6],
+    pub(crate) ip: [u8; 4],
+    /// Whether the switch reports that it has buffered the packet. Otherwise the controller must return the whole
+    /// packet.
+    pub(crate) buffered: bool,
 }
 
 /// How many ports a load switch reports.

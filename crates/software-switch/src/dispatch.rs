@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use super::fragment;
 use super::packet::Packet;
-use super::pipeline::{self, Origin};
+use super::packet_in::Origin;
+use super::pipeline;
 use super::refusal::Refusal;
 use super::session::{Asker, ControllerId, Parting, State};
 use super::validate::Place;

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use super::meter::{CONTROLLER_METER, Verdict};
 use super::packet::Packet;
-use super::pipeline::Origin;
 use super::session::{ControllerId, Session};
 use super::{Effects, Switch};
 
@@ -19,7 +18,7 @@ const REASON_NO_MATCH: u8 = 0;
 const REASON_ACTION: u8 = 1;
 /// OFPR_INVALID_TTL.
 const REASON_INVALID_TTL: u8 = 2;
-/// The cookie in 1.0, whose packet-in has none.
+/// The cookie in 1.0, whose packet-in has none, and of packet-ins that no rule caused, as in Open vSwitch.
 const NO_COOKIE: u64 = u64::MAX;
 /// OFPCML_NO_BUFFER: send the whole packet, and do not buffer it.
 const WHOLE_PACKET: u16 = 0xffff;
@@ -33,6 +32,24 @@ pub(super) enum Cause {
     Action { max_len: u16 },
     /// Its time-to-live has ended.
     InvalidTtl,
+}
+
+/// Where the current actions come from, for a packet-in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin {
+    pub(crate) table_id: u8,
+    pub(crate) cookie: u64,
+    pub(crate) is_table_miss: bool,
+    /// Whether they came in a packet-out. Only a packet-out may send to TABLE.
+    pub(crate) from_packet_out: bool,
+}
+
+impl Origin {
+    /// The actions of a packet-out.
+    pub(crate) const PACKET_OUT: Origin =
+        Origin { table_id: 0, cookie: NO_COOKIE, is_table_miss: false, from_packet_out: true };
+    /// A packet that no rule matches.
+    pub(crate) const NO_RULE: Origin = Origin { from_packet_out: false, ..Origin::PACKET_OUT };
 }
 
 /// What one controller receives of a packet.

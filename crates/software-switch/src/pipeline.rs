@@ -11,7 +11,7 @@ use super::flow_key::FlowKey;
 use super::instructions::{FieldChange, Instructions};
 use super::meter::Verdict;
 use super::packet::Packet;
-use super::packet_in::Cause;
+use super::packet_in::{Cause, Origin};
 use super::path_cache::{Path, Step};
 use super::{Effects, Switch};
 use crate::frame::actions;
@@ -19,27 +19,6 @@ use crate::frame::actions;
 /// How many copies groups may make of one packet. Without a bound, groups that copy into other groups could fill the
 /// memory. Copies above the bound are not sent.
 pub(crate) const COPIES_MAX: u32 = 4096;
-
-/// The cookie of packet-ins that no rule caused, as in Open vSwitch.
-const NO_COOKIE: u64 = u64::MAX;
-
-/// Where the current actions come from, for a packet-in.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Origin {
-    pub(crate) table_id: u8,
-    pub(crate) cookie: u64,
-    pub(crate) is_table_miss: bool,
-    /// Whether they came in a packet-out. Only a packet-out may send to TABLE.
-    pub(crate) from_packet_out: bool,
-}
-
-impl Origin {
-    /// The actions of a packet-out.
-    pub(crate) const PACKET_OUT: Origin =
-        Origin { table_id: 0, cookie: NO_COOKIE, is_table_miss: false, from_packet_out: true };
-    /// A packet that no rule matches.
-    pub(crate) const NO_RULE: Origin = Origin { from_packet_out: false, ..Origin::PACKET_OUT };
-}
 
 /// The parts of a matching rule.
 struct Hit {

@@ -3,6 +3,7 @@
 //! It never reads a file: the node maps its own configuration to this.
 
 use crate::binding::{Binding, Table};
+use crate::occupancy::ConnectionCaps;
 use crate::roster::Roster;
 use openflow::Version;
 use openflow::message::{ROLE_EQUAL, ROLE_MASTER, ROLE_NOCHANGE, ROLE_SLAVE, Role};
@@ -83,17 +84,6 @@ impl Default for SouthboundConfig {
             datapaths: Table::default(),
         }
     }
-}
-
-/// The maximum numbers of connections.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ConnectionCaps {
-    /// For all workers together.
-    pub all: usize,
-    /// For one address.
-    pub per_address: usize,
-    /// For one address, before the handshake is finished.
-    pub half_open_per_address: usize,
 }
 
 impl SouthboundConfig {

@@ -49,11 +49,11 @@ mod turn;
 
 pub use binding::{Binding, Bound, NotBound, PINS_MAX, PINS_OF_ONE_MAX};
 pub use certificate::{Certificate, Fingerprint, NotAFingerprint};
-pub use config::{ConnectionCaps, Plain, RoleWanted, SouthboundConfig, Versions};
+pub use config::{Plain, RoleWanted, SouthboundConfig, Versions};
 pub use counters::Counters;
 pub use fault::{Fault, Refused, SessionEnd};
 pub use listen::{BindError, ListenSpec, Listeners, NotAListenSpec, OLD_PORT, PORT};
-pub use occupancy::NoRoom;
+pub use occupancy::{ConnectionCaps, NoRoom};
 pub use origin::Origin;
 pub use receipts::Tag;
 pub use roles::{ControllerRole, MAX_ROLE_REQUESTS};

@@ -3,10 +3,20 @@
 //! In: connections that open, finish their handshake and close. Out: whether there is room for one more. Pure: it
 //! holds no connection.
 
-use crate::config::ConnectionCaps;
 use crate::origin::Origin;
 use std::collections::HashMap;
 use std::fmt;
+
+/// The maximum numbers of connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionCaps {
+    /// For all workers together.
+    pub all: usize,
+    /// For one address.
+    pub per_address: usize,
+    /// For one address, before the handshake is finished.
+    pub half_open_per_address: usize,
+}
 
 /// The part of `max_connections` that one address leaves for all others, whatever its own limit is: a quarter.
 const LEFT_FOR_OTHERS: usize = 4;

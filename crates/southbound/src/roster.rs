@@ -10,8 +10,7 @@
 
 use crate::binding::{Binding, Bindings, Bound, NotBound, Table};
 use crate::certificate::{Certificate, Fingerprint};
-use crate::config::ConnectionCaps;
-use crate::occupancy::{NoRoom, Occupancy};
+use crate::occupancy::{ConnectionCaps, NoRoom, Occupancy};
 use crate::origin::Origin;
 use crate::probe::{Probe, Verdict};
 use abi::event::PortRecord;

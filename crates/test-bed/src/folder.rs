@@ -2,7 +2,6 @@
 //!
 //! In: the program's path. Out: paths and commands. It starts nothing.
 
-use crate::launch::Launch;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -86,10 +85,5 @@ impl Bed {
     /// Runs the tested program to its end.
     pub fn run(&self, arguments: &[&str]) -> Output {
         self.burnet().args(arguments).output().unwrap()
-    }
-
-    /// A node in this folder, which is still to be started.
-    pub fn node(&self) -> Launch {
-        Launch::new(self.clone())
     }
 }

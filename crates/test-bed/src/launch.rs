@@ -17,8 +17,15 @@ pub struct Launch {
     command: Command,
 }
 
+impl Bed {
+    /// A node in this folder, which is still to be started.
+    pub fn node(&self) -> Launch {
+        Launch::new(self.clone())
+    }
+}
+
 impl Launch {
-    pub(crate) fn new(bed: Bed) -> Launch {
+    fn new(bed: Bed) -> Launch {
         let command = bed.burnet();
         Launch { bed, listen: "127.0.0.1:0".to_owned(), level: "error".to_owned(), command: run(command) }
     }

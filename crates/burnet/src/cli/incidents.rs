@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::NodeArgs;
+use super::node::NodeArgs;
 use super::package::StateArgs;
 
 /// Of `burnet incidents`.

@@ -1,6 +1,6 @@
 //! The words of `burnet tls`.
 
-use super::NodeArgs;
+use super::node::NodeArgs;
 use clap::{Args, Subcommand};
 use flow::DatapathId;
 

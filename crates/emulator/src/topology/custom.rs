@@ -18,7 +18,8 @@ use flow::{DatapathId, MacAddr, PortNo};
 use serde::Deserialize;
 
 use super::Topology;
-use super::file::{BadText, NotATopologyFile};
+use super::file::NotATopologyFile;
+use super::graph::BadText;
 use super::plan::{Node, Plan};
 use super::words::Size;
 use crate::link::LinkQuality;

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::graph::Graph;
+use super::graph::{BadText, Graph};
 use super::{Topology, graphml, node_link};
 
 /// The largest file that is read. The largest file of the Topology Zoo has less than a megabyte; topohub's world map
@@ -27,19 +27,6 @@ pub struct NotATopologyFile {
     file: PathBuf,
     line: Option<u32>,
     why: String,
-}
-
-/// What is wrong with the text of a file, and the line if it is known.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct BadText {
-    pub(super) line: Option<u32>,
-    pub(super) why: String,
-}
-
-impl BadText {
-    pub(super) fn at(line: u32, why: impl Into<String>) -> BadText {
-        BadText { line: Some(line), why: why.into() }
-    }
 }
 
 impl NotATopologyFile {

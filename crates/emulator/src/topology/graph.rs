@@ -8,6 +8,19 @@ use super::plan::{Node, Plan};
 use super::words::Size;
 use crate::link::LinkQuality;
 
+/// What is wrong with the text of a file, and the line if it is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct BadText {
+    pub(super) line: Option<u32>,
+    pub(super) why: String,
+}
+
+impl BadText {
+    pub(super) fn at(line: u32, why: impl Into<String>) -> BadText {
+        BadText { line: Some(line), why: why.into() }
+    }
+}
+
 /// A graph from a file.
 #[derive(Debug, Default)]
 pub(super) struct Graph {

@@ -11,9 +11,8 @@ use std::collections::HashMap;
 
 use roxmltree::{Document, Node, ParsingOptions};
 
-use super::file::BadText;
 use super::geography::Place;
-use super::graph::{Graph, GraphEdge, GraphNode};
+use super::graph::{BadText, Graph, GraphEdge, GraphNode};
 use super::{LINKS_MAX, SWITCHES_MAX};
 
 /// The most XML nodes: elements, attributes and texts. A file of the largest network with fifty entries for each node

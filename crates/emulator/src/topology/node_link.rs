@@ -12,9 +12,8 @@ use std::fmt;
 
 use serde::Deserialize;
 
-use super::file::BadText;
 use super::geography::{Place, propagation};
-use super::graph::{Graph, GraphEdge, GraphNode};
+use super::graph::{BadText, Graph, GraphEdge, GraphNode};
 
 #[derive(Deserialize)]
 struct Drawn {

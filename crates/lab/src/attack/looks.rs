@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::case::{By, Case, Must};
 use super::process::Process;
 use super::stop;
-use super::verdict::{ATTACKER, Evidence};
+use super::verdict::{ATTACKER, Came, Evidence};
 use crate::own_node::OwnNode;
 use operator::client;
 use operator::contract::{Answer, AppView, FlowsView, Question, SwitchView};
@@ -155,19 +155,6 @@ pub fn says(node: &OwnNode, wanted: &str) -> bool {
 pub fn log_of(node: &OwnNode) -> String {
     let bytes = std::fs::read(node.log()).unwrap_or_default();
     String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// The results of the attacker's commands, according to its log lines.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Came {
-    /// How many such lines there are.
-    pub told: u64,
-    /// Commands that the kernel refused, including those that prepared the attack.
-    pub denied: u64,
-    /// Commands that were carried out.
-    pub worked: u64,
-    /// Commands that the kernel accepted and a switch refused.
-    pub reached: u64,
 }
 
 /// The results in these lines.

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use super::arrivals::Arrived;
 use super::case::{By, Case, Must};
-use super::looks::Came;
 use super::process::Process;
 
 /// The evidence of a trial.
@@ -73,6 +72,19 @@ pub struct Evidence {
     pub log_bytes: u64,
     /// For an attack by a switch: whether the node cut it off.
     pub cut_off: bool,
+}
+
+/// The results of the attacker's commands, according to its log lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Came {
+    /// How many such lines there are.
+    pub told: u64,
+    /// Commands that the kernel refused, including those that prepared the attack.
+    pub denied: u64,
+    /// Commands that were carried out.
+    pub worked: u64,
+    /// Commands that the kernel accepted and a switch refused.
+    pub reached: u64,
 }
 
 /// The attacker's name as an app.

@@ -1,0 +1,17 @@
+//! The options of commands that ask a running node.
+//!
+//! In: the command line. Out: the options, parsed. It never connects to a node.
+
+use clap::Args;
+use std::path::PathBuf;
+
+/// What every command has that asks a running node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+pub struct NodeArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// The socket of the node [default: $BURNET_SOCKET, else where burnet run of this user puts it]
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+}
