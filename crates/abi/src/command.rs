@@ -213,6 +213,8 @@ pub struct StatsRequest<'a> {
 pub struct Publish<'a> {
     /// The topic, from general to specific, as in `link.up`.
     pub topic: &'a str,
+    /// Whether the kernel keeps the payload for apps that subscribe later. An empty one removes what it keeps.
+    pub retain: bool,
     /// The content.
     pub payload: &'a [u8],
 }
@@ -321,8 +323,9 @@ impl<'a> What<'a> {
             }),
             kind::BARRIER => What::Barrier,
             kind::PUBLISH => {
-                let topic_len = body.fixed::<SmallFixed>()?.number.get();
-                What::Publish(Publish { topic: body.text(topic_len.into())?, payload: body.rest() })
+                let fixed: &SmallFixed = body.fixed()?;
+                let (topic_len, retain) = (fixed.number.get(), fixed.flag != 0);
+                What::Publish(Publish { topic: body.text(topic_len.into())?, retain, payload: body.rest() })
             }
             kind::QUERY => What::Query(Ask::read(body)?),
             kind::QUERY_ANSWER => {
@@ -466,7 +469,11 @@ pub mod write {
                 frame::write(out, header(kind::STATS_REQUEST), &small(it.multipart, 0), &[it.body])
             }
             What::Barrier => frame::write(out, header(kind::BARRIER), &[0u8; 0], &[]),
-            What::Publish(it) => named(out, header(kind::PUBLISH), it.topic, it.payload),
+            What::Publish(it) => {
+                let Ok(topic_len) = u16::try_from(it.topic.len()) else { return false };
+                let fixed = small(topic_len, it.retain.into());
+                frame::write(out, header(kind::PUBLISH), &fixed, &[it.topic.as_bytes(), it.payload])
+            }
             What::Query(it) => {
                 let Some(fixed) = it.fixed() else { return false };
                 frame::write(out, header(kind::QUERY), &fixed, &[it.service.as_bytes(), it.payload])
@@ -540,11 +547,6 @@ pub mod write {
             hw_addr: it.hw_addr.0,
             reserved: [0; 2],
         }
-    }
-
-    fn named(out: &mut Vec<u8>, header: Header, name: &str, payload: &[u8]) -> bool {
-        let Ok(name_len) = u16::try_from(name.len()) else { return false };
-        frame::write(out, header, &small(name_len, 0), &[name.as_bytes(), payload])
     }
 
     fn small(number: u16, flag: u8) -> SmallFixed {

@@ -360,6 +360,14 @@ pub struct Topic<'a> {
     pub topic: &'a str,
     /// The publisher.
     pub publisher: ZoneId,
+    /// Which run of the publisher: another number after it was restarted. Numbers of another run begin with 1.
+    pub run: u32,
+    /// The number of this publication: one more than that of the publisher's last one on this topic, in the same run. If a number is left out, the app has missed
+    /// a publication.
+    pub number: u64,
+    /// Whether it was published before the app subscribed. Then the number is that of the last publication on this topic, and the payload the last one that is
+    /// retained. The app may have heard it already.
+    pub is_retained: bool,
     /// The content.
     pub payload: &'a [u8],
 }
@@ -446,11 +454,13 @@ struct PartFixed {
 
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
-struct NamedFixed {
-    ticket: U64,
-    zone: U16,
-    name_len: U16,
-    reserved: [u8; 4],
+struct TopicFixed {
+    number: U64,
+    publisher: U16,
+    topic_len: U16,
+    run: U32,
+    is_retained: u8,
+    reserved: [u8; 7],
 }
 
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
@@ -493,9 +503,15 @@ impl<'a> Event<'a> {
             kind::RECEIPT => Event::Receipt(datapath, receipt(body)?),
             kind::DROPPED => Event::Dropped(body.fixed::<U64>()?.get()),
             kind::TOPIC => {
-                let fixed: &NamedFixed = body.fixed()?;
-                let topic = body.text(fixed.name_len.get().into())?;
-                Event::Topic(Topic { topic, publisher: ZoneId(fixed.zone.get()), payload: body.rest() })
+                let fixed: &TopicFixed = body.fixed()?;
+                Event::Topic(Topic {
+                    topic: body.text(fixed.topic_len.get().into())?,
+                    publisher: ZoneId(fixed.publisher.get()),
+                    run: fixed.run.get(),
+                    number: fixed.number.get(),
+                    is_retained: fixed.is_retained != 0,
+                    payload: body.rest(),
+                })
             }
             kind::QUERY => Event::Query(Query::read(body)?),
             kind::QUERY_REPLY => {
@@ -720,7 +736,15 @@ pub mod write {
 
     /// [`Event::Topic`].
     pub fn topic(out: &mut Vec<u8>, sequence: u64, topic: &Topic<'_>) -> bool {
-        let Some(fixed) = named(0, topic.publisher, topic.topic) else { return false };
+        let Ok(topic_len) = u16::try_from(topic.topic.len()) else { return false };
+        let fixed = TopicFixed {
+            number: topic.number.into(),
+            publisher: topic.publisher.0.into(),
+            topic_len: topic_len.into(),
+            run: topic.run.into(),
+            is_retained: topic.is_retained.into(),
+            reserved: [0; 7],
+        };
         frame::write(
             out,
             header(kind::TOPIC, NO_SWITCH, sequence),
@@ -789,15 +813,5 @@ pub mod write {
 
     fn part(ticket: u64, what: u16, more: bool) -> PartFixed {
         PartFixed { ticket: ticket.into(), what: what.into(), more: more.into(), reserved: [0; 5] }
-    }
-
-    fn named(ticket: u64, zone: ZoneId, name: &str) -> Option<NamedFixed> {
-        let name_len = u16::try_from(name.len()).ok()?;
-        Some(NamedFixed {
-            ticket: ticket.into(),
-            zone: zone.0.into(),
-            name_len: name_len.into(),
-            reserved: [0; 4],
-        })
     }
 }

@@ -75,7 +75,14 @@ fn events() -> Vec<(&'static str, Vec<u8>)> {
     let receipt = Receipt { ticket: 8, outcome: Outcome::Failed, error, reason: "no" };
     add("receipt", &|out| event::write::receipt(out, 8, SWITCH, &receipt));
     add("dropped", &|out| event::write::dropped(out, 9, 1000));
-    let topic = event::Topic { topic: "link.up", publisher: ZoneId(2), payload: b"x" };
+    let topic = event::Topic {
+        topic: "link.up",
+        publisher: ZoneId(2),
+        run: 0x0103,
+        number: 4,
+        is_retained: true,
+        payload: b"x",
+    };
     add("topic", &|out| event::write::topic(out, 10, &topic));
     let query = event::Query {
         ticket: 11,
@@ -164,7 +171,7 @@ fn commands() -> Vec<(&'static str, Vec<u8>)> {
         ),
         ("stats_request", What::StatsRequest(command::StatsRequest { multipart: 4, body: &[0xff; 8] })),
         ("barrier", What::Barrier),
-        ("publish", What::Publish(command::Publish { topic: "host.moved", payload: b"h1" })),
+        ("publish", What::Publish(command::Publish { topic: "host.moved", retain: true, payload: b"h1" })),
         (
             "query",
             What::Query(command::Ask {
@@ -256,7 +263,14 @@ fn a_switch_of_a_version_that_nobody_speaks_is_refused() {
 fn a_frame_longer_than_the_limit_is_not_written() {
     let mut bytes = vec![1];
     let big = vec![0; abi::header::MAX_FRAME_LEN];
-    let topic = event::Topic { topic: "t", publisher: ZoneId(1), payload: &big };
+    let topic = event::Topic {
+        topic: "t",
+        publisher: ZoneId(1),
+        run: 1,
+        number: 1,
+        is_retained: false,
+        payload: &big,
+    };
     assert!(!event::write::topic(&mut bytes, 1, &topic));
     assert_eq!(bytes, [1]);
 }

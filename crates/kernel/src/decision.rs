@@ -5,7 +5,9 @@ use crate::capability::Capability;
 use crate::excess::Excess;
 use crate::own_messages::{Asked, MeterStep};
 use crate::quota::QuotaKind;
-use abi::command::{Ask, Command, Log, Publish, QueryAnswer};
+use crate::topics::Unpublished;
+use abi::command::{Ask, Command, Log, QueryAnswer};
+use abi::event::Topic;
 use abi::{Malformed, ZoneId};
 use flow::DatapathId;
 use flow::vendor::VendorPart;
@@ -100,8 +102,8 @@ pub enum Decision<'a> {
     Send(Command<'a>),
     /// The subscription is taken; nothing else to do but the effects.
     Subscribed,
-    /// It goes as a topic to the zones that [`crate::Kernel::hearers_of_topic`] names.
-    Publish(Publish<'a>),
+    /// It goes, with its number, to the zones that [`crate::Kernel::hearers_of_topic`] names.
+    Publish(Topic<'a>),
     /// It goes to this service as a query with this ticket.
     Ask {
         /// The service's zone.
@@ -221,6 +223,8 @@ pub enum Refusal {
     TooMuchCredit,
     /// Too many queries are open; the oldest must be answered first.
     TooManyQueries,
+    /// A publication that cannot be numbered or retained.
+    NotPublished(Unpublished),
 }
 
 impl Refusal {
@@ -341,6 +345,7 @@ impl fmt::Display for InWords<'_> {
             Refusal::TooManyQueries => {
                 write!(f, "{OPEN_CALLS_PER_ZONE} queries of the app are open already")
             }
+            Refusal::NotPublished(why) => why.fmt(f),
             Refusal::AllTables => {
                 f.write_str("table 255 is every table, and only a delete may name it; name one table")
             }

@@ -21,9 +21,10 @@ use crate::rules::{OWN_COOKIE, Owner};
 use crate::sessions::Sessions;
 use crate::shapes::Prepared;
 use crate::subscription::Subscription;
+use crate::topics::{Position, Topics};
 use crate::zone_set::{ZoneSet, is_zone_number};
 use crate::zones::{Zone, ZoneCounters};
-use abi::event::{Cause, Event, FlowRemoved, PacketIn, SwitchUp, kind};
+use abi::event::{Cause, Event, FlowRemoved, PacketIn, SwitchUp, Topic, kind};
 use abi::{Frame, Malformed, OpenFlowVersion, Receipt, ZoneId};
 use flow::DatapathId;
 use std::collections::{BTreeMap, HashMap};
@@ -40,6 +41,7 @@ pub struct Kernel {
     pub(crate) hearers: Hearers,
     pub(crate) precedence: Precedence,
     pub(crate) calls: Calls,
+    pub(crate) topics: Topics,
     /// The zones by their apps' names, for calls to services. Of two of one name the one with the higher number.
     pub(crate) named: HashMap<String, ZoneId>,
     /// Why this node does not run a service; at most one for each service that it knows.
@@ -61,6 +63,7 @@ impl Kernel {
             hearers: Hearers::default(),
             precedence: Precedence::default(),
             calls: Calls::default(),
+            topics: Topics::default(),
             named: HashMap::new(),
             missing: BTreeMap::new(),
             shapes: 0,
@@ -72,6 +75,7 @@ impl Kernel {
     #[must_use]
     pub fn at_worker(mut self, worker: u8) -> Kernel {
         self.calls = Calls::at(worker);
+        self.topics = Topics::at(worker);
         self
     }
 
@@ -99,6 +103,7 @@ impl Kernel {
             return false;
         }
         let own_rules_go_beyond = self.on_grant(zone, &grant, now_ms);
+        self.topics.on_attach(zone);
         let place = usize::from(zone.0);
         self.zones.resize_with(self.zones.len().max(place + 1), || None);
         self.hearers.on_attach(zone);
@@ -136,6 +141,7 @@ impl Kernel {
         }
         self.index_names();
         self.hearers.index(&self.zones);
+        self.topics.on_detach(zone);
         self.calls.forget(zone)
     }
 
@@ -253,6 +259,17 @@ impl Kernel {
     /// Who hears what is published there: who listens, may, and did not publish it.
     pub fn hearers_of_topic(&self, publisher: ZoneId, topic: &str) -> ZoneSet {
         self.hearers.of_topic(publisher, topic, &self.zones)
+    }
+
+    fn may_hear_topic(&self, zone: ZoneId, topic: &str) -> bool {
+        self.zone(zone).is_some_and(|it| it.grant.holds_for(Capability::Subscribe, topic))
+    }
+
+    /// The first retained value behind this position that the zone may hear.
+    pub fn retained_for(&self, zone: ZoneId, position: Option<&Position>) -> Option<Topic<'_>> {
+        self.topics.retained_behind(position, |publisher, topic| {
+            publisher != zone && self.may_hear_topic(zone, topic)
+        })
     }
 
     /// How many matches were compared for decisions since this was last asked: what bounds a worker's turn, since one command may need

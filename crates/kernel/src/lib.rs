@@ -50,6 +50,7 @@ mod shapes;
 mod still_there;
 pub mod subscription;
 mod thing;
+pub mod topics;
 mod upkeep;
 mod visible;
 mod wellformed;

@@ -149,7 +149,8 @@ impl Kernel {
             }
             What::Publish(publish) => {
                 self.require_for(zone, Capability::Publish, publish.topic)?;
-                Ok(Decision::Publish(publish))
+                let topic = self.topics.publish(zone, &publish).map_err(Refusal::NotPublished)?;
+                Ok(Decision::Publish(topic))
             }
             What::Query(ask) => self.ask(zone, command.ticket, ask, now_ms),
             What::QueryAnswer(answer) => self.answer(zone, command.ticket, answer, now_ms, effects),

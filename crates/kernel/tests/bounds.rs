@@ -471,7 +471,7 @@ fn names_are_asked_for_each_time() {
     let ask = |service| What::Query(command::Ask::query(service, b""));
     assert_eq!(node.command(APP, ask("hosts")), "query: it is not granted for this name");
     assert_eq!(node.command(APP, ask("paths")), "NoSuchService { ticket: 7, service: \"paths\" }");
-    let publish = |topic| What::Publish(command::Publish { topic, payload: b"" });
+    let publish = |topic| What::Publish(command::Publish { topic, retain: false, payload: b"" });
     assert_eq!(node.command(APP, publish("host.moved")), "publish: it is not granted for this name");
     let listen = || What::Subscribe(command::Subscribe { events: kind::bit(kind::TOPIC), packets: &[] });
     assert_eq!(node.command(APP, listen()), "Subscribed");

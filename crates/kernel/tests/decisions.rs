@@ -261,7 +261,7 @@ fn what_is_published_comes_to_the_others_who_listen() {
     let mut node = Node::new();
     node.subscribe(APP, &[kind::TOPIC]);
     node.subscribe(OTHER, &[kind::TOPIC]);
-    let publish = What::Publish(command::Publish { topic: "link.up", payload: b"" });
+    let publish = What::Publish(command::Publish { topic: "link.up", retain: false, payload: b"" });
     assert_eq!(node.command(APP, publish), "publish to [2]");
 }
 

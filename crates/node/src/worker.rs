@@ -17,6 +17,7 @@ mod sending;
 mod services;
 mod sizes;
 mod telling;
+mod topics;
 
 use super::call_tracker::CallTracker;
 use super::dispatch::Dispatch;
@@ -28,7 +29,7 @@ use super::unsent::Unsent;
 use super::yield_policy::YieldPolicy;
 use super::zones::{Fault, ZoneEnd};
 use abi::command::{Command, StatsRequest, What};
-use abi::event::{CANCELLED, SoftLimit, Topic, kind, write};
+use abi::event::{CANCELLED, SoftLimit, kind, write};
 use abi::{Frame, ZoneId};
 use config::NodeLimits;
 use flow::{DatapathId, ErrorCode};
@@ -156,6 +157,7 @@ pub struct Worker {
     has_messages: bool,
     /// What was refused and is not in the records yet.
     to_record: Refusals,
+    late_subscribers: topics::LateSubscribers,
     yielding: YieldPolicy,
     claims: Arc<Claims>,
     /// Memory for effects, empty.
@@ -205,6 +207,7 @@ impl Worker {
             waiting_for_sizes: BTreeMap::new(),
             has_messages: false,
             to_record: Refusals::default(),
+            late_subscribers: BTreeMap::new(),
             yielding: YieldPolicy::default(),
             claims,
             spare_effects: Vec::new(),
@@ -256,6 +259,7 @@ impl Worker {
         self.hand_on_held();
         self.read_messages();
         self.serve_zones();
+        self.give_retained();
         self.expire_calls();
         self.tick();
         self.settle_claims();
@@ -381,18 +385,7 @@ impl Worker {
         match self.dispatch.kernel.on_command(zone, frame, self.now_ms, &mut self.dispatch.effects) {
             Decision::Send(command) => self.send(zone, &command, frame),
             Decision::Subscribed => {}
-            Decision::Publish(publish) => {
-                let to = self.dispatch.kernel.hearers_of_topic(zone, publish.topic);
-                let topic = Topic { topic: publish.topic, publisher: zone, payload: publish.payload };
-                let missed = self.pass(zone, &to, |out, sequence| write::topic(out, sequence, &topic));
-                if missed > 0 {
-                    self.refuse(
-                        zone,
-                        frame,
-                        &format!("{missed} who listen do not keep up, and did not get it"),
-                    );
-                }
-            }
+            Decision::Publish(topic) => self.publish(zone, frame, &topic),
             Decision::Ask { to, ticket, ask } => self.ask_service(zone, frame, to, ticket, &ask),
             Decision::Credit { to, bytes } => self.grant_credit(zone, to, bytes),
             Decision::Cancelled { to } => self.tell_over(to, CANCELLED),
@@ -439,7 +432,10 @@ impl Worker {
             Effect::Punt(datapath) => self.punt(datapath),
             Effect::Meter { datapath, step } => self.take_meter_step(datapath, step),
             Effect::MeterSettled(datapath) => self.tell_of_meter(datapath),
-            Effect::Replay(zone) => self.replay(zone),
+            Effect::Replay(zone) => {
+                self.replay(zone);
+                self.begin_retained(zone);
+            }
             Effect::Evict => self.evict(),
             Effect::Shadowed { zone, of, datapath, its, priority } => {
                 self.tell_of_shadow(zone, of, datapath, [its, priority]);

@@ -18,6 +18,9 @@ use southbound::SwitchRecord;
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 
+#[path = "worker_tests/topics.rs"]
+mod topics;
+
 const VICTIM: ZoneId = ZoneId(1);
 const ATTACKER: ZoneId = ZoneId(2);
 const OTHER: ZoneId = ZoneId(3);
@@ -179,28 +182,6 @@ fn refusals(event: &Event<'_>) -> Option<String> {
 }
 
 #[test]
-fn no_app_ends_another_by_publishing_more_than_it_reads() {
-    let mut bench = Bench::new();
-    let mut victim = bench.attach(VICTIM, "victim", Grant::everywhere(&kernel::Capability::GRANT_ALL));
-    let mut attacker = bench.attach(ATTACKER, "attacker", Grant::everywhere(&kernel::Capability::GRANT_ALL));
-    let topics = Subscribe { events: kind::bit(kind::TOPIC), packets: &[] };
-    assert_eq!(victim.command(1, What::Subscribe(topics)), 1);
-    bench.turn();
-    let publish = What::Publish(Publish { topic: "noise", payload: &[0; 60_000] });
-    let mut refused = Vec::new();
-    for _ in 0..10 {
-        attacker.command(100, publish);
-        bench.turn();
-        refused.extend(attacker.hear(refusals));
-    }
-    assert_eq!(bench.faults(), 0);
-    assert!(refused.len() > 100, "{}", refused.len());
-    assert!(refused.iter().all(|why| why == "1 who listen do not keep up, and did not get it"));
-    let heard = victim.hear(|event| matches!(event, Event::Topic(_)).then_some(()));
-    assert!((1..20).contains(&heard.len()), "{}", heard.len());
-}
-
-#[test]
 fn a_query_that_nobody_answers_is_over_after_ten_seconds_and_its_asker_hears_so() {
     let mut bench = Bench::new();
     let mut service = bench.attach(VICTIM, "paths", Grant::everywhere(&kernel::Capability::GRANT_ALL));
@@ -266,27 +247,6 @@ fn an_app_that_asks_without_end_leaves_room_for_the_questions_of_others() {
     });
     assert!((80..=125).contains(&(askers.len() - 1)), "{askers:?}");
     assert_eq!(askers.last(), Some(&u32::from(OTHER.0)));
-}
-
-#[test]
-fn an_app_that_publishes_without_end_does_not_blind_who_listens_to_another() {
-    let mut bench = Bench::new();
-    let mut listener = bench.attach(VICTIM, "listener", Grant::everywhere(&kernel::Capability::GRANT_ALL));
-    let mut attacker = bench.attach(ATTACKER, "attacker", Grant::everywhere(&kernel::Capability::GRANT_ALL));
-    let mut other = bench.attach(OTHER, "other", Grant::everywhere(&kernel::Capability::GRANT_ALL));
-    let topics = Subscribe { events: kind::bit(kind::TOPIC), packets: &[] };
-    assert_eq!(listener.command(1, What::Subscribe(topics)), 1);
-    bench.turn();
-    attacker.command(200, What::Publish(Publish { topic: "noise", payload: &[0; 4_000] }));
-    bench.turn();
-    other.command(1, What::Publish(Publish { topic: "news", payload: &[0; 60_000] }));
-    bench.turn();
-    assert_eq!(other.hear(refusals), [""; 0]);
-    let heard = listener.hear(|event| match event {
-        Event::Topic(topic) => Some(topic.publisher),
-        _ => None,
-    });
-    assert_eq!(heard.iter().filter(|publisher| **publisher == OTHER).count(), 1);
 }
 
 #[test]

@@ -97,7 +97,24 @@ impl Commands {
 
     /// Publishes on a topic. Its name goes from general to specific: `host.moved`.
     pub fn publish(&mut self, topic: &str, payload: &[u8]) {
-        self.plain(What::Publish(Publish { topic, payload }));
+        self.publish_on(&Publish { topic, retain: false, payload });
+    }
+
+    /// Publishes on a topic, and apps that subscribe later get this value at once, until the next one is retained or this app ends. An empty payload removes the
+    /// value.
+    pub fn publish_retained(&mut self, topic: &str, payload: &[u8]) {
+        self.publish_on(&Publish { topic, retain: true, payload });
+    }
+
+    fn publish_on(&mut self, publish: &Publish<'_>) {
+        // What is published on one topic stays in order: it all goes by the same worker.
+        let ticket = at_home(home_for(publish.topic), 0);
+        self.push(&Command {
+            datapath: NO_SWITCH,
+            ticket,
+            wants_receipt: false,
+            what: What::Publish(*publish),
+        });
     }
 
     /// Calls a service. [`crate::App::on_query_reply`] gets the whole answer with this ticket, or a status with the reason why there is none.

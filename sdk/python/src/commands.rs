@@ -101,9 +101,13 @@ impl Commands {
         self.push(value::datapath(datapath)?, true, What::Barrier)
     }
 
-    /// Publishes on a topic, named from coarse to fine: `host.moved`.
-    fn publish(&mut self, topic: &str, payload: &[u8]) -> PyResult<()> {
-        self.without_ticket(What::Publish(Publish { topic, payload }))
+    /// Publishes on a topic, named from coarse to fine: `host.moved`. With `retain`, apps that subscribe later get this value at once; an empty payload removes it.
+    #[pyo3(signature = (topic, payload, retain=false))]
+    fn publish(&mut self, topic: &str, payload: &[u8], retain: bool) -> PyResult<()> {
+        // What is published on one topic stays in order: it all goes by the same worker.
+        let ticket = at_home(home_for(topic), 0);
+        let what = What::Publish(Publish { topic, retain, payload });
+        self.append(&Command { datapath: NO_SWITCH, ticket, wants_receipt: false, what })
     }
 
     /// Asks a service, and gives the ticket that its answer will carry. The deadline is in milliseconds; 0 is ten seconds.

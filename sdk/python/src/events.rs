@@ -263,6 +263,12 @@ pub(crate) struct Topic {
     topic: String,
     /// By which zone.
     publisher: u16,
+    /// Which run of the publisher: another number after it was restarted.
+    run: u32,
+    /// One more than the number of the publisher's last publication on this topic, in the same run.
+    number: u64,
+    /// Whether it was published before the app subscribed.
+    is_retained: bool,
     /// What.
     payload: Py<PyBytes>,
 }
@@ -270,7 +276,15 @@ pub(crate) struct Topic {
 impl Topic {
     pub(crate) fn new(py: Python<'_>, topic: &event::Topic<'_>) -> Self {
         let payload = PyBytes::new(py, topic.payload).unbind();
-        Topic { topic: topic.topic.to_owned(), publisher: topic.publisher.0, payload }
+        let event::Topic { run, number, is_retained, .. } = *topic;
+        Topic {
+            topic: topic.topic.to_owned(),
+            publisher: topic.publisher.0,
+            run,
+            number,
+            is_retained,
+            payload,
+        }
     }
 }
 

@@ -424,11 +424,11 @@ enum Served {
     ToldToEnd,
 }
 
-/// The home of a command that concerns a call.
+/// The home of a command that concerns a call, or publishes: all that is published on one topic goes by one worker, which numbers it.
 fn home_of_call(header: &abi::header::Header) -> Option<u8> {
-    use abi::command::kind::{QUERY, QUERY_ANSWER, QUERY_CANCEL, QUERY_CREDIT};
-    let concerns_a_call = matches!(header.kind.get(), QUERY | QUERY_ANSWER | QUERY_CANCEL | QUERY_CREDIT);
-    concerns_a_call.then(|| abi::service::home_of(header.sequence.get()))
+    use abi::command::kind::{PUBLISH, QUERY, QUERY_ANSWER, QUERY_CANCEL, QUERY_CREDIT};
+    let has_home = matches!(header.kind.get(), PUBLISH | QUERY | QUERY_ANSWER | QUERY_CANCEL | QUERY_CREDIT);
+    has_home.then(|| abi::service::home_of(header.sequence.get()))
 }
 
 /// Takes note of where a switch is served.

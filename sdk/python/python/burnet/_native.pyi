@@ -143,8 +143,11 @@ class Commands:
         """Asks a switch for statistics, and gives the ticket that the replies will carry."""
     def barrier(self, datapath: int | str, /) -> int:
         """Gets a receipt when the switch has done everything before it; gives its ticket."""
-    def publish(self, topic: str, payload: bytes) -> None:
-        """Publishes on a topic, named from coarse to fine: `host.moved`."""
+    def publish(self, topic: str, payload: bytes, retain: bool = False) -> None:
+        """Publishes on a topic, named from coarse to fine: `host.moved`.
+
+        With `retain`, apps that subscribe later get this value at once; an empty payload removes it.
+        """
     def query(self, service: str, payload: bytes, deadline_ms: int = 0) -> int:
         """Asks a service, and gives the ticket that its answer will carry. A deadline of 0 is ten seconds."""
     def follow(self, service: str, payload: bytes = b"", deadline_ms: int = 0, credit_bytes: int = 0) -> int:
@@ -291,6 +294,12 @@ class Topic:
     def topic(self) -> str: ...
     @property
     def publisher(self) -> int: ...
+    @property
+    def run(self) -> int: ...
+    @property
+    def number(self) -> int: ...
+    @property
+    def is_retained(self) -> bool: ...
     @property
     def payload(self) -> bytes: ...
 
