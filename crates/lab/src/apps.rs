@@ -7,6 +7,8 @@
 //!
 //! It starts no app by itself.
 
+pub mod bench_caller;
+mod bench_service;
 mod bystander;
 mod port_echo;
 mod scribbler;
@@ -29,7 +31,17 @@ pub struct LabApp {
 }
 
 /// All apps.
-static APPS: [LabApp; 4] = [
+static APPS: [LabApp; 6] = [
+    LabApp {
+        name: "bench-caller",
+        manifest: include_str!("apps/bench-caller.toml"),
+        run: burnet_sdk::run::<bench_caller::BenchCaller>,
+    },
+    LabApp {
+        name: "bench-service",
+        manifest: include_str!("apps/bench-service.toml"),
+        run: burnet_sdk::run::<bench_service::BenchService>,
+    },
     LabApp {
         name: "bystander",
         manifest: include_str!("apps/bystander.toml"),

@@ -3,6 +3,7 @@
 //! ```text
 //!   southbound   this process: load::Load ──packet-ins──> a controller
 //!   compare      both sides of a comparison, in turn
+//!   services     two apps of its own: bench-caller ──queries, a stream──> bench-service
 //!   suite        Burnet's own figures, by the others' means
 //!   sink         this process: load::Sink, which answers at once
 //! ```
@@ -16,6 +17,7 @@ mod machine;
 pub(crate) mod measurement;
 mod memory;
 mod overload;
+mod services;
 mod sink;
 mod southbound;
 mod suite;
@@ -34,6 +36,7 @@ pub fn bench(args: &BenchArgs) -> Result<ExitCode, CommandError> {
     match &args.command {
         BenchCommand::Southbound(args) => southbound::southbound(args),
         BenchCommand::Compare(args) => compare::compare(args),
+        BenchCommand::Services(args) => services::services(args),
         BenchCommand::Suite(args) => suite::suite(args),
         BenchCommand::Sink(args) => sink::sink(args),
     }

@@ -42,6 +42,9 @@ pub enum BenchCommand {
     /// Measure two controllers in turn, round by round, and print their ratio
     #[command(after_help = COMPARE_EXAMPLES)]
     Compare(CompareArgs),
+    /// Measure calls from one app to another, beside the wake-ups that they need
+    #[command(after_help = SERVICES_EXAMPLES)]
+    Services(ServicesArgs),
     /// Measure Burnet itself, all its figures in one run beside what was asked of them
     #[command(after_help = SUITE_EXAMPLES)]
     Suite(SuiteArgs),
@@ -75,6 +78,13 @@ Examples:
 
 Exit code 1 if something could not be measured; a figure that is not reached fails nothing.";
 
+const SERVICES_EXAMPLES: &str = "\
+Examples:
+  burnet bench services                            some seconds; nothing else should run beside it
+  burnet bench services --queries 3000000 --json
+
+Exit code 1 if a call failed; a figure that is not reached fails nothing.";
+
 const SINK_EXAMPLES: &str = "\
 Examples:
   burnet bench sink --listen 127.0.0.1:6699 &
@@ -101,6 +111,23 @@ pub struct CompareArgs {
     /// The load.
     #[command(flatten)]
     pub load: LoadArgs,
+}
+
+/// `burnet bench services`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct ServicesArgs {
+    /// Queries one at a time, for the latency
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    pub alone: u32,
+    /// Queries with 128 under way, for the rate
+    #[arg(long, value_name = "N", default_value_t = 300_000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub queries: u32,
+    /// Entries of 100 bytes of the stream
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(0..=100_000_000))]
+    pub entries: u32,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `burnet bench suite`.

@@ -13,6 +13,7 @@
 
 use super::item::{HEAD_BYTES, ITEM_BYTES_MAX, Update, item_bytes, write};
 use crate::calls::{Calls, PART_BYTES};
+use crate::commands::Commands;
 use abi::command::QueryAnswer;
 use abi::event::{BAD_QUESTION, OVER_QUOTA, Query};
 use abi::service::{Form, PART_COST_BYTES};
@@ -82,8 +83,19 @@ impl Source {
         self.readers.len()
     }
 
+    /// A call follows this source from now on. What it gets comes with [`Source::send`].
+    pub fn follow(&mut self, query: &Query<'_>, out: &mut Commands) {
+        self.open(&mut out.calls, &mut out.frames, query);
+    }
+
+    /// Sends each reader what its credit allows. `page` is called with a key: it gives the entries behind that key in the order of their keys, from
+    /// the first one for `None`, until [`Page::entry`] is `false`.
+    pub fn send(&mut self, out: &mut Commands, page: impl FnMut(Option<&[u8]>, &mut Page<'_>)) {
+        self.send_by(&mut out.calls, &mut out.frames, page);
+    }
+
     /// A call wants to follow. A query, and a caller with too many streams, are refused. What it gets comes with [`Source::send`].
-    pub fn open(&mut self, calls: &mut Calls, frames: &mut Vec<u8>, query: &Query<'_>) {
+    pub(super) fn open(&mut self, calls: &mut Calls, frames: &mut Vec<u8>, query: &Query<'_>) {
         self.readers.retain(|ticket, _| calls.room_bytes(*ticket).is_some());
         let caller = query.caller.number;
         let of_caller = self.readers.values().filter(|reader| reader.caller == caller).count();
@@ -139,9 +151,7 @@ impl Source {
         self.number + 1 - self.log.len() as u64
     }
 
-    /// Sends each reader what its credit allows. `page` is called with a key: it gives the entries behind that key in the order of their keys, from
-    /// the first one for `None`, until [`Page::entry`] is `false`.
-    pub fn send(
+    pub(super) fn send_by(
         &mut self,
         calls: &mut Calls,
         frames: &mut Vec<u8>,

@@ -122,7 +122,7 @@ impl Table {
     #[doc(hidden)]
     pub fn send_by(&mut self, calls: &mut Calls, frames: &mut Vec<u8>) {
         let Table { entries, source } = self;
-        source.send(calls, frames, |after, page| fill(entries, after, page));
+        source.send_by(calls, frames, |after, page| fill(entries, after, page));
     }
 }
 
