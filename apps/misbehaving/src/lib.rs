@@ -5,6 +5,7 @@
 //!   settings.attack ──first tick──┬─> body     what a bug or a bad day does to the app's own process
 //!                                 ├─> machine  what is taken from the machine, or tried of the system
 //!                                 ├─> network  what is commanded of switches and asked of services
+//!                                 ├─> services what a service does to its callers, and a caller to its service
 //!                                 └─> tries    a few commands to each switch, each with a receipt
 //! ```
 //! It writes on its own error output that it begins, because it may never return. What it tried goes into the node's
@@ -19,11 +20,12 @@ mod body;
 mod machine;
 pub mod marks;
 mod network;
+mod services;
 pub mod tries;
 
 use burnet_sdk::{
-    App, Commands, DatapathId, Interests, Level, Outcome, PacketIn, PortNo, QueryReply, Receipt, Settings,
-    SwitchUp,
+    App, Commands, DatapathId, Interests, Level, Outcome, PacketIn, PortNo, Query, QueryReply, Receipt,
+    Settings, SwitchUp,
 };
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
@@ -80,6 +82,14 @@ pub enum Attack {
     StoreOthers,
     PlantedLink,
     PlantedFileLink,
+    ServiceLate,
+    ServiceTwice,
+    ServiceTooMuch,
+    ServiceStranger,
+    ServiceNever,
+    CallUnknown,
+    CallCredit,
+    CallVanish,
 }
 
 /// The chosen attack: one of [`Attack`], or one of [`tries::TRIES`].
@@ -160,6 +170,7 @@ pub struct Misbehaving {
     programmed: u64,
     /// The progress of a try.
     progress: Option<Progress>,
+    calls: services::CallState,
 }
 
 impl App for Misbehaving {
@@ -169,7 +180,8 @@ impl App for Misbehaving {
             std::process::exit(7);
         }
         let (switches, progress) = (Vec::new(), None);
-        Ok(Misbehaving { settings, switches, ticks: 0, refused: 0, programmed: 0, progress })
+        let calls = services::CallState::default();
+        Ok(Misbehaving { settings, switches, ticks: 0, refused: 0, programmed: 0, progress, calls })
     }
 
     fn interests(&self) -> Interests {
@@ -207,6 +219,7 @@ impl App for Misbehaving {
         if !self.knows_its_processes() {
             return;
         }
+        services::on_tick(&mut self.calls, out);
         self.ticks = self.ticks.saturating_add(1);
         let quiet = self.settings.quiet_s;
         if self.settings.begins_with.is_none()
@@ -221,7 +234,20 @@ impl App for Misbehaving {
 
     /// Counts a query as the receipt of a command: an answer means that the query was accepted.
     fn on_query_reply(&mut self, reply: &QueryReply, out: &mut Commands) {
-        self.came(reply.status != 0, out);
+        match self.settings.attack {
+            Harm::Attack(attack) if services::is_by_calls(attack) => {
+                if let Some(refused) = services::is_refused(attack, reply, &mut self.calls) {
+                    self.came(refused, out);
+                }
+            }
+            _ => self.came(reply.status != 0, out),
+        }
+    }
+
+    fn on_query(&mut self, query: &Query, out: &mut Commands) {
+        if let Harm::Attack(attack) = self.settings.attack {
+            services::on_query(attack, query, &mut self.calls, out);
+        }
     }
 
     fn on_receipt(&mut self, _: DatapathId, receipt: &Receipt, out: &mut Commands) {
@@ -324,6 +350,7 @@ impl Misbehaving {
             | Attack::AskFlood
             | Attack::StoreFlood
             | Attack::StoreOthers => network::attack(attack, self.ticks, &self.switches, out),
+            _ if services::is_by_calls(attack) => services::begin(attack, &mut self.calls, out),
             _ => machine::attack(attack, settings, out),
         }
     }

@@ -95,6 +95,12 @@ impl Commands {
         self.ticketed(datapath, true, what)
     }
 
+    /// A command with a ticket that the SDK did not give, and with a receipt; for apps that test the kernel.
+    #[doc(hidden)]
+    pub fn command_as(&mut self, ticket: Ticket, what: What<'_>) {
+        self.push(&Command { datapath: NO_SWITCH, ticket: ticket.0, wants_receipt: true, what });
+    }
+
     /// Publishes on a topic. Its name goes from general to specific: `host.moved`.
     pub fn publish(&mut self, topic: &str, payload: &[u8]) {
         self.publish_on(&Publish { topic, retain: false, payload });

@@ -16,7 +16,7 @@ mod settings;
 pub mod stream;
 pub mod testing;
 
-pub use abi::command::{Ask, GroupMod, MeterMod, PacketOut, PortMod, StatsRequest, What};
+pub use abi::command::{Ask, GroupMod, MeterMod, PacketOut, PortMod, QueryAnswer, StatsRequest, What};
 pub use abi::event::{
     Caller, FlowRemoved, PacketIn, PortFacts, PortRecord, PortStatus, Query, QueryOver, QueryReply,
     SoftLimit, StatsReply, SwitchError, SwitchUp, Topic, quota,

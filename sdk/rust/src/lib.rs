@@ -39,8 +39,8 @@ pub use burnet_sdk_core::{
     ActionWriter, App, AppTable, Ask, Caller, Commands, DatapathId, Field, FlowBuilder, FlowRemoved, Form,
     GroupMod, InstructionWriter, Interests, Level, MOST_AHEAD, MacAddr, MatchWriter, MeterMod, Outcome,
     PacketIn, PacketOut, PacketOutBuilder, PortFacts, PortMod, PortNo, PortRecord, PortStatus, Query,
-    QueryOver, QueryReply, Receipt, Settings, SoftLimit, StatsReply, StatsRequest, SwitchError, SwitchUp,
-    Ticket, Topic, What, ZoneId, flow, query_status, quota, store, stream, table, testing,
+    QueryAnswer, QueryOver, QueryReply, Receipt, Settings, SoftLimit, StatsReply, StatsRequest, SwitchError,
+    SwitchUp, Ticket, Topic, What, ZoneId, flow, query_status, quota, store, stream, table, testing,
 };
 #[doc(hidden)]
 pub use burnet_sdk_core::{calls, export_app, judge};

@@ -45,6 +45,7 @@ pub enum Family {
     Shadowing,
     Folders,
     Store,
+    Services,
     Packages,
     Signers,
     Operator,
@@ -53,7 +54,7 @@ pub enum Family {
 
 impl Family {
     /// All families in the order of the scorecard, each with its name and the promise that it tests.
-    pub const ALL: [(Family, &'static str, &'static str); 15] = [
+    pub const ALL: [(Family, &'static str, &'static str); 16] = [
         (Family::Body, "body", "an app that ends, hangs or stops reading harms itself alone"),
         (Family::Machine, "machine", "an app takes nothing of the machine that it was not given"),
         (Family::Commands, "commands", "an app commands what it may, and others' rules stay as they are"),
@@ -69,6 +70,7 @@ impl Family {
         (Family::Shadowing, "shadowing", "no app makes another's rules void with rules of its own"),
         (Family::Folders, "folders", "a granted folder leads to nothing else"),
         (Family::Store, "store", "an app keeps to its own keys and its share"),
+        (Family::Services, "services", "a call that goes wrong ends for both ends, and harms nobody else"),
         (Family::Packages, "packages", "only what was signed and granted runs"),
         (Family::Signers, "signers", "another signer or other contents need a yes"),
         (Family::Operator, "operator", "whoever talks to the operator's socket badly harms nobody"),
@@ -209,6 +211,9 @@ pub const USUAL: &str = usual_and!();
 
 /// Queries to a service.
 pub const ASKS: &str = granted!("query = [\"learning-switch\"]");
+
+/// Calls to itself, to an app that is no service, and to a name that no app has.
+pub const CALLS: &str = granted!("query = [\"misbehaving\", \"learning-switch\", \"nobody\"]");
 
 /// As [`SMALL`], and events about switches.
 pub const SMALL_VIEW: &str =

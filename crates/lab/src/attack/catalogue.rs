@@ -6,14 +6,16 @@ mod apps;
 mod commands;
 mod effects;
 mod outside;
+mod services;
 
 use openflow::Version;
 
 use super::case::{Case, Family, Must, On, USUAL};
 
 /// The cases of one file each.
-const ALL: [&[Case]; 8] = [
+const ALL: [&[Case]; 9] = [
     apps::CASES,
+    services::CASES,
     commands::OWNERS,
     commands::VENDORS,
     commands::IDENTITY,

@@ -1,0 +1,26 @@
+//! What a service does to its callers, and a caller to its service. In each case both ends hear how the call ended.
+
+use super::super::case::{CALLS, Case, Family, Must, On};
+
+pub(super) const CASES: &[Case] = &[
+    refused("service-late", "a service answers after the deadline"),
+    refused("service-twice", "a service answers a query twice"),
+    refused("service-too-much", "a service sends more than its caller granted credit for"),
+    refused("service-stranger", "a service answers 1,000 queries that it was never asked"),
+    refused("service-never", "300 queries, of which a service answers none"),
+    refused("call-unknown", "an app calls a service that does not exist"),
+    refused("call-credit", "an app grants more credit than a call may have"),
+    Case::app(
+        Family::Services,
+        "call-vanish",
+        "an app follows 300 streams and ends in the middle of them",
+        CALLS,
+        Must::End(&["exit code 7"]),
+    )
+    .on(On::Any),
+];
+
+/// All of it is refused.
+const fn refused(name: &'static str, what: &'static str) -> Case {
+    Case::app(Family::Services, name, what, CALLS, Must::BeRefused).on(On::Any)
+}
