@@ -32,19 +32,21 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("software-switch", &["flow", "openflow"]),
     ("emulator", &["flow", "openflow", "software-switch"]),
     ("load", &["flow", "openflow"]),
-    ("package", &["flow"]),
+    // Data that services declare, and the table of the node's services.
+    ("contract", &[]),
+    ("package", &["contract", "flow", "store-contract"]),
     ("operator", &["flow", "monitor-channel", "zone"]),
     (
         "config",
         &[
             "abi",
+            "contract",
             "flow",
             "kernel",
             "monitor-channel",
             "operator",
             "package",
             "southbound",
-            "store-contract",
             "zone",
         ],
     ),
@@ -65,10 +67,8 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "zone",
         ],
     ),
-    // What a service and its callers agree on is plain data.
-    ("store-contract", &[]),
     // zone makes the C table that a trusted app is called through.
-    ("burnet-sdk-core", &["flow", "abi", "store-contract", "zone"]),
+    ("burnet-sdk-core", &["flow", "abi", "contract", "store-contract", "zone"]),
     // monitor-channel: an app in a process zone gets its ports over that socket.
     ("burnet-sdk", &["burnet-sdk-core", "flow", "abi", "ring", "zone", "monitor-channel"]),
     // A service like any other, whose judging is the package crate's own: the monitor judges by it too while the service is silent.
@@ -102,8 +102,14 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
 // `fuzz` and `sdk/python` (the native half of the Python SDK: abi, burnet-sdk, flow, zone) are workspaces of their own, which this table
 // does not see. The manifest of the latter forbids `unsafe`.
 
-/// What apps and services may build on: what an author outside the project has too.
+/// What apps and services may build on: what an author outside the project has too. In addition, the contracts of services.
 const APPS_MAY_KNOW: &[&str] = &["burnet-sdk"];
+
+/// What the contract of a service may build on, if the table does not say otherwise.
+const CONTRACTS_MAY_KNOW: &[&str] = &["contract"];
+
+/// How the names of contracts end.
+const CONTRACT: &str = "-contract";
 
 /// Libraries that have one home each, so that replacing one touches one crate.
 const AT_HOME: [(&str, &str); 10] = [
@@ -186,7 +192,7 @@ pub fn violations(workspace: &Workspace) -> Vec<String> {
 }
 
 fn is_app(member: &Member) -> bool {
-    ["apps/", "services/"].iter().any(|folder| member.folder.starts_with(folder))
+    ["apps/", "services/", "examples/"].iter().any(|folder| member.folder.starts_with(folder))
 }
 
 /// What is in no node: the production binary has no hostile code and nothing that makes load. Those who build on it are kept out by the table.
@@ -199,7 +205,8 @@ fn may_know(member: &Member) -> Option<Result<&'static [&'static str], String>> 
     }
     let known = MAY_KNOW.iter().find(|(name, _)| *name == member.name);
     if is_app(member) && known.is_none() {
-        return Some(Ok(APPS_MAY_KNOW));
+        let is_contract = member.name.ends_with(CONTRACT);
+        return Some(Ok(if is_contract { CONTRACTS_MAY_KNOW } else { APPS_MAY_KNOW }));
     }
     Some(known.map(|(_, allowed)| *allowed).ok_or_else(|| {
         format!(
@@ -222,8 +229,8 @@ fn forbidden_edges(member: &Member) -> Vec<String> {
         Some(Err(unknown)) => return vec![unknown],
         Some(Ok(allowed)) => allowed,
     };
-    let wrong = |edge: &&tree::Edge| edge.ours && !edge.dev && !allowed.contains(&edge.to.as_str());
-    let edges = member.edges.iter().filter(wrong);
+    let is_allowed = |to: &str| allowed.contains(&to) || allowed == APPS_MAY_KNOW && to.ends_with(CONTRACT);
+    let edges = member.edges.iter().filter(|edge| edge.ours && !edge.dev && !is_allowed(&edge.to));
     edges
         .map(|edge| format!("{} -> {}: {} must not know {}", member.name, edge.to, member.name, edge.to))
         .collect()

@@ -176,6 +176,9 @@ pub struct AppTable {
     /// Where the capabilities come from.
     #[serde(skip)]
     pub granted_by: GrantedBy,
+    /// What the app declares as a service, from its manifest.
+    #[serde(skip)]
+    pub service: Option<contract::Service>,
     /// `[app.NAME.quotas]`.
     pub quotas: Quotas,
     /// `[app.NAME.sandbox]`.

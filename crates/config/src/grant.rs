@@ -102,15 +102,17 @@ impl AppGrant {
 
     /// With what each service is told of it.
     fn with_services(&self, grant: Grant) -> Grant {
-        let parts = services::PARTS.iter().filter_map(|(service, part)| Some((*service, part(self)?)));
-        parts.fold(grant, |grant, (service, part)| grant.with_service(service, part))
+        let parts = package::manifest::services::parts(&self.capabilities.services, &self.quotas.services);
+        parts.into_iter().fold(grant, |grant, (service, part)| grant.with_service(&service, part.to_bytes()))
     }
 
-    /// How many bytes the app may have in the store, if it may write there.
+    /// The limit of what the app keeps in the store, if it may write there. It is the only use that a service reports.
     pub fn store_bytes(&self) -> Option<Quota> {
-        let hard = store_contract::BYTES_DEFAULT.into();
-        let amount = self.quotas.store_bytes.unwrap_or(Amount { soft: None, hard });
-        self.capabilities.store_write.is_some().then(|| quota(amount))
+        let holds = |name: &str| self.capabilities.services.contains_key(name);
+        let declared = services::reported().find(|quota| quota.reported_for.as_deref().is_some_and(holds))?;
+        let written = self.quotas.services.get(declared.name.as_ref()).map(|entry| entry.value);
+        let default = declared.default.map(|hard| Amount { soft: None, hard });
+        written.or(default).map(quota)
     }
 }
 

@@ -83,6 +83,9 @@ pub struct Config {
     /// Where each app's capabilities come from. For the operator only: the kernel process does not get it.
     #[serde(skip)]
     pub granted_by: BTreeMap<String, GrantedBy>,
+    /// What the apps of this node declare as services. For the operator only.
+    #[serde(skip)]
+    pub declared: Vec<contract::Service>,
 }
 
 /// What the binary contains.
@@ -406,11 +409,11 @@ impl Config {
         let order = file.order.order.clone();
         let python = Python { interpreter: file.python.interpreter.clone() };
         let listed = file.safe_mode.apps.clone();
-        let (mut apps, granted_by) = merge_apps(file, &args.apps, &around.current_dir, built_in)?;
+        let (mut apps, granted_by, declared) = merge_apps(file, &args.apps, &around.current_dir, built_in)?;
         order::rank(&order, &mut apps)?;
         let safe_mode = SafeMode { apps: check_safe_mode(listed, &apps)?, from_start: args.safe_mode };
         let packages = Packages::default();
-        Ok(Config { southbound, node, limits, safe_mode, apps, packages, python, granted_by })
+        Ok(Config { southbound, node, limits, safe_mode, apps, packages, python, granted_by, declared })
     }
 
     /// Whether the node runs the service with this name.
@@ -601,12 +604,15 @@ fn check_safe_mode(listed: Vec<String>, apps: &[AppSpec]) -> Result<Vec<String>,
     Ok(listed)
 }
 
+/// The apps, where the capabilities of each come from, and what those that are services declare.
+type MergedApps = (Vec<AppSpec>, BTreeMap<String, GrantedBy>, Vec<contract::Service>);
+
 fn merge_apps(
     file: ConfigFile,
     arguments: &[AppArgument],
     current_dir: &Path,
     built_in: &[BuiltInApp],
-) -> Result<(Vec<AppSpec>, BTreeMap<String, GrantedBy>), ConfigError> {
+) -> Result<MergedApps, ConfigError> {
     let mut apps = file.apps();
     for (index, argument) in arguments.iter().enumerate() {
         let name = argument.which.name();
@@ -627,17 +633,31 @@ fn merge_apps(
     }
     let mut granted_by = BTreeMap::new();
     let mut specs = Vec::new();
+    for (name, table) in &mut apps {
+        fill_built_in(name, table, built_in)?;
+    }
+    let declared = manifests::resolve(&mut apps)?;
     for (name, table) in apps {
         let (spec, by) = app_spec(name, table, built_in)?;
         granted_by.insert(spec.name.clone(), by);
         specs.push(spec);
     }
     monitor_channel::check_specs(&specs).map_err(|error| ConfigError::Contradiction(error.to_string()))?;
-    Ok((specs, granted_by))
+    Ok((specs, granted_by, declared))
 }
 
 fn built_in_app<'b>(built_in: &'b [BuiltInApp], name: &str) -> Option<&'b BuiltInApp> {
     built_in.iter().find(|app| app.name == name)
+}
+
+/// Fills the table of a built-in app from its manifest.
+fn fill_built_in(name: &str, table: &mut AppTable, built_in: &[BuiltInApp]) -> Result<(), ConfigError> {
+    let is_elsewhere = table.path.is_some() || table.packaged.is_some();
+    let Some(app) = built_in_app(built_in, name).filter(|_| !is_elsewhere) else { return Ok(()) };
+    let manifest = Manifest::parse(app.manifest)
+        .or_else(|fault| contradiction(format!("the built-in manifest of {name}, {fault}")))?;
+    manifests::fill(table, Needs::from(&manifest), GrantedBy::BuiltIn);
+    Ok(())
 }
 
 /// The app, and where its capabilities come from.
@@ -650,12 +670,7 @@ fn app_spec(
     let source = match (table.path.take(), table.packaged.take(), built_in_app(built_in, &name)) {
         (Some(path), ..) => app::source(path),
         (None, Some(packaged), _) => packaged,
-        (None, None, Some(app)) => {
-            let manifest = Manifest::parse(app.manifest)
-                .or_else(|fault| contradiction(format!("the built-in manifest of {name}, {fault}")))?;
-            manifests::fill(&mut table, Needs::from(&manifest), GrantedBy::BuiltIn);
-            AppSource::BuiltIn(name.clone())
-        }
+        (None, None, Some(_)) => AppSource::BuiltIn(name.clone()),
         (None, None, None) => return contradiction(no_such_app(&name, built_in)),
     };
     let kind = table.zone.unwrap_or(ZoneKind::Process);

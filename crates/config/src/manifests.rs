@@ -258,12 +258,30 @@ pub(super) fn fill(table: &mut AppTable, needs: Needs, by: GrantedBy) {
         table.capabilities = Some(needs.capabilities);
         table.granted_by = by;
     }
+    table.service = needs.service;
     table.quotas = std::mem::take(&mut table.quotas).or(needs.quotas);
     fill_limits(&mut table.limits, &needs.limits);
     fill_sandbox(&mut table.sandbox, &needs.system);
     let mut settings = needs.settings;
     settings.extend(std::mem::take(&mut table.settings).into_iter().collect::<Vec<(String, Value)>>());
     table.settings = settings;
+}
+
+/// Finds the declaration of each capability and quota that the apps of a node have of services. Returns what these apps
+/// declare themselves.
+///
+/// # Errors
+/// An app has a capability that no service of this node declares.
+pub(super) fn resolve(apps: &mut [(String, AppTable)]) -> Result<Vec<contract::Service>, ConfigError> {
+    let services: Vec<contract::Service> =
+        apps.iter().filter_map(|(_, table)| table.service.clone()).collect();
+    for (name, table) in apps {
+        let mut none = package::manifest::Capabilities::default();
+        let capabilities = table.capabilities.as_mut().unwrap_or(&mut none);
+        package::manifest::resolve(capabilities, &mut table.quotas, &services)
+            .or_else(|why| contradiction(format!("the app {name} does not start: {why}")))?;
+    }
+    Ok(services)
 }
 
 /// A limit that equals its default counts as not written. The result is the same.

@@ -240,3 +240,29 @@ fn a_node_that_a_program_starts_for_itself_leaves_the_operators_state_folder_alo
     check("[node]\nstate = '/s'", own(), "/r", Some("/b"));
     check("", RunArgs { state: Some("/s".into()), ..own() }, "/r", Some("/s"));
 }
+
+#[test]
+fn a_capability_of_a_service_needs_an_app_that_declares_it() {
+    let merged = |text: &str| {
+        let folder = std::env::temp_dir().join(format!("burnet-declared-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let head = "version = '1.0.0'\ndescription = 'It.'\nkind = 'native'\nabi = 2\nentry.any = 'hello'\nname = 'hello'\n";
+        let declared = "[service.capabilities]\n'hello.greet' = { permits = 'have all greeted' }\n";
+        std::fs::write(folder.join("hello.toml"), format!("{head}{declared}")).unwrap();
+        std::fs::write(folder.join("hello"), "").unwrap();
+        let text = text.replace("FOLDER", folder.to_str().unwrap());
+        let mut file = ConfigFile::parse(&text, Path::new("t")).unwrap();
+        let (args, around) = (RunArgs::default(), Environment { uid: 1000, ..Environment::default() });
+        manifests::look(&mut file, &args, &around).unwrap();
+        let args = RunArgs { records: Some("/r".into()), ..args };
+        Config::merge(file, &args, &around, BUILT_IN)
+    };
+    let asks = "[app.hub.capabilities]\n'hello.greet' = true\n";
+    let said = merged(asks).unwrap_err().to_string();
+    assert!(said.contains("`hello.greet` needs the service hello, which is not installed"), "{said}");
+    let config = merged(&format!("{asks}[app.hello]\npath = 'FOLDER/hello'\n")).unwrap();
+    let grant = AppGrant::read(config.apps[0].grant.clone()).unwrap().to_kernel();
+    let part = contract::Part::from_bytes(grant.service("hello").unwrap()).unwrap();
+    assert_eq!(part.permitted("hello.greet"), Some(&contract::Permitted::All));
+    assert_eq!(config.declared[0].name, "hello");
+}

@@ -265,7 +265,7 @@ fn fits(new: &Manifest, node: Node<'_>) -> Result<(), String> {
 pub fn granted_after(new: &Manifest, before: &BTreeSet<String>, just_granted: &[Ask]) -> BTreeSet<String> {
     let just = |name: &str| just_granted.iter().any(|ask| ask.name == name);
     let kept = |name: &str| before.contains(name) || just(name);
-    new.asks().iter().filter(|ask| kept(ask.name)).map(|ask| ask.name.to_owned()).collect()
+    new.asks().iter().filter(|ask| kept(&ask.name)).map(|ask| ask.name.clone()).collect()
 }
 
 #[cfg(test)]

@@ -11,7 +11,10 @@ pub mod amounts;
 mod asks;
 pub mod bounds;
 pub mod capabilities;
+mod keys;
 pub mod needs;
+pub mod quotas;
+pub mod services;
 pub mod system;
 pub mod vendors;
 
@@ -26,10 +29,12 @@ use serde::de::{Deserializer, Error as _};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-pub use amounts::{Amount, Limits, Quotas};
+pub use amounts::{Amount, Limits};
 pub use asks::Ask;
 pub use capabilities::{Capabilities, RuleWrite};
 pub use needs::Needs;
+pub use quotas::Quotas;
+pub use services::ServiceTable;
 pub use system::System;
 
 use crate::path::PackagePath;
@@ -82,6 +87,8 @@ pub struct Manifest {
     /// The source paths of the package's files at build time, relative to the manifest's folder.
     #[serde(default, deserialize_with = "files")]
     pub files: BTreeMap<PackagePath, String>,
+    /// What it declares, if it is a service for other apps.
+    pub service: Option<ServiceTable>,
     /// The requested capabilities in the network.
     #[serde(default)]
     pub capabilities: Capabilities,
@@ -97,6 +104,19 @@ pub struct Manifest {
     /// Its default settings, which the operator can override.
     #[serde(default, deserialize_with = "settings")]
     pub settings: Map<String, Value>,
+}
+
+/// Gives the capabilities and quotas of services their declarations.
+///
+/// # Errors
+/// None of these services declares a name, or it declares another form.
+pub fn resolve(
+    capabilities: &mut Capabilities,
+    quotas: &mut Quotas,
+    services: &[contract::Service],
+) -> Result<(), String> {
+    services::resolve(&mut capabilities.services, services)?;
+    services::resolve(&mut quotas.services, services)
 }
 
 /// Whether a name can be used in a path and on a command line. Because it starts with a letter or digit, it is not an
@@ -207,7 +227,29 @@ impl Manifest {
             let reason = format!("{} bytes are more than the {MANIFEST_BYTES_MAX} of a manifest", text.len());
             return Err(Fault { line: 1, reason });
         }
-        toml_text::parse(text)
+        let manifest: Manifest = toml_text::parse(text)?;
+        // A name that cannot be declared has no place of its own in the text.
+        manifest.declared().map_err(|reason| Fault { line: 1, reason })?;
+        Ok(manifest)
+    }
+
+    /// What it declares as a service. `None` if it is none.
+    ///
+    /// # Errors
+    /// A declared name is not this service's to declare. [`Self::parse`] checks it.
+    pub fn declared(&self) -> Result<Option<contract::Service>, String> {
+        self.service
+            .as_ref()
+            .map(|service| service.declare(&self.name, &capabilities::keys().all()))
+            .transpose()
+    }
+
+    /// Finds the declarations of the capabilities and quotas of services that are not built in.
+    ///
+    /// # Errors
+    /// None of these services declares a name.
+    pub fn resolve(&mut self, services: &[contract::Service]) -> Result<(), String> {
+        resolve(&mut self.capabilities, &mut self.quotas, services)
     }
 
     /// The program for an architecture, named as in [`std::env::consts::ARCH`].

@@ -324,6 +324,15 @@ impl State {
         read_unpacked(&self.package_folder(name, &record.digest), &record.digest)
             .map_err(|why| StateError(format!("{name} {}: {why}", record.version)))
     }
+
+    /// What the installed services declare. An app that cannot be read declares nothing.
+    pub fn services(&self) -> Vec<contract::Service> {
+        let declared = |name: &AppName| {
+            let record = self.record(name).ok()??;
+            self.installed(name, &record).ok()?.manifest.declared().ok()?
+        };
+        self.apps().unwrap_or_default().iter().filter_map(declared).collect()
+    }
 }
 
 /// The folder of the installed apps in a state folder.

@@ -86,7 +86,7 @@ pub fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
 }
 
 /// The Levenshtein distance of two words: insertions, deletions and changes of letters.
-fn slips(one: &str, two: &str) -> usize {
+pub(crate) fn slips(one: &str, two: &str) -> usize {
     let two: Vec<char> = two.chars().collect();
     let mut row: Vec<usize> = (0..=two.len()).collect();
     for (above, letter) in one.chars().enumerate() {

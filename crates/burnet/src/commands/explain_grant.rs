@@ -29,7 +29,9 @@ pub fn explain_grant(args: &ExplainGrantArgs) -> Result<String, CommandError> {
     }
     let config = Config::load(&run(named), &Environment::of_this_process()?, &apps::WITHIN)?;
     let granted = config.apps.iter().filter(|app| app.role == AppRole::App).map(|app| {
-        let grant = AppGrant::read(app.grant.clone()).map_err(CommandError::DidNotWork)?;
+        let mut grant = AppGrant::read(app.grant.clone()).map_err(CommandError::DidNotWork)?;
+        package::manifest::resolve(&mut grant.capabilities, &mut grant.quotas, &config.declared)
+            .map_err(CommandError::DidNotWork)?;
         Ok((app.name.clone(), grant))
     });
     let granted: Result<Vec<_>, CommandError> = granted.collect();
@@ -43,7 +45,7 @@ fn explained(name: &str, apps: &[(String, AppGrant)]) -> String {
     let asks = grant.capabilities.asks();
     let width = asks.iter().map(|ask| ask.name.len()).max().unwrap_or_default();
     for ask in &asks {
-        let danger = ask.danger.map(|why| format!(" (DANGEROUS: {why})")).unwrap_or_default();
+        let danger = ask.danger.as_ref().map(|why| format!(" (DANGEROUS: {why})")).unwrap_or_default();
         // Writing into a string cannot fail.
         let _ = writeln!(text, "  {:width$}  {}{danger}", ask.name, ask.words);
     }

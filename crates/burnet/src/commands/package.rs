@@ -69,7 +69,7 @@ fn policy(args: &PolicyArgs) -> Result<(State, Require), CommandError> {
 fn asks_in_lines(asks: &[Ask], colours: bool) -> String {
     let width = asks.iter().map(|ask| ask.name.len()).max().unwrap_or_default();
     let (red, plain) = if colours { ("\x1b[31m", "\x1b[0m") } else { ("", "") };
-    let line = |ask: &Ask| match ask.danger {
+    let line = |ask: &Ask| match &ask.danger {
         None => format!("  {:width$}  {}\n", ask.name, ask.words),
         Some(why) => {
             let indent = "";
@@ -85,7 +85,11 @@ mod tests {
 
     #[test]
     fn what_is_dangerous_says_why_below_it() {
-        let ask = |name, danger| Ask { name, words: format!("do {name}"), danger };
+        let ask = |name: &str, danger: Option<&str>| Ask {
+            name: name.to_owned(),
+            words: format!("do {name}"),
+            danger: danger.map(str::to_owned),
+        };
         let asks = [ask("vendor", Some("it may do anything")), ask("query", None)];
         let plain = "  vendor  do vendor\n          DANGEROUS: it may do anything\n  query   do query\n";
         assert_eq!(asks_in_lines(&asks, false), plain);

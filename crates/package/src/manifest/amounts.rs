@@ -1,4 +1,4 @@
-//! The tables `[limits]` and `[quotas]`: how much an app may use.
+//! Amounts, and the table `[limits]`: how much of the machine an app may use.
 //!
 //! In: TOML, or their JSON form. Out: a soft and a hard limit each, the soft one not above the hard one. Never knows
 //! the defaults of a node, and enforces nothing.
@@ -91,33 +91,6 @@ pub struct Limits {
     pub file_bytes: Option<Amount>,
 }
 
-/// `[quotas]`: how much it may do with the network. `None` means the node's default.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Quotas {
-    /// Commands a second.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub commands_per_s: Option<Amount>,
-    /// Packets a second that packet-outs make.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub packet_outs_per_s: Option<Amount>,
-    /// Bytes of these packets a second.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub packet_out_bytes_per_s: Option<Amount>,
-    /// Packets a second at one switch, beyond the first few of each packet-out.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub copies_per_switch_per_s: Option<Amount>,
-    /// Packet-ins a second that its rules and packet-outs cause.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub packet_ins_caused_per_s: Option<Amount>,
-    /// Statistics a second: each request, and each KiB of its answer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stats_per_s: Option<Amount>,
-    /// Bytes that it keeps in the node's store.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub store_bytes: Option<Amount>,
-}
-
 impl Limits {
     pub(super) fn visit(&self, before: &Limits, visitor: &mut impl Visit) {
         visitor.visit("limits.cpu_percent", &self.cpu_percent, &before.cpu_percent);
@@ -135,54 +108,6 @@ impl Limits {
             open_files: self.open_files.filter(|_| kept("limits.open_files")),
             threads: self.threads.filter(|_| kept("limits.threads")),
             file_bytes: self.file_bytes.filter(|_| kept("limits.file_bytes")),
-        }
-    }
-}
-
-impl Quotas {
-    /// Fills missing quotas from `others`.
-    #[must_use]
-    pub fn or(self, others: Quotas) -> Quotas {
-        Quotas {
-            commands_per_s: self.commands_per_s.or(others.commands_per_s),
-            packet_outs_per_s: self.packet_outs_per_s.or(others.packet_outs_per_s),
-            packet_out_bytes_per_s: self.packet_out_bytes_per_s.or(others.packet_out_bytes_per_s),
-            copies_per_switch_per_s: self.copies_per_switch_per_s.or(others.copies_per_switch_per_s),
-            packet_ins_caused_per_s: self.packet_ins_caused_per_s.or(others.packet_ins_caused_per_s),
-            stats_per_s: self.stats_per_s.or(others.stats_per_s),
-            store_bytes: self.store_bytes.or(others.store_bytes),
-        }
-    }
-
-    pub(super) fn visit(&self, before: &Quotas, visitor: &mut impl Visit) {
-        visitor.visit("quotas.commands_per_s", &self.commands_per_s, &before.commands_per_s);
-        visitor.visit("quotas.packet_outs_per_s", &self.packet_outs_per_s, &before.packet_outs_per_s);
-        let (now, then) = (&self.packet_out_bytes_per_s, &before.packet_out_bytes_per_s);
-        visitor.visit("quotas.packet_out_bytes_per_s", now, then);
-        let (now, then) = (&self.copies_per_switch_per_s, &before.copies_per_switch_per_s);
-        visitor.visit("quotas.copies_per_switch_per_s", now, then);
-        let (now, then) = (&self.packet_ins_caused_per_s, &before.packet_ins_caused_per_s);
-        visitor.visit("quotas.packet_ins_caused_per_s", now, then);
-        visitor.visit("quotas.stats_per_s", &self.stats_per_s, &before.stats_per_s);
-        visitor.visit("quotas.store_bytes", &self.store_bytes, &before.store_bytes);
-    }
-
-    /// Only the entries whose names `kept` accepts.
-    pub fn only(&self, kept: impl Fn(&str) -> bool) -> Quotas {
-        Quotas {
-            commands_per_s: self.commands_per_s.filter(|_| kept("quotas.commands_per_s")),
-            packet_outs_per_s: self.packet_outs_per_s.filter(|_| kept("quotas.packet_outs_per_s")),
-            packet_out_bytes_per_s: self
-                .packet_out_bytes_per_s
-                .filter(|_| kept("quotas.packet_out_bytes_per_s")),
-            copies_per_switch_per_s: self
-                .copies_per_switch_per_s
-                .filter(|_| kept("quotas.copies_per_switch_per_s")),
-            packet_ins_caused_per_s: self
-                .packet_ins_caused_per_s
-                .filter(|_| kept("quotas.packet_ins_caused_per_s")),
-            stats_per_s: self.stats_per_s.filter(|_| kept("quotas.stats_per_s")),
-            store_bytes: self.store_bytes.filter(|_| kept("quotas.store_bytes")),
         }
     }
 }

@@ -8,11 +8,11 @@ use super::Amount;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ask {
     /// Its name for `burnet app grant` and `revoke`.
-    pub name: &'static str,
+    pub name: String,
     /// What it allows, including bounds.
     pub words: String,
     /// The reason why it is dangerous, if it is.
-    pub danger: Option<&'static str>,
+    pub danger: Option<String>,
 }
 
 /// Something that an app can request.
@@ -22,7 +22,7 @@ pub(super) trait Asked: PartialEq {
     /// Whether it allows nothing that `wider` does not allow.
     fn lies_within(&self, wider: &Self) -> bool;
     /// The reason why granting it is dangerous, if it is.
-    fn danger(&self, _name: &str) -> Option<&'static str> {
+    fn danger(&self, _name: &str) -> Option<&str> {
         None
     }
     /// For a limit: what an app may do if it no longer requests it, because the node's default may be wider. `None` for
@@ -35,11 +35,11 @@ pub(super) trait Asked: PartialEq {
 /// Visits every possible request: the present one and the earlier one.
 pub(super) trait Visit {
     /// Visits one request.
-    fn visit<T: Asked>(&mut self, name: &'static str, now: &Option<T>, before: &Option<T>);
+    fn visit<T: Asked>(&mut self, name: &str, now: &Option<T>, before: &Option<T>);
 }
 
-fn ask<T: Asked>(name: &'static str, asked: &T, words: String) -> Ask {
-    Ask { name, words, danger: asked.danger(name) }
+fn ask<T: Asked>(name: &str, asked: &T, words: String) -> Ask {
+    Ask { name: name.to_owned(), words, danger: asked.danger(name).map(str::to_owned) }
 }
 
 /// Collects all present requests.
@@ -47,7 +47,7 @@ fn ask<T: Asked>(name: &'static str, asked: &T, words: String) -> Ask {
 pub(super) struct All(pub Vec<Ask>);
 
 impl Visit for All {
-    fn visit<T: Asked>(&mut self, name: &'static str, now: &Option<T>, _: &Option<T>) {
+    fn visit<T: Asked>(&mut self, name: &str, now: &Option<T>, _: &Option<T>) {
         self.0.extend(now.as_ref().map(|asked| ask(name, asked, asked.words(name))));
     }
 }
@@ -57,17 +57,27 @@ impl Visit for All {
 pub(super) struct WiderRequests(pub Vec<Ask>);
 
 impl Visit for WiderRequests {
-    fn visit<T: Asked>(&mut self, name: &'static str, now: &Option<T>, before: &Option<T>) {
+    fn visit<T: Asked>(&mut self, name: &str, now: &Option<T>, before: &Option<T>) {
         let was = |before: &T| format!(" (before: {})", before.words(name));
         self.0.extend(match (now, before) {
             (None, None) => None,
             (None, Some(before)) => {
-                before.without().map(|words| Ask { name, words: words + &was(before), danger: None })
+                let none =
+                    |words: String| Ask { name: name.to_owned(), words: words + &was(before), danger: None };
+                before.without().map(none)
             }
             (Some(now), Some(before)) if now.lies_within(before) => None,
             (Some(now), Some(before)) => Some(ask(name, now, now.words(name) + &was(before))),
             (Some(now), None) => Some(ask(name, now, now.words(name))),
         });
+    }
+}
+
+impl Amount {
+    /// The request as text. `what` is counted.
+    pub(super) fn words_with(&self, what: &str) -> String {
+        let told = self.soft.map(|soft| format!(", and you are told at {soft}")).unwrap_or_default();
+        format!("have up to {} {what}{told}", self.hard)
     }
 }
 
@@ -85,11 +95,9 @@ impl Asked for Amount {
             "quotas.copies_per_switch_per_s" => "copies a second that its packet-outs become at one switch",
             "quotas.packet_ins_caused_per_s" => "packet-ins that its rules and packet-outs cause, a second",
             "quotas.stats_per_s" => "statistics a second",
-            "quotas.store_bytes" => "bytes in the store",
             other => other,
         };
-        let told = self.soft.map(|soft| format!(", and you are told at {soft}")).unwrap_or_default();
-        format!("have up to {} {what}{told}", self.hard)
+        self.words_with(what)
     }
 
     /// Only the hard limit is enforced.

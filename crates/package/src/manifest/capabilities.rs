@@ -21,11 +21,13 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::asks::{All, Ask, Asked, Visit};
 use super::bounds::{self, Flowspace, Names, Priorities, listed, narrower};
+use super::keys::{Keys, Mixed};
+use super::services::{self, ServiceCapabilities};
 use super::vendors::VendorList;
 
 /// What an app may do. `None` means not granted. A bound that is `None` does not limit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, remote = "Self")]
 pub struct Capabilities {
     /// Receive packet-ins.
     #[serde(rename = "packet.in", deserialize_with = "bounded", skip_serializing_if = "Option::is_none")]
@@ -57,12 +59,9 @@ pub struct Capabilities {
     /// Change ports.
     #[serde(rename = "port.write", deserialize_with = "bounded", skip_serializing_if = "Option::is_none")]
     pub port_write: Option<PortWrite>,
-    /// Read keys of the store that begin with one of these.
-    #[serde(rename = "store.read", skip_serializing_if = "Option::is_none")]
-    pub store_read: Option<StorePrefixes>,
-    /// Write keys of the store that begin with one of these.
-    #[serde(rename = "store.write", skip_serializing_if = "Option::is_none")]
-    pub store_write: Option<StorePrefixes>,
+    /// What services permit, by the names that they declare.
+    #[serde(flatten, skip_deserializing)]
+    pub services: ServiceCapabilities,
     /// Use vendor extensions of OpenFlow.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vendor: Option<VendorList>,
@@ -75,27 +74,57 @@ pub struct Capabilities {
     /// Receive what is published on topics.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subscribe: Option<Names>,
-    /// Cannot be requested or granted. It has a name so that the refusal can give the reason.
-    #[serde(rename = "system.audit", skip_serializing)]
-    pub system_audit: Option<ForServices>,
-    /// As `system.audit`.
-    #[serde(rename = "system.resource", skip_serializing)]
-    pub system_resource: Option<ForServices>,
-    /// As `system.audit`.
-    #[serde(rename = "system.security", skip_serializing)]
-    pub system_security: Option<ForServices>,
-    /// As `system.audit`.
-    #[serde(rename = "system.store", skip_serializing)]
-    pub system_store: Option<ForServices>,
 }
 
-/// A capability that only services of the node hold. It has no value: any text for it is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ForServices {}
+/// The keys of [`Capabilities`] that are not declared by a service.
+const FIELDS: &[&str] = &[
+    "packet.in",
+    "packet.out",
+    "rule.write",
+    "rule.write.others",
+    "rule.read",
+    "stats.read",
+    "view.read",
+    "view.annotate",
+    "host.read",
+    "port.write",
+    "vendor",
+    "query",
+    "publish",
+    "subscribe",
+];
 
-impl<'de> Deserialize<'de> for ForServices {
-    fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
-        Err(serde::de::Error::custom("services of the node alone hold this capability: leave it out"))
+/// All keys that a table may have, without services that are not built in.
+pub(super) fn keys() -> Keys {
+    Keys::new::<contract::Capability>(FIELDS, services::reserved_names())
+}
+
+impl Serialize for Capabilities {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Capabilities::serialize(self, serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Capabilities {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        struct Table;
+
+        impl<'de> Visitor<'de> for Table {
+            type Value = Capabilities;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a table of capabilities")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<Capabilities, A::Error> {
+                let (keys, mut found) = (keys(), ServiceCapabilities::new());
+                let table = Mixed { table, keys: &keys, found: &mut found };
+                let written = Capabilities::deserialize(MapAccessDeserializer::new(table))?;
+                Ok(Capabilities { services: found, ..written })
+            }
+        }
+
+        input.deserialize_map(Table)
     }
 }
 
@@ -162,11 +191,6 @@ pub struct PortWrite {
     pub datapaths: Option<BTreeSet<DatapathId>>,
 }
 
-/// The prefixes of the keys that may be read or written.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct StorePrefixes(pub Names);
-
 /// A capability without bounds: `true`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Whole;
@@ -222,8 +246,7 @@ impl Capabilities {
         visitor.visit("view.annotate", &self.view_annotate, &before.view_annotate);
         visitor.visit("host.read", &self.host_read, &before.host_read);
         visitor.visit("port.write", &self.port_write, &before.port_write);
-        visitor.visit("store.read", &self.store_read, &before.store_read);
-        visitor.visit("store.write", &self.store_write, &before.store_write);
+        services::visit("", &self.services, &before.services, visitor);
         visitor.visit("vendor", &self.vendor, &before.vendor);
         visitor.visit("query", &self.query, &before.query);
         visitor.visit("publish", &self.publish, &before.publish);
@@ -253,13 +276,11 @@ impl Capabilities {
             view_annotate: keep(kept("view.annotate"), &self.view_annotate),
             host_read: keep(kept("host.read"), &self.host_read),
             port_write: keep(kept("port.write"), &self.port_write),
-            store_read: keep(kept("store.read"), &self.store_read),
-            store_write: keep(kept("store.write"), &self.store_write),
+            services: services::only("", &self.services, &kept),
             vendor: keep(kept("vendor"), &self.vendor),
             query: keep(kept("query"), &self.query),
             publish: keep(kept("publish"), &self.publish),
             subscribe: keep(kept("subscribe"), &self.subscribe),
-            ..Capabilities::default()
         }
     }
 }
@@ -328,22 +349,6 @@ impl Asked for PortWrite {
     }
 }
 
-impl Asked for StorePrefixes {
-    fn words(&self, name: &str) -> String {
-        let verb = if name == "store.write" { "write" } else { "read" };
-        match &self.0 {
-            Names::All => format!("{verb} every key of the store"),
-            Names::Only(prefixes) => {
-                format!("{verb} the keys of the store that begin with {}", listed(prefixes))
-            }
-        }
-    }
-
-    fn lies_within(&self, wider: &StorePrefixes) -> bool {
-        self.0.lie_within_as_prefixes(&wider.0)
-    }
-}
-
 impl Asked for Names {
     fn words(&self, name: &str) -> String {
         let (what, all) = match name {
@@ -381,7 +386,7 @@ impl Asked for Whole {
         true
     }
 
-    fn danger(&self, name: &str) -> Option<&'static str> {
+    fn danger(&self, name: &str) -> Option<&str> {
         (name == "rule.write.others")
             .then_some("it can take away what any other app, a firewall too, wrote into a switch")
     }

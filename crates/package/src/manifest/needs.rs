@@ -29,6 +29,9 @@ pub const CLOSES: &str = "# ///";
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Needs {
+    /// What it declares, if it is a service for other apps. A block in comments has no name, so it declares nothing.
+    #[serde(skip)]
+    pub service: Option<contract::Service>,
     /// The requested capabilities in the network.
     pub capabilities: Capabilities,
     /// The requested access to the machine.
@@ -45,6 +48,8 @@ pub struct Needs {
 impl From<&Manifest> for Needs {
     fn from(manifest: &Manifest) -> Needs {
         Needs {
+            // It was valid when the manifest was read.
+            service: manifest.declared().unwrap_or_default(),
             capabilities: manifest.capabilities.clone(),
             system: manifest.system.clone(),
             limits: manifest.limits.clone(),
@@ -59,6 +64,7 @@ impl Needs {
     #[must_use]
     pub fn only(self, granted: impl Fn(&str) -> bool) -> Needs {
         Needs {
+            service: self.service,
             capabilities: self.capabilities.only(&granted),
             system: self.system.only(&granted),
             limits: self.limits.only(&granted),

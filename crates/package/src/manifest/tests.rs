@@ -209,7 +209,7 @@ fn what_is_asked_for_is_said_in_plain_words() {
 /// What the second asks for beyond the first, by name.
 fn beyond(before: &str, now: &str, expected: &[&str]) {
     let asks = manifest(now).asks_beyond(&manifest(before));
-    let names: Vec<&str> = asks.iter().map(|ask| ask.name).collect();
+    let names: Vec<&str> = asks.iter().map(|ask| ask.name.as_str()).collect();
     assert_eq!(names, expected, "{before} then {now}");
 }
 
@@ -307,4 +307,100 @@ fn a_machine_gets_its_own_program_or_the_one_for_all() {
     assert_eq!(both.entry_for("x86_64").map(PackagePath::as_str), Some("a"));
     assert_eq!(both.entry_for("aarch64").map(PackagePath::as_str), Some("b"));
     assert_eq!(both.entry_for("riscv64"), None);
+}
+
+/// A manifest of the service `hello`, with these lines of `[service]`.
+fn hello(lines: &str) -> Result<Manifest, Fault> {
+    Manifest::parse(&format!("{}[service]\n{lines}", HEAD.replace("my-app", "hello")))
+}
+
+#[test]
+fn a_service_declares_only_names_of_its_own() {
+    let refused = |lines: &str, part: &str| {
+        let fault = hello(lines).unwrap_err().to_string();
+        assert!(fault.contains(part), "{lines}: {fault}");
+    };
+    let permits = "permits = 'be greeted'";
+    for name in ["hallo.greet", "packet.in", "greet", "hello.", "hello.gr eet", "system.hello"] {
+        refused(&format!("capabilities.'{name}' = {{ {permits} }}"), "cannot declare");
+        refused(&format!("quotas.'{name}' = {{ counts = 'greetings' }}"), "cannot declare");
+    }
+    refused("capabilities.'hello.greet' = {}", "missing field `permits`");
+    refused("capabilities.'hello.greet' = { permits = '' }", "write one line");
+    refused(&format!("capabilities.'hello.greet' = {{ {permits}, takes = 'numbers' }}"), "unknown variant");
+    refused("capabilites = {}", "did you mean `capabilities`?");
+    let many: String =
+        (0..=services::DECLARED_MAX).map(|i| format!("quotas.'hello.q{i}' = {{ counts = 'x' }}\n")).collect();
+    refused(&many, "at most 32");
+    let node = HEAD.replace("my-app", "store");
+    let store = Manifest::parse(&format!("{node}[service]\ncapabilities.'store.read' = {{ {permits} }}"));
+    assert!(store.unwrap_err().to_string().contains("cannot declare"));
+}
+
+/// The declarations of the service `hello`.
+fn declared() -> Vec<contract::Service> {
+    let lines = "capabilities.'hello.greet' = { takes = 'prefixes', permits = 'have all greeted', permits_only = 'have greeted', \
+                 danger = 'it is loud' }\ncapabilities.'hello.stop' = { permits = 'stop greetings' }\n\
+                 quotas.'hello.greetings' = { counts = 'greetings', default = 3 }";
+    vec![hello(lines).unwrap().declared().unwrap().unwrap()]
+}
+
+#[test]
+fn a_capability_of_a_service_that_is_not_there_is_refused_with_what_to_do() {
+    let check = |line: &str, services: &[contract::Service], expected: &str| {
+        assert_eq!(manifest(line).resolve(services).unwrap_err(), expected, "{line}");
+    };
+    let greets = "[capabilities]\n'hello.greet' = true";
+    check(greets, &[], "`hello.greet` needs the service hello, which is not installed: install it first");
+    let mut typo = manifest("[capabilities]\n'hello.gret' = true");
+    let said = "no service declares `hello.gret`: did you mean `hello.greet`?";
+    assert_eq!(typo.resolve(&declared()).unwrap_err(), said);
+    check(
+        "[capabilities]\n'hello.shutdown' = true",
+        &declared(),
+        "the service hello does not declare `hello.shutdown`",
+    );
+    check("[capabilities]\n'hello.stop' = ['x']", &declared(), "hello.stop takes no list: write true");
+    check("[quotas]\n'hello.greet' = 1", &declared(), "the service hello does not declare `hello.greet`");
+    refused_capability("'stor.read' = ['a']", "unknown key `stor.read`: did you mean `store.read`?");
+    refused_capability("'hello.greet' = false", NOT_FALSE);
+    refused_capability(
+        "'store.read' = { match = ['a'] }",
+        "invalid type: map, expected true, or a list of names",
+    );
+}
+
+#[test]
+fn a_service_says_what_its_capabilities_permit() {
+    let mut asked = manifest(
+        "[capabilities]\n'hello.greet' = ['a', 'b']\n'hello.stop' = true\n[quotas]\n'hello.greetings' = 2\nstore_bytes = 5",
+    );
+    let unresolved: Vec<String> = asked.asks().into_iter().map(|ask| ask.words).collect();
+    assert_eq!(unresolved[0], "use what the service hello calls hello.greet for a, b");
+    asked.resolve(&declared()).unwrap();
+    let words: Vec<String> = asked.asks().iter().map(|ask| format!("{}: {}", ask.name, ask.words)).collect();
+    assert_eq!(
+        words,
+        [
+            "hello.greet: have greeted a, b",
+            "hello.stop: stop greetings",
+            "quotas.hello.greetings: have up to 2 greetings",
+            "quotas.store_bytes: have up to 5 bytes in the store",
+        ]
+    );
+    assert_eq!(asked.asks()[0].danger.as_deref(), Some("it is loud"));
+    let beyond = |before: &str, expected: &[&str]| {
+        let more = asked.asks_beyond(&manifest(before));
+        let names: Vec<&str> = more.iter().map(|ask| ask.name.as_str()).collect();
+        assert_eq!(names, expected, "{before}");
+    };
+    let rest = "'hello.stop' = true\n[quotas]\n'hello.greetings' = 2\nstore_bytes = 5";
+    beyond(&format!("[capabilities]\n'hello.greet' = ['']\n{rest}").replace("['']", "true"), &[]);
+    beyond(&format!("[capabilities]\n'hello.greet' = ['a']\n{rest}"), &["hello.greet"]);
+    let kept = asked.capabilities.only(|name| name == "hello.stop");
+    assert_eq!(kept.services.keys().collect::<Vec<_>>(), ["hello.stop"]);
+    let parts = services::parts(&asked.capabilities.services, &asked.quotas.services);
+    // A quota alone gives no part.
+    assert_eq!(parts.keys().collect::<Vec<_>>(), ["hello"]);
+    assert_eq!((parts["hello"].hard("hello.greetings"), parts["hello"].capabilities.len()), (Some(2), 2));
 }

@@ -1,27 +1,40 @@
 //! The grant of a caller of the store: the keys that it may read and write, and its quota in bytes.
 //!
-//! In: the operator's grants, or the bytes that the kernel passes to the service. Out: the other form. It decides about one key at a time.
+//! In: what the operator granted, or the bytes that the kernel hands to the service. Out: the other of the two. It decides about one key at a time.
 
+use crate::declaration::{BYTES, BYTES_DEFAULT, READ, WRITE};
 use crate::{Ask, Op};
-use serde::{Deserialize, Serialize};
-
-/// The default quota of an app for keys and values, in bytes: thousands of small settings.
-pub const BYTES_DEFAULT: u32 = 1 << 20;
+use contract::{Part, Permitted};
 
 /// A set of keys.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Prefixes {
     /// No key.
     #[default]
     Nothing,
     /// Every key.
     All,
-    /// The keys with one of these prefixes.
+    /// Those that begin with one of these texts.
     Only(Vec<String>),
 }
 
 impl Prefixes {
+    fn of(permitted: Option<&Permitted>) -> Prefixes {
+        match permitted {
+            None => Prefixes::Nothing,
+            Some(Permitted::All) => Prefixes::All,
+            Some(Permitted::Only(prefixes)) => Prefixes::Only(prefixes.clone()),
+        }
+    }
+
+    fn to_permitted(&self) -> Option<Permitted> {
+        match self {
+            Prefixes::Nothing => None,
+            Prefixes::All => Some(Permitted::All),
+            Prefixes::Only(prefixes) => Some(Permitted::Only(prefixes.clone())),
+        }
+    }
+
     /// Whether the set has this key.
     pub fn hold(&self, key: &str) -> bool {
         match self {
@@ -32,17 +45,14 @@ impl Prefixes {
     }
 }
 
-/// The grant of an app for the store. It is transferred as JSON, which the node writes once.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// The part of an app's grant that concerns the store.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
-    /// The keys that it may read: `store.read`.
-    #[serde(default)]
+    /// Keys that it may read: `store.read`.
     pub read: Prefixes,
-    /// The keys that it may write: `store.write`.
-    #[serde(default)]
+    /// Keys that it may write: `store.write`.
     pub write: Prefixes,
-    /// The hard limit of its bytes: `store_bytes`.
+    /// The hard limit of the bytes that it keeps: `store_bytes`.
     pub hard_bytes: u32,
 }
 
@@ -53,27 +63,31 @@ impl Default for Grant {
 }
 
 impl Grant {
-    /// Encodes the grant. The kernel does not read it.
+    /// The bytes that the kernel passes on.
     pub fn to_bytes(&self) -> Vec<u8> {
-        // Texts and numbers can always be written as JSON.
-        serde_json::to_vec(self).unwrap_or_default()
+        let named = [(READ, self.read.to_permitted()), (WRITE, self.write.to_permitted())];
+        let capabilities = named.into_iter().filter_map(|(name, it)| Some((name.to_owned(), it?))).collect();
+        Part { capabilities, quotas: [(BYTES.to_owned(), self.hard_bytes.into())].into() }.to_bytes()
     }
 
-    /// Decodes the grant. Empty bytes grant nothing.
+    /// Reads the bytes that come with a call. No bytes grant nothing.
     ///
     /// # Errors
     /// A sentence for the log: the node and the service have different versions.
     pub fn from_bytes(bytes: &[u8]) -> Result<Grant, String> {
-        if bytes.is_empty() {
-            return Ok(Grant::default());
-        }
-        serde_json::from_slice(bytes).map_err(|error| format!("a grant cannot be read: {error}"))
+        let part = Part::from_bytes(bytes)?;
+        let hard = part.hard(BYTES).map(|hard| u32::try_from(hard).unwrap_or(u32::MAX));
+        Ok(Grant {
+            read: Prefixes::of(part.permitted(READ)),
+            write: Prefixes::of(part.permitted(WRITE)),
+            hard_bytes: hard.unwrap_or(BYTES_DEFAULT),
+        })
     }
 
-    /// Checks whether the grant allows this request.
+    /// Whether this question is within it.
     ///
     /// # Errors
-    /// A sentence for the caller, which starts with the missing capability.
+    /// A sentence for the caller, which begins with the capability that is missing.
     pub fn check(&self, ask: &Ask<'_>) -> Result<(), String> {
         let Ask { op, key, .. } = *ask;
         let prefixes = if op.writes() { &self.write } else { &self.read };

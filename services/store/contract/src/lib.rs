@@ -7,9 +7,11 @@
 //!
 //! In: typed requests and grants, or bytes. Out: the other form. It opens no file and sends nothing. It does not depend on the kernel or the SDK.
 
+mod declaration;
 mod grant;
 
-pub use grant::{BYTES_DEFAULT, Grant, Prefixes};
+pub use declaration::{BYTES_DEFAULT, DECLARATION};
+pub use grant::{Grant, Prefixes};
 
 /// The name of the service.
 pub const SERVICE: &str = "store";
@@ -57,7 +59,7 @@ impl Op {
 
     /// The capability that it needs.
     pub const fn capability(self) -> &'static str {
-        if self.writes() { "store.write" } else { "store.read" }
+        if self.writes() { declaration::WRITE } else { declaration::READ }
     }
 }
 

@@ -36,7 +36,9 @@ impl Held {
         let name = app_name(name)?;
         let lock = state.lock()?;
         let Some(record) = state.record(&name)? else { return Err(not_installed(&name)) };
-        let manifest = state.installed(&name, &record)?.manifest;
+        let mut manifest = state.installed(&name, &record)?.manifest;
+        // Without the service, the text names it.
+        let _ = manifest.resolve(&state.services());
         Ok(Held { state, lock, name, record, manifest })
     }
 
@@ -50,9 +52,9 @@ impl Held {
     /// The names on the command line. Each must be a request of the app.
     fn check(&self, asks: &[String]) -> Result<(), CommandError> {
         let all = self.manifest.asks();
-        let stranger = asks.iter().find(|ask| !all.iter().any(|one| one.name == *ask));
+        let stranger = asks.iter().find(|ask| !all.iter().any(|one| one.name == **ask));
         let Some(stranger) = stranger else { return Ok(()) };
-        let names: Vec<&str> = all.iter().map(|ask| ask.name).collect();
+        let names: Vec<&str> = all.iter().map(|ask| ask.name.as_str()).collect();
         let there =
             if names.is_empty() { "for nothing".to_owned() } else { format!("for {}", names.join(", ")) };
         Err(CommandError::Usage(format!("{} does not ask for {stranger}; it asks {there}", self.name)))
@@ -72,9 +74,9 @@ pub fn grant(args: &GrantArgs) -> Result<String, CommandError> {
     let mut held = Held::of(&args.name, &args.state)?;
     held.check(&args.asks)?;
     let selected = |name: &str| args.asks.is_empty() || args.asks.iter().any(|ask| ask == name);
-    let asks: Vec<_> = held.manifest.asks().into_iter().filter(|ask| selected(ask.name)).collect();
-    held.record.granted.extend(asks.iter().map(|ask| ask.name.to_owned()));
-    let names: Vec<&str> = asks.iter().map(|ask| ask.name).collect();
+    let asks: Vec<_> = held.manifest.asks().into_iter().filter(|ask| selected(&ask.name)).collect();
+    held.record.granted.extend(asks.iter().map(|ask| ask.name.clone()));
+    let names: Vec<&str> = asks.iter().map(|ask| ask.name.as_str()).collect();
     held.keep("app_granted", names.join(", "))?;
     let said = format!("{} may:\n{}", held.name, asks_in_lines(&asks, false));
     let name = held.name.to_string();

@@ -51,12 +51,15 @@ pub fn verify(args: &AppVerifyArgs) -> Result<String, CommandError> {
         version: String,
         digest: String,
         signatures: Vec<String>,
-        asks: Vec<(&'a str, String)>,
+        asks: Vec<(String, String)>,
     }
     let (state, policy) = policy(&args.policy)?;
     let bytes = read_package_file(&args.file)?;
     let (package, checks) = vouched(&args.file, &bytes, &state, policy)?;
-    let manifest = package.manifest();
+    let mut resolved = package.manifest().clone();
+    // Without the service, the text names it.
+    let _ = resolved.resolve(&state.services());
+    let manifest = &resolved;
     let signers = signers(&checks, |standing| standing == SignatureStatus::Counts);
     plan(
         Candidate { manifest, digest: package.digest(), signers: &signers },
@@ -96,7 +99,12 @@ pub fn install(args: &AppInstallArgs) -> Result<String, CommandError> {
     let (state, policy) = policy(&args.policy)?;
     let bytes = read_package_file(&args.file)?;
     let (package, checks) = vouched(&args.file, &bytes, &state, policy)?;
-    let manifest = package.manifest();
+    let mut resolved = package.manifest().clone();
+    let services = state.services();
+    resolved
+        .resolve(&services)
+        .map_err(|why| CommandError::DidNotWork(format!("{}: {why}", resolved.name)))?;
+    let manifest = &resolved;
     let name = &manifest.name;
     monitor::check_app_name(name.as_str()).map_err(|error| CommandError::Usage(error.to_string()))?;
     let lock = state.lock()?;
@@ -104,7 +112,12 @@ pub fn install(args: &AppInstallArgs) -> Result<String, CommandError> {
     // What is there may be damaged; then its manifest does not count, and all is to be granted anew. Its version counts all the same.
     let before = old.as_ref().map(|record| {
         let contents = state.installed(name, record).ok();
-        (record, contents.map(|found| (found.manifest, found.signatures)))
+        let contents = contents.map(|mut found| {
+            // For the text only.
+            let _ = found.manifest.resolve(&services);
+            (found.manifest, found.signatures)
+        });
+        (record, contents)
     });
     let counting = signers(&checks, |standing| standing == SignatureStatus::Counts);
     let signed_before = match &before {

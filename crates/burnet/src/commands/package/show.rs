@@ -31,7 +31,7 @@ struct View {
 
 #[derive(Debug, Serialize)]
 struct AskView {
-    name: &'static str,
+    name: String,
     words: String,
     granted: bool,
 }
@@ -70,9 +70,14 @@ fn look(state: &State, name: &AppName, record: &Record, policy: Require) -> Resu
         Ok(_) => require(&checks, policy).err(),
         Err(error) => Some(error.to_string()),
     };
-    let manifest = installed.ok().map(|unpacked| unpacked.manifest);
+    let manifest = installed.ok().map(|unpacked| {
+        let mut manifest = unpacked.manifest;
+        // Without the service, the text names it.
+        let _ = manifest.resolve(&state.services());
+        manifest
+    });
     let asks = manifest.as_ref().map(Manifest::asks).unwrap_or_default();
-    let ask = |Ask { name, words, .. }| AskView { name, words, granted: record.granted.contains(name) };
+    let ask = |Ask { name, words, .. }| AskView { granted: record.granted.contains(&name), name, words };
     Ok(View {
         name: name.to_string(),
         version: record.version.to_string(),
