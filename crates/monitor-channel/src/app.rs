@@ -1,7 +1,7 @@
-//! What the monitor knows of an app: what it was told to run, and what it says of it.
+//! The specification and the status of an app.
 //!
-//! In: the operator's list of apps ([`AppSpec`]). Out: one [`AppStatus`] an app, which the kernel process shows to
-//! the operator. Nothing here decides or acts.
+//! In: the operator's list of apps ([`AppSpec`]). Out: one [`AppStatus`] for each app, which the kernel process shows to the
+//! operator. Nothing here decides or acts.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,31 +9,31 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use zone::{Limits, NotEnforced, Sandbox};
 
-/// The names of the node's own services. No app may have one of them.
+/// The names of the node's services. An app cannot have one of them.
 pub const SERVICES: [&str; 4] = ["audit", "resource", "security", "store"];
 
 /// Most apps on one node, services included: as many as the kernel has zone numbers. Their statuses must also fit into one message.
 pub const APPS_MAX: usize = 1_023;
 
-/// Longest settings of one app, in bytes of JSON; they must fit into one message with a few other words.
+/// The maximum length of an app's settings, in bytes of JSON. They must fit into one message.
 pub const SETTINGS_BYTES_MAX: usize = 64 << 10;
 
-/// Longest grant of one app, in bytes of JSON; it must fit into one message with the settings.
+/// The maximum length of an app's grant, in bytes of JSON. It must fit into one message with the settings.
 pub const GRANT_BYTES_MAX: usize = 64 << 10;
 
-/// Longest reason, and longest last line, that is kept of an end, in bytes; what is longer is cut.
+/// The maximum length of a reason and of a last line, in bytes. A longer text is cut.
 pub const REASON_BYTES_MAX: usize = 160;
 
-/// Longest name of an app, in bytes; it is shown in every line of the app's output.
+/// The maximum length of an app's name in bytes. Every line of its output shows the name.
 pub const APP_NAME_BYTES_MAX: usize = 64;
 
-/// The kind of sandbox around an app.
+/// The type of an app's zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ZoneKind {
-    /// A process of its own.
+    /// A separate process, in a sandbox.
     Process,
-    /// Inside the kernel's process, at the operator's word.
+    /// Inside the kernel process, because the operator trusts the app.
     Trusted,
 }
 
@@ -46,29 +46,29 @@ impl fmt::Display for ZoneKind {
     }
 }
 
-/// What an app is to the node.
+/// The role of an app.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AppRole {
-    /// One that the operator wants.
+    /// An app that the operator configured.
     #[default]
     App,
-    /// A part of the node itself, in a process zone of its own: one of [`SERVICES`]. It is started again with less delay than an app, is
+    /// A service of the node, in its own process zone: one of [`SERVICES`]. It restarts with less delay than an app. It is
     /// never trusted, and the operator cannot stop it.
     Service,
 }
 
-/// Where an app's code is.
+/// The location of an app's code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum AppSource {
     /// Compiled into the node's binary, under this name.
     BuiltIn(String),
-    /// A program of its own; runs in a process zone only.
+    /// A separate program. It runs only in a process zone.
     Executable(PathBuf),
-    /// A program in Python, which an interpreter runs; in a process zone only.
+    /// A Python program. It runs only in a process zone.
     Python(PathBuf),
-    /// A shared object with the app's C table; runs in either kind of zone.
+    /// A shared object with the app's C table. It runs in both types of zone.
     SharedObject(PathBuf),
 }
 
@@ -78,26 +78,26 @@ pub enum AppSource {
 pub struct AppSpec {
     /// The app's name on this node; unique.
     pub name: String,
-    /// What it is to the node.
+    /// Its role.
     #[serde(default)]
     pub role: AppRole,
-    /// The number that its zone is to have; `None`: the lowest that is free. A rule in a switch is known as an app's by it.
+    /// The number of its zone, which rules in switches carry. `None`: the lowest free number.
     #[serde(default)]
     pub zone: Option<u16>,
-    /// The kind of zone that the operator asked for.
+    /// The configured type of zone.
     pub kind: ZoneKind,
-    /// Where its code is.
+    /// The location of its code.
     pub source: AppSource,
-    /// What its process zone may take of the machine.
+    /// The resource limits of its process zone.
     #[serde(default, with = "zone::limits::handed_on")]
     pub limits: Limits,
-    /// What of the machine its process zone may touch.
+    /// The sandbox of its process zone.
     #[serde(default)]
     pub sandbox: Sandbox,
-    /// The app's own settings, `[app.NAME]` of `burnet.toml`: a JSON object that only the app understands.
+    /// The app's settings, `[app.NAME.settings]` of `burnet.toml`: a JSON object that only the app interprets.
     #[serde(default)]
     pub settings: serde_json::Map<String, serde_json::Value>,
-    /// What the app was granted, for the kernel process; the form is the caller's.
+    /// The app's grant, for the kernel process. The caller defines the format.
     #[serde(default)]
     pub grant: serde_json::Value,
     /// It comes from a package, which is verified (`monitor::PackageChecks`) before each start and while it runs.
@@ -111,107 +111,108 @@ pub const NOT_ENFORCED_MAX: usize = 6;
 /// Longest text of all of them together, in bytes, so that the statuses of all apps fit into one message; what is beyond is cut.
 pub const NOT_ENFORCED_BYTES_MAX: usize = 700;
 
-/// What an app is doing now.
+/// The state of an app.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum AppState {
-    /// Its process is being started, or it waits for a kernel to be loaded into or attached to.
+    /// Its process is starting, or it waits for the kernel process.
     Starting,
-    /// Its process runs; a trusted app has been given to the kernel.
+    /// Its process runs, or the kernel process has loaded the trusted app.
     Running,
-    /// It was asked to end and has not yet.
+    /// It is stopping.
     Ending,
-    /// It ended, and is started again at this time.
+    /// It ended, and restarts at this time.
     BackingOff {
         /// Milliseconds since the Unix epoch.
         until_unix_ms: u64,
     },
-    /// It ended too often, or the operator said so; it stays stopped until the operator says `restart`.
+    /// It ended too often, or the operator quarantined it. It stays stopped until the operator restarts it.
     Quarantined,
     /// The operator stopped it.
     Stopped,
-    /// The node is in safe mode, in which it does not run.
+    /// It does not run because the node is in safe mode.
     Held,
-    /// Nobody vouches for its package; it stays stopped until the operator has mended that, and says `restart` or `start`.
+    /// The verification of its package failed. It stays stopped until the operator fixes the cause and sends `restart`
+    /// or `start`.
     Refused,
 }
 
-/// Why and when something ended.
+/// The reason and time of an end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ending {
     /// The reason as a phrase: `exit code 3`, `killed by SIGSEGV`, `its ring held garbage …`.
     pub reason: String,
-    /// The last line that the process printed before, if it printed any; its own words.
+    /// The last line of the process's output, if there is one.
     pub last_line: Option<String>,
     /// When, in milliseconds since the Unix epoch.
     pub unix_ms: u64,
 }
 
-/// All that the monitor says of an app, for `burnet app list`.
+/// The status of an app, for `burnet app list`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AppStatus {
     /// The app's name.
     pub app: String,
-    /// What it is to the node.
+    /// Its role.
     #[serde(default)]
     pub role: AppRole,
-    /// Its zone's id: never 0, and the same for the node's life.
+    /// The id of its zone. It is never 0, and constant while the node runs.
     pub zone: u16,
-    /// The kind of zone that it runs in now.
+    /// The present type of its zone.
     pub kind: ZoneKind,
-    /// Why it does not run trusted although the operator asked for that; it stays so for the node's life.
+    /// The reason why it does not run trusted although this is configured. It stays so while the node runs.
     pub demoted: Option<Ending>,
-    /// What it is doing.
+    /// Its state.
     pub state: AppState,
-    /// Since when, in milliseconds since the Unix epoch.
+    /// The time of its last state change, in milliseconds since the Unix epoch.
     pub since_unix_ms: u64,
-    /// How often it was started, less the first time.
+    /// The number of restarts.
     pub restarts: u64,
-    /// Counts its starts; events of an older generation are ignored.
+    /// The number of its start. Events of an earlier generation are ignored.
     pub generation: u64,
-    /// Its process, if it has one.
+    /// Its process id, if it has a process.
     pub pid: Option<u32>,
-    /// How it ended last.
+    /// Its last end.
     pub last_end: Option<Ending>,
-    /// What of its sandbox and limits this machine does not enforce; at most [`NOT_ENFORCED_MAX`].
+    /// The parts of its sandbox and limits that this machine does not enforce, at most [`NOT_ENFORCED_MAX`].
     #[serde(default)]
     pub not_enforced: Vec<NotEnforced>,
 }
 
-/// All that the monitor says of the kernel process.
+/// The status of the kernel process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KernelStatus {
-    /// Its process id; the receiver's own.
+    /// Its process id.
     pub pid: Option<u32>,
-    /// Since when this process is the kernel, in milliseconds since the Unix epoch.
+    /// The start time of this process, in milliseconds since the Unix epoch.
     pub since_unix_ms: u64,
-    /// How often it was started, less the first time.
+    /// The number of restarts.
     pub restarts: u64,
-    /// How the one before ended.
+    /// The end of the previous kernel process.
     pub last_end: Option<Ending>,
 }
 
-/// What the operator may ask for an app.
+/// An operator's request for an app.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verb {
-    /// End it if it runs, forget its failures, start it.
+    /// Restart it, and reset its failure count.
     Restart,
-    /// End it; it stays stopped.
+    /// Stop it.
     Stop,
-    /// Start it if it is not running.
+    /// Start it if it does not run.
     Start,
-    /// End it; it stays stopped, as one that ended too often does.
+    /// Quarantine it: it stays stopped until it is restarted.
     Quarantine,
-    /// End it, and forget it: it is no app of this node any more.
+    /// Stop it, and remove it from this node.
     Remove,
 }
 
 impl Verb {
-    /// As the operator types it.
+    /// The name of the request in commands.
     pub const fn as_str(self) -> &'static str {
         match self {
             Verb::Restart => "restart",
@@ -223,7 +224,7 @@ impl Verb {
     }
 }
 
-/// What the operator wants of the node cannot be run.
+/// A list of apps that cannot be run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanError(pub String);
 
@@ -235,9 +236,8 @@ impl fmt::Display for PlanError {
 
 impl std::error::Error for PlanError {}
 
-/// Refuses what could not be run or shown: too many apps, a name twice, empty, too long or with characters beyond
-/// `a-z A-Z 0-9 - _ .`, a program of its own asked to run inside the kernel, an app with the name of a service, and a service that is not
-/// the binary's own or not in a process zone.
+/// Refuses lists that cannot be run or shown. The number of apps is bounded. Names are valid, unique, and not those of
+/// services. A separate program cannot run inside the kernel process. A service is built in and runs in a process zone.
 ///
 /// # Errors
 /// [`PlanError`], one sentence for the operator.
@@ -286,8 +286,8 @@ fn check_zone(spec: &AppSpec, before: &[AppSpec]) -> Result<(), PlanError> {
     }
 }
 
-/// Whether a character steers how others are shown and is not to be seen itself: control characters, and those by which text is written from right to left
-/// (Unicode 16, "Bidirectional Ordering Controls"), so that a line would read as another than it is.
+/// Whether a character is invisible and changes how the line is shown: control characters, and the controls for
+/// right-to-left text (Unicode 16, "Bidirectional Ordering Controls").
 #[must_use]
 pub fn steers(character: char) -> bool {
     character.is_control()

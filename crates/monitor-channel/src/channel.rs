@@ -1,9 +1,9 @@
-//! The socket between the monitor and one child: messages that stay whole, with file descriptors beside them.
+//! The socket between the monitor and one child process: whole messages, with file descriptors.
 //!
-//! In: a message and descriptors. Out: the same at the other end of a Unix SEQPACKET socket pair. A message that is longer than a datagram goes through
-//! a sealed memory file ([`crate::long`]), so that it is still sent whole or not at all.
-//! It never blocks unless asked to ([`Channel::receive`]), never allocates more than [`MESSAGE_BYTES_MAX`] for what
-//! a peer sends, and never keeps a descriptor that it did not hand out.
+//! In: a message and descriptors. Out: the same at the other end of a Unix SEQPACKET socket pair. A message that is longer
+//! than a datagram goes through a sealed memory file ([`crate::long`]), so it is sent whole or not at all. It blocks only
+//! in [`Channel::receive`]. It never allocates more than [`MESSAGE_BYTES_MAX`] for a message of the peer, and closes every
+//! descriptor that it does not return.
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -20,43 +20,43 @@ use serde::de::DeserializeOwned;
 use crate::long;
 use crate::protocol::{PORT_FDS, WORKERS_MAX};
 
-/// Longest datagram in bytes: Linux's default socket buffer of 208 KiB takes one of these whole. A longer message goes
+/// The maximum length of a datagram in bytes. Linux's default socket buffer of 208 KiB holds one. A longer message goes
 /// through a memory file.
 pub const DATAGRAM_BYTES_MAX: usize = 192 << 10;
 
-/// Longest message in bytes. The largest is the status of all apps, of some three kilobytes each at worst.
+/// The maximum length of a message in bytes. The largest is the status of all apps, at most about three kilobytes each.
 pub const MESSAGE_BYTES_MAX: usize = 4 << 20;
 
-/// Most descriptors with one message: the ports of one zone.
+/// The maximum number of descriptors with one message: the ports of one zone.
 pub const MESSAGE_FDS_MAX: usize = WORKERS_MAX as usize * PORT_FDS;
 
-/// And the memory file of a long one.
+/// The descriptors of a message, and the memory file of a long one.
 const DATAGRAM_FDS_MAX: usize = MESSAGE_FDS_MAX + 1;
 
-/// A message with the descriptors that came beside it.
+/// A message with its descriptors.
 #[derive(Debug)]
 pub struct Received<M> {
-    /// What was said.
+    /// The message.
     pub message: M,
     /// In the order in which they were sent; close-on-exec.
     pub fds: Vec<OwnedFd>,
 }
 
-/// Why nothing was sent or received.
+/// The error of a send or receive operation.
 #[derive(Debug)]
 pub enum ChannelError {
-    /// Nothing to receive now, or no room to send now; ask again when the socket is ready.
+    /// The socket is not ready; try again when the poll reports it.
     NotNow,
-    /// The other end is gone.
+    /// The other end is closed.
     Closed,
     /// The message is longer than [`MESSAGE_BYTES_MAX`] or has more than [`MESSAGE_FDS_MAX`] descriptors.
     TooLarge {
-        /// Bytes of the message.
+        /// The length of the message in bytes.
         bytes: usize,
-        /// Descriptors with it.
+        /// The number of descriptors.
         fds: usize,
     },
-    /// The peer sent what is no message; whoever trusted it should not any more.
+    /// The peer sent a malformed message. It must not be trusted any more.
     Garbage(String),
     /// The system refused, or standard input is not such a socket.
     Io(io::Error),
@@ -96,7 +96,7 @@ pub struct Channel {
 }
 
 impl AsFd for Channel {
-    /// For poll loops: readable when [`Channel::try_receive`] has something to say, an end included.
+    /// For poll loops. Readable when [`Channel::try_receive`] has a message or an error.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }

@@ -1,6 +1,6 @@
-//! What a child of the monitor does about its parent, in its own process.
+//! Connects a child process to its parent: it ends when the monitor ends.
 //!
-//! In: nothing. Out: a process that ends when the monitor does. It starts and watches nothing.
+//! It starts and watches nothing.
 
 use std::io;
 

@@ -1,6 +1,6 @@
-//! The owner of a group or a meter of a switch, as kernel process and monitor tell it to each other.
+//! One owner of a group or meter, as a message between the kernel process and the monitor.
 //!
-//! The monitor keeps the whole list (`monitor::owners`); here is one entry of it.
+//! The monitor stores the whole list (`monitor::owners`).
 
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,7 @@ pub enum Thing {
     Meter(u32),
 }
 
-/// Whose it is.
+/// Its owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Owned {

@@ -59,7 +59,7 @@ pub enum ToKernel {
         app: String,
         /// To be repeated in [`FromKernel::ZoneFault`].
         generation: u64,
-        /// How many ports follow; [`PORT_FDS`] descriptors each.
+        /// The number of ports; each has [`PORT_FDS`] descriptors.
         ports: u16,
         /// What `AppSpec::grant` held.
         grant: Value,
@@ -113,7 +113,7 @@ pub enum ToKernel {
         /// As in [`ToKernel::Configure`].
         config: Value,
     },
-    /// What became of a [`FromKernel::Reload`].
+    /// The result of a [`FromKernel::Reload`].
     Reloaded {
         /// Its ticket.
         ticket: u64,
@@ -121,7 +121,7 @@ pub enum ToKernel {
         refused: Option<String>,
         /// What is different now, a line each.
         done: Vec<String>,
-        /// What stays as it was until the node is started anew, a line each.
+        /// The settings that change only after a restart of the node, one line each.
         left: Vec<String>,
     },
     /// An app was added that the configuration does not have, or has otherwise.
@@ -189,36 +189,36 @@ pub enum FromKernel {
         /// What it did.
         reason: String,
     },
-    /// The operator asks something for an app.
+    /// A request of the operator for an app.
     Operator {
         /// The app's name.
         app: String,
-        /// What is asked.
+        /// The request.
         verb: Verb,
-        /// Why, in the operator's words.
+        /// The operator's reason.
         #[serde(default)]
         why: Option<String>,
     },
-    /// What was counted of each zone; said about as often as it is measured.
+    /// The counters of each zone, about once for each measurement.
     Counts {
-        /// One for each zone that is attached.
+        /// One for each attached zone.
         zones: Vec<ZoneCounts>,
     },
-    /// The operator wants an app to run that was installed while the node runs. The monitor looks it up itself.
+    /// The operator adds an app. The monitor looks it up.
     AddApp {
         /// The app's name.
         app: String,
     },
-    /// The operator wants the configuration to be read anew; [`ToKernel::Reloaded`] answers.
+    /// The operator reloads the configuration. [`ToKernel::Reloaded`] is the answer.
     Reload {
-        /// To be repeated in the answer.
+        /// The ticket, which the answer repeats.
         ticket: u64,
-        /// Only what it says of this app.
+        /// If set, only this app.
         app: Option<String>,
     },
-    /// The operator wants the node to leave safe mode.
+    /// The operator ends safe mode.
     LeaveSafeMode,
-    /// What was refused and done in the kernel process.
+    /// Audit records of the kernel process.
     Audit {
         /// At most [`AUDIT_RECORDS_MAX`].
         records: Vec<Record>,
@@ -232,99 +232,99 @@ pub enum FromKernel {
         /// The line, fit to be written.
         line: String,
     },
-    /// Whose groups and meters of switches are from now on.
+    /// Changed owners of groups and meters.
     Owned {
         /// At most [`IN_A_MESSAGE_MAX`](crate::owners::IN_A_MESSAGE_MAX).
         changes: Vec<Owned>,
     },
-    /// The kernel process cannot go on and is about to exit: a port in use, a missing certificate.
+    /// The kernel process cannot continue and will exit. Examples are a port in use, or a missing certificate.
     Fatal {
-        /// The code it exits with; 2 for what the operator must change.
+        /// The exit code; 2 for an operator's mistake.
         exit_code: u8,
         /// One sentence that names the cause and what to do.
         message: String,
     },
 }
 
-/// Most records in one [`FromKernel::Audit`].
+/// The maximum number of records in one [`FromKernel::Audit`].
 pub const AUDIT_RECORDS_MAX: usize = 64;
 
-/// How often the kernel process says [`FromKernel::Alive`].
+/// The interval of [`FromKernel::Alive`].
 pub const ALIVE_INTERVAL_MS: u64 = 100;
 
-/// From the monitor to a process zone. The app may have been built with another version of the SDK than the node: what it does not know it
-/// passes over.
+/// From the monitor to a process zone. The app may have another version of the SDK than the node: it ignores unknown
+/// messages.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(clippy::large_enum_variant, reason = "a zone is welcomed once, and no welcome is kept")]
 pub enum ToZone {
-    /// The first message, and for an app the only one; it carries the zone's ends of its ports, in the workers' order.
+    /// The first message, and the only one for an app. It carries the zone's ends of its ports, in the order of the workers.
     Welcome {
         /// The zone's id.
         zone: u16,
         /// The app's name on this node.
         app: String,
-        /// The zone's generation.
+        /// The generation of the zone.
         generation: u64,
-        /// What the zone was limited to, so that the app can size itself.
+        /// The limits of the zone, so that the app can adapt to them.
         #[serde(deserialize_with = "known_limits")]
         limits: Limits,
         /// The app's own settings.
         settings: Map<String, Value>,
-        /// How many ports follow; [`PORT_FDS`] descriptors each.
+        /// The number of ports; each has [`PORT_FDS`] descriptors.
         ports: u16,
     },
-    /// For a service of the node that serves the monitor.
+    /// A message for a service of the node.
     Told(ToService),
 }
 
-/// From the monitor to a service of the node. What is lost on the way is told again, or the monitor does without.
+/// From the monitor to a service of the node. A lost message is sent again, or the monitor continues without an answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum ToService {
-    /// Records for the service `audit`; told again until [`FromService::AuditKept`].
+    /// Records for the service `audit`, repeated until [`FromService::AuditKept`].
     Audit {
-        /// The number of the first; those behind it have the numbers that follow. A node counts from 1.
+        /// The number of the first record. The others follow. A node counts from 1.
         first: u64,
-        /// At most as many as fit into a message.
+        /// The records, as many as fit into a message.
         records: Vec<Record>,
     },
-    /// Packages to judge, for the service `security`.
+    /// Packages to verify, for the service `security`.
     Packages {
-        /// To be repeated in [`FromService::Vouched`]; never 0.
+        /// The number of the round, for [`FromService::Verified`]; never 0.
         round: u64,
-        /// A JSON object with all that there is to know beside the packages' files.
+        /// A JSON object with all known facts, except the files of the packages.
         question: String,
     },
-    /// What all zones used at one moment, for the service `resource`.
+    /// The resource use of all zones at one time, for the service `resource`.
     Observed {
         /// One for each zone.
         zones: Vec<Observation>,
     },
 }
 
-/// From a service of the node to the monitor, which believes only the service that it is for.
+/// From a service of the node to the monitor. The monitor accepts each message only from its service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum FromService {
-    /// `audit` has records on disk. Its first word says how far an earlier life of it came, and asks for what follows.
+    /// `audit` has records on disk. Its first message has the last record on disk, and requests the following ones.
     AuditKept {
-        /// All up to this number, and none behind it.
+        /// The number of the last record on disk.
         up_to: u64,
     },
-    /// What `resource` says of the newest [`ToService::Observed`]: one list for each of these, empty ones too.
+    /// The rulings of `resource` on a [`ToService::Observed`]: one list for each, even if it is empty.
     Rulings {
-        /// Verdicts, and on whom.
+        /// The rulings.
         rulings: Vec<Ruling>,
     },
-    /// What `security` says of packages.
+    /// The verdicts of `security` on packages.
     Verified {
-        /// Of which [`ToService::Packages`]; 0: of none, it is there.
+        /// The round of the [`ToService::Packages`]; 0 means that the service is ready.
         round: u64,
-        /// At most one for each app that was asked about.
+        /// At most one for each requested app.
         verdicts: Vec<PackageVerdict>,
     },
-    /// How many bytes an app has in the store, by `store`.
+    /// From `store`: the bytes of an app in the store.
     Stored {
         /// The app's name.
         app: String,

@@ -1,6 +1,6 @@
-//! One line of the audit log, as the node tells it to the service that keeps it.
+//! One record of the audit log, as the node sends it to the service `audit`.
 //!
-//! Each text in it has a bound. It decides nothing and is stored nowhere here.
+//! Each text in it has a maximum length. Nothing is decided or stored here.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! The verdict on an app's package, as whoever judges packages tells it to the monitor.
+//! The verdict on an app's package: a message from the service `security` to the monitor.
 //!
 //! Nothing is judged here.
 

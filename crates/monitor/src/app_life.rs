@@ -15,8 +15,8 @@
 //!                                                                 Stopped
 //! ```
 //!
-//! In safe mode an app that is not to run then is Held where it would have been started. One that comes from a package is Checking before each start
-//! until somebody vouches for it, and Refused if nobody does, then or later.
+//! In safe mode, an app that must not run is Held instead of started. An app from a package is
+//! Checking before each start, until its package is verified. It is Refused if a verification fails, then or later.
 
 use crate::app::{
     AppRole, AppSpec, AppState, AppStatus, Ending, NOT_ENFORCED_BYTES_MAX, NOT_ENFORCED_MAX,
@@ -31,34 +31,34 @@ use crate::supervisor::{ChildId, Command, Severity, StopSignal};
 use crate::verification::{Subject, Validity};
 use zone::NotEnforced;
 
-/// The code with which a program of Burnet's, and an app that refuses its settings, says that what was asked cannot be.
+/// The exit code for a usage or configuration error, of Burnet's programs and of apps that refuse their settings.
 const EXIT_USAGE: i32 = 2;
 
-/// Longest name of a limit; the names are ours.
+/// The maximum length of the name of a limit. Burnet defines the names.
 const LIMIT_BYTES_MAX: usize = 32;
 
-/// What an app's life depends on beyond itself.
+/// The state of the node that an app depends on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Situation {
     pub(crate) now_ms: u64,
-    /// A kernel process listens and can be attached to.
+    /// A kernel process is ready for attachments.
     pub(crate) kernel_ready: bool,
-    /// The node is ending; nothing is started any more.
+    /// The node is stopping, so nothing is started.
     pub(crate) closing: bool,
-    /// From TERM to KILL.
+    /// The time between SIGTERM and SIGKILL.
     pub(crate) end_grace_ms: u64,
-    /// Only what the node must run is started, and nothing trusted.
+    /// Only services and essential apps are started, and nothing trusted.
     pub(crate) safe_mode: bool,
 }
 
-/// What became of an app whose process ended.
+/// What happens after the process of an app ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AfterEnd {
-    /// It failed, and is started again.
+    /// It failed, and restarts.
     Restarted,
-    /// It failed, and is not.
+    /// It failed, and does not restart.
     GivenUp,
-    /// It was asked to.
+    /// It was stopped.
     Asked,
 }
 
@@ -88,14 +88,14 @@ impl PastEnd {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AfterStop {
-    /// What ended it counts against it.
+    /// The end counts as a failure.
     Fail,
-    /// It goes on with a new generation; nothing counts.
+    /// It restarts with a new generation, and no failure is counted.
     Again,
     Stop,
-    /// The operator's word; it stays stopped.
+    /// The operator quarantines it; it stays stopped.
     Quarantine,
-    /// Nobody vouches for its package.
+    /// The verification of its package failed.
     Refuse,
     Remove,
 }
@@ -103,14 +103,14 @@ enum AfterStop {
 #[derive(Debug, Clone)]
 enum Phase {
     Waiting,
-    /// Somebody is asked to vouch for its package.
+    /// Its package is being verified.
     Checking,
     Starting,
     Running,
     Ending {
         reason: String,
         then: AfterStop,
-        /// `None` when KILL has been sent, and nothing is left but to wait.
+        /// `None` after SIGKILL was sent.
         kill_at_ms: Option<u64>,
     },
     BackingOff {
@@ -118,11 +118,11 @@ enum Phase {
     },
     Quarantined,
     Stopped,
-    /// Safe mode keeps it from running.
+    /// It does not run because of safe mode.
     Held,
-    /// Nobody vouched for its package; until the operator says otherwise.
+    /// The verification of its package failed. It stays stopped until the operator restarts it.
     Refused,
-    /// It is no app of this node any more.
+    /// It was removed from this node.
     Gone,
 }
 
@@ -132,23 +132,23 @@ pub(crate) struct AppLife {
     pub(crate) zone: u16,
     kind: ZoneKind,
     demoted: Option<PastEnd>,
-    /// It runs in safe mode too.
+    /// It also runs in safe mode.
     essential: bool,
     phase: Phase,
     since_ms: u64,
     generation: u64,
-    /// What its generations are counted from: whoever had its name before may have left something of that number behind.
+    /// The start of its generation numbers: an earlier app of this name may have left objects with smaller numbers.
     first_generation: u64,
     pid: Option<u32>,
     /// The kernel holds this generation's ports.
     attached: bool,
     backoff: Backoff,
     last_end: Option<PastEnd>,
-    /// Of this generation's zone.
+    /// What this generation's zone does not enforce.
     not_enforced: Vec<NotEnforced>,
-    /// Counts how often somebody was asked to vouch for a start.
+    /// The number of the last verification.
     check: u64,
-    /// The operator was told that nobody can tell about its package, while it runs.
+    /// A failed verification attempt has been logged, while it runs.
     wondered: bool,
 }
 
@@ -174,7 +174,7 @@ impl AppLife {
         }
     }
 
-    /// The launcher of its zone says so; the operator hears it once for each start.
+    /// The launcher of its zone reports this. It is logged once for each start.
     pub(crate) fn not_enforced(&mut self, gap: NotEnforced, out: &mut Vec<Command>) {
         let NotEnforced { limit, why } = &gap;
         let limit = legible(limit, LIMIT_BYTES_MAX);
@@ -201,7 +201,7 @@ impl AppLife {
         self.generation == generation
     }
 
-    /// When `tick` has something to do.
+    /// The time of the next `tick` with work.
     pub(crate) fn next_wake_ms(&self) -> Option<u64> {
         match self.phase {
             Phase::Ending { kill_at_ms, .. } => kill_at_ms,
@@ -216,7 +216,7 @@ impl AppLife {
         }
     }
 
-    /// The kernel process is gone and the ports with it. `demote` says why a trusted app is not run trusted again.
+    /// The kernel process ended, and its ports with it. `demote` is the reason why a trusted app loses its trust.
     pub(crate) fn kernel_lost(&mut self, reason: &str, demote: bool, at: Situation, out: &mut Vec<Command>) {
         if matches!(self.phase, Phase::Ending { .. }) {
             // What was to become of it stays: one that the operator stopped does not come back with the kernel.
@@ -245,7 +245,7 @@ impl AppLife {
         }
     }
 
-    /// Its process ended, asked or unasked, or could not be started.
+    /// Its process ended, or could not be started.
     pub(crate) fn exited(
         &mut self,
         how: &str,
@@ -297,18 +297,18 @@ impl AppLife {
         self.fail(IncidentKind::Demoted, reason, Evidence::default(), at, out);
     }
 
-    /// `why` are the operator's own words, if there are any.
+    /// `why` is the operator's reason, if there is one.
     pub(crate) fn operator(&mut self, verb: Verb, why: Option<&str>, at: Situation, out: &mut Vec<Command>) {
         if matches!(self.phase, Phase::Ending { then: AfterStop::Remove, .. }) {
             return;
         }
-        // Who starts an app by hand in safe mode wants it there.
+        // An app that the operator starts in safe mode runs in safe mode.
         self.essential |= matches!(verb, Verb::Restart | Verb::Start);
         match verb {
             Verb::Stop | Verb::Quarantine | Verb::Remove if self.spec.role == AppRole::Service => {
                 self.say(Severity::Warn, "is a service of the node and is not stopped", out);
             }
-            // What was refused may be installed or granted otherwise now.
+            // The package of a refused app may have changed.
             Verb::Restart | Verb::Start if self.is_refused() => {
                 out.push(Command::LookUp { app: self.spec.name.clone() });
             }
@@ -376,7 +376,7 @@ impl AppLife {
     /// The node leaves safe mode: who was held starts, and who runs in a process zone for safe mode alone is trusted again.
     pub(crate) fn safe_mode_ends(&mut self, at: Situation, out: &mut Vec<Command>) {
         self.essential = false;
-        // Whoever is being asked about was asked about as it runs in safe mode, not trusted.
+        // An open check was requested for safe mode, without trust, so it is requested again.
         if matches!(self.phase, Phase::Held | Phase::Checking) {
             return self.start(at, out);
         }
@@ -392,7 +392,7 @@ impl AppLife {
         }
     }
 
-    /// The node is started anew with all its services, those that were given up included.
+    /// The node restarts with all its services, including those that were given up.
     pub(crate) fn another_chance(&mut self, now_ms: u64) {
         self.backoff.forget();
         if matches!(self.phase, Phase::Quarantined | Phase::BackingOff { .. }) {
@@ -400,7 +400,7 @@ impl AppLife {
         }
     }
 
-    /// The operator installed it anew: from the next start on, which is now, it is as this says.
+    /// The operator installed another version. It runs from the next start, which is now.
     pub(crate) fn replace(&mut self, spec: AppSpec, at: Situation, out: &mut Vec<Command>) {
         self.spec = spec;
         self.demoted = None;
@@ -408,7 +408,8 @@ impl AppLife {
         self.restart(at, out);
     }
 
-    /// The configuration says so now: what an app that runs can be given holds at once, for the rest it is started anew. One that does not run stays so.
+    /// The configuration changed. A running app gets what can change immediately, and restarts for the rest. One that
+    /// does not run stays so.
     pub(crate) fn reconfigure(&mut self, spec: AppSpec, at: Situation, out: &mut Vec<Command>) {
         let difference = Difference::of(&self.spec, &spec);
         self.spec = spec;
@@ -447,14 +448,14 @@ impl AppLife {
         self.backoff.forget();
     }
 
-    /// It is in the configuration no more.
+    /// It was removed from the configuration.
     pub(crate) fn taken_out(&mut self, at: Situation, out: &mut Vec<Command>) {
         self.stop_for(AfterStop::Remove, Phase::Gone, "it is no longer in the configuration", at, out);
     }
 
-    /// It was added to a node that runs.
+    /// It was added to a running node.
     pub(crate) fn begin(&mut self, at: Situation, out: &mut Vec<Command>) {
-        // Who starts an app by hand in safe mode wants it there.
+        // An app that the operator starts in safe mode runs in safe mode.
         self.essential = true;
         self.start(at, out);
     }
@@ -468,7 +469,7 @@ impl AppLife {
         self.generation
     }
 
-    /// It runs inside the kernel process now.
+    /// Whether it runs inside the kernel process now.
     pub(crate) fn is_loaded(&self) -> bool {
         self.kind == ZoneKind::Trusted && matches!(self.phase, Phase::Running)
     }
@@ -477,7 +478,7 @@ impl AppLife {
         if at.safe_mode || self.demoted.is_some() { ZoneKind::Process } else { self.spec.kind }
     }
 
-    /// No more policy: the process is killed now if there is one.
+    /// Kills the process immediately, if there is one.
     pub(crate) fn kill(&mut self, out: &mut Vec<Command>) {
         if !self.has_process() {
             return;
@@ -582,7 +583,7 @@ impl AppLife {
         }
     }
 
-    /// Whom to ask about while it runs.
+    /// The package to verify while it runs.
     pub(crate) fn to_verify(&self) -> Option<Subject> {
         let runs = matches!(self.phase, Phase::Starting | Phase::Running);
         (runs && self.spec.packaged).then(|| self.subject(self.is_loaded()))
@@ -592,7 +593,7 @@ impl AppLife {
         Subject { zone: self.zone, check: self.check, app: self.spec.name.clone(), trusted }
     }
 
-    /// Something is said of its package.
+    /// The verification result of its package.
     pub(crate) fn on_verdict(
         &mut self,
         check: u64,
@@ -636,7 +637,7 @@ impl AppLife {
         matches!(self.phase, Phase::Refused | Phase::Ending { then: AfterStop::Refuse, .. })
     }
 
-    /// It does not start, or not go on: nobody vouches for its package.
+    /// Its package failed verification: it does not start, or is stopped.
     fn refuse(&mut self, reason: &str, at: Situation, out: &mut Vec<Command>) {
         let then = format!(
             "it stays stopped until you have mended that and say: burnet app restart {}",

@@ -6,9 +6,9 @@
 //!                                                                             └────────────── kept up to N ──────────────┘
 //! ```
 //!
-//! In: records, and the service's word up to where it has them on disk. Out: batches, each told again until it is kept. The monitor holds them
-//! because it outlives kernel and service; what is not kept when the node ends is given back to whoever ran it.
-//! It decides nothing by a record, and never waits.
+//! In: records, and the service's word up to where it has them on disk. Out: batches, each told again until it is kept.
+//! The monitor keeps them because it outlives the kernel process and the service. Records that are not stored when the
+//! node ends are returned to the caller. It decides nothing by a record, and never waits.
 
 use std::collections::VecDeque;
 
@@ -25,7 +25,7 @@ pub const WAITING_MAX: usize = 4_096;
 /// Most records of one batch, and with [`TEXT_BYTES_MAX`] little enough for one message.
 const BATCH_MAX: usize = 64;
 
-/// A batch that is not acknowledged for so long was lost with whoever had it, and is told again.
+/// A batch that is not acknowledged within this time is sent again, because its receiver may have ended.
 const TOLD_AGAIN_MS: u64 = 3_000;
 
 /// Records that say the same are one with a count, if the later one comes within this time.

@@ -1,7 +1,7 @@
-//! When something that ended is started again, and when no longer.
+//! Decides when an ended process is restarted, and when it is given up.
 //!
-//! In: the times at which it started and ended. Out: a delay, or that it is exhausted.
-//! It holds at most `restarts_max` times and knows no clock.
+//! In: the times of starts and ends. Out: a delay, or the decision to give up. It stores at most `restarts_max` times and
+//! reads no clock.
 
 use std::collections::VecDeque;
 
@@ -16,7 +16,7 @@ pub struct RestartPolicy {
     pub restarts_max: usize,
     /// The window in which restarts are counted.
     pub window_ms: u64,
-    /// Whoever ran this long is stable: the next restart comes at once again.
+    /// An app that ran this long is stable: its next restart has no delay.
     pub stable_ms: u64,
 }
 

@@ -1,8 +1,7 @@
-//! Starting, watching, ending and reaping one child process.
+//! Starts, watches, ends and reaps one child process.
 //!
-//! In: a program and its streams. Out: a [`Child`] whose pidfd becomes readable when it ends.
-//! It never waits: starting returns when the program has been executed, and an end is asked for only when the pidfd
-//! says that there is one.
+//! In: a program and its streams. Out: a [`Child`] whose pidfd becomes readable when the process ends. It never waits:
+//! starting returns when the program has been executed, and the exit status is read only when the pidfd is readable.
 
 use std::ffi::OsString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

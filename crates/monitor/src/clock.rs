@@ -1,4 +1,4 @@
-//! The monitor's two clocks: one that only goes forward, and the wall's.
+//! The monitor's two clocks: a monotonic clock and the wall clock.
 //!
 //! In: nothing. Out: milliseconds. It never waits.
 
@@ -13,7 +13,7 @@ pub(crate) fn now_ms() -> u64 {
     seconds.saturating_mul(1_000).saturating_add(u64::try_from(now.tv_nsec).unwrap_or_default() / 1_000_000)
 }
 
-/// Asked anew each time, because the wall clock may be set while the node runs.
+/// Read each time, because the wall clock may be set while the node runs.
 pub(crate) fn unix_ms_at_zero() -> u64 {
     let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
     u64::try_from(unix).unwrap_or(u64::MAX).saturating_sub(now_ms())

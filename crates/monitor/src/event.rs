@@ -1,6 +1,7 @@
-//! What the supervisor hears, and what it answers.
+//! The events of the supervisor, and its commands.
 //!
-//! In: what happened to a child, and what the operator wants. Out: what is to be done, in order. Nothing here decides or acts.
+//! In: what happened to a child, and requests of the operator. Out: the commands to execute, in order. Nothing here decides
+//! or acts.
 
 use zone::NotEnforced;
 
@@ -10,207 +11,207 @@ use crate::process_end::ProcessEnd;
 use crate::protocol::ToKernel;
 use crate::verification::{Subject, Validity};
 
-/// One life of one child.
+/// One run of one child process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ChildId {
     /// The kernel process.
     Kernel {
-        /// Counts its starts.
+        /// The number of its start.
         generation: u64,
     },
     /// The process of an app.
     Zone {
         /// The zone's id.
         zone: u16,
-        /// Counts the app's starts.
+        /// The number of the app's start.
         generation: u64,
     },
 }
 
-/// How a process is ended.
+/// The signal that ends a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopSignal {
-    /// Asked: SIGTERM.
+    /// SIGTERM: it may finish its work.
     Term,
-    /// Killed: SIGKILL, to its process group.
+    /// SIGKILL, to its process group.
     Kill,
 }
 
-/// How loud a line of the log is.
+/// The severity of a log line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
-    /// The course of things.
+    /// A normal event.
     Info,
-    /// Something failed and is being put right.
+    /// A failure that the node repairs.
     Warn,
-    /// Something stays broken or changed until the operator acts.
+    /// A failure that stays until the operator acts.
     Error,
 }
 
-/// What the supervisor hears.
+/// An event for the supervisor.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
-    /// The node begins; said once and first.
+    /// The node starts. The first event, once.
     Begin,
     /// A child has been started.
     Started {
-        /// Which.
+        /// The child.
         who: ChildId,
         /// Its process id.
         pid: u32,
     },
     /// A child could not be started.
     StartFailed {
-        /// Which.
+        /// The child.
         who: ChildId,
-        /// What the system said.
+        /// The error of the system.
         reason: String,
     },
     /// A child ended and has been reaped.
     Exited {
-        /// Which.
+        /// The child.
         who: ChildId,
-        /// How.
+        /// The signal or exit status.
         end: ProcessEnd,
         /// The last line of its output.
         last_line: Option<String>,
     },
-    /// The launcher of a zone says what it cannot enforce.
+    /// The launcher of a zone reports what it cannot enforce.
     NotEnforced {
-        /// Which.
+        /// The child.
         who: ChildId,
-        /// What, and why.
+        /// The missing part, and the reason.
         gap: NotEnforced,
     },
-    /// The kernel listens.
+    /// The kernel process listens for switches.
     KernelReady,
-    /// The kernel's workers move.
+    /// A heartbeat: all workers of the kernel process make progress.
     KernelAlive,
-    /// The kernel is about to exit and says why.
+    /// The kernel process will exit, and reports the reason.
     KernelFatal {
-        /// The code it will exit with.
+        /// Its exit code.
         exit_code: u8,
         /// The sentence for the operator.
         message: String,
     },
-    /// The kernel process does not keep to the protocol, or does not read what it is told.
+    /// The kernel process violates the protocol, or does not read its messages.
     KernelFault {
-        /// What it did.
+        /// A description of the fault.
         reason: String,
     },
-    /// The kernel says that a zone broke the rules of its port.
+    /// The kernel process reports a protocol violation of a zone.
     ZoneFault {
         /// The app's name.
         app: String,
-        /// The generation it was attached with.
+        /// The generation of the zone's attachment.
         generation: u64,
-        /// What it did.
+        /// A description of the fault.
         reason: String,
     },
-    /// The kernel says that a trusted app failed.
+    /// The kernel process reports the failure of a trusted app.
     TrustedFault {
         /// The app's name.
         app: String,
-        /// What it did.
+        /// A description of the fault.
         reason: String,
     },
-    /// The operator asks something for an app.
+    /// A request of the operator for an app.
     Operator {
         /// The app's name.
         app: String,
-        /// What is asked.
+        /// The request.
         verb: Verb,
-        /// Why, in the operator's words.
+        /// The operator's reason.
         why: Option<String>,
     },
-    /// The operator wants this app to run, which was installed while the node runs; or the app of that name to run as this.
+    /// The operator adds this app, or replaces the app of this name.
     AppAdded {
         /// What to run.
         spec: Box<AppSpec>,
     },
-    /// The configuration was read anew: run these apps as this says, and those no more.
+    /// The configuration was reloaded: run these apps with these settings, and stop the removed ones.
     Reloaded {
-        /// Apps as they are to be.
+        /// The apps with their new settings.
         apps: Vec<AppSpec>,
-        /// The names of apps that are none any more.
+        /// The names of removed apps.
         removed: Vec<String>,
     },
-    /// Something is said of an app's package, before a start or while it runs.
+    /// The verification result of an app's package, before a start or while it runs.
     Verified {
         /// The zone's id.
         zone: u16,
-        /// As in [`Command::Verify`]: a word on an earlier start says nothing.
+        /// As in [`Command::Verify`]: a result for an earlier start is ignored.
         check: u64,
-        /// What.
+        /// The result.
         validity: Validity,
     },
-    /// What [`Command::LookUp`] asked for cannot be run.
+    /// The app of a [`Command::LookUp`] cannot be run.
     NotFound {
         /// The app's name.
         app: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// The operator wants the node to leave safe mode.
+    /// The operator ends safe mode.
     LeaveSafeMode,
-    /// The kernel process is over, and was calling these trusted zones when it ended. Said before its end is.
+    /// The kernel process ended while it was calling these trusted zones. This event comes before its end.
     KernelCalled {
-        /// Their ids, as the kernel process wrote them down; it may have written anything.
+        /// Their ids, as the kernel process wrote them. They can be invalid.
         zones: Vec<u16>,
     },
     /// Time has passed.
     Tick,
-    /// The operator or the system wants the node to end; a second one wants it now.
+    /// The operator or the system stops the node. A second event stops it immediately.
     ShutdownAsked,
 }
 
-/// What is to be done.
+/// A command of the supervisor.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Command {
     /// Start the kernel process and send it its configuration.
     StartKernel {
-        /// Counts its starts.
+        /// The number of its start.
         generation: u64,
     },
     /// Start the app's process with fresh ports, send it its `Welcome` and the kernel its `AttachZone`.
     StartZone {
         /// The zone's id.
         zone: u16,
-        /// Counts the app's starts.
+        /// The number of the app's start.
         generation: u64,
     },
     /// Verify the package of the app. [`Event::Verified`] has the result.
     Verify(Subject),
-    /// Look the app up anew, as it is installed now; [`Event::AppAdded`] or [`Event::NotFound`] answers.
+    /// Look up the present installation of the app; [`Event::AppAdded`] or [`Event::NotFound`] answers.
     LookUp {
         /// The app's name.
         app: String,
     },
     /// End this process.
     End {
-        /// Which.
+        /// The child.
         who: ChildId,
-        /// How.
+        /// The signal or exit status.
         how: StopSignal,
     },
     /// Send this to the kernel process.
     TellKernel(ToKernel),
     /// The apps' statuses changed: send them to the kernel process.
     PublishApps,
-    /// Keep this, with what else is known of it. Its times are the events'.
+    /// Store this incident, with further evidence.
     Incident(Box<Incident>),
     /// Write this to the log.
     Log {
-        /// How loud.
+        /// The severity.
         severity: Severity,
-        /// What.
+        /// The result.
         line: String,
     },
     /// End the monitor. The last command of all.
     Exit {
         /// The exit code.
         code: u8,
-        /// The sentence for the operator if the node did not end as asked.
+        /// The error for the operator, unless the node was stopped normally.
         message: Option<String>,
     },
 }

@@ -1,11 +1,11 @@
-//! Looks up, beside the monitor's loop, an app that the operator wants to run and that was installed while the node runs, and reads the configuration anew.
+//! A thread of the monitor that looks up apps which the operator adds while the node runs, and reloads the configuration.
 //!
 //! ```text
-//!   monitor ──name──> a thread ──> Find, Reload (the caller's: read a disk, check signatures) ──Found, Reloaded, or why not──> monitor
+//!   monitor ──request──> thread ──> Find, Reload (from the caller: read the disk, check signatures) ──result──> monitor
 //! ```
 //!
-//! It has a thread of its own, because a disk may hold whoever reads it and the monitor waits for nobody. At most [`ASKED_MAX`] questions
-//! wait; one more is refused. It starts no app and decides nothing.
+//! A slow disk can block the thread, but never the monitor. At most [`ASKED_MAX`] requests wait; further ones are refused.
+//! It starts no app and decides nothing.
 
 use std::fmt;
 use std::io::{self, PipeReader, Read, Write};
@@ -43,7 +43,7 @@ impl fmt::Debug for Find {
     }
 }
 
-/// Who wants the configuration read anew, and of which app alone.
+/// A request to reload the configuration, of all apps or of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ReloadRequest {
     pub(crate) app: Option<String>,
@@ -96,7 +96,7 @@ impl Finder {
         self.send(Asked::App(name))
     }
 
-    /// Has the configuration read anew.
+    /// Requests a reload of the configuration.
     ///
     /// # Errors
     /// A sentence on why it is not.

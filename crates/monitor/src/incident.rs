@@ -1,7 +1,7 @@
-//! An incident: something that went wrong, who did it as far as one can tell, and what was seen.
+//! An incident: what went wrong, the probable cause, and the evidence.
 //!
-//! In: what the supervisor knows of an end or a fault. Out: a value that is kept as JSON and shown to the operator.
-//! Nothing here decides, reads or writes.
+//! In: facts about an end or a fault. Out: a value that is stored as JSON and shown to the operator. Nothing here decides,
+//! reads or writes.
 
 use serde::{Deserialize, Serialize};
 use zone::Sample;
@@ -30,11 +30,11 @@ pub enum IncidentKind {
     Demoted,
     /// An app is stopped until the operator says otherwise.
     Quarantined,
-    /// Nobody vouches for an app's package any more, and it was not started or was ended.
+    /// The verification of an app's package failed: the app was not started, or was stopped.
     Refused,
     /// The kernel process ended, unasked.
     KernelEnded,
-    /// All of the node was started anew.
+    /// The whole node restarted.
     NodeRestarted,
     /// The node runs only what it must.
     SafeMode,

@@ -10,10 +10,11 @@
 //!                           supervisor (pure)
 //! ```
 //!
-//! The monitor is outside of all that it watches (Rosemary, section 3.2, item 5): it has one thread that decides and acts, reads no
-//! network input and nothing that an app says but its output, waits for nobody, and so outlives whatever they do. Of its other threads
-//! one only writes to the disk what is to be kept (`writer`), one only looks up an app that is to be added (`finder`), and one only looks at packages
-//! (`verifier`). A trusted app that takes the kernel down is started again in a process zone.
+//! The monitor is outside of all processes that it watches (Rosemary, section 3.2, item 5). It has one thread that
+//! decides and acts. This thread reads no network input, and nothing of an app but its output. It never waits, so it
+//! outlives all other processes. Three other threads may block on the disk: `record_writer` writes records, `finder`
+//! looks up apps, and `package_verifier` checks packages. A trusted app that takes the kernel down is started again in
+//! a process zone.
 //!
 //! The socket to its children and the messages on it are in `monitor_channel`.
 //!

@@ -1,8 +1,7 @@
-//! What an app prints, as lines for the log. Pure.
+//! The output of an app, as lines for the log. Pure.
 //!
-//! In: bytes as they come out of the app's pipe, and the time. Out: legible lines, at most [`LINES_PER_S_MAX`] a
-//! second, and how many were left out.
-//! It keeps one unfinished line of at most [`LINE_BYTES_MAX`], and never trusts a byte of it.
+//! In: bytes from the app's pipe, and the time. Out: printable lines, at most [`LINES_PER_S_MAX`] per second, and the
+//! number of dropped lines. It buffers one incomplete line of at most [`LINE_BYTES_MAX`], and trusts no byte of it.
 
 use crate::app::legible;
 pub use monitor_channel::usage::{LINE_BYTES_MAX, LINES_PER_S_MAX};

@@ -5,9 +5,10 @@
 //!                                           └──ToKernel::Owned──> the next kernel process
 //! ```
 //!
-//! Groups and meters have no cookie: only who let them pass knows whose they are. In: what the kernel process says of them. Out: the same for its
-//! successor, and a text. It reads and writes no file, and knows no app's name. Bound: [`OWNERS_MAX`]; what is beyond is left out, and is then
-//! nobody's after a restart, so that no app may touch it.
+//! Groups and meters have no cookie, so only the kernel that allowed them knows their owner. In: what the kernel
+//! process says of them. Out: the same for its successor, and a text. It reads and writes no file, and knows no app's
+//! name. Bound: [`OWNERS_MAX`]; what is beyond is left out, and is then nobody's after a restart, so that no app may
+//! touch it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,6 +1,7 @@
-//! Whether what the caller wants of a node can be run.
+//! Checks whether a plan for a node can be run.
 //!
-//! In: a [`Plan`], or an app that is added to one. Out: nothing, or a sentence for the operator. Nothing here starts anything.
+//! In: a [`Plan`], or an app that is added to one. Out: nothing, or a sentence for the operator. Nothing here starts
+//! anything.
 
 use crate::app::{AppSpec, PlanError, ZoneKind};
 use crate::channel::MESSAGE_BYTES_MAX;

@@ -1,6 +1,6 @@
-//! How a process ended, as a value and as a phrase.
+//! How a process ended, as a value and as text.
 //!
-//! In: what Linux says of a process that was reaped. Out: words for the operator. It waits for nobody.
+//! In: the exit status from Linux. Out: text for the operator. It never waits.
 
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,6 @@
-//! What the monitor does with its records: collects those of apps and kernel as their statuses change, and those that the kernel process
-//! tells, and hands them to the service.
+//! Collects the audit records of apps and of the kernel process, and passes them to the service.
 //!
-//! In: statuses, records, the service's word. Out: batches. Pure, as [`crate::audit`] is.
+//! In: statuses, records, acknowledgements of the service. Out: batches. Pure, as [`crate::audit`] is.
 
 use crate::app::{AppState, AppStatus, KernelStatus};
 use crate::audit::{self, Batch, Collector, Record};
@@ -24,7 +23,7 @@ impl Recording {
         self.collector.push(record);
     }
 
-    /// What became of apps and kernel since this was last called.
+    /// The changes of apps and kernel since the last call.
     pub(crate) fn observe(&mut self, apps: Vec<AppStatus>, kernel: KernelStatus, now_unix_ms: u64) {
         let before = std::mem::replace(&mut self.before, (apps, kernel));
         let (apps, kernel) = &self.before;

@@ -6,7 +6,7 @@
 //!   FOLDER/logs/APP.log.1      the same, before that
 //! ```
 //!
-//! It reads for whoever asks, with the node running or not, and writes and deletes nothing: that is the writer's.
+//! Reading works with or without a running node. This module writes and deletes nothing; `record_writer` does.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -14,11 +14,11 @@ use std::path::{Path, PathBuf};
 
 use crate::incident::Incident;
 
-/// Most incidents that are kept. Beyond it the oldest goes of whoever has most, so that an app that crashes all the time does not
-/// take the place of all others.
+/// Most incidents that are kept. Beyond it, the oldest incident of the subject with most incidents is deleted. So one
+/// app that crashes repeatedly does not displace the incidents of others.
 pub const INCIDENTS_MAX: usize = 256;
 
-/// An app's log is begun anew at this size, in bytes; the one before is kept, and those before that are not.
+/// The size in bytes at which a new log file of an app starts. One earlier file is kept.
 pub const LOG_BYTES_MAX: u64 = 1 << 20;
 
 /// Most apps of which logs are kept; beyond it the one that printed nothing for longest goes.

@@ -1,7 +1,7 @@
-//! What another configuration changes of the apps that run. Pure.
+//! What a new configuration changes for the running apps. Pure.
 //!
-//! In: an app as it runs and as it is to run. Out: what of that holds at once, what needs a restart of that app, and words for the operator. It starts and
-//! ends nobody.
+//! In: an app as it runs, and as it should run. Out: what changes immediately, what needs a restart of the app, and text for
+//! the operator. It starts and stops nothing.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use zone::Limits;
 use crate::app::AppSpec;
 use crate::finder::Found;
 
-/// A configuration that was read anew and can be run.
+/// A valid configuration after a reload.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Reloaded {
     /// Apps as they are to be. Those that are not named stay as they are.
@@ -23,11 +23,11 @@ pub struct Reloaded {
     pub config: Option<Value>,
     /// What else is different from now on, a phrase each.
     pub changed: Vec<String>,
-    /// What is different in the configuration and stays as it is until the node is started anew, a sentence each.
+    /// The differences that need a restart of the node, one sentence each.
     pub left: Vec<String>,
 }
 
-/// What reads the configuration anew: that of one app, or all of it. It may take its time, and is called by one thread.
+/// Reloads the configuration, of one app or of all. It may take its time, and is called by one thread.
 #[derive(Clone)]
 pub struct Reload(pub Arc<ReadAnew>);
 

@@ -119,7 +119,7 @@ impl Resources {
         self.zones.iter_mut().filter_map(newest).collect()
     }
 
-    /// Somebody else has judged, if only that there is nothing to say.
+    /// The service has answered, even if there were no rulings.
     pub(crate) fn on_rulings(&mut self, now_ms: u64) {
         self.ruled_until_ms = now_ms.saturating_add(RULED_MS);
     }
@@ -204,8 +204,8 @@ impl Resources {
         verdicts
     }
 
-    /// Whether there is something to do about a verdict, whoever gave it: nobody is told twice of the same, and none is judged by what an
-    /// earlier process did.
+    /// Whether a verdict needs an action. The same verdict is not reported twice, and a process is not judged by what
+    /// an earlier one did.
     pub(crate) fn takes(&mut self, ruling: &Ruling) -> bool {
         let Ruling { zone, generation, verdict } = ruling;
         let Some(watched) = self.zones.get_mut(zone).filter(|watched| watched.generation == *generation)

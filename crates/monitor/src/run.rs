@@ -1,8 +1,7 @@
 //! The one place that acts: starts processes, passes messages on, reads output, waits.
 //!
-//! In: a [`Plan`], the stop signals, and what children do. Out: child processes, messages to them, the log, and in
-//! the end an [`Outcome`].
-//! It decides nothing (`supervisor` does), waits for nothing but its one poll, and has no socket to the network.
+//! In: a [`Plan`], the stop signals, and what children do. Out: child processes, messages to them, the log, and in the
+//! end an [`Outcome`]. It decides nothing (`supervisor` does), blocks only in its poll, and has no network socket.
 
 mod owning;
 mod reloading;
@@ -116,7 +115,7 @@ pub struct Plan {
     pub records: Option<PathBuf>,
     /// Where an app is looked up that the operator adds while the node runs; without it none is added.
     pub find: Option<Find>,
-    /// What reads the configuration anew; without it a node keeps the one that it was started with.
+    /// Reloads the configuration. Without it, the node keeps its first configuration.
     pub reload: Option<Reload>,
     /// Whose the groups and meters of switches were when the node ended; kept in the folder of records from now on.
     pub owners: Owners,
@@ -185,7 +184,7 @@ pub struct Monitor {
     programs: Programs,
     supervisor: Supervisor,
     stop: Option<OwnedFd>,
-    /// Each byte in it asks for the configuration to be read anew.
+    /// Each byte in it requests a reload of the configuration.
     reload_requests: Option<OwnedFd>,
     kernel: Option<KernelProcess>,
     zones: Vec<ZoneProcess>,
@@ -199,7 +198,7 @@ pub struct Monitor {
     verification: Verification,
     /// What every kernel process is to know beside its configuration, by app; at most one for each app.
     added: BTreeMap<String, ToKernel>,
-    /// Of the zone that was reaped last, until what became of it is decided: its app, generation and last lines.
+    /// The zone that was reaped last, until its end is handled: its app, generation and last lines.
     reaped: Option<(String, u64, LastLines)>,
     heard: VecDeque<Event>,
     resources: Resources,
@@ -402,7 +401,7 @@ impl Monitor {
         }
     }
 
-    /// What became of apps and kernel since this was last called.
+    /// The changes of apps and kernel since the last call.
     fn record_changes(&mut self) {
         if self.recording.is_some() {
             let (apps, kernel) = (self.statuses(), self.kernel_status());
@@ -654,7 +653,7 @@ impl Monitor {
         self.writer.line(app, generation, unix_ms_at_zero().saturating_add(now_ms()), line);
     }
 
-    /// Has somebody vouch for the apps that are to start, and now and then for those that run.
+    /// Requests verification of the apps that start, and regularly of the running ones.
     fn see_to_packages(&mut self) {
         let supervisor = &self.supervisor;
         self.verification.on_running(supervisor.runs(SECURITY));
@@ -807,7 +806,7 @@ impl Monitor {
         }
     }
 
-    /// Whoever judged.
+    /// From the service or from the monitor itself.
     fn carry_out(&mut self, ruling: &Ruling) {
         if !self.resources.takes(ruling) {
             return;
@@ -849,7 +848,7 @@ impl Drop for Monitor {
     fn drop(&mut self) {
         self.zones.iter_mut().map(|process| &mut process.groups).chain(&mut self.left_groups).for_each(
             |groups| {
-                // Whoever is still ending keeps it; the next node takes it away.
+                // A group with a process that is still ending stays; the next node removes it.
                 let _ = groups.remove();
             },
         );

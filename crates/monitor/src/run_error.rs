@@ -1,6 +1,6 @@
-//! Why the monitor did not do its work: the operator's to change, or the system's failure.
+//! Why the monitor could not do its work: an operator's mistake, or a failure of the system.
 //!
-//! In: a plan that cannot be run, or an error of the system. Out: a sentence. It acts on neither.
+//! In: a plan that cannot be run, or an error of the system. Out: a sentence.
 
 use std::{fmt, io};
 

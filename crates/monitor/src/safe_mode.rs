@@ -1,10 +1,10 @@
-//! When the node is to be started anew, and when in safe mode. Pure.
+//! Decides when the node restarts, and when it enters safe mode. Pure.
 //!
 //! ```text
-//!   services that fail, a kernel that ends too often ──> SafeMode ──> nothing, the whole node anew, or safe mode
+//!   services that fail, a kernel process that ends too often ──> SafeMode ──> nothing, a restart of the node, or safe mode
 //! ```
 //!
-//! It remembers at most [`FAILURES_MAX`] failures, and starts and ends nothing itself.
+//! It stores at most [`FAILURES_MAX`] failures, and starts and stops nothing itself.
 
 use std::collections::VecDeque;
 
@@ -44,7 +44,7 @@ impl Intensity {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Consequence {
     Nothing,
-    /// Kernel and all zones are started anew. Who failed.
+    /// The kernel process and all zones restart. Who failed.
     RestartNode(Vec<String>),
     /// The same, in safe mode.
     Enter(Vec<String>),

@@ -1,7 +1,7 @@
-//! The signals that ask the node to end or to read its configuration anew, as bytes in a socket that a poll loop can wait for.
+//! The signals that stop the node or reload its configuration, as bytes in a socket for the poll loop.
 //!
-//! In: SIGTERM, SIGINT (Ctrl-C), SIGHUP (the terminal closed, or the operator wants the configuration read anew). Out: one byte for each.
-//! It never acts on a signal itself.
+//! In: SIGTERM, SIGINT (Ctrl-C), SIGHUP (the terminal closed, or the operator reloads the configuration). Out: one byte
+//! for each. It never acts on a signal itself.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -11,8 +11,8 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::FileType;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-/// From now on SIGTERM and SIGINT write a byte each to the first that is returned, and SIGHUP to the second: for a node, which SIGHUP asks to read its
-/// configuration anew (`hung_up` says whether it means that).
+/// From now on, SIGTERM and SIGINT write a byte to the first returned socket, and SIGHUP to the second. SIGHUP reloads
+/// the configuration of a node, if `hung_up` is `false`.
 ///
 /// # Errors
 /// When the process is out of descriptors.

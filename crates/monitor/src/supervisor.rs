@@ -1,9 +1,9 @@
-//! Who runs, who is ended and who is started again. Pure: no clock, no process, no socket.
+//! Decides which processes run, stop and restart. Pure: no clock, no process, no socket.
 //!
 //! In: an [`Event`] and the time. Out: [`Command`]s for `run`, which acts.
-//! It never starts a second generation of something whose first may be alive, and never restarts without end.
+//! It never starts a second generation of a child while the first may be alive, and restarts a bounded number of times.
 //!
-//! What is done about what (Rosemary, section 3.2 and table 1):
+//! The reactions (Rosemary, section 3.2 and table 1):
 //!
 //! | what | what happens |
 //! |---|---|
@@ -11,13 +11,13 @@
 //! | a service's process ends, unasked | as an app's, but with less delay, and it is given up later |
 //! | a zone breaks the rules of its port | killed, then as above |
 //! | a trusted app panics | caught by the kernel; the app runs in a process zone from then on |
-//! | nobody vouches for an app's package | it is not started, or is ended, and waits for the operator |
+//! | the verification of an app's package fails | it is not started, or is stopped, until the operator restarts it |
 //! | the kernel ends, unasked, or its workers stand still | restarted; every zone too, with fresh ports; the trusted apps that it was calling run in process zones from then on, or all of them if it was calling none |
 //! | the kernel says at its first start that it cannot run | the node ends with the kernel's exit code and sentence |
-//! | several services fail within a short time, or one is given up | kernel and zones are started anew, and if it happens again, in safe mode |
-//! | the kernel ends too often | kernel and zones are started anew in safe mode; if it ends too often then, the node gives up with exit code 1 |
+//! | several services fail within a short time, or one is given up | the kernel process and all zones restart; if it happens again, in safe mode |
+//! | the kernel ends too often | the kernel process and all zones restart in safe mode; if it ends too often then, the node gives up with exit code 1 |
 //!
-//! Each of these is an incident: what happened, who did it as far as one can tell, and what was seen before.
+//! Each of these is an incident: what happened, the probable cause, and the evidence.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -47,14 +47,14 @@ const OWN_PAUSE_MS: u64 = 2 * LONGEST_SLEEP_MS;
 /// than this.
 const AFTER_KILL_MS: u64 = 2_000;
 
-/// The monitor's policy, all in milliseconds.
+/// The time limits of the monitor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Timing {
-    /// Restarts of an app.
+    /// The restart policy of an app.
     pub app: RestartPolicy,
-    /// Restarts of a service.
+    /// The restart policy of a service.
     pub service: RestartPolicy,
-    /// Restarts of the kernel.
+    /// The restart policy of the kernel process.
     pub kernel: RestartPolicy,
     /// When the failure of services is the node's.
     pub node: Intensity,
@@ -179,7 +179,7 @@ impl Supervisor {
         })
     }
 
-    /// What the operator wants of safe mode. To be said before [`Event::Begin`].
+    /// Sets the safe mode of the configuration. Call it before [`Event::Begin`].
     #[must_use]
     pub fn with_safe_mode(mut self, plan: SafeModePlan) -> Supervisor {
         self.safe_mode = SafeMode::new(plan, self.timing.node.clone());
@@ -192,13 +192,13 @@ impl Supervisor {
         self.safe_mode.status(unix_ms_at_zero)
     }
 
-    /// What an app was told to run as.
+    /// The present specification of an app.
     #[must_use]
     pub fn spec(&self, zone: u16) -> Option<&AppSpec> {
         self.apps.iter().find(|app| app.zone == zone).map(|app| &app.spec)
     }
 
-    /// The folders that other apps than this one may write.
+    /// The folders that other apps may write.
     #[must_use]
     pub fn others_write(&self, zone: u16) -> Vec<PathBuf> {
         let others = self.apps.iter().filter(|app| app.zone != zone);
@@ -218,25 +218,25 @@ impl Supervisor {
         loaded.map(|app| (app.zone, app.generation())).collect()
     }
 
-    /// The apps that run and for which somebody must vouch.
+    /// The running apps whose packages are verified.
     #[must_use]
     pub fn to_verify(&self) -> Vec<Subject> {
         self.apps.iter().filter_map(AppLife::to_verify).collect()
     }
 
-    /// Which start of an app or service runs, if one does.
+    /// The generation of an app or service, if it runs.
     pub(crate) fn runs(&self, name: &str) -> Option<u64> {
         self.apps.iter().find(|app| app.spec.name == name && app.has_process()).map(AppLife::generation)
     }
 
-    /// How all apps are, in the operator's order. `unix_ms_at_zero` is the wall clock at zero of the clock whose times
-    /// the events carry.
+    /// The statuses of all apps, in the operator's order. `unix_ms_at_zero` is the wall clock at zero of the clock of
+    /// the events.
     #[must_use]
     pub fn statuses(&self, unix_ms_at_zero: u64) -> Vec<AppStatus> {
         self.apps.iter().map(|app| app.status(unix_ms_at_zero)).collect()
     }
 
-    /// How the kernel process is; the clock as in [`Supervisor::statuses`].
+    /// The status of the kernel process; the clock as in [`Supervisor::statuses`].
     #[must_use]
     pub fn kernel_status(&self, unix_ms_at_zero: u64) -> KernelStatus {
         KernelStatus {
@@ -247,7 +247,7 @@ impl Supervisor {
         }
     }
 
-    /// When [`Event::Tick`] is due at the latest.
+    /// The latest time for the next [`Event::Tick`].
     #[must_use]
     pub fn next_wake_ms(&self, now_ms: u64) -> u64 {
         let kernel = match self.kernel {
@@ -265,8 +265,8 @@ impl Supervisor {
         apps.chain(kernel).chain(leave).fold(now_ms.saturating_add(LONGEST_SLEEP_MS), u64::min)
     }
 
-    /// Takes what happened at `now_ms` (milliseconds of any clock that does not go back) and says what to do, in this
-    /// order.
+    /// Handles an event at `now_ms` (milliseconds of a monotonic clock), and appends commands in their order of
+    /// execution.
     pub fn on_event(&mut self, event: Event, now_ms: u64) -> Vec<Command> {
         let mut out = Vec::new();
         if matches!(self.course, Course::Left) {
@@ -341,7 +341,7 @@ impl Supervisor {
         }
     }
 
-    /// What [`Event::Reloaded`] will change, a line each.
+    /// The changes that [`Event::Reloaded`] will make, one line each.
     #[must_use]
     pub fn changes<'a>(
         &self,
@@ -565,7 +565,7 @@ impl Supervisor {
         self.kernel_last_end = Some(PastEnd::new(&why, None, now_ms));
         let reason = format!("the kernel process ended: {why}");
         let called = std::mem::take(&mut self.called);
-        // Whoever runs inside the kernel may have done this, unless the kernel gave a reason of its own.
+        // A trusted app may have caused this, unless the kernel process reported its own reason.
         let by_us = matches!(before, KernelPhase::Ending { blameless: true, .. });
         let blameless = by_us || fatal.is_some();
         let trusted = self.loaded(|_| true);
@@ -673,7 +673,7 @@ impl Supervisor {
         self.restart_node(&reason, out);
     }
 
-    /// The kernel process ends, and what follows from that starts everything anew.
+    /// The end of the kernel process restarts everything.
     fn restart_node(&mut self, reason: &str, out: &mut Vec<Command>) {
         let line = format!("kernel and all zones are started anew: {reason}");
         out.push(Command::Log { severity: Severity::Error, line });

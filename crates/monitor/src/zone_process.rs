@@ -1,7 +1,7 @@
-//! The process of one zone as the monitor holds it, and what is read of it: its output and its launcher's report.
+//! The process of one zone, its output, and the report of its launcher.
 //!
-//! In: the ends of its pipes. Out: lines in the log, in the app's own and in the memory for incidents; what the launcher says. It decides nothing, and
-//! reads no more in one turn than it is told to.
+//! In: the ends of its pipes. Out: lines for the log, for the app's own log and for incidents; the launcher's report. It
+//! decides nothing, and reads a bounded amount in each turn.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};

@@ -1,6 +1,7 @@
-//! Which listening sockets are to be looked at: those that the poll told of, those that had more than a turn takes, and once a second all.
+//! Decides which listening sockets are checked: those that the poll reported, those with more connections than one turn accepts, and all once per second.
 //!
-//! Pure. The poll tells once of a connection that comes. Where the system had no descriptor left for it, it waits, and nothing tells of it again.
+//! Pure. The poll reports a new connection once. If the system had no file descriptor for it, it waits without a further
+//! report.
 
 use std::collections::BTreeSet;
 

@@ -1,8 +1,8 @@
-//! Which trusted app a thread of the kernel process is calling, written where the monitor reads it when this process is over, and how long its
-//! calls take.
+//! Records which trusted app a thread of the kernel process is calling, and measures the time of its calls.
 //!
-//! In: a call. Out: what the call gives. A store and a look at the clock before it and after it, which is two of each for all events that one
-//! read of a switch brought; the clock is read without a system call where Linux maps it (vdso(7)). Never a lock or a wait.
+//! The monitor reads the record if the kernel process crashes. In: a call. Out: its result. Each call costs two stores and
+//! two reads of the clock, once for all events of one read of a switch. Linux maps the clock, so reading it needs no system
+//! call (vdso(7)). Never a lock or a wait.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

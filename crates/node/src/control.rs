@@ -275,7 +275,7 @@ impl Control {
         Ok(())
     }
 
-    /// A worker that ends without being told to takes its switches with it: the node is better begun anew.
+    /// If a worker ends unexpectedly, its switch sessions are lost, so the node restarts.
     fn look_at_workers(&mut self) -> io::Result<()> {
         if self.ending.is_some() {
             return Ok(());

@@ -1,6 +1,6 @@
-//! How many file descriptors this process may have: each switch, emulated or not, is one, and a shell allows 1,024 as a rule.
+//! The limit of file descriptors of this process. Each switch needs one, and the default of a shell is 1,024.
 //!
-//! Never raises the hard limit, which is the machine's owner's.
+//! It never raises the hard limit, which the owner of the machine sets.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 

@@ -92,8 +92,8 @@ impl Dispatch {
                 {
                     self.to_node.push(frame.to_vec());
                 }
-                // Packet-ins may follow the answer in the same read. An app that runs in this process would otherwise hear of them before it
-                // hears of their switch, and ignore them.
+                // Packet-ins may follow the answer in the same read. Otherwise, an app in this process would receive
+                // them before the event of their switch, and ignore them.
                 self.report_ready();
             }
             SouthboundEvent::ToZone { zone, frame } => {
@@ -110,8 +110,8 @@ impl Dispatch {
         }
     }
 
-    /// Switches that have said which rules they have: who hears of switches hears of them. What they have sent up meanwhile follows by
-    /// [`Dispatch::hand_on`].
+    /// Switches that have reported their rules: apps that subscribe to switches now receive them. What they have sent
+    /// up meanwhile follows by [`Dispatch::hand_on`].
     pub fn report_ready(&mut self) {
         while let Some(datapath) = self.kernel.next_ready() {
             let Some(up) = self.kernel.switch(datapath) else { continue };
@@ -201,7 +201,8 @@ impl Dispatch {
         }
     }
 
-    /// Whether packet-ins of this switch are kept for now: apps do not hear of it yet, or have not heard yet what came before.
+    /// Whether packet-ins of this switch are buffered for now, because the apps have not received all earlier events of
+    /// it.
     #[inline]
     fn is_kept(&self, datapath: DatapathId) -> bool {
         self.kernel.is_held(datapath) || self.held.has(datapath)

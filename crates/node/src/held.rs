@@ -1,12 +1,12 @@
-//! Packet-ins of switches of which apps do not hear yet, or have not heard all yet, in their order.
+//! Buffers packet-ins of a switch until apps have received the earlier events of this switch.
 //!
 //! ```text
-//!   switch is up, apps do not know it ──push──> Held ──take, as apps have room──> apps
+//!   switch is up, apps do not know it ──push──> Held ──take, as apps have space──> apps
 //! ```
 //!
-//! In: frames, by switch. Out: the same frames in their order, as many as the caller has room for, or the count of those that were dropped.
-//! It never knows why a switch is held. Bounds: [`OF_A_SWITCH_BYTES`] for each switch and [`OF_ALL_BYTES`] for all; a frame beyond is dropped and
-//! counted. While [`Held::is_full`], the worker does not read a switch whose answer it does not wait for.
+//! In: frames, by switch. Out: the same frames in order, as many as the caller has space for, and the number of dropped
+//! frames. Bounds: [`OF_A_SWITCH_BYTES`] for each switch and [`OF_ALL_BYTES`] for all. A frame beyond a bound is dropped
+//! and counted. While [`Held::is_full`], the worker reads only switches whose answer it waits for.
 
 use abi::Frame;
 use flow::DatapathId;

@@ -1,11 +1,11 @@
-//! Loads the shared objects of trusted apps beside the control thread, which must go on saying that the node is alive.
+//! Loads the shared objects of trusted apps in a thread, so that the control thread can still report that the node is alive.
 //!
 //! ```text
-//!   control ──a path──> a thread: dlopen, which runs the object's constructors ──code, or why not──> control
+//!   control ──path──> thread: dlopen, which runs the object's constructors ──code, or an error──> control
 //! ```
 //!
-//! In: what to load, and what the app is to be told and granted then. Out: the code. One object after the other; one that takes longer than [`PATIENCE_MS`] is given
-//! up, and its code stays mapped. It never calls the app's table.
+//! In: the path, the settings and the grant of an app. Out: its code. Objects are loaded one at a time. If one takes longer
+//! than [`PATIENCE_MS`], the load fails and its code stays mapped. It never calls the app's table.
 
 use super::call_tracker::CallTracker;
 use super::messages::{ControlSender, FromWorker};

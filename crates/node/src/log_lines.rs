@@ -1,7 +1,7 @@
-//! What an app may write into the node's log: legible lines of a bounded length, and not more of them than anyone reads.
+//! Limits the lines that an app may write to the node's log: printable text, of bounded length and rate.
 //!
-//! In: lines of zones as they come, and the time. Out: the line as it is to be written, or nothing, and how many were left out. It is as much
-//! as the monitor takes of what an app says on its own output; each worker counts for itself, and what is beyond a line's length is cut off. Never writes anything.
+//! In: lines of zones, and the time. Out: the line to write, or nothing, and the number of dropped lines. The rate is the
+//! same as for the app's own output in the monitor. Each worker counts separately. A longer line is cut. It writes nothing.
 
 use abi::ZoneId;
 use kernel::quota::Bucket;

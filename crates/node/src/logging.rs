@@ -1,6 +1,6 @@
-//! The log: lines on standard error, with the time, for people and for whatever collects them.
+//! The log: lines with the time on standard error, for people and for log collectors.
 //!
-//! Operator text (what a command prints) is not log text and does not come here.
+//! The output of commands for the operator is not log text, and is not written here.
 
 use config::LogLevel;
 use operator::visible::Visible;

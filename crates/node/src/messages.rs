@@ -1,7 +1,8 @@
-//! What the control thread and the workers say to each other.
+//! The messages between the control thread and the workers.
 //!
-//! Both ways are bounded queues: the control thread never waits for a worker (what does not fit is said to have failed), and a worker
-//! never waits for the control thread (what does not fit is tried again in its next turn). Never carries packets.
+//! Both directions are bounded queues. The control thread never waits for a worker: if the queue is full, the operation
+//! fails. A worker never waits for the control thread: if the queue is full, it tries again in its next turn. No packets
+//! are sent here.
 
 use abi::ZoneId;
 use abi::event::SoftLimit;

@@ -1,7 +1,8 @@
-//! One operator's connection: questions come in, answers go out, a line each.
+//! One connection of an operator: requests come in, answers go out, one line each.
 //!
-//! Never waits, and never looks into a question. An operator who does not read an answer, or writes a line without end, is parted with.
-//! One question is open at a time: the next one is looked at when the answer before has left, so that one answer is all that is ever kept.
+//! Never waits, and never parses a request. The connection is closed if the operator does not read an answer, or sends a
+//! line that is too long. One request is open at a time. The next one is read after the answer was sent, so at most one
+//! answer is buffered.
 
 use nix::sys::socket::{getsockopt, sockopt};
 use operator::contract::{Answer, LINE_BYTES_MAX};

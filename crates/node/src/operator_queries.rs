@@ -1,7 +1,7 @@
-//! The questions that are waiting for what workers or switches say.
+//! Open requests of operators that wait for answers of workers or switches.
 //!
-//! In: a question, then counts and statistics as they come. Out: the answer when all is there, or when its time is over: then with what
-//! is there, and with what is missing named. What comes twice, or after it was given up, changes nothing. Never talks with anybody itself.
+//! In: a request, then counts and statistics as they arrive. Out: the answer, when it is complete or its time is over. An
+//! incomplete answer names what is missing. Late and repeated data is ignored. It sends and receives nothing itself.
 
 use abi::event::{Event, StatsReply};
 use abi::{Frame, Outcome, ZoneId};
@@ -20,7 +20,8 @@ use std::collections::BTreeMap;
 /// How long an answer is waited for. A switch that takes longer is named in what is answered.
 pub const PATIENCE_MS: u64 = 2_000;
 
-/// How long the monitor may take to read the configuration anew: it looks at every file of every package. Less than an operator's command waits.
+/// How long the monitor may take to reload the configuration: it checks every file of every package. Less than an
+/// operator's command waits.
 const RELOAD_PATIENCE_MS: u64 = 9_000;
 
 /// Questions that wait at once. One more is looked at when one of them is answered.
@@ -139,7 +140,7 @@ impl OperatorQueries {
         self.open(operator_id, Waiting::Reload(None), 1, now_ms + RELOAD_PATIENCE_MS - PATIENCE_MS)
     }
 
-    /// The monitor says what became of it.
+    /// The monitor reports the result.
     pub fn on_reloaded(&mut self, ticket: u64, outcome: Result<ReloadView, String>) {
         if let Some(open) = self.open.get_mut(&ticket)
             && let Waiting::Reload(said) = &mut open.waiting

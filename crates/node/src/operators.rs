@@ -1,7 +1,7 @@
-//! The connections of all operators: who is let in, whose question is next, and who is parted with.
+//! The connections of all operators: which are accepted, whose request is next, and which are closed.
 //!
-//! In: streams, answers, the time. Out: one question at a time, in turn. An operator has one question open at once: the next one is looked at when the answer
-//! has been read. Never looks into a question.
+//! In: streams, answers, the time. Out: one request at a time, in turn. Each operator has at most one open request. Never
+//! parses a request.
 
 use super::operator_line::{Operator, Peer};
 use super::operator_queries::OperatorId;
@@ -57,7 +57,8 @@ impl<Stream: Read + Write> Operators<Stream> {
         self.connected.get(&operator_id).map(|operator| operator.peer).unwrap_or_default()
     }
 
-    /// The next question, of whoever comes after the one before. It is to be answered before that operator's next one comes.
+    /// The next question, of the operator after the last one. It is to be answered before that operator's next one
+    /// comes.
     pub fn next_question(&mut self) -> Option<(OperatorId, Vec<u8>)> {
         let after = (Excluded(self.last), Unbounded);
         let operator_id = {

@@ -5,9 +5,10 @@
 //!   room and progress of its subscribers ──┘           └─> not yet: it waits in the socket, and TCP slows the switch down
 //! ```
 //!
-//! An app that takes packet-ins is waited for, so that a live app loses none where every switch can be slowed down. One that takes nothing for
-//! [`PATIENCE_MS`] loses what does not fit, a little at a time at first, and so does one for which others would have to wait: apps that hear of the
-//! switch and keep up wait that long, and then no more until the slow one has room again.
+//! An app that takes packet-ins is waited for, so that a live app loses none where every switch can be slowed down. If
+//! an app reads nothing for [`PATIENCE_MS`], packet-ins that do not fit are dropped, at first a few at a time. The same
+//! happens if other apps would have to wait for it. Apps that receive packets of the switch and keep up wait that long,
+//! and then no longer until the slow app has space again.
 //!
 //! In: a switch, who has heard it of late, how much room they have and how long they have taken nothing, the time. Out: how much is read now.
 //! Pure; holds a few numbers for each switch that is up.
@@ -27,8 +28,8 @@ pub(super) const LONG_PATIENCE_MS: u64 = 100;
 /// How much that is.
 const IN_VAIN_BYTES: usize = 4 << 10;
 
-/// How many bytes a packet-in takes of a ring for each of its own, at most, if its frame has the 60 bytes that Ethernet asks for: 82 bytes of
-/// OpenFlow 1.0 are 136 there. Shorter ones may not all have room.
+/// The maximum ratio of ring bytes to OpenFlow bytes of a packet-in with a minimal Ethernet frame of 60 bytes. 82 bytes
+/// of OpenFlow 1.0 become 136 bytes in the ring. Shorter ones may not all have room.
 const EXPANSION: usize = 2;
 
 /// A switch is read when this part of a ring is free for it. Less is not worth a system call.
@@ -84,7 +85,8 @@ impl Pauses {
         }
     }
 
-    /// Whether the switch is read, and how much: `bytes` at most. `others` says that somebody else hears of it too, if not its packet-ins.
+    /// Whether the switch is read, and how much: `bytes` at most. `others` is true if another app subscribes to the
+    /// switch, even if not to its packet-ins.
     pub fn decide(
         &mut self,
         datapath: DatapathId,

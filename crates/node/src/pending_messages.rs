@@ -1,11 +1,11 @@
-//! Messages that all workers must get and that did not fit into the box of one: they go there first, in their order, in a later turn.
+//! Messages that all workers must receive and that did not fit into the queue of one. They are sent first, in order, in a later turn.
 //!
-//! Pure but for the sending, which is handed in. Never waits.
+//! Pure, except for the passed function that sends. Never waits.
 
 use std::collections::VecDeque;
 
-/// Messages that one worker may be owed. Beyond it the newest is lost; the worker has not moved for so long then that the monitor ends the
-/// kernel process, and the next one begins anew.
+/// The maximum number of pending messages for one worker. Beyond it, the newest message is dropped. By then the worker has
+/// made no progress for so long that the monitor restarts the kernel process.
 const PENDING_MAX: usize = 4096;
 
 /// What is owed to each worker.

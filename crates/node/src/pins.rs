@@ -1,11 +1,11 @@
-//! The certificates to which datapath ids are pinned, kept in a file for longer than the node lives.
+//! Stores the pins of datapath ids to certificates in a file.
 //!
 //! ```text
-//!   file ──open──> Roster ──keep──> a thread of its own ──> file, whole or not at all
+//!   file ──open──> Roster ──keep──> writer thread ──> file, replaced atomically
 //! ```
 //!
-//! A line `DATAPATH FINGERPRINT` for each, for its owner alone. Never waits for the disk, but when the node ends. It decides on no pin: southbound
-//! does.
+//! Each line is `DATAPATH FINGERPRINT`. Only the owner can read the file. It waits for the disk only when the node ends.
+//! southbound decides which pins exist.
 
 use flow::DatapathId;
 use package::state::write_file;
@@ -94,7 +94,7 @@ fn read(path: &Path) -> io::Result<String> {
         file => file?,
     };
     let mut text = String::new();
-    // One byte more shows that there is more.
+    // One more byte shows that the file is longer.
     file.take(TEXT_BYTES_MAX as u64 + 1).read_to_string(&mut text)?;
     if text.len() > TEXT_BYTES_MAX {
         return Err(io::Error::other(format!("it has more than {TEXT_BYTES_MAX} bytes")));

@@ -1,6 +1,6 @@
-//! What a worker's zones were refused, counted until it is told: one record a second for each zone and reason, however often it tries.
+//! Counts the refusals of a worker's zones: one record per second for each zone and reason.
 //!
-//! In: refusals. Out: records. A refusal that was counted already costs an addition; nothing is allocated and no clock is read for it.
+//! In: refusals. Out: records. A repeated refusal costs one addition: it allocates nothing and reads no clock.
 
 use abi::ZoneId;
 use kernel::{Capability, QuotaKind, Refusal};

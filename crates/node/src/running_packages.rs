@@ -1,7 +1,7 @@
-//! The packages of the apps that run, in the kernel process: shown, and remembered when they lost their trust.
+//! The packages of the running apps, in the kernel process: for the operator, and to record a loss of trust.
 //!
-//! In: what the monitor says of the apps. Out: what the operator is shown; a fall in the state folder. It never decides what runs
-//! where: the monitor does.
+//! In: the statuses of apps from the monitor. Out: views for the operator, and the loss of trust in the state folder. The
+//! monitor decides which app runs in which zone.
 
 use std::collections::BTreeSet;
 
@@ -33,7 +33,7 @@ impl RunningPackages {
         RunningPackages { packages, noted: BTreeSet::new(), waiting: Vec::new() }
     }
 
-    /// The package of an app that was added, or installed anew.
+    /// The package of an app that was added, or installed again.
     pub fn add(&mut self, app: &str, about: serde_json::Value) {
         match serde_json::from_value(about) {
             // It comes from no package, or does not any more.

@@ -1,7 +1,7 @@
-//! What apps were refused, by kind, for the operator: a line in the log for each kind that is new, and all of them for `burnet app list`.
+//! The refusals of apps, by kind, for the operator: one log line for each new kind, and all of them in `burnet app list`.
 //!
-//! In: the records of workers. Out: lines and views, with what to write so that it passes. It grants nothing, and forgets everything with the kernel
-//! process.
+//! In: the records of workers. Out: log lines and views, with the setting that would allow the command. It grants nothing.
+//! The list is lost when the kernel process ends.
 
 use std::collections::BTreeMap;
 

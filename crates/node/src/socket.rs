@@ -1,7 +1,7 @@
-//! The operator's socket in the file system: bound in place of one that a dead node left, and taken away at the end.
+//! The operator's socket in the file system. It replaces a socket of an ended node, and is removed at the end.
 //!
-//! In: a path. Out: a listening socket for its owner and group only, in a folder in which nobody else can put another. Never removes what is no socket, what somebody listens at, or at the end what
-//! another has put in its place.
+//! In: a path. Out: a listening socket for its owner and group, in a folder that other users cannot write. It never removes
+//! a file that is not a socket, a socket that another process uses, or a file that replaced the socket.
 
 use mio::net::{UnixListener, UnixStream};
 use operator::place::check_folder;

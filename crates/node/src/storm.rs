@@ -1,12 +1,12 @@
-//! Whether what switches send up goes in circles: a network with a loop and without a spanning tree.
+//! Detects a broadcast storm: a network with a loop and without a spanning tree.
 //!
 //! ```text
-//!   packet-ins of one second ──> how many ──> if many: the next WINDOW of them ──> same frame, same switch, two ports? ──> Storm
+//!   packet-ins of one second ──> count ──> if many: the next WINDOW of them ──> same frame, same switch, two ports? ──> Storm
 //! ```
 //!
-//! A frame that is flooded in a tree comes to each switch once, and one that a host sends again comes by the same port. Only a loop brings one
-//! frame to one switch by two ports, so that is what is looked for. In: packet-ins as they come, and the time. Out: a storm, once in a while. It
-//! drops nothing. Most packet-ins cost it an addition and a comparison.
+//! In a tree, a flooded frame reaches each switch once. A frame that a host repeats arrives at the same port. Only a loop
+//! brings one frame to one switch by two ports. In: packet-ins, and the time. Out: a storm, at a limited rate. It drops
+//! nothing. Most packet-ins cost an addition and a comparison.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -1,8 +1,9 @@
-//! What switches, and whoever connects as one, were refused or cut off for: a record at once, and from then on one a minute for each address
-//! and switch, however often they try.
+//! Refused and disconnected switches and connections. The first fault of an address and switch gives a record at once.
+//! Further faults give one record per minute.
 //!
-//! In: ends of sessions, connections that were refused, and the time. Out: records. Whoever connects without end can neither fill the log nor push
-//! older records out of its files: so many addresses and switches are told apart and no more. It never ends a session, and reads no clock.
+//! In: ends of sessions, connections that were refused, and the time. Out: records. A peer that connects endlessly can
+//! neither fill the log nor displace older records: the number of counted addresses and switches is bounded. It never
+//! ends a session, and reads no clock.
 
 use flow::DatapathId;
 use monitor_channel::record::Record;
@@ -17,7 +18,8 @@ const INTERVAL_MS: u64 = 60_000;
 /// Pairs of address and switch that are told apart. What comes of others is counted as of all others: two entries more.
 const KNOWN_MAX: usize = 256;
 
-/// Switches that are told apart of one address, since whoever connects says any datapath id. What comes of others is counted as the address's.
+/// The maximum number of switches that are counted separately for one address, because a peer can claim any datapath
+/// id. What comes of others is counted as the address's.
 const OF_ONE_ADDRESS_MAX: usize = 16;
 
 /// A connection or a session that was refused: nobody broke the protocol.
@@ -90,7 +92,7 @@ impl SwitchFaults {
         }
     }
 
-    /// As whose it is counted.
+    /// The address and switch that it is counted for.
     fn of(&self, exactly: Of) -> Of {
         let of_address = Of { datapath: None, ..exactly };
         let same_address = self.0.keys().filter(|of| of.address == exactly.address).count();

@@ -1,6 +1,6 @@
-//! What the node asks of switches on its own behalf, as bodies of multipart requests of OpenFlow 1.3 (7.3.5).
+//! The node's own requests to switches, as bodies of multipart requests of OpenFlow 1.3 (7.3.5).
 //!
-//! Never sends them.
+//! It does not send them.
 
 use abi::ZoneId;
 use abi::zone_id::COOKIE_MASK;

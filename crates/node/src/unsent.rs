@@ -1,7 +1,7 @@
-//! What a worker has to tell the control thread and has not told it yet, in the order in which it came.
+//! The messages of a worker that the control thread has not taken yet, in order.
 //!
-//! In: messages. Out: the same, as the control thread's box takes them. Never waits. Statistics for the operator are the only messages whose number a
-//! switch decides; they are bounded here.
+//! In: messages. Out: the same, as the queue of the control thread takes them. Never waits. Only statistics for the
+//! operator have a number that a switch decides; they are bounded here.
 
 use super::messages::{ControlSender, FromWorker};
 use abi::Frame;

@@ -1,10 +1,10 @@
-//! What zones and the node use of the machine, as the operator is shown it, and what workers count on the way there.
+//! The resource use of zones and of the node, for the operator, and the counters that workers report.
 //!
 //! ```text
 //!   workers ──counts──> UsageTotals ──sums──> monitor        monitor ──samples──> UsageTotals ──> operator
 //! ```
 //!
-//! In: counts of each worker, samples of the monitor. Out: sums, views. Never measures and never judges.
+//! In: counts of each worker, samples of the monitor. Out: sums, views. It measures nothing and decides nothing.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +43,7 @@ impl UsageTotals {
         }
     }
 
-    /// An app that was added, or installed anew. Those that were removed are as many as the operator installs.
+    /// An app that was added, or installed again. Those that were removed are as many as the operator installs.
     pub fn add(&mut self, app: String, limits: Limits) {
         self.limits.insert(app, limits);
     }

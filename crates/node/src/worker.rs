@@ -5,10 +5,10 @@
 //!   switch <──bytes── Southbound <─command─ Worker::execute <── Kernel::on_command <── ZoneEnd::take_commands <── app
 //! ```
 //!
-//! Each turn of the loop reads what is there, lets the zones hear it, carries out what they command, and writes: one system call
-//! brings or takes many messages, and none is made for a single one. A worker never waits for a zone, a switch, the operator or the
-//! monitor, and shares nothing that is locked with another worker but the roster of switches: when one comes or goes, and when a command is
-//! for a switch of another worker.
+//! Each turn of the loop reads the waiting data, delivers events to the zones, executes their commands, and writes. One
+//! system call reads or writes many messages. A worker never waits for a zone, a switch, the operator or the monitor.
+//! It shares only one lock with other workers: the roster of switches. The lock is used when a switch connects or
+//! disconnects, and when a command is for a switch of another worker.
 
 mod pausing;
 mod precedence;
@@ -79,8 +79,8 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(50);
 /// asked to wake anybody.
 const PAUSED_SLEEP: Duration = Duration::from_millis(1);
 
-/// While a switch claims a datapath id that another session has, or has been asked whether it lives: a second is all that this may take, and most of it
-/// is the time to answer.
+/// While a switch claims a datapath id that another session has, or while it is probed. This may take at most one
+/// second, which is mostly the time for the answer.
 const CLAIMS_SLEEP: Duration = Duration::from_millis(10);
 
 /// How often time-outs are looked at and the apps' clock ticks.
@@ -116,7 +116,7 @@ pub struct WorkerSetup {
     pub calls: CallTracker,
     /// A random number by which its kernel tells rules apart.
     pub seed: u64,
-    /// Services that this node does not run, by name, and why not: for whoever calls them.
+    /// Services that this node does not run, by name, with the reason for callers.
     pub missing_services: Vec<(String, String)>,
     /// The owners of groups and meters, for all workers.
     pub claims: Arc<Claims>,
@@ -144,8 +144,8 @@ pub struct Worker {
     sequence: u64,
     commands: Vec<u8>,
     scratch: Vec<u8>,
-    /// Of each zone that is over, whose it was and how many commands it was refused: an app that is ended for what it does is
-    /// attached for moments only, and its refusals are what the operator wants to see then. One for each zone id.
+    /// For each ended zone, its app and the number of its refused commands. An app that is stopped because of its
+    /// commands is attached only for moments, and the operator needs its refusals. One for each zone id.
     refused_before: BTreeMap<ZoneId, (String, u64)>,
     calls: CallTracker,
     log_lines: LogLines,
@@ -288,8 +288,8 @@ impl Worker {
         }
     }
 
-    /// What newly ready switches have sent goes to the zones that hear it. Whoever is beyond half of [`READS_PER_TURN`] or of
-    /// [`EVENTS_PER_TURN`] waits.
+    /// What newly ready switches have sent goes to the zones that hear it. A switch beyond half of [`READS_PER_TURN`]
+    /// or of [`EVENTS_PER_TURN`] waits.
     fn read_ready(&mut self, events: &Events) {
         let mut reads = 0;
         self.dispatch.heard = 0;
@@ -302,8 +302,8 @@ impl Worker {
         }
     }
 
-    /// Those that wait for their turn since they have sent much have it now, in their order: at least one of them, and no more than the turn
-    /// has room for. Whoever comes to wait meanwhile waits for the next turn.
+    /// Those that wait for their turn since they have sent much have it now, in their order: at least one of them, and
+    /// no more than the turn has room for. A connection that starts to wait meanwhile waits for the next turn.
     fn read_waiting(&mut self) {
         let mut reads = 0;
         for _ in 0..self.southbound.waiting() {
@@ -512,7 +512,7 @@ impl Worker {
         self.tell([zone], |out, sequence| write::soft_limit(out, sequence, limit));
     }
 
-    /// A zone that has just subscribed hears of the switches that are there.
+    /// A zone that has just subscribed receives the connected switches.
     fn replay(&mut self, zone: ZoneId) {
         if !self.dispatch.kernel.hearers_of(kind::SWITCH_UP).contains(zone) {
             return;

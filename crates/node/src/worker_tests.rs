@@ -133,7 +133,7 @@ impl App {
         self.push(times, Command { datapath: DatapathId(1), ticket: 7, wants_receipt: true, what })
     }
 
-    /// The same, and it does not want to hear what became of them.
+    /// The same, without receipts.
     fn command_unheard(&mut self, times: usize, what: What<'_>) -> usize {
         self.push(times, Command { datapath: DatapathId(1), ticket: 7, wants_receipt: false, what })
     }

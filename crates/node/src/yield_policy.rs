@@ -1,14 +1,16 @@
-//! When a worker gives way to the apps that do not keep up with it.
+//! Decides when a worker yields its core to apps that are too slow.
 //!
 //! ```text
-//!   packet-ins were dropped in this turn, the time ──> YieldPolicy ──> whether the core is offered to whoever waits for it
+//!   packet-ins were dropped in this turn, the time ──> YieldPolicy ──> whether the worker yields the core
 //! ```
 //!
-//! Where cores are fewer than threads, a worker that reads on while its app waits for a core reads packet-ins only to drop them: with two workers
-//! and two threads of an app on two cores, more than half of them. Pure, and never about an app that sleeps: offering a core to nobody takes a microsecond.
+//! If there are fewer cores than threads, a worker that continues to read while its app waits for a core only drops
+//! packet-ins. With two workers and two threads of an app on two cores, it dropped more than half of them. Pure. If the
+//! app sleeps, yielding has no effect and takes a microsecond.
 
-/// From one offer to the next. An app that lets packet-ins be dropped and keeps its core busy gets a time slice of Linux's, of about 3 ms, by each: by that reckoning the worker
-/// has two fifths of the core at the least. An app with a limit of processor time takes no more than its limit. Offers in every turn gave no more answers.
+/// From one offer to the next. With each offer, a busy app that loses packet-ins gets a time slice of Linux, about 3
+/// ms. So the worker has at least two fifths of the core. An app with a limit of processor time takes no more than its
+/// limit. Offers in every turn gave no more answers.
 const INTERVAL_MS: u64 = 2;
 
 /// Of one worker.

@@ -1,6 +1,6 @@
-//! One worker's ends of the zones: where events go in and commands come out, whatever the zone is made of.
+//! One worker's ends of the zones: events go in and commands come out, for each type of zone.
 //!
-//! Never decides who hears an event or whether a command may pass; that is the kernel's.
+//! The kernel decides which zones receive an event, and which commands are allowed.
 
 use super::call_tracker::CallTracker;
 use abi::ZoneId;
@@ -290,7 +290,7 @@ impl ZoneEnd {
         }
     }
 
-    /// Lets the worker's poll hear of it.
+    /// Registers it with the worker's poll.
     pub fn register(&self, registry: &Registry, token: Token) -> std::io::Result<()> {
         match self {
             ZoneEnd::Process { port, .. } => registry.register(

@@ -127,7 +127,8 @@ impl RuleTemplate {
         of_v10.or_else(|| message.try_into().map(Bytes::V13).ok()).map(RuleTemplate)
     }
 
-    /// Appends the message with other values, or nothing: where 1.0 has no number for a port, which is said by whoever writes the whole message.
+    /// Appends the message with other values. Appends nothing if OpenFlow 1.0 has no number for a port. The writer of
+    /// the whole message reports that error.
     #[inline(always)]
     pub fn write(&self, words: &RuleWords, out: &mut Vec<u8>) -> bool {
         match &self.0 {

@@ -64,7 +64,7 @@ impl Excess {
         Some(Excess { resource, used: resource.used(sample)?, soft, hard })
     }
 
-    /// Why a zone is ended, as a phrase: `memory_bytes: it used 70.0 MiB, and its hard limit is 64.0 MiB`.
+    /// Why a zone is ended, as a phrase: `memory_bytes: it used 70.0 MiB, above its hard limit of 64.0 MiB`.
     #[must_use]
     pub fn reason(&self) -> String {
         let Excess { resource, used, hard, .. } = *self;

@@ -1,6 +1,7 @@
-//! Keeps whose the groups and meters of switches are, for the next kernel process and for the node's next start.
+//! Stores the owners of groups and meters, for the next kernel process and the next start of the node.
 //!
-//! In: what the kernel process says of them. Out: messages to the next one, and a text for the writer. It decides on nobody.
+//! In: changes from the kernel process. Out: messages to the next kernel process, and a text for the record writer. It
+//! decides no ownership.
 
 use crate::owners::{IN_A_MESSAGE_MAX, Owned};
 use crate::protocol::ToKernel;

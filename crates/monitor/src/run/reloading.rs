@@ -1,7 +1,7 @@
-//! What changes while a node runs: apps that are added, and a configuration that is read anew.
+//! Changes while a node runs: added apps, and a reloaded configuration.
 //!
-//! In: what the thread that reads says. Out: messages to the kernel process, an event for the supervisor, and words for whoever asked. What cannot be
-//! read or run changes nothing.
+//! In: the results of the lookup thread. Out: messages to the kernel process, an event for the supervisor, and the answer
+//! to the operator. If the input is unreadable or invalid, nothing changes.
 
 use std::os::fd::OwnedFd;
 
@@ -19,7 +19,7 @@ use super::Monitor;
 const REFUSAL_BYTES_MAX: usize = 1_000;
 
 impl Monitor {
-    /// From now on every byte that can be read from `reload_requests` asks for the configuration to be read anew ([`crate::node_signals`]).
+    /// From now on, each byte in `reload_requests` requests a reload of the configuration ([`crate::node_signals`]).
     pub fn reload_on(&mut self, reload_requests: OwnedFd) {
         self.reload_requests = Some(reload_requests);
     }
@@ -32,14 +32,14 @@ impl Monitor {
             .map(|reload_requests| rustix::io::read(reload_requests, &mut bytes))
         {
             Some(Ok(0)) => self.reload_requests = None,
-            // The terminal is gone, and with it whoever would end the node.
+            // The terminal is closed, so its user can no longer stop the node.
             Some(Ok(_)) if hung_up() => self.heard.push_back(Event::ShutdownAsked),
             Some(Ok(_)) => self.wish_reload(ReloadRequest { app: None, answer_to: None }),
             _ => {}
         }
     }
 
-    /// Has the configuration read anew, by the thread that looks things up.
+    /// Requests a reload of the configuration from the lookup thread.
     pub(super) fn wish_reload(&mut self, request: ReloadRequest) {
         if let Err(why) = self.finder.reload(request.clone()) {
             self.answer(&request, Err(why));
@@ -95,12 +95,12 @@ impl Monitor {
         }
         let apps = apps.into_iter().map(|found| found.spec).collect();
         self.heard.push_back(Event::Reloaded { apps, removed });
-        // What the kernel process hears of the apps comes before the answer.
+        // The kernel process receives the changes of apps before the answer.
         self.decide();
         self.answer(request, Ok((changed.into_iter().chain(lines).collect(), left)));
     }
 
-    /// What is different now and what stays as it was, or why nothing is: for the log and for whoever asked.
+    /// The changes, or the reason why there are none: for the log and for the operator.
     fn answer(&mut self, request: &ReloadRequest, outcome: Result<(Vec<String>, Vec<String>), String>) {
         let cut = |lines: Vec<String>| -> Vec<String> {
             lines.iter().map(|line| legible(line, REASON_BYTES_MAX)).collect()

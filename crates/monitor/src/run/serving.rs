@@ -1,7 +1,8 @@
-//! What the monitor and the services of the node say to each other, over the socket of each service's zone.
+//! The messages between the monitor and the services of the node, over the socket of each service's zone.
 //!
-//! In: messages of services, each of which may say only what is its own to say. Out: records, packages and observations for them. It never waits for
-//! a service: what its socket does not take is told later, or not at all where the next is as good.
+//! In: messages of services. Each service may send only its own messages. Out: records, packages and observations for them.
+//! It never waits for a service: what the socket does not take is sent later. Data that the next message replaces is
+//! dropped.
 
 use std::collections::VecDeque;
 
@@ -119,7 +120,7 @@ impl Monitor {
         Ok(())
     }
 
-    /// Each start of the store's service says anew what each app has.
+    /// After each start, the service of the store reports the bytes of each app again.
     fn on_stored(&mut self, generation: u64, app: &str, bytes: u64) {
         let zone = self.supervisor.statuses(0).into_iter().find(|status| status.app == app);
         if let Some(status) = zone {

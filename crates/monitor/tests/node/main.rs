@@ -1,10 +1,9 @@
-//! The acting part with real processes: each scenario starts a node of which kernel and apps are this program in
-//! another role, breaks something with the system's own means, and looks at what the monitor says and what is left
-//! alive.
+//! The acting part with real processes. Each scenario starts a node whose kernel process and apps are this program in
+//! other roles. It causes a failure, then checks the messages of the monitor and the remaining processes.
 //!
-//! There is no libtest harness, because the roles are whole processes. `cargo test -p monitor --test node -- WORD` runs the
-//! scenarios with WORD in their names. Nothing is decided by a timing; whoever waits, waits for a state, and gives up
-//! after a minute.
+//! There is no libtest harness, because the roles are whole processes. `cargo test -p monitor --test node -- WORD` runs
+//! the scenarios with WORD in their names. No timing decides a result. A scenario waits for a state, and gives up after
+//! a minute.
 
 // Without the harness nothing here is `cfg(test)`, which is what lets tests unwrap elsewhere.
 #![allow(clippy::unwrap_used)]

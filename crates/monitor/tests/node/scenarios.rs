@@ -305,7 +305,7 @@ fn whole_node(kernel: &str) -> (std::process::Child, u32, u32) {
 }
 
 fn sigterm_ends_a_node_in_order() {
-    // SIGHUP has the configuration read anew.
+    // SIGHUP reloads the configuration.
     for signal in [Signal::TERM, Signal::INT] {
         let (mut node, kernel, app) = whole_node("");
         kill(node.id(), signal);

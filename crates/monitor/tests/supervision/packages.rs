@@ -1,4 +1,4 @@
-//! What the supervisor does about packages that nobody vouches for. No process is started.
+//! The reactions of the supervisor to packages whose verification fails. No process is started.
 
 use crate::world::{CRASHED, World, app};
 use monitor::supervisor::Event;

@@ -1,7 +1,8 @@
 //! Whatever happens in whatever order, the supervisor keeps its promises. No process is started.
 //!
-//! `World` notes down each promise that is broken: at most one live generation of each child, no zone without a kernel,
-//! no start of a package that nobody vouched for, no start while quarantined, no trust after a demotion, few commands at once, none after the end.
+//! `World` records each broken promise. At most one live generation of each child runs. No zone runs without a kernel
+//! process. No package starts without verification, or while quarantined. No app is trusted after a demotion. There are
+//! few commands at once, and none after the end.
 
 use crate::world::{World, app};
 use monitor::supervisor::{ChildId, Event, ProcessEnd};

@@ -1,4 +1,4 @@
-//! What the supervisor does about a configuration that was read anew. No process is started.
+//! The reactions of the supervisor to a reloaded configuration. No process is started.
 
 use crate::world::{CRASHED, World, app};
 use monitor::supervisor::Event;

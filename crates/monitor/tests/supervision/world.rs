@@ -35,7 +35,7 @@ pub struct World {
     dying: Vec<Event>,
     /// The last that somebody was to vouch for, by zone, and whether somebody did.
     pub asked: BTreeMap<u16, (u64, bool)>,
-    /// Somebody vouches for whatever is asked about, at once.
+    /// Every requested package is verified at once.
     pub vouches: bool,
 }
 
@@ -217,7 +217,7 @@ impl World {
         self.commands.push(told);
     }
 
-    /// A process ends now; the supervisor hears of it after what it is doing.
+    /// A process ends now. The supervisor receives this after its present work.
     fn dies(&mut self, who: ChildId, end: ProcessEnd) {
         if self.alive.remove(&name(who)) {
             if matches!(who, ChildId::Kernel { .. }) {

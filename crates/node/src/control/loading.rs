@@ -1,6 +1,6 @@
-//! Trusted apps on their way into the kernel process: their code is loaded by a thread of its own, and then every worker makes an instance.
+//! Starts trusted apps in the kernel process: a thread loads the code, then each worker creates an instance.
 //!
-//! Somebody has vouched for the files before: to read them here would hold up everybody.
+//! The monitor has verified the files before. Reading them here would block the control thread.
 
 use super::super::loader::{Awaited, PATIENCE_MS};
 use super::super::messages::ToWorker;

@@ -1,7 +1,7 @@
-//! Whose groups and meters are, between the workers' record and the monitor, which outlives this process.
+//! The owners of groups and meters: transfers changes between the workers' record and the monitor, which outlives this process.
 //!
-//! In: what the monitor kept, once, before any worker runs; what has changed since. Out: the workers' record, and messages to the monitor. It decides
-//! on nobody.
+//! In: the stored owners, once, before any worker runs; then changes. Out: the workers' record, and messages to the
+//! monitor. It decides no ownership.
 
 use super::{Control, Fatal, TO_MONITOR_MAX};
 use abi::ZoneId;

@@ -1,6 +1,6 @@
-//! The certificates to which datapath ids are pinned, as the operator asks for them.
+//! Shows and removes pins of datapath ids for the operator.
 //!
-//! Never decides who may speak for an id: southbound does.
+//! southbound decides which certificate may claim an id.
 
 use super::super::operator_line::Peer;
 use super::super::worker::now_unix_ms;
@@ -20,7 +20,7 @@ impl Control {
         Answer::Pins(pins.into_iter().map(view).collect())
     }
 
-    /// The session that the id may have goes on: whoever claims the id next is pinned.
+    /// An existing session of the id continues. The next certificate that claims the id is pinned.
     pub(super) fn forget_pin(&mut self, datapath: DatapathId, peer: Peer) -> Answer {
         let Some(certificate) = self.roster.forget_pin(datapath) else {
             return Answer::Refused(format!(

@@ -1,6 +1,6 @@
-//! A configuration that is read anew, as the control thread sees it: who asked, what holds from now on, and the answer.
+//! Reloading the configuration, in the control thread: the request, the new values, and the answer.
 //!
-//! The monitor reads it and says what changes. No session ends here, and no app.
+//! The monitor reads the configuration and reports what changes. No session ends here, and no app.
 
 use super::super::messages::ToWorker;
 use super::super::operator_line::Peer;

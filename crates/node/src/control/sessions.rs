@@ -1,6 +1,6 @@
-//! How sessions with switches are held, from the node's configuration.
+//! The settings of switch sessions, from the node's configuration.
 //!
-//! In: the configuration, whose TLS files are read here. Out: southbound's. It opens no socket.
+//! In: the configuration. Its TLS files are read here. Out: the configuration of southbound. It opens no socket.
 
 use super::Fatal;
 use config::binding::to_southbound;

@@ -1,6 +1,6 @@
-//! Starts the workers of a kernel process, each a thread on a core of its own if there are enough.
+//! Starts the workers of a kernel process. Each is a thread, on its own core if there are enough.
 //!
-//! In: the configuration and what workers share. Out: a line to each, and its thread. Never looks at what they do.
+//! In: the configuration and what workers share. Out: the sender and the thread of each worker.
 
 use super::super::call_tracker::CallTracker;
 use super::super::messages::{ControlSender, WorkerSender};

@@ -12,7 +12,7 @@ use abi::event::{
 use abi::{Frame, ZoneId};
 use kernel::calls::{End, Over};
 
-/// A deadline is passed by so much at most before its caller hears of it, beside what a turn takes.
+/// How late a deadline can be reported to its caller, in addition to the length of a turn.
 const DEADLINE_SLEEP_MS: u64 = 10;
 
 impl Worker {
