@@ -76,7 +76,7 @@ pub fn trusted_code(source: &AppSource) -> Result<TrustedCode, String> {
         AppSource::BuiltIn(name) => Ok(TrustedCode::built_in(*built_in(name)?.table)),
         AppSource::SharedObject(path) => TrustedCode::load(path).map_err(|fault| fault.to_string()),
         AppSource::Executable(path) | AppSource::Python(path) => {
-            Err(format!("{} is a program of its own and cannot run trusted", path.display()))
+            Err(format!("{} is a separate program and cannot run trusted", path.display()))
         }
     }
 }

@@ -5,8 +5,8 @@
 //!                          └───> help (exit code 0), or what is wrong with them (exit code 2)
 //! ```
 //!
-//! It does nothing of what is asked. Exit codes are the same for all commands: 0 done, 1 it did not work, 2 what was
-//! asked cannot be ([`CommandError`]).
+//! It does nothing of what is asked. Exit codes are the same for all commands: 0 success, 1 failure, 2 usage or
+//! configuration error ([`CommandError`]).
 
 pub mod audit;
 pub mod incidents;
@@ -35,11 +35,11 @@ use crate::ofp::OfpArgs;
 pub use config::RunArgs;
 use config::{AppArgument, ConfigError};
 
-/// Control OpenFlow switches, and run network apps without trusting them
+/// Control OpenFlow switches, and run network apps in sandboxes
 #[derive(Debug, Parser)]
 #[command(name = "burnet", version, disable_help_subcommand = true, after_help = EXAMPLES)]
 pub struct Cli {
-    /// What is asked.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: BurnetCommand,
 }
@@ -51,7 +51,7 @@ Examples:
   burnet switches                     which switches are connected to the running node
   burnet doctor                       what this machine has and lacks
 
-Exit codes: 0 done, 1 it did not work, 2 what was asked cannot be (usage, configuration).";
+Exit codes: 0 success, 1 failure, 2 usage or configuration error.";
 
 /// One of the commands.
 #[derive(Debug, Subcommand)]
@@ -63,42 +63,42 @@ pub enum BurnetCommand {
     Demo(LaboratoryArgs),
     /// Run a network of emulated switches and hosts against any controller; needs no privileges
     Emulate(LaboratoryArgs),
-    /// Have the running node read its configuration anew; what changed holds at once, and no session ends
+    /// Reload the configuration of the running node; no switch session ends
     #[command(after_help = RELOAD_EXAMPLES)]
     Reload(ReloadArgs),
-    /// Say in plain words what an app can do, and which apps come before it
+    /// Explain what an app may do, and which apps are before it in the order
     #[command(after_help = EXPLAIN_EXAMPLES)]
     ExplainGrant(ExplainGrantArgs),
-    /// Try every attack of an app or a switch against a node, and print which of them held
+    /// Run attacks of apps and switches against a node, and print which of them it withstood
     Attack(LaboratoryArgs),
-    /// Measure a controller: how many packet-ins it answers, and how fast
+    /// Measure a controller: throughput and latency of packet-ins
     Bench(LaboratoryArgs),
-    /// Make, package, sign, install, list and steer apps
+    /// Create, package, sign, install, list and control apps
     App(AppArgs),
-    /// Show what went wrong on this machine's node, who did it, and what was seen
+    /// Show incidents of this machine's node: what happened, the cause, and the evidence
     #[command(after_help = incidents::EXAMPLES)]
     Incidents(IncidentsArgs),
     /// Show whether the running node is in safe mode, or leave it
     SafeMode(SafeModeArgs),
-    /// Make keys, and say whose signatures on packages count
+    /// Create keys, and choose which keys may sign packages
     Key(KeyArgs),
-    /// Show who did what with which capability, and check that nobody altered it
+    /// Show the audit log, and check that it is unaltered
     Audit(AuditArgs),
-    /// Show the switches that are connected to the running node
+    /// Show the switches of the running node
     #[command(after_help = SWITCHES_EXAMPLES)]
     Switches(SwitchesArgs),
-    /// Show the flow entries that the switches of the running node report
+    /// Show the flow entries of the switches of the running node
     #[command(after_help = FLOWS_EXAMPLES)]
     Flows(FlowsArgs),
-    /// Show which certificates may speak for which switches, or forget one
+    /// Show or remove pins of switch certificates
     #[command(after_help = tls::EXAMPLES)]
     Tls(TlsArgs),
     /// Translate OpenFlow messages between hexadecimal, JSON and text
     Ofp(OfpArgs),
-    /// Show what this machine has and lacks, and what follows from it
+    /// Check whether this machine can run a node
     #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor(DoctorArgs),
-    /// Print the completion of a shell
+    /// Print the completion script for a shell
     #[command(after_help = COMPLETION_EXAMPLES)]
     Completion(CompletionArgs),
     /// The kernel process of a node; the monitor starts it
@@ -119,19 +119,19 @@ Examples:
 Point a switch at it:
   ovs-vsctl set-controller br0 tcp:10.0.0.1:6653
 
-Ctrl-C or SIGTERM ends the node in order. What is said here goes before what is in the file.";
+Ctrl-C or SIGTERM stops the node. Command-line options override the file.";
 
 const RELOAD_EXAMPLES: &str = "\
 Examples:
   burnet reload
-  burnet reload --json | jq -r '.left[]'     what stays as it is until the node is started anew
+  burnet reload --json | jq -r '.left[]'     the settings that need a restart of the node
 
-SIGHUP to burnet run does the same, and the node's log says what became of it.";
+SIGHUP to burnet run does the same. The log of the node has the result.";
 
 /// `burnet reload`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub struct ReloadArgs {
-    /// How the node is reached, and how its answer is printed.
+    /// The node's socket, and the output format.
     #[command(flatten)]
     pub asking: NodeArgs,
 }
@@ -142,7 +142,7 @@ Examples:
   burnet explain-grant learning-switch --config /etc/burnet/burnet.toml
   burnet explain-grant ./my-app --app firewall
 
-It reads what burnet run with the same options reads, and needs no running node.";
+It reads the same files as burnet run with these options, and needs no running node.";
 
 /// `burnet explain-grant`.
 #[derive(Clone, Debug, PartialEq, Args)]
@@ -159,7 +159,7 @@ pub struct ExplainGrantArgs {
     /// The state folder, with keys and installed apps
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
-    /// As with burnet run: what apps without a manifest are granted
+    /// As in burnet run: grant apps that have no manifest the usual capabilities
     #[arg(long)]
     pub grant_all: bool,
 }
@@ -168,7 +168,7 @@ pub struct ExplainGrantArgs {
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 #[command(disable_help_flag = true)]
 pub struct LaboratoryArgs {
-    /// As burnet-lab takes them; --help shows them
+    /// The arguments of burnet-lab; --help shows them
     #[arg(value_name = "ARGUMENTS", trailing_var_arg = true, allow_hyphen_values = true)]
     pub arguments: Vec<OsString>,
 }
@@ -176,7 +176,7 @@ pub struct LaboratoryArgs {
 /// `burnet app`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct AppArgs {
-    /// What is asked.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: AppCommand,
 }
@@ -184,47 +184,47 @@ pub struct AppArgs {
 /// What may be asked about apps.
 #[derive(Clone, Debug, PartialEq, Subcommand)]
 pub enum AppCommand {
-    /// Show the apps of the running node: in which zone, since when, how often restarted and why
+    /// Show the apps of the running node: zone, uptime, restarts and their reasons
     #[command(after_help = APP_LIST_EXAMPLES)]
     List(AppListArgs),
-    /// Show live what the apps of the running node use, with their limits
+    /// Show the resource use and limits of the running apps, live
     #[command(after_help = APP_TOP_EXAMPLES)]
     Top(AppTopArgs),
-    /// Write a new app that compiles, with a test that passes
+    /// Create a new app, with a test
     #[command(after_help = APP_NEW_EXAMPLES)]
     New(AppNewArgs),
-    /// End an app and start it again; its failures are forgotten
+    /// Restart an app, and reset its failure count
     Restart(AppVerbArgs),
-    /// End an app; it stays stopped until it is started
+    /// Stop an app until it is started again
     Stop(AppVerbArgs),
     /// Start an app that was stopped or quarantined
     Start(AppVerbArgs),
-    /// End an app; it stays stopped, with the reason, until it is restarted
+    /// Stop an app and record the reason; it stays stopped until it is restarted
     Quarantine(AppQuarantineArgs),
-    /// Show what an app printed, ended lives included
+    /// Show the output of an app, including earlier runs
     #[command(after_help = incidents::LOGS_EXAMPLES)]
     Logs(AppLogsArgs),
-    /// Make a package of a folder with an app.toml
+    /// Build a package from a folder with an app.toml
     #[command(after_help = APP_BUILD_EXAMPLES)]
     Build(AppBuildArgs),
     /// Sign a package
     Sign(AppSignArgs),
-    /// Say whether a package is whole, who signed it, and what it asks for
+    /// Check a package, and show its signatures and requests
     Verify(AppVerifyArgs),
-    /// Install a package, and grant what it asks for
+    /// Install a package, and grant its requests
     #[command(after_help = APP_BUILD_EXAMPLES)]
     Install(AppInstallArgs),
     /// Remove an installed app
     Remove(AppRemoveArgs),
-    /// Show what is installed, whether it is as it was signed, and what it may do
+    /// Show installed apps, their verification, and their grants
     Show(AppShowArgs),
-    /// Grant an installed app what it asks for; a node that runs it lets it at once
+    /// Grant requests of an installed app; a running node applies them immediately
     Grant(GrantArgs),
-    /// Take something away from an installed app
+    /// Revoke grants of an installed app
     Revoke(RevokeArgs),
-    /// Let an installed app run inside the kernel's process
+    /// Allow an installed app to run inside the kernel process
     Trust(InstalledArgs),
-    /// Take that back
+    /// Revoke this trust
     Untrust(InstalledArgs),
 }
 
@@ -243,7 +243,7 @@ Examples:
 /// `burnet app list`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct AppListArgs {
-    /// How the node is reached, and how it is printed.
+    /// The node's socket, and the output format.
     #[command(flatten)]
     pub asking: NodeArgs,
 }
@@ -257,13 +257,13 @@ Examples:
 /// `burnet app top`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub struct AppTopArgs {
-    /// Print it once, and end
+    /// Print once, and exit
     #[arg(long)]
     pub once: bool,
-    /// Who has most of this comes first; keys change it
+    /// Sort by this; keys change it
     #[arg(long, value_name = "WHAT", default_value = "node")]
     pub sort: TopOrder,
-    /// How the node is reached, and how it is printed.
+    /// The node's socket, and the output format.
     #[command(flatten)]
     pub asking: NodeArgs,
 }
@@ -295,9 +295,9 @@ Examples:
 /// `burnet app new`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct AppNewArgs {
-    /// The app's name: small letters, digits and hyphens
+    /// The app's name: lower-case letters, digits and hyphens
     pub name: String,
-    /// Put the app's folder into this one [default: the current folder]
+    /// Create the app's folder in this one [default: the current folder]
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
     /// Where the SDK is: sdk/rust of a Burnet checkout [default: the checkout that holds the current folder]
@@ -310,7 +310,7 @@ pub struct AppNewArgs {
 pub struct AppVerbArgs {
     /// The app's name, as in burnet app list
     pub name: String,
-    /// How the node is reached, and how its answer is printed.
+    /// The node's socket, and the output format.
     #[command(flatten)]
     pub asking: NodeArgs,
 }
@@ -323,7 +323,7 @@ Examples:
 /// `burnet switches`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct SwitchesArgs {
-    /// How the node is reached, and how its answer is printed.
+    /// The node's socket, and the output format.
     #[command(flatten)]
     pub asking: NodeArgs,
 }
@@ -340,7 +340,7 @@ pub struct FlowsArgs {
     /// Only of this switch
     #[arg(value_name = "DATAPATH")]
     pub datapath: Option<DatapathId>,
-    /// How the node is reached, and how its answer is printed.
+    /// The node's socket, and the output format.
     #[command(flatten)]
     pub asking: NodeArgs,
 }
@@ -350,7 +350,7 @@ Examples:
   burnet doctor
   burnet doctor --json | jq -r '.findings[] | select(.state != \"ok\") | .advice'
 
-Exit code 1 if a node could not run on this machine at all.";
+Exit code 1 if no node can run on this machine.";
 
 /// `burnet doctor`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
@@ -382,15 +382,15 @@ pub struct LaunchArgs {
 }
 
 fn json_argument(text: &str) -> Result<serde_json::Value, String> {
-    serde_json::from_str(text).map_err(|error| format!("it is no JSON: {error}"))
+    serde_json::from_str(text).map_err(|error| format!("invalid JSON: {error}"))
 }
 
-/// Why a command did not do what was asked. Prints as one sentence.
+/// The error of a command. It prints as one sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommandError {
-    /// It did not work: exit code 1.
+    /// The command failed: exit code 1.
     DidNotWork(String),
-    /// What was asked cannot be; the operator must ask for something else first: exit code 2.
+    /// A usage or configuration error, which the operator must fix: exit code 2.
     Usage(String),
 }
 
@@ -446,8 +446,8 @@ mod tests {
     fn what_cannot_be_asked_is_refused_by_name() {
         refused("burnet", "Usage: burnet <COMMAND>");
         refused("burnet rum", "a similar subcommand exists: 'run'");
-        refused("burnet run --listen 6653", "'6653' is no place to listen");
-        refused("burnet run --app hub=safe", "`safe` is no kind of zone");
+        refused("burnet run --listen 6653", "'6653' is not an address to listen on");
+        refused("burnet run --app hub=safe", "`safe` is not a zone type");
         refused("burnet run --workers 0", "0 is not in 1..=32");
         refused("burnet run --workers 33", "33 is not in 1..=32");
         refused("burnet run --log loud", "[possible values: error, warn, info, debug, trace]");
@@ -455,7 +455,7 @@ mod tests {
         refused("burnet flows of:xyz", "of:xyz");
         refused("burnet app new", "<NAME>");
         refused("burnet completion tcsh", "possible values: bash");
-        refused("burnet zone {", "it is no JSON");
+        refused("burnet zone {", "invalid JSON");
     }
 
     #[test]

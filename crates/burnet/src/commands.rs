@@ -37,7 +37,7 @@ fn ask(asking: &NodeArgs, question: &Question) -> Result<Answer, CommandError> {
 /// The error for an answer that does not fit the question: the node has another version.
 fn unexpected() -> CommandError {
     CommandError::DidNotWork(
-        "the node answered something else than was asked: it is of another version".to_owned(),
+        "the node sent an unexpected answer: it has another version than this program".to_owned(),
     )
 }
 

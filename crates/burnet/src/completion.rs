@@ -40,7 +40,7 @@ mod tests {
             for word in ["doctor", "switches", "listen", "restart"] {
                 assert!(script.contains(word), "{shell} does not complete {word}");
             }
-            assert!(!script.contains("kernel process"), "{shell} completes what is hidden");
+            assert!(!script.contains("the monitor starts it"), "{shell} completes what is hidden");
         }
         let script = completion(&CompletionArgs { shell: Shell::Bash });
         // The word alone may be the value of an option.

@@ -22,7 +22,7 @@ pub struct Service {
     pub name: &'static str,
     /// What its process does.
     pub run: fn() -> ExitCode,
-    /// What this node needs it for, or `None` if for nothing.
+    /// The reason why this node needs it, or `None` if it does not.
     pub need: fn(&Config) -> Option<Need>,
 }
 
@@ -51,7 +51,7 @@ static SERVICES: [Service; 4] = [
     Service { name: STORE, run: store::run, need: needs_store },
 ];
 
-/// Whoever runs apps watches what they take.
+/// A node that runs apps also watches their resource use.
 fn needs_resource(config: &Config) -> Option<Need> {
     let limits = Limits { memory_bytes: RESOURCE_MEMORY_BYTES, ..Limits::default() };
     (!config.apps.is_empty()).then(|| Need { limits, ..Need::default() })
@@ -60,7 +60,8 @@ fn needs_resource(config: &Config) -> Option<Need> {
 /// A few numbers for each zone, and the text of one observation.
 const RESOURCE_MEMORY_BYTES: u64 = 64 << 20;
 
-/// Whoever runs packages has them judged. It sees their files, and of the state folder nothing else: no key and no log.
+/// A node that runs packages also verifies them. It sees their files, and of the state folder nothing else: no key and
+/// no log.
 fn needs_security(config: &Config) -> Option<Need> {
     let folder = config.packages.state.as_ref().filter(|_| !config.packages.apps.is_empty())?;
     let fs = Files { read: vec![package::state::apps_folder(folder)], ..Files::default() };
@@ -74,7 +75,8 @@ fn needs_security(config: &Config) -> Option<Need> {
 /// One file of a package at a time, of which the largest has 128 MiB, as it grows while it is read.
 const SECURITY_MEMORY_BYTES: u64 = 384 << 20;
 
-/// Whoever has a state folder keeps a store in it for apps that may read or write one. It sees that folder's folder and nothing else.
+/// A node with a state folder has a store, for apps that have a grant for it. It sees that folder's folder and nothing
+/// else.
 fn needs_store(config: &Config) -> Option<Need> {
     let state = config.node.state.as_ref().filter(|_| config.apps.iter().any(uses_the_store))?;
     let folder = state.join(store::folder::NAME);

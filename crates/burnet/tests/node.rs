@@ -330,7 +330,7 @@ fn a_second_node_at_the_same_socket_is_refused_and_the_first_lives_on() {
     let node = start(&["--app", "hub"]);
     let (code, said) = refused(&node.bed().run(&["run", "--listen", "127.0.0.1:0"]));
     assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("a node listens at"), "{said}");
+    assert!(said.contains("another node already listens on"), "{said}");
     assert_eq!(node.app("hub").status.restarts, 0);
 }
 

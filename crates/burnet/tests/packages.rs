@@ -262,7 +262,7 @@ fn a_package_that_nobody_vouches_for_is_not_installed() {
     world.refused(&format!("app install {file} --grant-all"), 1, "is unsigned");
     world.done("key new mallory");
     world.done(&format!("app sign {file} --key mallory --role operator"));
-    world.refused(&format!("app install {file} --grant-all"), 1, "signed by nobody who is trusted here");
+    world.refused(&format!("app install {file} --grant-all"), 1, "has no signature of a trusted key");
     world.refused("app show my-app", 2, "my-app is not installed");
     fs::write(world.0.join("burnet.toml"), "[packages]\nrequire = 'none'\n").unwrap();
     world.done(&format!("app install {file} --grant-all --config burnet.toml"));
@@ -277,11 +277,11 @@ fn a_package_that_was_altered_is_not_installed() {
     let mut altered = sound.clone();
     altered[place + 5] = b'1';
     fs::write(&file, &altered).unwrap();
-    world.refused(&format!("app install {file} --grant-all"), 1, "altered: bin/my-app has another content");
+    world.refused(&format!("app install {file} --grant-all"), 1, "altered: bin/my-app has other content");
     fs::write(&file, &sound[..sound.len() / 2]).unwrap();
-    world.refused(&format!("app verify {file}"), 1, "is no sound package: it is cut short");
+    world.refused(&format!("app verify {file}"), 1, "is not a valid package: it is cut short");
     fs::write(&file, [sound.as_slice(), b"x"].concat()).unwrap();
-    world.refused(&format!("app sign {file} --key alice"), 1, "it goes on behind its end");
+    world.refused(&format!("app sign {file} --key alice"), 1, "it has data after its end");
     // The signatures of one package on another.
     let other = world.built("1.0.1", HEARS);
     let signed = package::Package::read(&sound).unwrap();
@@ -292,7 +292,7 @@ fn a_package_that_was_altered_is_not_installed() {
     world.refused(
         &format!("app install {} --grant-all", other.display()),
         1,
-        "was altered: a signature is not for what is in it",
+        "was altered: a signature does not match its content",
     );
 }
 
@@ -311,7 +311,7 @@ fn what_has_expired_or_was_revoked_does_not_count() {
     world.refused(
         "key trust $/state/keys/alice.pub --role developer --expires 2020-01-01",
         2,
-        "not be trusted for a moment",
+        "would already be expired",
     );
     world.trust("alice", "developer");
     world.done(&format!("app install {file} --grant-all"));
@@ -336,25 +336,25 @@ fn a_key_file_that_others_can_read_signs_nothing() {
 fn what_is_asked_for_needs_a_yes_and_an_update_that_asks_for_more_another() {
     let world = World::new();
     let first = world.signed("1.0.0", HEARS);
-    world.refused(&format!("app install {first}"), 2, "nobody can be asked here: add --grant-all");
+    world.refused(&format!("app install {first}"), 2, "there is no terminal to ask on: add --grant-all");
     let said = world.done(&format!("app install {first} --grant-all"));
-    assert!(said.contains("my-app 1.0.0 is installed, with all that it asks for"), "{said}");
+    assert!(said.contains("my-app 1.0.0 is installed, with all its requests granted"), "{said}");
     assert!(
         world
             .done("app show my-app")
-            .contains("granted  packet.in  hear the packets that switches send up for packets of arp")
+            .contains("granted  packet.in  receive the packet-ins of switches for packets of arp")
     );
 
     let same = world.signed("1.1.0", HEARS);
     let said = world.done(&format!("app install {same}"));
-    assert!(said.contains("asks for no more than before"), "{said}");
+    assert!(said.contains("requests no more than before"), "{said}");
 
     let more = world.signed("1.2.0", "[capabilities]\n'packet.in' = true\n'stats.read' = true\n");
     world.refused(&format!("app install {more}"), 2, "add --grant-all");
     let output = world.burnet(&format!("app install {more} --grant-all"));
     let shown = String::from_utf8(output.stderr).unwrap();
-    assert!(shown.contains("It asks for more than before, to:"), "{shown}");
-    assert!(shown.contains("(before: hear the packets that switches send up for packets of arp)"), "{shown}");
+    assert!(shown.contains("It requests more than before:"), "{shown}");
+    assert!(shown.contains("(before: receive the packet-ins of switches for packets of arp)"), "{shown}");
     assert!(shown.contains("stats.read"), "{shown}");
 }
 
@@ -366,9 +366,9 @@ fn what_was_taken_away_stays_away_with_an_update() {
     world.refused(
         "app revoke my-app rule.write",
         2,
-        "does not ask for rule.write; it asks for packet.in, packet.out",
+        "does not request rule.write; it requests packet.in, packet.out",
     );
-    world.refused("app revoke my-app", 2, "say what my-app may no longer do");
+    world.refused("app revoke my-app", 2, "name what my-app may no longer do");
     world.done("app revoke my-app packet.out");
     world.done(&format!("app install {}", world.signed("1.0.1", tables)));
     let shown = world.done("app show my-app");
@@ -399,15 +399,15 @@ fn an_operators_signature_can_be_required() {
     world.refused(
         &format!("app install {file} --config burnet.toml"),
         1,
-        "an operator's signature is required",
+        "an operator signature is required",
     );
     world.done(&format!("app sign {file} --key alice --role operator"));
-    world.refused(&format!("app install {file} --config burnet.toml"), 1, "trusted only as a developer's");
+    world.refused(&format!("app install {file} --config burnet.toml"), 1, "trusted only as a developer key");
     world.done("key new boss");
     world.trust("boss", "operator");
     world.done(&format!("app sign {file} --key boss --role operator"));
     let said = world.done(&format!("app install {file} --config burnet.toml"));
-    assert!(said.contains("is installed; it asks for nothing"), "{said}");
+    assert!(said.contains("is installed; it requests nothing"), "{said}");
 }
 
 #[test]
@@ -416,7 +416,7 @@ fn tampering_with_what_is_installed_is_shown_and_mended_by_installing_again() {
     let file = world.signed("1.0.0", HEARS);
     world.done(&format!("app install {file} --grant-all"));
     fs::write(world.folder("my-app").join("bin/my-app"), "#!/bin/sh\nrm -rf /\n").unwrap();
-    assert!(world.done("app show").contains("was altered on disk: bin/my-app has another content"));
+    assert!(world.done("app show").contains("was altered on disk: bin/my-app has other content"));
     world.refused("app grant my-app", 1, "was altered on disk");
     // A damaged package does not show what it requested before, so the operator must grant all again.
     world.refused(&format!("app install {file}"), 2, "add --grant-all");
@@ -434,7 +434,7 @@ fn only_a_shared_object_gets_a_word_for_trusted_mode() {
     world.refused(
         "app trust my-app",
         2,
-        "my-app is a program of its own and cannot run inside the kernel's process",
+        "my-app is a separate program and cannot run inside the kernel process",
     );
 }
 
@@ -459,15 +459,11 @@ fn a_node_does_not_start_what_nobody_vouches_for_any_more() {
     let world = World::new();
     world.install_hub();
     world.refused(&format!("{RUN} my-app"), 2, "none of that name is installed");
-    world.refused(
-        &format!("{RUN} my-hub=trusted"),
-        2,
-        "there is no word of yours for it: burnet app trust my-hub",
-    );
+    world.refused(&format!("{RUN} my-hub=trusted"), 2, "you have not trusted it: burnet app trust my-hub");
     let library = world.folder("my-hub").join("lib/hub.so");
     let sound = fs::read(&library).unwrap();
     fs::write(&library, [sound.as_slice(), b"x"].concat()).unwrap();
-    world.refused(&format!("{RUN} my-hub"), 2, "was altered on disk: lib/hub.so has another content");
+    world.refused(&format!("{RUN} my-hub"), 2, "was altered on disk: lib/hub.so has other content");
     fs::write(&library, sound).unwrap();
     world.done("key distrust alice");
     world.refused(
@@ -501,7 +497,7 @@ fn a_node_starts_what_is_installed_and_finds_tampering_at_the_next_start() {
     fs::write(&library, bytes).unwrap();
     fs::set_permissions(&library, fs::Permissions::from_mode(0o755)).unwrap();
     node.restart();
-    node.is_refused("was altered on disk: lib/hub.so has another content");
+    node.is_refused("was altered on disk: lib/hub.so has other content");
     node.restart();
     node.wait("it is still refused", |app| {
         let end = app.status.last_end.as_ref();
@@ -529,7 +525,7 @@ fn who_is_distrusted_while_its_app_runs_does_not_run_on() {
     let app = node.is_refused("is signed with a revoked key");
     assert_eq!((app.status.restarts, app.status.pid), (0, None));
     let listed = world.done("app list --socket $/node.sock");
-    assert!(listed.contains("Mend that, and say: burnet app restart my-hub"), "{listed}");
+    assert!(listed.contains("Fix the cause, then run: burnet app restart my-hub"), "{listed}");
     world.eventually("incidents", "package refused");
     world.eventually("audit", "package_refused");
     node.restart();
@@ -613,7 +609,7 @@ fn what_is_granted_to_an_app_that_runs_it_has_at_once() {
         Emulation::start(&topology, view.listen[0].parse().unwrap(), &SwitchOptions::default()).unwrap();
     network.wait_connected(PATIENCE).unwrap();
     let said = world.done("app grant my-hub packet.in packet.out --socket $/node.sock");
-    assert!(said.contains("app my-hub has other capabilities or quotas, at once"), "{said}");
+    assert!(said.contains("app my-hub gets other capabilities or quotas, immediately"), "{said}");
     let report = network.ping_all(PATIENCE);
     assert!(report.is_complete(), "{report}");
     let after = node.app().unwrap();
@@ -621,7 +617,7 @@ fn what_is_granted_to_an_app_that_runs_it_has_at_once() {
     let said = world.done("app grant my-hub --socket $/node.sock");
     assert!(said.contains("nothing changes for the running node"), "{said}");
     let alone = world.done("app grant my-hub --socket $/nowhere.sock");
-    assert!(alone.contains("no running node is told"), "{alone}");
+    assert!(alone.contains("no running node was informed"), "{alone}");
 }
 
 #[test]
@@ -635,7 +631,7 @@ fn an_app_that_loses_the_operators_word_leaves_the_kernel() {
     let app = node.wait("it runs in a process zone", |app| {
         app.status.kind == ZoneKind::Process && app.status.state == AppState::Running && app.commands > 0
     });
-    assert!(app.status.demoted.unwrap().reason.contains("no word of yours"));
+    assert!(app.status.demoted.unwrap().reason.contains("is no longer trusted by you"));
     assert_eq!(node.kernel_pid(), kernel);
     world.done("key distrust alice");
     node.is_refused("is signed with a revoked key");

@@ -63,13 +63,14 @@ fn only_the_difference_changes_and_no_session_ends() {
     let done = [
         "southbound.echo_timeout_ms is another at once",
         "app hub is added",
-        "app firewall ends, and is no app of this node any more",
+        "app firewall ends, and is removed from this node",
     ];
     assert_eq!(view.done, done);
     // The command line says where it listens, and overrides the file.
     assert_eq!(view.left.len(), 1, "{view:?}");
     assert!(
-        view.left[0].starts_with("southbound.workers is another in the configuration, and stays"),
+        view.left[0]
+            .starts_with("southbound.workers differs in the configuration; it changes after a restart"),
         "{view:?}"
     );
     node.wait("the hub runs and the firewall is gone", |node| {
@@ -80,10 +81,7 @@ fn only_the_difference_changes_and_no_session_ends() {
 
     let limits = "[app.learning-switch.limits]\nopen_files = 300\n";
     let view = reload(&node, &format!("{}{hub}{limits}", learning(ALL))).unwrap();
-    assert!(
-        view.done.contains(&"app learning-switch is started anew (limits changed)".to_owned()),
-        "{view:?}"
-    );
+    assert!(view.done.contains(&"app learning-switch restarts (limits changed)".to_owned()), "{view:?}");
     let hub_pid = pids(&node).get("hub").copied();
     node.wait("the learning switch is another process", |node| {
         let app = &apps(node)["learning-switch"];
@@ -104,7 +102,7 @@ fn what_an_app_may_do_is_wider_and_narrower_at_once_with_two_workers() {
     let before = pids(&node);
     let narrow = "'packet.in' = { match = ['arp'] }\n'packet.out' = { ports = [9999] }\n'view.read' = true\n";
     let view = reload(&node, &format!("{workers}{}", learning(narrow))).unwrap();
-    assert_eq!(view.done, ["app learning-switch has other capabilities or quotas, at once"]);
+    assert_eq!(view.done, ["app learning-switch gets other capabilities or quotas, immediately"]);
     let network = connect(&node, "linear,4");
     assert!(!network.ping_all(Duration::from_secs(2)).is_complete());
     node.wait("it is refused", |node| apps(node)["learning-switch"].refusals > 0);

@@ -93,7 +93,7 @@ fn processes_that_hold_too_much_together_are_ended_by_the_monitor() {
     let node = start("what = 'family'\nbefore = 40", limits, "spawn = true", false);
     node.wait("it has ended", |node| glutton(node).status.last_end.is_some());
     let reason = last_end(&node).unwrap();
-    assert!(reason.starts_with("memory_bytes: it used ") && reason.ends_with(" is 64.0 MiB"), "{reason}");
+    assert!(reason.starts_with("memory_bytes: it used ") && reason.ends_with(" of 64.0 MiB"), "{reason}");
     others_are_unharmed(&node);
 }
 
@@ -114,7 +114,7 @@ fn who_takes_too_much_processor_time_is_kept_to_it_or_ended() {
                 node.wait("it has ended", |node| glutton(node).status.last_end.is_some());
                 let reason = last_end(&node).unwrap();
                 assert!(
-                    reason.starts_with("cpu_percent: it used ") && reason.ends_with(" is 30 %"),
+                    reason.starts_with("cpu_percent: it used ") && reason.ends_with(" of 30 %"),
                     "{reason}"
                 );
             }
@@ -232,8 +232,10 @@ fn a_trusted_app_that_takes_too_much_processor_time_leaves_the_kernel_for_good()
             .is_some_and(|busy| busy.status.kind == ZoneKind::Process && busy.status.pid.is_some())
     });
     let reason = node.usage_of("busy").unwrap().status.demoted.unwrap().reason;
-    assert!(reason.starts_with("cpu_percent: it used ") && reason.ends_with(" is 20 %"), "{reason}");
-    node.wait_for_line("app busy: ran trusted and runs in a process zone from now on: cpu_percent: it used ");
+    assert!(reason.starts_with("cpu_percent: it used ") && reason.ends_with(" of 20 %"), "{reason}");
+    node.wait_for_line(
+        "app busy: ran as a trusted app, and runs in a process zone from now on: cpu_percent: it used ",
+    );
     let says = |command: &[&str], words: &[&str]| {
         let output = node.bed().run(command);
         let text = String::from_utf8(output.stdout).unwrap();

@@ -166,7 +166,7 @@ fn a_node_may_begin_in_safe_mode() {
         runs(node, "hub") && status(node, "hub")["kind"] == "trusted"
     });
     node.wait("the other runs too", |node| runs(node, "learning-switch"));
-    assert!(ask(&node, "incidents").1.starts_with("no incident is kept"));
+    assert!(ask(&node, "incidents").1.starts_with("there are no incidents"));
 }
 
 #[test]

@@ -66,7 +66,7 @@ impl FromStr for AppArgument {
         };
         if which.is_empty() {
             return Err(NotAnApp(format!(
-                "`{text}` names no app: write a name or a path, as in learning-switch=trusted"
+                "`{text}` has no app name: write a name or a path, for example learning-switch=trusted"
             )));
         }
         Ok(AppArgument { which: reference(which), zone })
@@ -77,7 +77,7 @@ fn zone_kind(text: &str) -> Result<ZoneKind, NotAnApp> {
     match text {
         "process" => Ok(ZoneKind::Process),
         "trusted" => Ok(ZoneKind::Trusted),
-        _ => Err(NotAnApp(format!("`{text}` is no kind of zone: write =process (the default) or =trusted"))),
+        _ => Err(NotAnApp(format!("`{text}` is not a zone type: write =process (the default) or =trusted"))),
     }
 }
 
@@ -144,10 +144,10 @@ mod tests {
 
     #[test]
     fn what_names_no_app_or_no_zone_is_refused() {
-        refused("", "`` names no app");
-        refused("=trusted", "`=trusted` names no app");
-        refused("hub=", "`` is no kind of zone");
-        refused("hub=wasm", "`wasm` is no kind of zone: write =process (the default) or =trusted");
+        refused("", "`` has no app name");
+        refused("=trusted", "`=trusted` has no app name");
+        refused("hub=", "`` is not a zone type");
+        refused("hub=wasm", "`wasm` is not a zone type: write =process (the default) or =trusted");
     }
 
     #[test]

@@ -117,8 +117,8 @@ mod tests {
             assert!(refused.contains(expected), "{refused}");
         };
         check("x = 'AB'", "'x' is not a datapath id");
-        check("1 = 'AB'", "'AB' is no SHA-256 fingerprint");
-        check("1 = ['AB']", "'AB' is no SHA-256 fingerprint");
+        check("1 = 'AB'", "'AB' is not a SHA-256 fingerprint");
+        check("1 = ['AB']", "'AB' is not a SHA-256 fingerprint");
         check("1 = []", "write at least one fingerprint");
         check("1 = 7", "the SHA-256 fingerprint of a certificate, or a list of them");
     }

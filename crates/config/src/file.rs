@@ -355,17 +355,17 @@ mod tests {
         );
         refused(
             "[app.hub.limits]\nmemory_bytes = { soft = 2, hard = 1 }",
-            "line 2: the soft limit 2 is above the hard limit 1: nobody would be told in time",
+            "line 2: the soft limit 2 is above the hard limit 1: the warning would come too late",
         );
         refused(
             "[app.hub.limits]\nmemory_bytes = 10",
-            "line 1: with 10 bytes of memory no app can start: write 4194304 (4 MiB) or more",
+            "line 1: an app cannot start with 10 bytes of memory: write 4194304 (4 MiB) or more",
         );
         refused("[app.hub.limits]\nprocesses = { soft = 2 }", "line 2: missing field `hard`");
         refused("[app.hub.sandbox]\nspawns = true", "line 2: unknown key `spawns`: did you mean `spawn`?");
         refused(
             "[app.hub.sandbox]\nfs.read = ['data']",
-            "line 1: data cannot be granted: write an absolute path without .., and not the root",
+            "line 1: data cannot be granted: write an absolute path without .., other than /",
         );
         refused(
             "[app.hub.limits]\ncores = 'all'",
@@ -378,7 +378,7 @@ mod tests {
     fn a_bad_value_is_refused_with_its_line() {
         refused(
             "[southbound]\nlisten = [\n  ':6653',\n  'switch'\n]",
-            "line 2: 'switch' is no place to listen: write ADDRESS:PORT, [IPV6-ADDRESS]:PORT or :PORT, for example 127.0.0.1:6653",
+            "line 2: 'switch' is not an address to listen on: write ADDRESS:PORT, [IPV6-ADDRESS]:PORT or :PORT, for example 127.0.0.1:6653",
         );
         refused(
             "[southbound]\nlisten = []",
@@ -407,7 +407,7 @@ mod tests {
             "[app.hub]\nzone = 'wasm'",
             "line 2: unknown variant `wasm`, expected `process` or `trusted`",
         );
-        refused("[app.hub.settings]\nx = [1, nan]", "line 1: NaN cannot be handed to an app: write a number");
+        refused("[app.hub.settings]\nx = [1, nan]", "line 1: NaN cannot be passed to an app: write a number");
     }
 
     #[test]

@@ -118,7 +118,7 @@ pub fn resolve(
 fn other_boundary(version: u32) -> Option<String> {
     (version != TABLE_VERSION).then(|| {
         format!(
-            "it was built for version {version} of the app boundary, and this node speaks {TABLE_VERSION}: install a package that is built for \
+            "it was built for version {version} of the app boundary, and this node has {TABLE_VERSION}: install a package that is built for \
              that"
         )
     })
@@ -153,7 +153,7 @@ fn find(
     // The package's files are beside its program.
     table.sandbox.fs.read.push(unpacked.folder.clone());
     if let Some(flaw) = table.sandbox.flaw() {
-        return contradiction(format!("the app {app} cannot be granted what it asks for: {flaw}"));
+        return contradiction(format!("the requests of the app {app} cannot be granted: {flaw}"));
     }
     let installed = Installed {
         version: record.version.to_string(),
@@ -213,7 +213,7 @@ pub fn settle(
                 ));
             }
             spec.kind = ZoneKind::Process;
-            installed.demoted = Some(format!("{why}; burnet app trust {name} trusts it anew"));
+            installed.demoted = Some(format!("{why}; to trust it again: burnet app trust {name}"));
         }
         apps.insert(name, installed);
     }
@@ -228,7 +228,7 @@ mod tests {
     fn a_package_for_another_app_boundary_is_refused_with_the_version_that_it_needs() {
         assert_eq!(other_boundary(TABLE_VERSION), None);
         let why = other_boundary(1).unwrap();
-        assert!(why.contains("version 1 of the app boundary, and this node speaks 2"), "{why}");
+        assert!(why.contains("version 1 of the app boundary, and this node has 2"), "{why}");
     }
 
     fn check(written: &str, asked: &str, granted: &[&str], expected: (u64, u64)) {

@@ -577,7 +577,7 @@ pub fn shared_folders(apps: &[AppSpec]) -> Vec<String> {
     let line = |reads: &AppSpec, writes: &AppSpec| {
         let (path, folder) = reads.sandbox.fs.changed_by(&writes.sandbox.fs)?;
         Some(format!(
-            "app {} may use {}, and app {} may change {}: what is read there is that app's word; grant each a folder of its own",
+            "app {} may use {}, and app {} may change {}: it would read data that the other app controls; grant each app its own folder",
             reads.name,
             path.display(),
             writes.name,
@@ -594,7 +594,7 @@ fn check_safe_mode(listed: Vec<String>, apps: &[AppSpec]) -> Result<Vec<String>,
     for (index, name) in listed.iter().enumerate() {
         if !apps.iter().any(|app| app.name == *name) {
             return contradiction(format!(
-                "safe_mode.apps names {name}, which is no app of this node: write [app.{name}], or leave it out"
+                "safe_mode.apps names {name}, which is not an app of this node: write [app.{name}], or leave it out"
             ));
         }
         if listed[..index].contains(name) {

@@ -143,7 +143,7 @@ fn at_least_one<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u32>, D::E
 impl<'de> Deserialize<'de> for MeterRate {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
-        #[serde(untagged, expecting = "write false, or a number of packets in a second")]
+        #[serde(untagged, expecting = "write false, or a number of packets per second")]
         enum Written {
             Switch(bool),
             Rate(i64),
@@ -151,7 +151,7 @@ impl<'de> Deserialize<'de> for MeterRate {
         match Written::deserialize(input)? {
             Written::Switch(false) => Ok(MeterRate::Off),
             Written::Switch(true) => Err(D::Error::custom(
-                "true says no rate: write a number of packets in a second, false, or leave it out",
+                "true is not a rate: write a number of packets per second, or false, or leave the key out",
             )),
             Written::Rate(number) => match u32::try_from(number) {
                 Ok(per_s) if per_s > 0 => Ok(MeterRate::PerSecond(per_s)),
@@ -188,8 +188,8 @@ mod tests {
         check("packet_ins_per_port_per_s = 0", Err("write 1 to 4294967295"));
         check("packet_ins_per_switch_per_s = -1", Err("-1 is out of range"));
         check("packet_in_meter_per_s = 0", Err("line 2: 0 is out of range: write 1 to 4294967295, or false"));
-        check("packet_in_meter_per_s = true", Err("true says no rate"));
-        check("packet_in_meter_per_s = 'fast'", Err("write false, or a number of packets in a second"));
+        check("packet_in_meter_per_s = true", Err("true is not a rate"));
+        check("packet_in_meter_per_s = 'fast'", Err("write false, or a number of packets per second"));
         check("packet_ins_per_port = 1", Err("unknown key `packet_ins_per_port`"));
     }
 

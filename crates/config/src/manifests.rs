@@ -87,9 +87,9 @@ impl MissingGrants {
         });
         let comments = if app::is_python(program) { ", or a block `# /// burnet` at its top" } else { "" };
         format!(
-            "the app {name} has no manifest, so it would be granted nothing: write {}{another}{comments} \
-             (docs/reference/package.md; burnet app new writes one), or [app.{name}.capabilities] in burnet.toml; \
-             --grant-all grants all that an app usually needs, for a laptop",
+            "the app {name} has no manifest, so it would get no capabilities: write {}{another}{comments} \
+             (docs/reference/package.md; burnet app new writes one), or [app.{name}.capabilities] in burnet.toml. \
+             On a test network, --grant-all grants the usual capabilities",
             file.display()
         )
     }
@@ -118,7 +118,7 @@ pub(super) fn enter_folders(
             ));
         };
         let Some(entry) = manifest.entry_for(std::env::consts::ARCH) else {
-            return contradiction(format!("{} names no program for this machine", path.display()));
+            return contradiction(format!("{} has no program for this machine", path.display()));
         };
         let table = file.app_table(manifest.name.as_str());
         table.path = Some(around.current_dir.join(folder.join(place_of(entry, &manifest))));
@@ -175,7 +175,7 @@ pub(super) fn look(
             Err(anothers) => unsaid.push(MissingGrants { name: name.clone(), program, anothers }),
         }
         if let Some(flaw) = table.sandbox.flaw() {
-            return contradiction(format!("the app {name} cannot be granted what it asks for: {flaw}"));
+            return contradiction(format!("the requests of the app {name} cannot be granted: {flaw}"));
         }
     }
     Ok(unsaid)

@@ -69,11 +69,11 @@ fn apps_that_cannot_run_are_refused() {
     refused(
         "[app.hub.capabilities]\n'system.audit' = true",
         &args(&[]),
-        "services of the node alone hold this",
+        "only services of the node have this",
     );
     refused("", &args(&["hup"]), "there is no built-in app hup (there are firewall, hub, learning-switch)");
     refused("[app.mine]", &args(&[]), "or set app.mine.path");
-    refused("", &args(&["./mine=trusted"]), "the app mine is a program of its own and cannot run trusted");
+    refused("", &args(&["./mine=trusted"]), "the app mine is a separate program and cannot run trusted");
     refused("[app.'a b']\npath = '/x'", &args(&[]), "\"a b\" cannot be an app's name");
 }
 

@@ -28,13 +28,13 @@ pub enum Experiment {
     Demo(DemoArgs),
     /// Run a network of emulated switches and hosts against any controller; needs no privileges
     Emulate(EmulateArgs),
-    /// Try every attack of an app or a switch against a node, and print which of them held
+    /// Run attacks of apps and switches against a node, and print which of them it withstood
     Attack(AttackArgs),
-    /// Measure a controller: how many packet-ins it answers, and how fast
+    /// Measure a controller: throughput and latency of packet-ins
     Bench(BenchArgs),
     /// Write the laboratory's apps into a folder, to run them on a node with --app FOLDER/NAME
     Apps(AppsArgs),
-    /// Print the completion of a shell for burnet with the laboratory's commands
+    /// Print the completion script for a shell for burnet with the laboratory's commands
     #[command(hide = true)]
     Completion(CompletionArgs),
 }

@@ -246,21 +246,18 @@ pub fn check_specs(specs: &[AppSpec]) -> Result<(), PlanError> {
         let services = specs.iter().filter(|spec| spec.role == AppRole::Service).count();
         let most = APPS_MAX - services;
         return Err(PlanError(format!(
-            "{} apps are more than the {most} that one node runs beside {services} services of its own",
+            "{} apps are more than the limit of {most}, beside {services} services",
             specs.len() - services
         )));
     }
     for (index, spec) in specs.iter().enumerate() {
         check_role(spec)?;
         if specs[..index].iter().any(|other| other.name == spec.name) {
-            return Err(PlanError(format!(
-                "the app {} is named twice; give the second another name",
-                spec.name
-            )));
+            return Err(PlanError(format!("there are two apps {}; give the second another name", spec.name)));
         }
         check_zone(spec, &specs[..index])?;
         if spec.kind == ZoneKind::Trusted && matches!(spec.source, AppSource::Executable(_)) {
-            let why = "is a program of its own and cannot run trusted; build it as a shared object, or leave out =trusted";
+            let why = "is a separate program and cannot run trusted; build it as a shared object, or leave out =trusted";
             return Err(PlanError(format!("the app {} {why}", spec.name)));
         }
         if spec.kind == ZoneKind::Trusted && matches!(spec.source, AppSource::Python(_)) {
@@ -281,7 +278,9 @@ fn check_zone(spec: &AppSpec, before: &[AppSpec]) -> Result<(), PlanError> {
         )));
     }
     match before.iter().find(|other| other.zone == Some(zone)) {
-        Some(other) => Err(PlanError(format!("the apps {} and {name} have one number, {zone}", other.name))),
+        Some(other) => {
+            Err(PlanError(format!("the apps {} and {name} have the same number, {zone}", other.name)))
+        }
         None => Ok(()),
     }
 }
@@ -313,15 +312,14 @@ fn check_settings(spec: &AppSpec) -> Result<(), PlanError> {
     let bytes = serde_json::to_vec(&spec.settings).map_or(usize::MAX, |json| json.len());
     if bytes > SETTINGS_BYTES_MAX {
         let name = &spec.name;
-        let most =
-            format!("at most {SETTINGS_BYTES_MAX} are passed on; put the rest into a file of the app's");
-        return Err(PlanError(format!("the settings of the app {name} take {bytes} bytes; {most}")));
+        let most = format!("the limit is {SETTINGS_BYTES_MAX}; put the rest into a file of the app");
+        return Err(PlanError(format!("the settings of the app {name} have {bytes} bytes; {most}")));
     }
     let bytes = serde_json::to_vec(&spec.grant).map_or(usize::MAX, |json| json.len());
     if bytes > GRANT_BYTES_MAX {
         let name = &spec.name;
-        let most = format!("at most {GRANT_BYTES_MAX} are passed on; say it with fewer matches and names");
-        return Err(PlanError(format!("the capabilities of the app {name} take {bytes} bytes; {most}")));
+        let most = format!("the limit is {GRANT_BYTES_MAX}; use fewer matches and names");
+        return Err(PlanError(format!("the capabilities of the app {name} have {bytes} bytes; {most}")));
     }
     Ok(())
 }
@@ -333,7 +331,7 @@ fn check_settings(spec: &AppSpec) -> Result<(), PlanError> {
 pub fn check_app_name(name: &str) -> Result<(), PlanError> {
     check_name(name)?;
     if SERVICES.contains(&name) {
-        let why = "is the name of a service of the node, and no app may have it; give the app another name";
+        let why = "is the name of a service of the node; give the app another name";
         return Err(PlanError(format!("{name} {why}")));
     }
     Ok(())
@@ -344,12 +342,12 @@ fn check_role(spec: &AppSpec) -> Result<(), PlanError> {
     let reserved = SERVICES.contains(&name.as_str());
     match spec.role {
         AppRole::App => check_app_name(name),
-        AppRole::Service if !reserved => Err(PlanError(format!("{name} is no service of the node"))),
+        AppRole::Service if !reserved => Err(PlanError(format!("{name} is not a service of the node"))),
         AppRole::Service if spec.kind == ZoneKind::Trusted => {
-            Err(PlanError(format!("the service {name} runs in a process zone only")))
+            Err(PlanError(format!("the service {name} can run only in a process zone")))
         }
         AppRole::Service if !matches!(spec.source, AppSource::BuiltIn(_)) => {
-            Err(PlanError(format!("the service {name} is in the binary and nowhere else")))
+            Err(PlanError(format!("the service {name} is built in and has no path")))
         }
         _ => Ok(()),
     }
@@ -401,16 +399,16 @@ mod tests {
         check(&[built_in("a b")], Err("\"a b\""));
         check(&[built_in("\u{1b}[31m")], Err("\\u{1b}"));
         check(&[built_in(&"x".repeat(APP_NAME_BYTES_MAX + 1))], Err("1 to 64"));
-        check(&[built_in("hub"), built_in("hub")], Err("hub is named twice"));
+        check(&[built_in("hub"), built_in("hub")], Err("there are two apps hub"));
         let program = AppSource::Executable("/bin/true".into());
         check(&[spec("x", ZoneKind::Trusted, program)], Err("cannot run trusted"));
         let python = AppSource::Python("/x.py".into());
         check(&[spec("x", ZoneKind::Trusted, python)], Err("is in Python and cannot run trusted"));
         let mut wordy = built_in("wordy");
         wordy.settings.insert("list".into(), "x".repeat(SETTINGS_BYTES_MAX).into());
-        check(&[wordy], Err("settings of the app wordy take 65547 bytes"));
+        check(&[wordy], Err("settings of the app wordy have 65547 bytes"));
         let many: Vec<_> = (0..=APPS_MAX).map(|number| built_in(&number.to_string())).collect();
-        check(&many, Err("1024 apps are more than the 1023"));
+        check(&many, Err("1024 apps are more than the limit of 1023"));
     }
 
     #[test]
@@ -419,14 +417,14 @@ mod tests {
             |name: &str, kind, source| AppSpec { role: AppRole::Service, ..spec(name, kind, source) };
         let within = || AppSource::BuiltIn("audit".into());
         check(&[built_in("audit")], Err("audit is the name of a service of the node"));
-        check(&[service("hub", ZoneKind::Process, within())], Err("hub is no service"));
-        check(&[service("audit", ZoneKind::Trusted, within())], Err("in a process zone only"));
+        check(&[service("hub", ZoneKind::Process, within())], Err("hub is not a service"));
+        check(&[service("audit", ZoneKind::Trusted, within())], Err("only in a process zone"));
         let elsewhere = AppSource::Executable("/bin/true".into());
-        check(&[service("audit", ZoneKind::Process, elsewhere)], Err("in the binary and nowhere else"));
+        check(&[service("audit", ZoneKind::Process, elsewhere)], Err("is built in and has no path"));
         check(&[service("audit", ZoneKind::Process, within()), built_in("hub")], Ok(()));
         let mut many: Vec<_> = (0..APPS_MAX).map(|number| built_in(&number.to_string())).collect();
         many.push(service("audit", ZoneKind::Process, within()));
-        check(&many, Err("1023 apps are more than the 1022 that one node runs beside 1 services"));
+        check(&many, Err("1023 apps are more than the limit of 1022, beside 1 services"));
     }
 
     #[test]

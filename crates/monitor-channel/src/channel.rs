@@ -215,7 +215,7 @@ impl Channel {
         // Alignment leaves room for one descriptor more than was asked for.
         if cut || fds.len() > MESSAGE_FDS_MAX + usize::from(is_long) {
             return Err(ChannelError::Garbage(
-                "it was cut off: too long, or too many descriptors for us".into(),
+                "it was truncated: it is too long, or has too many descriptors".into(),
             ));
         }
         // Nobody sends an empty message, so that this is the end of the stream alone.
@@ -289,11 +289,11 @@ mod tests {
     fn a_damaged_message_is_garbage_and_no_more() {
         check(b"{", 0, "not a message: EOF");
         check(b"\xff\x00", 0, "not a message: expected value");
-        check(&vec![b' '; DATAGRAM_BYTES_MAX + 1], 0, "cut off");
-        check(br#""alive""#, MESSAGE_FDS_MAX + 1, "cut off");
+        check(&vec![b' '; DATAGRAM_BYTES_MAX + 1], 0, "truncated");
+        check(br#""alive""#, MESSAGE_FDS_MAX + 1, "truncated");
         check(long::DATAGRAM, 0, "a long message without its memory file");
         check(long::DATAGRAM, 1, "not a sealed memory file");
-        check(long::DATAGRAM, MESSAGE_FDS_MAX + 2, "cut off");
+        check(long::DATAGRAM, MESSAGE_FDS_MAX + 2, "truncated");
         check(&b"[".repeat(10_000), 0, "not a message");
         check(br#""alive""#, MESSAGE_FDS_MAX, "Alive with 96");
     }
@@ -304,7 +304,7 @@ mod tests {
         // Other tests of this process open and close descriptors meanwhile; a leak would grow without end.
         let before = open();
         for _ in 0..50 {
-            check(br#""alive""#, MESSAGE_FDS_MAX + 10, "cut off");
+            check(br#""alive""#, MESSAGE_FDS_MAX + 10, "truncated");
         }
         assert!(open() < before + 1_000, "{} descriptors before, {} after", before, open());
     }

@@ -256,7 +256,7 @@ pub const ALIVE_INTERVAL_MS: u64 = 100;
 /// messages.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(clippy::large_enum_variant, reason = "a zone is welcomed once, and no welcome is kept")]
+#[expect(clippy::large_enum_variant, reason = "a zone gets one welcome message, at its start")]
 pub enum ToZone {
     /// The first message, and the only one for an app. It carries the zone's ends of its ports, in the order of the workers.
     Welcome {

@@ -306,7 +306,7 @@ impl AppLife {
         self.essential |= matches!(verb, Verb::Restart | Verb::Start);
         match verb {
             Verb::Stop | Verb::Quarantine | Verb::Remove if self.spec.role == AppRole::Service => {
-                self.say(Severity::Warn, "is a service of the node and is not stopped", out);
+                self.say(Severity::Warn, "is a service of the node and cannot be stopped", out);
             }
             // The package of a refused app may have changed.
             Verb::Restart | Verb::Start if self.is_refused() => {
@@ -334,12 +334,12 @@ impl AppLife {
         }
         let why = why.map(|why| format!(": {why}")).unwrap_or_default();
         let reason = format!("the operator quarantined it{why}");
-        let then = format!("it is stopped until you say: burnet app restart {}", self.spec.name);
+        let then = format!("it stays stopped until you run: burnet app restart {}", self.spec.name);
         self.say(Severity::Warn, &format!("is quarantined ({reason}); {then}"), out);
         let mut incident = self.incident(IncidentKind::Quarantined, &reason, at);
         incident.then = then;
         incident.finding.culprit = None;
-        incident.finding.sentence = "nobody; it is the operator's word".to_owned();
+        incident.finding.sentence = "no app: the operator decided it".to_owned();
         out.push(Command::Incident(Box::new(incident)));
         self.stop_for(AfterStop::Quarantine, Phase::Quarantined, &reason, at, out);
     }
@@ -493,7 +493,7 @@ impl AppLife {
         match self.phase {
             Phase::BackingOff { until_ms } if until_ms <= at.now_ms => self.start(at, out),
             Phase::Ending { kill_at_ms: Some(kill_at_ms), .. } if kill_at_ms <= at.now_ms => {
-                self.say(Severity::Warn, "does not end when asked to; it is killed", out);
+                self.say(Severity::Warn, "did not end after SIGTERM; it is killed", out);
                 self.kill(out);
             }
             _ => {}
@@ -625,8 +625,7 @@ impl AppLife {
             // It was good when it began, and what cannot be read now is not the app's doing.
             (_, Validity::Unknown(why)) if runs && !self.wondered => {
                 self.wondered = true;
-                let line =
-                    format!("goes on, though it cannot be told whether its package is still good: {why}");
+                let line = format!("continues to run, but its package could not be verified: {why}");
                 self.say(Severity::Error, &line, out);
             }
             _ => {}
@@ -639,15 +638,13 @@ impl AppLife {
 
     /// Its package failed verification: it does not start, or is stopped.
     fn refuse(&mut self, reason: &str, at: Situation, out: &mut Vec<Command>) {
-        let then = format!(
-            "it stays stopped until you have mended that and say: burnet app restart {}",
-            self.spec.name
-        );
+        let then =
+            format!("it stays stopped; fix the cause, then run: burnet app restart {}", self.spec.name);
         self.say(Severity::Error, &format!("is refused ({reason}); {then}"), out);
         let mut incident = self.incident(IncidentKind::Refused, reason, at);
         incident.then = then;
         incident.finding.culprit = None;
-        incident.finding.sentence = "nobody; its package, or whom you trust, is not as it was".to_owned();
+        incident.finding.sentence = "no app: its package or the trust store has changed".to_owned();
         out.push(Command::Incident(Box::new(incident)));
         if self.has_process() {
             // At once: nobody knows any more what this is.
@@ -663,7 +660,7 @@ impl AppLife {
     /// The operator wants it to run again, and it cannot.
     pub(crate) fn not_found(&mut self, reason: &str, at: Situation, out: &mut Vec<Command>) {
         if matches!(self.phase, Phase::Refused) {
-            self.say(Severity::Error, &format!("is refused still: {reason}"), out);
+            self.say(Severity::Error, &format!("is still refused: {reason}"), out);
             self.remember_end(reason, None, at.now_ms);
         }
     }
@@ -724,12 +721,12 @@ impl AppLife {
             RestartDecision::Exhausted => (Severity::Error, AfterEnd::GivenUp),
         };
         incident.then = match verdict {
-            RestartDecision::RestartAfter(0) => "it is started again now".to_owned(),
-            RestartDecision::RestartAfter(delay_ms) => format!("it is started again in {delay_ms} ms"),
+            RestartDecision::RestartAfter(0) => "it restarts now".to_owned(),
+            RestartDecision::RestartAfter(delay_ms) => format!("it restarts in {delay_ms} ms"),
             RestartDecision::Exhausted => {
                 incident.what = IncidentKind::Quarantined;
                 let name = &self.spec.name;
-                format!("it is quarantined until the operator says: burnet app restart {name}")
+                format!("it is quarantined until you run: burnet app restart {name}")
             }
         };
         let ended = if became == AfterEnd::GivenUp { "ended too often" } else { "ended" };
@@ -758,7 +755,8 @@ impl AppLife {
         }
         let said = self.last_end.as_ref().and_then(|past| past.last_line.clone());
         let reason = said.unwrap_or_else(|| "it did not say why".to_owned());
-        let then = format!("it stays stopped; mend that, and say: burnet app restart {}", self.spec.name);
+        let then =
+            format!("it stays stopped; fix the cause, then run: burnet app restart {}", self.spec.name);
         self.say(Severity::Error, &format!("does not run: {reason} (exit code {EXIT_USAGE}); {then}"), out);
         let mut incident = self.incident(IncidentKind::Quarantined, &reason, at);
         incident.evidence = evidence;
@@ -777,7 +775,7 @@ impl AppLife {
         self.demoted = Some(PastEnd::new(reason, None, now_ms));
         self.say(
             Severity::Error,
-            &format!("ran trusted and runs in a process zone from now on: {reason}"),
+            &format!("ran as a trusted app, and runs in a process zone from now on: {reason}"),
             out,
         );
     }

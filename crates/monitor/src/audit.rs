@@ -144,7 +144,7 @@ impl Collector {
 
     fn note_what_was_lost(&mut self) {
         if let Some((count, since)) = self.lost.take() {
-            let text = format!("{count} records were not kept: {WAITING_MAX} waited already");
+            let text = format!("{count} audit records were dropped: the queue of {WAITING_MAX} was full");
             self.waiting.push_back(Record { count, ..Record::new(since, "lost", "monitor", text) });
         }
     }
@@ -198,7 +198,7 @@ fn app_changes(old: &AppStatus, new: &AppStatus, now_unix_ms: u64, records: &mut
         records.push(Record::new(unix_ms, what, who, text).of_app(&new.app));
     };
     let ended = |end: &crate::app::Ending| match &end.last_line {
-        Some(line) => format!("{}; it said last: {line}", end.reason),
+        Some(line) => format!("{}; its last line: {line}", end.reason),
         None => end.reason.clone(),
     };
     let is_refused = new.state == AppState::Refused;
@@ -430,7 +430,7 @@ mod tests {
         check(
             AppStatus { generation: 2, restarts: 1, last_end: end(), ..status() },
             &[
-                "ended: killed by SIGKILL; it said last: oh",
+                "ended: killed by SIGKILL; its last line: oh",
                 "started: in a process zone, zone 1; restarts: 1",
             ],
         );

@@ -91,7 +91,7 @@ impl Finder {
     /// A sentence on why it is not.
     pub(crate) fn ask(&mut self, name: String) -> Result<(), String> {
         if self.find.is_none() {
-            return Err("this node takes no further apps".to_owned());
+            return Err("apps cannot be added to this node while it runs".to_owned());
         }
         self.send(Asked::App(name))
     }
@@ -102,7 +102,7 @@ impl Finder {
     /// A sentence on why it is not.
     pub(crate) fn reload(&mut self, request: ReloadRequest) -> Result<(), String> {
         if self.reload.is_none() {
-            return Err("this node does not read its configuration anew".to_owned());
+            return Err("this node cannot reload its configuration".to_owned());
         }
         self.send(Asked::Reload(request))
     }
@@ -110,13 +110,14 @@ impl Finder {
     fn send(&mut self, asked: Asked) -> Result<(), String> {
         if self.thread.is_none() {
             let thread = start(self.find.clone(), self.reload.clone());
-            self.thread = Some(thread.map_err(|error| format!("nobody can look it up: {error}"))?);
+            self.thread =
+                Some(thread.map_err(|error| format!("the thread for it cannot be started: {error}"))?);
         }
         let sent = self.thread.as_ref().map(|thread| thread.asked.try_send(asked));
         if matches!(sent, Some(Ok(()))) {
             Ok(())
         } else {
-            Err("too many questions of this kind wait already; try again".to_owned())
+            Err("too many such requests are waiting; try again".to_owned())
         }
     }
 

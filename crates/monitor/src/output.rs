@@ -94,8 +94,9 @@ impl Output {
 
     fn say_left_out(&mut self) -> Option<String> {
         let left_out = std::mem::take(&mut self.left_out);
-        (left_out > 0)
-            .then(|| format!("({left_out} more lines are not shown; at most {LINES_PER_S_MAX} a second are)"))
+        (left_out > 0).then(|| {
+            format!("({left_out} more lines were dropped; the limit is {LINES_PER_S_MAX} per second)")
+        })
     }
 }
 

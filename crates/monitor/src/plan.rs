@@ -19,7 +19,7 @@ const CONFIG_BYTES_MAX: usize = MESSAGE_BYTES_MAX - 1_024;
 /// Refuses what cannot be run.
 pub(crate) fn check_plan(plan: &Plan) -> Result<(), PlanError> {
     if plan.workers == 0 || plan.workers > WORKERS_MAX {
-        return Err(PlanError(format!("{} workers cannot be run; 1 to {WORKERS_MAX} can", plan.workers)));
+        return Err(PlanError(format!("{} workers are not possible; use 1 to {WORKERS_MAX}", plan.workers)));
     }
     check_config(&plan.config)?;
     plan.apps.iter().try_for_each(|app| check_open_files(app, plan.workers))
@@ -37,7 +37,7 @@ pub fn check_reload(apps: &[AppSpec], config: &Value, workers: u16) -> Result<()
 fn check_config(config: &Value) -> Result<(), PlanError> {
     let bytes = serde_json::to_vec(config).map_or(usize::MAX, |json| json.len());
     if bytes > CONFIG_BYTES_MAX {
-        let why = format!("the configuration takes {bytes} bytes; at most {CONFIG_BYTES_MAX} are passed on");
+        let why = format!("the configuration has {bytes} bytes; the limit is {CONFIG_BYTES_MAX}");
         return Err(PlanError(why));
     }
     Ok(())

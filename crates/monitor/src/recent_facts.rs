@@ -102,13 +102,10 @@ impl RecentFacts {
     fn judge(&self, kernel: &KernelEnd<'_>, now_ms: u64) -> Finding {
         let names = kernel.called.join(", ");
         match kernel.called {
-            _ if kernel.said => {
-                nobody("the kernel process said itself why it ended, so that no app is blamed")
+            _ if kernel.said => nobody("the kernel process reported why it ended; no app is the cause"),
+            [app] if kernel.killed_by_us => {
+                by(app, format!("the kernel process was calling the trusted app {app} when it was killed"))
             }
-            [app] if kernel.killed_by_us => by(
-                app,
-                format!("the kernel process was in a call of the trusted app {app} when it was killed"),
-            ),
             [app] => by(app, format!("the kernel process ended while it was calling the trusted app {app}")),
             [_, _, ..] => nobody(&format!(
                 "the workers of the kernel process were calling several trusted apps ({names}); it was one of them"
@@ -119,18 +116,16 @@ impl RecentFacts {
 
     fn of_kernel_alone(&self, kernel: &KernelEnd<'_>, now_ms: u64) -> Finding {
         if let Some((app, words)) = self.suspect(now_ms, |_| true) {
-            return by(&app, format!("no trusted app was being called; {words}, which is all that is known"));
+            return by(&app, format!("no trusted app was being called; {words}; nothing else is known"));
         }
         match (kernel.trusted, kernel.end) {
             (_, Some(ProcessEnd::Signal { number: KILLED, .. })) if !kernel.killed_by_us => nobody(
                 "no app was being called, and SIGKILL comes from outside of the node: from somebody on this machine, or from \
                  Linux when memory ran out",
             ),
-            ([], _) => {
-                nobody("no app runs inside the kernel process, so that this is a fault of Burnet's own")
-            }
+            ([], _) => nobody("no app runs inside the kernel process, so this is a fault of Burnet"),
             (trusted, _) => nobody(&format!(
-                "no trusted app was being called; one of them ({}) may have done harm before, or it is a fault of Burnet's own",
+                "no trusted app was being called; one of them ({}) may have damaged the process earlier, or it is a fault of Burnet",
                 trusted.join(", ")
             )),
         }
@@ -140,7 +135,7 @@ impl RecentFacts {
     pub(crate) fn of_services(&self, failed: &[String], now_ms: u64) -> Finding {
         match self.suspect(now_ms, |app| !failed.iter().any(|service| service == app)) {
             Some((app, words)) => by(&app, format!("{words}, just before the services failed")),
-            None => nobody("no app was in failure just before the services failed"),
+            None => nobody("no app failed just before the services failed"),
         }
     }
 
@@ -151,12 +146,12 @@ impl RecentFacts {
         let Some(app) = most else {
             return match self.suspect(now_ms, |_| true) {
                 Some((app, words)) => by(&app, format!("{words} before")),
-                None => nobody("nobody can be named; the incidents before this one tell more"),
+                None => nobody("the cause is unknown; see the earlier incidents"),
             };
         };
         let count = named.iter().filter(|other| other == &app).count();
         let all = self.kernel_ends.len();
-        by(app, format!("{count} of the last {all} ends of the kernel process were in {app}'s account"))
+        by(app, format!("{count} of the last {all} ends of the kernel process were caused by {app}"))
     }
 
     /// The node is as new.
@@ -203,7 +198,7 @@ fn of_app(app: &str, incident: &Incident) -> String {
         }
         (IncidentKind::Demoted, _) => format!("{app} itself: the kernel process knows which app it calls"),
         (_, Some(KILLED)) => format!(
-            "{app}'s process was killed with SIGKILL: by its memory limit, or by somebody on this machine; no other app can reach it"
+            "{app}'s process was killed with SIGKILL: by its memory limit, or by a user of this machine; no other app can do that"
         ),
         _ => format!("{app} itself: its process is its own, and no other app can reach it"),
     }

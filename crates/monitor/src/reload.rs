@@ -74,12 +74,14 @@ impl Difference {
     /// In words, if there is any.
     pub(crate) fn in_words(&self) -> Option<String> {
         if !self.restart.is_empty() {
-            return Some(format!("is started anew ({} changed)", self.restart.join(", ")));
+            return Some(format!("restarts ({} changed)", self.restart.join(", ")));
         }
         match (self.grant, self.watched) {
-            (true, false) => Some("has other capabilities or quotas, at once".to_owned()),
-            (true, true) => Some("has other capabilities or quotas and other limits, at once".to_owned()),
-            (false, true) => Some("has other limits, at once".to_owned()),
+            (true, false) => Some("gets other capabilities or quotas, immediately".to_owned()),
+            (true, true) => {
+                Some("gets other capabilities or quotas, and other limits, immediately".to_owned())
+            }
+            (false, true) => Some("gets other limits, immediately".to_owned()),
             (false, false) => None,
         }
     }
@@ -121,16 +123,16 @@ mod tests {
     fn what_its_process_was_started_with_needs_a_restart_and_nothing_else_does() {
         check(|_| {}, None);
         check(|after| after.zone = Some(7), None);
-        check(|after| after.grant = true.into(), Some("has other capabilities or quotas, at once"));
-        check(|after| after.limits.lag_ms = Some(1), Some("has other limits, at once"));
-        check(|after| after.limits.soft.memory_bytes = Some(1), Some("has other limits, at once"));
-        check(|after| after.limits.memory_bytes = 1, Some("is started anew (limits changed)"));
-        check(|after| after.sandbox.spawn = true, Some("is started anew (sandbox changed)"));
-        check(|after| after.kind = ZoneKind::Trusted, Some("is started anew (zone changed)"));
+        check(|after| after.grant = true.into(), Some("gets other capabilities or quotas, immediately"));
+        check(|after| after.limits.lag_ms = Some(1), Some("gets other limits, immediately"));
+        check(|after| after.limits.soft.memory_bytes = Some(1), Some("gets other limits, immediately"));
+        check(|after| after.limits.memory_bytes = 1, Some("restarts (limits changed)"));
+        check(|after| after.sandbox.spawn = true, Some("restarts (sandbox changed)"));
+        check(|after| after.kind = ZoneKind::Trusted, Some("restarts (zone changed)"));
         let other = |after: &mut AppSpec| {
             after.settings.insert("a".to_owned(), 1.into());
             after.source = AppSource::BuiltIn("firewall".to_owned());
         };
-        check(other, Some("is started anew (program, settings changed)"));
+        check(other, Some("restarts (program, settings changed)"));
     }
 }

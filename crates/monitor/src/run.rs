@@ -544,7 +544,7 @@ impl Monitor {
         let Some(kernel) = &mut self.kernel else { return };
         let queued = match encode(message) {
             Ok(_) if kernel.outbox.len() >= OUTBOX_MESSAGES_MAX => {
-                Err("it does not read what the monitor tells it".to_owned())
+                Err("it does not read the messages of the monitor".to_owned())
             }
             Ok(bytes) => {
                 kernel.outbox.push_back((bytes, fds));
@@ -601,7 +601,7 @@ impl Monitor {
                     KernelMessage::Event(event) => self.heard.push_back(event),
                     KernelMessage::Counts(counts) => self.on_counts(&counts),
                     KernelMessage::AddApp(app) => match self.finder.ask(app.clone()) {
-                        Ok(()) => tracing::info!("app {app}: the operator wants it to run"),
+                        Ok(()) => tracing::info!("app {app}: the operator adds it"),
                         Err(why) => tracing::error!("app {app}: it is not started: {why}"),
                     },
                     KernelMessage::Reload { ticket, app } => {

@@ -19,7 +19,7 @@ impl fmt::Display for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             RunError::Plan(error) => error.fmt(f),
-            RunError::Io(error) => write!(f, "the monitor cannot go on: {error}"),
+            RunError::Io(error) => write!(f, "the monitor cannot continue: {error}"),
         }
     }
 }

@@ -355,7 +355,7 @@ impl Supervisor {
         };
         let changed = apps.into_iter().filter_map(|spec| Some((spec.name.as_str(), change(spec)?)));
         let gone = removed.iter().filter(|name| there(name).is_some());
-        let gone = gone.map(|name| (name.as_str(), "ends, and is no app of this node any more".to_owned()));
+        let gone = gone.map(|name| (name.as_str(), "ends, and is removed from this node".to_owned()));
         changed.chain(gone).map(|(name, words)| format!("app {name} {words}")).collect()
     }
 
@@ -388,10 +388,7 @@ impl Supervisor {
             return app.replace(spec, at, out);
         }
         let Some(zone) = self.free_zone(spec.zone) else {
-            let line = format!(
-                "app {}: it is not started, since {APPS_MAX} apps are all that a node runs",
-                spec.name
-            );
+            let line = format!("app {}: it is not started: a node runs at most {APPS_MAX} apps", spec.name);
             return out.push(Command::Log { severity: Severity::Error, line });
         };
         let mut app = AppLife::new(zone, spec, self.timing.app.clone(), self.last_generation);
@@ -594,7 +591,7 @@ impl Supervisor {
             RestartDecision::Exhausted if !self.safe_mode.is_on() && self.timing.kernel.restarts_max > 0 => {
                 let RestartPolicy { restarts_max, window_ms, .. } = self.timing.kernel;
                 let seconds = window_ms / 1_000;
-                let why = format!("{reason}; that was after {restarts_max} restarts within {seconds} s");
+                let why = format!("{reason}; this was after {restarts_max} restarts within {seconds} s");
                 self.enter_safe_mode(&why, now_ms, out);
                 self.start_kernel(now_ms, out);
             }
@@ -603,7 +600,7 @@ impl Supervisor {
                 let mode = if self.safe_mode.is_on() { " in safe mode" } else { "" };
                 let message = format!(
                     "{reason}; that was after {restarts_max} restarts within {} s{mode}, so the node gives up; \
-                     burnet incidents says what went before",
+                     burnet incidents shows the cause",
                     window_ms / 1_000
                 );
                 let mut incident = Incident::of_node(IncidentKind::ProcessError, reason, now_ms);
@@ -613,12 +610,12 @@ impl Supervisor {
                 self.close(1, Some(message), now_ms, out);
             }
             RestartDecision::RestartAfter(0) => {
-                let line = format!("{reason}; it is started again now");
+                let line = format!("{reason}; it restarts now");
                 out.push(Command::Log { severity: Severity::Error, line });
                 self.start_kernel(now_ms, out);
             }
             RestartDecision::RestartAfter(delay_ms) => {
-                let line = format!("{reason}; it is started again in {delay_ms} ms");
+                let line = format!("{reason}; it restarts in {delay_ms} ms");
                 out.push(Command::Log { severity: Severity::Error, line });
                 self.kernel = KernelPhase::BackingOff { until_ms: now_ms.saturating_add(delay_ms) };
             }
@@ -644,7 +641,7 @@ impl Supervisor {
             let listed = self.safe_mode.place_of(&app.spec.name).is_some();
             app.safe_mode_begins(listed || app.spec.role == AppRole::Service, now_ms);
         }
-        let line = format!("the node is in safe mode ({reason}) until you say: burnet safe-mode leave");
+        let line = format!("the node is in safe mode ({reason}) until you run: burnet safe-mode leave");
         out.push(Command::Log { severity: Severity::Error, line });
     }
 
@@ -662,7 +659,7 @@ impl Supervisor {
         };
         let mut incident = Incident::of_node(IncidentKind::NodeRestarted, &reason, now_ms);
         incident.finding = self.recent.of_services(&failed, now_ms);
-        incident.then = "the kernel process and all zones are started anew".to_owned();
+        incident.then = "the kernel process and all zones restart".to_owned();
         out.push(Command::Incident(Box::new(incident)));
         for app in self.apps.iter_mut().filter(|app| app.spec.role == AppRole::Service) {
             app.another_chance(now_ms);
@@ -675,10 +672,10 @@ impl Supervisor {
 
     /// The end of the kernel process restarts everything.
     fn restart_node(&mut self, reason: &str, out: &mut Vec<Command>) {
-        let line = format!("kernel and all zones are started anew: {reason}");
+        let line = format!("the kernel process and all zones restart: {reason}");
         out.push(Command::Log { severity: Severity::Error, line });
         if matches!(self.kernel, KernelPhase::Starting { .. } | KernelPhase::Running { .. }) {
-            let reason = format!("the node is started anew: {reason}");
+            let reason = format!("the node restarts: {reason}");
             self.kernel = KernelPhase::Ending { reason, kill_at_ms: None, blameless: true };
             self.end_kernel(StopSignal::Kill, out);
         }
@@ -691,7 +688,7 @@ impl Supervisor {
         self.safe_mode.leave();
         self.kernel_backoff.forget();
         self.recent.forget_kernel_ends();
-        let line = "the node leaves safe mode: the operator said so".to_owned();
+        let line = "the node leaves safe mode: the operator requested it".to_owned();
         out.push(Command::Log { severity: Severity::Info, line });
         let at = self.situation(now_ms);
         for app in &mut self.apps {
@@ -726,12 +723,12 @@ impl Supervisor {
             KernelPhase::Running { alive_ms }
                 if now_ms.saturating_sub(*alive_ms) >= self.timing.kernel_silence_ms =>
             {
-                let reason = format!("a worker stood still for {} ms", self.timing.kernel_silence_ms);
+                let reason = format!("a worker made no progress for {} ms", self.timing.kernel_silence_ms);
                 self.kill_kernel(&reason, out);
             }
             KernelPhase::Ending { kill_at_ms, .. } if kill_at_ms.is_some_and(|at_ms| at_ms <= now_ms) => {
                 *kill_at_ms = None;
-                let line = "the kernel process does not end when asked to; it is killed".to_owned();
+                let line = "the kernel process did not end after SIGTERM; it is killed".to_owned();
                 out.push(Command::Log { severity: Severity::Warn, line });
                 self.end_kernel(StopSignal::Kill, out);
             }
@@ -793,7 +790,7 @@ impl Supervisor {
         if empty {
             out.push(Command::Exit { code: *code, message: message.clone() });
         } else if *leave_at_ms <= now_ms {
-            let message = "the node ends although a child did not, even when killed".to_owned();
+            let message = "the node ends although a child process did not end after SIGKILL".to_owned();
             out.push(Command::Exit { code: (*code).max(1), message: Some(message) });
         } else {
             return;
@@ -821,7 +818,7 @@ fn cannot_run(fatal: Option<&(u8, String)>, end: Option<ProcessEnd>) -> Option<(
         // A failure must not end the node with a code that means success.
         (Some((code, message)), _) => Some(((*code).max(1), message.clone())),
         (None, Some(ProcessEnd::Code(2))) => {
-            let message = "the kernel process refused to start (exit code 2); what it printed says why";
+            let message = "the kernel process refused to start (exit code 2); see its output";
             Some((2, message.to_owned()))
         }
         _ => None,
@@ -831,10 +828,12 @@ fn cannot_run(fatal: Option<&(u8, String)>, end: Option<ProcessEnd>) -> Option<(
 /// What is done about a kernel process that ended.
 fn after_kernel(demoted: &[String]) -> String {
     match demoted {
-        [] => "it and all zones are started again".to_owned(),
+        [] => "it and all zones restart".to_owned(),
         demoted => {
             let names = demoted.join(", ");
-            format!("it and all zones are started again; no longer trusted, and in process zones: {names}")
+            format!(
+                "it and all zones restart; these apps are no longer trusted and run in process zones: {names}"
+            )
         }
     }
 }

@@ -103,7 +103,7 @@ pub fn run(load_code: LoadCode) -> ExitCode {
 /// What there is to say of a worker's thread that is over.
 fn how_it_ended(ended: std::thread::Result<io::Result<()>>) -> String {
     match ended {
-        Ok(Ok(())) => "nobody had told it to".to_owned(),
+        Ok(Ok(())) => "no end was requested".to_owned(),
         Ok(Err(error)) => error.to_string(),
         Err(panic) => match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
             (Some(said), _) => format!("it panicked: {said}"),
@@ -114,15 +114,15 @@ fn how_it_ended(ended: std::thread::Result<io::Result<()>>) -> String {
 }
 
 fn ours(error: io::Error) -> Fatal {
-    Fatal(1, format!("the kernel process cannot go on: {error}"))
+    Fatal(1, format!("the kernel process cannot continue: {error}"))
 }
 
 fn start(channel: &Channel, load_code: LoadCode) -> Result<Control, Fatal> {
     let received = channel
         .receive::<ToKernel>()
-        .map_err(|error| Fatal(1, format!("the monitor said nothing: {error}")))?;
+        .map_err(|error| Fatal(1, format!("the monitor sent nothing: {error}")))?;
     let ToKernel::Configure { config, owners_follow } = received.message else {
-        return Err(Fatal(1, "the monitor did not begin with the configuration".to_owned()));
+        return Err(Fatal(1, "the first message of the monitor was not the configuration".to_owned()));
     };
     // Without one everything else works, and the monitor does not know whom a crash was in.
     let board = received.fds.first().and_then(|fd| Board::open(fd).ok()).map(Arc::new);
@@ -284,7 +284,7 @@ impl Control {
             return Ok(());
         };
         let why = how_it_ended(self.threads.swap_remove(number).join());
-        Err(io::Error::other(format!("a worker has ended by itself: {why}")))
+        Err(io::Error::other(format!("a worker ended unexpectedly: {why}")))
     }
 
     /// A worker that has not ended in its time is not waited for: it ends with the process.
@@ -294,14 +294,14 @@ impl Control {
             let overdue = workers - ended;
             let patience_s = GOODBYE.as_secs();
             tracing::error!(
-                "{overdue} of {workers} workers did not end within {patience_s} s; their switches hear no goodbye"
+                "{overdue} of {workers} workers did not end within {patience_s} s; their switch connections are cut"
             );
         }
         let over = |thread: &std::thread::JoinHandle<_>| ended == workers || thread.is_finished();
         for thread in self.threads.into_iter().filter(over) {
             match thread.join() {
                 Ok(Ok(())) => {}
-                other => tracing::error!("a worker ended badly: {}", how_it_ended(other)),
+                other => tracing::error!("a worker panicked: {}", how_it_ended(other)),
             }
         }
     }
@@ -338,7 +338,7 @@ impl Control {
             let line = &workers[*next_worker % workers.len()];
             *next_worker += 1;
             if line.send(ToWorker::Adopt(stream, peer)).is_err() {
-                tracing::warn!(%peer, "connection closed: the worker has more to do than it can take on");
+                tracing::warn!(%peer, "connection closed: the worker is overloaded");
             }
         })
     }
@@ -349,7 +349,7 @@ impl Control {
                 Ok(received) => self.on_monitor(received.message, received.fds),
                 Err(ChannelError::NotNow) => return,
                 Err(error) => {
-                    tracing::error!("the monitor is gone ({error}): the node ends");
+                    tracing::error!("the connection to the monitor is lost ({error}): the node ends");
                     return self.end();
                 }
             }
@@ -405,7 +405,7 @@ impl Control {
                 if !self.pending.push(0, ToWorker::TellSoftLimit { zone: ZoneId(zone), generation, limit }) {
                     tracing::warn!(
                         zone,
-                        "the app is not told of its soft limit: its worker takes no messages"
+                        "the app is not informed about its soft limit: the queue of its worker is full"
                     );
                 }
                 self.pay();
@@ -433,7 +433,11 @@ impl Control {
     ) {
         let ports = split_ports(fds, ports).and_then(|ports| {
             let (came, needed) = (ports.len(), self.workers.len());
-            if came == needed { Ok(ports) } else { Err(format!("{came} ports came for {needed} workers")) }
+            if came == needed {
+                Ok(ports)
+            } else {
+                Err(format!("the monitor sent {came} ports for {needed} workers"))
+            }
         });
         let ports = match ports {
             Ok(ports) => ports,
@@ -454,7 +458,7 @@ impl Control {
     fn tell_all(&mut self, message: impl Fn() -> ToWorker) {
         for worker in 0..self.workers.len() {
             if !self.pending.push(worker, message()) {
-                tracing::error!(worker, "a message is lost: the worker has taken none for a long time");
+                tracing::error!(worker, "a message to a worker is lost: its queue is full");
             }
         }
         self.pay();
@@ -536,7 +540,7 @@ impl Control {
         while !records.is_empty() {
             let rest = records.split_off(records.len().min(AUDIT_RECORDS_MAX));
             if self.to_monitor.len() >= TO_MONITOR_MAX {
-                return tracing::error!("records of what was done are lost: the monitor takes none");
+                return tracing::error!("audit records are lost: the monitor does not read them");
             }
             self.to_monitor.push(FromKernel::Audit { records });
             records = rest;
@@ -589,7 +593,7 @@ impl Control {
             let Some((operator_id, line)) = self.operators.next_question() else { return };
             let answer = match serde_json::from_slice::<Question>(&line) {
                 Ok(question) => self.ask(operator_id, question),
-                Err(error) => Some(Answer::Refused(format!("that is no question: {error}"))),
+                Err(error) => Some(Answer::Refused(format!("invalid request: {error}"))),
             };
             if let Some(answer) = answer {
                 self.operators.answer(operator_id, &answer);
@@ -670,7 +674,7 @@ impl Control {
             .collect();
         if let (Some(wanted), true) = (wanted, datapaths.is_empty()) {
             return Some(Answer::Refused(format!(
-                "{wanted} is not connected; `burnet switches` lists those that are"
+                "{wanted} is not connected; `burnet switches` lists the connected switches"
             )));
         }
         for (datapath, ticket) in self.queries.open_flows(operator_id, &datapaths, self.now_ms()) {
@@ -687,7 +691,7 @@ impl Control {
         if self.safe_mode.is_none() {
             return Answer::Refused("the node is not in safe mode".to_owned());
         }
-        tracing::info!("safe mode is left by the operator ({peer})");
+        tracing::info!("the operator ends safe mode ({peer})");
         let asked = format!("leave safe mode ({peer})");
         self.tell_records(vec![Record::new(now_unix_ms(), "asked", "operator", asked)]);
         self.to_monitor.push(FromKernel::LeaveSafeMode);
@@ -695,7 +699,7 @@ impl Control {
     }
 
     fn add_app(&mut self, app: String, peer: Peer) -> Answer {
-        tracing::info!("app {app:?}: to be added by the operator ({peer})");
+        tracing::info!("app {app:?}: the operator adds it ({peer})");
         let asked = format!("add ({peer})");
         self.tell_records(vec![Record::new(now_unix_ms(), "asked", "operator", asked).of_app(&app)]);
         self.to_monitor.push(FromKernel::AddApp { app });
@@ -709,12 +713,12 @@ impl Control {
         };
         if verb == Verb::Remove && self.packages.view(&app).is_none() {
             return Answer::Refused(format!(
-                "{app} is in the configuration and not installed: take it out there"
+                "{app} is in the configuration but not installed: remove it from the configuration"
             ));
         }
         if status.role == AppRole::Service && matches!(verb, Verb::Stop | Verb::Quarantine) {
             return Answer::Refused(format!(
-                "{app} is a service of the node and is not stopped while the node runs; `burnet app restart {app}` starts it anew"
+                "{app} is a service of the node and cannot be stopped while the node runs; `burnet app restart {app}` restarts it"
             ));
         }
         tracing::info!("app {app}: {} by the operator ({peer})", verb.as_str());
@@ -764,9 +768,9 @@ type Threads = Vec<std::thread::JoinHandle<io::Result<()>>>;
 
 /// There is no such app on the node; which one may have been meant.
 fn no_such_app(app: &str, names: &[&str]) -> String {
-    let meant = package::toml_text::nearest(app, names)
+    let suggestion = package::toml_text::nearest(app, names)
         .map_or(String::new(), |near| format!(": did you mean {near}?"));
-    format!("there is no app {app} on this node{meant}; `burnet app list` lists those that are")
+    format!("there is no app {app} on this node{suggestion}; `burnet app list` lists the apps")
 }
 
 #[cfg(test)]
@@ -780,6 +784,6 @@ mod tests {
         check(Err(Box::new("a bug")), "it panicked: a bug");
         check(Err(Box::new("another".to_owned())), "it panicked: another");
         check(Err(Box::new(7)), "it panicked");
-        check(Ok(Ok(())), "nobody had told it to");
+        check(Ok(Ok(())), "no end was requested");
     }
 }

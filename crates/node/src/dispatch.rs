@@ -130,7 +130,7 @@ impl Dispatch {
         if dropped > 0 {
             tracing::warn!(
                 dropped,
-                "packet-ins are dropped: their switches sent more than is kept while they had not said which rules they have"
+                "packet-ins are dropped: their switches have not reported their rules yet, and the buffer for this time is full"
             );
         }
     }
@@ -183,7 +183,7 @@ impl Dispatch {
         self.heard += 1;
         let frame = match Frame::read(bytes) {
             Ok(frame) => frame,
-            Err(malformed) => return tracing::error!("southbound made a frame that is none: {malformed}"),
+            Err(malformed) => return tracing::error!("southbound wrote a malformed frame: {malformed}"),
         };
         let datapath = frame.datapath();
         match frame.header.kind.get() {
@@ -227,7 +227,7 @@ impl Dispatch {
         let Dispatch { kernel, zones, effects, faults, .. } = self;
         let subscribers = match kernel.on_event(frame, self.now_ms, effects) {
             Ok(subscribers) => subscribers,
-            Err(malformed) => return tracing::error!("southbound made an event that is none: {malformed}"),
+            Err(malformed) => return tracing::error!("southbound wrote a malformed event: {malformed}"),
         };
         if is_packet_in {
             self.has_packets = true;

@@ -96,7 +96,7 @@ impl<Stream: Read + Write> Operator<Stream> {
         self.crowded = self.read.contains(&b'\n');
         if !self.crowded {
             self.read.clear();
-            self.say(&Answer::Refused(format!("a question has at most {LINE_BYTES_MAX} bytes")));
+            self.say(&Answer::Refused(format!("a request has at most {LINE_BYTES_MAX} bytes")));
             self.finished = true;
         }
     }

@@ -208,7 +208,7 @@ impl OperatorQueries {
         }
         if !reply.more {
             let trouble = of_switch.left_out.then(|| {
-                format!("an answer holds {FLOW_BYTES_MAX} bytes of entries: the rest is left out; ask for one switch alone")
+                format!("an answer holds {FLOW_BYTES_MAX} bytes of entries: the rest is missing; ask for a single switch")
             });
             of_switch.end(trouble, missing);
         }
@@ -276,14 +276,14 @@ fn answer(open: Open, now_ms: u64) -> Answer {
         Waiting::Reload(Some(Ok(view))) => Answer::Reloaded(view),
         Waiting::Reload(Some(Err(why))) => Answer::Refused(why),
         Waiting::Reload(None) => Answer::Refused(format!(
-            "the configuration was not read within {RELOAD_PATIENCE_MS} ms; the node's log will say what became of it"
+            "the configuration was not read within {RELOAD_PATIENCE_MS} ms; see the log of the node for the result"
         )),
         Waiting::Switches { records, sessions, kept } => Answer::Switches(
             records.iter().map(|record| switch_view(record, &sessions, &kept, now_ms)).collect(),
         ),
         Waiting::Apps { apps, counts } => {
             let missing = (open.missing > 0)
-                .then(|| format!("the counts of {} of the workers did not come in time", open.missing));
+                .then(|| format!("{} workers did not send their counters in time", open.missing));
             Answer::Apps(apps.into_iter().map(|app| app_view(app, &counts, missing.clone())).collect())
         }
         Waiting::Flows { switches, .. } => {
@@ -331,7 +331,7 @@ fn switch_view(
         flow_mods: counters.flow_mods,
         packet_outs: counters.packet_outs,
         errors: counters.errors_in,
-        trouble: session.is_none().then(|| "what was counted of it did not come in time".to_owned()),
+        trouble: session.is_none().then(|| "its counters did not arrive in time".to_owned()),
         control_dropped: dropped.control_dropped,
         data_dropped: dropped.data_dropped,
         unheard: dropped.unheard,
@@ -587,7 +587,7 @@ mod tests {
         let Some((8, Answer::Flows(others))) = answers.pop() else { panic!("{answers:?}") };
         assert!(others[0].flows.is_empty(), "all questions have one room together");
         let left_out =
-            "an answer holds 67108864 bytes of entries: the rest is left out; ask for one switch alone";
+            "an answer holds 67108864 bytes of entries: the rest is missing; ask for a single switch";
         let found = flows(&answers);
         assert!(found[0].0 > 100_000 && found[0].1 == Some(left_out), "{found:?}");
         assert_eq!(found[1], (0, Some(left_out)));
@@ -630,7 +630,7 @@ mod tests {
         queries.on_counts(ticket, Vec::new(), Vec::new(), Vec::new());
         let answers = queries.take_answers(PATIENCE_MS);
         let [(7, Answer::Apps(apps))] = answers.as_slice() else { panic!("{answers:?}") };
-        let said = "the counts of 1 of the workers did not come in time";
+        let said = "1 workers did not send their counters in time";
         assert_eq!(apps[0].trouble.as_deref(), Some(said));
     }
 

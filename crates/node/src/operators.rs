@@ -81,7 +81,7 @@ impl<Stream: Read + Write> Operators<Stream> {
         let Some(operator) = self.connected.get_mut(&operator_id) else { return };
         if unread > UNREAD_BYTES_MAX {
             let why = format!(
-                "operators have {unread} bytes of answers to read, more than the {UNREAD_BYTES_MAX} that the node keeps; ask again"
+                "operators have not read {unread} bytes of answers, and the limit is {UNREAD_BYTES_MAX}; try again"
             );
             return operator.answer(&Answer::Refused(why));
         }
@@ -94,7 +94,10 @@ impl<Stream: Read + Write> Operators<Stream> {
         self.connected.retain(|operator_id, operator| {
             let stuck = operator.is_stuck(now_ms);
             if stuck {
-                tracing::warn!("an operator's connection ({}) is closed: it reads no answer", operator.peer);
+                tracing::warn!(
+                    "an operator's connection ({}) is closed: it does not read its answer",
+                    operator.peer
+                );
             }
             let stays = !stuck && !operator.is_done();
             if !stays {

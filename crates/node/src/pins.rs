@@ -41,7 +41,7 @@ impl PinFile {
         let text = read(&path).map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
         let pins = parse(&text).map_err(|why| {
             format!(
-                "{}, {why}: by it the node knows which certificate may speak for which datapath id; mend the line or take it out",
+                "{}, {why}: this file assigns certificates to datapath ids; correct or remove the line",
                 path.display()
             )
         })?;
@@ -51,7 +51,7 @@ impl PinFile {
         let thread = std::thread::Builder::new().name("pins".to_owned());
         let thread = thread
             .spawn(move || write_all(&path, &texts))
-            .map_err(|error| format!("the pins of datapath ids cannot be kept: {error}"))?;
+            .map_err(|error| format!("the pins of datapath ids cannot be stored: {error}"))?;
         Ok(PinFile { writer: Some((sender, thread)), seen: roster.pinned() })
     }
 
@@ -73,7 +73,7 @@ impl PinFile {
         }
         drop(writer);
         if thread.join().is_err() {
-            tracing::error!("the pins of datapath ids are not kept: their writer has panicked");
+            tracing::error!("the pins of datapath ids are not stored: the writer thread panicked");
         }
     }
 }
@@ -82,7 +82,7 @@ fn write_all(path: &Path, texts: &Receiver<String>) {
     while let Ok(text) = texts.recv() {
         if let Err(error) = write_file(path, text.as_bytes(), 0o600) {
             tracing::error!(
-                "the certificates that datapath ids are pinned to are not kept, and forgotten when the node ends: {error}"
+                "the pins of datapath ids cannot be stored and will be lost when the node ends: {error}"
             );
         }
     }
@@ -106,12 +106,13 @@ fn parse(text: &str) -> Result<Vec<(DatapathId, Fingerprint)>, String> {
     let mut pins = BTreeMap::new();
     for (index, line) in text.lines().enumerate() {
         let wrong = |why: String| format!("line {}: {why}", index + 1);
-        let (id, print) =
-            line.split_once(' ').ok_or_else(|| wrong("no datapath id and fingerprint".to_owned()))?;
+        let (id, print) = line
+            .split_once(' ')
+            .ok_or_else(|| wrong("expected a datapath id and a fingerprint".to_owned()))?;
         let id: DatapathId = id.parse().map_err(|bad| wrong(format!("{bad}")))?;
         let print: Fingerprint = print.parse().map_err(|bad| wrong(format!("{bad}")))?;
         if pins.insert(id, print).is_some() {
-            return Err(wrong(format!("{id} stands there twice")));
+            return Err(wrong(format!("{id} is there twice")));
         }
     }
     Ok(pins.into_iter().collect())
@@ -142,10 +143,10 @@ mod tests {
             let refused = parse(&text).unwrap_err();
             assert!(refused.contains(expected), "{refused}");
         };
-        check(format!("{good}x"), "line 2: no datapath id and fingerprint");
-        check(format!("{good}{good}"), "line 2: of:0000000000000001 stands there twice");
+        check(format!("{good}x"), "line 2: expected a datapath id and a fingerprint");
+        check(format!("{good}{good}"), "line 2: of:0000000000000001 is there twice");
         check("x y".to_owned(), "line 1: 'x' is not a datapath id");
-        check("1 AB".to_owned(), "line 1: 'AB' is no SHA-256 fingerprint");
+        check("1 AB".to_owned(), "line 1: 'AB' is not a SHA-256 fingerprint");
         assert_eq!(to_text(&parse(&good).unwrap()), good);
         let longest = to_text(&[(DatapathId(u64::MAX), print("a"))]).len();
         assert!(longest * PINS_MAX <= TEXT_BYTES_MAX);
@@ -169,7 +170,7 @@ mod tests {
         assert_eq!(second.pins(), [(DatapathId(1), print("a"))]);
         std::fs::write(folder.join(FILE), "rubbish").unwrap();
         let refused = PinFile::open(Some(&folder), &roster()).err().unwrap();
-        assert!(refused.contains("pins, line 1: no datapath id"), "{refused}");
+        assert!(refused.contains("pins, line 1: expected a datapath id"), "{refused}");
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

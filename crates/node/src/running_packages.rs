@@ -39,7 +39,9 @@ impl RunningPackages {
             // It comes from no package, or does not any more.
             Ok(None) => drop(self.packages.apps.remove(app)),
             Ok(Some(installed)) => drop(self.packages.apps.insert(app.to_owned(), installed)),
-            Err(error) => tracing::error!("app {app}: what its package is cannot be read: {error}"),
+            Err(error) => {
+                tracing::error!("app {app}: the description of its package cannot be read: {error}")
+            }
         }
         self.noted.remove(app);
     }
@@ -72,11 +74,11 @@ impl RunningPackages {
         let Some(state) = self.packages.state.clone().map(State::at) else { return };
         self.waiting.retain(|(app, time, reason)| match note(&state, app, *time, reason) {
             Ok(()) => {
-                tracing::warn!("app {app} is not trusted again until you say `burnet app trust {app}`");
+                tracing::warn!("app {app} lost its trust; to trust it again: `burnet app trust {app}`");
                 false
             }
             Err(error) => {
-                tracing::debug!("the fall of app {app} cannot be written down yet: {error}");
+                tracing::debug!("the lost trust of app {app} cannot be stored yet: {error}");
                 true
             }
         });

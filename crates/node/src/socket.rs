@@ -30,7 +30,9 @@ impl OperatorSocket {
     pub fn bind(path: &Path) -> Result<OperatorSocket, String> {
         let cannot = |error: io::Error| {
             let path = path.display();
-            format!("the operator's socket {path} cannot be had ({error}): name another with --socket PATH")
+            format!(
+                "the operator's socket {path} cannot be created ({error}): choose another with --socket PATH"
+            )
         };
         if let Some(folder) = path.parent() {
             DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(folder).map_err(cannot)?;
@@ -77,23 +79,25 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
 
 /// Removes the socket of a node that is dead. Anything else that is there is an operator's mistake.
 fn make_room(path: &Path) -> Result<(), String> {
-    let refused = |what: &str| Err(format!("{what}, or name another socket with --socket PATH"));
+    let refused = |what: &str| Err(format!("{what}, or choose another socket with --socket PATH"));
     let shown = path.display();
     match std::fs::symlink_metadata(path) {
         Err(_) => return Ok(()),
         Ok(file) if !file.file_type().is_socket() => {
-            return refused(&format!("{shown} is there and is no socket: move it away"));
+            return refused(&format!("{shown} exists and is not a socket: move it away"));
         }
         Ok(_) => {}
     }
     match UnixStream::connect(path).map_err(|error| error.kind()) {
         // Nobody listens there any more.
         Err(ErrorKind::ConnectionRefused) => std::fs::remove_file(path)
-            .map_err(|error| format!("the socket {shown} of a dead node cannot be removed: {error}")),
-        // Whoever has a full queue lives too.
-        Ok(_) | Err(ErrorKind::WouldBlock) => refused(&format!("a node listens at {shown} already: stop it")),
+            .map_err(|error| format!("the socket {shown} of an earlier node cannot be removed: {error}")),
+        // A node with a full queue is alive too.
+        Ok(_) | Err(ErrorKind::WouldBlock) => {
+            refused(&format!("another node already listens on {shown}: stop it"))
+        }
         Err(kind) => {
-            refused(&format!("whether a node listens at {shown} cannot be found out ({kind}): stop it"))
+            refused(&format!("the socket {shown} cannot be checked ({kind}): stop the node that uses it"))
         }
     }
 }
@@ -130,7 +134,7 @@ mod tests {
         let place = Place::new("open");
         let folder = place.0.parent().unwrap();
         std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o777)).unwrap();
-        check_refused(&place, "can be changed by everybody");
+        check_refused(&place, "can be changed by every user");
         assert!(!place.0.exists());
     }
 
@@ -147,7 +151,7 @@ mod tests {
     fn what_is_no_socket_stays_where_it_is() {
         let place = Place::new("file");
         std::fs::write(&place.0, "precious").unwrap();
-        check_refused(&place, "is no socket");
+        check_refused(&place, "is not a socket");
         assert_eq!(std::fs::read_to_string(&place.0).unwrap(), "precious");
     }
 
@@ -155,7 +159,7 @@ mod tests {
     fn a_name_of_another_file_stays_where_it_is() {
         let place = Place::new("name");
         std::os::unix::fs::symlink("/nowhere", &place.0).unwrap();
-        check_refused(&place, "is no socket");
+        check_refused(&place, "is not a socket");
         assert!(place.0.is_symlink());
     }
 
@@ -163,7 +167,7 @@ mod tests {
     fn a_node_that_says_nothing_keeps_its_socket() {
         let place = Place::new("silent");
         let _silent = UnixListener::bind(&place.0).unwrap();
-        check_refused(&place, "a node listens at");
+        check_refused(&place, "another node already listens on");
         assert!(place.0.exists());
     }
 

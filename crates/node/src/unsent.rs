@@ -57,7 +57,7 @@ impl Unsent {
     /// That an answer is cut short is said after those of its parts that were kept.
     fn next(&mut self) -> Option<FromWorker> {
         self.messages.pop_front().or_else(|| {
-            let reason = "it has more entries than this node could read in time".to_owned();
+            let reason = "it has more entries than the node could read in time".to_owned();
             Some(FromWorker::NoFlows { ticket: self.cut_short.pop_first()?, reason })
         })
     }

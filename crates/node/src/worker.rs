@@ -90,7 +90,7 @@ const TICK_MS: u64 = 1_000;
 const NO_ERROR: ErrorCode = ErrorCode { kind: 0, code: 0 };
 
 /// What an app is told whose command is for a switch of a worker that cannot take it now. The fault is ours.
-const BOX_IS_FULL: &str = "the node's worker for this switch has more to do than it can take on; try again";
+const BOX_IS_FULL: &str = "the node's worker for this switch is overloaded; try again";
 
 /// What a worker is made with.
 pub struct WorkerSetup {
@@ -364,7 +364,7 @@ impl Worker {
         while !commands.is_empty() && compared < COMPARED_PER_TURN {
             // A trusted app's frames are first looked at here; a process zone's were when they were taken.
             let Ok((frame, rest)) = Frame::split(commands) else {
-                tracing::warn!(%zone, "the app gave bytes that are no command; what follows them is lost");
+                tracing::warn!(%zone, "the app sent malformed commands; the rest of its commands is dropped");
                 return (&[], compared);
             };
             self.execute(zone, &frame);
@@ -504,10 +504,10 @@ impl Worker {
         if datapath == DatapathId(0) {
             tracing::warn!(
                 app,
-                "quota {kind}: the soft limit {soft} is passed; from {hard} on it is refused"
+                "quota {kind}: the soft limit {soft} is exceeded; above {hard}, commands are refused"
             );
         } else {
-            tracing::warn!(app, %datapath, "quota {kind}: {} of {hard}; from there on it is refused", limit.used);
+            tracing::warn!(app, %datapath, "quota {kind}: {} of {hard} used; above {hard}, commands are refused", limit.used);
         }
         self.tell([zone], |out, sequence| write::soft_limit(out, sequence, limit));
     }
@@ -548,7 +548,7 @@ impl Worker {
             let app = self.dispatch.zones.get(zone).map(|end| end.app()).unwrap_or("?");
             tracing::warn!(
                 app,
-                "{left_out} more lines are not shown; at most {LINES_PER_S_MAX} a second are"
+                "{left_out} more lines were dropped; the limit is {LINES_PER_S_MAX} per second"
             );
         }
         for (zone, end) in self.dispatch.zones.iter() {
@@ -718,7 +718,7 @@ impl Worker {
             return;
         }
         if let Err(error) = end.register(self.poll.registry(), Token(usize::from(zone.0))) {
-            tracing::error!(app, "its zone cannot be listened to: {error}");
+            tracing::error!(app, "its zone cannot be added to the poll: {error}");
             return;
         }
         self.dispatch.kernel.attach_sharing(zone, app, *grant, &rates, self.now_ms);
@@ -794,7 +794,7 @@ impl Worker {
         self.tell_refusals();
         let faults = self.dispatch.switch_faults.take_all(self.now_ms, now_unix_ms());
         self.tell_records(faults);
-        self.southbound.close_all("the node is shut down");
+        self.southbound.close_all("the node shuts down");
     }
 }
 

@@ -542,13 +542,13 @@ fn a_caller_hears_why_there_is_no_answer_and_a_service_that_its_answer_is_late()
         Event::QueryReply(it) => Some((it.status, String::from_utf8_lossy(it.payload).into_owned())),
         _ => None,
     };
-    bench.worker.dispatch.kernel.explain_missing("store", "this node keeps no store");
+    bench.worker.dispatch.kernel.explain_missing("store", "this node has no store");
     for name in ["store", "nobody"] {
         asker.command(1, What::Query(Ask::query(name, b"")));
     }
     bench.turn();
     let no_such = |why: &str| (NO_SUCH_SERVICE, why.to_owned());
-    assert_eq!(asker.hear(reply), [no_such("this node keeps no store"), no_such("")]);
+    assert_eq!(asker.hear(reply), [no_such("this node has no store"), no_such("")]);
     asker.command(1, What::Query(Ask { deadline_ms: 5, ..Ask::query("paths", b"") }));
     bench.turn();
     let tickets = service.hear(|event| if let Event::Query(it) = event { Some(it.ticket) } else { None });

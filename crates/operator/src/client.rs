@@ -32,7 +32,7 @@ pub fn ask(socket: &Path, question: &Question) -> Result<Answer, String> {
         return Err(format!("the node at {} ended before it answered", socket.display()));
     }
     serde_json::from_str(&answer).map_err(|error| {
-        format!("the node at {} is of another version than this program: {error}", socket.display())
+        format!("the node at {} has another version than this program: {error}", socket.display())
     })
 }
 

@@ -21,14 +21,14 @@ pub fn shared_folder(uid: u32) -> PathBuf {
 /// # Errors
 /// One sentence for the operator, which ends with what to do.
 pub fn check_folder(folder: &Path) -> Result<(), String> {
-    let cannot = |error: io::Error| format!("{} cannot be looked at: {error}", folder.display());
+    let cannot = |error: io::Error| format!("{} cannot be checked: {error}", folder.display());
     // First the link, then its target.
     for found in [std::fs::symlink_metadata(folder), std::fs::metadata(folder)] {
         let found = found.map_err(cannot)?;
         let own = (geteuid().as_raw(), getegid().as_raw());
         if let Some(flaw) = flaw((found.uid(), found.gid()), found.mode(), own) {
             return Err(format!(
-                "{} {flaw}, who could put another socket in the place of the node's: name another with --socket PATH",
+                "{} {flaw}, who could replace the socket of the node: choose another with --socket PATH",
                 folder.display()
             ));
         }
@@ -46,7 +46,7 @@ fn flaw((uid, gid): (u32, u32), mode: u32, (own_uid, own_gid): (u32, u32)) -> Op
         return Some(format!("belongs to the user {uid}"));
     }
     if mode.contains(Mode::WOTH) && !is_kept {
-        return Some("can be changed by everybody".to_owned());
+        return Some("can be changed by every user".to_owned());
     }
     let others = gid != own_gid && gid != 0;
     (others && mode.contains(Mode::WGRP) && !is_kept).then(|| format!("can be changed by the group {gid}"))
@@ -62,7 +62,7 @@ mod tests {
             assert_eq!(flaw(owner, 0o40_000 | mode, (1000, 100)).as_deref(), expected, "{owner:?} {mode:o}");
         };
         check((1001, 100), 0o700, Some("belongs to the user 1001"));
-        check((1000, 100), 0o707, Some("can be changed by everybody"));
+        check((1000, 100), 0o707, Some("can be changed by every user"));
         check((1000, 101), 0o770, Some("can be changed by the group 101"));
         check((1000, 100), 0o770, None);
         check((0, 0), 0o755, None);

@@ -50,15 +50,15 @@ impl fmt::Display for BadArchive {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             BadArchive::CutShort(path) => write!(f, "it is cut short in {path:?}"),
-            BadArchive::GoesOn => f.write_str("it goes on behind its end"),
+            BadArchive::GoesOn => f.write_str("it has data after its end"),
             BadArchive::NoTar => f.write_str("it is no tar archive"),
             BadArchive::NotAFile(what, path) => {
-                write!(f, "{path:?} in it is a {what}, and only plain files may be")
+                write!(f, "{path:?} in it is a {what}; only plain files are allowed")
             }
             BadArchive::OddHeader(path) => {
                 write!(f, "the header of {path:?} in it is not as Burnet writes it")
             }
-            BadArchive::OddPadding(path) => write!(f, "there is something hidden behind {path:?} in it"),
+            BadArchive::OddPadding(path) => write!(f, "there is hidden data after {path:?} in it"),
             BadArchive::TooMany(max) => write!(f, "it has more than {max} entries"),
         }
     }
@@ -239,9 +239,9 @@ mod tests {
         let end = sound().len();
         refused(|archive| archive.truncate(end - 512), "cut short in \"bin/x\"");
         refused(|archive| archive.truncate(end - 1024), "cut short in \"bin/x\"");
-        refused(|archive| archive.push(0), "goes on behind its end");
-        refused(|archive| archive.extend([0; 512]), "goes on behind its end");
-        refused(|archive| archive[end - 1] = 1, "goes on behind its end");
+        refused(|archive| archive.push(0), "has data after its end");
+        refused(|archive| archive.extend([0; 512]), "has data after its end");
+        refused(|archive| archive[end - 1] = 1, "has data after its end");
     }
 
     #[test]
@@ -286,7 +286,7 @@ mod tests {
                 "the header of \"app.toml\" in it is not as Burnet writes it",
             );
         }
-        refused(|archive| archive[600] = 1, "something hidden behind \"app.toml\"");
+        refused(|archive| archive[600] = 1, "hidden data after \"app.toml\"");
     }
 
     fn read_sound() -> Option<Vec<Entry<'static>>> {

@@ -63,7 +63,7 @@ impl FromStr for Digest {
     fn from_str(text: &str) -> Result<Digest, String> {
         from_hex(text)
             .map(Digest)
-            .ok_or_else(|| "a digest has 64 hexadecimal digits, the letters small".to_owned())
+            .ok_or_else(|| "a digest has 64 hexadecimal digits, in lower case".to_owned())
     }
 }
 
@@ -146,7 +146,7 @@ impl FileList {
 
     fn check(&self) -> Result<(), String> {
         if self.0.len() > FILES_MAX {
-            return Err(format!("{} files are more than the {FILES_MAX} of a package", self.0.len()));
+            return Err(format!("{} files are more than the limit of {FILES_MAX}", self.0.len()));
         }
         for pair in self.0.windows(2) {
             let (one, next) = (pair[0].path.as_str(), pair[1].path.as_str());
@@ -154,7 +154,7 @@ impl FileList {
                 return Err(format!("{one} is in it twice"));
             }
             if one > next {
-                return Err(format!("{next} stands behind {one}: files are listed by path"));
+                return Err(format!("{next} comes after {one}: the list must be sorted by path"));
             }
         }
         self.check_folders()
@@ -202,14 +202,15 @@ impl FromStr for FileList {
         let list = FileList(files);
         list.check()?;
         if list.to_string() != text {
-            return Err("it is not written the way the list of a package is".to_owned());
+            return Err("it is not in the format of a package list".to_owned());
         }
         Ok(list)
     }
 }
 
 fn listed(line: &str) -> Result<FileEntry, String> {
-    let shown = || format!("{:?} is no line of the list", line.chars().take(100).collect::<String>());
+    let shown =
+        || format!("{:?} is not a valid line of the list", line.chars().take(100).collect::<String>());
     let mut words = line.splitn(4, ' ');
     let mut word = || words.next().ok_or_else(shown);
     let digest = word()?.parse().map_err(|_| shown())?;
@@ -252,21 +253,21 @@ mod tests {
         let whole = text();
         refused("", "does not begin with `burnet package 1`");
         refused("burnet package 2\n", "made by a newer Burnet");
-        refused(whole.trim_end(), "not written the way");
-        refused(&whole.replace('\n', "\r\n"), "not written the way");
-        refused(&whole.replace(" - ", " + "), "is no line of the list");
-        refused(&whole.replace(" 8 ", " 08 "), "not written the way");
+        refused(whole.trim_end(), "not in the format");
+        refused(&whole.replace('\n', "\r\n"), "not in the format");
+        refused(&whole.replace(" - ", " + "), "is not a valid line of the list");
+        refused(&whole.replace(" 8 ", " 08 "), "not in the format");
         refused(&whole.replace(" 8 ", " 134217729 "), "more than the 134217728");
-        refused(&whole.replace(" 8 ", " -8 "), "is no line of the list");
-        refused(&whole.replace(" 8 ", " 99999999999999999999 "), "is no line of the list");
-        refused(&whole.replace("app.toml", "../app.toml"), "climbs out");
-        refused(&whole.replace("app.toml", "zzz"), "files are listed by path");
+        refused(&whole.replace(" 8 ", " -8 "), "is not a valid line of the list");
+        refused(&whole.replace(" 8 ", " 99999999999999999999 "), "is not a valid line of the list");
+        refused(&whole.replace("app.toml", "../app.toml"), "leaves the package");
+        refused(&whole.replace("app.toml", "zzz"), "the list must be sorted by path");
         refused(&whole.replace("bin/a", "app.toml"), "app.toml is in it twice");
         refused(&whole.replace("bin/a", "app.toml/a"), "as a file and as a folder");
         refused(&whole.to_uppercase(), "does not begin");
-        refused(&format!("{whole}\n"), "is no line of the list");
+        refused(&format!("{whole}\n"), "is not a valid line of the list");
         let many: String = (0..=FILES_MAX).map(|n| format!("{} 0 - {n:05}\n", Digest::of(b""))).collect();
-        refused(&format!("{HEADING}\n{many}"), "4097 files are more than the 4096");
+        refused(&format!("{HEADING}\n{many}"), "4097 files are more than the limit of 4096");
     }
 
     #[test]

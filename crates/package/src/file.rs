@@ -213,17 +213,17 @@ fn matched<'a>(
     let mut contents = Vec::new();
     for file in list.files() {
         let Some(entry) = entries.next() else {
-            return altered(format!("{} is in its list and not in it", file.path));
+            return altered(format!("{} is in its list but missing", file.path));
         };
         if entry.path != file.path.as_str() {
             let (path, expected) = (entry.path, &file.path);
-            return altered(format!("{path:?} stands where its list has {expected}"));
+            return altered(format!("{path:?} is at the place of {expected} in its list"));
         }
         compare(file, entry.executable, entry.bytes).map_err(PackageFault::Altered)?;
         contents.push(Cow::Borrowed(entry.bytes));
     }
     match entries.next() {
-        Some(more) => altered(format!("{:?} is in it and not in its list", more.path)),
+        Some(more) => altered(format!("{:?} is in it but not in its list", more.path)),
         None => Ok(contents),
     }
 }
@@ -231,10 +231,10 @@ fn matched<'a>(
 /// Checks a file against its entry in the list. The error is a sentence.
 pub(crate) fn compare(file: &FileEntry, executable: bool, bytes: &[u8]) -> Result<(), String> {
     if executable != file.executable {
-        return Err(format!("{} has another mode than its list says", file.path));
+        return Err(format!("{} has another mode than in its list", file.path));
     }
     if bytes.len() != file.size || Digest::of(bytes) != file.digest {
-        return Err(format!("{} has another content than its list says", file.path));
+        return Err(format!("{} has other content than in its list", file.path));
     }
     Ok(())
 }

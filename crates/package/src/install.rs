@@ -97,7 +97,7 @@ impl Record {
     pub fn trust(&mut self, manifest: &Manifest, time: Moment) -> Result<(), String> {
         if manifest.kind != Kind::SharedObject {
             return Err(format!(
-                "{} is a program of its own and cannot run inside the kernel's process: only kind = \"shared-object\" can",
+                "{} is a separate program and cannot run inside the kernel process: only kind = \"shared-object\" can",
                 manifest.name
             ));
         }
@@ -130,11 +130,11 @@ impl Record {
     pub fn may_run_trusted(&self) -> Result<(), String> {
         match (&self.trusted, &self.fall) {
             (Some(word), _) if word.digest == self.digest => Ok(()),
-            (Some(_), _) => Err("may not run trusted: your word was for another version of it".to_owned()),
+            (Some(_), _) => Err("may not run trusted: you trusted another version of it".to_owned()),
             (None, Some(fall)) => {
                 Err(format!("may not run trusted: it lost your trust at {} ({})", fall.time, fall.reason))
             }
-            (None, None) => Err("may not run trusted: there is no word of yours for it".to_owned()),
+            (None, None) => Err("may not run trusted: you have not trusted it".to_owned()),
         }
     }
 }
@@ -242,11 +242,11 @@ fn check_version(
 fn fits(new: &Manifest, node: Node<'_>) -> Result<(), String> {
     let name = &new.name;
     if node.built_in.contains(&name.as_str()) {
-        return Err(format!("{name} is the name of an app that is built in: the package needs another one"));
+        return Err(format!("{name} is the name of a built-in app: the package needs another name"));
     }
     if new.abi != node.abi {
         return Err(format!(
-            "{name} was built for version {} of the app boundary, and this node speaks {}: get it built for that",
+            "{name} was built for version {} of the app boundary, and this node has {}: rebuild it for that version",
             new.abi, node.abi
         ));
     }
@@ -362,11 +362,11 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_the_node_or_is_older_is_refused() {
-        refused(&manifest("hub", "1.0.0", PLAIN), None, "hub is the name of an app that is built in");
+        refused(&manifest("hub", "1.0.0", PLAIN), None, "hub is the name of a built-in app");
         refused(
             &manifest("a", "1.0.0", &PLAIN.replace("abi = 2", "abi = 1")),
             None,
-            "version 1 of the app boundary, and this node speaks 2",
+            "version 1 of the app boundary, and this node has 2",
         );
         refused(
             &manifest("a", "1.0.0", &PLAIN.replace("x86_64", "aarch64")),
@@ -437,12 +437,12 @@ mod tests {
             assert!(why.contains(expected), "{why}");
         };
         let at = Moment::from_unix_s;
-        assert!(record.trust(&native, at(5)).unwrap_err().contains("program of its own"));
-        refused(&record, "no word of yours");
+        assert!(record.trust(&native, at(5)).unwrap_err().contains("separate program"));
+        refused(&record, "you have not trusted it");
         record.trust(&shared, at(5)).unwrap();
         assert_eq!(record.may_run_trusted(), Ok(()));
         record.digest = Digest::of(b"another");
-        refused(&record, "for another version");
+        refused(&record, "you trusted another version");
         record.trust(&shared, at(5)).unwrap();
         assert!(!record.fell(at(4), "a fall from before the word"));
         assert_eq!(record.may_run_trusted(), Ok(()));
@@ -452,7 +452,7 @@ mod tests {
         record.trust(&shared, at(6)).unwrap();
         assert_eq!(record.may_run_trusted(), Ok(()));
         record.untrust();
-        refused(&record, "no word of yours");
+        refused(&record, "you have not trusted it");
     }
 
     #[test]

@@ -96,7 +96,7 @@ impl TryFrom<String> for KeyId {
     fn try_from(text: String) -> Result<KeyId, String> {
         from_hex(&text)
             .map(KeyId)
-            .ok_or_else(|| format!("{text:?} is no key id: it has 16 hexadecimal digits"))
+            .ok_or_else(|| format!("{text:?} is not a key id: a key id has 16 hexadecimal digits"))
     }
 }
 
@@ -129,11 +129,11 @@ impl TryFrom<String> for PublicKey {
     type Error = String;
 
     fn try_from(text: String) -> Result<PublicKey, String> {
-        let bytes = from_hex(&text).ok_or("a public key has 64 hexadecimal digits, the letters small")?;
+        let bytes = from_hex(&text).ok_or("a public key has 64 hexadecimal digits, in lower case")?;
         let key = VerifyingKey::from_bytes(&bytes)
-            .map_err(|_| "these digits are no public key: a digit is wrong")?;
+            .map_err(|_| "this is not a valid public key: a digit is wrong")?;
         if key.is_weak() {
-            return Err("this key is of small order: anybody could sign with it".to_owned());
+            return Err("this key is weak (small order): anyone could sign with it".to_owned());
         }
         Ok(PublicKey(key))
     }
@@ -196,7 +196,7 @@ impl PrivateKey {
         let PrivateFile { name, private } = toml_text::parse(text)?;
         let bytes = from_hex(&private).ok_or_else(|| Fault {
             line: 1,
-            reason: "`private` is no private key: it has 64 hexadecimal digits, the letters small".to_owned(),
+            reason: "`private` is not a private key: it has 64 hexadecimal digits, in lower case".to_owned(),
         })?;
         Ok(PrivateKey::from_random(name, &bytes))
     }
@@ -248,9 +248,9 @@ mod tests {
         refused(&"g".repeat(64), "64 hexadecimal digits");
         refused(&"AB".repeat(32), "64 hexadecimal digits");
         // The neutral element: with it, every signature is valid for every message.
-        refused(&format!("01{}", "00".repeat(31)), "of small order");
+        refused(&format!("01{}", "00".repeat(31)), "small order");
         // No point of the curve has y = 2.
-        refused(&format!("02{}", "00".repeat(31)), "no public key");
+        refused(&format!("02{}", "00".repeat(31)), "not a valid public key");
         assert!(
             NamedKey::parse("name = '../x'\npublic = ''")
                 .unwrap_err()

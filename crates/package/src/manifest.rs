@@ -58,8 +58,7 @@ pub const AUTHORS_MAX: usize = 64;
 /// The maximum number of lines of `[files]`. Each may be a folder.
 pub const FILES_MAX: usize = 256;
 
-const NOT_FALSE: &str =
-    "nothing is granted that is not asked for: leave the key out instead of writing false";
+const NOT_FALSE: &str = "an app gets only what it requests: leave the key out instead of writing false";
 
 /// A whole `app.toml`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -224,7 +223,10 @@ impl Manifest {
     /// The first fault, with its line.
     pub fn parse(text: &str) -> Result<Manifest, Fault> {
         if text.len() > MANIFEST_BYTES_MAX {
-            let reason = format!("{} bytes are more than the {MANIFEST_BYTES_MAX} of a manifest", text.len());
+            let reason = format!(
+                "{} bytes are more than the limit of {MANIFEST_BYTES_MAX} for a manifest",
+                text.len()
+            );
             return Err(Fault { line: 1, reason });
         }
         let manifest: Manifest = toml_text::parse(text)?;
@@ -292,7 +294,7 @@ fn abi<'de, D: Deserializer<'de>>(input: D) -> Result<u32, D::Error> {
     u32::try_from(number)
         .ok()
         .filter(|version| *version > 0)
-        .ok_or_else(|| D::Error::custom(format!("{number} is no version of the app boundary: write 1")))
+        .ok_or_else(|| D::Error::custom(format!("{number} is not a version of the app boundary: write 1")))
 }
 
 fn line<'de, D: Deserializer<'de>>(input: D) -> Result<String, D::Error> {
@@ -325,11 +327,11 @@ fn entry<'de, D: Deserializer<'de>>(input: D) -> Result<BTreeMap<Architecture, P
 fn files<'de, D: Deserializer<'de>>(input: D) -> Result<BTreeMap<PackagePath, String>, D::Error> {
     let files: BTreeMap<PackagePath, String> = BTreeMap::deserialize(input)?;
     if files.len() > FILES_MAX {
-        let many = format!("{} lines are more than the {FILES_MAX} there may be: name folders", files.len());
+        let many = format!("{} lines are more than the limit of {FILES_MAX}: name folders", files.len());
         return Err(D::Error::custom(many));
     }
     if files.keys().any(|path| path.as_str() == MANIFEST_PATH) {
-        return Err(D::Error::custom("app.toml is in the package anyway: leave it out"));
+        return Err(D::Error::custom("app.toml is always in the package: leave it out"));
     }
     Ok(files)
 }

@@ -77,7 +77,7 @@ impl FromStr for Moment {
     fn from_str(text: &str) -> Result<Moment, String> {
         parse(text)
             .map(Moment)
-            .ok_or_else(|| format!("{text:?} is no time: write 2027-01-31, or 2027-01-31T12:00:00Z"))
+            .ok_or_else(|| format!("{text:?} is not a time: write 2027-01-31, or 2027-01-31T12:00:00Z"))
     }
 }
 

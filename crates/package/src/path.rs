@@ -49,7 +49,7 @@ impl TryFrom<String> for PackagePath {
         } else if text.contains('\\') || text.chars().any(char::is_control) {
             "it holds a backslash or a control character"
         } else if text.split('/').any(|part| part == "..") {
-            "it climbs out of the package with .."
+            "it leaves the package with .."
         } else if text.split('/').any(|part| part.is_empty() || part == ".") {
             "it has an empty part, or one that is ."
         } else if text.split('/').any(|part| part.len() > PART_BYTES_MAX) {
@@ -92,9 +92,9 @@ mod tests {
     fn what_could_leave_a_folder_is_no_path() {
         check("", Err("empty"));
         check("/etc/passwd", Err("absolute"));
-        check("../x", Err("climbs out"));
-        check("bin/../../x", Err("climbs out"));
-        check("bin/..", Err("climbs out"));
+        check("../x", Err("leaves the package"));
+        check("bin/../../x", Err("leaves the package"));
+        check("bin/..", Err("leaves the package"));
         check("./x", Err("one that is ."));
         check("bin//x", Err("empty part"));
         check("bin/", Err("empty part"));

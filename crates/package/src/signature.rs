@@ -71,7 +71,7 @@ impl TryFrom<String> for SignatureBytes {
     type Error = &'static str;
 
     fn try_from(text: String) -> Result<SignatureBytes, Self::Error> {
-        from_hex(&text).map(SignatureBytes).ok_or("a signature has 128 hexadecimal digits, the letters small")
+        from_hex(&text).map(SignatureBytes).ok_or("a signature has 128 hexadecimal digits, in lower case")
     }
 }
 
@@ -121,7 +121,7 @@ impl Signatures {
         let read: Signatures = toml_text::parse(text)?;
         let count = read.all.len();
         if count > SIGNATURES_MAX {
-            let reason = format!("{count} signatures are more than the {SIGNATURES_MAX} there may be");
+            let reason = format!("{count} signatures are more than the limit of {SIGNATURES_MAX}");
             return Err(Fault { line: 1, reason });
         }
         Ok(read)
@@ -145,9 +145,7 @@ impl Signatures {
     pub fn add(&mut self, signature: Signature) -> Result<(), String> {
         self.all.retain(|other| (other.key, other.role) != (signature.key, signature.role));
         if self.all.len() == SIGNATURES_MAX {
-            return Err(format!(
-                "the package has {SIGNATURES_MAX} signatures already, and no room for one more"
-            ));
+            return Err(format!("the package already has {SIGNATURES_MAX} signatures, which is the limit"));
         }
         self.all.push(signature);
         Ok(())
@@ -196,9 +194,9 @@ mod tests {
         };
         refused(sound.replace("developer", "king"), "unknown variant `king`");
         refused(sound.replace("role", "rule"), "did you mean `role`?");
-        refused(sound.replace("1970-01-01T00:00:01Z", "yesterday"), "\"yesterday\" is no time");
+        refused(sound.replace("1970-01-01T00:00:01Z", "yesterday"), "\"yesterday\" is not a time");
         refused(sound.replace("signature = \"", "signature = \"00"), "128 hexadecimal digits");
-        refused(sound.repeat(SIGNATURES_MAX + 1), "17 signatures are more than the 16");
+        refused(sound.repeat(SIGNATURES_MAX + 1), "17 signatures are more than the limit of 16");
         assert_eq!(Signatures::parse(&sound), Ok(signatures));
         assert_eq!(Signatures::parse(""), Ok(Signatures::default()));
     }
@@ -222,7 +220,7 @@ mod tests {
         for number in 1..=15 {
             add(number).unwrap();
         }
-        assert!(add(16).unwrap_err().contains("16 signatures already"));
+        assert!(add(16).unwrap_err().contains("already has 16 signatures"));
         assert!(add(15).is_ok());
     }
 }

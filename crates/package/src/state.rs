@@ -184,7 +184,7 @@ impl State {
         let (private, public) = (self.key_path(&name, "key"), self.key_path(&name, "pub"));
         if private.symlink_metadata().is_ok() {
             return failed(format!(
-                "there is a key {name} already ({}): choose another name",
+                "a key {name} already exists ({}): choose another name",
                 private.display()
             ));
         }
@@ -443,8 +443,7 @@ fn read_text(path: &Path, bytes_max: usize) -> Result<Option<String>, StateError
         Ok(Some(bytes)) => bytes,
     };
     let text = String::from_utf8(bytes);
-    text.map(Some)
-        .map_err(|_| StateError(format!("{} is not UTF-8: it is not what it should be", path.display())))
+    text.map(Some).map_err(|_| StateError(format!("{} is damaged: it is not UTF-8", path.display())))
 }
 
 /// The bytes of a plain file; `None` if there are more than `bytes_max`. A link is not a plain file.
@@ -470,7 +469,7 @@ fn open_plain(path: &Path) -> io::Result<File> {
             return Ok(file);
         }
     }
-    Err(io::Error::new(io::ErrorKind::InvalidInput, "it is replaced again and again"))
+    Err(io::Error::new(io::ErrorKind::InvalidInput, "it changes while it is read; try again"))
 }
 
 #[cfg(test)]

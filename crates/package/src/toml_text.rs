@@ -50,7 +50,7 @@ fn json(value: toml::Value) -> Result<Value, String> {
         toml::Value::Datetime(when) => Value::String(when.to_string()),
         toml::Value::Float(number) => serde_json::Number::from_f64(number)
             .map(Value::Number)
-            .ok_or_else(|| format!("{number} cannot be handed to an app: write a number"))?,
+            .ok_or_else(|| format!("{number} cannot be passed to an app: write a number"))?,
         toml::Value::Array(values) => Value::Array(values.into_iter().map(json).collect::<Result<_, _>>()?),
         toml::Value::Table(table) => Value::Object(json_object(table)?),
     })

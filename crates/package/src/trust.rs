@@ -106,7 +106,7 @@ impl fmt::Display for SignatureCheck {
         match standing {
             SignatureStatus::Counts => f.write_str("counts"),
             SignatureStatus::Unknown => f.write_str("this key is not trusted here"),
-            SignatureStatus::NotAsOperator => f.write_str("this key is trusted only as a developer's"),
+            SignatureStatus::NotAsOperator => f.write_str("this key is trusted only as a developer key"),
             SignatureStatus::Expired(at) => write!(f, "the signature expired at {at}"),
             SignatureStatus::KeyExpired(at) => write!(f, "the key expired at {at}"),
             SignatureStatus::Revoked(at) => write!(f, "the key was revoked at {at}"),
@@ -124,7 +124,7 @@ impl TrustStore {
         let read: TrustStore = toml_text::parse(text)?;
         let fault = |reason: String| Err(Fault { line: 1, reason });
         if read.keys.len() > KEYS_MAX {
-            return fault(format!("{} keys are more than the {KEYS_MAX} there may be", read.keys.len()));
+            return fault(format!("{} keys are more than the limit of {KEYS_MAX}", read.keys.len()));
         }
         for (index, key) in read.keys.iter().enumerate() {
             if read.keys[..index].iter().any(|other| other.name == key.name || other.public == key.public) {
@@ -160,7 +160,7 @@ impl TrustStore {
     ) -> Result<(), String> {
         let NamedKey { name, public } = key;
         if expires.is_some_and(|expires| expires <= now) {
-            return Err(format!("{name} would not be trusted for a moment: let it expire after {now}"));
+            return Err(format!("the trust in {name} would already be expired: choose a time after {now}"));
         }
         if let Some(other) = self.keys.iter().find(|other| other.name == name && other.public != public) {
             return Err(format!(
@@ -171,14 +171,14 @@ impl TrustStore {
         let place = self.keys.iter().position(|other| other.public == public);
         if let Some(at) = place.and_then(|place| self.keys[place].revoked) {
             return Err(format!(
-                "this key was revoked at {at} and is not trusted again: its owner makes a new one (burnet key new)"
+                "this key was revoked at {at} and cannot be trusted again: its owner must create a new key (burnet key new)"
             ));
         }
         let trusted = TrustedKey { name, role, public, since: now, expires, revoked: None };
         match place {
             Some(place) => self.keys[place] = trusted,
             None if self.keys.len() == KEYS_MAX => {
-                return Err(format!("there are {KEYS_MAX} keys already: take some out of trust.toml first"));
+                return Err(format!("there are already {KEYS_MAX} keys: remove some from trust.toml first"));
             }
             None => self.keys.push(trusted),
         }
@@ -193,7 +193,7 @@ impl TrustStore {
         let named =
             |key: &&mut TrustedKey| key.name.as_str() == which || key.public.id().to_string() == which;
         let Some(key) = self.keys.iter_mut().find(named) else {
-            return Err(format!("no key {which} is trusted: burnet key list shows those that are"));
+            return Err(format!("no key {which} is trusted: burnet key list shows the trusted keys"));
         };
         if let Some(at) = key.revoked {
             return Err(format!("{which} was revoked already, at {at}"));
@@ -255,9 +255,9 @@ pub fn require(checks: &[SignatureCheck], require: Require) -> Result<(), String
     };
     let what = match worst.standing {
         SignatureStatus::Altered => {
-            "was altered: a signature is not for what is in it; get it anew from its developer"
+            "was altered: a signature does not match its content; get it from its developer again"
         }
-        SignatureStatus::Revoked(_) => "is signed with a revoked key: have it signed with another",
+        SignatureStatus::Revoked(_) => "is signed with a revoked key: have it signed with another key",
         SignatureStatus::KeyExpired(_) => {
             "is signed with an expired key: trust the key for longer (burnet key trust), or have it signed with another"
         }
@@ -265,11 +265,11 @@ pub fn require(checks: &[SignatureCheck], require: Require) -> Result<(), String
             "has an expired signature: have it signed again, or get a newer version"
         }
         SignatureStatus::NotAsOperator => {
-            "is signed as an operator's by a key that is trusted only as a developer's"
+            "is signed with the role operator, by a key that is trusted only as a developer key"
         }
-        SignatureStatus::Unknown => "is signed by nobody who is trusted here: burnet key trust FILE.pub",
+        SignatureStatus::Unknown => "has no signature of a trusted key: burnet key trust FILE.pub",
         SignatureStatus::Counts => {
-            "is signed by its developer only, and an operator's signature is required: burnet app sign --role operator"
+            "is signed only by its developer, and an operator signature is required: burnet app sign --role operator"
         }
     };
     Err(format!("{what} [{worst}]"))
@@ -336,20 +336,16 @@ mod tests {
     fn what_is_not_signed_as_it_must_be_is_refused_by_name() {
         let developer = Require::Developer;
         refused(&[], developer, "is unsigned");
-        refused(
-            &[signed("stranger", Role::Operator, None)],
-            developer,
-            "signed by nobody who is trusted here",
-        );
+        refused(&[signed("stranger", Role::Operator, None)], developer, "has no signature of a trusted key");
         refused(&[signed("g-one", Role::Operator, None)], developer, "revoked key");
         refused(&[signed("g-one", Role::Operator, None)], developer, "revoked at 1970-01-01T00:08:20Z");
         refused(&[signed("stale1", Role::Developer, None)], developer, "expired key");
         refused(&[signed("dev", Role::Developer, Some(NOW))], developer, "expired signature");
-        refused(&[signed("dev", Role::Operator, None)], developer, "trusted only as a developer's");
+        refused(&[signed("dev", Role::Operator, None)], developer, "trusted only as a developer key");
         refused(
             &[signed("dev", Role::Developer, None)],
             Require::Operator,
-            "an operator's signature is required",
+            "an operator signature is required",
         );
         let other = Signature::make(&Digest::of(b"lost"), &key("dev"), Role::Developer, at(1), None);
         refused(&[other], developer, "was altered");
@@ -379,7 +375,7 @@ mod tests {
             None,
             "another key called dev",
         );
-        refused(key("another").public(), Some(NOW), "not be trusted for a moment");
+        refused(key("another").public(), Some(NOW), "would already be expired");
         assert!(store.distrust("nobody", at(1)).unwrap_err().contains("no key nobody is trusted"));
         assert!(store.distrust("g-one", at(1)).unwrap_err().contains("revoked already"));
     }

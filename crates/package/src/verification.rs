@@ -122,15 +122,15 @@ fn says(
 ) -> Validity {
     let record = match &subject.record {
         Ok(Some(record)) => record,
-        Ok(None) => return Validity::Refused("is not installed any more".to_owned()),
+        Ok(None) => return Validity::Refused("is no longer installed".to_owned()),
         Err(why) => return Validity::Unknown(why.clone()),
     };
     let signatures = match look(&subject.folder, &subject.digest) {
         FolderState::Intact(signatures) => signatures,
         FolderState::Gone if record.digest != subject.digest => {
-            return Validity::Refused("was updated more than once since, and its files are gone".to_owned());
+            return Validity::Refused("was updated more than once, and its files were deleted".to_owned());
         }
-        FolderState::Gone => return Validity::Refused("has lost its files: install it again".to_owned()),
+        FolderState::Gone => return Validity::Refused("has no files: install it again".to_owned()),
         FolderState::Altered(why) => return Validity::Refused(why),
         FolderState::Unreadable(why) => return Validity::Unknown(why),
     };
@@ -148,7 +148,7 @@ fn says(
     match record.trusted {
         _ if !subject.trusted => Validity::Good,
         Some(word) if word.digest == subject.digest => Validity::Good,
-        _ => Validity::NotTrusted("there is no word of yours any more that it may run trusted".to_owned()),
+        _ => Validity::NotTrusted("is no longer trusted by you to run inside the kernel process".to_owned()),
     }
 }
 
@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn what_is_not_as_it_was_signed_is_refused_whoever_signed_it() {
         check(|_, look| *look = FolderState::Altered("was altered".into()), "Refused(\"was altered");
-        check(|_, look| *look = FolderState::Gone, "Refused(\"has lost its files");
+        check(|_, look| *look = FolderState::Gone, "Refused(\"has no files");
         check(
             |question, look| {
                 question.trust = Ok("[[key]".into());
@@ -288,7 +288,7 @@ mod tests {
         check(|question, _| question.now = at(500), "Refused(\"is signed with an expired key");
         check(
             |question, _| question.trust = Ok(String::new()),
-            "Refused(\"is signed by nobody who is trusted",
+            "Refused(\"has no signature of a trusted key",
         );
         check(
             |question, _| {
@@ -300,7 +300,7 @@ mod tests {
         );
         check(
             |question, _| question.require = Require::Operator,
-            "Refused(\"is signed by its developer only",
+            "Refused(\"is signed only by its developer",
         );
     }
 
@@ -322,7 +322,7 @@ mod tests {
             },
             "Good",
         );
-        check(|question, _| question.packages[0].record = Ok(None), "Refused(\"is not installed any more");
+        check(|question, _| question.packages[0].record = Ok(None), "Refused(\"is no longer installed");
         check(|question, _| question.packages[0].granted.clear(), "Good");
     }
 
@@ -338,7 +338,7 @@ mod tests {
                 update(question);
                 *look = FolderState::Gone;
             },
-            "Refused(\"was updated more than once since",
+            "Refused(\"was updated more than once",
         );
     }
 

@@ -22,7 +22,7 @@ pub enum Full {
 impl fmt::Display for Full {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Full::NoRoom => write!(f, "the ring is full until its consumer takes frames away"),
+            Full::NoRoom => write!(f, "the ring is full until its consumer reads frames"),
             Full::FrameTooLong { length_bytes, max_bytes } => {
                 write!(f, "a frame of {length_bytes} bytes never fits: this ring takes at most {max_bytes}")
             }
@@ -90,12 +90,15 @@ impl fmt::Display for PeerFault {
                 write!(f, "the peer claims {claimed_bytes} unread bytes in a ring of {ring_bytes}")
             }
             PeerFault::FrameTooLong { length_bytes, max_bytes } => {
-                write!(f, "the peer's frame announces {length_bytes} bytes, where {max_bytes} is the most")
+                write!(
+                    f,
+                    "the peer's frame header has a length of {length_bytes} bytes, but the limit is {max_bytes}"
+                )
             }
             PeerFault::FrameBeyondWritten { length_bytes, written_bytes } => {
                 write!(
                     f,
-                    "the peer's frame announces {length_bytes} bytes, but only {written_bytes} were written"
+                    "the peer's frame header has a length of {length_bytes} bytes, but only {written_bytes} were written"
                 )
             }
             PeerFault::ReadIndexWentBackwards { from_bytes, to_bytes } => {
@@ -104,7 +107,7 @@ impl fmt::Display for PeerFault {
             PeerFault::ReadMoreThanWritten { read_bytes, written_bytes } => {
                 write!(
                     f,
-                    "the peer claims to have read up to {read_bytes}, where {written_bytes} were written"
+                    "the peer claims to have read up to {read_bytes}, but only {written_bytes} were written"
                 )
             }
         }
@@ -155,22 +158,24 @@ impl fmt::Display for PortFault {
             PortFault::NotSealed => {
                 write!(f, "the port's memory is not a memfd sealed against shrinking and growing")
             }
-            PortFault::NotAPort => write!(f, "the port's memory does not begin with the mark of a port"),
+            PortFault::NotAPort => {
+                write!(f, "the port's memory does not begin with the magic number of a port")
+            }
             PortFault::WrongVersion { found, known } => write!(
                 f,
-                "the port has layout version {found}, and this side knows {known}: build both sides from one release"
+                "the port has layout version {found}, and this side supports {known}: build both sides from one release"
             ),
             PortFault::RingSize { found_bytes } => {
-                write!(f, "the port has a ring of {found_bytes} bytes, which is no size that this side takes")
+                write!(f, "the port has a ring of {found_bytes} bytes, which is not a supported size")
             }
             PortFault::MemorySize { expected_bytes, found_bytes } => {
                 write!(
                     f,
-                    "the port's memory has {found_bytes} bytes where its header adds up to {expected_bytes}"
+                    "the port's memory has {found_bytes} bytes, but its header requires {expected_bytes}"
                 )
             }
             PortFault::NotAWake { which } => {
-                write!(f, "the port's descriptor {which} is not of the kind that this side was to be given")
+                write!(f, "the port's descriptor {which} has the wrong type")
             }
             PortFault::System(error) => write!(f, "the system refused to attach the port: {error}"),
         }

@@ -76,7 +76,7 @@ impl fmt::Display for NotAFingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "'{}' is no SHA-256 fingerprint: write what `openssl x509 -noout -fingerprint -sha256 -in FILE` prints behind the =",
+            "'{}' is not a SHA-256 fingerprint: write the output of `openssl x509 -noout -fingerprint -sha256 -in FILE` after the =",
             self.0
         )
     }

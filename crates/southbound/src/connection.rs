@@ -287,8 +287,7 @@ impl Connection {
             return Ok(());
         }
         let waiting = self.outbox.len();
-        let reason =
-            format!("the switch took nothing for {waited_ms} ms of the {waiting} bytes that wait for it");
+        let reason = format!("the switch read none of the {waiting} waiting bytes for {waited_ms} ms");
         Err(SessionEnd::new(Fault::Switch, reason))
     }
 
@@ -341,7 +340,7 @@ fn admit(
         Claim::NotBound(why) => Err(session.refuse(Fault::Operator, why.to_string(), turn)),
         Claim::Taken(taken) => {
             let reason = format!(
-                "datapath id {datapath} is in use by the session with {}, which lives on; give one of the two switches another",
+                "datapath id {datapath} is in use by the session with {}, which is alive; give one of the two switches another",
                 taken.by
             );
             Err(session.refuse(Fault::Operator, reason, turn))
@@ -378,12 +377,12 @@ fn record(session: &Session, at: &Place<'_>, now_ms: u64) -> SwitchRecord {
 const fn why_not_plain(plain: Plain) -> &'static str {
     match plain {
         Plain::Nobody => {
-            "it speaks without TLS, which southbound.tls.required demands of everybody; give the switch a certificate \
+            "it connects without TLS, and southbound.tls.required is set. Give the switch a certificate \
              (ovs-vsctl set-ssl, and ssl: instead of tcp: in its controller's address), or set required = false"
         }
         _ => {
-            "it speaks without TLS, which only this machine may while TLS is set up; give the switch a certificate \
-             (ovs-vsctl set-ssl, and ssl: instead of tcp: in its controller's address), or set \
+            "it connects without TLS, which is allowed only from this machine if TLS is configured. Give the switch a \
+             certificate (ovs-vsctl set-ssl, and ssl: instead of tcp: in its controller's address), or set \
              southbound.tls.allow_plain = true"
         }
     }
@@ -394,9 +393,8 @@ pub fn check_output(waiting: usize, config: &SouthboundConfig) -> Result<(), Ses
     if waiting <= config.max_output_bytes {
         return Ok(());
     }
-    let reason = format!(
-        "the switch reads too slowly: {waiting} bytes wait for it, which is more than max_output_bytes"
-    );
+    let reason =
+        format!("the switch reads too slowly: {waiting} bytes are waiting, more than max_output_bytes");
     Err(SessionEnd::new(Fault::Switch, reason))
 }
 

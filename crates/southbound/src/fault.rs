@@ -99,19 +99,19 @@ impl fmt::Display for Refused {
             Refused::Unwritable(refused) => refused.fmt(f),
             Refused::Malformed(bad) => bad.fmt(f),
             Refused::SlowReader => {
-                f.write_str("the switch does not take its bytes as fast as apps command it; try again later")
+                f.write_str("the switch reads more slowly than apps send commands; try again later")
             }
             Refused::TooManyOutstanding(count) => {
-                write!(f, "{count} commands to this switch wait for their receipts already; try again later")
+                write!(f, "{count} commands to this switch already wait for receipts; try again later")
             }
             Refused::TooManyRequests(count) => {
                 write!(
                     f,
-                    "{count} statistics requests to this switch wait for answers already; try again later"
+                    "{count} statistics requests to this switch already wait for answers; try again later"
                 )
             }
             Refused::TooManyRoleRequests(count) => {
-                write!(f, "{count} role requests to this switch wait for replies already; try again later")
+                write!(f, "{count} role requests to this switch already wait for replies; try again later")
             }
             Refused::NotForSwitches => f.write_str("this command is not for a switch"),
         }

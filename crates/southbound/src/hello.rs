@@ -25,7 +25,11 @@ pub fn negotiate(ours: Versions, version: Version, hello: &Hello) -> Result<Vers
         _ => Some(version.min(ours.highest())).filter(|lower| ours.contains(*lower)),
     };
     common.ok_or_else(|| {
-        format!("this controller speaks {}; the hello offers {}", spoken(ours), offered(version, hello))
+        format!(
+            "this controller supports {}; the hello of the switch offers {}",
+            spoken(ours),
+            offered(version, hello)
+        )
     })
 }
 
@@ -91,7 +95,7 @@ mod tests {
         let reason = negotiate(BOTH, Version(3), &hello(None)).unwrap_err();
         assert_eq!(
             reason,
-            "this controller speaks OpenFlow 1.0 and OpenFlow 1.3; the hello offers OpenFlow 1.2"
+            "this controller supports OpenFlow 1.0 and OpenFlow 1.3; the hello of the switch offers OpenFlow 1.2"
         );
     }
 

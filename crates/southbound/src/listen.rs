@@ -64,7 +64,7 @@ impl fmt::Display for NotAListenSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "'{}' is no place to listen: write ADDRESS:PORT, [IPV6-ADDRESS]:PORT or :PORT, for example 127.0.0.1:6653",
+            "'{}' is not an address to listen on: write ADDRESS:PORT, [IPV6-ADDRESS]:PORT or :PORT, for example 127.0.0.1:6653",
             self.0
         )
     }
@@ -96,7 +96,7 @@ impl fmt::Display for BindError {
         match self.error.kind() {
             ErrorKind::AddrInUse => write!(
                 f,
-                "port {} is in use at {address}: stop what listens there (ss -ltnp 'sport = :{}' names it), or listen elsewhere with --listen ADDRESS:PORT",
+                "port {} is in use at {address}: stop the program that uses it (ss -ltnp 'sport = :{}' shows it), or choose another with --listen ADDRESS:PORT",
                 address.port(),
                 address.port()
             ),
@@ -267,7 +267,7 @@ mod tests {
         let spec = ListenSpec { address: Some(taken.ip()), port: taken.port() };
         let refused = Listeners::bind(&[spec]).unwrap_err().to_string();
         assert!(
-            refused.starts_with(&format!("port {} is in use at {taken}: stop what", taken.port())),
+            refused.starts_with(&format!("port {} is in use at {taken}: stop the program", taken.port())),
             "{refused}"
         );
     }

@@ -98,7 +98,7 @@ pub fn held(limit: &mut LineLimit, now_ms: u64, connection: &Connection) {
         %peer,
         %datapath,
         kept_back,
-        "it says more than the apps can take of what must not be lost; it is read more slowly"
+        "it sends more events that must not be lost than the apps can read; the node reads it more slowly"
     );
 }
 

@@ -91,7 +91,7 @@ fn authorities(file: &Path) -> Result<Arc<RootCertStore>, TlsError> {
     for certificate in certificates(file)? {
         roots
             .add(certificate)
-            .map_err(|error| wrong(file, format!("a certificate in it is no authority's: {error}")))?;
+            .map_err(|error| wrong(file, format!("a certificate in it is not a CA certificate: {error}")))?;
     }
     Ok(Arc::new(roots))
 }
@@ -100,10 +100,10 @@ fn unreadable(file: &Path, what: &str, error: &pem::Error) -> TlsError {
     let reason = match error {
         pem::Error::NoItemsFound => holds_no(what),
         pem::Error::Io(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            format!("there is no such file; the {what} is to be there, in PEM")
+            format!("there is no such file; it must hold the {what} in PEM")
         }
         pem::Error::Io(error) => format!("the {what} cannot be read: {error}"),
-        error => format!("it is not PEM: {error}; the {what} is to be there, in PEM"),
+        error => format!("it is not PEM: {error}; it must hold the {what} in PEM"),
     };
     wrong(file, reason)
 }

@@ -219,9 +219,8 @@ const ALL_TOGETHER: &str = "memory.oom.group";
 fn gap(controller: &str, file: &str, why: &str, has_swap: impl FnOnce() -> bool) -> Option<NotEnforced> {
     match file {
         ALL_TOGETHER => None,
-        SWAP | SWAP_OF_VERSION_1 => has_swap().then(|| {
-            NotEnforced::new(limit_of(controller), format!("{why}; what is swapped out is not counted"))
-        }),
+        SWAP | SWAP_OF_VERSION_1 => has_swap()
+            .then(|| NotEnforced::new(limit_of(controller), format!("{why}; swapped memory is not counted"))),
         _ => Some(lacks(controller, why)),
     }
 }
@@ -436,7 +435,7 @@ mod tests {
     fn swap_that_cannot_be_bounded_is_a_gap_where_there_is_some() {
         let words = |file, has_swap: bool| gap("memory", file, "x", || has_swap).map(|gap| gap.why);
         assert_eq!(words("memory.swap.max", false), None);
-        let expected = "x; what is swapped out is not counted";
+        let expected = "x; swapped memory is not counted";
         assert_eq!(words("memory.swap.max", true).as_deref(), Some(expected));
         assert_eq!(words("memory.memsw.limit_in_bytes", true).as_deref(), Some(expected));
         assert_eq!(words("memory.oom.group", true), None);

@@ -28,12 +28,12 @@ impl fmt::Display for ZoneFault {
         match self {
             ZoneFault::StoppedReading { waiting_bytes } => write!(
                 f,
-                "it stopped reading its events ({waiting_bytes} bytes that may not be dropped wait for it)"
+                "it stopped reading its events ({waiting_bytes} bytes that must not be dropped are waiting)"
             )?,
             ZoneFault::BrokePort(fault) => write!(f, "it broke the rules of its port ({fault})")?,
-            ZoneFault::SentGarbage(malformed) => write!(f, "it sent what is no command ({malformed})")?,
+            ZoneFault::SentGarbage(malformed) => write!(f, "it sent a malformed command ({malformed})")?,
         }
-        f.write_str("; its zone is ended and restarted")
+        f.write_str("; its zone is restarted")
     }
 }
 

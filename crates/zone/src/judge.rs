@@ -73,7 +73,7 @@ impl Excess {
             Resource::LagMs => format!("it left its ring unread for {used}"),
             _ => format!("it used {used}"),
         };
-        format!("{resource}: {what}, and its hard limit is {hard}")
+        format!("{resource}: {what}, above its hard limit of {hard}")
     }
 }
 
@@ -301,9 +301,12 @@ mod tests {
     fn a_reason_names_the_resource_and_both_amounts() {
         let excess =
             Excess { resource: Resource::MemoryBytes, used: 70 * MIB, soft: 51 * MIB, hard: 64 * MIB };
-        assert_eq!(excess.reason(), "memory_bytes: it used 70.0 MiB, and its hard limit is 64.0 MiB");
+        assert_eq!(excess.reason(), "memory_bytes: it used 70.0 MiB, above its hard limit of 64.0 MiB");
         let lag = Excess { resource: Resource::LagMs, used: 30_100, soft: 2_000, hard: 30_000 };
-        assert_eq!(lag.reason(), "lag_ms: it left its ring unread for 30.1 s, and its hard limit is 30.0 s");
+        assert_eq!(
+            lag.reason(),
+            "lag_ms: it left its ring unread for 30.1 s, above its hard limit of 30.0 s"
+        );
         assert_eq!(
             excess.to_string(),
             "memory_bytes: 70.0 MiB, with a soft limit of 51.0 MiB and a hard one of 64.0 MiB"

@@ -114,7 +114,11 @@ impl LaunchError {
 
 impl fmt::Display for LaunchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the zone could not be closed ({}): {}; the app is not started", self.stage, self.cause)
+        write!(
+            f,
+            "the sandbox of the zone is not complete ({}): {}; the app is not started",
+            self.stage, self.cause
+        )
     }
 }
 
@@ -133,7 +137,7 @@ impl Confined {
 
     /// Executes the program of [`Code::Program`]. Returns only if that fails. Standard input stays open for the
     /// program: it is the monitor's socket.
-    #[must_use = "it returns only when the program could not be executed"]
+    #[must_use = "exec returned: the program could not be executed"]
     pub fn r#become(self) -> io::Error {
         match self.executable {
             Some(executable) => executable.execute(),
@@ -234,7 +238,8 @@ impl Own {
         if self.user.is_some() || !sandbox.own_user {
             return None;
         }
-        let why = "only a node that runs as root can give each app a user of its own; own_user = false does without";
+        let why =
+            "only a node that runs as root can give each app its own user; turn it off with own_user = false";
         Some(NotEnforced::new("own_user", why))
     }
 }
@@ -323,7 +328,8 @@ fn limit_processes(confinement: &Confinement, own: Own) -> Result<Option<NotEnfo
         lower(Resource::Nproc, u64::from(processes).saturating_add(waiting)).map_err(failed("processes"))?;
         return Ok(None);
     }
-    let why = "the app has neither a user nor a control group of its own, and Linux counts by these";
+    let why =
+        "the app has neither its own user nor its own control group, and Linux counts per user or group";
     Ok((!counted_by_group).then(|| NotEnforced::new("processes", why)))
 }
 

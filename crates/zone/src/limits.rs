@@ -231,8 +231,9 @@ impl<'de, N: Deserialize<'de> + Copy + Ord + fmt::Display> Visitor<'de> for Amou
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
         let Both { soft, hard } = Both::deserialize(MapAccessDeserializer::new(map))?;
         if soft > hard {
-            let why =
-                format!("the soft limit {soft} is above the hard limit {hard}: nobody would be told in time");
+            let why = format!(
+                "the soft limit {soft} is above the hard limit {hard}: the warning would come too late"
+            );
             return Err(A::Error::custom(why));
         }
         Ok(Amount { soft: Some(soft), hard })
@@ -242,7 +243,7 @@ impl<'de, N: Deserialize<'de> + Copy + Ord + fmt::Display> Visitor<'de> for Amou
 fn some_time<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Amount<u32>>, D::Error> {
     let amount = Option::<Amount<u32>>::deserialize(input)?;
     if amount.is_some_and(|amount| amount.hard == 0) {
-        return Err(D::Error::custom("with no processor time at all no app runs: write 1 or more"));
+        return Err(D::Error::custom("an app needs processor time: write 1 or more"));
     }
     Ok(amount)
 }

@@ -92,7 +92,7 @@ impl Sandbox {
         let paths = self.fs.read.iter().chain(&self.fs.write);
         let plain = |path: &Path| path.is_absolute() && path.components().all(is_plain);
         if let Some(path) = paths.clone().find(|path| !plain(path) || path.parent().is_none()) {
-            let rule = "write an absolute path without .., and not the root";
+            let rule = "write an absolute path without .., other than /";
             return Some(format!("{} cannot be granted: {rule}", path.display()));
         }
         let within =
@@ -102,7 +102,7 @@ impl Sandbox {
             return Some(format!("{path} lies in {folder}, which the app may change already: leave it out"));
         }
         let grants = paths.count().max(self.net.connect.len());
-        (grants > GRANTS_MAX).then(|| format!("{grants} grants are more than the {GRANTS_MAX} of one app"))
+        (grants > GRANTS_MAX).then(|| format!("{grants} grants are more than the limit of {GRANTS_MAX}"))
     }
 }
 
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_path_that_might_mean_another_is_a_flaw() {
-        let words = "cannot be granted: write an absolute path without .., and not the root";
+        let words = "cannot be granted: write an absolute path without .., other than /";
         check(r#"{"fs": {"read": ["data"]}}"#, Ok(Some(&format!("data {words}"))));
         check(r#"{"fs": {"write": ["/data/../etc"]}}"#, Ok(Some(&format!("/data/../etc {words}"))));
         check(r#"{"fs": {"read": ["/"]}}"#, Ok(Some(&format!("/ {words}"))));
@@ -183,7 +183,7 @@ mod tests {
             Ok(Some("/a/b lies in /a, which the app may change already: leave it out")),
         );
         let many = vec!["\"/x\""; GRANTS_MAX + 1].join(",");
-        let flaw = "65 grants are more than the 64 of one app";
+        let flaw = "65 grants are more than the limit of 64";
         check(&format!(r#"{{"fs": {{"read": [{many}]}}}}"#), Ok(Some(flaw)));
     }
 

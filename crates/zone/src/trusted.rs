@@ -67,22 +67,22 @@ impl fmt::Display for TrustedFault {
             TrustedFault::OtherVersion { version } => {
                 write!(
                     f,
-                    "it was built for version {version} of the app table, and this node has {TABLE_VERSION}; build it anew"
+                    "it was built for version {version} of the app table, and this node has {TABLE_VERSION}; rebuild it"
                 )
             }
             TrustedFault::ShortTable { size } => {
                 let needed = size_of::<AppTable>();
                 write!(
                     f,
-                    "its app table has {size} bytes, and version {TABLE_VERSION} has {needed}; build it anew"
+                    "its app table has {size} bytes, and version {TABLE_VERSION} has {needed}; rebuild it"
                 )
             }
-            TrustedFault::NoFrames => f.write_str("it gave commands at the address 0"),
+            TrustedFault::NoFrames => f.write_str("it passed commands at address 0"),
             TrustedFault::NotCreated(said) if said.is_empty() => f.write_str("it did not start"),
-            TrustedFault::NotCreated(said) => write!(f, "it did not start: {said}"),
+            TrustedFault::NotCreated(said) => write!(f, "it failed to start: {said}"),
             TrustedFault::Panicked => f.write_str("it panicked"),
             TrustedFault::TooManyCommands => {
-                write!(f, "it gave more than {MAX_COMMAND_BYTES} bytes of commands at once")
+                write!(f, "it passed more than {MAX_COMMAND_BYTES} bytes of commands at once")
             }
             TrustedFault::BadStatus(status) => write!(f, "it returned the status {status}"),
         }

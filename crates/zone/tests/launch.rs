@@ -79,7 +79,7 @@ fn the_limits_stay_when_the_process_becomes_another_program() {
 fn a_program_that_is_not_there_is_an_error_and_not_an_exit() {
     let end = run("role-become-nothing");
     assert!(end.status.success(), "{:?}", end.status);
-    let sentence = "the zone could not be closed (the app's code): /nowhere: ";
+    let sentence = "the sandbox of the zone is not complete (the app's code): /nowhere: ";
     assert!(end.said.starts_with(sentence) && end.said.contains("the app is not started"), "{}", end.said);
 }
 
@@ -94,7 +94,7 @@ fn a_limit_of_processes_holds_or_the_operator_is_told_why_not() {
     assert!(end.status.success(), "{:?}", end.status);
     // EAGAIN, for a thread as for a process.
     let refused = "a second thread: Some(11)\n";
-    let told = "processes is not enforced: the app has neither a user nor a control group of its own, and Linux counts by these\n";
+    let told = "processes is not enforced: the app has neither its own user nor its own control group, and Linux counts per user or group\n";
     assert!([refused, told].contains(&end.said.as_str()), "{}", end.said);
 }
 

@@ -174,8 +174,8 @@ fn an_app_that_stops_reading_is_at_fault_after_a_bounded_amount() {
     assert!(matches!(fault, ZoneFault::StoppedReading { waiting_bytes: 2_000_000..=2_097_152 }), "{fault:?}");
     assert_eq!(
         fault.to_string(),
-        "the app's fault: it stopped reading its events (2097152 bytes that may not be dropped wait for it); \
-         its zone is ended and restarted"
+        "the app's fault: it stopped reading its events (2097152 bytes that must not be dropped are waiting); \
+         its zone is restarted"
     );
     assert_eq!(marks(&mut app).len(), 256, "what was in the ring is still whole");
 }
@@ -239,12 +239,12 @@ fn check_command(bytes: &[u8], expected: &str) {
 
 #[test]
 fn bytes_that_are_no_command_are_the_apps_fault() {
-    let short = "the app's fault: it sent what is no command (malformed frame at offset 0: it is shorter than a header); \
-                 its zone is ended and restarted";
+    let short = "the app's fault: it sent a malformed command (malformed frame at offset 0: it is shorter than a header); \
+                 its zone is restarted";
     check_command(b"", short);
     check_command(&[0xff; 23], short);
-    let lies = "the app's fault: it sent what is no command (malformed frame at offset 4: its length is not the length that \
-                it states); its zone is ended and restarted";
+    let lies = "the app's fault: it sent a malformed command (malformed frame at offset 4: its length is not the length that \
+                it states); its zone is restarted";
     check_command(&[0xff; 24], lies);
     check_command(&[0; 24], lies);
 }

@@ -154,5 +154,5 @@ fn hear_stream(
 
 /// Not the app's fault, and not to be handled by it.
 fn no_event(malformed: Malformed) -> PyErr {
-    PyRuntimeError::new_err(format!("the kernel sent what is no event: {malformed}"))
+    PyRuntimeError::new_err(format!("the kernel sent a malformed event: {malformed}"))
 }

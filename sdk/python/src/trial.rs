@@ -157,7 +157,7 @@ impl Trial {
     ) -> PyResult<Vec<String>> {
         let outcomes = (0..=3).filter_map(Outcome::from_number);
         let outcome = outcomes.into_iter().find(|known| known.to_string() == outcome);
-        let outcome = outcome.ok_or_else(|| PyValueError::new_err("there is no such outcome"))?;
+        let outcome = outcome.ok_or_else(|| PyValueError::new_err("unknown outcome"))?;
         let receipt = Receipt { ticket, outcome, error: flow::ErrorCode { kind: 0, code: 0 }, reason };
         let datapath = value::datapath(datapath)?;
         self.event(py, |out, sequence| event::write::receipt(out, sequence, datapath, &receipt))

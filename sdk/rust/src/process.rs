@@ -152,16 +152,16 @@ const PANICKED: i32 = 101;
 
 /// The settings, the ports, and the socket to the monitor.
 pub(crate) fn welcome() -> Result<(Vec<u8>, Vec<AppEnd>, MonitorLine), String> {
-    monitor_channel::child::die_with_parent().map_err(in_words("it cannot be tied to its parent"))?;
+    monitor_channel::child::die_with_parent().map_err(in_words("it cannot follow the end of its parent process"))?;
     let channel = Channel::from_stdin()
-        .map_err(in_words("it was not started by a Burnet node; `burnet run --app` does that"))?;
-    let received = channel.receive::<ToZone>().map_err(in_words("the monitor did not welcome it"))?;
+        .map_err(in_words("it was not started by a Burnet node; start it with `burnet run --app`"))?;
+    let received = channel.receive::<ToZone>().map_err(in_words("the monitor sent no welcome message"))?;
     let ToZone::Welcome { settings, ports, .. } = received.message else {
-        return Err("the monitor did not welcome it".to_owned());
+        return Err("the monitor sent no welcome message".to_owned());
     };
     let ports =
         split_ports(received.fds, ports)?.into_iter().map(AppEnd::attach).collect::<Result<Vec<_>, _>>();
-    let settings = serde_json::to_vec(&settings).map_err(in_words("its settings cannot be handed on"))?;
+    let settings = serde_json::to_vec(&settings).map_err(in_words("its settings cannot be passed on"))?;
     Ok((settings, ports.map_err(in_words("a port could not be attached"))?, MonitorLine::new(channel)))
 }
 
@@ -278,7 +278,7 @@ impl Process<'_> {
             if !taken.map_err(in_words("the kernel broke the rules of the port"))? {
                 break;
             }
-            let frame = Frame::read(&self.event).map_err(in_words("the kernel sent what is no frame"))?;
+            let frame = Frame::read(&self.event).map_err(in_words("the kernel sent a malformed frame"))?;
             served += 1;
             if self.stale.is_stale(&frame) {
                 continue;
@@ -289,7 +289,7 @@ impl Process<'_> {
             }
             guest
                 .on_events(&self.event, &mut self.commands)
-                .map_err(in_words("the kernel sent what is no event"))?;
+                .map_err(in_words("the kernel sent a malformed event"))?;
             self.give(port)?;
             if told_to_end {
                 self.catch_up(port, guest)?;
@@ -318,7 +318,7 @@ impl Process<'_> {
             let mut rest = commands.as_slice();
             while !rest.is_empty() {
                 let (frame, others) =
-                    Frame::split(rest).map_err(in_words("the app made a frame that is none"))?;
+                    Frame::split(rest).map_err(in_words("the app wrote a malformed frame"))?;
                 let home = home_of_call(frame.header).map(|home| usize::from(home) % self.ports.len());
                 let home = home.or_else(|| self.homes.get(&frame.header.datapath.get()).copied());
                 self.push(home.unwrap_or(came_from), frame.bytes)?;
@@ -335,7 +335,7 @@ impl Process<'_> {
     fn push(&mut self, port: usize, mut frames: &[u8]) -> Result<(), String> {
         while !frames.is_empty() {
             let (frame, rest) =
-                Frame::split(frames).map_err(in_words("the app made a frame that is none"))?;
+                Frame::split(frames).map_err(in_words("the app wrote a malformed frame"))?;
             while self.ports[port].producer.push(&[frame.bytes]).is_err() {
                 self.wait_for_room(port, frame.bytes.len())?;
             }
@@ -351,7 +351,7 @@ impl Process<'_> {
             return Err(format!("the kernel broke the rules of the port: {fault}"));
         }
         if length > MAX_FRAME_BYTES {
-            return Err("the app made a frame longer than any that fits a port".to_owned());
+            return Err("the app wrote a frame that is longer than its ring".to_owned());
         }
         if producer.about_to_wait(length) {
             self.poll_ports()?;
@@ -383,7 +383,7 @@ impl Process<'_> {
     /// The kernel need not wake this process any more.
     pub(crate) fn awake(&mut self) -> Result<(), String> {
         for port in &mut self.ports {
-            port.drain_wake().map_err(in_words("a port could not be listened to"))?;
+            port.drain_wake().map_err(in_words("the wake-up of a port could not be read"))?;
         }
         Ok(())
     }
@@ -400,7 +400,7 @@ impl Process<'_> {
         }
         drop(waits);
         for port in &mut self.ports {
-            port.drain_wake().map_err(in_words("a port could not be listened to"))?;
+            port.drain_wake().map_err(in_words("the wake-up of a port could not be read"))?;
         }
         Ok(())
     }

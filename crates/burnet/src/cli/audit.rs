@@ -14,13 +14,13 @@ Examples:
   burnet audit --app my-app --refused       what my-app was not let do
   burnet audit --what operator --since 1d
   burnet audit --follow --json | jq .text
-  burnet audit verify --head 3f1c…          with a hash that you kept elsewhere";
+  burnet audit verify --head 3f1c…          with a hash that you stored elsewhere";
 
 /// `burnet audit`.
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
 pub struct AuditArgs {
-    /// What is asked; without one, the records are shown.
+    /// The subcommand. Without one, the records are shown.
     #[command(subcommand)]
     pub command: Option<AuditCommand>,
     /// Which records.
@@ -31,29 +31,29 @@ pub struct AuditArgs {
 /// What else may be asked of it.
 #[derive(Clone, Debug, PartialEq, Subcommand)]
 pub enum AuditCommand {
-    /// Look whether every record is as it was written; exit code 1 if one is not
+    /// Check that every record is unaltered; exit code 1 if one is not
     Verify(AuditVerifyArgs),
 }
 
 /// Which records are shown, and how.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub struct AuditShowArgs {
-    /// Only what is about this app
+    /// Only records about this app
     #[arg(long, value_name = "NAME")]
     pub app: Option<String>,
-    /// Only records of this kind (refused, denied, started, ended …), or of this doer (app, switch, operator, monitor, kernel, audit)
+    /// Only records of this kind (refused, denied, started, ended …), or of this actor (app, switch, operator, monitor, kernel, audit)
     #[arg(long, value_name = "WORD")]
     pub what: Option<String>,
-    /// Only from then on: 2027-01-31, 2027-01-31T12:00:00Z, or so long ago as in 90s, 15m, 2h, 7d
+    /// Only from this time: 2027-01-31, 2027-01-31T12:00:00Z, or an age such as 90s, 15m, 2h, 7d
     #[arg(long, value_name = "WHEN", value_parser = since)]
     pub since: Option<Since>,
-    /// Only what was not let pass: commands refused, calls denied, switches refused or cut off
+    /// Only refusals: refused commands, denied calls, refused or disconnected switches
     #[arg(long)]
     pub refused: bool,
-    /// Go on with what comes, until Ctrl-C
+    /// Follow the log until Ctrl-C
     #[arg(long)]
     pub follow: bool,
-    /// Print the records as they are in the log: a JSON object a line
+    /// Print the records as stored: one JSON object per line
     #[arg(long)]
     pub json: bool,
     /// Where the log is.
@@ -64,7 +64,7 @@ pub struct AuditShowArgs {
 /// `burnet audit verify`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub struct AuditVerifyArgs {
-    /// The log must still hold the record with this hash: only so it is found out that records were cut off at its end
+    /// Check that the log still has the record with this hash; this detects records that were removed at its end
     #[arg(long, value_name = "HASH")]
     pub head: Option<Hash>,
     /// Print JSON
@@ -100,7 +100,7 @@ fn since(text: &str) -> Result<Since, String> {
             return Ok(Since::Seconds(u64::from(count) * seconds));
         }
     }
-    text.parse().map(Since::At).map_err(|error: String| format!("{error}, or so long ago as in 15m"))
+    text.parse().map(Since::At).map_err(|error: String| format!("{error}, or an age such as 15m"))
 }
 
 #[cfg(test)]
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_time_is_a_moment_or_so_long_ago() {
-        check("yesterday", Err("\"yesterday\" is no time"));
+        check("yesterday", Err("\"yesterday\" is not a time"));
         check("-5m", Err("15m"));
         check("5", Err("15m"));
         check("90s", Ok(910_000));

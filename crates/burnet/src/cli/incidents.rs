@@ -12,7 +12,7 @@ Examples:
   burnet incidents show 12        one of them, with all that was seen
   burnet incidents --json | jq -r '.[].finding.culprit'
 
-It reads the state folder, so that it answers with the node down too.";
+It reads the state folder, so it needs no running node.";
 
 /// Of `burnet app logs`.
 pub const LOGS_EXAMPLES: &str = "\
@@ -20,12 +20,12 @@ Examples:
   burnet app logs my-app --lines 20
   burnet app logs my-app --follow
 
-Each line: the time, which start of the app it was, what it printed. The node's own log has the same lines.";
+Each line has the time, the number of the app's start, and the text. The log of the node has the same lines.";
 
 /// `burnet incidents`.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct IncidentsArgs {
-    /// What is asked; the list if nothing is.
+    /// The subcommand. Without one, the list is shown.
     #[command(subcommand)]
     pub command: Option<IncidentsCommand>,
     /// Print JSON
@@ -49,9 +49,9 @@ pub struct IncidentsFolder {
 pub enum IncidentsCommand {
     /// List them
     List,
-    /// Show one with all that was seen
+    /// Show one incident with its evidence
     Show {
-        /// Its number, as in the list
+        /// The number of the incident
         number: u64,
     },
 }
@@ -59,7 +59,7 @@ pub enum IncidentsCommand {
 /// `burnet safe-mode`.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct SafeModeArgs {
-    /// What is asked.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: SafeModeCommand,
 }
@@ -67,15 +67,15 @@ pub struct SafeModeArgs {
 /// What may be asked about safe mode.
 #[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
 pub enum SafeModeCommand {
-    /// Say whether the node is in safe mode, since when and why
+    /// Show whether the node is in safe mode, since when and why
     Show {
-        /// How the node is reached, and how its answer is printed.
+        /// The node's socket, and the output format.
         #[command(flatten)]
         asking: NodeArgs,
     },
-    /// Leave safe mode: all apps run again, and those that did nothing are trusted again
+    /// Leave safe mode: all apps run again, and apps that caused no failure are trusted again
     Leave {
-        /// How the node is reached, and how its answer is printed.
+        /// The node's socket, and the output format.
         #[command(flatten)]
         asking: NodeArgs,
     },
@@ -86,10 +86,10 @@ pub enum SafeModeCommand {
 pub struct AppQuarantineArgs {
     /// The app's name, as in burnet app list
     pub name: String,
-    /// Why; burnet app list and burnet incidents show it
+    /// The reason; burnet app list and burnet incidents show it
     #[arg(long, value_name = "TEXT")]
     pub why: Option<String>,
-    /// How the node is reached, and how its answer is printed.
+    /// The node's socket, and the output format.
     #[command(flatten)]
     pub asking: NodeArgs,
 }
@@ -99,10 +99,10 @@ pub struct AppQuarantineArgs {
 pub struct AppLogsArgs {
     /// The app's name, as in burnet app list
     pub name: String,
-    /// Go on and print each line as it comes
+    /// Follow the output
     #[arg(long)]
     pub follow: bool,
-    /// Print so many lines, the last ones
+    /// Print the last N lines
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub lines: usize,
     /// Where the node keeps them.

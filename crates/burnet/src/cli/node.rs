@@ -5,13 +5,13 @@
 use clap::Args;
 use std::path::PathBuf;
 
-/// What every command has that asks a running node.
+/// The options of every command that talks to a running node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub struct NodeArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-    /// The socket of the node [default: $BURNET_SOCKET, else where burnet run of this user puts it]
+    /// The socket of the node [default: $BURNET_SOCKET, else the default of burnet run for this user]
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
 }

@@ -31,7 +31,7 @@ pub struct PolicyArgs {
 /// `burnet key`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct KeyArgs {
-    /// What is asked.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: KeyCommand,
 }
@@ -45,22 +45,22 @@ Examples:
 /// What may be asked about keys.
 #[derive(Clone, Debug, PartialEq, Subcommand)]
 pub enum KeyCommand {
-    /// Make a key: a private half for you, a public one to hand out
+    /// Create a key pair: a private key for you, a public key to distribute
     #[command(after_help = KEY_EXAMPLES)]
     New(KeyNewArgs),
-    /// Show your own keys, and whom this node trusts
+    /// Show your own keys, and the trusted keys of this node
     List(KeyListArgs),
     /// Trust a public key to sign packages
     #[command(after_help = KEY_EXAMPLES)]
     Trust(KeyTrustArgs),
-    /// Revoke a key for good: what it has signed does not start any more
+    /// Revoke a key permanently: packages that it signed no longer start
     Distrust(KeyDistrustArgs),
 }
 
 /// `burnet key new`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct KeyNewArgs {
-    /// What the key is called
+    /// The name of the key
     pub name: KeyName,
     /// Where it is kept.
     #[command(flatten)]
@@ -84,13 +84,13 @@ pub struct KeyTrustArgs {
     /// The public key: a .pub file
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// As what: a developer makes apps, an operator lets them onto this network
+    /// The role: a developer writes apps, an operator approves them for this network
     #[arg(long, value_name = "ROLE", value_parser = role)]
     pub role: Role,
-    /// Call it this instead of what its owner calls it
+    /// Use this name instead of the name in the file
     #[arg(long, value_name = "NAME")]
     pub name: Option<KeyName>,
-    /// Until when: 2027-01-31, 2027-01-31T12:00:00Z, or days from now as in 365d [default: for good]
+    /// Trust it until: 2027-01-31, 2027-01-31T12:00:00Z, or a number of days such as 365d [default: no end]
     #[arg(long, value_name = "WHEN", value_parser = until)]
     pub expires: Option<Until>,
     /// Where trust is kept.
@@ -131,7 +131,9 @@ impl Until {
 fn until(text: &str) -> Result<Until, String> {
     match text.strip_suffix('d').map(str::parse) {
         Some(Ok(days)) => Ok(Until::Days(days)),
-        _ => text.parse().map(Until::At).map_err(|error| format!("{error}, or days from now as in 365d")),
+        _ => {
+            text.parse().map(Until::At).map_err(|error| format!("{error}, or a number of days such as 365d"))
+        }
     }
 }
 
@@ -163,10 +165,10 @@ pub struct AppSignArgs {
     /// The key to sign with, as in burnet key new
     #[arg(long, value_name = "NAME")]
     pub key: KeyName,
-    /// As what
+    /// The role of the signature
     #[arg(long, value_name = "ROLE", value_parser = role, default_value = "developer")]
     pub role: Role,
-    /// Until when the signature counts: 2027-01-31, or days from now as in 365d [default: for good]
+    /// The signature is valid until: 2027-01-31, or a number of days such as 365d [default: no end]
     #[arg(long, value_name = "WHEN", value_parser = until)]
     pub expires: Option<Until>,
     /// Where the key is kept.
@@ -194,19 +196,19 @@ pub struct AppInstallArgs {
     /// The package
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// Grant all that it asks for without being asked; for scripts
+    /// Grant all requests without a prompt; for scripts
     #[arg(long)]
     pub grant_all: bool,
     /// Install it even if a newer version is installed
     #[arg(long)]
     pub allow_downgrade: bool,
-    /// Install it even if the same version is installed with other contents
+    /// Install it even if the same version is installed with different content
     #[arg(long)]
     pub force: bool,
-    /// Start it on the running node, or in place of the version that runs there
+    /// Start it on the running node, or replace the running version
     #[arg(long)]
     pub start: bool,
-    /// The socket of the node [default: $BURNET_SOCKET, else where burnet run of this user puts it]
+    /// The socket of the node [default: $BURNET_SOCKET, else the default of burnet run for this user]
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
     /// Whom to trust, and for what.
@@ -219,7 +221,7 @@ pub struct AppInstallArgs {
 pub struct AppRemoveArgs {
     /// The app's name
     pub name: String,
-    /// The socket of the node, on which it ends [default: $BURNET_SOCKET, else where burnet run of this user puts it]
+    /// The socket of the node that stops it [default: $BURNET_SOCKET, else the default of burnet run for this user]
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
     /// Where it is installed.
@@ -242,10 +244,10 @@ pub struct InstalledArgs {
 pub struct GrantArgs {
     /// The app's name
     pub name: String,
-    /// What of all that it asks for, by the names that burnet app show prints [default of grant: all]
+    /// The requests to grant, by the names that burnet app show prints [default: all]
     #[arg(value_name = "ASK")]
     pub asks: Vec<String>,
-    /// The socket of the node that is told [default: $BURNET_SOCKET, else where burnet run of this user puts it]
+    /// The socket of the node to inform [default: $BURNET_SOCKET, else the default of burnet run for this user]
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
     /// Where it is installed.
@@ -258,7 +260,7 @@ pub struct GrantArgs {
 pub struct RevokeArgs {
     /// The app's name
     pub name: String,
-    /// What of all that it asks for, by the names that burnet app show prints
+    /// The grants to revoke, by the names that burnet app show prints
     #[arg(value_name = "ASK")]
     pub asks: Vec<String>,
     /// Where it is installed.
@@ -294,9 +296,9 @@ mod tests {
 
     #[test]
     fn a_time_is_said_as_one_or_as_days_from_now() {
-        check("soon", Err("\"soon\" is no time"));
-        check("-1d", Err("or days from now as in 365d"));
-        check("99999999999d", Err("is no time"));
+        check("soon", Err("\"soon\" is not a time"));
+        check("-1d", Err("or a number of days such as 365d"));
+        check("99999999999d", Err("is not a time"));
         check("2d", Ok("2026-11-24T00:00:00Z"));
         check("2027-01-31", Ok("2027-01-31T00:00:00Z"));
     }

@@ -7,12 +7,12 @@ use flow::DatapathId;
 pub(super) const EXAMPLES: &str = "\
 Examples:
   burnet tls pins
-  burnet tls forget of:00000000000000a1     after the switch has got another certificate";
+  burnet tls forget of:00000000000000a1     after the switch got another certificate";
 
 /// `burnet tls`.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct TlsArgs {
-    /// What is asked.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: TlsCommand,
 }
@@ -20,17 +20,17 @@ pub struct TlsArgs {
 /// What may be asked about switches' certificates.
 #[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
 pub enum TlsCommand {
-    /// List the datapath ids that are pinned, each with the certificate that may speak for it
+    /// List the pinned datapath ids, each with its certificate
     Pins {
-        /// How the node is reached, and how its answer is printed.
+        /// The node's socket, and the output format.
         #[command(flatten)]
         asking: NodeArgs,
     },
-    /// Forget to which certificate a datapath id is pinned: the next that speaks for it is pinned
+    /// Remove the pin of a datapath id: the next certificate that claims the id is pinned
     Forget {
         /// The id: 1, 0x1, 00:00:00:00:00:00:00:01 or of:0000000000000001
         datapath: DatapathId,
-        /// How the node is reached, and how its answer is printed.
+        /// The node's socket, and the output format.
         #[command(flatten)]
         asking: NodeArgs,
     },

@@ -42,7 +42,7 @@ fn ask_for_because(args: &AppVerbArgs, verb: Verb, why: Option<String>) -> Resul
     if args.asking.json {
         json(&serde_json::json!({ "app": args.name, "asked": verb }))
     } else {
-        Ok(format!("{} {doing}; `burnet app list` shows how it fares\n", args.name))
+        Ok(format!("{} {doing}; `burnet app list` shows its state\n", args.name))
     }
 }
 
@@ -78,10 +78,10 @@ fn refused(apps: &[&AppView]) -> String {
     let of = |app: &&&AppView| app.status.state == AppState::Refused;
     let line = |app: &&AppView| {
         let name = &app.status.app;
-        let why = app.status.last_end.as_ref().map_or("nobody vouches for its package", |end| &end.reason);
+        let why = app.status.last_end.as_ref().map_or("its package failed verification", |end| &end.reason);
         // The table has the name of the signer, but may cut it.
         let why = why.split(" [").next().unwrap_or(why);
-        format!("{name} is refused: {why}. Mend that, and say: burnet app restart {name}\n")
+        format!("{name} is refused: {why}. Fix the cause, then run: burnet app restart {name}\n")
     };
     apps.iter().filter(of).map(line).collect()
 }
@@ -229,7 +229,7 @@ hub: own_user is not enforced: the node is not root's
         let reason = "is unsigned: have it signed [developer (bob, key 12".to_owned();
         refused.status.last_end = Some(Ending { reason, last_line: None, unix_ms: 5_000 });
         let line =
-            "hub is refused: is unsigned: have it signed. Mend that, and say: burnet app restart hub\n";
+            "hub is refused: is unsigned: have it signed. Fix the cause, then run: burnet app restart hub\n";
         assert!(text(&[refused], 10_000).contains(line));
         let mut service = AppView { package: None, ..app.clone() };
         service.status = AppStatus {

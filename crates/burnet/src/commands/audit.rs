@@ -41,10 +41,10 @@ fn unreadable(folder: &std::path::Path, error: &std::io::Error) -> CommandError 
     let shown = folder.display();
     match error.kind() {
         ErrorKind::NotFound => CommandError::DidNotWork(format!(
-            "there is no log of who did what in {shown}: a node that runs with a state folder makes one; --state DIR says where that is"
+            "there is no audit log in {shown}: a node with a state folder writes one; give that folder with --state DIR"
         )),
         _ => CommandError::DidNotWork(format!(
-            "the log in {shown} cannot be read ({error}); its owner and root may"
+            "the audit log in {shown} cannot be read ({error}); only its owner and root can read it"
         )),
     }
 }
@@ -94,7 +94,7 @@ fn print(text: &mut String) -> std::io::Result<()> {
 fn shown(args: &AuditShowArgs, since_ms: u64, spelt: &str) -> Option<String> {
     match line::read(spelt) {
         // A filter never hides a damaged line, because its content is unknown.
-        Err(why) => Some(format!("(a line that cannot be trusted: {why}; `burnet audit verify` names it)")),
+        Err(why) => Some(format!("(an invalid line: {why}; `burnet audit verify` shows which)")),
         Ok(line) if !passes(args, since_ms, &line.record) => None,
         Ok(_) if args.json => Some(spelt.to_owned()),
         Ok(line) => Some(in_words(&line)),
@@ -139,11 +139,11 @@ fn verify(args: &AuditVerifyArgs) -> Result<ExitCode, CommandError> {
         Ok(sound) if sound.head.line == 0 => ("the log is empty".to_owned(), true),
         Ok(sound) => {
             let remembered =
-                sound.remembered.map(|line| format!("the hash that you kept is that of line {line}\n"));
-            let unknown = "that none was cut off behind it shows only a hash that you kept elsewhere: burnet audit verify --head HASH\n";
+                sound.remembered.map(|line| format!("the given hash is the hash of line {line}\n"));
+            let unknown = "to detect lines that were removed at the end, give a hash that you stored elsewhere: burnet audit verify --head HASH\n";
             let (first, last, head) = (sound.first, sound.head.line, sound.head.hash);
             let ending = remembered.as_deref().unwrap_or(unknown);
-            (format!("lines {first} to {last} are as they were written\n{ending}head: {head}"), true)
+            (format!("lines {first} to {last} are unchanged\n{ending}head: {head}"), true)
         }
     };
     writeln!(std::io::stdout(), "{said}")?;
@@ -159,7 +159,9 @@ pub fn keep(state: &State, what: &str, app: Option<&AppName>, text: impl Into<St
     let record = Record { app: app.map(AppName::to_string), ..record };
     let mut log = Log::at(state.root().join(AUDIT_FOLDER), Bounds::default());
     if let Err(error) = log.append(vec![record], now_ms) {
-        eprintln!("burnet: it is done, but the log of who did what does not say so: {error}");
+        eprintln!(
+            "burnet: the command was successful, but it could not be written to the audit log: {error}"
+        );
     }
 }
 
@@ -202,6 +204,6 @@ mod tests {
     fn a_line_that_was_tampered_with_passes_every_filter() {
         let args = AuditShowArgs { app: Some("other".into()), ..AuditShowArgs::default() };
         let tampered = spelt(refusal()).replace("hub", "bub");
-        assert!(shown(&args, 0, &tampered).unwrap().contains("cannot be trusted"));
+        assert!(shown(&args, 0, &tampered).unwrap().contains("an invalid line"));
     }
 }

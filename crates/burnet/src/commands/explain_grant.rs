@@ -74,9 +74,9 @@ fn standing(ours: &Grant, theirs: &Grant) -> String {
         return "that app may change and delete its rules".to_owned();
     }
     match (writes(ours), writes(theirs)) {
-        (false, _) => "it writes no rules, and so it takes none of that app's packets away".to_owned(),
+        (false, _) => "it writes no rules, so it takes no packets from that app".to_owned(),
         (true, false) => {
-            "that app writes no rules; packets that rules of this one match do not come up to it".to_owned()
+            "that app writes no rules; it does not receive packets that match rules of this one".to_owned()
         }
         (true, true) if ours.rank() < theirs.rank() => format!(
             "comes behind it: that app's rules may not shadow its rules{}",

@@ -36,7 +36,7 @@ fn list(folder: &Path, as_json: bool) -> Result<String, CommandError> {
         return json(&whole);
     }
     if read.is_empty() {
-        return Ok(format!("no incident is kept in {shown}\n"));
+        return Ok(format!("there are no incidents in {shown}\n"));
     }
     let rows: Vec<_> = read
         .iter()
@@ -74,7 +74,7 @@ fn show(folder: &Path, number: u64, as_json: bool) -> Result<String, CommandErro
     let incident = match records::incident(folder, number) {
         Ok(incident) => incident,
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            let why = "burnet incidents lists those that are kept";
+            let why = "burnet incidents lists the stored ones";
             return Err(CommandError::Usage(format!("there is no incident {number}: {why}")));
         }
         Err(error) => {
@@ -144,7 +144,7 @@ mod tests {
     fn an_incident_is_shown_with_all_that_was_seen_and_nothing_that_was_not() {
         let incident: Incident = serde_json::from_str(
             r#"{"number":12,"unix_ms":0,"what":"app_ended","app":"hub","generation":3,"reason":"exit code 101 (a panic)",
-                "then":"it is started again now","finding":{"culprit":"hub","sentence":"hub itself"},
+                "then":"it restarts now","finding":{"culprit":"hub","sentence":"hub itself"},
                 "evidence":{"exit_code":101,"last_lines":["learnt 3","panicked at src/main.rs:7:9:"],
                 "facts":[{"unix_ms":5,"line":"app hub: its process is 77"}]}}"#,
         )
@@ -152,7 +152,7 @@ mod tests {
         let expected = "\
 incident 12: hub ended, 1970-01-01T00:00:00.000Z, start 3
   reason   exit code 101 (a panic)
-  then     it is started again now
+  then     it restarts now
   finding  hub itself
   exit     code 101
 where it failed:

@@ -20,7 +20,7 @@ pub fn new(args: &KeyNewArgs) -> Result<String, CommandError> {
     let drawn = rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty());
     if drawn != Ok(random.len()) {
         return Err(CommandError::DidNotWork(
-            "the system gives no random numbers, so there is no key".to_owned(),
+            "the system provides no random numbers, so no key was created".to_owned(),
         ));
     }
     let key = PrivateKey::from_random(args.name.clone(), &random);

@@ -57,7 +57,7 @@ fn log_of(folder: &Path, app: &str) -> Result<[PathBuf; 2], CommandError> {
         let suggestion = package::toml_text::nearest(app, &names)
             .map_or(String::new(), |near| format!("; did you mean {near}?"));
         return Err(CommandError::Usage(format!(
-            "there is no log of an app {app} in {}: it has printed nothing, or its node keeps its state elsewhere (--state DIR){suggestion}",
+            "there is no log of an app {app} in {}: it has printed nothing, or its node has another state folder (--state DIR){suggestion}",
             folder.display()
         )));
     }

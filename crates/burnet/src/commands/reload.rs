@@ -22,7 +22,7 @@ pub fn asked(asking: &NodeArgs, app: Option<String>) -> Result<ReloadView, Comma
 
 fn text(view: &ReloadView) -> String {
     if view.done.is_empty() && view.left.is_empty() {
-        return "the node runs as its configuration says; nothing is changed\n".to_owned();
+        return "the running node already has this configuration; nothing has changed\n".to_owned();
     }
     view.done.iter().chain(&view.left).map(|line| format!("{line}\n")).collect()
 }
@@ -35,6 +35,6 @@ mod tests {
     fn what_changed_is_printed_before_what_stays() {
         let view = ReloadView { done: vec!["a".into()], left: vec!["b".into()] };
         assert_eq!(text(&view), "a\nb\n");
-        assert!(text(&ReloadView::default()).contains("nothing is changed"));
+        assert!(text(&ReloadView::default()).contains("nothing has changed"));
     }
 }

@@ -61,7 +61,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, CommandError> {
     let owners = give_numbers(&mut config)?;
     if args.die_with_parent {
         monitor::child::die_with_parent().map_err(|error| {
-            CommandError::DidNotWork(format!("the node cannot be tied to its parent: {error}"))
+            CommandError::DidNotWork(format!("the node cannot follow the end of its parent process: {error}"))
         })?;
     }
     let audit_folder = AuditFolder::of(&config)?;
@@ -138,7 +138,9 @@ fn do_without_a_folder(config: &mut Config) {
 
 fn plan(config: Config, args: &RunArgs, users: &BTreeMap<String, u32>) -> Result<Plan, CommandError> {
     let own = std::env::current_exe()
-        .map_err(|error| CommandError::DidNotWork(format!("the program cannot find itself: {error}")))?
+        .map_err(|error| {
+            CommandError::DidNotWork(format!("the path of this program cannot be determined: {error}"))
+        })?
         .into_os_string();
     let launches = Launches::of(&config, users)?;
     let kernel = vec![own.clone(), OsString::from("kernel")];
@@ -161,7 +163,7 @@ fn plan(config: Config, args: &RunArgs, users: &BTreeMap<String, u32>) -> Result
     };
     let programs = Programs { kernel, zone: Box::new(zone) };
     let handed_on = serde_json::to_value(&config).map_err(|error| {
-        CommandError::DidNotWork(format!("the configuration cannot be handed on: {error}"))
+        CommandError::DidNotWork(format!("the configuration cannot be passed on: {error}"))
     })?;
     Ok(Plan {
         apps: config.apps,
@@ -185,14 +187,16 @@ fn users_of(config: &Config) -> Result<BTreeMap<String, u32>, CommandError> {
     let state = state.filter(|state| geteuid().is_root() && state.is_there());
     let kept = state.as_ref().map_or_else(|| Ok(BTreeMap::new()), State::users);
     let kept = kept.map_err(|error| {
-        CommandError::Usage(format!("{error}: mend it, or remove it and see to the files that apps wrote"))
+        CommandError::Usage(format!(
+            "{error}: correct the file. If you remove it, check who owns the files that apps wrote"
+        ))
     })?;
     let names = config.apps.iter().map(|app| app.name.as_str());
     let given = users::of_apps(config.node.app_user_base, &kept, names);
     if let (Some(state), Some(all)) = (state, users::to_keep(&kept, &given)) {
         let done = state.lock().and_then(|lock| state.keep_users(&all, &lock));
         // The next start computes the same ids, unless apps change in between.
-        done.unwrap_or_else(|error| tracing::warn!("which user each app has is not kept: {error}"));
+        done.unwrap_or_else(|error| tracing::warn!("the user numbers of the apps cannot be stored: {error}"));
     }
     Ok(given)
 }
@@ -241,7 +245,7 @@ pub fn try_zone() -> Result<Vec<NotEnforced>, String> {
     let output = output.map_err(|error| error.to_string())?;
     let said = String::from_utf8_lossy(&output.stderr);
     if output.status.code() != Some(2) {
-        return Err(said.lines().last().unwrap_or("its process ended without a word").to_owned());
+        return Err(said.lines().last().unwrap_or("its process ended without a message").to_owned());
     }
     let remarks = said.lines().filter_map(|line| line.strip_prefix(ZONE_REMARK));
     Ok(remarks.filter_map(|remark| serde_json::from_str(remark).ok()).collect())
@@ -277,7 +281,7 @@ pub fn zone(args: &LaunchArgs) -> ExitCode {
         eprintln!("{ZONE_REMARK}{}", serde_json::to_string(gap).unwrap_or_default());
     }
     if let Err(error) = hand_over_streams() {
-        eprintln!("the streams cannot be handed to the app: {error}");
+        eprintln!("the standard streams cannot be passed to the app: {error}");
         return ExitCode::from(1);
     }
     match source {

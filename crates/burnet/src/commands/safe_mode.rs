@@ -20,7 +20,7 @@ pub fn safe_mode(command: &SafeModeCommand) -> Result<String, CommandError> {
             if asking.json {
                 return json(&serde_json::json!({ "asked": "leave_safe_mode" }));
             }
-            Ok("the node leaves safe mode; `burnet app list` shows how the apps fare\n".to_owned())
+            Ok("the node leaves safe mode; `burnet app list` shows the state of the apps\n".to_owned())
         }
     }
 }
@@ -30,7 +30,7 @@ pub fn text(node: &NodeView) -> String {
     match &node.safe_mode {
         None => "the node is not in safe mode\n".to_owned(),
         Some(why) => format!(
-            "the node is in safe mode since {}: {}; burnet incidents says what went before, burnet safe-mode leave ends it\n",
+            "the node is in safe mode since {}: {}; burnet incidents shows the cause, burnet safe-mode leave ends it\n",
             time_text(why.unix_ms),
             why.reason
         ),

@@ -29,7 +29,7 @@ pub fn tls(command: &TlsCommand) -> Result<String, CommandError> {
 
 fn text(pins: &[PinView]) -> String {
     if pins.is_empty() {
-        return "no datapath id is pinned; the first certificate that speaks for one is, while southbound.tls is set\n"
+        return "no datapath id is pinned; with southbound.tls, the first certificate that claims an id is pinned to it\n"
             .to_owned();
     }
     let up = |pin: &PinView| if pin.up { "yes" } else { "no" }.to_owned();

@@ -119,7 +119,7 @@ fn user(facts: &Facts) -> Finding {
         return lacks(
             "user",
             "root",
-            "a fault in the node is root's; apps have users of their own",
+            "a fault in the node has the rights of root; apps run as users of their own",
             "run the node as a user of its own; its ports need no privilege",
         );
     }
@@ -141,7 +141,7 @@ fn cores(facts: &Facts) -> Finding {
 fn memory(facts: &Facts) -> Finding {
     const MEBIBYTE: u64 = 1 << 20;
     let (total, available) = (facts.memory_bytes / MEBIBYTE, facts.memory_available_bytes / MEBIBYTE);
-    let found = format!("{available} MiB of {total} MiB are to be had");
+    let found = format!("{available} MiB of {total} MiB are available");
     let app = zone::Limits::default().memory_bytes;
     if facts.memory_available_bytes < app {
         return lacks(
@@ -217,7 +217,7 @@ fn cgroup(facts: &Facts) -> Finding {
 fn zone(facts: &Facts) -> Finding {
     const MAY_BE_DEMANDED: &str = "apps run without that, and those with enforce = \"strict\" do not start";
     match &facts.zone {
-        Ok(gaps) if gaps.is_empty() => ok("zone", "one was closed for a trial, and everything is enforced"),
+        Ok(gaps) if gaps.is_empty() => ok("zone", "a trial zone was started, and everything is enforced"),
         Ok(gaps) => {
             let limits: Vec<_> = gaps.iter().map(|gap| gap.limit.as_str()).collect();
             let why: Vec<_> = gaps.iter().map(|gap| gap.why.as_str()).collect();
@@ -232,7 +232,7 @@ fn zone(facts: &Facts) -> Finding {
             "zone",
             error,
             "no app runs in a process zone",
-            "mend what is named here, or run apps trusted, which protects nobody from them",
+            "fix the problems named above, or run apps as trusted apps, without a sandbox",
         ),
     }
 }
@@ -242,7 +242,10 @@ fn port(fact: &PortFact) -> Finding {
     let subject = format!("port {port}");
     let is_openflow = *port != 8181;
     if !in_use {
-        return ok(&subject, if is_openflow { "free" } else { "free (for REST, which is not there yet)" });
+        return ok(
+            &subject,
+            if is_openflow { "free" } else { "free (reserved for REST, which does not exist yet)" },
+        );
     }
     let by = holder.as_ref().map_or_else(
         || "in use by a process of another user".to_owned(),
@@ -252,7 +255,7 @@ fn port(fact: &PortFact) -> Finding {
         return lacks(
             &subject,
             by,
-            "nothing yet: it is kept for REST, which is not there yet",
+            "nothing yet: it is reserved for REST, which does not exist yet",
             "nothing yet",
         );
     }
@@ -273,7 +276,7 @@ fn program(subject: &str, path: Option<&Path>, follows: &str, package: &str) -> 
 }
 
 fn open_vswitch(facts: &Facts) -> Finding {
-    let follows = "there is no real switch here to try a node with; burnet demo has its own";
+    let follows = "there is no real switch here to test a node with; burnet demo emulates switches";
     program("Open vSwitch", facts.ovs_vswitchd.as_deref(), follows, "openvswitch-switch")
 }
 
@@ -304,7 +307,7 @@ fn mininet(facts: &Facts) -> Finding {
 }
 
 fn tshark(facts: &Facts) -> Finding {
-    let follows = "what goes over the wire cannot be looked at beside Burnet's own log";
+    let follows = "packets on the wire cannot be captured";
     program("tshark", facts.tshark.as_deref(), follows, "tshark")
 }
 
@@ -393,7 +396,7 @@ mod tests {
         check("cgroups", |facts| drop(facts.cgroup.writable.remove(1)), State::Lacks, "not writable: memory");
         let gap = vec![zone::NotEnforced::new("own_user", "the node is not root's")];
         check("zone", |facts| facts.zone = Ok(gap), State::Lacks, "not enforced in a trial: own_user");
-        let failed = Err("the zone could not be closed".to_owned());
+        let failed = Err("the sandbox of the zone is not complete".to_owned());
         check("zone", |facts| facts.zone = failed, State::Lacks, "no app runs in a process zone");
         let absent = |facts: &mut Facts| facts.ovs_module = OvsModule::Absent;
         check("OVS datapath", absent, State::Lacks, "datapath_type=netdev");

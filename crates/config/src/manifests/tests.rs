@@ -73,8 +73,8 @@ fn an_app_without_a_manifest_does_not_start_and_says_how_to_go_on() {
     let scratch = Scratch::new("none");
     let refused = scratch.put("mine", "").put("mine.py", "import burnet\n").load("./mine").unwrap_err();
     let expected = format!(
-        "the app mine has no manifest, so it would be granted nothing: write {}/mine.toml (docs/reference/package.md; burnet app new \
-         writes one), or [app.mine.capabilities] in burnet.toml; --grant-all grants all that an app usually needs, for a laptop",
+        "the app mine has no manifest, so it would get no capabilities: write {}/mine.toml (docs/reference/package.md; burnet app new \
+         writes one), or [app.mine.capabilities] in burnet.toml. On a test network, --grant-all grants the usual capabilities",
         scratch.0.display()
     );
     assert_eq!(refused, expected);

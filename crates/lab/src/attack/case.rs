@@ -73,7 +73,7 @@ impl Family {
         (Family::Services, "services", "a call that goes wrong ends for both ends, and harms nobody else"),
         (Family::Packages, "packages", "only what was signed and granted runs"),
         (Family::Signers, "signers", "another signer or other contents need a yes"),
-        (Family::Operator, "operator", "whoever talks to the operator's socket badly harms nobody"),
+        (Family::Operator, "operator", "malformed input on the operator's socket has no effect"),
         (Family::Switches, "switches", "a switch that lies or floods harms nobody else"),
     ];
 

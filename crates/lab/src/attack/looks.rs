@@ -207,7 +207,7 @@ pub fn has_come(case: &Case, node: &OwnNode) -> bool {
 pub fn lines_left_out(node: &OwnNode) -> bool {
     let text = log_of(node);
     let left_out =
-        text.lines().filter(|line| line.contains("more lines are not shown") && line.contains(ATTACKER));
+        text.lines().filter(|line| line.contains("more lines were dropped") && line.contains(ATTACKER));
     left_out.take(2).count() == 2
 }
 

@@ -177,7 +177,7 @@ fn came_of_it(case: &Case, seen: &Evidence) -> Result<String, Fault> {
     }
 }
 
-const NOT_TOLD: &str = "it never heard what became of its commands";
+const NOT_TOLD: &str = "it received no receipts for its commands";
 
 /// Frames that it may send must arrive. Otherwise nothing shows that others could have.
 fn kept_within(seen: &Evidence) -> Result<String, Fault> {
@@ -307,7 +307,7 @@ fn hurt_nobody(case: &Case, seen: &Evidence) -> Result<(), Fault> {
         ),
         (!seen.node_answers, "the node does not answer its operator".to_owned()),
         (seen.log_bytes > LOG_BYTES_MAX, format!("the log grew by {} bytes", seen.log_bytes)),
-        (seen.restarts > RESTARTS_MAX, format!("it was started anew {} times", seen.restarts)),
+        (seen.restarts > RESTARTS_MAX, format!("it restarted {} times", seen.restarts)),
         (seen.connections_taken > 0, "a server took a connection from it".to_owned()),
     ];
     holes.into_iter().find(|(bad, _)| *bad).map_or(Ok(()), |(_, why)| Err(Hole(why)))
@@ -418,7 +418,7 @@ mod tests {
             Err("2 pings got through the firewall"),
         );
         check(Must::HurtNobody, Evidence { kernel_restarts: 1, ..quiet() }, Err("the kernel went down"));
-        check(Must::HurtNobody, Evidence { restarts: 21, ..quiet() }, Err("it was started anew 21 times"));
+        check(Must::HurtNobody, Evidence { restarts: 21, ..quiet() }, Err("it restarted 21 times"));
         check(Must::HurtNobody, quiet(), Ok("nobody else noticed"));
     }
 
@@ -447,7 +447,7 @@ mod tests {
             ..quiet()
         };
         let kept = |evidence, expected| check(Must::KeepWithin, evidence, expected);
-        kept(seen(0, 0, 0, 0), Err("not judged: it never heard what became of its commands"));
+        kept(seen(0, 0, 0, 0), Err("not judged: it received no receipts for its commands"));
         kept(seen(1, 3, 9, 1), Err("1 frames came to hosts that it may not send"));
         kept(
             seen(1, 3, 0, 0),
@@ -504,7 +504,7 @@ mod tests {
         check(Must::HurtNobody, before, Err("not judged: pings were lost without the attack: h1 to h2"));
         let silent = Evidence { rules_changed: None, ..quiet() };
         check(Must::HurtNobody, silent, Err("not judged: the switches did not say which rules they have"));
-        check(Must::HoldOff, quiet(), Err("not judged: it never heard what became of its commands"));
+        check(Must::HoldOff, quiet(), Err("not judged: it received no receipts for its commands"));
     }
 
     #[test]

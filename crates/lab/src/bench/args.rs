@@ -28,7 +28,7 @@ const CBENCH_HOSTS: u32 = 100_000;
 /// `burnet bench`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct BenchArgs {
-    /// What is asked.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: BenchCommand,
 }

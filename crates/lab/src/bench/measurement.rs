@@ -373,7 +373,7 @@ fn incomplete(
         return Some(format!("{threads} of the generator's threads ended by a fault of their own"));
     }
     if faults.lost > 0 {
-        return Some(format!("{} connections were lost and made anew: {reasons}", faults.lost));
+        return Some(format!("{} connections were lost and opened again: {reasons}", faults.lost));
     }
     if stopped {
         return Some("it was ended before its time".to_owned());
@@ -460,7 +460,7 @@ mod tests {
             assert!(found.contains(expected), "{found}");
         };
         check(why(1, &[], 0, 0, 0), "knew 1 of 2 switches after 1.0 s: refused");
-        check(why(2, &[5], 0, 3, 4), "3 connections were lost and made anew: refused");
+        check(why(2, &[5], 0, 3, 4), "3 connections were lost and opened again: refused");
         check(why(2, &[5, 0], 0, 0, 4), "answered nothing");
         check(why(2, &[0], 7, 0, 4), "--count messages");
         check(why(2, &[0, 5], 0, 0, 4), "answered nothing");

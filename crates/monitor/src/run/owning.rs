@@ -16,7 +16,7 @@ impl Monitor {
         let left_out = changes.iter().filter(|change| !self.owners.note(**change)).count();
         if left_out > 0 {
             tracing::error!(
-                "{left_out} groups and meters of apps are not remembered, since there are too many: after a restart of the node no app may touch them"
+                "{left_out} groups and meters of apps exceed the limit and are not stored: after a restart of the node, no app can change them"
             );
         }
         self.next_owners_ms.get_or_insert(now_ms.saturating_add(WRITE_INTERVAL_MS));

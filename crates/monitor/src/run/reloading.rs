@@ -110,8 +110,10 @@ impl Monitor {
             Err(why) => (Some(legible(&why, REFUSAL_BYTES_MAX)), Vec::new(), Vec::new()),
         };
         match &refused {
-            Some(why) => tracing::error!("the configuration is not read anew, and nothing is changed: {why}"),
-            None => tracing::info!("the configuration is read anew: {} changes", done.len()),
+            Some(why) => {
+                tracing::error!("the configuration was not reloaded, and nothing has changed: {why}")
+            }
+            None => tracing::info!("the configuration was reloaded: {} changes", done.len()),
         }
         done.iter().for_each(|line| tracing::info!("{line}"));
         left.iter().for_each(|line| tracing::warn!("{line}"));

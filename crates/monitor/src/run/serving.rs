@@ -95,7 +95,7 @@ impl Monitor {
                 Err(ChannelError::NotNow) => return,
                 Err(ChannelError::Closed) => return process.line.channel = None,
                 Err(error) => {
-                    let reason = format!("what it told the monitor cannot be read: {error}");
+                    let reason = format!("its message to the monitor cannot be read: {error}");
                     return self.heard.push_back(Event::ZoneFault { app, generation, reason });
                 }
             }
@@ -115,7 +115,7 @@ impl Monitor {
                 self.on_verdicts(verdicts);
             }
             (STORE, FromService::Stored { app, bytes }) => self.on_stored(generation, &app, bytes),
-            _ => return Err("it told the monitor what is not its own to tell".to_owned()),
+            _ => return Err("it sent the monitor a message of another service".to_owned()),
         }
         Ok(())
     }

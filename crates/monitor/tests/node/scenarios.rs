@@ -100,7 +100,7 @@ fn an_app_that_ignores_sigterm_is_killed() {
     node.ask_to_stop();
     assert_eq!(node.end().code, 0);
     assert!(!lives(deaf));
-    assert!(stage::log().contains("app hub: does not end when asked to; it is killed"));
+    assert!(stage::log().contains("app hub: did not end after SIGTERM; it is killed"));
 }
 
 fn a_flood_of_output_is_counted_and_stops_nobody() {
@@ -110,7 +110,7 @@ fn a_flood_of_output_is_counted_and_stops_nobody() {
     node.until("the flood is counted", |_| {
         stage::log()
             .lines()
-            .any(|line| line.contains("flooder: (") && line.contains("more lines are not shown"))
+            .any(|line| line.contains("flooder: (") && line.contains("more lines were dropped"))
     });
     let log = stage::log();
     let counts =
@@ -193,7 +193,7 @@ fn a_trusted_app_that_aborts_the_kernel_runs_in_a_process_afterwards() {
 }
 
 fn a_trusted_app_that_hangs_the_kernel_runs_in_a_process_afterwards() {
-    trusted("hang", "the kernel process ended: a worker stood still for 2000 ms");
+    trusted("hang", "the kernel process ended: a worker made no progress for 2000 ms");
 }
 
 fn a_trusted_app_that_panics_runs_in_a_process_afterwards() {
@@ -248,10 +248,10 @@ fn a_plan_that_cannot_be_run_starts_nothing() {
         |plan| Monitor::start(plan, std::io::pipe().unwrap().0.into()).err().map(|error| error.to_string());
     let mut workers = stage::plan(vec![]);
     workers.workers = 0;
-    assert_eq!(refused(workers).as_deref(), Some("0 workers cannot be run; 1 to 32 can"));
+    assert_eq!(refused(workers).as_deref(), Some("0 workers are not possible; use 1 to 32"));
     let mut wordy = stage::plan(vec![]);
     wordy.config = json!({"list": "x".repeat(5_000_000)});
-    assert!(refused(wordy).unwrap().contains("the configuration takes 5000011 bytes"));
+    assert!(refused(wordy).unwrap().contains("the configuration has 5000011 bytes"));
     let mut tight = greeter("hub");
     tight.limits.open_files = 15;
     let said = refused(stage::plan(vec![tight])).unwrap();

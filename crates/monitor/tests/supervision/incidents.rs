@@ -37,14 +37,13 @@ fn crash_in(zones: &[u16]) -> impl FnOnce(&mut World) {
 
 #[test]
 fn an_app_that_crashes_is_its_own_culprit() {
-    let incidents =
-        check(|world| world.app_ends("hub", CRASHED), &["hub ended by hub; it is started again now"]);
+    let incidents = check(|world| world.app_ends("hub", CRASHED), &["hub ended by hub; it restarts now"]);
     assert_eq!((incidents[0].evidence.signal, incidents[0].reason.as_str()), (Some(11), "killed by SIGSEGV"));
     assert_eq!(incidents[0].generation, 1);
     let exits = |world: &mut World| world.app_ends("hub", ProcessEnd::Code(3));
-    assert_eq!(check(exits, &["hub ended by hub; it is started again now"])[0].evidence.exit_code, Some(3));
-    let killed = check(|world| world.app_ends("hub", KILLED), &["hub ended by hub; it is started again now"]);
-    assert!(killed[0].finding.sentence.contains("SIGKILL: by its memory limit, or by somebody"));
+    assert_eq!(check(exits, &["hub ended by hub; it restarts now"])[0].evidence.exit_code, Some(3));
+    let killed = check(|world| world.app_ends("hub", KILLED), &["hub ended by hub; it restarts now"]);
+    assert!(killed[0].finding.sentence.contains("SIGKILL: by its memory limit, or by a user"));
 }
 
 #[test]
@@ -63,8 +62,8 @@ fn what_the_operator_asks_for_is_no_incident_but_a_quarantine_is() {
         world.operator(Verb::Quarantine, "switch");
     };
     let expected = [
-        "hub quarantined by nobody; it is stopped until you say: burnet app restart hub",
-        "switch quarantined by nobody; it is stopped until you say: burnet app restart switch",
+        "hub quarantined by nobody; it stays stopped until you run: burnet app restart hub",
+        "switch quarantined by nobody; it stays stopped until you run: burnet app restart switch",
     ];
     let incidents = check(quarantine, &expected);
     assert_eq!(incidents[0].reason, "the operator quarantined it: it floods");
@@ -73,10 +72,10 @@ fn what_the_operator_asks_for_is_no_incident_but_a_quarantine_is() {
 #[test]
 fn a_fault_of_a_port_and_a_caught_panic_are_told_apart() {
     let fault = Event::ZoneFault { app: "hub".into(), generation: 1, reason: "garbage at byte 7".into() };
-    let expected = ["hub broke its port by hub; it is started again now"];
+    let expected = ["hub broke its port by hub; it restarts now"];
     assert_eq!(check(|world| world.hear(fault), &expected)[0].reason, "garbage at byte 7");
     let panic = Event::TrustedFault { app: "switch".into(), reason: "it panicked".into() };
-    check(|world| world.hear(panic), &["switch demoted by switch; it is started again now"]);
+    check(|world| world.hear(panic), &["switch demoted by switch; it restarts now"]);
 }
 
 #[test]
@@ -89,19 +88,17 @@ fn an_app_that_ends_too_often_is_quarantined_with_all_that_was_seen_before() {
     let last = world.incidents.last().unwrap().clone();
     assert_eq!((last.what.words(), world.incidents.len()), ("quarantined", 11));
     let facts: Vec<_> = last.evidence.facts.iter().map(|fact| fact.line.as_str()).collect();
-    assert!(
-        facts.contains(&"app hub: ended (killed by SIGSEGV); it is started again in 100 ms"),
-        "{facts:?}"
-    );
+    assert!(facts.contains(&"app hub: ended (killed by SIGSEGV); it restarts in 100 ms"), "{facts:?}");
     assert!(facts.len() <= FACTS_MAX);
 }
 
-const RESTARTED: &str = "it and all zones are started again";
+const RESTARTED: &str = "it and all zones restart";
 
 #[test]
 fn a_kernel_that_ends_in_the_call_of_one_app_is_that_apps_doing_and_costs_nobody_else_his_trust() {
-    let demoted =
-        format!("(kernel) ended by paths; {RESTARTED}; no longer trusted, and in process zones: paths");
+    let demoted = format!(
+        "(kernel) ended by paths; {RESTARTED}; these apps are no longer trusted and run in process zones: paths"
+    );
     let incidents = check(crash_in(&[3]), &[&demoted]);
     assert_eq!(incidents[0].evidence.called, ["paths"]);
     let mut world = node();
@@ -116,7 +113,7 @@ fn a_kernel_that_ends_in_the_call_of_one_app_is_that_apps_doing_and_costs_nobody
 #[test]
 fn a_kernel_that_ends_in_the_calls_of_several_or_of_nobody_costs_all_of_them_theirs() {
     let expected = format!(
-        "(kernel) ended by nobody; {RESTARTED}; no longer trusted, and in process zones: switch, paths"
+        "(kernel) ended by nobody; {RESTARTED}; these apps are no longer trusted and run in process zones: switch, paths"
     );
     check(crash_in(&[2, 3]), &[&expected]);
     let alone = check(crash_in(&[]), &[&expected]);
@@ -128,7 +125,7 @@ fn a_kernel_that_ends_in_the_calls_of_several_or_of_nobody_costs_all_of_them_the
 #[test]
 fn a_zone_that_is_not_trusted_or_not_there_cannot_have_been_called() {
     let expected = format!(
-        "(kernel) ended by nobody; {RESTARTED}; no longer trusted, and in process zones: switch, paths"
+        "(kernel) ended by nobody; {RESTARTED}; these apps are no longer trusted and run in process zones: switch, paths"
     );
     check(crash_in(&[1, 4, 9, 65_535]), &[&expected]);
 }
@@ -140,8 +137,9 @@ fn what_was_being_called_when_an_earlier_kernel_ended_does_not_count_for_a_later
     world.hear(Event::KernelReady);
     world.take_incidents();
     world.kernel_ends(CRASHED);
-    let expected =
-        format!("(kernel) ended by nobody; {RESTARTED}; no longer trusted, and in process zones: switch");
+    let expected = format!(
+        "(kernel) ended by nobody; {RESTARTED}; these apps are no longer trusted and run in process zones: switch"
+    );
     assert_eq!(world.take_incidents(), [expected]);
 }
 
@@ -152,7 +150,7 @@ fn a_kernel_that_says_why_it_ends_blames_nobody() {
         world.hear(Event::KernelCalled { zones: vec![2] });
         world.kernel_ends(ProcessEnd::Code(1));
     };
-    let incidents = check(fatal, &["(kernel) ended by nobody; it and all zones are started again"]);
+    let incidents = check(fatal, &["(kernel) ended by nobody; it and all zones restart"]);
     assert_eq!(incidents[0].reason, "the disk is full");
 }
 
@@ -164,8 +162,9 @@ fn the_app_that_was_in_trouble_just_before_is_suspected_and_one_of_many_is_not()
         world.wait_ms(1_000);
         world.kernel_ends(CRASHED);
     };
-    let expected =
-        format!("(kernel) ended by hub; {RESTARTED}; no longer trusted, and in process zones: switch, paths");
+    let expected = format!(
+        "(kernel) ended by hub; {RESTARTED}; these apps are no longer trusted and run in process zones: switch, paths"
+    );
     let incidents = check(hub_before, &[&expected]);
     let sentence = &incidents[0].finding.sentence;
     assert!(
@@ -199,5 +198,5 @@ fn safe_mode_names_the_app_in_whose_calls_the_kernel_ended_most() {
     }
     let last = world.incidents.last().unwrap();
     assert_eq!((last.what.words(), last.finding.culprit.as_deref()), ("safe mode", Some("switch")));
-    assert_eq!(last.finding.sentence, "1 of the last 6 ends of the kernel process were in switch's account");
+    assert_eq!(last.finding.sentence, "1 of the last 6 ends of the kernel process were caused by switch");
 }

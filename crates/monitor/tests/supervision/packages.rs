@@ -59,7 +59,7 @@ fn a_package_that_is_refused_or_of_which_nobody_can_tell_is_not_started_and_not_
         world.wait_ms(120_000);
         let mut world = check(world, &NEVER, AppState::Refused);
         assert!(["is signed with a revoked key", "no disk"].contains(&last_reason(&world).as_str()));
-        let then = "it stays stopped until you have mended that and say: burnet app restart hub";
+        let then = "it stays stopped; fix the cause, then run: burnet app restart hub";
         assert_eq!(world.take_incidents(), [format!("hub package refused by nobody; {then}")]);
         assert_eq!(world.status("hub").restarts, 0);
     }
@@ -124,7 +124,7 @@ fn the_operator_brings_back_what_was_refused_as_it_is_installed_now() {
 
 #[test]
 fn who_lost_the_operators_word_leaves_the_kernel() {
-    let lost = || Validity::NotTrusted("there is no word of yours any more".to_owned());
+    let lost = || Validity::NotTrusted("is no longer trusted by you".to_owned());
     let mut world = asked(ZoneKind::Trusted);
     world.says("hub", lost());
     let world = check(world, &["start zone 1.1"], AppState::Running);

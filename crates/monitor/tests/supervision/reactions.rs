@@ -178,7 +178,7 @@ fn a_trusted_app_that_is_beyond_a_hard_limit_runs_in_a_process_zone_from_then_on
     let beyond = |generation| Event::ZoneFault {
         app: "switch".into(),
         generation,
-        reason: "cpu_percent: it used 60 %, and its hard limit is 50 %".into(),
+        reason: "cpu_percent: it used 60 %, above its hard limit of 50 %".into(),
     };
     check(|world| world.hear(beyond(0)), &[]);
     let twice = |world: &mut World| {
@@ -258,7 +258,7 @@ fn a_kernel_whose_workers_stand_still_is_killed_and_the_trusted_are_demoted() {
         world.silence_ms(3_000);
     };
     let world = check(hang, &["kill kernel.1", "term zone 1.1", "start kernel.2"]);
-    let reason = "the kernel process ended: a worker stood still for 3000 ms";
+    let reason = "the kernel process ended: a worker made no progress for 3000 ms";
     assert_eq!(world.status("switch").demoted.map(|demoted| demoted.reason).as_deref(), Some(reason));
 }
 
@@ -470,7 +470,10 @@ fn a_child_that_the_machine_holds_does_not_hold_the_node() {
     supervisor.on_event(Event::ShutdownAsked, 1);
     let commands: Vec<_> = (1..20).flat_map(|half| supervisor.on_event(Event::Tick, half * 500)).collect();
     let last = format!("{:?}", commands.last());
-    assert!(last.contains("Exit { code: 1") && last.contains("although a child did not"), "{last}");
+    assert!(
+        last.contains("Exit { code: 1") && last.contains("although a child process did not end"),
+        "{last}"
+    );
 }
 
 fn add(world: &mut World, name: &str, kind: ZoneKind) {

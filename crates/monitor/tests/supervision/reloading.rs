@@ -94,9 +94,9 @@ fn what_will_change_is_said_before_it_does() {
     let apps = [hub, app("switch", ZoneKind::Trusted), app("paths", ZoneKind::Process)];
     let said = world.supervisor.changes(&apps, &["switch".to_owned(), "nobody".to_owned()]);
     let expected = [
-        "app hub has other capabilities or quotas, at once",
+        "app hub gets other capabilities or quotas, immediately",
         "app paths is added",
-        "app switch ends, and is no app of this node any more",
+        "app switch ends, and is removed from this node",
     ];
     assert_eq!(said, expected);
 }

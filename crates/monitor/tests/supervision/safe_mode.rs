@@ -57,7 +57,7 @@ fn a_kernel_that_ends_too_often_comes_back_with_the_operators_list_in_its_order_
     assert_eq!(started, ["start kernel.7", "start zone 4.7", "start zone 2.7"]);
     check(&world, [(HELD, Process), (RUNNING, Process), (HELD, Process), (RUNNING, Process)]);
     let why = world.supervisor.safe_mode_status(0).unwrap().reason;
-    assert!(why.contains("killed by SIGSEGV; that was after 5 restarts within 60 s"), "{why}");
+    assert!(why.contains("killed by SIGSEGV; this was after 5 restarts within 60 s"), "{why}");
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn several_services_that_fail_are_the_nodes_failure_and_again_safe_mode() {
     let commands = world.take_commands();
     assert!(commands.contains(&"kill kernel.1".to_owned()), "{commands:?}");
     let incidents = world.take_incidents();
-    let anew = "(node) restarted by nobody; the kernel process and all zones are started anew";
+    let anew = "(node) restarted by nobody; the kernel process and all zones restart";
     assert_eq!(incidents.iter().filter(|incident| *incident == anew).count(), 1, "{incidents:?}");
     assert!(incidents.iter().all(|incident| !incident.starts_with("(kernel)")), "{incidents:?}");
     assert_eq!(world.state("hub"), RUNNING);

@@ -17,12 +17,12 @@ pub(super) fn receive(channel: &Channel, messages: u32) -> Result<Claims, Fatal>
     for _ in 0..messages {
         let received = channel.receive::<ToKernel>();
         let message = received.map_err(|error| {
-            Fatal(1, format!("the monitor did not say whose the groups of switches are: {error}"))
+            Fatal(1, format!("the monitor did not send the owners of groups and meters: {error}"))
         })?;
         let ToKernel::Owned { owners } = message.message else {
             return Err(Fatal(
                 1,
-                "the monitor said something else than whose the groups of switches are".to_owned(),
+                "the monitor sent another message than the owners of groups and meters".to_owned(),
             ));
         };
         for Owned { datapath, thing, zone } in owners {

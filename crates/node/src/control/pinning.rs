@@ -24,11 +24,11 @@ impl Control {
     pub(super) fn forget_pin(&mut self, datapath: DatapathId, peer: Peer) -> Answer {
         let Some(certificate) = self.roster.forget_pin(datapath) else {
             return Answer::Refused(format!(
-                "{datapath} is not pinned; `burnet tls pins` lists the datapath ids that are"
+                "{datapath} is not pinned; `burnet tls pins` lists the pinned datapath ids"
             ));
         };
         tracing::info!(
-            "datapath id {datapath} is not pinned to {certificate} any more, says the operator ({peer})"
+            "datapath id {datapath} is no longer pinned to {certificate}: the operator removed the pin ({peer})"
         );
         let asked = format!("forget the pin of {datapath} to {certificate} ({peer})");
         let record = Record::new(now_unix_ms(), "asked", "operator", asked);

@@ -26,7 +26,7 @@ impl Control {
         peer: Peer,
     ) -> Option<Answer> {
         let which = app.as_ref().map_or_else(String::new, |app| format!(" of {app:?}"));
-        tracing::info!("the configuration{which} is to be read anew, says the operator ({peer})");
+        tracing::info!("the operator reloads the configuration{which} ({peer})");
         let asked = format!("reload{which} ({peer})");
         self.tell_records(vec![Record::new(now_unix_ms(), "asked", "operator", asked)]);
         let ticket = self.queries.open_reload(operator_id, self.now_ms());
@@ -57,8 +57,8 @@ impl Control {
         let (southbound, limits) = match done {
             Ok(done) => done,
             Err(Fatal(_, why)) => {
-                tracing::error!("[southbound] and [limits] stay as they were: {why}");
-                self.left_of_reload = Some(format!("[southbound] and [limits] stay as they were: {why}"));
+                tracing::error!("[southbound] and [limits] are unchanged: {why}");
+                self.left_of_reload = Some(format!("[southbound] and [limits] are unchanged: {why}"));
                 return;
             }
         };
@@ -69,7 +69,7 @@ impl Control {
     pub(super) fn regrant(&mut self, zone: u16, app: &str, generation: u64, grant: Value) {
         let grant = match AppGrant::read(grant) {
             Ok(grant) => grant,
-            Err(why) => return tracing::error!("app {app}: it keeps what it was granted: {why}"),
+            Err(why) => return tracing::error!("app {app}: it keeps its earlier grants: {why}"),
         };
         self.tell_grant(app, &grant);
         let grant = grant.to_kernel();

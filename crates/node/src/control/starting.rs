@@ -70,7 +70,7 @@ fn drawn_seed() -> io::Result<u64> {
     let mut random = [0; 8];
     let drawn = rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
     if drawn < random.len() {
-        return Err(io::Error::other("the system gives no random numbers"));
+        return Err(io::Error::other("the system provides no random numbers"));
     }
     Ok(u64::from_ne_bytes(random))
 }

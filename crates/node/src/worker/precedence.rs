@@ -44,12 +44,12 @@ impl Worker {
             self.southbound.send(it.datapath, &command, cookie, Tag { zone: ZoneId::KERNEL, ticket: 0 });
         let of = self.app_named(it.for_zone);
         let why = format!(
-            "a rule with priority {} shadows one of {of}, which comes before it in the order",
+            "a rule with priority {} shadows a rule of {of}, which is earlier in [apps] order",
             it.priority
         );
         match sent {
             Ok(()) => format!("{why}: deleted"),
-            Err(refused) => format!("{why}: it could not be deleted: {refused}"),
+            Err(refused) => format!("{why}: the rule could not be deleted: {refused}"),
         }
     }
 
@@ -62,13 +62,13 @@ impl Worker {
         [its, priority]: [u16; 2],
     ) {
         let (app, of) = (self.app_named(zone).to_owned(), self.app_named(of));
-        let words = format!("a rule with priority {priority} shadows one of {of} with priority {its}");
+        let words = format!("a rule with priority {priority} shadows a rule of {of} with priority {its}");
         tracing::debug!(app, %datapath, "{words}");
         let record = Record::new(now_unix_ms(), "rule_shadows", "app", words).of_app(&app);
         self.tell_records(vec![record]);
     }
 
     fn app_named(&self, zone: ZoneId) -> &str {
-        self.dispatch.kernel.zone(zone).map_or("an app that is not here", |zone| zone.name.as_str())
+        self.dispatch.kernel.zone(zone).map_or("an app that is not running", |zone| zone.name.as_str())
     }
 }

@@ -42,7 +42,7 @@ impl Worker {
             None => (What::FlowMod(rule), 0),
         };
         if let Err(refused) = self.tell_switch(datapath, ticket, what) {
-            tracing::warn!(%datapath, "the switch could not be asked to send packets up: {refused}");
+            tracing::warn!(%datapath, "the table-miss rule could not be sent to the switch: {refused}");
             if meter.is_some() {
                 self.step_was_not_sent(datapath, &refused);
             }
@@ -81,13 +81,13 @@ impl Worker {
         match self.dispatch.kernel.metering(datapath) {
             Some(Metering::On { meter, .. }) => {
                 let MeterWanted { meter_id, per_s, .. } = *meter;
-                tracing::info!(%datapath, meter_id, per_s, "the switch meters what it sends up");
+                tracing::info!(%datapath, meter_id, per_s, "the switch limits its packet-ins with a meter");
             }
             Some(Metering::Without(why)) if why.is_trouble() => {
-                tracing::warn!(%datapath, "the switch sends packets up without a meter: {why}");
+                tracing::warn!(%datapath, "the switch sends packet-ins without a meter: {why}");
             }
             Some(Metering::Without(why)) => {
-                tracing::info!(%datapath, "the switch sends packets up without a meter: {why}");
+                tracing::info!(%datapath, "the switch sends packet-ins without a meter: {why}");
             }
             _ => {}
         }

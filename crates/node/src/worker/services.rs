@@ -73,7 +73,7 @@ impl Worker {
         if self.pass(service, only, |out, sequence| write::query_reply(out, sequence, &reply)) > 0 {
             self.dispatch.kernel.lose_call(frame.header.sequence.get());
             self.answer(to.zone, to.ticket, ANSWER_LOST, false, &[]);
-            self.refuse(service, frame, "the caller does not keep up; the query is over");
+            self.refuse(service, frame, "the caller is too slow; the query is over");
         }
     }
 

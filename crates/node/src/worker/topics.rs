@@ -18,7 +18,11 @@ impl Worker {
         let to = self.dispatch.kernel.hearers_of_topic(zone, topic.topic);
         let missed = self.pass(zone, &to, |out, sequence| write::topic(out, sequence, topic));
         if missed > 0 {
-            self.refuse(zone, frame, &format!("{missed} who listen do not keep up, and did not get it"));
+            self.refuse(
+                zone,
+                frame,
+                &format!("{missed} subscribers are too slow and did not get the message"),
+            );
         }
     }
 

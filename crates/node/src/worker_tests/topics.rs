@@ -19,7 +19,7 @@ fn no_app_ends_another_by_publishing_more_than_it_reads() {
     }
     assert_eq!(bench.faults(), 0);
     assert!(refused.len() > 100, "{}", refused.len());
-    assert!(refused.iter().all(|why| why == "1 who listen do not keep up, and did not get it"));
+    assert!(refused.iter().all(|why| why == "1 subscribers are too slow and did not get the message"));
     let heard = victim.hear(|event| matches!(event, Event::Topic(_)).then_some(()));
     assert!((1..20).contains(&heard.len()), "{}", heard.len());
 }

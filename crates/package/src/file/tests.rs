@@ -31,16 +31,19 @@ fn a_package_whose_parts_do_not_fit_is_refused_by_name() {
     refused(|entries| drop(entries.remove(0)), "no package.digests where");
     refused(|entries| drop(entries.remove(1)), "no package.signatures where");
     refused(|entries| entries.swap(0, 1), "no package.digests where");
-    refused(|entries| drop(entries.pop()), "bin/main is in its list and not in it");
-    refused(|entries| entries.swap(2, 3), "\"bin/main\" stands where its list has app.toml");
-    refused(|entries| entries[3].bytes = b"#!/bin/ed\n", "altered: bin/main has another content");
-    refused(|entries| entries[3].bytes = b"", "altered: bin/main has another content");
+    refused(|entries| drop(entries.pop()), "bin/main is in its list but missing");
+    refused(|entries| entries.swap(2, 3), "\"bin/main\" is at the place of app.toml in its list");
+    refused(|entries| entries[3].bytes = b"#!/bin/ed\n", "altered: bin/main has other content");
+    refused(|entries| entries[3].bytes = b"", "altered: bin/main has other content");
     refused(|entries| entries[3].executable = false, "altered: bin/main has another mode");
     refused(|entries| entries[2].executable = true, "altered: app.toml has another mode");
-    refused(|entries| entries.push(entries[3].clone()), "\"bin/main\" is in it and not in its list");
-    refused(|entries| entries[3].path = "../../etc/cron.d/x".into(), "\"../../etc/cron.d/x\" stands where");
-    refused(|entries| entries[3].path = "/etc/passwd".into(), "\"/etc/passwd\" stands where");
-    refused(|entries| entries[0].bytes = b"burnet package 1\n", "\"app.toml\" is in it and not in its list");
+    refused(|entries| entries.push(entries[3].clone()), "\"bin/main\" is in it but not in its list");
+    refused(
+        |entries| entries[3].path = "../../etc/cron.d/x".into(),
+        "\"../../etc/cron.d/x\" is at the place of",
+    );
+    refused(|entries| entries[3].path = "/etc/passwd".into(), "\"/etc/passwd\" is at the place of");
+    refused(|entries| entries[0].bytes = b"burnet package 1\n", "\"app.toml\" is in it but not in its list");
     refused(|entries| entries[0].bytes = b"\xff", "no package.digests where");
     refused(|entries| entries[0].executable = true, "no package.digests where");
     refused(

@@ -50,11 +50,9 @@ impl TryFrom<Written> for Amount {
             Written::Both(Both { soft, hard }) => Amount { soft, hard },
         };
         match amount {
-            Amount { hard: 0, .. } => {
-                Err("a hard limit of 0 lets nothing through: write 1 or more".to_owned())
-            }
+            Amount { hard: 0, .. } => Err("a hard limit of 0 refuses everything: write 1 or more".to_owned()),
             Amount { soft: Some(soft), hard } if soft > hard => Err(format!(
-                "the soft limit {soft} is above the hard limit {hard}: nobody would be told in time"
+                "the soft limit {soft} is above the hard limit {hard}: the warning would come too late"
             )),
             sound => Ok(sound),
         }
@@ -115,7 +113,7 @@ impl Limits {
 /// The reason why this is too little memory, if it is.
 pub fn flaw_of_memory(bytes: u64) -> Option<String> {
     (bytes < MEMORY_BYTES_MIN).then(|| {
-        format!("with {bytes} bytes of memory no app can start: write {MEMORY_BYTES_MIN} (4 MiB) or more")
+        format!("an app cannot start with {bytes} bytes of memory: write {MEMORY_BYTES_MIN} (4 MiB) or more")
     })
 }
 
@@ -128,7 +126,7 @@ fn open_files<'de, D: serde::Deserializer<'de>>(input: D) -> Result<Option<Amoun
     let amount = Amount::deserialize(input)?;
     if amount.hard < OPEN_FILES_MIN {
         let few =
-            format!("with {} descriptors no app can start: write {OPEN_FILES_MIN} or more", amount.hard);
+            format!("an app cannot start with {} descriptors: write {OPEN_FILES_MIN} or more", amount.hard);
         return Err(serde::de::Error::custom(few));
     }
     Ok(Some(amount))

@@ -90,10 +90,10 @@ impl Asked for Amount {
             "limits.threads" => "threads and processes",
             "limits.file_bytes" => "bytes in a file that it writes",
             "quotas.commands_per_s" => "commands a second",
-            "quotas.packet_outs_per_s" => "packets that its packet-outs become, a second",
+            "quotas.packet_outs_per_s" => "packets per second that its packet-outs cause",
             "quotas.packet_out_bytes_per_s" => "bytes of these packets a second",
-            "quotas.copies_per_switch_per_s" => "copies a second that its packet-outs become at one switch",
-            "quotas.packet_ins_caused_per_s" => "packet-ins that its rules and packet-outs cause, a second",
+            "quotas.copies_per_switch_per_s" => "copies per second that one switch makes of its packet-outs",
+            "quotas.packet_ins_caused_per_s" => "packet-ins per second that its rules and packet-outs cause",
             "quotas.stats_per_s" => "statistics a second",
             other => other,
         };
@@ -106,6 +106,6 @@ impl Asked for Amount {
     }
 
     fn without(&self) -> Option<String> {
-        Some("have as much as the node gives every app".to_owned())
+        Some("have the node's default amount".to_owned())
     }
 }

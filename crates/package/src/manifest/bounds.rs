@@ -33,9 +33,9 @@ impl Flowspace {
 
     fn parse(texts: &[String]) -> Result<Flowspace, String> {
         let one = |text: &String| {
-            let parsed = parse_match(text).map_err(|error| format!("\"{text}\" is no match: {error}"))?;
+            let parsed = parse_match(text).map_err(|error| format!("\"{text}\" is not a match: {error}"))?;
             if parsed.entries().is_empty() {
-                return Err("a match without a field bounds nothing: leave `match` out".to_owned());
+                return Err("a match without fields has no effect: leave `match` out".to_owned());
             }
             if relation::is_nothing(&parsed) {
                 return Err(format!("\"{text}\" matches no packet: its fields contradict each other"));
@@ -100,9 +100,9 @@ impl TryFrom<(i64, i64)> for Priorities {
     fn try_from((low, high): (i64, i64)) -> Result<Self, String> {
         match (u16::try_from(low), u16::try_from(high)) {
             (Ok(low), Ok(high)) if low <= high => Ok(Priorities { low, high }),
-            _ => {
-                Err(format!("[{low}, {high}] is no range of priorities: write [LOWEST, HIGHEST], 0 to 65535"))
-            }
+            _ => Err(format!(
+                "[{low}, {high}] is not a range of priorities: write [LOWEST, HIGHEST], 0 to 65535"
+            )),
         }
     }
 }
@@ -168,7 +168,7 @@ impl<'de> Deserialize<'de> for Names {
                 for name in &names {
                     if name.is_empty() || name.len() > NAME_BYTES_MAX || name.chars().any(char::is_control) {
                         return Err(A::Error::custom(format!(
-                            "{name:?} is no name: write 1 to {NAME_BYTES_MAX} bytes without control characters"
+                            "{name:?} is not a valid name: write 1 to {NAME_BYTES_MAX} bytes without control characters"
                         )));
                     }
                 }
@@ -189,7 +189,7 @@ pub(super) fn list<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     match entries.len() {
         0 => Err(D::Error::custom("the list is empty and would grant nothing: leave the key out")),
         count if count > max => {
-            Err(D::Error::custom(format!("{count} entries are more than the {max} there may be")))
+            Err(D::Error::custom(format!("{count} entries are more than the limit of {max}")))
         }
         _ => Ok(entries),
     }
@@ -206,7 +206,7 @@ pub(super) fn set<'de, T: Deserialize<'de> + Ord, D: Deserializer<'de>>(
 pub(super) fn tables<'de, D: Deserializer<'de>>(input: D) -> Result<Option<BTreeSet<u8>>, D::Error> {
     let table = |number: i64| match u8::try_from(number) {
         Ok(number) if number < 255 => Ok(number),
-        _ => Err(D::Error::custom(format!("{number} is no table: write 0 to 254"))),
+        _ => Err(D::Error::custom(format!("{number} is not a table: write 0 to 254"))),
     };
     list(input, ENTRIES_MAX)?.into_iter().map(table).collect::<Result<_, _>>().map(Some)
 }

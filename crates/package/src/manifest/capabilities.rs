@@ -287,7 +287,7 @@ impl Capabilities {
 
 impl Asked for PacketIn {
     fn words(&self, _: &str) -> String {
-        format!("hear the packets that switches send up{}{}", matching(&self.flowspace), of(&self.datapaths))
+        format!("receive the packet-ins of switches{}{}", matching(&self.flowspace), of(&self.datapaths))
     }
 
     fn lies_within(&self, wider: &PacketIn) -> bool {
@@ -354,7 +354,7 @@ impl Asked for Names {
         let (what, all) = match name {
             "query" => ("ask the services", "ask every service"),
             "publish" => ("publish on the topics", "publish on every topic"),
-            _ => ("hear what is published on the topics", "hear what is published on any topic"),
+            _ => ("receive messages of the topics", "receive messages of every topic"),
         };
         match self {
             Names::All => all.to_owned(),
@@ -372,9 +372,9 @@ impl Asked for Whole {
         match name {
             "rule.write.others" => "change and delete the rules of other apps",
             "rule.read" => "read the flow entries of switches",
-            "stats.read" => "ask switches for statistics",
-            "view.read" => "hear of switches, ports, links, and rules that went",
-            "view.annotate" => "write remarks into the network view",
+            "stats.read" => "request statistics from switches",
+            "view.read" => "receive events about switches, ports, links and removed rules",
+            "view.annotate" => "write annotations into the network view",
             "host.read" => "hear where hosts are",
             "spawn" => "start other programs",
             other => other,
@@ -388,7 +388,7 @@ impl Asked for Whole {
 
     fn danger(&self, name: &str) -> Option<&str> {
         (name == "rule.write.others")
-            .then_some("it can take away what any other app, a firewall too, wrote into a switch")
+            .then_some("it can delete the rules of every other app, including a firewall")
     }
 }
 

@@ -45,7 +45,7 @@ impl Keys {
             return Ok(Key::Field(name));
         }
         if self.reserved.contains(&name) {
-            return Err(E::custom("services of the node alone hold this capability: leave it out"));
+            return Err(E::custom("only services of the node have this capability: leave it out"));
         }
         let known = self.all();
         if self.services.contains(&name.as_str()) || services::may_be_declared_elsewhere(&name, &known) {

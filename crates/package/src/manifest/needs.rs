@@ -80,7 +80,10 @@ impl Needs {
     pub fn in_comments(program: &str) -> Result<Option<Needs>, Fault> {
         let Some((first_line, text)) = block(program)? else { return Ok(None) };
         if text.len() > MANIFEST_BYTES_MAX {
-            let reason = format!("{} bytes are more than the {MANIFEST_BYTES_MAX} of a manifest", text.len());
+            let reason = format!(
+                "{} bytes are more than the limit of {MANIFEST_BYTES_MAX} for a manifest",
+                text.len()
+            );
             return Err(Fault { line: first_line, reason });
         }
         toml_text::parse(&text)
@@ -109,7 +112,7 @@ fn block(program: &str) -> Result<Option<(usize, String)>, Fault> {
         if line == OPENS && is_top {
             return within(number, &mut lines).map(|text| Some((number, text)));
         } else if line == OPENS {
-            let reason = format!("`{OPENS}` stands behind the first line of code: move the block above it");
+            let reason = format!("`{OPENS}` comes after the first line of code: move the block above it");
             return Err(Fault { line: number, reason });
         }
         is_top &= line.is_empty() || line.starts_with('#');
@@ -128,7 +131,7 @@ fn within<'p>(opens: usize, lines: &mut impl Iterator<Item = (usize, &'p str)>) 
         text.push_str(words);
         text.push('\n');
     }
-    Err(Fault { line: opens, reason: format!("this block has no end: close it with a line `{CLOSES}`") })
+    Err(Fault { line: opens, reason: format!("this block is not closed: end it with a line `{CLOSES}`") })
 }
 
 /// Each key of a table with its bounds, if it has any.
@@ -154,9 +157,9 @@ mod tests {
 
     #[test]
     fn a_block_that_is_damaged_is_refused_with_the_programs_own_line() {
-        refused("#!/bin/x\n# /// burnet\n# [capabilities]\nimport x\n# ///\n", 2, "has no end");
-        refused("# /// burnet\n# [capabilities]", 1, "has no end");
-        refused("# /// burnet\n#[capabilities]\n# ///\n", 1, "has no end");
+        refused("#!/bin/x\n# /// burnet\n# [capabilities]\nimport x\n# ///\n", 2, "is not closed");
+        refused("# /// burnet\n# [capabilities]", 1, "is not closed");
+        refused("# /// burnet\n#[capabilities]\n# ///\n", 1, "is not closed");
         refused(
             "\n# /// burnet\n# [capabilities]\n# 'packet.ins' = true\n# ///\n",
             4,
@@ -165,7 +168,7 @@ mod tests {
         refused("# /// burnet\n# name = 'x'\n# ///\n", 2, "unknown key `name`");
         refused("import x\n# /// burnet\n# ///\n", 2, "move the block above it");
         let long = format!("# /// burnet\n{}# ///\n", "# #xxxxxxxxxxxx\n".repeat(MANIFEST_BYTES_MAX / 8));
-        refused(&long, 1, "more than the 65536");
+        refused(&long, 1, "more than the limit of 65536");
     }
 
     #[test]

@@ -43,21 +43,21 @@ fn a_head_that_cannot_be_is_refused() {
     refused_head("description", "\"a\\nb\"", "line 3: write one line");
     refused_head("kind", "'wasm'", "there is no WebAssembly zone yet");
     refused_head("kind", "'java'", "write \"native\", \"python\" or \"shared-object\"");
-    refused_head("abi", "0", "0 is no version of the app boundary");
-    refused_head("abi", "-1", "-1 is no version of the app boundary");
-    refused_head("entry.any", "'../../bin/sh'", "climbs out");
+    refused_head("abi", "0", "0 is not a version of the app boundary");
+    refused_head("abi", "-1", "-1 is not a version of the app boundary");
+    refused_head("entry.any", "'../../bin/sh'", "leaves the package");
     refused_head("entry", "{}", "an app needs a program");
     refused_head("entry", "{ sparc = 'main' }", "sparc");
     let without = HEAD.replace("name = 'my-app'\n", "");
     assert!(Manifest::parse(&without).unwrap_err().to_string().contains("missing field `name`"));
     let long = format!("{HEAD}#{}", "x".repeat(MANIFEST_BYTES_MAX));
-    assert!(Manifest::parse(&long).unwrap_err().to_string().contains("more than the 65536"));
+    assert!(Manifest::parse(&long).unwrap_err().to_string().contains("more than the limit of 65536"));
 }
 
 #[test]
 fn what_services_alone_hold_cannot_be_asked_for() {
     for (name, value) in [("audit", "true"), ("resource", "{}"), ("security", "false")] {
-        let said = "services of the node alone hold this capability: leave it out";
+        let said = "only services of the node have this capability: leave it out";
         refused_capability(&format!("'system.{name}' = {value}"), said);
     }
     refused_capability("'system.audits' = true", "unknown key `system.audits`: did you mean `system.audit`?");
@@ -88,18 +88,21 @@ fn a_bound_that_bounds_nothing_or_all_is_refused() {
     refused_capability("'stats.read' = false", NOT_FALSE);
     refused_capability("'query' = false", NOT_FALSE);
     refused_capability("'query' = []", "the list is empty and would grant nothing: leave the key out");
-    refused_capability("'query' = ['']", "\"\" is no name: write 1 to 128 bytes without control characters");
+    refused_capability(
+        "'query' = ['']",
+        "\"\" is not a valid name: write 1 to 128 bytes without control characters",
+    );
     refused_capability(
         "'packet.in' = { match = [''] }",
-        "a match without a field bounds nothing: leave `match` out",
+        "a match without fields has no effect: leave `match` out",
     );
     refused_capability(
         "'packet.in' = { match = ['arp,ip'] }",
-        "\"arp,ip\" is no match: 'ip' at offset 4: eth_type is given twice, with two values",
+        "\"arp,ip\" is not a match: 'ip' at offset 4: eth_type is given twice, with two values",
     );
     refused_capability(
         "'packet.in' = { match = ['eth_type=0x0806,ip_dts=10.0.0.1'] }",
-        "\"eth_type=0x0806,ip_dts=10.0.0.1\" is no match: 'ip_dts=10.0.0.1' at offset 16: expected a field (in_port, dl_src, nw_dst, tp_src, eth_dst …) or a shorthand (ip, arp, tcp …)",
+        "\"eth_type=0x0806,ip_dts=10.0.0.1\" is not a match: 'ip_dts=10.0.0.1' at offset 16: expected a field (in_port, dl_src, nw_dst, tp_src, eth_dst …) or a shorthand (ip, arp, tcp …)",
     );
     refused_capability(
         "'packet.in' = { match = ['ip,arp_op=1'] }",
@@ -117,14 +120,14 @@ fn a_bound_that_bounds_nothing_or_all_is_refused() {
         "'packet.out' = { ports = [-1] }",
         "-1 is no port that a packet can be sent to: write a number from 1, or a name such as \"FLOOD\"",
     );
-    refused_capability("'rule.write' = { tables = [255] }", "255 is no table: write 0 to 254");
+    refused_capability("'rule.write' = { tables = [255] }", "255 is not a table: write 0 to 254");
     refused_capability(
         "'rule.write' = { priority = [200, 100] }",
-        "[200, 100] is no range of priorities: write [LOWEST, HIGHEST], 0 to 65535",
+        "[200, 100] is not a range of priorities: write [LOWEST, HIGHEST], 0 to 65535",
     );
     refused_capability(
         "'rule.write' = { priority = [0, 65536] }",
-        "[0, 65536] is no range of priorities: write [LOWEST, HIGHEST], 0 to 65535",
+        "[0, 65536] is not a range of priorities: write [LOWEST, HIGHEST], 0 to 65535",
     );
     refused_capability(
         "'rule.write' = { datapaths = ['s1'] }",
@@ -133,7 +136,7 @@ fn a_bound_that_bounds_nothing_or_all_is_refused() {
     let many = vec!["'arp'"; bounds::MATCHES_MAX + 1].join(",");
     refused_capability(
         &format!("'packet.in' = {{ match = [{many}] }}"),
-        "65 entries are more than the 64 there may be",
+        "65 entries are more than the limit of 64",
     );
 }
 
@@ -143,18 +146,15 @@ fn amounts_that_make_no_sense_are_refused() {
     refused("[quotas]\ncommands_per_s = -1", &format!("line 2: {forms}"));
     refused("[quotas]\ncommands_per_s = { soft = 1 }", &format!("line 2: {forms}"));
     refused("[quotas]\ncommands_per_s = { hard = 1, hrd = 2 }", &format!("line 2: {forms}"));
-    refused(
-        "[quotas]\ncommands_per_s = 0",
-        "line 2: a hard limit of 0 lets nothing through: write 1 or more",
-    );
+    refused("[quotas]\ncommands_per_s = 0", "line 2: a hard limit of 0 refuses everything: write 1 or more");
     refused(
         "[quotas]\ncommands_per_s = { soft = 3, hard = 2 }",
-        "line 2: the soft limit 3 is above the hard limit 2: nobody would be told in time",
+        "line 2: the soft limit 3 is above the hard limit 2: the warning would come too late",
     );
-    let little = "line 2: with 10 bytes of memory no app can start: write 4194304 (4 MiB) or more";
+    let little = "line 2: an app cannot start with 10 bytes of memory: write 4194304 (4 MiB) or more";
     refused("[limits]\nmemory_bytes = 10", little);
     refused("[limits]\nmemory_bytes = { soft = 5, hard = 10 }", little);
-    refused("[limits]\nopen_files = 3", "line 2: with 3 descriptors no app can start: write 16 or more");
+    refused("[limits]\nopen_files = 3", "line 2: an app cannot start with 3 descriptors: write 16 or more");
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn what_is_asked_for_is_said_in_plain_words() {
     assert_eq!(
         words,
         [
-            "packet.in: hear the packets that switches send up",
+            "packet.in: receive the packet-ins of switches",
             "packet.out: send packets of its own, to ports 1, 2, FLOOD",
             "rule.write: write rules into switches for packets of ip,nw_dst=10.0.0.0/24 or arp, in tables 0, \
              with priorities 100 to 200, of switches of:0000000000000001, at most 1000 in a switch",

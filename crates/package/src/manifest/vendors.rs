@@ -107,7 +107,7 @@ impl<'de> Deserialize<'de> for VendorList {
 
 impl Asked for VendorList {
     fn words(&self, _: &str) -> String {
-        format!("use vendors' extensions, whose effects nobody checks: {}", listed(&self.0))
+        format!("use vendor extensions, whose effects Burnet cannot check: {}", listed(&self.0))
     }
 
     fn lies_within(&self, wider: &VendorList) -> bool {

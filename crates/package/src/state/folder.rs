@@ -65,14 +65,14 @@ pub fn read_unpacked(folder: &Path, digest: &Digest) -> Result<Unpacked, String>
     let list = text(&folder.join(LIST_PATH), LIST_BYTES_MAX).map_err(altered)?;
     let list: FileList = list.parse().map_err(|why| altered(format!("{LIST_PATH}: {why}")))?;
     if list.digest() != *digest {
-        return Err(altered(format!("{LIST_PATH} is not the one that was installed")));
+        return Err(altered(format!("{LIST_PATH} is not the installed one")));
     }
     let mut there = Vec::new();
     walk(folder, "", 0, &mut there).map_err(altered)?;
     there.retain(|path| path != LIST_PATH && path != SIGNATURES_PATH);
     let stranger = there.iter().find(|path| !list.files().iter().any(|file| file.path.as_str() == *path));
     if let Some(stranger) = stranger {
-        return Err(altered(format!("{stranger} is there and was not installed")));
+        return Err(altered(format!("{stranger} was not installed")));
     }
     let mut manifest = None;
     for file in list.files() {
@@ -99,7 +99,7 @@ fn walk(root: &Path, below: &str, depth: usize, found: &mut Vec<String>) -> Resu
         } else if metadata.is_file() && found.len() < FILES_MAX + 2 {
             found.push(path);
         } else {
-            return Err(format!("{path} is no plain file, or one too many"));
+            return Err(format!("{path} is not a plain file, or there are too many files"));
         }
     }
     Ok(())
@@ -115,7 +115,7 @@ fn checked(folder: &Path, file: &FileEntry) -> Result<Vec<u8>, String> {
     }
     let bytes =
         read_bounded(&path, file.size).map_err(|error| format!("{} cannot be read ({error})", file.path))?;
-    let bytes = bytes.ok_or_else(|| format!("{} has another content than its list says", file.path))?;
+    let bytes = bytes.ok_or_else(|| format!("{} has other content than in its list", file.path))?;
     compare(file, mode & 0o111 != 0, &bytes)?;
     Ok(bytes)
 }

@@ -70,7 +70,7 @@ impl FolderCache {
                 return FolderState::Gone;
             }
             Err(error) => {
-                return FolderState::Unreadable(format!("{} cannot be looked at: {error}", folder.display()));
+                return FolderState::Unreadable(format!("{} cannot be checked: {error}", folder.display()));
             }
         };
         let key = (folder.to_owned(), *digest);

@@ -76,17 +76,17 @@ fn mode(path: &Path, mode: u32) {
 fn tampering_with_an_installed_package_is_found() {
     tampered(
         |folder| fs::write(folder.join("bin/main"), "#!/bin/ed\n").unwrap(),
-        "bin/main has another content",
+        "bin/main has other content",
     );
-    tampered(|folder| fs::write(folder.join("bin/main"), "").unwrap(), "bin/main has another content");
+    tampered(|folder| fs::write(folder.join("bin/main"), "").unwrap(), "bin/main has other content");
     tampered(
         |folder| fs::write(folder.join("bin/main"), "#!/bin/sh\n#").unwrap(),
-        "bin/main has another content",
+        "bin/main has other content",
     );
     tampered(|folder| mode(&folder.join("bin/main"), 0o644), "bin/main has another mode");
     tampered(|folder| mode(&folder.join("lib/a"), 0o664), "lib/a can be changed by others (mode 0664)");
     tampered(|folder| fs::remove_file(folder.join("lib/a")).unwrap(), "lib/a is missing");
-    tampered(|folder| fs::write(folder.join("lib/b"), "").unwrap(), "lib/b is there and was not installed");
+    tampered(|folder| fs::write(folder.join("lib/b"), "").unwrap(), "lib/b was not installed");
     tampered(
         |folder| fs::remove_file(folder.join("package.digests")).unwrap(),
         "package.digests cannot be read",
@@ -100,22 +100,19 @@ fn tampering_with_an_installed_package_is_found() {
         fs::rename(folder.join("lib/a"), folder.join("../a")).unwrap();
         symlink("../../a", folder.join("lib/a")).unwrap();
     };
-    tampered(linked, "lib/a is no plain file");
+    tampered(linked, "lib/a is not a plain file");
     let linked_folder = |folder: &Path| {
         fs::rename(folder.join("lib"), folder.join("../lib")).unwrap();
         symlink("../lib", folder.join("lib")).unwrap();
     };
-    tampered(linked_folder, "lib is no plain file");
+    tampered(linked_folder, "lib is not a plain file");
 }
 
 /// If a file and its list are changed, the digest differs from the record's.
 #[test]
 fn a_list_that_was_changed_along_is_found_by_the_record() {
     let other = package("1.0.1").list().to_string();
-    tampered(
-        |folder| fs::write(folder.join("package.digests"), &other).unwrap(),
-        "is not the one that was installed",
-    );
+    tampered(|folder| fs::write(folder.join("package.digests"), &other).unwrap(), "is not the installed one");
 }
 
 #[test]
@@ -137,7 +134,7 @@ fn a_key_that_others_can_read_is_not_used() {
         assert!(why.contains(&format!("by others (mode {loose:04o})")) && why.contains("chmod 600"), "{why}");
     }
     let again = state.keep_key(&key, &state.lock().unwrap()).unwrap_err().to_string();
-    assert!(again.contains("there is a key alice already"), "{again}");
+    assert!(again.contains("a key alice already exists"), "{again}");
 }
 
 #[test]
@@ -273,7 +270,7 @@ fn what_was_whole_is_read_again_only_when_it_changed() {
     fs::write(folder.join("more"), "").unwrap();
     is(
         cache.check(&folder, &record.digest, later),
-        "Altered(\"its package was altered on disk: more is there",
+        "Altered(\"its package was altered on disk: more was not installed",
     );
     fs::remove_dir_all(&folder).unwrap();
     is(cache.check(&folder, &record.digest, later), "Gone");

@@ -56,9 +56,9 @@ fn memory_that_is_no_port_is_refused() {
     check_memory(&eventfd(0, EventfdFlags::empty()).unwrap(), "sealed");
     check_memory(&memfd(16384, SealFlags::empty()), "sealed");
     check_memory(&memfd(16384, SealFlags::SHRINK | SealFlags::GROW), "sealed");
-    check_memory(&memfd(0, ALL), "mark of a port");
-    check_memory(&memfd(39, ALL), "mark of a port");
-    check_memory(&memfd(16384, ALL), "mark of a port");
+    check_memory(&memfd(0, ALL), "magic number of a port");
+    check_memory(&memfd(39, ALL), "magic number of a port");
+    check_memory(&memfd(16384, ALL), "magic number of a port");
 }
 
 #[test]
@@ -97,17 +97,17 @@ fn check_opening(word: usize, value: u64, expected: &str) {
 #[test]
 #[cfg_attr(miri, ignore = "Miri cannot map memory")]
 fn an_opening_that_lies_is_refused() {
-    check_opening(0, 0, "mark of a port");
-    check_opening(1, 1, "layout version 1, and this side knows 2");
+    check_opening(0, 0, "magic number of a port");
+    check_opening(1, 1, "layout version 1, and this side supports 2");
     check_opening(2, 0, "a ring of 0 bytes");
     check_opening(2, 4097, "a ring of 4097 bytes");
     check_opening(2, 2048, "a ring of 2048 bytes");
     check_opening(3, 0, "a ring of 0 bytes");
     check_opening(4, 1 << 27, "a ring of 134217728 bytes");
     check_opening(4, u64::MAX, "a ring of 18446744073709551615 bytes");
-    check_opening(2, 8192, "has 20480 bytes where its header adds up to 24576");
-    check_opening(3, 8192, "has 20480 bytes where its header adds up to 24576");
-    check_opening(4, 4096, "has 20480 bytes where its header adds up to 16384");
+    check_opening(2, 8192, "has 20480 bytes, but its header requires 24576");
+    check_opening(3, 8192, "has 20480 bytes, but its header requires 24576");
+    check_opening(4, 4096, "has 20480 bytes, but its header requires 16384");
 }
 
 #[test]

@@ -63,7 +63,7 @@ impl Session {
             return SessionEnd::new(Fault::Switch, reason);
         }
         let reason = format!(
-            "the first message must be OFPT_HELLO; type {} of OpenFlow {} came",
+            "the first message must be OFPT_HELLO, but was type {} of OpenFlow {}",
             header.kind, header.version
         );
         let bad = BadInput { offset: 1, field: "type", error: BAD_TYPE, message: reason.into() };
@@ -78,7 +78,7 @@ impl Session {
         turn: &mut Turn<'_>,
     ) -> SessionEnd {
         let reason =
-            format!("OpenFlow {} was agreed on, and a message of {} came", self.version, header.version);
+            format!("OpenFlow {} was negotiated, but a message has version {}", self.version, header.version);
         let bad = BadInput { offset: 0, field: "version", error: BAD_VERSION, message: reason.into() };
         self.fatal(message, bad, turn)
     }
@@ -195,7 +195,7 @@ impl Session {
         self.counters.errors_in += 1;
         let text = describe(self.version, error);
         if xid == self.awaited_xid || error.kind == HELLO_INCOMPATIBLE.kind {
-            let reason = format!("the switch broke off the handshake with {text}");
+            let reason = format!("the switch ended the handshake with {text}");
             return Err(SessionEnd::new(Fault::Switch, reason));
         }
         turn.line(message_name(self.version, TYPE_ERROR), &text);
@@ -222,10 +222,7 @@ impl Session {
         } else if self.ports.len() < MAX_PORTS || self.ports.contains_key(&number) {
             self.ports.insert(number, record);
         } else {
-            turn.line(
-                "OFPT_PORT_STATUS",
-                &format!("port {number} is left out: {MAX_PORTS} are known already"),
-            );
+            turn.line("OFPT_PORT_STATUS", &format!("port {number} is left out: the limit is {MAX_PORTS}"));
         }
         record
     }

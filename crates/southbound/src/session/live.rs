@@ -226,11 +226,7 @@ impl Session {
                 self.tell_unknown(asked.tag, "the switch answered with statistics of another type", turn);
             }
             Part::TooMuch(asked) => {
-                self.tell_unknown(
-                    asked.tag,
-                    "the switch's answer has no end; the rest of it is dropped",
-                    turn,
-                );
+                self.tell_unknown(asked.tag, "the switch's answer is too long; the rest is dropped", turn);
             }
             Part::Wanted(asked) => return self.hand_on(asked, part, message, turn),
         }
@@ -295,7 +291,7 @@ impl Session {
 
     fn not_a_switchs(&self, header: &Header) -> BadInput {
         let name = message_name(self.version, header.kind);
-        let message = format!("type {} ({name}) is nothing that a switch sends", header.kind);
+        let message = format!("a switch must not send type {} ({name})", header.kind);
         BadInput { offset: 1, field: "type", error: BAD_TYPE, message: message.into() }
     }
 }

@@ -450,7 +450,7 @@ impl Session {
         if self.damage.count(turn.now_ms, DAMAGE_WINDOW_MS, MAX_DAMAGED) {
             return Ok(());
         }
-        let reason = format!("more than {MAX_DAMAGED} damaged messages within a minute; the last: {bad}");
+        let reason = format!("more than {MAX_DAMAGED} malformed messages within a minute; the last: {bad}");
         Err(SessionEnd::new(Fault::Switch, reason))
     }
 

@@ -87,7 +87,7 @@ impl Session {
     fn on_role_confirmed(&mut self, asked: RoleAsked, role: ControllerRole, turn: &mut Turn<'_>) {
         match (asked.role, asked.by) {
             (Some(wanted), _) if wanted != role => {
-                let reason = format!("the switch was asked for the role {wanted} and says that it is {role}");
+                let reason = format!("the role {wanted} was requested, and the switch answered {role}");
                 self.role_is_unknown(asked, &reason, turn);
             }
             (_, Some(tag)) => self.tell_programmed(tag, turn),
@@ -127,7 +127,7 @@ fn read_reply(message: &[u8]) -> Result<ControllerRole, BadInput> {
         _ => openflow::message::ROLE_NOCHANGE,
     };
     ControllerRole::from_number(number).ok_or_else(|| {
-        let message = format!("{number} is no role that a controller can have");
+        let message = format!("{number} is not a role of a controller");
         BadInput { offset: openflow::HEADER_LEN, field: "role", error: BAD_ROLE, message: message.into() }
     })
 }
@@ -136,9 +136,9 @@ fn read_reply(message: &[u8]) -> Result<ControllerRole, BadInput> {
 fn meaning(error: &ErrorMessage) -> &'static str {
     match (error.kind, error.code) {
         (ROLE_REQUEST_FAILED, STALE) => {
-            "a controller with a higher generation id has asked this switch for a role since; the role stays as it was"
+            "another controller requested a role with a higher generation id; the role is unchanged"
         }
-        (ROLE_REQUEST_FAILED, UNSUPPORTED) => "the switch cannot change roles; the role stays as it was",
-        _ => "the role stays as it was",
+        (ROLE_REQUEST_FAILED, UNSUPPORTED) => "the switch cannot change roles; the role is unchanged",
+        _ => "the role is unchanged",
     }
 }

@@ -114,7 +114,7 @@ fn only_1_3(version: Version, what: &'static str) -> Result<(), Refused> {
     if version == Version::V1_3 {
         return Ok(());
     }
-    let why = format!("OpenFlow {version} has none, and the switch speaks no other");
+    let why = format!("OpenFlow {version} has none, and the switch supports no other version");
     Err(Refused::Unwritable(Unwritable { what, why: why.into() }))
 }
 

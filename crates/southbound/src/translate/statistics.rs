@@ -184,7 +184,7 @@ fn unsayable(refused: &openflow::Unwritable) -> BadInput {
         offset: HEADER_LEN,
         field: "type",
         error: BAD_MULTIPART,
-        message: format!("the statistics cannot be said in OpenFlow 1.3: {refused}").into(),
+        message: format!("the statistics cannot be expressed in OpenFlow 1.3: {refused}").into(),
     }
 }
 

@@ -171,7 +171,7 @@ fn an_address_that_tries_again_and_again_without_tls_leaves_one_line() {
     });
     log::check(
         &lines,
-        &["WARN", "peer=10.0.0.9:", "connection refused: it speaks without TLS", "allow_plain = true"],
+        &["WARN", "peer=10.0.0.9:", "connection refused: it connects without TLS", "allow_plain = true"],
     );
 }
 
@@ -337,11 +337,11 @@ fn files_that_are_missing_or_wrong_are_named_with_what_to_do() {
     let other_key = authority.write("other.key", &other_key);
     check(
         TlsFiles { certificate: missing.clone(), ..good.clone() },
-        "missing.pem: there is no such file; the certificate is to be there, in PEM",
+        "missing.pem: there is no such file; it must hold the certificate in PEM",
     );
     check(
         TlsFiles { private_key: missing, ..good.clone() },
-        "missing.pem: there is no such file; the private key",
+        "missing.pem: there is no such file; it must hold the private key in PEM",
     );
     check(TlsFiles { client_ca: empty.clone(), ..good.clone() }, "empty.pem: it holds no certificate");
     check(TlsFiles { private_key: empty, ..good.clone() }, "empty.pem: it holds no private key");

@@ -75,7 +75,7 @@ pub(super) fn restrict(
     }
     let status = rules.restrict_self()?;
     if status.ruleset == RulesetStatus::NotEnforced {
-        return Ok(vec![NotEnforced::new("landlock", "Linux took no rule of it")]);
+        return Ok(vec![NotEnforced::new("landlock", "Linux accepted no rule of it")]);
     }
     Ok(unknown(known, layers))
 }

@@ -54,7 +54,7 @@ pub(super) fn enter(
     match clone_into_namespaces(ids.0) {
         Err(errno) => {
             signals.release()?;
-            let why = format!("Linux gives none here: {errno}; burnet doctor knows more");
+            let why = format!("Linux allows none here: {errno}; see burnet doctor");
             gaps.push(NotEnforced::new("namespaces", why));
             let user = own_user.filter(|_| ids.0.is_root());
             Ok(Entered { layers: ActiveLayers::default(), user, to_launcher: None })
@@ -94,7 +94,7 @@ fn as_first_process(
             true
         }
         Err(root::NotBuilt::Refused(errno)) => {
-            let why = format!("Linux lets nobody mount here ({errno})");
+            let why = format!("Linux does not allow mounts here ({errno})");
             gaps.push(NotEnforced::new("root", why));
             false
         }

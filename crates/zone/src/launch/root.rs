@@ -164,12 +164,12 @@ impl Links<'_> {
         let why = match self.others_write.iter().find(|folder| path.starts_with(folder)) {
             Some(folder) => format!("lies in {}, which another app may change", folder.display()),
             None if self.app_user.is_some_and(|user| user.abs_diff(owner) < APP_USERS) => {
-                format!("was made by the user {owner}, who is an app")
+                format!("was created by the user {owner} of an app")
             }
             None => return None,
         };
         let words = format!(
-            "{} is a link, which {why}, and is not followed: grant the path that it leads to",
+            "{} is a symbolic link, which {why}. It is not followed: grant the path that it points to",
             path.display()
         );
         Some(io::Error::new(io::ErrorKind::PermissionDenied, words))

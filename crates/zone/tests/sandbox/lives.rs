@@ -63,7 +63,7 @@ fn a_link_that_another_could_make_is_not_followed() {
     let planted = |which: &str| {
         let said = end(which);
         let why = format!(
-            "{} is a link, which lies in {}, which another app may change",
+            "{} is a symbolic link, which lies in {}, which another app may change",
             folder.join("theirs/link").display(),
             folder.join("theirs").display()
         );
@@ -76,7 +76,7 @@ fn a_link_that_another_could_make_is_not_followed() {
     assert_eq!(end("own/link/file"), "secret\n");
     if geteuid().is_root() {
         let said = end("own/of-another/file");
-        assert!(said.contains(&format!("was made by the user {}, who is an app", APP_USER + 1)), "{said}");
+        assert!(said.contains(&format!("was created by the user {}, who is an app", APP_USER + 1)), "{said}");
     }
     fs::remove_dir_all(&folder).unwrap();
 }
@@ -261,7 +261,10 @@ fn use_what_is_granted() {
 }
 
 fn a_grant_of_nothing_is_an_error_that_names_it() {
-    assert!(said("be granted nothing").starts_with("the zone could not be closed (fs.read): /nowhere: "));
+    assert!(
+        said("be granted nothing")
+            .starts_with("the sandbox of the zone is not complete (fs.read): /nowhere: ")
+    );
 }
 
 fn strict_means_that_nothing_is_left_out() {

@@ -44,6 +44,6 @@ pub const DECLARATION: Service = Service {
         reported_for: Some(Borrowed(WRITE)),
     }]),
     why_missing: Some(Borrowed(
-        "this node keeps no store: name a state folder (--state DIR, or node.state in burnet.toml) and start the node again",
+        "this node has no store: name a state folder (--state DIR, or node.state in burnet.toml) and start the node again",
     )),
 };

@@ -39,13 +39,13 @@ pub fn build(args: &AppBuildArgs) -> Result<String, CommandError> {
     }
     let manifest = Manifest::parse(&text).or_else(|fault| cannot_be(format!("{shown}, {fault}")))?;
     let package = Package::make(collect(&args.folder, &manifest, text)?)
-        .or_else(|damage| cannot_be(format!("{shown}: no package can be made of it: {damage}")))?;
+        .or_else(|damage| cannot_be(format!("{shown}: no package can be built from it: {damage}")))?;
     let out = args.out.clone().unwrap_or_default().join(package.file_name());
     let bytes = package.to_bytes();
     write_file(&absolute(&out)?, &bytes, 0o644)?;
     let asks = manifest.asks();
     let asking = if asks.is_empty() {
-        "It asks for nothing.\n".to_owned()
+        "It requests nothing.\n".to_owned()
     } else {
         format!("It asks to:\n{}", asks_in_lines(&asks, false))
     };
@@ -102,7 +102,7 @@ fn put(path: &PackagePath, source: &Path, files: &mut Vec<NewFile>) -> Result<()
         return Ok(());
     }
     if !metadata.is_dir() {
-        return cannot_be(format!("{shown} is neither file nor folder, and cannot be in a package"));
+        return cannot_be(format!("{shown} is neither a file nor a folder, so it cannot be in a package"));
     }
     for entry in fs::read_dir(source).map_err(unreadable)? {
         let entry = entry.map_err(unreadable)?;
@@ -132,7 +132,7 @@ pub fn sign(args: &AppSignArgs) -> Result<String, CommandError> {
     let now = now();
     let expires = args.expires.map(|until| until.from(now));
     if expires.is_some_and(|expires| expires <= now) {
-        return cannot_be(format!("the signature would not count for a moment: let it expire after {now}"));
+        return cannot_be(format!("the signature would already be expired: choose a time after {now}"));
     }
     let digest = package.digest();
     let signature = Signature::make(&digest, &key, args.role, now, expires);

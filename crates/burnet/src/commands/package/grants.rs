@@ -16,10 +16,10 @@ use crate::commands::reload;
 use monitor::Verb;
 use operator::contract::{Answer, Question};
 
-const FROM_THEN: &str = "a node that runs it hears of it by burnet reload, or when it is started again";
+const FROM_THEN: &str = "a running node applies this after burnet reload, or after a restart";
 
 /// The effect of a revocation on a running app, for a message.
-const ENDED: &str = "a node that runs it ends it within a second or two";
+const ENDED: &str = "a node that runs it stops it within two seconds";
 
 /// An installed app that a command changes.
 struct Held {
@@ -55,9 +55,8 @@ impl Held {
         let stranger = asks.iter().find(|ask| !all.iter().any(|one| one.name == **ask));
         let Some(stranger) = stranger else { return Ok(()) };
         let names: Vec<&str> = all.iter().map(|ask| ask.name.as_str()).collect();
-        let there =
-            if names.is_empty() { "for nothing".to_owned() } else { format!("for {}", names.join(", ")) };
-        Err(CommandError::Usage(format!("{} does not ask for {stranger}; it asks {there}", self.name)))
+        let there = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
+        Err(CommandError::Usage(format!("{} does not request {stranger}; it requests {there}", self.name)))
     }
 }
 
@@ -86,7 +85,7 @@ pub fn grant(args: &GrantArgs) -> Result<String, CommandError> {
     Ok(match reload::asked(&asking, Some(name)) {
         Ok(view) if view.done.is_empty() => format!("{said}nothing changes for the running node\n"),
         Ok(view) => view.done.iter().chain(&view.left).fold(said, |said, line| format!("{said}{line}\n")),
-        Err(why) => format!("{said}no running node is told ({why}); {FROM_THEN}\n"),
+        Err(why) => format!("{said}no running node was informed ({why}); {FROM_THEN}\n"),
     })
 }
 
@@ -94,7 +93,7 @@ pub fn grant(args: &GrantArgs) -> Result<String, CommandError> {
 pub fn revoke(args: &RevokeArgs) -> Result<String, CommandError> {
     if args.asks.is_empty() {
         return Err(CommandError::Usage(format!(
-            "say what {0} may no longer do, by the names that burnet app show {0} prints",
+            "name what {0} may no longer do; burnet app show {0} lists the names",
             args.name
         )));
     }

@@ -1,4 +1,4 @@
-//! `burnet app verify` and `install`: what a package is, who vouches for it, and whether it may have what it asks for.
+//! `burnet app verify` and `install`: shows a package, its signatures and its requests, and installs it.
 //!
 //! ```text
 //!   FILE ──> whole? ──> signed by whom is trusted? ──> fits, and is no older? ──> granted? ──> state folder
@@ -37,7 +37,8 @@ fn vouched<'a>(
     policy: Require,
 ) -> Result<(Package<'a>, Vec<SignatureCheck>), CommandError> {
     let refused = |why: String| CommandError::DidNotWork(format!("{} {why}", path.display()));
-    let package = Package::read(bytes).map_err(|damage| refused(format!("is no sound package: {damage}")))?;
+    let package =
+        Package::read(bytes).map_err(|damage| refused(format!("is not a valid package: {damage}")))?;
     let checks = state.trust()?.checks(&package.digest(), package.signatures(), now());
     require(&checks, policy).map_err(refused)?;
     Ok((package, checks))
@@ -79,7 +80,7 @@ pub fn verify(args: &AppVerifyArgs) -> Result<String, CommandError> {
     }
     let asks = manifest.asks();
     let asking = if asks.is_empty() {
-        "It asks for nothing.\n".to_owned()
+        "It requests nothing.\n".to_owned()
     } else {
         format!("It asks to:\n{}", asks_in_lines(&asks, std::io::stdout().is_terminal()))
     };
@@ -94,7 +95,7 @@ fn heading(package: &Package<'_>, checks: &[SignatureCheck]) -> String {
     format!("{name} {version}: {description}\n  digest {}\n{signed}", package.digest())
 }
 
-/// `burnet app install`. The question goes to standard error, so that standard output is what became of it.
+/// `burnet app install`. The question goes to standard error, so that standard output has only the result.
 pub fn install(args: &AppInstallArgs) -> Result<String, CommandError> {
     let (state, policy) = policy(&args.policy)?;
     let bytes = read_package_file(&args.file)?;
@@ -109,7 +110,8 @@ pub fn install(args: &AppInstallArgs) -> Result<String, CommandError> {
     monitor::check_app_name(name.as_str()).map_err(|error| CommandError::Usage(error.to_string()))?;
     let lock = state.lock()?;
     let old = state.record(name)?;
-    // What is there may be damaged; then its manifest does not count, and all is to be granted anew. Its version counts all the same.
+    // The installed files may be damaged. Then their manifest is ignored, and all requests must be granted again. Its
+    // version counts all the same.
     let before = old.as_ref().map(|record| {
         let contents = state.installed(name, record).ok();
         let contents = contents.map(|mut found| {
@@ -143,7 +145,7 @@ pub fn install(args: &AppInstallArgs) -> Result<String, CommandError> {
     if !asked.is_empty() || is_others {
         let colours = std::io::stderr().is_terminal();
         let more = match &plan {
-            Plan::More(_) => "It asks for more than before, to:".to_owned(),
+            Plan::More(_) => "It requests more than before:".to_owned(),
             Plan::OtherSigner(_) => {
                 in_red(&anothers(name, &signed_before, &checks), colours) + "\nIt asks to:"
             }
@@ -179,7 +181,7 @@ pub fn install(args: &AppInstallArgs) -> Result<String, CommandError> {
     if args.start {
         return start(manifest, &record.digest.to_string(), args).map(|started| done + &started);
     }
-    Ok(format!("{done}It runs from the node's next start on: burnet run --app {name}\n"))
+    Ok(format!("{done}It runs when the node is started with: burnet run --app {name}\n"))
 }
 
 fn signers(checks: &[SignatureCheck], counts: impl Fn(SignatureStatus) -> bool) -> Signers {
@@ -193,7 +195,7 @@ fn anothers(name: &AppName, before: &[SignatureCheck], now: &[SignatureCheck]) -
         if all.is_empty() { "nobody".to_owned() } else { all.join(", ") }
     };
     format!(
-        "DANGEROUS: an app {name} is installed that was signed by {}; this one was signed by {}. Nothing that was granted before is kept.",
+        "DANGEROUS: the installed app {name} was signed by {}; this package was signed by {}. All earlier grants are removed.",
         who(before),
         who(now)
     )
@@ -283,12 +285,12 @@ fn start(manifest: &Manifest, digest: &str, args: &AppInstallArgs) -> Result<Str
         if let Ok(Answer::Apps(apps)) = ask(&asking, &Question::Apps)
             && apps.iter().any(|app| app.status.app == name && runs_since(app, before, digest))
         {
-            return Ok("It runs on the running node; burnet app list shows how it fares\n".to_owned());
+            return Ok("It runs on the running node; burnet app list shows its state\n".to_owned());
         }
         std::thread::sleep(LOOK);
     }
     let seconds = START_PATIENCE.as_secs();
-    Err(installed(format!("the node did not start it within {seconds} s; its log says why")))
+    Err(installed(format!("the node did not start it within {seconds} s; see the log of the node")))
 }
 
 /// Whether this package runs, and not what ran before it was asked for.
@@ -301,12 +303,12 @@ fn runs_since(app: &AppView, before: Option<u64>, digest: &str) -> bool {
 fn done(manifest: &Manifest, plan: &Plan, asked: &[Ask]) -> String {
     let Manifest { name, version, .. } = manifest;
     let how = match plan {
-        Plan::Same => "was installed already; its files are put back as they were signed",
-        Plan::Update => "is installed; it asks for no more than before, and what was granted stays",
+        Plan::Same => "was already installed; its files are restored",
+        Plan::Update => "is installed; it requests no more than before, and keeps its grants",
         Plan::New(_) | Plan::More(_) | Plan::OtherSigner(_) if asked.is_empty() => {
-            "is installed; it asks for nothing"
+            "is installed; it requests nothing"
         }
-        Plan::New(_) | Plan::More(_) | Plan::OtherSigner(_) => "is installed, with all that it asks for",
+        Plan::New(_) | Plan::More(_) | Plan::OtherSigner(_) => "is installed, with all its requests granted",
     };
     format!("{name} {version} {how}\n")
 }
@@ -325,7 +327,7 @@ fn granted(
     }
     if !terminal {
         return Err(CommandError::Usage(
-            "what it asks for is to be granted, and nobody can be asked here: add --grant-all".to_owned(),
+            "its requests must be granted, and there is no terminal to ask on: add --grant-all".to_owned(),
         ));
     }
     write!(out, "Grant all of this? [y/N] ")?;
@@ -335,7 +337,7 @@ fn granted(
     if ["y", "yes"].contains(&line.trim().to_ascii_lowercase().as_str()) {
         return Ok(());
     }
-    Err(CommandError::DidNotWork("it was not granted, and nothing was changed".to_owned()))
+    Err(CommandError::DidNotWork("the requests were not granted; nothing has changed".to_owned()))
 }
 
 #[cfg(test)]

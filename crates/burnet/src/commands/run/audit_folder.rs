@@ -17,7 +17,9 @@ use config::Config;
 use node::now_unix_ms;
 
 fn cannot(why: &dyn std::fmt::Display) -> CommandError {
-    CommandError::Usage(format!("it cannot be kept who did what ({why}): node.audit = false does without"))
+    CommandError::Usage(format!(
+        "the audit log cannot be written ({why}): fix the cause, or turn the log off with node.audit = false"
+    ))
 }
 
 /// Creates the folder for the service `audit`, and stores the remaining records when the node has ended.
@@ -50,7 +52,7 @@ impl AuditFolder {
             .last_of(&run)
             .and_then(|kept| log.append_told(&run, unkept.first, kept, records, now_unix_ms()));
         if let Err(error) = kept {
-            tracing::error!("the last records of the node are not kept: {error}");
+            tracing::error!("the last audit records of the node could not be stored: {error}");
         }
     }
 }

@@ -33,7 +33,7 @@ pub fn give_numbers(folder: &Path, apps: &mut [AppSpec]) -> Result<Owners, Comma
     let path = folder.join(FILE);
     let trouble = |error: io::Error| {
         let sentence =
-            format!("the numbers of apps are kept in {}, which cannot be used: {error}", path.display());
+            format!("the file with the numbers of apps, {}, cannot be used: {error}", path.display());
         match error.kind() {
             // The configuration is right: the same command may work in a moment.
             io::ErrorKind::WouldBlock => CommandError::DidNotWork(sentence),
@@ -55,9 +55,9 @@ pub fn give_numbers(folder: &Path, apps: &mut [AppSpec]) -> Result<Owners, Comma
     if let [first, rest @ ..] = &numbers.give(&names)[..] {
         let more = if rest.is_empty() { String::new() } else { format!(" and {} more apps", rest.len()) };
         return Err(CommandError::Usage(format!(
-            "all {APPS_MAX} numbers of apps are given, and none is left for {first}{more}: an app keeps its number, since switches may have rules, \
-             groups or meters with it; start the node without {first}, look with `burnet flows` whether a switch has rules of an app that you do not use \
-             any more (`zone NUMBER`), delete them there, and then take its line out of {}",
+            "all {APPS_MAX} app numbers are in use, so {first}{more} cannot get one. An app keeps its number, because rules, groups and meters \
+             in switches may carry it. To free a number, start the node without {first}. With `burnet flows`, find the rules of an app that \
+             you no longer use (`zone NUMBER`), and delete them. Then remove its line from {}",
             path.display()
         )));
     }
@@ -112,8 +112,7 @@ fn lock(folder: &Path) -> io::Result<File> {
             Err(fs::TryLockError::Error(error)) => return Err(error),
         }
     }
-    let held =
-        "another node is giving numbers there, and does not end; start this one again when that is over";
+    let held = "another node is using that file; start this node again later";
     Err(io::Error::new(io::ErrorKind::WouldBlock, held))
 }
 
@@ -152,7 +151,7 @@ mod tests {
         let all: String = (1..=APPS_MAX).map(|number| format!("{number} a{number}\n")).collect();
         fs::write(folder.join(FILE), &all).unwrap();
         let refused = numbers(&folder, &["a3", "new", "newer"]).unwrap_err();
-        let says = ["none is left for new and 1 more apps", "burnet flows", "zones"];
+        let says = ["new and 1 more apps cannot get one", "burnet flows", "zones"];
         assert!(says.iter().all(|part| refused.contains(part)), "{refused}");
         assert_eq!(
             fs::read_to_string(folder.join(FILE)).unwrap(),

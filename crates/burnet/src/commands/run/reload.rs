@@ -80,7 +80,7 @@ fn found(config: &Config, spec: &AppSpec) -> Result<Found, CommandError> {
 
 fn to_json(value: &impl serde::Serialize) -> Result<Value, CommandError> {
     serde_json::to_value(value)
-        .map_err(|error| CommandError::DidNotWork(format!("the configuration cannot be handed on: {error}")))
+        .map_err(|error| CommandError::DidNotWork(format!("the configuration cannot be passed on: {error}")))
 }
 
 fn of_apps(config: &Config) -> impl Iterator<Item = &AppSpec> {
@@ -92,9 +92,7 @@ fn keep_what_stays(running: &Config, read: &mut Config) -> Vec<String> {
     let mut left = Vec::new();
     let mut keep = |name: &str, differs: bool| {
         if differs {
-            left.push(format!(
-                "{name} is another in the configuration, and stays as it is until the node is started anew"
-            ));
+            left.push(format!("{name} differs in the configuration; it changes after a restart of the node"));
         }
     };
     let (before, after) = (&running.southbound, &mut read.southbound);
@@ -134,7 +132,7 @@ fn services_that_differ(running: &Config, read: &Config) -> Vec<String> {
         services.map(|spec| spec.name.clone()).collect()
     };
     let (before, after) = (names(running), names(read));
-    let line = |name: &String, what: &str| format!("the service {name} {what} when the node is started anew");
+    let line = |name: &String, what: &str| format!("the service {name} {what} after a restart of the node");
     let begin = after.difference(&before).map(|name| line(name, "begins"));
     let end = before.difference(&after).map(|name| line(name, "ends"));
     begin.chain(end).collect()
@@ -221,7 +219,11 @@ mod tests {
         let (running, mut read) = (config(before), config(after));
         let stays = keep_what_stays(&running, &mut read);
         let names = |lines: &[String]| -> Vec<String> {
-            lines.iter().map(|line| line.split(" is another").next().unwrap_or_default().to_owned()).collect()
+            lines
+                .iter()
+                .map(|line| line.split(" is another").next().unwrap_or_default())
+                .map(|line| line.split(" differs").next().unwrap_or_default().to_owned())
+                .collect()
         };
         assert_eq!(
             (names(&changed(&running, &read)), names(&stays)),

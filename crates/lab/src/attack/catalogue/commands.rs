@@ -127,7 +127,7 @@ pub(super) const VENDORS: &[Case] = &[
     usual(
         Family::Vendors,
         "controller-action",
-        "sends packets up by an action that is no output",
+        "sends packet-ins by an action other than output",
         Must::BeRefused,
     ),
     usual(Family::Vendors, "clone-action", "hides an output in a clone", Must::BeRefused),
@@ -210,12 +210,7 @@ pub(super) const IDENTITY: &[Case] = &[
         USUAL_WITH_NAMES,
         Must::HoldOff,
     ),
-    usual(
-        Family::Identity,
-        "miss-rule",
-        "takes the place of the rule that brings packets up",
-        Must::BeRefused,
-    ),
+    usual(Family::Identity, "miss-rule", "replaces the table-miss rule", Must::BeRefused),
     Case::app(
         Family::Identity,
         "miss-rule-by-register",
@@ -281,7 +276,7 @@ pub(super) const RIGHTS: &[Case] = &[
     Case::app(
         Family::Defaults,
         "without-packet-in",
-        "sends packets up without packet.in",
+        "sends packet-ins without packet.in",
         granted!("\"packet.out\" = true", "\"rule.write\" = true", "\"stats.read\" = true"),
         Must::BeRefused,
     ),

@@ -49,7 +49,7 @@ pub(super) const DEPUTIES: &[Case] = &[
     Case::app(
         Family::Deputies,
         "controller-by-group",
-        "sends packets up by a group without packet.in",
+        "sends packet-ins through a group, without packet.in",
         DEAF,
         Must::SendFewUp { per_s: 0, besides: 400 },
     )
@@ -86,20 +86,10 @@ pub(super) const DEPUTIES: &[Case] = &[
         Must::BeRefused,
     )
     .on(V13),
-    usual(
-        Family::Deputies,
-        "delete-all-groups",
-        "deletes all groups at once, whoever made them",
-        Must::HoldOff,
-    )
-    .on(V13),
-    usual(
-        Family::Deputies,
-        "delete-all-meters",
-        "deletes all meters at once, whoever made them",
-        Must::HoldOff,
-    )
-    .on(V13),
+    usual(Family::Deputies, "delete-all-groups", "deletes the groups of all apps at once", Must::HoldOff)
+        .on(V13),
+    usual(Family::Deputies, "delete-all-meters", "deletes the meters of all apps at once", Must::HoldOff)
+        .on(V13),
 ];
 
 pub(super) const AMPLIFICATION: &[Case] = &[

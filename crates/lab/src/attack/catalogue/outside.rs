@@ -39,7 +39,7 @@ pub(super) const CASES: &[Case] = &[
         "greedy-update",
         "updates an app to one that asks for more, and nobody says yes",
         By::Package(PackageAttack::AskForMore),
-        Must::BeTurnedAway("nobody can be asked here"),
+        Must::BeTurnedAway("there is no terminal to ask on"),
     ),
     Case::by(
         Family::Signers,

@@ -93,7 +93,7 @@ fn a_flood_of_rubbish_is_answered_a_little_and_then_ended() {
     }
     assert_eq!(bench.said().len(), ERRORS_PER_SECOND as usize);
     let end = bench.hear_bytes(&header(4, 99, 8, 9)).unwrap_err();
-    assert!(end.reason.starts_with("more than 64 damaged messages within a minute"), "{end}");
+    assert!(end.reason.starts_with("more than 64 malformed messages within a minute"), "{end}");
 }
 
 #[test]

@@ -102,7 +102,7 @@ fn a_refused_request_for_features_ends_the_session() {
     let asked = bench.said_whole()[0].xid;
     let error = ErrorMessage { kind: 1, code: 5, experimenter: None, data: Vec::new() };
     let end = bench.hear_as(Version::V1_3, asked, Body::Error(error)).unwrap_err();
-    assert_eq!(end.reason, "the switch broke off the handshake with OFPET_BAD_REQUEST, OFPBRC_EPERM");
+    assert_eq!(end.reason, "the switch ended the handshake with OFPET_BAD_REQUEST, OFPBRC_EPERM");
 }
 
 #[test]

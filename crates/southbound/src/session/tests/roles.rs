@@ -110,9 +110,9 @@ fn requests_that_wait_are_bounded_and_an_answer_makes_room() {
 #[test]
 fn an_error_fails_the_request_once_and_leaves_the_role_as_it_was() {
     let cases = [
-        (STALE, "OFPRRFC_STALE: a controller with a higher generation id"),
+        (STALE, "OFPRRFC_STALE: another controller requested a role with a higher generation id"),
         (UNSUP, "OFPRRFC_UNSUP: the switch cannot change roles"),
-        (BAD_ROLE, "OFPRRFC_BAD_ROLE: the role stays as it was"),
+        (BAD_ROLE, "OFPRRFC_BAD_ROLE: the role is unchanged"),
     ];
     for (code, expected) in cases {
         let (mut bench, xid) = asked_for_master();
@@ -194,9 +194,10 @@ fn a_wanted_role_that_is_stale_or_is_not_answered_goes_to_the_log_and_the_sessio
     stale.hear_as(Version::V1_3, xid, error(ROLE_REQUEST_FAILED, STALE)).unwrap();
     let mut silent = wanting(master, Version::V1_3);
     silent.tick(SouthboundConfig::default().request_timeout_ms).unwrap();
-    for (bench, expected) in
-        [(stale, "a controller with a higher generation id"), (silent, "did not answer the role request")]
-    {
+    for (bench, expected) in [
+        (stale, "another controller requested a role with a higher generation id"),
+        (silent, "did not answer the role request"),
+    ] {
         assert!(matches!(&bench.lines[..], [line] if line.contains(expected)), "{:?}", bench.lines);
         assert!(bench.to_zones.is_empty());
         assert_eq!((bench.session.state(), bench.session.role()), (State::Up, None));
