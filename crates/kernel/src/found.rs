@@ -1,6 +1,6 @@
 //! What a switch has said of the rules that it had when it came up.
 //!
-//! Data alone: [`crate::sessions`] asks, and reads the answers.
+//! Data alone: `sessions` asks, and reads the answers.
 
 /// What a switch has said of the rules that it had when it came up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

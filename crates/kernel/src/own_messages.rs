@@ -16,7 +16,7 @@ pub enum Asked {
     TableSizes,
     /// How many entries its tables have: OFPMP_TABLE.
     TableCounts,
-    /// Whether it has the rule that [`Kernel::wanted_rule`] says: OFPMP_FLOW.
+    /// Whether it has the rule that [`crate::Kernel::wanted_rule`] says: OFPMP_FLOW.
     Rule,
     /// Which rules it has and whose they are: OFPMP_FLOW, of all tables.
     Owners,
@@ -72,7 +72,7 @@ pub enum Unanswered {
     PassedOver,
 }
 
-/// A step towards the meter that a switch is to be told. Of each its receipt, or the answer, comes to [`Kernel::on_meter_answer`].
+/// A step towards the meter that a switch is to be told. Of each its receipt, or the answer, comes to [`crate::Kernel::on_meter_answer`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MeterStep {
     /// What its meters can do: OFPMP_METER_FEATURES.

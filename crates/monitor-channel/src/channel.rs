@@ -1,7 +1,7 @@
 //! The socket between the monitor and one child process: whole messages, with file descriptors.
 //!
 //! In: a message and descriptors. Out: the same at the other end of a Unix SEQPACKET socket pair. A message that is longer
-//! than a datagram goes through a sealed memory file ([`crate::long`]), so it is sent whole or not at all. It blocks only
+//! than a datagram goes through a sealed memory file (`long`), so it is sent whole or not at all. It blocks only
 //! in [`Channel::receive`]. It never allocates more than [`MESSAGE_BYTES_MAX`] for a message of the peer, and closes every
 //! descriptor that it does not return.
 

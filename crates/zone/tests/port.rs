@@ -243,8 +243,8 @@ fn bytes_that_are_no_command_are_the_apps_fault() {
                  its zone is restarted";
     check_command(b"", short);
     check_command(&[0xff; 23], short);
-    let lies = "the app's fault: it sent a malformed command (malformed frame at offset 4: its length is not the length that \
-                it states); its zone is restarted";
+    let lies = "the app's fault: it sent a malformed command (malformed frame at offset 4: its length differs from its \
+                length field); its zone is restarted";
     check_command(&[0xff; 24], lies);
     check_command(&[0; 24], lies);
 }

@@ -5,7 +5,6 @@ import re
 import burnet
 from burnet.testing import Trial
 
-
 class Following(burnet.App):
     """Follows a service from the first tick on, and keeps what it hears."""
 

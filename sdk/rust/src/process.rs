@@ -152,7 +152,8 @@ const PANICKED: i32 = 101;
 
 /// The settings, the ports, and the socket to the monitor.
 pub(crate) fn welcome() -> Result<(Vec<u8>, Vec<AppEnd>, MonitorLine), String> {
-    monitor_channel::child::die_with_parent().map_err(in_words("it cannot follow the end of its parent process"))?;
+    monitor_channel::child::die_with_parent()
+        .map_err(in_words("it cannot follow the end of its parent process"))?;
     let channel = Channel::from_stdin()
         .map_err(in_words("it was not started by a Burnet node; start it with `burnet run --app`"))?;
     let received = channel.receive::<ToZone>().map_err(in_words("the monitor sent no welcome message"))?;
@@ -334,8 +335,7 @@ impl Process<'_> {
     /// down, not cut off.
     fn push(&mut self, port: usize, mut frames: &[u8]) -> Result<(), String> {
         while !frames.is_empty() {
-            let (frame, rest) =
-                Frame::split(frames).map_err(in_words("the app wrote a malformed frame"))?;
+            let (frame, rest) = Frame::split(frames).map_err(in_words("the app wrote a malformed frame"))?;
             while self.ports[port].producer.push(&[frame.bytes]).is_err() {
                 self.wait_for_room(port, frame.bytes.len())?;
             }

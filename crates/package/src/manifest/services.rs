@@ -6,7 +6,7 @@
 //! ```
 //!
 //! In: the tables `[capabilities]`, `[quotas]` and `[service]`. Out: validated values. A name that no known service
-//! declares is kept without a declaration until [`resolve`] finds the service that declares it. This module grants
+//! declares is kept without a declaration until `resolve` finds the service that declares it. This module grants
 //! nothing.
 
 use std::collections::BTreeMap;

@@ -76,7 +76,7 @@ fn a_link_that_another_could_make_is_not_followed() {
     assert_eq!(end("own/link/file"), "secret\n");
     if geteuid().is_root() {
         let said = end("own/of-another/file");
-        assert!(said.contains(&format!("was created by the user {}, who is an app", APP_USER + 1)), "{said}");
+        assert!(said.contains(&format!("was created by the user {} of an app", APP_USER + 1)), "{said}");
     }
     fs::remove_dir_all(&folder).unwrap();
 }
@@ -269,8 +269,7 @@ fn a_grant_of_nothing_is_an_error_that_names_it() {
 
 fn strict_means_that_nothing_is_left_out() {
     let answer = said("be strict");
-    let refused =
-        "own_user is not enforced: only a node that runs as root can give each app a user of its own";
+    let refused = "own_user is not enforced: only a node that runs as root can give each app its own user";
     assert!(answer.contains(if geteuid().is_root() { "closed" } else { refused }), "{answer}");
 }
 

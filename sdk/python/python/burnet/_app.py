@@ -95,7 +95,7 @@ class App:
         """A query to this app as a service is over before it was answered to the end; `status` is a `QueryStatus`."""
 
     def on_stream(self, update: StreamUpdate, out: Commands) -> None:
-        """Something of a stream that the app follows: an entry of the snapshot, a change, what it missed, or the end."""
+        """An update of a stream that the app follows: an entry, a change, what it missed, or the end."""
 
     def on_credit(self, ticket: int, out: Commands) -> None:
         """A caller takes more of the answer to its query. A service with a `Table` sends more of it."""
