@@ -26,20 +26,25 @@
 //!
 //! `docs/concepts/zone.md` says the same to operators.
 
+mod arguments;
 mod broker;
+mod calls;
 mod code;
 mod files;
 mod filter;
+mod judged;
 mod names;
 mod namespaces;
 mod notify;
 mod opening;
 mod privileges;
 mod root;
+mod stage;
+mod version;
 mod waiting;
 
+use std::io;
 use std::path::PathBuf;
-use std::{fmt, io};
 
 use rustix::fs::Mode;
 use rustix::process::{Resource, Rlimit, Signal};
@@ -48,6 +53,9 @@ use rustix::thread::CpuSet;
 pub use self::code::Code;
 use self::code::Executable;
 use self::files::ActiveLayers;
+pub use self::stage::LaunchError;
+use self::stage::{failed, other};
+use self::version::{COUNTS_PROCESSES_BY_NAMESPACE, is_linux};
 use crate::Limits;
 use crate::sandbox::{Enforce, NotEnforced, Sandbox};
 
@@ -63,12 +71,6 @@ const ADDRESS_ROOM_BYTES: u64 = 512 << 20;
 /// program that `core_pattern` names. 1 prevents that too (core(5), "Piping core dumps to a program"). A core file
 /// needs at least a page.
 const NO_CORE: u64 = 1;
-
-/// Before this Linux version, a user's processes are counted for the whole machine, even in a user namespace.
-const COUNTS_PROCESSES_BY_NAMESPACE: (u32, u32) = (5, 14);
-
-/// Before this Linux version, a call that waits for the launcher's answer cannot be continued.
-const GOES_ON_WHEN_ASKED: (u32, u32) = (5, 5);
 
 /// All settings of one zone.
 #[derive(Debug, Clone)]
@@ -94,38 +96,6 @@ pub struct Confinement {
 pub struct Confined {
     not_enforced: Vec<NotEnforced>,
     executable: Option<Executable>,
-}
-
-/// A required stage failed, so the app is not started.
-#[derive(Debug)]
-pub struct LaunchError {
-    /// The stage that failed.
-    pub stage: &'static str,
-    /// The error that the system returned.
-    pub cause: io::Error,
-}
-
-impl LaunchError {
-    /// The same error with the name of another stage.
-    fn of(self, stage: &'static str) -> LaunchError {
-        LaunchError { stage, ..self }
-    }
-}
-
-impl fmt::Display for LaunchError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "the sandbox of the zone is not complete ({}): {}; the app is not started",
-            self.stage, self.cause
-        )
-    }
-}
-
-impl std::error::Error for LaunchError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.cause)
-    }
 }
 
 impl Confined {
@@ -186,7 +156,7 @@ pub fn confine(confinement: &Confinement) -> Result<Confined, LaunchError> {
     let execute_fd = executable.as_ref().map(Executable::number);
     let Sandbox { spawn, enforce, .. } = confinement.sandbox;
     let must_ask = !confinement.sandbox.net.connect.is_empty();
-    let calls = filter::Calls { spawn, must_ask, own_pid, execute_fd };
+    let calls = judged::Calls { spawn, must_ask, own_pid, execute_fd };
     match filter::install(&calls, entered.to_launcher) {
         Ok(asks) => gaps.extend((!asks && confinement.executes_once()).then(spawn_gap)),
         Err(error) if must_ask || enforce == Enforce::Strict => return Err(other("seccomp")(error)),
@@ -250,14 +220,6 @@ fn strictly(enforce: Enforce, gaps: &[NotEnforced]) -> Result<(), LaunchError> {
     }
     let gaps: Vec<String> = gaps.iter().map(ToString::to_string).collect();
     Err(LaunchError { stage: "enforce = \"strict\"", cause: io::Error::other(gaps.join("; ")) })
-}
-
-fn failed<E: Into<io::Error>>(stage: &'static str) -> impl Fn(E) -> LaunchError {
-    move |error| LaunchError { stage, cause: error.into() }
-}
-
-fn other<E: fmt::Display>(stage: &'static str) -> impl Fn(E) -> LaunchError {
-    move |error| LaunchError { stage, cause: io::Error::other(error.to_string()) }
 }
 
 /// A fork copies only the calling thread. Locks that other threads hold would stay locked.
@@ -331,15 +293,6 @@ fn limit_processes(confinement: &Confinement, own: Own) -> Result<Option<NotEnfo
     let why =
         "the app has neither its own user nor its own control group, and Linux counts per user or group";
     Ok((!counted_by_group).then(|| NotEnforced::new("processes", why)))
-}
-
-fn is_linux(least: (u32, u32)) -> bool {
-    let release = rustix::system::uname().release().to_string_lossy().into_owned();
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
-    match (numbers.next(), numbers.next()) {
-        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) >= least,
-        _ => false,
-    }
 }
 
 fn pin(limits: &Limits) -> Result<(), LaunchError> {

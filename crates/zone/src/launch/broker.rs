@@ -16,7 +16,7 @@
 
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -24,11 +24,12 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType};
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
-use super::notify::{Answer, Call, Listener};
+use super::arguments::{NAMESPACES, SOCKET_TYPE_BITS};
+use super::notify::{self, Answer, Call, Listener};
 use super::opening::{Opening, PathLocation};
-use super::{filter, names, opening};
+use super::{names, opening};
 use crate::sandbox::{Denied, Files, Sandbox};
 
 /// Pending connections of one zone. One more is refused with EAGAIN, as Linux does when it has no free port.
@@ -115,7 +116,7 @@ impl Broker {
     fn take_listener(&mut self) {
         let Some(handover) = self.handover.take() else { return };
         // No listener means that the app's process ended before it could make one.
-        self.listener = receive(handover.as_fd()).map(Listener::new);
+        self.listener = notify::receive(handover.as_fd()).map(Listener::new);
     }
 
     fn serve(&mut self) {
@@ -267,7 +268,7 @@ fn not_let_through(number: i64, first: u64) -> String {
         libc::SYS_vfork,
     ];
     // Only for clone are these bits flags of clone(2).
-    let namespace = number == libc::SYS_clone && first & filter::NAMESPACES != 0;
+    let namespace = number == libc::SYS_clone && first & NAMESPACES != 0;
     match process.contains(&number) && !namespace {
         true => "starting a process is not granted: spawn is false".to_owned(),
         false => format!("the system call {} is not let through", names::name(number)),
@@ -312,49 +313,17 @@ fn location(root: &OwnedFd, path: &Path) -> PathLocation {
     }
 }
 
-/// A pair of sockets that carries the listener from the app's process to the launcher.
-pub(super) fn handover() -> rustix::io::Result<(OwnedFd, OwnedFd)> {
-    rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
-}
-
-/// Sends the listener from the app's process.
-pub(super) fn hand_over(listener: &OwnedFd, to: &OwnedFd) -> rustix::io::Result<()> {
-    use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
-    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut beside = SendAncillaryBuffer::new(&mut space);
-    let listener = [listener.as_fd()];
-    if !beside.push(SendAncillaryMessage::ScmRights(&listener)) {
-        return Err(Errno::NOBUFS);
-    }
-    rustix::net::sendmsg(to, &[std::io::IoSlice::new(b"!")], &mut beside, SendFlags::empty()).map(drop)
-}
-
-fn receive(from: BorrowedFd<'_>) -> Option<OwnedFd> {
-    use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage};
-    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut beside = RecvAncillaryBuffer::new(&mut space);
-    let mut byte = [0];
-    let mut bytes = [std::io::IoSliceMut::new(&mut byte)];
-    rustix::net::recvmsg(from, &mut bytes, &mut beside, RecvFlags::CMSG_CLOEXEC).ok()?;
-    beside.drain().find_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
-        _ => None,
-    })
-}
-
 /// TCP if a connection is granted, otherwise nothing.
 fn judge_socket([family, kind, protocol, ..]: [u64; 6], granted: bool) -> Result<(), String> {
-    /// The lower four bits of the type in socket(2). The bits above are flags.
-    const TYPE_BITS: u64 = 0xf;
     let is = |value: u64, constant: i32| value == u64::from(constant.unsigned_abs());
     let internet = is(family, libc::AF_INET) || is(family, libc::AF_INET6);
-    let stream = is(kind & TYPE_BITS, libc::SOCK_STREAM);
+    let stream = is(kind & SOCKET_TYPE_BITS, libc::SOCK_STREAM);
     let tcp = is(protocol, 0) || is(protocol, libc::IPPROTO_TCP);
     if granted && internet && stream && tcp {
         return Ok(());
     }
     let why = if granted { "net.connect grants TCP alone" } else { "net.connect grants nothing" };
-    Err(format!("a socket of family {family}, type {} is not granted: {why}", kind & TYPE_BITS))
+    Err(format!("a socket of family {family}, type {} is not granted: {why}", kind & SOCKET_TYPE_BITS))
 }
 
 /// The address. `None` if it is not an internet address, or an error for the app.

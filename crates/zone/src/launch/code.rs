@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{Resource, Rlimit};
 
-use super::{LaunchError, failed, other};
+use super::stage::{LaunchError, failed, other};
 
 /// Longest first line of a script (execve(2): 256 bytes since Linux 5.1).
 const SHEBANG_BYTES_MAX: usize = 256;

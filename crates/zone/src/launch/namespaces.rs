@@ -18,10 +18,11 @@ use rustix::io::Errno;
 use rustix::pipe::PipeFlags;
 use rustix::process::{Gid, Signal, Uid};
 
-use super::broker::{self, Broker};
+use super::broker::Broker;
 use super::files::ActiveLayers;
+use super::stage::{LaunchError, failed};
 use super::waiting::{self, Signals};
-use super::{Confinement, LaunchError, failed, privileges, root};
+use super::{Confinement, notify, privileges, root};
 use crate::sandbox::NotEnforced;
 
 /// All namespaces of a zone except that of users.
@@ -48,7 +49,7 @@ pub(super) fn enter(
 ) -> Result<Entered, LaunchError> {
     let signals = Signals::hold()?;
     let (status, to_status) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(failed("namespaces"))?;
-    let (handover, to_launcher) = broker::handover().map_err(failed("namespaces"))?;
+    let (handover, to_launcher) = notify::handover().map_err(failed("namespaces"))?;
     let ids = (rustix::process::geteuid(), rustix::process::getegid());
     let own_user = confinement.user.filter(|_| confinement.sandbox.own_user);
     match clone_into_namespaces(ids.0) {

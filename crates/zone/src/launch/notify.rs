@@ -12,6 +12,8 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 use rustix::fs::{CWD, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType};
 use seccompiler::{SeccompAction, SeccompFilter, SeccompRule, TargetArch};
 
 /// A system call that waits.
@@ -210,4 +212,35 @@ impl AsFd for Listener {
 
 fn checked(answer: i32) -> io::Result<()> {
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// A pair of sockets that carries the listener from the app's process to the launcher.
+pub(super) fn handover() -> rustix::io::Result<(OwnedFd, OwnedFd)> {
+    rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+}
+
+/// Sends the listener from the app's process.
+pub(super) fn hand_over(listener: &OwnedFd, to: &OwnedFd) -> rustix::io::Result<()> {
+    use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
+    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut beside = SendAncillaryBuffer::new(&mut space);
+    let listener = [listener.as_fd()];
+    if !beside.push(SendAncillaryMessage::ScmRights(&listener)) {
+        return Err(Errno::NOBUFS);
+    }
+    rustix::net::sendmsg(to, &[std::io::IoSlice::new(b"!")], &mut beside, SendFlags::empty()).map(drop)
+}
+
+/// Receives the listener in the launcher.
+pub(super) fn receive(from: BorrowedFd<'_>) -> Option<OwnedFd> {
+    use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage};
+    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut beside = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    let mut bytes = [std::io::IoSliceMut::new(&mut byte)];
+    rustix::net::recvmsg(from, &mut bytes, &mut beside, RecvFlags::CMSG_CLOEXEC).ok()?;
+    beside.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
+        _ => None,
+    })
 }

@@ -8,7 +8,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use super::filter::word;
+use super::arguments::{MAKES_A_FILE, SET_ID, word};
 use super::notify::Call;
 use crate::sandbox::Files;
 
@@ -55,12 +55,6 @@ pub(super) enum PathLocation {
     /// Neither in the zone nor on this machine.
     Missing,
 }
-
-/// `S_ISUID` and `S_ISGID`.
-pub(super) const SET_ID: u64 = 0o6000;
-
-/// With one of these flags open(2) creates a file. `O_TMPFILE` contains the bit of `O_DIRECTORY`, which creates none.
-pub(super) const MAKES_A_FILE: u64 = word(libc::O_CREAT) | word(libc::O_TMPFILE & !libc::O_DIRECTORY);
 
 /// The flags for which creat(2) stands.
 #[cfg(target_arch = "x86_64")]

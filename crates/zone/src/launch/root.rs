@@ -30,8 +30,8 @@ use rustix::mount::{
     mount_bind_recursive, mount_change, mount_remount, move_mount, open_tree, unmount,
 };
 
-use super::LaunchError;
 use super::files::{DEVICES, LOADER_CACHE, SYSTEM_FOLDERS};
+use super::stage::LaunchError;
 use crate::sandbox::{NotEnforced, Sandbox};
 
 /// Folders that exist on every system. The new root is mounted over one of them for a moment, so nothing stays

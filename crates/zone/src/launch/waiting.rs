@@ -21,7 +21,8 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Resource, Rlimit, WaitOptions};
 
 use super::broker::Broker;
-use super::{LaunchError, failed, filter, privileges};
+use super::stage::{LaunchError, failed};
+use super::{filter, privileges};
 
 /// The signals that the monitor may send and that are passed down.
 const PASSED_DOWN: [Signal; 3] = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP];

@@ -443,76 +443,81 @@ fn count_to_twenty() {
 }
 
 pub(crate) fn play(name: &str) {
-    let mut confinement = nothing_granted();
     match name {
         "describe" => describe(),
-        "become the probe" => {
-            confinement.code = program(std::env::current_exe().unwrap(), &["probe"]);
-            panic!("{}", close(&confinement).r#become());
-        }
-        "become the probe, and more" => {
-            confinement.code = program(std::env::current_exe().unwrap(), &["probe", "again"]);
-            panic!("{}", close(&confinement).r#become());
-        }
+        "become the probe" => become_probe(&["probe"]),
+        "become the probe, and more" => become_probe(&["probe", "again"]),
         "a shell that forks" => become_shell("(echo a child)"),
         "a shell that executes" => become_shell("exec /bin/true"),
-        "exit with 7" => {
-            close(&confinement);
-            std::process::exit(7);
-        }
-        "a segmentation fault" => {
-            close(&confinement);
-            // SAFETY: none: a process that reads there is to be killed for it.
-            unsafe { std::ptr::null::<u8>().add(1).read_volatile() };
-        }
-        "kill itself" => {
-            close(&confinement);
-            kill_process(rustix::process::getpid(), Signal::KILL).unwrap();
-        }
+        "exit with 7" | "a segmentation fault" | "kill itself" => end_as(name),
         "leave somebody behind" => {
-            let word = sleeper(std::process::id());
             println!("{}", std::process::id());
-            confinement.sandbox.spawn = true;
-            let script = format!("setsid sleep {word} > /dev/null & exit 3");
-            confinement.code = program("/bin/sh", &["-c", &script]);
-            panic!("{}", close(&confinement).r#become());
+            let word = sleeper(std::process::id());
+            become_shell_that_spawns(&format!("setsid sleep {word} > /dev/null & exit 3"));
         }
         "wait" => {
-            close(&confinement);
+            close(&nothing_granted());
             println!("ready");
             std::thread::park();
         }
         "wait with others" => {
-            let script = format!("sleep {} & echo ready; sleep 1000", sleeper(std::process::id()));
-            confinement.sandbox.spawn = true;
-            confinement.code = program("/bin/sh", &["-c", &script]);
-            panic!("{}", close(&confinement).r#become());
+            let word = sleeper(std::process::id());
+            become_shell_that_spawns(&format!("sleep {word} & echo ready; sleep 1000"));
         }
         "use what is granted" => use_what_is_granted(),
         "follow a link" => follow_a_link(),
         "be granted nothing" => {
+            let mut confinement = nothing_granted();
             confinement.sandbox.fs.read.push("/nowhere".into());
             println!("{}", launch::confine(&confinement).unwrap_err());
         }
-        "be strict" => {
-            confinement.sandbox.enforce = Enforce::Strict;
-            confinement.sandbox.own_user = true;
-            match launch::confine(&confinement) {
-                Ok(_) => println!("closed"),
-                Err(error) => println!("{error}"),
-            }
-        }
+        "be strict" => be_strict(),
         "connect" => connect(),
         "count to twenty" => count_to_twenty(),
-        "be pinned" => {
-            confinement.limits.cores = Some("0".parse().unwrap());
-            close(&confinement);
-            let cores = rustix::thread::sched_getaffinity(None).unwrap();
-            assert!(cores.is_set(0));
-            println!("core 0 {}", if cores.count() == 1 { "alone" } else { "and others" });
-        }
+        "be pinned" => be_pinned(),
         other => panic!("no life {other}"),
     }
+}
+
+fn become_probe(args: &[&str]) -> ! {
+    let code = program(std::env::current_exe().unwrap(), args);
+    panic!("{}", close(&Confinement { code, ..nothing_granted() }).r#become());
+}
+
+fn become_shell_that_spawns(script: &str) -> ! {
+    let mut confinement = nothing_granted();
+    confinement.sandbox.spawn = true;
+    confinement.code = program("/bin/sh", &["-c", script]);
+    panic!("{}", close(&confinement).r#become());
+}
+
+fn end_as(name: &str) {
+    close(&nothing_granted());
+    match name {
+        "exit with 7" => std::process::exit(7),
+        // SAFETY: none: a process that reads there is to be killed for it.
+        "a segmentation fault" => drop(unsafe { std::ptr::null::<u8>().add(1).read_volatile() }),
+        _ => kill_process(rustix::process::getpid(), Signal::KILL).unwrap(),
+    }
+}
+
+fn be_strict() {
+    let mut confinement = nothing_granted();
+    confinement.sandbox.enforce = Enforce::Strict;
+    confinement.sandbox.own_user = true;
+    match launch::confine(&confinement) {
+        Ok(_) => println!("closed"),
+        Err(error) => println!("{error}"),
+    }
+}
+
+fn be_pinned() {
+    let mut confinement = nothing_granted();
+    confinement.limits.cores = Some("0".parse().unwrap());
+    close(&confinement);
+    let cores = rustix::thread::sched_getaffinity(None).unwrap();
+    assert!(cores.is_set(0));
+    println!("core 0 {}", if cores.count() == 1 { "alone" } else { "and others" });
 }
 
 /// Starts a zone and waits until its app says that it is ready.
