@@ -2,9 +2,11 @@
 //!
 //! It does not decide when a session ends.
 
+use crate::occupancy::NoRoom;
 use flow::BadInput;
 use std::borrow::Cow;
 use std::fmt;
+use std::io;
 
 /// Who is at fault for the end of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +50,26 @@ impl SessionEnd {
         SessionEnd { place: Some((bad.field, bad.offset)), ..SessionEnd::new(Fault::Switch, bad.message) }
     }
 }
+
+/// Why a stream was not adopted. It is closed.
+#[derive(Debug)]
+pub enum NotAdopted {
+    /// A limit on connections is reached.
+    NoRoom(NoRoom),
+    /// The system returned an error.
+    Io(io::Error),
+}
+
+impl fmt::Display for NotAdopted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotAdopted::NoRoom(no_room) => no_room.fmt(f),
+            NotAdopted::Io(error) => write!(f, "the system refused the socket: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for NotAdopted {}
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

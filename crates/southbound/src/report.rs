@@ -4,11 +4,10 @@
 //! It writes no line for a packet, and no more lines of one peer than [`LineLimit`] allows.
 
 use crate::connection::Connection;
-use crate::fault::{Fault, SessionEnd};
+use crate::fault::{Fault, NotAdopted, SessionEnd};
 use crate::line_limit::LineLimit;
 use crate::origin::Origin;
 use crate::session::State;
-use crate::southbound::NotAdopted;
 use crate::turn::Line;
 use flow::DatapathId;
 use std::net::SocketAddr;

@@ -11,10 +11,12 @@
 
 use crate::config::SouthboundConfig;
 use crate::connection::{Connection, ReadTurn, TurnResources, check_output, is_half_open};
-use crate::fault::{Fault, Refused, SessionEnd};
+use crate::connections::Connections;
+use crate::contested::{Contested, Liveness, Probed};
+use crate::fault::{Fault, NotAdopted, Refused, SessionEnd};
 use crate::inbox::ReadBuffer;
 use crate::line_limit::LineLimit;
-use crate::occupancy::NoRoom;
+use crate::reading_order::{ReadingOrder, pausable};
 use crate::receipts::Tag;
 use crate::report::{self, EndLimits};
 use crate::roster::Roster;
@@ -24,19 +26,12 @@ use crate::turn::{Effect, SouthboundEvent, Turn};
 use abi::Command;
 use abi::prepared::PreparedRule;
 use flow::DatapathId;
-use foldhash::{HashMap, HashMapExt};
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
 use openflow::message::Role;
-use std::collections::VecDeque;
-use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-
-mod settling;
-
-use settling::Probed;
 
 /// Receives the events of a call.
 pub type Sink<'a> = dyn FnMut(SouthboundEvent<'_>) + 'a;
@@ -49,30 +44,14 @@ pub struct Southbound {
     worker: usize,
     registry: Registry,
     token_base: usize,
-    slots: Vec<Option<Box<Connection>>>,
-    free: Vec<usize>,
-    by_datapath: HashMap<DatapathId, usize>,
-    /// The switch of the last command, and its slot. Consecutive commands are often for the same switch.
-    last_commanded: Option<(DatapathId, usize)>,
-    dirty: Vec<usize>,
-    backlog: VecDeque<usize>,
-    /// Connections with unread data that are held back.
-    held: Vec<usize>,
-    /// Connections that wait for apps, in the order in which they started to wait.
-    paused: VecDeque<usize>,
+    connections: Connections,
+    order: ReadingOrder,
     /// How many bytes are read from the next connection in its turn.
     read_bytes: usize,
     /// The connection that was read last.
     last_read: usize,
     ending: Vec<usize>,
-    /// Connections that claim a datapath id of another session.
-    claiming: Vec<usize>,
-    /// Switches that are being probed because another connection claims their id. Each once.
-    probed: Vec<Probed>,
-    /// The roster's counter when claims were last checked.
-    stirred: u64,
-    /// When claims were last checked, in milliseconds.
-    claims_seen_ms: u64,
+    contested: Contested,
     buffer: ReadBuffer,
     frame: Vec<u8>,
     limit: LineLimit,
@@ -104,15 +83,6 @@ impl From<&mio::event::Event> for Ready {
     }
 }
 
-/// Why a stream was not adopted. It is closed.
-#[derive(Debug)]
-pub enum NotAdopted {
-    /// A limit on connections is reached.
-    NoRoom(NoRoom),
-    /// The system returned an error.
-    Io(io::Error),
-}
-
 impl Southbound {
     /// Starts without connections. Tokens from `token_base` on are for its connections. The worker's poll must use
     /// none of them for anything else.
@@ -131,21 +101,12 @@ impl Southbound {
             worker,
             registry,
             token_base,
-            slots: Vec::new(),
-            free: Vec::new(),
-            by_datapath: HashMap::new(),
-            last_commanded: None,
-            dirty: Vec::new(),
-            backlog: VecDeque::new(),
-            held: Vec::new(),
-            paused: VecDeque::new(),
+            connections: Connections::new(),
+            order: ReadingOrder::default(),
             read_bytes: config_read_bytes,
             last_read: 0,
             ending: Vec::new(),
-            claiming: Vec::new(),
-            probed: Vec::new(),
-            stirred: 0,
-            claims_seen_ms: 0,
+            contested: Contested::default(),
             buffer: ReadBuffer::new(),
             frame: Vec::new(),
             limit: LineLimit::default(),
@@ -158,7 +119,7 @@ impl Southbound {
     /// Applies a new configuration. Existing sessions keep their version, role and TLS. They get the new timeouts and
     /// output bounds.
     pub fn reconfigure(&mut self, config: SouthboundConfig) {
-        for connection in self.slots.iter_mut().flatten() {
+        for connection in self.connections.iter_mut() {
             connection.session.reconfigure(&config);
         }
         config.apply_to(&self.roster);
@@ -188,8 +149,7 @@ impl Southbound {
     fn insert(&mut self, mut stream: TcpStream, peer: SocketAddr) -> io::Result<()> {
         // Messages are collected here. A second delay in the socket would only cost time.
         stream.set_nodelay(true)?;
-        let slot = self.free.last().copied().unwrap_or(self.slots.len());
-        let token = Token(self.token_base + slot);
+        let token = Token(self.token_base + self.connections.next_slot());
         self.registry.register(&mut stream, token, Interest::READABLE | Interest::WRITABLE)?;
         let mut connection = Box::new(Connection::new(stream, peer, &self.config, self.now_ms));
         let Southbound { config, roster, worker, buffer, frame, now_ms, .. } = self;
@@ -203,11 +163,7 @@ impl Southbound {
             sink: &mut |_| {},
         };
         connection.open(&mut resources);
-        if self.free.pop().is_none() {
-            self.slots.push(None);
-        }
-        self.slots[slot] = Some(connection);
-        self.mark_dirty(slot);
+        self.connections.add(connection);
         Ok(())
     }
 
@@ -221,15 +177,10 @@ impl Southbound {
     pub fn on_ready(&mut self, token: Token, ready: Ready, now_ms: u64, sink: &mut Sink<'_>) {
         self.now_ms = now_ms;
         let Some(slot) = self.note(token, ready) else { return };
-        let Some(connection) = self.slots.get_mut(slot).and_then(Option::as_mut) else { return };
+        let Southbound { connections, order, .. } = self;
+        let Some(connection) = connections.get_mut(slot) else { return };
         // A connection with unread data already waits for its turn, and gets no extra one.
-        if !ready.readable || connection.backlogged {
-            return;
-        }
-        if connection.pace.is_held(now_ms) {
-            connection.backlogged = true;
-            self.held.push(slot);
-        } else {
+        if ready.readable && !connection.backlogged && !order.hold(slot, connection, now_ms) {
             self.read(slot, sink);
         }
     }
@@ -237,8 +188,8 @@ impl Southbound {
     /// `waited` events of the last connection had to wait for an app. If there are many, the connection is not read
     /// for a moment. Events that may be dropped do not count.
     pub fn on_waited(&mut self, waited: usize) {
-        let others = self.held.len();
-        let Some(connection) = self.slots.get_mut(self.last_read).and_then(Option::as_mut) else { return };
+        let others = self.order.held();
+        let Some(connection) = self.connections.get_mut(self.last_read) else { return };
         connection.pace.on_waited(waited, others, self.now_ms);
         if connection.pace.is_held(self.now_ms) {
             report::held(&mut self.limit, self.now_ms, connection);
@@ -247,24 +198,16 @@ impl Southbound {
 
     /// Connections that are no longer held can be read again. Call it at the beginning of each turn.
     pub fn release(&mut self, now_ms: u64) {
-        let Southbound { slots, held, backlog, .. } = self;
-        held.retain(|slot| {
-            let connection = slots.get(*slot).and_then(Option::as_ref);
-            let stays = connection.is_some_and(|it| it.pace.is_held(now_ms));
-            if !stays {
-                backlog.push_back(*slot);
-            }
-            stays
-        });
+        self.order.release(&self.connections, now_ms);
     }
 
-    /// Takes note of what a poll said of a connection; its slot, if the token is a connection's.
+    /// Records the result of a poll for a connection. Returns its slot, if the token is one of a connection.
     fn note(&mut self, token: Token, ready: Ready) -> Option<usize> {
         let slot = token.0.checked_sub(self.token_base)?;
         if ready.writable {
-            self.mark_dirty(slot);
+            self.connections.mark_dirty(slot);
         }
-        if let Some(connection) = self.slots.get_mut(slot).and_then(Option::as_mut) {
+        if let Some(connection) = self.connections.get_mut(slot) {
             connection.peer_closed |= ready.closed;
             if ready.closed {
                 connection.session.on_peer_closed();
@@ -276,12 +219,10 @@ impl Southbound {
     /// A connection is ready, but this turn has no time for it. It waits with the connections that have unread data.
     pub fn postpone(&mut self, token: Token, ready: Ready) {
         let Some(slot) = self.note(token, ready) else { return };
-        if let Some(connection) = self.slots.get_mut(slot).and_then(Option::as_mut)
+        if let Some(connection) = self.connections.get_mut(slot)
             && ready.readable
-            && !connection.backlogged
         {
-            connection.backlogged = true;
-            self.backlog.push_back(slot);
+            self.order.wait(slot, connection);
         }
     }
 
@@ -293,16 +234,11 @@ impl Southbound {
 
     /// The same for the connection whose turn [`Southbound::resume`] gives next.
     pub fn next_switch(&self) -> Option<DatapathId> {
-        self.pausable(*self.backlog.front()?)
+        self.pausable(self.order.first()?)
     }
 
     fn pausable(&self, slot: usize) -> Option<DatapathId> {
-        let it = self.slots.get(slot)?.as_ref()?;
-        let may_wait = !is_half_open(&it.session)
-            && !it.peer_closed
-            && it.ending.is_none()
-            && it.lingers_until_ms.is_none();
-        may_wait.then(|| it.session.identity().datapath)
+        pausable(self.connections.get(slot)?)
     }
 
     /// Limits the bytes that are read from the next connection. Later connections have the configured limit again.
@@ -314,59 +250,52 @@ impl Southbound {
     /// in its socket, so TCP slows the switch down. [`Southbound::unpause`] ends that.
     pub fn pause(&mut self, token: Token, ready: Ready) {
         let Some(slot) = self.note(token, ready) else { return };
-        if let Some(connection) = self.slots.get_mut(slot).and_then(Option::as_mut)
+        if let Some(connection) = self.connections.get_mut(slot)
             && ready.readable
-            && !connection.backlogged
         {
-            connection.backlogged = true;
-            self.paused.push_back(slot);
+            self.order.pause(slot, connection);
         }
     }
 
     /// The same for the connection whose turn is next.
     pub fn pause_next(&mut self) {
-        self.paused.extend(self.backlog.pop_front());
+        self.order.pause_next();
     }
 
     /// Whether connections wait for apps.
     pub fn has_paused(&self) -> bool {
-        !self.paused.is_empty()
+        self.order.has_paused()
     }
 
     /// Connections for which `has_room` returns true wait for their turn again, in their order. So do those that
     /// cannot wait any longer. Call it at the beginning of each turn.
     pub fn unpause(&mut self, mut has_room: impl FnMut(DatapathId) -> bool) {
-        for _ in 0..self.paused.len() {
-            let Some(slot) = self.paused.pop_front() else { return };
-            let goes_on = self.pausable(slot).is_none_or(&mut has_room);
-            if goes_on { self.backlog.push_back(slot) } else { self.paused.push_back(slot) }
-        }
+        let Southbound { order, connections, .. } = self;
+        order.unpause(|slot| connections.get(slot).and_then(pausable).is_none_or(&mut has_room));
     }
 
     /// How many connections wait for their turn.
     pub fn waiting(&self) -> usize {
-        self.backlog.len()
+        self.order.waiting()
     }
 
     /// Whether connections have more data than their turn allowed. Then call [`Southbound::resume`], and poll without
     /// waiting.
     pub fn has_backlog(&self) -> bool {
-        !self.backlog.is_empty()
+        self.order.waiting() > 0
     }
 
     /// Gives the next connection with unread data another turn, in order. Returns how many waited. To give each its
     /// turn, call it as often as the first call returned.
     pub fn resume(&mut self, now_ms: u64, sink: &mut Sink<'_>) -> usize {
         self.now_ms = now_ms;
-        let waiting = self.backlog.len();
-        let Some(slot) = self.backlog.pop_front() else { return 0 };
-        if let Some(connection) = self.slots.get_mut(slot).and_then(Option::as_mut) {
-            if connection.pace.is_held(now_ms) {
-                self.held.push(slot);
-            } else {
-                connection.backlogged = false;
-                self.read(slot, sink);
-            }
+        let Southbound { order, connections, .. } = self;
+        let waiting = order.waiting();
+        let Some(slot) = order.next() else { return 0 };
+        if let Some(connection) = connections.get_mut(slot)
+            && !order.hold(slot, connection, now_ms)
+        {
+            self.read(slot, sink);
         }
         waiting
     }
@@ -374,7 +303,7 @@ impl Southbound {
     /// Handles timeouts and echo requests. Call it about once a second.
     pub fn on_tick(&mut self, now_ms: u64, sink: &mut Sink<'_>) {
         self.now_ms = now_ms;
-        for slot in 0..self.slots.len() {
+        for slot in 0..self.connections.slots() {
             self.with(slot, sink, |connection, resources| match connection.lingers_until_ms {
                 Some(until_ms) if resources.now_ms >= until_ms => Next::Drop,
                 Some(_) => Next::Keep,
@@ -416,20 +345,8 @@ impl Southbound {
     /// # Errors
     /// Why it is not sent. For example, OpenFlow 1.0 has no roles, or [`crate::MAX_ROLE_REQUESTS`] requests already
     /// wait.
-    /// Why it does not go out: among others that the switch speaks 1.0, which has no roles, or that [`crate::MAX_ROLE_REQUESTS`] wait.
     pub fn request_role(&mut self, datapath: DatapathId, role: Role, tag: Tag) -> Result<(), Refused> {
         self.append(datapath, |session, _, turn| session.request_role(role, tag, turn))
-    }
-
-    fn slot_of(&mut self, datapath: DatapathId) -> Option<usize> {
-        if let Some((last, slot)) = self.last_commanded
-            && last == datapath
-        {
-            return Some(slot);
-        }
-        let slot = *self.by_datapath.get(&datapath)?;
-        self.last_commanded = Some((datapath, slot));
-        Some(slot)
     }
 
     /// Lets a switch's session append to its output. The callback gets the number of bytes that already wait.
@@ -438,10 +355,10 @@ impl Southbound {
         datapath: DatapathId,
         act: impl FnOnce(&mut Session, usize, &mut Turn<'_>) -> Result<(), Refused>,
     ) -> Result<(), Refused> {
-        let slot = self.slot_of(datapath).ok_or(Refused::NoSuchSwitch(datapath))?;
-        let connection = self.slots[slot].as_mut().filter(|connection| connection.ending.is_none());
+        let slot = self.connections.slot_for_command(datapath).ok_or(Refused::NoSuchSwitch(datapath))?;
+        let connection = self.connections.get_mut(slot).filter(|connection| connection.ending.is_none());
         let Some(connection) = connection else { return Err(Refused::NoSuchSwitch(datapath)) };
-        let Connection { session, outbox, .. } = &mut **connection;
+        let Connection { session, outbox, .. } = connection;
         let waiting = outbox.len();
         let mut turn =
             Turn { now_ms: self.now_ms, out: outbox.end(), frame: &mut self.frame, sink: &mut |_| {} };
@@ -450,7 +367,7 @@ impl Southbound {
             connection.ending = Some(end);
             self.ending.push(slot);
         }
-        self.mark_dirty(slot);
+        self.connections.mark_dirty(slot);
         Ok(())
     }
 
@@ -460,7 +377,7 @@ impl Southbound {
         while let Some(slot) = self.ending.pop() {
             self.with(slot, sink, |connection, _| connection.ending.take().map_or(Next::Keep, Next::End));
         }
-        while let Some(slot) = self.dirty.pop() {
+        while let Some(slot) = self.connections.next_dirty() {
             self.with(slot, sink, |connection, resources| {
                 connection.dirty = false;
                 match connection.flush(resources) {
@@ -474,18 +391,18 @@ impl Southbound {
 
     /// Ends a switch's session, at the next flush. `false` if it has none here.
     pub fn end(&mut self, datapath: DatapathId, reason: &str) -> bool {
-        let Some(slot) = self.by_datapath.get(&datapath).copied() else { return false };
+        let Some(slot) = self.connections.slot_of(datapath) else { return false };
         self.end_slot(slot, reason);
         true
     }
 
     /// Ends every connection, at the next flush.
     pub fn close_all(&mut self, reason: &str) {
-        (0..self.slots.len()).for_each(|slot| self.end_slot(slot, reason));
+        (0..self.connections.slots()).for_each(|slot| self.end_slot(slot, reason));
     }
 
     fn end_slot(&mut self, slot: usize, reason: &str) {
-        if let Some(connection) = self.slots.get_mut(slot).and_then(Option::as_mut)
+        if let Some(connection) = self.connections.get_mut(slot)
             && connection.ending.is_none()
             && connection.lingers_until_ms.is_none()
         {
@@ -496,10 +413,52 @@ impl Southbound {
 
     /// Every connection, as the operator sees it.
     pub fn sessions(&self) -> impl Iterator<Item = SessionSnapshot> {
-        let connections = self.slots.iter().flatten();
-        connections
+        self.connections
+            .iter()
             .filter(|connection| connection.lingers_until_ms.is_none())
-            .map(|connection| SessionSnapshot::of(connection))
+            .map(SessionSnapshot::of)
+    }
+
+    /// Probes switches whose ids other sessions claim, ends those that do not answer, and admits those whose ids are free. Call it
+    /// once in each turn, after the reads. Unless two sessions claim an id, it costs one comparison.
+    pub fn settle(&mut self, now_ms: u64, sink: &mut Sink<'_>) {
+        self.now_ms = now_ms;
+        self.contested.take_probed().into_iter().for_each(|probed| self.judge(probed, sink));
+        let Some(challenged) = self.contested.challenged(&self.roster, self.worker, now_ms) else { return };
+        challenged.into_iter().for_each(|datapath| self.probe(datapath, sink));
+        self.contested.take_claims(now_ms).into_iter().for_each(|slot| self.claim_again(slot, sink));
+    }
+
+    /// Whether connections claim ids of other sessions. Then call [`Southbound::settle`] at least every ten milliseconds:
+    /// `probe::CLAIM_MS` leaves no more time.
+    pub fn has_claims(&self) -> bool {
+        !self.contested.is_empty()
+    }
+
+    fn probe(&mut self, datapath: DatapathId, sink: &mut Sink<'_>) {
+        let Some(slot) = self.connections.slot_of(datapath) else { return };
+        self.contested.probe(datapath);
+        self.with(slot, sink, |connection, resources| {
+            connection.with_turn(resources, |session, turn| session.probe(turn));
+            Next::Flush
+        });
+    }
+
+    fn judge(&mut self, mut probed: Probed, sink: &mut Sink<'_>) {
+        let Some(slot) = self.connections.slot_of(probed.datapath) else { return };
+        match probed.liveness(self.connections.get(slot), self.now_ms) {
+            Liveness::Alive => self.roster.prove(probed.datapath, self.now_ms),
+            Liveness::Dead(end) => self.with(slot, sink, |_, _| Next::End(end)),
+            Liveness::Unknown => self.contested.keep(probed),
+        }
+    }
+
+    fn claim_again(&mut self, slot: usize, sink: &mut Sink<'_>) {
+        let Some(connection) = self.connections.get_mut(slot) else { return };
+        connection.is_claiming = false;
+        self.with(slot, sink, |connection, resources| {
+            connection.claim_again(resources).map_or_else(Next::End, |()| Next::Flush)
+        });
     }
 
     fn read(&mut self, slot: usize, sink: &mut Sink<'_>) {
@@ -524,7 +483,7 @@ impl Southbound {
         sink: &mut Sink<'_>,
         act: impl FnOnce(&mut Connection, &mut TurnResources<'_>) -> Next,
     ) {
-        let Some(mut connection) = self.slots.get_mut(slot).and_then(Option::take) else { return };
+        let Some(mut connection) = self.connections.take(slot) else { return };
         let (peer, was_up) = (connection.peer, !is_half_open(&connection.session));
         let Southbound { config, roster, worker, buffer, frame, limit, now_ms, .. } = self;
         let mut effect = |effect: Effect<'_>| match effect {
@@ -544,19 +503,18 @@ impl Southbound {
         self.look_at(slot, &mut connection, was_up);
         if connection.is_to_wait_for_its_id() {
             connection.is_claiming = true;
-            self.claiming.push(slot);
+            self.contested.claim(slot);
         }
         match next {
-            Next::Keep => self.slots[slot] = Some(connection),
+            Next::Keep => self.connections.put_back(slot, connection),
             Next::Flush => {
-                self.slots[slot] = Some(connection);
-                self.mark_dirty(slot);
+                self.connections.put_back(slot, connection);
+                self.connections.mark_dirty(slot);
             }
             Next::ReadOn => {
-                connection.backlogged = true;
-                self.backlog.push_back(slot);
-                self.slots[slot] = Some(connection);
-                self.mark_dirty(slot);
+                self.order.wait(slot, &mut connection);
+                self.connections.put_back(slot, connection);
+                self.connections.mark_dirty(slot);
             }
             Next::Drop => self.discard(slot, connection),
             Next::End(end) => self.finish(slot, connection, &end, sink),
@@ -572,8 +530,7 @@ impl Southbound {
         let datapath = session.identity().datapath;
         let changed = session.take_facts_changed();
         if !was_up {
-            self.last_commanded = None;
-            self.by_datapath.insert(datapath, slot);
+            self.connections.switch_up(datapath, slot);
             report::up(&mut self.limit, self.now_ms, connection);
         } else if changed {
             let (ports, desc) = (session.ports().copied().collect(), session.desc().cloned());
@@ -592,7 +549,7 @@ impl Southbound {
     ) {
         if connection.is_claiming {
             connection.is_claiming = false;
-            self.claiming.retain(|other| *other != slot);
+            self.contested.withdraw(slot);
         }
         connection.claimed_ms = None;
         report::end(&mut self.limit, &mut self.limits_of_ends, self.now_ms, &connection, end);
@@ -614,9 +571,8 @@ impl Southbound {
         session.on_end(&end.reason, &mut turn);
         if session.state() == State::Up {
             let datapath = session.identity().datapath;
-            self.last_commanded = None;
-            self.by_datapath.remove(&datapath);
-            self.forget_probe(datapath);
+            self.connections.switch_down(datapath);
+            self.contested.forget(datapath);
             self.roster.leave(datapath);
         } else {
             // Only its last messages are left. They do not count as an unfinished handshake.
@@ -633,7 +589,7 @@ impl Southbound {
             sink: &mut |_| {},
         };
         if connection.linger(end, &mut resources) {
-            self.slots[slot] = Some(connection);
+            self.connections.put_back(slot, connection);
         } else {
             self.discard(slot, connection);
         }
@@ -644,16 +600,7 @@ impl Southbound {
         // It is closed in any case, and a closed socket leaves the poll automatically.
         drop(self.registry.deregister(&mut connection.stream));
         self.roster.disconnect(connection.peer.ip());
-        self.free.push(slot);
-    }
-
-    fn mark_dirty(&mut self, slot: usize) {
-        if let Some(connection) = self.slots.get_mut(slot).and_then(Option::as_mut)
-            && !connection.dirty
-        {
-            connection.dirty = true;
-            self.dirty.push(slot);
-        }
+        self.connections.release(slot);
     }
 }
 
@@ -670,14 +617,3 @@ enum Next {
     /// Its last messages were sent.
     Drop,
 }
-
-impl fmt::Display for NotAdopted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            NotAdopted::NoRoom(no_room) => no_room.fmt(f),
-            NotAdopted::Io(error) => write!(f, "the system refused the socket: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for NotAdopted {}

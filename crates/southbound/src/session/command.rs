@@ -3,6 +3,7 @@
 //! Never decides whether a command may pass; only whether it can be said and whether there is room to wait for its answer.
 
 use super::Session;
+use super::template::{RULE_MAX_BYTES, Template};
 use crate::fault::Refused;
 use crate::receipts::Tag;
 use crate::requests::Asked;
@@ -11,22 +12,6 @@ use crate::turn::Turn;
 use abi::command::What;
 use abi::prepared::{PreparedRule, RULE_LEN};
 use abi::{Command, ZoneId};
-use openflow::prepared::{RuleTemplate, RuleWords};
-
-/// The message of a prepared rule, as it was written first.
-#[derive(Debug)]
-pub(super) struct Template {
-    shape: u64,
-    rule: RuleTemplate,
-}
-
-/// The longest message of a prepared rule.
-const RULE_MAX_BYTES: usize = 104;
-
-#[inline(always)]
-fn words_of(rule: &PreparedRule<'_>, xid: u32) -> RuleWords {
-    RuleWords { xid, buffer_id: rule.of_use.buffer_id, values: rule.of_use.values }
-}
 
 impl Session {
     /// Appends a command for the switch, of which `waiting` bytes have not been taken yet. A flow mod gets this cookie.
@@ -63,12 +48,11 @@ impl Session {
         let has_room = waiting + RULE_MAX_BYTES <= self.for_apps_bytes()
             && (!rule.wants_receipt || self.receipts.has_room(tag.zone));
         if let Some(template) = self.template.as_deref()
-            && template.shape == rule.shape
+            && template.is_of(&rule)
             && has_room
         {
             let before = turn.out.len();
-            let words = words_of(&rule, self.receipts.next_xid());
-            if template.rule.write(&words, turn.out) {
+            if template.write(&rule, self.receipts.next_xid(), turn.out) {
                 self.counted_out(turn.out.len() - before);
                 self.receipts.sent(tag, rule.wants_receipt);
                 self.counters.flow_mods += 1;
@@ -95,11 +79,8 @@ impl Session {
         let Some(command) = rule.command() else { return Err(Refused::NotForSwitches) };
         let before = turn.out.len();
         self.send(&command, rule.cookie, tag, waiting, turn)?;
-        let message = &turn.out[before..];
-        let xid =
-            message.get(4..8).and_then(|xid| xid.first_chunk()).map_or(0, |xid| u32::from_be_bytes(*xid));
-        if let Some(template) = RuleTemplate::of(message, &words_of(&rule, xid)) {
-            self.template = Some(Box::new(Template { shape: rule.shape, rule: template }));
+        if let Some(template) = Template::of(&rule, &turn.out[before..]) {
+            self.template = Some(Box::new(template));
         }
         Ok(())
     }

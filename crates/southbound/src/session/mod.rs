@@ -13,10 +13,11 @@ mod command;
 mod handshake;
 mod live;
 mod role;
+mod template;
 #[cfg(test)]
 mod tests;
 
-use self::command::Template;
+use self::template::Template;
 use crate::config::{RoleWanted, SouthboundConfig, Versions};
 use crate::counters::Counters;
 use crate::fault::{Fault, SessionEnd};
