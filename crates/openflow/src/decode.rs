@@ -6,17 +6,10 @@
 use flow::BadInput;
 
 use crate::connection::{read_error, read_hello};
-use crate::error::{BAD_LEN, BAD_TYPE, BAD_VERSION, bad};
-use crate::header::{HEADER_LEN, Header};
+use crate::envelope::{TYPE_ERROR, TYPE_HELLO, not_spoken, split};
 use crate::message::{Body, Message};
 use crate::version::Version;
-use crate::wire::Reader;
 use crate::{v10, v13};
-
-/// OFPT_HELLO, the same number in every version.
-pub(crate) const TYPE_HELLO: u8 = 0;
-/// OFPT_ERROR, the same number in every version.
-pub(crate) const TYPE_ERROR: u8 = 1;
 
 impl Message {
     /// Reads one message.
@@ -49,25 +42,4 @@ impl Message {
         };
         Ok(Message { version, xid: header.xid, body })
     }
-}
-
-/// The header of exactly one message, and a reader of its body.
-#[inline]
-pub(crate) fn split(bytes: &[u8]) -> Result<(Header, Reader<'_>), BadInput> {
-    let header = Header::read(bytes)?;
-    if usize::from(header.length) != bytes.len() {
-        let message = format!("{} bytes are stated, {} are there", header.length, bytes.len());
-        return Err(bad(2, "length", BAD_LEN, message));
-    }
-    Ok((header, Reader::new(&bytes[HEADER_LEN..], HEADER_LEN)))
-}
-
-#[cold]
-pub(crate) fn not_spoken(version: Version) -> BadInput {
-    bad(0, "version", BAD_VERSION, format!("OpenFlow {version} is not spoken here: 1.0 and 1.3 are"))
-}
-
-#[cold]
-pub(crate) fn unknown_type(version: Version, kind: u8) -> BadInput {
-    bad(1, "type", BAD_TYPE, format!("OpenFlow {version} has no message of type {kind}"))
 }

@@ -5,22 +5,17 @@
 //! packet-in.
 
 use crate::connection::{write_error, write_hello};
-use crate::decode::{TYPE_ERROR, TYPE_HELLO};
+use crate::envelope::{TYPE_ERROR, TYPE_HELLO, write_message};
 use crate::error::Unwritable;
-use crate::header::Header;
 use crate::message::{Body, Message};
 use crate::version::Version;
-use crate::wire::Writer;
 use crate::{v10, v13};
-
-/// The longest message: its length is 16 bits wide.
-pub const MAX_MESSAGE_LEN: usize = 65535;
 
 impl Message {
     /// Appends the message's bytes to `out`.
     ///
     /// # Errors
-    /// This version cannot express the message, or the message is longer than [`MAX_MESSAGE_LEN`]. Nothing is appended
+    /// This version cannot express the message, or the message is longer than [`crate::MAX_MESSAGE_LEN`]. Nothing is appended
     /// then.
     ///
     /// ```
@@ -54,31 +49,4 @@ impl Body {
             _ => None,
         }
     }
-}
-
-/// Appends a header and the output of `write_body`, or nothing.
-#[inline]
-pub(crate) fn write_message(
-    version: Version,
-    kind: u8,
-    xid: u32,
-    out: &mut Vec<u8>,
-    write_body: impl FnOnce(&mut Writer<'_>) -> Result<(), Unwritable>,
-) -> Result<(), Unwritable> {
-    let start = out.len();
-    out.extend_from_slice(&Header { version, kind, length: 0, xid }.to_bytes());
-    let mut written = write_body(&mut Writer { out });
-    let length = out.len() - start;
-    match u16::try_from(length) {
-        Ok(length) => out[start + 2..start + 4].copy_from_slice(&length.to_be_bytes()),
-        Err(_) if written.is_ok() => {
-            let why = format!("{length} bytes are more than a message's {MAX_MESSAGE_LEN}");
-            written = Err(Unwritable::new("length", why));
-        }
-        Err(_) => {}
-    }
-    if written.is_err() {
-        out.truncate(start);
-    }
-    written
 }

@@ -20,6 +20,7 @@ mod counts;
 mod decode;
 mod description;
 mod encode;
+mod envelope;
 pub mod error;
 mod header;
 pub mod hex;
@@ -37,7 +38,7 @@ pub mod view;
 mod wire;
 pub mod write;
 
-pub use encode::MAX_MESSAGE_LEN;
+pub use envelope::MAX_MESSAGE_LEN;
 pub use error::Unwritable;
 pub use header::{HEADER_LEN, Header, frame_len};
 pub use message::{Body, Message};

@@ -10,7 +10,7 @@
 
 use flow::{BadInput, Field, PortNo};
 
-use crate::decode::{not_spoken, split};
+use crate::envelope::{not_spoken, split};
 use crate::error::{BAD_MATCH_FIELD, BAD_TYPE, bad};
 use crate::header::Header;
 use crate::message::{FlowModFields, FlowRemoved};

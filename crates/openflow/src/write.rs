@@ -6,13 +6,11 @@
 
 use flow::{ErrorCode, PortNo};
 
-use crate::decode::{TYPE_ERROR, TYPE_HELLO};
-use crate::encode::write_message;
+use crate::envelope::{TYPE_ERROR, TYPE_HELLO, write_message};
 use crate::error::{Unwritable, to_version};
 use crate::header::{HEADER_LEN, Header};
 use crate::message::{FLOW_ADD, FLOW_MOD_RESET_COUNTS, FlowModFields, ROLE_SLAVE};
 use crate::version::Version;
-use crate::wire::Writer;
 use crate::{v10, v13};
 
 /// The number of bytes of the faulty message in an error: the minimum of the specification (1.3.5, 7.5.4).
@@ -229,17 +227,4 @@ fn flags_of_v10(fields: &FlowModFields) -> Result<u16, Unwritable> {
         ));
     }
     Ok(fields.flags & !(FLOW_MOD_RESET_COUNTS | NO_COUNTS))
-}
-
-/// Appends a [`Writer`]'s bytes to `out`, or nothing.
-pub(crate) fn all_or_nothing(
-    out: &mut Vec<u8>,
-    write: impl FnOnce(&mut Writer<'_>) -> Result<(), Unwritable>,
-) -> Result<(), Unwritable> {
-    let start = out.len();
-    let written = write(&mut Writer { out });
-    if written.is_err() {
-        out.truncate(start);
-    }
-    written
 }

@@ -19,12 +19,11 @@ pub(crate) use packet::{NO_COOKIE, take_packet_out, write_packet_out_with};
 use flow::{BadInput, PortNo};
 
 use crate::connection::{read_config, write_config};
-use crate::decode::unknown_type;
+use crate::envelope::{TYPE_ERROR, TYPE_HELLO, all_or_nothing, unknown_type};
 use crate::error::Unwritable;
 use crate::message::{Body, Experimenter};
 use crate::version::Version;
 use crate::wire::{Reader, Writer};
-use crate::write::all_or_nothing;
 
 /// `ofp_type` (1.0, 5.1).
 pub(crate) mod kind {
@@ -53,8 +52,8 @@ pub(crate) mod kind {
 /// The type of a message, or `None` for a message that exists only in 1.3.
 pub(crate) const fn type_number(body: &Body) -> Option<u8> {
     Some(match body {
-        Body::Hello(_) => crate::decode::TYPE_HELLO,
-        Body::Error(_) => crate::decode::TYPE_ERROR,
+        Body::Hello(_) => TYPE_HELLO,
+        Body::Error(_) => TYPE_ERROR,
         Body::EchoRequest(_) => kind::ECHO_REQUEST,
         Body::EchoReply(_) => kind::ECHO_REPLY,
         Body::Experimenter(_) => kind::VENDOR,

@@ -21,7 +21,7 @@ pub(crate) use packet::{RawPacketOut, take_packet_in, take_packet_out, write_pac
 use flow::BadInput;
 
 use crate::connection::{read_config, write_config};
-use crate::decode::unknown_type;
+use crate::envelope::{TYPE_ERROR, TYPE_HELLO, unknown_type};
 use crate::error::Unwritable;
 use crate::message::{Body, Experimenter};
 use crate::version::Version;
@@ -62,8 +62,8 @@ pub(crate) mod kind {
 /// The type of a message. 1.3 has all types.
 pub(crate) const fn type_number(body: &Body) -> u8 {
     match body {
-        Body::Hello(_) => crate::decode::TYPE_HELLO,
-        Body::Error(_) => crate::decode::TYPE_ERROR,
+        Body::Hello(_) => TYPE_HELLO,
+        Body::Error(_) => TYPE_ERROR,
         Body::EchoRequest(_) => kind::ECHO_REQUEST,
         Body::EchoReply(_) => kind::ECHO_REPLY,
         Body::Experimenter(_) => kind::EXPERIMENTER,

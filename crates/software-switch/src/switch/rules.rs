@@ -8,16 +8,15 @@ use openflow::message::*;
 use openflow::{Body, Message, Version};
 use std::time::Duration;
 
-use super::buffer::Buffered;
-use super::group::{self, Outcome};
-use super::instructions::Instructions;
-use super::packet::Packet;
 use super::packet_in::Origin;
-use super::pipeline;
-use super::refusal::Refusal;
-use super::table::{FlowEntry, Reason, Selection};
 use super::validate::Place;
-use super::{Effects, Switch};
+use super::{COPIES_MAX, Effects, Switch};
+use crate::buffer::Buffered;
+use crate::group::{self, Outcome};
+use crate::instructions::Instructions;
+use crate::packet::Packet;
+use crate::refusal::Refusal;
+use crate::table::{FlowEntry, Reason, Selection};
 
 impl Switch {
     /// Carries out a flow mod (1.3.5, 6.4; 1.0, 4.6).
@@ -124,7 +123,7 @@ impl Switch {
             return Ok(());
         }
         let Buffered { frame, in_port } = self.buffers.take(wanted.buffer_id)?;
-        self.copies_left = pipeline::COPIES_MAX;
+        self.copies_left = COPIES_MAX;
         let mut packet = Packet::new(frame, in_port);
         if version != Version::V1_0 {
             self.forward(packet, now, effects);
@@ -222,7 +221,7 @@ fn describe_removed(
         // 1.0 has no reason for a deleted group.
         reason: if v10 && reason == Reason::GroupDelete { Reason::Delete as u8 } else { reason as u8 },
         table_id: if v10 { 0 } else { table_id as u8 },
-        duration_s: super::whole_seconds(age),
+        duration_s: crate::whole_seconds(age),
         duration_ns: age.subsec_nanos(),
         idle_timeout_s: entry.idle_timeout_s,
         hard_timeout_s: if v10 { 0 } else { entry.hard_timeout_s },

@@ -6,19 +6,15 @@ use flow::{Action, Field, Instruction, PortNo};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use super::action_set::ActionSet;
-use super::flow_key::FlowKey;
-use super::instructions::{FieldChange, Instructions};
-use super::meter::Verdict;
-use super::packet::Packet;
 use super::packet_in::{Cause, Origin};
-use super::path_cache::{Path, Step};
 use super::{Effects, Switch};
+use crate::action_set::ActionSet;
+use crate::flow_key::FlowKey;
 use crate::frame::actions;
-
-/// How many copies groups may make of one packet. Without a bound, groups that copy into other groups could fill the
-/// memory. Copies above the bound are not sent.
-pub(crate) const COPIES_MAX: u32 = 4096;
+use crate::instructions::{FieldChange, Instructions};
+use crate::meter::Verdict;
+use crate::packet::Packet;
+use crate::path_cache::{Path, Step};
 
 /// The parts of a matching rule.
 struct Hit {
@@ -268,7 +264,7 @@ impl Switch {
     fn send_to_all(
         &mut self,
         packet: &Packet,
-        wanted: impl Fn(&super::port::SwitchPort) -> bool,
+        wanted: impl Fn(&crate::port::SwitchPort) -> bool,
         effects: &mut Effects,
     ) {
         for (number, port) in &mut self.ports {

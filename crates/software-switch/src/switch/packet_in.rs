@@ -7,10 +7,10 @@ use openflow::message::{NO_BUFFER, PacketIn};
 use openflow::{Body, Message, Version};
 use std::time::Duration;
 
-use super::meter::{CONTROLLER_METER, Verdict};
-use super::packet::Packet;
-use super::session::{ControllerId, Session};
 use super::{Effects, Switch};
+use crate::meter::{CONTROLLER_METER, Verdict};
+use crate::packet::Packet;
+use crate::session::{ControllerId, Session};
 
 /// OFPR_NO_MATCH.
 const REASON_NO_MATCH: u8 = 0;

@@ -9,10 +9,11 @@ use openflow::Version;
 use openflow::message::FlowMod;
 
 use super::Switch;
-use super::action_set::ActionSet;
-use super::instructions::Instructions;
-use super::refusal::Refusal;
+use crate::action_set::ActionSet;
 use crate::frame::ether_type;
+use crate::instructions::Instructions;
+use crate::refusal::Refusal;
+use crate::supported::{can_match, can_set};
 
 /// Where actions are used, which decides where they may send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,16 +181,4 @@ fn can_send_to(port: PortNo, place: Place) -> bool {
         | PortNo::LOCAL => true,
         PortNo(number) => number > 0 && number <= PortNo::MAX.0,
     }
-}
-
-/// The fields that set-field supports.
-pub(crate) fn can_set(field: Field) -> bool {
-    use Field::*;
-    !matches!(field, InPort | InPhyPort | Metadata | PbbIsid | TunnelId | Ipv6Exthdr)
-}
-
-/// The fields that a match supports. There are no physical ports below the logical ones, so IN_PHY_PORT is not one of
-/// them.
-pub(super) fn can_match(field: Field) -> bool {
-    field != Field::InPhyPort
 }

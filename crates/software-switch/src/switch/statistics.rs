@@ -2,18 +2,18 @@
 //!
 //! In: a request. Out: one reply, or as many as the answer needs. It never counts anything.
 
-use flow::{Action, Field, Instruction, MatchEntry, PortNo};
+use flow::PortNo;
 use openflow::message::*;
 use openflow::{Body, Version};
 use std::time::Duration;
 
-use super::refusal::Refusal;
-use super::session::Asker;
-use super::table::{FlowEntry, Selection};
-use super::{Effects, Switch, group, meter};
-
-/// The most bytes in one reply. A message's length has 16 bits, and its headers need some of them.
-const REPLY_BYTES: usize = 60_000;
+use super::{Effects, Switch};
+use crate::refusal::Refusal;
+use crate::reply_parts::{actions_length, flow_length, in_parts};
+use crate::session::Asker;
+use crate::supported::action_bits;
+use crate::table::{FlowEntry, FlowTable, Selection};
+use crate::{group, meter};
 
 impl Switch {
     /// Answers a multipart request.
@@ -141,7 +141,7 @@ impl Switch {
             let age = now.saturating_sub(entry.added_at);
             FlowStats {
                 table_id: table_id as u8,
-                duration_s: super::whole_seconds(age),
+                duration_s: crate::whole_seconds(age),
                 duration_ns: age.subsec_nanos(),
                 priority: entry.priority,
                 idle_timeout_s: entry.idle_timeout_s,
@@ -174,7 +174,7 @@ impl Switch {
         const WILDCARDS_V10: u32 = (1 << 22) - 1;
         let v10 = version == Version::V1_0;
         let shown = if v10 { 1 } else { self.tables.len() };
-        let describe = |(id, table): (usize, &super::table::FlowTable)| TableStats {
+        let describe = |(id, table): (usize, &FlowTable)| TableStats {
             table_id: id as u8,
             name: if v10 { self.pipeline.name(id as u8) } else { String::new() },
             wildcards: if v10 { WILDCARDS_V10 } else { 0 },
@@ -183,7 +183,7 @@ impl Switch {
             lookup_count: table.lookup_count,
             matched_count: table.matched_count,
         };
-        let in_use = |(id, _): &(usize, &super::table::FlowTable)| self.pipeline.has(*id as u8);
+        let in_use = |(id, _): &(usize, &FlowTable)| self.pipeline.has(*id as u8);
         self.tables.iter().enumerate().take(shown).filter(in_use).map(describe).collect()
     }
 
@@ -197,7 +197,7 @@ impl Switch {
         if version != Version::V1_0 && wanted != PortNo::ANY && !self.ports.contains_key(&wanted) {
             return Err(Refusal::BadPort);
         }
-        let meant = |port: &&super::port::SwitchPort| wanted == PortNo::ANY || port.number == wanted;
+        let meant = |port: &&crate::port::SwitchPort| wanted == PortNo::ANY || port.number == wanted;
         Ok(self.ports.values().filter(meant).map(|port| port.statistics(version, now)).collect())
     }
 
@@ -234,63 +234,6 @@ fn group_features() -> GroupFeatures {
         types: 0b1111,
         capabilities: CAPABILITIES,
         max_groups: [group::GROUPS_MAX; 4],
-        actions: [super::table_features::action_bits(); 4],
+        actions: [action_bits(); 4],
     }
-}
-
-/// Splits a list into replies whose length fits into the length field. `length` must be at least an item's length on
-/// the wire. An empty list gives one empty reply.
-pub(super) fn in_parts<T>(
-    items: Vec<T>,
-    length: impl Fn(&T) -> usize,
-    reply: impl Fn(Vec<T>) -> ReplyBody,
-) -> Vec<ReplyBody> {
-    let mut parts = Vec::new();
-    let (mut part, mut bytes) = (Vec::new(), 0);
-    for item in items {
-        let more = length(&item);
-        if bytes + more > REPLY_BYTES && !part.is_empty() {
-            parts.push(reply(std::mem::take(&mut part)));
-            bytes = 0;
-        }
-        bytes += more;
-        part.push(item);
-    }
-    parts.push(reply(part));
-    parts
-}
-
-/// An upper bound for the bytes of a flow entry in a reply of either version.
-fn flow_length(flow: &FlowStats) -> usize {
-    let matches: usize = flow.matching.entries().iter().map(entry_length).sum();
-    let instructions: usize = flow
-        .instructions
-        .iter()
-        .map(|instruction| match instruction {
-            Instruction::WriteActions(actions) | Instruction::ApplyActions(actions) => {
-                8 + actions_length(actions)
-            }
-            _ => 24,
-        })
-        .sum();
-    // A 1.0 match has a fixed length of 40 bytes. OXM is padded to eight.
-    48 + 48 + matches + instructions
-}
-
-fn entry_length(entry: &MatchEntry) -> usize {
-    match entry {
-        MatchEntry::Field { field, .. } => 4 + 2 * field.bytes(),
-        MatchEntry::Unknown { body, .. } => 4 + body.len(),
-    }
-}
-
-fn actions_length(actions: &[Action]) -> usize {
-    /// OFPAT_OUTPUT and 1.0's OFPAT_ENQUEUE; all others but set-field are shorter.
-    const LONGEST_FIXED_BYTES: usize = 16;
-    let length = |action: &Action| match action {
-        Action::SetField { field, .. } => 16 + Field::bytes(*field),
-        Action::SetUnknownField { body, .. } | Action::Experimenter { body, .. } => 16 + body.len(),
-        _ => LONGEST_FIXED_BYTES,
-    };
-    actions.iter().map(length).sum()
 }

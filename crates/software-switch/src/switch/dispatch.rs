@@ -7,15 +7,14 @@ use openflow::message::*;
 use openflow::{Body, HEADER_LEN, MAX_MESSAGE_LEN, Message, Version};
 use std::time::Duration;
 
-use super::fragment;
-use super::packet::Packet;
 use super::packet_in::Origin;
-use super::pipeline;
-use super::refusal::Refusal;
-use super::session::{Asker, ControllerId, Parting, State};
 use super::validate::Place;
-use super::{Effects, Switch};
+use super::{COPIES_MAX, Effects, Switch};
+use crate::fragment;
 use crate::frame::ETHERNET_HEADER_BYTES;
+use crate::packet::Packet;
+use crate::refusal::Refusal;
+use crate::session::{Asker, ControllerId, Parting, State};
 
 /// How many bytes of a refused message the error repeats: as many as fit into one message. The specification requires
 /// at least 64 bytes (1.3.5, 7.5.4). Open vSwitch also sends as much as fits.
@@ -234,7 +233,7 @@ impl Switch {
         if frame.len() < ETHERNET_HEADER_BYTES {
             return Err(Refusal::BadPacket);
         }
-        self.copies_left = pipeline::COPIES_MAX;
+        self.copies_left = COPIES_MAX;
         let mut packet = Packet::new(frame, wanted.in_port);
         let _ = self.carry_out(&wanted.actions, &mut packet, Origin::PACKET_OUT, now, effects);
         Ok(())
