@@ -18,24 +18,20 @@
 //! In safe mode, an app that must not run is Held instead of started. An app from a package is
 //! Checking before each start, until its package is verified. It is Refused if a verification fails, then or later.
 
-use crate::app::{
-    AppRole, AppSpec, AppState, AppStatus, Ending, NOT_ENFORCED_BYTES_MAX, NOT_ENFORCED_MAX,
-    REASON_BYTES_MAX, Verb, ZoneKind, legible,
-};
+use crate::app::{AppRole, AppSpec, AppStatus, Verb, ZoneKind};
+use crate::app_phase::{AfterStop, Phase};
 use crate::backoff::{Backoff, RestartDecision, RestartPolicy};
+use crate::difference::Difference;
+use crate::enforcement::Enforcement;
 use crate::incident::{Evidence, Incident, IncidentKind};
-use crate::process_end::ProcessEnd;
+use crate::process_end::{PastEnd, ProcessEnd};
 use crate::protocol::ToKernel;
-use crate::reload::Difference;
 use crate::supervisor::{ChildId, Command, Severity, StopSignal};
 use crate::verification::{Subject, Validity};
 use zone::NotEnforced;
 
 /// The exit code for a usage or configuration error, of Burnet's programs and of apps that refuse their settings.
 const EXIT_USAGE: i32 = 2;
-
-/// The maximum length of the name of a limit. Burnet defines the names.
-const LIMIT_BYTES_MAX: usize = 32;
 
 /// The state of the node that an app depends on.
 #[derive(Debug, Clone, Copy)]
@@ -62,70 +58,6 @@ pub(crate) enum AfterEnd {
     Asked,
 }
 
-/// Why and when something ended, on the monitor's clock.
-#[derive(Debug, Clone)]
-pub(crate) struct PastEnd {
-    reason: String,
-    last_line: Option<String>,
-    at_ms: u64,
-}
-
-impl PastEnd {
-    pub(crate) fn new(reason: &str, last_line: Option<String>, at_ms: u64) -> PastEnd {
-        let last_line = last_line.map(|line| legible(&line, REASON_BYTES_MAX));
-        PastEnd { reason: legible(reason, REASON_BYTES_MAX), last_line, at_ms }
-    }
-
-    /// `unix_ms_at_zero` is the wall clock when the monitor's clock was zero.
-    pub(crate) fn ending(&self, unix_ms_at_zero: u64) -> Ending {
-        Ending {
-            reason: self.reason.clone(),
-            last_line: self.last_line.clone(),
-            unix_ms: unix_ms_at_zero.saturating_add(self.at_ms),
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum AfterStop {
-    /// The end counts as a failure.
-    Fail,
-    /// It restarts with a new generation, and no failure is counted.
-    Again,
-    Stop,
-    /// The operator quarantines it; it stays stopped.
-    Quarantine,
-    /// The verification of its package failed.
-    Refuse,
-    Remove,
-}
-
-#[derive(Debug, Clone)]
-enum Phase {
-    Waiting,
-    /// Its package is being verified.
-    Checking,
-    Starting,
-    Running,
-    Ending {
-        reason: String,
-        then: AfterStop,
-        /// `None` after SIGKILL was sent.
-        kill_at_ms: Option<u64>,
-    },
-    BackingOff {
-        until_ms: u64,
-    },
-    Quarantined,
-    Stopped,
-    /// It does not run because of safe mode.
-    Held,
-    /// The verification of its package failed. It stays stopped until the operator restarts it.
-    Refused,
-    /// It was removed from this node.
-    Gone,
-}
-
 #[derive(Debug)]
 pub(crate) struct AppLife {
     pub(crate) spec: AppSpec,
@@ -145,7 +77,7 @@ pub(crate) struct AppLife {
     backoff: Backoff,
     last_end: Option<PastEnd>,
     /// What this generation's zone does not enforce.
-    not_enforced: Vec<NotEnforced>,
+    enforcement: Enforcement,
     /// The number of the last verification.
     check: u64,
     /// A failed verification attempt has been logged, while it runs.
@@ -168,27 +100,20 @@ impl AppLife {
             attached: false,
             backoff: Backoff::new(policy),
             last_end: None,
-            not_enforced: Vec::new(),
+            enforcement: Enforcement::default(),
             check: 0,
             wondered: false,
         }
     }
 
     /// The launcher of its zone reports this. It is logged once for each start.
-    pub(crate) fn not_enforced(&mut self, gap: NotEnforced, out: &mut Vec<Command>) {
-        let NotEnforced { limit, why } = &gap;
-        let limit = legible(limit, LIMIT_BYTES_MAX);
-        let said: usize = self.not_enforced.iter().map(|gap| gap.limit.len() + gap.why.len()).sum();
-        let room = NOT_ENFORCED_BYTES_MAX.saturating_sub(said + limit.len());
-        let gap = NotEnforced::new(&limit, legible(why, room));
+    pub(crate) fn not_enforced(&mut self, gap: &NotEnforced, out: &mut Vec<Command>) {
+        let gap = self.enforcement.note(gap);
         self.say(Severity::Warn, &gap.to_string(), out);
-        if self.not_enforced.len() < NOT_ENFORCED_MAX && room > 0 {
-            self.not_enforced.push(gap);
-        }
     }
 
     pub(crate) fn enforces(&self, limit: &str) -> bool {
-        !self.not_enforced.iter().any(|gap| gap.limit == limit)
+        self.enforcement.enforces(limit)
     }
 
     /// A process of this app may be alive.
@@ -203,11 +128,7 @@ impl AppLife {
 
     /// The time of the next `tick` with work.
     pub(crate) fn next_wake_ms(&self) -> Option<u64> {
-        match self.phase {
-            Phase::Ending { kill_at_ms, .. } => kill_at_ms,
-            Phase::BackingOff { until_ms } => Some(until_ms),
-            _ => None,
-        }
+        self.phase.next_wake_ms()
     }
 
     pub(crate) fn kernel_ready(&mut self, at: Situation, out: &mut Vec<Command>) {
@@ -381,7 +302,7 @@ impl AppLife {
             return self.start(at, out);
         }
         let kept_down = self.kind != self.wanted_kind(at);
-        if kept_down && matches!(self.phase, Phase::Starting | Phase::Running) {
+        if kept_down && self.phase.is_up() {
             self.end(
                 AfterStop::Again,
                 StopSignal::Term,
@@ -419,7 +340,7 @@ impl AppLife {
         if !difference.restart.is_empty() {
             return self.start_reconfigured(at, out);
         }
-        let runs = matches!(self.phase, Phase::Starting | Phase::Running) && at.kernel_ready;
+        let runs = self.phase.is_up() && at.kernel_ready;
         if difference.grant && runs {
             out.push(Command::TellKernel(ToKernel::Regrant {
                 zone: self.zone,
@@ -502,7 +423,6 @@ impl AppLife {
 
     /// `unix_ms_at_zero` is the wall clock when the monitor's clock was zero.
     pub(crate) fn status(&self, unix_ms_at_zero: u64) -> AppStatus {
-        let unix = |ms: u64| unix_ms_at_zero.saturating_add(ms);
         let ending = |past: &PastEnd| past.ending(unix_ms_at_zero);
         AppStatus {
             app: self.spec.name.clone(),
@@ -510,24 +430,13 @@ impl AppLife {
             zone: self.zone,
             kind: self.kind,
             demoted: self.demoted.as_ref().map(ending),
-            state: match self.phase {
-                Phase::Waiting | Phase::Checking | Phase::Starting => AppState::Starting,
-                Phase::Running => AppState::Running,
-                Phase::Ending { .. } => AppState::Ending,
-                Phase::BackingOff { until_ms } => AppState::BackingOff { until_unix_ms: unix(until_ms) },
-                Phase::Quarantined => AppState::Quarantined,
-                Phase::Stopped => AppState::Stopped,
-                Phase::Held => AppState::Held,
-                Phase::Refused => AppState::Refused,
-                // It is told of nobody any more.
-                Phase::Gone => AppState::Stopped,
-            },
-            since_unix_ms: unix(self.since_ms),
+            state: self.phase.state(unix_ms_at_zero),
+            since_unix_ms: unix_ms_at_zero.saturating_add(self.since_ms),
             restarts: self.generation.saturating_sub(self.first_generation + 1),
             generation: self.generation,
             pid: self.pid,
             last_end: self.last_end.as_ref().map(ending),
-            not_enforced: self.not_enforced.clone(),
+            not_enforced: self.enforcement.gaps().to_vec(),
         }
     }
 
@@ -563,7 +472,7 @@ impl AppLife {
         self.generation += 1;
         self.kind = self.wanted_kind(at);
         self.wondered = false;
-        self.not_enforced.clear();
+        self.enforcement = Enforcement::default();
         self.backoff.started(at.now_ms);
         match self.kind {
             ZoneKind::Process => {
@@ -585,7 +494,7 @@ impl AppLife {
 
     /// The package to verify while it runs.
     pub(crate) fn to_verify(&self) -> Option<Subject> {
-        let runs = matches!(self.phase, Phase::Starting | Phase::Running);
+        let runs = self.phase.is_up();
         (runs && self.spec.packaged).then(|| self.subject(self.is_loaded()))
     }
 
@@ -604,7 +513,7 @@ impl AppLife {
         if check != self.check {
             return;
         }
-        let runs = matches!(self.phase, Phase::Starting | Phase::Running);
+        let runs = self.phase.is_up();
         match (&self.phase, validity) {
             (Phase::Checking, Validity::Good) => self.start_verified(at, out),
             (Phase::Checking, Validity::NotTrusted(why)) => {
@@ -753,7 +662,7 @@ impl AppLife {
             self.enter(Phase::Stopped, at.now_ms);
             return AfterEnd::Asked;
         }
-        let said = self.last_end.as_ref().and_then(|past| past.last_line.clone());
+        let said = self.last_end.as_ref().and_then(|past| past.last_line()).map(str::to_owned);
         let reason = said.unwrap_or_else(|| "it did not say why".to_owned());
         let then =
             format!("it stays stopped; fix the cause, then run: burnet app restart {}", self.spec.name);

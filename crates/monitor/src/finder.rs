@@ -16,14 +16,13 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use serde_json::Value;
 
 use crate::app::AppSpec;
-use crate::reload::{Reload, Reloaded};
 
 /// Questions that may wait: an operator asks one at a time.
 const ASKED_MAX: usize = 16;
 
 /// An app that was found.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Found {
+pub struct FoundApp {
     /// What to run.
     pub spec: AppSpec,
     /// What the kernel process is to know of it beside; the monitor does not look into it.
@@ -31,7 +30,7 @@ pub struct Found {
 }
 
 /// What looks up a name.
-type LookUp = dyn Fn(&str) -> Result<Found, String> + Send + Sync;
+type LookUp = dyn Fn(&str) -> Result<FoundApp, String> + Send + Sync;
 
 /// Finds what is installed under a name, or says why it may not start. It may take its time, and is called by one thread.
 #[derive(Clone)]
@@ -40,6 +39,34 @@ pub struct Find(pub Arc<LookUp>);
 impl fmt::Debug for Find {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Find").finish_non_exhaustive()
+    }
+}
+
+/// A valid configuration after a reload.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Reloaded {
+    /// Apps as they are to be. Those that are not named stay as they are.
+    pub apps: Vec<FoundApp>,
+    /// Apps that were in the configuration before, and are not any more.
+    pub removed: Vec<String>,
+    /// What the kernel process is configured with from now on; nothing if that stays as it is.
+    pub config: Option<Value>,
+    /// What else is different from now on, a phrase each.
+    pub changed: Vec<String>,
+    /// The differences that need a restart of the node, one sentence each.
+    pub left: Vec<String>,
+}
+
+/// Reloads the configuration, of one app or of all. It may take its time, and is called by one thread.
+#[derive(Clone)]
+pub struct Reload(pub Arc<ReadAnew>);
+
+/// See [`Reload`].
+pub type ReadAnew = dyn Fn(Option<&str>) -> Result<Reloaded, String> + Send + Sync;
+
+impl fmt::Debug for Reload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reload").finish_non_exhaustive()
     }
 }
 
@@ -61,7 +88,7 @@ enum Asked {
 #[derive(Debug, PartialEq)]
 pub(crate) enum Answer {
     /// Under a name.
-    App(String, Result<Box<Found>, String>),
+    App(String, Result<Box<FoundApp>, String>),
     /// In the configuration.
     Reloaded(ReloadRequest, Result<Box<Reloaded>, String>),
 }

@@ -21,14 +21,19 @@
 //! It never decides about a packet, a rule or a switch, and holds no state of the network.
 
 mod app_life;
+mod app_phase;
 pub mod audit;
 mod backoff;
 mod children;
 mod clock;
+mod difference;
+mod enforcement;
 mod event;
 mod finder;
 pub mod incident;
+mod kernel_life;
 mod kernel_messages;
+mod kernel_process;
 mod output;
 pub mod owners;
 mod package_verifier;
@@ -38,7 +43,6 @@ mod recent_facts;
 mod record_writer;
 mod recording;
 pub mod records;
-mod reload;
 mod resources;
 mod run;
 mod run_error;
@@ -46,11 +50,14 @@ mod safe_mode;
 mod sampling;
 mod signals;
 pub mod supervisor;
+mod timing;
 mod verification;
+mod zone_channel;
 mod zone_process;
+mod zones;
 
 pub use backoff::RestartPolicy;
-pub use finder::{Find, Found};
+pub use finder::{Find, FoundApp, Reload, Reloaded};
 pub use monitor_channel::app::{
     APP_NAME_BYTES_MAX, APPS_MAX, AppRole, AppSource, AppSpec, AppState, AppStatus, Ending, KernelStatus,
     NOT_ENFORCED_BYTES_MAX, NOT_ENFORCED_MAX, PlanError, REASON_BYTES_MAX, SERVICES, SETTINGS_BYTES_MAX,
@@ -59,12 +66,11 @@ pub use monitor_channel::app::{
 pub use monitor_channel::{app, channel, child, protocol};
 pub use output::{LINE_BYTES_MAX, LINES_PER_S_MAX, ZONE_REMARK};
 pub use package_verifier::PackageChecks;
-pub use plan::check_reload;
-pub use reload::{Reload, Reloaded};
+pub use plan::{Plan, Programs, ZoneProgram, ZoneSetup, check_reload};
 pub use resources::{NodeUsage, SAMPLE_INTERVAL_MS, ZoneCounts, ZoneUsage};
-pub use run::{Monitor, Outcome, Plan, Programs, ZoneProgram, ZoneSetup, run};
+pub use run::{Monitor, Outcome, run};
 pub use run_error::RunError;
 pub use safe_mode::{Intensity, SafeModePlan};
 pub use signals::{node_signals, shutdown_signals};
-pub use supervisor::Timing;
+pub use timing::Timing;
 pub use verification::{LOOK_INTERVAL_MS, PackageVerdict, QUESTION_BYTES_MAX, Subject, Validity};

@@ -1,6 +1,8 @@
-//! How a process ended, as a value and as text.
+//! How and when something ended, as values and as text.
 //!
-//! In: the exit status from Linux. Out: text for the operator. It never waits.
+//! In: the exit status from Linux, reasons. Out: text for the operator. It never waits.
+
+use crate::app::{Ending, REASON_BYTES_MAX, legible};
 
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +34,34 @@ pub fn describe(end: ProcessEnd) -> String {
                 _ => "",
             };
             format!("killed by {}{core}", signal_name(number))
+        }
+    }
+}
+
+/// Why and when something ended, on the monitor's clock.
+#[derive(Debug, Clone)]
+pub(crate) struct PastEnd {
+    reason: String,
+    last_line: Option<String>,
+    at_ms: u64,
+}
+
+impl PastEnd {
+    pub(crate) fn new(reason: &str, last_line: Option<String>, at_ms: u64) -> PastEnd {
+        let last_line = last_line.map(|line| legible(&line, REASON_BYTES_MAX));
+        PastEnd { reason: legible(reason, REASON_BYTES_MAX), last_line, at_ms }
+    }
+
+    pub(crate) fn last_line(&self) -> Option<&str> {
+        self.last_line.as_deref()
+    }
+
+    /// `unix_ms_at_zero` is the wall clock when the monitor's clock was zero.
+    pub(crate) fn ending(&self, unix_ms_at_zero: u64) -> Ending {
+        Ending {
+            reason: self.reason.clone(),
+            last_line: self.last_line.clone(),
+            unix_ms: unix_ms_at_zero.saturating_add(self.at_ms),
         }
     }
 }

@@ -8,48 +8,37 @@ mod reloading;
 pub(crate) mod serving;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use std::{fmt, io};
+use std::io;
 
-use ring::{Board, Port, Sizes};
+use ring::Sizes;
 use rustix::event::{PollFd, PollFlags};
 use serde_json::Value;
-use zone::cgroup::{NodeGroups, ZoneGroups};
 use zone::judge::{Ruling, Verdict};
-use zone::{Denied, NotEnforced, Resource, Sample};
+use zone::{Denied, Resource, Sample};
 
 use crate::app::{AppRole, AppSpec, AppStatus, KernelStatus, check_app_name};
 use crate::audit::{self, Batch, Record};
-use crate::channel::{Channel, ChannelError, encode};
-use crate::children::Child;
 use crate::clock::{now_ms, timespec, unix_ms_at_zero};
-use crate::finder::{Find, Finder, ReloadRequest};
+use crate::finder::{Finder, ReloadRequest};
 use crate::incident::Incident;
 use crate::kernel_messages::{KernelMessage, event};
-use crate::output::Output;
+use crate::kernel_process::KernelProcess;
 use crate::owners::Owners;
-use crate::package_verifier::{Done, PackageChecks, PackageVerifier};
-use crate::plan::check_plan;
-use crate::protocol::{FromKernel, PORT_FDS, ToKernel, ToService, ToZone};
+use crate::package_verifier::{Done, PackageVerifier};
+use crate::plan::{Plan, Programs, check_plan};
+use crate::protocol::{ToKernel, ToService};
 use crate::record_writer::RecordWriter;
 use crate::recording::Recording;
-use crate::reload::Reload;
 use crate::resources::{Measured, Moment, Resources, SAMPLE_INTERVAL_MS, ZoneCounts};
 use crate::run_error::RunError;
-use crate::safe_mode::SafeModePlan;
 use crate::sampling;
-use crate::supervisor::{ChildId, Command, Event, Severity, StopSignal, Supervisor, Timing};
+use crate::supervisor::{ChildId, Command, Event, Severity, StopSignal, Supervisor};
 use crate::verification::{PackageVerdict, Task, Verification};
-use crate::zone_process::{
-    LastLines, OUTPUT_BYTES_PER_TURN_MAX, Reported, ZoneProcess, log_zone, print, read_pipe, read_report,
-};
-
-/// Most messages that wait for the kernel process to read. More than all apps' attachments at once; a kernel that
-/// lets them pile up hangs.
-const OUTBOX_MESSAGES_MAX: usize = 4_096;
+use crate::zone_process::{Reported, ZoneProcess};
+use crate::zones::{Reaped, ZoneStart, Zones};
 
 /// Most messages of the kernel process in one turn, so that it cannot keep the monitor from everything else.
 const MESSAGES_PER_TURN_MAX: usize = 64;
@@ -59,69 +48,6 @@ const SECURITY: &str = "security";
 
 /// What is read of the kernel process after its end: more than its socket holds.
 const MESSAGES_AFTER_END_MAX: usize = 4_096;
-
-/// What is read of an app's output after its end: all that a pipe holds.
-const OUTPUT_BYTES_AFTER_END_MAX: usize = 64 << 10;
-
-/// Most bytes of a launcher's report in one turn; what an app can bring about in it is little.
-const REPORT_BYTES_PER_TURN_MAX: usize = 4 << 10;
-
-/// What to execute for an app: a path and its arguments.
-pub type ZoneProgram = dyn Fn(&AppSpec, &ZoneSetup) -> Vec<OsString>;
-
-/// What the monitor has made ready for a zone.
-#[derive(Debug, Default)]
-pub struct ZoneSetup {
-    /// The folders of its control groups, for its launcher to join.
-    pub cgroups: Vec<PathBuf>,
-    /// What they do not keep.
-    pub gaps: Vec<NotEnforced>,
-    /// Folders that other apps may write.
-    pub others_write: Vec<PathBuf>,
-}
-
-/// The programs that the monitor starts, each as its path and arguments.
-pub struct Programs {
-    /// The kernel process. It finds its socket on standard input.
-    pub kernel: Vec<OsString>,
-    /// The process of an app, which finds its socket on standard input too.
-    pub zone: Box<ZoneProgram>,
-}
-
-impl fmt::Debug for Programs {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Programs").field("kernel", &self.kernel).finish_non_exhaustive()
-    }
-}
-
-/// What a node runs.
-#[derive(Debug)]
-pub struct Plan {
-    /// The apps, in the order in which they are started.
-    pub apps: Vec<AppSpec>,
-    /// Workers of the kernel process, so ports of each zone: 1 to [`WORKERS_MAX`](crate::protocol::WORKERS_MAX).
-    pub workers: u16,
-    /// The sizes of each port.
-    pub port: Sizes,
-    /// What the kernel process is configured with; the monitor does not look into it.
-    pub config: Value,
-    /// What to start.
-    pub programs: Programs,
-    /// The monitor's policy.
-    pub timing: Timing,
-    /// What the operator wants of safe mode.
-    pub safe_mode: SafeModePlan,
-    /// The folder in which incidents and what apps print are kept ([`crate::records`]); without it they are not.
-    pub records: Option<PathBuf>,
-    /// Where an app is looked up that the operator adds while the node runs; without it none is added.
-    pub find: Option<Find>,
-    /// Reloads the configuration. Without it, the node keeps its first configuration.
-    pub reload: Option<Reload>,
-    /// Whose the groups and meters of switches were when the node ended; kept in the folder of records from now on.
-    pub owners: Owners,
-    /// What knows the packages of apps; without it no app that comes from one is started.
-    pub packages: Option<PackageChecks>,
-}
 
 /// How the node ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -151,16 +77,6 @@ pub fn run(plan: Plan, unkept: &mut Batch) -> Result<Outcome, RunError> {
     }
 }
 
-struct KernelProcess {
-    generation: u64,
-    child: Child,
-    /// `None` once the kernel closed its end; its exit follows.
-    channel: Option<Channel>,
-    outbox: VecDeque<(Vec<u8>, Vec<OwnedFd>)>,
-    /// Where its workers write which trusted zone they call.
-    board: Board,
-}
-
 /// What a poll waits for.
 #[derive(Debug, Clone, Copy)]
 enum Source {
@@ -170,7 +86,7 @@ enum Source {
     Verified,
     KernelChannel,
     KernelEnd,
-    ZoneLine(u16),
+    ZoneChannel(u16),
     ZoneOutput(u16),
     ZoneReport(u16),
     ZoneEnd(u16),
@@ -187,19 +103,13 @@ pub struct Monitor {
     /// Each byte in it requests a reload of the configuration.
     reload_requests: Option<OwnedFd>,
     kernel: Option<KernelProcess>,
-    zones: Vec<ZoneProcess>,
-    groups: NodeGroups,
-    /// Groups of zones that are over, in which somebody was still ending. Each turn they are tried again; there are no more of them than
-    /// processes that Linux is taking away.
-    left_groups: Vec<ZoneGroups>,
+    zones: Zones,
     writer: RecordWriter,
     finder: Finder,
     verifier: PackageVerifier,
     verification: Verification,
     /// What every kernel process is to know beside its configuration, by app; at most one for each app.
     added: BTreeMap<String, ToKernel>,
-    /// The zone that was reaped last, until its end is handled: its app, generation and last lines.
-    reaped: Option<(String, u64, LastLines)>,
     heard: VecDeque<Event>,
     resources: Resources,
     next_sample_ms: u64,
@@ -233,15 +143,12 @@ impl Monitor {
             stop: Some(stop),
             reload_requests: None,
             kernel: None,
-            zones: Vec::new(),
-            groups: own_groups(),
-            left_groups: Vec::new(),
+            zones: Zones::new(),
             writer: RecordWriter::new(records)?,
             finder: Finder::new(find, reload),
             verifier: PackageVerifier::new(packages),
             verification: Verification::default(),
             added: BTreeMap::new(),
-            reaped: None,
             heard: VecDeque::new(),
             resources: Resources::new(port_bytes(port) * u64::from(workers)),
             next_sample_ms: 0,
@@ -288,9 +195,8 @@ impl Monitor {
         for source in self.wait()? {
             self.on_commands(source);
         }
-        self.log_left_out();
+        self.zones.tick(now_ms(), &mut self.writer);
         self.measure();
-        self.left_groups.retain_mut(|groups| !groups.remove());
         let supervisor = &self.supervisor;
         self.resources.keep_only(|zone| supervisor.spec(zone).is_some());
         self.heard.push_back(Event::Tick);
@@ -304,9 +210,9 @@ impl Monitor {
     fn wait(&self) -> io::Result<Vec<Source>> {
         let (sources, mut fds): (Vec<Source>, Vec<PollFd<'_>>) = self.sources().into_iter().unzip();
         let now = now_ms();
-        let outputs = self.zones.iter().filter_map(|zone| zone.output.next_wake_ms());
+        let outputs = self.zones.next_wake_ms().unwrap_or(u64::MAX);
         let wake = outputs
-            .fold(self.supervisor.next_wake_ms(now), u64::min)
+            .min(self.supervisor.next_wake_ms(now))
             .min(self.next_sample_ms)
             .min(self.next_owners_ms.unwrap_or(u64::MAX))
             .min(self.verification.next_wake_ms());
@@ -336,18 +242,16 @@ impl Monitor {
             wait_for(Source::Verified, wake, PollFlags::IN);
         }
         if let Some(kernel) = &self.kernel {
-            if let Some(channel) = &kernel.channel {
-                let waiting = if kernel.outbox.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
-                wait_for(Source::KernelChannel, channel.as_fd(), PollFlags::IN | waiting);
+            if let Some((socket, is_waiting)) = kernel.socket() {
+                wait_for(Source::KernelChannel, socket, in_and_out(is_waiting));
             }
             wait_for(Source::KernelEnd, kernel.child.as_fd(), PollFlags::IN);
         }
-        for zone in &self.zones {
+        for zone in self.zones.iter() {
             let is_service =
                 self.supervisor.spec(zone.zone).is_some_and(|spec| spec.role == AppRole::Service);
-            if let Some(channel) = zone.line.channel().filter(|_| is_service) {
-                let waiting = if zone.line.is_waiting() { PollFlags::OUT } else { PollFlags::empty() };
-                wait_for(Source::ZoneLine(zone.zone), channel.as_fd(), PollFlags::IN | waiting);
+            if let Some((socket, is_waiting)) = zone.channel.socket().filter(|_| is_service) {
+                wait_for(Source::ZoneChannel(zone.zone), socket, in_and_out(is_waiting));
             }
             if let Some(pipe) = zone.pipe.as_ref().filter(|_| !zone.output.is_exhausted()) {
                 wait_for(Source::ZoneOutput(zone.zone), pipe.as_fd(), PollFlags::IN);
@@ -368,9 +272,12 @@ impl Monitor {
             Source::Verified => self.take_done(),
             Source::KernelChannel => self.read_kernel(MESSAGES_PER_TURN_MAX),
             Source::KernelEnd => self.reap_kernel(),
-            Source::ZoneLine(zone) => self.attend_service(zone),
-            Source::ZoneOutput(zone) => self.read_output(zone),
-            Source::ZoneReport(zone) => self.read_report(zone),
+            Source::ZoneChannel(zone) => self.attend_service(zone),
+            Source::ZoneOutput(zone) => self.zones.read_output(zone, now_ms(), &mut self.writer),
+            Source::ZoneReport(zone) => {
+                let reported = self.zones.read_report(zone, now_ms());
+                self.take_report(reported);
+            }
             Source::ZoneEnd(zone) => self.reap_zone(zone),
         }
         self.decide();
@@ -448,14 +355,9 @@ impl Monitor {
     fn keep_incident(&mut self, mut incident: Box<Incident>) {
         incident.on_the_wall(unix_ms_at_zero());
         if let Some(app) = &incident.app {
-            let same = |name: &str, generation| name == app && generation == incident.generation;
-            let alive = self.zones.iter().find(|zone| same(&zone.app, zone.generation));
-            let reaped = self.reaped.as_ref().filter(|(app, generation, _)| same(app, *generation));
-            let lines = alive.map(|zone| &zone.last_lines).or(reaped.map(|(.., lines)| lines));
             let zone = self.statuses().iter().find(|status| status.app == *app).map(|status| status.zone);
             incident.evidence.samples = zone.map(|zone| self.resources.history(zone)).unwrap_or_default();
-            incident.evidence.last_lines =
-                lines.map(|lines| lines.0.iter().cloned().collect()).unwrap_or_default();
+            incident.evidence.last_lines = self.zones.last_lines(app, incident.generation);
         }
         self.writer.incident(incident);
     }
@@ -468,12 +370,9 @@ impl Monitor {
     }
 
     fn start_kernel(&mut self, generation: u64) -> io::Result<u32> {
-        let (channel, theirs) = Channel::pair()?;
-        let (board, board_fd) = Board::create()?;
-        let child = Child::start_kernel(&self.programs.kernel, theirs)?;
-        let pid = child.pid();
-        let (channel, outbox) = (Some(channel), VecDeque::new());
-        self.kernel = Some(KernelProcess { generation, child, channel, outbox, board });
+        let (kernel, board_fd) = KernelProcess::start(&self.programs.kernel, generation)?;
+        let pid = kernel.child.pid();
+        self.kernel = Some(kernel);
         let (config, owners_follow) = (self.config.clone(), self.owners_messages());
         self.tell_kernel(&ToKernel::Configure { config, owners_follow }, vec![board_fd]);
         self.tell_owners();
@@ -485,53 +384,26 @@ impl Monitor {
 
     fn start_zone(&mut self, zone: u16, generation: u64) -> io::Result<u32> {
         let spec = self.supervisor.spec(zone).ok_or_else(|| io::Error::other("no such zone"))?;
-        let app = spec.name.clone();
-        let ports: Vec<Port> =
-            (0..self.workers).map(|_| Port::create(self.port)).collect::<io::Result<_>>()?;
-        let (for_kernel, for_app): (Vec<_>, Vec<_>) =
-            ports.into_iter().map(|port| (port.kernel.into_array(), port.app.into_array())).unzip();
-        let (channel, theirs) = Channel::pair()?;
-        // Sent before there is a process: it waits in the socket.
-        welcome(&channel, zone, generation, spec, for_app.into_iter().flatten().collect())?;
-        let (pipe, output) = io::pipe()?;
-        let (report_pipe, report) = io::pipe()?;
-        rustix::io::ioctl_fionbio(&pipe, true)?;
-        rustix::io::ioctl_fionbio(&report_pipe, true)?;
-        let (groups, gaps) = self.groups.zone(&format!("{app}.{generation}"), &spec.limits);
+        let (workers, port) = (self.workers, self.port);
         let others_write = self.supervisor.others_write(zone);
-        let setup = ZoneSetup { cgroups: groups.folders().to_vec(), gaps, others_write };
-        let program = (self.programs.zone)(spec, &setup);
-        let child = Child::start_zone(&program, theirs, output.into(), report.into())?;
-        let pid = child.pid();
-        self.zones.push(ZoneProcess {
-            zone,
-            generation,
-            app: app.clone(),
-            child,
-            line: serving::ZoneLine::new(channel),
-            pipe: Some(pipe),
-            output: Output::default(),
-            last_lines: LastLines::default(),
-            report_pipe: Some(report_pipe),
-            report: Output::default(),
-            groups,
-        });
+        let start = ZoneStart { zone, generation, spec, others_write, workers, port };
+        let (pid, for_kernel) = self.zones.start(start, &self.programs.zone)?;
+        let app = spec.name.clone();
         let grant = spec.grant.clone();
-        let attach = ToKernel::AttachZone { zone, app, generation, ports: self.workers, grant };
-        self.tell_kernel(&attach, for_kernel.into_iter().flatten().collect());
+        let attach = ToKernel::AttachZone { zone, app, generation, ports: workers, grant };
+        self.tell_kernel(&attach, for_kernel);
         Ok(pid)
     }
 
     fn end(&mut self, who: ChildId, how: StopSignal) {
         let child = match who {
-            ChildId::Kernel { generation } => self
-                .kernel
-                .as_ref()
-                .filter(|kernel| kernel.generation == generation)
-                .map(|kernel| &kernel.child),
+            ChildId::Kernel { generation } => {
+                let same = self.kernel.as_ref().filter(|kernel| kernel.generation == generation);
+                same.map(|kernel| &kernel.child)
+            }
             ChildId::Zone { zone, generation } => {
-                let same = |process: &&ZoneProcess| process.zone == zone && process.generation == generation;
-                self.zones.iter().find(same).map(|process| &process.child)
+                let process = self.zones.of(zone).filter(|process| process.generation == generation);
+                process.map(|process| &process.child)
             }
         };
         if let Some(child) = child {
@@ -541,46 +413,20 @@ impl Monitor {
 
     /// Queues the message; `flush` sends it.
     fn tell_kernel(&mut self, message: &ToKernel, fds: Vec<OwnedFd>) {
-        let Some(kernel) = &mut self.kernel else { return };
-        let queued = match encode(message) {
-            Ok(_) if kernel.outbox.len() >= OUTBOX_MESSAGES_MAX => {
-                Err("it does not read the messages of the monitor".to_owned())
-            }
-            Ok(bytes) => {
-                kernel.outbox.push_back((bytes, fds));
-                Ok(())
-            }
-            Err(error) => Err(error.to_string()),
-        };
-        if let Err(reason) = queued {
-            self.heard.push_back(Event::KernelFault { reason });
-        }
+        let queued = self.kernel.as_mut().map(|kernel| kernel.tell(message, fds));
+        self.heard.extend(queued.and_then(Result::err).map(|reason| Event::KernelFault { reason }));
     }
 
     fn flush(&mut self) {
-        if self.statuses_changed && self.kernel.as_ref().is_some_and(|kernel| kernel.outbox.is_empty()) {
+        if self.statuses_changed && self.kernel.as_ref().is_some_and(KernelProcess::is_idle) {
             self.statuses_changed = false;
             let safe_mode = self.supervisor.safe_mode_status(unix_ms_at_zero());
             let (apps, kernel) = (self.statuses(), self.kernel_status());
             self.tell_kernel(&ToKernel::Apps { apps, kernel, safe_mode }, Vec::new());
         }
         self.tell_records();
-        let Some(kernel) = &mut self.kernel else { return };
-        let Some(channel) = &kernel.channel else { return kernel.outbox.clear() };
-        while let Some((bytes, fds)) = kernel.outbox.front() {
-            let fds: Vec<_> = fds.iter().map(AsFd::as_fd).collect();
-            match channel.try_send_bytes(bytes, &fds) {
-                Ok(()) => drop(kernel.outbox.pop_front()),
-                Err(ChannelError::NotNow) => return,
-                // Its exit is about to be seen.
-                Err(ChannelError::Closed) => return kernel.outbox.clear(),
-                Err(error) => {
-                    kernel.outbox.clear();
-                    self.heard.push_back(Event::KernelFault { reason: error.to_string() });
-                    return;
-                }
-            }
-        }
+        let sent = self.kernel.as_mut().map(KernelProcess::flush);
+        self.heard.extend(sent.and_then(Result::err).map(|reason| Event::KernelFault { reason }));
     }
 
     fn read_stop(&mut self) {
@@ -595,30 +441,32 @@ impl Monitor {
     fn read_kernel(&mut self, messages_max: usize) {
         for _ in 0..messages_max {
             let Some(kernel) = &mut self.kernel else { return };
-            let Some(channel) = &kernel.channel else { return };
-            match channel.try_receive::<FromKernel>() {
-                Ok(received) => match event(received.message) {
-                    KernelMessage::Event(event) => self.heard.push_back(event),
-                    KernelMessage::Counts(counts) => self.on_counts(&counts),
-                    KernelMessage::AddApp(app) => match self.finder.ask(app.clone()) {
-                        Ok(()) => tracing::info!("app {app}: the operator adds it"),
-                        Err(why) => tracing::error!("app {app}: it is not started: {why}"),
-                    },
-                    KernelMessage::Reload { ticket, app } => {
-                        let answer_to = Some((kernel.generation, ticket));
-                        self.wish_reload(ReloadRequest { app, answer_to });
-                    }
-                    KernelMessage::Owned(changes) => self.on_owned(&changes, now_ms()),
-                    KernelMessage::Line { app, generation, line } => self.on_line(&app, generation, &line),
-                    KernelMessage::Records(told) => {
-                        if let Some(records) = &mut self.recording {
-                            records.hear(told);
-                        }
-                    }
-                },
-                Err(ChannelError::NotNow) => return,
-                Err(ChannelError::Closed) => kernel.channel = None,
-                Err(error) => self.heard.push_back(Event::KernelFault { reason: error.to_string() }),
+            let generation = kernel.generation;
+            match kernel.receive() {
+                Some(Ok(message)) => self.hear_kernel(event(message), generation),
+                Some(Err(reason)) => self.heard.push_back(Event::KernelFault { reason }),
+                None => return,
+            }
+        }
+    }
+
+    fn hear_kernel(&mut self, message: KernelMessage, generation: u64) {
+        match message {
+            KernelMessage::Event(event) => self.heard.push_back(event),
+            KernelMessage::Counts(counts) => self.on_counts(&counts),
+            KernelMessage::AddApp(app) => match self.finder.ask(app.clone()) {
+                Ok(()) => tracing::info!("app {app}: the operator adds it"),
+                Err(why) => tracing::error!("app {app}: it is not started: {why}"),
+            },
+            KernelMessage::Reload { ticket, app } => {
+                self.wish_reload(ReloadRequest { app, answer_to: Some((generation, ticket)) });
+            }
+            KernelMessage::Owned(changes) => self.on_owned(&changes, now_ms()),
+            KernelMessage::Line { app, generation, line } => self.on_line(&app, generation, &line),
+            KernelMessage::Records(told) => {
+                if let Some(records) = &mut self.recording {
+                    records.hear(told);
+                }
             }
         }
     }
@@ -647,7 +495,7 @@ impl Monitor {
         if check_app_name(app).is_err() {
             return;
         }
-        if let Some(zone) = self.zones.iter_mut().find(|it| it.app == app && it.generation == generation) {
+        if let Some(zone) = self.zones.of_app(app, generation) {
             zone.last_lines.push(line);
         }
         self.writer.line(app, generation, unix_ms_at_zero().saturating_add(now_ms()), line);
@@ -710,7 +558,7 @@ impl Monitor {
                 // What it said last explains its end.
                 self.read_kernel(MESSAGES_AFTER_END_MAX);
                 if let Some(kernel) = &self.kernel {
-                    self.heard.push_back(Event::KernelCalled { zones: called(&kernel.board) });
+                    self.heard.push_back(Event::KernelCalled { zones: kernel.called() });
                 }
                 self.heard.push_back(Event::Exited { who, end, last_line: None });
             }
@@ -721,19 +569,6 @@ impl Monitor {
         self.kernel = None;
     }
 
-    fn read_output(&mut self, zone: u16) {
-        let now = now_ms();
-        let Some(process) = self.zones.iter_mut().find(|process| process.zone == zone) else { return };
-        read_pipe(process, OUTPUT_BYTES_PER_TURN_MAX, now, &mut self.writer);
-    }
-
-    fn read_report(&mut self, zone: u16) {
-        let now = now_ms();
-        let Some(process) = self.zones.iter_mut().find(|process| process.zone == zone) else { return };
-        let reported = read_report(process, REPORT_BYTES_PER_TURN_MAX, now);
-        self.take_report(reported);
-    }
-
     fn take_report(&mut self, reported: Reported) {
         self.heard.extend(reported.gaps);
         for (app, Denied { denied, count }) in reported.denied {
@@ -742,31 +577,13 @@ impl Monitor {
     }
 
     fn reap_zone(&mut self, zone: u16) {
-        let now = now_ms();
-        let Some(index) = self.zones.iter().position(|process| process.zone == zone) else { return };
-        let ended = match self.zones[index].child.ended() {
-            Ok(None) => return,
-            ended => ended,
-        };
-        let mut process = self.zones.swap_remove(index);
-        let reported = read_report(&mut process, OUTPUT_BYTES_AFTER_END_MAX, now);
+        let Some(reaped) = self.zones.reap(zone, now_ms(), &mut self.writer) else { return };
+        let Reaped { generation, end, last_line, reported } = reaped;
         self.take_report(reported);
-        read_pipe(&mut process, OUTPUT_BYTES_AFTER_END_MAX, now, &mut self.writer);
-        let (lines, said) = std::mem::take(&mut process.output).finish();
-        lines.iter().for_each(|line| print(&mut process, line, &mut self.writer));
-        let (lines, reported) = std::mem::take(&mut process.report).finish();
-        lines.iter().for_each(|line| log_zone(&process.app, line));
-        // If there was no app to say anything, the launcher says why.
-        let last_line = said.or(reported);
         self.resources.on_end(zone);
-        if !process.groups.remove() {
-            self.left_groups.push(std::mem::take(&mut process.groups));
-        }
-        let who = ChildId::Zone { zone, generation: process.generation };
-        self.reaped = Some((process.app, process.generation, process.last_lines));
-        self.heard.push_back(match ended {
-            Ok(Some(end)) => Event::Exited { who, end, last_line },
-            Ok(None) => return,
+        let who = ChildId::Zone { zone, generation };
+        self.heard.push_back(match end {
+            Ok(end) => Event::Exited { who, end, last_line },
             Err(error) => Event::StartFailed { who, reason: format!("it was lost: {error}") },
         });
     }
@@ -779,8 +596,9 @@ impl Monitor {
         }
         self.next_sample_ms = now_ms + SAMPLE_INTERVAL_MS;
         let at = Moment { now_ms, unix_ms: unix_ms_at_zero() + now_ms };
-        for index in 0..self.zones.len() {
-            self.measure_zone(index, at);
+        let pids = |it: &ZoneProcess| (it.zone, it.generation, it.child.pid());
+        for (zone, generation, pid) in self.zones.iter().map(pids).collect::<Vec<_>>() {
+            self.measure_zone(zone, generation, pid, at);
         }
         let trusted = self.supervisor.trusted();
         self.resources.end_unloaded(|zone| trusted.iter().any(|(loaded, _)| *loaded == zone));
@@ -789,15 +607,13 @@ impl Monitor {
         let node = self.resources.on_node(kernel, read(std::process::id()), at);
         self.tell_observations();
         // What waits is older: this is for a kernel that reads.
-        if self.kernel.as_ref().is_some_and(|kernel| kernel.outbox.is_empty()) {
+        if self.kernel.as_ref().is_some_and(KernelProcess::is_idle) {
             self.tell_kernel(&ToKernel::Resources { zones: self.resources.usages(), node }, Vec::new());
         }
     }
 
-    fn measure_zone(&mut self, index: usize, at: Moment) {
-        let ZoneProcess { zone, generation, child, .. } = &self.zones[index];
-        let (zone, generation) = (*zone, *generation);
-        let Some(reading) = sampling::zone(Path::new("/proc"), child.pid()) else { return };
+    fn measure_zone(&mut self, zone: u16, generation: u64, pid: u32, at: Moment) {
+        let Some(reading) = sampling::zone(Path::new("/proc"), pid) else { return };
         let Some(spec) = self.supervisor.spec(zone) else { return };
         let keeps_cpu = self.supervisor.enforces(zone, Resource::CpuPercent.key());
         let measured = Measured { zone, generation, reading, limits: &spec.limits, keeps_cpu };
@@ -830,54 +646,11 @@ impl Monitor {
         };
         self.tell_kernel(&ToKernel::SoftLimit { zone, generation, excess }, Vec::new());
     }
-
-    fn log_left_out(&mut self) {
-        let now = now_ms();
-        for process in &mut self.zones {
-            if let Some(line) = process.output.tick(now) {
-                print(process, &line, &mut self.writer);
-            }
-            if let Some(line) = process.report.tick(now) {
-                log_zone(&process.app, &line);
-            }
-        }
-    }
 }
 
-impl Drop for Monitor {
-    fn drop(&mut self) {
-        self.zones.iter_mut().map(|process| &mut process.groups).chain(&mut self.left_groups).for_each(
-            |groups| {
-                // A group with a process that is still ending stays; the next node removes it.
-                let _ = groups.remove();
-            },
-        );
-        self.groups.remove();
-    }
-}
-
-fn welcome(
-    channel: &Channel,
-    zone: u16,
-    generation: u64,
-    spec: &AppSpec,
-    fds: Vec<OwnedFd>,
-) -> io::Result<()> {
-    let welcome = ToZone::Welcome {
-        zone,
-        app: spec.name.clone(),
-        generation,
-        limits: spec.limits.clone(),
-        settings: spec.settings.clone(),
-        ports: u16::try_from(fds.len() / PORT_FDS).map_err(io::Error::other)?,
-    };
-    let fds: Vec<_> = fds.iter().map(AsFd::as_fd).collect();
-    channel.try_send(&welcome, &fds).map_err(io::Error::other)
-}
-
-/// The zones that the kernel process was calling when it ended. A slot that holds what cannot be a zone says nothing.
-fn called(board: &Board) -> Vec<u16> {
-    board.read().into_iter().filter_map(|word| u16::try_from(word).ok()).filter(|zone| *zone > 0).collect()
+/// What a poll waits for on a socket.
+fn in_and_out(is_waiting: bool) -> PollFlags {
+    if is_waiting { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN }
 }
 
 /// What one port takes of memory: its rings, and a few pages of indices.
@@ -887,10 +660,4 @@ fn port_bytes(sizes: Sizes) -> u64 {
     [sizes.packets_bytes(), sizes.control_bytes(), sizes.from_app_bytes()]
         .iter()
         .fold(INDICES, |sum, bytes| sum.saturating_add(*bytes as u64))
-}
-
-/// The groups that this node may make; what cannot be read has none.
-fn own_groups() -> NodeGroups {
-    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-    NodeGroups::find(&read("/proc/self/mounts"), &read("/proc/self/cgroup"), std::process::id()).make()
 }

@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 
 use crate::app::Ending;
-use crate::app_life::PastEnd;
+use crate::process_end::PastEnd;
 
 /// Most failures of services that are remembered; there are fewer services.
 const FAILURES_MAX: usize = 16;

@@ -23,13 +23,14 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 
 use crate::app::{APPS_MAX, AppRole, AppSpec, AppStatus, Ending, KernelStatus, PlanError, check_specs};
-use crate::app_life::{AfterEnd, AppLife, PastEnd, Situation};
-use crate::backoff::{Backoff, RestartDecision, RestartPolicy};
+use crate::app_life::{AfterEnd, AppLife, Situation};
+use crate::backoff::{RestartDecision, RestartPolicy};
+use crate::difference::Difference;
 use crate::incident::{Evidence, Incident, IncidentKind};
-use crate::protocol::ToKernel;
+use crate::kernel_life::{KernelFailure, KernelLife};
 use crate::recent_facts::{KernelEnd, RecentFacts};
-use crate::reload::Difference;
-use crate::safe_mode::{Consequence, Intensity, SafeMode, SafeModePlan};
+use crate::safe_mode::{Consequence, SafeMode, SafeModePlan};
+use crate::timing::Timing;
 use crate::verification::Subject;
 use zone::NotEnforced;
 
@@ -46,60 +47,6 @@ const OWN_PAUSE_MS: u64 = 2 * LONGEST_SLEEP_MS;
 /// After KILL a process is gone at once unless the machine holds it (a dead disk); the node waits for it no longer
 /// than this.
 const AFTER_KILL_MS: u64 = 2_000;
-
-/// The time limits of the monitor.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Timing {
-    /// The restart policy of an app.
-    pub app: RestartPolicy,
-    /// The restart policy of a service.
-    pub service: RestartPolicy,
-    /// The restart policy of the kernel process.
-    pub kernel: RestartPolicy,
-    /// When the failure of services is the node's.
-    pub node: Intensity,
-    /// From the start of the kernel process to its `Ready`; it only has to open its ports.
-    pub kernel_start_ms: u64,
-    /// A kernel whose workers stood still for so long hangs: thirty missed heartbeats.
-    pub kernel_silence_ms: u64,
-    /// From the request to end to the kill.
-    pub end_grace_ms: u64,
-}
-
-impl Default for Timing {
-    fn default() -> Timing {
-        Timing {
-            app: RestartPolicy::APP,
-            service: RestartPolicy::SERVICE,
-            kernel: RestartPolicy::KERNEL,
-            node: Intensity::NODE,
-            kernel_start_ms: 10_000,
-            kernel_silence_ms: 3_000,
-            end_grace_ms: 2_000,
-        }
-    }
-}
-
-#[derive(Debug, Clone)]
-enum KernelPhase {
-    Starting {
-        give_up_ms: u64,
-    },
-    Running {
-        alive_ms: u64,
-    },
-    Ending {
-        reason: String,
-        kill_at_ms: Option<u64>,
-        /// Nobody who runs in it has done anything.
-        blameless: bool,
-    },
-    BackingOff {
-        until_ms: u64,
-    },
-    /// Not begun yet, or over for good.
-    Gone,
-}
 
 #[derive(Debug, Clone)]
 enum Course {
@@ -119,18 +66,7 @@ enum Course {
 pub struct Supervisor {
     timing: Timing,
     apps: Vec<AppLife>,
-    kernel: KernelPhase,
-    kernel_generation: u64,
-    kernel_pid: Option<u32>,
-    kernel_since_ms: u64,
-    kernel_last_end: Option<PastEnd>,
-    kernel_backoff: Backoff,
-    /// A kernel of this node was ready once, so that its ports and its configuration are good.
-    ever_ready: bool,
-    /// What the kernel said before exiting.
-    fatal: Option<(u8, String)>,
-    /// The trusted apps that it was calling when it ended.
-    called: Vec<String>,
+    kernel: KernelLife,
     safe_mode: SafeMode,
     recent: RecentFacts,
     /// Zone ids of apps that were removed, those that are free for longest first; at most [`APPS_MAX`].
@@ -159,21 +95,13 @@ impl Supervisor {
         };
         let apps = numbers(&specs).into_iter().zip(specs).map(life).collect();
         Ok(Supervisor {
-            kernel_backoff: Backoff::new(timing.kernel.clone()),
+            kernel: KernelLife::new(&timing),
             safe_mode: SafeMode::new(SafeModePlan::default(), timing.node.clone()),
             recent: RecentFacts::default(),
             freed: VecDeque::new(),
             last_generation: 0,
             timing,
             apps,
-            kernel: KernelPhase::Gone,
-            kernel_generation: 0,
-            kernel_pid: None,
-            kernel_since_ms: 0,
-            kernel_last_end: None,
-            ever_ready: false,
-            fatal: None,
-            called: Vec::new(),
             course: Course::Running,
             last_event_ms: 0,
         })
@@ -239,30 +167,20 @@ impl Supervisor {
     /// The status of the kernel process; the clock as in [`Supervisor::statuses`].
     #[must_use]
     pub fn kernel_status(&self, unix_ms_at_zero: u64) -> KernelStatus {
-        KernelStatus {
-            pid: self.kernel_pid,
-            since_unix_ms: unix_ms_at_zero.saturating_add(self.kernel_since_ms),
-            restarts: self.kernel_generation.saturating_sub(1),
-            last_end: self.kernel_last_end.as_ref().map(|past| past.ending(unix_ms_at_zero)),
-        }
+        self.kernel.status(unix_ms_at_zero)
     }
 
     /// The latest time for the next [`Event::Tick`].
     #[must_use]
     pub fn next_wake_ms(&self, now_ms: u64) -> u64 {
-        let kernel = match self.kernel {
-            KernelPhase::Starting { give_up_ms } => Some(give_up_ms),
-            KernelPhase::Running { alive_ms } => Some(alive_ms.saturating_add(self.timing.kernel_silence_ms)),
-            KernelPhase::Ending { kill_at_ms, .. } => kill_at_ms,
-            KernelPhase::BackingOff { until_ms } => Some(until_ms),
-            KernelPhase::Gone => None,
-        };
         let leave = match self.course {
             Course::Closing { leave_at_ms, .. } => Some(leave_at_ms),
             _ => None,
         };
         let apps = self.apps.iter().filter_map(AppLife::next_wake_ms);
-        apps.chain(kernel).chain(leave).fold(now_ms.saturating_add(LONGEST_SLEEP_MS), u64::min)
+        apps.chain(self.kernel.next_wake_ms())
+            .chain(leave)
+            .fold(now_ms.saturating_add(LONGEST_SLEEP_MS), u64::min)
     }
 
     /// Handles an event at `now_ms` (milliseconds of a monotonic clock), and appends commands in their order of
@@ -278,8 +196,7 @@ impl Supervisor {
         self.forget_the_gone();
         self.leave_when_empty(now_ms, &mut out);
         self.recent.on_commands(&mut out, now_ms);
-        let kernel_hears = matches!(self.kernel, KernelPhase::Running { .. });
-        if kernel_hears && !(quiet && out.is_empty()) && !matches!(self.course, Course::Left) {
+        if self.kernel.is_running() && !(quiet && out.is_empty()) && !matches!(self.course, Course::Left) {
             out.push(Command::PublishApps);
         }
         out
@@ -295,13 +212,9 @@ impl Supervisor {
             }
             Event::NotEnforced { who, gap } => self.not_enforced(who, gap, out),
             Event::KernelReady => self.kernel_ready(now_ms, out),
-            Event::KernelAlive => {
-                if let KernelPhase::Running { alive_ms } = &mut self.kernel {
-                    *alive_ms = now_ms;
-                }
-            }
-            Event::KernelFatal { exit_code, message } => self.fatal = Some((exit_code, message)),
-            Event::KernelFault { reason } => self.kill_kernel(&reason, out),
+            Event::KernelAlive => self.kernel.alive(now_ms),
+            Event::KernelFatal { exit_code, message } => self.kernel.fatal(exit_code, message),
+            Event::KernelFault { reason } => self.kernel.kill(&reason, out),
             Event::ZoneFault { app, generation, reason } => {
                 let at = self.situation(now_ms);
                 if let Some(app) = self.app(&app).filter(|app| app.is_current(generation)) {
@@ -335,7 +248,7 @@ impl Supervisor {
                 }
             }
             Event::LeaveSafeMode => self.leave_safe_mode(now_ms, out),
-            Event::KernelCalled { zones } => self.called = self.loaded(|zone| zones.contains(&zone)),
+            Event::KernelCalled { zones } => self.kernel.called(self.loaded(|zone| zones.contains(&zone))),
             Event::Tick => self.tick(now_ms, out),
             Event::ShutdownAsked => self.shutdown_asked(now_ms, out),
         }
@@ -421,7 +334,7 @@ impl Supervisor {
     fn situation(&self, now_ms: u64) -> Situation {
         Situation {
             now_ms,
-            kernel_ready: matches!(self.kernel, KernelPhase::Running { .. }),
+            kernel_ready: self.kernel.is_running(),
             closing: !matches!(self.course, Course::Running),
             end_grace_ms: self.timing.end_grace_ms,
             safe_mode: self.safe_mode.is_on(),
@@ -439,33 +352,19 @@ impl Supervisor {
     }
 
     fn begin(&mut self, now_ms: u64, out: &mut Vec<Command>) {
-        if self.kernel_generation == 0 && matches!(self.course, Course::Running) {
+        if !self.kernel.has_begun() && matches!(self.course, Course::Running) {
             if self.safe_mode.is_wanted_from_start() {
                 self.safe_mode_begins("the operator asked for it", now_ms, out);
             }
-            self.start_kernel(now_ms, out);
+            self.kernel.start(now_ms, out);
         }
-    }
-
-    fn start_kernel(&mut self, now_ms: u64, out: &mut Vec<Command>) {
-        self.kernel_generation += 1;
-        self.kernel_since_ms = now_ms;
-        self.kernel_backoff.started(now_ms);
-        self.fatal = None;
-        let give_up_ms = now_ms.saturating_add(self.timing.kernel_start_ms);
-        self.kernel = KernelPhase::Starting { give_up_ms };
-        out.push(Command::StartKernel { generation: self.kernel_generation });
     }
 
     fn started(&mut self, who: ChildId, pid: u32, now_ms: u64, out: &mut Vec<Command>) {
         let at = self.situation(now_ms);
         match who {
-            ChildId::Kernel { generation } if generation == self.kernel_generation => {
-                self.kernel_pid = Some(pid);
-                out.push(Command::Log {
-                    severity: Severity::Info,
-                    line: format!("the kernel process is {pid}"),
-                });
+            ChildId::Kernel { generation } if self.kernel.is_current(generation) => {
+                self.kernel.started(pid, out)
             }
             ChildId::Kernel { .. } => {}
             ChildId::Zone { zone, generation } => {
@@ -490,7 +389,7 @@ impl Supervisor {
     ) {
         let at = self.situation(now_ms);
         match who {
-            ChildId::Kernel { generation } if generation == self.kernel_generation => {
+            ChildId::Kernel { generation } if self.kernel.is_current(generation) => {
                 self.kernel_ended(how, end, now_ms, out);
             }
             ChildId::Kernel { .. } => {}
@@ -509,16 +408,14 @@ impl Supervisor {
     fn not_enforced(&mut self, who: ChildId, gap: NotEnforced, out: &mut Vec<Command>) {
         let ChildId::Zone { zone, generation } = who else { return };
         if let Some(app) = self.apps.iter_mut().find(|app| app.zone == zone && app.is_current(generation)) {
-            app.not_enforced(gap, out);
+            app.not_enforced(&gap, out);
         }
     }
 
     fn kernel_ready(&mut self, now_ms: u64, out: &mut Vec<Command>) {
-        if !matches!(self.kernel, KernelPhase::Starting { .. }) {
+        if !self.kernel.ready(now_ms) {
             return;
         }
-        self.ever_ready = true;
-        self.kernel = KernelPhase::Running { alive_ms: now_ms };
         let at = self.situation(now_ms);
         for index in self.order_of_start() {
             self.apps[index].kernel_ready(at, out);
@@ -539,39 +436,20 @@ impl Supervisor {
     }
 
     fn kernel_ended(&mut self, how: &str, end: Option<ProcessEnd>, now_ms: u64, out: &mut Vec<Command>) {
-        let before = std::mem::replace(&mut self.kernel, KernelPhase::Gone);
-        let fatal = self.fatal.take();
-        self.kernel_pid = None;
-        if !matches!(self.course, Course::Running) {
-            return;
-        }
-        let why = match (&before, &fatal) {
-            (KernelPhase::Gone | KernelPhase::BackingOff { .. }, _) => {
-                self.kernel = before;
-                return;
-            }
-            (KernelPhase::Ending { reason, .. }, _) => reason.clone(),
-            (_, Some((_, message))) => message.clone(),
-            _ => how.to_owned(),
-        };
-        if !self.ever_ready
-            && let Some((code, message)) = cannot_run(fatal.as_ref(), end)
-        {
+        let closing = !matches!(self.course, Course::Running);
+        let Some(failure) = self.kernel.ended(how, end, closing, now_ms) else { return };
+        if let Some((code, message)) = failure.cannot_run {
             return self.close(code, Some(message), now_ms, out);
         }
-        self.kernel_last_end = Some(PastEnd::new(&why, None, now_ms));
-        let reason = format!("the kernel process ended: {why}");
-        let called = std::mem::take(&mut self.called);
+        let reason = format!("the kernel process ended: {}", failure.why);
+        let (called, blameless) = (&failure.called, failure.is_blameless());
         // A trusted app may have caused this, unless the kernel process reported its own reason.
-        let by_us = matches!(before, KernelPhase::Ending { blameless: true, .. });
-        let blameless = by_us || fatal.is_some();
-        let trusted = self.loaded(|_| true);
         let demoted = |app: &String| !blameless && (called.is_empty() || called.contains(app));
-        if !by_us {
-            let killed_by_us = matches!(before, KernelPhase::Ending { .. });
-            let said = fatal.is_some();
-            let kernel = KernelEnd { end, said, killed_by_us, called: &called, trusted: &trusted };
-            let mut incident = Incident::of_node(IncidentKind::KernelEnded, &why, now_ms);
+        if !failure.is_restart {
+            let trusted = self.loaded(|_| true);
+            let KernelFailure { said, killed_by_us, .. } = failure;
+            let kernel = KernelEnd { end, said, killed_by_us, called, trusted: &trusted };
+            let mut incident = Incident::of_node(IncidentKind::KernelEnded, &failure.why, now_ms);
             incident.finding = self.recent.of_kernel(&kernel, now_ms);
             incident.evidence = Evidence { called: called.clone(), ..Evidence::of(end) };
             incident.then = after_kernel(&trusted.into_iter().filter(demoted).collect::<Vec<_>>());
@@ -586,14 +464,14 @@ impl Supervisor {
     }
 
     fn restart_kernel(&mut self, reason: &str, now_ms: u64, out: &mut Vec<Command>) {
-        match self.kernel_backoff.failed(now_ms) {
+        match self.kernel.failed(now_ms) {
             // A monitor that is to restart nothing has nothing to go into safe mode with.
             RestartDecision::Exhausted if !self.safe_mode.is_on() && self.timing.kernel.restarts_max > 0 => {
                 let RestartPolicy { restarts_max, window_ms, .. } = self.timing.kernel;
                 let seconds = window_ms / 1_000;
                 let why = format!("{reason}; this was after {restarts_max} restarts within {seconds} s");
                 self.enter_safe_mode(&why, now_ms, out);
-                self.start_kernel(now_ms, out);
+                self.kernel.start(now_ms, out);
             }
             RestartDecision::Exhausted => {
                 let RestartPolicy { restarts_max, window_ms, .. } = self.timing.kernel;
@@ -612,12 +490,12 @@ impl Supervisor {
             RestartDecision::RestartAfter(0) => {
                 let line = format!("{reason}; it restarts now");
                 out.push(Command::Log { severity: Severity::Error, line });
-                self.start_kernel(now_ms, out);
+                self.kernel.start(now_ms, out);
             }
             RestartDecision::RestartAfter(delay_ms) => {
                 let line = format!("{reason}; it restarts in {delay_ms} ms");
                 out.push(Command::Log { severity: Severity::Error, line });
-                self.kernel = KernelPhase::BackingOff { until_ms: now_ms.saturating_add(delay_ms) };
+                self.kernel.back_off(now_ms.saturating_add(delay_ms));
             }
         }
     }
@@ -636,7 +514,7 @@ impl Supervisor {
 
     fn safe_mode_begins(&mut self, reason: &str, now_ms: u64, out: &mut Vec<Command>) {
         self.safe_mode.enter(reason, now_ms);
-        self.kernel_backoff.forget();
+        self.kernel.forget_failures();
         for app in &mut self.apps {
             let listed = self.safe_mode.place_of(&app.spec.name).is_some();
             app.safe_mode_begins(listed || app.spec.role == AppRole::Service, now_ms);
@@ -674,11 +552,7 @@ impl Supervisor {
     fn restart_node(&mut self, reason: &str, out: &mut Vec<Command>) {
         let line = format!("the kernel process and all zones restart: {reason}");
         out.push(Command::Log { severity: Severity::Error, line });
-        if matches!(self.kernel, KernelPhase::Starting { .. } | KernelPhase::Running { .. }) {
-            let reason = format!("the node restarts: {reason}");
-            self.kernel = KernelPhase::Ending { reason, kill_at_ms: None, blameless: true };
-            self.end_kernel(StopSignal::Kill, out);
-        }
+        self.kernel.kill_for_restart(reason, out);
     }
 
     fn leave_safe_mode(&mut self, now_ms: u64, out: &mut Vec<Command>) {
@@ -686,7 +560,7 @@ impl Supervisor {
             return;
         }
         self.safe_mode.leave();
-        self.kernel_backoff.forget();
+        self.kernel.forget_failures();
         self.recent.forget_kernel_ends();
         let line = "the node leaves safe mode: the operator requested it".to_owned();
         out.push(Command::Log { severity: Severity::Info, line });
@@ -696,45 +570,12 @@ impl Supervisor {
         }
     }
 
-    fn kill_kernel(&mut self, reason: &str, out: &mut Vec<Command>) {
-        if matches!(self.kernel, KernelPhase::Starting { .. } | KernelPhase::Running { .. }) {
-            let line = format!("the kernel process is killed: {reason}");
-            out.push(Command::Log { severity: Severity::Error, line });
-            self.kernel =
-                KernelPhase::Ending { reason: reason.to_owned(), kill_at_ms: None, blameless: false };
-            self.end_kernel(StopSignal::Kill, out);
-        }
-    }
-
-    fn end_kernel(&self, how: StopSignal, out: &mut Vec<Command>) {
-        out.push(Command::End { who: ChildId::Kernel { generation: self.kernel_generation }, how });
-    }
-
     fn tick(&mut self, now_ms: u64, out: &mut Vec<Command>) {
         let at = self.situation(now_ms);
         for app in &mut self.apps {
             app.tick(at, out);
         }
-        match &mut self.kernel {
-            KernelPhase::Starting { give_up_ms } if *give_up_ms <= now_ms => {
-                let reason = format!("it was not ready within {} ms", self.timing.kernel_start_ms);
-                self.kill_kernel(&reason, out);
-            }
-            KernelPhase::Running { alive_ms }
-                if now_ms.saturating_sub(*alive_ms) >= self.timing.kernel_silence_ms =>
-            {
-                let reason = format!("a worker made no progress for {} ms", self.timing.kernel_silence_ms);
-                self.kill_kernel(&reason, out);
-            }
-            KernelPhase::Ending { kill_at_ms, .. } if kill_at_ms.is_some_and(|at_ms| at_ms <= now_ms) => {
-                *kill_at_ms = None;
-                let line = "the kernel process did not end after SIGTERM; it is killed".to_owned();
-                out.push(Command::Log { severity: Severity::Warn, line });
-                self.end_kernel(StopSignal::Kill, out);
-            }
-            KernelPhase::BackingOff { until_ms } if *until_ms <= now_ms => self.start_kernel(now_ms, out),
-            _ => {}
-        }
+        self.kernel.tick(now_ms, out);
     }
 
     fn shutdown_asked(&mut self, now_ms: u64, out: &mut Vec<Command>) {
@@ -756,18 +597,7 @@ impl Supervisor {
         let leave_at_ms = kill_at_ms.saturating_add(AFTER_KILL_MS);
         self.course = Course::Closing { code, message, leave_at_ms, hurried: false };
         // The kernel first: what its sessions have to say goes out before the apps' rings end.
-        match self.kernel {
-            KernelPhase::Starting { .. } | KernelPhase::Running { .. } => {
-                out.push(Command::TellKernel(ToKernel::Shutdown));
-                self.kernel = KernelPhase::Ending {
-                    reason: reason.to_owned(),
-                    kill_at_ms: Some(kill_at_ms),
-                    blameless: true,
-                };
-            }
-            KernelPhase::BackingOff { .. } => self.kernel = KernelPhase::Gone,
-            KernelPhase::Ending { .. } | KernelPhase::Gone => {}
-        }
+        self.kernel.shut_down(reason, kill_at_ms, out);
         let at = self.situation(now_ms);
         for app in &mut self.apps {
             app.stop(reason, at, out);
@@ -778,15 +608,12 @@ impl Supervisor {
         for app in &mut self.apps {
             app.kill(out);
         }
-        if let KernelPhase::Ending { kill_at_ms, .. } = &mut self.kernel {
-            *kill_at_ms = None;
-            self.end_kernel(StopSignal::Kill, out);
-        }
+        self.kernel.hurry(out);
     }
 
     fn leave_when_empty(&mut self, now_ms: u64, out: &mut Vec<Command>) {
         let Course::Closing { code, message, leave_at_ms, .. } = &self.course else { return };
-        let empty = matches!(self.kernel, KernelPhase::Gone) && !self.apps.iter().any(AppLife::has_process);
+        let empty = self.kernel.is_gone() && !self.apps.iter().any(AppLife::has_process);
         if empty {
             out.push(Command::Exit { code: *code, message: message.clone() });
         } else if *leave_at_ms <= now_ms {
@@ -801,27 +628,9 @@ impl Supervisor {
     fn forgive_own_pause(&mut self, now_ms: u64) {
         let pause_ms = now_ms.saturating_sub(self.last_event_ms);
         self.last_event_ms = self.last_event_ms.max(now_ms);
-        if pause_ms < OWN_PAUSE_MS {
-            return;
+        if pause_ms >= OWN_PAUSE_MS {
+            self.kernel.forgive_pause(pause_ms, now_ms);
         }
-        match &mut self.kernel {
-            KernelPhase::Running { alive_ms } => *alive_ms = now_ms,
-            KernelPhase::Starting { give_up_ms } => *give_up_ms = give_up_ms.saturating_add(pause_ms),
-            _ => {}
-        }
-    }
-}
-
-/// The exit code and the sentence of a kernel that will not run however often it is started.
-fn cannot_run(fatal: Option<&(u8, String)>, end: Option<ProcessEnd>) -> Option<(u8, String)> {
-    match (fatal, end) {
-        // A failure must not end the node with a code that means success.
-        (Some((code, message)), _) => Some(((*code).max(1), message.clone())),
-        (None, Some(ProcessEnd::Code(2))) => {
-            let message = "the kernel process refused to start (exit code 2); see its output";
-            Some((2, message.to_owned()))
-        }
-        _ => None,
     }
 }
 

@@ -15,8 +15,8 @@ use crate::clock::{now_ms, unix_ms_at_zero};
 use crate::incident::LAST_LINES_MAX;
 use crate::output::{Output, ZONE_REMARK};
 use crate::record_writer::RecordWriter;
-use crate::run::serving::ZoneLine;
 use crate::supervisor::{ChildId, Event};
+use crate::zone_channel::ZoneChannel;
 
 /// Most bytes of one app's output in one turn.
 pub(crate) const OUTPUT_BYTES_PER_TURN_MAX: usize = 16 << 10;
@@ -30,7 +30,7 @@ pub(crate) struct ZoneProcess {
     pub(crate) app: String,
     pub(crate) child: Child,
     /// The socket to the zone; only what a service says is read from it.
-    pub(crate) line: ZoneLine,
+    pub(crate) channel: ZoneChannel,
     pub(crate) pipe: Option<io::PipeReader>,
     pub(crate) output: Output,
     pub(crate) last_lines: LastLines,

@@ -6,10 +6,9 @@
 use std::os::fd::OwnedFd;
 
 use crate::app::{REASON_BYTES_MAX, check_specs, legible};
-use crate::finder::{Answer, Found, ReloadRequest};
+use crate::finder::{Answer, FoundApp, ReloadRequest, Reloaded};
 use crate::plan::check_open_files;
 use crate::protocol::ToKernel;
-use crate::reload::Reloaded;
 use crate::signals::hung_up;
 use crate::supervisor::Event;
 
@@ -57,7 +56,7 @@ impl Monitor {
         }
     }
 
-    fn found(&mut self, app: String, found: Result<Found, String>) {
+    fn found(&mut self, app: String, found: Result<FoundApp, String>) {
         let checked = found.and_then(|found| {
             check_specs(std::slice::from_ref(&found.spec)).map_err(|why| why.to_string())?;
             check_open_files(&found.spec, self.workers).map_err(|why| why.to_string())?;
@@ -124,7 +123,7 @@ impl Monitor {
         }
     }
 
-    fn add(&mut self, found: Found) {
+    fn add(&mut self, found: FoundApp) {
         self.forget_removed();
         // Before the app itself comes.
         self.make_known(&found);
@@ -132,7 +131,7 @@ impl Monitor {
     }
 
     /// The kernel process is to know this of an app, and so is the next one.
-    fn make_known(&mut self, Found { spec, about }: &Found) {
+    fn make_known(&mut self, FoundApp { spec, about }: &FoundApp) {
         let (app, limits, about) = (spec.name.clone(), spec.limits.clone(), about.clone());
         let message = ToKernel::AppAdded { app: app.clone(), limits, about };
         self.tell_kernel(&message, Vec::new());

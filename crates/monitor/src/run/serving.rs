@@ -4,14 +4,11 @@
 //! It never waits for a service: what the socket does not take is sent later. Data that the next message replaces is
 //! dropped.
 
-use std::collections::VecDeque;
-
 use zone::judge::Observation;
 
 use super::{Monitor, SECURITY};
 use crate::app::AppRole;
 use crate::audit;
-use crate::channel::{Channel, ChannelError, encode};
 use crate::clock::now_ms;
 use crate::kernel_messages::legible_verdicts;
 use crate::protocol::{FromService, ToService, ToZone};
@@ -27,77 +24,28 @@ const STORE: &str = "store";
 /// Most messages of one service in one turn, so that it cannot keep the monitor from everything else.
 const MESSAGES_PER_TURN_MAX: usize = 64;
 
-/// Most messages that wait for one service. One more is left out: records are told again, and of the others the next is as good.
-const OUTBOX_MESSAGES_MAX: usize = 16;
-
-/// The monitor's end of a zone's socket. Held open so that the zone sees the end of the monitor.
-pub(crate) struct ZoneLine {
-    /// `None` once the other end is closed.
-    channel: Option<Channel>,
-    outbox: VecDeque<Vec<u8>>,
-}
-
-impl ZoneLine {
-    pub(crate) fn new(channel: Channel) -> ZoneLine {
-        ZoneLine { channel: Some(channel), outbox: VecDeque::new() }
-    }
-
-    pub(crate) fn channel(&self) -> Option<&Channel> {
-        self.channel.as_ref()
-    }
-
-    pub(crate) fn is_waiting(&self) -> bool {
-        !self.outbox.is_empty()
-    }
-
-    fn send(&mut self) {
-        while let (Some(channel), Some(message)) = (&self.channel, self.outbox.front()) {
-            match channel.try_send_bytes(message, &[]) {
-                Err(ChannelError::NotNow) => return,
-                // Sent, or its end is about to be seen.
-                _ => drop(self.outbox.pop_front()),
-            }
-        }
-    }
-}
-
 impl Monitor {
     /// Tells a service that runs something: whether it could.
     pub(super) fn tell_service(&mut self, service: &str, told: ToService) -> bool {
         let supervisor = &self.supervisor;
         let is_service = |zone| supervisor.spec(zone).is_some_and(|spec| spec.role == AppRole::Service);
-        let process = self.zones.iter_mut().find(|it| it.app == service && is_service(it.zone));
-        let Some(line) = process.map(|process| &mut process.line) else { return false };
-        let has_room = line.outbox.len() < OUTBOX_MESSAGES_MAX;
-        if let (true, Ok(message)) = (has_room, encode(&ToZone::Told(told))) {
-            line.outbox.push_back(message);
-            line.send();
-            return true;
-        }
-        false
+        let process = self.zones.iter().find(|it| it.app == service && is_service(it.zone));
+        let Some(zone) = process.map(|process| process.zone) else { return false };
+        self.zones.of(zone).is_some_and(|process| process.channel.tell(&ToZone::Told(told)))
     }
 
     /// A service says something, or its socket has room again.
     pub(super) fn attend_service(&mut self, zone: u16) {
-        if let Some(process) = self.zones.iter_mut().find(|process| process.zone == zone) {
-            process.line.send();
+        if let Some(process) = self.zones.of(zone) {
+            process.channel.send();
         }
         for _ in 0..MESSAGES_PER_TURN_MAX {
-            let Some(process) = self.zones.iter_mut().find(|process| process.zone == zone) else { return };
-            let Some(channel) = process.line.channel() else { return };
+            let Some(process) = self.zones.of(zone) else { return };
+            let Some(received) = process.channel.receive() else { return };
             let (app, generation) = (process.app.clone(), process.generation);
-            match channel.try_receive::<FromService>() {
-                Ok(received) => {
-                    if let Err(reason) = self.hear_service(&app, generation, received.message) {
-                        return self.heard.push_back(Event::ZoneFault { app, generation, reason });
-                    }
-                }
-                Err(ChannelError::NotNow) => return,
-                Err(ChannelError::Closed) => return process.line.channel = None,
-                Err(error) => {
-                    let reason = format!("its message to the monitor cannot be read: {error}");
-                    return self.heard.push_back(Event::ZoneFault { app, generation, reason });
-                }
+            let heard = received.and_then(|message| self.hear_service(&app, generation, message));
+            if let Err(reason) = heard {
+                return self.heard.push_back(Event::ZoneFault { app, generation, reason });
             }
         }
     }
@@ -154,7 +102,7 @@ impl Monitor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::channel::MESSAGE_BYTES_MAX;
+    use crate::channel::{MESSAGE_BYTES_MAX, encode};
     use zone::{Limits, Sample};
 
     #[test]

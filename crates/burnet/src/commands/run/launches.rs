@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use monitor::{AppSource, AppSpec, Find, Found};
+use monitor::{AppSource, AppSpec, Find, FoundApp};
 
 use super::{give_numbers, interpreter_of, users_of};
 use crate::apps;
@@ -78,7 +78,12 @@ impl Launches {
 
     /// An app with its present installation, grants and settings. It reads the configuration again, with that app in
     /// it.
-    pub(super) fn find_one(&self, name: &str, args: &RunArgs, around: &Environment) -> Result<Found, String> {
+    pub(super) fn find_one(
+        &self,
+        name: &str,
+        args: &RunArgs,
+        around: &Environment,
+    ) -> Result<FoundApp, String> {
         let mut args = args.clone();
         let argument: AppArgument = name.parse().map_err(|error| format!("{error}"))?;
         if !args.apps.iter().any(|app| app.which.name() == name) {
@@ -92,6 +97,6 @@ impl Launches {
         let spec = config.apps.iter().find(|app| app.name == name).ok_or("it is no app")?.clone();
         let users = users_of(&config).map_err(|error| error.to_string())?;
         self.learn(&config, &spec, users.get(name).copied())?;
-        Ok(Found { spec, about })
+        Ok(FoundApp { spec, about })
     }
 }

@@ -11,7 +11,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use monitor::{AppRole, AppSpec, Found, Reload, Reloaded};
+use monitor::{AppRole, AppSpec, FoundApp, Reload, Reloaded};
 use serde_json::Value;
 
 use super::launches::Launches;
@@ -64,7 +64,7 @@ fn all(
         .map_err(|error| CommandError::Usage(error.to_string()))?;
     let users = users_of(&read)?;
     launches.learn_all(&read, &users)?;
-    let apps: Vec<Found> = of_apps(&read).map(|spec| found(&read, spec)).collect::<Result<_, _>>()?;
+    let apps: Vec<FoundApp> = of_apps(&read).map(|spec| found(&read, spec)).collect::<Result<_, _>>()?;
     let named: BTreeSet<&str> = of_apps(&read).map(|spec| spec.name.as_str()).collect();
     let gone = of_apps(running).filter(|spec| !named.contains(spec.name.as_str()));
     let removed = gone.map(|spec| spec.name.clone()).collect();
@@ -73,9 +73,9 @@ fn all(
     Ok(Reloaded { apps, removed, config: Some(handed_on), changed, left })
 }
 
-fn found(config: &Config, spec: &AppSpec) -> Result<Found, CommandError> {
+fn found(config: &Config, spec: &AppSpec) -> Result<FoundApp, CommandError> {
     let about = config.packages.apps.get(&spec.name).map(to_json).transpose()?.unwrap_or_default();
-    Ok(Found { spec: spec.clone(), about })
+    Ok(FoundApp { spec: spec.clone(), about })
 }
 
 fn to_json(value: &impl serde::Serialize) -> Result<Value, CommandError> {

@@ -3,42 +3,9 @@
 //! In: an app as it runs, and as it should run. Out: what changes immediately, what needs a restart of the app, and text for
 //! the operator. It starts and stops nothing.
 
-use std::fmt;
-use std::sync::Arc;
-
-use serde_json::Value;
 use zone::Limits;
 
 use crate::app::AppSpec;
-use crate::finder::Found;
-
-/// A valid configuration after a reload.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Reloaded {
-    /// Apps as they are to be. Those that are not named stay as they are.
-    pub apps: Vec<Found>,
-    /// Apps that were in the configuration before, and are not any more.
-    pub removed: Vec<String>,
-    /// What the kernel process is configured with from now on; nothing if that stays as it is.
-    pub config: Option<Value>,
-    /// What else is different from now on, a phrase each.
-    pub changed: Vec<String>,
-    /// The differences that need a restart of the node, one sentence each.
-    pub left: Vec<String>,
-}
-
-/// Reloads the configuration, of one app or of all. It may take its time, and is called by one thread.
-#[derive(Clone)]
-pub struct Reload(pub Arc<ReadAnew>);
-
-/// See [`Reload`].
-pub type ReadAnew = dyn Fn(Option<&str>) -> Result<Reloaded, String> + Send + Sync;
-
-impl fmt::Debug for Reload {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reload").finish_non_exhaustive()
-    }
-}
 
 /// What is different between an app as it runs and as it is to run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -96,6 +63,7 @@ fn built_in(limits: &Limits) -> Limits {
 mod tests {
     use super::*;
     use crate::app::{AppRole, AppSource, ZoneKind};
+    use serde_json::Value;
     use zone::Sandbox;
 
     fn spec() -> AppSpec {
