@@ -38,7 +38,7 @@ impl Control {
         let Awaited { app, settings, grant } = awaited;
         let rates = Arc::new(NodeRates::new(grant.quotas(), self.now_ms()));
         match loaded {
-            Ok(code) => self.tell_all(|| ToWorker::LoadTrusted {
+            Ok(code) => self.workers.tell_all(|| ToWorker::LoadTrusted {
                 zone: ZoneId(zone),
                 app: app.clone(),
                 code: code.clone(),

@@ -3,7 +3,8 @@
 //! In: the stored owners, once, before any worker runs; then changes. Out: the workers' record, and messages to the
 //! monitor. It decides no ownership.
 
-use super::{Control, Fatal, TO_MONITOR_MAX};
+use super::super::fatal::Fatal;
+use super::super::monitor_queue::MonitorQueue;
 use abi::ZoneId;
 use flow::DatapathId;
 use kernel::{Claims, OwnerChange};
@@ -34,13 +35,11 @@ pub(super) fn receive(channel: &Channel, messages: u32) -> Result<Claims, Fatal>
     Ok(claims)
 }
 
-impl Control {
-    /// What does not fit into this turn's messages is there in the next.
-    pub(super) fn tell_owners(&mut self) {
-        while self.claims.has_changes() && self.to_monitor.len() < TO_MONITOR_MAX {
-            let changes = self.claims.take_changes(IN_A_MESSAGE_MAX).into_iter().map(to_monitor).collect();
-            self.to_monitor.push(FromKernel::Owned { changes });
-        }
+/// Sends changes to the monitor. Changes that do not fit are sent in the next turn.
+pub(super) fn tell(claims: &Claims, queue: &mut MonitorQueue) {
+    while claims.has_changes() && queue.has_room() {
+        let changes = claims.take_changes(IN_A_MESSAGE_MAX).into_iter().map(to_monitor).collect();
+        queue.push(FromKernel::Owned { changes });
     }
 }
 

@@ -32,7 +32,7 @@ impl Control {
         );
         let asked = format!("forget the pin of {datapath} to {certificate} ({peer})");
         let record = Record::new(now_unix_ms(), "asked", "operator", asked);
-        self.tell_records(vec![Record { switch: Some(datapath.to_string()), ..record }]);
+        self.to_monitor.push_records(vec![Record { switch: Some(datapath.to_string()), ..record }]);
         Answer::Done
     }
 }

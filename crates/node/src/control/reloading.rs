@@ -2,12 +2,13 @@
 //!
 //! The monitor reads the configuration and reports what changes. No session ends here, and no app.
 
+use super::super::fatal::Fatal;
 use super::super::messages::ToWorker;
 use super::super::operator_line::Peer;
 use super::super::operator_queries::OperatorId;
 use super::super::worker::now_unix_ms;
+use super::Control;
 use super::sessions::southbound_config;
-use super::{Control, Fatal};
 use abi::ZoneId;
 use config::{AppGrant, Config};
 use kernel::NodeRates;
@@ -28,7 +29,7 @@ impl Control {
         let which = app.as_ref().map_or_else(String::new, |app| format!(" of {app:?}"));
         tracing::info!("the operator reloads the configuration{which} ({peer})");
         let asked = format!("reload{which} ({peer})");
-        self.tell_records(vec![Record::new(now_unix_ms(), "asked", "operator", asked)]);
+        self.to_monitor.push_records(vec![Record::new(now_unix_ms(), "asked", "operator", asked)]);
         let ticket = self.queries.open_reload(operator_id, self.now_ms());
         self.to_monitor.push(FromKernel::Reload { ticket, app });
         None
@@ -62,7 +63,7 @@ impl Control {
                 return;
             }
         };
-        self.tell_all(|| ToWorker::Reconfigure { southbound: Box::new(southbound.clone()), limits });
+        self.workers.tell_all(|| ToWorker::Reconfigure { southbound: Box::new(southbound.clone()), limits });
     }
 
     /// What an app may do from now on, at all workers.
@@ -75,7 +76,7 @@ impl Control {
         let grant = grant.to_kernel();
         self.loader.regrant(zone, &grant);
         let rates = Arc::new(NodeRates::new(grant.quotas(), self.now_ms()));
-        self.tell_all(|| ToWorker::Regrant {
+        self.workers.tell_all(|| ToWorker::Regrant {
             zone: ZoneId(zone),
             generation,
             grant: Box::new(grant.clone()),

@@ -2,7 +2,7 @@
 //!
 //! In: the configuration. Its TLS files are read here. Out: the configuration of southbound. It opens no socket.
 
-use super::Fatal;
+use super::super::fatal::Fatal;
 use config::binding::to_southbound;
 use config::{Config, OpenFlowVersion, Role, Tls};
 use southbound::tls::{TlsFiles, load};
