@@ -1,49 +1,18 @@
-//! The flows between hosts, and the reports of both their ends.
+//! Starts and stops flows between hosts, and makes the reports of both their ends.
 //!
 //! In: a flow's parameters. Out: its number, and reports. It never sends a packet: the hosts do.
 
-use std::collections::BTreeMap;
-use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use super::flow_list::{FLOWS_MAX, Flow, FlowId};
 use super::{Network, NetworkEffects};
 use crate::host::flow::{FlowRefused, FlowReport, FlowSpec, FlowState, IpVersion};
 use crate::host::{FlowKey, Host};
 
-/// How many flows are stored, including ended ones. At the bound, the ended flow that began first is forgotten.
-pub const FLOWS_MAX: usize = 4096;
 /// The range of source ports of flows, as in Linux (`ip_local_port_range`).
 const FIRST_PORT: u16 = 32_768;
 const PORTS: u32 = 28_232;
-
-/// The number of a flow. It is never reused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FlowId(pub u64);
-
-impl fmt::Display for FlowId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "flow {}", self.0)
-    }
-}
-
-/// A flow and its ends.
-#[derive(Debug)]
-struct Flow {
-    spec: FlowSpec,
-    from: usize,
-    to: usize,
-    /// The key as the sender sees it.
-    key: FlowKey,
-    began_at: Duration,
-}
-
-/// The flows of a network.
-#[derive(Debug, Default)]
-pub(super) struct FlowList {
-    flows: BTreeMap<FlowId, Flow>,
-    begun: u64,
-}
 
 impl Network {
     /// Starts a flow.

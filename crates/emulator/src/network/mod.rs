@@ -13,19 +13,22 @@
 mod cable;
 mod capture;
 mod change;
+mod channels;
 mod due;
+mod flow_list;
 mod flows;
 mod in_flight;
+mod outside;
 mod plugs;
 mod pruning;
 
 pub use cable::{DirectionCounters, LinkCounters};
 pub use capture::Capture;
 pub use change::{CannotChange, Change};
-pub use flows::{FLOWS_MAX, FlowId};
+pub use flow_list::{FLOWS_MAX, FlowId};
 
-use flow::{MacAddr, PortNo};
-use openflow::{Body, Message};
+use flow::PortNo;
+use openflow::Message;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -37,7 +40,7 @@ use crate::topology::{Endpoint, HostPlan, Link, SwitchPlan, Topology};
 use cable::{Cable, Fate, Way};
 use capture::Taps;
 use due::{DueQueue, Node};
-use flows::FlowList;
+use flow_list::FlowList;
 use in_flight::{InFlight, Passage};
 use plugs::{Plug, Plugs};
 use software_switch::{ControllerId, Effects, Parting, Switch, SwitchOptions};
@@ -174,43 +177,6 @@ impl Network {
         }
     }
 
-    /// Adds an outside port to a switch. Frames that leave by it are among the effects.
-    pub fn add_outside_port(
-        &mut self,
-        switch: usize,
-        port: PortNo,
-        address: MacAddr,
-        name: String,
-        effects: &mut NetworkEffects,
-    ) {
-        let now = self.clock;
-        if self.ports_made.get_mut(switch).is_some_and(|ports| ports.insert(port)) {
-            self.outside.insert((switch, port));
-            self.at_switch(switch, effects, |switch, out| {
-                switch.add_named_port(port, address, name, now, out);
-            });
-        }
-    }
-
-    /// Processes a frame that arrived at an outside port.
-    pub fn on_frame_from_outside(
-        &mut self,
-        switch: usize,
-        port: PortNo,
-        frame: Vec<u8>,
-        now: Duration,
-        effects: &mut NetworkEffects,
-    ) {
-        self.pass_to(now);
-        self.taps.note(Endpoint::Switch { index: switch, port }, false, now, &frame, &mut effects.captured);
-        self.at_switch(switch, effects, |switch, out| switch.on_frame(port, frame, now, out));
-    }
-
-    /// Sets the link state of an outside port.
-    pub fn set_outside_link(&mut self, switch: usize, port: PortNo, up: bool, effects: &mut NetworkEffects) {
-        self.at_switch(switch, effects, |switch, out| switch.set_link(port, up, out));
-    }
-
     /// Its switches.
     pub fn switches(&self) -> &[Switch] {
         &self.switches
@@ -245,83 +211,6 @@ impl Network {
     /// How many frames were lost on links for any reason, or because too many were on links.
     pub fn frames_lost(&self) -> u64 {
         self.frames_lost
-    }
-
-    /// A switch's connection to a controller is open.
-    pub fn on_connected(&mut self, at: Channel, effects: &mut NetworkEffects) {
-        if !self.is_switch_up(at.switch) {
-            return effects.close.push((at, Parting::SwitchedOff));
-        }
-        self.channels.insert(at);
-        self.at_switch(at.switch, effects, |switch, out| switch.on_connected(at.controller, out));
-    }
-
-    /// A switch's connection to a controller has ended.
-    pub fn on_disconnected(&mut self, at: Channel) {
-        self.channels.remove(&at);
-        if let Some(switch) = self.switches.get_mut(at.switch) {
-            switch.on_disconnected(at.controller);
-        }
-    }
-
-    /// Ends all connections of a switch that is switched off.
-    fn disconnect(&mut self, switch: usize, effects: &mut NetworkEffects) {
-        let last = Channel { switch, controller: ControllerId(usize::MAX) };
-        let first = Channel { switch, controller: ControllerId(0) };
-        let all = self.channels.range(first..=last);
-        effects.close.extend(all.map(|at| (*at, Parting::SwitchedOff)));
-    }
-
-    /// A message for a switch has arrived.
-    pub fn on_message(
-        &mut self,
-        at: Channel,
-        message: &Message,
-        now: Duration,
-        effects: &mut NetworkEffects,
-    ) {
-        self.pass_to(now);
-        self.at_switch(at.switch, effects, |switch, out| {
-            switch.on_message(at.controller, message, now, out);
-        });
-        self.rules_may_be_due(at.switch, message);
-    }
-
-    /// The same, with the message's original bytes.
-    pub fn on_received(
-        &mut self,
-        at: Channel,
-        message: &Message,
-        bytes: &[u8],
-        now: Duration,
-        effects: &mut NetworkEffects,
-    ) {
-        self.pass_to(now);
-        self.at_switch(at.switch, effects, |switch, out| {
-            switch.on_received(at.controller, message, bytes, now, out);
-        });
-        self.rules_may_be_due(at.switch, message);
-    }
-
-    /// Schedules the switch, because a flow mod may have added a rule with a time-out.
-    fn rules_may_be_due(&mut self, switch: usize, message: &Message) {
-        if matches!(message.body, Body::FlowMod(_)) {
-            self.set_due_of_switch(switch);
-        }
-    }
-
-    /// Bytes for a switch have arrived that cannot be decoded. `beginning` is their start.
-    pub fn on_bad_input(
-        &mut self,
-        at: Channel,
-        xid: u32,
-        error: flow::ErrorCode,
-        beginning: &[u8],
-        effects: &mut NetworkEffects,
-    ) {
-        self.at_switch(at.switch, effects, |switch, out| {
-            switch.on_bad_input(at.controller, xid, error, beginning, out);
-        });
     }
 
     /// Lets a host ping an address.

@@ -13,13 +13,16 @@ use mio::{Interest, Registry, Token};
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::InterfaceFlags;
 use nix::sys::socket::LinkAddr;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
+use std::time::Duration;
 
 use super::packet_socket::{PacketSocket, Received, Room};
 
 /// How many frames of one interface are read before the others' turn.
 const FRAMES_AT_ONCE: usize = 256;
+/// How often the interfaces are checked for existence and link.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// The plan of a switch whose ports are interfaces of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,6 +70,9 @@ pub(crate) struct Interfaces {
     /// The token of the first one. The others follow.
     first_token: usize,
     room: Room,
+    /// Interfaces with more frames than were read at once. Each is in it once, even if the poll reports it again.
+    crowded: BTreeSet<usize>,
+    next_look: Duration,
     /// Frames for which an interface had no room, or that are longer than its MTU.
     pub(crate) frames_not_sent: u64,
 }
@@ -103,7 +109,15 @@ impl Interfaces {
                 interfaces.push(Interface { switch, port, name, socket, up: at.up });
             }
         }
-        Ok((Interfaces { interfaces, first_token, room: Room::new(), frames_not_sent: 0 }, ports))
+        let all = Interfaces {
+            interfaces,
+            first_token,
+            room: Room::new(),
+            crowded: BTreeSet::new(),
+            next_look: LOOK,
+            frames_not_sent: 0,
+        };
+        Ok((all, ports))
     }
 
     /// The index of the interface with this token.
@@ -111,21 +125,31 @@ impl Interfaces {
         token.checked_sub(self.first_token).filter(|place| *place < self.interfaces.len())
     }
 
-    /// Passes on received frames of an interface, up to a bound. Returns whether there may be more.
-    pub(crate) fn receive(&mut self, place: usize, mut take: impl FnMut(usize, PortNo, Vec<u8>)) -> bool {
+    /// The interfaces that had more frames than were read at once.
+    pub(crate) fn take_crowded(&mut self) -> BTreeSet<usize> {
+        std::mem::take(&mut self.crowded)
+    }
+
+    /// Whether any interface had more frames than were read at once.
+    pub(crate) fn is_crowded(&self) -> bool {
+        !self.crowded.is_empty()
+    }
+
+    /// Passes on received frames of an interface, up to a bound.
+    pub(crate) fn receive(&mut self, place: usize, mut take: impl FnMut(usize, PortNo, Vec<u8>)) {
         let Interfaces { interfaces, room, .. } = self;
         let Some(Interface { switch, port, socket: Some(socket), .. }) = interfaces.get(place) else {
-            return false;
+            return;
         };
         for _ in 0..FRAMES_AT_ONCE {
             match socket.receive(room) {
                 Ok(Received::Frame(frame)) => take(*switch, *port, frame),
                 Ok(Received::Other) => {}
                 // The next check notices an interface that went down or disappeared.
-                Ok(Received::Nothing) | Err(_) => return false,
+                Ok(Received::Nothing) | Err(_) => return,
             }
         }
-        true
+        self.crowded.insert(place);
     }
 
     /// Sends a frame out of a port. If the interface does not take it, the frame is counted and lost.
@@ -137,8 +161,12 @@ impl Interfaces {
         }
     }
 
-    /// Checks all interfaces. Returns the ports whose link state has changed.
-    pub(crate) fn look(&mut self, registry: &Registry) -> Vec<(usize, PortNo, bool)> {
+    /// Checks all interfaces from time to time. Returns the ports whose link state has changed.
+    pub(crate) fn look(&mut self, registry: &Registry, now: Duration) -> Vec<(usize, PortNo, bool)> {
+        if now < self.next_look {
+            return Vec::new();
+        }
+        self.next_look = now + LOOK;
         // The system lacks some resource. The next check follows soon.
         let Ok(seen) = look() else { return Vec::new() };
         let mut changed = Vec::new();

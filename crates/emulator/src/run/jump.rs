@@ -4,22 +4,34 @@
 //! nobody can know for certain that a controller has nothing more to send. A scenario in virtual time has no
 //! controller.
 //!
-//! In: the messages on connections, the next event of the network, and who waits for what. Out: the network's time,
+//! In: the messages on connections, the next event of the network, and the times that callers wait for. Out: the network's time,
 //! and which controllers to ask whether they have anything to send. It never reads a clock. Connections are still
 //! made and given up in real time. A caller that needs a switch to reconnect before time advances must wait for that
 //! first.
 
 use openflow::Body;
+use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use super::quiescence::{QUESTION, Quiescence};
-use super::reactor::Reactor;
 
 /// How many rounds of frames are processed at one moment before the clock advances anyway. A storm on links without
 /// delay has no end.
 const ROUNDS_OF_A_MOMENT: u32 = 16;
 /// By how much the clock advances then.
 const STORM_STEP: Duration = Duration::from_millis(1);
+
+/// How time passes in a running network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Clock {
+    /// Real time.
+    #[default]
+    Real,
+    /// Virtual time. It stands still, and jumps to the next event once the controllers have nothing to send. It does
+    /// so only while a caller waits for pings or for a time ([`crate::run::Handle::pass_to`]). Timers inside controllers are not
+    /// accelerated.
+    Virtual,
+}
 
 /// Virtual time.
 #[derive(Debug, Default)]
@@ -56,52 +68,49 @@ impl VirtualTime {
     pub(super) fn patience(&self, now: Duration) -> Option<Duration> {
         self.quiescence.quiet_in(now).filter(|left| !left.is_zero())
     }
+
+    /// Frames were carried. If there are always more of them at one moment, the clock advances anyway.
+    pub(super) fn on_round(&mut self, frames_left: bool) {
+        self.rounds = if frames_left { self.rounds + 1 } else { 0 };
+        if self.rounds >= ROUNDS_OF_A_MOMENT {
+            (self.rounds, self.now) = (0, self.now + STORM_STEP);
+        }
+    }
+
+    /// The connections whose controllers must be asked whether they have anything to send.
+    pub(super) fn ask_next(&mut self, can_be_asked: impl Fn(usize) -> bool) -> Vec<usize> {
+        self.quiescence.ask_next(can_be_asked)
+    }
+
+    /// Whether no controller has anything to send.
+    pub(super) fn is_quiet(&self, now: Duration) -> bool {
+        self.quiescence.quiet_in(now) == Some(Duration::ZERO)
+    }
+
+    /// Jumps to a later time.
+    pub(super) fn jump_to(&mut self, time: Duration) {
+        self.now = self.now.max(time);
+    }
 }
 
-impl Reactor {
-    /// Answers callers whose time has come. Lets virtual time jump if nothing else must be done now. Returns whether
-    /// that causes work.
-    pub(super) fn pass_time(&mut self, frames_left: bool, is_busy: bool, now: Duration) -> bool {
-        let Some(virtual_time) = &mut self.virtual_time else {
-            self.answer_goals(now);
-            return false;
-        };
-        if frames_left {
-            virtual_time.rounds += 1;
-            if virtual_time.rounds >= ROUNDS_OF_A_MOMENT {
-                (virtual_time.rounds, virtual_time.now) = (0, virtual_time.now + STORM_STEP);
-            }
-            return false;
-        }
-        virtual_time.rounds = 0;
-        !is_busy && self.is_waited_for() && (self.ask_all() || self.jump(now))
+/// Callers that wait for a time in the network.
+#[derive(Debug, Default)]
+pub(super) struct Goals(Vec<(Duration, Sender<()>)>);
+
+impl Goals {
+    /// A caller waits for this time.
+    pub(super) fn add(&mut self, time: Duration, answer: Sender<()>) {
+        self.0.push((time, answer));
     }
 
-    /// Asks each active controller whether it has anything to send. Returns whether there are any.
-    fn ask_all(&mut self) -> bool {
-        let Some(mut virtual_time) = self.virtual_time.take() else { return false };
-        let asked = virtual_time.quiescence.ask_next(|connection| self.can_be_asked(connection));
-        self.virtual_time = Some(virtual_time);
-        asked.iter().for_each(|connection| self.ask_whether_quiet(*connection));
-        !asked.is_empty()
+    /// The earliest time that a caller waits for.
+    pub(super) fn next(&self) -> Option<Duration> {
+        self.0.iter().map(|(time, _)| *time).min()
     }
 
-    /// Jumps to the next event, if all controllers are quiet.
-    fn jump(&mut self, now: Duration) -> bool {
-        let Some(virtual_time) = &self.virtual_time else { return false };
-        if virtual_time.quiescence.quiet_in(now) != Some(Duration::ZERO) {
-            return false;
-        }
-        // Everything up to this time has happened.
-        self.answer_goals(virtual_time.now);
-        let next = if self.is_waited_for() { self.next_in_network() } else { None };
-        let (Some(next), Some(virtual_time)) = (next, &mut self.virtual_time) else { return false };
-        virtual_time.now = virtual_time.now.max(next);
-        true
-    }
-
-    fn answer_goals(&mut self, time: Duration) {
-        self.goals.retain(|(goal, answer)| {
+    /// Answers callers whose time has come.
+    pub(super) fn answer(&mut self, time: Duration) {
+        self.0.retain(|(goal, answer)| {
             let is_ahead = *goal > time;
             if !is_ahead {
                 // The caller may have stopped waiting.

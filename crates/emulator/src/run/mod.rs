@@ -3,7 +3,7 @@
 //! ```text
 //!   Emulation::start(topology, controller) ──> a thread of its own: sockets ⇄ Network
 //!        │                                                                   │
-//!        └── wait_connected, ping_all, set_link, counters, stop              └──> events, for whoever observes
+//!        └── wait_connected, ping_all, set_link, counters, stop              └──> events, for observers
 //! ```
 //!
 //! One loop in one thread has all switches' connections, and the packet sockets of bound interfaces. It is the only
@@ -12,25 +12,32 @@
 
 mod capture;
 mod connection;
+mod connections;
+mod counters;
 mod event;
 mod footprint;
 mod interfaces;
 mod jump;
+mod observers;
 mod packet_socket;
 pub(crate) mod ping_all;
+mod ping_rounds;
 mod quiescence;
 mod reactor;
+mod readiness;
+mod request;
 
 pub use capture::{Captured, Tap};
+pub use counters::EmulationCounters;
 pub use event::{Event, Observer};
 pub use footprint::{TooLarge, check_this_machine};
 pub use interfaces::Bridge;
+pub use jump::Clock;
 pub use ping_all::{PingOutcome, PingReport, dropped_percent};
 
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -43,7 +50,9 @@ use crate::host::HostCounters;
 use crate::host::flow::{FlowRefused, FlowReport, FlowSpec, IpVersion};
 use crate::network::{CannotChange, Change, FlowId, LinkCounters};
 use crate::topology::{SwitchPlan, Topology};
+use counters::Counters;
 use reactor::Reactor;
+use request::Request;
 use software_switch::{SwitchOptions, SwitchView};
 
 /// How many events may wait for an observer. More are dropped and counted.
@@ -55,117 +64,12 @@ pub struct Emulation;
 /// A handle of a running network. Dropping it stops the network.
 #[derive(Debug)]
 pub struct Handle {
-    commands: Sender<Command>,
+    commands: Sender<Request>,
     waker: Arc<Waker>,
     counters: Arc<Counters>,
     thread: Mutex<Option<JoinHandle<()>>>,
     switches: usize,
     hosts: usize,
-}
-
-/// How time passes in a running network.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Clock {
-    /// Real time.
-    #[default]
-    Real,
-    /// Virtual time. It stands still, and jumps to the next event once the controllers have nothing to send. It does
-    /// so only while a caller waits for pings or for a time ([`Handle::pass_to`]). Timers inside controllers are not
-    /// accelerated.
-    Virtual,
-}
-
-/// A request to the loop.
-#[derive(Debug)]
-pub(crate) enum Command {
-    /// Answer when every switch is connected.
-    WaitConnected(Sender<()>),
-    /// Return the switches that are not connected, and why.
-    ListMissing(Sender<Vec<(DatapathId, String)>>),
-    /// Let every host ping every other. A ping waits this long for its reply.
-    PingAll { ip: IpVersion, timeout: Duration, answer: Sender<PingReport> },
-    /// Let a host ping another once.
-    Ping {
-        from: String,
-        to: String,
-        timeout: Duration,
-        answer: Sender<PingReport>,
-        begun: Sender<Result<(), CannotChange>>,
-    },
-    /// Return the state of each switch.
-    ViewSwitches(Sender<Vec<SwitchView>>),
-    /// Return the counters of each host.
-    CountHosts(Sender<Vec<(String, HostCounters)>>),
-    /// Take a link down or up.
-    SetLink { link: usize, up: bool },
-    /// Make a change that is given by names.
-    Change { change: Change, answer: Sender<Result<(), CannotChange>> },
-    /// Answer when this much time has passed in the network.
-    PassTo { time: Duration, answer: Sender<()> },
-    /// Start a flow.
-    StartFlow { spec: FlowSpec, answer: Sender<Result<FlowId, FlowRefused>> },
-    /// Stop a flow, and return whether it exists.
-    StopFlow { id: FlowId, answer: Sender<bool> },
-    /// Return the report of a flow.
-    ReportFlow { id: FlowId, answer: Sender<Option<FlowReport>> },
-    /// Return the counters of each link.
-    CountLinks(Sender<Vec<(String, LinkCounters)>>),
-    /// Block the links off a spanning tree for floods.
-    KeepSpanningTree,
-    /// Send events to an observer.
-    Observe { audience: event::Audience, listening: Sender<()> },
-    /// Stop the loop.
-    Stop,
-}
-
-/// The counters since the start. All are totals over all switches.
-#[derive(Debug, Default)]
-pub(crate) struct Counters {
-    connections: AtomicU64,
-    connections_lost: AtomicU64,
-    connections_refused: AtomicU64,
-    attempts: AtomicU64,
-    silences: AtomicU64,
-    bad_messages: AtomicU64,
-    packet_ins_dropped: AtomicU64,
-    packet_ins: AtomicU64,
-    packet_outs: AtomicU64,
-    flow_mods: AtomicU64,
-    errors: AtomicU64,
-    frames_lost: AtomicU64,
-    frames_not_sent: AtomicU64,
-}
-
-/// The counters at one moment; totals over all switches since the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct EmulationCounters {
-    /// Attempts to connect to a controller.
-    pub attempts: u64,
-    /// Connections on which a version was agreed.
-    pub connections: u64,
-    /// Connections that ended after that, closed by either side.
-    pub connections_lost: u64,
-    /// Attempts that failed: refused, or closed before a version was agreed.
-    pub connections_refused: u64,
-    /// Connections of the two kinds above that the switch ended, because the controller sent nothing for too long or
-    /// no features request.
-    pub silences: u64,
-    /// Messages of controllers that could not be decoded.
-    pub bad_messages: u64,
-    /// Packet-ins that were sent.
-    pub packet_ins: u64,
-    /// Packet-ins that were not sent because the controller did not read earlier messages.
-    pub packet_ins_dropped: u64,
-    /// Packet-outs that were received.
-    pub packet_outs: u64,
-    /// Flow mods that were received.
-    pub flow_mods: u64,
-    /// Errors that switches sent.
-    pub errors: u64,
-    /// Frames that were lost on links that are down, or in a storm.
-    pub frames_lost: u64,
-    /// Frames for which an interface had no room, or that were longer than its MTU.
-    pub frames_not_sent: u64,
 }
 
 /// The error if not every switch is connected in time.
@@ -331,7 +235,7 @@ impl Emulation {
         if let Some(audience) = audience {
             // The loop processes requests before it connects, so that the observer is registered first. The answer is
             // not needed.
-            let _ = commands.send(Command::Observe { audience, listening: channel().0 });
+            let _ = commands.send(Request::Observe { audience, listening: channel().0 });
         }
         let thread = std::thread::Builder::new().name("emulation".into()).spawn(move || reactor.run())?;
         Ok(Handle {
@@ -363,10 +267,10 @@ impl Handle {
     ///
     /// The time is over: which switches are missing, and why.
     pub fn wait_connected(&self, timeout: Duration) -> Result<(), NotConnected> {
-        match self.ask(Command::WaitConnected).recv_timeout(timeout) {
+        match self.ask(Request::WaitConnected).recv_timeout(timeout) {
             Ok(()) => Ok(()),
             Err(_) => {
-                Err(NotConnected { missing: self.ask(Command::ListMissing).recv().unwrap_or_default() })
+                Err(NotConnected { missing: self.ask(Request::ListMissing).recv().unwrap_or_default() })
             }
         }
     }
@@ -379,12 +283,12 @@ impl Handle {
 
     /// The same over a version of IP. With IPv6, it pings global addresses.
     pub fn ping_all_over(&self, ip: IpVersion, timeout: Duration) -> PingReport {
-        self.ask(|answer| Command::PingAll { ip, timeout, answer }).recv().unwrap_or_default()
+        self.ask(|answer| Request::PingAll { ip, timeout, answer }).recv().unwrap_or_default()
     }
 
     /// The same without waiting for the result. Several rounds can run at a time.
     pub fn begin_ping_all(&self, timeout: Duration) -> Receiver<PingReport> {
-        self.ask(|answer| Command::PingAll { ip: IpVersion::V4, timeout, answer })
+        self.ask(|answer| Request::PingAll { ip: IpVersion::V4, timeout, answer })
     }
 
     /// Lets one host ping another once. Both are given by name. The report has one pair.
@@ -400,18 +304,18 @@ impl Handle {
     ) -> Result<Receiver<PingReport>, CannotChange> {
         let (answer, report) = channel();
         let (from, to) = (from.to_owned(), to.to_owned());
-        let begun = self.ask(|begun| Command::Ping { from, to, timeout, answer, begun });
+        let begun = self.ask(|begun| Request::Ping { from, to, timeout, answer, begun });
         begun.recv().unwrap_or(Err(CannotChange::Ended)).map(|()| report)
     }
 
     /// The state of each switch, in the order of the topology. Empty if the emulation has ended.
     pub fn switch_views(&self) -> Vec<SwitchView> {
-        self.ask(Command::ViewSwitches).recv().unwrap_or_default()
+        self.ask(Request::ViewSwitches).recv().unwrap_or_default()
     }
 
     /// Takes a link down or up. Its number is its index in the topology's links.
     pub fn set_link(&self, link: usize, up: bool) {
-        self.tell(Command::SetLink { link, up });
+        self.tell(Request::SetLink { link, up });
     }
 
     /// Makes a change. It is done when this returns; the messages of the switches to their controllers may still be
@@ -421,13 +325,13 @@ impl Handle {
     ///
     /// The name is unknown, the port is in use, or the emulation has ended.
     pub fn change(&self, change: Change) -> Result<(), CannotChange> {
-        self.ask(|answer| Command::Change { change, answer }).recv().unwrap_or(Err(CannotChange::Ended))
+        self.ask(|answer| Request::Change { change, answer }).recv().unwrap_or(Err(CannotChange::Ended))
     }
 
     /// Waits until this much time has passed in the network since the emulation began. Virtual time passes only here
     /// and while hosts ping. Returns false if the emulation has ended before.
     pub fn pass_to(&self, time: Duration) -> bool {
-        self.ask(|answer| Command::PassTo { time, answer }).recv().is_ok()
+        self.ask(|answer| Request::PassTo { time, answer }).recv().is_ok()
     }
 
     /// Starts a flow between two hosts.
@@ -436,62 +340,46 @@ impl Handle {
     ///
     /// A host does not exist, the parameters are invalid, there are too many flows, or the emulation has ended.
     pub fn start_flow(&self, spec: FlowSpec) -> Result<FlowId, FlowRefused> {
-        self.ask(|answer| Command::StartFlow { spec, answer }).recv().unwrap_or(Err(FlowRefused::Ended))
+        self.ask(|answer| Request::StartFlow { spec, answer }).recv().unwrap_or(Err(FlowRefused::Ended))
     }
 
     /// Stops a flow. TCP still delivers what was already sent. Returns whether the flow exists.
     pub fn stop_flow(&self, id: FlowId) -> bool {
-        self.ask(|answer| Command::StopFlow { id, answer }).recv().unwrap_or(false)
+        self.ask(|answer| Request::StopFlow { id, answer }).recv().unwrap_or(false)
     }
 
     /// The report of a flow, or `None` if it does not exist. Times are since the emulation began.
     pub fn flow_report(&self, id: FlowId) -> Option<FlowReport> {
-        self.ask(|answer| Command::ReportFlow { id, answer }).recv().ok().flatten()
+        self.ask(|answer| Request::ReportFlow { id, answer }).recv().ok().flatten()
     }
 
     /// Each host's name and counters, in the order of the topology. Empty if the emulation has ended.
     pub fn host_counters(&self) -> Vec<(String, HostCounters)> {
-        self.ask(Command::CountHosts).recv().unwrap_or_default()
+        self.ask(Request::CountHosts).recv().unwrap_or_default()
     }
 
     /// Each link's name and counters, in the order of the topology. Empty if the emulation has ended.
     pub fn link_counters(&self) -> Vec<(String, LinkCounters)> {
-        self.ask(Command::CountLinks).recv().unwrap_or_default()
+        self.ask(Request::CountLinks).recv().unwrap_or_default()
     }
 
     /// From now on, floods use only the links of a spanning tree: see
     /// [`Network::keep_spanning_tree`](crate::Network::keep_spanning_tree).
     pub fn keep_spanning_tree(&self) {
-        self.tell(Command::KeepSpanningTree);
+        self.tell(Request::KeepSpanningTree);
     }
 
     /// Adds an observer. It gets all events after this returns.
     pub fn observer(&self) -> Observer {
         let (audience, observer) = event::channel(EVENTS_MAX);
         // This fails only if the network has ended, which the observer then notices.
-        let _ = self.ask(|listening| Command::Observe { audience, listening }).recv();
+        let _ = self.ask(|listening| Request::Observe { audience, listening }).recv();
         observer
     }
 
     /// The counters so far.
     pub fn counters(&self) -> EmulationCounters {
-        let counters = &self.counters;
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        EmulationCounters {
-            connections: read(&counters.connections),
-            connections_lost: read(&counters.connections_lost),
-            connections_refused: read(&counters.connections_refused),
-            attempts: read(&counters.attempts),
-            silences: read(&counters.silences),
-            bad_messages: read(&counters.bad_messages),
-            packet_ins: read(&counters.packet_ins),
-            packet_ins_dropped: read(&counters.packet_ins_dropped),
-            packet_outs: read(&counters.packet_outs),
-            flow_mods: read(&counters.flow_mods),
-            errors: read(&counters.errors),
-            frames_lost: read(&counters.frames_lost),
-            frames_not_sent: read(&counters.frames_not_sent),
-        }
+        self.counters.now()
     }
 
     /// Stops the network: closes all connections and waits for the thread.
@@ -499,13 +387,13 @@ impl Handle {
         drop(self);
     }
 
-    fn tell(&self, command: Command) {
+    fn tell(&self, command: Request) {
         // Both fail only if the loop has ended. The closed channel then answers the request.
         let _ = self.commands.send(command);
         let _ = self.waker.wake();
     }
 
-    fn ask<T>(&self, command: impl FnOnce(Sender<T>) -> Command) -> Receiver<T> {
+    fn ask<T>(&self, command: impl FnOnce(Sender<T>) -> Request) -> Receiver<T> {
         let (answer, receiver) = channel();
         self.tell(command(answer));
         receiver
@@ -514,7 +402,7 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.tell(Command::Stop);
+        self.tell(Request::Stop);
         let thread = self.thread.lock().map(|mut thread| thread.take()).unwrap_or_default();
         if let Some(thread) = thread {
             // A panic of the thread has been printed; there is nothing to add.

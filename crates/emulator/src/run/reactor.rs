@@ -2,10 +2,8 @@
 //!
 //! It never decides anything about packets: the network does.
 
-use flow::{DatapathId, Field, PortNo};
 use mio::{Events, Poll, Token, Waker};
-use openflow::message::NO_BUFFER;
-use openflow::{Body, Message, Version};
+use openflow::{Body, Message};
 use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
@@ -15,33 +13,28 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
 use super::capture::{Sink, Sinks};
-use super::connection::{Connection, Due, Received};
-use super::event::{Audience, Event};
+use super::connection::Received;
+use super::connections::Connections;
+use super::counters::Counters;
+use super::event::Event;
 use super::interfaces::{Bridge, Interfaces};
-use super::jump::VirtualTime;
+use super::jump::{Clock, Goals, VirtualTime};
+use super::observers::Observers;
 use super::ping_all::{PingAll, PingReport};
+use super::ping_rounds::PingRounds;
 use super::quiescence::QUESTION;
-use super::{Clock, Command, Counters};
+use super::readiness::Readiness;
+use super::request::Request;
 use crate::network::{CannotChange, Channel, Network, NetworkEffects};
 use crate::topology::Topology;
-use software_switch::{ControllerId, Parting, Switch, SwitchOptions};
+use software_switch::{Parting, Switch, SwitchOptions};
 
 /// How often it checks whether a caller's condition is met.
 const TICK: Duration = Duration::from_millis(20);
-/// How many connections to one controller may be in their handshake. Thousands at once would look like an attack, and
-/// be refused. The others wait. A controller counts a connection a little longer than the switch does. A Burnet node
-/// allows 256.
-const GREETINGS_AT_ONCE: usize = 128;
 /// The longest sleep of the loop. Due events wake it anyway.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
-/// How often interfaces of the machine are checked for existence and link.
-const LOOK: Duration = Duration::from_secs(1);
-/// After this time without a first rule, a 1.3 switch is assumed to need none.
-const FIRST_RULE_PATIENCE: Duration = Duration::from_millis(500);
 /// How many frames are processed before the sockets' turn.
 const FRAMES_AT_ONCE: usize = 4096;
-/// How many bytes are read at once.
-const READ_BYTES: usize = 64 * 1024;
 /// How many events of a poll are taken at once. The next poll returns the others.
 const POLL_EVENTS: usize = 1024;
 
@@ -56,42 +49,20 @@ pub(crate) struct Reactor {
     poll: Poll,
     waker: Arc<Waker>,
     began: Instant,
-    controllers: Vec<SocketAddr>,
     network: Network,
     effects: NetworkEffects,
-    /// The connections of the first switch to all controllers, then those of the second, and so on.
-    connections: Vec<Connection>,
-    /// The read buffer of all connections, so that idle ones need none.
-    scratch: Vec<u8>,
+    connections: Connections,
     /// The interfaces of this machine that are bound to ports, if any.
     interfaces: Option<Interfaces>,
-    /// Interfaces with more frames than were read at once. Each is in it once, even if the poll reports it again.
-    crowded: BTreeSet<usize>,
-    next_look: Duration,
-    /// Connections with more bytes than were read at once, in the same way.
-    unread: BTreeSet<usize>,
-    /// Connections with unsent bytes.
-    unsent: Vec<usize>,
-    /// Connections to close, with the reason, once their bytes are sent.
-    closing: Vec<(usize, String)>,
-    inbox: Receiver<Command>,
+    inbox: Receiver<Request>,
     waiting_for_all: Vec<Sender<()>>,
-    rounds: Vec<(PingAll, Sender<PingReport>)>,
-    /// The first sequence number of the next round of pings.
-    next_sequence: u16,
-    audience: Vec<Audience>,
+    rounds: PingRounds,
+    observers: Observers,
     sinks: Sinks,
-    counters: Arc<Counters>,
     next_tick: Duration,
-    /// When to check each connection next. Each is in it once.
-    looks: BTreeSet<(Duration, usize)>,
-    look_at: Vec<Duration>,
-    /// For each controller: connections in their handshake, and connections that wait to begin it.
-    greeting: Vec<BTreeSet<usize>>,
-    in_line: Vec<BTreeSet<usize>>,
     /// Callers that wait for a time in the network.
-    pub(super) goals: Vec<(Duration, Sender<()>)>,
-    pub(super) virtual_time: Option<VirtualTime>,
+    goals: Goals,
+    virtual_time: Option<VirtualTime>,
 }
 
 impl Reactor {
@@ -101,40 +72,27 @@ impl Reactor {
         controllers: &[SocketAddr],
         options: &SwitchOptions,
         clock: Clock,
-        inbox: Receiver<Command>,
+        inbox: Receiver<Request>,
         counters: Arc<Counters>,
     ) -> io::Result<Self> {
         let poll = Poll::new()?;
-        let connections = topology.switches.len() * controllers.len();
-        let waker = Waker::new(poll.registry(), Token(connections))?;
+        let connections = Connections::new(topology.switches.len(), controllers);
+        let waker = Waker::new(poll.registry(), Token(connections.len()))?;
         Ok(Reactor {
             waker: Arc::new(waker),
             poll,
             began: Instant::now(),
-            controllers: controllers.to_vec(),
             network: Network::new(topology, options, Duration::ZERO),
             effects: NetworkEffects::default(),
-            connections: (0..connections as u64).map(Connection::new).collect(),
-            scratch: vec![0; READ_BYTES],
+            connections,
             interfaces: None,
-            crowded: BTreeSet::new(),
-            next_look: LOOK,
-            unread: BTreeSet::new(),
-            unsent: Vec::new(),
-            closing: Vec::new(),
             inbox,
             waiting_for_all: Vec::new(),
-            rounds: Vec::new(),
-            next_sequence: 0,
-            audience: Vec::new(),
+            rounds: PingRounds::default(),
+            observers: Observers::new(counters),
             sinks: Sinks::default(),
-            counters,
             next_tick: Duration::ZERO,
-            looks: (0..connections).map(|index| (Duration::ZERO, index)).collect(),
-            look_at: vec![Duration::ZERO; connections],
-            greeting: vec![BTreeSet::new(); controllers.len()],
-            in_line: vec![BTreeSet::new(); controllers.len()],
-            goals: Vec::new(),
+            goals: Goals::default(),
             virtual_time: (clock == Clock::Virtual).then(VirtualTime::default),
         })
     }
@@ -160,37 +118,6 @@ impl Reactor {
         }
         self.interfaces = Some(interfaces);
         Ok(())
-    }
-
-    /// Passes received frames of an interface to its switch.
-    fn take_frames(&mut self, place: usize, now: Duration) {
-        let Reactor { interfaces: Some(interfaces), network, effects, .. } = self else { return };
-        let more = interfaces.receive(place, |switch, port, frame| {
-            network.on_frame_from_outside(switch, port, frame, now, effects);
-        });
-        if more {
-            self.crowded.insert(place);
-        }
-    }
-
-    /// Sends frames that leave by interfaces.
-    fn send_outside(&mut self) {
-        let Reactor { interfaces: Some(interfaces), effects, .. } = self else { return };
-        for (switch, port, frame) in effects.outside.drain(..) {
-            interfaces.send(switch, port, &frame);
-        }
-    }
-
-    fn look_at_interfaces(&mut self, now: Duration) {
-        let Some(interfaces) = &mut self.interfaces else { return };
-        if now < self.next_look {
-            return;
-        }
-        self.next_look = now + LOOK;
-        self.counters.frames_not_sent.store(interfaces.frames_not_sent, Ordering::Relaxed);
-        for (switch, port, up) in interfaces.look(self.poll.registry()) {
-            self.network.set_outside_link(switch, port, up, &mut self.effects);
-        }
     }
 
     /// The waker for requests to the loop.
@@ -225,26 +152,27 @@ impl Reactor {
             }
             let time = self.time_in_network(now);
             let frames_left = self.network.carry(FRAMES_AT_ONCE, time, &mut self.effects);
-            self.counters.frames_lost.store(self.network.frames_lost(), Ordering::Relaxed);
+            self.observers.counters.frames_lost.store(self.network.frames_lost(), Ordering::Relaxed);
             self.go_on_pinging(time);
             self.send_outside();
             self.deliver(now);
-            more = frames_left || !self.unread.is_empty() || !self.crowded.is_empty();
+            more = frames_left || self.connections.has_unread();
+            more |= self.interfaces.as_ref().is_some_and(Interfaces::is_crowded);
             more |= self.pass_time(frames_left, more, now);
         }
     }
 
     /// The network's time: real or virtual.
-    pub(super) fn time_in_network(&self, now: Duration) -> Duration {
+    fn time_in_network(&self, now: Duration) -> Duration {
         self.virtual_time.as_ref().map_or(now, |time| time.now)
     }
 
     /// How long the loop may sleep if nothing arrives.
     fn patience(&self) -> Duration {
         let now = self.began.elapsed();
-        let look = self.looks.first().map_or(LONGEST_SLEEP, |(at, _)| at.saturating_sub(now));
-        let somebody_waits = !self.waiting_for_all.is_empty() || !self.rounds.is_empty();
-        let tick = if somebody_waits { TICK } else { LONGEST_SLEEP };
+        let look = self.connections.next_look().map_or(LONGEST_SLEEP, |at| at.saturating_sub(now));
+        let is_asked = !self.waiting_for_all.is_empty() || !self.rounds.is_empty();
+        let tick = if is_asked { TICK } else { LONGEST_SLEEP };
         let due = match &self.virtual_time {
             Some(time) => time.patience(now),
             None => self.next_in_network().map(|due| due.saturating_sub(now)),
@@ -253,27 +181,50 @@ impl Reactor {
     }
 
     /// The time of the next event that a caller waits for, in the network's time.
-    pub(super) fn next_in_network(&self) -> Option<Duration> {
-        let round = self.rounds.iter().filter_map(|(round, _)| round.next_due()).min();
-        let goal = self.goals.iter().map(|(time, _)| *time).min();
-        [self.network.next_due(), round, goal].into_iter().flatten().min()
+    fn next_in_network(&self) -> Option<Duration> {
+        [self.network.next_due(), self.rounds.next_due(), self.goals.next()].into_iter().flatten().min()
+    }
+
+    /// Answers callers whose time has come. Lets virtual time jump if nothing else must be done now. Returns whether
+    /// that causes work.
+    fn pass_time(&mut self, frames_left: bool, is_busy: bool, now: Duration) -> bool {
+        let Some(virtual_time) = &mut self.virtual_time else {
+            self.goals.answer(now);
+            return false;
+        };
+        virtual_time.on_round(frames_left);
+        !is_busy && self.is_waited_for() && (self.ask_all() || self.jump(now))
     }
 
     /// Whether a caller waits for time to pass in the network.
-    pub(super) fn is_waited_for(&self) -> bool {
-        !self.rounds.is_empty() || !self.goals.is_empty()
+    fn is_waited_for(&self) -> bool {
+        !self.rounds.is_empty() || self.goals.next().is_some()
     }
 
-    /// Whether a connection is open and has a version.
-    pub(super) fn can_be_asked(&self, index: usize) -> bool {
-        let at = self.channel(index);
-        self.connections[index].is_open()
-            && self.network.switches()[at.switch].version(at.controller).is_some()
+    /// Asks each active controller whether it has anything to send: it answers an echo request after it has read
+    /// everything before. Returns whether there are any.
+    fn ask_all(&mut self) -> bool {
+        let Reactor { virtual_time: Some(virtual_time), connections, network, .. } = self else {
+            return false;
+        };
+        let can_be_asked = |index| {
+            let at = connections.channel(index);
+            connections.is_open(index) && network.switches()[at.switch].version(at.controller).is_some()
+        };
+        let asked = virtual_time.ask_next(can_be_asked);
+        asked.iter().for_each(|index| self.send_echo(*index, QUESTION));
+        !asked.is_empty()
     }
 
-    /// Sends an echo request, which a controller answers after it has read everything before.
-    pub(super) fn ask_whether_quiet(&mut self, index: usize) {
-        self.send_echo(index, QUESTION);
+    /// Jumps to the next event, if all controllers are quiet.
+    fn jump(&mut self, now: Duration) -> bool {
+        let Some(time) = self.virtual_time.as_ref().filter(|time| time.is_quiet(now)) else { return false };
+        // Everything up to this time has happened.
+        self.goals.answer(time.now);
+        let next = if self.is_waited_for() { self.next_in_network() } else { None };
+        let (Some(next), Some(virtual_time)) = (next, &mut self.virtual_time) else { return false };
+        virtual_time.jump_to(next);
+        true
     }
 
     fn on_event(&mut self, token: usize, writable: bool, served: &Served, now: Duration) {
@@ -281,7 +232,11 @@ impl Reactor {
             Some(place) if served.interfaces.contains(&place) => {}
             Some(place) => self.take_frames(place, now),
             None => {
-                self.on_socket(token, writable, now);
+                if writable && self.connections.on_writable(token) {
+                    let at = self.connections.channel(token);
+                    self.sinks.on_open(at, self.connections.address(at), now);
+                    self.network.on_connected(at, &mut self.effects);
+                }
                 if token < self.connections.len() && !served.connections.contains(&token) {
                     self.receive(token, now);
                 }
@@ -292,70 +247,57 @@ impl Reactor {
     /// Reads connections that had more bytes than were read at once, before those that the poll reports. Returns
     /// which it read.
     fn take_rest(&mut self, now: Duration) -> Served {
-        let served = Served {
-            interfaces: std::mem::take(&mut self.crowded),
-            connections: std::mem::take(&mut self.unread),
-        };
+        let crowded = self.interfaces.as_mut().map(Interfaces::take_crowded);
+        let served =
+            Served { interfaces: crowded.unwrap_or_default(), connections: self.connections.take_unread() };
         served.interfaces.iter().for_each(|place| self.take_frames(*place, now));
         served.connections.iter().for_each(|index| self.receive(*index, now));
         served
     }
 
-    fn on_socket(&mut self, index: usize, writable: bool, now: Duration) {
-        let Some(connection) = self.connections.get_mut(index) else { return };
-        if writable {
-            match connection.on_writable() {
-                Ok(true) => {
-                    let at = self.channel(index);
-                    self.sinks.on_open(at, self.controllers[at.controller.0], now);
-                    self.network.on_connected(at, &mut self.effects);
-                }
-                Ok(false) => {}
-                Err(error) => return self.closing.push((index, error.to_string())),
-            }
-            self.unsent.push(index);
+    /// Passes received frames of an interface to its switch.
+    fn take_frames(&mut self, place: usize, now: Duration) {
+        let Reactor { interfaces: Some(interfaces), network, effects, .. } = self else { return };
+        interfaces.receive(place, |switch, port, frame| {
+            network.on_frame_from_outside(switch, port, frame, now, effects);
+        });
+    }
+
+    /// Sends frames that leave by interfaces.
+    fn send_outside(&mut self) {
+        let Reactor { interfaces: Some(interfaces), effects, .. } = self else { return };
+        for (switch, port, frame) in effects.outside.drain(..) {
+            interfaces.send(switch, port, &frame);
         }
+        self.observers.counters.frames_not_sent.store(interfaces.frames_not_sent, Ordering::Relaxed);
     }
 
-    /// The switch and controller of a connection.
-    fn channel(&self, index: usize) -> Channel {
-        channel_of(index, self.controllers.len())
-    }
-
-    fn datapath_id(&self, switch: usize) -> DatapathId {
-        self.network.switches()[switch].datapath_id()
+    fn look_at_interfaces(&mut self, now: Duration) {
+        let Some(interfaces) = &mut self.interfaces else { return };
+        for (switch, port, up) in interfaces.look(self.poll.registry(), now) {
+            self.network.set_outside_link(switch, port, up, &mut self.effects);
+        }
     }
 
     /// Reads a controller's messages to a switch, and lets the switch process them.
     fn receive(&mut self, index: usize, now: Duration) {
-        let received = self.connections[index].read(&mut self.scratch);
+        let received = self.connections.read(index);
         let result = self.hand_over(index, now);
         match (received, result) {
-            (Ok(Received::SomeMore), Ok(())) => {
-                self.unread.insert(index);
-            }
+            (Ok(Received::SomeMore), Ok(())) => self.connections.read_on(index),
             (Ok(Received::All), Ok(())) => {}
-            (Err(error), _) => self.closing.push((index, error.to_string())),
-            (_, Err(why)) => self.closing.push((index, why)),
+            (Err(error), _) => self.connections.close_later(index, error.to_string()),
+            (_, Err(why)) => self.connections.close_later(index, why),
         }
     }
 
     fn hand_over(&mut self, index: usize, now: Duration) -> Result<(), String> {
-        let at = self.channel(index);
+        let at = self.connections.channel(index);
+        let address = self.connections.address(at);
         let time = self.time_in_network(now);
-        let Reactor {
-            connections,
-            controllers,
-            network,
-            effects,
-            counters,
-            audience,
-            virtual_time,
-            sinks,
-            ..
-        } = self;
+        let Reactor { connections, network, effects, observers, virtual_time, sinks, .. } = self;
         let mut whole = false;
-        let cut = connections[index].cut(|bytes| {
+        let cut = connections.cut(index, |bytes| {
             whole = true;
             sinks.on_bytes(at, false, bytes, now);
             match Message::decode(bytes) {
@@ -367,133 +309,68 @@ impl Reactor {
                     network.on_received(at, &message, bytes, time, effects);
                     let switch = &network.switches()[at.switch];
                     if before.is_none() {
-                        note_connected(switch, at.controller, controllers, counters, audience);
+                        observers.on_version(switch, at.controller, address);
                     }
-                    note_received(switch.datapath_id(), &message, counters, audience);
+                    observers.on_received(switch.datapath_id(), &message);
                 }
                 Err(bad) => {
-                    counters.bad_messages.fetch_add(1, Ordering::Relaxed);
+                    observers.on_bad_input();
                     network.on_bad_input(at, xid_of(bytes), bad.error, bytes, effects);
                 }
             }
             !effects.close.iter().any(|(closed, _)| *closed == at)
         });
         if whole {
-            self.connections[index].heard(now);
+            self.connections.heard(index, now);
         }
         if let Err(bad) = cut {
-            self.counters.bad_messages.fetch_add(1, Ordering::Relaxed);
+            self.observers.on_bad_input();
             self.network.on_bad_input(at, 0, bad.error, &[], &mut self.effects);
             return Err(format!("the controller's messages cannot be told apart: {bad}"));
         }
         if self.network.switches()[at.switch].is_known(at.controller) {
-            self.connections[index].known(now);
-            self.greeting[at.controller.0].remove(&index);
+            self.connections.known(index, now);
         }
         Ok(())
     }
 
-    /// Whether a switch is ready for traffic. A 1.3 switch without rules drops everything, so it gets a moment for
-    /// its first rule. A switch that is off counts as ready.
-    fn is_ready(&self, switch: usize, now: Duration) -> bool {
-        if !self.network.is_switch_up(switch) {
-            return true;
-        }
-        let this = &self.network.switches()[switch];
-        (0..self.controllers.len()).any(|controller| {
-            let connection = &self.connections[switch * self.controllers.len() + controller];
-            connection.known_since.is_some_and(|since| {
-                this.version(ControllerId(controller)) == Some(Version::V1_0)
-                    || this.flow_count() > 0
-                    || now.saturating_sub(since) >= FIRST_RULE_PATIENCE
-            })
-        })
+    fn readiness(&self, now: Duration) -> Readiness<'_> {
+        Readiness { network: &self.network, connections: &self.connections, now }
     }
 
     fn answer_if_all_are_ready(&mut self, now: Duration) {
-        if !self.waiting_for_all.is_empty()
-            && (0..self.network.switches().len()).all(|switch| self.is_ready(switch, now))
-        {
-            for waiting in self.waiting_for_all.drain(..) {
-                // The caller may have stopped waiting.
-                let _ = waiting.send(());
-            }
+        if !self.waiting_for_all.is_empty() && self.readiness(now).is_complete() {
+            self.waiting_for_all.drain(..).for_each(|waiting| reply(&waiting, ()));
         }
     }
 
     fn close(&mut self, index: usize, why: String, now: Duration) {
-        let at = self.channel(index);
+        let at = self.connections.channel(index);
+        let switch = &self.network.switches()[at.switch];
+        let (datapath_id, controller) = (switch.datapath_id(), self.connections.address(at));
         // A switch that was switched off has forgotten its session, but the connection has not.
-        let was_connected = self.connections[index].known_since.is_some()
-            || self.network.switches()[at.switch].version(at.controller).is_some();
-        let counter =
-            if was_connected { &self.counters.connections_lost } else { &self.counters.connections_refused };
+        let was_connected = self.connections.is_known(index) || switch.version(at.controller).is_some();
+        let counters = &self.observers.counters;
+        let counter = if was_connected { &counters.connections_lost } else { &counters.connections_refused };
         counter.fetch_add(1, Ordering::Relaxed);
-        let retry_in = self.connections[index].close(why.clone(), self.poll.registry(), now);
+        let retry_in = self.connections.close(index, why.clone(), self.poll.registry(), now);
         self.network.on_disconnected(at);
         self.sinks.on_close(at, now);
-        self.look(index, now + retry_in);
-        self.greeting[at.controller.0].remove(&index);
         if let Some(time) = &mut self.virtual_time {
             time.note_gone(index);
         }
-        let (datapath_id, controller) = (self.datapath_id(at.switch), self.controllers[at.controller.0]);
-        self.tell(Event::SwitchDisconnected { datapath_id, controller, why, retry_in });
-    }
-
-    /// Sets when a connection is checked next.
-    fn look(&mut self, index: usize, at: Duration) {
-        self.looks.remove(&(self.look_at[index], index));
-        self.look_at[index] = at;
-        self.looks.insert((at, index));
+        self.observers.tell(|| Event::SwitchDisconnected { datapath_id, controller, why, retry_in });
     }
 
     fn look_at_connections(&mut self, now: Duration) {
-        while let Some((_, index)) = self.looks.first().copied().filter(|(at, _)| *at <= now) {
-            match self.connections[index].due(now) {
-                Due::Nothing => {}
-                Due::Connect if !self.network.is_switch_up(self.channel(index).switch) => {}
-                Due::Connect => {
-                    let controller = self.channel(index).controller.0;
-                    self.in_line[controller].insert(index);
-                }
-                Due::Probe => self.probe(index),
-                Due::GiveUp => self.leave(index, "the controller says nothing"),
-                Due::GiveUpGreeting => self.leave(index, "the controller never asks what the switch is"),
-            }
-            self.look(index, self.connections[index].next_look(now));
-        }
-        for controller in 0..self.controllers.len() {
-            while self.greeting[controller].len() < GREETINGS_AT_ONCE
-                && let Some(index) = self.in_line[controller].pop_first()
-            {
-                self.greeting[controller].insert(index);
-                self.connect(index, now);
-            }
-        }
-    }
-
-    fn connect(&mut self, index: usize, now: Duration) {
-        self.counters.attempts.fetch_add(1, Ordering::Relaxed);
-        let to = self.controllers[self.channel(index).controller.0];
-        let registry = self.poll.registry();
-        if let Err(error) = self.connections[index].connect(to, Token(index), registry, now) {
-            self.closing.push((index, error.to_string()));
-        }
-    }
-
-    fn leave(&mut self, index: usize, why: &str) {
-        self.counters.silences.fetch_add(1, Ordering::Relaxed);
-        self.closing.push((index, why.to_owned()));
-    }
-
-    fn probe(&mut self, index: usize) {
-        self.connections[index].probed();
-        self.send_echo(index, &[]);
+        let Reactor { connections, network, observers, poll, .. } = self;
+        let is_on = |switch| network.is_switch_up(switch);
+        let to_probe = connections.check_due(now, poll.registry(), &observers.counters, is_on);
+        to_probe.into_iter().for_each(|index| self.send_echo(index, &[]));
     }
 
     fn send_echo(&mut self, index: usize, payload: &[u8]) {
-        let at = self.channel(index);
+        let at = self.connections.channel(index);
         if let Some(version) = self.network.switches()[at.switch].version(at.controller) {
             let body = Body::EchoRequest(payload.to_vec());
             self.effects.messages.push((at, Message { version, xid: 0, body }));
@@ -506,64 +383,45 @@ impl Reactor {
         loop {
             match self.inbox.try_recv() {
                 Err(TryRecvError::Empty) => return true,
-                Err(TryRecvError::Disconnected) | Ok(Command::Stop) => return false,
-                Ok(Command::WaitConnected(answer)) => {
-                    self.waiting_for_all.push(answer);
-                    self.answer_if_all_are_ready(now);
-                }
-                Ok(Command::ListMissing(answer)) => reply(&answer, self.missing(now)),
-                Ok(Command::PingAll { ip, timeout, answer }) => {
-                    let hosts = self.network.hosts().len();
-                    self.begin_round(PingAll::new(hosts, timeout, self.next_sequence).over(ip), answer, time);
-                }
-                Ok(Command::Ping { from, to, timeout, answer, begun }) => {
-                    let done = self.begin_ping((&from, &to), timeout, answer, time);
-                    reply(&begun, done);
-                }
-                Ok(Command::ViewSwitches(answer)) => {
-                    reply(&answer, self.network.switches().iter().map(Switch::view).collect())
-                }
-                Ok(Command::SetLink { link, up }) => self.network.set_link(link, up, &mut self.effects),
-                Ok(Command::Change { change, answer }) => {
-                    reply(&answer, self.network.change(&change, time, &mut self.effects))
-                }
-                Ok(Command::PassTo { time, answer }) => self.goals.push((time, answer)),
-                Ok(Command::StartFlow { spec, answer }) => {
-                    reply(&answer, self.network.start_flow(&spec, time, &mut self.effects))
-                }
-                Ok(Command::StopFlow { id, answer }) => {
-                    reply(&answer, self.network.stop_flow(id, time, &mut self.effects))
-                }
-                Ok(Command::ReportFlow { id, answer }) => reply(&answer, self.network.flow_report(id)),
-                Ok(Command::CountHosts(answer)) => reply(&answer, self.network.counters_of_hosts()),
-                Ok(Command::CountLinks(answer)) => reply(&answer, self.network.counters_of_links()),
-                Ok(Command::KeepSpanningTree) => self.network.keep_spanning_tree(&mut self.effects),
-                Ok(Command::Observe { audience, listening }) => {
-                    self.audience.push(audience);
-                    // If this fails, the caller is gone, and its observer too.
-                    let _ = listening.send(());
-                }
+                Err(TryRecvError::Disconnected) | Ok(Request::Stop) => return false,
+                Ok(request) => self.answer(request, time, now),
             }
         }
     }
 
-    fn missing(&self, now: Duration) -> Vec<(DatapathId, String)> {
-        let unready = (0..self.network.switches().len()).filter(|switch| !self.is_ready(*switch, now));
-        unready.map(|switch| (self.datapath_id(switch), self.why_not_ready(switch))).collect()
-    }
-
-    /// Why a switch is not ready, for the controller that is nearest to it.
-    fn why_not_ready(&self, switch: usize) -> String {
-        let first = switch * self.controllers.len();
-        let connections = &self.connections[first..first + self.controllers.len()];
-        let furthest = connections
-            .iter()
-            .max_by_key(|connection| (connection.known_since.is_some(), connection.is_open()));
-        match furthest.map(|connection| (connection, connection.known_since, connection.is_open())) {
-            None => "it has no controller".to_owned(),
-            Some((_, Some(_), _)) => "the controller has not given the switch a rule yet".to_owned(),
-            Some((_, None, true)) => "the controller has not asked what the switch is".to_owned(),
-            Some((connection, None, false)) => connection.last_words.clone(),
+    fn answer(&mut self, request: Request, time: Duration, now: Duration) {
+        let Reactor { network, effects, .. } = self;
+        match request {
+            Request::WaitConnected(answer) => {
+                self.waiting_for_all.push(answer);
+                self.answer_if_all_are_ready(now);
+            }
+            Request::ListMissing(answer) => reply(&answer, self.readiness(now).missing()),
+            Request::PingAll { ip, timeout, answer } => {
+                let round = PingAll::new(network.hosts().len(), timeout, self.rounds.next_sequence);
+                self.rounds.add(round.over(ip), answer);
+                self.go_on_pinging(time);
+            }
+            Request::Ping { from, to, timeout, answer, begun } => {
+                reply(&begun, self.begin_ping((&from, &to), timeout, answer, time));
+            }
+            Request::ViewSwitches(answer) => {
+                reply(&answer, network.switches().iter().map(Switch::view).collect())
+            }
+            Request::SetLink { link, up } => network.set_link(link, up, effects),
+            Request::Change { change, answer } => reply(&answer, network.change(&change, time, effects)),
+            Request::PassTo { time, answer } => self.goals.add(time, answer),
+            Request::StartFlow { spec, answer } => reply(&answer, network.start_flow(&spec, time, effects)),
+            Request::StopFlow { id, answer } => reply(&answer, network.stop_flow(id, time, effects)),
+            Request::ReportFlow { id, answer } => reply(&answer, network.flow_report(id)),
+            Request::CountHosts(answer) => reply(&answer, network.counters_of_hosts()),
+            Request::CountLinks(answer) => reply(&answer, network.counters_of_links()),
+            Request::KeepSpanningTree => network.keep_spanning_tree(effects),
+            Request::Observe { audience, listening } => {
+                self.observers.add(audience);
+                reply(&listening, ());
+            }
+            Request::Stop => {}
         }
     }
 
@@ -575,45 +433,13 @@ impl Reactor {
         now: Duration,
     ) -> Result<(), CannotChange> {
         let pair = (self.network.host_named(from)?, self.network.host_named(to)?);
-        self.begin_round(PingAll::of_pairs([pair], timeout, self.next_sequence), answer, now);
+        self.rounds.add(PingAll::of_pairs([pair], timeout, self.rounds.next_sequence), answer);
+        self.go_on_pinging(now);
         Ok(())
     }
 
-    fn begin_round(&mut self, round: PingAll, answer: Sender<PingReport>, now: Duration) {
-        self.next_sequence = round.next_sequence();
-        self.rounds.push((round, answer));
-        self.go_on_pinging(now);
-    }
-
-    /// Processes replies, gives up pings, sends the next ones, and answers when a round is over.
     fn go_on_pinging(&mut self, now: Duration) {
-        let replies = std::mem::take(&mut self.effects.replies);
-        let mut told = Vec::new();
-        for (round, _) in &mut self.rounds {
-            for (host, reply) in &replies {
-                if let Some((from, to)) = round.on_reply(*host, reply) {
-                    told.push((from, to, Some(reply.round_trip)));
-                }
-            }
-            let lost = round.give_up(&mut self.network, now);
-            told.extend(lost.into_iter().map(|(from, to)| (from, to, None)));
-            round.send(&mut self.network, now, &mut self.effects);
-        }
-        for (from, to, round_trip) in told {
-            let name = |host: usize| self.network.hosts()[host].name().to_owned();
-            let (from, to) = (name(from), name(to));
-            self.tell(match round_trip {
-                Some(round_trip) => Event::PingOk { from, to, round_trip },
-                None => Event::PingLost { from, to },
-            });
-        }
-        let network = &self.network;
-        self.rounds.retain(|(round, answer)| {
-            if round.is_done() {
-                reply(answer, round.report(network));
-            }
-            !round.is_done()
-        });
+        self.rounds.go_on(&mut self.network, &mut self.effects, now, &mut self.observers);
     }
 
     /// Sends the switches' messages, and closes connections.
@@ -624,137 +450,36 @@ impl Reactor {
             self.push(at, &message);
         }
         self.effects.messages = messages;
-        let mut unsent = std::mem::take(&mut self.unsent);
-        unsent.sort_unstable();
-        unsent.dedup();
-        for index in unsent.drain(..) {
-            if let Err(error) = self.connections[index].flush() {
-                self.closing.push((index, error.to_string()));
-            }
-        }
-        self.unsent = unsent;
-        self.close_all(now);
-    }
-
-    /// Closes each connection once, even if there are several reasons. The switch's own reason comes first.
-    fn close_all(&mut self, now: Duration) {
-        let controllers = self.controllers.len();
-        let parted =
-            |(at, why): (Channel, Parting)| (at.switch * controllers + at.controller.0, why.to_string());
-        let mut closing: Vec<_> = self.effects.close.drain(..).map(parted).collect();
-        closing.append(&mut self.closing);
-        closing.sort_by_key(|(index, _)| *index);
-        closing.dedup_by_key(|(index, _)| *index);
-        for (index, why) in closing {
+        self.connections.flush();
+        let index = |(at, why): (Channel, Parting)| (self.connections.index(at), why.to_string());
+        let by_switch = self.effects.close.drain(..).map(index).collect();
+        for (index, why) in self.connections.take_closing(by_switch) {
             self.close(index, why, now);
         }
     }
 
     fn push(&mut self, at: Channel, message: &Message) {
-        let index = at.switch * self.controllers.len() + at.controller.0;
-        let connection = &mut self.connections[index];
-        if !connection.is_open() {
-            return;
-        }
+        let index = self.connections.index(at);
         let is_packet_in = matches!(message.body, Body::PacketIn(_));
-        if is_packet_in && !connection.has_room_for_packet_ins() {
-            self.counters.packet_ins_dropped.fetch_add(1, Ordering::Relaxed);
+        if !self.connections.push(index, message, is_packet_in, &self.observers.counters) {
             return;
-        }
-        match connection.push(message) {
-            Ok(()) => self.unsent.push(index),
-            Err(why) => return self.closing.push((index, why)),
         }
         if let Some(time) = &mut self.virtual_time {
             time.note_said(index, &message.body, self.began.elapsed());
         }
         if self.sinks.is_heard(at) {
             let mut bytes = Vec::new();
-            // It was decoded a moment ago, so it can be encoded.
+            // It was encoded a moment ago, so it can be encoded again.
             let _ = message.encode(&mut bytes);
             self.sinks.on_bytes(at, true, &bytes, self.began.elapsed());
         }
-        self.tell_sent(at.switch, message);
-    }
-
-    fn tell_sent(&mut self, switch: usize, message: &Message) {
-        let datapath_id = self.datapath_id(switch);
-        match &message.body {
-            Body::PacketIn(packet_in) => {
-                self.counters.packet_ins.fetch_add(1, Ordering::Relaxed);
-                let in_port = packet_in.matching.get(Field::InPort).map_or(0, |(port, _)| port as u32);
-                self.tell(Event::PacketIn {
-                    datapath_id,
-                    in_port: PortNo(in_port),
-                    reason: packet_in.reason,
-                    total_len: packet_in.total_len,
-                    buffered: packet_in.buffer_id != NO_BUFFER,
-                });
-            }
-            Body::Error(error) => {
-                self.counters.errors.fetch_add(1, Ordering::Relaxed);
-                self.tell(Event::ErrorSent { datapath_id, kind: error.kind, code: error.code });
-            }
-            _ => {}
-        }
-    }
-
-    fn tell(&mut self, event: Event) {
-        tell(&mut self.audience, || event);
+        self.observers.on_sent(self.network.switches()[at.switch].datapath_id(), message);
     }
 }
 
-/// Answers a caller, which may be gone.
+/// Answers a caller, which may have stopped waiting.
 fn reply<T>(to: &Sender<T>, answer: T) {
     let _ = to.send(answer);
-}
-
-/// Sends an event to all observers. Makes the event only if there are any.
-fn tell(audience: &mut Vec<Audience>, event: impl FnOnce() -> Event) {
-    if !audience.is_empty() {
-        let event = event();
-        audience.retain(|observer| observer.tell(event.clone()));
-    }
-}
-
-/// The switch and the controller of a connection.
-fn channel_of(index: usize, controllers: usize) -> Channel {
-    Channel { switch: index / controllers, controller: ControllerId(index % controllers) }
-}
-
-/// Counts and reports that a switch has agreed on a version, if it has.
-fn note_connected(
-    switch: &Switch,
-    controller: ControllerId,
-    controllers: &[SocketAddr],
-    counters: &Counters,
-    audience: &mut Vec<Audience>,
-) {
-    if let Some(version) = switch.version(controller) {
-        counters.connections.fetch_add(1, Ordering::Relaxed);
-        let (datapath_id, controller) = (switch.datapath_id(), controllers[controller.0]);
-        tell(audience, || Event::SwitchConnected { datapath_id, controller, version });
-    }
-}
-
-/// Counts and reports what a controller has sent.
-fn note_received(
-    datapath_id: DatapathId,
-    message: &Message,
-    counters: &Counters,
-    audience: &mut Vec<Audience>,
-) {
-    match &message.body {
-        Body::FlowMod(flow_mod) => {
-            counters.flow_mods.fetch_add(1, Ordering::Relaxed);
-            tell(audience, || Event::FlowMod { datapath_id, flow_mod: Arc::new(flow_mod.clone()) });
-        }
-        Body::PacketOut(_) => {
-            counters.packet_outs.fetch_add(1, Ordering::Relaxed);
-            tell(audience, || Event::PacketOut { datapath_id });
-        }
-        _ => {}
-    }
 }
 
 /// The transaction id of a message that has at least its header.
