@@ -13,8 +13,26 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// Adds one frame by its name: how to write it.
+type Add<'a> = &'a mut dyn FnMut(&'static str, &dyn Fn(&mut Vec<u8>) -> bool);
+
 /// Every kind of event, as its name and its bytes.
 fn events() -> Vec<(&'static str, Vec<u8>)> {
+    let mut all = Vec::new();
+    let mut add = |name, write: &dyn Fn(&mut Vec<u8>) -> bool| {
+        let mut bytes = Vec::new();
+        assert!(write(&mut bytes), "{name}");
+        all.push((name, bytes));
+    };
+    of_switches(&mut add);
+    of_commands(&mut add);
+    of_calls(&mut add);
+    of_the_zone(&mut add);
+    of_ended_calls(&mut add);
+    all
+}
+
+fn of_switches(add: Add<'_>) {
     let port = PortRecord::new(PortFacts {
         port_no: PortNo(2),
         hw_addr: MacAddr([2, 0, 0, 0, 0, 9]),
@@ -23,12 +41,6 @@ fn events() -> Vec<(&'static str, Vec<u8>)> {
         curr_speed_kbps: 1000,
         name: "s1-eth2",
     });
-    let mut all = Vec::new();
-    let mut add = |name, write: &dyn Fn(&mut Vec<u8>) -> bool| {
-        let mut bytes = Vec::new();
-        assert!(write(&mut bytes), "{name}");
-        all.push((name, bytes));
-    };
     let up = event::SwitchUp {
         datapath: SWITCH,
         n_buffers: 256,
@@ -67,6 +79,10 @@ fn events() -> Vec<(&'static str, Vec<u8>)> {
         matching: &[],
     };
     add("flow_removed", &|out| event::write::flow_removed(out, 5, &removed));
+}
+
+/// What comes of an app's commands.
+fn of_commands(add: Add<'_>) {
     let error = ErrorCode { kind: 5, code: 1 };
     let complaint = event::SwitchError { datapath: SWITCH, error, ticket: 6, reason: "table full" };
     add("switch_error", &|out| event::write::switch_error(out, 6, &complaint));
@@ -75,6 +91,9 @@ fn events() -> Vec<(&'static str, Vec<u8>)> {
     let receipt = Receipt { ticket: 8, outcome: Outcome::Failed, error, reason: "no" };
     add("receipt", &|out| event::write::receipt(out, 8, SWITCH, &receipt));
     add("dropped", &|out| event::write::dropped(out, 9, 1000));
+}
+
+fn of_calls(add: Add<'_>) {
     let topic = event::Topic {
         topic: "link.up",
         publisher: ZoneId(2),
@@ -96,6 +115,17 @@ fn events() -> Vec<(&'static str, Vec<u8>)> {
     add("query", &|out| event::write::query(out, 11, &query));
     let reply = event::QueryReply { ticket: 12, status: 0, more: false, payload: b"!" };
     add("query_reply", &|out| event::write::query_reply(out, 12, &reply));
+}
+
+fn of_ended_calls(add: Add<'_>) {
+    let credit = event::Credit { ticket: 11, bytes: 512 };
+    add("query_credit", &|out| event::write::query_credit(out, 20, credit));
+    let over = event::QueryOver { ticket: 11, status: event::CANCELLED };
+    add("query_over", &|out| event::write::query_over(out, 21, over));
+}
+
+/// What concerns the app itself.
+fn of_the_zone(add: Add<'_>) {
     add("tick", &|out| event::write::tick(out, 13, 123_456));
     add("shutdown", &|out| event::write::shutdown(out, 14));
     let soft = event::SoftLimit {
@@ -114,16 +144,23 @@ fn events() -> Vec<(&'static str, Vec<u8>)> {
         hard: 64 << 10,
     };
     add("soft_limit", &|out| event::write::soft_limit(out, 16, &memory));
-    let credit = event::Credit { ticket: 11, bytes: 512 };
-    add("query_credit", &|out| event::write::query_credit(out, 20, credit));
-    let over = event::QueryOver { ticket: 11, status: event::CANCELLED };
-    add("query_over", &|out| event::write::query_over(out, 21, over));
-    all
 }
 
 /// Every kind of command, as its name and its bytes.
 fn commands() -> Vec<(&'static str, Vec<u8>)> {
-    let whats = [
+    let write = |(name, what)| {
+        let mut bytes = Vec::new();
+        assert!(command::write::command(
+            &mut bytes,
+            &Command { datapath: SWITCH, ticket: 77, wants_receipt: true, what }
+        ));
+        (name, bytes)
+    };
+    changes_of_switches().into_iter().chain(other_commands()).map(write).collect()
+}
+
+fn changes_of_switches() -> Vec<(&'static str, What<'static>)> {
+    vec![
         (
             "subscribe",
             What::Subscribe(command::Subscribe { events: 8, packets: &[0x80, 0, 0, 4, 0, 0, 0, 2] }),
@@ -169,6 +206,11 @@ fn commands() -> Vec<(&'static str, Vec<u8>)> {
                 mask: 1,
             }),
         ),
+    ]
+}
+
+fn other_commands() -> Vec<(&'static str, What<'static>)> {
+    vec![
         ("stats_request", What::StatsRequest(command::StatsRequest { multipart: 4, body: &[0xff; 8] })),
         ("barrier", What::Barrier),
         ("publish", What::Publish(command::Publish { topic: "host.moved", retain: true, payload: b"h1" })),
@@ -186,16 +228,7 @@ fn commands() -> Vec<(&'static str, Vec<u8>)> {
         ("log", What::Log(command::Log { level: 2, text: "hello" })),
         ("query_credit", What::QueryCredit(512)),
         ("query_cancel", What::QueryCancel),
-    ];
-    let write = |(name, what)| {
-        let mut bytes = Vec::new();
-        assert!(command::write::command(
-            &mut bytes,
-            &Command { datapath: SWITCH, ticket: 77, wants_receipt: true, what }
-        ));
-        (name, bytes)
-    };
-    whats.into_iter().map(write).collect()
+    ]
 }
 
 #[test]

@@ -12,8 +12,10 @@
 
 mod expectation;
 mod file;
+mod names;
 mod plan;
 mod play;
+mod quantities;
 mod rehearsal;
 
 pub use expectation::{Expectation, Verdict, Wanted};

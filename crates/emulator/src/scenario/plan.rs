@@ -11,12 +11,13 @@ use toml::Spanned;
 
 use super::expectation::{Expectation, Wanted};
 use super::file::{self, File};
+use super::names::{Names, unknown};
+use super::quantities::{percent, quality, rate, time};
 use super::{Action, EXPECTATIONS_MAX, LONGEST, NamedFlow, NotAScenario, STEPS_MAX, Scenario, Step};
 use crate::host::flow::{FlowRate, FlowSpec};
-use crate::link::LinkQuality;
 use crate::network::{Change, SEED_DEFAULT};
 use crate::run::Clock;
-use crate::topology::{CustomTopology, Endpoint, FromFile, Topology};
+use crate::topology::{CustomTopology, FromFile, Topology};
 use software_switch::Versions;
 
 /// The largest file that is read.
@@ -92,32 +93,6 @@ fn line_of(text: &str, at: usize) -> u32 {
     u32::try_from(before).unwrap_or(u32::MAX).saturating_add(1)
 }
 
-/// A time: `2s`, `100ms`, `1.5s`, `0s`.
-fn time(text: &str) -> Result<Duration, String> {
-    let number = |unit: &str| text.strip_suffix(unit)?.parse::<f64>().ok();
-    let seconds =
-        number("ms").map(|ms| ms / 1e3).or_else(|| number("s")).or_else(|| Some(number("min")? * 60.0));
-    let time = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    let time =
-        time.ok_or_else(|| format!("expected a time like \"2s\", \"100ms\" or \"5min\", found \"{text}\""))?;
-    if time > LONGEST {
-        return Err(format!("\"{text}\" is longer than {} hours, the most", LONGEST.as_secs() / 3600));
-    }
-    Ok(time)
-}
-
-/// A rate: `10M`, `500k`, `1G`, in bits a second.
-fn rate(text: &str) -> Result<u64, String> {
-    // A comma would start another setting of a link.
-    let quality = (!text.contains(',')).then(|| format!("rate={text}").parse::<LinkQuality>().ok()).flatten();
-    let rate = quality.and_then(|quality| quality.rate_bits_per_s);
-    rate.ok_or_else(|| format!("expected a rate like \"10M\" or \"500k\" in bits a second, found \"{text}\""))
-}
-
-fn quality(text: &str) -> Result<LinkQuality, String> {
-    text.parse().map_err(|error: crate::link::NotALinkQuality| error.to_string())
-}
-
 struct Planner<'a> {
     text: &'a str,
     topology: Topology,
@@ -129,64 +104,21 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
+    fn names(&self) -> Names<'_> {
+        Names(&self.topology)
+    }
+
     fn line<T>(&self, spanned: &Spanned<T>) -> u32 {
         line_of(self.text, spanned.span().start)
     }
 
     fn plan(mut self, file: File, notes: Vec<String>) -> Result<Scenario, Bad> {
-        let versions = match &file.version {
-            None => None,
-            Some(version) => Some(match version.as_ref().as_str() {
-                "1.0" => Versions::Only10,
-                "1.3" => Versions::Only13,
-                "both" => Versions::Both,
-                other => {
-                    let why = format!("expected version \"1.0\", \"1.3\" or \"both\", found \"{other}\"");
-                    return Err((Some(self.line(version)), why));
-                }
-            }),
-        };
-        let clock = match file.time.as_ref().map(|time| (time, time.as_ref().as_str())) {
-            None | Some((_, "real")) => Clock::Real,
-            Some((_, "virtual")) => Clock::Virtual,
-            Some((time, other)) => {
-                let why = format!("expected time = \"real\" or \"virtual\", found \"{other}\"");
-                return Err((Some(self.line(time)), why));
-            }
-        };
-        let seed = match &file.seed {
-            Some(seed) if clock == Clock::Real => {
-                let why = "a seed is for time = \"virtual\": in real time the machine decides too".to_owned();
-                return Err((Some(self.line(seed)), why));
-            }
-            seed => seed.as_ref().map_or(SEED_DEFAULT, |seed| *seed.as_ref()),
-        };
+        let versions = self.versions(&file)?;
+        let clock = self.clock(&file)?;
+        let seed = self.seed(&file, clock)?;
         self.qualities(&file)?;
-        for event in &file.events {
-            let line = self.line(event);
-            self.event(event.as_ref(), line).map_err(|why| (Some(line), why))?;
-            if self.steps.len().saturating_add(self.pings) > STEPS_MAX {
-                let why =
-                    format!("more than {STEPS_MAX} things happen, each ping counted, and these are the most");
-                return Err((Some(line), why));
-            }
-        }
-        // For equal times, the order in the file decides.
-        self.steps.sort_by_key(|step| step.at);
-        if file.expectations.len() > EXPECTATIONS_MAX {
-            let count = file.expectations.len();
-            return Err((None, format!("it has {count} expectations, and {EXPECTATIONS_MAX} are the most")));
-        }
-        let mut expectations = Vec::new();
-        for expectation in &file.expectations {
-            let line = self.line(expectation);
-            let expectation =
-                self.expectation(expectation.as_ref(), line).map_err(|why| (Some(line), why))?;
-            if clock == Clock::Virtual && matches!(expectation.wanted, Wanted::Connected(_)) {
-                return Err((Some(line), "in virtual time there is no controller to be connected to".into()));
-            }
-            expectations.push(expectation);
-        }
+        self.events(&file)?;
+        let expectations = self.expectations(&file, clock)?;
         Ok(Scenario {
             topology: self.topology,
             notes,
@@ -201,6 +133,72 @@ impl Planner<'_> {
         })
     }
 
+    fn versions(&self, file: &File) -> Result<Option<Versions>, Bad> {
+        let Some(version) = &file.version else { return Ok(None) };
+        match version.as_ref().as_str() {
+            "1.0" => Ok(Some(Versions::Only10)),
+            "1.3" => Ok(Some(Versions::Only13)),
+            "both" => Ok(Some(Versions::Both)),
+            other => {
+                let why = format!("expected version \"1.0\", \"1.3\" or \"both\", found \"{other}\"");
+                Err((Some(self.line(version)), why))
+            }
+        }
+    }
+
+    fn clock(&self, file: &File) -> Result<Clock, Bad> {
+        match file.time.as_ref().map(|time| (time, time.as_ref().as_str())) {
+            None | Some((_, "real")) => Ok(Clock::Real),
+            Some((_, "virtual")) => Ok(Clock::Virtual),
+            Some((time, other)) => {
+                let why = format!("expected time = \"real\" or \"virtual\", found \"{other}\"");
+                Err((Some(self.line(time)), why))
+            }
+        }
+    }
+
+    fn seed(&self, file: &File, clock: Clock) -> Result<u64, Bad> {
+        match &file.seed {
+            Some(seed) if clock == Clock::Real => {
+                let why = "a seed is for time = \"virtual\": in real time the machine decides too".to_owned();
+                Err((Some(self.line(seed)), why))
+            }
+            seed => Ok(seed.as_ref().map_or(SEED_DEFAULT, |seed| *seed.as_ref())),
+        }
+    }
+
+    /// All events as steps in the order of their times.
+    fn events(&mut self, file: &File) -> Result<(), Bad> {
+        for event in &file.events {
+            let line = self.line(event);
+            self.event(event.as_ref(), line).map_err(|why| (Some(line), why))?;
+            if self.steps.len().saturating_add(self.pings) > STEPS_MAX {
+                let why =
+                    format!("more than {STEPS_MAX} things happen, each ping counted, and these are the most");
+                return Err((Some(line), why));
+            }
+        }
+        // For equal times, the order in the file decides.
+        self.steps.sort_by_key(|step| step.at);
+        Ok(())
+    }
+
+    fn expectations(&self, file: &File, clock: Clock) -> Result<Vec<Expectation>, Bad> {
+        if file.expectations.len() > EXPECTATIONS_MAX {
+            let count = file.expectations.len();
+            return Err((None, format!("it has {count} expectations, and {EXPECTATIONS_MAX} are the most")));
+        }
+        let expectation = |wish| {
+            let line = self.line(wish);
+            let expectation = self.expectation(wish.as_ref(), line).map_err(|why| (Some(line), why))?;
+            if clock == Clock::Virtual && matches!(expectation.wanted, Wanted::Connected(_)) {
+                return Err((Some(line), "in virtual time there is no controller to be connected to".into()));
+            }
+            Ok(expectation)
+        };
+        file.expectations.iter().map(expectation).collect()
+    }
+
     /// The qualities of links at the start. `links` applies to all links, `[[link]]` to one.
     fn qualities(&mut self, file: &File) -> Result<(), Bad> {
         if let Some(links) = &file.links {
@@ -209,7 +207,7 @@ impl Planner<'_> {
         }
         for one in &file.qualities {
             let bad = |why: String| (Some(line_of(self.text, one.span().start)), why);
-            let number = self.link(&one.as_ref().between).map_err(bad)?;
+            let number = self.names().link(&one.as_ref().between).map_err(bad)?;
             self.topology.links[number].quality = quality(&one.as_ref().quality).map_err(bad)?;
         }
         Ok(())
@@ -250,31 +248,32 @@ impl Planner<'_> {
         let mut changes = Vec::new();
         for (link, up) in [(&event.link_down, false), (&event.link_up, true)] {
             if let Some(link) = link {
-                changes.push(Change::Link { link: self.link_name(link)?, up });
+                changes.push(Change::Link { link: self.names().link_name(link)?, up });
             }
         }
         for (switch, up) in [(&event.switch_down, false), (&event.switch_up, true)] {
             if let Some(switch) = switch {
-                changes.push(Change::Switch { switch: self.switch(switch)?, up });
+                changes.push(Change::Switch { switch: self.names().switch(switch)?, up });
             }
         }
         for (host, up) in [(&event.host_down, false), (&event.host_up, true)] {
             if let Some(host) = host {
-                changes.push(Change::Host { host: self.host(host)?, up });
+                changes.push(Change::Host { host: self.names().host(host)?, up });
             }
         }
         if let Some(file::Move { host, to, port }) = &event.host_move {
-            let (host, switch) = (self.host(host)?, self.switch(to)?);
+            let (host, switch) = (self.names().host(host)?, self.names().switch(to)?);
             changes.push(Change::Move { host, switch, port: port.map(PortNo) });
         }
         if let Some(file::Quality { between, quality: words }) = &event.link_quality {
-            changes.push(Change::Quality { link: self.link_name(between)?, quality: quality(words)? });
+            changes
+                .push(Change::Quality { link: self.names().link_name(between)?, quality: quality(words)? });
         }
         Ok(changes)
     }
 
     fn pings(&mut self, pings: &file::Pings, at: Duration, line: u32) -> Result<(), String> {
-        let (from, to) = (self.host(&pings.from)?, self.host(&pings.to)?);
+        let (from, to) = (self.names().host(&pings.from)?, self.names().host(&pings.to)?);
         if from == to {
             return Err(format!("{from} would ping itself"));
         }
@@ -301,7 +300,7 @@ impl Planner<'_> {
     }
 
     fn flow(&mut self, flow: &file::Flow, at: Duration, line: u32) -> Result<(), String> {
-        let (from, to) = (self.host(&flow.from)?, self.host(&flow.to)?);
+        let (from, to) = (self.names().host(&flow.from)?, self.names().host(&flow.to)?);
         let name = flow.name.clone().unwrap_or_else(|| format!("{from}->{to}"));
         if self.flows.iter().any(|known| known.name == name) {
             return Err(format!("a second flow is called \"{name}\": give it another name"));
@@ -346,7 +345,7 @@ impl Planner<'_> {
         }
         for (pair, reached) in [(&wish.ping, true), (&wish.no_ping, false)] {
             if let Some(pair) = pair {
-                let (from, to) = (self.host(&pair.from)?, self.host(&pair.to)?);
+                let (from, to) = (self.names().host(&pair.from)?, self.names().host(&pair.to)?);
                 all.push(Wanted::Ping { from, to, reached });
             }
         }
@@ -373,11 +372,11 @@ impl Planner<'_> {
                 Some("down") => false,
                 _ => return Err("expected state = \"up\" or \"down\" beside port".into()),
             };
-            let (switch, port) = self.port(port)?;
+            let (switch, port) = self.names().port(port)?;
             all.push(Wanted::Port { switch, port, up });
         }
         if let Some(entries) = &wish.flow_entries {
-            let switch = self.switch(&entries.switch)?;
+            let switch = self.names().switch(&entries.switch)?;
             all.push(Wanted::Entries { switch, min: entries.min, max: entries.max });
         }
         match <[Wanted; 1]>::try_from(all) {
@@ -401,48 +400,6 @@ impl Planner<'_> {
         let names = || self.flows.iter().map(|flow| flow.name.clone()).collect::<Vec<_>>();
         self.flows.iter().position(|flow| flow.name == name).ok_or_else(|| unknown("flow", name, &names()))
     }
-
-    /// The name of a switch, which may be given by its label.
-    fn switch(&self, name: &str) -> Result<String, String> {
-        let found = self.topology.switch_named(name).map(|index| self.topology.switches[index].name.clone());
-        let names = || self.topology.switches.iter().map(|switch| switch.name.clone()).collect::<Vec<_>>();
-        found.ok_or_else(|| unknown("switch", name, &names()))
-    }
-
-    fn host(&self, name: &str) -> Result<String, String> {
-        let found = self.topology.host_named(name).map(|index| self.topology.hosts[index].name.clone());
-        let names = || self.topology.hosts.iter().map(|host| host.name.clone()).collect::<Vec<_>>();
-        found.ok_or_else(|| unknown("host", name, &names()))
-    }
-
-    /// The index of a link that is given as `one-two`. Names may contain a `-`.
-    fn link(&self, name: &str) -> Result<usize, String> {
-        let splits = name.match_indices('-').map(|(at, _)| (&name[..at], &name[at + 1..]));
-        let found =
-            splits.into_iter().find_map(|(one, two)| self.topology.links_between(one, two).first().copied());
-        found.ok_or_else(|| {
-            format!("there is no link \"{name}\" in this network; write it as \"s1-s2\" or \"h1-s1\"")
-        })
-    }
-
-    /// A link in the form of [`Change`].
-    fn link_name(&self, name: &str) -> Result<String, String> {
-        let link = self.topology.links[self.link(name)?];
-        let end = |end: Endpoint| match end {
-            Endpoint::Switch { port, .. } => format!("{}.{port}", self.topology.owner(end)),
-            Endpoint::Host { .. } => self.topology.owner(end).to_owned(),
-        };
-        Ok(format!("{}-{}", end(link.one), end(link.two)))
-    }
-
-    /// `s1-eth2` or `s1.2`.
-    fn port(&self, name: &str) -> Result<(String, PortNo), String> {
-        let split = name.rsplit_once("-eth").or_else(|| name.rsplit_once('.'));
-        let parsed = split.and_then(|(switch, port)| Some((switch, PortNo(port.parse().ok()?))));
-        let (switch, port) =
-            parsed.ok_or_else(|| format!("expected a port like \"s1-eth2\", found \"{name}\""))?;
-        Ok((self.switch(switch)?, port))
-    }
 }
 
 /// Refuses a key that belongs to another key which is missing.
@@ -457,24 +414,6 @@ fn nothing_is_alone(wish: &file::Expectation) -> Result<(), String> {
     alone.map_or(Ok(()), |(key, _, own, _)| {
         Err(format!("{key} says something about {own}, which is not there"))
     })
-}
-
-fn percent(index: f64) -> Result<u8, String> {
-    let is_one = (0.0..=1.0).contains(&index);
-    // Between 0 and 100 after the check.
-    is_one
-        .then(|| (index * 100.0).round() as u8)
-        .ok_or_else(|| format!("expected an index between 0 and 1, found {index}"))
-}
-
-/// How many names an error shows.
-const NAMES_SHOWN: usize = 5;
-
-fn unknown(kind: &str, name: &str, known: &[String]) -> String {
-    let shown = known.iter().take(NAMES_SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
-    let more = if known.len() > NAMES_SHOWN { " …" } else { "" };
-    let shown = if shown.is_empty() { "none" } else { &shown };
-    format!("there is no {kind} \"{name}\"; there is {shown}{more}")
 }
 
 #[cfg(test)]

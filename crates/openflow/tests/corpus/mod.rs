@@ -2,9 +2,12 @@
 
 #![allow(dead_code, reason = "each test takes what it needs")]
 
+mod statistics;
+
 use flow::{Action, DatapathId, Field, Instruction, MacAddr, Match, PortNo};
 use openflow::Body;
 use openflow::message::*;
+use statistics::{replies, replies_of_groups_and_meters, requests};
 
 pub fn flow_mod() -> FlowMod {
     FlowModFields {
@@ -38,71 +41,18 @@ fn port() -> Port {
 
 /// At least one of each type.
 pub fn bodies() -> Vec<Body> {
+    let mut all = of_sessions();
+    all.extend(of_rules());
+    all.extend(requests());
+    all.extend(replies());
+    all.extend(replies_of_groups_and_meters());
+    all.extend(of_queues_and_roles());
+    all
+}
+
+fn of_sessions() -> Vec<Body> {
     let config = SwitchConfig { flags: 1, miss_send_len: 128 };
-    let role = Role { role: ROLE_MASTER, generation_id: u64::MAX };
-    let reasons =
-        AsyncConfig { packet_in_mask: [3, 0], port_status_mask: [7, 0x80], flow_removed_mask: [15, 0] };
     let experimenter = |exp_type| Experimenter { experimenter: 0x2320, exp_type, data: vec![1, 2] };
-    let request = |body| Body::MultipartRequest(MultipartRequest { flags: 0, body });
-    let reply = |body| Body::MultipartReply(MultipartReply { flags: MULTIPART_MORE | 4, body });
-    let which = FlowStatsRequest {
-        table_id: TABLE_ALL,
-        out_port: PortNo::ANY,
-        out_group: GROUP_ANY,
-        cookie: 0,
-        cookie_mask: 0,
-        matching: Match::any(),
-    };
-    let experimenter_stats = ExperimenterStats { experimenter: 1, exp_type: Some(2), data: vec![3] };
-    let buckets = vec![Bucket {
-        weight: 1,
-        watch_port: PortNo(3),
-        watch_group: GROUP_ANY,
-        actions: vec![Action::to_controller()],
-    }];
-    let bands = vec![
-        MeterBand { rate: 1, burst_size: 2, kind: MeterBandKind::Drop },
-        MeterBand { rate: 1, burst_size: 2, kind: MeterBandKind::DscpRemark(1) },
-        MeterBand {
-            rate: 1,
-            burst_size: 2,
-            kind: MeterBandKind::Experimenter { experimenter: 1, data: vec![9] },
-        },
-    ];
-    let id = |kind, experimenter| FeatureId { kind, experimenter };
-    let tables = vec![TableFeatures {
-        table_id: 0,
-        name: "classifier".into(),
-        metadata_match: u64::MAX,
-        metadata_write: 0,
-        config: 3,
-        max_entries: 1_000_000,
-        properties: vec![
-            TableProperty::Instructions { kind: 0, ids: vec![id(1, None), id(9, None), id(0xffff, Some(1))] },
-            TableProperty::NextTables { kind: 3, tables: vec![1, 255] },
-            TableProperty::Actions { kind: 6, ids: vec![id(0, None), id(0xffff, Some(0x2320))] },
-            TableProperty::Oxm { kind: 8, oxm_ids: vec![0x8000_0004, 0x8000_070c, 0xffff_0104] },
-            TableProperty::Experimenter { kind: 0xfffe, experimenter: 1, exp_type: 2, data: vec![3] },
-            TableProperty::Unknown { kind: 77, data: vec![4] },
-        ],
-    }];
-    let port_stats = PortStats {
-        port_no: PortNo::LOCAL,
-        rx_packets: 1,
-        tx_packets: 2,
-        rx_bytes: 3,
-        tx_bytes: 4,
-        rx_dropped: 5,
-        tx_dropped: 6,
-        rx_errors: 7,
-        tx_errors: 8,
-        rx_frame_err: 9,
-        rx_over_err: 10,
-        rx_crc_err: 11,
-        collisions: u64::MAX,
-        duration_s: 12,
-        duration_ns: 13,
-    };
     vec![
         Body::Hello(Hello {
             elements: vec![
@@ -140,6 +90,11 @@ pub fn bodies() -> Vec<Body> {
             matching: Match::any().with(Field::InPort, PortNo(1)),
             data: vec![1, 2, 3],
         }),
+    ]
+}
+
+fn of_rules() -> Vec<Body> {
+    vec![
         Body::FlowRemoved(FlowRemoved {
             matching: Match::any(),
             cookie: 1,
@@ -161,7 +116,7 @@ pub fn bodies() -> Vec<Body> {
             data: vec![1],
         }),
         Body::FlowMod(flow_mod()),
-        Body::GroupMod(GroupMod { command: 0, group_type: 9, group_id: GROUP_ALL, buckets: buckets.clone() }),
+        Body::GroupMod(GroupMod { command: 0, group_type: 9, group_id: GROUP_ALL, buckets: buckets() }),
         Body::PortMod(PortMod {
             port_no: PortNo(1),
             hw_addr: MacAddr::BROADCAST,
@@ -170,96 +125,14 @@ pub fn bodies() -> Vec<Body> {
             advertise: 0,
         }),
         Body::TableMod(TableMod { table_id: TABLE_ALL, config: 3 }),
-        request(RequestBody::Desc),
-        request(RequestBody::Flow(which.clone())),
-        request(RequestBody::Aggregate(which)),
-        request(RequestBody::Table),
-        request(RequestBody::PortStats(PortNo::ANY)),
-        request(RequestBody::Queue { port: PortNo(1), queue_id: u32::MAX }),
-        request(RequestBody::Group(GROUP_ALL)),
-        request(RequestBody::GroupDesc),
-        request(RequestBody::GroupFeatures),
-        request(RequestBody::Meter(METER_ALL)),
-        request(RequestBody::MeterConfig(1)),
-        request(RequestBody::MeterFeatures),
-        request(RequestBody::TableFeatures(vec![])),
-        request(RequestBody::PortDesc),
-        request(RequestBody::Experimenter(experimenter_stats.clone())),
-        reply(ReplyBody::Desc(SwitchDesc { mfr_desc: "m \"é\"".into(), ..SwitchDesc::default() })),
-        reply(ReplyBody::Flow(vec![FlowStats {
-            table_id: 0,
-            duration_s: 1,
-            duration_ns: 2,
-            priority: 3,
-            idle_timeout_s: 4,
-            hard_timeout_s: 5,
-            flags: 0x11,
-            cookie: 6,
-            packet_count: 7,
-            byte_count: 8,
-            matching: Match::any().with(Field::EthType, 0x800u16),
-            instructions: vec![Instruction::GotoTable(1), Instruction::ClearActions],
-        }])),
-        reply(ReplyBody::Aggregate(AggregateStats { packet_count: 1, byte_count: 2, flow_count: 3 })),
-        reply(ReplyBody::Table(vec![TableStats {
-            table_id: 0,
-            name: "t".into(),
-            wildcards: 1,
-            max_entries: 2,
-            active_count: 3,
-            lookup_count: 4,
-            matched_count: 5,
-        }])),
-        reply(ReplyBody::PortStats(vec![port_stats])),
-        reply(ReplyBody::Queue(vec![QueueStats {
-            port_no: PortNo(1),
-            queue_id: 2,
-            tx_bytes: 3,
-            tx_packets: 4,
-            tx_errors: 5,
-            duration_s: 6,
-            duration_ns: 7,
-        }])),
-        reply(ReplyBody::Group(vec![GroupStats {
-            group_id: 1,
-            ref_count: 2,
-            packet_count: 3,
-            byte_count: 4,
-            duration_s: 5,
-            duration_ns: 6,
-            buckets: vec![(7, 8)],
-        }])),
-        reply(ReplyBody::GroupDesc(vec![GroupDesc {
-            group_type: GROUP_TYPE_FAST_FAILOVER,
-            group_id: 1,
-            buckets,
-        }])),
-        reply(ReplyBody::GroupFeatures(GroupFeatures {
-            types: 0x1f,
-            capabilities: 3,
-            max_groups: [1, 2, 3, 4],
-            actions: [1, 0, 0x8000_0000, 3],
-        })),
-        reply(ReplyBody::Meter(vec![MeterStats {
-            meter_id: 1,
-            flow_count: 2,
-            packet_in_count: 3,
-            byte_in_count: 4,
-            duration_s: 5,
-            duration_ns: 6,
-            bands: vec![(7, 8)],
-        }])),
-        reply(ReplyBody::MeterConfig(vec![MeterConfig { flags: 5, meter_id: 1, bands: bands.clone() }])),
-        reply(ReplyBody::MeterFeatures(MeterFeatures {
-            max_meter: 1,
-            band_types: 6,
-            capabilities: 15,
-            max_bands: 2,
-            max_color: 3,
-        })),
-        reply(ReplyBody::TableFeatures(tables)),
-        reply(ReplyBody::PortDesc(vec![port()])),
-        reply(ReplyBody::Experimenter(experimenter_stats)),
+    ]
+}
+
+fn of_queues_and_roles() -> Vec<Body> {
+    let role = Role { role: ROLE_MASTER, generation_id: u64::MAX };
+    let reasons =
+        AsyncConfig { packet_in_mask: [3, 0], port_status_mask: [7, 0x80], flow_removed_mask: [15, 0] };
+    vec![
         Body::BarrierRequest,
         Body::BarrierReply,
         Body::QueueGetConfigRequest(QueueGetConfigRequest { port: PortNo::ANY }),
@@ -281,7 +154,28 @@ pub fn bodies() -> Vec<Body> {
         Body::GetAsyncRequest,
         Body::GetAsyncReply(reasons),
         Body::SetAsync(reasons),
-        Body::MeterMod(MeterMod { command: 1, flags: 1, meter_id: 1, bands }),
+        Body::MeterMod(MeterMod { command: 1, flags: 1, meter_id: 1, bands: bands() }),
+    ]
+}
+
+fn buckets() -> Vec<Bucket> {
+    vec![Bucket {
+        weight: 1,
+        watch_port: PortNo(3),
+        watch_group: GROUP_ANY,
+        actions: vec![Action::to_controller()],
+    }]
+}
+
+fn bands() -> Vec<MeterBand> {
+    vec![
+        MeterBand { rate: 1, burst_size: 2, kind: MeterBandKind::Drop },
+        MeterBand { rate: 1, burst_size: 2, kind: MeterBandKind::DscpRemark(1) },
+        MeterBand {
+            rate: 1,
+            burst_size: 2,
+            kind: MeterBandKind::Experimenter { experimenter: 1, data: vec![9] },
+        },
     ]
 }
 
@@ -303,7 +197,7 @@ pub fn variants() -> Vec<Body> {
     all.extend(groups());
     all.extend(packets());
     all.extend(errors());
-    all.extend(statistics());
+    all.extend(statistics::variants());
     all.extend(ports());
     all
 }
@@ -447,126 +341,6 @@ fn errors() -> Vec<Body> {
         error(1, 6, &[4, 2, 0, 10, 0, 0, 0, 9, 1, 2, 3, 4]),
         error(1, 1, &[4, 99, 0, 8, 0, 0, 0, 9]),
         error(1, 6, &[4, 20, 0, 8, 0, 0, 0, 9]),
-    ]
-}
-
-fn statistics() -> Vec<Body> {
-    let reply = |body| Body::MultipartReply(MultipartReply { flags: 0, body });
-    let request = |body| Body::MultipartRequest(MultipartRequest { flags: 0, body });
-    let flow = FlowStats {
-        table_id: 2,
-        duration_s: 5,
-        duration_ns: 250_000_000,
-        priority: 0x8000,
-        idle_timeout_s: 0,
-        hard_timeout_s: 0,
-        flags: 0,
-        cookie: 0,
-        packet_count: u64::MAX,
-        byte_count: u64::MAX,
-        matching: Match::any(),
-        instructions: vec![],
-    };
-    let arp = Match::any().with(Field::EthType, 0x806u16).with(Field::InPort, PortNo(3));
-    let table = TableStats {
-        table_id: 0,
-        name: "classifier".into(),
-        wildcards: 0x3f_ffff,
-        max_entries: 1_000_000,
-        active_count: 3,
-        lookup_count: 10,
-        matched_count: 5,
-    };
-    let no_name = |table_id| TableStats { table_id, name: String::new(), ..table.clone() };
-    let mut tables = vec![table.clone(), no_name(1), no_name(2), no_name(3)];
-    tables.push(TableStats { name: "same".into(), ..no_name(4) });
-    tables.push(TableStats { active_count: 9, ..no_name(5) });
-    tables.push(TableStats { max_entries: 0, ..no_name(6) });
-    tables.push(TableStats { wildcards: 0x1234, ..no_name(7) });
-    tables.push(TableStats { wildcards: 0, max_entries: 0, ..no_name(8) });
-    tables.push(TableStats { wildcards: 0, max_entries: 0, lookup_count: 1, ..no_name(9) });
-    let queue = |port: u32, queue_id, duration_s| QueueStats {
-        port_no: PortNo(port),
-        queue_id,
-        tx_bytes: 1,
-        tx_packets: u64::MAX,
-        tx_errors: 0,
-        duration_s,
-        duration_ns: 1_000,
-    };
-    let packet_queue =
-        |port: u32, queue_id, properties| PacketQueue { queue_id, port: PortNo(port), properties };
-    vec![
-        request(RequestBody::Flow(FlowStatsRequest {
-            table_id: 3,
-            out_port: PortNo(4),
-            out_group: GROUP_ANY,
-            cookie: 0,
-            cookie_mask: 0,
-            matching: arp.clone(),
-        })),
-        request(RequestBody::Group(5)),
-        request(RequestBody::Meter(0xffff_fffe)),
-        request(RequestBody::PortStats(PortNo::LOCAL)),
-        reply(ReplyBody::Flow(vec![])),
-        reply(ReplyBody::Flow(vec![
-            flow.clone(),
-            FlowStats {
-                matching: arp,
-                priority: 7,
-                duration_ns: 1,
-                packet_count: 9,
-                byte_count: 8,
-                instructions: vec![Instruction::ApplyActions(vec![Action::output(PortNo::FLOOD)])],
-                ..flow
-            },
-        ])),
-        reply(ReplyBody::Table(tables)),
-        reply(ReplyBody::Table(vec![])),
-        reply(ReplyBody::PortStats(vec![])),
-        reply(ReplyBody::Queue(vec![queue(1, 2, 3), queue(2, 9, u32::MAX)])),
-        reply(ReplyBody::Group(vec![GroupStats {
-            group_id: 9,
-            ref_count: 0,
-            packet_count: u64::MAX,
-            byte_count: 0,
-            duration_s: u32::MAX,
-            duration_ns: 0,
-            buckets: vec![(u64::MAX, 1), (2, 3)],
-        }])),
-        reply(ReplyBody::GroupFeatures(GroupFeatures {
-            types: 9,
-            actions: [u32::MAX; 4],
-            ..GroupFeatures::default()
-        })),
-        reply(ReplyBody::Meter(vec![])),
-        reply(ReplyBody::MeterFeatures(MeterFeatures::default())),
-        reply(ReplyBody::MeterFeatures(MeterFeatures {
-            band_types: u32::MAX,
-            capabilities: 31,
-            ..MeterFeatures::default()
-        })),
-        Body::QueueGetConfigReply(QueueGetConfigReply {
-            port: PortNo(3),
-            queues: vec![
-                packet_queue(3, 9, vec![QueueProperty::MinRate(1001)]),
-                packet_queue(3, 2, vec![QueueProperty::MinRate(5), QueueProperty::MaxRate(0xffff)]),
-            ],
-        }),
-        Body::QueueGetConfigReply(QueueGetConfigReply { port: PortNo(3), queues: vec![] }),
-        Body::FlowRemoved(FlowRemoved {
-            matching: Match::any(),
-            cookie: 0,
-            priority: 0x8000,
-            reason: 0,
-            table_id: TABLE_ALL,
-            duration_s: 0,
-            duration_ns: 120_000_000,
-            idle_timeout_s: 0,
-            hard_timeout_s: 0,
-            packet_count: 0,
-            byte_count: 0,
-        }),
     ]
 }
 
