@@ -168,9 +168,10 @@ impl Kernel {
         self.hearers.events_heard(zone)
     }
 
-    /// Whether this switch is up, here.
+    /// Whether this switch is connected to this worker. It may still be held.
+    #[inline]
     pub fn is_up(&self, datapath: DatapathId) -> bool {
-        self.sessions.datapaths.contains_key(&datapath)
+        self.sessions.is_up(datapath)
     }
 
     /// The switches that are up and of which apps may hear, as they would come up now.

@@ -18,7 +18,7 @@ use crate::found_rules::stays;
 use crate::grant::Bounds;
 use crate::own_messages::OWN_TICKET;
 use crate::owned::{Change, Claimant};
-use crate::quota::{QuotaKind, Rate};
+use crate::quota::QuotaKind;
 use crate::rule_key::{RuleKey, taken_place};
 use crate::rules::Age;
 use crate::subscription::Subscription;
@@ -64,13 +64,23 @@ impl Kernel {
         decision.unwrap_or_else(Decision::Refuse)
     }
 
-    /// A command that was just refused, since its switch is not here, went to the worker that has the switch: that one decides, and counts.
-    pub fn on_passed_on(&mut self, zone: ZoneId) {
+    /// A command was for a switch of another worker, which cannot take it now. It counts here, as refused and against the quota.
+    ///
+    /// # Errors
+    /// The quota is used up, which is the reason for the app.
+    #[cold]
+    pub fn on_undelivered(
+        &mut self,
+        zone: ZoneId,
+        now_ms: u64,
+        effects: &mut Vec<Effect>,
+    ) -> Result<(), Refusal> {
+        let taken = self.take_command(zone, now_ms, effects);
         if let Some(Some(zone)) = self.zones.get_mut(usize::from(zone.0)) {
-            zone.counters.commands = zone.counters.commands.saturating_sub(1);
-            zone.counters.refusals = zone.counters.refusals.saturating_sub(1);
-            zone.rates.commands.as_mut().map(Rate::give_back);
+            zone.counters.commands += 1;
+            zone.counters.refusals += 1;
         }
+        taken
     }
 
     fn decide<'a>(

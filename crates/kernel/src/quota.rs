@@ -192,13 +192,6 @@ impl Rate {
             owe(taken, per_s, count - of_left, now_ms);
         }
     }
-
-    /// A use that was none.
-    pub fn give_back(&mut self) {
-        let Quota { soft, hard } = self.node.quota;
-        give_back(&mut self.hard_left, &self.node.hard_taken, hard);
-        give_back(&mut self.soft_left, &self.node.soft_taken, soft);
-    }
 }
 
 /// What all workers of a node take of one quota of a zone. No lock: each number only grows, by the time or by who takes.
@@ -262,15 +255,6 @@ fn take_of(taken: &AtomicU64, per_s: u32, least: u64, now_ms: u64) -> Option<u64
             Ok(_) => return Some(granted),
             Err(other) => seen = other,
         }
-    }
-}
-
-/// To this worker, if it has less than it takes at once, or to all.
-fn give_back(left: &mut u64, taken: &AtomicU64, per_s: u32) {
-    if *left < u64::from(per_s) / BATCHES_PER_S {
-        *left += 1;
-    } else {
-        let _ = taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |seen| Some(seen.saturating_sub(1)));
     }
 }
 
@@ -442,14 +426,6 @@ mod tests {
         rate.owe(1 << 60, 1_000);
         assert_eq!(rate.take(1, 9_900), Use::Hard);
         assert_eq!(rate.take(1, 11_000), Use::Fine);
-    }
-
-    #[test]
-    fn what_is_given_back_can_be_taken() {
-        let mut rate = rate(1, 1);
-        assert_eq!(uses(&mut rate, 2, 0), [Use::Fine, Use::Hard]);
-        rate.give_back();
-        assert_eq!(uses(&mut rate, 2, 0), [Use::Fine, Use::Hard]);
     }
 
     #[test]

@@ -87,6 +87,13 @@ impl Sessions {
         self.datapaths.remove(&id);
     }
 
+    /// Whether this switch is connected here.
+    #[inline]
+    pub fn is_up(&self, datapath: DatapathId) -> bool {
+        self.last_commanded.is_some_and(|(last, _)| last == datapath)
+            || self.datapaths.contains_key(&datapath)
+    }
+
     /// Of a switch that is not here nothing is remembered, and what is remembered here says nothing of it. Of one that is, what it speaks.
     #[inline]
     pub fn check_here(&mut self, datapath: DatapathId) -> Result<OpenFlowVersion, Refusal> {

@@ -10,6 +10,9 @@
 //! It shares only one lock with other workers: the roster of switches. The lock is used when a switch connects or
 //! disconnects, and when a command is for a switch of another worker.
 
+mod asking;
+mod attaching;
+mod counting;
 mod pausing;
 mod precedence;
 mod punting;
@@ -23,29 +26,25 @@ use super::call_tracker::CallTracker;
 use super::dispatch::Dispatch;
 use super::log_lines::LogLines;
 use super::messages::{ControlSender, FromWorker, ToWorker, WorkerReceiver, WorkerSender};
+use super::past_refusals::PastRefusals;
 use super::refusals::Refusals;
-use super::switch_requests::{self, SwitchRequest};
+use super::routes::{Route, Routes};
 use super::unsent::Unsent;
 use super::yield_policy::YieldPolicy;
 use super::zones::{Fault, ZoneEnd};
-use abi::command::{Command, StatsRequest, What};
 use abi::event::{CANCELLED, SoftLimit, kind, write};
 use abi::{Frame, ZoneId};
 use config::NodeLimits;
 use flow::{DatapathId, ErrorCode};
 use kernel::calls::End;
-use kernel::zone_set::is_zone_number;
-use kernel::{
-    Asked, Claims, Decision, Effect, Grant, Kernel, NodeRates, QuotaKind, Refusal, Unanswered, ZoneSet,
-};
+use kernel::{Claims, Decision, Effect, Kernel, QuotaKind, Refusal, ZoneSet};
 use mio::{Events, Poll, Token};
-use monitor_channel::{LINES_PER_S_MAX, ZoneCounts};
-use southbound::{NotAdopted, Refused, Roster, Southbound, SouthboundConfig, Tag};
+use monitor_channel::LINES_PER_S_MAX;
+use southbound::{NotAdopted, Roster, Southbound, SouthboundConfig};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use zone::port::ProcessPort;
 
 /// The token of the worker's waker; zones have the tokens of their numbers above it, connections those from [`FIRST_CONNECTION`] on.
 const WAKER: Token = Token(0);
@@ -89,8 +88,8 @@ const TICK_MS: u64 = 1_000;
 /// No error, in a receipt that has none.
 const NO_ERROR: ErrorCode = ErrorCode { kind: 0, code: 0 };
 
-/// What an app is told whose command is for a switch of a worker that cannot take it now. The fault is ours.
-const BOX_IS_FULL: &str = "the node's worker for this switch is overloaded; try again";
+/// The reason in a receipt if the command is for a switch of a worker with a full queue. The node is at fault, not the app.
+const QUEUE_IS_FULL: &str = "the node's worker for this switch is overloaded; try again";
 
 /// What a worker is made with.
 pub struct WorkerSetup {
@@ -131,11 +130,10 @@ pub struct Worker {
     poll: Poll,
     southbound: Southbound,
     dispatch: Dispatch,
-    roster: Arc<Roster>,
+    routes: Routes,
     inbox: WorkerReceiver,
     control: ControlSender,
     unsent: Unsent,
-    peers: Vec<WorkerSender>,
     epoch: Instant,
     now_ms: u64,
     /// How much is read from a connection before others get their turn.
@@ -144,9 +142,7 @@ pub struct Worker {
     sequence: u64,
     commands: Vec<u8>,
     scratch: Vec<u8>,
-    /// For each ended zone, its app and the number of its refused commands. An app that is stopped because of its
-    /// commands is attached only for moments, and the operator needs its refusals. One for each zone id.
-    refused_before: BTreeMap<ZoneId, (String, u64)>,
+    past_refusals: PastRefusals,
     calls: CallTracker,
     log_lines: LogLines,
     /// What zones commanded beyond what one turn may cost, for the next: of each at most what one turn takes from it.
@@ -188,11 +184,10 @@ impl Worker {
             poll,
             southbound,
             dispatch,
-            roster,
+            routes: Routes::new(number, peers, roster),
             inbox,
             control,
             unsent: Unsent::default(),
-            peers,
             epoch,
             now_ms: 0,
             read_bytes,
@@ -200,7 +195,7 @@ impl Worker {
             sequence: 0,
             commands: Vec::new(),
             scratch: Vec::new(),
-            refused_before: BTreeMap::new(),
+            past_refusals: PastRefusals::default(),
             calls,
             log_lines: LogLines::default(),
             left: BTreeMap::new(),
@@ -377,10 +372,14 @@ impl Worker {
         (commands, compared)
     }
 
-    /// One command: the kernel decides, and here it is done.
+    /// Executes one command as the kernel decides, or lets the worker decide that has the switch.
     fn execute(&mut self, zone: ZoneId, frame: &Frame<'_>) {
         if let Some(rule) = self.dispatch.kernel.on_prepared(zone, frame, self.now_ms) {
             return self.send_rule(zone, rule, frame);
+        }
+        let Worker { routes, dispatch, .. } = self;
+        if let Route::Worker(worker) = routes.find(frame, |datapath| dispatch.kernel.is_up(datapath)) {
+            return self.forward(worker, zone, frame);
         }
         match self.dispatch.kernel.on_command(zone, frame, self.now_ms, &mut self.dispatch.effects) {
             Decision::Send(command) => self.send(zone, &command, frame),
@@ -395,26 +394,22 @@ impl Worker {
                 self.pass_answer(zone, frame, End { zone: to, ticket }, &answer);
             }
             Decision::Log(log) => self.log(zone, log.level, log.text),
-            Decision::Refuse(refusal @ Refusal::NoSuchSwitch(datapath)) => {
-                match self.pass_on(zone, datapath, frame) {
-                    Some(true) => self.dispatch.kernel.on_passed_on(zone),
-                    Some(false) => self.refuse(zone, frame, BOX_IS_FULL),
-                    None => self.refuse_for(zone, frame, &refusal),
-                }
-            }
             Decision::Refuse(refusal) => self.refuse_for(zone, frame, &refusal),
         }
         self.carry_out_effects();
     }
 
-    /// A command for a switch of another worker goes there: whether that one could take it. `None` if no worker has the switch.
-    fn pass_on(&mut self, zone: ZoneId, datapath: DatapathId, frame: &Frame<'_>) -> Option<bool> {
-        if self.peers.len() == 1 {
-            return None;
+    /// The worker that has the switch decides on the command. If its queue is full, the command is refused and counted here.
+    fn forward(&mut self, worker: usize, zone: ZoneId, frame: &Frame<'_>) {
+        if self.routes.forward(worker, zone, frame) {
+            return;
         }
-        let elsewhere = self.roster.worker_of(datapath).filter(|worker| *worker != self.number);
-        let line = self.peers.get(elsewhere?)?;
-        Some(line.forward(zone, frame.bytes))
+        let Dispatch { kernel, effects, .. } = &mut self.dispatch;
+        match kernel.on_undelivered(zone, self.now_ms, effects) {
+            Ok(()) => self.refuse(zone, frame, QUEUE_IS_FULL),
+            Err(refusal) => self.refuse_for(zone, frame, &refusal),
+        }
+        self.carry_out_effects();
     }
 
     fn carry_out_effects(&mut self) {
@@ -457,46 +452,6 @@ impl Worker {
         }
     }
 
-    /// Switches that came up in this turn are asked which rules they have.
-    fn ask_for_owners(&mut self) {
-        self.dispatch.kernel.ask_for_owners(self.now_ms, &mut self.dispatch.effects);
-        self.carry_out_effects();
-        self.dispatch.report_ready();
-        self.hand_on_held();
-        self.serve_trusted();
-    }
-
-    /// What the kernel wants to know of a switch. Behind a barrier, so that all that was sent before is counted; of whose the rules are, what was
-    /// sent is known better.
-    fn ask_for_kernel(&mut self, datapath: DatapathId, asked: Asked) {
-        let ticket = asked.ticket();
-        let barrier = Command { datapath, ticket, wants_receipt: false, what: What::Barrier };
-        let tag = Tag { zone: ZoneId::KERNEL, ticket };
-        let wanted = self.dispatch.kernel.wanted_rule(datapath);
-        let question = switch_requests::of_the_kernel(asked, wanted);
-        let is_of_owners = matches!(asked, Asked::Owners | Asked::Groups | Asked::Meters);
-        let is_behind = is_of_owners || self.southbound.send(datapath, &barrier, 0, tag).is_ok();
-        let asked_now = is_behind
-            && (self.ask(datapath, ticket, &question).is_ok()
-                // 1.0 cannot ask for cookies: all of its rules are looked through.
-                || matches!(asked, Asked::RulesOf(_) | Asked::Rule)
-                    && self.ask(datapath, ticket, &switch_requests::all_flows()).is_ok());
-        if !asked_now {
-            self.dispatch.kernel.on_no_answer(datapath, asked, Unanswered::NotSent, self.now_ms);
-        } else if matches!(asked, Asked::TableSizes | Asked::Owners) {
-            // Its answer tells, without a wait, that the switch has passed the question over. If it does not go out, time tells.
-            let barrier = Command { wants_receipt: true, ..barrier };
-            let _ = self.southbound.send(datapath, &barrier, 0, tag);
-        }
-    }
-
-    /// A question of the node's own.
-    fn ask(&mut self, datapath: DatapathId, ticket: u64, question: &SwitchRequest) -> Result<(), Refused> {
-        let request = StatsRequest { multipart: question.0, body: &question.1 };
-        let command = Command { datapath, ticket, wants_receipt: false, what: What::StatsRequest(request) };
-        self.southbound.send(datapath, &command, 0, Tag { zone: ZoneId::KERNEL, ticket })
-    }
-
     /// Tells an app, and the operator, that it uses more than a soft limit.
     fn warn_of_limit(&mut self, zone: ZoneId, kind: QuotaKind, limit: &SoftLimit) {
         let app = self.dispatch.zones.get(zone).map(|end| end.app()).unwrap_or("?");
@@ -510,24 +465,6 @@ impl Worker {
             tracing::warn!(app, %datapath, "quota {kind}: {} of {hard} used; above {hard}, commands are refused", limit.used);
         }
         self.tell([zone], |out, sequence| write::soft_limit(out, sequence, limit));
-    }
-
-    /// A zone that has just subscribed receives the connected switches.
-    fn replay(&mut self, zone: ZoneId) {
-        if !self.dispatch.kernel.hearers_of(kind::SWITCH_UP).contains(zone) {
-            return;
-        }
-        let Dispatch { kernel, zones, faults, .. } = &mut self.dispatch;
-        let Some(end) = zones.get(zone) else { return };
-        for up in kernel.switches() {
-            self.sequence += 1;
-            self.scratch.clear();
-            write::switch_up(&mut self.scratch, self.sequence, &up);
-            if let Err(fault) = end.deliver_control(&self.scratch) {
-                faults.push((zone, fault));
-                return;
-            }
-        }
     }
 
     fn tick(&mut self) {
@@ -593,32 +530,6 @@ impl Worker {
         }
     }
 
-    fn end_zone(&mut self, zone: ZoneId, fault: Fault) {
-        self.detach(zone);
-        self.unsent.push(match fault {
-            Fault::Process { app, generation, fault } => {
-                FromWorker::ZoneFault { app, generation, reason: fault.to_string() }
-            }
-            Fault::Trusted { app, fault } => FromWorker::TrustedFault { app, reason: fault.to_string() },
-        });
-    }
-
-    fn detach(&mut self, zone: ZoneId) {
-        // While its name is known.
-        self.tell_refusals();
-        self.left.remove(&zone);
-        self.waiting_for_sizes.remove(&zone);
-        if let Some(end) = self.dispatch.zones.take(zone) {
-            end.deregister(self.poll.registry());
-            // Before the kernel forgets what it counted.
-            let refusals = self.refusals(zone, end.app());
-            self.refused_before.insert(zone, (end.app().to_owned(), refusals));
-            // What is dropped may be a trusted app, which is called for it.
-            self.calls.calling(zone, || drop(end));
-        }
-        self.dispatch.kernel.detach(zone).iter().for_each(|over| self.end_call(over));
-    }
-
     fn read_messages(&mut self) {
         let (mut read, mut compared) = (0, 0);
         self.has_messages = false;
@@ -677,105 +588,6 @@ impl Worker {
                 ToWorker::Shutdown => self.end(),
             }
         }
-    }
-
-    fn attach(
-        &mut self,
-        zone: ZoneId,
-        app: String,
-        generation: u64,
-        port: ring::PortFds,
-        may: (Box<Grant>, Arc<NodeRates>),
-    ) {
-        match ProcessPort::attach(port) {
-            Ok(port) => {
-                let port = Box::new(port);
-                self.put(zone, &app.clone(), ZoneEnd::Process { app, generation, port }, may);
-            }
-            Err(fault) => {
-                let reason = format!("its port could not be attached: {fault}");
-                self.unsent.push(FromWorker::ZoneFault { app, generation, reason });
-            }
-        }
-    }
-
-    /// What is granted to a process that has ended is not its successor's.
-    fn regrant(&mut self, zone: ZoneId, generation: u64, grant: Grant, rates: &NodeRates) {
-        let there = self.dispatch.zones.get(zone).map(|end| end.generation());
-        if there == Some(generation) {
-            // What was refused was refused by the grant before.
-            self.tell_refusals();
-            let Dispatch { kernel, effects, .. } = &mut self.dispatch;
-            kernel.regrant_sharing(zone, grant, rates, self.now_ms, effects);
-            self.carry_out_effects();
-        }
-    }
-
-    fn put(&mut self, zone: ZoneId, app: &str, end: ZoneEnd, (grant, rates): (Box<Grant>, Arc<NodeRates>)) {
-        self.detach(zone);
-        if !is_zone_number(zone.0) {
-            tracing::error!(app, "it is not attached: no zone has the number {zone}");
-            return;
-        }
-        if let Err(error) = end.register(self.poll.registry(), Token(usize::from(zone.0))) {
-            tracing::error!(app, "its zone cannot be added to the poll: {error}");
-            return;
-        }
-        self.dispatch.kernel.attach_sharing(zone, app, *grant, &rates, self.now_ms);
-        self.dispatch.zones.put(zone, end);
-    }
-
-    fn ask_flows(&mut self, datapath: DatapathId, ticket: u64) {
-        if let Err(refused) = self.ask(datapath, ticket, &switch_requests::all_flows()) {
-            self.unsent.push(FromWorker::NoFlows { ticket, reason: refused.to_string() });
-        }
-    }
-
-    /// Commands of an app's that were refused, in this and all earlier lives of its zone.
-    fn refusals(&self, zone: ZoneId, app: &str) -> u64 {
-        let now = self.dispatch.kernel.zone(zone).map_or(0, |zone| zone.counters.refusals);
-        let before = self.refused_before.get(&zone).filter(|(whose, _)| whose == app);
-        now.saturating_add(before.map_or(0, |(_, refusals)| *refusals))
-    }
-
-    fn count(&mut self, ticket: u64) {
-        let counts = FromWorker::Counts {
-            ticket,
-            zones: self.count_zones(),
-            sessions: self.southbound.sessions().collect(),
-            switches: self.dispatch.kernel.of_switches().collect(),
-        };
-        self.unsent.push(counts);
-    }
-
-    fn count_zones(&mut self) -> Vec<ZoneCounts> {
-        let now_ms = self.now_ms;
-        let lags: BTreeMap<ZoneId, u32> =
-            self.dispatch.zones.iter().map(|(zone, end)| (zone, end.lag_ms(now_ms))).collect();
-        let Dispatch { kernel, zones, .. } = &self.dispatch;
-        let attached = zones.all().map(|(zone, end)| {
-            let counters = kernel.zone(zone).map(|zone| zone.counters).unwrap_or_default();
-            ZoneCounts {
-                zone: zone.0,
-                events: kernel.events_heard(zone),
-                dropped: end.dropped(),
-                commands: counters.commands,
-                packet_outs: counters.packet_outs,
-                refusals: self.refusals(zone, end.app()),
-                lag_ms: lags.get(&zone).copied().unwrap_or_default(),
-                calls_us: end.calls_us(),
-                at_ms: now_ms,
-                // The control thread knows it.
-                store_bytes: 0,
-            }
-        });
-        let over = self.refused_before.iter().filter(|(zone, _)| kernel.zone(**zone).is_none());
-        let over = over.map(|(zone, (_, refusals))| ZoneCounts {
-            zone: zone.0,
-            refusals: *refusals,
-            ..ZoneCounts::default()
-        });
-        attached.chain(over).collect()
     }
 
     /// What is said of a process that has ended is not its successor's.

@@ -2,22 +2,23 @@
 
 use super::super::zones::COMMAND_BYTES_PER_TURN;
 use super::*;
-use abi::command::{Ask, FlowMod, Log, Publish, QueryAnswer, Subscribe, write as command};
+use abi::command::{Ask, Command, FlowMod, Log, Publish, QueryAnswer, Subscribe, What, write as command};
 use abi::event::{
     CALLER_GONE, Event, NO_ANSWER_IN_TIME, NO_SUCH_SERVICE, SERVICE_BUSY, SERVICE_GONE, TOO_MUCH,
 };
 use flow::canonical::{write_instructions, write_match};
 use flow::text::{parse_instructions, parse_match};
 use flow::{Field, Match, PortNo};
-use kernel::Bounds;
+use kernel::{Asked, Bounds, Grant, Unanswered};
 use monitor_channel::record::Record;
 use openflow::message::{Body, FeaturesReply, Hello, NO_BUFFER, PacketIn};
 use openflow::{Message, Version};
 use ring::{AppEnd, Port, Sizes};
-use southbound::SwitchRecord;
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 
+#[path = "worker_tests/routing.rs"]
+mod routing;
 #[path = "worker_tests/topics.rs"]
 mod topics;
 
@@ -36,26 +37,40 @@ struct Bench {
 
 impl Bench {
     fn new() -> Bench {
-        let poll = Poll::new().unwrap();
-        let waker = Arc::new(mio::Waker::new(poll.registry(), WAKER_TOKEN).unwrap());
-        let (line, inbox) = WorkerSender::new(waker.clone());
-        let (control, reports) = ControlSender::new(waker);
-        let setup = WorkerSetup {
-            number: 0,
-            poll,
-            southbound: SouthboundConfig::default(),
-            roster: Arc::new(Roster::new(SouthboundConfig::default().caps())),
-            inbox,
-            control,
-            peers: vec![line.clone()],
-            epoch: Instant::now(),
-            limits: NodeLimits::default(),
-            calls: CallTracker::default(),
-            seed: 7,
-            missing_services: Vec::new(),
-            claims: Arc::default(),
-        };
-        Bench { worker: Worker::new(setup).unwrap(), line, reports, events: Events::with_capacity(8) }
+        let [bench] = Bench::node();
+        bench
+    }
+
+    /// All workers of a node that has so many.
+    fn node<const WORKERS: usize>() -> [Bench; WORKERS] {
+        let roster = Arc::new(Roster::new(SouthboundConfig::default().caps()));
+        let polls = [(); WORKERS].map(|()| {
+            let poll = Poll::new().unwrap();
+            let waker = Arc::new(mio::Waker::new(poll.registry(), WAKER_TOKEN).unwrap());
+            let (line, inbox) = WorkerSender::new(waker.clone());
+            (poll, waker, line, inbox)
+        });
+        let peers: Vec<WorkerSender> = polls.iter().map(|(_, _, line, _)| line.clone()).collect();
+        let mut numbers = 0..;
+        polls.map(|(poll, waker, line, inbox)| {
+            let (control, reports) = ControlSender::new(waker);
+            let setup = WorkerSetup {
+                number: numbers.next().unwrap(),
+                poll,
+                southbound: SouthboundConfig::default(),
+                roster: roster.clone(),
+                inbox,
+                control,
+                peers: peers.clone(),
+                epoch: Instant::now(),
+                limits: NodeLimits::default(),
+                calls: CallTracker::default(),
+                seed: 7,
+                missing_services: Vec::new(),
+                claims: Arc::default(),
+            };
+            Bench { worker: Worker::new(setup).unwrap(), line, reports, events: Events::with_capacity(8) }
+        })
     }
 
     fn turn(&mut self) {
@@ -339,38 +354,6 @@ fn a_turn_takes_a_mebibyte_of_a_zones_commands() {
     assert!((1..=most).contains(&first), "{first} of {said}");
     (0..10).for_each(|_| bench.turn());
     assert_eq!(bench.commands_of(ATTACKER), said);
-}
-
-#[test]
-fn a_command_for_another_workers_switch_is_neither_refused_nor_counted_twice() {
-    let mut bench = Bench::new();
-    let poll = Poll::new().unwrap();
-    let waker = Arc::new(mio::Waker::new(poll.registry(), WAKER_TOKEN).unwrap());
-    let (other, box_of_other) = WorkerSender::new(waker);
-    bench.worker.peers.push(other);
-    let mut app = bench.attach(ATTACKER, "attacker", Grant::everywhere(&kernel::Capability::GRANT_ALL));
-    assert_eq!(app.command(1, What::Barrier), 1);
-    bench.turn();
-    let counters = |bench: &Bench| bench.worker.dispatch.kernel.zone(ATTACKER).unwrap().counters;
-    assert_eq!((counters(&bench).commands, counters(&bench).refusals), (1, 1), "nobody has it");
-    let here = SwitchRecord {
-        datapath: DatapathId(1),
-        worker: 1,
-        peer: "127.0.0.1:1".parse().unwrap(),
-        tls: false,
-        version: Version::V1_3,
-        n_tables: 1,
-        n_buffers: 0,
-        desc: None,
-        ports: Vec::new(),
-        since_ms: 0,
-    };
-    assert!(bench.worker.roster.join(here, None).is_some());
-    assert_eq!(app.command(1, What::Barrier), 1);
-    bench.turn();
-    assert_eq!((counters(&bench).commands, counters(&bench).refusals), (1, 1), "the other counts it");
-    assert!(matches!(box_of_other.next(), Some(ToWorker::Forward { zone: ATTACKER, .. })));
-    assert_eq!(app.hear(refusals).len(), 1);
 }
 
 #[test]

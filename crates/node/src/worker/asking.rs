@@ -1,0 +1,66 @@
+//! The node's own questions to switches.
+//!
+//! In: what the kernel or an operator wants to know. Out: statistics requests, and a note if one cannot be sent. The answers go to the kernel, or to
+//! the control thread.
+
+use super::super::switch_requests::{self, SwitchRequest};
+use super::Worker;
+use crate::messages::FromWorker;
+use abi::ZoneId;
+use abi::command::{Command, StatsRequest, What};
+use flow::DatapathId;
+use kernel::{Asked, Unanswered};
+use southbound::{Refused, Tag};
+
+impl Worker {
+    /// Switches that came up in this turn are asked which rules they have.
+    pub(super) fn ask_for_owners(&mut self) {
+        self.dispatch.kernel.ask_for_owners(self.now_ms, &mut self.dispatch.effects);
+        self.carry_out_effects();
+        self.dispatch.report_ready();
+        self.hand_on_held();
+        self.serve_trusted();
+    }
+
+    /// What the kernel wants to know of a switch. Behind a barrier, so that all that was sent before is counted; of whose the rules are, what was
+    /// sent is known better.
+    pub(super) fn ask_for_kernel(&mut self, datapath: DatapathId, asked: Asked) {
+        let ticket = asked.ticket();
+        let barrier = Command { datapath, ticket, wants_receipt: false, what: What::Barrier };
+        let tag = Tag { zone: ZoneId::KERNEL, ticket };
+        let wanted = self.dispatch.kernel.wanted_rule(datapath);
+        let question = switch_requests::of_the_kernel(asked, wanted);
+        let is_of_owners = matches!(asked, Asked::Owners | Asked::Groups | Asked::Meters);
+        let is_behind = is_of_owners || self.southbound.send(datapath, &barrier, 0, tag).is_ok();
+        let asked_now = is_behind
+            && (self.ask(datapath, ticket, &question).is_ok()
+                // 1.0 cannot ask for cookies: all of its rules are looked through.
+                || matches!(asked, Asked::RulesOf(_) | Asked::Rule)
+                    && self.ask(datapath, ticket, &switch_requests::all_flows()).is_ok());
+        if !asked_now {
+            self.dispatch.kernel.on_no_answer(datapath, asked, Unanswered::NotSent, self.now_ms);
+        } else if matches!(asked, Asked::TableSizes | Asked::Owners) {
+            // Its answer tells, without a wait, that the switch has passed the question over. If it does not go out, time tells.
+            let barrier = Command { wants_receipt: true, ..barrier };
+            let _ = self.southbound.send(datapath, &barrier, 0, tag);
+        }
+    }
+
+    pub(super) fn ask_flows(&mut self, datapath: DatapathId, ticket: u64) {
+        if let Err(refused) = self.ask(datapath, ticket, &switch_requests::all_flows()) {
+            self.unsent.push(FromWorker::NoFlows { ticket, reason: refused.to_string() });
+        }
+    }
+
+    /// A question of the node's own.
+    pub(super) fn ask(
+        &mut self,
+        datapath: DatapathId,
+        ticket: u64,
+        question: &SwitchRequest,
+    ) -> Result<(), Refused> {
+        let request = StatsRequest { multipart: question.0, body: &question.1 };
+        let command = Command { datapath, ticket, wants_receipt: false, what: What::StatsRequest(request) };
+        self.southbound.send(datapath, &command, 0, Tag { zone: ZoneId::KERNEL, ticket })
+    }
+}
