@@ -17,18 +17,7 @@ pub mod open_vswitch;
 pub mod sandbox;
 pub mod stand_in;
 
-use sandbox::Sandbox;
-
-/// Runs `body` in a sandbox called `name`. If it fails, the test fails with its sentence and the ends of all logs.
-///
-/// # Panics
-/// If the sandbox cannot be made or `body` fails: this is how a test fails.
-pub fn scenario(name: &str, body: impl FnOnce(&Sandbox) -> Result<()>) {
-    let told = |sandbox: Sandbox| body(&sandbox).map_err(|reason| format!("{reason}\n{}", sandbox.logs()));
-    if let Err(reason) = Sandbox::new(name).and_then(told) {
-        panic!("{name}: {reason}");
-    }
-}
+pub use sandbox::scenario;
 
 /// A failure, as a sentence for the reader of the test's output.
 pub type Result<T> = std::result::Result<T, String>;

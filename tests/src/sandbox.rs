@@ -139,6 +139,17 @@ impl Drop for Sandbox {
     }
 }
 
+/// Runs `body` in a sandbox called `name`. If it fails, the test fails with its sentence and the ends of all logs.
+///
+/// # Panics
+/// If the sandbox cannot be made or `body` fails: this is how a test fails.
+pub fn scenario(name: &str, body: impl FnOnce(&Sandbox) -> Result<()>) {
+    let told = |sandbox: Sandbox| body(&sandbox).map_err(|reason| format!("{reason}\n{}", sandbox.logs()));
+    if let Err(reason) = Sandbox::new(name).and_then(told) {
+        panic!("{name}: {reason}");
+    }
+}
+
 fn log(folder: &Path, name: &str) -> Result<File> {
     let path = folder.join(format!("{name}.log"));
     let file = File::options().create(true).append(true).open(&path);

@@ -82,6 +82,11 @@ impl Interpreter {
         Ok(Interpreter { reads: folders_of(own.folders), program: own.program })
     }
 
+    /// What a zone must be able to read so that this file runs.
+    pub fn files_read(&self, file: &Path) -> impl Iterator<Item = PathBuf> {
+        self.reads.iter().cloned().chain([file.to_owned()])
+    }
+
     /// Its arguments to run this file.
     pub fn args(file: &Path) -> Vec<OsString> {
         FLAGS.iter().map(OsString::from).chain([file.as_os_str().to_owned()]).collect()

@@ -23,7 +23,7 @@ use toml::Spanned;
 use zone::{Limits, Sandbox};
 
 use super::binding::{Datapaths, TlsBinding};
-use super::manifests::GrantedBy;
+use super::grant::GrantedBy;
 use super::{AppsTable, ConfigError, LimitsTable, ListenAddress, LogLevel, OpenFlowVersion, Role, users};
 
 /// The longest interval or timeout: an hour, in milliseconds. Probing a switch less often has no use.

@@ -15,11 +15,43 @@ use package::manifest::{Capabilities, Needs, Quotas};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::fmt;
 use std::path::PathBuf;
 use zone::Sandbox;
 
 /// A soft limit that is not written is this percentage of the hard limit.
 const SOFT_PERCENT: u64 = 80;
+
+/// Where an app's capabilities come from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum GrantedBy {
+    /// The operator's `[app.NAME.capabilities]`.
+    #[default]
+    Configuration,
+    /// The manifest in the binary, of a built-in app.
+    BuiltIn,
+    /// The package. The operator granted some or all of its requests.
+    Package,
+    /// The manifest with this path.
+    Manifest(PathBuf),
+    /// The block in the comments of this program.
+    Comments(PathBuf),
+    /// `--grant-all`, because no other source exists.
+    GrantAll,
+}
+
+impl fmt::Display for GrantedBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            GrantedBy::Configuration => f.write_str("the configuration"),
+            GrantedBy::BuiltIn => f.write_str("its built-in manifest"),
+            GrantedBy::Package => f.write_str("its package"),
+            GrantedBy::Manifest(path) => write!(f, "{}", path.display()),
+            GrantedBy::Comments(path) => write!(f, "the comments of {}", path.display()),
+            GrantedBy::GrantAll => f.write_str("--grant-all"),
+        }
+    }
+}
 
 /// An app's grant, with the words of manifest and configuration.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -22,7 +22,8 @@ use package::state::{State, read_unpacked};
 use package::trust::{Require, SignatureCheck, SignatureStatus, require};
 use serde::{Deserialize, Serialize};
 
-use super::manifests::{self, GrantedBy};
+use super::grant::GrantedBy;
+use super::manifests;
 use super::{AppTable, ConfigError, ConfigFile, contradiction};
 
 /// Commands per second for an app from a package, if neither the app nor the operator sets a number, or its request

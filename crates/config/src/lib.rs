@@ -43,11 +43,10 @@ pub use file::{
     AppTable, CONNECTIONS_MAX, ConfigFile, DURATION_MS_MAX, NodeTable, PackagesTable, PythonTable,
     SafeModeTable, SouthboundTable, TlsTable,
 };
-pub use grant::AppGrant;
+pub use grant::{AppGrant, GrantedBy};
 pub use installed::{Installed, Packages};
 pub use limits::{LimitsTable, NodeLimits};
 pub use listen::{ListenAddress, first_address};
-pub use manifests::GrantedBy;
 pub use manifests::files;
 pub use operator::place::shared_folder;
 pub use order::AppsTable;

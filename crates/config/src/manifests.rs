@@ -11,7 +11,6 @@
 //! the tops of Python files, and writes nothing.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::num::NonZeroU32;
@@ -27,7 +26,7 @@ use zone::sandbox::Files;
 
 use super::RunArgs;
 use super::app::{self, AppReference, name_of_file};
-use super::grant::all_of_grant_all;
+use super::grant::{GrantedBy, all_of_grant_all};
 use super::{AppTable, ConfigError, ConfigFile, Environment, contradiction};
 
 /// How many bytes of a Python file are searched for its block: the largest manifest, and as much again for text above
@@ -36,37 +35,6 @@ const TOP_BYTES_MAX: u64 = 2 * MANIFEST_BYTES_MAX as u64;
 
 /// How many levels above a program Cargo's folder `target` may be: `target/TRIPLE/PROFILE/PROGRAM`.
 const CARGO_DEPTH: usize = 3;
-
-/// Where an app's capabilities come from.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum GrantedBy {
-    /// The operator's `[app.NAME.capabilities]`.
-    #[default]
-    Configuration,
-    /// The manifest in the binary, of a built-in app.
-    BuiltIn,
-    /// The package. The operator granted some or all of its requests.
-    Package,
-    /// The manifest with this path.
-    Manifest(PathBuf),
-    /// The block in the comments of this program.
-    Comments(PathBuf),
-    /// `--grant-all`, because no other source exists.
-    GrantAll,
-}
-
-impl fmt::Display for GrantedBy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            GrantedBy::Configuration => f.write_str("the configuration"),
-            GrantedBy::BuiltIn => f.write_str("its built-in manifest"),
-            GrantedBy::Package => f.write_str("its package"),
-            GrantedBy::Manifest(path) => write!(f, "{}", path.display()),
-            GrantedBy::Comments(path) => write!(f, "the comments of {}", path.display()),
-            GrantedBy::GrantAll => f.write_str("--grant-all"),
-        }
-    }
-}
 
 /// An app without capabilities from any source.
 #[derive(Clone, Debug, PartialEq, Eq)]

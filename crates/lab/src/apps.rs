@@ -12,6 +12,7 @@ mod bench_service;
 mod bystander;
 mod port_echo;
 mod scribbler;
+mod wake_ups;
 
 use std::io;
 use std::os::unix::fs::symlink;

@@ -13,10 +13,12 @@
 pub mod args;
 mod cbench;
 mod compare;
+mod figure;
 mod machine;
 pub(crate) mod measurement;
 mod memory;
 mod overload;
+mod printing;
 mod services;
 mod sink;
 mod southbound;
@@ -24,7 +26,6 @@ mod suite;
 pub mod target;
 mod watch;
 
-use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
 use self::args::{BenchArgs, BenchCommand};
@@ -39,14 +40,5 @@ pub fn bench(args: &BenchArgs) -> Result<ExitCode, CommandError> {
         BenchCommand::Services(args) => services::services(args),
         BenchCommand::Suite(args) => suite::suite(args),
         BenchCommand::Sink(args) => sink::sink(args),
-    }
-}
-
-/// Prints a line at once. If the reader has closed the output, that is not an error.
-fn say(line: &str) -> Result<(), CommandError> {
-    let mut out = std::io::stdout().lock();
-    match writeln!(out, "{line}").and_then(|()| out.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(()),
     }
 }

@@ -2,7 +2,7 @@
 //! results.
 //!
 //! ```text
-//!   arguments ──> Asked ──> Emulation ⇄ controllers, over TCP
+//!   arguments ──> Plan ──> Emulation ⇄ controllers, over TCP
 //!                              └──> progress on standard error, a summary or JSON on standard output, the exit code
 //! ```
 //!
@@ -13,6 +13,7 @@ mod arguments;
 mod bound;
 mod pcaps;
 mod player;
+mod run;
 mod summary;
 
 pub use arguments::{
@@ -21,18 +22,14 @@ pub use arguments::{
 };
 pub use bound::{BoundArgs, BoundInterface};
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::mpsc::RecvTimeoutError;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use emulator::run::Clock;
 use emulator::scenario::{NotAScenario, Rehearsal, Scenario};
 use emulator::topology::{CustomTopology, FromFile, NotATopology};
-use emulator::{Bridge, Emulation, EmulationCounters, Event, Handle, Observer, SwitchOptions, Topology};
-use flow::DatapathId;
+use emulator::{Bridge, Emulation, EmulationCounters, SwitchOptions, Topology};
 
 use crate::stage::Stage;
 use burnet::cli::CommandError;
@@ -41,6 +38,7 @@ use burnet::commands::stop_signal::StopSignal;
 use node::descriptors;
 use pcaps::Files;
 use player::{Judged, Player};
+use run::Run;
 use summary::Summary;
 
 /// The most pings at once. With more, the report alone would take hundreds of megabytes.
@@ -60,14 +58,8 @@ pub(crate) fn check_pings(who: &str, hosts: usize) -> Result<(), CommandError> {
 /// The most controllers. Every switch connects to each of them.
 const CONTROLLERS_MAX: usize = 16;
 
-/// The time between two lines of progress.
-const PROGRESS: Duration = Duration::from_secs(1);
-
-/// How long it waits for an event before it checks the clock and signals again.
-const LOOK: Duration = Duration::from_millis(20);
-
 /// The checked arguments.
-struct Asked {
+struct Plan {
     topology: Topology,
     /// Notes for the reader of the topology's file.
     notes: Vec<String>,
@@ -81,8 +73,8 @@ struct Asked {
     ping_timeout: Duration,
 }
 
-impl Asked {
-    fn read(args: &EmulateArgs) -> Result<Asked, CommandError> {
+impl Plan {
+    fn read(args: &EmulateArgs) -> Result<Plan, CommandError> {
         let refused = |error: NotAScenario| CommandError::Usage(error.to_string());
         let scenario = args.scenario.as_deref().map(Scenario::read).transpose().map_err(refused)?;
         let bridge = args.bound.bridge()?;
@@ -128,7 +120,7 @@ impl Asked {
         if controllers.is_empty() {
             controllers.push(ControllerAddress::default().0);
         }
-        Ok(Asked {
+        Ok(Plan {
             topology,
             notes,
             scenario,
@@ -174,7 +166,7 @@ fn topology(args: &EmulateArgs) -> Result<FromFile, CommandError> {
 pub fn emulate(args: &EmulateArgs) -> Result<ExitCode, CommandError> {
     let stop = StopSignal::listen()?;
     descriptors::take_what_is_allowed();
-    let asked = Asked::read(args)?;
+    let asked = Plan::read(args)?;
     let mut stage =
         if args.ping_all || args.json { Stage::on_stderr().only_trouble() } else { Stage::on_stdout() };
     if let Some(scenario) = asked.scenario.as_ref().filter(|scenario| scenario.clock == Clock::Virtual) {
@@ -191,8 +183,6 @@ pub fn emulate(args: &EmulateArgs) -> Result<ExitCode, CommandError> {
     if asked.spanning_tree {
         network.keep_spanning_tree();
     }
-    // Shared with the thread that waits for an answer, so that a signal need not wait for it.
-    let network = Arc::new(network);
     let controllers: Vec<String> = asked.controllers.iter().map(SocketAddr::to_string).collect();
     stage.say(&format!(
         "{}: {} switches, {} hosts and {} links are emulated; controller: {}",
@@ -203,15 +193,32 @@ pub fn emulate(args: &EmulateArgs) -> Result<ExitCode, CommandError> {
         controllers.join(", "),
     ));
     asked.notes.iter().for_each(|note| stage.say(note));
-    let mut run = Run { network, observer, stage, stop, switches: SwitchesSeen::default(), pings: 0 };
-    let ended = match &asked.scenario {
-        Some(scenario) => run.play(args, &asked, scenario),
-        None if args.ping_all => run.ping_all(args, &asked),
-        None => run.stay_up(args, &asked),
-    };
+    let mut run = Run::new(network, observer, stage, stop);
+    let ended = watch(&mut run, args, &asked);
     drop(run);
     let recorded = recorders.finish();
     conclude(args, &ended?.with_pcaps(recorded))
+}
+
+/// Plays, pings or stays up, as asked, and sums it up.
+fn watch(run: &mut Run, args: &EmulateArgs, asked: &Plan) -> Result<Summary, CommandError> {
+    let summary = |run: &Run, connected_after: Option<Duration>| {
+        let (ran, counters) = (run.stage.elapsed(), run.network.counters());
+        Summary::new(&args.name(), &asked.topology, connected_after, ran, counters)
+    };
+    if let Some(scenario) = &asked.scenario {
+        let connected_after = run.connect(asked.wait)?;
+        run.stage.say("the scenario begins");
+        let judged = Player::new(scenario).play(run)?;
+        return Ok(summary(run, Some(connected_after)).with_expectations(judged));
+    }
+    if args.ping_all {
+        let connected_after = run.connect(asked.wait)?;
+        let report = run.ping_all(asked.ping_timeout)?;
+        return Ok(summary(run, Some(connected_after)).with_pings(&report));
+    }
+    let connected_after = run.stay_up()?;
+    Ok(summary(run, connected_after))
 }
 
 fn conclude(args: &EmulateArgs, summary: &Summary) -> Result<ExitCode, CommandError> {
@@ -222,7 +229,7 @@ fn conclude(args: &EmulateArgs, summary: &Summary) -> Result<ExitCode, CommandEr
 /// Plays a scenario in virtual time. It opens no connections and never waits.
 fn rehearse(
     args: &EmulateArgs,
-    asked: &Asked,
+    asked: &Plan,
     scenario: &Scenario,
     stop: &StopSignal,
 ) -> Result<ExitCode, CommandError> {
@@ -256,10 +263,6 @@ fn not_started(error: std::io::Error) -> CommandError {
     }
 }
 
-fn ended_by_itself() -> CommandError {
-    CommandError::DidNotWork("the emulated network has ended by a fault of its own".into())
-}
-
 /// Prints the summary on standard output. If the reader has closed the output, that is not an error.
 fn print(args: &EmulateArgs, summary: &Summary) -> Result<(), CommandError> {
     use std::io::Write;
@@ -267,151 +270,5 @@ fn print(args: &EmulateArgs, summary: &Summary) -> Result<(), CommandError> {
     match std::io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
         _ => Ok(()),
-    }
-}
-
-/// Which switches are connected to which controllers, according to events.
-#[derive(Default)]
-struct SwitchesSeen {
-    connections: BTreeMap<DatapathId, BTreeSet<SocketAddr>>,
-}
-
-impl SwitchesSeen {
-    fn connected(&mut self, switch: DatapathId, controller: SocketAddr) {
-        self.connections.entry(switch).or_default().insert(controller);
-    }
-
-    fn disconnected(&mut self, switch: DatapathId, controller: SocketAddr) {
-        if let Some(controllers) = self.connections.get_mut(&switch) {
-            controllers.remove(&controller);
-        }
-    }
-
-    /// How many switches have at least one controller.
-    fn count(&self) -> usize {
-        self.connections.values().filter(|controllers| !controllers.is_empty()).count()
-    }
-}
-
-/// A running network, and its progress.
-struct Run {
-    network: Arc<Handle>,
-    observer: Observer,
-    stage: Stage,
-    stop: StopSignal,
-    switches: SwitchesSeen,
-    pings: u64,
-}
-
-impl Run {
-    /// Waits for all switches, and prints how long they took.
-    fn connect(&mut self, asked: &Asked) -> Result<Duration, CommandError> {
-        let network = self.network.clone();
-        let wait = asked.wait;
-        let switches = self.network.switches();
-        self.watch(
-            move || network.wait_connected(wait),
-            |run| format!("{} of {switches} switches are connected", run.switches.count()),
-        )?
-        .map_err(|missing| CommandError::DidNotWork(format!("after {} s {missing}", wait.as_secs())))?;
-        self.stage.say(&format!("all {switches} switches are connected"));
-        Ok(self.stage.elapsed())
-    }
-
-    fn ping_all(&mut self, args: &EmulateArgs, asked: &Asked) -> Result<Summary, CommandError> {
-        let connected_after = self.connect(asked)?;
-        let hosts = self.network.hosts();
-        let pings = hosts * hosts.saturating_sub(1);
-        let (network, timeout) = (self.network.clone(), asked.ping_timeout);
-        let report = self.watch(
-            move || network.ping_all(timeout),
-            |run| format!("{} of {pings} pings are done", run.pings),
-        )?;
-        Ok(self.summary(args, asked, Some(connected_after)).with_pings(&report))
-    }
-
-    fn play(
-        &mut self,
-        args: &EmulateArgs,
-        asked: &Asked,
-        scenario: &Scenario,
-    ) -> Result<Summary, CommandError> {
-        let connected_after = self.connect(asked)?;
-        self.stage.say("the scenario begins");
-        let judged = Player::new(scenario).play(self)?;
-        Ok(self.summary(args, asked, Some(connected_after)).with_expectations(judged))
-    }
-
-    /// Stays up until a signal, and shows events.
-    fn stay_up(&mut self, args: &EmulateArgs, asked: &Asked) -> Result<Summary, CommandError> {
-        self.stage.say("it stays up until Ctrl-C");
-        let mut connected_after = None;
-        while !self.stop.came_within(Duration::ZERO) {
-            self.hear(LOOK)?;
-            if self.switches.count() == self.network.switches() {
-                connected_after.get_or_insert_with(|| self.stage.elapsed());
-            }
-        }
-        Ok(self.summary(args, asked, connected_after))
-    }
-
-    /// Waits for a long operation, shows events and progress in the meantime, and ends early at a signal.
-    fn watch<T: Send + 'static>(
-        &mut self,
-        long: impl FnOnce() -> T + Send + 'static,
-        progress: impl Fn(&Run) -> String,
-    ) -> Result<T, CommandError> {
-        let working = std::thread::spawn(long);
-        let mut said = Instant::now();
-        while !working.is_finished() {
-            self.hear(LOOK)?;
-            if self.stop.came_within(Duration::ZERO) {
-                let far = progress(self);
-                return Err(CommandError::DidNotWork(format!(
-                    "it was told to stop before it was done: {far}"
-                )));
-            }
-            if said.elapsed() >= PROGRESS {
-                said = Instant::now();
-                let far = progress(self);
-                self.stage.say(&far);
-            }
-        }
-        while let Ok(event) = self.observer.try_next() {
-            self.note(&event);
-        }
-        working.join().map_err(|_| ended_by_itself())
-    }
-
-    /// Processes events until now or within a moment. An error means that the network has ended.
-    fn hear(&mut self, patience: Duration) -> Result<(), CommandError> {
-        let deadline = Instant::now() + patience;
-        while let Some(left) = deadline.checked_duration_since(Instant::now()) {
-            match self.observer.next_within(left) {
-                Ok(event) => self.note(&event),
-                Err(RecvTimeoutError::Timeout) => break,
-                Err(RecvTimeoutError::Disconnected) => return Err(ended_by_itself()),
-            }
-        }
-        Ok(())
-    }
-
-    fn note(&mut self, event: &Event) {
-        match event {
-            Event::SwitchConnected { datapath_id, controller, .. } => {
-                self.switches.connected(*datapath_id, *controller);
-            }
-            Event::SwitchDisconnected { datapath_id, controller, .. } => {
-                self.switches.disconnected(*datapath_id, *controller);
-            }
-            Event::PingOk { .. } | Event::PingLost { .. } => self.pings += 1,
-            _ => {}
-        }
-        self.stage.show(event);
-    }
-
-    fn summary(&self, args: &EmulateArgs, asked: &Asked, connected_after: Option<Duration>) -> Summary {
-        let counters = self.network.counters();
-        Summary::new(&args.name(), &asked.topology, connected_after, self.stage.elapsed(), counters)
     }
 }

@@ -152,6 +152,16 @@ impl Node {
         }
     }
 
+    /// Waits until this holds for an app or service. Returns the app as it is then.
+    pub fn wait_app(&self, name: &str, what: &str, holds: impl Fn(&AppView) -> bool) -> AppView {
+        let mut found = None;
+        self.wait(&format!("{name}: {what}"), |node| {
+            found = node.apps().into_iter().find(|app| app.status.app == name).filter(|app| holds(app));
+            found.is_some()
+        });
+        found.unwrap()
+    }
+
     /// Waits until each app runs and has subscribed, or has failed once.
     pub fn wait_ready(&self) {
         self.wait("every app runs and has subscribed", |node| {

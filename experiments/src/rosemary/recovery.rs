@@ -290,7 +290,7 @@ fn figure(all: &[Seen]) -> Figure {
         title: "How soon what was killed is back".to_owned(),
         panels: vec![panel("Burnet", Content::Chart(chart))],
         notes: vec![
-            "Not in the paper. An app is back when it has said anew what it wants to hear; the kernel when all 16 switches are connected \
+            "Not in the paper. An app is back when it has subscribed again; the kernel when all 16 switches are connected \
              again. Each time with a node of its own."
                 .to_owned(),
         ],

@@ -232,7 +232,7 @@ fn claims(seen: &Seen, culprit: &Culprit) -> Vec<Claim> {
             "a trusted app aborts, and the kernel with it",
             "it is named, and runs in a process zone from then on",
             format!(
-                "named: {}; its zone: {}; kernel started anew {} times; the other trusted app's zone: {}",
+                "named: {}; its zone: {}; kernel restarted {} times; the other trusted app's zone: {}",
                 culprit.named.as_deref().unwrap_or("nobody"),
                 culprit.zone,
                 culprit.kernel_restarts,

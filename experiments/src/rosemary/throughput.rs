@@ -13,7 +13,7 @@ use super::{Found, axis, panel, said, series, spread_point, spread_text};
 use crate::lab::Lab;
 use crate::node::{Kind, Node};
 use crate::outcome::Claim;
-use crate::plot::{Chart, Content, Figure, Mark, Panel, Point, Scale, Shape, Style};
+use crate::plot::{Axis, Chart, Content, Figure, Mark, Panel, Point, Scale, Shape, Style};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -261,66 +261,71 @@ fn figure(plan: Plan, paper: &Paper, seen: &[Seen]) -> Figure {
         "fig21" => (&throughput.where_10g, &throughput.fig21_says),
         _ => (&throughput.where_10g, &throughput.fig22_says),
     };
-    let xs: Vec<f64> = seen.iter().map(|seen| seen.x).collect();
-    let (label, scale) = match plan.by_switches {
-        true => (
-            "switches, of 100 hosts each; 1 thread of the node",
-            Scale::Doubling(1.0, xs.iter().copied().fold(2.0, f64::max)),
-        ),
-        false => (
-            "threads of the node; 64 switches of 100 hosts each",
-            Scale::Doubling(1.0, xs.iter().copied().fold(2.0, f64::max)),
-        ),
-    };
-    let of = |values: fn(&Seen) -> &[f64]| {
-        seen.iter().map(|seen| spread_point(seen.x, values(seen))).collect::<Vec<Point>>()
-    };
-    let (user, kernel) = (of(|seen| &seen.user_per_s), of(|seen| &seen.kernel_per_s));
-    let tops = user.iter().chain(&kernel).map(|point| point.spread.map_or(point.y, |(_, most)| most));
-    let link = plan.capped.then(link_per_s);
-    let rates = Chart {
-        x: axis(label, scale.clone()),
-        y: axis("answers a second", Scale::from_zero(tops.chain(link))),
-        series: vec![
-            series("process zone, all checks (U-App)", Shape::Line, Style::Ours, user),
-            series("trusted (K-App)", Shape::Line, Style::Other, kernel),
-        ],
-        marks: link
-            .map(|per_s| Mark::Horizontal(per_s, "what 1 Gb/s carries".to_owned()))
-            .into_iter()
-            .collect(),
-    };
-    let (least, most) =
+    let said_by_paper =
         if plan.capped { throughput.user_by_kernel_1g } else { throughput.user_by_kernel_10g };
-    let last = xs.iter().copied().fold(2.0, f64::max);
-    let mut drawn = vec![series("Burnet", Shape::Line, Style::Ours, of(|seen| &seen.ratios))];
-    drawn.push(series(
-        "Rosemary, least and most that the text says",
-        Shape::Line,
-        Style::Paper,
-        vec![Point::at(1.0, least), Point::at(last, least)],
-    ));
-    if most > least {
-        drawn.push(series("", Shape::Line, Style::Paper, vec![Point::at(1.0, most), Point::at(last, most)]));
-    }
-    let ratio = Chart {
-        x: axis(label, scale),
-        y: axis("U-App by K-App", Scale::Linear(0.0, 1.4)),
-        series: drawn,
-        marks: vec![],
-    };
     Figure {
         title: plan.title.to_owned(),
         panels: vec![
             said("The paper", place, says),
-            panel("Burnet", Content::Chart(rates)),
-            panel("The price of a process zone", Content::Chart(ratio)),
+            panel("Burnet", Content::Chart(rates_chart(plan, seen))),
+            panel("The price of a process zone", Content::Chart(ratio_chart(plan, seen, said_by_paper))),
         ],
         notes: vec![format!(
             "The paper measures with {}, a machine for the controller and one for the generator, 8 threads and more; here both share one \
                  machine. Bars at a point are the least and the most of its rounds. Only the ratio is comparable.",
             throughput.tool
         )],
+    }
+}
+
+/// The largest value of the x axis.
+fn last_place(seen: &[Seen]) -> f64 {
+    seen.iter().map(|seen| seen.x).fold(2.0, f64::max)
+}
+
+fn x_axis(plan: Plan, seen: &[Seen]) -> Axis {
+    let label = match plan.by_switches {
+        true => "switches, of 100 hosts each; 1 thread of the node",
+        false => "threads of the node; 64 switches of 100 hosts each",
+    };
+    axis(label, Scale::Doubling(1.0, last_place(seen)))
+}
+
+fn points(seen: &[Seen], values: fn(&Seen) -> &[f64]) -> Vec<Point> {
+    seen.iter().map(|seen| spread_point(seen.x, values(seen))).collect()
+}
+
+fn rates_chart(plan: Plan, seen: &[Seen]) -> Chart {
+    let (user, kernel) = (points(seen, |seen| &seen.user_per_s), points(seen, |seen| &seen.kernel_per_s));
+    let tops = user.iter().chain(&kernel).map(|point| point.spread.map_or(point.y, |(_, most)| most));
+    let link = plan.capped.then(link_per_s);
+    let y = axis("answers a second", Scale::from_zero(tops.chain(link)));
+    let marks = link.map(|per_s| Mark::Horizontal(per_s, "what 1 Gb/s carries".to_owned()));
+    Chart {
+        x: x_axis(plan, seen),
+        y,
+        series: vec![
+            series("process zone, all checks (U-App)", Shape::Line, Style::Ours, user),
+            series("trusted (K-App)", Shape::Line, Style::Other, kernel),
+        ],
+        marks: marks.into_iter().collect(),
+    }
+}
+
+fn ratio_chart(plan: Plan, seen: &[Seen], (least, most): (f64, f64)) -> Chart {
+    let at = |ratio| vec![Point::at(1.0, ratio), Point::at(last_place(seen), ratio)];
+    let mut drawn = vec![
+        series("Burnet", Shape::Line, Style::Ours, points(seen, |seen| &seen.ratios)),
+        series("Rosemary, least and most that the text says", Shape::Line, Style::Paper, at(least)),
+    ];
+    if most > least {
+        drawn.push(series("", Shape::Line, Style::Paper, at(most)));
+    }
+    Chart {
+        x: x_axis(plan, seen),
+        y: axis("U-App by K-App", Scale::Linear(0.0, 1.4)),
+        series: drawn,
+        marks: vec![],
     }
 }
 

@@ -74,7 +74,7 @@ fn claims(all: &[Seen]) -> Vec<Claim> {
     let mut claims = Vec::new();
     for seen in all {
         let (ms, mib) = (super::median(&seen.start_ms), super::median(&seen.memory_mib));
-        let start = format!("an app that is {}: from the operator's word until it serves", seen.app);
+        let start = format!("an app that is {}: from the operator's command until it serves", seen.app);
         claims.push(Claim::asked(
             &start,
             "< 50 ms",
@@ -111,7 +111,7 @@ fn figure(all: &[Seen]) -> Figure {
         title: "What a process zone costs".to_owned(),
         panels: vec![
             panel(
-                "From the operator's word until it serves",
+                "From the operator's command until it serves",
                 chart("ms", bars(|seen| &seen.start_ms), ASKED_MS, "asked: 50 ms"),
             ),
             panel(

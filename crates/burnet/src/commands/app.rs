@@ -173,10 +173,9 @@ mod tests {
     use zone::Resource;
     use zone::judge::Excess;
 
-    #[test]
-    fn the_list_says_what_happened_to_an_app() {
+    fn status() -> AppStatus {
         let end = Ending { reason: "killed by SIGKILL".into(), last_line: None, unix_ms: 5_000 };
-        let status = AppStatus {
+        AppStatus {
             app: "hub".into(),
             role: AppRole::App,
             zone: 1,
@@ -189,10 +188,13 @@ mod tests {
             pid: Some(42),
             last_end: Some(end),
             not_enforced: vec![zone::NotEnforced::new("own_user", "the node is not root's")],
-        };
+        }
+    }
+
+    fn view(status: AppStatus) -> AppView {
         let excess =
             Excess { resource: Resource::MemoryBytes, used: 61 << 20, soft: 51 << 20, hard: 64 << 20 };
-        let mut app = AppView {
+        AppView {
             status,
             package: None,
             events: 7,
@@ -208,7 +210,11 @@ mod tests {
             trouble: None,
             over: vec![excess],
             used: None,
-        };
+        }
+    }
+
+    #[test]
+    fn the_list_shows_the_last_end_refusals_and_excess_of_an_app() {
         let expected = "\
 APP  PACKAGE  ZONE     STATE    PID  SINCE  RESTARTS  EVENTS  DROPPED  COMMANDS  REFUSED  LAST END
 hub  -        process  running  42   4s     1         7       0        8         3        5s ago: killed by SIGKILL
@@ -216,29 +222,30 @@ hub was refused 3 times: the app does not hold the capability view.read; to allo
 hub: memory_bytes: 61.0 MiB, with a soft limit of 51.0 MiB and a hard one of 64.0 MiB
 hub: own_user is not enforced: the node is not root's
 ";
-        assert_eq!(text(std::slice::from_ref(&app), 10_000), expected);
+        assert_eq!(text(&[view(status())], 10_000), expected);
+    }
+
+    #[test]
+    fn the_list_shows_the_package_of_an_app_and_why_it_is_refused() {
         let (version, digest) = ("1.0.0".to_owned(), "0123456789abcdef".to_owned());
-        app.package =
-            Some(PackageView { version, digest, signed: "developer alice".to_owned(), demoted: None });
-        assert!(
-            text(std::slice::from_ref(&app), 10_000)
-                .contains("hub  1.0.0 0123456789ab (developer alice)  process  ")
-        );
-        let mut refused = app.clone();
-        refused.status.state = AppState::Refused;
+        let package = PackageView { version, digest, signed: "developer alice".to_owned(), demoted: None };
+        let mut app = AppView { package: Some(package), ..view(status()) };
+        let listed = text(std::slice::from_ref(&app), 10_000);
+        assert!(listed.contains("hub  1.0.0 0123456789ab (developer alice)  process  "), "{listed}");
+        app.status.state = AppState::Refused;
         let reason = "is unsigned: have it signed [developer (bob, key 12".to_owned();
-        refused.status.last_end = Some(Ending { reason, last_line: None, unix_ms: 5_000 });
+        app.status.last_end = Some(Ending { reason, last_line: None, unix_ms: 5_000 });
         let line =
             "hub is refused: is unsigned: have it signed. Fix the cause, then run: burnet app restart hub\n";
-        assert!(text(&[refused], 10_000).contains(line));
-        let mut service = AppView { package: None, ..app.clone() };
-        service.status = AppStatus {
-            app: "audit".into(),
-            role: AppRole::Service,
-            not_enforced: Vec::new(),
-            ..app.status.clone()
-        };
-        let both = text(&[service.clone(), app], 10_000);
+        assert!(text(&[app], 10_000).contains(line));
+    }
+
+    #[test]
+    fn the_list_shows_services_below_apps() {
+        let not_enforced = Vec::new();
+        let service =
+            view(AppStatus { app: "audit".into(), role: AppRole::Service, not_enforced, ..status() });
+        let both = text(&[service.clone(), view(status())], 10_000);
         assert!(both.starts_with("APP  PACKAGE") && both.contains("\n\nSERVICE  PACKAGE  ZONE"), "{both}");
         let alone = text(&[service], 10_000);
         assert!(alone.starts_with("the node runs no app") && alone.contains("\naudit    -"), "{alone}");

@@ -7,6 +7,7 @@
 //! It decides nothing about trust or grants: `package::trust` and `package::install` do.
 
 mod build;
+mod consent;
 mod grants;
 mod install;
 mod show;

@@ -8,27 +8,25 @@ mod granting;
 mod launches;
 mod numbering;
 mod reload;
+mod state_folder;
 mod verification;
 
 use self::launches::Launches;
+use self::state_folder::{give_numbers, make_store, users_of};
 
 use crate::apps;
 use crate::cli::{CommandError, LaunchArgs, RunArgs};
 use crate::interpreter::Interpreter;
-use crate::services;
 use audit_folder::AuditFolder;
 use config::{Config, Environment, Installed, users};
 use monitor::audit::Batch;
 use monitor::owners::Owners;
 use monitor::{AppSource, AppSpec, Plan, Programs, RunError, SafeModePlan, Timing, ZONE_REMARK, ZoneSetup};
 use node::logging;
-use package::state::State;
-use rustix::fs::Access;
-use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{ExitCode, Stdio};
 use zone::launch::{Code, confine, hand_over_streams};
 use zone::{Confinement, Limits, NotEnforced, Sandbox};
@@ -91,51 +89,6 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, CommandError> {
     }
 }
 
-/// Gives the store's folder to its service. Only root can do that, and only if root runs the node does the service
-/// have its own user.
-fn make_store(config: &Config, users: &BTreeMap<String, u32>) -> Result<(), CommandError> {
-    let Some(service) = config.apps.iter().find(|app| services::keeps_the_store(app)) else { return Ok(()) };
-    let cannot = |error: &dyn std::fmt::Display| {
-        CommandError::Usage(format!(
-            "the store cannot be kept ({error}): name another state folder with --state DIR"
-        ))
-    };
-    let settings: store::StoreSettings =
-        serde_json::from_value(service.settings.clone().into()).map_err(|error| cannot(&error))?;
-    store::folder::make(&settings.folder).map_err(|error| cannot(&error))?;
-    match users.get(&service.name).filter(|_| geteuid().is_root()) {
-        Some(user) => store::folder::give_to(&settings.folder, *user).map_err(|error| cannot(&error)),
-        None => Ok(()),
-    }
-}
-
-/// Gives each app its zone number, which identifies it in switches. The number is stored and outlives the node.
-/// Without a state folder, it is the app's place in the list.
-fn give_numbers(config: &mut Config) -> Result<Owners, CommandError> {
-    do_without_a_folder(config);
-    let Some(folder) = &config.node.records else { return Ok(Owners::default()) };
-    numbering::give_numbers(folder, &mut config.apps)
-}
-
-/// If the operator did not name the state folder and it cannot be used, the node still runs, but stores nothing.
-fn do_without_a_folder(config: &mut Config) {
-    let node = &mut config.node;
-    let default =
-        node.state.as_ref().filter(|state| !node.state_is_asked_for && node.records.as_ref() == Some(*state));
-    let Some(folder) = default else { return };
-    let usable = std::fs::create_dir_all(folder)
-        .and_then(|()| Ok(rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK)?));
-    if let Err(error) = usable {
-        tracing::warn!(
-            "the state folder {} cannot be used ({error}): no incidents, logs, numbers and users of apps are kept, nor who did what; \
-             name another with --state DIR",
-            folder.display()
-        );
-        (node.records, node.state, node.audit) = (None, None, None);
-        config.apps.retain(|app| !services::keeps_the_audit_log(app) && !services::keeps_the_store(app));
-    }
-}
-
 fn plan(config: Config, args: &RunArgs, users: &BTreeMap<String, u32>) -> Result<Plan, CommandError> {
     let own = std::env::current_exe()
         .map_err(|error| {
@@ -179,40 +132,6 @@ fn plan(config: Config, args: &RunArgs, users: &BTreeMap<String, u32>) -> Result
         packages,
         owners: Owners::default(),
     })
-}
-
-/// If root runs the node, gives each app a user id and stores it in the state folder.
-fn users_of(config: &Config) -> Result<BTreeMap<String, u32>, CommandError> {
-    let state = config.node.state.clone().map(State::at);
-    let state = state.filter(|state| geteuid().is_root() && state.is_there());
-    let kept = state.as_ref().map_or_else(|| Ok(BTreeMap::new()), State::users);
-    let kept = kept.map_err(|error| {
-        CommandError::Usage(format!(
-            "{error}: correct the file. If you remove it, check who owns the files that apps wrote"
-        ))
-    })?;
-    let names = config.apps.iter().map(|app| app.name.as_str());
-    let given = users::of_apps(config.node.app_user_base, &kept, names);
-    if let (Some(state), Some(all)) = (state, users::to_keep(&kept, &given)) {
-        let done = state.lock().and_then(|lock| state.keep_users(&all, &lock));
-        // The next start computes the same ids, unless apps change in between.
-        done.unwrap_or_else(|error| tracing::warn!("the user numbers of the apps cannot be stored: {error}"));
-    }
-    Ok(given)
-}
-
-fn interpreter_of(config: &Config, app: &AppSpec, file: &Path) -> Result<Interpreter, String> {
-    let said = config.python.interpreter.as_deref();
-    let from_a_package = config.packages.apps.contains_key(&app.name);
-    let path = std::env::var_os("PATH").filter(|_| !from_a_package).unwrap_or_default();
-    let of_the_app = |trouble| format!("the app {}: {trouble}", app.name);
-    let interpreter = Interpreter::find(said, &path).map_err(of_the_app)?;
-    let mut sandbox = app.sandbox.clone();
-    grant(&mut sandbox, interpreter.reads.clone(), file);
-    match sandbox.flaw() {
-        Some(flaw) => Err(of_the_app(format!("what its interpreter reads: {flaw}"))),
-        None => Ok(interpreter),
-    }
 }
 
 fn zone_program(own: &OsString, launch: &ZoneLaunch) -> Vec<OsString> {
@@ -304,48 +223,11 @@ fn code(source: &AppSource, interpreter: Option<Interpreter>, sandbox: &mut Sand
         AppSource::Executable(path) => Code::Program { path: path.clone(), args: Vec::new() },
         AppSource::Python(file) => {
             // Without an interpreter it is an ordinary script, whose first line names its interpreter.
-            let Some(Interpreter { program, reads }) = interpreter else {
+            let Some(interpreter) = interpreter else {
                 return Code::Program { path: file.clone(), args: Vec::new() };
             };
-            grant(sandbox, reads, file);
-            Code::Program { path: program, args: Interpreter::args(file) }
-        }
-    }
-}
-
-fn grant(sandbox: &mut Sandbox, reads: Vec<PathBuf>, file: &Path) {
-    sandbox.fs.read.extend(reads.into_iter().chain([file.to_owned()]));
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use config::ConfigFile;
-
-    fn given(file: &str, around: &Environment) -> Result<Config, CommandError> {
-        let args = RunArgs { apps: vec!["hub".parse().unwrap()], ..RunArgs::default() };
-        let mut config = Config::merge(
-            ConfigFile::parse(file, Path::new("burnet.toml")).unwrap(),
-            &args,
-            around,
-            &apps::ALL,
-        )?;
-        give_numbers(&mut config)?;
-        Ok(config)
-    }
-
-    #[test]
-    fn a_state_folder_that_cannot_be_made_keeps_no_node_from_running_unless_it_was_named() {
-        let nobody = Environment { uid: 1000, home: Some("/proc/nowhere".into()), ..Environment::default() };
-        let node = given("", &nobody).unwrap().node;
-        assert_eq!((node.records, node.state, node.audit), (None, None, None));
-        let named = Environment { burnet_state: Some("/proc/nowhere".into()), ..nobody.clone() };
-        let demanded = "[node]\naudit = true";
-        for refused in [given("", &named).unwrap_err(), given(demanded, &nobody).unwrap_err()] {
-            assert!(
-                matches!(&refused, CommandError::Usage(why) if why.contains("/proc/nowhere")),
-                "{refused}"
-            );
+            sandbox.fs.read.extend(interpreter.files_read(file));
+            Code::Program { path: interpreter.program, args: Interpreter::args(file) }
         }
     }
 }

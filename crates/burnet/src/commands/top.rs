@@ -384,10 +384,9 @@ mod tests {
         assert!(KEYS.len() <= 80);
     }
 
-    #[test]
-    fn the_table_says_what_is_used_of_what() {
-        let status = AppStatus {
-            app: "leaky".into(),
+    fn status(app: &str) -> AppStatus {
+        AppStatus {
+            app: app.into(),
             role: AppRole::App,
             zone: 1,
             kind: ZoneKind::Process,
@@ -399,7 +398,10 @@ mod tests {
             pid: Some(7),
             last_end: None,
             not_enforced: Vec::new(),
-        };
+        }
+    }
+
+    fn leaky() -> AppUsageView {
         let excess =
             Excess { resource: Resource::MemoryBytes, used: 60 * MIB, soft: 51 * MIB, hard: 64 * MIB };
         let limits = vec![
@@ -416,25 +418,29 @@ mod tests {
             ..memory(&[60])[0]
         };
         let samples = memory(&[8]).into_iter().chain([last]).collect();
-        let mut app = AppUsageView { status, limits, over: vec![excess], samples };
-        let trusted = AppUsageView {
-            status: AppStatus {
-                app: "inside".into(),
-                kind: ZoneKind::Trusted,
-                pid: None,
-                zone: 2,
-                ..app.status.clone()
-            },
+        AppUsageView { status: status("leaky"), limits, over: vec![excess], samples }
+    }
+
+    fn trusted() -> AppUsageView {
+        AppUsageView {
+            status: AppStatus { kind: ZoneKind::Trusted, pid: None, ..status("inside") },
             limits: vec![LimitView { resource: Resource::CpuPercent, soft: 40, hard: 50 }],
             over: Vec::new(),
             samples: vec![Sample { cpu_percent: 25, packet_outs_per_s: 7, ..Sample::default() }],
-        };
-        let mut usage = UsageView {
+        }
+    }
+
+    fn usage(apps: Vec<AppUsageView>) -> UsageView {
+        UsageView {
             interval_ms: 500,
-            apps: vec![app.clone(), trusted],
+            apps,
             kernel: vec![Sample { open_files: Some(0), processes: Some(0), ..memory(&[3])[0] }],
             monitor: Vec::new(),
-        };
+        }
+    }
+
+    #[test]
+    fn the_table_shows_use_beside_limits() {
         let expected = "\
 APP        STATE             RESTARTS  CPU   LIMIT      MEMORY     LIMIT         FILES  THREADS  LAG    STORE           EVENTS/S  DROPPED/S  COMMANDS/S  OUTS/S  REFUSED/S
 leaky      running           2         0 %   -      ▁▁  60.0 MiB!  64.0 MiB  ▂█  9/64   1        0.0 s  12 KiB/1.0 MiB  0         0          5           0       0
@@ -443,7 +449,12 @@ inside     running, trusted  2         25 %  50 %   ▅   shared     -          
 (monitor)  -                 -         -     -          -          -             -      -        -      -               -         -          -           -       -
 leaky: memory_bytes: 60.0 MiB, with a soft limit of 51.0 MiB and a hard one of 64.0 MiB
 ";
-        assert_eq!(text(&usage, TopOrder::Node, None), expected);
+        assert_eq!(text(&usage(vec![leaky(), trusted()]), TopOrder::Node, None), expected);
+    }
+
+    #[test]
+    fn a_narrow_table_leaves_columns_out() {
+        let usage = usage(vec![leaky(), trusted()]);
         let narrow = "\
 APP        STATE             CPU   MEMORY     EVENTS/S  COMMANDS/S  REFUSED/S
 leaky      running           0 %   60.0 MiB!  0         5           0
@@ -453,15 +464,24 @@ inside     running, trusted  25 %  shared     0         0           0
 leaky: memory_bytes: 60.0 MiB, with a soft limit of 51.0 MiB and a hard one of 64.0 MiB
 ";
         assert_eq!(text(&usage, TopOrder::Node, Some(80)), narrow);
+        let tiny = text(&usage, TopOrder::Node, Some(10));
+        assert!(tiny.starts_with("APP\nleaky\n"), "{tiny}");
+    }
+
+    #[test]
+    fn the_table_is_in_the_order_that_was_asked_for() {
+        let usage = usage(vec![leaky(), trusted()]);
         let second = |order| text(&usage, order, Some(80)).lines().nth(1).unwrap().to_owned();
         assert!(second(TopOrder::Cpu).starts_with("inside"));
         assert!(second(TopOrder::Memory).starts_with("leaky"));
         assert!(second(TopOrder::Commands).starts_with("leaky"));
-        let tiny = text(&usage, TopOrder::Node, Some(10));
-        assert!(tiny.starts_with("APP\nleaky\n"), "{tiny}");
-        (app.status.pid, app.status.state, app.over) = (None, AppState::Quarantined, Vec::new());
-        usage.apps = vec![app];
-        let all = text(&usage, TopOrder::Node, None);
+    }
+
+    #[test]
+    fn an_app_that_does_not_run_uses_nothing() {
+        let mut app = AppUsageView { over: Vec::new(), ..leaky() };
+        (app.status.pid, app.status.state) = (None, AppState::Quarantined);
+        let all = text(&usage(vec![app]), TopOrder::Node, None);
         assert!(all.contains("leaky      quarantined  2         -    -      ▁▁  -        64.0 MiB"));
     }
 }

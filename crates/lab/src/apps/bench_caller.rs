@@ -1,11 +1,13 @@
 //! The app `bench-caller`: calls `bench-service` in three ways, one after the other, and logs one line with the figures.
 //!
 //! ```text
-//!   tick ──> one query at a time ──> many at once ──> one stream ──> a line in the log: services {"p50_ns": …}
+//!   tick ──> one query at a time, in rounds with bare wake-ups in turn ──> many at once ──> one stream
+//!        ──> a line in the log: services {"p50_ns": …}
 //! ```
 //!
 //! Only for `burnet bench services`. It judges nothing.
 
+use super::wake_ups;
 use burnet_sdk::stream::Update;
 use burnet_sdk::{App, Ask, Commands, Form, Interests, Level, QueryReply, Settings, Ticket};
 use serde::{Deserialize, Serialize};
@@ -23,8 +25,11 @@ const PAYLOAD: [u8; 64] = [7; 64];
 /// Credit of the stream: what the rings have room for.
 const CREDIT_BYTES: u32 = 64 << 10;
 
-/// What the line begins with.
-pub const MARK: &str = "services {";
+/// Rounds of single queries. Each is followed by as many rounds of bare wake-ups as it has queries.
+const ROUNDS: u64 = 20;
+
+/// How the line with the figures begins.
+pub const LINE_START: &str = "services {";
 
 /// The app's settings.
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -39,8 +44,8 @@ pub struct BenchCallerSettings {
 }
 
 /// What was measured.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Figures {
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Calls {
     /// From a query to its answer, if nothing else is under way: half took no longer.
     pub p50_ns: u64,
     /// And 99 of 100.
@@ -53,6 +58,8 @@ pub struct Figures {
     pub entries: u64,
     /// Queries and streams that failed.
     pub failed: u64,
+    /// Of each round of single queries: the median of a query, and that of four bare wake-ups right after it, in nanoseconds.
+    pub rounds: Vec<(u64, u64)>,
 }
 
 /// The app.
@@ -61,9 +68,11 @@ pub struct BenchCaller {
     step: Step,
     began: Instant,
     nanoseconds: Vec<u64>,
+    /// Of the round that is under way.
+    round: Vec<u64>,
     answered: u64,
     asked: u64,
-    figures: Figures,
+    calls: Calls,
 }
 
 enum Step {
@@ -81,9 +90,10 @@ impl App for BenchCaller {
             step: Step::Waiting,
             began: Instant::now(),
             nanoseconds: Vec::new(),
+            round: Vec::new(),
             answered: 0,
             asked: 0,
-            figures: Figures::default(),
+            calls: Calls::default(),
         })
     }
 
@@ -104,7 +114,7 @@ impl App for BenchCaller {
             self.step = Step::Waiting;
             return;
         }
-        self.figures.failed += u64::from(reply.status != 0 || reply.payload != PAYLOAD);
+        self.calls.failed += u64::from(reply.status != 0 || reply.payload != PAYLOAD);
         match self.step {
             Step::Alone => self.on_answer_alone(out),
             Step::Many => self.on_answer_of_many(out),
@@ -114,13 +124,13 @@ impl App for BenchCaller {
 
     fn on_stream(&mut self, _: Ticket, update: &Update, out: &mut Commands) {
         match update {
-            Update::Entry { .. } => self.figures.entries += 1,
+            Update::Entry { .. } => self.calls.entries += 1,
             Update::Complete { .. } => {
-                self.figures.stream_ns = nanoseconds(self.began);
+                self.calls.stream_ns = nanoseconds(self.began);
                 self.report(out);
             }
             Update::Ended { .. } => {
-                self.figures.failed += 1;
+                self.calls.failed += 1;
                 self.report(out);
             }
             _ => {}
@@ -135,19 +145,30 @@ impl BenchCaller {
     }
 
     fn on_answer_alone(&mut self, out: &mut Commands) {
-        self.nanoseconds.push(nanoseconds(self.began));
-        if (self.nanoseconds.len() as u64) < self.settings.alone {
+        self.round.push(nanoseconds(self.began));
+        if (self.round.len() as u64) < self.settings.alone / ROUNDS {
             return self.ask(out);
         }
-        self.nanoseconds.sort_unstable();
-        let at = |percent: usize| self.nanoseconds[(self.nanoseconds.len() - 1) * percent / 100];
-        (self.figures.p50_ns, self.figures.p99_ns) = (at(50), at(99));
+        self.end_round();
+        if (self.calls.rounds.len() as u64) < ROUNDS {
+            return self.ask(out);
+        }
+        (self.calls.p50_ns, self.calls.p99_ns) =
+            (percentile(&mut self.nanoseconds, 50), percentile(&mut self.nanoseconds, 99));
         self.step = Step::Many;
         self.began = Instant::now();
         while self.asked < AT_ONCE.min(self.settings.many) {
             out.query(SERVICE, &PAYLOAD);
             self.asked += 1;
         }
+    }
+
+    /// Measures as many bare wake-ups as the round had queries. If that fails, the round has none.
+    fn end_round(&mut self) {
+        let mut bare = wake_ups::rounds(self.round.len()).unwrap_or_default();
+        self.nanoseconds.extend_from_slice(&self.round);
+        self.calls.rounds.push((percentile(&mut self.round, 50), percentile(&mut bare, 50)));
+        self.round.clear();
     }
 
     fn on_answer_of_many(&mut self, out: &mut Commands) {
@@ -159,7 +180,7 @@ impl BenchCaller {
         if self.answered < self.settings.many {
             return;
         }
-        self.figures.queries_per_s = self.answered * 1_000_000_000 / nanoseconds(self.began).max(1);
+        self.calls.queries_per_s = self.answered * 1_000_000_000 / nanoseconds(self.began).max(1);
         self.step = Step::Stream;
         self.began = Instant::now();
         let payload = &self.settings.entries.to_be_bytes();
@@ -170,10 +191,16 @@ impl BenchCaller {
     fn report(&mut self, out: &mut Commands) {
         if let Step::Stream = self.step {
             self.step = Step::Done;
-            let figures = serde_json::to_string(&self.figures).unwrap_or_default();
-            out.log(Level::Information, &format!("services {figures}"));
+            let calls = serde_json::to_string(&self.calls).unwrap_or_default();
+            out.log(Level::Information, &format!("services {calls}"));
         }
     }
+}
+
+/// The value that so many percent do not exceed; 0 if there is none.
+fn percentile(nanoseconds: &mut [u64], percent: usize) -> u64 {
+    nanoseconds.sort_unstable();
+    nanoseconds.get(nanoseconds.len().saturating_sub(1) * percent / 100).copied().unwrap_or_default()
 }
 
 /// Since then; 584 years fit.

@@ -21,15 +21,12 @@ use std::time::Instant;
 use openflow::Version;
 
 use daemons::Daemons;
+pub use daemons::SWITCHES;
 use hosts::Hosts;
 pub use hosts::Ping;
 use relay::Relays;
 
 use super::arrivals::Arrivals;
-
-/// How many switches and hosts a network has.
-pub const SWITCHES: usize = 3;
-const HOSTS: usize = 4;
 
 /// What is needed and not there, as a sentence; nothing if all is.
 pub fn is_missing() -> Option<String> {

@@ -2,16 +2,14 @@
 //!
 //! In: arguments. Out: what to measure, or an error in the arguments (exit code 2). It measures nothing.
 
-use std::fmt;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use load::{Counting, HOSTS_MAX, Hosts, LoadOptions, Mode, SWITCHES_MAX};
 use openflow::Version;
 
-use super::suite::PARTS;
-use super::target::Target;
+use super::target::{Address, Target};
 use burnet::cli::CommandError;
 use config::OpenFlowVersion;
 
@@ -24,6 +22,10 @@ const ROUNDS_MAX: u32 = 10_000;
 /// What cbench has if nothing is said: 16 loops of which one is warm-up, 100,000 addresses.
 const CBENCH_ROUNDS: u32 = 15;
 const CBENCH_HOSTS: u32 = 100_000;
+
+/// The parts of `burnet bench suite`, in their order.
+pub const PARTS: [&str; 9] =
+    ["throughput", "zones", "one-switch", "latency", "scaling", "memory", "start", "overload", "services"];
 
 /// `burnet bench`.
 #[derive(Clone, Debug, PartialEq, Args)]
@@ -117,7 +119,7 @@ pub struct CompareArgs {
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct ServicesArgs {
     /// Queries one at a time, for the latency
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(20..=10_000_000))]
     pub alone: u32,
     /// Queries with 128 under way, for the rate
     #[arg(long, value_name = "N", default_value_t = 300_000, value_parser = clap::value_parser!(u32).range(1..))]
@@ -230,23 +232,10 @@ pub enum CountingName {
     Messages,
 }
 
-/// An address and a port; a name is looked up once, when it is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Address(pub SocketAddr);
-
-impl std::str::FromStr for Address {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wanted = "write ADDRESS:PORT, as in 127.0.0.1:6653 or [::1]:6653";
-        let mut found = text.to_socket_addrs().map_err(|error| format!("{error}; {wanted}"))?;
-        found.next().map(Address).ok_or_else(|| format!("it has no address; {wanted}"))
-    }
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+impl Default for ServicesArgs {
+    /// As if no option were given.
+    fn default() -> Self {
+        ServicesArgs { alone: 10_000, queries: 300_000, entries: 1_000_000, json: false }
     }
 }
 

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::args::{CompareArgs, LoadArgs};
 use super::measurement::{Measurement, Report};
-use super::say;
+use super::printing::print_line;
 use super::target::Target;
 use super::watch::Watch;
 use burnet::cli::CommandError;
@@ -63,9 +63,9 @@ pub fn compare(args: &CompareArgs) -> Result<ExitCode, CommandError> {
     let watch = Watch::start(args.load.progress)?;
     let comparison = run((&args.a, &args.load), (&args.b, &args.load), &watch)?;
     if args.load.json {
-        say(json(&comparison)?.trim_end())?;
+        print_line(json(&comparison)?.trim_end())?;
     } else {
-        say(text(&comparison).trim_end())?;
+        print_line(text(&comparison).trim_end())?;
     }
     let incomplete = [(&comparison.a_target, &comparison.a), (&comparison.b_target, &comparison.b)];
     let incomplete: Vec<String> = incomplete

@@ -11,11 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use load::Sink;
 
 use super::args::SinkArgs;
-use super::say;
+use super::printing::print_line;
+use super::target::LISTENS_ON;
 use burnet::cli::CommandError;
-
-/// What the first line begins with; the address follows.
-pub const LISTENS_ON: &str = "the sink listens on ";
 
 /// Runs it until Ctrl-C or SIGTERM.
 pub fn sink(args: &SinkArgs) -> Result<ExitCode, CommandError> {
@@ -34,11 +32,11 @@ pub fn sink(args: &SinkArgs) -> Result<ExitCode, CommandError> {
         let _ = File::from(signals).read(&mut [0]);
         stopping.store(true, Ordering::Relaxed);
     });
-    say(&format!("{LISTENS_ON}{}", sink.address().map_err(trouble)?))?;
+    print_line(&format!("{LISTENS_ON}{}", sink.address().map_err(trouble)?))?;
     let counters = sink.counters();
     sink.run(&stop).map_err(trouble)?;
     let (packet_ins, accepted) =
         (counters.packet_ins.load(Ordering::Relaxed), counters.accepted.load(Ordering::Relaxed));
-    say(&format!("{packet_ins} packet-ins of {accepted} connections were answered"))?;
+    print_line(&format!("{packet_ins} packet-ins of {accepted} connections were answered"))?;
     Ok(ExitCode::SUCCESS)
 }

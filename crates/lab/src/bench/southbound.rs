@@ -7,9 +7,10 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use super::args::SouthboundArgs;
+use super::cbench;
 use super::measurement::{LatencyUs, Measurement, Report, Round};
+use super::printing::print_line;
 use super::watch::Watch;
-use super::{cbench, say};
 use burnet::cli::CommandError;
 use burnet::commands::{json, table};
 
@@ -29,17 +30,17 @@ pub fn southbound(args: &SouthboundArgs) -> Result<ExitCode, CommandError> {
         let round =
             if number < args.load.warmup { Some(&measurement.warm_up()) } else { measurement.round() };
         if let Some(round) = round.filter(|_| says_cbenchs_lines) {
-            say(&cbench::round_line(SystemTime::now(), round))?;
+            print_line(&cbench::round_line(SystemTime::now(), round))?;
         }
     }
     let rates = measurement.rates();
     let report = measurement.report();
     if args.load.json {
-        say(json(&report)?.trim_end())?;
+        print_line(json(&report)?.trim_end())?;
     } else if says_cbenchs_lines && !rates.is_empty() {
-        say(&cbench::result_line(report.switches, &rates))?;
+        print_line(&cbench::result_line(report.switches, &rates))?;
     } else {
-        say(text(&report).trim_end())?;
+        print_line(text(&report).trim_end())?;
     }
     Ok(exit_code(&report))
 }

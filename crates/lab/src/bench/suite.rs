@@ -17,13 +17,15 @@ use load::figures::Percentiles;
 use load::first_contact;
 use serde::Serialize;
 
-use super::args::{LoadArgs, ModeName, SuiteArgs};
+use super::args::{LoadArgs, ModeName, PARTS, ServicesArgs, SuiteArgs};
 use super::compare::{self, Comparison};
+use super::figure::{Bound, Figure, Unit};
 use super::machine::Machine;
 use super::measurement::Measurement;
+use super::printing::print_line;
 use super::target::{Target, free_address};
 use super::watch::Watch;
-use super::{memory, overload, say};
+use super::{memory, overload, services};
 use crate::own_node::OwnNode;
 use burnet::cli::CommandError;
 use burnet::commands::{json, table};
@@ -46,83 +48,6 @@ const PORT_STATUSES: u32 = 1000;
 const MANY_SWITCHES: u64 = 2000;
 const IDLE_SWITCHES: u16 = 1000;
 
-/// A measured figure, beside its bound.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Figure {
-    /// The name of the figure.
-    pub name: String,
-    /// The bound and its unit.
-    pub asked: Asked,
-    /// The measured value.
-    pub measured: f64,
-    /// The smallest and the largest value, if there are several.
-    pub spread: Option<(f64, f64)>,
-    /// Whether the bound is met.
-    pub reached: bool,
-    /// How it was measured, and what else was seen.
-    pub how: String,
-}
-
-/// A bound.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Asked {
-    /// The value of the bound.
-    pub bound: f64,
-    /// Whether the bound is a lower one.
-    pub at_least: bool,
-    /// The unit of the bound and of the measured value.
-    pub unit: Unit,
-}
-
-/// The unit of a figure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Unit {
-    /// A ratio.
-    Times,
-    /// Responses a second.
-    PerSecond,
-    /// 1,048,576 bytes.
-    Mib,
-    /// 1,024 bytes.
-    Kib,
-    /// Milliseconds.
-    Ms,
-}
-
-impl Asked {
-    const fn at_least(bound: f64, unit: Unit) -> Asked {
-        Asked { bound, at_least: true, unit }
-    }
-
-    const fn at_most(bound: f64, unit: Unit) -> Asked {
-        Asked { bound, at_least: false, unit }
-    }
-
-    fn is_reached(self, measured: f64) -> bool {
-        if self.at_least { measured >= self.bound } else { measured <= self.bound }
-    }
-
-    /// The bound and a measured value, as they are read.
-    fn written(self, measured: f64) -> (String, String) {
-        let sign = if self.at_least { ">=" } else { "<=" };
-        (format!("{sign} {}", self.unit.written(self.bound)), self.unit.written(measured))
-    }
-}
-
-impl Unit {
-    fn written(self, value: f64) -> String {
-        match self {
-            Unit::Times => format!("{value:.3}"),
-            Unit::PerSecond => format!("{value:.0}/s"),
-            Unit::Mib => format!("{value:.1} MiB"),
-            Unit::Kib => format!("{value:.1} KiB"),
-            Unit::Ms if value < 10.0 => format!("{value:.1} ms"),
-            Unit::Ms => format!("{value:.0} ms"),
-        }
-    }
-}
-
 /// The results of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct Suite {
@@ -136,11 +61,7 @@ struct Suite {
 /// One of the measurements, by the word with which it is asked for.
 type Part = (&'static str, fn(&Bench<'_>) -> Result<Vec<Figure>, CommandError>);
 
-/// The parts, in their order.
-pub const PARTS: [&str; 8] =
-    ["throughput", "zones", "one-switch", "latency", "scaling", "memory", "start", "overload"];
-
-const RUN: [Part; 8] = [
+const RUN: [Part; PARTS.len()] = [
     (PARTS[0], throughput),
     (PARTS[1], zones),
     (PARTS[2], one_switch),
@@ -149,6 +70,7 @@ const RUN: [Part; 8] = [
     (PARTS[5], memory_of_a_node),
     (PARTS[6], start),
     (PARTS[7], port_status_under_a_flood),
+    (PARTS[8], calls_of_services),
 ];
 
 /// What every part needs.
@@ -179,7 +101,7 @@ pub fn suite(args: &SuiteArgs) -> Result<ExitCode, CommandError> {
         match bench.go_on().and_then(|()| part(&bench)) {
             Ok(found) => {
                 if !args.json {
-                    found.iter().try_for_each(|figure| say(&line(figure)))?;
+                    found.iter().try_for_each(|figure| print_line(&figure.line()))?;
                 }
                 figures.extend(found);
             }
@@ -189,13 +111,8 @@ pub fn suite(args: &SuiteArgs) -> Result<ExitCode, CommandError> {
     missing.iter().for_each(|why| eprintln!("burnet: {why}"));
     let code = ExitCode::from(u8::from(!missing.is_empty()));
     let suite = Suite { figures, missing, machine: Machine::describe(), burnet: env!("CARGO_PKG_VERSION") };
-    say(if args.json { json(&suite)? } else { text(&suite) }.trim_end())?;
+    print_line(if args.json { json(&suite)? } else { text(&suite) }.trim_end())?;
     Ok(code)
-}
-
-fn line(figure: &Figure) -> String {
-    let (asked, measured) = figure.asked.written(figure.measured);
-    format!("{}: {measured} (asked {asked}); {}", figure.name, figure.how)
 }
 
 fn text(suite: &Suite) -> String {
@@ -211,10 +128,6 @@ fn text(suite: &Suite) -> String {
         suite.machine,
         table::columns(["FIGURE", "ASKED", "MEASURED", "SPREAD", "REACHED"], &rows)
     )
-}
-
-fn figure(name: String, asked: Asked, measured: f64, how: String) -> Figure {
-    Figure { name, asked, measured, spread: None, reached: asked.is_reached(measured), how }
 }
 
 impl Bench<'_> {
@@ -246,7 +159,8 @@ impl Bench<'_> {
 }
 
 /// Of a comparison: the ratio of the rates.
-fn ratio_of(name: String, asked: Asked, comparison: &Comparison) -> Result<Figure, CommandError> {
+fn ratio_of(name: impl Into<String>, asked: Bound, comparison: &Comparison) -> Result<Figure, CommandError> {
+    let name = name.into();
     let Some(ratio) = &comparison.ratio else {
         let why = comparison.a.incomplete.as_ref().or(comparison.b.incomplete.as_ref());
         let why = why.map_or("nothing was answered", String::as_str);
@@ -262,35 +176,30 @@ fn ratio_of(name: String, asked: Asked, comparison: &Comparison) -> Result<Figur
         unanswered(b.unanswered),
         ratio.pairs.len(),
     );
-    let spread = Some((ratio.min, ratio.max));
-    Ok(Figure { spread, ..figure(name, asked, ratio.median, how) })
+    Ok(Figure::new(name, asked, ratio.median, how).between(ratio.min, ratio.max))
 }
 
 fn throughput(bench: &Bench<'_>) -> Result<Vec<Figure>, CommandError> {
     let load = bench.load(ModeName::Throughput, 16, 1000);
     let compared = bench.compare((TRUSTED, &load), (SINK, &load))?;
-    let name = "throughput, 16 switches: trusted by sink".to_owned();
-    Ok(vec![ratio_of(name, Asked::at_least(0.5, Unit::Times), &compared)?])
+    let name = "throughput, 16 switches: trusted by sink";
+    Ok(vec![ratio_of(name, Bound::at_least(0.3, Unit::Times), &compared)?])
 }
 
 fn zones(bench: &Bench<'_>) -> Result<Vec<Figure>, CommandError> {
     let load = bench.load(ModeName::Throughput, 16, 1000);
     let compared = bench.compare((PROCESS, &load), (TRUSTED, &load))?;
-    let name = "throughput, 16 switches: process by trusted".to_owned();
-    Ok(vec![ratio_of(name, Asked::at_least(0.8, Unit::Times), &compared)?])
+    let name = "throughput, 16 switches: process by trusted";
+    Ok(vec![ratio_of(name, Bound::at_least(0.9, Unit::Times), &compared)?])
 }
 
 fn one_switch(bench: &Bench<'_>) -> Result<Vec<Figure>, CommandError> {
     let load = bench.load(ModeName::Throughput, 1, 1000);
     let compared = bench.compare((PROCESS, &load), (TRUSTED, &load))?;
     let of = |zone: &str, per_s: f64| {
+        let how = format!("median of {} rounds", bench.args.rounds);
         let name = format!("throughput, 1 switch: {zone}");
-        figure(
-            name,
-            Asked::at_least(1e6, Unit::PerSecond),
-            per_s,
-            format!("median of {} rounds", bench.args.rounds),
-        )
+        Figure::new(name, Bound::at_least(1e6, Unit::PerSecond), per_s, how)
     };
     Ok(vec![of("process", compared.a.responses_per_s), of("trusted", compared.b.responses_per_s)])
 }
@@ -301,22 +210,21 @@ fn latency(bench: &Bench<'_>) -> Result<Vec<Figure>, CommandError> {
         let load = bench.load(ModeName::Latency, switches, 1000);
         let compared = bench.compare((TRUSTED, &load), (SINK, &load))?;
         let name = format!("latency mode, {switches} switches: trusted by sink");
-        figures.push(ratio_of(name, Asked::at_least(0.85, Unit::Times), &compared)?);
+        figures.push(ratio_of(name, Bound::at_least(0.9, Unit::Times), &compared)?);
         if let (Some(p99), Some(a), Some(b)) =
             (&compared.p99_ratio, compared.a.latency_us, compared.b.latency_us)
         {
             let name = format!("p99 of latency, {switches} switches: trusted by sink");
             let how = format!("{:.1} us, sink {:.1} us", a.p99, b.p99);
-            let spread = Some((p99.min, p99.max));
-            figures
-                .push(Figure { spread, ..figure(name, Asked::at_most(2.0, Unit::Times), p99.median, how) });
+            let found = Figure::new(name, Bound::at_most(1.5, Unit::Times), p99.median, how);
+            figures.push(found.between(p99.min, p99.max));
         }
     }
     Ok(figures)
 }
 
 fn scaling(bench: &Bench<'_>) -> Result<Vec<Figure>, CommandError> {
-    const KEPT: Asked = Asked::at_least(0.75, Unit::Times);
+    const KEPT: Bound = Bound::at_least(0.75, Unit::Times);
     let mut figures = Vec::new();
     for (few, many) in [
         ((1, 1000), (1024, 1000)),
@@ -350,17 +258,17 @@ fn memory_of_a_node(bench: &Bench<'_>) -> Result<Vec<Figure>, CommandError> {
     let connected = idle.connected();
     drop(idle);
     let per_switch = with_switches.saturating_sub(alone) as f64 / 1024.0 / connected.max(1) as f64;
-    let how = "Pss of all its processes".to_owned();
+    let alone_mib = alone as f64 / 1048576.0;
     Ok(vec![
-        figure(
-            "memory of a node with the learning switch".to_owned(),
-            Asked::at_most(30.0, Unit::Mib),
-            alone as f64 / 1048576.0,
-            how,
+        Figure::new(
+            "memory of a node with the learning switch",
+            Bound::at_most(30.0, Unit::Mib),
+            alone_mib,
+            "Pss of all its processes",
         ),
-        figure(
-            "memory of a node per connected idle switch".to_owned(),
-            Asked::at_most(10.0, Unit::Kib),
+        Figure::new(
+            "memory of a node per connected idle switch",
+            Bound::at_most(10.0, Unit::Kib),
             per_switch,
             format!("{connected} switches connected"),
         ),
@@ -379,8 +287,8 @@ fn start(bench: &Bench<'_>) -> Result<Vec<Figure>, CommandError> {
         let name = format!("start to first switch accepted: {target}");
         let how = format!("{STARTS} starts, until the switch's features were asked for");
         let fold = |with: fn(f64, f64) -> f64, from| times.iter().copied().fold(from, with);
-        let spread = Some((fold(f64::min, f64::INFINITY), fold(f64::max, 0.0)));
-        figures.push(Figure { spread, ..figure(name, Asked::at_most(100.0, Unit::Ms), median, how) });
+        let found = Figure::new(name, Bound::at_most(100.0, Unit::Ms), median, how);
+        figures.push(found.between(fold(f64::min, f64::INFINITY), fold(f64::max, 0.0)));
     }
     bench.go_on()?;
     figures.push(many_switches()?);
@@ -396,16 +304,24 @@ fn port_status_under_a_flood(bench: &Bench<'_>) -> Result<Vec<Figure>, CommandEr
     let lies = |it: &Percentiles| {
         format!("p50 {:.0}, p90 {:.0}, p99 {:.0}, most {:.0} us", it.p50_us, it.p90_us, it.p99_us, it.max_us)
     };
-    let name = "port status to an app while another switch floods, p99".to_owned();
+    let name = "port status to an app while another switch floods, p99";
     let how = format!(
         "{} each; flooded: {}; not flooded: {}; packet-ins take the app 20 us",
         flooded.count,
         lies(&flooded),
         lies(&alone)
     );
-    let spread = Some((flooded.p50_us / 1000.0, flooded.max_us / 1000.0));
-    let asked = Asked::at_most(10.0, Unit::Ms);
-    Ok(vec![Figure { spread, ..figure(name, asked, flooded.p99_us / 1000.0, how) }])
+    let found = Figure::new(name, Bound::at_most(10.0, Unit::Ms), flooded.p99_us / 1000.0, how);
+    Ok(vec![found.between(flooded.p50_us / 1000.0, flooded.max_us / 1000.0)])
+}
+
+fn calls_of_services(bench: &Bench<'_>) -> Result<Vec<Figure>, CommandError> {
+    bench.go_on()?;
+    let report = services::measure(&ServicesArgs::default())?;
+    if report.calls.failed > 0 {
+        return Err(CommandError::DidNotWork(format!("{} calls failed", report.calls.failed)));
+    }
+    Ok(report.figures())
 }
 
 fn start_once(target: &str) -> Result<Duration, CommandError> {
@@ -441,7 +357,7 @@ fn many_switches() -> Result<Figure, CommandError> {
     let name = format!("{MANY_SWITCHES} emulated switches connected");
     let how =
         format!("from the emulation's start; {lost} connections lost in the {} s after it", STAY.as_secs());
-    let mut found = figure(name, Asked::at_most(5000.0, Unit::Ms), took.as_secs_f64() * 1000.0, how);
+    let mut found = Figure::new(name, Bound::at_most(5000.0, Unit::Ms), took.as_secs_f64() * 1000.0, how);
     found.reached &= lost == 0;
     Ok(found)
 }
@@ -455,32 +371,5 @@ mod tests {
         let seconds = Duration::from_secs;
         assert_eq!(progress(0, 8, "cold", seconds(9)), "1 of 8: cold");
         assert_eq!(progress(2, 8, "cold", seconds(50)), "3 of 8: cold, about 2 min 30 s left");
-    }
-
-    #[test]
-    fn what_is_asked_is_a_bound_on_one_side() {
-        assert!(
-            !Asked::at_least(0.5, Unit::Times).is_reached(0.49)
-                && Asked::at_least(0.5, Unit::Times).is_reached(0.5)
-        );
-        assert!(
-            !Asked::at_most(100.0, Unit::Ms).is_reached(101.0)
-                && Asked::at_most(100.0, Unit::Ms).is_reached(7.0)
-        );
-        assert!(
-            !Asked::at_least(0.5, Unit::Times).is_reached(f64::NAN),
-            "what was not measured is not reached"
-        );
-    }
-
-    #[test]
-    fn bounds_and_values_are_of_one_unit() {
-        let check = |asked: Asked, measured: f64, expected: (&str, &str)| {
-            let (bound, value) = asked.written(measured);
-            assert_eq!((bound.as_str(), value.as_str()), expected);
-        };
-        check(Asked::at_least(0.85, Unit::Times), 0.9, (">= 0.850", "0.900"));
-        check(Asked::at_most(10.0, Unit::Kib), 3.25, ("<= 10.0 KiB", "3.2 KiB"));
-        check(Asked::at_least(1e6, Unit::PerSecond), 2.5e6, (">= 1000000/s", "2500000/s"));
     }
 }

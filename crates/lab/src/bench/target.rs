@@ -11,13 +11,11 @@
 
 use std::fmt;
 use std::io::{BufRead, BufReader};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::process::{Child, Command, Stdio};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-use super::args::Address;
-use super::sink::LISTENS_ON;
 use crate::own_node::{OwnNode, as_written};
 use burnet::cli::CommandError;
 use config::{AppArgument, LogLevel};
@@ -28,6 +26,29 @@ const START_PATIENCE: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(20);
 /// What stands for the port in a program's arguments.
 const PORT: &str = "{port}";
+
+/// How a sink's first line begins; the address follows.
+pub const LISTENS_ON: &str = "the sink listens on ";
+
+/// An address and a port; a name is looked up once, when it is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Address(pub SocketAddr);
+
+impl std::str::FromStr for Address {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wanted = "write ADDRESS:PORT, as in 127.0.0.1:6653 or [::1]:6653";
+        let mut found = text.to_socket_addrs().map_err(|error| format!("{error}; {wanted}"))?;
+        found.next().map(Address).ok_or_else(|| format!("it has no address; {wanted}"))
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
 
 /// What is to be measured.
 #[derive(Clone, Debug, PartialEq)]

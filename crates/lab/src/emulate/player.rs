@@ -9,7 +9,7 @@ use emulator::scenario::{Doing, Found, Play, Purpose, Scenario, Verdict};
 use emulator::{FlowId, Handle, PingReport};
 use serde::Serialize;
 
-use super::Run;
+use super::run::Run;
 use burnet::cli::CommandError;
 
 /// How often it checks the clock. Actions are this exact.
@@ -39,7 +39,7 @@ impl std::fmt::Display for Judged {
 }
 
 /// Pings without a result yet.
-struct Asked {
+struct PendingPing {
     what: Pinged,
     report: Receiver<PingReport>,
 }
@@ -53,7 +53,7 @@ enum Pinged {
 pub(super) struct Player<'a> {
     scenario: &'a Scenario,
     play: Play<'a>,
-    asked: Vec<Asked>,
+    pending: Vec<PendingPing>,
     flows: Vec<Option<FlowId>>,
     /// What could not be done, one sentence each.
     trouble: Vec<String>,
@@ -62,7 +62,7 @@ pub(super) struct Player<'a> {
 impl<'a> Player<'a> {
     pub(super) fn new(scenario: &'a Scenario) -> Self {
         let flows = vec![None; scenario.flows.len()];
-        Player { scenario, play: Play::new(scenario), asked: Vec::new(), flows, trouble: Vec::new() }
+        Player { scenario, play: Play::new(scenario), pending: Vec::new(), flows, trouble: Vec::new() }
     }
 
     /// Plays the scenario from now to its end.
@@ -75,7 +75,7 @@ impl<'a> Player<'a> {
             for doing in doings.drain(..) {
                 self.act(doing, run, now);
             }
-            run.hear(LOOK)?;
+            run.process_events(LOOK)?;
             self.gather(began.elapsed());
             if run.stop.came_within(Duration::ZERO) {
                 let seconds = began.elapsed().as_secs_f64();
@@ -97,12 +97,12 @@ impl<'a> Player<'a> {
                 self.note(network.change(change).map_err(|error| error.to_string()));
             }
             Doing::Ping { purpose, from, to, timeout } => match network.begin_ping(&from, &to, timeout) {
-                Ok(report) => self.asked.push(Asked { what: Pinged::One(purpose), report }),
+                Ok(report) => self.pending.push(PendingPing { what: Pinged::One(purpose), report }),
                 Err(error) => self.note(Err(error.to_string())),
             },
             Doing::PingAll { series, timeout } => {
                 let report = network.begin_ping_all(timeout);
-                self.asked.push(Asked { what: Pinged::All(series), report });
+                self.pending.push(PendingPing { what: Pinged::All(series), report });
             }
             Doing::StartFlow(flow) => {
                 let named = &self.scenario.flows[flow];
@@ -133,7 +133,7 @@ impl<'a> Player<'a> {
     /// Returns the results of pings to the play.
     fn gather(&mut self, now: Duration) {
         let play = &mut self.play;
-        self.asked.retain(|asked| {
+        self.pending.retain(|asked| {
             let report = match asked.report.try_recv() {
                 Err(TryRecvError::Empty) => return true,
                 // The network has ended, so no reply can arrive.

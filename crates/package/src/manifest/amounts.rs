@@ -1,11 +1,11 @@
 //! Amounts, and the table `[limits]`: how much of the machine an app may use.
 //!
-//! In: TOML, or their JSON form. Out: a soft and a hard limit each, the soft one not above the hard one. Never knows
+//! In: TOML, or their JSON form. Out: a soft and a hard limit each, the soft one not above the hard one, and the request as text. Never knows
 //! the defaults of a node, and enforces nothing.
 
 use serde::{Deserialize, Serialize};
 
-use super::asks::Visit;
+use super::asks::{Asked, Visit};
 
 /// The minimum number of descriptors for an app: standard streams, the monitor's socket, three for a worker's port, and
 /// a few to work with.
@@ -65,6 +65,43 @@ impl From<Amount> for Written {
             Amount { soft: None, hard } => Written::Hard(hard),
             Amount { soft, hard } => Written::Both(Both { soft, hard }),
         }
+    }
+}
+
+impl Amount {
+    /// The request as text. `what` is counted.
+    pub(super) fn words_with(&self, what: &str) -> String {
+        let told = self.soft.map(|soft| format!(", and you are told at {soft}")).unwrap_or_default();
+        format!("have up to {} {what}{told}", self.hard)
+    }
+}
+
+impl Asked for Amount {
+    fn words(&self, name: &str) -> String {
+        let what = match name {
+            "limits.cpu_percent" => "hundredths of a processor",
+            "limits.memory_bytes" => "bytes of memory",
+            "limits.open_files" => "open descriptors",
+            "limits.threads" => "threads and processes",
+            "limits.file_bytes" => "bytes in a file that it writes",
+            "quotas.commands_per_s" => "commands a second",
+            "quotas.packet_outs_per_s" => "packets per second that its packet-outs cause",
+            "quotas.packet_out_bytes_per_s" => "bytes of these packets a second",
+            "quotas.copies_per_switch_per_s" => "copies per second that one switch makes of its packet-outs",
+            "quotas.packet_ins_caused_per_s" => "packet-ins per second that its rules and packet-outs cause",
+            "quotas.stats_per_s" => "statistics a second",
+            other => other,
+        };
+        self.words_with(what)
+    }
+
+    /// Only the hard limit is enforced.
+    fn lies_within(&self, wider: &Amount) -> bool {
+        self.hard <= wider.hard
+    }
+
+    fn without(&self) -> Option<String> {
+        Some("have the node's default amount".to_owned())
     }
 }
 

@@ -2,8 +2,6 @@
 //!
 //! In: the tables of two manifests, visited in parallel. Out: [`Ask`]s. Never decides whether something is granted.
 
-use super::Amount;
-
 /// One request of an app. An operator grants it as a whole or not at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ask {
@@ -70,42 +68,5 @@ impl Visit for WiderRequests {
             (Some(now), Some(before)) => Some(ask(name, now, now.words(name) + &was(before))),
             (Some(now), None) => Some(ask(name, now, now.words(name))),
         });
-    }
-}
-
-impl Amount {
-    /// The request as text. `what` is counted.
-    pub(super) fn words_with(&self, what: &str) -> String {
-        let told = self.soft.map(|soft| format!(", and you are told at {soft}")).unwrap_or_default();
-        format!("have up to {} {what}{told}", self.hard)
-    }
-}
-
-impl Asked for Amount {
-    fn words(&self, name: &str) -> String {
-        let what = match name {
-            "limits.cpu_percent" => "hundredths of a processor",
-            "limits.memory_bytes" => "bytes of memory",
-            "limits.open_files" => "open descriptors",
-            "limits.threads" => "threads and processes",
-            "limits.file_bytes" => "bytes in a file that it writes",
-            "quotas.commands_per_s" => "commands a second",
-            "quotas.packet_outs_per_s" => "packets per second that its packet-outs cause",
-            "quotas.packet_out_bytes_per_s" => "bytes of these packets a second",
-            "quotas.copies_per_switch_per_s" => "copies per second that one switch makes of its packet-outs",
-            "quotas.packet_ins_caused_per_s" => "packet-ins per second that its rules and packet-outs cause",
-            "quotas.stats_per_s" => "statistics a second",
-            other => other,
-        };
-        self.words_with(what)
-    }
-
-    /// Only the hard limit is enforced.
-    fn lies_within(&self, wider: &Amount) -> bool {
-        self.hard <= wider.hard
-    }
-
-    fn without(&self) -> Option<String> {
-        Some("have the node's default amount".to_owned())
     }
 }

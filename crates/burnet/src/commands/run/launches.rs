@@ -8,11 +8,12 @@
 //! A restarted app gets the same values until the configuration is read again. This module starts nothing.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use monitor::{AppSource, AppSpec, Find, FoundApp};
 
-use super::{give_numbers, interpreter_of, users_of};
+use super::state_folder::{give_numbers, users_of};
 use crate::apps;
 use crate::cli::{CommandError, RunArgs};
 use crate::interpreter::Interpreter;
@@ -98,5 +99,19 @@ impl Launches {
         let users = users_of(&config).map_err(|error| error.to_string())?;
         self.learn(&config, &spec, users.get(name).copied())?;
         Ok(FoundApp { spec, about })
+    }
+}
+
+fn interpreter_of(config: &Config, app: &AppSpec, file: &Path) -> Result<Interpreter, String> {
+    let said = config.python.interpreter.as_deref();
+    let from_a_package = config.packages.apps.contains_key(&app.name);
+    let path = std::env::var_os("PATH").filter(|_| !from_a_package).unwrap_or_default();
+    let of_the_app = |trouble| format!("the app {}: {trouble}", app.name);
+    let interpreter = Interpreter::find(said, &path).map_err(of_the_app)?;
+    let mut sandbox = app.sandbox.clone();
+    sandbox.fs.read.extend(interpreter.files_read(file));
+    match sandbox.flaw() {
+        Some(flaw) => Err(of_the_app(format!("what its interpreter reads: {flaw}"))),
+        None => Ok(interpreter),
     }
 }

@@ -15,10 +15,10 @@ use monitor::{AppRole, AppSpec, FoundApp, Reload, Reloaded};
 use serde_json::Value;
 
 use super::launches::Launches;
-use super::{give_numbers, users_of};
+use super::state_folder::{give_numbers, users_of};
 use crate::apps;
 use crate::cli::{CommandError, RunArgs};
-use config::{Config, Environment, Southbound, Tls, shared_folders};
+use config::{Config, Environment, NodeLimits, Southbound, Tls, shared_folders};
 
 /// For a node with this configuration, which was started with these arguments.
 pub(super) fn reload(running: &Config, args: &RunArgs, around: Environment, launches: Launches) -> Reload {
@@ -138,69 +138,70 @@ fn services_that_differ(running: &Config, read: &Config) -> Vec<String> {
     begin.chain(end).collect()
 }
 
-/// The settings beside apps that take effect at once, by key.
+/// When a changed setting takes effect.
+const AT_ONCE: &str = "at once";
+const FOR_NEW_SESSIONS: &str = "for sessions that begin from now on";
+const FOR_NEW_CONNECTIONS: &str = "for connections from now on";
+const FOR_NEW_SWITCHES: &str = "for switches that connect from now on";
+
+/// The settings beside apps that take effect while the node runs, by key.
 fn changed(running: &Config, read: &Config) -> Vec<String> {
-    let mut changed = Vec::new();
-    let mut compare = |name: &str, differs: bool, from_when: &str| {
-        if differs {
-            changed.push(format!("{name} is another {from_when}"));
-        }
-    };
-    let (before, after) = (&running.southbound, &read.southbound);
-    let (at_once, for_new) = ("at once", "for sessions that begin from now on");
-    compare("southbound.versions", before.versions != after.versions, for_new);
-    let role = |of: &Southbound| (of.role, of.role_generation_id);
-    compare("southbound.role", role(before) != role(after), for_new);
-    compare("southbound.echo_interval_ms", before.echo_interval_ms != after.echo_interval_ms, at_once);
-    compare("southbound.echo_timeout_ms", before.echo_timeout_ms != after.echo_timeout_ms, at_once);
-    compare(
-        "southbound.handshake_timeout_ms",
-        before.handshake_timeout_ms != after.handshake_timeout_ms,
-        at_once,
-    );
-    compare(
-        "southbound.max_connections",
-        before.max_connections != after.max_connections,
-        "for connections from now on",
-    );
-    compare(
-        "southbound.max_connections_per_address",
-        before.max_connections_per_address != after.max_connections_per_address,
-        "for connections from now on",
-    );
-    compare(
-        "southbound.max_half_open_per_address",
-        before.max_half_open_per_address != after.max_half_open_per_address,
-        "for connections from now on",
-    );
-    let plain = |of: &Southbound| of.tls.as_ref().map(|tls| (tls.allow_plain, tls.required));
-    compare(
-        "southbound.tls.allow_plain or required",
-        plain(before) != plain(after),
-        "for connections from now on",
-    );
-    let (tls_before, tls_after) = (before.tls.as_ref(), after.tls.as_ref());
-    let binding = |tls: Option<&Tls>| tls.map(|tls| tls.binding);
-    compare("southbound.tls.binding", binding(tls_before) != binding(tls_after), for_new);
-    let datapaths = tls_before.map(|tls| &tls.datapaths) != tls_after.map(|tls| &tls.datapaths);
-    compare("southbound.tls.datapaths", datapaths, for_new);
-    let (before, after) = (&running.limits, &read.limits);
-    compare("limits.table_fill_percent", before.table_fill_percent != after.table_fill_percent, at_once);
-    compare(
-        "limits.table_entries_if_unknown",
-        before.table_entries_if_unknown != after.table_entries_if_unknown,
-        at_once,
-    );
-    compare("limits.rules_per_switch", before.rules_per_switch != after.rules_per_switch, at_once);
-    let budgets = |of: &config::NodeLimits| (of.packet_ins_per_switch_per_s, of.packet_ins_per_port_per_s);
-    compare("the budget of packet-ins in [limits]", budgets(before) != budgets(after), at_once);
-    let meter = before.packet_in_meter_per_s != after.packet_in_meter_per_s;
-    compare("limits.packet_in_meter_per_s", meter, "for switches that connect from now on");
+    let settings = southbound_changes(&running.southbound, &read.southbound)
+        .into_iter()
+        .chain(limit_changes(&running.limits, &read.limits));
+    let mut changed: Vec<String> = settings
+        .filter(|(_, differs, _)| *differs)
+        .map(|(name, _, from_when)| format!("{name} is another {from_when}"))
+        .collect();
     let differs = running.southbound != read.southbound || running.limits != read.limits;
     if differs && changed.is_empty() {
-        changed.push("[southbound] or [limits] has another value, for connections from now on".to_owned());
+        changed.push(format!("[southbound] or [limits] has another value, {FOR_NEW_CONNECTIONS}"));
     }
     changed
+}
+
+/// A setting's name, whether it differs, and when the new value takes effect.
+type Difference = (&'static str, bool, &'static str);
+
+fn southbound_changes(before: &Southbound, after: &Southbound) -> [Difference; 11] {
+    fn differs<T: PartialEq>(before: &Southbound, after: &Southbound, of: impl Fn(&Southbound) -> T) -> bool {
+        of(before) != of(after)
+    }
+    let plain = |of: &Southbound| of.tls.as_ref().map(|tls| (tls.allow_plain, tls.required));
+    let binding = |of: &Southbound| of.tls.as_ref().map(|tls| tls.binding);
+    let datapaths = |of: &Southbound| of.tls.as_ref().map(|tls| tls.datapaths.clone());
+    let per_address = before.max_connections_per_address != after.max_connections_per_address;
+    let half_open = before.max_half_open_per_address != after.max_half_open_per_address;
+    [
+        ("southbound.versions", before.versions != after.versions, FOR_NEW_SESSIONS),
+        ("southbound.role", differs(before, after, |of| (of.role, of.role_generation_id)), FOR_NEW_SESSIONS),
+        ("southbound.echo_interval_ms", before.echo_interval_ms != after.echo_interval_ms, AT_ONCE),
+        ("southbound.echo_timeout_ms", before.echo_timeout_ms != after.echo_timeout_ms, AT_ONCE),
+        (
+            "southbound.handshake_timeout_ms",
+            before.handshake_timeout_ms != after.handshake_timeout_ms,
+            AT_ONCE,
+        ),
+        ("southbound.max_connections", before.max_connections != after.max_connections, FOR_NEW_CONNECTIONS),
+        ("southbound.max_connections_per_address", per_address, FOR_NEW_CONNECTIONS),
+        ("southbound.max_half_open_per_address", half_open, FOR_NEW_CONNECTIONS),
+        ("southbound.tls.allow_plain or required", differs(before, after, plain), FOR_NEW_CONNECTIONS),
+        ("southbound.tls.binding", differs(before, after, binding), FOR_NEW_SESSIONS),
+        ("southbound.tls.datapaths", differs(before, after, datapaths), FOR_NEW_SESSIONS),
+    ]
+}
+
+fn limit_changes(before: &NodeLimits, after: &NodeLimits) -> [Difference; 5] {
+    let budgets = |of: &NodeLimits| (of.packet_ins_per_switch_per_s, of.packet_ins_per_port_per_s);
+    let if_unknown = before.table_entries_if_unknown != after.table_entries_if_unknown;
+    let meter = before.packet_in_meter_per_s != after.packet_in_meter_per_s;
+    [
+        ("limits.table_fill_percent", before.table_fill_percent != after.table_fill_percent, AT_ONCE),
+        ("limits.table_entries_if_unknown", if_unknown, AT_ONCE),
+        ("limits.rules_per_switch", before.rules_per_switch != after.rules_per_switch, AT_ONCE),
+        ("the budget of packet-ins in [limits]", budgets(before) != budgets(after), AT_ONCE),
+        ("limits.packet_in_meter_per_s", meter, FOR_NEW_SWITCHES),
+    ]
 }
 
 #[cfg(test)]

@@ -11,8 +11,11 @@ use std::time::{Duration, Instant};
 
 use openflow::Version;
 
-use super::{HOSTS, SWITCHES};
 use crate::attack::stop;
+
+/// How many switches and hosts a network has.
+pub const SWITCHES: usize = 3;
+pub(super) const HOSTS: usize = 4;
 
 /// How long a process may take to listen. Nothing is decided by it but that it never does.
 const PATIENCE: Duration = Duration::from_secs(60);

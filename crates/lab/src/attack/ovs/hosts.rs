@@ -13,8 +13,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::HOSTS;
-use super::daemons::host_socket;
+use super::daemons::{HOSTS, host_socket};
 use crate::attack::arrivals::Arrivals;
 use crate::attack::stop;
 

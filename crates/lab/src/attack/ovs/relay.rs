@@ -10,8 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::SWITCHES;
-use super::daemons::controller_socket;
+use super::daemons::{SWITCHES, controller_socket};
 
 /// How often a listener looks whether it is to end.
 const LOOK: Duration = Duration::from_millis(20);
