@@ -49,12 +49,6 @@ impl PortNo {
     /// A wildcard in requests (OFPP_NONE in 1.0).
     pub const ANY: PortNo = PortNo(0xffff_ffff);
 
-    /// Whether packets can come in through this port: an ordinary port or `LOCAL`.
-    #[inline]
-    pub const fn is_ingress(self) -> bool {
-        (self.0 > 0 && self.0 <= Self::MAX.0) || self.0 == Self::LOCAL.0
-    }
-
     /// The name of a reserved port.
     pub fn reserved_name(self) -> Option<&'static str> {
         RESERVED.iter().find(|(port, _)| *port == self).map(|(_, name)| *name)

@@ -69,18 +69,6 @@ pub fn outputs(instructions: &[Instruction]) -> Reach {
     reach
 }
 
-/// Where a list of actions, as a packet-out has it, may send a packet.
-///
-/// ```
-/// use flow::{reach::action_outputs, text::parse_actions};
-/// assert!(action_outputs(&parse_actions("dec_ttl,flood").unwrap()).flood);
-/// ```
-pub fn action_outputs(actions: &[Action]) -> Reach {
-    let mut reach = Reach::default();
-    actions.iter().for_each(|action| reach.act(action));
-    reach
-}
-
 fn add<T: PartialEq>(list: &mut Vec<T>, item: T) {
     if !list.contains(&item) {
         list.push(item);

@@ -103,9 +103,6 @@ impl fmt::Display for Capability {
 pub struct Capabilities(u32);
 
 impl Capabilities {
-    /// None.
-    pub const NONE: Capabilities = Capabilities(0);
-
     /// With one more.
     #[must_use]
     pub const fn with(self, capability: Capability) -> Capabilities {

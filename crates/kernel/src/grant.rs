@@ -16,10 +16,6 @@ use flow::{DatapathId, Match, PortNo};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-/// How many matches one flowspace may have. Each rule is compared with them one by one; whoever needs more describes what they have
-/// in common.
-pub const MAX_MATCHES: usize = 256;
-
 /// Everything that a zone was granted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grant {

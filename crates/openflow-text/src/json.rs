@@ -16,7 +16,7 @@
 
 mod bad;
 mod body;
-mod vocabulary;
+pub(crate) mod vocabulary;
 mod wire;
 mod words;
 

@@ -31,8 +31,6 @@ pub const BAD_MATCH_TYPE: ErrorCode = ErrorCode { kind: 4, code: 0 };
 pub const BAD_MATCH_LEN: ErrorCode = ErrorCode { kind: 4, code: 1 };
 /// OFPBMC_BAD_FIELD.
 pub const BAD_MATCH_FIELD: ErrorCode = ErrorCode { kind: 4, code: 6 };
-/// OFPBMC_BAD_VALUE.
-pub const BAD_MATCH_VALUE: ErrorCode = ErrorCode { kind: 4, code: 7 };
 /// OFPFMFC_BAD_COMMAND.
 pub const BAD_FLOW_COMMAND: ErrorCode = ErrorCode { kind: 5, code: 6 };
 /// OFPFMFC_BAD_FLAGS.

@@ -17,9 +17,6 @@ use crate::{v10, v13};
 pub const ERROR_DATA_LEN: usize = 64;
 /// The flags of 1.3 for disabling counters. Counting nevertheless is harmless.
 const NO_COUNTS: u16 = 0x18;
-/// OFPMP_PORT_DESC.
-const PORT_DESC: u16 = 13;
-
 #[inline]
 const fn is_v10(version: Version) -> bool {
     version.0 == Version::V1_0.0
@@ -119,12 +116,6 @@ pub fn barrier_request(version: Version, xid: u32, out: &mut Vec<u8>) {
 pub fn barrier_reply(version: Version, xid: u32, out: &mut Vec<u8>) {
     let kind = if is_v10(version) { v10::kind::BARRIER_REPLY } else { v13::kind::BARRIER_REPLY };
     bare(version, kind, xid, out);
-}
-
-/// Appends the request for the port descriptions of 1.3. A 1.0 switch sends them in its features.
-pub fn port_desc_request(xid: u32, out: &mut Vec<u8>) {
-    let [high, low] = PORT_DESC.to_be_bytes();
-    small(Version::V1_3, v13::kind::MULTIPART_REQUEST, xid, &[&[high, low, 0, 0, 0, 0, 0, 0]], out);
 }
 
 /// Appends a role request of 1.3. `role` is [`crate::message::ROLE_NOCHANGE`] or another of the `ROLE_` numbers.

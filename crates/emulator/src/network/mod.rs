@@ -246,11 +246,6 @@ impl Network {
         self.digest.map_or(0, |digest| digest.value())
     }
 
-    /// How many frames were not copied because too many copies waited.
-    pub fn captures_dropped(&self) -> u64 {
-        self.taps.dropped()
-    }
-
     /// The time of the next event without outside input. `None`: there is none.
     pub fn next_due(&self) -> Option<Duration> {
         if self.in_flight.is_urgent() {

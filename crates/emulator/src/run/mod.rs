@@ -120,21 +120,7 @@ impl Emulation {
         Emulation::begin(topology, controllers, options, Clock::Real, Vec::new(), &[], None)
     }
 
-    /// The same with an observer, which gets all events from the first connection on.
-    ///
-    /// # Errors
-    ///
-    /// The network is too large for the free memory, or the operating system gives no thread or no poll.
-    pub fn start_observed(
-        topology: &Topology,
-        controllers: &[SocketAddr],
-        options: &SwitchOptions,
-    ) -> io::Result<(Handle, Observer)> {
-        let (handle, observer, _) = Emulation::start_captured(topology, controllers, options, &[])?;
-        Ok((handle, observer))
-    }
-
-    /// The same with captures at these taps, from the first connection on.
+    /// The same with captures at these taps, and an observer that gets all events from the first connection on.
     ///
     /// # Errors
     ///

@@ -20,7 +20,7 @@ pub(super) enum Vocabulary {
 use Vocabulary::{Bits, EachBits, EachOxmHeader, One};
 
 /// Numbers (of `Bits`: the bit itself, as a mask) and their names.
-pub(super) type Names = &'static [(u64, &'static str)];
+pub(crate) type Names = &'static [(u64, &'static str)];
 
 const ALL_ONES: u64 = 0xffff_ffff;
 
@@ -140,25 +140,9 @@ const ACTION_BITS_1_0: Names = &[
     (1 << 10, "set_tp_dst"),
     (1 << 11, "enqueue"),
 ];
-const ACTION_BITS_1_3: Names = &[
-    (1, "output"),
-    (1 << 11, "copy_ttl_out"),
-    (1 << 12, "copy_ttl_in"),
-    (1 << 15, "set_mpls_ttl"),
-    (1 << 16, "dec_mpls_ttl"),
-    (1 << 17, "push_vlan"),
-    (1 << 18, "pop_vlan"),
-    (1 << 19, "push_mpls"),
-    (1 << 20, "pop_mpls"),
-    (1 << 21, "set_queue"),
-    (1 << 22, "group"),
-    (1 << 23, "set_nw_ttl"),
-    (1 << 24, "dec_nw_ttl"),
-    (1 << 25, "set_field"),
-    (1 << 26, "push_pbb"),
-    (1 << 27, "pop_pbb"),
-];
-const ACTION_TYPES_1_3: Names = &[
+/// The actions that have a bit: all but an experimenter's.
+const ACTION_BITS_1_3: Names = &bits_of(ACTION_TYPES_1_3);
+pub(crate) const ACTION_TYPES_1_3: Names = &[
     (0, "output"),
     (11, "copy_ttl_out"),
     (12, "copy_ttl_in"),
@@ -177,7 +161,19 @@ const ACTION_TYPES_1_3: Names = &[
     (27, "pop_pbb"),
     (0xffff, "experimenter"),
 ];
-const INSTRUCTION_TYPES: Names = &[
+
+/// The bit of each number but the last.
+const fn bits_of(numbers: Names) -> [(u64, &'static str); ACTION_TYPES_1_3.len() - 1] {
+    let mut bits = [(0, ""); ACTION_TYPES_1_3.len() - 1];
+    let mut at = 0;
+    while at < bits.len() {
+        bits[at] = (1 << numbers[at].0, numbers[at].1);
+        at += 1;
+    }
+    bits
+}
+
+pub(crate) const INSTRUCTION_TYPES: Names = &[
     (1, "goto_table"),
     (2, "write_metadata"),
     (3, "write_actions"),

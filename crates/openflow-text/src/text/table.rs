@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write};
 
+use crate::json::vocabulary::{ACTION_TYPES_1_3, INSTRUCTION_TYPES, Names};
 use flow::Field;
 
 use openflow::hex;
@@ -176,38 +177,20 @@ const PROPERTIES: [(u16, &str); 16] = [
 ];
 
 fn instruction(id: &FeatureId) -> String {
-    const NAMES: [&str; 7] =
-        ["", "goto_table", "write_metadata", "write_actions", "apply_actions", "clear_actions", "meter"];
-    named(id, NAMES.get(usize::from(id.kind)).copied())
+    named(id, INSTRUCTION_TYPES)
 }
 
 fn action(id: &FeatureId) -> String {
-    const NAMES: [(u16, &str); 16] = [
-        (0, "output"),
-        (11, "copy_ttl_out"),
-        (12, "copy_ttl_in"),
-        (15, "set_mpls_ttl"),
-        (16, "dec_mpls_ttl"),
-        (17, "push_vlan"),
-        (18, "pop_vlan"),
-        (19, "push_mpls"),
-        (20, "pop_mpls"),
-        (21, "set_queue"),
-        (22, "group"),
-        (23, "set_nw_ttl"),
-        (24, "dec_nw_ttl"),
-        (25, "set_field"),
-        (26, "push_pbb"),
-        (27, "pop_pbb"),
-    ];
-    named(id, NAMES.iter().find(|(number, _)| *number == id.kind).map(|(_, name)| *name))
+    named(id, ACTION_TYPES_1_3)
 }
 
-fn named(id: &FeatureId, name: Option<&str>) -> String {
+fn named(id: &FeatureId, names: Names) -> String {
+    let is_experimenter = id.kind == 0xffff;
+    let name = names.iter().find(|(number, _)| *number == u64::from(id.kind) && !is_experimenter);
     match (id.experimenter, name) {
         (Some(experimenter), _) => format!("experimenter:0x{experimenter:x}"),
-        (None, Some(name)) if !name.is_empty() => name.to_owned(),
-        (None, _) => id.kind.to_string(),
+        (None, Some((_, name))) => (*name).to_owned(),
+        (None, None) => id.kind.to_string(),
     }
 }
 
