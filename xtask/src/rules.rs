@@ -27,14 +27,31 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     // openflow only to read switches' answers to statistics requests.
     ("kernel", &["flow", "abi", "openflow"]),
     ("zone", &["flow", "abi", "ring"]),
-    ("monitor-channel", &["ring", "zone"]),
-    ("monitor", &["monitor-channel", "ring", "zone"]),
+    ("monitor-channel", &["audit-contract", "ring", "zone"]),
+    // The contracts of the services that have a duty for the monitor.
+    (
+        "monitor",
+        &[
+            "audit-contract",
+            "monitor-channel",
+            "resource-contract",
+            "ring",
+            "security-contract",
+            "store-contract",
+            "zone",
+        ],
+    ),
+    // It holds the rules by which the service judges what a zone uses: the monitor judges by them too while the service is silent.
+    ("resource-contract", &["contract", "zone"]),
     ("software-switch", &["flow", "openflow"]),
     ("emulator", &["flow", "openflow", "software-switch"]),
     ("load", &["flow", "openflow"]),
     // Data that services declare, and the table of the node's services.
     ("contract", &[]),
-    ("package", &["contract", "flow", "store-contract"]),
+    (
+        "package",
+        &["audit-contract", "contract", "flow", "resource-contract", "security-contract", "store-contract"],
+    ),
     ("operator", &["flow", "monitor-channel", "zone"]),
     (
         "config",
@@ -55,6 +72,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
         "node",
         &[
             "abi",
+            "audit-contract",
             "config",
             "flow",
             "kernel",
@@ -72,7 +90,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     // monitor-channel: an app in a process zone gets its ports over that socket.
     ("burnet-sdk", &["burnet-sdk-core", "flow", "abi", "ring", "zone", "monitor-channel"]),
     // A service like any other, whose judging is the package crate's own: the monitor judges by it too while the service is silent.
-    ("security", &["burnet-sdk", "package"]),
+    ("security", &["burnet-sdk", "package", "security-contract"]),
     // The laboratory knows the node's program as operators do, and of its library what the operator's commands share.
     (
         "lab",

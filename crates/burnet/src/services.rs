@@ -7,9 +7,8 @@
 //! In: what the node was configured with. Out: which services it needs, and how each of them is confined. It starts none.
 
 use audit::AuditSettings;
-use audit::record::Record;
 use config::{AppGrant, Config};
-use monitor::{AppRole, AppSource, AppSpec, ZoneKind};
+use monitor::{AppRole, AppSource, AppSpec, Duty, ZoneKind};
 use node::now_unix_ms;
 use std::process::ExitCode;
 use store::StoreSettings;
@@ -18,8 +17,10 @@ use zone::{Limits, Sandbox};
 
 /// A service within the binary.
 pub struct Service {
-    /// Its name: one of [`monitor::SERVICES`].
+    /// Its name, from its contract.
     pub name: &'static str,
+    /// What it does for the monitor, if it does something.
+    pub duty: Option<Duty>,
     /// What its process does.
     pub run: fn() -> ExitCode,
     /// The reason why this node needs it, or `None` if it does not.
@@ -37,18 +38,32 @@ pub struct Need {
     pub settings: serde_json::Map<String, serde_json::Value>,
 }
 
-/// The service that keeps who did what.
-pub const AUDIT: &str = "audit";
-
-/// The service that keeps what apps want to find again.
-pub const STORE: &str = store_contract::SERVICE;
-
 /// All of them.
 static SERVICES: [Service; 4] = [
-    Service { name: AUDIT, run: audit::run, need: needs_audit },
-    Service { name: "resource", run: resource::run, need: needs_resource },
-    Service { name: "security", run: security::run, need: needs_security },
-    Service { name: STORE, run: store::run, need: needs_store },
+    Service {
+        name: audit_contract::SERVICE,
+        duty: Some(Duty::KeepRecords),
+        run: audit::run,
+        need: needs_audit,
+    },
+    Service {
+        name: resource_contract::SERVICE,
+        duty: Some(Duty::JudgeUsage),
+        run: resource::run,
+        need: needs_resource,
+    },
+    Service {
+        name: security_contract::SERVICE,
+        duty: Some(Duty::VerifyPackages),
+        run: security::run,
+        need: needs_security,
+    },
+    Service {
+        name: store_contract::SERVICE,
+        duty: Some(Duty::ReportStoredBytes),
+        run: store::run,
+        need: needs_store,
+    },
 ];
 
 /// A node that runs apps also watches their resource use.
@@ -102,31 +117,7 @@ const STORE_FILE_BYTES: u64 = 1 << 30;
 fn uses_the_store(app: &AppSpec) -> bool {
     // A grant that cannot be read is refused where it is needed.
     let grant = AppGrant::read(app.grant.clone()).unwrap_or_default();
-    grant.to_kernel().service(STORE).is_some()
-}
-
-/// Whether this is the service that keeps what apps want to find again.
-pub fn keeps_the_store(app: &AppSpec) -> bool {
-    app.role == AppRole::Service && app.name == STORE
-}
-
-/// A word on a package, as the monitor knows it.
-pub fn to_monitor(verdict: package::verification::PackageVerdict) -> monitor::PackageVerdict {
-    use monitor::Validity as To;
-    use package::verification::Validity as From;
-    let package::verification::PackageVerdict { zone, check, validity } = verdict;
-    let validity = match validity {
-        From::Good => To::Good,
-        From::NotTrusted(why) => To::NotTrusted(why),
-        From::Refused(why) => To::Refused(why),
-        From::Unknown(why) => To::Unknown(why),
-    };
-    monitor::PackageVerdict { zone, check, validity }
-}
-
-/// Whether it is the service that keeps who did what.
-pub fn keeps_the_audit_log(app: &AppSpec) -> bool {
-    app.role == AppRole::Service && app.name == AUDIT
+    grant.to_kernel().service(store_contract::SERVICE).is_some()
 }
 
 /// A node keeps who did what where its configuration says.
@@ -139,12 +130,6 @@ fn needs_audit(config: &Config) -> Option<Need> {
     Some(Need { sandbox: Sandbox { fs, ..Sandbox::default() }, settings, ..Need::default() })
 }
 
-/// A record of the node's processes, as the service keeps it.
-pub fn to_keep(record: monitor::audit::Record) -> Record {
-    let monitor::audit::Record { unix_ms, what, who, app, switch, capability, count, text } = record;
-    Record { unix_ms, what, who, app, switch, capability, count, text }
-}
-
 /// The service of this name.
 pub fn named(name: &str) -> Option<&'static Service> {
     SERVICES.iter().find(|service| service.name == name)
@@ -152,19 +137,20 @@ pub fn named(name: &str) -> Option<&'static Service> {
 
 /// The services that a node needs. They come after its apps, whose zones keep their numbers.
 pub fn wanted(config: &Config) -> Vec<AppSpec> {
-    SERVICES.iter().filter_map(|service| Some(spec(service.name, (service.need)(config)?))).collect()
+    SERVICES.iter().filter_map(|service| Some(spec(service, (service.need)(config)?))).collect()
 }
 
-fn spec(name: &str, need: Need) -> AppSpec {
+fn spec(service: &Service, need: Need) -> AppSpec {
     let Need { limits, sandbox, settings } = need;
     // What an app may hold no service needs.
     let grant = AppGrant::default();
     AppSpec {
         zone: None,
-        name: name.to_owned(),
+        name: service.name.to_owned(),
         role: AppRole::Service,
+        duty: service.duty,
         kind: ZoneKind::Process,
-        source: AppSource::BuiltIn(name.to_owned()),
+        source: AppSource::BuiltIn(service.name.to_owned()),
         limits,
         sandbox,
         settings,
@@ -181,30 +167,6 @@ mod tests {
     use config::{ConfigFile, Environment};
 
     #[test]
-    fn a_record_is_spelt_alike_on_both_sides() {
-        let told = monitor::audit::Record {
-            switch: Some("of:0000000000000001".into()),
-            capability: Some("packet.out".into()),
-            ..monitor::audit::Record::new(5, "refused", "app", "no").of_app("hub")
-        };
-        let spelt = serde_json::to_string(&told).unwrap();
-        assert_eq!(serde_json::from_str::<Record>(&spelt).unwrap(), to_keep(told));
-    }
-
-    #[test]
-    fn a_word_on_a_package_is_spelt_alike_on_both_sides() {
-        use package::verification::{PackageVerdict, Validity};
-        let why = || "why".to_owned();
-        for validity in
-            [Validity::Good, Validity::NotTrusted(why()), Validity::Refused(why()), Validity::Unknown(why())]
-        {
-            let verdict = PackageVerdict { zone: 3, check: 9, validity };
-            let spelt = serde_json::to_string(&verdict).unwrap();
-            assert_eq!(serde_json::from_str::<monitor::PackageVerdict>(&spelt).unwrap(), to_monitor(verdict));
-        }
-    }
-
-    #[test]
     fn a_store_is_kept_where_there_is_a_state_folder_and_an_app_that_may_use_it() {
         let kept = |text: &str, state: Option<&str>| {
             let file = ConfigFile::parse(text, std::path::Path::new("t")).unwrap();
@@ -212,7 +174,7 @@ mod tests {
             let around = Environment { uid: 1000, ..Environment::default() };
             let mut config = Config::merge(file, &args, &around, &apps::ALL).unwrap();
             config.node.state = state.map(Into::into);
-            wanted(&config).into_iter().find(|app| app.name == STORE)
+            wanted(&config).into_iter().find(|app| app.duty == Some(Duty::ReportStoredBytes))
         };
         let reads = "[app.hub.capabilities]\n'store.read' = ['hub/']";
         assert_eq!(kept(reads, None), None);
@@ -226,6 +188,7 @@ mod tests {
 
     #[test]
     fn every_service_has_a_name_that_is_kept_for_it() {
-        assert!(SERVICES.iter().all(|service| monitor::SERVICES.contains(&service.name)));
+        let named = |service: &Service| package::manifest::services::is_built_in(service.name);
+        assert!(SERVICES.iter().all(named));
     }
 }

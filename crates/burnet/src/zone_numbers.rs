@@ -9,7 +9,7 @@
 //! automatically, because a disconnected switch may have rules, groups or meters of the first app. When all are
 //! assigned, a new app gets none, and the operator removes a line. This module reads and writes no file.
 
-use monitor::{APPS_MAX, SERVICES};
+use monitor::APPS_MAX;
 
 /// The longest text of all numbers in bytes: a line of at most 70 bytes for each.
 pub const TEXT_BYTES_MAX: usize = 80 << 10;
@@ -39,8 +39,7 @@ impl ZoneNumbers {
             let Some(number) = number.parse().ok().filter(|number| is_a_zones(*number)) else {
                 return wrong("no number of a zone");
             };
-            // A service's name is not a valid app name, but services have numbers too.
-            if !SERVICES.contains(&name) && monitor::check_app_name(name).is_err() {
+            if monitor::check_app_name(name).is_err() {
                 return wrong("no name of an app");
             }
             if given.iter().any(|other| other.number == number || other.name == name) {
@@ -122,13 +121,6 @@ mod tests {
         assert_eq!((later.number_of("attacker"), later.number_of("hub")), (Some(3), Some(2)));
         assert_eq!(later.number_of("firewall"), Some(1), "nobody else gets it");
         assert_eq!(later.to_text(), "1 firewall\n2 hub\n3 attacker\n");
-    }
-
-    #[test]
-    fn services_have_numbers_too_and_they_are_read_again() {
-        let mut numbers = ZoneNumbers::default();
-        numbers.give(&[&["hub"], SERVICES.as_slice()].concat());
-        assert_eq!(ZoneNumbers::parse(&numbers.to_text()), Ok(numbers));
     }
 
     #[test]

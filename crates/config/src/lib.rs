@@ -50,6 +50,7 @@ pub use listen::{ListenAddress, first_address};
 pub use manifests::files;
 pub use operator::place::shared_folder;
 pub use order::AppsTable;
+pub use services::check_app_name;
 
 /// The present time. A clock before 1970 counts as 1970.
 fn now() -> package::moment::Moment {
@@ -665,7 +666,7 @@ fn app_spec(
     mut table: AppTable,
     built_in: &[BuiltInApp],
 ) -> Result<(AppSpec, GrantedBy), ConfigError> {
-    monitor_channel::check_app_name(&name).or_else(|error| contradiction(error.to_string()))?;
+    services::check_app_name(&name).or_else(|error| contradiction(error.to_string()))?;
     let source = match (table.path.take(), table.packaged.take(), built_in_app(built_in, &name)) {
         (Some(path), ..) => app::source(path),
         (None, Some(packaged), _) => packaged,
@@ -682,6 +683,7 @@ fn app_spec(
         zone: None,
         name,
         role: AppRole::App,
+        duty: None,
         kind,
         source,
         limits,

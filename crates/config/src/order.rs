@@ -48,7 +48,7 @@ impl RuleOverlap {
 /// Writes each app's rank into its grant. The order may name apps that do not exist yet: they can be installed later.
 pub(super) fn rank(order: &[String], specs: &mut [AppSpec]) -> Result<(), ConfigError> {
     for (index, name) in order.iter().enumerate() {
-        monitor_channel::check_app_name(name)
+        crate::services::check_app_name(name)
             .or_else(|error| contradiction(format!("apps.order: {error}")))?;
         if order[..index].contains(name) {
             return contradiction(format!("apps.order names {name} twice: leave one out"));

@@ -5,7 +5,8 @@
 
 use crate::Config;
 use contract::{Quota, Service};
-use package::manifest::services::BUILT_IN;
+use monitor_channel::PlanError;
+use package::manifest::services::{BUILT_IN, is_built_in};
 
 impl Config {
     /// The services that the node does not run, with the reason for apps that call them.
@@ -15,6 +16,19 @@ impl Config {
             |service: &Service| Some((service.name.to_string(), service.why_missing.as_ref()?.to_string()));
         missing.filter_map(why).collect()
     }
+}
+
+/// Refuses a name that no app may have: an invalid name, or the name of a service.
+///
+/// # Errors
+/// [`PlanError`], one sentence for the operator.
+pub fn check_app_name(name: &str) -> Result<(), PlanError> {
+    monitor_channel::check_app_name(name)?;
+    if is_built_in(name) {
+        let why = "is the name of a service of the node; give the app another name";
+        return Err(PlanError(format!("{name} {why}")));
+    }
+    Ok(())
 }
 
 /// The quotas whose use a built-in service reports to the monitor.

@@ -9,9 +9,6 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use zone::{Limits, NotEnforced, Sandbox};
 
-/// The names of the node's services. An app cannot have one of them.
-pub const SERVICES: [&str; 4] = ["audit", "resource", "security", "store"];
-
 /// Most apps on one node, services included: as many as the kernel has zone numbers. Their statuses must also fit into one message.
 pub const APPS_MAX: usize = 1_023;
 
@@ -53,9 +50,23 @@ pub enum AppRole {
     /// An app that the operator configured.
     #[default]
     App,
-    /// A service of the node, in its own process zone: one of [`SERVICES`]. It restarts with less delay than an app. It is
+    /// A service of the node, in its own process zone. It restarts with less delay than an app. It is
     /// never trusted, and the operator cannot stop it.
     Service,
+}
+
+/// What a service of the node does for the monitor. The messages of a duty are in the contract of the service that has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Duty {
+    /// It keeps audit records: `audit_contract`.
+    KeepRecords,
+    /// It judges the resource use of zones: `resource_contract`.
+    JudgeUsage,
+    /// It verifies packages: `security_contract`.
+    VerifyPackages,
+    /// It reports how many bytes each app has stored: `store_contract`.
+    ReportStoredBytes,
 }
 
 /// The location of an app's code.
@@ -81,6 +92,9 @@ pub struct AppSpec {
     /// Its role.
     #[serde(default)]
     pub role: AppRole,
+    /// Its duty for the monitor. Only a service has one, and no two services have the same.
+    #[serde(default)]
+    pub duty: Option<Duty>,
     /// The number of its zone, which rules in switches carry. `None`: the lowest free number.
     #[serde(default)]
     pub zone: Option<u16>,
@@ -236,8 +250,8 @@ impl fmt::Display for PlanError {
 
 impl std::error::Error for PlanError {}
 
-/// Refuses lists that cannot be run or shown. The number of apps is bounded. Names are valid, unique, and not those of
-/// services. A separate program cannot run inside the kernel process. A service is built in and runs in a process zone.
+/// Refuses lists that cannot be run or shown. The number of apps is bounded. Names are valid and unique. A separate program cannot run inside the kernel process. A service is built in and runs in a process zone, and
+/// only one has each duty.
 ///
 /// # Errors
 /// [`PlanError`], one sentence for the operator.
@@ -251,9 +265,18 @@ pub fn check_specs(specs: &[AppSpec]) -> Result<(), PlanError> {
         )));
     }
     for (index, spec) in specs.iter().enumerate() {
+        check_app_name(&spec.name)?;
         check_role(spec)?;
         if specs[..index].iter().any(|other| other.name == spec.name) {
             return Err(PlanError(format!("there are two apps {}; give the second another name", spec.name)));
+        }
+        if let Some(other) =
+            specs[..index].iter().find(|other| other.duty == spec.duty && spec.duty.is_some())
+        {
+            return Err(PlanError(format!(
+                "the services {} and {} have the same duty",
+                other.name, spec.name
+            )));
         }
         check_zone(spec, &specs[..index])?;
         if spec.kind == ZoneKind::Trusted && matches!(spec.source, AppSource::Executable(_)) {
@@ -324,25 +347,12 @@ fn check_settings(spec: &AppSpec) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// Refuses a name that no app may have: one that does not fit, or a service's.
-///
-/// # Errors
-/// [`PlanError`], one sentence for the operator.
-pub fn check_app_name(name: &str) -> Result<(), PlanError> {
-    check_name(name)?;
-    if SERVICES.contains(&name) {
-        let why = "is the name of a service of the node; give the app another name";
-        return Err(PlanError(format!("{name} {why}")));
-    }
-    Ok(())
-}
-
 fn check_role(spec: &AppSpec) -> Result<(), PlanError> {
     let name = &spec.name;
-    let reserved = SERVICES.contains(&name.as_str());
     match spec.role {
-        AppRole::App => check_app_name(name),
-        AppRole::Service if !reserved => Err(PlanError(format!("{name} is not a service of the node"))),
+        AppRole::App if spec.duty.is_some() => {
+            Err(PlanError(format!("the app {name} is no service, and cannot have a duty of one")))
+        }
         AppRole::Service if spec.kind == ZoneKind::Trusted => {
             Err(PlanError(format!("the service {name} can run only in a process zone")))
         }
@@ -353,7 +363,11 @@ fn check_role(spec: &AppSpec) -> Result<(), PlanError> {
     }
 }
 
-fn check_name(name: &str) -> Result<(), PlanError> {
+/// Refuses a name that cannot be an app's.
+///
+/// # Errors
+/// [`PlanError`], one sentence for the operator.
+pub fn check_app_name(name: &str) -> Result<(), PlanError> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     if name.is_empty() || name.len() > APP_NAME_BYTES_MAX || !name.bytes().all(plain) {
         let rule = format!("an app's name has 1 to {APP_NAME_BYTES_MAX} letters, digits, '-', '_' or '.'");
@@ -371,6 +385,7 @@ mod tests {
             zone: None,
             name: name.to_owned(),
             role: AppRole::App,
+            duty: None,
             kind,
             source,
             limits: Limits::default(),
@@ -416,8 +431,10 @@ mod tests {
         let service =
             |name: &str, kind, source| AppSpec { role: AppRole::Service, ..spec(name, kind, source) };
         let within = || AppSource::BuiltIn("audit".into());
-        check(&[built_in("audit")], Err("audit is the name of a service of the node"));
-        check(&[service("hub", ZoneKind::Process, within())], Err("hub is not a service"));
+        let on_duty = |spec| AppSpec { duty: Some(Duty::KeepRecords), ..spec };
+        check(&[on_duty(built_in("hub"))], Err("the app hub is no service"));
+        let two = ["audit", "log"].map(|name| on_duty(service(name, ZoneKind::Process, within())));
+        check(&two, Err("the services audit and log have the same duty"));
         check(&[service("audit", ZoneKind::Trusted, within())], Err("only in a process zone"));
         let elsewhere = AppSource::Executable("/bin/true".into());
         check(&[service("audit", ZoneKind::Process, elsewhere)], Err("is built in and has no path"));

@@ -3,6 +3,7 @@
 //! ```text
 //!   monitor ──ToKernel, ToZone + descriptors──▶ Channel ──▶ kernel process, zone
 //!           ◀──FromKernel────────────────────── Channel ◀── kernel process
+//!           ◀──bytes of a contract, each way──▶ Channel ◀─▶ service with a Duty
 //! ```
 //!
 //! In: messages and file descriptors. Out: the same at the other end, one JSON object in one datagram or memory file. Both ends live here, so that an app links
@@ -14,13 +15,11 @@ pub mod child;
 mod long;
 pub mod owners;
 pub mod protocol;
-pub mod record;
 pub mod usage;
-pub mod verdict;
 
 pub use app::{
-    APP_NAME_BYTES_MAX, APPS_MAX, AppRole, AppSource, AppSpec, AppState, AppStatus, Ending, KernelStatus,
-    NOT_ENFORCED_BYTES_MAX, NOT_ENFORCED_MAX, PlanError, REASON_BYTES_MAX, SERVICES, SETTINGS_BYTES_MAX,
+    APP_NAME_BYTES_MAX, APPS_MAX, AppRole, AppSource, AppSpec, AppState, AppStatus, Duty, Ending,
+    KernelStatus, NOT_ENFORCED_BYTES_MAX, NOT_ENFORCED_MAX, PlanError, REASON_BYTES_MAX, SETTINGS_BYTES_MAX,
     Verb, ZoneKind, check_app_name, check_specs, legible, steers,
 };
 pub use usage::{LINE_BYTES_MAX, LINES_PER_S_MAX, NodeUsage, SAMPLE_INTERVAL_MS, ZoneCounts, ZoneUsage};

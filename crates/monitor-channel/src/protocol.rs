@@ -4,29 +4,28 @@
 //!            ToKernel (+ port fds)                ToZone (+ port fds)
 //!  kernel ◀────────────────────────── monitor ──────────────────────▶ zone
 //!         ──────────────────────────▶
-//!            FromKernel              service ◀─ToService─ monitor
-//!                                            ──FromService─▶         (an app says nothing: the monitor reads nothing
-//!                                                                     of it but its output)
+//!            FromKernel
 //! ```
 //!
 //! Each message is one JSON object in one SEQPACKET datagram (`channel`). Unknown fields and messages are refused
 //! between monitor and kernel: both are the same binary, so a difference is a fault and not an older version. An app is not always.
+//!
+//! After its `Welcome`, a service with a [`Duty`](crate::Duty) exchanges messages of its contract with the monitor. This crate does not read
+//! them. An app sends nothing: the monitor reads only its output.
 
 use std::num::NonZeroU32;
 use std::os::fd::OwnedFd;
 
+use audit_contract::Record;
 use ring::PortFds;
 use serde::de::{Deserializer, Error as _};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use zone::Limits;
-use zone::judge::{Excess, Observation, Ruling};
+use zone::{Excess, Limits};
 
 use crate::app::{AppSource, AppStatus, Ending, KernelStatus, Verb};
 use crate::owners::Owned;
-use crate::record::Record;
 use crate::usage::{NodeUsage, ZoneCounts, ZoneUsage};
-use crate::verdict::PackageVerdict;
 
 /// Descriptors of one end of a port: the rings' memory and a wake-up each way.
 pub const PORT_FDS: usize = 3;
@@ -256,7 +255,6 @@ pub const ALIVE_INTERVAL_MS: u64 = 100;
 /// messages.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(clippy::large_enum_variant, reason = "a zone gets one welcome message, at its start")]
 pub enum ToZone {
     /// The first message, and the only one for an app. It carries the zone's ends of its ports, in the order of the workers.
     Welcome {
@@ -273,63 +271,6 @@ pub enum ToZone {
         settings: Map<String, Value>,
         /// The number of ports; each has [`PORT_FDS`] descriptors.
         ports: u16,
-    },
-    /// A message for a service of the node.
-    Told(ToService),
-}
-
-/// From the monitor to a service of the node. A lost message is sent again, or the monitor continues without an answer.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum ToService {
-    /// Records for the service `audit`, repeated until [`FromService::AuditKept`].
-    Audit {
-        /// The number of the first record. The others follow. A node counts from 1.
-        first: u64,
-        /// The records, as many as fit into a message.
-        records: Vec<Record>,
-    },
-    /// Packages to verify, for the service `security`.
-    Packages {
-        /// The number of the round, for [`FromService::Verified`]; never 0.
-        round: u64,
-        /// A JSON object with all known facts, except the files of the packages.
-        question: String,
-    },
-    /// The resource use of all zones at one time, for the service `resource`.
-    Observed {
-        /// One for each zone.
-        zones: Vec<Observation>,
-    },
-}
-
-/// From a service of the node to the monitor. The monitor accepts each message only from its service.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum FromService {
-    /// `audit` has records on disk. Its first message has the last record on disk, and requests the following ones.
-    AuditKept {
-        /// The number of the last record on disk.
-        up_to: u64,
-    },
-    /// The rulings of `resource` on a [`ToService::Observed`]: one list for each, even if it is empty.
-    Rulings {
-        /// The rulings.
-        rulings: Vec<Ruling>,
-    },
-    /// The verdicts of `security` on packages.
-    Verified {
-        /// The round of the [`ToService::Packages`]; 0 means that the service is ready.
-        round: u64,
-        /// At most one for each requested app.
-        verdicts: Vec<PackageVerdict>,
-    },
-    /// From `store`: the bytes of an app in the store.
-    Stored {
-        /// The app's name.
-        app: String,
-        /// Bytes of its keys and values.
-        bytes: u64,
     },
 }
 

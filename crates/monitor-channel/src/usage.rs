@@ -3,8 +3,8 @@
 //! Nothing is measured or judged here.
 
 use serde::{Deserialize, Serialize};
+use zone::Excess;
 use zone::Sample;
-use zone::judge::Excess;
 
 /// The interval of measurements. Linux stops a zone that leaks a gigabyte per second; this is for slower changes.
 pub const SAMPLE_INTERVAL_MS: u64 = 500;

@@ -12,11 +12,14 @@
 
 use std::collections::VecDeque;
 
-use crate::app::{AppRole, AppState, AppStatus, KernelStatus};
-pub use monitor_channel::record::{Record, TEXT_BYTES_MAX};
+use crate::app::{AppRole, AppState, AppStatus, KernelStatus, legible};
+pub use audit_contract::{Batch, Record};
 
-/// The service that keeps records: one of [`crate::SERVICES`].
-pub(crate) const SERVICE: &str = "audit";
+/// Longest text of a record, in bytes; what is longer is cut.
+const TEXT_BYTES_MAX: usize = 512;
+
+/// Longest of the other words of a record.
+const WORD_BYTES_MAX: usize = 64;
 
 /// Most records that wait to be kept. At the bound the oldest stay, since they tell how it began, and the others are counted: a record says
 /// how many there were.
@@ -34,15 +37,6 @@ const MERGED_MS: u64 = 1_000;
 /// So many of the newest records are looked at for one that says the same.
 const MERGED_MAX: usize = 32;
 
-/// Records that follow each other.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Batch {
-    /// The number of the first; a node counts from 1.
-    pub first: u64,
-    /// All of them.
-    pub records: Vec<Record>,
-}
-
 /// The records that are not kept yet.
 #[derive(Debug)]
 pub struct Collector {
@@ -57,6 +51,18 @@ pub struct Collector {
     told: Option<(usize, u64)>,
     /// The number behind the last that was ever told: what is said again of one before it is a record of its own, since that one may be kept already.
     untold_from: u64,
+}
+
+/// The record with terminal control characters escaped and each text cut to its bound.
+fn printable(mut record: Record) -> Record {
+    record.text = legible(&record.text, TEXT_BYTES_MAX);
+    for word in [&mut record.what, &mut record.who] {
+        *word = legible(word, WORD_BYTES_MAX);
+    }
+    for word in [&mut record.app, &mut record.switch, &mut record.capability].into_iter().flatten() {
+        *word = legible(word, WORD_BYTES_MAX);
+    }
+    record
 }
 
 impl Default for Collector {
@@ -75,7 +81,7 @@ impl Default for Collector {
 impl Collector {
     /// One record more.
     pub fn push(&mut self, record: Record) {
-        let record = record.legible();
+        let record = printable(record);
         let next = self.first + self.waiting.len() as u64;
         let untold = usize::try_from(next.saturating_sub(self.untold_from)).unwrap_or(usize::MAX);
         let newest = self.waiting.iter_mut().rev().take(untold.min(MERGED_MAX));
@@ -376,9 +382,8 @@ mod tests {
         collector.kept(1, 0);
         let batch = collector.next(0).unwrap();
         assert!(!batch.records[0].text.contains('\u{1b}'));
-        let told = crate::protocol::ToService::Audit { first: batch.first, records: batch.records };
-        let message = crate::protocol::ToZone::Told(told);
-        assert!(crate::channel::encode(&message).is_ok());
+        let message = crate::channel::encode(&batch).unwrap();
+        assert!(message.len() <= crate::channel::MESSAGE_BYTES_MAX);
     }
 
     fn status() -> AppStatus {

@@ -71,6 +71,7 @@ mod tests {
             zone: None,
             name: "x".to_owned(),
             role: AppRole::App,
+            duty: None,
             kind: ZoneKind::Process,
             source: AppSource::BuiltIn("hub".to_owned()),
             limits: Limits::default(),

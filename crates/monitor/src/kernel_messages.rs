@@ -66,7 +66,7 @@ pub(crate) fn event(message: FromKernel) -> KernelMessage {
     })
 }
 
-/// The verdicts of the service `security`, with printable text.
+/// The verdicts of a service, with printable text.
 pub(crate) fn legible_verdicts(verdicts: Vec<PackageVerdict>) -> Vec<PackageVerdict> {
     verdicts
         .into_iter()

@@ -59,8 +59,8 @@ mod zones;
 pub use backoff::RestartPolicy;
 pub use finder::{Find, FoundApp, Reload, Reloaded};
 pub use monitor_channel::app::{
-    APP_NAME_BYTES_MAX, APPS_MAX, AppRole, AppSource, AppSpec, AppState, AppStatus, Ending, KernelStatus,
-    NOT_ENFORCED_BYTES_MAX, NOT_ENFORCED_MAX, PlanError, REASON_BYTES_MAX, SERVICES, SETTINGS_BYTES_MAX,
+    APP_NAME_BYTES_MAX, APPS_MAX, AppRole, AppSource, AppSpec, AppState, AppStatus, Duty, Ending,
+    KernelStatus, NOT_ENFORCED_BYTES_MAX, NOT_ENFORCED_MAX, PlanError, REASON_BYTES_MAX, SETTINGS_BYTES_MAX,
     Verb, ZoneKind, check_app_name, check_specs, legible, steers,
 };
 pub use monitor_channel::{app, channel, child, protocol};

@@ -10,13 +10,15 @@ use crate::protocol::AUDIT_RECORDS_MAX;
 #[derive(Debug)]
 pub(crate) struct Recording {
     collector: Collector,
+    /// The name of the service that keeps them.
+    service: String,
     /// What apps and kernel were when their records were made.
     before: (Vec<AppStatus>, KernelStatus),
 }
 
 impl Recording {
-    pub(crate) fn new(apps: Vec<AppStatus>, kernel: KernelStatus) -> Recording {
-        Recording { collector: Collector::default(), before: (apps, kernel) }
+    pub(crate) fn new(service: String, apps: Vec<AppStatus>, kernel: KernelStatus) -> Recording {
+        Recording { collector: Collector::default(), service, before: (apps, kernel) }
     }
 
     pub(crate) fn push(&mut self, record: Record) {
@@ -29,7 +31,7 @@ impl Recording {
         let (apps, kernel) = &self.before;
         let changes = audit::changes((&before.0, &before.1), (apps, kernel), now_unix_ms);
         changes.into_iter().for_each(|record| self.collector.push(record));
-        if running_service(apps) != running_service(&before.0) {
+        if self.running_service(apps) != self.running_service(&before.0) {
             self.collector.nobody_asks();
         }
     }
@@ -41,7 +43,7 @@ impl Recording {
 
     /// The service has kept records. What an earlier life of it said late does not count.
     pub(crate) fn kept(&mut self, generation: u64, up_to: u64) {
-        if running_service(&self.before.0) == Some(generation) {
+        if self.running_service(&self.before.0) == Some(generation) {
             self.collector.kept(generation, up_to);
         }
     }
@@ -53,10 +55,10 @@ impl Recording {
     pub(crate) fn take_unkept(&mut self) -> Batch {
         self.collector.take_unkept()
     }
-}
 
-/// Which start of the service that keeps records runs, if one does.
-fn running_service(apps: &[AppStatus]) -> Option<u64> {
-    let of = |app: &&AppStatus| app.app == audit::SERVICE && app.state == AppState::Running;
-    apps.iter().find(of).map(|app| app.generation)
+    /// Which start of the service that keeps records runs, if one does.
+    fn running_service(&self, apps: &[AppStatus]) -> Option<u64> {
+        let of = |app: &&AppStatus| app.app == self.service && app.state == AppState::Running;
+        apps.iter().find(of).map(|app| app.generation)
+    }
 }

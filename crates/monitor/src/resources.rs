@@ -3,7 +3,7 @@
 //! ```text
 //!   Reading (from /proc) ──┐
 //!   ZoneCounts (kernel) ───┴──> Sample ──┬─> the last of them, for the operator and for who asks how a zone ended
-//!                                        └─> zone::judge ──> verdicts, if nobody else judges
+//!                                        └─> resource_contract ──> verdicts, if nobody else judges
 //! ```
 //!
 //! Of an app inside the kernel process there is no reading: what it takes is the time within its calls, which is among the counts.
@@ -14,7 +14,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use zone::judge::{Excess, Judge, Ruling, Verdict};
+use resource_contract::{Judge, Ruling, Verdict};
+use zone::Excess;
 use zone::usage::{History, Sample};
 use zone::{Limits, Resource};
 

@@ -13,14 +13,15 @@ use std::path::Path;
 
 use std::io;
 
+use resource_contract::{Ruling, Verdict};
 use ring::Sizes;
 use rustix::event::{PollFd, PollFlags};
+use security_contract::Packages;
 use serde_json::Value;
-use zone::judge::{Ruling, Verdict};
 use zone::{Denied, Resource, Sample};
 
-use crate::app::{AppRole, AppSpec, AppStatus, KernelStatus, check_app_name};
-use crate::audit::{self, Batch, Record};
+use crate::app::{AppRole, AppSpec, AppStatus, Duty, KernelStatus, check_app_name};
+use crate::audit::{Batch, Record};
 use crate::clock::{now_ms, timespec, unix_ms_at_zero};
 use crate::finder::{Finder, ReloadRequest};
 use crate::incident::Incident;
@@ -29,7 +30,7 @@ use crate::kernel_process::KernelProcess;
 use crate::owners::Owners;
 use crate::package_verifier::{Done, PackageVerifier};
 use crate::plan::{Plan, Programs, check_plan};
-use crate::protocol::{ToKernel, ToService};
+use crate::protocol::ToKernel;
 use crate::record_writer::RecordWriter;
 use crate::recording::Recording;
 use crate::resources::{Measured, Moment, Resources, SAMPLE_INTERVAL_MS, ZoneCounts};
@@ -42,9 +43,6 @@ use crate::zones::{Reaped, ZoneStart, Zones};
 
 /// Most messages of the kernel process in one turn, so that it cannot keep the monitor from everything else.
 const MESSAGES_PER_TURN_MAX: usize = 64;
-
-/// The service that judges packages.
-const SECURITY: &str = "security";
 
 /// What is read of the kernel process after its end: more than its socket holds.
 const MESSAGES_AFTER_END_MAX: usize = 4_096;
@@ -132,7 +130,7 @@ impl Monitor {
         check_plan(&plan)?;
         let Plan { apps, workers, port, config, programs, timing, safe_mode, records, .. } = plan;
         let (find, reload, packages, owners) = (plan.find, plan.reload, plan.packages, plan.owners);
-        let keeps_records = apps.iter().any(|app| app.role == AppRole::Service && app.name == audit::SERVICE);
+        let keeper = apps.iter().find(|app| app.duty == Some(Duty::KeepRecords)).map(|app| app.name.clone());
         let supervisor = Supervisor::new(apps, timing)?.with_safe_mode(safe_mode);
         let mut monitor = Monitor {
             workers,
@@ -159,7 +157,7 @@ impl Monitor {
             outcome: None,
         };
         monitor.recording =
-            keeps_records.then(|| Recording::new(monitor.statuses(), monitor.kernel_status()));
+            keeper.map(|service| Recording::new(service, monitor.statuses(), monitor.kernel_status()));
         monitor.record(|now| {
             Record::new(now, "node_started", "monitor", format!("version {}", env!("CARGO_PKG_VERSION")))
         });
@@ -504,13 +502,13 @@ impl Monitor {
     /// Requests verification of the apps that start, and regularly of the running ones.
     fn see_to_packages(&mut self) {
         let supervisor = &self.supervisor;
-        self.verification.on_running(supervisor.runs(SECURITY));
+        self.verification.on_running(supervisor.runs(Duty::VerifyPackages));
         self.verification.on_time(|| supervisor.to_verify(), now_ms());
         while let Some(task) = self.verification.next_task() {
             match task {
                 Task::AskService { round, question } => {
                     // If it does not hear, it is silent, and the verifier is asked.
-                    self.tell_service(SECURITY, ToService::Packages { round, question });
+                    self.tell_service(Duty::VerifyPackages, &Packages { round, question });
                 }
                 task => {
                     if !self.verifier.send(task) {

@@ -22,7 +22,7 @@
 use std::collections::VecDeque;
 use std::path::PathBuf;
 
-use crate::app::{APPS_MAX, AppRole, AppSpec, AppStatus, Ending, KernelStatus, PlanError, check_specs};
+use crate::app::{APPS_MAX, AppRole, AppSpec, AppStatus, Duty, Ending, KernelStatus, PlanError, check_specs};
 use crate::app_life::{AfterEnd, AppLife, Situation};
 use crate::backoff::{RestartDecision, RestartPolicy};
 use crate::difference::Difference;
@@ -152,9 +152,18 @@ impl Supervisor {
         self.apps.iter().filter_map(AppLife::to_verify).collect()
     }
 
-    /// The generation of an app or service, if it runs.
-    pub(crate) fn runs(&self, name: &str) -> Option<u64> {
-        self.apps.iter().find(|app| app.spec.name == name && app.has_process()).map(AppLife::generation)
+    /// The service with this duty: its zone.
+    pub(crate) fn zone_on(&self, duty: Duty) -> Option<u16> {
+        self.on_duty(duty).map(|app| app.zone)
+    }
+
+    /// The generation of the service with this duty, if it runs.
+    pub(crate) fn runs(&self, duty: Duty) -> Option<u64> {
+        self.on_duty(duty).filter(|app| app.has_process()).map(AppLife::generation)
+    }
+
+    fn on_duty(&self, duty: Duty) -> Option<&AppLife> {
+        self.apps.iter().find(|app| app.spec.duty == Some(duty))
     }
 
     /// The statuses of all apps, in the operator's order. `unix_ms_at_zero` is the wall clock at zero of the clock of

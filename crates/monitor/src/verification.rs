@@ -6,12 +6,14 @@
 //! ```
 //!
 //! In: the apps to verify, collected facts, verdicts, the time. Out: tasks for the verifier thread and the service, and
-//! exactly one verdict for each requested check. The service `security` verifies. If it does not answer in time, the
+//! exactly one verdict for each requested check. A service verifies. If it does not answer in time, the
 //! verifier thread does. This module reads no file, and starts and stops nothing.
 
 use std::collections::{BTreeMap, VecDeque};
 
-pub use monitor_channel::verdict::{PackageVerdict, Validity};
+use security_contract::READY;
+
+pub use security_contract::{PackageVerdict, Validity};
 
 /// The interval between checks of running apps, in milliseconds. Checking unchanged packages reads a few small files.
 pub const LOOK_INTERVAL_MS: u64 = 1_000;
@@ -145,7 +147,7 @@ impl Verification {
         round: u64,
         verdicts: Vec<PackageVerdict>,
     ) -> Vec<PackageVerdict> {
-        if round == 0 {
+        if round == READY {
             self.listens = Some(generation);
         }
         if self.listens != Some(generation) {

@@ -1,13 +1,12 @@
 //! The monitor's end of a zone's socket, and the messages that wait for a service.
 //!
-//! In: messages for the zone, and the readiness of its socket. Out: the messages of a service. It decides nothing, and
+//! In: messages for the service, as bytes of its contract, and the readiness of its socket. Out: the messages of a service. It decides nothing, and
 //! never waits: what the socket does not take is sent later.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use crate::channel::{Channel, ChannelError, encode};
-use crate::protocol::{FromService, ToZone};
+use crate::channel::{Channel, ChannelError};
 
 /// Most messages that wait for one service. One more is left out: records are told again, and of the others the next is as good.
 const OUTBOX_MESSAGES_MAX: usize = 16;
@@ -30,13 +29,13 @@ impl ZoneChannel {
     }
 
     /// Sends the message now or later. Returns whether there was room for it.
-    pub(crate) fn tell(&mut self, message: &ToZone) -> bool {
-        match encode(message) {
-            Ok(message) if self.outbox.len() < OUTBOX_MESSAGES_MAX => self.outbox.push_back(message),
-            _ => return false,
+    pub(crate) fn tell(&mut self, message: Vec<u8>) -> bool {
+        let has_room = self.outbox.len() < OUTBOX_MESSAGES_MAX;
+        if has_room {
+            self.outbox.push_back(message);
+            self.send();
         }
-        self.send();
-        true
+        has_room
     }
 
     pub(crate) fn send(&mut self) {
@@ -50,9 +49,9 @@ impl ZoneChannel {
     }
 
     /// The next message of the service, or its fault. `None`: it has sent no more.
-    pub(crate) fn receive(&mut self) -> Option<Result<FromService, String>> {
-        match self.channel.as_ref()?.try_receive::<FromService>() {
-            Ok(received) => Some(Ok(received.message)),
+    pub(crate) fn receive(&mut self) -> Option<Result<Vec<u8>, String>> {
+        match self.channel.as_ref()?.try_receive_bytes() {
+            Ok(message) => Some(Ok(message)),
             Err(ChannelError::NotNow) => None,
             Err(ChannelError::Closed) => {
                 self.channel = None;

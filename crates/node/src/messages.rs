@@ -6,13 +6,13 @@
 
 use abi::ZoneId;
 use abi::event::SoftLimit;
+use audit_contract::Record;
 use config::NodeLimits;
 use flow::DatapathId;
 use kernel::zone_set::MAX_ZONE;
 use kernel::{Grant, NodeRates, OfSwitch};
 use mio::net::TcpStream;
 use monitor_channel::ZoneCounts;
-use monitor_channel::record::Record;
 use ring::PortFds;
 use southbound::SouthboundConfig;
 use std::net::SocketAddr;

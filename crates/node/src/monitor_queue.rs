@@ -2,9 +2,9 @@
 //!
 //! In: messages and records. Out: messages on the monitor's channel, in order. It never waits for the monitor.
 
+use audit_contract::Record;
 use monitor_channel::channel::{Channel, ChannelError};
 use monitor_channel::protocol::{AUDIT_RECORDS_MAX, FromKernel};
-use monitor_channel::record::Record;
 
 /// Beyond this many messages, repeated messages and records are dropped. Other messages are few.
 const MESSAGES_MAX: usize = 256;

@@ -3,8 +3,8 @@
 //! In: refusals. Out: records. A repeated refusal costs one addition: it allocates nothing and reads no clock.
 
 use abi::ZoneId;
+use audit_contract::Record;
 use kernel::{Capability, QuotaKind, Refusal};
-use monitor_channel::record::Record;
 use std::collections::BTreeMap;
 
 /// What stood in the way.

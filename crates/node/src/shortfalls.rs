@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use monitor_channel::record::Record;
+use audit_contract::Record;
 
 use operator::contract::ShortfallView;
 

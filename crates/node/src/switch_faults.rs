@@ -5,8 +5,8 @@
 //! neither fill the log nor displace older records: the number of counted addresses and switches is bounded. It never
 //! ends a session, and reads no clock.
 
+use audit_contract::Record;
 use flow::DatapathId;
-use monitor_channel::record::Record;
 use southbound::{Fault, SessionEnd};
 use std::collections::BTreeMap;
 use std::fmt;

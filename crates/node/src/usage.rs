@@ -13,7 +13,7 @@ use flow::DatapathId;
 use monitor_channel::{
     AppSpec, AppState, AppStatus, NodeUsage, SAMPLE_INTERVAL_MS, ZoneCounts, ZoneKind, ZoneUsage,
 };
-use zone::judge::Excess;
+use zone::Excess;
 use zone::usage::{History, Sample};
 use zone::{Limits, Resource};
 

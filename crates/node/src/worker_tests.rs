@@ -6,11 +6,11 @@ use abi::command::{Ask, Command, FlowMod, Log, Publish, QueryAnswer, Subscribe, 
 use abi::event::{
     CALLER_GONE, Event, NO_ANSWER_IN_TIME, NO_SUCH_SERVICE, SERVICE_BUSY, SERVICE_GONE, TOO_MUCH,
 };
+use audit_contract::Record;
 use flow::canonical::{write_instructions, write_match};
 use flow::text::{parse_instructions, parse_match};
 use flow::{Field, Match, PortNo};
 use kernel::{Asked, Bounds, Grant, Unanswered};
-use monitor_channel::record::Record;
 use openflow::message::{Body, FeaturesReply, Hello, NO_BUFFER, PacketIn};
 use openflow::{Message, Version};
 use ring::{AppEnd, Port, Sizes};

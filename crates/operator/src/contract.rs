@@ -6,7 +6,7 @@
 use flow::DatapathId;
 use monitor_channel::app::{AppStatus, Ending, Verb};
 use serde::{Deserialize, Serialize};
-use zone::judge::Excess;
+use zone::Excess;
 use zone::{Resource, Sample};
 
 /// The longest line that the node reads from an operator, in bytes. Questions are short.

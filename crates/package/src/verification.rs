@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   Question (trust store, records, the time) ──┐
-//!   a look at each package's folder ────────────┴──> judge ──> a Word for each
+//!   a look at each package's folder ────────────┴──> verify ──> a verdict for each
 //! ```
 //!
 //! In: what the caller read from the state folder, and the state of the packages' folders. Out: a result for each
@@ -13,6 +13,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+
+pub use security_contract::{PackageVerdict, Validity};
 
 use crate::digest::Digest;
 use crate::install::Record;
@@ -58,32 +60,6 @@ pub struct Subject {
     pub trusted: bool,
     /// The present install record, `None` if the app is not installed, or the reason why it cannot be read.
     pub record: Result<Option<Record>, String>,
-}
-
-/// The verification result of one package.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PackageVerdict {
-    /// As in the [`Subject`].
-    pub zone: u16,
-    /// As in the [`Subject`].
-    pub check: u64,
-    /// The result.
-    pub validity: Validity,
-}
-
-/// The result: yes, or the reason why not, as a phrase to follow the app's name.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Validity {
-    /// It is as signed, by a trusted key, and has only valid grants.
-    Good,
-    /// It may run, but not inside the kernel's process.
-    NotTrusted(String),
-    /// It may not run.
-    Refused(String),
-    /// The result is unknown.
-    Unknown(String),
 }
 
 /// The result of a check of a package's folder.

@@ -11,12 +11,12 @@
 
 pub mod cgroup;
 pub mod cores;
+mod excess;
 pub mod fairness;
 #[cfg(feature = "host")]
 pub mod fault;
 #[allow(unsafe_code, reason = "a C table is implemented with raw pointers")]
 pub mod guest;
-pub mod judge;
 #[cfg(feature = "host")]
 #[allow(unsafe_code, reason = "a system call that no library wraps safely")]
 pub mod landlock;
@@ -40,6 +40,7 @@ pub mod trusted;
 pub mod usage;
 
 pub use cores::Cores;
+pub use excess::Excess;
 #[cfg(feature = "host")]
 pub use fault::ZoneFault;
 #[cfg(feature = "host")]

@@ -7,7 +7,7 @@
 //!
 //! In: the operator's numbers (`[app.NAME.limits]` of `burnet.toml`), or the defaults.
 //! Out: [`Limits`]. The monitor passes them to the launcher, which enforces them on itself (`launch`). Measured usage
-//! is compared with them ([`crate::judge`]).
+//! is compared with them (`resource-contract`).
 //! This module enforces nothing.
 
 use std::fmt;

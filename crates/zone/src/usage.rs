@@ -1,7 +1,7 @@
 //! What a zone uses of the machine and of the node, now and in the last half minute.
 //!
 //! In: measured numbers. Out: [`Sample`], the soft and hard limit of each [`Resource`], and [`History`]. It never
-//! measures, and does not compare with limits ([`crate::judge`] does).
+//! measures, and does not compare with limits (the service `resource` does).
 
 use std::collections::VecDeque;
 use std::fmt;

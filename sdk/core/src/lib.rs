@@ -40,6 +40,3 @@ pub use settings::Settings;
 pub use store_contract as store;
 #[doc(hidden)]
 pub use zone::export_app;
-/// For the service `resource` of the node.
-#[doc(hidden)]
-pub use zone::judge;

@@ -43,26 +43,15 @@ pub use burnet_sdk_core::{
     SwitchUp, Ticket, Topic, What, ZoneId, flow, query_status, quota, store, stream, table, testing,
 };
 #[doc(hidden)]
-pub use burnet_sdk_core::{calls, export_app, judge};
-/// For the services of the node that serve the monitor.
-#[doc(hidden)]
-pub use monitor_channel::{
-    protocol::{FromService, ToService},
-    record::Record as NodeRecord,
-    verdict as node_verdict,
-};
-/// Parses a message of the monitor. For services of the node that serve the monitor.
+pub use burnet_sdk_core::{calls, export_app};
+/// Parses a message of the monitor: a type of the service's contract. For services of the node with a duty for the monitor.
 ///
 /// # Errors
-/// A sentence: the message is malformed, or not for a service.
+/// A sentence: the message is malformed.
 #[doc(hidden)]
-pub fn read_monitor(message: &[u8]) -> Result<ToService, String> {
-    use monitor_channel::protocol::ToZone;
-    match serde_json::from_slice(message) {
-        Ok(ToZone::Told(told)) => Ok(told),
-        Ok(ToZone::Welcome { .. }) => Err("the monitor sent a second welcome message".to_owned()),
-        Err(error) => Err(format!("the monitor sent an unreadable message: {error}")),
-    }
+pub fn read_monitor<M: serde::de::DeserializeOwned>(message: &[u8]) -> Result<M, String> {
+    let read = serde_json::from_slice(message);
+    read.map_err(|error| format!("the monitor sent an unreadable message: {error}"))
 }
 pub use app_loop::{AppLoop, State, Waker};
 pub use process::{ProcessError, SleepHook, run, run_guest, serve_guest};

@@ -157,9 +157,7 @@ pub(crate) fn welcome() -> Result<(Vec<u8>, Vec<AppEnd>, MonitorLine), String> {
     let channel = Channel::from_stdin()
         .map_err(in_words("it was not started by a Burnet node; start it with `burnet run --app`"))?;
     let received = channel.receive::<ToZone>().map_err(in_words("the monitor sent no welcome message"))?;
-    let ToZone::Welcome { settings, ports, .. } = received.message else {
-        return Err("the monitor sent no welcome message".to_owned());
-    };
+    let ToZone::Welcome { settings, ports, .. } = received.message;
     let ports =
         split_ports(received.fds, ports)?.into_iter().map(AppEnd::attach).collect::<Result<Vec<_>, _>>();
     let settings = serde_json::to_vec(&settings).map_err(in_words("its settings cannot be passed on"))?;

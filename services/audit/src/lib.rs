@@ -16,16 +16,15 @@ pub mod files;
 pub mod line;
 pub mod log;
 pub mod read;
-pub mod record;
 
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use burnet_sdk::{App, Commands, FromService, Interests, Level, Settings, ToService, read_monitor};
+use audit_contract::{Batch, Kept};
+use burnet_sdk::{App, Commands, Interests, Level, Settings, read_monitor};
 use std::process::ExitCode;
 
 use crate::log::{Bounds, Log};
-use crate::record::Record;
 
 /// The settings, which the node writes.
 #[derive(Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -70,17 +69,16 @@ impl App for Audit {
     }
 
     fn on_start(&mut self, out: &mut Commands) {
-        out.tell_monitor(&FromService::AuditKept { up_to: self.kept });
+        out.tell_monitor(&Kept { up_to: self.kept });
     }
 
     fn on_monitor(&mut self, message: &[u8], out: &mut Commands) -> Result<(), String> {
-        let ToService::Audit { first, records } = read_monitor(message)? else { return Ok(()) };
-        let records = records.into_iter().map(Record::from).collect();
+        let Batch { first, records } = read_monitor(message)?;
         match self.log.append_told(&self.run, first, self.kept, records, now_ms()) {
             Ok(kept) => {
                 self.kept = kept;
                 self.complained = false;
-                out.tell_monitor(&FromService::AuditKept { up_to: kept });
+                out.tell_monitor(&Kept { up_to: kept });
             }
             // The node repeats them.
             Err(error) if self.complained => drop(error),

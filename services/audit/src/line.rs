@@ -7,12 +7,11 @@
 //!
 //! In: records, or the text of a line. Out: the text of a line, or its error. It opens no file.
 
+use audit_contract::Record;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-
-use crate::record::Record;
 
 /// The maximum length of a line in bytes, with its line break. A record has up to six texts, and JSON needs up to six bytes for a character.
 pub const LINE_BYTES_MAX: usize = 128 << 10;
@@ -175,7 +174,7 @@ mod tests {
     #[test]
     fn the_longest_record_fits_into_a_line() {
         let long = || "\u{1}".repeat(TEXT);
-        const TEXT: usize = 2 * crate::record::TEXT_BYTES_MAX;
+        const TEXT: usize = 2 * audit_contract::TEXT_BYTES_MAX;
         let record = Record {
             unix_ms: u64::MAX,
             what: long(),

@@ -9,6 +9,7 @@
 //! A line is never changed or removed, with two exceptions, which the log itself records. An incomplete line of a crashed writer
 //! is cut off. If there are too many files, the oldest are deleted.
 
+use audit_contract::Record;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -18,7 +19,6 @@ use std::time::{Duration, Instant};
 
 use crate::files::{self, LOCK, LogFile};
 use crate::line::{self, Hash, LINE_BYTES_MAX, Told};
-use crate::record::Record;
 
 /// How long a process waits for the lock: far longer than an append takes.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);

@@ -6,7 +6,7 @@ use audit::files;
 use audit::line::{self, Hash};
 use audit::log::{Bounds, Log};
 use audit::read::{Reader, Sound, Unsound, verify};
-use audit::record::Record;
+use audit_contract::Record;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -7,8 +7,8 @@
 //! In: observations, each of all zones at one time. Out: one list of rulings for each observation, even if it is empty. If no
 //! answer comes, the monitor decides itself. The service stores a few numbers for each zone. It measures nothing and stops nothing.
 
-use burnet_sdk::judge::Judges;
-use burnet_sdk::{App, Commands, FromService, Interests, Settings, ToService, read_monitor};
+use burnet_sdk::{App, Commands, Interests, Settings, read_monitor};
+use resource_contract::{Judges, Observed, Rulings};
 use std::process::ExitCode;
 
 /// The service, with the state of each zone.
@@ -36,10 +36,9 @@ impl App for Resource {
     }
 
     fn on_monitor(&mut self, message: &[u8], out: &mut Commands) -> Result<(), String> {
-        if let ToService::Observed { zones } = read_monitor(message)? {
-            let rulings = zones.iter().flat_map(|zone| self.judges.on_observation(zone)).collect();
-            out.tell_monitor(&FromService::Rulings { rulings });
-        }
+        let Observed { zones } = read_monitor(message)?;
+        let rulings = zones.iter().flat_map(|zone| self.judges.on_observation(zone)).collect();
+        out.tell_monitor(&Rulings { rulings });
         Ok(())
     }
 }
@@ -51,9 +50,9 @@ mod tests {
     /// Returns the rulings on one observation, as JSON.
     fn check(service: &mut Resource, zones: &str, expected: &str) {
         let mut out = Commands::new();
-        let message = format!(r#"{{"told":{{"observed":{{"zones":{zones}}}}}}}"#);
+        let message = format!(r#"{{"zones":{zones}}}"#);
         service.on_monitor(message.as_bytes(), &mut out).unwrap();
-        assert_eq!(out.told_monitor(), [format!(r#"{{"rulings":{{"rulings":{expected}}}}}"#)]);
+        assert_eq!(out.told_monitor(), [format!(r#"{{"rulings":{expected}}}"#)]);
     }
 
     fn zone(memory_bytes: u64) -> String {
@@ -65,7 +64,7 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_no_ruling() {
         let mut out = Commands::new();
-        for damaged in ["", "[]", r#"{"told":{"observed":{"zones":[{}]}}}"#] {
+        for damaged in ["", "1", r#"{"zones":[{}]}"#] {
             assert!(Resource::default().on_monitor(damaged.as_bytes(), &mut out).is_err());
         }
         assert!(out.told_monitor().is_empty());

@@ -9,12 +9,11 @@
 //! no answer, the monitor verifies the packages itself, with the same code ([`package::verification`]). This service
 //! starts and stops nothing. It can read neither keys nor the file of the trust store.
 
-use burnet_sdk::{
-    App, Commands, FromService, Interests, Level, Settings, ToService, node_verdict, read_monitor,
-};
+use burnet_sdk::{App, Commands, Interests, Level, Settings, read_monitor};
 use package::Digest;
 use package::state::FolderCache;
 use package::verification::{FolderState, Question, verify};
+use security_contract::{PackageVerdict, Packages, READY, Verified};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -25,9 +24,6 @@ pub struct Security {
     /// An unreadable question has been logged.
     complained: bool,
 }
-
-/// The round number that means: the service is ready.
-const READY: u64 = 0;
 
 /// Runs the service until its zone ends. It is in this crate so that it is compiled with the options of the service.
 pub fn run() -> ExitCode {
@@ -48,30 +44,24 @@ impl App for Security {
     }
 
     fn on_start(&mut self, out: &mut Commands) {
-        out.tell_monitor(&FromService::Verified { round: READY, verdicts: Vec::new() });
+        out.tell_monitor(&Verified { round: READY, verdicts: Vec::new() });
     }
 
     fn on_monitor(&mut self, message: &[u8], out: &mut Commands) -> Result<(), String> {
-        let ToService::Packages { round, question } = read_monitor(message)? else { return Ok(()) };
-        let verdicts =
-            self.verify(&question).and_then(|verdicts| parse_verdicts(&verdicts)).unwrap_or_else(|why| {
-                self.complain(&why, out);
-                // The monitor then verifies the packages itself.
-                Vec::new()
-            });
-        out.tell_monitor(&FromService::Verified { round, verdicts });
+        let Packages { round, question } = read_monitor(message)?;
+        let verdicts = self.verify(&question).unwrap_or_else(|why| {
+            self.complain(&why, out);
+            // The monitor then verifies the packages itself.
+            Vec::new()
+        });
+        out.tell_monitor(&Verified { round, verdicts });
         Ok(())
     }
 }
 
-/// Parses the verdicts into the types of the monitor, whose JSON is the same.
-fn parse_verdicts(verdicts: &str) -> Result<Vec<node_verdict::PackageVerdict>, String> {
-    serde_json::from_str(verdicts).map_err(|error| error.to_string())
-}
-
 impl Security {
-    /// Verifies the packages of a question. Both are JSON.
-    fn verify(&mut self, question: &str) -> Result<String, String> {
+    /// Verifies the packages of a question, which is JSON.
+    fn verify(&mut self, question: &str) -> Result<Vec<PackageVerdict>, String> {
         let question: Question = serde_json::from_str(question).map_err(|error| error.to_string())?;
         let look = |folder: &Path, digest: &Digest| match self.cache.check(folder, digest, question.now) {
             // The folder may exist and be invisible to this zone: the packages folder may have moved since the zone was made.
@@ -80,8 +70,7 @@ impl Security {
             }
             look => look,
         };
-        let verdicts = verify(&question, look);
-        serde_json::to_string(&verdicts).map_err(|error| error.to_string())
+        Ok(verify(&question, look))
     }
 
     /// Logs an unreadable question, once.
@@ -101,7 +90,10 @@ mod tests {
 
     fn check(question: &str, expected: Result<&str, &str>) {
         match (Security::default().verify(question), expected) {
-            (Ok(verdicts), Ok(expected)) => assert!(verdicts.starts_with(expected), "{verdicts}"),
+            (Ok(verdicts), Ok(expected)) => {
+                let verdicts = serde_json::to_string(&verdicts).unwrap();
+                assert!(verdicts.starts_with(expected), "{verdicts}");
+            }
             (Err(why), Err(part)) => assert!(why.contains(part), "{why}"),
             (got, expected) => panic!("{question}: {got:?} and not {expected:?}"),
         }

@@ -17,7 +17,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use burnet_sdk::store::{Ask, Grant, Op, status};
-use burnet_sdk::{App, Caller, Commands, FromService, Interests, Level, Query, Settings, Ticket};
+use burnet_sdk::{App, Caller, Commands, Interests, Level, Query, Settings, Ticket};
+
+use store_contract::Stored;
 
 use crate::store_file::{PutResult, StoreError, StoreFile};
 
@@ -189,7 +191,7 @@ impl Store {
         let gone = self.told.keys().filter(|app| !file.used().contains_key(*app)).map(|app| (app, &0));
         let changed = file.used().iter().filter(|(app, bytes)| self.told.get(*app) != Some(bytes));
         for (app, bytes) in changed.chain(gone) {
-            out.tell_monitor(&FromService::Stored { app: app.clone(), bytes: *bytes });
+            out.tell_monitor(&Stored { app: app.clone(), bytes: *bytes });
         }
         self.told.clone_from(file.used());
     }

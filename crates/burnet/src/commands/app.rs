@@ -170,8 +170,8 @@ fn last_end(end: Option<&Ending>, now_ms: u64) -> String {
 mod tests {
     use super::*;
     use monitor::{AppStatus, ZoneKind};
+    use zone::Excess;
     use zone::Resource;
-    use zone::judge::Excess;
 
     fn status() -> AppStatus {
         let end = Ending { reason: "killed by SIGKILL".into(), last_line: None, unix_ms: 5_000 };

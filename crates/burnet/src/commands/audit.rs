@@ -10,7 +10,7 @@ use std::time::Duration;
 use audit::line::{self, Line};
 use audit::log::{Bounds, Log};
 use audit::read::{Reader, Unsound, verify as look};
-use audit::record::Record;
+use audit_contract::Record;
 use package::manifest::AppName;
 use package::moment::Moment;
 use package::state::State;

@@ -354,7 +354,7 @@ mod tests {
     use super::*;
     use monitor::AppRole;
     use operator::contract::LimitView;
-    use zone::judge::Excess;
+    use zone::Excess;
 
     const MIB: u64 = 1 << 20;
 

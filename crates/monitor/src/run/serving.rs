@@ -1,37 +1,32 @@
 //! The messages between the monitor and the services of the node, over the socket of each service's zone.
 //!
-//! In: messages of services. Each service may send only its own messages. Out: records, packages and observations for them.
-//! It never waits for a service: what the socket does not take is sent later. Data that the next message replaces is
-//! dropped.
+//! In: messages of services. Each service may send only the messages of its duty. Out: records, packages and observations for
+//! them, as bytes of their contracts. It never waits for a service. Data that the next message replaces is dropped.
 
-use zone::judge::Observation;
-
-use super::{Monitor, SECURITY};
-use crate::app::AppRole;
-use crate::audit;
-use crate::clock::now_ms;
-use crate::kernel_messages::legible_verdicts;
-use crate::protocol::{FromService, ToService, ToZone};
-use crate::supervisor::Event;
+use audit_contract::Kept;
+use resource_contract::{Observation, Observed, Rulings};
+use security_contract::Verified;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use store_contract::Stored;
 use zone::Resource;
 
-/// The service that judges what zones use.
-const RESOURCE: &str = "resource";
-
-/// The service that keeps what apps store.
-const STORE: &str = "store";
+use super::Monitor;
+use crate::app::{Duty, ZoneKind};
+use crate::channel::encode;
+use crate::clock::now_ms;
+use crate::kernel_messages::legible_verdicts;
+use crate::supervisor::Event;
 
 /// Most messages of one service in one turn, so that it cannot keep the monitor from everything else.
 const MESSAGES_PER_TURN_MAX: usize = 64;
 
 impl Monitor {
-    /// Tells a service that runs something: whether it could.
-    pub(super) fn tell_service(&mut self, service: &str, told: ToService) -> bool {
-        let supervisor = &self.supervisor;
-        let is_service = |zone| supervisor.spec(zone).is_some_and(|spec| spec.role == AppRole::Service);
-        let process = self.zones.iter().find(|it| it.app == service && is_service(it.zone));
-        let Some(zone) = process.map(|process| process.zone) else { return false };
-        self.zones.of(zone).is_some_and(|process| process.channel.tell(&ToZone::Told(told)))
+    /// Tells the service with this duty. Returns whether it runs and had room for the message.
+    pub(super) fn tell_service(&mut self, duty: Duty, message: &impl Serialize) -> bool {
+        let process = self.supervisor.zone_on(duty).and_then(|zone| self.zones.of(zone));
+        let Some((process, message)) = process.zip(encode(message).ok()) else { return false };
+        process.channel.tell(message)
     }
 
     /// A service says something, or its socket has room again.
@@ -39,36 +34,45 @@ impl Monitor {
         if let Some(process) = self.zones.of(zone) {
             process.channel.send();
         }
+        let duty = self.supervisor.spec(zone).and_then(|spec| spec.duty);
         for _ in 0..MESSAGES_PER_TURN_MAX {
             let Some(process) = self.zones.of(zone) else { return };
             let Some(received) = process.channel.receive() else { return };
             let (app, generation) = (process.app.clone(), process.generation);
-            let heard = received.and_then(|message| self.hear_service(&app, generation, message));
+            let heard = received.and_then(|message| self.hear_service(duty, generation, &message));
             if let Err(reason) = heard {
                 return self.heard.push_back(Event::ZoneFault { app, generation, reason });
             }
         }
     }
 
-    fn hear_service(&mut self, app: &str, generation: u64, said: FromService) -> Result<(), String> {
-        match (app, said) {
-            (audit::SERVICE, FromService::AuditKept { up_to }) => {
+    fn hear_service(&mut self, duty: Option<Duty>, generation: u64, message: &[u8]) -> Result<(), String> {
+        match duty {
+            Some(Duty::KeepRecords) => {
+                let Kept { up_to } = read(message)?;
                 if let Some(records) = &mut self.recording {
                     records.kept(generation, up_to);
                 }
             }
-            (RESOURCE, FromService::Rulings { rulings }) => self.on_rulings(&rulings),
-            (SECURITY, FromService::Verified { round, verdicts }) => {
+            Some(Duty::JudgeUsage) => {
+                let Rulings { rulings } = read(message)?;
+                self.on_rulings(&rulings);
+            }
+            Some(Duty::VerifyPackages) => {
+                let Verified { round, verdicts } = read(message)?;
                 let verdicts = self.verification.on_service(generation, round, legible_verdicts(verdicts));
                 self.on_verdicts(verdicts);
             }
-            (STORE, FromService::Stored { app, bytes }) => self.on_stored(generation, &app, bytes),
-            _ => return Err("it sent the monitor a message of another service".to_owned()),
+            Some(Duty::ReportStoredBytes) => {
+                let Stored { app, bytes } = read(message)?;
+                self.on_stored(generation, &app, bytes);
+            }
+            None => return Err("it sent the monitor a message, and has no duty for it".to_owned()),
         }
         Ok(())
     }
 
-    /// After each start, the service of the store reports the bytes of each app again.
+    /// After each start, the service reports the stored bytes of each app again.
     fn on_stored(&mut self, generation: u64, app: &str, bytes: u64) {
         let zone = self.supervisor.statuses(0).into_iter().find(|status| status.app == app);
         if let Some(status) = zone {
@@ -76,27 +80,30 @@ impl Monitor {
         }
     }
 
-    /// Records that wait, for the service that keeps them.
+    /// Sends the records that wait.
     pub(super) fn tell_records(&mut self) {
-        let batch = self.recording.as_mut().and_then(|it| it.next(now_ms()));
-        if let Some(audit::Batch { first, records }) = batch {
-            self.tell_service(audit::SERVICE, ToService::Audit { first, records });
+        if let Some(batch) = self.recording.as_mut().and_then(|it| it.next(now_ms())) {
+            self.tell_service(Duty::KeepRecords, &batch);
         }
     }
 
-    /// What zones use, for the service that judges it.
+    /// Sends the resource use of all zones.
     pub(super) fn tell_observations(&mut self) {
         let statuses = self.supervisor.statuses(0);
         let mut zones = Vec::new();
         for (zone, sample) in self.resources.take_unobserved() {
             let Some(spec) = self.supervisor.spec(zone) else { continue };
-            let is_process =
-                statuses.iter().any(|it| it.zone == zone && it.kind == crate::app::ZoneKind::Process);
+            let is_process = statuses.iter().any(|it| it.zone == zone && it.kind == ZoneKind::Process);
             let keeps_cpu = is_process && self.supervisor.enforces(zone, Resource::CpuPercent.key());
             zones.push(Observation { zone, sample, limits: spec.limits.clone(), keeps_cpu });
         }
-        self.tell_service(RESOURCE, ToService::Observed { zones });
+        self.tell_service(Duty::JudgeUsage, &Observed { zones });
     }
+}
+
+fn read<M: DeserializeOwned>(message: &[u8]) -> Result<M, String> {
+    serde_json::from_slice(message)
+        .map_err(|error| format!("its message to the monitor cannot be read: {error}"))
 }
 
 #[cfg(test)]
@@ -124,6 +131,6 @@ mod tests {
         (limits.store_bytes, limits.soft.store_bytes) = (Some(u32::MAX), Some(u32::MAX));
         let seen = Observation { zone: u16::MAX, sample: most, limits, keeps_cpu: false };
         let zones = vec![seen; crate::app::APPS_MAX];
-        assert!(encode(&ToZone::Told(ToService::Observed { zones })).unwrap().len() <= MESSAGE_BYTES_MAX);
+        assert!(encode(&Observed { zones }).unwrap().len() <= MESSAGE_BYTES_MAX);
     }
 }

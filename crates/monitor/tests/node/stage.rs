@@ -23,6 +23,7 @@ pub fn app(name: &str, kind: ZoneKind, settings: Value) -> AppSpec {
         zone: None,
         name: name.into(),
         role: Default::default(),
+        duty: None,
         kind,
         source,
         limits: Default::default(),

@@ -51,6 +51,7 @@ pub fn app(name: &str, kind: ZoneKind) -> AppSpec {
         zone: None,
         name: name.to_owned(),
         role: Default::default(),
+        duty: None,
         kind,
         source: AppSource::BuiltIn("hub".to_owned()),
         limits: Default::default(),

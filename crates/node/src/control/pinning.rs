@@ -5,8 +5,8 @@
 use super::super::operator_line::Peer;
 use super::super::worker::now_unix_ms;
 use super::Control;
+use audit_contract::Record;
 use flow::DatapathId;
-use monitor_channel::record::Record;
 use operator::contract::{Answer, PinView};
 
 impl Control {

@@ -6,9 +6,9 @@ use super::{Worker, now_unix_ms};
 use abi::ZoneId;
 use abi::command::{Command, FlowMod, What};
 use abi::zone_id::COOKIE_MASK;
+use audit_contract::Record;
 use flow::DatapathId;
 use kernel::Eviction;
-use monitor_channel::record::Record;
 use southbound::Tag;
 
 /// OFPFC_DELETE_STRICT.

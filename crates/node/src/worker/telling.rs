@@ -8,8 +8,8 @@ use crate::messages::FromWorker;
 use abi::event::{QueryReply, write};
 use abi::header::FLAG_RECEIPT;
 use abi::{Frame, Outcome, Receipt, ZoneId};
+use audit_contract::Record;
 use kernel::Refusal;
-use monitor_channel::record::Record;
 
 /// What stands before a line in the app's own log, by its level; nothing before the usual ones, which look like what the app prints.
 const WORDS: [&str; 3] = ["error: ", "warning: ", ""];

@@ -22,11 +22,16 @@ use crate::toml_text::{nearest, slips};
 
 /// The services that are compiled into the node: one line for each.
 pub static BUILT_IN: [Service; 4] = [
-    Service::without_capabilities("audit"),
-    Service::without_capabilities("resource"),
-    Service::without_capabilities("security"),
+    audit_contract::DECLARATION,
+    resource_contract::DECLARATION,
+    security_contract::DECLARATION,
     store_contract::DECLARATION,
 ];
+
+/// Whether the node has a service with this name. No app can have it.
+pub fn is_built_in(name: &str) -> bool {
+    BUILT_IN.iter().any(|service| service.name == name)
+}
 
 /// The first part of names that belong to the node itself. They are refused with a reason.
 const SYSTEM: &str = "system";

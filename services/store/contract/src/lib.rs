@@ -16,6 +16,16 @@ pub use grant::{Grant, Prefixes};
 /// The name of the service.
 pub const SERVICE: &str = "store";
 
+/// To the monitor, at each start of the service and after each change: the bytes of an app in the store.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stored {
+    /// The app's name.
+    pub app: String,
+    /// Bytes of its keys and values.
+    pub bytes: u64,
+}
+
 /// The maximum length of a key, in bytes of UTF-8. A longer key is refused.
 pub const KEY_BYTES_MAX: usize = 256;
 

@@ -103,7 +103,7 @@ pub fn install(args: &AppInstallArgs) -> Result<String, CommandError> {
         .map_err(|why| CommandError::DidNotWork(format!("{}: {why}", resolved.name)))?;
     let manifest = &resolved;
     let name = &manifest.name;
-    monitor::check_app_name(name.as_str()).map_err(|error| CommandError::Usage(error.to_string()))?;
+    config::check_app_name(name.as_str()).map_err(|error| CommandError::Usage(error.to_string()))?;
     let lock = state.lock()?;
     let before = Before::read(&state, name)?;
     let counting = signers(&checks, |standing| standing == SignatureStatus::Counts);

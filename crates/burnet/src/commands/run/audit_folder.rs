@@ -7,12 +7,11 @@ use std::collections::BTreeMap;
 
 use audit::AuditSettings;
 use audit::log::{Bounds, Log};
-use monitor::AppSpec;
 use monitor::audit::Batch;
+use monitor::{AppSpec, Duty};
 use rustix::process::geteuid;
 
 use crate::cli::CommandError;
-use crate::services;
 use config::Config;
 use node::now_unix_ms;
 
@@ -27,7 +26,7 @@ pub(super) struct AuditFolder(AuditSettings);
 
 impl AuditFolder {
     pub(super) fn of(config: &Config) -> Result<Option<AuditFolder>, CommandError> {
-        let service = |app: &&AppSpec| services::keeps_the_audit_log(app);
+        let service = |app: &&AppSpec| app.duty == Some(Duty::KeepRecords);
         let Some(service) = config.apps.iter().find(service) else { return Ok(None) };
         let settings: AuditSettings =
             serde_json::from_value(service.settings.clone().into()).map_err(|error| cannot(&error))?;
@@ -38,7 +37,7 @@ impl AuditFolder {
     /// Gives the folder to the service. Only root can do that, and only if root runs the node does the service have
     /// its own user.
     pub(super) fn give_to(&self, users: &BTreeMap<String, u32>) -> Result<(), CommandError> {
-        match users.get(services::AUDIT).filter(|_| geteuid().is_root()) {
+        match users.get(audit_contract::SERVICE).filter(|_| geteuid().is_root()) {
             Some(user) => audit::log::give_to(&self.0.folder, *user).map_err(|error| cannot(&error)),
             None => Ok(()),
         }
@@ -47,10 +46,9 @@ impl AuditFolder {
     pub(super) fn keep(self, unkept: Batch) {
         let AuditSettings { folder, run } = self.0;
         let mut log = Log::at(folder, Bounds::default());
-        let records: Vec<_> = unkept.records.into_iter().map(services::to_keep).collect();
         let kept = log
             .last_of(&run)
-            .and_then(|kept| log.append_told(&run, unkept.first, kept, records, now_unix_ms()));
+            .and_then(|kept| log.append_told(&run, unkept.first, kept, unkept.records, now_unix_ms()));
         if let Err(error) = kept {
             tracing::error!("the last audit records of the node could not be stored: {error}");
         }

@@ -125,6 +125,7 @@ mod tests {
         AppSpec {
             name: name.to_owned(),
             role: AppRole::App,
+            duty: None,
             zone: None,
             kind: ZoneKind::Process,
             source: AppSource::BuiltIn(name.to_owned()),

@@ -6,8 +6,8 @@
 
 use super::numbering;
 use crate::cli::CommandError;
-use crate::services;
 use config::{Config, users};
+use monitor::Duty;
 use monitor::owners::Owners;
 use package::state::State;
 use rustix::fs::Access;
@@ -17,7 +17,9 @@ use std::collections::BTreeMap;
 /// Gives the store's folder to its service. Only root can do that, and only if root runs the node does the service
 /// have its own user.
 pub(super) fn make_store(config: &Config, users: &BTreeMap<String, u32>) -> Result<(), CommandError> {
-    let Some(service) = config.apps.iter().find(|app| services::keeps_the_store(app)) else { return Ok(()) };
+    let Some(service) = config.apps.iter().find(|app| app.duty == Some(Duty::ReportStoredBytes)) else {
+        return Ok(());
+    };
     let cannot = |error: &dyn std::fmt::Display| {
         CommandError::Usage(format!(
             "the store cannot be kept ({error}): name another state folder with --state DIR"
@@ -55,7 +57,7 @@ fn do_without_a_folder(config: &mut Config) {
             folder.display()
         );
         (node.records, node.state, node.audit) = (None, None, None);
-        config.apps.retain(|app| !services::keeps_the_audit_log(app) && !services::keeps_the_store(app));
+        config.apps.retain(|app| !matches!(app.duty, Some(Duty::KeepRecords | Duty::ReportStoredBytes)));
     }
 }
 

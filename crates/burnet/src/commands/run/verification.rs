@@ -15,7 +15,6 @@ use package::trust::Require;
 use package::verification::{self, Question};
 
 use super::launches::Launches;
-use crate::services;
 use config::Config;
 use node::now_unix_ms;
 
@@ -61,7 +60,5 @@ fn collect(folder: &Path, require: Require, launches: &Launches, subjects: &[Sub
 /// Our own question can be read. An app that is not in it is not approved.
 fn verify(question: &str, cache: &mut FolderCache) -> Vec<monitor::PackageVerdict> {
     let Ok(question) = serde_json::from_str::<Question>(question) else { return Vec::new() };
-    let verdicts =
-        verification::verify(&question, |folder, digest| cache.check(folder, digest, question.now));
-    verdicts.into_iter().map(services::to_monitor).collect()
+    verification::verify(&question, |folder, digest| cache.check(folder, digest, question.now))
 }

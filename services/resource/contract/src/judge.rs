@@ -8,15 +8,15 @@
 //!
 //! In: consecutive samples of one zone, or of many ([`Judges`]). Out: verdicts. It never measures, notifies or ends a
 //! zone.
-//! The service `resource` uses it. While that service does not run, the monitor uses it.
+//! The service uses it. While the service does not run, the monitor uses it.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Limits;
-use crate::usage::{Resource, Sample};
+use zone::{Excess, Limits, Resource, Sample};
+
+use crate::{Observation, Ruling};
 
 /// After usage rose above a soft limit, it is within the limit again when at most this percentage of the limit is
 /// used. So usage that goes up and down near the limit causes one notification.
@@ -39,77 +39,6 @@ pub enum Verdict {
     Within(Excess),
     /// Usage is above a hard limit that nothing else enforces: end the zone.
     End(Excess),
-}
-
-/// The usage of one resource, with its limits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Excess {
-    /// The resource.
-    pub resource: Resource,
-    /// How much is used, in the unit of the resource.
-    pub used: u64,
-    /// The soft limit, in the same unit.
-    pub soft: u64,
-    /// The hard limit, in the same unit.
-    pub hard: u64,
-}
-
-impl Excess {
-    /// The usage that a sample shows, with its limits, whether or not it is above them. `None` if there is no limit,
-    /// or if the sample has no value for this zone.
-    #[must_use]
-    pub fn of(resource: Resource, sample: &Sample, limits: &Limits) -> Option<Excess> {
-        let (soft, hard) = (resource.soft(limits)?, resource.hard(limits)?);
-        Some(Excess { resource, used: resource.used(sample)?, soft, hard })
-    }
-
-    /// Why a zone is ended, as a phrase: `memory_bytes: it used 70.0 MiB, above its hard limit of 64.0 MiB`.
-    #[must_use]
-    pub fn reason(&self) -> String {
-        let Excess { resource, used, hard, .. } = *self;
-        let (used, hard) = (resource.amount(used), resource.amount(hard));
-        let what = match resource {
-            Resource::LagMs => format!("it left its ring unread for {used}"),
-            _ => format!("it used {used}"),
-        };
-        format!("{resource}: {what}, above its hard limit of {hard}")
-    }
-}
-
-impl fmt::Display for Excess {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Excess { resource, used, soft, hard } = *self;
-        let [used, soft, hard] = [used, soft, hard].map(|amount| resource.amount(amount));
-        write!(f, "{resource}: {used}, with a soft limit of {soft} and a hard one of {hard}")
-    }
-}
-
-/// One zone at one moment, with all inputs of the decision.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Observation {
-    /// The zone's number.
-    pub zone: u16,
-    /// What the zone used. The sample also says which start of the app it belongs to.
-    pub sample: Sample,
-    /// The zone's limits.
-    #[serde(with = "crate::limits::handed_on")]
-    pub limits: Limits,
-    /// Whether Linux enforces its limit of processor time.
-    pub keeps_cpu: bool,
-}
-
-/// A verdict, and the zone that it applies to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Ruling {
-    /// The zone's number.
-    pub zone: u16,
-    /// Which start of the zone's app, so that a later start is not ended by mistake.
-    pub generation: u64,
-    /// What to do.
-    pub verdict: Verdict,
 }
 
 /// A judge for each zone. It grows to the number of zone numbers that were observed.
@@ -199,7 +128,7 @@ impl OfResource {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::SoftLimits;
+    use zone::limits::SoftLimits;
 
     const MIB: u64 = 1 << 20;
 

@@ -1,12 +1,40 @@
-//! One record: an action, its actor, and the used capability.
+//! The contract of the service `audit`: records, and the messages by which it keeps them.
 //!
-//! In and out: a JSON object, as the node sends it and as the log has it. It never decides what is worth a
-//! record.
+//! ```text
+//!   monitor ──Batch──> service ──one line of the log for each record──> disk
+//!           <──Kept───
+//! ```
+//!
+//! In and out: values, and their JSON. It decides nothing, and opens no file.
 
 use serde::{Deserialize, Serialize};
 
+/// The name of the service.
+pub const SERVICE: &str = "audit";
+
+/// It has no capabilities: only the monitor sends to it.
+pub const DECLARATION: contract::Service = contract::Service::without_capabilities(SERVICE);
+
 /// The maximum length of a text in bytes. A longer text is cut.
 pub const TEXT_BYTES_MAX: usize = 2_048;
+
+/// To the service: records that follow each other. The monitor repeats them until they are kept.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Batch {
+    /// The number of the first record. A node counts from 1.
+    pub first: u64,
+    /// The records, as many as fit into a message.
+    pub records: Vec<Record>,
+}
+
+/// From the service: it has records on disk. The first message of each start requests the records that follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Kept {
+    /// The number of the last record on disk.
+    pub up_to: u64,
+}
 
 /// An action that was done or refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,15 +61,9 @@ pub struct Record {
     pub text: String,
 }
 
-impl From<burnet_sdk::NodeRecord> for Record {
-    fn from(record: burnet_sdk::NodeRecord) -> Record {
-        let burnet_sdk::NodeRecord { unix_ms, what, who, app, switch, capability, count, text } = record;
-        Record { unix_ms, what, who, app, switch, capability, count, text }
-    }
-}
-
 impl Record {
-    /// A record of the operator or of the log, without an app.
+    /// A record of one action, without an app.
+    #[must_use]
     pub fn new(unix_ms: u64, what: &str, who: &str, text: impl Into<String>) -> Record {
         let (what, who, text) = (what.to_owned(), who.to_owned(), text.into());
         Record { unix_ms, what, who, count: 1, text, ..Record::default() }
@@ -53,9 +75,9 @@ impl Record {
         Record { app: Some(app.to_owned()), ..self }
     }
 
-    /// Sets the text, cut to [`TEXT_BYTES_MAX`].
+    /// Cuts each text to [`TEXT_BYTES_MAX`].
     #[must_use]
-    pub(crate) fn cut(mut self) -> Record {
+    pub fn cut(mut self) -> Record {
         for text in [&mut self.text, &mut self.what, &mut self.who] {
             text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
         }
@@ -63,5 +85,16 @@ impl Record {
             text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
         }
         self
+    }
+
+    /// Whether it differs from another record only in its time and count.
+    #[must_use]
+    pub fn says_the_same_as(&self, other: &Record) -> bool {
+        self.what == other.what
+            && self.who == other.who
+            && self.app == other.app
+            && self.switch == other.switch
+            && self.capability == other.capability
+            && self.text == other.text
     }
 }
