@@ -54,7 +54,7 @@ pub use link::{LinkQuality, NotALinkQuality};
 pub use network::{CannotChange, Change, Channel, FlowId, LinkCounters, Network, NetworkEffects};
 pub use random::Random;
 pub use run::{
-    Bridge, Clock, Emulation, EmulationCounters, Event, Handle, NotConnected, Observer, PingOutcome,
+    Bridge, Clock, Emulation, EmulationCounters, Handle, NetworkEvent, NotConnected, Observer, PingOutcome,
     PingReport, TooLarge, check_this_machine,
 };
 pub use simulation::Simulation;

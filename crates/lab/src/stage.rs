@@ -6,7 +6,7 @@
 //!
 //! It never changes the network.
 
-use emulator::{Event, Observer};
+use emulator::{NetworkEvent, Observer};
 use openflow::message::FlowMod;
 use std::io::{IsTerminal, Write};
 use std::sync::mpsc::RecvTimeoutError;
@@ -105,32 +105,34 @@ impl Stage {
     }
 
     /// Prints an event.
-    pub(crate) fn show(&mut self, event: &Event) {
+    pub(crate) fn show(&mut self, event: &NetworkEvent) {
         match event {
-            Event::SwitchConnected { datapath_id, version, .. } => {
+            NetworkEvent::SwitchConnected { datapath_id, version, .. } => {
                 self.one_of(Kind::Connected, || format!("{datapath_id} connected, OpenFlow {version}"));
             }
-            Event::SwitchDisconnected { datapath_id, why, .. } => {
+            NetworkEvent::SwitchDisconnected { datapath_id, why, .. } => {
                 self.one_of(Kind::Disconnected, || format!("{datapath_id} disconnected: {why}"));
             }
-            Event::PacketIn { datapath_id, in_port, total_len, buffered, .. } => {
+            NetworkEvent::PacketIn { datapath_id, in_port, total_len, buffered, .. } => {
                 let kept = if *buffered { ", kept by the switch" } else { "" };
                 self.one_of(Kind::PacketIn, || {
                     format!("OFPT_PACKET_IN   {datapath_id} port {in_port}, {total_len} bytes{kept}")
                 });
             }
-            Event::FlowMod { datapath_id, flow_mod } => {
+            NetworkEvent::FlowMod { datapath_id, flow_mod } => {
                 self.one_of(Kind::FlowMod, || format!("OFPT_FLOW_MOD    {datapath_id} {}", rule(flow_mod)));
             }
-            Event::ErrorSent { datapath_id, kind, code } => {
+            NetworkEvent::ErrorSent { datapath_id, kind, code } => {
                 self.one_of(Kind::Error, || {
                     format!("OFPT_ERROR       {datapath_id} type {kind} code {code}")
                 });
             }
-            Event::PingOk { from, to, round_trip } => self.one_of(Kind::PingOk, || {
+            NetworkEvent::PingOk { from, to, round_trip } => self.one_of(Kind::PingOk, || {
                 format!("{from} -> {to}  {:.3} ms", round_trip.as_secs_f64() * 1000.0)
             }),
-            Event::PingLost { from, to } => self.one_of(Kind::PingLost, || format!("{from} -> {to}  lost")),
+            NetworkEvent::PingLost { from, to } => {
+                self.one_of(Kind::PingLost, || format!("{from} -> {to}  lost"))
+            }
             _ => {}
         }
     }
@@ -187,8 +189,8 @@ mod tests {
         }
     }
 
-    fn packet_in() -> Event {
-        Event::PacketIn {
+    fn packet_in() -> NetworkEvent {
+        NetworkEvent::PacketIn {
             datapath_id: DatapathId(1),
             in_port: PortNo(2),
             reason: 0,
@@ -214,8 +216,8 @@ mod tests {
         let mut stage = written.stage(Stage::on_stderr().only_trouble());
         let (from, to) = ("h1".to_owned(), "h2".to_owned());
         stage.show(&packet_in());
-        stage.show(&Event::PingOk { from: from.clone(), to: to.clone(), round_trip: Duration::ZERO });
-        stage.show(&Event::PingLost { from, to });
+        stage.show(&NetworkEvent::PingOk { from: from.clone(), to: to.clone(), round_trip: Duration::ZERO });
+        stage.show(&NetworkEvent::PingLost { from, to });
         assert_eq!(written.lines(), ["h1 -> h2  lost"]);
     }
 }

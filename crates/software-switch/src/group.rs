@@ -50,7 +50,7 @@ pub(crate) struct Groups {
 
 /// What a group mod did.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum GroupChange {
     /// It added or changed a group.
     Changed,
     /// It deleted these groups. The caller deletes the rules that refer to them.
@@ -63,7 +63,7 @@ impl Groups {
     }
 
     /// Carries out a group mod whose actions have been checked.
-    pub(crate) fn modify(&mut self, wanted: &GroupMod, now: Duration) -> Result<Outcome, Refusal> {
+    pub(crate) fn modify(&mut self, wanted: &GroupMod, now: Duration) -> Result<GroupChange, Refusal> {
         match wanted.command {
             GROUP_ADD if self.contains(wanted.group_id) => return Err(Refusal::GroupExists),
             GROUP_ADD if self.entries.len() >= GROUPS_MAX as usize => return Err(Refusal::GroupOutOfGroups),
@@ -77,7 +77,7 @@ impl Groups {
         let group_type = wanted.group_type;
         let entry = GroupEntry { group_type, buckets, packet_count: 0, byte_count: 0, added_at: now };
         self.entries.insert(wanted.group_id, entry);
-        Ok(Outcome::Changed)
+        Ok(GroupChange::Changed)
     }
 
     fn check(&self, wanted: &GroupMod) -> Result<(), Refusal> {
@@ -126,9 +126,9 @@ impl Groups {
         false
     }
 
-    fn delete(&mut self, id: u32) -> Result<Outcome, Refusal> {
+    fn delete(&mut self, id: u32) -> Result<GroupChange, Refusal> {
         if id == GROUP_ALL {
-            return Ok(Outcome::Gone(std::mem::take(&mut self.entries).into_keys().collect()));
+            return Ok(GroupChange::Gone(std::mem::take(&mut self.entries).into_keys().collect()));
         }
         if id > GROUP_MAX {
             return Err(Refusal::GroupInvalid);
@@ -141,7 +141,7 @@ impl Groups {
             return Err(Refusal::GroupChained);
         }
         // Deleting a group that does not exist is not an error (1.3.5, 6.5).
-        Ok(Outcome::Gone(self.entries.remove(&id).map(|_| id).into_iter().collect()))
+        Ok(GroupChange::Gone(self.entries.remove(&id).map(|_| id).into_iter().collect()))
     }
 
     /// Counts the packet, and returns the actions of the buckets that it goes through. `hash` chooses in a select

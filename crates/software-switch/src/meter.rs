@@ -44,7 +44,7 @@ const UNITS: u64 = 1_000_000_000;
 
 /// The result for a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum MeterResult {
     /// The packet goes on.
     Pass,
     /// The packet is dropped.
@@ -119,8 +119,8 @@ impl Meters {
     }
 
     /// Meters a packet of this many bytes. If the meter does not exist, the packet passes.
-    pub(crate) fn meter(&mut self, id: u32, bytes: usize, now: Duration) -> Verdict {
-        self.entries.get_mut(&id).map_or(Verdict::Pass, |meter| meter.measure(bytes, now))
+    pub(crate) fn meter(&mut self, id: u32, bytes: usize, now: Duration) -> MeterResult {
+        self.entries.get_mut(&id).map_or(MeterResult::Pass, |meter| meter.measure(bytes, now))
     }
 
     /// OFPMP_METER of one meter or of all. `rules_for` counts the rules that refer to a meter.
@@ -181,7 +181,7 @@ impl Meter {
         }
     }
 
-    fn measure(&mut self, bytes: usize, now: Duration) -> Verdict {
+    fn measure(&mut self, bytes: usize, now: Duration) -> MeterResult {
         let elapsed_ns = u64::try_from(now.saturating_sub(self.filled_at).as_nanos()).unwrap_or(u64::MAX);
         self.filled_at = self.filled_at.max(now);
         self.packet_count += 1;
@@ -197,19 +197,19 @@ impl Meter {
                 None => {}
             }
         }
-        dry.map_or(Verdict::Pass, |band| band.apply(bytes, flags))
+        dry.map_or(MeterResult::Pass, |band| band.apply(bytes, flags))
     }
 }
 
 impl Band {
-    fn apply(&mut self, bytes: usize, flags: u16) -> Verdict {
+    fn apply(&mut self, bytes: usize, flags: u16) -> MeterResult {
         if flags & STATS != 0 {
             self.packet_count += 1;
             self.byte_count += bytes as u64;
         }
         match self.band.kind {
-            MeterBandKind::DscpRemark(steps) => Verdict::Remark(steps),
-            MeterBandKind::Drop | MeterBandKind::Experimenter { .. } => Verdict::Drop,
+            MeterBandKind::DscpRemark(steps) => MeterResult::Remark(steps),
+            MeterBandKind::Drop | MeterBandKind::Experimenter { .. } => MeterResult::Drop,
         }
     }
 }
@@ -304,12 +304,12 @@ mod tests {
 
     /// How many of `count` packets at one moment pass.
     fn passed(meters: &mut Meters, count: usize, bytes: usize, now: Duration) -> usize {
-        (0..count).filter(|_| meters.meter(1, bytes, now) == Verdict::Pass).count()
+        (0..count).filter(|_| meters.meter(1, bytes, now) == MeterResult::Pass).count()
     }
 
     #[test]
     fn a_meter_that_is_not_there_stops_nothing() {
-        assert_eq!(Meters::default().meter(7, 1000, NOW), Verdict::Pass);
+        assert_eq!(Meters::default().meter(7, 1000, NOW), MeterResult::Pass);
     }
 
     #[test]
@@ -340,8 +340,8 @@ mod tests {
         let remark = MeterBand { rate: 1, burst_size: 1, kind: MeterBandKind::DscpRemark(1) };
         for bands in [[remark.clone(), drop_at(2, 2)], [drop_at(2, 2), remark]] {
             let mut meters = meters(PKTPS | BURST, &bands);
-            let verdicts: Vec<Verdict> = (0..3).map(|_| meters.meter(1, 1, NOW)).collect();
-            assert_eq!(verdicts, [Verdict::Pass, Verdict::Remark(1), Verdict::Drop]);
+            let verdicts: Vec<MeterResult> = (0..3).map(|_| meters.meter(1, 1, NOW)).collect();
+            assert_eq!(verdicts, [MeterResult::Pass, MeterResult::Remark(1), MeterResult::Drop]);
         }
     }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// An event in a running network.
 #[derive(Clone, Debug)]
-pub enum Event {
+pub enum NetworkEvent {
     /// A switch and a controller have agreed on a version.
     SwitchConnected {
         /// The switch.
@@ -89,14 +89,14 @@ pub enum Event {
 /// The receiving end.
 #[derive(Debug)]
 pub struct Observer {
-    events: Receiver<Event>,
+    events: Receiver<NetworkEvent>,
     dropped: Arc<AtomicU64>,
 }
 
 /// The sending end.
 #[derive(Debug)]
 pub(crate) struct Audience {
-    events: SyncSender<Event>,
+    events: SyncSender<NetworkEvent>,
     dropped: Arc<AtomicU64>,
 }
 
@@ -113,7 +113,7 @@ impl Observer {
     /// # Errors
     ///
     /// None arrived in time, or the network has ended.
-    pub fn next_within(&self, timeout: Duration) -> Result<Event, RecvTimeoutError> {
+    pub fn next_within(&self, timeout: Duration) -> Result<NetworkEvent, RecvTimeoutError> {
         self.events.recv_timeout(timeout)
     }
 
@@ -122,7 +122,7 @@ impl Observer {
     /// # Errors
     ///
     /// There is none, or the network has ended.
-    pub fn try_next(&self) -> Result<Event, TryRecvError> {
+    pub fn try_next(&self) -> Result<NetworkEvent, TryRecvError> {
         self.events.try_recv()
     }
 
@@ -134,7 +134,7 @@ impl Observer {
 
 impl Audience {
     /// Sends an event, if there is room. Returns whether the observer still exists.
-    pub(crate) fn tell(&self, event: Event) -> bool {
+    pub(crate) fn tell(&self, event: NetworkEvent) -> bool {
         match self.events.try_send(event) {
             Ok(()) => true,
             Err(TrySendError::Full(_)) => {
@@ -154,11 +154,11 @@ mod tests {
     fn a_slow_observer_misses_events_and_knows_how_many() {
         let (audience, observer) = channel(2);
         for datapath_id in 0..5 {
-            assert!(audience.tell(Event::PacketOut { datapath_id: DatapathId(datapath_id) }));
+            assert!(audience.tell(NetworkEvent::PacketOut { datapath_id: DatapathId(datapath_id) }));
         }
         assert_eq!(observer.dropped(), 3);
-        assert!(matches!(observer.try_next(), Ok(Event::PacketOut { datapath_id: DatapathId(0) })));
+        assert!(matches!(observer.try_next(), Ok(NetworkEvent::PacketOut { datapath_id: DatapathId(0) })));
         drop(observer);
-        assert!(!audience.tell(Event::PacketOut { datapath_id: DatapathId(9) }));
+        assert!(!audience.tell(NetworkEvent::PacketOut { datapath_id: DatapathId(9) }));
     }
 }

@@ -29,7 +29,7 @@ mod request;
 
 pub use capture::{Captured, Tap};
 pub use counters::EmulationCounters;
-pub use event::{Event, Observer};
+pub use event::{NetworkEvent, Observer};
 pub use footprint::{TooLarge, check_this_machine};
 pub use interfaces::Bridge;
 pub use jump::Clock;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::counters::Counters;
-use super::event::{Audience, Event};
+use super::event::{Audience, NetworkEvent};
 
 /// The counters, and those who get the events.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl Observers {
     }
 
     /// Sends an event to all observers. Makes the event only if there are any.
-    pub(super) fn tell(&mut self, event: impl FnOnce() -> Event) {
+    pub(super) fn tell(&mut self, event: impl FnOnce() -> NetworkEvent) {
         if !self.audience.is_empty() {
             let event = event();
             self.audience.retain(|observer| observer.tell(event.clone()));
@@ -44,7 +44,7 @@ impl Observers {
         if let Some(version) = switch.version(controller) {
             self.counters.connections.fetch_add(1, Ordering::Relaxed);
             let datapath_id = switch.datapath_id();
-            self.tell(|| Event::SwitchConnected { datapath_id, controller: address, version });
+            self.tell(|| NetworkEvent::SwitchConnected { datapath_id, controller: address, version });
         }
     }
 
@@ -53,11 +53,11 @@ impl Observers {
         match &message.body {
             Body::FlowMod(flow_mod) => {
                 self.counters.flow_mods.fetch_add(1, Ordering::Relaxed);
-                self.tell(|| Event::FlowMod { datapath_id, flow_mod: Arc::new(flow_mod.clone()) });
+                self.tell(|| NetworkEvent::FlowMod { datapath_id, flow_mod: Arc::new(flow_mod.clone()) });
             }
             Body::PacketOut(_) => {
                 self.counters.packet_outs.fetch_add(1, Ordering::Relaxed);
-                self.tell(|| Event::PacketOut { datapath_id });
+                self.tell(|| NetworkEvent::PacketOut { datapath_id });
             }
             _ => {}
         }
@@ -74,7 +74,7 @@ impl Observers {
             Body::PacketIn(packet_in) => {
                 self.counters.packet_ins.fetch_add(1, Ordering::Relaxed);
                 let in_port = packet_in.matching.get(Field::InPort).map_or(0, |(port, _)| port as u32);
-                self.tell(|| Event::PacketIn {
+                self.tell(|| NetworkEvent::PacketIn {
                     datapath_id,
                     in_port: PortNo(in_port),
                     reason: packet_in.reason,
@@ -84,7 +84,7 @@ impl Observers {
             }
             Body::Error(error) => {
                 self.counters.errors.fetch_add(1, Ordering::Relaxed);
-                self.tell(|| Event::ErrorSent { datapath_id, kind: error.kind, code: error.code });
+                self.tell(|| NetworkEvent::ErrorSent { datapath_id, kind: error.kind, code: error.code });
             }
             _ => {}
         }

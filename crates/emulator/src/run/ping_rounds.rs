@@ -5,7 +5,7 @@
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use super::event::Event;
+use super::event::NetworkEvent;
 use super::observers::Observers;
 use super::ping_all::{PingAll, PingReport};
 use crate::network::{Network, NetworkEffects};
@@ -58,8 +58,8 @@ impl PingRounds {
         for (from, to, round_trip) in ended {
             let name = |host: usize| network.hosts()[host].name().to_owned();
             observers.tell(|| match round_trip {
-                Some(round_trip) => Event::PingOk { from: name(from), to: name(to), round_trip },
-                None => Event::PingLost { from: name(from), to: name(to) },
+                Some(round_trip) => NetworkEvent::PingOk { from: name(from), to: name(to), round_trip },
+                None => NetworkEvent::PingLost { from: name(from), to: name(to) },
             });
         }
         self.rounds.retain(|(round, answer)| {

@@ -16,7 +16,7 @@ use super::capture::{Sink, Sinks};
 use super::connection::Received;
 use super::connections::Connections;
 use super::counters::Counters;
-use super::event::Event;
+use super::event::NetworkEvent;
 use super::interfaces::{Bridge, Interfaces};
 use super::jump::{Clock, Goals, VirtualTime};
 use super::observers::Observers;
@@ -359,7 +359,7 @@ impl Reactor {
         if let Some(time) = &mut self.virtual_time {
             time.note_gone(index);
         }
-        self.observers.tell(|| Event::SwitchDisconnected { datapath_id, controller, why, retry_in });
+        self.observers.tell(|| NetworkEvent::SwitchDisconnected { datapath_id, controller, why, retry_in });
     }
 
     fn look_at_connections(&mut self, now: Duration) {

@@ -19,7 +19,7 @@ mod quantities;
 mod rehearsal;
 
 pub use expectation::{Expectation, Verdict, Wanted};
-pub use play::{Doing, Found, Play, Purpose};
+pub use play::{Observation, Play, Purpose, Task};
 pub use rehearsal::Rehearsal;
 
 use std::fmt;

@@ -18,10 +18,10 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A task for the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Doing {
+pub enum Task {
     /// Change the network.
     Change(Change),
-    /// Send one ping, and return [`Found::Pinged`] with the same purpose.
+    /// Send one ping, and return [`Observation::Pinged`] with the same purpose.
     Ping {
         /// What the ping is for.
         purpose: Purpose,
@@ -32,7 +32,7 @@ pub enum Doing {
         /// After this time it counts as lost.
         timeout: Duration,
     },
-    /// Let all hosts ping all others, and return [`Found::PingedAll`].
+    /// Let all hosts ping all others, and return [`Observation::PingedAll`].
     PingAll {
         /// The series' index.
         series: usize,
@@ -41,9 +41,9 @@ pub enum Doing {
     },
     /// Start a flow, by its index.
     StartFlow(usize),
-    /// Return the report of a flow: [`Found::Flow`].
+    /// Return the report of a flow: [`Observation::Flow`].
     ReportFlow(usize),
-    /// Return the state of all switches: [`Found::Switches`].
+    /// Return the state of all switches: [`Observation::Switches`].
     LookAtSwitches,
 }
 
@@ -58,7 +58,7 @@ pub enum Purpose {
 
 /// A finding of the caller.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Found {
+pub enum Observation {
     /// The result of a ping.
     Pinged {
         /// What it was for.
@@ -128,43 +128,43 @@ impl<'a> Play<'a> {
     }
 
     /// Appends the tasks for this time, in order.
-    pub fn on_time(&mut self, now: Duration, out: &mut Vec<Doing>) {
+    pub fn on_time(&mut self, now: Duration, out: &mut Vec<Task>) {
         while let Some(step) = self.scenario.steps.get(self.next).filter(|step| step.at <= now) {
             self.next += 1;
-            out.push(self.doing(&step.what));
+            out.push(self.task(&step.what));
         }
         let mut look = false;
         for index in 0..self.states.len() {
             look |= self.watch(index, now, out);
         }
         if look {
-            out.push(Doing::LookAtSwitches);
+            out.push(Task::LookAtSwitches);
         }
     }
 
-    fn doing(&mut self, action: &Action) -> Doing {
+    fn task(&mut self, action: &Action) -> Task {
         match action {
-            Action::Change(change) => Doing::Change(change.clone()),
+            Action::Change(change) => Task::Change(change.clone()),
             Action::Ping { series, from, to, timeout } => {
                 self.awaited += 1;
                 self.series[*series].0 += 1;
                 let (purpose, timeout) = (Purpose::Series(*series), *timeout);
-                Doing::Ping { purpose, from: from.clone(), to: to.clone(), timeout }
+                Task::Ping { purpose, from: from.clone(), to: to.clone(), timeout }
             }
             Action::PingAll { series, timeout } => {
                 self.awaited += 1;
-                Doing::PingAll { series: *series, timeout: *timeout }
+                Task::PingAll { series: *series, timeout: *timeout }
             }
-            Action::StartFlow(flow) => Doing::StartFlow(*flow),
+            Action::StartFlow(flow) => Task::StartFlow(*flow),
             Action::EndFlow(flow) => {
                 self.awaited += 1;
-                Doing::ReportFlow(*flow)
+                Task::ReportFlow(*flow)
             }
         }
     }
 
     /// Checks an expectation. Returns whether it needs the state of switches.
-    fn watch(&mut self, index: usize, now: Duration, out: &mut Vec<Doing>) -> bool {
+    fn watch(&mut self, index: usize, now: Duration, out: &mut Vec<Task>) -> bool {
         let Expectation { at, within, wanted, .. } = &self.scenario.expectations[index];
         let State::Open { found, probed_at } = &mut self.states[index] else { return false };
         if now < *at || wanted.is_of_the_whole() {
@@ -185,7 +185,7 @@ impl<'a> Play<'a> {
                 if probed_at.is_none_or(|before| now >= before + PROBE_EVERY) {
                     *probed_at = Some(now);
                     let (from, to, purpose) = (from.clone(), to.clone(), Purpose::Expectation(index));
-                    out.push(Doing::Ping { purpose, from, to, timeout: PROBE_TIMEOUT });
+                    out.push(Task::Ping { purpose, from, to, timeout: PROBE_TIMEOUT });
                 }
                 false
             }
@@ -199,27 +199,27 @@ impl<'a> Play<'a> {
     }
 
     /// Takes a finding.
-    pub fn on_found(&mut self, found: Found, now: Duration) {
+    pub fn on_observation(&mut self, found: Observation, now: Duration) {
         match found {
-            Found::Pinged { purpose: Purpose::Series(series), round_trip } => {
+            Observation::Pinged { purpose: Purpose::Series(series), round_trip } => {
                 self.awaited = self.awaited.saturating_sub(1);
                 self.series[series].1 += usize::from(round_trip.is_some());
             }
-            Found::Pinged { purpose: Purpose::Expectation(index), round_trip } => {
+            Observation::Pinged { purpose: Purpose::Expectation(index), round_trip } => {
                 if round_trip.is_some() {
                     self.reached(index, now);
                 }
             }
-            Found::PingedAll { series, sent, answered } => {
+            Observation::PingedAll { series, sent, answered } => {
                 self.awaited = self.awaited.saturating_sub(1);
                 self.series[series].0 += sent;
                 self.series[series].1 += answered;
             }
-            Found::Flow { flow, report } => {
+            Observation::Flow { flow, report } => {
                 self.awaited = self.awaited.saturating_sub(1);
                 self.flows[flow] = report.map(|report| *report);
             }
-            Found::Switches(switches) => self.on_switches(&switches, now),
+            Observation::Switches(switches) => self.on_switches(&switches, now),
         }
     }
 
@@ -324,7 +324,7 @@ mod tests {
         scenario
     }
 
-    fn doings(play: &mut Play<'_>, now: Duration) -> Vec<Doing> {
+    fn tasks(play: &mut Play<'_>, now: Duration) -> Vec<Task> {
         let mut out = Vec::new();
         play.on_time(now, &mut out);
         out
@@ -339,11 +339,11 @@ mod tests {
     fn steps_are_done_when_their_time_comes_and_once() {
         let scenario = scenario("[[event]]\nat = \"1s\"\nlink_down = \"s1-s2\"");
         let mut play = Play::new(&scenario);
-        assert!(doings(&mut play, ms(999)).is_empty());
+        assert!(tasks(&mut play, ms(999)).is_empty());
         assert_eq!(play.next_at(ms(999)), Some(ms(1000)));
         assert!(!play.is_over());
-        assert_eq!(doings(&mut play, ms(1003)).len(), 1);
-        assert!(doings(&mut play, ms(1004)).is_empty() && play.is_over());
+        assert_eq!(tasks(&mut play, ms(1003)).len(), 1);
+        assert!(tasks(&mut play, ms(1004)).is_empty() && play.is_over());
     }
 
     #[test]
@@ -351,23 +351,23 @@ mod tests {
         let scenario =
             scenario("[[expect]]\nat = \"1s\"\nping = { from = \"h1\", to = \"h2\" }\nwithin = \"2s\"");
         let purpose = Purpose::Expectation(0);
-        let found = |round_trip| Found::Pinged { purpose, round_trip };
+        let found = |round_trip| Observation::Pinged { purpose, round_trip };
         let mut play = Play::new(&scenario);
-        assert!(doings(&mut play, START).is_empty());
-        assert_eq!(doings(&mut play, ms(1000)).len(), 1);
-        assert!(doings(&mut play, ms(1010)).is_empty(), "not at each look");
-        assert_eq!(doings(&mut play, ms(1050)).len(), 1);
-        play.on_found(found(None), ms(1060));
+        assert!(tasks(&mut play, START).is_empty());
+        assert_eq!(tasks(&mut play, ms(1000)).len(), 1);
+        assert!(tasks(&mut play, ms(1010)).is_empty(), "not at each look");
+        assert_eq!(tasks(&mut play, ms(1050)).len(), 1);
+        play.on_observation(found(None), ms(1060));
         assert!(!play.is_over());
-        play.on_found(found(Some(ms(5))), ms(1120));
+        play.on_observation(found(Some(ms(5))), ms(1120));
         assert!(play.is_over());
         assert_eq!(verdict(&play), (true, "reached after 0.120 s".to_owned()));
 
         let mut play = Play::new(&scenario);
-        doings(&mut play, ms(1000));
-        play.on_found(found(Some(ms(2000))), ms(3001));
+        tasks(&mut play, ms(1000));
+        play.on_observation(found(Some(ms(2000))), ms(3001));
         assert!(!play.is_over(), "that was too late");
-        doings(&mut play, ms(3001));
+        tasks(&mut play, ms(3001));
         assert_eq!(verdict(&play), (false, "not reached".to_owned()));
     }
 
@@ -375,13 +375,13 @@ mod tests {
     fn what_is_not_to_be_reached_may_not_answer_in_all_that_time() {
         let scenario = scenario("[[expect]]\nno_ping = { from = \"h1\", to = \"h2\" }\nwithin = \"1s\"");
         let mut play = Play::new(&scenario);
-        doings(&mut play, START);
-        doings(&mut play, ms(1001));
+        tasks(&mut play, START);
+        tasks(&mut play, ms(1001));
         assert_eq!(verdict(&play), (true, "never reached".to_owned()));
         let mut play = Play::new(&scenario);
-        doings(&mut play, START);
+        tasks(&mut play, START);
         let purpose = Purpose::Expectation(0);
-        play.on_found(Found::Pinged { purpose, round_trip: Some(ms(1)) }, ms(10));
+        play.on_observation(Observation::Pinged { purpose, round_trip: Some(ms(1)) }, ms(10));
         assert!(!verdict(&play).0 && play.is_over());
     }
 
@@ -392,13 +392,13 @@ mod tests {
              [[expect]]\npings = \"p\"\nlost_percent = { max = 25 }",
         );
         let mut play = Play::new(&scenario);
-        assert_eq!(doings(&mut play, START).len(), 4);
+        assert_eq!(tasks(&mut play, START).len(), 4);
         let purpose = Purpose::Series(0);
         for round_trip in [Some(ms(1)), None, Some(ms(1))] {
-            play.on_found(Found::Pinged { purpose, round_trip }, ms(2));
+            play.on_observation(Observation::Pinged { purpose, round_trip }, ms(2));
         }
         assert!(!play.is_over());
-        play.on_found(Found::Pinged { purpose, round_trip: Some(ms(1)) }, ms(3));
+        play.on_observation(Observation::Pinged { purpose, round_trip: Some(ms(1)) }, ms(3));
         assert!(play.is_over());
         assert_eq!(verdict(&play), (true, "1 of 4 lost (25.0 %)".to_owned()));
     }
@@ -412,18 +412,18 @@ mod tests {
             vec![SwitchView { name: "s1".into(), connected: true, flow_entries: 0, ports }]
         };
         let mut play = Play::new(&scenario);
-        assert!(doings(&mut play, ms(500)).is_empty());
-        play.on_found(Found::Switches(view(false)), ms(500));
+        assert!(tasks(&mut play, ms(500)).is_empty());
+        play.on_observation(Observation::Switches(view(false)), ms(500));
         assert!(!play.is_over(), "it is not time yet");
-        assert_eq!(doings(&mut play, ms(1000)), [Doing::LookAtSwitches]);
-        play.on_found(Found::Switches(view(true)), ms(1000));
-        play.on_found(Found::Switches(view(false)), ms(1500));
+        assert_eq!(tasks(&mut play, ms(1000)), [Task::LookAtSwitches]);
+        play.on_observation(Observation::Switches(view(true)), ms(1000));
+        play.on_observation(Observation::Switches(view(false)), ms(1500));
         assert_eq!(verdict(&play), (true, "it is down, after 0.500 s".to_owned()));
 
         let mut play = Play::new(&scenario);
-        doings(&mut play, ms(1000));
-        play.on_found(Found::Switches(view(true)), ms(1000));
-        assert!(doings(&mut play, ms(2001)).is_empty());
+        tasks(&mut play, ms(1000));
+        play.on_observation(Observation::Switches(view(true)), ms(1000));
+        assert!(tasks(&mut play, ms(2001)).is_empty());
         assert_eq!(verdict(&play), (false, "it is up".to_owned()));
     }
 }

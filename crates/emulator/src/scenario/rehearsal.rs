@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::Scenario;
 use super::expectation::Verdict;
-use super::play::{Doing, Found, Play, Purpose};
+use super::play::{Observation, Play, Purpose, Task};
 use crate::network::FlowId;
 use crate::run::ping_all::PingAll;
 use crate::simulation::Simulation;
@@ -82,12 +82,12 @@ struct Stage<'a> {
 impl Stage<'_> {
     fn play(mut self, mut is_stopped: impl FnMut() -> bool) -> Option<Rehearsal> {
         let mut play = Play::new(self.scenario);
-        let mut doings = Vec::new();
+        let mut tasks = Vec::new();
         loop {
             let now = self.network.now();
-            play.on_time(now, &mut doings);
-            for doing in doings.drain(..) {
-                self.act(doing, &mut play);
+            play.on_time(now, &mut tasks);
+            for task in tasks.drain(..) {
+                self.act(task, &mut play);
             }
             if play.is_over() {
                 break;
@@ -119,32 +119,32 @@ impl Stage<'_> {
         }
     }
 
-    fn act(&mut self, doing: Doing, play: &mut Play<'_>) {
+    fn act(&mut self, task: Task, play: &mut Play<'_>) {
         let now = self.network.now();
-        match doing {
-            Doing::Change(change) => {
+        match task {
+            Task::Change(change) => {
                 let done = self.network.change(&change);
                 self.trouble.extend(done.err().map(|error| error.to_string()));
             }
-            Doing::Ping { purpose, from, to, timeout } => {
+            Task::Ping { purpose, from, to, timeout } => {
                 self.ping(&from, &to, timeout, purpose);
             }
-            Doing::PingAll { series, timeout } => self.ping_all(series, timeout),
-            Doing::StartFlow(flow) => match self.network.start_flow(&self.scenario.flows[flow].spec) {
+            Task::PingAll { series, timeout } => self.ping_all(series, timeout),
+            Task::StartFlow(flow) => match self.network.start_flow(&self.scenario.flows[flow].spec) {
                 Ok(id) => self.flows[flow] = Some(id),
                 Err(error) => self.trouble.push(error.to_string()),
             },
-            Doing::ReportFlow(flow) => {
+            Task::ReportFlow(flow) => {
                 let report = self.flows[flow].and_then(|id| {
                     let report = self.network.flow_report(id);
                     self.network.stop_flow(id);
                     report
                 });
-                play.on_found(Found::Flow { flow, report: report.map(Box::new) }, now);
+                play.on_observation(Observation::Flow { flow, report: report.map(Box::new) }, now);
             }
-            Doing::LookAtSwitches => {
+            Task::LookAtSwitches => {
                 let views = self.network.network().switches().iter().map(|switch| switch.view());
-                play.on_found(Found::Switches(views.collect()), now);
+                play.on_observation(Observation::Switches(views.collect()), now);
             }
         }
     }
@@ -190,7 +190,10 @@ impl Stage<'_> {
         for (host, reply) in self.network.take_replies() {
             match self.waiting.remove(&(host, reply.from, reply.sequence)) {
                 Some(Waiting { purpose, .. }) => {
-                    play.on_found(Found::Pinged { purpose, round_trip: Some(reply.round_trip) }, now);
+                    play.on_observation(
+                        Observation::Pinged { purpose, round_trip: Some(reply.round_trip) },
+                        now,
+                    );
                 }
                 // A reply to a ping of a round, which takes it itself, or a reply that is too late.
                 None => {
@@ -201,7 +204,7 @@ impl Stage<'_> {
         self.waiting.retain(|_, Waiting { until, purpose }| {
             let is_lost = *until <= now;
             if is_lost {
-                play.on_found(Found::Pinged { purpose: *purpose, round_trip: None }, now);
+                play.on_observation(Observation::Pinged { purpose: *purpose, round_trip: None }, now);
             }
             !is_lost
         });
@@ -209,7 +212,7 @@ impl Stage<'_> {
         self.rounds.retain(|(series, round)| {
             if round.is_done() {
                 let (sent, answered) = (round.pings(), round.answered());
-                play.on_found(Found::PingedAll { series: *series, sent, answered }, now);
+                play.on_observation(Observation::PingedAll { series: *series, sent, answered }, now);
             }
             !round.is_done()
         });

@@ -2,7 +2,7 @@
 
 use super::controller::{behaving, flooding, serve, serve_with};
 use super::every_kind_of_switch;
-use emulator::{Emulation, Event, FailMode, IpVersion, SwitchOptions, Topology, Versions};
+use emulator::{Emulation, FailMode, IpVersion, NetworkEvent, SwitchOptions, Topology, Versions};
 use openflow::{Body, Message, Version};
 use std::io::Write;
 use std::net::TcpStream;
@@ -53,13 +53,15 @@ fn an_observer_sees_what_happens_in_its_order() {
     network.wait_connected(PATIENCE).unwrap();
     assert!(network.ping_all(PATIENCE).is_complete());
     network.stop();
-    let events: Vec<Event> = std::iter::from_fn(|| observer.next_within(PATIENCE).ok()).collect();
-    let first = |wanted: fn(&Event) -> bool| events.iter().position(wanted).unwrap();
-    let connected = first(|event| matches!(event, Event::SwitchConnected { version: Version::V1_3, .. }));
-    let rule = first(|event| matches!(event, Event::FlowMod { flow_mod, .. } if flow_mod.priority == 0));
-    let asked = first(|event| matches!(event, Event::PacketIn { buffered: true, .. }));
-    let told = first(|event| matches!(event, Event::PacketOut { .. }));
-    let pinged = first(|event| matches!(event, Event::PingOk { from, .. } if from == "h1"));
+    let events: Vec<NetworkEvent> = std::iter::from_fn(|| observer.next_within(PATIENCE).ok()).collect();
+    let first = |wanted: fn(&NetworkEvent) -> bool| events.iter().position(wanted).unwrap();
+    let connected =
+        first(|event| matches!(event, NetworkEvent::SwitchConnected { version: Version::V1_3, .. }));
+    let rule =
+        first(|event| matches!(event, NetworkEvent::FlowMod { flow_mod, .. } if flow_mod.priority == 0));
+    let asked = first(|event| matches!(event, NetworkEvent::PacketIn { buffered: true, .. }));
+    let told = first(|event| matches!(event, NetworkEvent::PacketOut { .. }));
+    let pinged = first(|event| matches!(event, NetworkEvent::PingOk { from, .. } if from == "h1"));
     assert!(connected < rule && rule < asked && asked < told && told < pinged, "{events:?}");
     assert_eq!(observer.dropped(), 0);
 }
@@ -83,7 +85,7 @@ fn a_controller_that_is_not_there_is_named_and_tried_again() {
     let network = Emulation::start(&topology("single,2"), nobody(), &SwitchOptions::default()).unwrap();
     let observer = network.observer();
     for _ in 0..2 {
-        assert!(matches!(observer.next_within(PATIENCE), Ok(Event::SwitchDisconnected { .. })));
+        assert!(matches!(observer.next_within(PATIENCE), Ok(NetworkEvent::SwitchDisconnected { .. })));
     }
     let refused = network.wait_connected(Duration::ZERO).unwrap_err();
     assert_eq!(refused.missing.len(), 1);
@@ -181,7 +183,7 @@ fn several_controllers_each_know_every_switch() {
     let observer = network.observer();
     let mut met = std::collections::BTreeSet::new();
     while met.len() < 6 && network.counters().connections < 6 {
-        if let Event::SwitchConnected { datapath_id, controller, .. } =
+        if let NetworkEvent::SwitchConnected { datapath_id, controller, .. } =
             observer.next_within(PATIENCE).unwrap()
         {
             met.insert((datapath_id, controller));

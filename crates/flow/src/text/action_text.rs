@@ -1,7 +1,7 @@
 //! Actions, read from text.
 
 use super::action_print::set_field_style;
-use super::words::{Word, number, words};
+use super::words::{Token, number, words};
 use super::{BadText, names, nicira};
 use crate::action::Action;
 use crate::field::Field;
@@ -33,7 +33,7 @@ pub fn parse_actions(text: &str) -> Result<Vec<Action>, BadText> {
 }
 
 /// `drop` is not an action: it means an empty list.
-pub(super) fn drop_alone<T>(words: &[Word<'_>]) -> Result<Option<Vec<T>>, BadText> {
+pub(super) fn drop_alone<T>(words: &[Token<'_>]) -> Result<Option<Vec<T>>, BadText> {
     match words.iter().find(|word| word.key == "drop") {
         None => Ok(None),
         Some(_) if words.len() == 1 => Ok(Some(Vec::new())),
@@ -42,7 +42,7 @@ pub(super) fn drop_alone<T>(words: &[Word<'_>]) -> Result<Option<Vec<T>>, BadTex
 }
 
 /// Reads one action.
-pub(super) fn read_action(word: &Word<'_>) -> Result<Action, BadText> {
+pub(super) fn read_action(word: &Token<'_>) -> Result<Action, BadText> {
     Ok(match word.key {
         "output" => return read_output(word),
         "controller" | "CONTROLLER" => return read_controller(word),
@@ -92,7 +92,7 @@ pub(super) fn read_action(word: &Word<'_>) -> Result<Action, BadText> {
 }
 
 /// A port without a keyword, or one of Nicira's actions.
-fn read_other(word: &Word<'_>, key: &str) -> Result<Action, BadText> {
+fn read_other(word: &Token<'_>, key: &str) -> Result<Action, BadText> {
     if let Ok(port) = key.parse::<PortNo>() {
         return word.bare(Action::output(port));
     }
@@ -109,7 +109,7 @@ fn read_other(word: &Word<'_>, key: &str) -> Result<Action, BadText> {
 }
 
 fn below<T: TryFrom<u128> + Into<u32> + Copy>(
-    word: &Word<'_>,
+    word: &Token<'_>,
     bound: u32,
     expected: &str,
 ) -> Result<T, BadText> {
@@ -117,7 +117,7 @@ fn below<T: TryFrom<u128> + Into<u32> + Copy>(
     if read.into() < bound { Ok(read) } else { Err(word.fault(format!("expected {expected}"))) }
 }
 
-fn parsed<T: std::str::FromStr>(word: &Word<'_>, expected: &str) -> Result<T, BadText> {
+fn parsed<T: std::str::FromStr>(word: &Token<'_>, expected: &str) -> Result<T, BadText> {
     word.needed(expected)?.parse().map_err(|_| word.fault(format!("expected {expected}")))
 }
 
@@ -125,18 +125,18 @@ fn set(field: Field, value: u16) -> Action {
     Action::SetField { field, value: value.into() }
 }
 
-fn set_field(word: &Word<'_>, field: Field, value: u128) -> Result<Action, BadText> {
+fn set_field(word: &Token<'_>, field: Field, value: u128) -> Result<Action, BadText> {
     if value & !field.full_mask() != 0 {
         return Err(word.fault(format!("{value:#x} is wider than {}'s {} bits", field.name(), field.bits())));
     }
     Ok(Action::SetField { field, value })
 }
 
-fn read_port(word: &Word<'_>, text: &str) -> Result<PortNo, BadText> {
+fn read_port(word: &Token<'_>, text: &str) -> Result<PortNo, BadText> {
     text.parse().map_err(|_| word.fault("expected a port number or name (1, LOCAL, FLOOD)"))
 }
 
-fn read_output(word: &Word<'_>) -> Result<Action, BadText> {
+fn read_output(word: &Token<'_>) -> Result<Action, BadText> {
     let text = word.needed("a port (output:1)")?;
     if word.in_parentheses {
         return nicira::read_output_trunc(word);
@@ -148,7 +148,7 @@ fn read_output(word: &Word<'_>) -> Result<Action, BadText> {
     Ok(if port == PortNo::CONTROLLER { Action::to_controller() } else { Action::output(port) })
 }
 
-fn read_controller(word: &Word<'_>) -> Result<Action, BadText> {
+fn read_controller(word: &Token<'_>) -> Result<Action, BadText> {
     match word.value {
         None | Some("") => Ok(Action::to_controller()),
         Some(_) if word.in_parentheses => nicira::read_controller(word),
@@ -160,7 +160,7 @@ fn read_controller(word: &Word<'_>) -> Result<Action, BadText> {
 }
 
 /// `enqueue:PORT:QUEUE`, `enqueue(PORT,QUEUE)` or, as of old, `enqueue:PORTqQUEUE`.
-fn read_enqueue(word: &Word<'_>) -> Result<Action, BadText> {
+fn read_enqueue(word: &Token<'_>) -> Result<Action, BadText> {
     let expected = "a port and a queue (enqueue:1:2)";
     let (port, queue) = word.needed(expected)?.split_once([':', ',', 'q']).unwrap_or_default();
     let queue = value::read_number(queue.trim()).and_then(|queue| u32::try_from(queue).ok());
@@ -168,7 +168,7 @@ fn read_enqueue(word: &Word<'_>) -> Result<Action, BadText> {
     Ok(Action::Enqueue { port: read_port(word, port.trim())?, queue_id })
 }
 
-fn read_set_field(word: &Word<'_>) -> Result<Action, BadText> {
+fn read_set_field(word: &Token<'_>) -> Result<Action, BadText> {
     let text = word.needed("a value and a field (set_field:VALUE->FIELD)")?;
     let Some((value, name)) = text.rsplit_once("->") else {
         return Err(word.fault("expected set_field:VALUE->FIELD"));
@@ -192,7 +192,7 @@ fn read_set_field(word: &Word<'_>) -> Result<Action, BadText> {
 }
 
 /// `experimenter(0xNUMBER,hex)`.
-fn read_experimenter(word: &Word<'_>) -> Result<Action, BadText> {
+fn read_experimenter(word: &Token<'_>) -> Result<Action, BadText> {
     let expected = "an experimenter's number and its bytes (experimenter(0x00002320,0011))";
     let (number, hex) = word.needed(expected)?.split_once(',').unwrap_or_default();
     let number = value::read_number(number.trim()).and_then(|number| u32::try_from(number).ok());

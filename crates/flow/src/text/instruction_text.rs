@@ -3,7 +3,7 @@
 use super::BadText;
 use super::action_print::actions_to_string;
 use super::action_text::{drop_alone, parse_actions, read_action};
-use super::words::{Word, number, words};
+use super::words::{Token, number, words};
 use crate::instruction::Instruction;
 use crate::value::{self, read_hex, show_hex};
 
@@ -92,7 +92,7 @@ pub fn parse_instructions(text: &str) -> Result<Vec<Instruction>, BadText> {
     Ok(instructions)
 }
 
-fn check_order(word: &Word<'_>, last: Option<&Instruction>, next: &Instruction) -> Result<(), BadText> {
+fn check_order(word: &Token<'_>, last: Option<&Instruction>, next: &Instruction) -> Result<(), BadText> {
     let Some(last) = last else { return Ok(()) };
     let (before, after) = (rank(last), rank(next));
     let may_repeat = matches!(next, Instruction::Experimenter { .. });
@@ -107,7 +107,7 @@ fn check_order(word: &Word<'_>, last: Option<&Instruction>, next: &Instruction) 
 }
 
 /// An instruction, or `None` if the word is none.
-fn read_instruction(word: &Word<'_>) -> Result<Option<Instruction>, BadText> {
+fn read_instruction(word: &Token<'_>) -> Result<Option<Instruction>, BadText> {
     Ok(Some(match word.key {
         "goto_table" => Instruction::GotoTable(number(word, "a table from 0 to 255")?),
         "meter" => Instruction::Meter(number(word, "a meter's number")?),
@@ -124,7 +124,7 @@ fn read_instruction(word: &Word<'_>) -> Result<Option<Instruction>, BadText> {
     }))
 }
 
-fn read_write_metadata(word: &Word<'_>) -> Result<Instruction, BadText> {
+fn read_write_metadata(word: &Token<'_>) -> Result<Instruction, BadText> {
     let expected = "a number of 64 bits, with or without a mask (0x5/0xff)";
     let text = word.needed(expected)?;
     let (metadata, mask) = text.split_once('/').unwrap_or((text, "0xffffffffffffffff"));
@@ -135,7 +135,7 @@ fn read_write_metadata(word: &Word<'_>) -> Result<Instruction, BadText> {
     }
 }
 
-fn read_experimenter(word: &Word<'_>) -> Result<Instruction, BadText> {
+fn read_experimenter(word: &Token<'_>) -> Result<Instruction, BadText> {
     let expected = "an experimenter's number and its bytes (experimenter_instruction(0x00002320,0011))";
     let (number, hex) = word.needed(expected)?.split_once(',').unwrap_or_default();
     let number = value::read_number(number.trim()).and_then(|number| u32::try_from(number).ok());

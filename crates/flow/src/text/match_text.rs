@@ -2,7 +2,7 @@
 
 use super::BadText;
 use super::names::{self, Extension, SHORTHANDS};
-use super::words::{Word, words};
+use super::words::{Token, words};
 use crate::canonical::MAX_UNKNOWN_FIELDS;
 use crate::field::Field;
 use crate::matching::{Match, MatchEntry};
@@ -46,7 +46,7 @@ pub fn parse_match(text: &str) -> Result<Match, BadText> {
     Ok(rule.sorted())
 }
 
-fn read_ether_type(word: &Word<'_>, rule: &mut Match) -> Result<bool, BadText> {
+fn read_ether_type(word: &Token<'_>, rule: &mut Match) -> Result<bool, BadText> {
     if let Some(shorthand) = SHORTHANDS.iter().find(|shorthand| shorthand.name == word.key) {
         word.bare(())?;
         put(word, rule, Field::EthType, shorthand.eth_type.into(), None)?;
@@ -62,7 +62,7 @@ fn read_ether_type(word: &Word<'_>, rule: &mut Match) -> Result<bool, BadText> {
     Ok(true)
 }
 
-fn read_protocol(word: &Word<'_>, rule: &mut Match) -> Result<bool, BadText> {
+fn read_protocol(word: &Token<'_>, rule: &mut Match) -> Result<bool, BadText> {
     let field = match word.key {
         "nw_proto" if is_arp(rule) => Field::ArpOp,
         "nw_proto" | "ip_proto" => Field::IpProto,
@@ -76,7 +76,7 @@ fn is_arp(rule: &Match) -> bool {
     matches!(rule.get(Field::EthType), Some((0x0806 | 0x8035, _)))
 }
 
-fn read_field(word: &Word<'_>, rule: &mut Match) -> Result<(), BadText> {
+fn read_field(word: &Token<'_>, rule: &mut Match) -> Result<(), BadText> {
     match word.key {
         "dl_vlan" => read_dl_vlan(word, rule),
         "dl_vlan_pcp" => {
@@ -110,7 +110,7 @@ fn is_icmp6(rule: &Match) -> bool {
 }
 
 /// The port field of TCP, UDP or SCTP, depending on the match's protocol.
-fn transport(word: &Word<'_>, rule: &Match, [tcp, udp, sctp]: [Field; 3]) -> Result<Field, BadText> {
+fn transport(word: &Token<'_>, rule: &Match, [tcp, udp, sctp]: [Field; 3]) -> Result<Field, BadText> {
     match rule.get(Field::IpProto) {
         Some((6, _)) => Ok(tcp),
         Some((17, _)) => Ok(udp),
@@ -119,7 +119,7 @@ fn transport(word: &Word<'_>, rule: &Match, [tcp, udp, sctp]: [Field; 3]) -> Res
     }
 }
 
-fn read_value(word: &Word<'_>, rule: &mut Match, field: Field) -> Result<(), BadText> {
+fn read_value(word: &Token<'_>, rule: &mut Match, field: Field) -> Result<(), BadText> {
     let style = Style::of(field);
     let text = word.needed(style.expected())?;
     let (value, mask) = value::read_masked(style, field.bits(), text).map_err(|fault| word.fault(fault))?;
@@ -129,7 +129,7 @@ fn read_value(word: &Word<'_>, rule: &mut Match, field: Field) -> Result<(), Bad
 /// Adds a field as ovs-ofctl does: a mask of all ones and a field with a mask of zeros are left out. Bits outside the
 /// mask are dropped.
 fn put(
-    word: &Word<'_>,
+    word: &Token<'_>,
     rule: &mut Match,
     field: Field,
     value: u128,
@@ -154,7 +154,7 @@ fn put(
 }
 
 /// The form of 1.0: only the id, and 0xffff for no tag.
-fn read_dl_vlan(word: &Word<'_>, rule: &mut Match) -> Result<(), BadText> {
+fn read_dl_vlan(word: &Token<'_>, rule: &mut Match) -> Result<(), BadText> {
     let expected = "a VLAN id from 0 to 4095, or 0xffff for no tag";
     let vid = value::read_number(word.needed(expected)?);
     let value = match vid {
@@ -170,7 +170,7 @@ fn read_dl_vlan(word: &Word<'_>, rule: &mut Match) -> Result<(), BadText> {
 }
 
 /// The whole tag: 3 bits of priority, 1 bit for presence, 12 bits of id.
-fn read_vlan_tci(word: &Word<'_>, rule: &mut Match) -> Result<(), BadText> {
+fn read_vlan_tci(word: &Token<'_>, rule: &mut Match) -> Result<(), BadText> {
     let text = word.needed("a number of 16 bits, with or without a mask")?;
     let (tci, mask) = value::read_masked(Style::Decimal, 16, text).map_err(|fault| word.fault(fault))?;
     let mask = mask.unwrap_or(0xffff);
@@ -185,7 +185,7 @@ fn read_vlan_tci(word: &Word<'_>, rule: &mut Match) -> Result<(), BadText> {
 }
 
 /// The whole byte, of which the upper six bits are the DSCP.
-fn read_nw_tos(word: &Word<'_>, rule: &mut Match) -> Result<(), BadText> {
+fn read_nw_tos(word: &Token<'_>, rule: &mut Match) -> Result<(), BadText> {
     let expected = "a multiple of 4 from 0 to 252";
     match value::read_number(word.needed(expected)?) {
         Some(tos) if tos < 256 && tos & 3 == 0 => put(word, rule, Field::IpDscp, tos >> 2, None),
@@ -212,7 +212,7 @@ pub(super) fn value_bytes(extension: &Extension, value: u128) -> Vec<u8> {
     value.to_be_bytes()[16 - extension.bytes()..].to_vec()
 }
 
-fn read_extension(word: &Word<'_>, rule: &mut Match, extension: &Extension) -> Result<(), BadText> {
+fn read_extension(word: &Token<'_>, rule: &mut Match, extension: &Extension) -> Result<(), BadText> {
     let text = word.needed(extension.notation.expected())?;
     let read = extension.notation.read(extension.bits, text);
     let (value, mask) = read.map_err(|fault| word.fault(fault))?;
@@ -222,7 +222,7 @@ fn read_extension(word: &Word<'_>, rule: &mut Match, extension: &Extension) -> R
     }
 }
 
-fn put_unknown(word: &Word<'_>, rule: &mut Match, entry: MatchEntry) -> Result<(), BadText> {
+fn put_unknown(word: &Token<'_>, rule: &mut Match, entry: MatchEntry) -> Result<(), BadText> {
     if rule.entries().iter().any(|there| there.same_field(&entry) && *there != entry) {
         return Err(word.fault(format!("{} is given twice, with two values", word.key)));
     }
@@ -234,7 +234,7 @@ fn put_unknown(word: &Word<'_>, rule: &mut Match, entry: MatchEntry) -> Result<(
 }
 
 /// `oxm:0xHHHHHHHH=hex`.
-fn read_unknown(word: &Word<'_>, rule: &mut Match) -> Result<(), BadText> {
+fn read_unknown(word: &Token<'_>, rule: &mut Match) -> Result<(), BadText> {
     if word.key != "oxm" {
         let message =
             "expected a field (in_port, dl_src, nw_dst, tp_src, eth_dst …) or a shorthand (ip, arp, tcp …)";

@@ -3,7 +3,7 @@
 //! The bytes are the action's body: the subtype and its arguments (ovs-actions(7) and Open vSwitch's wire formats).
 //! Actions that are unknown, or only partly known, use the hexadecimal form. The text here always expresses all bytes.
 
-use super::words::{Word, number, words};
+use super::words::{Token, number, words};
 use super::{BadText, names};
 use crate::action::Action;
 use crate::port::PortNo;
@@ -120,7 +120,7 @@ fn show_dec_ttl(body: &[u8]) -> Option<String> {
 }
 
 /// Reads a Nicira action by its keyword; `None` if the keyword is unknown.
-pub(super) fn read(word: &Word<'_>) -> Result<Option<Action>, BadText> {
+pub(super) fn read(word: &Token<'_>) -> Result<Option<Action>, BadText> {
     let body = match word.key {
         "resubmit" => return read_resubmit(word).map(Some),
         "set_tunnel" => {
@@ -147,7 +147,7 @@ pub(super) fn read(word: &Word<'_>) -> Result<Option<Action>, BadText> {
 }
 
 /// `resubmit:PORT` or `resubmit(PORT,TABLE)`, either of which may be left out.
-fn read_resubmit(word: &Word<'_>) -> Result<Action, BadText> {
+fn read_resubmit(word: &Token<'_>) -> Result<Action, BadText> {
     let expected = "a port, or a port and a table (resubmit(1,2), resubmit(,2))";
     let text = word.value.ok_or_else(|| word.fault(format!("expected {expected}")))?;
     let (port, table) = text.split_once(',').unwrap_or((text, ""));
@@ -171,18 +171,18 @@ fn read_resubmit(word: &Word<'_>) -> Result<Action, BadText> {
 }
 
 /// Nicira's actions have 1.0's 16-bit ports.
-fn short_port(word: &Word<'_>, port: PortNo) -> Result<u16, BadText> {
+fn short_port(word: &Token<'_>, port: PortNo) -> Result<u16, BadText> {
     port.to_v10().ok_or_else(|| word.fault("this action has room for ports below 65280 only"))
 }
 
 /// `note:00.01.02`; the dots may be left out.
-fn read_note(word: &Word<'_>) -> Result<Body, BadText> {
+fn read_note(word: &Token<'_>) -> Result<Body, BadText> {
     let digits: String = word.value.unwrap_or_default().split('.').collect();
     let bytes = value::read_hex(&digits).map_err(|fault| word.fault(fault))?;
     Ok(Body::of(subtype::NOTE).bytes(&bytes))
 }
 
-fn read_load(word: &Word<'_>) -> Result<Body, BadText> {
+fn read_load(word: &Token<'_>) -> Result<Body, BadText> {
     let expected = "a value and where it goes (load:0x5->NXM_NX_REG0[])";
     let (value, to) = word.needed(expected)?.split_once("->").unwrap_or_default();
     let to = Subfield::read(word, to)?;
@@ -201,7 +201,7 @@ fn read_load(word: &Word<'_>) -> Result<Body, BadText> {
         .bytes(&value.to_be_bytes()))
 }
 
-fn read_move(word: &Word<'_>) -> Result<Body, BadText> {
+fn read_move(word: &Token<'_>) -> Result<Body, BadText> {
     let expected = "where from and where to (move:NXM_OF_ETH_SRC[]->NXM_OF_ETH_DST[])";
     let (from, to) = word.needed(expected)?.split_once("->").unwrap_or_default();
     let (from, to) = (Subfield::read(word, from)?, Subfield::read(word, to)?);
@@ -217,7 +217,7 @@ fn read_move(word: &Word<'_>) -> Result<Body, BadText> {
 }
 
 /// `dec_ttl(1,2)`: the controllers that receive packets whose time-to-live has expired.
-fn read_dec_ttl(word: &Word<'_>) -> Result<Body, BadText> {
+fn read_dec_ttl(word: &Token<'_>) -> Result<Body, BadText> {
     let expected = "controllers' numbers (dec_ttl(1,2))";
     let read = |id: &str| read_number(id.trim()).and_then(|id| u16::try_from(id).ok());
     let ids: Option<Vec<u16>> = word.needed(expected)?.split(',').map(read).collect();
@@ -228,7 +228,7 @@ fn read_dec_ttl(word: &Word<'_>) -> Result<Body, BadText> {
 }
 
 /// `controller(max_len=N,reason=R,id=N)`; OpenFlow's own output if that expresses it.
-pub(super) fn read_controller(word: &Word<'_>) -> Result<Action, BadText> {
+pub(super) fn read_controller(word: &Token<'_>) -> Result<Action, BadText> {
     let (mut max_len, mut reason, mut id) = (0xffffu16, 1u8, 0u16);
     for part in parts(word)? {
         match part.key {
@@ -250,7 +250,7 @@ pub(super) fn read_controller(word: &Word<'_>) -> Result<Action, BadText> {
 }
 
 /// `output(port=P,max_len=N)`: an output of the first bytes of a packet.
-pub(super) fn read_output_trunc(word: &Word<'_>) -> Result<Action, BadText> {
+pub(super) fn read_output_trunc(word: &Token<'_>) -> Result<Action, BadText> {
     let (mut port, mut max_len) = (None, None);
     for part in parts(word)? {
         match part.key {
@@ -267,7 +267,7 @@ pub(super) fn read_output_trunc(word: &Word<'_>) -> Result<Action, BadText> {
 }
 
 /// `output:FIELD[…]`: the port is in a field. `None` if the text is not a field.
-pub(super) fn read_output_reg(word: &Word<'_>, text: &str) -> Result<Option<Action>, BadText> {
+pub(super) fn read_output_reg(word: &Token<'_>, text: &str) -> Result<Option<Action>, BadText> {
     if !text.ends_with(']') {
         return Ok(None);
     }
@@ -278,10 +278,10 @@ pub(super) fn read_output_reg(word: &Word<'_>, text: &str) -> Result<Option<Acti
 }
 
 /// The words between an action's parentheses, their offsets counted in the whole text.
-fn parts<'a>(word: &Word<'a>) -> Result<Vec<Word<'a>>, BadText> {
+fn parts<'a>(word: &Token<'a>) -> Result<Vec<Token<'a>>, BadText> {
     let start = word.value_offset();
     let parts = words(word.value.unwrap_or_default()).map_err(|fault| fault.shifted(start))?;
-    Ok(parts.into_iter().map(|part| Word { offset: part.offset + start, ..part }).collect())
+    Ok(parts.into_iter().map(|part| Token { offset: part.offset + start, ..part }).collect())
 }
 
 /// Some bits of a field: `NAME[]`, `NAME[3]`, `NAME[0..15]`.
@@ -297,7 +297,7 @@ impl Subfield {
         Subfield { header, offset: ofs_nbits >> 6, bits: (ofs_nbits & 0x3f) + 1 }
     }
 
-    fn pack(&self, word: &Word<'_>) -> Result<u16, BadText> {
+    fn pack(&self, word: &Token<'_>) -> Result<u16, BadText> {
         if self.bits > 64 || self.offset > 1023 {
             return Err(word.fault("this action has room for 64 bits only"));
         }
@@ -318,7 +318,7 @@ impl Subfield {
         written.ok().map(|()| text)
     }
 
-    fn read(word: &Word<'_>, text: &str) -> Result<Self, BadText> {
+    fn read(word: &Token<'_>, text: &str) -> Result<Self, BadText> {
         let expected =
             || word.fault(format!("expected some bits of a field (NXM_NX_REG0[0..15]), found '{text}'"));
         let (name, range) =

@@ -7,7 +7,7 @@ use crate::value;
 
 /// One word of a match or a list of actions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Word<'a> {
+pub(super) struct Token<'a> {
     /// The whole word.
     pub whole: &'a str,
     /// The text before `=`, `:` or `(`.
@@ -20,7 +20,7 @@ pub(super) struct Word<'a> {
     pub offset: usize,
 }
 
-impl<'a> Word<'a> {
+impl<'a> Token<'a> {
     /// An error about this word.
     pub fn fault(&self, message: impl Into<String>) -> BadText {
         BadText::new(self.offset, self.whole, message)
@@ -47,7 +47,7 @@ impl<'a> Word<'a> {
 }
 
 /// The number behind a word's key.
-pub(super) fn number<T: TryFrom<u128>>(word: &Word<'_>, expected: &str) -> Result<T, BadText> {
+pub(super) fn number<T: TryFrom<u128>>(word: &Token<'_>, expected: &str) -> Result<T, BadText> {
     let read = value::read_number(word.needed(expected)?).and_then(|number| T::try_from(number).ok());
     read.ok_or_else(|| word.fault(format!("expected {expected}")))
 }
@@ -57,7 +57,7 @@ fn is_separator(byte: u8) -> bool {
 }
 
 /// The words of a text.
-pub(super) fn words(text: &str) -> Result<Vec<Word<'_>>, BadText> {
+pub(super) fn words(text: &str) -> Result<Vec<Token<'_>>, BadText> {
     let mut words = Vec::new();
     let mut at = 0;
     while let Some(next) = text.as_bytes().get(at) {
@@ -72,13 +72,13 @@ pub(super) fn words(text: &str) -> Result<Vec<Word<'_>>, BadText> {
     Ok(words)
 }
 
-fn word_at(text: &str, offset: usize) -> Result<Word<'_>, BadText> {
+fn word_at(text: &str, offset: usize) -> Result<Token<'_>, BadText> {
     let rest = text.get(offset..).unwrap_or_default();
     let bytes = rest.as_bytes();
     let ends_key = |byte: &u8| is_separator(*byte) || matches!(byte, b'=' | b':' | b'(');
     let key_len = bytes.iter().position(ends_key).unwrap_or(bytes.len());
     let key = &rest[..key_len];
-    let word = |length: usize, value, in_parentheses| Word {
+    let word = |length: usize, value, in_parentheses| Token {
         whole: &rest[..length],
         key,
         value,

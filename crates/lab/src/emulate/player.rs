@@ -5,7 +5,7 @@
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
-use emulator::scenario::{Doing, Found, Play, Purpose, Scenario, Verdict};
+use emulator::scenario::{Observation, Play, Purpose, Scenario, Task, Verdict};
 use emulator::{FlowId, Handle, PingReport};
 use serde::Serialize;
 
@@ -68,12 +68,12 @@ impl<'a> Player<'a> {
     /// Plays the scenario from now to its end.
     pub(super) fn play(mut self, run: &mut Run) -> Result<Vec<Judged>, CommandError> {
         let began = Instant::now();
-        let mut doings = Vec::new();
+        let mut tasks = Vec::new();
         while !self.play.is_over() {
             let now = began.elapsed();
-            self.play.on_time(now, &mut doings);
-            for doing in doings.drain(..) {
-                self.act(doing, run, now);
+            self.play.on_time(now, &mut tasks);
+            for task in tasks.drain(..) {
+                self.act(task, run, now);
             }
             run.process_events(LOOK)?;
             self.gather(began.elapsed());
@@ -89,22 +89,22 @@ impl<'a> Player<'a> {
         Ok(self.play.verdicts().into_iter().map(Judged::from).collect())
     }
 
-    fn act(&mut self, doing: Doing, run: &mut Run, now: Duration) {
+    fn act(&mut self, task: Task, run: &mut Run, now: Duration) {
         let network = &run.network;
-        match doing {
-            Doing::Change(change) => {
+        match task {
+            Task::Change(change) => {
                 run.stage.say(&format!("{:.3} s: {change}", now.as_secs_f64()));
                 self.note(network.change(change).map_err(|error| error.to_string()));
             }
-            Doing::Ping { purpose, from, to, timeout } => match network.begin_ping(&from, &to, timeout) {
+            Task::Ping { purpose, from, to, timeout } => match network.begin_ping(&from, &to, timeout) {
                 Ok(report) => self.pending.push(PendingPing { what: Pinged::One(purpose), report }),
                 Err(error) => self.note(Err(error.to_string())),
             },
-            Doing::PingAll { series, timeout } => {
+            Task::PingAll { series, timeout } => {
                 let report = network.begin_ping_all(timeout);
                 self.pending.push(PendingPing { what: Pinged::All(series), report });
             }
-            Doing::StartFlow(flow) => {
+            Task::StartFlow(flow) => {
                 let named = &self.scenario.flows[flow];
                 run.stage.say(&format!("{:.3} s: flow {} begins", now.as_secs_f64(), named.name));
                 match network.start_flow(named.spec.clone()) {
@@ -112,8 +112,10 @@ impl<'a> Player<'a> {
                     Err(error) => self.note(Err(error.to_string())),
                 }
             }
-            Doing::ReportFlow(flow) => self.report_flow(flow, network, now),
-            Doing::LookAtSwitches => self.play.on_found(Found::Switches(network.switch_views()), now),
+            Task::ReportFlow(flow) => self.report_flow(flow, network, now),
+            Task::LookAtSwitches => {
+                self.play.on_observation(Observation::Switches(network.switch_views()), now)
+            }
         }
     }
 
@@ -123,7 +125,7 @@ impl<'a> Player<'a> {
             network.stop_flow(id);
             report
         });
-        self.play.on_found(Found::Flow { flow, report: report.map(Box::new) }, now);
+        self.play.on_observation(Observation::Flow { flow, report: report.map(Box::new) }, now);
     }
 
     fn note(&mut self, done: Result<(), String>) {
@@ -140,22 +142,24 @@ impl<'a> Player<'a> {
                 Err(TryRecvError::Disconnected) => PingReport::default(),
                 Ok(report) => report,
             };
-            play.on_found(asked.what.found(&report), now);
+            play.on_observation(asked.what.found(&report), now);
             false
         });
     }
 }
 
 impl Pinged {
-    fn found(&self, report: &PingReport) -> Found {
+    fn found(&self, report: &PingReport) -> Observation {
         match self {
-            Pinged::One(purpose) => Found::Pinged {
+            Pinged::One(purpose) => Observation::Pinged {
                 purpose: *purpose,
                 round_trip: report.pairs.first().and_then(|pair| pair.round_trip),
             },
-            Pinged::All(series) => {
-                Found::PingedAll { series: *series, sent: report.pairs.len(), answered: report.answered() }
-            }
+            Pinged::All(series) => Observation::PingedAll {
+                series: *series,
+                sent: report.pairs.len(),
+                answered: report.answered(),
+            },
         }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
-use emulator::{Event, Handle, Observer, PingReport};
+use emulator::{Handle, NetworkEvent, Observer, PingReport};
 use flow::DatapathId;
 
 use crate::stage::Stage;
@@ -142,15 +142,15 @@ impl Run {
         Ok(())
     }
 
-    fn note(&mut self, event: &Event) {
+    fn note(&mut self, event: &NetworkEvent) {
         match event {
-            Event::SwitchConnected { datapath_id, controller, .. } => {
+            NetworkEvent::SwitchConnected { datapath_id, controller, .. } => {
                 self.switches.connected(*datapath_id, *controller);
             }
-            Event::SwitchDisconnected { datapath_id, controller, .. } => {
+            NetworkEvent::SwitchDisconnected { datapath_id, controller, .. } => {
                 self.switches.disconnected(*datapath_id, *controller);
             }
-            Event::PingOk { .. } | Event::PingLost { .. } => self.pings += 1,
+            NetworkEvent::PingOk { .. } | NetworkEvent::PingLost { .. } => self.pings += 1,
             _ => {}
         }
         self.stage.show(event);

@@ -8,7 +8,7 @@ use openflow::{Body, HEADER_LEN, MAX_MESSAGE_LEN, Message, Version};
 use std::time::Duration;
 
 use super::packet_in::Origin;
-use super::validate::Place;
+use super::validate::ActionContext;
 use super::{COPIES_MAX, Effects, Switch};
 use crate::fragment;
 use crate::frame::ETHERNET_HEADER_BYTES;
@@ -225,7 +225,7 @@ impl Switch {
         if !can_come_from(wanted.in_port) {
             return Err(Refusal::BadPort);
         }
-        self.check_actions(&wanted.actions, Place::PacketOut)?;
+        self.check_actions(&wanted.actions, ActionContext::PacketOut)?;
         let frame = match wanted.buffer_id {
             NO_BUFFER => wanted.data.clone(),
             buffer_id => self.buffers.take(buffer_id)?.frame,

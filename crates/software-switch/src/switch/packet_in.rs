@@ -8,7 +8,7 @@ use openflow::{Body, Message, Version};
 use std::time::Duration;
 
 use super::{Effects, Switch};
-use crate::meter::{CONTROLLER_METER, Verdict};
+use crate::meter::{CONTROLLER_METER, MeterResult};
 use crate::packet::Packet;
 use crate::session::{ControllerId, Session};
 
@@ -25,7 +25,7 @@ const WHOLE_PACKET: u16 = 0xffff;
 
 /// Why a packet is sent to the controllers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cause {
+pub(super) enum PacketInCause {
     /// No rule matches it.
     NoRule,
     /// An action sends it, with at most `max_len` bytes of it.
@@ -61,17 +61,17 @@ struct Share {
 
 impl Session {
     /// What this controller receives of a packet, if it wants the packet.
-    fn share(&self, cause: Cause, origin: Origin) -> Option<Share> {
+    fn share(&self, cause: PacketInCause, origin: Origin) -> Option<Share> {
         let version = self.version()?;
         let v10 = version == Version::V1_0;
         let (reason, max_len) = match cause {
             // 1.0 sends it to the controller (1.0, 3.4); 1.3 drops it (1.3.5, 5.4).
-            Cause::NoRule if v10 => (REASON_NO_MATCH, self.miss_send_len),
-            Cause::NoRule => return None,
+            PacketInCause::NoRule if v10 => (REASON_NO_MATCH, self.miss_send_len),
+            PacketInCause::NoRule => return None,
             // In 1.3, a packet that only the table-miss entry matches has its own reason (1.3.5, 7.4.1).
-            Cause::Action { max_len } if origin.is_table_miss && !v10 => (REASON_NO_MATCH, max_len),
-            Cause::Action { max_len } => (REASON_ACTION, max_len),
-            Cause::InvalidTtl => (REASON_INVALID_TTL, self.miss_send_len),
+            PacketInCause::Action { max_len } if origin.is_table_miss && !v10 => (REASON_NO_MATCH, max_len),
+            PacketInCause::Action { max_len } => (REASON_ACTION, max_len),
+            PacketInCause::InvalidTtl => (REASON_INVALID_TTL, self.miss_send_len),
         };
         self.hears_packet_in(reason).then_some(Share { version, reason, max_len })
     }
@@ -84,13 +84,13 @@ impl Switch {
     pub(super) fn packet_in(
         &mut self,
         packet: &Packet,
-        cause: Cause,
+        cause: PacketInCause,
         origin: Origin,
         now: Duration,
         effects: &mut Effects,
     ) {
         let silenced = self.ports.get(&packet.in_port).is_some_and(|port| !port.makes_packet_ins())
-            || self.meters.meter(CONTROLLER_METER, packet.frame.len(), now) == Verdict::Drop;
+            || self.meters.meter(CONTROLLER_METER, packet.frame.len(), now) == MeterResult::Drop;
         let mut heard = false;
         let mut kept = None;
         for index in 0..self.sessions.len() {
@@ -108,7 +108,7 @@ impl Switch {
             self.counters.packet_ins += 1;
             heard = true;
         }
-        if !heard && cause != Cause::NoRule {
+        if !heard && cause != PacketInCause::NoRule {
             self.counters.packet_ins_unheard += 1;
         }
     }

@@ -6,13 +6,13 @@ use flow::{Action, Field, Instruction, PortNo};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use super::packet_in::{Cause, Origin};
+use super::packet_in::{Origin, PacketInCause};
 use super::{Effects, Switch};
 use crate::action_set::ActionSet;
 use crate::flow_key::FlowKey;
 use crate::frame::actions;
 use crate::instructions::{FieldChange, Instructions};
-use crate::meter::Verdict;
+use crate::meter::MeterResult;
 use crate::packet::Packet;
 use crate::path_cache::{Path, Step};
 
@@ -113,7 +113,7 @@ impl Switch {
     /// No rule matches the packet: 1.0 sends it to the controller (1.0, 3.4), 1.3 drops it (1.3.5, 5.4).
     fn miss(&mut self, table_id: u8, packet: &Packet, now: Duration, effects: &mut Effects) {
         self.tables.miss(table_id);
-        self.packet_in(packet, Cause::NoRule, Origin::NO_RULE, now, effects);
+        self.packet_in(packet, PacketInCause::NoRule, Origin::NO_RULE, now, effects);
     }
 
     /// Carries out a rule's instructions, which are in order. Returns the table of a goto instruction, if there is
@@ -151,9 +151,9 @@ impl Switch {
     /// Takes a packet through a meter. Breaks if the meter drops it.
     fn measure(&mut self, meter: u32, packet: &mut Packet, now: Duration) -> ControlFlow<()> {
         match self.meters.meter(meter, packet.frame.len(), now) {
-            Verdict::Pass => ControlFlow::Continue(()),
-            Verdict::Drop => ControlFlow::Break(()),
-            Verdict::Remark(steps) => {
+            MeterResult::Pass => ControlFlow::Continue(()),
+            MeterResult::Drop => ControlFlow::Break(()),
+            MeterResult::Remark(steps) => {
                 packet.raise_drop_precedence(steps);
                 ControlFlow::Continue(())
             }
@@ -178,7 +178,7 @@ impl Switch {
                 Action::Group(id) => self.hand_to_group(*id, packet, origin, now, effects),
                 change => {
                     if actions::apply(change, &mut packet.frame).is_err() {
-                        self.packet_in(packet, Cause::InvalidTtl, origin, now, effects);
+                        self.packet_in(packet, PacketInCause::InvalidTtl, origin, now, effects);
                         return ControlFlow::Break(());
                     }
                 }
@@ -242,7 +242,9 @@ impl Switch {
             PortNo::ALL => self.send_to_all(packet, |_| true, effects),
             PortNo::FLOOD => self.send_to_all(packet, |port| port.floods(), effects),
             PortNo::NORMAL => self.switch_by_address(packet.in_port, packet.frame.clone(), now, effects),
-            PortNo::CONTROLLER => self.packet_in(packet, Cause::Action { max_len }, origin, now, effects),
+            PortNo::CONTROLLER => {
+                self.packet_in(packet, PacketInCause::Action { max_len }, origin, now, effects)
+            }
             PortNo::TABLE if origin.from_packet_out => self.forward(packet.clone(), now, effects),
             // A packet leaves by its ingress port only if a rule says IN_PORT.
             port if port != packet.in_port => self.send(port, packet, effects),

@@ -9,10 +9,10 @@ use openflow::{Body, Message, Version};
 use std::time::Duration;
 
 use super::packet_in::Origin;
-use super::validate::Place;
+use super::validate::ActionContext;
 use super::{COPIES_MAX, Effects, Switch};
 use crate::buffer::Buffered;
-use crate::group::{self, Outcome};
+use crate::group::{self, GroupChange};
 use crate::instructions::Instructions;
 use crate::packet::Packet;
 use crate::refusal::Refusal;
@@ -191,9 +191,9 @@ impl Switch {
     ) -> Result<(), Refusal> {
         group::check_weights(wanted)?;
         for bucket in &wanted.buckets {
-            self.check_actions(&bucket.actions, Place::Bucket)?;
+            self.check_actions(&bucket.actions, ActionContext::Bucket)?;
         }
-        let Outcome::Gone(groups) = self.groups.modify(wanted, now)? else { return Ok(()) };
+        let GroupChange::Gone(groups) = self.groups.modify(wanted, now)? else { return Ok(()) };
         for table_id in 0..self.tables.len() {
             for group in &groups {
                 for entry in self.tables.change(table_id).delete_for_group(*group) {

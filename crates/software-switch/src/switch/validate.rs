@@ -17,7 +17,7 @@ use crate::supported::{can_match, can_set};
 
 /// Where actions are used, which decides where they may send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ActionContext {
     Rule,
     Bucket,
     PacketOut,
@@ -49,8 +49,8 @@ impl Switch {
                 Instruction::GotoTable(next) if *next <= table_id || !self.pipeline.has(*next) => {
                     return Err(Refusal::InstructionTableId);
                 }
-                Instruction::ApplyActions(actions) => self.check_actions(actions, Place::Rule)?,
-                Instruction::WriteActions(actions) => self.check_actions(actions, Place::Rule)?,
+                Instruction::ApplyActions(actions) => self.check_actions(actions, ActionContext::Rule)?,
+                Instruction::WriteActions(actions) => self.check_actions(actions, ActionContext::Rule)?,
                 // As in Open vSwitch; the specification names no error for it.
                 Instruction::Meter(id) if !self.meters.contains(*id) => return Err(Refusal::MeterInvalid),
                 Instruction::Experimenter { .. } => return Err(Refusal::InstructionExperimenter),
@@ -74,17 +74,17 @@ impl Switch {
     }
 
     /// Whether the switch supports all of these actions.
-    pub(super) fn check_actions(&self, actions: &[Action], place: Place) -> Result<(), Refusal> {
-        actions.iter().try_for_each(|action| self.check_action(action, place))
+    pub(super) fn check_actions(&self, actions: &[Action], context: ActionContext) -> Result<(), Refusal> {
+        actions.iter().try_for_each(|action| self.check_action(action, context))
     }
 
-    fn check_action(&self, action: &Action, place: Place) -> Result<(), Refusal> {
+    fn check_action(&self, action: &Action, context: ActionContext) -> Result<(), Refusal> {
         let allowed = |good: bool, refusal| if good { Ok(()) } else { Err(refusal) };
         match action {
-            Action::Output { port, .. } => allowed(can_send_to(*port, place), Refusal::ActionOutPort),
+            Action::Output { port, .. } => allowed(can_send_to(*port, context), Refusal::ActionOutPort),
             Action::Enqueue { port, .. } => {
                 let queues_there = port.0 <= PortNo::MAX.0 || *port == PortNo::IN_PORT;
-                allowed(queues_there && can_send_to(*port, place), Refusal::ActionOutPort)
+                allowed(queues_there && can_send_to(*port, context), Refusal::ActionOutPort)
             }
             // A chain of buckets is checked when the group is changed.
             Action::Group(id) => allowed(self.groups.contains(*id), Refusal::ActionOutGroup),
@@ -170,9 +170,9 @@ impl Known {
 const VLAN_PRESENT: u128 = 0x1000;
 
 /// Accepts a number that no port has yet, because the port may be added later.
-fn can_send_to(port: PortNo, place: Place) -> bool {
+fn can_send_to(port: PortNo, context: ActionContext) -> bool {
     match port {
-        PortNo::TABLE => place == Place::PacketOut,
+        PortNo::TABLE => context == ActionContext::PacketOut,
         PortNo::IN_PORT
         | PortNo::FLOOD
         | PortNo::ALL

@@ -4,7 +4,7 @@ use flow::PortNo;
 use flow::text::{BadText, parse_actions};
 
 use super::rule::only;
-use super::words::{Word, fault, first, split};
+use super::words::{Token, fault, first, split};
 use openflow::message::*;
 
 const TYPES: [(u8, &str); 5] = [
@@ -103,7 +103,7 @@ fn bucket(text: &str, group_type: u8) -> Result<Bucket, BadText> {
 }
 
 /// The first action, after `actions=`.
-fn behind_key<'a>(word: &Word<'a>) -> Result<Word<'a>, BadText> {
+fn behind_key<'a>(word: &Token<'a>) -> Result<Token<'a>, BadText> {
     let whole = word.needed("an action")?;
-    Ok(Word { whole, key: whole, value: None, offset: word.offset + word.key.len() + 1 })
+    Ok(Token { whole, key: whole, value: None, offset: word.offset + word.key.len() + 1 })
 }

@@ -3,7 +3,7 @@
 use flow::text::BadText;
 
 use super::super::meter::{FLAGS, RESERVED};
-use super::words::{Word, fault, first, split};
+use super::words::{Token, fault, first, split};
 use openflow::message::*;
 
 /// `add meter=1,kbps,band=type=drop,rate=1000`; without a command it is an add.
@@ -44,7 +44,7 @@ pub(super) fn meter(text: &str) -> Result<MeterConfig, BadText> {
             "band" | "bands" => {
                 if let Some(first) = word.value.filter(|value| !value.is_empty()) {
                     let at = word.offset + word.key.len() + 1;
-                    let first = split(first).next().map(|first| Word { offset: at, ..first });
+                    let first = split(first).next().map(|first| Token { offset: at, ..first });
                     first.map_or(Ok(()), |first| band(&first, &mut bands))?;
                 }
             }
@@ -59,7 +59,7 @@ pub(super) fn meter(text: &str) -> Result<MeterConfig, BadText> {
 }
 
 /// A word of a band; `type` begins the next one.
-fn band(word: &Word<'_>, bands: &mut Vec<MeterBand>) -> Result<(), BadText> {
+fn band(word: &Token<'_>, bands: &mut Vec<MeterBand>) -> Result<(), BadText> {
     if word.key == "type" {
         let kind = match word.needed("drop or dscp_remark")? {
             "drop" => MeterBandKind::Drop,

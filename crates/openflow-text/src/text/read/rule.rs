@@ -4,7 +4,7 @@ use flow::Match;
 use flow::text::{BadText, parse_instructions, parse_match};
 
 use super::super::rule::FLAGS;
-use super::words::{Word, fault, first, split, split_actions};
+use super::words::{Token, fault, first, split, split_actions};
 use openflow::message::*;
 use openflow::version::Version;
 
@@ -71,7 +71,7 @@ fn read(text: &str, mut flow_mod: FlowMod, version: Version) -> Result<(FlowMod,
 }
 
 /// `text` with blanks in place of all other words, so that these words keep their offsets.
-pub(super) fn only(text: &str, words: &[Word<'_>]) -> String {
+pub(super) fn only(text: &str, words: &[Token<'_>]) -> String {
     let mut blanked = String::with_capacity(text.len());
     for word in words {
         blanked.extend(std::iter::repeat_n(' ', word.offset - blanked.len()));
@@ -81,7 +81,7 @@ pub(super) fn only(text: &str, words: &[Word<'_>]) -> String {
 }
 
 /// Reads a word that is not part of the match. `false` if it may be part of the match.
-fn read_word(word: &Word<'_>, flow_mod: &mut FlowMod, version: Version) -> Result<bool, BadText> {
+fn read_word(word: &Token<'_>, flow_mod: &mut FlowMod, version: Version) -> Result<bool, BadText> {
     match word.key {
         "table" => flow_mod.table_id = word.number("a table's number")?,
         "priority" | "pri" => flow_mod.priority = word.number("a priority from 0 to 65535")?,
@@ -103,7 +103,7 @@ fn read_word(word: &Word<'_>, flow_mod: &mut FlowMod, version: Version) -> Resul
 }
 
 /// A new cookie, or with a mask the cookie by which rules are selected.
-fn read_cookie(word: &Word<'_>, flow_mod: &mut FlowMod, version: Version) -> Result<(), BadText> {
+fn read_cookie(word: &Token<'_>, flow_mod: &mut FlowMod, version: Version) -> Result<(), BadText> {
     let value = word.needed("a cookie")?;
     let sets_it = version == Version::V1_0 || flow_mod.command == FLOW_ADD;
     let read = |text: &str| {

@@ -9,7 +9,7 @@ use flow::text::BadText;
 
 /// A word and its place.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Word<'a> {
+pub(super) struct Token<'a> {
     /// The whole word.
     pub whole: &'a str,
     /// The text before `=`, `:` or `(`.
@@ -43,7 +43,7 @@ const fn is_separator(byte: u8) -> bool {
 }
 
 /// Every word.
-pub(super) fn split(text: &str) -> impl Iterator<Item = Word<'_>> {
+pub(super) fn split(text: &str) -> impl Iterator<Item = Token<'_>> {
     let mut at = 0;
     std::iter::from_fn(move || {
         at += text.as_bytes()[at..].iter().position(|byte| !is_separator(*byte))?;
@@ -53,7 +53,7 @@ pub(super) fn split(text: &str) -> impl Iterator<Item = Word<'_>> {
     })
 }
 
-fn word_at(text: &str, offset: usize) -> Word<'_> {
+fn word_at(text: &str, offset: usize) -> Token<'_> {
     let rest = &text[offset..];
     let mut depth = 0usize;
     let ends = |byte: u8| {
@@ -73,10 +73,10 @@ fn word_at(text: &str, offset: usize) -> Word<'_> {
         Some(end) => (&whole[..end], Some(&whole[end + 1..])),
         None => (whole, None),
     };
-    Word { whole, key, value, offset }
+    Token { whole, key, value, offset }
 }
 
-impl<'a> Word<'a> {
+impl<'a> Token<'a> {
     /// The error with what was expected instead of this word.
     pub fn fault(&self, message: impl Into<String>) -> BadText {
         fault(self.offset, self.whole, message)

@@ -5,7 +5,7 @@ use flow::text::BadText;
 
 use super::super::super::connection::{OTHER_NAMES, PACKET_IN_REASONS};
 use super::super::super::rule::REMOVED_REASONS;
-use super::super::words::{Word, fault, fault_in, first, number, split};
+use super::super::words::{Token, fault, fault_in, first, number, split};
 use openflow::hex;
 use openflow::message::*;
 use openflow::names;
@@ -175,7 +175,7 @@ pub(super) fn table_mod(text: &str) -> Result<TableMod, BadText> {
 
 /// `port=3`
 pub(super) fn only_port(text: &str, key: &str) -> Result<PortNo, BadText> {
-    match split(text).collect::<Vec<Word<'_>>>()[..] {
+    match split(text).collect::<Vec<Token<'_>>>()[..] {
         [word] if word.key == key => word.port(),
         _ => Err(fault(0, text, format!("expected {key}=…"))),
     }

@@ -6,7 +6,7 @@ use flow::{Match, PortNo};
 use super::super::super::meter::RESERVED;
 use super::super::super::rule::{DEFAULT_PRIORITY, FLAGS, REMOVED_REASONS};
 use super::super::rule::only;
-use super::super::words::{Word, fault, fault_in, number, split, split_actions};
+use super::super::words::{Token, fault, fault_in, number, split, split_actions};
 use super::super::{group, meter};
 use super::{connection, incomplete, nothing};
 use openflow::message::*;
@@ -99,7 +99,7 @@ fn which(text: &str) -> Result<FlowStatsRequest, BadText> {
 }
 
 fn queue(text: &str) -> Result<RequestBody, BadText> {
-    match split(text).collect::<Vec<Word<'_>>>()[..] {
+    match split(text).collect::<Vec<Token<'_>>>()[..] {
         [port, queue] if port.key == "port" && queue.key == "queue" => Ok(RequestBody::Queue {
             port: port.port()?,
             queue_id: queue.named(&[(u32::MAX, "ALL")], "a queue's number or ALL")?,
@@ -109,7 +109,7 @@ fn queue(text: &str) -> Result<RequestBody, BadText> {
 }
 
 fn group_id(text: &str) -> Result<u32, BadText> {
-    match split(text).collect::<Vec<Word<'_>>>()[..] {
+    match split(text).collect::<Vec<Token<'_>>>()[..] {
         [word] if word.key == "group_id" => {
             word.named(&[(GROUP_ALL, "ALL"), (GROUP_ANY, "ANY")], "a group's number, ALL or ANY")
         }
@@ -118,7 +118,7 @@ fn group_id(text: &str) -> Result<u32, BadText> {
 }
 
 fn meter_id(text: &str) -> Result<u32, BadText> {
-    match split(text).collect::<Vec<Word<'_>>>()[..] {
+    match split(text).collect::<Vec<Token<'_>>>()[..] {
         [word] if word.key == "meter" => {
             word.named(&RESERVED, "a meter's number, 'all', 'controller' or 'slowpath'")
         }
@@ -219,12 +219,12 @@ fn flow_stats(version: Version, text: &str) -> Result<FlowStats, BadText> {
     Ok(read)
 }
 
-fn counter(word: &Word<'_>) -> Result<u64, BadText> {
+fn counter(word: &Token<'_>) -> Result<u64, BadText> {
     word.named(&[(u64::MAX, "?")], "a count, or ? for none")
 }
 
 /// `5.25s`
-fn duration(word: &Word<'_>, text: &str) -> Result<(u32, u32), BadText> {
+fn duration(word: &Token<'_>, text: &str) -> Result<(u32, u32), BadText> {
     let read = || {
         let text = text.strip_suffix('s')?;
         let (seconds, fraction) = text.split_once('.').unwrap_or((text, "0"));
@@ -274,7 +274,7 @@ pub(super) fn flow_removed(version: Version, text: &str) -> Result<FlowRemoved, 
 }
 
 /// Parses a word whose number directly follows its name.
-fn removed_word(word: &Word<'_>, read: &mut FlowRemoved) -> Result<(), BadText> {
+fn removed_word(word: &Token<'_>, read: &mut FlowRemoved) -> Result<(), BadText> {
     let behind = |name: &str| word.whole.strip_prefix(name);
     let malformed = || word.fault("expected a number right behind the word");
     if let Some(text) = behind("duration") {
