@@ -1,7 +1,7 @@
-//! Where a handler puts its commands.
+//! The commands of a handler.
 //!
-//! In: calls of the app. Out: command frames in a buffer that is kept, so that commanding allocates nothing once it is warm.
-//! Never sends: the loop does, when the handler has returned.
+//! In: calls of the app. Out: command frames in a buffer that is reused, so that later commands allocate nothing.
+//! It never sends: the loop does that when the handler has returned.
 
 use crate::packet_out::PacketOut;
 use crate::rule::Rule;
@@ -16,7 +16,7 @@ use flow::DatapathId;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// Where a handler puts its commands; they are sent when it returns.
+/// The commands of a handler. The loop sends them when the handler returns.
 #[pyclass(module = "burnet")]
 #[derive(Default)]
 pub(crate) struct Commands {
@@ -28,7 +28,7 @@ pub(crate) struct Commands {
 const NO_SWITCH: DatapathId = DatapathId(0);
 
 impl Commands {
-    /// Appends a command, and gives its ticket.
+    /// Appends a command, and returns its ticket.
     pub(crate) fn push(
         &mut self,
         datapath: DatapathId,
@@ -43,7 +43,7 @@ impl Commands {
     fn append(&mut self, command: &Command<'_>) -> PyResult<()> {
         match write::command(&mut self.frames, command) {
             true => Ok(()),
-            false => Err(PyValueError::new_err("the command is longer than a frame can be")),
+            false => Err(PyValueError::new_err("the command does not fit a frame")),
         }
     }
 
@@ -51,7 +51,7 @@ impl Commands {
         self.append(&Command { datapath: NO_SWITCH, ticket: 0, wants_receipt: false, what })
     }
 
-    /// The calls under way, and where frames are put together.
+    /// The open calls, and the buffer in which frames are built.
     pub(crate) fn calls(&mut self) -> (&mut Calls, &mut Vec<u8>) {
         (&mut self.calls, &mut self.frames)
     }
@@ -64,7 +64,7 @@ impl Commands {
         self.without_ticket(What::Subscribe(subscribe))
     }
 
-    /// Moves what was commanded to the end of `out`, and keeps the memory.
+    /// Moves the commands to the end of `out`, and keeps the memory.
     pub(crate) fn drain_into(&mut self, out: &mut Vec<u8>) {
         out.append(&mut self.frames);
     }
@@ -78,13 +78,13 @@ impl Commands {
         Ok(Rule::new(it.clone().unbind(), value::datapath(datapath)?))
     }
 
-    /// Begins a packet to be sent by a switch.
+    /// Begins a packet-out.
     #[pyo3(signature = (datapath, /))]
     fn packet_out(it: &Bound<'_, Self>, datapath: &Bound<'_, PyAny>) -> PyResult<PacketOut> {
         Ok(PacketOut::new(it.clone().unbind(), value::datapath(datapath)?))
     }
 
-    /// Asks a switch for statistics, and gives the ticket that the replies will carry: `multipart` is an `ofp_multipart_type`, `body` the
+    /// Requests statistics of a switch, and returns the ticket of the replies: `multipart` is an `ofp_multipart_type`, `body` the
     /// body of such a request of OpenFlow 1.3.
     #[pyo3(signature = (datapath, multipart, body=Vec::new()))]
     fn request_stats(&mut self, datapath: &Bound<'_, PyAny>, multipart: u16, body: Vec<u8>) -> PyResult<u64> {
@@ -95,13 +95,13 @@ impl Commands {
         )
     }
 
-    /// Gets a receipt when the switch has done everything before it; gives its ticket.
+    /// Sends a barrier: its receipt arrives after the switch has processed all earlier commands. Returns its ticket.
     #[pyo3(signature = (datapath, /))]
     fn barrier(&mut self, datapath: &Bound<'_, PyAny>) -> PyResult<u64> {
         self.push(value::datapath(datapath)?, true, What::Barrier)
     }
 
-    /// Publishes on a topic, named from coarse to fine: `host.moved`. With `retain`, apps that subscribe later get this value at once; an empty payload removes it.
+    /// Publishes on a topic, named from general to specific: `host.moved`. With `retain`, apps that subscribe later get this value at once; an empty payload removes it.
     #[pyo3(signature = (topic, payload, retain=false))]
     fn publish(&mut self, topic: &str, payload: &[u8], retain: bool) -> PyResult<()> {
         // What is published on one topic stays in order: it all goes by the same worker.
@@ -110,7 +110,7 @@ impl Commands {
         self.append(&Command { datapath: NO_SWITCH, ticket, wants_receipt: false, what })
     }
 
-    /// Asks a service, and gives the ticket that its answer will carry. The deadline is in milliseconds; 0 is ten seconds.
+    /// Queries a service, and returns the ticket of the answer. The deadline is in milliseconds; 0 is ten seconds.
     #[pyo3(signature = (service, payload, deadline_ms=0))]
     fn query(&mut self, service: &str, payload: &[u8], deadline_ms: u32) -> PyResult<u64> {
         // Calls to one service stay in order: they all go by the same worker.
@@ -121,8 +121,8 @@ impl Commands {
         Ok(ticket)
     }
 
-    /// Follows a stream of a service: a snapshot, then each change. Gives the ticket that `App.on_stream` will hear. The deadline is for the first
-    /// part, in milliseconds; 0 is ten seconds. The credit is how many bytes may be under way; 0 is 64 KiB.
+    /// Follows a stream of a service: a snapshot, then each change. Returns the ticket of the updates in `App.on_stream`. The deadline is for the first
+    /// part, in milliseconds; 0 is ten seconds. The credit is the number of bytes that may be on their way; 0 is 64 KiB.
     #[pyo3(signature = (service, payload=Vec::new(), deadline_ms=0, credit_bytes=0))]
     fn follow(
         &mut self,
@@ -140,40 +140,40 @@ impl Commands {
         Ok(ticket)
     }
 
-    /// Does not wait for the answer to a query any more, or follows a stream no longer; nothing more comes.
+    /// Cancels a query, or stops following a stream. Nothing more arrives for its ticket.
     #[pyo3(signature = (ticket, /))]
     fn cancel(&mut self, ticket: u64) -> PyResult<()> {
         self.calls.unfollow(ticket);
         self.append(&Command { datapath: NO_SWITCH, ticket, wants_receipt: false, what: What::QueryCancel })
     }
 
-    /// Answers a query, whole (`more` false) or in parts, of any length: what is beyond the caller's credit waits until it grants more. `status` 0 means
-    /// that it is an answer; other numbers are the service's own.
+    /// Answers a query, whole (`more` false) or in parts, of any length: the part beyond the caller's credit waits until the caller grants more. `status` 0 means
+    /// success; the service defines other numbers.
     #[pyo3(signature = (ticket, payload, status=0, more=false))]
     fn answer(&mut self, ticket: u64, payload: &[u8], status: u16, more: bool) -> PyResult<()> {
         let Commands { calls, frames, .. } = self;
         match calls.answer(frames, ticket, &QueryAnswer { status, more, payload }) {
             true => Ok(()),
-            false => Err(PyValueError::new_err("the answer is longer than a frame can be")),
+            false => Err(PyValueError::new_err("the answer does not fit a frame")),
         }
     }
 
-    /// Asks for the value of a key of the store, and gives the ticket that the answer will carry.
+    /// Requests the value of a key in the store, and returns the ticket of the answer.
     fn store_get(&mut self, key: &str) -> PyResult<u64> {
         self.ask_store(Op::Get, key, &[])
     }
 
-    /// Keeps a value under a key of the store, as the app's own; gives the ticket that the answer will carry.
+    /// Writes a value under a key in the store; the app then owns the key. Returns the ticket of the answer.
     fn store_put(&mut self, key: &str, value: &[u8]) -> PyResult<u64> {
         self.ask_store(Op::Put, key, value)
     }
 
-    /// Takes a key out of the store; gives the ticket that the answer will carry.
+    /// Deletes a key from the store, and returns the ticket of the answer.
     fn store_delete(&mut self, key: &str) -> PyResult<u64> {
         self.ask_store(Op::Delete, key, &[])
     }
 
-    /// Asks for the keys of the store that begin so and come behind `after`; gives the ticket that the answers will carry.
+    /// Lists the keys in the store with this prefix that follow `after`. Returns the ticket of the answers.
     #[pyo3(signature = (prefix, after=""))]
     fn store_list(&mut self, prefix: &str, after: &str) -> PyResult<u64> {
         self.ask_store(Op::List, prefix, after.as_bytes())

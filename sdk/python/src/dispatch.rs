@@ -1,6 +1,6 @@
-//! Which handler hears which event.
+//! Calls the handler for each event.
 //!
-//! In: event frames. Out: calls of the app's handlers, and the commands that they gave. Never catches what a handler raises.
+//! In: event frames. Out: calls of the app's handlers, and their commands. It never catches an exception of a handler.
 
 use crate::commands::Commands;
 use crate::events::{
@@ -21,13 +21,13 @@ pub(crate) struct Instance {
     app: Py<PyAny>,
     /// Bound once: nearly every event is one.
     on_packet_in: Py<PyAny>,
-    /// Where it wants packets within one of several matches: these.
+    /// The matches that limit its packet-ins, if there are several.
     either: Vec<Match>,
     out: Py<Commands>,
 }
 
 impl Instance {
-    /// The app that `make` gives for its settings, a JSON object. Its subscription and first commands go to `commands`.
+    /// Creates the app with `make` from its settings, a JSON object. Its subscription and first commands go to `commands`.
     pub(crate) fn start(make: &Bound<'_, PyAny>, settings: &str, commands: &mut Vec<u8>) -> PyResult<Self> {
         let py = make.py();
         let app = make.call1((settings,))?;
@@ -45,7 +45,7 @@ impl Instance {
         })
     }
 
-    /// Hands it whole event frames, and appends what it commands.
+    /// Passes whole event frames to the app, and appends its commands.
     pub(crate) fn on_events(
         &self,
         py: Python<'_>,
@@ -133,7 +133,7 @@ impl Instance {
     }
 }
 
-/// Hands the app what a part of a stream says. The commands are borrowed for moments only: a handler uses them too.
+/// Passes one part of a stream to the app. The commands are borrowed only briefly, because a handler uses them too.
 fn hear_stream(
     py: Python<'_>,
     app: &Bound<'_, PyAny>,
@@ -152,7 +152,7 @@ fn hear_stream(
     }
 }
 
-/// Not the app's fault, and not to be handled by it.
+/// The kernel's fault. The app does not handle it.
 fn no_event(malformed: Malformed) -> PyErr {
     PyRuntimeError::new_err(format!("the kernel sent a malformed event: {malformed}"))
 }

@@ -1,6 +1,6 @@
-//! The events but packet-ins, as Python sees them.
+//! The Python types of all events except packet-ins.
 //!
-//! In: events read in place. Out: objects that own what they say and cannot be changed. Never reads a byte: `abi` has.
+//! In: events read in place. Out: immutable objects with copies of the values. It never decodes a byte: `abi` does.
 
 use crate::value;
 use abi::event;
@@ -19,11 +19,11 @@ pub(crate) struct Port {
     port_no: u32,
     /// Its Ethernet address.
     hw_addr: String,
-    /// Whether packets can pass.
+    /// Whether the port is up and its link is up.
     live: bool,
-    /// Whether the operator left it up.
+    /// Whether the port is administratively up.
     administratively_up: bool,
-    /// Its rate, 0 where it is not known.
+    /// Its rate; 0 if unknown.
     curr_speed_kbps: u32,
     /// Its name.
     name: String,
@@ -43,13 +43,13 @@ impl From<&event::PortRecord> for Port {
     }
 }
 
-/// A switch and its ports, as it came up.
+/// A switch and its ports when it connected.
 #[pyclass(frozen, get_all, module = "burnet")]
 #[derive(Debug)]
 pub(crate) struct SwitchUp {
-    /// Which switch.
+    /// The switch.
     datapath: u64,
-    /// How many packets it can keep; 0: every packet-in is whole.
+    /// How many packets it can buffer; 0: every packet-in has the whole packet.
     n_buffers: u32,
     /// How many tables it has.
     n_tables: u8,
@@ -68,11 +68,11 @@ impl From<&event::SwitchUp<'_>> for SwitchUp {
     }
 }
 
-/// What happened to a port.
+/// A port status.
 #[pyclass(frozen, get_all, module = "burnet")]
 #[derive(Debug)]
 pub(crate) struct PortStatus {
-    /// On which switch.
+    /// The switch of the port.
     datapath: u64,
     /// 0 added, 1 deleted, 2 modified.
     reason: u8,
@@ -86,20 +86,20 @@ impl From<&event::PortStatus<'_>> for PortStatus {
     }
 }
 
-/// A rule that is gone.
+/// A removed rule.
 #[pyclass(frozen, module = "burnet")]
 #[derive(Debug)]
 pub(crate) struct FlowRemoved {
-    /// From which switch.
+    /// The switch that sent it.
     #[pyo3(get)]
     datapath: u64,
-    /// The app's own part of its cookie.
+    /// The app's part of its cookie.
     #[pyo3(get)]
     cookie: u64,
-    /// The zone that it belonged to.
+    /// The zone of the app that added it.
     #[pyo3(get)]
     owner: u16,
-    /// How long it lived, in seconds.
+    /// How long it existed, in seconds.
     #[pyo3(get)]
     duration_s: f64,
     /// Packets that it matched.
@@ -144,8 +144,8 @@ impl From<&event::FlowRemoved<'_>> for FlowRemoved {
 
 #[pymethods]
 impl FlowRemoved {
-    /// Its match, by the names of the fields; a field with a mask is a pair of value and mask. `rule(…).matching(**removed.matching)`
-    /// says it again.
+    /// Its match, by the names of the fields; a field with a mask is a pair of value and mask. `rule(…).matching(**removed.matching)` gives
+    /// the same match.
     #[getter]
     fn matching<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let matching = PyDict::new(py);
@@ -162,19 +162,19 @@ impl FlowRemoved {
     }
 }
 
-/// A switch's complaint of a command of this app that asked for no receipt.
+/// An error of a switch about a command of this app without a receipt.
 #[pyclass(frozen, get_all, module = "burnet")]
 #[derive(Debug)]
 pub(crate) struct SwitchError {
-    /// Which switch.
+    /// The switch.
     datapath: u64,
     /// The error's type, in the numbers of OpenFlow 1.3.
     error_type: u16,
-    /// And its code.
+    /// The error's code.
     error_code: u16,
-    /// The ticket of the command; 0 where it had none.
+    /// The ticket of the command; 0 if it had none.
     ticket: u64,
-    /// In words, for people.
+    /// The reason as text for people.
     reason: String,
 }
 
@@ -190,11 +190,11 @@ impl From<&event::SwitchError<'_>> for SwitchError {
     }
 }
 
-/// Statistics, or a part of them.
+/// A statistics reply, or a part of one.
 #[pyclass(frozen, get_all, module = "burnet")]
 #[derive(Debug)]
 pub(crate) struct StatsReply {
-    /// From which switch.
+    /// The switch that sent it.
     datapath: u64,
     /// The request's ticket.
     ticket: u64,
@@ -202,7 +202,7 @@ pub(crate) struct StatsReply {
     multipart: u16,
     /// Whether another part follows.
     more: bool,
-    /// The body of a multipart reply of OpenFlow 1.3, whatever the switch speaks.
+    /// The body of a multipart reply of OpenFlow 1.3, for every version of the switch.
     body: Py<PyBytes>,
 }
 
@@ -215,11 +215,11 @@ impl StatsReply {
     }
 }
 
-/// What became of a command that asked for a receipt.
+/// The receipt of a command.
 #[pyclass(frozen, get_all, module = "burnet")]
 #[derive(Debug)]
 pub(crate) struct Receipt {
-    /// Which switch it was for.
+    /// The switch of the command.
     datapath: u64,
     /// The command's ticket.
     ticket: u64,
@@ -227,9 +227,9 @@ pub(crate) struct Receipt {
     outcome: String,
     /// For `failed`: the switch's error, in the numbers of OpenFlow 1.3. Otherwise 0.
     error_type: u16,
-    /// And its code.
+    /// The error's code.
     error_code: u16,
-    /// In words, for people. Empty for `programmed`.
+    /// The reason as text for people. Empty for `programmed`.
     reason: String,
 }
 
@@ -248,20 +248,20 @@ impl Receipt {
 
 #[pymethods]
 impl Receipt {
-    /// Whether the switch has done it: its barrier came back and no error did.
+    /// Whether the outcome is `programmed`: the switch confirmed it with a barrier, without an error.
     #[getter]
     fn programmed(&self) -> bool {
         self.outcome == abi::Outcome::Programmed.to_string()
     }
 }
 
-/// Something that was published.
+/// A published message.
 #[pyclass(frozen, get_all, module = "burnet")]
 #[derive(Debug)]
 pub(crate) struct Topic {
-    /// Where, from coarse to fine: `link.up`.
+    /// The topic, from general to specific: `link.up`.
     topic: String,
-    /// By which zone.
+    /// The zone of the publisher.
     publisher: u16,
     /// Which run of the publisher: another number after it was restarted.
     run: u32,
@@ -269,7 +269,7 @@ pub(crate) struct Topic {
     number: u64,
     /// Whether it was published before the app subscribed.
     is_retained: bool,
-    /// What.
+    /// The content.
     payload: Py<PyBytes>,
 }
 
@@ -288,25 +288,25 @@ impl Topic {
     }
 }
 
-/// A question to this app as a service.
+/// A query to this app as a service.
 #[pyclass(frozen, get_all, module = "burnet")]
 #[derive(Debug)]
 pub(crate) struct Query {
-    /// To be named in the answer.
+    /// The ticket of the call. The answer needs it.
     ticket: u64,
-    /// The number of the zone that asks.
+    /// The number of the caller's zone.
     caller: u32,
-    /// The name of the app that asks.
+    /// The name of the calling app.
     caller_name: String,
     /// The part of its grant that concerns this service; empty if there is none.
     grant: Py<PyBytes>,
-    /// The service's name, under which it was asked.
+    /// The name by which the service was called.
     service: String,
     /// Whether the caller follows a stream: `Table.follow` answers it.
     is_stream: bool,
-    /// How many bytes may be answered before the caller grants more.
+    /// How many bytes the answer may have before the caller grants more credit.
     credit_bytes: u32,
-    /// What.
+    /// The question.
     payload: Py<PyBytes>,
 }
 
@@ -325,7 +325,7 @@ impl Query {
         }
     }
 
-    /// As much of it as following a table needs.
+    /// The parts that a table needs to answer it.
     pub(crate) fn to_follow(&self) -> event::Query<'_> {
         let form = if self.is_stream { Form::Stream } else { Form::Query };
         event::Query {
@@ -340,15 +340,15 @@ impl Query {
     }
 }
 
-/// The whole answer to a query, or why there is none.
+/// The whole answer to a query, or the reason why there is none.
 #[pyclass(frozen, get_all, module = "burnet")]
 #[derive(Debug)]
 pub(crate) struct QueryReply {
     /// The query's ticket.
     ticket: u64,
-    /// 0: answered. From 0xff00 on one of `burnet.QueryStatus`. Anything else is the service's own; of the store, one of `burnet.store`.
+    /// 0: success. From 0xff00 on, it is a `burnet.QueryStatus`. The service defines other numbers; those of the store are in `burnet.store`.
     status: u16,
-    /// What.
+    /// The payload.
     payload: Py<PyBytes>,
 }
 
@@ -367,7 +367,7 @@ impl QueryReply {
     }
 }
 
-/// Something of a stream that the app follows.
+/// An update of a stream that the app follows.
 #[pyclass(frozen, get_all, module = "burnet")]
 #[derive(Debug)]
 pub(crate) struct StreamUpdate {
@@ -375,7 +375,7 @@ pub(crate) struct StreamUpdate {
     ticket: u64,
     /// `begin`, `entry`, `complete`, `put`, `removed`, `missed` or `ended`.
     kind: &'static str,
-    /// The number of the last change that was heard, is part of the snapshot, or was missed; 0 for `entry` and `ended`.
+    /// The number of the last change that arrived, is in the snapshot, or was missed; 0 for `entry` and `ended`.
     number: u64,
     /// The key, of `entry`, `put` and `removed`.
     key: Py<PyBytes>,
@@ -383,7 +383,7 @@ pub(crate) struct StreamUpdate {
     value: Py<PyBytes>,
     /// How many changes were missed.
     missed: u64,
-    /// Why it ended: a `QueryStatus`, or the service's own.
+    /// The reason of the end: a `QueryStatus`, or a status of the service.
     status: u16,
 }
 
@@ -406,20 +406,20 @@ impl StreamUpdate {
     }
 }
 
-/// A soft limit that is passed, or kept again if no more than it is used; what goes beyond the hard one is refused, or ends the app.
+/// A soft limit that the app exceeds, or does not exceed any more. Above the hard limit, commands are refused or the app is stopped.
 #[pyclass(frozen, get_all, module = "burnet")]
 #[derive(Debug)]
 pub(crate) struct SoftLimit {
-    /// Of which switch; 0 where it is of none.
+    /// The switch; 0 if the limit is not for one switch.
     datapath: u64,
     /// 1 commands a second, 2 packet-outs a second, 3 the app's rules on one switch, 4 all entries in a switch's tables; 5 processor time in
-    /// hundredths of a core, 6 memory in KiB, 7 open descriptors, 8 threads, 9 milliseconds for which the ring was left unread, 10 bytes in the store.
+    /// hundredths of a core, 6 memory in KiB, 7 open descriptors, 8 threads, 9 milliseconds for which data in the ring was unread, 10 bytes in the store.
     quota: u16,
-    /// How much is used; of a rate, the soft limit.
+    /// How much is used. For a rate, this is the soft limit.
     used: u32,
-    /// Beyond this one is told.
+    /// Above this value, the app gets this event.
     soft: u32,
-    /// Beyond this nothing passes.
+    /// Above this value, commands are refused or the app is stopped.
     hard: u32,
 }
 

@@ -1,7 +1,7 @@
-//! What an app wants to hear.
+//! The events that an app subscribes to.
 //!
-//! In: words of the app. Out: the subscription's bits and match; of several matches, whether a packet is within one of them, since a subscription
-//! has room for one. Never subscribes: the first commands of a zone do.
+//! In: calls of the app. Out: the bits and the match of the subscription. If there are several matches, it checks them here, because a subscription
+//! has only one. It never subscribes: the first commands of a zone do.
 
 use crate::rule::Matching;
 use abi::command::Subscribe;
@@ -13,17 +13,17 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// Most matches of `packets_within`: each packet is compared with one after the other.
+/// The maximum number of matches of `packets_within`. Each packet is compared with all of them in order.
 const MATCHES_MAX: usize = 64;
 
-/// What an app wants to hear. Receipts, errors and answers come to whom they are meant for without being asked for.
+/// The events that an app subscribes to. Receipts, errors and answers arrive without a subscription.
 ///
-/// Each method adds to it and gives it back: `Interests().packets().switches()`.
+/// Each method adds some and returns the object: `Interests().packets().switches()`.
 #[pyclass(module = "burnet", from_py_object)]
 #[derive(Clone, Default)]
 pub(crate) struct Interests {
     events: u64,
-    /// Whether it wants every packet-in, whatever matches it names besides.
+    /// Whether it wants every packet-in. Its matches then have no effect.
     all_packets: bool,
     within: Vec<Matching>,
 }
@@ -37,7 +37,7 @@ impl Interests {
         Subscribe { events: self.events, packets }
     }
 
-    /// The matches, one of which a packet must be within to be heard; none where the kernel has looked already.
+    /// The matches that limit its packet-ins. Empty if the kernel checks the only one.
     pub(crate) fn either(&self) -> PyResult<Vec<Match>> {
         if self.all_packets || self.within.len() < 2 {
             return Ok(Vec::new());
@@ -48,7 +48,7 @@ impl Interests {
     }
 }
 
-/// Whether a packet is within one of these matches; all are, where there is none.
+/// Whether a packet is within one of these matches. If there are none, every packet is.
 pub(crate) fn is_within(packet: &event::PacketIn<'_>, either: &[Match]) -> bool {
     if either.is_empty() {
         return true;
@@ -57,7 +57,7 @@ pub(crate) fn is_within(packet: &event::PacketIn<'_>, either: &[Match]) -> bool 
     either.iter().any(|wanted| wanted.matches(&fields))
 }
 
-/// Adds kinds of event, and gives the same object back.
+/// Adds types of events, and returns the same object.
 fn hearing<'py>(mut it: PyRefMut<'py, Interests>, kinds: &[u16]) -> PyRefMut<'py, Interests> {
     kinds.iter().for_each(|number| it.events |= kind::bit(*number));
     it
@@ -70,13 +70,13 @@ impl Interests {
         Interests::default()
     }
 
-    /// Every packet-in. The kernel sees to it that switches send up what no rule matches.
+    /// Every packet-in. The kernel makes switches send the packets that no rule matches.
     fn packets(mut it: PyRefMut<'_, Self>) -> PyRefMut<'_, Self> {
         it.all_packets = true;
         hearing(it, &[kind::PACKET_IN])
     }
 
-    /// Packet-ins of packets within this match: `packets_within(eth_type=0x0806)`. Called again: of those within that one as well.
+    /// Packet-ins of packets within this match: `packets_within(eth_type=0x0806)`. Each call adds one match.
     #[pyo3(signature = (**fields))]
     fn packets_within<'py>(
         mut it: PyRefMut<'py, Self>,
@@ -93,27 +93,27 @@ impl Interests {
         Ok(hearing(it, &[kind::PACKET_IN]))
     }
 
-    /// Switches that come and go.
+    /// Switches that connect and disconnect.
     fn switches(it: PyRefMut<'_, Self>) -> PyRefMut<'_, Self> {
         hearing(it, &[kind::SWITCH_UP, kind::SWITCH_DOWN])
     }
 
-    /// Ports that come, go or change.
+    /// Ports that are added, removed or changed.
     fn ports(it: PyRefMut<'_, Self>) -> PyRefMut<'_, Self> {
         hearing(it, &[kind::PORT_STATUS])
     }
 
-    /// Rules that are gone.
+    /// Removed rules.
     fn flow_removed(it: PyRefMut<'_, Self>) -> PyRefMut<'_, Self> {
         hearing(it, &[kind::FLOW_REMOVED])
     }
 
-    /// What others publish.
+    /// Messages that other apps publish.
     fn topics(it: PyRefMut<'_, Self>) -> PyRefMut<'_, Self> {
         hearing(it, &[kind::TOPIC])
     }
 
-    /// The time, about once a second.
+    /// The time, about once per second.
     fn ticks(it: PyRefMut<'_, Self>) -> PyRefMut<'_, Self> {
         hearing(it, &[kind::TICK])
     }

@@ -5,8 +5,8 @@
 //!     <───frames─── commands, rule, packet_out <──calls──┘
 //! ```
 //!
-//! In: the port of a process zone, by the Rust SDK. Out: the module `burnet._native`, whose face is `python/burnet/`. The loop over
-//! events is here, so that Python runs for the app's own decisions alone.
+//! In: the port of a process zone, by the Rust SDK. Out: the module `burnet._native`, which `python/burnet/` exports. The loop over
+//! events is here, so that Python runs only for the app's decisions.
 //!
 //! It never talks OpenFlow, never decides for an app, and holds no `unsafe` of its own.
 

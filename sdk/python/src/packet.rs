@@ -1,7 +1,7 @@
-//! A packet-in as Python sees it: read when it is asked for, and not before.
+//! The Python type of a packet-in. A field is decoded when the app reads it.
 //!
-//! In: an event's bytes. Out: a `PacketIn` that holds the frame as Python bytes; each of its fields is taken from there.
-//! Never keeps a part of the ring: the bytes are its own, so an app may keep a packet.
+//! In: an event's bytes. Out: a `PacketIn` that holds the frame as Python bytes.
+//! It copies the bytes out of the ring, so an app may keep a packet.
 
 use crate::value;
 use abi::event;
@@ -11,16 +11,16 @@ use flow::{DatapathId, PortNo};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
-/// A packet that a switch sent up.
+/// A packet-in.
 #[pyclass(frozen, module = "burnet", freelist = 64)]
 pub(crate) struct PacketIn {
-    /// From which switch.
+    /// The switch that sent it.
     #[pyo3(get)]
     datapath: u64,
-    /// By which port it came in.
+    /// The input port.
     #[pyo3(get)]
     in_port: u32,
-    /// Where the switch keeps it, or None if `data` is all of it.
+    /// The buffer id in the switch, or None if `data` is the whole packet.
     #[pyo3(get)]
     buffer_id: Option<u32>,
     /// Its length on the wire; `data` may be shorter.
@@ -32,7 +32,7 @@ pub(crate) struct PacketIn {
     /// The table that sent it.
     #[pyo3(get)]
     table_id: u8,
-    /// The cookie of the rule that sent it; all ones where the switch does not say.
+    /// The cookie of the rule that sent it; all ones if the switch does not report it.
     #[pyo3(get)]
     cookie: u64,
     metadata: Box<[u8]>,
@@ -62,7 +62,7 @@ impl PacketIn {
         }
     }
 
-    /// What a packet-out of this packet says: port and buffer, and the bytes where the switch does not keep them.
+    /// The port and buffer for a packet-out of this packet, and the bytes if the switch has not buffered them.
     pub(crate) fn to_send<'py>(&self, py: Python<'py>) -> (PortNo, Option<u32>, Option<Bound<'py, PyBytes>>) {
         let data = self.buffer_id.is_none().then(|| self.data.bind(py).clone());
         (PortNo(self.in_port), self.buffer_id, data)
@@ -75,7 +75,7 @@ impl PacketIn {
     }
 }
 
-/// As a MacAddr prints, without the machinery of formatting: nearly every handler asks for two of them.
+/// The same text as of a MacAddr, but faster: nearly every handler reads two addresses.
 fn address_text(octets: [u8; 6]) -> [u8; 17] {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut text = [b':'; 17];
@@ -94,19 +94,19 @@ impl PacketIn {
         self.data.clone_ref(py)
     }
 
-    /// Its destination, `02:00:00:00:00:01`; zeros in a frame that is too short to have one.
+    /// Its destination, `02:00:00:00:00:01`; zeros if the frame is too short.
     #[getter]
     fn eth_dst<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
         self.address(py, 0)
     }
 
-    /// Its source.
+    /// Its source address.
     #[getter]
     fn eth_src<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
         self.address(py, 6)
     }
 
-    /// Its EtherType, behind all VLAN tags; 0 in a frame that is too short to have one.
+    /// Its EtherType after all VLAN tags; 0 if the frame is too short.
     #[getter]
     fn eth_type(&self, py: Python<'_>) -> u16 {
         /// 802.1Q, 802.1ad.
@@ -127,8 +127,8 @@ impl PacketIn {
         self.data.as_bytes(py).first().is_some_and(|octet| octet & 1 == 1)
     }
 
-    /// All that a switch could match on, by name: `fields()["ipv4_dst"]`. Addresses are text, the rest numbers; what the frame does not
-    /// have is not there.
+    /// All fields that a switch can match, by name: `fields()["ipv4_dst"]`. Addresses are text, other fields are numbers. Fields that the frame does
+    /// not have are missing.
     fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let fields = PyDict::new(py);
         for (field, value) in self.read(py).iter() {

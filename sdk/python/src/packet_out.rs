@@ -1,6 +1,6 @@
-//! A packet that is being put together.
+//! A packet-out under construction.
 //!
-//! In: calls of the app. Out: a packet-out among the commands, when it is sent and not before. Never looks into the frame.
+//! In: calls of the app. Out: a packet-out among the commands, once it is sent. It never looks into the frame.
 
 use crate::commands::Commands;
 use crate::packet::PacketIn;
@@ -11,7 +11,7 @@ use flow::{DatapathId, PortNo};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-/// A packet that is being put together. Nothing happens before one of the `send`s; without an action it is dropped. Each method changes it
+/// A packet-out under construction. Nothing happens before one of the `send`s; without an action it is dropped. Each method changes it
 /// and gives it back.
 #[pyclass(module = "burnet", freelist = 16)]
 pub(crate) struct PacketOut {
@@ -46,25 +46,25 @@ impl PacketOut {
         it
     }
 
-    /// A frame of the app's own making.
+    /// A frame that the app made.
     fn frame<'py>(mut it: PyRefMut<'py, Self>, data: Bound<'_, PyBytes>) -> PyRefMut<'py, Self> {
         (it.buffer_id, it.data) = (None, Some(data.unbind()));
         it
     }
 
-    /// The port by which it is taken to have come in: FLOOD and ALL leave that one out.
+    /// The input port that the switch assumes. FLOOD and ALL do not send there.
     fn in_port<'py>(mut it: PyRefMut<'py, Self>, port: &Bound<'_, PyAny>) -> PyResult<PyRefMut<'py, Self>> {
         it.in_port = value::port(port)?;
         Ok(it)
     }
 
-    /// Out of this port. Called again: out of that one as well.
+    /// Outputs to this port. Each call adds a port.
     fn output<'py>(mut it: PyRefMut<'py, Self>, port: &Bound<'_, PyAny>) -> PyResult<PyRefMut<'py, Self>> {
         it.actions.output(port, 0)?;
         Ok(it)
     }
 
-    /// Writes fields of the packet, for the outputs behind it.
+    /// Sets fields of the packet for the outputs after it.
     #[pyo3(signature = (**fields))]
     fn set_field<'py>(
         mut it: PyRefMut<'py, Self>,
@@ -74,19 +74,19 @@ impl PacketOut {
         Ok(it)
     }
 
-    /// Any actions, in order, in the syntax of ovs-ofctl.
+    /// Adds actions in order, in the syntax of ovs-ofctl.
     #[pyo3(signature = (text, /))]
     fn actions<'py>(mut it: PyRefMut<'py, Self>, text: &str) -> PyResult<PyRefMut<'py, Self>> {
         it.actions.text(text)?;
         Ok(it)
     }
 
-    /// Commands it.
+    /// Sends it.
     fn send(&self, py: Python<'_>) -> PyResult<()> {
         self.finish(py, false).map(drop)
     }
 
-    /// Commands it, asks for a receipt, and gives the ticket that the receipt will carry.
+    /// Sends it, requests a receipt, and returns the ticket of the receipt.
     fn send_with_receipt(&self, py: Python<'_>) -> PyResult<u64> {
         self.finish(py, true)
     }

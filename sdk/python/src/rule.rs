@@ -1,7 +1,7 @@
-//! A rule that is being put together, and the parts that it shares with others: a match, a list of actions.
+//! A rule under construction, and its parts that packet-outs use too: a match, a list of actions.
 //!
-//! In: calls of the app, one after the other. Out: a flow mod among the commands, when it is sent and not before.
-//! Never asks whether the switch can do it: the kernel and the switch answer.
+//! In: calls of the app. Out: a flow mod among the commands, once it is sent.
+//! It never checks whether the switch supports the rule: the kernel and the switch do.
 
 use crate::commands::Commands;
 use crate::value;
@@ -147,7 +147,7 @@ impl Rule {
         Ok(it)
     }
 
-    /// Out of this port. Called again: out of that one as well.
+    /// Outputs to this port. Each call adds a port.
     #[pyo3(signature = (port, max_len=0))]
     fn output<'py>(
         mut it: PyRefMut<'py, Self>,
@@ -158,7 +158,7 @@ impl Rule {
         Ok(it)
     }
 
-    /// Writes fields of the packet, for the outputs behind it: `set_field(eth_dst="02:00:00:00:00:01")`.
+    /// Sets fields of the packet for the outputs after it: `set_field(eth_dst="02:00:00:00:00:01")`.
     #[pyo3(signature = (**fields))]
     fn set_field<'py>(
         mut it: PyRefMut<'py, Self>,
@@ -168,81 +168,81 @@ impl Rule {
         Ok(it)
     }
 
-    /// Any actions, in order, in the syntax of ovs-ofctl: `actions("dec_ttl,push_vlan:0x8100,output:2")`.
+    /// Adds actions in order, in the syntax of ovs-ofctl: `actions("dec_ttl,push_vlan:0x8100,output:2")`.
     #[pyo3(signature = (text, /))]
     fn actions<'py>(mut it: PyRefMut<'py, Self>, text: &str) -> PyResult<PyRefMut<'py, Self>> {
         it.actions.text(text)?;
         Ok(it)
     }
 
-    /// On to this table when the actions are done.
+    /// Continues in this table after the actions.
     fn goto_table(mut it: PyRefMut<'_, Self>, table_id: u8) -> PyRefMut<'_, Self> {
         InstructionWriter::new(&mut it.instructions).goto_table(table_id);
         it
     }
 
-    /// Through this meter.
+    /// Passes the packets through this meter.
     fn meter(mut it: PyRefMut<'_, Self>, meter_id: u32) -> PyRefMut<'_, Self> {
         InstructionWriter::new(&mut it.instructions).meter(meter_id);
         it
     }
 
-    /// The higher wins.
+    /// The priority; the highest matching rule applies.
     fn priority(mut it: PyRefMut<'_, Self>, priority: u16) -> PyRefMut<'_, Self> {
         it.fields.priority = priority;
         it
     }
 
-    /// The table, for switches that have several.
+    /// The table id, for switches with several tables.
     fn table(mut it: PyRefMut<'_, Self>, table_id: u8) -> PyRefMut<'_, Self> {
         it.fields.table_id = table_id;
         it
     }
 
-    /// The app's own mark on the rule; 48 bits of it.
+    /// The app's part of the cookie, 48 bits.
     fn cookie(mut it: PyRefMut<'_, Self>, cookie: u64) -> PyRefMut<'_, Self> {
         it.fields.cookie = cookie;
         it
     }
 
-    /// The rule goes after so many seconds without a packet; 0: never.
+    /// The idle timeout in seconds; 0: none.
     fn idle_timeout_s(mut it: PyRefMut<'_, Self>, seconds: u16) -> PyRefMut<'_, Self> {
         it.fields.idle_timeout_s = seconds;
         it
     }
 
-    /// The rule goes after so many seconds; 0: never.
+    /// The hard timeout in seconds; 0: none.
     fn hard_timeout_s(mut it: PyRefMut<'_, Self>, seconds: u16) -> PyRefMut<'_, Self> {
         it.fields.hard_timeout_s = seconds;
         it
     }
 
-    /// Tell the app when the rule goes.
+    /// Requests an event when the rule is removed.
     fn tell_when_removed(mut it: PyRefMut<'_, Self>) -> PyRefMut<'_, Self> {
         it.fields.flags |= SEND_FLOW_REMOVED;
         it
     }
 
-    /// Send the packet that the switch keeps through the new rule.
+    /// Sends the buffered packet of the switch through the new rule.
     #[pyo3(signature = (buffer_id))]
     fn buffer(mut it: PyRefMut<'_, Self>, buffer_id: Option<u32>) -> PyRefMut<'_, Self> {
         it.fields.buffer_id = buffer_id;
         it
     }
 
-    /// Change the actions of this very rule (same match, same priority) in place of adding one.
+    /// Modifies the rule with the same match and priority, instead of adding one.
     fn modify(mut it: PyRefMut<'_, Self>) -> PyRefMut<'_, Self> {
         it.fields.command = MODIFY_STRICT;
         it
     }
 
-    /// Delete this very rule (same match, same priority) in place of adding one.
+    /// Deletes the rule with the same match and priority, instead of adding one.
     fn delete(mut it: PyRefMut<'_, Self>) -> PyRefMut<'_, Self> {
         it.fields.command = DELETE_STRICT;
         it
     }
 
-    /// Delete all of the app's own rules within the match, in all tables.
+    /// Deletes all rules of the app within the match, in all tables.
     fn delete_within(mut it: PyRefMut<'_, Self>) -> PyRefMut<'_, Self> {
         it.fields.command = DELETE;
         it.fields.table_id = EVERY_TABLE;
@@ -255,12 +255,12 @@ impl Rule {
         Ok(it)
     }
 
-    /// Commands it.
+    /// Sends it.
     fn send(&mut self, py: Python<'_>) -> PyResult<()> {
         self.finish(py, false).map(drop)
     }
 
-    /// Commands it, asks for a receipt, and gives the ticket that the receipt will carry.
+    /// Sends it, requests a receipt, and returns the ticket of the receipt.
     fn send_with_receipt(&mut self, py: Python<'_>) -> PyResult<u64> {
         self.finish(py, true)
     }

@@ -1,6 +1,6 @@
 //! A table of a service in Python that other apps can follow.
 //!
-//! In: puts, removals, calls that follow it. Out: entries, and parts of answers, by the table of the Rust SDK. Never decides who may follow.
+//! In: puts, removals, calls that follow it. Out: entries, and parts of answers, with the table of the Rust SDK. Never decides who may follow.
 
 use crate::commands::Commands;
 use crate::events::Query;
@@ -9,7 +9,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-/// A table that other apps can follow. It is not bounded: the service decides how much it keeps.
+/// A table that other apps can follow. It has no bound: the service decides how many entries it keeps.
 #[pyclass(module = "burnet")]
 #[derive(Default)]
 pub(crate) struct Table(stream::Table);
@@ -21,15 +21,15 @@ impl Table {
         Table::default()
     }
 
-    /// Sets the value of a key. Readers hear of it with the next `send`.
+    /// Sets the value of a key. Readers get the change with the next `send`.
     fn put(&mut self, key: &[u8], value: &[u8]) -> PyResult<()> {
         match self.0.put(key, value) {
             true => Ok(()),
-            false => Err(PyValueError::new_err("the entry is longer than a part of a stream can be")),
+            false => Err(PyValueError::new_err("the entry does not fit a part of a stream")),
         }
     }
 
-    /// Removes a key, and says whether it was there. Readers hear of it with the next `send`.
+    /// Removes a key, and returns whether it existed. Readers get the change with the next `send`.
     fn remove(&mut self, key: &[u8]) -> bool {
         self.0.remove(key)
     }
@@ -45,13 +45,13 @@ impl Table {
         self.0.number()
     }
 
-    /// The call follows this table from now on. It gets the snapshot at once, as far as its credit goes.
+    /// Lets the call follow this table from now on. It gets the snapshot at once, up to its credit.
     fn follow(&mut self, query: &Query, out: &mut Commands) {
         let (calls, frames) = out.calls();
         self.0.follow_by(calls, frames, &query.to_follow());
     }
 
-    /// Sends each reader what its credit allows. To be called after changes, and in `App.on_credit`.
+    /// Sends each reader as much as its credit allows. Call it after changes, and in `App.on_credit`.
     fn send(&mut self, out: &mut Commands) {
         let (calls, frames) = out.calls();
         self.0.send_by(calls, frames);

@@ -1,6 +1,6 @@
-//! Trying an app without a node: events are made here, and commands come back in words.
+//! Tests an app without a node: makes events, and returns the commands as text.
 //!
-//! In: calls of a test. Out: lines, one a command. Never starts a process or a thread.
+//! In: calls of a test. Out: one line for each command. Never starts a process or a thread.
 
 use crate::dispatch::Instance;
 use crate::value;
@@ -27,7 +27,7 @@ impl Trial {
         self.sequence += 1;
         let (mut frame, mut commands) = (Vec::new(), Vec::new());
         if !write(&mut frame, self.sequence) {
-            return Err(PyValueError::new_err("the event is longer than a frame can be"));
+            return Err(PyValueError::new_err("the event does not fit a frame"));
         }
         self.instance.on_events(py, &frame, &mut commands)?;
         Ok(burnet_sdk::testing::in_words(&commands))
@@ -59,7 +59,7 @@ impl Trial {
         self.instance.app(py)
     }
 
-    /// A switch comes up with ports of these numbers.
+    /// A switch connects with ports of these numbers.
     fn switch_up(&mut self, py: Python<'_>, datapath: u64, ports: Vec<u32>) -> PyResult<Vec<String>> {
         let ports: Vec<_> = ports.into_iter().map(|number| port_record(number, true)).collect();
         let datapath = DatapathId(datapath);
@@ -73,7 +73,7 @@ impl Trial {
         self.event(py, |out, sequence| event::write::switch_up(out, sequence, &up))
     }
 
-    /// A switch goes.
+    /// A switch disconnects.
     fn switch_down(&mut self, py: Python<'_>, datapath: u64) -> PyResult<Vec<String>> {
         self.event(py, |out, sequence| event::write::switch_down(out, sequence, DatapathId(datapath)))
     }
@@ -163,7 +163,7 @@ impl Trial {
         self.event(py, |out, sequence| event::write::receipt(out, sequence, datapath, &receipt))
     }
 
-    /// An answer comes, or a part of one, to a query or to what was asked of the store.
+    /// An answer, or a part of one, to a query arrives. Queries to the store are queries too.
     #[pyo3(signature = (ticket, payload=Vec::new(), status=0, more=false))]
     fn query_reply(
         &mut self,
@@ -177,7 +177,7 @@ impl Trial {
         self.event(py, |out, sequence| event::write::query_reply(out, sequence, &reply))
     }
 
-    /// A call comes to the app as a service, from zone 1 with the name `caller`.
+    /// A call to the app as a service arrives, from zone 1 with the name `caller`.
     #[pyo3(signature = (ticket, payload=Vec::new(), stream=false, credit_bytes=65536))]
     fn query(
         &mut self,
@@ -206,7 +206,7 @@ impl Trial {
         self.event(py, |out, sequence| event::write::tick(out, sequence, now_ms))
     }
 
-    /// The zone is about to end.
+    /// The zone will end.
     fn shutdown(&mut self, py: Python<'_>) -> PyResult<Vec<String>> {
         self.event(py, event::write::shutdown)
     }

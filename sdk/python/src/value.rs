@@ -1,4 +1,4 @@
-//! Values that come from Python: a field's, a port's, a datapath id's.
+//! Converts values from Python: fields, ports, datapath ids.
 //!
 //! In: numbers, text, bytes, addresses of `ipaddress`. Out: numbers that fit, or an exception that names the argument.
 //! Never changes a value to make it fit.
@@ -139,7 +139,7 @@ pub(crate) fn datapath(value: &Bound<'_, PyAny>) -> PyResult<DatapathId> {
     value.extract().map(DatapathId)
 }
 
-/// A datapath id as it is printed everywhere: `of:0000000000000001`.
+/// The printed form of a datapath id: `of:0000000000000001`.
 #[pyfunction]
 #[pyo3(signature = (datapath, /))]
 pub(crate) fn show_datapath(datapath: u64) -> String {

@@ -1,7 +1,7 @@
 //! The loop of a process zone, around an app in Python.
 //!
-//! In: events from the rings. Out: commands into them; what a handler raises goes to Python as it is. The interpreter's lock is held while
-//! there are events, and let go for each wait, so that an app's other threads run then.
+//! In: events from the rings. Out: commands into them; exceptions of a handler go to Python unchanged. The interpreter's lock is held while
+//! there are events, and released for each wait, so that the app's other threads can run.
 
 use crate::dispatch::Instance;
 use burnet_sdk::{ProcessError, serve_guest};
@@ -50,7 +50,7 @@ const RAISED: &str = "the app raised an exception";
 
 impl Guest for App<'_> {
     fn start(_: &[u8], _: &mut Vec<u8>) -> Result<Self, String> {
-        Err("an app in Python is started by `run`".to_owned())
+        Err("start an app in Python with `run`".to_owned())
     }
 
     fn on_events(&mut self, events: &[u8], commands: &mut Vec<u8>) -> Result<(), abi::Malformed> {

@@ -1,4 +1,4 @@
-"""What authors of Burnet apps in Python install.
+"""The package for authors of Burnet apps in Python.
 
 An app is a class with handlers; `run` runs it in a process zone of a Burnet node:
 

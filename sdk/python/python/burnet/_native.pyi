@@ -8,36 +8,36 @@ _Plain: TypeAlias = int | str | bytes | IPv4Address | IPv4Network | IPv6Address 
 _Value: TypeAlias = _Plain | tuple[_Plain, _Plain]
 
 class Interests:
-    """What an app wants to hear. Each method adds to it and gives it back."""
+    """The events that an app subscribes to. Each method adds some and returns the object."""
 
     def __new__(cls) -> Self: ...
     def packets(self) -> Self:
         """Every packet-in."""
     def packets_within(self, **fields: _Value) -> Self:
-        """Packet-ins of packets within this match. Called again: of those within that one as well."""
+        """Packet-ins of packets within this match. Each call adds one match."""
     def switches(self) -> Self:
-        """Switches that come and go."""
+        """Switches that connect and disconnect."""
     def ports(self) -> Self:
-        """Ports that come, go or change."""
+        """Ports that are added, removed or changed."""
     def flow_removed(self) -> Self:
-        """Rules that are gone."""
+        """Removed rules."""
     def topics(self) -> Self:
-        """What others publish."""
+        """Messages that other apps publish."""
     def ticks(self) -> Self:
-        """The time, about once a second."""
+        """The time, about once per second."""
 
 class PacketIn:
-    """A packet that a switch sent up."""
+    """A packet-in."""
 
     @property
     def datapath(self) -> int:
-        """From which switch."""
+        """The switch that sent it."""
     @property
     def in_port(self) -> int:
-        """By which port it came in."""
+        """The input port."""
     @property
     def buffer_id(self) -> int | None:
-        """Where the switch keeps it, or None if `data` is all of it."""
+        """The buffer id in the switch, or None if `data` is the whole packet."""
     @property
     def total_len(self) -> int:
         """Its length on the wire; `data` may be shorter."""
@@ -49,129 +49,129 @@ class PacketIn:
         """The table that sent it."""
     @property
     def cookie(self) -> int:
-        """The cookie of the rule that sent it; all ones where the switch does not say."""
+        """The cookie of the rule that sent it; all ones if the switch does not report it."""
     @property
     def data(self) -> bytes:
         """The frame, or its beginning."""
     @property
     def eth_dst(self) -> str:
-        """Its destination, `02:00:00:00:00:01`; zeros in a frame that is too short to have one."""
+        """Its destination, `02:00:00:00:00:01`; zeros if the frame is too short."""
     @property
     def eth_src(self) -> str:
-        """Its source."""
+        """Its source address."""
     @property
     def eth_type(self) -> int:
-        """Its EtherType, behind all VLAN tags; 0 in a frame that is too short to have one."""
+        """Its EtherType after all VLAN tags; 0 if the frame is too short."""
     @property
     def is_multicast(self) -> bool:
         """Whether it is for more than one host."""
     def fields(self) -> dict[str, int | str]:
-        """All that a switch could match on, by name."""
+        """All fields that a switch can match, by name."""
     def field(self, name: str, /) -> int | str | None:
         """One of these fields, or None."""
 
 class Rule:
-    """A rule that is being put together. Nothing happens before one of the `send`s."""
+    """A rule under construction. `send` and `send_with_receipt` send it."""
 
     def matching(self, **fields: _Value) -> Self:
-        """Which packets."""
+        """The packets that the rule matches, by fields."""
     def output(self, port: int | str, max_len: int = 0) -> Self:
-        """Out of this port. Called again: out of that one as well."""
+        """Outputs to this port. Each call adds a port."""
     def set_field(self, **fields: _Plain) -> Self:
-        """Writes fields of the packet, for the outputs behind it."""
+        """Sets fields of the packet for the outputs after it."""
     def actions(self, text: str, /) -> Self:
-        """Any actions, in order, in the syntax of ovs-ofctl."""
+        """Adds actions in order, in the syntax of ovs-ofctl."""
     def goto_table(self, table_id: int) -> Self:
-        """On to this table when the actions are done."""
+        """Continues in this table after the actions."""
     def meter(self, meter_id: int) -> Self:
-        """Through this meter."""
+        """Passes the packets through this meter."""
     def priority(self, priority: int) -> Self:
-        """The higher wins."""
+        """The priority; the highest matching rule applies."""
     def table(self, table_id: int) -> Self:
-        """The table, for switches that have several."""
+        """The table id, for switches with several tables."""
     def cookie(self, cookie: int) -> Self:
-        """The app's own mark on the rule; 48 bits of it."""
+        """The app's part of the cookie, 48 bits."""
     def idle_timeout_s(self, seconds: int) -> Self:
-        """The rule goes after so many seconds without a packet; 0: never."""
+        """The idle timeout in seconds; 0: none."""
     def hard_timeout_s(self, seconds: int) -> Self:
-        """The rule goes after so many seconds; 0: never."""
+        """The hard timeout in seconds; 0: none."""
     def tell_when_removed(self) -> Self:
-        """Tell the app when the rule goes."""
+        """Requests an event when the rule is removed."""
     def buffer(self, buffer_id: int | None) -> Self:
-        """Send the packet that the switch keeps through the new rule."""
+        """Sends the buffered packet of the switch through the new rule."""
     def modify(self) -> Self:
-        """Change the actions of this very rule in place of adding one."""
+        """Modifies the rule with the same match and priority, instead of adding one."""
     def delete(self) -> Self:
-        """Delete this very rule in place of adding one."""
+        """Deletes the rule with the same match and priority, instead of adding one."""
     def delete_within(self) -> Self:
-        """Delete all of the app's own rules within the match, in all tables."""
+        """Deletes all rules of the app within the match, in all tables."""
     def out_port(self, port: int | str) -> Self:
         """For deletes: only rules that send to this port."""
     def send(self) -> None:
-        """Commands it."""
+        """Sends it."""
     def send_with_receipt(self) -> int:
-        """Commands it, asks for a receipt, and gives the ticket that the receipt will carry."""
+        """Sends it, requests a receipt, and returns the ticket of the receipt."""
 
 class PacketOut:
-    """A packet that is being put together. Nothing happens before one of the `send`s."""
+    """A packet-out under construction. `send` and `send_with_receipt` send it."""
 
     def packet(self, packet: PacketIn) -> Self:
-        """The packet of a packet-in, as it came."""
+        """The packet of a packet-in, unchanged."""
     def frame(self, data: bytes) -> Self:
-        """A frame of the app's own making."""
+        """A frame that the app made."""
     def in_port(self, port: int | str) -> Self:
-        """The port by which it is taken to have come in."""
+        """The input port that the switch assumes."""
     def output(self, port: int | str) -> Self:
-        """Out of this port. Called again: out of that one as well."""
+        """Outputs to this port. Each call adds a port."""
     def set_field(self, **fields: _Plain) -> Self:
-        """Writes fields of the packet, for the outputs behind it."""
+        """Sets fields of the packet for the outputs after it."""
     def actions(self, text: str, /) -> Self:
-        """Any actions, in order, in the syntax of ovs-ofctl."""
+        """Adds actions in order, in the syntax of ovs-ofctl."""
     def send(self) -> None:
-        """Commands it."""
+        """Sends it."""
     def send_with_receipt(self) -> int:
-        """Commands it, asks for a receipt, and gives the ticket that the receipt will carry."""
+        """Sends it, requests a receipt, and returns the ticket of the receipt."""
 
 class Commands:
-    """Where a handler puts its commands; they are sent when it returns."""
+    """The commands of a handler. The loop sends them when the handler returns."""
 
     def rule(self, datapath: int | str, /) -> Rule:
         """Begins a rule for a switch: an add of priority 0, of every packet, that drops."""
     def packet_out(self, datapath: int | str, /) -> PacketOut:
-        """Begins a packet to be sent by a switch."""
+        """Begins a packet-out."""
     def request_stats(self, datapath: int | str, multipart: int, body: bytes = b"") -> int:
-        """Asks a switch for statistics, and gives the ticket that the replies will carry."""
+        """Requests statistics of a switch, and returns the ticket of the replies."""
     def barrier(self, datapath: int | str, /) -> int:
-        """Gets a receipt when the switch has done everything before it; gives its ticket."""
+        """Sends a barrier: its receipt arrives after the switch has processed all earlier commands. Returns its ticket."""
     def publish(self, topic: str, payload: bytes, retain: bool = False) -> None:
-        """Publishes on a topic, named from coarse to fine: `host.moved`.
+        """Publishes on a topic, named from general to specific: `host.moved`.
 
         With `retain`, apps that subscribe later get this value at once; an empty payload removes it.
         """
     def query(self, service: str, payload: bytes, deadline_ms: int = 0) -> int:
-        """Asks a service, and gives the ticket that its answer will carry. A deadline of 0 is ten seconds."""
+        """Queries a service, and returns the ticket of the answer. A deadline of 0 is ten seconds."""
     def follow(self, service: str, payload: bytes = b"", deadline_ms: int = 0, credit_bytes: int = 0) -> int:
-        """Follows a stream of a service: a snapshot, then each change. Gives the ticket that `App.on_stream` hears.
+        """Follows a stream of a service: a snapshot, then each change. Returns the ticket of the updates in `App.on_stream`.
 
         The deadline is for the first part; 0 is ten seconds. The credit is how many bytes may be under way; 0 is
         64 KiB.
         """
     def cancel(self, ticket: int, /) -> None:
-        """Does not wait for the answer to a query any more, or follows a stream no longer; nothing more comes."""
+        """Cancels a query, or stops following a stream. Nothing more arrives for its ticket."""
     def answer(self, ticket: int, payload: bytes, status: int = 0, more: bool = False) -> None:
         """Answers a query, whole or in parts."""
     def store_get(self, key: str) -> int:
-        """Asks for the value of a key of the store, and gives the ticket of the answer.
+        """Requests the value of a key in the store, and returns the ticket of the answer.
 
         As with all that is asked of the store, the answer comes to `App.on_query_reply` with a status of
         `burnet.store`; what is refused for want of a capability comes to `App.on_receipt`.
         """
     def store_put(self, key: str, value: bytes) -> int:
-        """Keeps a value under a key of the store: it is on disk when the answer says that it is done."""
+        """Writes a value under a key in the store. When the answer arrives, the value is on disk."""
     def store_delete(self, key: str) -> int:
-        """Takes a key out of the store."""
+        """Deletes a key from the store."""
     def store_list(self, prefix: str, after: str = "") -> int:
-        """Asks for the keys of the store that begin so and come behind `after`.
+        """Lists the keys in the store with this prefix that follow `after`.
 
         The answer comes in parts with `QueryReply.keys`; if its last has the status `burnet.store.MORE_KEYS`, one asks
         again behind the last key.
@@ -196,7 +196,7 @@ class Port:
     def name(self) -> str: ...
 
 class SwitchUp:
-    """A switch and its ports, as it came up."""
+    """A switch and its ports when it connected."""
 
     @property
     def datapath(self) -> int: ...
@@ -218,7 +218,7 @@ class PortStatus:
     def port(self) -> Port: ...
 
 class FlowRemoved:
-    """A rule that is gone: `reason` is a `RemovedReason`."""
+    """A removed rule: `reason` is a `RemovedReason`."""
 
     @property
     def datapath(self) -> int: ...
@@ -242,7 +242,7 @@ class FlowRemoved:
     def matching(self) -> dict[str, Any]: ...
 
 class SwitchError:
-    """A switch's complaint of a command of this app that asked for no receipt."""
+    """An error of a switch about a command of this app without a receipt."""
 
     @property
     def datapath(self) -> int: ...
@@ -256,7 +256,7 @@ class SwitchError:
     def reason(self) -> str: ...
 
 class StatsReply:
-    """Statistics, or a part of them: `burnet.stats.parse` reads the body."""
+    """A statistics reply, or a part of one: `burnet.stats.parse` reads the body."""
 
     @property
     def datapath(self) -> int: ...
@@ -270,7 +270,7 @@ class StatsReply:
     def body(self) -> bytes: ...
 
 class Receipt:
-    """What became of a command: `outcome` is `programmed`, `refused`, `failed` or `unknown`."""
+    """The receipt of a command: `outcome` is `programmed`, `refused`, `failed` or `unknown`."""
 
     @property
     def datapath(self) -> int: ...
@@ -288,7 +288,7 @@ class Receipt:
     def reason(self) -> str: ...
 
 class Topic:
-    """Something that was published."""
+    """A published message."""
 
     @property
     def topic(self) -> str: ...
@@ -304,7 +304,7 @@ class Topic:
     def payload(self) -> bytes: ...
 
 class Query:
-    """A question to this app as a service."""
+    """A query to this app as a service."""
 
     @property
     def ticket(self) -> int: ...
@@ -324,7 +324,7 @@ class Query:
     def payload(self) -> bytes: ...
 
 class QueryReply:
-    """The whole answer to a query (`status` 0), or why there is none: a `QueryStatus`, or the service's own."""
+    """The whole answer to a query (`status` 0), or the reason why there is none: a `QueryStatus`, or the service's own."""
 
     @property
     def ticket(self) -> int: ...
@@ -336,7 +336,7 @@ class QueryReply:
         """The keys in an answer to `Commands.store_list`."""
 
 class StreamUpdate:
-    """Something of a stream that the app follows.
+    """An update of a stream that the app follows.
 
     `kind` is `begin`, `entry`, `complete`, `put`, `removed`, `missed` or `ended`. A snapshot begins with `begin`, which
     replaces everything that came before. After `missed`, a new snapshot begins.
@@ -358,24 +358,24 @@ class StreamUpdate:
     def status(self) -> int: ...
 
 class Table:
-    """A table of a service that other apps can follow. It is not bounded: the service decides how much it keeps."""
+    """A table of a service that other apps can follow. It has no bound: the service decides how many entries it keeps."""
 
     def __new__(cls) -> Self: ...
     @property
     def number(self) -> int: ...
     def put(self, key: bytes, value: bytes) -> None:
-        """Sets the value of a key. Readers hear of it with the next `send`."""
+        """Sets the value of a key. Readers get the change with the next `send`."""
     def remove(self, key: bytes) -> bool:
-        """Removes a key, and says whether it was there. Readers hear of it with the next `send`."""
+        """Removes a key, and returns whether it existed. Readers get the change with the next `send`."""
     def get(self, key: bytes) -> bytes | None:
         """The value of a key."""
     def follow(self, query: Query, out: Commands) -> None:
-        """The call follows this table from now on. It gets the snapshot at once, as far as its credit goes."""
+        """Lets the call follow this table from now on. It gets the snapshot at once, up to its credit."""
     def send(self, out: Commands) -> None:
-        """Sends each reader what its credit allows. To be called after changes, and in `App.on_credit`."""
+        """Sends each reader as much as its credit allows. Call it after changes, and in `App.on_credit`."""
 
 class SoftLimit:
-    """A soft limit that is passed, or kept again if no more than it is used.
+    """A soft limit that the app exceeds, or does not exceed any more.
 
     What goes beyond the hard one is refused, or ends the app.
 
@@ -400,33 +400,33 @@ class Trial:
     @property
     def app(self) -> Any: ...
     def switch_up(self, datapath: int, ports: list[int]) -> list[str]:
-        """A switch comes up with ports of these numbers."""
+        """A switch connects with ports of these numbers."""
     def switch_down(self, datapath: int) -> list[str]:
-        """A switch goes."""
+        """A switch disconnects."""
     def packet_in(self, datapath: int, in_port: int, data: bytes, buffer_id: int | None = None) -> list[str]:
-        """A frame comes up: whole, or its beginning and the number of its buffer."""
+        """A packet-in arrives: the whole frame, or its beginning and the buffer id."""
     def port_status(self, datapath: int, port_no: int, reason: int = 2, live: bool = True) -> list[str]:
         """A port changes."""
     def flow_removed(self, datapath: int, cookie: int = 0, **fields: _Value) -> list[str]:
-        """A rule goes by its idle time-out."""
+        """A rule is removed by its idle timeout."""
     def receipt(self, datapath: int | str, ticket: int, outcome: str = "programmed", reason: str = "") -> list[str]:
-        """A receipt comes."""
+        """A receipt arrives."""
     def query_reply(self, ticket: int, payload: bytes = b"", status: int = 0, more: bool = False) -> list[str]:
-        """An answer comes, or a part of one, to a query or to what was asked of the store."""
+        """An answer, or a part of one, to a query arrives. Queries to the store are queries too."""
     def query(
         self, ticket: int, payload: bytes = b"", stream: bool = False, credit_bytes: int = 65536
     ) -> list[str]:
-        """A call comes to the app as a service, from zone 1 with the name `caller`."""
+        """A call to the app as a service arrives, from zone 1 with the name `caller`."""
     def query_credit(self, ticket: int, bytes: int) -> list[str]:
         """The caller of a call to the app grants more credit."""
     def tick(self, now_ms: int) -> list[str]:
         """The clock ticks."""
     def shutdown(self) -> list[str]:
-        """The zone is about to end."""
+        """The zone will end."""
 
 def run(make: Callable[[str], Any], /) -> tuple[int, str | None]: ...
 def read_datapath(text: str, /) -> int:
     """A datapath id from any of its forms: `1`, `0x1`, `00:00:00:00:00:00:00:01`, `of:0000000000000001`."""
 
 def show_datapath(datapath: int, /) -> str:
-    """A datapath id as it is printed everywhere: `of:0000000000000001`."""
+    """The printed form of a datapath id: `of:0000000000000001`."""

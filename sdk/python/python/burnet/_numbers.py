@@ -3,7 +3,7 @@
 from enum import IntEnum
 
 class PacketInReason(IntEnum):
-    """Why a switch sent a packet up (OpenFlow 1.3.5, 7.4.1)."""
+    """Why a switch sent a packet-in (OpenFlow 1.3.5, 7.4.1)."""
 
     NO_MATCH = 0
     ACTION = 1
@@ -19,7 +19,7 @@ class PortReason(IntEnum):
 
 
 class RemovedReason(IntEnum):
-    """Why a rule is gone (OpenFlow 1.3.5, 7.4.2)."""
+    """Why a rule was removed (OpenFlow 1.3.5, 7.4.2)."""
 
     IDLE_TIMEOUT = 0
     HARD_TIMEOUT = 1
@@ -28,7 +28,7 @@ class RemovedReason(IntEnum):
 
 
 class Quota(IntEnum):
-    """Of what a soft limit is; the unit is the last word."""
+    """The quotas that have a soft limit; the unit is the last word."""
 
     COMMANDS_PER_S = 1
     PACKET_OUTS_PER_S = 2
@@ -43,7 +43,7 @@ class Quota(IntEnum):
 
 
 class QueryStatus(IntEnum):
-    """Why there is no answer to a query, from whoever says it: the kernel, or a service."""
+    """Why there is no answer to a query. The kernel or a service sends it."""
 
     NO_SUCH_SERVICE = 0xFFFF
     SERVICE_BUSY = 0xFFFE

@@ -1,10 +1,10 @@
-"""The reserved ports of OpenFlow 1.3 (1.3.5, A.2.1), whatever the switch speaks."""
+"""The reserved ports of OpenFlow 1.3 (1.3.5, A.2.1). They serve for every version of the switch."""
 
 from enum import IntEnum
 from typing import Final
 
 class ReservedPort(IntEnum):
-    """A port number that stands for no port of its own."""
+    """A reserved port number."""
 
     IN_PORT = 0xFFFF_FFF8
     TABLE = 0xFFFF_FFF9
@@ -17,11 +17,11 @@ class ReservedPort(IntEnum):
 
 
 IN_PORT: Final = ReservedPort.IN_PORT
-"""Out of the port that the packet came in by."""
+"""The packet's input port."""
 TABLE: Final = ReservedPort.TABLE
 """Through the flow tables, for a packet-out."""
 NORMAL: Final = ReservedPort.NORMAL
-"""Through the switch's own, traditional forwarding."""
+"""The switch's traditional forwarding."""
 FLOOD: Final = ReservedPort.FLOOD
 """Out of every port that floods, but not back."""
 ALL: Final = ReservedPort.ALL
