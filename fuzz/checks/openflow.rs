@@ -60,7 +60,7 @@ pub fn views(bytes: &[u8]) {
     }
 }
 
-/// A stream: it is cut into messages until that cannot be gone on with, and each is read.
+/// A stream: it is split into messages up to the first malformed length, and each message is read.
 pub fn stream(mut bytes: &[u8]) {
     while let Some(Ok(length)) = frame_len(bytes) {
         assert!(length >= HEADER_LEN);
@@ -131,7 +131,7 @@ pub fn text(bytes: &[u8]) {
     }
 }
 
-/// The bytes of a message, if its version can say it.
+/// The bytes of a message, if its version can express it.
 fn encoded(message: &Message) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     message.encode(&mut bytes).ok().map(|()| bytes)

@@ -16,7 +16,7 @@ pub struct Switches {
 }
 
 impl Switches {
-    /// It has come up, for the first time or again: nothing is known there.
+    /// A switch has connected. No address is known there yet.
     pub fn insert(&mut self, datapath: DatapathId, table: AddressTable) {
         if let Some(there) = self.get_mut(datapath) {
             *there = table;
@@ -35,7 +35,7 @@ impl Switches {
         }
     }
 
-    /// What is known there.
+    /// The table of a switch.
     #[inline]
     pub fn get(&self, datapath: DatapathId) -> Option<&AddressTable> {
         match self.tables.get(self.last) {

@@ -81,7 +81,7 @@ fn of_switches(add: Add<'_>) {
     add("flow_removed", &|out| event::write::flow_removed(out, 5, &removed));
 }
 
-/// What comes of an app's commands.
+/// The results of an app's commands.
 fn of_commands(add: Add<'_>) {
     let error = ErrorCode { kind: 5, code: 1 };
     let complaint = event::SwitchError { datapath: SWITCH, error, ticket: 6, reason: "table full" };
@@ -124,7 +124,7 @@ fn of_ended_calls(add: Add<'_>) {
     add("query_over", &|out| event::write::query_over(out, 21, over));
 }
 
-/// What concerns the app itself.
+/// Events about the app itself.
 fn of_the_zone(add: Add<'_>) {
     add("tick", &|out| event::write::tick(out, 13, 123_456));
     add("shutdown", &|out| event::write::shutdown(out, 14));

@@ -4,14 +4,14 @@
 //!   the body of a multipart reply in OpenFlow 1.3's layout ──> flow_entries, table_sizes, table_counts, numbers … ──> numbers and slices
 //! ```
 //!
-//! Switches of 1.0 are translated to this layout before. Bodies are untrusted: an iterator ends where the body is damaged. Nothing here allocates, and
-//! nothing judges what an answer means.
+//! Replies of 1.0 switches were translated to this layout. Bodies are untrusted: an iterator ends where the body is damaged. It never allocates, and
+//! never interprets an answer.
 
 /// `ofp_multipart_type` (1.3.5, 7.3.5).
 pub mod kind {
     /// Flow entries, one by one.
     pub const FLOW: u16 = 1;
-    /// Counters of flow entries, added up.
+    /// The sum of the counters of flow entries.
     pub const AGGREGATE: u16 = 2;
     /// Counters of groups.
     pub const GROUP: u16 = 6;
@@ -21,11 +21,11 @@ pub mod kind {
     pub const METER: u16 = 9;
     /// Meters with their bands.
     pub const METER_CONFIG: u16 = 10;
-    /// What tables can do, or what they are to do.
+    /// The features of tables, to read or to set.
     pub const TABLE_FEATURES: u16 = 12;
     /// Ports: the last number that OpenFlow defines.
     pub const PORT_DESC: u16 = 13;
-    /// A vendor's.
+    /// A type of a vendor.
     pub const EXPERIMENTER: u16 = 0xffff;
 }
 
@@ -41,7 +41,7 @@ fn long(bytes: &[u8], at: usize) -> Option<u64> {
     bytes.get(at..)?.first_chunk().map(|found| u64::from_be_bytes(*found))
 }
 
-/// Entries that begin with their own length of two bytes, each at least so long. They end where one does not fit.
+/// Entries that begin with their length in two bytes, and have at least the minimum length. The iterator ends at the first entry that does not fit.
 fn with_length(mut body: &[u8], length_min: usize) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let length = usize::from(u16::from_be_bytes(*body.first_chunk()?));
@@ -58,7 +58,7 @@ pub struct FlowEntryView<'a> {
     pub bytes: &'a [u8],
 }
 
-/// The part of a flow entry that each has, and in it the header of its match (1.3.5, 7.2.3.1).
+/// The fixed part of a flow entry, with the header of its match (1.3.5, 7.2.3.1).
 const FLOW_ENTRY_LEN_MIN: usize = 56;
 const MATCH_AT: usize = 48;
 const MATCH_HEADER_LEN: usize = 4;
@@ -74,12 +74,12 @@ impl<'a> FlowEntryView<'a> {
         short(self.bytes, 12)
     }
 
-    /// Seconds without a packet after which it goes; 0: it does not go so.
+    /// Its idle time-out in seconds; 0: none.
     pub fn idle_timeout_s(&self) -> u16 {
         short(self.bytes, 14)
     }
 
-    /// Seconds after which it goes; 0: it does not go so.
+    /// Its hard time-out in seconds; 0: none.
     pub fn hard_timeout_s(&self) -> u16 {
         short(self.bytes, 16)
     }
@@ -111,12 +111,12 @@ pub fn aggregate_entries(body: &[u8]) -> u32 {
     word(body, 16)
 }
 
-/// A table, and a number of its entries.
+/// A table, and a number of entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableEntries {
-    /// Which table.
+    /// The table id.
     pub table_id: u8,
-    /// How many entries.
+    /// The number of entries.
     pub entries: u32,
 }
 
@@ -134,8 +134,8 @@ pub fn table_counts(body: &[u8]) -> impl Iterator<Item = TableEntries> {
     tables.filter_map(|table| Some(TableEntries { table_id: *table.first()?, entries: word(table, 4) }))
 }
 
-/// The numbers of the groups or meters of an answer: both have the number behind the entry's length (`ofp_group_desc`, 1.3.5, 7.3.5.8, and
-/// `ofp_meter_config`, 7.3.5.11). The last is `None` if what is left does not look like an entry.
+/// The ids of the groups or meters of an answer: both have the id after the length of the entry (`ofp_group_desc`, 1.3.5, 7.3.5.8, and
+/// `ofp_meter_config`, 7.3.5.11). The last item is `None` if the rest is not an entry.
 pub fn numbers(mut body: &[u8]) -> impl Iterator<Item = Option<u32>> {
     const LEN_MIN: usize = 8;
     std::iter::from_fn(move || {
@@ -148,16 +148,16 @@ pub fn numbers(mut body: &[u8]) -> impl Iterator<Item = Option<u32>> {
     })
 }
 
-/// What a switch says of its meters (`ofp_meter_features`, 1.3.5, 7.3.5.14). Numbers that an answer is too short for are 0.
+/// The meter features of a switch (`ofp_meter_features`, 1.3.5, 7.3.5.14). If an answer is too short for a number, the number is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MeterFeatures {
     /// The highest number of a meter; 0: it has no meters.
     pub max_meter: u32,
     /// The types of bands, as bits.
     pub band_types: u32,
-    /// `ofp_meter_flags` that it can do.
+    /// The supported `ofp_meter_flags`.
     pub capabilities: u32,
-    /// The most bands of a meter.
+    /// The maximum number of bands of a meter.
     pub max_bands: u8,
 }
 
@@ -173,7 +173,7 @@ impl MeterFeatures {
     }
 }
 
-/// Packets of the first band of a meter (`ofp_meter_stats`, 1.3.5, 7.3.5.12), if the switch counts them: all bits are set where it does not.
+/// Packets of the first band of a meter (`ofp_meter_stats`, 1.3.5, 7.3.5.12), if the switch counts them. All bits are set if it does not.
 pub fn first_band_packets(body: &[u8]) -> Option<u64> {
     long(body, 40).filter(|packets| *packets != u64::MAX)
 }

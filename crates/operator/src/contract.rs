@@ -27,13 +27,13 @@ pub enum Question {
     },
     /// The apps.
     Apps,
-    /// What the node and its apps use of the machine.
+    /// The resource use of the node and its apps.
     Usage,
     /// A command for an app, such as stop or restart.
     App {
         /// The app's name.
         app: String,
-        /// What to do with the app.
+        /// The command.
         verb: Verb,
         /// The operator's reason, for the records.
         #[serde(default)]
@@ -101,7 +101,7 @@ pub struct PinView {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReloadView {
-    /// What changed, one line each.
+    /// The changes, one line each.
     pub done: Vec<String>,
     /// What does not change until the node is restarted, one line each.
     pub left: Vec<String>,

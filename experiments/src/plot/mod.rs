@@ -2,7 +2,7 @@
 //! below.
 //!
 //! ```text
-//!   Figure (what is to be seen) ──draw──> SVG, as text
+//!   Figure ──draw──> SVG, as text
 //! ```
 //!
 //! The colours are those of Okabe and Ito (2008), which are distinct with any colour vision. Series also differ in
@@ -15,85 +15,85 @@ mod svg;
 
 pub use scale::Scale;
 
-/// What is to be seen.
+/// A figure: its title, panels and notes.
 #[derive(Clone, Debug, Default)]
 pub struct Figure {
-    /// Above all.
+    /// The heading.
     pub title: String,
-    /// Beside each other, from the left.
+    /// The panels, from left to right.
     pub panels: Vec<Panel>,
-    /// Below all, a line each.
+    /// The lines below the panels.
     pub notes: Vec<String>,
 }
 
 /// A part of a figure.
 #[derive(Clone, Debug)]
 pub struct Panel {
-    /// Above it.
+    /// Its heading.
     pub title: String,
-    /// What is in it.
+    /// Its content.
     pub content: Content,
 }
 
-/// What a panel holds.
+/// The content of a panel.
 #[derive(Clone, Debug)]
 pub enum Content {
-    /// Numbers over numbers, or over names.
+    /// Values over numbers or over names.
     Chart(Chart),
-    /// What happened when, row by row.
+    /// Events over time, in rows.
     Timeline(Timeline),
     /// Lines of text.
     Text(Vec<TextLine>),
 }
 
-/// Two axes and what lies between them.
+/// Two axes and the series between them.
 #[derive(Clone, Debug)]
 pub struct Chart {
-    /// To the right.
+    /// The horizontal value or axis.
     pub x: Axis,
-    /// Upwards.
+    /// The vertical value or axis.
     pub y: Axis,
-    /// What is drawn, in this order.
+    /// The series, in drawing order.
     pub series: Vec<Series>,
-    /// Lines through the whole panel, each with a word.
+    /// Lines through the whole panel, each with a label.
     pub marks: Vec<Mark>,
 }
 
 /// An axis.
 #[derive(Clone, Debug)]
 pub struct Axis {
-    /// What it counts, and in which unit.
+    /// The quantity and its unit.
     pub label: String,
     /// Its scale: even, by doubling, by factors of ten, or names.
     pub scale: Scale,
 }
 
-/// What belongs together.
+/// A series of points.
 #[derive(Clone, Debug)]
 pub struct Series {
-    /// As the legend calls it.
+    /// Its name in the legend.
     pub name: String,
-    /// How it is drawn.
+    /// Line or bars.
     pub shape: Shape,
-    /// Which of the colours, dashes and markers.
+    /// Its colour, dash and marker.
     pub style: Style,
-    /// Where. For a scale of names, x is the name's place from 0.
+    /// The points. On a scale of names, x is the index of the name, from 0.
     pub points: Vec<Point>,
 }
 
-/// A point, and what it varied by.
+/// A point, and its spread.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
-    /// To the right.
+    /// The horizontal value or axis.
     pub x: f64,
-    /// Upwards.
+    /// The vertical value or axis.
     pub y: f64,
-    /// The least and the most that was seen, where there were several.
+    /// The minimum and the maximum, if there were several measurements.
     pub spread: Option<(f64, f64)>,
 }
 
 impl Point {
-    /// One that was seen once.
+    /// A point without a spread.
     pub const fn at(x: f64, y: f64) -> Point {
         Point { x, y, spread: None }
     }
@@ -102,64 +102,64 @@ impl Point {
 /// How a series is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// A line, with markers where there are few points.
+    /// A line, with markers if there are few points.
     Line,
-    /// Bars, beside those of other series at the same x.
+    /// Bars. At the same x, the bars of all series stand next to each other.
     Bars,
 }
 
 /// Colour, dash and marker: five that are easy to tell apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// What the design is: blue, solid, round.
+    /// The design: blue, solid, round.
     Ours,
-    /// The other way in which we do it: green, long dashes, square.
+    /// Our alternative: green, long dashes, square.
     Other,
-    /// What the baseline does: vermilion, dashes, triangle.
+    /// The baseline: vermilion, dashes, triangle.
     Baseline,
-    /// What the paper says: black, dotted, diamond.
+    /// The paper: black, dotted, diamond.
     Paper,
-    /// What it is held against: purple, solid, cross.
+    /// A reference: purple, solid, cross.
     Reference,
 }
 
 /// A line through the whole panel.
 #[derive(Clone, Debug)]
 pub enum Mark {
-    /// At a height.
+    /// At this y.
     Horizontal(f64, String),
-    /// At a place.
+    /// At this x.
     Vertical(f64, String),
 }
 
-/// What happened when.
+/// Events over time.
 #[derive(Clone, Debug)]
 pub struct Timeline {
-    /// What time is counted in and from.
+    /// The time axis: its unit and its start.
     pub x: Axis,
-    /// One below the other.
+    /// The rows, from top to bottom.
     pub rows: Vec<Row>,
-    /// As in a chart; those at a height are left out.
+    /// As in a chart; horizontal marks are ignored.
     pub marks: Vec<Mark>,
 }
 
 /// A row of a timeline.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// To its left.
+    /// The label at its left.
     pub name: String,
-    /// When, and what.
+    /// The time and the event.
     pub ticks: Vec<(f64, Tick)>,
 }
 
-/// Something that happened.
+/// An event in a timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tick {
-    /// It was answered, as it should be: blue, full height.
+    /// Answered, as expected: blue, full height.
     Good,
-    /// It was not answered, as it should not be: grey, half height.
+    /// Not answered, as expected: grey, half height.
     Held,
-    /// Answered though it should not be, or not answered though it should: vermilion, with a cross.
+    /// The opposite of the expected: vermilion, with a cross.
     Bad,
 }
 
@@ -168,11 +168,11 @@ pub enum Tick {
 pub struct TextLine {
     /// The text.
     pub text: String,
-    /// What it is.
+    /// Its kind.
     pub kind: LineKind,
 }
 
-/// What a line of text is.
+/// The kind of a line of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineKind {
     /// Somebody's words.

@@ -8,9 +8,9 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Paper {
-    /// Which paper.
+    /// The title of the paper.
     pub paper: String,
-    /// How the numbers were had.
+    /// How the numbers were taken from the paper.
     pub how: String,
     /// Application crash.
     pub fig16: Said,
@@ -28,10 +28,10 @@ pub struct Paper {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Said {
-    /// Where in the paper.
+    /// The place in the paper.
     #[serde(rename = "where")]
     pub place: String,
-    /// What it shows.
+    /// The statements of the figure.
     pub says: Vec<String>,
 }
 
@@ -39,10 +39,10 @@ pub struct Said {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Leak {
-    /// Where in the paper.
+    /// The place in the paper.
     #[serde(rename = "where")]
     pub place: String,
-    /// On the figure's own clock.
+    /// When the leak begins, on the time axis of the figure.
     pub leak_begins_s: f64,
     /// When Rosemary's app has reached its limit.
     pub rosemary_at_limit_s: f64,
@@ -56,11 +56,11 @@ pub struct Leak {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Throughput {
-    /// What generated and what answered.
+    /// The load generator and the app.
     pub tool: String,
-    /// Where in the paper, for 1 Gb/s.
+    /// The place in the paper for 1 Gb/s.
     pub where_1g: String,
-    /// Where in the paper, for 10 Gb/s.
+    /// The place in the paper for 10 Gb/s.
     pub where_10g: String,
     /// Figure 19.
     pub fig19_says: Vec<String>,
@@ -70,15 +70,15 @@ pub struct Throughput {
     pub fig21_says: Vec<String>,
     /// Figure 22.
     pub fig22_says: Vec<String>,
-    /// A user app's throughput by a kernel app's, least and most, at 1 Gb/s.
+    /// The throughput of a user app as a share of a kernel app's, minimum and maximum, at 1 Gb/s.
     pub user_by_kernel_1g: (f64, f64),
-    /// In the paper's words, more or less.
+    /// The paper's statement about it, shortened.
     pub user_by_kernel_1g_says: String,
     /// The same at 10 Gb/s.
     pub user_by_kernel_10g: (f64, f64),
-    /// Likewise.
+    /// The paper's statement about that.
     pub user_by_kernel_10g_says: String,
-    /// What a kernel app is said to exceed.
+    /// The throughput that a kernel app exceeds, according to the paper.
     pub kernel_app_most_per_s: f64,
 }
 
@@ -86,17 +86,17 @@ pub struct Throughput {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Table1 {
-    /// Where in the paper.
+    /// The place in the paper.
     #[serde(rename = "where")]
     pub place: String,
-    /// Of a switch's table, so many hundredths are the threshold for rules.
+    /// The threshold for rules, in per cent of a switch's table.
     pub rule_threshold_percent: f64,
 }
 
 /// Reads the file, which is part of this program.
 ///
 /// # Errors
-/// It was written wrongly.
+/// The file is malformed.
 pub fn paper() -> Result<Paper, String> {
     let text = include_str!("../../rosemary/paper.json");
     serde_json::from_str(text).map_err(|error| format!("experiments/rosemary/paper.json: {error}"))

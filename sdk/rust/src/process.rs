@@ -1,11 +1,11 @@
-//! An app in a process of its own: takes its ports from the monitor, then events from the rings and commands into them.
+//! Runs an app in a process zone: gets the ports from the monitor, reads events from the rings, and writes commands into them.
 //!
 //! ```text
 //!   monitor ──Welcome, descriptors──> run ──> [ port of worker 0 … n: control events, then packet-ins ] ──> the app
-//!                                        └─if it serves switches apart─> a thread for each port, with an instance of its own
+//!                                        └─if it serves switches apart─> a thread and an instance of the app for each port
 //! ```
 //!
-//! Never reads anything but its ports once it runs, and ends when the monitor does.
+//! Once the app runs, it reads only from its ports. It ends when the monitor ends.
 
 use crate::monitor_line::MonitorLine;
 use crate::stale_packet_ins::StalePacketIns;
@@ -26,13 +26,13 @@ use std::sync::mpsc::{SendError, channel};
 use std::thread::Builder;
 use zone::guest::Guest;
 
-/// How many events of one port are taken before the next port has its turn and commands are shown to the kernel: enough to make one
-/// wake-up serve many, few enough that the first command of a burst is not late.
+/// How many events of one port are taken before the next port is served and the kernel sees the commands: enough that one
+/// wake-up serves many, few enough that the first command of a burst is not late.
 const EVENTS_PER_TURN: usize = 256;
 
 /// Runs an app in this process until its zone ends. For [`crate::main!`].
 ///
-/// Exit codes: 0 when told to end; 2 when the app refuses its settings; 1 when the zone is not as it must be. What went wrong is on
+/// Exit codes: 0 if the monitor ended the zone, 2 if the app refuses its settings, 1 if the zone is not set up correctly. The error is on
 /// standard error, which the monitor keeps.
 pub fn run<A: App>() -> ExitCode {
     let served = welcome().map_err(ProcessError::with(1)).and_then(|(settings, ports, line)| {
@@ -48,7 +48,7 @@ pub fn run<A: App>() -> ExitCode {
     exit_code(served)
 }
 
-/// The same for anything that takes event frames and gives command frames: `start` makes it from its settings (a JSON object) and appends its
+/// The same for any guest that reads event frames and writes command frames: `start` makes it from its settings (a JSON object) and appends its
 /// first commands.
 pub fn run_guest<G: Guest>(start: impl FnOnce(&[u8], &mut Vec<u8>) -> Result<G, String>) -> ExitCode {
     exit_code(serve_guest(start, &mut |wait| wait()))
@@ -58,17 +58,17 @@ fn exit_code(served: Result<(), ProcessError>) -> ExitCode {
     ExitCode::from(said_and_done(served))
 }
 
-/// What the process is to exit with; what is to be said of it has been said.
+/// The exit code of the process. The error has been printed.
 fn said_and_done(served: Result<(), ProcessError>) -> u8 {
     let Err(ProcessError { exit_code, reason }) = served else { return 0 };
     eprintln!("{reason}");
     exit_code
 }
 
-/// Why a process zone ended without having been told to.
+/// Why a process zone ended although the monitor did not end it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessError {
-    /// What the process is to exit with: 2 when the app refuses its settings, else 1.
+    /// The exit code: 2 if the app refuses its settings, else 1.
     pub exit_code: u8,
     /// A sentence for standard error.
     pub reason: String,
@@ -80,16 +80,16 @@ impl ProcessError {
     }
 }
 
-/// What surrounds each wait for events, and calls what it is given once: an interpreter lets its other threads run meanwhile.
+/// Wraps each wait for events, and calls its argument once. An interpreter uses it to let its other threads run during the wait.
 pub type SleepHook<'a> = &'a mut dyn FnMut(&mut (dyn FnMut() + Send));
 
-/// A [`SleepHook`] that the process keeps.
+/// A [`SleepHook`] that lives as long as the process.
 type BoxedSleepHook<'a> = Box<dyn FnMut(&mut (dyn FnMut() + Send)) + 'a>;
 
-/// As [`run_guest`], for a process that is not Rust's alone: it says how it ended and leaves the exit to the caller.
+/// As [`run_guest`], for a process that also runs other code, such as an interpreter: it returns the result, and the caller exits.
 ///
 /// # Errors
-/// [`ProcessError`], unless the zone was told to end.
+/// [`ProcessError`], unless the monitor ended the zone.
 pub fn serve_guest<G: Guest>(
     start: impl FnOnce(&[u8], &mut Vec<u8>) -> Result<G, String>,
     sleep_hook: SleepHook<'_>,
@@ -110,8 +110,8 @@ fn serve<G: Guest>(
     process.serve_until_told_to_end(&mut guest).map_err(ProcessError::with(1))
 }
 
-/// An instance for each port, in a thread of its own. Whichever ends first ends the process: an app of which a part is gone serves nobody well.
-/// Ports for which there may be no thread are the calling thread's.
+/// Runs one instance for each port, each in its own thread. If one ends, the process ends, because the app would be incomplete.
+/// If no more threads are allowed, the calling thread serves the other ports.
 fn serve_apart<G: Guest>(
     settings: &[u8],
     ports: Vec<AppEnd>,
@@ -120,7 +120,7 @@ fn serve_apart<G: Guest>(
     std::thread::scope(|scope| {
         let mut mine = Vec::new();
         for (worker, port) in ports.into_iter().enumerate() {
-            // The port goes over once there is a thread for it.
+            // The thread gets the port after it has started.
             let (hand, taken) = channel::<AppEnd>();
             let serve_it = move || {
                 if let Ok(port) = taken.recv() {
@@ -138,7 +138,7 @@ fn serve_apart<G: Guest>(
     })
 }
 
-/// Ends the process with what one of its threads came to; a panic has said itself what it was.
+/// Ends the process with the result of one of its threads. A panic has already printed its message.
 fn end_as_it_ended(served: impl FnOnce() -> Result<(), ProcessError>) -> ! {
     let code = match catch_unwind(AssertUnwindSafe(served)) {
         Ok(served) => said_and_done(served).into(),
@@ -147,7 +147,7 @@ fn end_as_it_ended(served: impl FnOnce() -> Result<(), ProcessError>) -> ! {
     std::process::exit(code)
 }
 
-/// What Rust's own `main` exits with after a panic.
+/// The exit code of Rust's `main` after a panic.
 const PANICKED: i32 = 101;
 
 /// The settings, the ports, and the socket to the monitor.
@@ -164,21 +164,21 @@ pub(crate) fn welcome() -> Result<(Vec<u8>, Vec<AppEnd>, MonitorLine), String> {
     Ok((settings, ports.map_err(in_words("a port could not be attached"))?, MonitorLine::new(channel)))
 }
 
-/// The ports of this process, and the frames under way.
+/// The ports of this process, and the frames that are not written yet.
 pub(crate) struct Process<'a> {
     ports: Vec<AppEnd>,
-    /// Behind which port a switch is. Bounded by the switches that the node has told of and not taken back.
+    /// The port of each switch. It has one entry for each connected switch.
     homes: HashMap<u64, usize>,
     stale: StalePacketIns,
     event: Vec<u8>,
     commands: Vec<u8>,
-    /// `None` for whoever has nothing to do with the monitor.
+    /// `None` if the guest does not talk with the monitor.
     line: Option<MonitorLine>,
     sleep_hook: BoxedSleepHook<'a>,
 }
 
 impl<'a> Process<'a> {
-    /// These ports and an instance of the app that is started now.
+    /// These ports, and a new instance of the app.
     pub(crate) fn start<G: Guest>(
         settings: &[u8],
         ports: Vec<AppEnd>,
@@ -214,7 +214,7 @@ impl Process<'_> {
         }
     }
 
-    /// Serves some of what is there, without waiting for more.
+    /// Serves some of the waiting events. It never waits for more.
     pub(crate) fn turn<G: Guest>(&mut self, guest: &mut G) -> Result<Turn, String> {
         let mut idle = self.hear_monitor(guest)?;
         for port in 0..self.ports.len() {
@@ -227,7 +227,7 @@ impl Process<'_> {
         Ok(if idle { Turn::Idle } else { Turn::Busy })
     }
 
-    /// Gives what the app commands apart from an event. What concerns no switch and no call goes by the first port.
+    /// Writes commands that were not caused by an event. Commands for no switch and no call use the first port.
     pub(crate) fn act(&mut self, act: impl FnOnce(&mut Vec<u8>)) -> Result<(), String> {
         act(&mut self.commands);
         self.give(0)?;
@@ -241,7 +241,7 @@ impl Process<'_> {
         self.ports.iter().map(AppEnd::wake_fd).chain(monitor)
     }
 
-    /// What the monitor tells a service: whether it told nothing. What the service commands upon it goes by the first port.
+    /// Reads messages of the monitor to a service. Returns whether there were none. The commands that they cause use the first port.
     fn hear_monitor<G: Guest>(&mut self, guest: &mut G) -> Result<bool, String> {
         let Some(line) = &mut self.line else { return Ok(true) };
         let told = line.take();
@@ -259,7 +259,7 @@ impl Process<'_> {
         }
     }
 
-    /// The first commands go to every worker: each has a kernel of its own to subscribe with.
+    /// Writes the first commands to every worker, because each has its own kernel to subscribe with.
     pub(crate) fn subscribe_everywhere(&mut self) -> Result<(), String> {
         let commands = std::mem::take(&mut self.commands);
         for port in 0..self.ports.len() {
@@ -269,7 +269,7 @@ impl Process<'_> {
         Ok(())
     }
 
-    /// Takes events of one port and gives the commands that they led to.
+    /// Reads events of one port, and writes the commands that they caused.
     fn serve<G: Guest>(&mut self, port: usize, guest: &mut G) -> Result<Served, String> {
         let mut served = 0;
         while served < EVENTS_PER_TURN {
@@ -308,7 +308,7 @@ impl Process<'_> {
         self.give(port)
     }
 
-    /// Each command goes to the worker that serves its switch, what concerns a call to the call's home; anything else goes where the event came from.
+    /// Sends each command to the worker of its switch, or of its call. Other commands go to the worker that sent the event.
     fn give(&mut self, came_from: usize) -> Result<(), String> {
         let mut commands = std::mem::take(&mut self.commands);
         if self.ports.len() == 1 {
@@ -329,7 +329,7 @@ impl Process<'_> {
         Ok(())
     }
 
-    /// Writes whole frames into a port, waiting for room if there is none: an app that commands faster than the kernel takes is slowed
+    /// Writes whole frames into a port. If the ring is full, it waits: an app that commands faster than the kernel reads is slowed
     /// down, not cut off.
     fn push(&mut self, port: usize, mut frames: &[u8]) -> Result<(), String> {
         while !frames.is_empty() {
@@ -369,7 +369,7 @@ impl Process<'_> {
         self.awake()
     }
 
-    /// Says to the kernel that it has to wake this process. `false` if there is something to serve first.
+    /// Asks the kernel to wake this process. Returns `false` if events are waiting.
     pub(crate) fn about_to_sleep(&mut self) -> bool {
         let mut all_asleep = true;
         for port in &mut self.ports {
@@ -404,32 +404,32 @@ impl Process<'_> {
     }
 }
 
-/// What a turn of all ports came to.
+/// The result of one turn over all ports.
 pub(crate) enum Turn {
-    /// There was nothing to serve.
+    /// No events were waiting.
     Idle,
-    /// Something was served, and there may be more.
+    /// Events were served, and there may be more.
     Busy,
     /// The zone ends.
     ToldToEnd,
 }
 
-/// How far a turn of one port came.
+/// The result of serving one port.
 enum Served {
-    /// So many events.
+    /// The number of events.
     All(usize),
-    /// The last one says that the zone ends.
+    /// The last event was the end of the zone.
     ToldToEnd,
 }
 
-/// The home of a command that concerns a call, or publishes: all that is published on one topic goes by one worker, which numbers it.
+/// The home of a command that belongs to a call or publishes. All messages on one topic pass one worker, which numbers them.
 fn home_of_call(header: &abi::header::Header) -> Option<u8> {
     use abi::command::kind::{PUBLISH, QUERY, QUERY_ANSWER, QUERY_CANCEL, QUERY_CREDIT};
     let has_home = matches!(header.kind.get(), PUBLISH | QUERY | QUERY_ANSWER | QUERY_CANCEL | QUERY_CREDIT);
     has_home.then(|| abi::service::home_of(header.sequence.get()))
 }
 
-/// Takes note of where a switch is served.
+/// Remembers the port of a switch.
 fn remember_home(homes: &mut HashMap<u64, usize>, header: &abi::header::Header, port: usize) {
     match header.kind.get() {
         kind::SWITCH_UP => drop(homes.insert(header.datapath.get(), port)),

@@ -1,7 +1,7 @@
 //! The files of an audit log: their names and their lines.
 //!
 //! ```text
-//!   FOLDER/lock                        held by whoever appends
+//!   FOLDER/lock                        locked by the process that appends
 //!   FOLDER/audit-000000000001.jsonl    lines 1 to …
 //!   FOLDER/audit-000000004711.jsonl    lines 4711 to …; the last is appended to
 //! ```

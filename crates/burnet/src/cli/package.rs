@@ -23,7 +23,7 @@ pub struct PolicyArgs {
     /// Take `[packages]` and `node.state` from this configuration
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Where the node keeps it.
+    /// The state folder.
     #[command(flatten)]
     pub state: StateArgs,
 }
@@ -42,7 +42,7 @@ Examples:
   burnet key trust alice.pub --role developer --expires 365d
   burnet key distrust alice";
 
-/// What may be asked about keys.
+/// The subcommands of `burnet key`.
 #[derive(Clone, Debug, PartialEq, Subcommand)]
 pub enum KeyCommand {
     /// Create a key pair: a private key for you, a public key to distribute
@@ -62,7 +62,7 @@ pub enum KeyCommand {
 pub struct KeyNewArgs {
     /// The name of the key
     pub name: KeyName,
-    /// Where it is kept.
+    /// The state folder.
     #[command(flatten)]
     pub state: StateArgs,
 }
@@ -73,7 +73,7 @@ pub struct KeyListArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-    /// Where they are kept.
+    /// The state folder.
     #[command(flatten)]
     pub state: StateArgs,
 }
@@ -93,7 +93,7 @@ pub struct KeyTrustArgs {
     /// Trust it until: 2027-01-31, 2027-01-31T12:00:00Z, or a number of days such as 365d [default: no end]
     #[arg(long, value_name = "WHEN", value_parser = until)]
     pub expires: Option<Until>,
-    /// Where trust is kept.
+    /// The state folder.
     #[command(flatten)]
     pub state: StateArgs,
 }
@@ -104,22 +104,22 @@ pub struct KeyDistrustArgs {
     /// The key's name or id, as in burnet key list
     #[arg(value_name = "KEY")]
     pub which: String,
-    /// Where trust is kept.
+    /// The state folder.
     #[command(flatten)]
     pub state: StateArgs,
 }
 
-/// A time, said as one or as days from now.
+/// A time, given as a date or as days from now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
     /// This moment.
     At(Moment),
-    /// So many days from now.
+    /// This number of days from now.
     Days(u32),
 }
 
 impl Until {
-    /// The moment that is meant.
+    /// The resulting time.
     pub fn from(self, now: Moment) -> Moment {
         match self {
             Until::At(moment) => moment,
@@ -171,7 +171,7 @@ pub struct AppSignArgs {
     /// The signature is valid until: 2027-01-31, or a number of days such as 365d [default: no end]
     #[arg(long, value_name = "WHEN", value_parser = until)]
     pub expires: Option<Until>,
-    /// Where the key is kept.
+    /// The state folder with the key.
     #[command(flatten)]
     pub state: StateArgs,
 }
@@ -224,7 +224,7 @@ pub struct AppRemoveArgs {
     /// The socket of the node that stops it [default: $BURNET_SOCKET, else the default of burnet run for this user]
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
-    /// Where it is installed.
+    /// The state folder with the app.
     #[command(flatten)]
     pub state: StateArgs,
 }
@@ -234,7 +234,7 @@ pub struct AppRemoveArgs {
 pub struct InstalledArgs {
     /// The app's name
     pub name: String,
-    /// Where it is installed.
+    /// The state folder with the app.
     #[command(flatten)]
     pub state: StateArgs,
 }
@@ -250,7 +250,7 @@ pub struct GrantArgs {
     /// The socket of the node to inform [default: $BURNET_SOCKET, else the default of burnet run for this user]
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
-    /// Where it is installed.
+    /// The state folder with the app.
     #[command(flatten)]
     pub state: StateArgs,
 }
@@ -263,7 +263,7 @@ pub struct RevokeArgs {
     /// The grants to revoke, by the names that burnet app show prints
     #[arg(value_name = "ASK")]
     pub asks: Vec<String>,
-    /// Where it is installed.
+    /// The state folder with the app.
     #[command(flatten)]
     pub state: StateArgs,
 }

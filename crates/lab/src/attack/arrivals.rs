@@ -19,7 +19,7 @@ use misbehaving::marks::{Mark, mark_of};
 /// How long a tap is waited for at once. A network that ends ends the wait.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// What has come so far.
+/// The frames that have arrived so far.
 #[derive(Debug, Default)]
 pub struct Arrivals {
     within: AtomicU64,
@@ -45,7 +45,7 @@ impl Arrivals {
         };
     }
 
-    /// How many have.
+    /// Their number.
     pub fn so_far(&self) -> Arrived {
         let now = |number: &AtomicU64| number.load(Ordering::Relaxed);
         Arrived { within: now(&self.within), beyond: now(&self.beyond) }

@@ -25,7 +25,7 @@ use super::ovs;
 use super::stop;
 use burnet::cli::CommandError;
 
-/// How often one looks whether an answer has come.
+/// The interval between checks for an answer.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Beyond what a ping is waited for by its network: what its report may take to come here.
@@ -129,7 +129,7 @@ impl Ping {
         }
     }
 
-    /// Waits for the answer. Whether it came; not if the trial is told to stop.
+    /// Waits for the answer. Returns whether it arrived. Returns false if the trial is stopped.
     pub fn answered(self) -> bool {
         match self {
             Ping::Emulated(report, until) => loop {

@@ -19,7 +19,7 @@ use super::from_the_operator::OperatorAttack;
 pub struct Case {
     /// Its name, on the command line and in `apps/misbehaving`.
     pub name: &'static str,
-    /// What is tried, in a few words.
+    /// A short description of the attack.
     pub what: &'static str,
     /// Its family.
     pub family: Family,
@@ -31,7 +31,7 @@ pub struct Case {
     pub must: Must,
 }
 
-/// What an attack is aimed at.
+/// The target of an attack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Family {
     Body,
@@ -88,7 +88,7 @@ impl Family {
         Family::ALL[self as usize].1
     }
 
-    /// What is true if all attacks of the family held.
+    /// The property that holds if the node resists all attacks of the family.
     pub fn promise(self) -> &'static str {
         Family::ALL[self as usize].2
     }

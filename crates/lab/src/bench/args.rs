@@ -1,4 +1,4 @@
-//! What may be asked of `burnet bench`, as types.
+//! The arguments of `burnet bench`, as types.
 //!
 //! In: arguments. Out: what to measure, or an error in the arguments (exit code 2). It measures nothing.
 
@@ -19,7 +19,7 @@ const SECONDS: std::ops::RangeInclusive<f64> = 0.01..=3600.0;
 const THREADS_MAX: u16 = 256;
 /// Rounds of a run; their results are all kept.
 const ROUNDS_MAX: u32 = 10_000;
-/// What cbench has if nothing is said: 16 loops of which one is warm-up, 100,000 addresses.
+/// The defaults of cbench: 16 loops of which one is warm-up, 100,000 addresses.
 const CBENCH_ROUNDS: u32 = 15;
 const CBENCH_HOSTS: u32 = 100_000;
 
@@ -35,7 +35,7 @@ pub struct BenchArgs {
     pub command: BenchCommand,
 }
 
-/// What may be measured, and the peer to measure against.
+/// The measurements, and the peer to compare with.
 #[derive(Clone, Debug, PartialEq, Subcommand)]
 pub enum BenchCommand {
     /// Send packet-ins from many switches to a controller, and count and time its answers
@@ -108,7 +108,7 @@ pub struct SouthboundArgs {
 pub struct CompareArgs {
     /// ADDR:PORT, or what is started for it: sink, node:APP[=trusted], or a command line with {port} in it
     pub a: Target,
-    /// What it is compared with, likewise
+    /// The second controller to compare with, in the same form
     pub b: Target,
     /// The load.
     #[command(flatten)]
@@ -144,7 +144,7 @@ pub struct SuiteArgs {
     /// Rounds of each target
     #[arg(long, value_name = "R", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=i64::from(ROUNDS_MAX)))]
     pub rounds: u32,
-    /// Show each second how it goes, on standard error, even if that is no terminal
+    /// Print the progress on standard error each second, even if that is not a terminal
     #[arg(long)]
     pub progress: bool,
     /// Print JSON
@@ -152,7 +152,7 @@ pub struct SuiteArgs {
     pub json: bool,
 }
 
-/// What the load is, for whatever is measured with it.
+/// The load of a measurement.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct LoadArgs {
     /// Switches that connect
@@ -195,7 +195,7 @@ pub struct LoadArgs {
     /// cbench's traffic, counting and lines: one destination per switch, OpenFlow 1.0
     #[arg(long)]
     pub like_cbench: bool,
-    /// Show each second how it goes, on standard error, even if that is no terminal
+    /// Print the progress on standard error each second, even if that is not a terminal
     #[arg(long)]
     pub progress: bool,
     /// Print JSON
@@ -206,7 +206,7 @@ pub struct LoadArgs {
 /// `burnet bench sink`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct SinkArgs {
-    /// Where to listen; port 0 is one that is free
+    /// The address to listen on; port 0 chooses a free one
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:6699")]
     pub listen: Address,
     /// End when the process that started it ends; for programs that run a sink of their own
@@ -214,7 +214,7 @@ pub struct SinkArgs {
     pub die_with_parent: bool,
 }
 
-/// How a round measures.
+/// The mode of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ModeName {
     /// As many packet-ins as go.
@@ -223,10 +223,10 @@ pub enum ModeName {
     Latency,
 }
 
-/// What counts as an answer.
+/// Which messages count as answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CountingName {
-    /// What names a buffer.
+    /// Messages that name a buffer.
     Buffers,
     /// As in cbench.
     Messages,
@@ -240,7 +240,7 @@ impl Default for ServicesArgs {
 }
 
 impl Default for LoadArgs {
-    /// As if nothing were said.
+    /// The defaults.
     fn default() -> Self {
         LoadArgs {
             switches: 16,
@@ -330,7 +330,7 @@ impl LoadArgs {
         }
     }
 
-    /// How its rounds measure.
+    /// The mode of its rounds.
     pub fn mode(&self) -> Mode {
         match (self.mode, self.rate) {
             (ModeName::Throughput, _) => self.at_most.map_or(Mode::Throughput, Mode::AtMost),
@@ -354,7 +354,7 @@ impl LoadArgs {
         Duration::from_secs_f64(self.seconds)
     }
 
-    /// How long connecting may take, and learning.
+    /// The time limits of connecting and learning.
     pub fn patience(&self) -> Duration {
         Duration::from_secs_f64(self.patience)
     }

@@ -32,7 +32,7 @@ pub struct Measurement {
 }
 
 impl Measurement {
-    /// Connects the switches to the target, and makes their hosts known to it. What has come of it is in the report.
+    /// Connects the switches to the target, and makes their hosts known to it. The result is in the report.
     ///
     /// # Errors
     /// That the system has not enough threads or descriptors for it.
@@ -109,7 +109,7 @@ impl Measurement {
         self.rounds.iter().map(RoundReport::responses_per_s).collect()
     }
 
-    /// What it amounts to.
+    /// The report.
     pub fn report(mut self) -> Report {
         self.faults.add(self.load.take_faults());
         let stopped = self.is_stopped();
@@ -168,7 +168,7 @@ impl Measurement {
     }
 }
 
-/// What a measurement amounts to; the JSON that is printed.
+/// The report of a measurement, as it is printed in JSON.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
     /// The controller's address.
@@ -183,15 +183,15 @@ pub struct Report {
     pub hosts: u32,
     /// `ring` or `one_destination`.
     pub traffic: &'static str,
-    /// What counted as an answer: `buffers` or `messages`.
+    /// Which messages counted as answers: `buffers` or `messages`.
     pub count: &'static str,
     /// Threads of the generator.
     pub threads: usize,
     /// The fixed rate, if there was one.
     pub rate_per_s: Option<f64>,
-    /// What a link was taken to carry, if it was.
+    /// The assumed rate of a link, if one was given.
     pub at_most_per_s: Option<f64>,
-    /// How long each round was to take.
+    /// The planned duration of each round.
     pub seconds: f64,
     /// The median of the rounds.
     pub responses_per_s: f64,
@@ -209,17 +209,17 @@ pub struct Report {
     pub answered_by_switch: Spread,
     /// Each round that counts.
     pub rounds: Vec<Round>,
-    /// How connecting went.
+    /// The time and failures of connecting.
     pub connected: ConnectedSwitches,
-    /// How learning went.
+    /// The time and failures of learning.
     pub learned: LearnedHosts,
-    /// What went wrong with connections.
+    /// The failures of connections.
     pub connections: ConnectionFaults,
     /// Whether all was as it was asked for.
     pub complete: bool,
     /// Why not.
     pub incomplete: Option<String>,
-    /// What it was measured on.
+    /// The machine.
     pub machine: Machine,
     /// This program's version.
     pub burnet: &'static str,
@@ -230,7 +230,7 @@ pub struct Report {
 pub struct Round {
     /// Answers within the round, by its length.
     pub responses_per_s: f64,
-    /// How long it took.
+    /// Its duration.
     pub seconds: f64,
     /// Packet-ins sent.
     pub sent: u64,
@@ -244,13 +244,13 @@ pub struct Round {
     pub flow_mods: u64,
     /// Packet-outs, likewise.
     pub packet_outs: u64,
-    /// How evenly the switches were served.
+    /// Jain's index over the answers of the switches.
     pub answered_by_switch: Spread,
-    /// Where the mode measures it.
+    /// `None` if the mode does not measure latency.
     pub latency_us: Option<LatencyUs>,
 }
 
-/// Where latencies lie, in microseconds.
+/// Percentiles of latencies, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct LatencyUs {
     /// Half are at most this.
@@ -274,7 +274,7 @@ pub struct Spread {
     pub max: u64,
 }
 
-/// How connecting went.
+/// The time and failures of connecting.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ConnectedSwitches {
     /// Switches that the controller knew.
@@ -283,7 +283,7 @@ pub struct ConnectedSwitches {
     pub seconds: f64,
 }
 
-/// How learning went.
+/// The time and failures of learning.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct LearnedHosts {
     /// Announcements sent.
@@ -294,7 +294,7 @@ pub struct LearnedHosts {
     pub seconds: f64,
 }
 
-/// What went wrong with connections.
+/// The failures of connections.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ConnectionFaults {
     /// Attempts that came to nothing.

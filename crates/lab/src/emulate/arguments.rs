@@ -1,4 +1,4 @@
-//! What may be asked of `burnet emulate`.
+//! The arguments of `burnet emulate`.
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -11,10 +11,10 @@ use emulator::{FailMode, Versions};
 use super::bound::BoundArgs;
 use config::first_address;
 
-/// Where a controller listens if no port is said (OpenFlow 1.3.5, 6.3.3).
+/// The default port of a controller (OpenFlow 1.3.5, 6.3.3).
 const PORT: u16 = 6653;
 
-/// How long the switches may take if nothing is said.
+/// The default time limit for the switches to connect.
 const WAIT_S: u32 = 30;
 
 const EXAMPLES: &str = "\
@@ -81,7 +81,7 @@ pub struct EmulateArgs {
 }
 
 impl EmulateArgs {
-    /// What the operator calls the network.
+    /// The name of the network, as the operator gave it.
     pub(super) fn name(&self) -> String {
         let scenario = self.scenario.as_ref().map(|file| file.display().to_string());
         scenario.or_else(|| self.bound.name()).unwrap_or_else(|| self.topo.clone())
@@ -100,7 +100,7 @@ impl EmulateArgs {
     }
 }
 
-/// What is written to which file.
+/// What to capture, and the file to write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PcapWish {
     /// A port (`s1-eth1`), a host, a switch or `control`.
@@ -177,7 +177,7 @@ impl From<EmulatedFailMode> for FailMode {
     }
 }
 
-/// Where a controller listens.
+/// The address of a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ControllerAddress(pub SocketAddr);
 
@@ -187,7 +187,7 @@ impl Default for ControllerAddress {
     }
 }
 
-/// What is no controller's address.
+/// The error for an invalid address of a controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotAController(String);
 

@@ -79,7 +79,7 @@ impl Grant {
         Part::from_bytes(bytes).map(Grant)
     }
 
-    /// Whether the caller may follow the greetings: if it may have somebody greeted.
+    /// Whether the caller may follow the greetings: it may if it may also request one.
     pub fn may_follow(&self) -> bool {
         self.0.permitted(GREET).is_some()
     }
