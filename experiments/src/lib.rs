@@ -4,18 +4,26 @@
 //!   burnet run, burnet bench ──operator's socket, JSON──┐
 //!   emulated switches and hosts ────────────────────────┼──> an experiment ──> Outcome (JSON) and Figure (SVG, PNG)
 //!   /proc of the node's processes ──────────────────────┘         ▲
-//!   the paper's numbers (rosemary/paper.json) ────────────────────┘
+//!   the paper's numbers (PAPER/paper.json) ───────────────────────┘
 //! ```
 //!
-//! It uses Burnet from outside, as an operator does: the binary, its socket, the processes. It depends on none of the
-//! node's crates, and never touches a node that it did not start.
+//! It uses Burnet from outside, as an operator does: the binary, its socket, the processes. Nodes, processes and the
+//! machine are those of the laboratory. It never touches a node that it did not start.
+//!
+//! Another paper is a module with a [`paper::Paper`] in [`PAPERS`], and a folder with its page and its numbers. Starting,
+//! waiting, sampling, plotting and the pages of results are shared.
 
 pub mod lab;
 pub mod machine;
+pub mod network;
 pub mod node;
 pub mod outcome;
+pub mod paper;
 pub mod pings;
 pub mod plot;
 pub mod png;
-pub mod processes;
 pub mod rosemary;
+pub mod spread;
+
+/// All papers.
+pub const PAPERS: [paper::Paper; 1] = [rosemary::PAPER];

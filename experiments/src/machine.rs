@@ -1,6 +1,6 @@
 //! The machine and the builds, without which a figure means nothing.
 //!
-//! In: `/proc`, the system's own word, the binary's. Out: plain data. What cannot be read is left empty.
+//! In: `/proc`, and the version of the binary. Out: plain data. What cannot be read is left empty.
 
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -30,20 +30,16 @@ pub struct Machine {
 impl Machine {
     /// Reads the machine's data.
     pub fn describe(burnet: &Path) -> Machine {
-        let read = |path| std::fs::read_to_string(path).unwrap_or_default();
-        let memory_kib = value(&read("/proc/meminfo"), "MemTotal").and_then(number);
+        let lab::machine::Machine { cpu, cores, memory_mib, kernel } = lab::machine::Machine::describe();
+        let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
         let profile = burnet.parent().and_then(Path::file_name).unwrap_or_default();
         let version = Command::new(burnet).arg("--version").output();
         Machine {
-            cpu: value(&read("/proc/cpuinfo"), "model name").unwrap_or_default(),
-            cores: std::thread::available_parallelism().map_or(1, usize::from),
-            memory_mib: memory_kib.unwrap_or(0) / 1024,
-            linux: rustix::system::uname().release().to_string_lossy().into_owned(),
-            load: read("/proc/loadavg")
-                .split_whitespace()
-                .next()
-                .and_then(|word| word.parse().ok())
-                .unwrap_or(0.0),
+            cpu,
+            cores,
+            memory_mib,
+            linux: kernel,
+            load: load.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(0.0),
             burnet: version
                 .map_or(String::new(), |out| String::from_utf8_lossy(&out.stdout).trim().to_owned()),
             profile: profile.to_string_lossy().into_owned(),
@@ -56,29 +52,5 @@ impl Machine {
         let Machine { cpu, cores, memory_mib, linux, burnet, profile, root, .. } = self;
         let who = if *root { "as root" } else { "without root" };
         format!("{burnet}, {profile} build, {who}, on {cpu}, {cores} cores, {memory_mib} MiB, Linux {linux}.")
-    }
-}
-
-fn value(text: &str, name: &str) -> Option<String> {
-    let of = |line: &str| {
-        line.split_once(':').map(|(found, value)| (found.trim().to_owned(), value.trim().to_owned()))
-    };
-    text.lines().filter_map(of).find(|(found, _)| found == name).map(|(_, value)| value)
-}
-
-fn number(text: String) -> Option<u64> {
-    text.split_whitespace().next()?.parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_not_there_is_not_made_up() {
-        assert_eq!(value("", "MemTotal"), None);
-        assert_eq!(value("model : x", "model name"), None);
-        assert_eq!(value("MemTotal:   24105 kB\n", "MemTotal").and_then(number), Some(24105));
-        assert_eq!(number("kB".to_owned()), None);
     }
 }

@@ -1,33 +1,24 @@
-//! `experiments rosemary [NAME …]`: runs a paper's experiments and writes their results.
+//! `experiments PAPER [NAME …]`: runs a paper's experiments and writes their results.
 //!
 //! In: names. Out: `NAME.json`, `NAME.svg` and `NAME.png` in the folder of results, and its page. The exit code is 0
 //! if all experiments ran, whatever they found; 1 if one could not run; 2 for a usage or configuration error.
 
-use clap::{Parser, Subcommand};
+use clap::Parser;
 use experiments::lab::Lab;
 use experiments::machine::Machine;
 use experiments::outcome::{Outcome, page};
-use experiments::png;
-use experiments::rosemary::{EXPERIMENTS, Experiment, source};
+use experiments::paper::{Experiment, Paper};
+use experiments::{PAPERS, png};
+use lab::progress::progress;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 #[derive(Debug, Parser)]
 #[command(name = "experiments", about = "Repeat the papers' experiments")]
-struct Cli {
-    #[command(subcommand)]
-    paper: Paper,
-}
-
-#[derive(Debug, Subcommand)]
-enum Paper {
-    /// Rosemary (CCS 2014): apps that nobody has to trust
-    Rosemary(Args),
-}
-
-#[derive(Debug, clap::Args)]
 struct Args {
+    /// Which paper; without it, they are listed
+    paper: Option<String>,
     /// Which experiments; `all`, or nothing to list them
     names: Vec<String>,
     /// The binary under test; if not said, the one beside this program
@@ -36,31 +27,33 @@ struct Args {
     /// Short times, to see that all works; what is measured is no figure
     #[arg(long)]
     short: bool,
-    /// Where results go; if not said, rosemary/results beside this program's sources, and nowhere with --short
+    /// Where results go; if not said, PAPER/results beside this program's sources, and nowhere with --short
     #[arg(long, value_name = "DIR")]
     results: Option<PathBuf>,
 }
 
 fn main() -> ExitCode {
-    let Paper::Rosemary(args) = Cli::parse().paper;
-    match rosemary(&args) {
-        Ok(code) => code,
-        Err(trouble) => {
-            eprintln!("experiments: {trouble}");
-            ExitCode::from(2)
-        }
-    }
+    let done = run(&Args::parse());
+    done.unwrap_or_else(|trouble| {
+        eprintln!("experiments: {trouble}");
+        ExitCode::from(2)
+    })
 }
 
-fn rosemary(args: &Args) -> Result<ExitCode, String> {
-    let wanted = wanted(&args.names)?;
+fn run(args: &Args) -> Result<ExitCode, String> {
+    let Some(name) = &args.paper else {
+        PAPERS.iter().for_each(|it| println!("{:<14}{}", it.name, it.about));
+        return Ok(ExitCode::SUCCESS);
+    };
+    let paper = paper(name)?;
+    let wanted = paper.wanted(&args.names)?;
     if wanted.is_empty() {
-        EXPERIMENTS.iter().for_each(|it| println!("{:<14}{}", it.name, it.about));
+        paper.experiments.iter().for_each(|it| println!("{:<14}{}", it.name, it.about));
         return Ok(ExitCode::SUCCESS);
     }
     let burnet = args.burnet.clone().map_or_else(burnet_beside, Ok)?;
     let lab = Lab::new(&burnet, args.short)?;
-    let results = results(args)?;
+    let results = results(paper, args)?;
     let mut failed = 0;
     let began = Instant::now();
     for (done, experiment) in wanted.iter().enumerate() {
@@ -73,33 +66,14 @@ fn rosemary(args: &Args) -> Result<ExitCode, String> {
             }
         }
     }
-    write_page(&results)?;
+    write_page(paper, &results)?;
     eprintln!("results are in {}", results.display());
     Ok(ExitCode::from(u8::from(failed > 0)))
 }
 
-/// The line of progress: which experiment begins, of how many, and an estimate of the remaining time.
-fn progress(done: usize, total: usize, name: &str, elapsed: Duration) -> String {
-    let left = u32::try_from(done).ok().filter(|done| *done > 0).map(|done| {
-        let rest = u32::try_from(total).unwrap_or(u32::MAX).saturating_sub(done);
-        let left_s = (elapsed / done).saturating_mul(rest).as_secs();
-        format!(", about {} min {} s left", left_s / 60, left_s % 60)
-    });
-    format!("{} of {total}: {name}{}", done + 1, left.unwrap_or_default())
-}
-
-fn wanted(names: &[String]) -> Result<Vec<Experiment>, String> {
-    if names.iter().any(|name| name == "all") {
-        return Ok(EXPERIMENTS.to_vec());
-    }
-    let find = |name: &String| {
-        EXPERIMENTS
-            .iter()
-            .find(|it| it.name == name)
-            .copied()
-            .ok_or(format!("there is no experiment {name}; `experiments rosemary` lists them"))
-    };
-    names.iter().map(find).collect()
+fn paper(name: &str) -> Result<&'static Paper, String> {
+    let found = PAPERS.iter().find(|paper| paper.name == name);
+    found.ok_or(format!("there is no paper {name}; `experiments` lists them"))
 }
 
 fn burnet_beside() -> Result<PathBuf, String> {
@@ -108,11 +82,11 @@ fn burnet_beside() -> Result<PathBuf, String> {
 }
 
 /// Results of short runs must not replace real ones.
-fn results(args: &Args) -> Result<PathBuf, String> {
+fn results(paper: &Paper, args: &Args) -> Result<PathBuf, String> {
     let folder = match (&args.results, args.short) {
         (Some(folder), _) => folder.clone(),
         (None, true) => std::env::temp_dir().join("burnet-experiments"),
-        (None, false) => Path::new(env!("CARGO_MANIFEST_DIR")).join("rosemary/results"),
+        (None, false) => Path::new(env!("CARGO_MANIFEST_DIR")).join(paper.name).join("results"),
     };
     std::fs::create_dir_all(&folder)
         .map_err(|error| format!("{} cannot be made: {error}", folder.display()))?;
@@ -166,13 +140,13 @@ fn print_claims(outcome: &Outcome) {
 }
 
 /// The page of all existing outcomes, of this run and of earlier ones.
-fn write_page(results: &Path) -> Result<(), String> {
+fn write_page(paper: &Paper, results: &Path) -> Result<(), String> {
     let read = |it: &Experiment| {
         let text = std::fs::read_to_string(results.join(format!("{}.json", it.name))).ok()?;
         serde_json::from_str::<Outcome>(&text).ok()
     };
-    let outcomes: Vec<Outcome> = EXPERIMENTS.iter().filter_map(read).collect();
-    write(&results.join("README.md"), &page(&source()?, &outcomes))
+    let outcomes: Vec<Outcome> = paper.experiments.iter().filter_map(read).collect();
+    write(&results.join("README.md"), &page(paper.name, &(paper.source)()?, &outcomes))
 }
 
 #[cfg(test)]
@@ -180,15 +154,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_experiment_that_does_not_exist_is_refused_by_name() {
-        assert!(wanted(&["fig99".to_owned()]).err().is_some_and(|why| why.contains("no experiment fig99")));
-        assert_eq!(wanted(&["all".to_owned()]).map(|all| all.len()).ok(), Some(EXPERIMENTS.len()));
-        assert!(wanted(&[]).is_ok_and(|none| none.is_empty()));
+    fn an_unknown_paper_or_experiment_is_refused_by_name() {
+        assert!(paper("onos").err().is_some_and(|why| why.contains("no paper onos")));
+        for paper in PAPERS {
+            let unknown = paper.wanted(&["fig99".to_owned()]).err();
+            assert!(unknown.is_some_and(|why| why.contains("no experiment fig99")));
+            let all = paper.wanted(&["all".to_owned()]).map(|all| all.len());
+            assert_eq!(all.ok(), Some(paper.experiments.len()));
+            assert!(paper.wanted(&[]).is_ok_and(|none| none.is_empty()));
+        }
     }
 
     #[test]
     fn the_command_line_is_sound() {
         use clap::CommandFactory;
-        Cli::command().debug_assert();
+        Args::command().debug_assert();
     }
 }

@@ -1,29 +1,22 @@
-//! A node under test: `burnet run` as a child on a free port, with requests to its operator's socket.
+//! A node under test, with requests to its operator's socket.
 //!
 //! In: a configuration. Out: the node's answers, as JSON. The node ends when this value is dropped. Start it only
-//! from the main thread: Linux kills the child when the thread that started it ends (prctl(2), PR_SET_PDEATHSIG).
+//! from the main thread, which outlives it ([`OwnNode::run`]).
 
+use lab::own_node::{OwnNode, free_address, own_folder};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use std::cell::RefCell;
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::lab::Lab;
 
-/// How long a node may take until it listens, and an app until it serves.
-const START_PATIENCE: Duration = Duration::from_secs(20);
-/// How long the node may take to end before it is killed.
-const END_PATIENCE: Duration = Duration::from_secs(5);
 /// How long an answer may take.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(10);
-/// The time between two requests while waiting.
-const PAUSE: Duration = Duration::from_millis(10);
 
 /// In a configuration, this stands for the node's own folder, with `burnet.toml` and `node.log`.
 pub const FOLDER: &str = "FOLDER";
@@ -38,11 +31,7 @@ pub enum Kind {
 }
 
 /// A node that ends when this value is dropped.
-#[derive(Debug)]
-pub struct Node {
-    child: RefCell<Child>,
-    folder: PathBuf,
-}
+pub struct Node(OwnNode);
 
 impl Node {
     /// Starts a node with this configuration, in which [`FOLDER`] stands for the node's own folder.
@@ -66,8 +55,8 @@ impl Node {
         configuration: &str,
         memory_bytes: Option<u64>,
     ) -> Result<Node, String> {
-        let folder = own_folder()?;
         let trouble = |error: std::io::Error| format!("the node cannot be started: {error}");
+        let folder = own_folder().map_err(|error| error.to_string())?;
         let configuration = configuration.replace(FOLDER, &folder.display().to_string());
         std::fs::write(folder.join("burnet.toml"), configuration).map_err(trouble)?;
         let log = std::fs::File::create(folder.join("node.log")).map_err(trouble)?;
@@ -80,16 +69,13 @@ impl Node {
                 shell
             }
         };
-        command
-            .args(["run", "--grant-all", "--die-with-parent", "--listen", &free_address()?, "--socket"])
-            .arg(folder.join("socket"));
+        // Not port 0, because a restarted kernel must listen on the same port.
+        let address = free_address().map_err(|error| error.to_string())?.to_string();
+        command.args(["run", "--grant-all", "--listen", &address]);
         command.arg("--state").arg(folder.join("state")).arg("--config").arg(folder.join("burnet.toml"));
-        if kind == Kind::Monolithic {
-            command.arg("--monolithic");
-        }
-        let child =
-            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().map_err(trouble)?;
-        Ok(Node { child: RefCell::new(child), folder })
+        command.args((kind == Kind::Monolithic).then_some("--monolithic"));
+        command.stdout(Stdio::null()).stderr(log);
+        OwnNode::run(folder, command).map(Node).map_err(|error| error.to_string())
     }
 
     /// Waits until it listens and these apps serve. Returns its address.
@@ -98,32 +84,23 @@ impl Node {
     ///
     /// It ended or did not start: a message with the end of its log.
     pub fn wait(&self, apps: &[&str]) -> Result<SocketAddr, String> {
-        let began = Instant::now();
-        while began.elapsed() < START_PATIENCE && !self.has_ended() {
-            if let Ok(node) = self.ask(&json!("node"))
-                && let Some(address) = node["node"]["listen"][0].as_str().and_then(|text| text.parse().ok())
-                && apps.iter().all(|app| self.serves(app))
-            {
-                return Ok(address);
-            }
-            std::thread::sleep(PAUSE);
-        }
-        Err(format!("the node did not come up; its log ends: {}", self.end_of_log()))
+        let address = self.0.wait_until_it_listens_with(apps);
+        address.map_err(|error| format!("{error}; its log ends: {}", self.end_of_log()))
     }
 
     /// Whether its monitor has ended.
     pub fn has_ended(&self) -> bool {
-        !matches!(self.child.borrow_mut().try_wait(), Ok(None))
+        self.0.has_ended()
     }
 
     /// The process id of its monitor, the parent of all its processes.
     pub fn pid(&self) -> u32 {
-        self.child.borrow().id()
+        self.0.pid()
     }
 
     /// The folder with its configuration, socket and log.
     pub fn folder(&self) -> &Path {
-        &self.folder
+        self.0.folder()
     }
 
     /// A connection to its operator's socket, for frequent requests.
@@ -132,7 +109,7 @@ impl Node {
     ///
     /// Nothing listens there.
     pub fn line(&self) -> Result<OperatorLine, String> {
-        OperatorLine::to(&self.folder.join("socket"))
+        OperatorLine::to(self.0.socket())
     }
 
     /// Sends one request.
@@ -164,7 +141,7 @@ impl Node {
 
     /// The node's log so far.
     pub fn log(&self) -> String {
-        let bytes = std::fs::read(self.folder.join("node.log")).unwrap_or_default();
+        let bytes = std::fs::read(self.0.log()).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
@@ -172,24 +149,6 @@ impl Node {
         let log = self.log();
         let lines: Vec<&str> = log.lines().collect();
         lines[lines.len().saturating_sub(3)..].join(" / ")
-    }
-}
-
-impl Drop for Node {
-    fn drop(&mut self) {
-        let mut child = self.child.borrow_mut();
-        let began = Instant::now();
-        if matches!(child.try_wait(), Ok(None)) {
-            let _ = kill_process(Pid::from_child(&child), Signal::TERM);
-        }
-        while matches!(child.try_wait(), Ok(None)) {
-            if began.elapsed() > END_PATIENCE {
-                let _ = child.kill();
-                let _ = child.wait();
-            }
-            std::thread::sleep(PAUSE);
-        }
-        let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
@@ -203,20 +162,19 @@ pub fn serves(app: &Value) -> bool {
     app["status"]["state"] == "running" && app["commands"].as_u64().is_some_and(|commands| commands > 0)
 }
 
-/// An address with a port that was free a moment ago. It is not port 0, because a restarted kernel must listen on the
-/// same port.
-fn free_address() -> Result<String, String> {
-    let listener =
-        std::net::TcpListener::bind("127.0.0.1:0").map_err(|error| format!("no free port: {error}"))?;
-    listener.local_addr().map(|address| address.to_string()).map_err(|error| format!("no free port: {error}"))
+/// Kills a process of the node.
+///
+/// # Errors
+///
+/// It has ended.
+pub fn kill(pid: u64) -> Result<(), String> {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or("there is no process to kill")?;
+    kill_process(pid, Signal::KILL).map_err(|error| format!("the process cannot be killed: {error}"))
 }
 
-fn own_folder() -> Result<PathBuf, String> {
-    static STARTED: AtomicU32 = AtomicU32::new(0);
-    let number = STARTED.fetch_add(1, Ordering::Relaxed);
-    let folder = std::env::temp_dir().join(format!("burnet-experiment-{}-{number}", std::process::id()));
-    std::fs::create_dir_all(&folder).map_err(|error| format!("no folder for the node: {error}"))?;
-    Ok(folder)
+/// The clock with which the node dates what it reports.
+pub fn unix_ms() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64() * 1000.0
 }
 
 /// An open connection to a node's operator's socket: one line for each request, one for each answer.

@@ -73,11 +73,12 @@ impl Claim {
     }
 }
 
-/// The page of results, from the outcomes alone: a table and the plots. `source` names the paper.
-pub fn page(source: &str, outcomes: &[Outcome]) -> String {
-    let mut text = "# Results\n\nWritten by the command that measured them (`cargo xtask experiment rosemary all`); what each means is said \
-                    in [the page of the experiments](../README.md).\n"
-        .to_owned();
+/// The page of results, from the outcomes alone: a table and the plots. `source` says which paper it is.
+pub fn page(paper: &str, source: &str, outcomes: &[Outcome]) -> String {
+    let mut text = format!(
+        "# Results\n\nWritten by the command that measured them (`cargo xtask experiment {paper} all`). \
+         [The page of the experiments](../README.md) explains each.\n"
+    );
     let mut machines: Vec<&Machine> = Vec::new();
     for outcome in outcomes {
         if !machines.iter().any(|known| known.line() == outcome.machine.line()) {
@@ -139,13 +140,13 @@ mod tests {
 
     #[test]
     fn a_page_of_short_runs_says_that_it_has_no_figures() {
-        assert!(page("", &[outcome(vec![], true)]).contains("no figures"));
-        assert!(!page("", &[outcome(vec![], false)]).contains("no figures"));
+        assert!(page("rosemary", "", &[outcome(vec![], true)]).contains("no figures"));
+        assert!(!page("rosemary", "", &[outcome(vec![], false)]).contains("no figures"));
     }
 
     #[test]
     fn one_machine_is_told_once() {
-        let text = page("", &[outcome(vec![], false), outcome(vec![], false)]);
+        let text = page("rosemary", "", &[outcome(vec![], false), outcome(vec![], false)]);
         assert_eq!(text.matches("cores").count(), 1, "{text}");
     }
 }

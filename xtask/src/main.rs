@@ -74,7 +74,7 @@ const CHORES: [Chore; 11] = [
     },
     Chore {
         name: "experiment",
-        about: "repeat a paper's experiments: experiment rosemary NAME|all [--short]",
+        about: "repeat a paper's experiments: experiment PAPER NAME|all [--short]",
         run: experiment::run,
     },
     Chore {

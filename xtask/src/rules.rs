@@ -111,8 +111,8 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ),
     // For tests of whole nodes, which it starts and asks as an operator does.
     ("test-bed", &["emulator", "monitor-channel", "operator"]),
-    // These look at Burnet from outside, as an operator does; the experiments with emulated switches around it.
-    ("experiments", &["emulator"]),
+    // These look at Burnet from outside, as an operator does; the experiments with the laboratory's nodes and emulated switches.
+    ("experiments", &["emulator", "lab"]),
     ("xtask", &[]),
     ("system-tests", &[]),
 ];

@@ -70,7 +70,7 @@ pub fn demo(args: &DemoArgs) -> Result<ExitCode, CommandError> {
     // An app that cannot run is refused here at once, and not after a wait for a node that refuses it.
     let asked = RunArgs { apps: args.apps.clone(), grant_all: args.grant_all, ..RunArgs::default() };
     Config::load(&asked, &Environment::of_this_process()?, &apps::WITHIN)?;
-    let mut node = OwnNode::start_granting(args.grant_all, &args.apps, LogLevel::Warn)?;
+    let node = OwnNode::start_granting(args.grant_all, &args.apps, LogLevel::Warn)?;
     let address = node.wait_until_it_listens()?;
     stage.say(&format!(
         "a node listens on {address}; ask it: burnet switches --socket {}",

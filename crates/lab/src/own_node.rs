@@ -2,10 +2,11 @@
 //!
 //! In: the apps. Out: the node's address, once its apps have subscribed. It never touches a running node.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use burnet::cli::CommandError;
@@ -16,7 +17,7 @@ use operator::client;
 use operator::contract::{Answer, AppView, Question};
 
 /// How long the node may take until it listens.
-const START_PATIENCE: Duration = Duration::from_secs(15);
+const START_PATIENCE: Duration = Duration::from_secs(20);
 
 /// How long the node may take to end before it is killed.
 const END_PATIENCE: Duration = Duration::from_secs(5);
@@ -32,7 +33,7 @@ const NODE: &str = "burnet";
 
 /// A node that ends when this value is dropped.
 pub struct OwnNode {
-    child: Child,
+    child: Mutex<Child>,
     folder: PathBuf,
     socket: PathBuf,
 }
@@ -115,16 +116,37 @@ impl OwnNode {
     }
 
     fn spawn(folder: PathBuf, arguments: impl FnOnce(&mut Command)) -> Result<OwnNode, CommandError> {
-        let trouble =
-            |what: &str, error: std::io::Error| CommandError::DidNotWork(format!("{what}: {error}"));
-        let socket = folder.join("burnet.sock");
         let mut command = Command::new(burnet()?);
-        command.args(["run", "--die-with-parent", "--socket"]).arg(&socket).stdin(Stdio::null());
+        command.arg("run");
         // Its incidents must not go to the records of the machine's own node.
         command.arg("--records").arg(folder.join("records"));
         arguments(&mut command);
-        let child = command.spawn().map_err(|error| trouble("the node cannot be started", error))?;
-        Ok(OwnNode { child, folder, socket })
+        OwnNode::run(folder, command)
+    }
+
+    /// Runs a command that starts a node, and adds the arguments that make the node this process's own. It deletes the
+    /// folder at the end. Start it only from a thread that outlives it: Linux kills the child when the thread that
+    /// started it ends (prctl(2), PR_SET_PDEATHSIG).
+    ///
+    /// # Errors
+    ///
+    /// The process cannot be started.
+    pub fn run(folder: PathBuf, mut command: Command) -> Result<OwnNode, CommandError> {
+        let socket = folder.join("burnet.sock");
+        command.arg("--die-with-parent").arg("--socket").arg(&socket).stdin(Stdio::null());
+        let child = command
+            .spawn()
+            .map_err(|error| CommandError::DidNotWork(format!("the node cannot be started: {error}")))?;
+        Ok(OwnNode { child: Mutex::new(child), folder, socket })
+    }
+
+    fn child(&self) -> MutexGuard<'_, Child> {
+        self.child.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether its monitor has ended.
+    pub fn has_ended(&self) -> bool {
+        !matches!(self.child().try_wait(), Ok(None))
     }
 
     /// The operator's socket.
@@ -134,7 +156,7 @@ impl OwnNode {
 
     /// The process id of its monitor, the parent of its other processes.
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.child().id()
     }
 
     /// Waits until it listens and its apps run. Returns its address.
@@ -142,7 +164,7 @@ impl OwnNode {
     /// # Errors
     ///
     /// It has ended, or did not start in time.
-    pub fn wait_until_it_listens(&mut self) -> Result<SocketAddr, CommandError> {
+    pub fn wait_until_it_listens(&self) -> Result<SocketAddr, CommandError> {
         self.wait_until_it_listens_with(&[])
     }
 
@@ -151,7 +173,7 @@ impl OwnNode {
     /// # Errors
     ///
     /// As [`OwnNode::wait_until_it_listens`].
-    pub fn wait_until_it_listens_with(&mut self, apps: &[&str]) -> Result<SocketAddr, CommandError> {
+    pub fn wait_until_it_listens_with(&self, apps: &[&str]) -> Result<SocketAddr, CommandError> {
         let began = Instant::now();
         loop {
             if let Ok(Answer::Node(node)) = client::ask(&self.socket, &Question::Node)
@@ -160,7 +182,7 @@ impl OwnNode {
             {
                 return Ok(address);
             }
-            if !matches!(self.child.try_wait(), Ok(None)) {
+            if self.has_ended() {
                 return Err(CommandError::DidNotWork(
                     "the node ended before it listened; its log says why".to_owned(),
                 ));
@@ -189,8 +211,22 @@ pub fn burnet() -> Result<PathBuf, CommandError> {
     })
 }
 
+/// A port of 127.0.0.1 that was free a moment ago.
+///
+/// # Errors
+///
+/// No port is free.
+pub fn free_address() -> Result<SocketAddr, CommandError> {
+    let found = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
+    found.map_err(|error| CommandError::DidNotWork(format!("no port is free: {error}")))
+}
+
 /// A folder that no other node uses.
-fn own_folder() -> Result<PathBuf, CommandError> {
+///
+/// # Errors
+///
+/// It cannot be made.
+pub fn own_folder() -> Result<PathBuf, CommandError> {
     // One process may have several nodes.
     static STARTED: AtomicU32 = AtomicU32::new(0);
     let number = STARTED.fetch_add(1, Ordering::Relaxed);
@@ -222,15 +258,16 @@ pub fn as_written(app: &AppArgument) -> String {
 
 impl Drop for OwnNode {
     fn drop(&mut self) {
-        let _ = rustix::process::kill_process(
-            rustix::process::Pid::from_child(&self.child),
-            rustix::process::Signal::TERM,
-        );
         let began = Instant::now();
-        while matches!(self.child.try_wait(), Ok(None)) {
+        if !self.has_ended() {
+            let pid = rustix::process::Pid::from_child(&self.child());
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        }
+        while !self.has_ended() {
             if began.elapsed() > END_PATIENCE {
-                let _ = self.child.kill();
-                let _ = self.child.wait();
+                let mut child = self.child();
+                let _ = child.kill();
+                let _ = child.wait();
             }
             std::thread::sleep(Duration::from_millis(10));
         }

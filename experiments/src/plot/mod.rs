@@ -10,9 +10,11 @@
 
 mod chart;
 mod draw;
+mod parts;
 mod scale;
 mod svg;
 
+pub use parts::{axis, line, panel, quote, series};
 pub use scale::Scale;
 
 /// A figure: its title, panels and notes.

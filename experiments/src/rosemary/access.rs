@@ -6,12 +6,12 @@
 //! everything.
 
 use super::paper::paper;
-use super::{Found, line, panel, said};
 use crate::lab::Lab;
+use crate::network;
 use crate::node::{Kind, Node};
 use crate::outcome::Claim;
-use crate::plot::{Content, Figure, LineKind};
-use emulator::{Emulation, SwitchOptions, Versions};
+use crate::paper::Findings;
+use crate::plot::{Content, Figure, LineKind, line, panel, quote};
 use serde::Serialize;
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -42,7 +42,7 @@ struct Seen {
     got_it: bool,
 }
 
-pub(super) fn run(lab: &Lab) -> Result<Found, String> {
+pub(super) fn run(lab: &Lab) -> Result<Findings, String> {
     let mut seen = Vec::new();
     for (kind, name) in [(Kind::Burnet, "Burnet"), (Kind::Monolithic, "monolithic")] {
         for (tried, what) in TRIES {
@@ -54,7 +54,7 @@ pub(super) fn run(lab: &Lab) -> Result<Found, String> {
     let figure = Figure {
         title: "Figure 18: an app reaches for what is not its own".to_owned(),
         panels: vec![
-            said("The paper", &paper.fig18.place, &paper.fig18.says),
+            quote("Rosemary", &paper.fig18.place, &paper.fig18.says),
             panel("Burnet: what the app said that it tried", lines(&seen, "Burnet")),
             panel("The same code inside the kernel", lines(&seen, "monolithic")),
         ],
@@ -64,7 +64,7 @@ pub(super) fn run(lab: &Lab) -> Result<Found, String> {
                 .to_owned(),
         ],
     };
-    Ok(Found { claims: claims(&seen), data: json!(seen), figure })
+    Ok(Findings { claims: claims(&seen), data: json!(seen), figure })
 }
 
 fn configuration(lab: &Lab, kind: Kind, tried: &str) -> Result<String, String> {
@@ -92,11 +92,7 @@ fn watch(
 ) -> Result<Seen, String> {
     let node = Node::start(lab, kind, &configuration(lab, kind, tried)?)?;
     let controller = node.wait(&["firewall", "learning-switch"])?;
-    let options = SwitchOptions { versions: Versions::Only13, ..SwitchOptions::default() };
-    let topology = "single,4".parse().map_err(|error| format!("{error}"))?;
-    let network =
-        Emulation::start(&topology, controller, &options).map_err(|error| format!("no network: {error}"))?;
-    network.wait_connected(START_PATIENCE).map_err(|error| error.to_string())?;
+    let network = network::start("single,4", controller)?;
     let began = Instant::now();
     while began.elapsed() < START_PATIENCE && !node.log().contains("misbehaving: tried ") {
         std::thread::sleep(Duration::from_millis(50));

@@ -8,16 +8,17 @@
 //! cannot hide that the control plane is gone.
 
 use super::paper::paper;
-use super::{Found, axis, panel, said};
 use crate::lab::Lab;
-use crate::node::{Kind, Node};
+use crate::network;
+use crate::node::{Kind, Node, unix_ms};
 use crate::outcome::Claim;
+use crate::paper::Findings;
 use crate::pings::{Ping, Pinging, count};
-use crate::plot::{Content, Figure, Mark, Row, Scale, Tick, Timeline};
-use emulator::{Emulation, FailMode, SwitchOptions, Versions};
+use crate::plot::{Content, Figure, Mark, Row, Scale, Tick, Timeline, axis, panel, quote};
+use emulator::{FailMode, SwitchOptions};
 use serde::Serialize;
 use serde_json::{Value, json};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// The pairs that ping: B must reach C, A must not.
 const PAIRS: [(&str, &str); 2] = [("h2", "h3"), ("h1", "h3")];
@@ -53,7 +54,7 @@ struct Seen {
     pings: Vec<Ping>,
 }
 
-pub(super) fn run(lab: &Lab) -> Result<Found, String> {
+pub(super) fn run(lab: &Lab) -> Result<Findings, String> {
     let mut seen = Vec::new();
     for case in CASES {
         lab.say(&format!("fig16: {}", case.name));
@@ -62,14 +63,14 @@ pub(super) fn run(lab: &Lab) -> Result<Found, String> {
     let paper = paper()?;
     let figure = Figure {
         title: "Figure 16: an app calls exit()".to_owned(),
-        panels: vec![said("The paper", &paper.fig16.place, &paper.fig16.says), panel("Burnet, and everything in one process", timeline(&seen))],
+        panels: vec![quote("Rosemary", &paper.fig16.place, &paper.fig16.says), panel("Burnet, and everything in one process", timeline(&seen))],
         notes: vec![
             "Monolithic: the same node with every app inside the kernel's process and a monitor that starts nothing again. Its switch \
              drops what has no rule (secure) or becomes a learning switch (standalone) once the controller is gone."
                 .to_owned(),
         ],
     };
-    Ok(Found { claims: claims(&seen), data: json!(seen), figure })
+    Ok(Findings { claims: claims(&seen), data: json!(seen), figure })
 }
 
 fn configuration(lab: &Lab, case: Case) -> Result<String, String> {
@@ -87,12 +88,8 @@ fn configuration(lab: &Lab, case: Case) -> Result<String, String> {
 fn watch(lab: &Lab, case: Case) -> Result<Seen, String> {
     let node = Node::start(lab, case.kind, &configuration(lab, case)?)?;
     let controller = node.wait(&["firewall", "hub"])?;
-    let options =
-        SwitchOptions { versions: Versions::Only13, fail_mode: case.fail_mode, ..SwitchOptions::default() };
-    let topology = "single,3".parse().map_err(|error| format!("{error}"))?;
-    let network =
-        Emulation::start(&topology, controller, &options).map_err(|error| format!("no network: {error}"))?;
-    network.wait_connected(START_PATIENCE).map_err(|error| error.to_string())?;
+    let options = SwitchOptions { fail_mode: case.fail_mode, ..SwitchOptions::default() };
+    let network = network::start_with("single,3", controller, options)?;
     wait_for_firewall(&node)?;
     let (began, began_unix_ms) = (Instant::now(), unix_ms());
     let mut pinging = Pinging::new(&network, &PAIRS, EVERY, PATIENCE, began);
@@ -135,10 +132,6 @@ fn wait_for_firewall(node: &Node) -> Result<(), String> {
 fn new_crash(app: &Value, began_unix_ms: f64, known_s: &[f64]) -> Option<f64> {
     let at_s = (app["status"]["last_end"]["unix_ms"].as_f64()? - began_unix_ms) / 1000.0;
     known_s.last().is_none_or(|last| at_s - last > 0.01).then_some(at_s)
-}
-
-fn unix_ms() -> f64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64() * 1000.0
 }
 
 /// Of a pair's pings behind the first crash: how many, and how many were answered.

@@ -7,11 +7,12 @@
 //!   one with it                            ──rate──┴─> by how much it is less; in turn, so that a machine that is slow for a while is so for both
 //! ```
 
-use super::{Found, axis, median, panel, series, spread_text};
 use crate::lab::Lab;
 use crate::node::{Kind, Node};
 use crate::outcome::Claim;
-use crate::plot::{Chart, Content, Figure, Mark, Point, Scale, Shape, Style};
+use crate::paper::Findings;
+use crate::plot::{Chart, Content, Figure, Mark, Point, Scale, Shape, Style, axis, panel, series};
+use crate::spread::{median, spread_text};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -67,11 +68,11 @@ struct Seen {
     ratios: Vec<f64>,
 }
 
-pub(super) fn run(lab: &Lab) -> Result<Found, String> {
+pub(super) fn run(lab: &Lab) -> Result<Findings, String> {
     let scores = attack(lab)?;
     let seen = measure(lab, &BASELINE[..lab.times(BASELINE.len(), 1)])?;
     let data = json!({ "burnet": scores, "monolithic": seen });
-    Ok(Found { claims: claims(&scores, &seen), data, figure: figure(&scores, &seen) })
+    Ok(Findings { claims: claims(&scores, &seen), data, figure: figure(&scores, &seen) })
 }
 
 /// All attacks; those who kept least come first.

@@ -1,12 +1,13 @@
 //! An app's limits of processor time, descriptors and threads, while it takes as much as it can. The paper names
 //! processor and descriptors as controlled (section 3.2, item 3), without measurements.
 
-use super::{Found, axis, panel, series};
 use crate::lab::Lab;
 use crate::node::{Kind, Node};
 use crate::outcome::Claim;
-use crate::plot::{Chart, Content, Figure, Mark, Point, Scale, Shape, Style};
-use crate::processes::{descriptors, processor_time, threads, tree};
+use crate::paper::Findings;
+use crate::plot::{Chart, Content, Figure, Mark, Point, Scale, Shape, Style, axis, panel, series};
+use crate::spread::median;
+use lab::processes::{descriptors, processor_time, threads, tree};
 use serde::Serialize;
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -31,13 +32,13 @@ struct Seen {
     not_enforced: Vec<String>,
 }
 
-pub(super) fn run(lab: &Lab) -> Result<Found, String> {
+pub(super) fn run(lab: &Lab) -> Result<Findings, String> {
     let mut seen = Vec::new();
     for attack in ["infinite-loop", "descriptor-leak", "thread-bomb"] {
         lab.say(&format!("limits: {attack}"));
         seen.push(watch(lab, attack)?);
     }
-    Ok(Found { claims: claims(&seen), data: json!(seen), figure: figure(&seen) })
+    Ok(Findings { claims: claims(&seen), data: json!(seen), figure: figure(&seen) })
 }
 
 fn watch(lab: &Lab, attack: &'static str) -> Result<Seen, String> {
@@ -97,7 +98,7 @@ fn claim(seen: &Seen) -> Claim {
     match seen.attack {
         // A control group gives its share in slices of a tenth of a second, of which one more may fall into a step.
         "infinite-loop" => {
-            let typical = super::median(&seen.looks.iter().skip(3).map(|(_, had)| *had).collect::<Vec<_>>());
+            let typical = median(&seen.looks.iter().skip(3).map(|(_, had)| *had).collect::<Vec<_>>());
             let text = format!("{typical:.0} %, {most:.0} % in its worst second{gaps}");
             Claim::asked(
                 "an app that spins, with cpu_percent = 20",

@@ -9,12 +9,12 @@
 //! Memory is what is there of the app's process's own (resident, anonymous), and of the kernel's process, looked at every 20 ms.
 
 use super::paper::{Leak, paper};
-use super::{Found, axis, panel, series};
 use crate::lab::Lab;
 use crate::node::{Kind, Node};
 use crate::outcome::Claim;
-use crate::plot::{Chart, Content, Figure, Mark, Point, Scale, Shape, Style};
-use crate::processes::{own_bytes, tree};
+use crate::paper::Findings;
+use crate::plot::{Chart, Content, Figure, Mark, Point, Scale, Shape, Style, axis, panel, series};
+use lab::processes::{own_bytes, tree};
 use serde::Serialize;
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -44,7 +44,7 @@ struct Look {
     kernel: u64,
 }
 
-pub(super) fn run(lab: &Lab) -> Result<Found, String> {
+pub(super) fn run(lab: &Lab) -> Result<Findings, String> {
     let paper = paper()?;
     let big = paper.fig17.rosemary_limit_bytes as u64;
     let mut seen = Vec::new();
@@ -56,7 +56,7 @@ pub(super) fn run(lab: &Lab) -> Result<Found, String> {
         lab.say(&format!("fig17: {case}"));
         seen.push(watch(lab, case, kind, limit_bytes)?);
     }
-    Ok(Found { claims: claims(&seen), data: json!(seen), figure: figure(&paper.fig17, &seen) })
+    Ok(Findings { claims: claims(&seen), data: json!(seen), figure: figure(&paper.fig17, &seen) })
 }
 
 fn configuration(lab: &Lab, kind: Kind, limit_bytes: u64) -> Result<String, String> {

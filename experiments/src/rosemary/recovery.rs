@@ -7,18 +7,19 @@
 //!   kill -9 of the kernel's process  ──> all of 16 emulated switches connected again; pings by the rules in the switches meanwhile
 //! ```
 
-use super::{Found, axis, panel, series, spread_point, spread_text};
 use crate::lab::Lab;
-use crate::node::{Kind, Node, app_in, serves};
+use crate::network;
+use crate::node::{Kind, Node, app_in, kill, serves, unix_ms};
 use crate::outcome::Claim;
+use crate::paper::Findings;
 use crate::pings::{Pinging, count};
-use crate::plot::{Chart, Content, Figure, Mark, Point, Scale, Shape, Style};
-use crate::processes::tree;
-use emulator::{Emulation, Handle, SwitchOptions, Versions};
-use rustix::process::{Pid, Signal, kill_process};
+use crate::plot::{Chart, Content, Figure, Mark, Point, Scale, Shape, Style, axis, panel, series};
+use crate::spread::{median, spread_point, spread_text};
+use emulator::Handle;
+use lab::processes::tree;
 use serde::Serialize;
 use serde_json::json;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const SWITCHES: usize = 16;
@@ -38,7 +39,7 @@ struct Seen {
     rules_whole: bool,
 }
 
-pub(super) fn run(lab: &Lab) -> Result<Found, String> {
+pub(super) fn run(lab: &Lab) -> Result<Findings, String> {
     let times = lab.times(5, 2);
     let mut seen = vec![Seen { what: "app", rules_whole: true, ..Seen::default() }];
     for number in 0..times {
@@ -60,28 +61,7 @@ pub(super) fn run(lab: &Lab) -> Result<Found, String> {
     if !service.back_ms.is_empty() {
         seen.push(service);
     }
-    Ok(Found { claims: claims(&seen), data: json!(seen), figure: figure(&seen) })
-}
-
-fn kill(pid: u64) -> Result<(), String> {
-    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or("there is no process to kill")?;
-    kill_process(pid, Signal::KILL).map_err(|error| format!("the process cannot be killed: {error}"))
-}
-
-fn unix_ms() -> f64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64() * 1000.0
-}
-
-fn topology(text: &str) -> Result<emulator::Topology, String> {
-    text.parse().map_err(|error| format!("{error}"))
-}
-
-fn network(text: &str, controller: std::net::SocketAddr) -> Result<Handle, String> {
-    let options = SwitchOptions { versions: Versions::Only13, ..SwitchOptions::default() };
-    let network = Emulation::start(&topology(text)?, controller, &options)
-        .map_err(|error| format!("no network: {error}"))?;
-    network.wait_connected(PATIENCE).map_err(|error| error.to_string())?;
-    Ok(network)
+    Ok(Findings { claims: claims(&seen), data: json!(seen), figure: figure(&seen) })
 }
 
 /// A node each time: the first restart comes at once, and that is what is measured.
@@ -136,7 +116,7 @@ fn kill_one(node: &Node, name: &str, seen: &mut Seen) -> Result<(), String> {
 fn kill_the_kernel(lab: &Lab, seen: &mut Seen) -> Result<(), String> {
     let node = Node::start(lab, Kind::Burnet, "[node]\nlog = \"error\"\n[app.learning-switch]\n")?;
     let controller = node.wait(&["learning-switch"])?;
-    let network = network(&format!("linear,{SWITCHES}"), controller)?;
+    let network = network::start(&format!("linear,{SWITCHES}"), controller)?;
     // Both ways, so that the rules of both are there.
     wait_for_a_ping(&network, ("h1", "h16"))?;
     wait_for_a_ping(&network, ("h16", "h1"))?;
@@ -227,7 +207,7 @@ fn claims(all: &[Seen]) -> Vec<Claim> {
     for seen in all {
         let (noticed_asked, back_asked) = asked_ms(seen.what);
         if let Some(asked) = noticed_asked {
-            let ms = super::median(&seen.noticed_ms);
+            let ms = median(&seen.noticed_ms);
             let holds = !seen.noticed_ms.is_empty() && ms <= asked;
             claims.push(Claim::asked(
                 &format!("{} killed: noticed", seen.what),
@@ -236,7 +216,7 @@ fn claims(all: &[Seen]) -> Vec<Claim> {
                 holds,
             ));
         }
-        let ms = super::median(&seen.back_ms);
+        let ms = median(&seen.back_ms);
         let holds = !seen.back_ms.is_empty() && ms <= back_asked;
         claims.push(
             Claim::asked(

@@ -8,14 +8,14 @@
 //!
 //! Hosts with rules in their switches ping each other all the while.
 
-use super::{Found, axis, panel};
 use crate::lab::Lab;
-use crate::node::{Kind, Node};
+use crate::network;
+use crate::node::{Kind, Node, kill};
 use crate::outcome::Claim;
+use crate::paper::Findings;
 use crate::pings::{Ping, Pinging, count};
-use crate::plot::{Content, Figure, Mark, Row, Scale, Tick, Timeline};
-use emulator::{Emulation, Handle, SwitchOptions, Versions};
-use rustix::process::{Pid, Signal, kill_process};
+use crate::plot::{Content, Figure, Mark, Row, Scale, Tick, Timeline, axis, panel};
+use emulator::Handle;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::process::{Command, Stdio};
@@ -53,25 +53,21 @@ struct Culprit {
     others_zone: String,
 }
 
-pub(super) fn run(lab: &Lab) -> Result<Found, String> {
+pub(super) fn run(lab: &Lab) -> Result<Findings, String> {
     lab.say("safe-mode: the kernel is killed again and again");
     let seen = kill_until_safe(lab)?;
     lab.say("safe-mode: a trusted app aborts");
     let culprit = abort_in_the_kernel(lab)?;
-    Ok(Found {
+    Ok(Findings {
         claims: claims(&seen, &culprit),
         data: json!({"safe_mode": seen, "culprit": culprit}),
         figure: figure(&seen),
     })
 }
 
-fn network(topology: &str, controller: std::net::SocketAddr) -> Result<Handle, String> {
-    let options = SwitchOptions { versions: Versions::Only13, ..SwitchOptions::default() };
-    let topology = topology.parse().map_err(|error| format!("{error}"))?;
-    let network =
-        Emulation::start(&topology, controller, &options).map_err(|error| format!("no network: {error}"))?;
-    network.wait_connected(PATIENCE).map_err(|error| error.to_string())?;
-    // The rules must be there in both directions before anything is shown by them.
+/// A network whose switches have the rules for pings in both directions.
+fn pinged_network(topology: &str, controller: std::net::SocketAddr) -> Result<Handle, String> {
+    let network = network::start(topology, controller)?;
     network.ping_all(Duration::from_secs(2));
     Ok(network)
 }
@@ -81,7 +77,7 @@ fn kill_until_safe(lab: &Lab) -> Result<Seen, String> {
         [app.learning-switch]\n[app.firewall]\n";
     let node = Node::start(lab, Kind::Burnet, configuration)?;
     let controller = node.wait(&["firewall", "learning-switch", "hub"])?;
-    let network = network("single,2", controller)?;
+    let network = pinged_network("single,2", controller)?;
     let began = Instant::now();
     let mut pinging = Pinging::new(&network, &[("h1", "h2")], EVERY, PING_PATIENCE, began);
     let (mut seen, mut killed, mut looked_s) = (Seen::default(), Vec::new(), -1.0);
@@ -108,7 +104,7 @@ fn look(node: &Node, now_s: f64, seen: &mut Seen, killed: &mut Vec<u64>) {
     match (seen.safe_mode_s, seen.left_s) {
         (None, _) if !answer["node"]["safe_mode"].is_null() => seen.safe_mode_s = Some(now_s),
         (None, _) if !killed.contains(&pid) && killed.len() < KILLS_MAX => {
-            if kill(pid) {
+            if kill(pid).is_ok() {
                 killed.push(pid);
                 seen.kills_s.push(now_s);
             }
@@ -127,11 +123,6 @@ fn look(node: &Node, now_s: f64, seen: &mut Seen, killed: &mut Vec<u64>) {
             }
         }
     }
-}
-
-fn kill(pid: u64) -> bool {
-    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    pid.is_some_and(|pid| kill_process(pid, Signal::KILL).is_ok())
 }
 
 /// Each app, its state and its zone. A state is a word, or an object of one key.
@@ -154,7 +145,7 @@ fn abort_in_the_kernel(lab: &Lab) -> Result<Culprit, String> {
     );
     let node = Node::start(lab, Kind::Burnet, &configuration)?;
     let controller = node.wait(&["hub"])?;
-    let network = network("single,2", controller)?;
+    let network = pinged_network("single,2", controller)?;
     let began = Instant::now();
     while began.elapsed() < PATIENCE
         && node.app("misbehaving").is_none_or(|app| app["status"]["demoted"].is_null())

@@ -5,12 +5,13 @@
 //! measurement of either.
 
 use super::paper::paper;
-use super::{Found, axis, panel, series};
 use crate::lab::Lab;
+use crate::network;
 use crate::node::{Kind, Node};
 use crate::outcome::Claim;
-use crate::plot::{Chart, Content, Figure, Mark, Point, Scale, Shape, Style};
-use emulator::{Emulation, SwitchOptions, Versions};
+use crate::paper::Findings;
+use crate::plot::{Chart, Content, Figure, Mark, Point, Scale, Shape, Style, axis, panel, series};
+use emulator::{SwitchOptions, Versions};
 use serde::Serialize;
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -19,7 +20,6 @@ use std::time::{Duration, Instant};
 /// until it has the answer. So a table of fewer than 1,024 entries can be filled in one burst.
 const TABLE: u32 = 4000;
 const LOOK: Duration = Duration::from_millis(10);
-const PATIENCE: Duration = Duration::from_secs(20);
 
 #[derive(Clone, Debug, Serialize)]
 struct Seen {
@@ -31,7 +31,7 @@ struct Seen {
     errors: u64,
 }
 
-pub(super) fn run(lab: &Lab) -> Result<Found, String> {
+pub(super) fn run(lab: &Lab) -> Result<Findings, String> {
     let paper = paper()?.table1;
     let percent = paper.rule_threshold_percent as u8;
     let mut seen = Vec::new();
@@ -39,7 +39,7 @@ pub(super) fn run(lab: &Lab) -> Result<Found, String> {
         lab.say(&format!("table-budget: {percent} %"));
         seen.push(watch(lab, percent)?);
     }
-    Ok(Found { claims: claims(&seen), data: json!(seen), figure: figure(&seen, &paper.place) })
+    Ok(Findings { claims: claims(&seen), data: json!(seen), figure: figure(&seen, &paper.place) })
 }
 
 fn watch(lab: &Lab, percent: u8) -> Result<Seen, String> {
@@ -55,10 +55,7 @@ fn watch(lab: &Lab, percent: u8) -> Result<Seen, String> {
         max_entries: TABLE,
         ..SwitchOptions::default()
     };
-    let topology = "single,2".parse().map_err(|error| format!("{error}"))?;
-    let network =
-        Emulation::start(&topology, controller, &options).map_err(|error| format!("no network: {error}"))?;
-    network.wait_connected(PATIENCE).map_err(|error| error.to_string())?;
+    let network = network::start_with("single,2", controller, options)?;
     // What it floods are the switches that are there at its first tick: it is started when this one is.
     node.tell("misbehaving", "restart")?;
     let (began, mut looks) = (Instant::now(), Vec::new());

@@ -9,11 +9,14 @@
 //! is a rate that the generator does not exceed.
 
 use super::paper::{Paper, paper};
-use super::{Found, axis, panel, said, series, spread_point, spread_text};
 use crate::lab::Lab;
 use crate::node::{Kind, Node};
 use crate::outcome::Claim;
-use crate::plot::{Axis, Chart, Content, Figure, Mark, Panel, Point, Scale, Shape, Style};
+use crate::paper::Findings;
+use crate::plot::{
+    Axis, Chart, Content, Figure, Mark, Panel, Point, Scale, Shape, Style, axis, panel, quote, series,
+};
+use crate::spread::{median, spread_point, spread_text};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -55,7 +58,7 @@ struct Plan {
     capped: bool,
 }
 
-pub(super) fn fig19(lab: &Lab) -> Result<Found, String> {
+pub(super) fn fig19(lab: &Lab) -> Result<Findings, String> {
     measure(
         lab,
         Plan {
@@ -67,7 +70,7 @@ pub(super) fn fig19(lab: &Lab) -> Result<Found, String> {
     )
 }
 
-pub(super) fn fig20(lab: &Lab) -> Result<Found, String> {
+pub(super) fn fig20(lab: &Lab) -> Result<Findings, String> {
     measure(
         lab,
         Plan {
@@ -79,7 +82,7 @@ pub(super) fn fig20(lab: &Lab) -> Result<Found, String> {
     )
 }
 
-pub(super) fn fig21(lab: &Lab) -> Result<Found, String> {
+pub(super) fn fig21(lab: &Lab) -> Result<Findings, String> {
     measure(
         lab,
         Plan {
@@ -91,7 +94,7 @@ pub(super) fn fig21(lab: &Lab) -> Result<Found, String> {
     )
 }
 
-pub(super) fn fig22(lab: &Lab) -> Result<Found, String> {
+pub(super) fn fig22(lab: &Lab) -> Result<Findings, String> {
     measure(
         lab,
         Plan {
@@ -103,7 +106,7 @@ pub(super) fn fig22(lab: &Lab) -> Result<Found, String> {
     )
 }
 
-fn measure(lab: &Lab, plan: Plan) -> Result<Found, String> {
+fn measure(lab: &Lab, plan: Plan) -> Result<Findings, String> {
     let places: Vec<(usize, usize)> = match plan.by_switches {
         true => [1, 4, 16, 64].map(|switches| (switches, 1)).into(),
         false => [1, 2, 4].map(|workers| (64, workers)).into(),
@@ -127,7 +130,11 @@ fn measure(lab: &Lab, plan: Plan) -> Result<Found, String> {
         });
     }
     let paper = paper()?;
-    Ok(Found { claims: claims(plan, &paper, &seen), data: json!(seen), figure: figure(plan, &paper, &seen) })
+    Ok(Findings {
+        claims: claims(plan, &paper, &seen),
+        data: json!(seen),
+        figure: figure(plan, &paper, &seen),
+    })
 }
 
 /// All that can be checked of this app: tables, priorities, ports, how many rules, how many commands a second; it keeps within all. A
@@ -211,7 +218,7 @@ fn millions(per_s: f64) -> String {
 fn claims(plan: Plan, paper: &Paper, seen: &[Seen]) -> Vec<Claim> {
     let (user, kernel) = (most(seen, |seen| &seen.user_per_s), most(seen, |seen| &seen.kernel_per_s));
     let ratios: Vec<f64> = seen.iter().flat_map(|seen| &seen.ratios).copied().collect();
-    let ratio = super::median(&ratios);
+    let ratio = median(&ratios);
     let said = if plan.capped {
         &paper.throughput.user_by_kernel_1g_says
     } else {
@@ -266,7 +273,7 @@ fn figure(plan: Plan, paper: &Paper, seen: &[Seen]) -> Figure {
     Figure {
         title: plan.title.to_owned(),
         panels: vec![
-            said("The paper", place, says),
+            quote("Rosemary", place, says),
             panel("Burnet", Content::Chart(rates_chart(plan, seen))),
             panel("The price of a process zone", Content::Chart(ratio_chart(plan, seen, said_by_paper))),
         ],
@@ -340,7 +347,7 @@ struct Price {
     incomplete: Vec<String>,
 }
 
-pub(super) fn price(lab: &Lab) -> Result<Found, String> {
+pub(super) fn price(lab: &Lab) -> Result<Findings, String> {
     let trusted = learning_switch(lab, TRUSTED, 1)?;
     let mut prices = Vec::new();
     for (name, checks, capped) in
@@ -362,7 +369,7 @@ pub(super) fn price(lab: &Lab) -> Result<Found, String> {
     let paper = paper()?;
     let claims = prices.iter().map(|price| price_claim(price, &paper)).collect();
     let figure = price_figure(&prices, &paper);
-    Ok(Found { claims, data: json!(prices), figure })
+    Ok(Findings { claims, data: json!(prices), figure })
 }
 
 fn price_claim(price: &Price, paper: &Paper) -> Claim {
@@ -370,9 +377,8 @@ fn price_claim(price: &Price, paper: &Paper) -> Claim {
         Some(_) => (0.95, &paper.throughput.user_by_kernel_1g_says),
         None => (0.8, &paper.throughput.user_by_kernel_10g_says),
     };
-    let ratio = super::median(&price.ratios);
-    let measured =
-        format!("{}; {}", spread_text(&price.ratios, "", 2), millions(super::median(&price.per_s)));
+    let ratio = median(&price.ratios);
+    let measured = format!("{}; {}", spread_text(&price.ratios, "", 2), millions(median(&price.per_s)));
     let measured = price.incomplete.iter().fold(measured, |text, why| format!("{text}; {why}"));
     Claim::asked(
         &format!("process zone by trusted, checks: {}", price.name),

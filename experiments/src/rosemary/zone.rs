@@ -1,11 +1,12 @@
 //! What a zone costs: how long until an app serves, and its memory. The paper has no figure of it.
 
-use super::{Found, axis, panel, series, spread_point, spread_text};
 use crate::lab::Lab;
 use crate::node::{Kind, Node, app_in, serves};
 use crate::outcome::Claim;
-use crate::plot::{Chart, Content, Figure, Mark, Scale, Shape, Style};
-use crate::processes::{proportional_bytes, tree};
+use crate::paper::Findings;
+use crate::plot::{Chart, Content, Figure, Mark, Scale, Shape, Style, axis, panel, series};
+use crate::spread::{median, spread_point, spread_text};
+use lab::processes::{proportional_bytes, tree};
 use serde::Serialize;
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -26,7 +27,7 @@ struct Seen {
     processes: usize,
 }
 
-pub(super) fn run(lab: &Lab) -> Result<Found, String> {
+pub(super) fn run(lab: &Lab) -> Result<Findings, String> {
     let mut seen = Vec::new();
     let program = lab.beside("hub").map(|path| format!("path = \"{}\"\n", path.display()));
     for (app, lines) in [("built in", Some(String::new())), ("a program of its own", program)] {
@@ -36,7 +37,7 @@ pub(super) fn run(lab: &Lab) -> Result<Found, String> {
             None => lab.say("left out: there is no program hub beside the binary (cargo build -p hub)"),
         }
     }
-    Ok(Found { claims: claims(&seen), data: json!(seen), figure: figure(&seen) })
+    Ok(Findings { claims: claims(&seen), data: json!(seen), figure: figure(&seen) })
 }
 
 fn watch(lab: &Lab, app: &'static str, lines: &str) -> Result<Seen, String> {
@@ -73,7 +74,7 @@ fn wait_until(node: &Node, what: &str, holds: fn(&serde_json::Value) -> bool) ->
 fn claims(all: &[Seen]) -> Vec<Claim> {
     let mut claims = Vec::new();
     for seen in all {
-        let (ms, mib) = (super::median(&seen.start_ms), super::median(&seen.memory_mib));
+        let (ms, mib) = (median(&seen.start_ms), median(&seen.memory_mib));
         let start = format!("an app that is {}: from the operator's command until it serves", seen.app);
         claims.push(Claim::asked(
             &start,

@@ -94,7 +94,7 @@ impl fmt::Display for Kept {
 /// It could not be measured: no node, or no load.
 pub fn measure(case: &Case, rounds: u16) -> Result<Kept, CommandError> {
     let (server, address) = trial::server()?;
-    let mut node = trial::start_node(case, address, Goes::On)?;
+    let node = trial::start_node(case, address, Goes::On)?;
     let controller = node.wait_until_it_listens_with(&["firewall", "learning-switch"])?;
     trial::aim(case, &node)?;
     stop(case, &node)?;

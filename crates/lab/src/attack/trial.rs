@@ -73,7 +73,7 @@ pub enum Holds {
 /// It could not run: no node, or no network.
 pub fn hold(case: &Case, combination: Combination, holds: Holds) -> Result<Evidence, CommandError> {
     let (listener, address) = server()?;
-    let mut node = start_node(case, address, Goes::Once)?;
+    let node = start_node(case, address, Goes::Once)?;
     let controller = node.wait_until_it_listens_with(&["firewall", "learning-switch"])?;
     let network = Bed::start(combination, controller)?;
     let up = wait_for(|| looks::switches_up(&node) >= network.switches())

@@ -12,7 +12,7 @@ use load::{Connected, Counting, Faults, Hosts, Learned, Load, LoadOptions, Mode,
 use serde::Serialize;
 
 use super::args::LoadArgs;
-use super::machine::Machine;
+use crate::machine::Machine;
 use burnet::cli::CommandError;
 use node::descriptors;
 

@@ -53,7 +53,7 @@ const OUTPUT_PORT_AT: usize = 20;
 /// The node did not start, or did not answer.
 pub fn delays(count: u32) -> Result<(Latencies, Latencies), CommandError> {
     let mut placed = Ok(());
-    let mut node = OwnNode::start_configured(|folder| {
+    let node = OwnNode::start_configured(|folder| {
         placed = apps::place(folder);
         apps::table(folder, APP) + SETTINGS
     })?;

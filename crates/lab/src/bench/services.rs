@@ -57,7 +57,7 @@ pub fn measure(args: &ServicesArgs) -> Result<ServicesReport, CommandError> {
         "[app.bench-caller.settings]\nalone = {}\nmany = {}\nentries = {}\n",
         args.alone, args.queries, args.entries
     );
-    let mut node = OwnNode::start_configured(|folder| {
+    let node = OwnNode::start_configured(|folder| {
         placed = apps::place(folder);
         apps::table(folder, "bench-service") + &apps::table(folder, "bench-caller") + &settings
     })?;

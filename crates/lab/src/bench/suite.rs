@@ -20,13 +20,15 @@ use serde::Serialize;
 use super::args::{LoadArgs, ModeName, PARTS, ServicesArgs, SuiteArgs};
 use super::compare::{self, Comparison};
 use super::figure::{Bound, Figure, Unit};
-use super::machine::Machine;
 use super::measurement::Measurement;
 use super::printing::print_line;
-use super::target::{Target, free_address};
+use super::target::Target;
 use super::watch::Watch;
-use super::{memory, overload, services};
-use crate::own_node::OwnNode;
+use super::{overload, services};
+use crate::machine::Machine;
+use crate::own_node::{OwnNode, free_address};
+use crate::processes::{proportional_bytes, tree};
+use crate::progress::progress;
 use burnet::cli::CommandError;
 use burnet::commands::{json, table};
 use config::LogLevel;
@@ -77,16 +79,6 @@ const RUN: [Part; PARTS.len()] = [
 struct Bench<'a> {
     args: &'a SuiteArgs,
     watch: Watch,
-}
-
-/// Which part begins, of how many, and how long the rest may take if it takes as long as what is done.
-fn progress(done: usize, total: usize, name: &str, elapsed: Duration) -> String {
-    let left = u32::try_from(done).ok().filter(|done| *done > 0).map(|done| {
-        let rest = u32::try_from(total).unwrap_or(u32::MAX).saturating_sub(done);
-        let left_s = (elapsed / done).saturating_mul(rest).as_secs();
-        format!(", about {} min {} s left", left_s / 60, left_s % 60)
-    });
-    format!("{} of {total}: {name}{}", done + 1, left.unwrap_or_default())
 }
 
 /// Measures and prints.
@@ -246,15 +238,16 @@ fn scaling(bench: &Bench<'_>) -> Result<Vec<Figure>, CommandError> {
 
 fn memory_of_a_node(bench: &Bench<'_>) -> Result<Vec<Figure>, CommandError> {
     let Target::Node(app) = PROCESS.parse().map_err(CommandError::Usage)? else { return Ok(Vec::new()) };
-    let mut node = OwnNode::start(&[app], LogLevel::Error)?;
+    let node = OwnNode::start(&[app], LogLevel::Error)?;
     let address = node.wait_until_it_listens()?;
     std::thread::sleep(SETTLE);
     let gone = || CommandError::DidNotWork("the node ended while it was looked at".to_owned());
-    let alone = memory::of_tree(node.pid()).ok_or_else(gone)?;
+    let memory = || Some(proportional_bytes(&tree(node.pid()))).filter(|bytes| *bytes > 0);
+    let alone = memory().ok_or_else(gone)?;
     let load = bench.load(ModeName::Latency, IDLE_SWITCHES, 2);
     let idle = Measurement::connect(&load, address, |progress| bench.watch.add(PROCESS, progress))?;
     std::thread::sleep(SETTLE);
-    let with_switches = memory::of_tree(node.pid()).ok_or_else(gone)?;
+    let with_switches = memory().ok_or_else(gone)?;
     let connected = idle.connected();
     drop(idle);
     let per_switch = with_switches.saturating_sub(alone) as f64 / 1024.0 / connected.max(1) as f64;
@@ -341,7 +334,7 @@ fn many_switches() -> Result<Figure, CommandError> {
     let Target::Node(app) = PROCESS.parse().map_err(CommandError::Usage)? else {
         return Err(CommandError::Usage(PROCESS.to_owned()));
     };
-    let mut node = OwnNode::start(&[app], LogLevel::Error)?;
+    let node = OwnNode::start(&[app], LogLevel::Error)?;
     let address = node.wait_until_it_listens()?;
     let trouble =
         |error: String| CommandError::DidNotWork(format!("the switches could not be emulated: {error}"));
@@ -360,16 +353,4 @@ fn many_switches() -> Result<Figure, CommandError> {
     let mut found = Figure::new(name, Bound::at_most(5000.0, Unit::Ms), took.as_secs_f64() * 1000.0, how);
     found.reached &= lost == 0;
     Ok(found)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn how_long_it_may_still_take_is_known_once_something_is_done() {
-        let seconds = Duration::from_secs;
-        assert_eq!(progress(0, 8, "cold", seconds(9)), "1 of 8: cold");
-        assert_eq!(progress(2, 8, "cold", seconds(50)), "3 of 8: cold, about 2 min 30 s left");
-    }
 }

@@ -11,12 +11,12 @@
 
 use std::fmt;
 use std::io::{BufRead, BufReader};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::process::{Child, Command, Stdio};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-use crate::own_node::{OwnNode, as_written};
+use crate::own_node::{OwnNode, as_written, free_address};
 use burnet::cli::CommandError;
 use config::{AppArgument, LogLevel};
 
@@ -123,7 +123,7 @@ impl Target {
             Target::Running(address) => Ok(OpenTarget { address: address.0, node: None, _program: None }),
             Target::Sink => start_sink(),
             Target::Node(app) => {
-                let mut node = OwnNode::start(std::slice::from_ref(app), LogLevel::Error)?;
+                let node = OwnNode::start(std::slice::from_ref(app), LogLevel::Error)?;
                 let address = node.wait_until_it_listens()?;
                 Ok(OpenTarget { address, node: Some(node), _program: None })
             }
@@ -174,12 +174,6 @@ fn start_program(words: &[String]) -> Result<OpenTarget, CommandError> {
         std::thread::sleep(LOOK);
     }
     Ok(OpenTarget { address, node: None, _program: Some(child) })
-}
-
-/// A port that nobody listens on now. Somebody else may take it before the program does; then the program says so.
-pub fn free_address() -> Result<SocketAddr, CommandError> {
-    let found = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
-    found.map_err(|error| CommandError::DidNotWork(format!("no port is free: {error}")))
 }
 
 #[cfg(test)]

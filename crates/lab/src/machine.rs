@@ -1,6 +1,6 @@
 //! The machine that measured, in a few words: a figure without it says nothing.
 //!
-//! In: `/proc` and the system's own word. Out: [`Machine`]. What cannot be read is left empty.
+//! In: `/proc` and uname(2). Out: [`Machine`]. What cannot be read is left empty.
 
 use serde::Serialize;
 use std::fmt;

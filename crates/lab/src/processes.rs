@@ -3,6 +3,7 @@
 //! In: process ids. Out: bytes, descriptors, threads, processor time. An ended process uses nothing. It never changes
 //! a process.
 
+use crate::machine::kibibytes;
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -26,12 +27,12 @@ pub fn tree(root: u32) -> Vec<u32> {
 
 /// Memory of processes' own that is there: resident and anonymous, so neither code nor files.
 pub fn own_bytes(pids: &[u32]) -> u64 {
-    pids.iter().filter_map(|pid| kibibytes(&read(*pid, "status")?, "RssAnon:")).sum::<u64>() * 1024
+    pids.iter().filter_map(|pid| kibibytes(&read(*pid, "status")?, "RssAnon")).sum::<u64>() * 1024
 }
 
 /// Memory with each shared page divided among those that share it (Pss).
 pub fn proportional_bytes(pids: &[u32]) -> u64 {
-    pids.iter().filter_map(|pid| kibibytes(&read(*pid, "smaps_rollup")?, "Pss:")).sum::<u64>() * 1024
+    pids.iter().filter_map(|pid| kibibytes(&read(*pid, "smaps_rollup")?, "Pss")).sum::<u64>() * 1024
 }
 
 /// Open descriptors.
@@ -65,11 +66,6 @@ fn field(stat: &str, place: usize) -> Option<u64> {
     stat.rsplit_once(')')?.1.split_whitespace().nth(place)?.parse().ok()
 }
 
-fn kibibytes(text: &str, name: &str) -> Option<u64> {
-    let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
-    rest.split_whitespace().next()?.parse().ok()
-}
-
 fn read(pid: u32, file: &str) -> Option<String> {
     std::fs::read(format!("/proc/{pid}/{file}"))
         .ok()
@@ -84,7 +80,6 @@ mod tests {
     fn damaged_lines_say_nothing() {
         assert_eq!(field("", PARENT), None);
         assert_eq!(field("12 (sh) S", PARENT), None);
-        assert_eq!(kibibytes("VmRSS:\n", "VmRSS:"), None);
     }
 
     #[test]
@@ -94,7 +89,6 @@ mod tests {
             (field(stat, PARENT), field(stat, USER), field(stat, SYSTEM)),
             (Some(7), Some(55), Some(44))
         );
-        assert_eq!(kibibytes("Name:\tx\nVmRSS:\t  1234 kB\n", "VmRSS:"), Some(1234));
     }
 
     #[test]

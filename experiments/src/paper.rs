@@ -1,0 +1,66 @@
+//! A paper and its experiments, as the command line knows them.
+//!
+//! ```text
+//!   Paper ──> Experiment::run ──> Findings (claims, data, figure) ──> Outcome as JSON, Figure as SVG and PNG, a page
+//! ```
+//!
+//! A paper is a module with a [`Paper`], and a folder `experiments/NAME` with its page, its numbers and its results. Each
+//! experiment starts its own node and network, and ends them.
+
+use crate::lab::Lab;
+use crate::outcome::Claim;
+use crate::plot::Figure;
+use serde_json::Value;
+
+/// A paper.
+#[derive(Clone, Copy)]
+pub struct Paper {
+    /// Its name on the command line, and that of its folder.
+    pub name: &'static str,
+    /// A description in one line.
+    pub about: &'static str,
+    /// The paper, and how its numbers were obtained: a sentence for below the results.
+    pub source: fn() -> Result<String, String>,
+    /// All experiments, in the order of the paper.
+    pub experiments: &'static [Experiment],
+}
+
+/// An experiment.
+#[derive(Clone, Copy)]
+pub struct Experiment {
+    /// Its name on the command line, and its files'.
+    pub name: &'static str,
+    /// A description in one line.
+    pub about: &'static str,
+    /// Runs it.
+    pub run: fn(&Lab) -> Result<Findings, String>,
+}
+
+/// The findings of an experiment.
+#[derive(Clone, Debug)]
+pub struct Findings {
+    /// The claims.
+    pub claims: Vec<Claim>,
+    /// All that was measured.
+    pub data: Value,
+    /// The figure. Its notes get a line about the machine.
+    pub figure: Figure,
+}
+
+impl Paper {
+    /// The experiments of these names; all for `all`.
+    ///
+    /// # Errors
+    ///
+    /// There is no experiment of a name.
+    pub fn wanted(&self, names: &[String]) -> Result<Vec<Experiment>, String> {
+        if names.iter().any(|name| name == "all") {
+            return Ok(self.experiments.to_vec());
+        }
+        let find = |name: &String| {
+            let found = self.experiments.iter().find(|it| it.name == name).copied();
+            found.ok_or(format!("there is no experiment {name}; `experiments {}` lists them", self.name))
+        };
+        names.iter().map(find).collect()
+    }
+}
