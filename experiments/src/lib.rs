@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   burnet run, burnet bench ──operator's socket, JSON──┐
-//!   emulated switches and hosts ────────────────────────┼──> an experiment ──> Outcome (JSON) and Figure (SVG, PNG)
+//!   emulated switches and hosts ────────────────────────┼──> an experiment ──> Report (JSON) and Figure (SVG, PNG)
 //!   /proc of the node's processes ──────────────────────┘         ▲
 //!   the paper's numbers (PAPER/paper.json) ───────────────────────┘
 //! ```
@@ -17,11 +17,11 @@ pub mod lab;
 pub mod machine;
 pub mod network;
 pub mod node;
-pub mod outcome;
 pub mod paper;
 pub mod pings;
 pub mod plot;
 pub mod png;
+pub mod report;
 pub mod rosemary;
 pub mod spread;
 

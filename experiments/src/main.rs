@@ -6,8 +6,8 @@
 use clap::Parser;
 use experiments::lab::Lab;
 use experiments::machine::Machine;
-use experiments::outcome::{Outcome, page};
 use experiments::paper::{Experiment, Paper};
+use experiments::report::{Report, page};
 use experiments::{PAPERS, png};
 use lab::progress::progress;
 use std::path::{Path, PathBuf};
@@ -59,7 +59,7 @@ fn run(args: &Args) -> Result<ExitCode, String> {
     for (done, experiment) in wanted.iter().enumerate() {
         eprintln!("experiments: {}", progress(done, wanted.len(), experiment.name, began.elapsed()));
         match make(&lab, experiment, &results) {
-            Ok(outcome) => print_claims(&outcome),
+            Ok(report) => print_claims(&report),
             Err(trouble) => {
                 failed += 1;
                 eprintln!("experiments: {}: {trouble}", experiment.name);
@@ -93,7 +93,7 @@ fn results(paper: &Paper, args: &Args) -> Result<PathBuf, String> {
     Ok(folder)
 }
 
-fn make(lab: &Lab, experiment: &Experiment, results: &Path) -> Result<Outcome, String> {
+fn make(lab: &Lab, experiment: &Experiment, results: &Path) -> Result<Report, String> {
     let (began, machine) = (Instant::now(), Machine::describe(&lab.burnet));
     let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let found = (experiment.run)(lab)?;
@@ -102,7 +102,7 @@ fn make(lab: &Lab, experiment: &Experiment, results: &Path) -> Result<Outcome, S
     if lab.short {
         figure.notes.push("With short times, to see that all works: no figures.".to_owned());
     }
-    let outcome = Outcome {
+    let report = Report {
         experiment: experiment.name.to_owned(),
         title: figure.title.clone(),
         claims: found.claims,
@@ -113,22 +113,22 @@ fn make(lab: &Lab, experiment: &Experiment, results: &Path) -> Result<Outcome, S
         short: lab.short,
     };
     let file = |ending: &str| results.join(format!("{}.{ending}", experiment.name));
-    let text = serde_json::to_string_pretty(&outcome).map_err(|error| error.to_string())?;
+    let text = serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?;
     write(&file("json"), &(text + "\n"))?;
     write(&file("svg"), &figure.to_svg())?;
     if let Err(trouble) = png::beside(&file("svg")) {
         lab.say(&trouble);
     }
-    Ok(outcome)
+    Ok(report)
 }
 
 fn write(path: &Path, text: &str) -> Result<(), String> {
     std::fs::write(path, text).map_err(|error| format!("{} cannot be written: {error}", path.display()))
 }
 
-fn print_claims(outcome: &Outcome) {
-    println!("{} ({:.0} s)", outcome.title, outcome.took_s);
-    for claim in &outcome.claims {
+fn print_claims(report: &Report) {
+    println!("{} ({:.0} s)", report.title, report.took_s);
+    for claim in &report.claims {
         let held = match claim.holds {
             Some(true) => "as asked ",
             Some(false) => "NOT SO   ",
@@ -139,14 +139,14 @@ fn print_claims(outcome: &Outcome) {
     }
 }
 
-/// The page of all existing outcomes, of this run and of earlier ones.
+/// The page of all existing reports, of this run and of earlier ones.
 fn write_page(paper: &Paper, results: &Path) -> Result<(), String> {
     let read = |it: &Experiment| {
         let text = std::fs::read_to_string(results.join(format!("{}.json", it.name))).ok()?;
-        serde_json::from_str::<Outcome>(&text).ok()
+        serde_json::from_str::<Report>(&text).ok()
     };
-    let outcomes: Vec<Outcome> = paper.experiments.iter().filter_map(read).collect();
-    write(&results.join("README.md"), &page(paper.name, &(paper.source)()?, &outcomes))
+    let reports: Vec<Report> = paper.experiments.iter().filter_map(read).collect();
+    write(&results.join("README.md"), &page(paper.name, &(paper.source)()?, &reports))
 }
 
 #[cfg(test)]

@@ -1,15 +1,15 @@
 //! A paper and its experiments, as the command line knows them.
 //!
 //! ```text
-//!   Paper ──> Experiment::run ──> Findings (claims, data, figure) ──> Outcome as JSON, Figure as SVG and PNG, a page
+//!   Paper ──> Experiment::run ──> Findings (claims, data, figure) ──> Report as JSON, Figure as SVG and PNG, a page
 //! ```
 //!
 //! A paper is a module with a [`Paper`], and a folder `experiments/NAME` with its page, its numbers and its results. Each
 //! experiment starts its own node and network, and ends them.
 
 use crate::lab::Lab;
-use crate::outcome::Claim;
 use crate::plot::Figure;
+use crate::report::Claim;
 use serde_json::Value;
 
 /// A paper.

@@ -35,32 +35,32 @@ const WOULD: &str = "\
 against its own nodes on this machine. It writes NAME.json, NAME.svg and NAME.png into experiments/PAPER/results. With --short it does a quick \
 run and writes nothing there. With --install it first installs librsvg2-bin, which makes the PNG files; this needs root.";
 
-/// What was asked.
+/// The task that the arguments name.
 #[derive(Debug, PartialEq, Eq)]
-enum Asked<'a> {
+enum Task<'a> {
     /// To list the papers, or the experiments of one.
     List(Option<&'a str>),
     /// To run some; the words for `experiments`.
     Make { debug: bool, install: bool, words: Vec<&'a str> },
 }
 
-fn read(arguments: &[String]) -> Asked<'_> {
+fn read(arguments: &[String]) -> Task<'_> {
     let has = |option: &str| arguments.iter().any(|argument| argument == option);
     let own = |argument: &&str| !["--debug", "--install"].contains(argument);
     let words: Vec<&str> = arguments.iter().map(String::as_str).filter(own).collect();
     let names = words.iter().skip(1).filter(|word| !word.starts_with("--")).count();
     let asks_for_help = words.iter().any(|word| ["--help", "-h"].contains(word));
     match names == 0 && !asks_for_help {
-        true => Asked::List(words.first().copied().filter(|word| !word.starts_with("--"))),
-        false => Asked::Make { debug: has("--debug"), install: has("--install"), words },
+        true => Task::List(words.first().copied().filter(|word| !word.starts_with("--"))),
+        false => Task::Make { debug: has("--debug"), install: has("--install"), words },
     }
 }
 
 /// Builds, then replaces this process by the experiments.
 pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
     let (debug, install, rest) = match read(arguments) {
-        Asked::List(paper) => return list(paper),
-        Asked::Make { debug, install, words } => (debug, install, words),
+        Task::List(paper) => return list(paper),
+        Task::Make { debug, install, words } => (debug, install, words),
     };
     let release: &[&str] = if debug { &[] } else { &["--release"] };
     for words in [&PROGRAMS[..], &SHARED_OBJECTS] {
@@ -95,10 +95,10 @@ mod tests {
     #[test]
     fn without_an_experiment_it_lists_and_installs_nothing() {
         for line in ["rosemary", "rosemary --install", "rosemary --short"] {
-            assert_eq!(read(&words(line)), Asked::List(Some("rosemary")), "{line}");
+            assert_eq!(read(&words(line)), Task::List(Some("rosemary")), "{line}");
         }
         for line in ["", "--debug"] {
-            assert_eq!(read(&words(line)), Asked::List(None), "{line}");
+            assert_eq!(read(&words(line)), Task::List(None), "{line}");
         }
     }
 
@@ -106,10 +106,10 @@ mod tests {
     fn nothing_is_installed_unasked() {
         let given = words("rosemary fig16 --short");
         let expected =
-            Asked::Make { debug: false, install: false, words: vec!["rosemary", "fig16", "--short"] };
+            Task::Make { debug: false, install: false, words: vec!["rosemary", "fig16", "--short"] };
         assert_eq!(read(&given), expected);
         let given = words("rosemary all --install --debug");
-        let expected = Asked::Make { debug: true, install: true, words: vec!["rosemary", "all"] };
+        let expected = Task::Make { debug: true, install: true, words: vec!["rosemary", "all"] };
         assert_eq!(read(&given), expected);
     }
 }

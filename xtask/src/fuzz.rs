@@ -9,7 +9,7 @@ use crate::tree;
 use std::fs;
 use std::process::{Command, ExitCode, Stdio};
 
-/// Long enough to walk the corpus and find a shallow fault in each decoder while somebody waits.
+/// Long enough to walk the corpus and find a shallow fault in each decoder while a developer waits.
 const SECONDS: u32 = 60;
 
 /// A fuzzer that needs more than this for one input has found an input that costs more than its size.

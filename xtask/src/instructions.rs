@@ -2,13 +2,13 @@
 //!
 //! ```text
 //!   benches/packet_in --count STAGE VERSION ROUNDS, under callgrind, for few rounds and for many ──> the difference, by packet-in
-//!   instructions.txt ──> what each stage cost when somebody last looked at it ──> grown by more than 2 %: a failure
+//!   instructions.txt ──> the recorded cost of each stage ──> grown by more than 2 %: a failure
 //! ```
 //!
 //! Instructions do not depend on what else the machine does, as times do; of two runs the difference has no start-up in it. Allocations and
 //! system calls of the loop would be in it too. It needs Valgrind, which only the test suite installs.
 
-use crate::stage::{Outcome, Tests};
+use crate::stage::{StageResult, Tests};
 use crate::{packages, process, tree};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -72,15 +72,15 @@ pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
 }
 
 /// The same as a stage of the suite, which installs Valgrind where it can.
-pub fn check() -> Result<(Outcome, Tests), String> {
+pub fn check() -> Result<(StageResult, Tests), String> {
     if let Err(reason) = packages::install_for("valgrind", "valgrind") {
-        return Ok((Outcome::LeftOut(reason), Tests::default()));
+        return Ok((StageResult::LeftOut(reason), Tests::default()));
     }
     let recorded = recorded()?;
     let figures = counted(&recorded)?;
     print!("{}", table(&figures, &recorded));
     let grown = grown(&figures, &recorded);
-    let outcome = if grown.is_empty() { Outcome::Passed } else { Outcome::Failed(grown.join("\n")) };
+    let outcome = if grown.is_empty() { StageResult::Passed } else { StageResult::Failed(grown.join("\n")) };
     Ok((outcome, Tests::default()))
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// The result of a stage.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum StageResult {
     /// All of it holds.
     Passed,
     /// Something does not; the sentence says what.
@@ -46,7 +46,7 @@ pub struct Finished {
     /// Its name in the summary.
     pub name: &'static str,
     /// Its result.
-    pub outcome: Outcome,
+    pub outcome: StageResult,
     /// How long it took.
     pub took: Duration,
     /// What its tests told; empty for a stage that runs none.
@@ -96,9 +96,9 @@ impl Finished {
     fn tally(&self) -> Tally {
         let mut tally = self.tests.tally;
         match &self.outcome {
-            Outcome::Passed if !self.tests.ran() => tally.passed += 1,
-            Outcome::Failed(_) if tally.failed == 0 => tally.failed += 1,
-            Outcome::LeftOut(_) if !self.tests.ran() => tally.skipped += 1,
+            StageResult::Passed if !self.tests.ran() => tally.passed += 1,
+            StageResult::Failed(_) if tally.failed == 0 => tally.failed += 1,
+            StageResult::LeftOut(_) if !self.tests.ran() => tally.skipped += 1,
             _ => {}
         }
         tally
@@ -137,9 +137,9 @@ pub fn summary(stages: &[Finished]) -> String {
 
 fn row(stage: &Finished) -> String {
     let (result, reason) = match &stage.outcome {
-        Outcome::Passed => ("passed", None),
-        Outcome::Failed(reason) => ("FAILED", Some(reason)),
-        Outcome::LeftOut(reason) => ("left out", Some(reason)),
+        StageResult::Passed => ("passed", None),
+        StageResult::Failed(reason) => ("FAILED", Some(reason)),
+        StageResult::LeftOut(reason) => ("left out", Some(reason)),
     };
     let mut row = format!("{:<18} {result:<9} {:>4} s", stage.name, stage.took.as_secs());
     if stage.tests.ran() {
@@ -162,17 +162,17 @@ mod tests {
         tests
     }
 
-    fn stage(outcome: Outcome, tests: Tests) -> Finished {
+    fn stage(outcome: StageResult, tests: Tests) -> Finished {
         Finished { name: "stage", outcome, took: Duration::ZERO, tests }
     }
 
-    fn check(outcome: Outcome, lines: &str, expected: &str) {
+    fn check(outcome: StageResult, lines: &str, expected: &str) {
         let text = summary(&[stage(outcome, told(lines))]);
         assert_eq!(text.lines().last(), Some(expected), "{text}");
     }
 
-    fn failed() -> Outcome {
-        Outcome::Failed("it failed".to_owned())
+    fn failed() -> StageResult {
+        StageResult::Failed("it failed".to_owned())
     }
 
     #[test]
@@ -214,11 +214,11 @@ mod tests {
 
     #[test]
     fn the_last_line_counts_stages_and_tests() {
-        check(Outcome::Passed, "", "1 passed, 0 failed, 0 skipped");
+        check(StageResult::Passed, "", "1 passed, 0 failed, 0 skipped");
         check(failed(), "", "0 passed, 1 failed, 0 skipped");
-        check(Outcome::LeftOut("no tool".to_owned()), "", "0 passed, 0 failed, 1 skipped");
+        check(StageResult::LeftOut("no tool".to_owned()), "", "0 passed, 0 failed, 1 skipped");
         check(
-            Outcome::Passed,
+            StageResult::Passed,
             "test result: ok. 5 passed; 0 failed; 1 ignored",
             "5 passed, 0 failed, 1 skipped",
         );
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn what_was_left_out_is_named_with_its_reason() {
-        let text = summary(&[stage(Outcome::Passed, told("test d ... ignored, needs root"))]);
+        let text = summary(&[stage(StageResult::Passed, told("test d ... ignored, needs root"))]);
         assert!(text.contains("left out: d: needs root"), "{text}");
     }
 }

@@ -10,7 +10,7 @@
 
 use crate::packages;
 use crate::process::{self, Ended};
-use crate::stage::{self, Finished, Outcome, Tests};
+use crate::stage::{self, Finished, StageResult, Tests};
 use crate::{demo, instructions, python, rules, tree, wheel};
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
@@ -49,7 +49,7 @@ const OTHERS_PYTHON: &str = "BURNET_OTHERS_PYTHON";
 const TOPOLOGIES: &str = "BURNET_TOPOLOGIES";
 
 /// What a stage gives back; an error is a failure of the stage too, and a sentence.
-type Stage = Result<(Outcome, Tests), String>;
+type Stage = Result<(StageResult, Tests), String>;
 
 /// What decides which stages run, and the stages that ran.
 struct Suite {
@@ -116,11 +116,11 @@ impl Suite {
         println!("\n==> {name}");
         let begun = Instant::now();
         let (outcome, tests) = if self.limit().is_zero() {
-            (Outcome::Failed("no time left for it".to_owned()), Tests::default())
+            (StageResult::Failed("no time left for it".to_owned()), Tests::default())
         } else {
-            run(self).unwrap_or_else(|reason| (Outcome::Failed(reason), Tests::default()))
+            run(self).unwrap_or_else(|reason| (StageResult::Failed(reason), Tests::default()))
         };
-        if let Outcome::Failed(reason) | Outcome::LeftOut(reason) = &outcome {
+        if let StageResult::Failed(reason) | StageResult::LeftOut(reason) = &outcome {
             println!("{reason}");
         }
         self.finished.push(Finished { name, outcome, took: begun.elapsed(), tests });
@@ -154,9 +154,9 @@ impl Suite {
         })?;
         let shown = process::shown(command);
         let outcome = match ended {
-            Ended::Well => Outcome::Passed,
-            Ended::Badly => Outcome::Failed(format!("`{shown}` failed")),
-            Ended::Stopped => Outcome::Failed(format!("`{shown}` was stopped at its limit")),
+            Ended::Well => StageResult::Passed,
+            Ended::Badly => StageResult::Failed(format!("`{shown}` failed")),
+            Ended::Stopped => StageResult::Failed(format!("`{shown}` was stopped at its limit")),
         };
         Ok((outcome, tests))
     }
@@ -240,14 +240,14 @@ impl Suite {
         let clippy = ["clippy", "--manifest-path", "sdk/python/Cargo.toml", "--", "-D", "warnings"];
         let (outcome, _) =
             self.command(process::cargo().args(clippy).env("CARGO_TARGET_DIR", tree::target_folder()))?;
-        if outcome != Outcome::Passed {
+        if outcome != StageResult::Passed {
             return Ok((outcome, Tests::default()));
         }
         wheel::install(&wheel::build()?)?;
         for (tool, words) in [("ruff", &["check", "--quiet"][..]), ("mypy", &["--no-error-summary"])] {
             let (outcome, _) =
                 self.command(Command::new(python::SDK.tool(tool)).args(words).current_dir(wheel::folder()))?;
-            if outcome != Outcome::Passed {
+            if outcome != StageResult::Passed {
                 return Ok((outcome, Tests::default()));
             }
         }
@@ -265,7 +265,7 @@ impl Suite {
             let mut install = process::cargo();
             install.args(["install", "--quiet", "--locked", "--version", CARGO_DENY, "cargo-deny"]);
             let (outcome, _) = self.command(&mut install)?;
-            if outcome != Outcome::Passed {
+            if outcome != StageResult::Passed {
                 return Ok((outcome, Tests::default()));
             }
         }
@@ -274,11 +274,11 @@ impl Suite {
             let config = ["--manifest-path", manifest, "--config", "deny.toml", "--workspace"];
             let check = ["check", "--hide-inclusion-graph", "bans", "licenses", "sources"];
             let (outcome, _) = self.cargo(&[&["deny"][..], &config, &check].concat())?;
-            if outcome != Outcome::Passed {
+            if outcome != StageResult::Passed {
                 return Ok((outcome, Tests::default()));
             }
         }
-        Ok((Outcome::Passed, Tests::default()))
+        Ok((StageResult::Passed, Tests::default()))
     }
 }
 
@@ -300,11 +300,11 @@ fn tested_binary() -> Result<PathBuf, String> {
 }
 
 fn passed() -> Stage {
-    Ok((Outcome::Passed, Tests::default()))
+    Ok((StageResult::Passed, Tests::default()))
 }
 
 fn left_out(reason: &str) -> Stage {
-    Ok((Outcome::LeftOut(reason.to_owned()), Tests::default()))
+    Ok((StageResult::LeftOut(reason.to_owned()), Tests::default()))
 }
 
 fn check_rules() -> Stage {

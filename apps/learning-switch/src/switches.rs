@@ -65,7 +65,7 @@ mod tests {
     use burnet_sdk::{MacAddr, PortNo};
 
     #[test]
-    fn each_switch_keeps_its_own_table_whoever_comes_and_goes() {
+    fn each_switch_keeps_its_own_table_when_others_come_and_go() {
         let (mut switches, address) = (Switches::default(), MacAddr::from_u64(1));
         let port = |switches: &Switches, id| switches.get(DatapathId(id)).map(|table| table.port_of(address));
         for id in 0..10 {

@@ -17,8 +17,8 @@
 //! change nothing, and what it takes is bounded. It never runs without an attack in its settings.
 
 mod body;
+pub mod frames;
 mod machine;
-pub mod marks;
 mod network;
 mod services;
 pub mod tries;

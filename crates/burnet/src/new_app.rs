@@ -26,62 +26,16 @@ const README: &str = include_str!("new_app/README.md.txt");
 const EXPORT: &str = include_str!("new_app/export.rs.txt");
 const TRUSTED: &str = include_str!("new_app/trusted.md.txt");
 
-/// Names that Cargo or rustc reserve, and those of the app's own dependencies.
-const NAMES_IN_USE: [&str; 53] = [
-    "abstract",
-    "alloc",
-    "as",
-    "async",
-    "await",
-    "become",
-    "box",
-    "break",
-    "burnet-sdk",
-    "const",
-    "continue",
-    "core",
-    "crate",
-    "do",
-    "dyn",
-    "else",
-    "enum",
-    "extern",
-    "false",
-    "final",
-    "fn",
-    "for",
-    "gen",
-    "if",
-    "impl",
-    "in",
-    "let",
-    "loop",
-    "macro",
-    "match",
-    "mod",
-    "move",
-    "mut",
-    "override",
-    "priv",
-    "proc-macro",
-    "pub",
-    "ref",
-    "return",
-    "self",
-    "static",
-    "std",
-    "struct",
-    "super",
-    "test",
-    "trait",
-    "true",
-    "try",
-    "type",
-    "unsafe",
-    "use",
-    "where",
-    "while",
+/// Words that rustc reserves, and short names of crates of the standard library.
+const WORDS_IN_USE: [&str; 51] = [
+    "abstract", "alloc", "as", "async", "await", "become", "box", "break", "const", "continue", "core",
+    "crate", "do", "dyn", "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in",
+    "let", "loop", "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref", "return",
+    "self", "static", "std", "struct", "super", "test", "trait", "true", "try", "type", "unsafe", "use",
+    "where", "while",
 ];
+/// Crates that an app depends on, or that Cargo reserves.
+const CRATES_IN_USE: [&str; 2] = ["burnet-sdk", "proc-macro"];
 
 /// Writes the app. A relative path starts at the current folder. Returns the next steps, for the operator.
 ///
@@ -122,7 +76,7 @@ fn check_name(name: &str) -> Result<(), CommandError> {
              last, at most {APP_NAME_BYTES_MAX}, for example my-app"
         )));
     }
-    if NAMES_IN_USE.contains(&name) {
+    if WORDS_IN_USE.contains(&name) || CRATES_IN_USE.contains(&name) {
         return Err(cannot_be(format!(
             "{name} means something else in Rust: choose another name, for example {name}-app"
         )));

@@ -125,7 +125,7 @@ fn a_node_keeps_who_did_what_and_was_refused_what_and_the_chain_is_whole() {
 }
 
 #[test]
-fn a_second_switch_of_an_id_and_whoever_is_no_switch_are_kept_with_their_addresses() {
+fn a_second_switch_of_an_id_and_a_peer_that_is_no_switch_are_recorded_with_their_addresses() {
     let bed = bed();
     // Each worker counts what it sees.
     let node = start(&bed, &["--app", "hub", "--workers", "1"]);

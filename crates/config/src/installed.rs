@@ -76,7 +76,7 @@ impl Installed {
 
 /// What is read about one app before the configuration is merged.
 #[derive(Debug)]
-pub struct Found {
+pub struct InstalledApp {
     installed: Installed,
     record: Record,
 }
@@ -85,7 +85,7 @@ pub struct Found {
 #[derive(Debug, Default)]
 pub struct Resolved {
     /// By the app's name.
-    pub found: BTreeMap<String, Found>,
+    pub found: BTreeMap<String, InstalledApp>,
     /// Apps that may not start, if only another app was requested.
     pub left_out: Vec<String>,
 }
@@ -131,7 +131,7 @@ fn find(
     state: &State,
     policy: Require,
     now: Moment,
-) -> Result<Option<Found>, ConfigError> {
+) -> Result<Option<InstalledApp>, ConfigError> {
     // The monitor refuses an invalid name, with the rule for names.
     let Ok(app) = AppName::try_from(name.to_owned()) else { return Ok(None) };
     let trouble = |error: package::state::StateError| ConfigError::Contradiction(error.to_string());
@@ -164,7 +164,7 @@ fn find(
         granted: record.granted.clone(),
         demoted: None,
     };
-    Ok(Some(Found { installed, record }))
+    Ok(Some(InstalledApp { installed, record }))
 }
 
 /// The manifest decides what the entry is, not the file's name. So a name cannot make the file run in another way
@@ -201,11 +201,11 @@ fn fill(table: &mut AppTable, manifest: &Manifest, record: &Record) {
 /// The operator never trusted the installed digest.
 pub fn settle(
     specs: &mut [AppSpec],
-    found: BTreeMap<String, Found>,
+    found: BTreeMap<String, InstalledApp>,
     only: Option<&str>,
 ) -> Result<BTreeMap<String, Installed>, ConfigError> {
     let mut apps = BTreeMap::new();
-    for (name, Found { mut installed, record }) in found {
+    for (name, InstalledApp { mut installed, record }) in found {
         let trusted = specs.iter_mut().find(|spec| spec.name == name && spec.kind == ZoneKind::Trusted);
         if let (Some(spec), Err(why)) = (trusted, record.may_run_trusted()) {
             if record.fall.is_none() && only.is_none_or(|only| only == name) {

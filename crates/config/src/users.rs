@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn an_app_keeps_its_user_whoever_else_is_there() {
+    fn an_app_keeps_its_user_when_other_apps_come_and_go() {
         let alone = fresh(["hub"]);
         assert_eq!(fresh(["learning-switch", "firewall", "hub"])["hub"], alone["hub"]);
         // Existing files belong to this id.

@@ -19,6 +19,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use crate::own_node::OwnNode;
 use burnet::cli::CommandError;
 use clap::Args;
 
@@ -124,6 +125,20 @@ pub fn write(args: &AppsArgs) -> Result<ExitCode, CommandError> {
 /// The lines of a configuration with which a node runs one of these apps.
 pub fn table(folder: &Path, name: &str) -> String {
     format!("[app.{name}]\npath = \"{}\"\n", folder.join(name).display())
+}
+
+/// Starts a node with some of these apps, and with more lines of configuration.
+///
+/// # Errors
+/// The files of the apps or the node's process cannot be made.
+pub fn start_node(names: &[&str], settings: &str) -> Result<OwnNode, CommandError> {
+    let mut placed = Ok(());
+    let node = OwnNode::start_configured(|folder| {
+        placed = place(folder);
+        names.iter().map(|name| table(folder, name)).collect::<String>() + settings
+    })?;
+    placed.map_err(|error| CommandError::DidNotWork(format!("no files for the apps: {error}")))?;
+    Ok(node)
 }
 
 #[cfg(test)]

@@ -9,7 +9,6 @@
 //! It never touches a running node or switch, or an interface of the machine, and leaves nothing behind.
 
 mod arrivals;
-mod bed;
 mod case;
 mod catalogue;
 mod combination;
@@ -25,6 +24,7 @@ mod scorecard;
 mod stop;
 mod throughput;
 mod trial;
+mod trial_network;
 mod verdict;
 
 use std::process::ExitCode;

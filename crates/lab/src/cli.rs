@@ -18,12 +18,12 @@ use crate::emulate::EmulateArgs;
 pub struct Cli {
     /// The command.
     #[command(subcommand)]
-    pub command: Experiment,
+    pub command: LabCommand,
 }
 
 /// One of the commands.
 #[derive(Debug, Subcommand)]
-pub enum Experiment {
+pub enum LabCommand {
     /// Show Burnet at work on a small emulated network; needs no privileges
     Demo(DemoArgs),
     /// Run a network of emulated switches and hosts against any controller; needs no privileges
@@ -56,7 +56,7 @@ mod tests {
     use clap_complete::Shell;
     use config::OpenFlowVersion;
 
-    fn parse(line: &str) -> Result<Experiment, clap::Error> {
+    fn parse(line: &str) -> Result<LabCommand, clap::Error> {
         Cli::try_parse_from(line.split_whitespace()).map(|cli| cli.command)
     }
 
@@ -98,11 +98,11 @@ mod tests {
 
     #[test]
     fn the_demo_has_a_learning_switch_by_default() {
-        let Experiment::Demo(demo) = parse("burnet demo --once").unwrap() else { panic!("another command") };
+        let LabCommand::Demo(demo) = parse("burnet demo --once").unwrap() else { panic!("another command") };
         assert_eq!((demo.topo.switches.len(), demo.topo.hosts.len()), (3, 4));
         assert_eq!(demo.version, OpenFlowVersion::V1_3);
         assert_eq!(demo.apps, ["learning-switch".parse().unwrap()]);
-        let Experiment::Demo(demo) = parse("burnet demo --app hub").unwrap() else {
+        let LabCommand::Demo(demo) = parse("burnet demo --app hub").unwrap() else {
             panic!("another command")
         };
         assert_eq!(demo.apps, ["hub".parse().unwrap()]);

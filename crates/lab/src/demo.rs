@@ -8,7 +8,7 @@
 //! It never touches a network interface, and leaves nothing behind: the node ends with the demo.
 
 use crate::emulate::check_pings;
-use crate::own_node::OwnNode;
+use crate::own_node::{OwnNode, SOMEWHERE};
 use crate::stage::Stage;
 use burnet::apps;
 use burnet::cli::{CommandError, RunArgs};
@@ -70,7 +70,7 @@ pub fn demo(args: &DemoArgs) -> Result<ExitCode, CommandError> {
     // An app that cannot run is refused here at once, and not after a wait for a node that refuses it.
     let asked = RunArgs { apps: args.apps.clone(), grant_all: args.grant_all, ..RunArgs::default() };
     Config::load(&asked, &Environment::of_this_process()?, &apps::WITHIN)?;
-    let node = OwnNode::start_granting(args.grant_all, &args.apps, LogLevel::Warn)?;
+    let node = OwnNode::start_with(SOMEWHERE, args.grant_all, &args.apps, LogLevel::Warn)?;
     let address = node.wait_until_it_listens()?;
     stage.say(&format!(
         "a node listens on {address}; ask it: burnet switches --socket {}",

@@ -37,7 +37,7 @@ use burnet::commands::json;
 use burnet::commands::stop_signal::StopSignal;
 use node::descriptors;
 use pcaps::Files;
-use player::{Judged, Player};
+use player::{ExpectationResult, Player};
 use run::Run;
 use summary::Summary;
 
@@ -251,7 +251,7 @@ fn rehearse(
     }
     let counters = EmulationCounters::default();
     let summary = Summary::new(&args.name(), &asked.topology, None, took, counters);
-    let judged = verdicts.into_iter().map(Judged::from).collect();
+    let judged = verdicts.into_iter().map(ExpectationResult::from).collect();
     conclude(args, &summary.with_rehearsal(digest, storms).with_expectations(judged))
 }
 

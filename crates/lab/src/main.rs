@@ -1,7 +1,7 @@
 //! `burnet-lab`: the laboratory's commands, and the programs of its apps.
 
 use clap::Parser;
-use lab::cli::{self, Cli, Experiment};
+use lab::cli::{self, Cli, LabCommand};
 use lab::{apps, attack, bench, demo, emulate};
 use operator::visible::visible;
 use std::process::ExitCode;
@@ -11,12 +11,12 @@ fn main() -> ExitCode {
         return (app.run)();
     }
     let done = match Cli::parse().command {
-        Experiment::Demo(args) => demo::demo(&args),
-        Experiment::Emulate(args) => emulate::emulate(&args),
-        Experiment::Attack(args) => attack::attack(&args),
-        Experiment::Bench(args) => bench::bench(&args),
-        Experiment::Apps(args) => apps::write(&args),
-        Experiment::Completion(args) => {
+        LabCommand::Demo(args) => demo::demo(&args),
+        LabCommand::Emulate(args) => emulate::emulate(&args),
+        LabCommand::Attack(args) => attack::attack(&args),
+        LabCommand::Bench(args) => bench::bench(&args),
+        LabCommand::Apps(args) => apps::write(&args),
+        LabCommand::Completion(args) => {
             print!("{}", cli::completion(&args));
             Ok(ExitCode::SUCCESS)
         }

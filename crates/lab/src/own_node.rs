@@ -26,7 +26,7 @@ const END_PATIENCE: Duration = Duration::from_secs(5);
 const LOG: &str = "node.log";
 
 /// The address on which it listens: a free port.
-const SOMEWHERE: &str = "127.0.0.1:0";
+pub const SOMEWHERE: &str = "127.0.0.1:0";
 
 /// The program of a node.
 const NODE: &str = "burnet";
@@ -45,20 +45,7 @@ impl OwnNode {
     ///
     /// A process or its folder cannot be made.
     pub fn start(apps: &[AppArgument], log: LogLevel) -> Result<OwnNode, CommandError> {
-        OwnNode::start_at(SOMEWHERE, apps, log)
-    }
-
-    /// The same. If `granting` is set, apps without a manifest get the usual grants.
-    ///
-    /// # Errors
-    ///
-    /// As [`OwnNode::start`].
-    pub fn start_granting(
-        grant_all: bool,
-        apps: &[AppArgument],
-        log: LogLevel,
-    ) -> Result<OwnNode, CommandError> {
-        OwnNode::start_with(SOMEWHERE, grant_all, apps, log)
+        OwnNode::start_with(SOMEWHERE, false, apps, log)
     }
 
     /// Starts a node on a free port with a configuration that is made for its folder. It logs to a file there:
@@ -91,16 +78,12 @@ impl OwnNode {
         self.folder.join(LOG)
     }
 
-    /// Starts a node that listens on this address.
+    /// Starts a node that listens on this address. If `grant_all` is set, apps without a manifest get the usual grants.
     ///
     /// # Errors
     ///
     /// As [`OwnNode::start`].
-    pub fn start_at(listen: &str, apps: &[AppArgument], log: LogLevel) -> Result<OwnNode, CommandError> {
-        OwnNode::start_with(listen, false, apps, log)
-    }
-
-    fn start_with(
+    pub fn start_with(
         listen: &str,
         grant_all: bool,
         apps: &[AppArgument],

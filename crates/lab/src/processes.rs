@@ -35,6 +35,16 @@ pub fn proportional_bytes(pids: &[u32]) -> u64 {
     pids.iter().filter_map(|pid| kibibytes(&read(*pid, "smaps_rollup")?, "Pss")).sum::<u64>() * 1024
 }
 
+/// When a process was started, in ticks since the machine was.
+pub fn started(pid: u32) -> Option<u64> {
+    field(&read(pid, "stat")?, STARTED)
+}
+
+/// The most memory that a process has had so far.
+pub fn peak_bytes(pid: u32) -> Option<u64> {
+    Some(kibibytes(&read(pid, "status")?, "VmHWM")? << 10)
+}
+
 /// Open descriptors.
 pub fn descriptors(pid: u32) -> usize {
     std::fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count)
@@ -60,6 +70,7 @@ pub fn processor_time(pids: &[u32]) -> Duration {
 const PARENT: usize = 1;
 const USER: usize = 11;
 const SYSTEM: usize = 12;
+const STARTED: usize = 19;
 
 /// A number of /proc/PID/stat. The name before stands in brackets and may hold spaces and brackets itself.
 fn field(stat: &str, place: usize) -> Option<u64> {

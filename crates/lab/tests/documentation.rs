@@ -239,7 +239,7 @@ fn every_block_says_what_it_is_and_what_is_not_run_can_be_read() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Somebody who types what a page says.
+/// A reader who types the commands of a page.
 struct Reader {
     folder: PathBuf,
     port: u16,

@@ -212,7 +212,7 @@ impl State {
         if mode & 0o077 != 0 {
             return failed(format!(
                 "{shown} can be read or changed by others (mode {mode:04o}), so its key is not used: chmod 600 it, or \
-                 distrust the key if somebody may have read it"
+                 distrust the key if another user may have read it"
             ));
         }
         let text = read_text(&path, KEY_FILE_BYTES_MAX)?.unwrap_or_default();

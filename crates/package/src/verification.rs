@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_as_it_was_signed_is_refused_whoever_signed_it() {
+    fn an_altered_package_is_refused_for_every_signer() {
         check(|_, look| *look = FolderState::Altered("was altered".into()), "Refused(\"was altered");
         check(|_, look| *look = FolderState::Gone, "Refused(\"has no files");
         check(

@@ -4,7 +4,7 @@
 
 use super::scale::short;
 use super::svg::{Anchor, FAINT, Font, INK, Svg};
-use super::{Axis, Chart, Mark, Point, Row, Scale, Series, Shape, Style, Tick, Timeline};
+use super::{Axis, Chart, Point, ReferenceLine, Row, Scale, Series, Shape, Style, Tick, Timeline};
 
 /// A rectangle, in pixels.
 #[derive(Clone, Copy, Debug)]
@@ -109,17 +109,17 @@ fn y_of(scale: &Scale, value: f64, plot: Area) -> f64 {
     plot.y + (1.0 - scale.part(value)) * plot.height
 }
 
-fn marks(marks: &[Mark], x: &Scale, y: Option<&Scale>, plot: Area, svg: &mut Svg) {
+fn marks(marks: &[ReferenceLine], x: &Scale, y: Option<&Scale>, plot: Area, svg: &mut Svg) {
     let Look { colour, .. } = look(Style::Reference);
     for mark in marks {
         match (mark, y) {
-            (Mark::Horizontal(value, word), Some(scale)) => {
+            (ReferenceLine::Horizontal(value, word), Some(scale)) => {
                 let y = y_of(scale, *value, plot);
                 svg.line((plot.x, y), (plot.x + plot.width, y), colour, 1.5, "8 4");
                 svg.text((plot.x + plot.width - 3.0, y - 4.0), SMALL, Anchor::End, word);
             }
-            (Mark::Horizontal(..), None) => {}
-            (Mark::Vertical(value, word), _) => {
+            (ReferenceLine::Horizontal(..), None) => {}
+            (ReferenceLine::Vertical(value, word), _) => {
                 let at = plot.x + x.part(*value) * plot.width;
                 svg.line((at, plot.y), (at, plot.y + plot.height), colour, 1.5, "8 4");
                 // On whichever side there is room.

@@ -117,7 +117,7 @@ fn pieces(word: &str, font: Font, room: f64) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plot::{Axis, Chart, Mark, Point, Row, Scale, Series, Shape, Style, Tick, Timeline};
+    use crate::plot::{Axis, Chart, Point, ReferenceLine, Row, Scale, Series, Shape, Style, Tick, Timeline};
 
     #[test]
     fn text_is_broken_between_words_and_a_long_word_within() {
@@ -149,7 +149,7 @@ mod tests {
                     vec![Point::at(1.0, 1e5), Point::at(4.0, 2e5)],
                 ),
             ],
-            marks: vec![Mark::Horizontal(8e5, "the link".to_owned())],
+            marks: vec![ReferenceLine::Horizontal(8e5, "the link".to_owned())],
         };
         let bars = Chart {
             x: axis("", Scale::Names(vec!["a".into(), "a name that is much too long for its room".into()])),
@@ -169,7 +169,7 @@ mod tests {
         let timeline = Timeline {
             x: axis("s", Scale::Linear(0.0, 2.0)),
             rows,
-            marks: vec![Mark::Vertical(1.0, "crash".to_owned())],
+            marks: vec![ReferenceLine::Vertical(1.0, "crash".to_owned())],
         };
         let text = vec![TextLine { text: "tried <this> & that".to_owned(), kind: LineKind::Bad }];
         let panel = |title: &str, content| Panel { title: title.to_owned(), content };
@@ -187,7 +187,7 @@ mod tests {
 
     /// With `BURNET_BLESS=1` the test writes the file again. Look at it then.
     #[test]
-    fn a_figure_is_drawn_as_it_was_when_somebody_looked_at_it() {
+    fn a_figure_is_drawn_like_the_reviewed_one() {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/figure.svg");
         let drawn = one_of_everything().to_svg();
         if std::env::var_os("BURNET_BLESS").is_some() {

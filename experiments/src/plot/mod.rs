@@ -58,7 +58,7 @@ pub struct Chart {
     /// The series, in drawing order.
     pub series: Vec<Series>,
     /// Lines through the whole panel, each with a label.
-    pub marks: Vec<Mark>,
+    pub marks: Vec<ReferenceLine>,
 }
 
 /// An axis.
@@ -127,7 +127,7 @@ pub enum Style {
 
 /// A line through the whole panel.
 #[derive(Clone, Debug)]
-pub enum Mark {
+pub enum ReferenceLine {
     /// At this y.
     Horizontal(f64, String),
     /// At this x.
@@ -142,7 +142,7 @@ pub struct Timeline {
     /// The rows, from top to bottom.
     pub rows: Vec<Row>,
     /// As in a chart; horizontal marks are ignored.
-    pub marks: Vec<Mark>,
+    pub marks: Vec<ReferenceLine>,
 }
 
 /// A row of a timeline.
@@ -177,7 +177,7 @@ pub struct TextLine {
 /// The kind of a line of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineKind {
-    /// Somebody's words.
+    /// Ordinary text.
     Plain,
     /// A heading.
     Heading,

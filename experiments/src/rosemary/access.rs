@@ -9,9 +9,9 @@ use super::paper::paper;
 use crate::lab::Lab;
 use crate::network;
 use crate::node::{Kind, Node};
-use crate::outcome::Claim;
 use crate::paper::Findings;
 use crate::plot::{Content, Figure, LineKind, line, panel, quote};
+use crate::report::Claim;
 use serde::Serialize;
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -30,7 +30,7 @@ const TRIES: [(&str, &str); 3] = [
 ];
 
 #[derive(Clone, Debug, Serialize)]
-struct Seen {
+struct Measured {
     kind: &'static str,
     tried: &'static str,
     what: &'static str,
@@ -89,7 +89,7 @@ fn watch(
     (kind, name): (Kind, &'static str),
     tried: &'static str,
     what: &'static str,
-) -> Result<Seen, String> {
+) -> Result<Measured, String> {
     let node = Node::start(lab, kind, &configuration(lab, kind, tried)?)?;
     let controller = node.wait(&["firewall", "learning-switch"])?;
     let network = network::start("single,4", controller)?;
@@ -104,7 +104,7 @@ fn watch(
     let lines = tries(&node.log());
     let worked = lines.iter().any(|line| line.ends_with("it worked"));
     let got_it = if tried == "change-others" { came_through } else { worked };
-    Ok(Seen { kind: name, tried, what, lines, came_through, got_it })
+    Ok(Measured { kind: name, tried, what, lines, came_through, got_it })
 }
 
 /// The lines of a log in which the app says what it tried.
@@ -113,8 +113,8 @@ fn tries(log: &str) -> Vec<String> {
     log.lines().filter_map(of).collect()
 }
 
-fn claims(all: &[Seen]) -> Vec<Claim> {
-    let claim = |seen: &Seen| {
+fn claims(all: &[Measured]) -> Vec<Claim> {
+    let claim = |seen: &Measured| {
         let what = format!("{}: {}", seen.kind, seen.what);
         let said = seen.lines.last().cloned().unwrap_or_else(|| "it said nothing".to_owned());
         let text = format!("{}: {said}", if seen.got_it { "it got it" } else { "it did not" });
@@ -130,7 +130,7 @@ fn claims(all: &[Seen]) -> Vec<Claim> {
 /// Lines of one try that are shown; there are more of the same.
 const LINES_SHOWN: usize = 4;
 
-fn lines(all: &[Seen], kind: &str) -> Content {
+fn lines(all: &[Measured], kind: &str) -> Content {
     let mut text = Vec::new();
     for seen in all.iter().filter(|seen| seen.kind == kind) {
         text.push(line(format!("To {}:", seen.what), LineKind::Heading));
@@ -155,8 +155,14 @@ mod tests {
 
     fn check(lines: &[&str], got_it: bool, expected: bool) {
         let lines = lines.iter().map(|line| (*line).to_owned()).collect();
-        let seen =
-            Seen { kind: "Burnet", tried: "read-files", what: "read", lines, came_through: false, got_it };
+        let seen = Measured {
+            kind: "Burnet",
+            tried: "read-files",
+            what: "read",
+            lines,
+            came_through: false,
+            got_it,
+        };
         assert_eq!(claims(&[seen])[0].holds, Some(expected));
     }
 

@@ -11,10 +11,10 @@ use super::paper::paper;
 use crate::lab::Lab;
 use crate::network;
 use crate::node::{Kind, Node, unix_ms};
-use crate::outcome::Claim;
 use crate::paper::Findings;
 use crate::pings::{Ping, Pinging, count};
-use crate::plot::{Content, Figure, Mark, Row, Scale, Tick, Timeline, axis, panel, quote};
+use crate::plot::{Content, Figure, ReferenceLine, Row, Scale, Tick, Timeline, axis, panel, quote};
+use crate::report::Claim;
 use emulator::{FailMode, SwitchOptions};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -43,7 +43,7 @@ const CASES: [Case; 3] = [
 ];
 
 #[derive(Clone, Debug, Serialize)]
-struct Seen {
+struct Measured {
     case: &'static str,
     /// When it crashed, in seconds since the pings began.
     crashes_s: Vec<f64>,
@@ -85,7 +85,7 @@ fn configuration(lab: &Lab, case: Case) -> Result<String, String> {
     ))
 }
 
-fn watch(lab: &Lab, case: Case) -> Result<Seen, String> {
+fn watch(lab: &Lab, case: Case) -> Result<Measured, String> {
     let node = Node::start(lab, case.kind, &configuration(lab, case)?)?;
     let controller = node.wait(&["firewall", "hub"])?;
     let options = SwitchOptions { fail_mode: case.fail_mode, ..SwitchOptions::default() };
@@ -111,7 +111,7 @@ fn watch(lab: &Lab, case: Case) -> Result<Seen, String> {
     let pings = pinging.finish();
     network.stop();
     let node_ended = node.has_ended();
-    Ok(Seen { case: case.name, crashes_s, restarts, node_ended, pings })
+    Ok(Measured { case: case.name, crashes_s, restarts, node_ended, pings })
 }
 
 /// The blocking rule must be in the switch before its effect is measured.
@@ -135,11 +135,11 @@ fn new_crash(app: &Value, began_unix_ms: f64, known_s: &[f64]) -> Option<f64> {
 }
 
 /// Of a pair's pings behind the first crash: how many, and how many were answered.
-fn after(seen: &Seen, pair: usize) -> (usize, usize) {
+fn after(seen: &Measured, pair: usize) -> (usize, usize) {
     count(&seen.pings, pair, seen.crashes_s.first().copied().unwrap_or(f64::INFINITY))
 }
 
-fn claims(all: &[Seen]) -> Vec<Claim> {
+fn claims(all: &[Measured]) -> Vec<Claim> {
     let mut claims = Vec::new();
     for seen in all {
         let ((b, b_answered), (a, a_answered)) = (after(seen, 0), after(seen, 1));
@@ -175,7 +175,7 @@ fn claims(all: &[Seen]) -> Vec<Claim> {
     claims
 }
 
-fn timeline(all: &[Seen]) -> Content {
+fn timeline(all: &[Measured]) -> Content {
     let mut rows = Vec::new();
     for seen in all {
         for (pair, name) in ["B to C", "A to C, blocked"].into_iter().enumerate() {
@@ -186,7 +186,8 @@ fn timeline(all: &[Seen]) -> Content {
     }
     let last_s = all.iter().flat_map(|seen| &seen.pings).map(|ping| ping.at_s).fold(1.0, f64::max);
     let first = all.first().and_then(|seen| seen.crashes_s.first());
-    let marks = first.map(|at| Mark::Vertical(*at, "the first exit()".to_owned())).into_iter().collect();
+    let marks =
+        first.map(|at| ReferenceLine::Vertical(*at, "the first exit()".to_owned())).into_iter().collect();
     Content::Timeline(Timeline { x: axis("seconds", Scale::Linear(0.0, last_s)), rows, marks })
 }
 
@@ -202,11 +203,11 @@ fn tick(pair: usize, answered: bool) -> Tick {
 mod tests {
     use super::*;
 
-    fn seen(case: &'static str, b: bool, a: bool) -> Seen {
+    fn seen(case: &'static str, b: bool, a: bool) -> Measured {
         let ping = |pair, at_s, answered| Ping { pair, at_s, answered };
         // Before the crash anything may be.
         let pings = vec![ping(0, 0.5, false), ping(1, 0.5, true), ping(0, 2.0, b), ping(1, 2.0, a)];
-        Seen { case, crashes_s: vec![1.0], restarts: 1, node_ended: false, pings }
+        Measured { case, crashes_s: vec![1.0], restarts: 1, node_ended: false, pings }
     }
 
     fn check(b: bool, a: bool, expected: [bool; 2]) {
@@ -223,7 +224,7 @@ mod tests {
 
     #[test]
     fn without_a_crash_nothing_is_shown() {
-        let quiet = Seen { crashes_s: vec![], ..seen("Burnet", true, false) };
+        let quiet = Measured { crashes_s: vec![], ..seen("Burnet", true, false) };
         assert_eq!(claims(&[quiet])[0].holds, Some(false));
     }
 

@@ -9,9 +9,9 @@
 
 use crate::lab::Lab;
 use crate::node::{Kind, Node};
-use crate::outcome::Claim;
 use crate::paper::Findings;
-use crate::plot::{Chart, Content, Figure, Mark, Point, Scale, Shape, Style, axis, panel, series};
+use crate::plot::{Chart, Content, Figure, Point, ReferenceLine, Scale, Shape, Style, axis, panel, series};
+use crate::report::Claim;
 use crate::spread::{median, spread_text};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -62,7 +62,7 @@ struct Kept {
 
 /// An attack on a monolithic node.
 #[derive(Clone, Debug, Serialize)]
-struct Seen {
+struct Measured {
     attack: &'static str,
     /// By the undisturbed rate before and after it.
     ratios: Vec<f64>,
@@ -96,14 +96,14 @@ fn read(printed: &[u8]) -> Result<Vec<Score>, String> {
 }
 
 /// Of a monolithic node.
-fn measure(lab: &Lab, attacks: &[&'static str]) -> Result<Vec<Seen>, String> {
+fn measure(lab: &Lab, attacks: &[&'static str]) -> Result<Vec<Measured>, String> {
     let mut seen = Vec::new();
     let mut before = rate(lab, None)?;
     for attack in attacks {
         lab.say(&format!("interference: monolithic, {attack}"));
         let disturbed = rate(lab, Some(attack))?;
         let after = rate(lab, None)?;
-        seen.push(Seen { attack, ratios: ratio(disturbed, before, after).into_iter().collect() });
+        seen.push(Measured { attack, ratios: ratio(disturbed, before, after).into_iter().collect() });
         before = after;
     }
     Ok(seen)
@@ -155,8 +155,8 @@ fn last_rate(report: &Value) -> f64 {
     last["responses_per_s"].as_f64().unwrap_or(0.0)
 }
 
-fn claims(scores: &[Score], seen: &[Seen]) -> Vec<Claim> {
-    let baseline = |seen: &Seen| {
+fn claims(scores: &[Score], seen: &[Measured]) -> Vec<Claim> {
+    let baseline = |seen: &Measured| {
         let percents: Vec<f64> = seen.ratios.iter().map(|ratio| ratio * 100.0).collect();
         let what = format!("monolithic: learning switch beside {}", seen.attack);
         Claim::seen(&what, spread_text(&percents, "% of undisturbed", 0))
@@ -207,8 +207,8 @@ fn percent_of(score: &Score) -> String {
     format!("{:.0} % ({})", score.throughput.median * 100.0, score.case)
 }
 
-fn figure(scores: &[Score], seen: &[Seen]) -> Figure {
-    let asked = || vec![Mark::Horizontal(ASKED * 100.0, "asked: 90 %".to_owned())];
+fn figure(scores: &[Score], seen: &[Measured]) -> Figure {
+    let asked = || vec![ReferenceLine::Horizontal(ASKED * 100.0, "asked: 90 %".to_owned())];
     let up = || axis("% of undisturbed", Scale::Linear(0.0, 140.0));
     let points =
         scores.iter().enumerate().map(|(place, Score { throughput: Kept { median, min, max, .. }, .. })| {

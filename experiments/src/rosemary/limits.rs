@@ -3,9 +3,9 @@
 
 use crate::lab::Lab;
 use crate::node::{Kind, Node};
-use crate::outcome::Claim;
 use crate::paper::Findings;
-use crate::plot::{Chart, Content, Figure, Mark, Point, Scale, Shape, Style, axis, panel, series};
+use crate::plot::{Chart, Content, Figure, Point, ReferenceLine, Scale, Shape, Style, axis, panel, series};
+use crate::report::Claim;
 use crate::spread::median;
 use lab::processes::{descriptors, processor_time, threads, tree};
 use serde::Serialize;
@@ -22,7 +22,7 @@ const LOOK: Duration = Duration::from_millis(20);
 const STEP_S: f64 = 1.0;
 
 #[derive(Clone, Debug, Serialize)]
-struct Seen {
+struct Measured {
     attack: &'static str,
     /// Seconds, and what it had then: per cent of a core, descriptors or threads.
     looks: Vec<(f64, f64)>,
@@ -41,7 +41,7 @@ pub(super) fn run(lab: &Lab) -> Result<Findings, String> {
     Ok(Findings { claims: claims(&seen), data: json!(seen), figure: figure(&seen) })
 }
 
-fn watch(lab: &Lab, attack: &'static str) -> Result<Seen, String> {
+fn watch(lab: &Lab, attack: &'static str) -> Result<Measured, String> {
     let configuration = format!(
         "[app.firewall]\n[app.misbehaving]\npath = \"{}\"\n[app.misbehaving.limits]\ncpu_percent = {CPU_PERCENT}\nopen_files = {OPEN_FILES}\n\
          processes = {PROCESSES}\n[app.misbehaving.settings]\nattack = \"{attack}\"\nquiet_s = 1\n",
@@ -77,18 +77,18 @@ fn watch(lab: &Lab, attack: &'static str) -> Result<Seen, String> {
         .next_back();
     let gaps = app["status"]["not_enforced"].as_array().cloned().unwrap_or_default();
     let not_enforced = gaps.iter().map(|gap| format!("{}: {}", gap["limit"], gap["why"])).collect();
-    Ok(Seen { attack, looks, said, not_enforced })
+    Ok(Measured { attack, looks, said, not_enforced })
 }
 
 fn most(looks: &[(f64, f64)]) -> f64 {
     looks.iter().map(|(_, had)| *had).fold(0.0, f64::max)
 }
 
-fn claims(all: &[Seen]) -> Vec<Claim> {
+fn claims(all: &[Measured]) -> Vec<Claim> {
     all.iter().map(claim).collect()
 }
 
-fn claim(seen: &Seen) -> Claim {
+fn claim(seen: &Measured) -> Claim {
     let most = most(&seen.looks);
     let gaps = if seen.not_enforced.is_empty() {
         String::new()
@@ -119,15 +119,15 @@ fn claim(seen: &Seen) -> Claim {
 }
 
 /// Of what is counted one by one: never more than the limit, and the app was told.
-fn counted(seen: &Seen, (what, asked): (&str, &str), limit: usize, gaps: &str) -> Claim {
+fn counted(seen: &Measured, (what, asked): (&str, &str), limit: usize, gaps: &str) -> Claim {
     let most = most(&seen.looks);
     let said = seen.said.as_deref().unwrap_or("it said nothing");
     let denied = seen.said.as_ref().is_some_and(|said| said.contains("denied"));
     Claim::asked(what, asked, format!("{most:.0} seen; {said}{gaps}"), denied && most <= limit as f64)
 }
 
-fn figure(all: &[Seen]) -> Figure {
-    let panel_of = |seen: &Seen| {
+fn figure(all: &[Measured]) -> Figure {
+    let panel_of = |seen: &Measured| {
         let (title, label, limit) = match seen.attack {
             "infinite-loop" => ("It spins", "% of a core", CPU_PERCENT),
             "descriptor-leak" => ("It opens files", "descriptors", OPEN_FILES as f64),
@@ -139,7 +139,7 @@ fn figure(all: &[Seen]) -> Figure {
             x: axis("seconds; it begins after about 2", Scale::Linear(0.0, last_s)),
             y: axis(label, Scale::from_zero([limit * 1.4, most(&seen.looks)])),
             series: vec![series("the misbehaving app", Shape::Line, Style::Ours, points)],
-            marks: vec![Mark::Horizontal(limit, format!("its limit: {limit:.0}"))],
+            marks: vec![ReferenceLine::Horizontal(limit, format!("its limit: {limit:.0}"))],
         };
         panel(title, Content::Chart(chart))
     };
@@ -160,7 +160,7 @@ mod tests {
 
     fn check(attack: &'static str, had: f64, said: Option<&str>, expected: bool) {
         let looks = (0..8).map(|at| (f64::from(at), had)).collect();
-        let seen = Seen { attack, looks, said: said.map(str::to_owned), not_enforced: vec![] };
+        let seen = Measured { attack, looks, said: said.map(str::to_owned), not_enforced: vec![] };
         assert_eq!(claim(&seen).holds, Some(expected), "{attack} {had} {said:?}");
     }
 

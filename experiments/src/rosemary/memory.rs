@@ -11,9 +11,9 @@
 use super::paper::{Leak, paper};
 use crate::lab::Lab;
 use crate::node::{Kind, Node};
-use crate::outcome::Claim;
 use crate::paper::Findings;
-use crate::plot::{Chart, Content, Figure, Mark, Point, Scale, Shape, Style, axis, panel, series};
+use crate::plot::{Chart, Content, Figure, Point, ReferenceLine, Scale, Shape, Style, axis, panel, series};
+use crate::report::Claim;
 use lab::processes::{own_bytes, tree};
 use serde::Serialize;
 use serde_json::json;
@@ -27,7 +27,7 @@ const SMALL_BYTES: u64 = 64_000_000;
 const GROWTH_BYTES: u64 = 4 << 20;
 
 #[derive(Clone, Debug, Default, Serialize)]
-struct Seen {
+struct Measured {
     case: String,
     limit_bytes: u64,
     looks: Vec<Look>,
@@ -72,12 +72,12 @@ fn configuration(lab: &Lab, kind: Kind, limit_bytes: u64) -> Result<String, Stri
     ))
 }
 
-fn watch(lab: &Lab, case: &str, kind: Kind, limit_bytes: u64) -> Result<Seen, String> {
+fn watch(lab: &Lab, case: &str, kind: Kind, limit_bytes: u64) -> Result<Measured, String> {
     let end = (kind == Kind::Monolithic).then_some(MONOLITHIC_BYTES);
     let node = Node::start_within(lab, kind, &configuration(lab, kind, limit_bytes)?, end)?;
     node.wait(&["firewall"])?;
     let kernel = node.ask(&json!("node"))?["node"]["pid"].as_u64().unwrap_or(0) as u32;
-    let mut seen = Seen { case: case.to_owned(), limit_bytes, ..Seen::default() };
+    let mut seen = Measured { case: case.to_owned(), limit_bytes, ..Measured::default() };
     let (began, time) = (Instant::now(), lab.time(10.0, 4.0));
     let (mut pid, mut asked_at) = (0, None::<Instant>);
     while began.elapsed() < time {
@@ -114,7 +114,7 @@ fn megabytes(bytes: u64) -> String {
     format!("{:.0} MB", bytes as f64 / 1e6)
 }
 
-fn claims(all: &[Seen]) -> Vec<Claim> {
+fn claims(all: &[Measured]) -> Vec<Claim> {
     let mut claims = Vec::new();
     for seen in all {
         let (app, kernel) = (most(&seen.looks, |look| look.app), most(&seen.looks, |look| look.kernel));
@@ -150,7 +150,7 @@ fn claims(all: &[Seen]) -> Vec<Claim> {
     claims
 }
 
-fn figure(paper: &Leak, all: &[Seen]) -> Figure {
+fn figure(paper: &Leak, all: &[Measured]) -> Figure {
     let y = || axis("memory, in bytes", Scale::Linear(0.0, 1.6e9));
     let begin = paper.leak_begins_s;
     let reached = paper.rosemary_at_limit_s - begin;
@@ -163,7 +163,7 @@ fn figure(paper: &Leak, all: &[Seen]) -> Figure {
             Style::Paper,
             vec![Point::at(reached, paper.rosemary_limit_bytes), Point::at(9.0, paper.rosemary_limit_bytes)],
         )],
-        marks: vec![Mark::Vertical(
+        marks: vec![ReferenceLine::Vertical(
             paper.floodlight_out_of_memory_s - begin,
             "Floodlight: out of memory".to_owned(),
         )],
@@ -188,7 +188,7 @@ fn figure(paper: &Leak, all: &[Seen]) -> Figure {
         x: axis("seconds since the apps were up", Scale::Linear(0.0, last_s)),
         y: y(),
         series: drawn.chain(kernel).collect(),
-        marks: vec![Mark::Horizontal(paper.rosemary_limit_bytes, "1.2 GB".to_owned())],
+        marks: vec![ReferenceLine::Horizontal(paper.rosemary_limit_bytes, "1.2 GB".to_owned())],
     };
     Figure {
         title: "Figure 17: an app leaks".to_owned(),
@@ -206,10 +206,10 @@ fn figure(paper: &Leak, all: &[Seen]) -> Figure {
 mod tests {
     use super::*;
 
-    fn seen(app: u64, kernel: u64, ended: bool) -> Seen {
+    fn seen(app: u64, kernel: u64, ended: bool) -> Measured {
         let look = |app, kernel| Look { at_s: 0.0, app, kernel };
         let ends = if ended { vec!["SIGKILL".to_owned()] } else { vec![] };
-        Seen {
+        Measured {
             case: "Burnet".to_owned(),
             limit_bytes: SMALL_BYTES,
             looks: vec![look(1, 5 << 20), look(app, kernel)],
@@ -218,7 +218,7 @@ mod tests {
         }
     }
 
-    fn check(seen: Seen, expected: [bool; 2]) {
+    fn check(seen: Measured, expected: [bool; 2]) {
         let claims = claims(&[seen]);
         assert_eq!([claims[0].holds, claims[1].holds], expected.map(Some));
     }

@@ -10,10 +10,10 @@
 use crate::lab::Lab;
 use crate::network;
 use crate::node::{Kind, Node, app_in, kill, serves, unix_ms};
-use crate::outcome::Claim;
 use crate::paper::Findings;
 use crate::pings::{Pinging, count};
-use crate::plot::{Chart, Content, Figure, Mark, Point, Scale, Shape, Style, axis, panel, series};
+use crate::plot::{Chart, Content, Figure, Point, ReferenceLine, Scale, Shape, Style, axis, panel, series};
+use crate::report::Claim;
 use crate::spread::{median, spread_point, spread_text};
 use emulator::Handle;
 use lab::processes::tree;
@@ -28,7 +28,7 @@ const PING_PATIENCE: Duration = Duration::from_millis(1000);
 
 /// Times of one kind of death, in milliseconds.
 #[derive(Clone, Debug, Default, Serialize)]
-struct Seen {
+struct Measured {
     what: &'static str,
     /// Until the monitor knew; nothing where it does not say.
     noticed_ms: Vec<f64>,
@@ -41,18 +41,18 @@ struct Seen {
 
 pub(super) fn run(lab: &Lab) -> Result<Findings, String> {
     let times = lab.times(5, 2);
-    let mut seen = vec![Seen { what: "app", rules_whole: true, ..Seen::default() }];
+    let mut seen = vec![Measured { what: "app", rules_whole: true, ..Measured::default() }];
     for number in 0..times {
         lab.say(&format!("recovery: an app, {} of {times}", number + 1));
         kill_an_app(lab, &mut seen[0])?;
     }
-    let mut kernel = Seen { what: "kernel, 16 switches", rules_whole: true, ..Seen::default() };
+    let mut kernel = Measured { what: "kernel, 16 switches", rules_whole: true, ..Measured::default() };
     for number in 0..times {
         lab.say(&format!("recovery: the kernel, {} of {times}", number + 1));
         kill_the_kernel(lab, &mut kernel)?;
     }
     seen.push(kernel);
-    let mut service = Seen { what: "service", rules_whole: true, ..Seen::default() };
+    let mut service = Measured { what: "service", rules_whole: true, ..Measured::default() };
     for number in 0..times {
         lab.say(&format!("recovery: a service, {} of {times}", number + 1));
         kill_a_service(lab, &mut service)?;
@@ -65,14 +65,14 @@ pub(super) fn run(lab: &Lab) -> Result<Findings, String> {
 }
 
 /// A node each time: the first restart comes at once, and that is what is measured.
-fn kill_an_app(lab: &Lab, seen: &mut Seen) -> Result<(), String> {
+fn kill_an_app(lab: &Lab, seen: &mut Measured) -> Result<(), String> {
     let node = Node::start(lab, Kind::Burnet, "[node]\nlog = \"error\"\n[app.hub]\n")?;
     node.wait(&["hub"])?;
     kill_one(&node, "hub", seen)
 }
 
 /// The first service that the node has, if it has one.
-fn kill_a_service(lab: &Lab, seen: &mut Seen) -> Result<(), String> {
+fn kill_a_service(lab: &Lab, seen: &mut Measured) -> Result<(), String> {
     let node = Node::start(lab, Kind::Burnet, "[node]\nlog = \"error\"\n[app.hub]\n")?;
     node.wait(&["hub"])?;
     let apps = node.ask(&json!("apps"))?;
@@ -90,7 +90,7 @@ fn kill_a_service(lab: &Lab, seen: &mut Seen) -> Result<(), String> {
 }
 
 /// Kills the process of an app or service that serves, and waits until it serves again.
-fn kill_one(node: &Node, name: &str, seen: &mut Seen) -> Result<(), String> {
+fn kill_one(node: &Node, name: &str, seen: &mut Measured) -> Result<(), String> {
     let before = node.app(name).ok_or("the app is not there")?;
     let mut line = node.line()?;
     // Below the launcher is init, and below that the app; without namespaces the launcher has become the app.
@@ -113,7 +113,7 @@ fn kill_one(node: &Node, name: &str, seen: &mut Seen) -> Result<(), String> {
     Err("the app did not come back".to_owned())
 }
 
-fn kill_the_kernel(lab: &Lab, seen: &mut Seen) -> Result<(), String> {
+fn kill_the_kernel(lab: &Lab, seen: &mut Measured) -> Result<(), String> {
     let node = Node::start(lab, Kind::Burnet, "[node]\nlog = \"error\"\n[app.learning-switch]\n")?;
     let controller = node.wait(&["learning-switch"])?;
     let network = network::start(&format!("linear,{SWITCHES}"), controller)?;
@@ -202,7 +202,7 @@ fn asked_ms(what: &str) -> (Option<f64>, f64) {
     }
 }
 
-fn claims(all: &[Seen]) -> Vec<Claim> {
+fn claims(all: &[Measured]) -> Vec<Claim> {
     let mut claims = Vec::new();
     for seen in all {
         let (noticed_asked, back_asked) = asked_ms(seen.what);
@@ -247,9 +247,9 @@ fn claims(all: &[Seen]) -> Vec<Claim> {
     claims
 }
 
-fn figure(all: &[Seen]) -> Figure {
+fn figure(all: &[Measured]) -> Figure {
     let names = Scale::Names(all.iter().map(|seen| seen.what.to_owned()).collect());
-    let bars = |of: fn(&Seen) -> &[f64]| {
+    let bars = |of: fn(&Measured) -> &[f64]| {
         let drawn = all.iter().enumerate().filter(|(_, seen)| !of(seen).is_empty());
         drawn.map(|(place, seen)| spread_point(place as f64, of(seen))).collect::<Vec<Point>>()
     };
@@ -261,9 +261,9 @@ fn figure(all: &[Seen]) -> Figure {
             series("back", Shape::Bars, Style::Ours, bars(|seen| &seen.back_ms)),
         ],
         marks: vec![
-            Mark::Horizontal(100.0, "asked of an app: 100 ms".to_owned()),
-            Mark::Horizontal(300.0, "of a service: 300 ms".to_owned()),
-            Mark::Horizontal(1000.0, "of the kernel: 1 s".to_owned()),
+            ReferenceLine::Horizontal(100.0, "asked of an app: 100 ms".to_owned()),
+            ReferenceLine::Horizontal(300.0, "of a service: 300 ms".to_owned()),
+            ReferenceLine::Horizontal(1000.0, "of the kernel: 1 s".to_owned()),
         ],
     };
     Figure {
@@ -282,11 +282,11 @@ mod tests {
     use super::*;
 
     fn check(noticed_ms: &[f64], back_ms: &[f64], expected: [bool; 2]) {
-        let seen = Seen {
+        let seen = Measured {
             what: "app",
             noticed_ms: noticed_ms.to_vec(),
             back_ms: back_ms.to_vec(),
-            ..Seen::default()
+            ..Measured::default()
         };
         let claims = claims(&[seen]);
         assert_eq!([claims[0].holds, claims[1].holds], expected.map(Some));
@@ -301,13 +301,13 @@ mod tests {
 
     #[test]
     fn one_lost_ping_or_rule_is_enough() {
-        let seen = Seen {
+        let seen = Measured {
             what: "kernel",
             back_ms: vec![1.0],
             pings: 5,
             answered: 4,
             rules_whole: false,
-            ..Seen::default()
+            ..Measured::default()
         };
         let held: Vec<_> = claims(&[seen]).into_iter().map(|claim| claim.holds).collect();
         assert_eq!(held, [Some(true), Some(false), Some(false)]);

@@ -11,10 +11,10 @@
 use crate::lab::Lab;
 use crate::network;
 use crate::node::{Kind, Node, kill};
-use crate::outcome::Claim;
 use crate::paper::Findings;
 use crate::pings::{Ping, Pinging, count};
-use crate::plot::{Content, Figure, Mark, Row, Scale, Tick, Timeline, axis, panel};
+use crate::plot::{Content, Figure, ReferenceLine, Row, Scale, Tick, Timeline, axis, panel};
+use crate::report::Claim;
 use emulator::Handle;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ const STAY_S: f64 = 1.0;
 const KILLS_MAX: usize = 20;
 
 #[derive(Clone, Debug, Default, Serialize)]
-struct Seen {
+struct Measured {
     kills_s: Vec<f64>,
     safe_mode_s: Option<f64>,
     left_s: Option<f64>,
@@ -72,7 +72,7 @@ fn pinged_network(topology: &str, controller: std::net::SocketAddr) -> Result<Ha
     Ok(network)
 }
 
-fn kill_until_safe(lab: &Lab) -> Result<Seen, String> {
+fn kill_until_safe(lab: &Lab) -> Result<Measured, String> {
     let configuration = "[node]\nlog = \"error\"\n[safe_mode]\napps = [\"firewall\", \"learning-switch\"]\n[app.hub]\nzone = \"trusted\"\n\
         [app.learning-switch]\n[app.firewall]\n";
     let node = Node::start(lab, Kind::Burnet, configuration)?;
@@ -80,7 +80,7 @@ fn kill_until_safe(lab: &Lab) -> Result<Seen, String> {
     let network = pinged_network("single,2", controller)?;
     let began = Instant::now();
     let mut pinging = Pinging::new(&network, &[("h1", "h2")], EVERY, PING_PATIENCE, began);
-    let (mut seen, mut killed, mut looked_s) = (Seen::default(), Vec::new(), -1.0);
+    let (mut seen, mut killed, mut looked_s) = (Measured::default(), Vec::new(), -1.0);
     while seen.whole_s.is_none() && began.elapsed() < PATIENCE {
         pinging.go_on();
         let now_s = began.elapsed().as_secs_f64();
@@ -96,7 +96,7 @@ fn kill_until_safe(lab: &Lab) -> Result<Seen, String> {
 }
 
 /// One look at the node, and what is to be done next.
-fn look(node: &Node, now_s: f64, seen: &mut Seen, killed: &mut Vec<u64>) {
+fn look(node: &Node, now_s: f64, seen: &mut Measured, killed: &mut Vec<u64>) {
     let answer = node.ask(&json!("node"));
     seen.operator.push((now_s, answer.is_ok()));
     let Ok(answer) = answer else { return };
@@ -179,7 +179,7 @@ fn named(lab: &Lab, node: &Node) -> Option<String> {
     incident["finding"]["culprit"].as_str().map(str::to_owned)
 }
 
-fn claims(seen: &Seen, culprit: &Culprit) -> Vec<Claim> {
+fn claims(seen: &Measured, culprit: &Culprit) -> Vec<Claim> {
     let first_s = seen.kills_s.first().copied().unwrap_or(0.0);
     let after = |at: Option<f64>, from_s: f64| {
         at.map_or("it did not come to that".to_owned(), |at| format!("after {:.2} s", at - from_s))
@@ -237,7 +237,7 @@ fn claims(seen: &Seen, culprit: &Culprit) -> Vec<Claim> {
     ]
 }
 
-fn figure(seen: &Seen) -> Figure {
+fn figure(seen: &Measured) -> Figure {
     let tick = |answered: bool| if answered { Tick::Good } else { Tick::Bad };
     let rows = vec![
         Row {
@@ -254,8 +254,10 @@ fn figure(seen: &Seen) -> Figure {
         },
     ];
     let marks = [(seen.safe_mode_s, "safe mode"), (seen.left_s, "left")];
-    let marks =
-        marks.into_iter().filter_map(|(at, word)| Some(Mark::Vertical(at?, word.to_owned()))).collect();
+    let marks = marks
+        .into_iter()
+        .filter_map(|(at, word)| Some(ReferenceLine::Vertical(at?, word.to_owned())))
+        .collect();
     let last_s = seen.operator.last().map_or(1.0, |(at, _)| at + 0.2);
     let timeline = Timeline { x: axis("seconds", Scale::Linear(0.0, last_s)), rows, marks };
     Figure {
@@ -273,9 +275,9 @@ fn figure(seen: &Seen) -> Figure {
 mod tests {
     use super::*;
 
-    fn seen(hub: &str, answered: bool) -> Seen {
+    fn seen(hub: &str, answered: bool) -> Measured {
         let app = |name: &str, state: &str| (name.to_owned(), state.to_owned(), "process".to_owned());
-        Seen {
+        Measured {
             kills_s: vec![1.0],
             safe_mode_s: Some(3.0),
             left_s: Some(4.0),
@@ -290,7 +292,7 @@ mod tests {
         }
     }
 
-    fn check(seen: &Seen, culprit: &Culprit, expected: [bool; 5]) {
+    fn check(seen: &Measured, culprit: &Culprit, expected: [bool; 5]) {
         let held: Vec<bool> = claims(seen, culprit).iter().filter_map(|claim| claim.holds).collect();
         assert_eq!(held, expected);
     }
@@ -303,7 +305,7 @@ mod tests {
             zone: "process".to_owned(),
             others_zone: String::new(),
         };
-        check(&Seen::default(), &Culprit::default(), [false; 5]);
+        check(&Measured::default(), &Culprit::default(), [false; 5]);
         check(&seen("held", true), &named, [true; 5]);
         check(&seen("running", false), &named, [true, false, true, false, true]);
         check(

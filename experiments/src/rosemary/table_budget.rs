@@ -8,9 +8,9 @@ use super::paper::paper;
 use crate::lab::Lab;
 use crate::network;
 use crate::node::{Kind, Node};
-use crate::outcome::Claim;
 use crate::paper::Findings;
-use crate::plot::{Chart, Content, Figure, Mark, Point, Scale, Shape, Style, axis, panel, series};
+use crate::plot::{Chart, Content, Figure, Point, ReferenceLine, Scale, Shape, Style, axis, panel, series};
+use crate::report::Claim;
 use emulator::{SwitchOptions, Versions};
 use serde::Serialize;
 use serde_json::json;
@@ -22,7 +22,7 @@ const TABLE: u32 = 4000;
 const LOOK: Duration = Duration::from_millis(10);
 
 #[derive(Clone, Debug, Serialize)]
-struct Seen {
+struct Measured {
     percent: u8,
     table: u32,
     looks: Vec<(f64, usize)>,
@@ -42,7 +42,7 @@ pub(super) fn run(lab: &Lab) -> Result<Findings, String> {
     Ok(Findings { claims: claims(&seen), data: json!(seen), figure: figure(&seen, &paper.place) })
 }
 
-fn watch(lab: &Lab, percent: u8) -> Result<Seen, String> {
+fn watch(lab: &Lab, percent: u8) -> Result<Measured, String> {
     let configuration = format!(
         "[limits]\ntable_fill_percent = {percent}\n[app.firewall]\n[app.misbehaving]\npath = \"{}\"\n[app.misbehaving.settings]\nattack = \"table-flood\"\nagain = true\n",
         lab.misbehaving_program()?.display()
@@ -67,15 +67,15 @@ fn watch(lab: &Lab, percent: u8) -> Result<Seen, String> {
     let refusals = node.app("misbehaving").and_then(|app| app["refusals"].as_u64()).unwrap_or(0);
     let errors = network.counters().errors;
     network.stop();
-    Ok(Seen { percent, table: TABLE, looks, refusals, errors })
+    Ok(Measured { percent, table: TABLE, looks, refusals, errors })
 }
 
-fn most(seen: &Seen) -> usize {
+fn most(seen: &Measured) -> usize {
     seen.looks.iter().map(|(_, entries)| *entries).max().unwrap_or(0)
 }
 
-fn claims(all: &[Seen]) -> Vec<Claim> {
-    let claim = |seen: &Seen| {
+fn claims(all: &[Measured]) -> Vec<Claim> {
+    let claim = |seen: &Measured| {
         let allowed = u64::from(seen.table) * u64::from(seen.percent) / 100;
         let most = most(seen);
         let text = format!(
@@ -96,7 +96,7 @@ fn claims(all: &[Seen]) -> Vec<Claim> {
     all.iter().map(claim).collect()
 }
 
-fn figure(all: &[Seen], place: &str) -> Figure {
+fn figure(all: &[Measured], place: &str) -> Figure {
     let styles = [Style::Ours, Style::Other, Style::Baseline];
     let drawn = all.iter().zip(styles).map(|(seen, style)| {
         let points = seen.looks.iter().map(|(at, entries)| Point::at(*at, *entries as f64)).collect();
@@ -109,8 +109,8 @@ fn figure(all: &[Seen], place: &str) -> Figure {
         y: axis("entries in the switch's table", Scale::Linear(0.0, table * 1.1)),
         series: drawn.collect(),
         marks: vec![
-            Mark::Horizontal(table, format!("the table's size: {TABLE}")),
-            Mark::Horizontal(table * 0.9, "90 %".to_owned()),
+            ReferenceLine::Horizontal(table, format!("the table's size: {TABLE}")),
+            ReferenceLine::Horizontal(table * 0.9, "90 %".to_owned()),
         ],
     };
     Figure {
@@ -128,7 +128,7 @@ mod tests {
 
     fn check(entries: usize, refusals: u64, expected: bool) {
         let seen =
-            Seen { percent: 90, table: 1000, looks: vec![(0.0, 1), (1.0, entries)], refusals, errors: 0 };
+            Measured { percent: 90, table: 1000, looks: vec![(0.0, 1), (1.0, entries)], refusals, errors: 0 };
         assert_eq!(claims(&[seen])[0].holds, Some(expected), "{entries} {refusals}");
     }
 

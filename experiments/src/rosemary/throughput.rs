@@ -11,11 +11,12 @@
 use super::paper::{Paper, paper};
 use crate::lab::Lab;
 use crate::node::{Kind, Node};
-use crate::outcome::Claim;
 use crate::paper::Findings;
 use crate::plot::{
-    Axis, Chart, Content, Figure, Mark, Panel, Point, Scale, Shape, Style, axis, panel, quote, series,
+    Axis, Chart, Content, Figure, Panel, Point, ReferenceLine, Scale, Shape, Style, axis, panel, quote,
+    series,
 };
+use crate::report::Claim;
 use crate::spread::{median, spread_point, spread_text};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -37,7 +38,7 @@ fn link_per_s() -> f64 {
 
 /// One place on the x axis.
 #[derive(Clone, Debug, Serialize)]
-struct Seen {
+struct Measured {
     x: f64,
     switches: usize,
     workers: usize,
@@ -118,7 +119,7 @@ fn measure(lab: &Lab, plan: Plan) -> Result<Findings, String> {
             (learning_switch(lab, &process(ALL_CHECKS), workers)?, learning_switch(lab, TRUSTED, workers)?);
         let load = Load { switches, at_most_per_s: plan.capped.then(link_per_s), rounds: lab.times(2, 1) };
         let compared = compare(lab, user.1, kernel.1, &load)?;
-        seen.push(Seen {
+        seen.push(Measured {
             x: if plan.by_switches { switches } else { workers } as f64,
             switches,
             workers,
@@ -207,7 +208,7 @@ fn incomplete(compared: &Value) -> Vec<String> {
     ["a", "b"].into_iter().filter_map(of).collect()
 }
 
-fn most(seen: &[Seen], of: fn(&Seen) -> &[f64]) -> f64 {
+fn most(seen: &[Measured], of: fn(&Measured) -> &[f64]) -> f64 {
     seen.iter().map(|seen| spread_point(0.0, of(seen)).y).fold(0.0, f64::max)
 }
 
@@ -215,7 +216,7 @@ fn millions(per_s: f64) -> String {
     format!("{:.2} million/s", per_s / 1e6)
 }
 
-fn claims(plan: Plan, paper: &Paper, seen: &[Seen]) -> Vec<Claim> {
+fn claims(plan: Plan, paper: &Paper, seen: &[Measured]) -> Vec<Claim> {
     let (user, kernel) = (most(seen, |seen| &seen.user_per_s), most(seen, |seen| &seen.kernel_per_s));
     let ratios: Vec<f64> = seen.iter().flat_map(|seen| &seen.ratios).copied().collect();
     let ratio = median(&ratios);
@@ -260,7 +261,7 @@ fn claims(plan: Plan, paper: &Paper, seen: &[Seen]) -> Vec<Claim> {
     claims
 }
 
-fn figure(plan: Plan, paper: &Paper, seen: &[Seen]) -> Figure {
+fn figure(plan: Plan, paper: &Paper, seen: &[Measured]) -> Figure {
     let throughput = &paper.throughput;
     let (place, says) = match plan.name {
         "fig19" => (&throughput.where_1g, &throughput.fig19_says),
@@ -286,11 +287,11 @@ fn figure(plan: Plan, paper: &Paper, seen: &[Seen]) -> Figure {
 }
 
 /// The largest value of the x axis.
-fn last_place(seen: &[Seen]) -> f64 {
+fn last_place(seen: &[Measured]) -> f64 {
     seen.iter().map(|seen| seen.x).fold(2.0, f64::max)
 }
 
-fn x_axis(plan: Plan, seen: &[Seen]) -> Axis {
+fn x_axis(plan: Plan, seen: &[Measured]) -> Axis {
     let label = match plan.by_switches {
         true => "switches, of 100 hosts each; 1 thread of the node",
         false => "threads of the node; 64 switches of 100 hosts each",
@@ -298,16 +299,16 @@ fn x_axis(plan: Plan, seen: &[Seen]) -> Axis {
     axis(label, Scale::Doubling(1.0, last_place(seen)))
 }
 
-fn points(seen: &[Seen], values: fn(&Seen) -> &[f64]) -> Vec<Point> {
+fn points(seen: &[Measured], values: fn(&Measured) -> &[f64]) -> Vec<Point> {
     seen.iter().map(|seen| spread_point(seen.x, values(seen))).collect()
 }
 
-fn rates_chart(plan: Plan, seen: &[Seen]) -> Chart {
+fn rates_chart(plan: Plan, seen: &[Measured]) -> Chart {
     let (user, kernel) = (points(seen, |seen| &seen.user_per_s), points(seen, |seen| &seen.kernel_per_s));
     let tops = user.iter().chain(&kernel).map(|point| point.spread.map_or(point.y, |(_, most)| most));
     let link = plan.capped.then(link_per_s);
     let y = axis("answers a second", Scale::from_zero(tops.chain(link)));
-    let marks = link.map(|per_s| Mark::Horizontal(per_s, "what 1 Gb/s carries".to_owned()));
+    let marks = link.map(|per_s| ReferenceLine::Horizontal(per_s, "what 1 Gb/s carries".to_owned()));
     Chart {
         x: x_axis(plan, seen),
         y,
@@ -319,7 +320,7 @@ fn rates_chart(plan: Plan, seen: &[Seen]) -> Chart {
     }
 }
 
-fn ratio_chart(plan: Plan, seen: &[Seen], (least, most): (f64, f64)) -> Chart {
+fn ratio_chart(plan: Plan, seen: &[Measured], (least, most): (f64, f64)) -> Chart {
     let at = |ratio| vec![Point::at(1.0, ratio), Point::at(last_place(seen), ratio)];
     let mut drawn = vec![
         series("Burnet", Shape::Line, Style::Ours, points(seen, |seen| &seen.ratios)),
@@ -398,8 +399,8 @@ fn price_figure(prices: &[Price], paper: &Paper) -> Figure {
         y: axis("process zone by trusted", Scale::Linear(0.0, 1.4)),
         series: vec![series("Burnet, 16 switches, 1 thread", Shape::Bars, Style::Ours, points)],
         marks: vec![
-            Mark::Horizontal(0.8, "asked: 0.8".to_owned()),
-            Mark::Horizontal(0.95, "at 1 Gb/s: 0.95".to_owned()),
+            ReferenceLine::Horizontal(0.8, "asked: 0.8".to_owned()),
+            ReferenceLine::Horizontal(0.95, "at 1 Gb/s: 0.95".to_owned()),
         ],
     };
     let (ten, one) = (paper.throughput.user_by_kernel_10g, paper.throughput.user_by_kernel_1g);

@@ -2,9 +2,9 @@
 
 use crate::lab::Lab;
 use crate::node::{Kind, Node, app_in, serves};
-use crate::outcome::Claim;
 use crate::paper::Findings;
-use crate::plot::{Chart, Content, Figure, Mark, Scale, Shape, Style, axis, panel, series};
+use crate::plot::{Chart, Content, Figure, ReferenceLine, Scale, Shape, Style, axis, panel, series};
+use crate::report::Claim;
 use crate::spread::{median, spread_point, spread_text};
 use lab::processes::{proportional_bytes, tree};
 use serde::Serialize;
@@ -19,7 +19,7 @@ const ASKED_MS: f64 = 50.0;
 const ASKED_MIB: f64 = 3.0;
 
 #[derive(Clone, Debug, Serialize)]
-struct Seen {
+struct Measured {
     app: &'static str,
     start_ms: Vec<f64>,
     memory_mib: Vec<f64>,
@@ -40,10 +40,10 @@ pub(super) fn run(lab: &Lab) -> Result<Findings, String> {
     Ok(Findings { claims: claims(&seen), data: json!(seen), figure: figure(&seen) })
 }
 
-fn watch(lab: &Lab, app: &'static str, lines: &str) -> Result<Seen, String> {
+fn watch(lab: &Lab, app: &'static str, lines: &str) -> Result<Measured, String> {
     let node = Node::start(lab, Kind::Burnet, &format!("[node]\nlog = \"error\"\n[app.hub]\n{lines}"))?;
     node.wait(&["hub"])?;
-    let mut seen = Seen { app, start_ms: Vec::new(), memory_mib: Vec::new(), processes: 0 };
+    let mut seen = Measured { app, start_ms: Vec::new(), memory_mib: Vec::new(), processes: 0 };
     for _ in 0..lab.times(10, 3) {
         node.tell("hub", "stop")?;
         wait_until(&node, "it has stopped", |app| app["status"]["state"] == "stopped")?;
@@ -71,7 +71,7 @@ fn wait_until(node: &Node, what: &str, holds: fn(&serde_json::Value) -> bool) ->
     Err(format!("it was not to be seen within {} s that {what}", PATIENCE.as_secs()))
 }
 
-fn claims(all: &[Seen]) -> Vec<Claim> {
+fn claims(all: &[Measured]) -> Vec<Claim> {
     let mut claims = Vec::new();
     for seen in all {
         let (ms, mib) = (median(&seen.start_ms), median(&seen.memory_mib));
@@ -93,9 +93,9 @@ fn claims(all: &[Seen]) -> Vec<Claim> {
     claims
 }
 
-fn figure(all: &[Seen]) -> Figure {
+fn figure(all: &[Measured]) -> Figure {
     let names = || Scale::Names(all.iter().map(|seen| seen.app.to_owned()).collect());
-    let bars = |of: fn(&Seen) -> &[f64]| {
+    let bars = |of: fn(&Measured) -> &[f64]| {
         all.iter().enumerate().map(|(place, seen)| spread_point(place as f64, of(seen))).collect::<Vec<_>>()
     };
     let chart = |label: &str, points: Vec<crate::plot::Point>, limit: f64, word: &str| {
@@ -105,7 +105,7 @@ fn figure(all: &[Seen]) -> Figure {
             x: axis("an app that is", names()),
             y: axis(label, Scale::from_zero(tops.collect::<Vec<_>>())),
             series: vec![series("median, least and most", Shape::Bars, Style::Ours, points)],
-            marks: vec![Mark::Horizontal(limit, word.to_owned())],
+            marks: vec![ReferenceLine::Horizontal(limit, word.to_owned())],
         })
     };
     Figure {
@@ -132,7 +132,7 @@ mod tests {
 
     fn check(start_ms: &[f64], memory_mib: &[f64], expected: [bool; 2]) {
         let seen =
-            Seen { app: "x", start_ms: start_ms.to_vec(), memory_mib: memory_mib.to_vec(), processes: 3 };
+            Measured { app: "x", start_ms: start_ms.to_vec(), memory_mib: memory_mib.to_vec(), processes: 3 };
         let claims = claims(&[seen]);
         assert_eq!([claims[0].holds, claims[1].holds], expected.map(Some));
     }

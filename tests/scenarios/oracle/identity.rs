@@ -72,8 +72,8 @@ pub struct Tally {
     pub left_out: u32,
 }
 
-/// What the kernel says.
-enum Word {
+/// Whether two rules are one, according to the kernel.
+enum KernelAnswer {
     Same,
     Different { cookie_mask: u64 },
     Neither,
@@ -124,7 +124,7 @@ fn kernel(openflow: OpenFlowVersion) -> Kernel {
     kernel
 }
 
-fn word(kernel: &mut Kernel, zone: ZoneId, command: u8, rule: &Rule, instructions: &[u8]) -> Word {
+fn word(kernel: &mut Kernel, zone: ZoneId, command: u8, rule: &Rule, instructions: &[u8]) -> KernelAnswer {
     let Rule { table_id, priority, ref matching } = *rule;
     let what = What::FlowMod(FlowMod { command, table_id, priority, matching, instructions, ..FlowMod::ADD });
     let mut bytes = Vec::new();
@@ -133,10 +133,10 @@ fn word(kernel: &mut Kernel, zone: ZoneId, command: u8, rule: &Rule, instruction
     match kernel.on_command(zone, &Frame::read(&bytes).unwrap(), 0, &mut Vec::new()) {
         Decision::Send(Command { what: What::FlowMod(FlowMod { cookie_mask, .. }), .. }) => {
             kernel.on_sent();
-            Word::Different { cookie_mask }
+            KernelAnswer::Different { cookie_mask }
         }
-        Decision::Refuse(Refusal::OthersRule(FIRST)) => Word::Same,
-        _ => Word::Neither,
+        Decision::Refuse(Refusal::OthersRule(FIRST)) => KernelAnswer::Same,
+        _ => KernelAnswer::Neither,
     }
 }
 
@@ -163,15 +163,18 @@ fn ask(
     out: &mut Vec<u8>,
 ) -> Option<bool> {
     let mut kernel = kernel(openflow);
-    if !matches!(word(&mut kernel, FIRST, FLOW_ADD, &case.first, &instructions(1)), Word::Different { .. }) {
+    if !matches!(
+        word(&mut kernel, FIRST, FLOW_ADD, &case.first, &instructions(1)),
+        KernelAnswer::Different { .. }
+    ) {
         return None;
     }
     let (is_same, cookie_mask) = match word(&mut kernel, SECOND, case.command, &case.second, &instructions(2))
     {
-        Word::Same => (true, 0),
+        KernelAnswer::Same => (true, 0),
         // What passes goes out with its owner's mask.
-        Word::Different { cookie_mask, .. } => (false, cookie_mask),
-        Word::Neither => return None,
+        KernelAnswer::Different { cookie_mask, .. } => (false, cookie_mask),
+        KernelAnswer::Neither => return None,
     };
     let xid = number * 4;
     let start = out.len();

@@ -45,7 +45,7 @@ pub fn ask(peer: &mut dyn Peer, messages: &[u8]) -> Result<Vec<Message>> {
     answers.iter().map(read).collect()
 }
 
-/// A switch with a node on one connection, and somebody who looks on another.
+/// A switch with a node on one connection, and an observer on another.
 pub trait Bench {
     /// Deletes all rules, groups and meters, and lets the node connect again.
     fn begin(&mut self, version: Version) -> Result<()>;
@@ -110,7 +110,7 @@ pub struct Ours {
 }
 
 impl Ours {
-    /// A switch to which somebody has connected who has not said hello.
+    /// A switch with a connection on which no hello was sent yet.
     pub fn new() -> Ours {
         let mut switch =
             Switch::new(DatapathId(1), "ours", SwitchOptions { n_tables: 8, ..SwitchOptions::default() });

@@ -4,7 +4,7 @@
 
 use super::Try;
 use super::bytes::{all_flows, apply, ask, bucket, group, output};
-use crate::marks::{ETHERTYPE, FRAME, mark_of};
+use crate::frames::{ETHERTYPE, FRAME, kind_of_frame};
 use burnet_sdk::{Commands, DatapathId, Field, GroupMod, MeterMod, PacketIn, PacketOut, PortNo, What};
 
 pub(super) const TRIES: &[Try] = &[
@@ -107,7 +107,7 @@ fn group_of_groups(stage: u8, datapath: DatapathId, out: &mut Commands) -> u32 {
 /// Sends two packets for each of its own that arrives, so that they double until a limit stops them. It ignores
 /// hosts' frames: an app that may send any packet may also send in their names, which is not tested here.
 fn send_twice_again(packet: &PacketIn, out: &mut Commands) {
-    if mark_of(packet.data).is_none() {
+    if kind_of_frame(packet.data).is_none() {
         return;
     }
     for _ in 0..2 {

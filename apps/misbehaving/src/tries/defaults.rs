@@ -2,7 +2,7 @@
 
 use super::Try;
 use super::bytes::{all_flows, apply, ask, bucket, output};
-use crate::marks::FRAME;
+use crate::frames::FRAME;
 use burnet_sdk::{Ask, Commands, DatapathId, GroupMod, MacAddr, MeterMod, PacketOut, PortMod, PortNo, What};
 
 pub(super) const TRIES: &[Try] = &[

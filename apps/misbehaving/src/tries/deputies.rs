@@ -3,7 +3,7 @@
 
 use super::bytes::{apply, bucket, field, group, output, set_field};
 use super::{FOREIGN, Try};
-use crate::marks::{A_RULES_ADDRESS, ARP_REQUEST, ASKING, BEYOND, ETHERTYPE, FRAME, TO_A_RULE};
+use crate::frames::{A_RULES_ADDRESS, ARP_REQUEST, ASKING, BEYOND, ETHERTYPE, FRAME, TO_A_RULE};
 use burnet_sdk::{Commands, DatapathId, Field, GroupMod, MeterMod, PacketOut, PortNo, What};
 
 pub(super) const TRIES: &[Try] = &[

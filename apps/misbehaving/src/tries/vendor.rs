@@ -117,7 +117,7 @@ fn packet_out(datapath: DatapathId, actions: &[u8], out: &mut Commands) -> u32 {
         buffer_id: None,
         in_port: burnet_sdk::PortNo::CONTROLLER,
         actions,
-        data: &crate::marks::FRAME,
+        data: &crate::frames::FRAME,
     };
     out.command(datapath, What::PacketOut(what));
     1

@@ -112,7 +112,7 @@ fn a_key_that_expires_while_its_app_runs_ends_it_and_a_restart_of_the_kernel_doe
     node.runs();
 }
 
-/// Two apps of one developer, whose key is revoked: the one that somebody else signs is back, whatever becomes of the other.
+/// Two apps of one developer, whose key is revoked: the one that another developer signs runs again, even if the other does not.
 #[test]
 fn an_app_that_is_mended_comes_back_although_another_is_not() {
     let world = World::new();

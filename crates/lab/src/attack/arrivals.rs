@@ -14,7 +14,7 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use emulator::run::Captured;
-use misbehaving::marks::{Mark, mark_of};
+use misbehaving::frames::{FrameKind, kind_of_frame};
 
 /// How long a tap is waited for at once. A network that ends ends the wait.
 const LOOK: Duration = Duration::from_secs(1);
@@ -38,9 +38,9 @@ pub struct Arrived {
 impl Arrivals {
     /// A frame has come to a host.
     pub fn note(&self, frame: &[u8]) {
-        match mark_of(frame) {
-            Some(Mark::Within) => self.within.fetch_add(1, Ordering::Relaxed),
-            Some(Mark::Beyond) => self.beyond.fetch_add(1, Ordering::Relaxed),
+        match kind_of_frame(frame) {
+            Some(FrameKind::Granted) => self.within.fetch_add(1, Ordering::Relaxed),
+            Some(FrameKind::NotGranted) => self.beyond.fetch_add(1, Ordering::Relaxed),
             None => return,
         };
     }
@@ -77,7 +77,7 @@ impl Arrivals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use misbehaving::marks::{BEYOND, FRAME};
+    use misbehaving::frames::{BEYOND, FRAME};
 
     #[test]
     fn the_attackers_frames_are_counted_and_others_are_not() {

@@ -1,4 +1,4 @@
-//! What somebody at the operator's socket could try: questions without an end, without a reader, without sense, or too many.
+//! Hostile clients of the operator's socket: questions without an end, without a reader, malformed, or too many.
 //!
 //! ```text
 //!   OperatorAttack ──> connections to the node's socket, held for the time of the trial

@@ -2,7 +2,7 @@
 //!
 //! In: its number. Out: what `/proc` says; nothing if it has ended. It never touches it.
 
-use std::fs::read_to_string;
+use crate::processes::{peak_bytes, started};
 
 /// A process and no other that has its number later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,19 +15,10 @@ pub struct Process {
     pub peak_bytes: u64,
 }
 
-/// Where the start is among the fields of `/proc/PID/stat` behind the name, which is in brackets (proc(5)).
-const STARTED: usize = 19;
-
 impl Process {
     /// The one of this number.
     pub fn of(pid: u32) -> Option<Process> {
-        let stat = read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        let (_, behind_name) = stat.rsplit_once(')')?;
-        let started = behind_name.split_whitespace().nth(STARTED)?.parse().ok()?;
-        let status = read_to_string(format!("/proc/{pid}/status")).ok()?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-        let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
-        Some(Process { pid, started, peak_bytes: kib << 10 })
+        Some(Process { pid, started: started(pid)?, peak_bytes: peak_bytes(pid)? })
     }
 
     /// Whether that is this one still.

@@ -17,7 +17,6 @@ use std::time::{Duration, Instant};
 use flow::DatapathId;
 use openflow::Version;
 
-use super::bed::{Bed, Ping};
 use super::case::{By, Case, Must};
 use super::combination::Combination;
 pub use super::configuration::Goes;
@@ -26,6 +25,7 @@ use super::configuration::{
 };
 use super::looks::{self, PATIENCE};
 pub use super::looks::{attackers, beginnings, wait_for};
+use super::trial_network::{Ping, TrialNetwork};
 use super::verdict::Evidence;
 use super::{folders, from_a_package, from_a_switch, from_the_operator};
 use crate::apps;
@@ -75,7 +75,7 @@ pub fn hold(case: &Case, combination: Combination, holds: Holds) -> Result<Evide
     let (listener, address) = server()?;
     let node = start_node(case, address, Goes::Once)?;
     let controller = node.wait_until_it_listens_with(&["firewall", "learning-switch"])?;
-    let network = Bed::start(combination, controller)?;
+    let network = TrialNetwork::start(combination, controller)?;
     let up = wait_for(|| looks::switches_up(&node) >= network.switches())
         && wait_for(|| looks::rules_are_everywhere(&node, apps_with_rules(case), network.switches()));
     if !up {
@@ -193,7 +193,7 @@ fn answer(stream: &mut TcpStream) -> std::io::Result<()> {
 fn watch(
     case: &Case,
     node: &OwnNode,
-    network: &Bed,
+    network: &TrialNetwork,
     controller: SocketAddr,
     holds: Holds,
     seen: &mut Evidence,
@@ -282,7 +282,7 @@ struct Pings {
 }
 
 /// Pings in rounds until `over`.
-fn ping(network: &Bed, over: &AtomicBool, rounds: &AtomicUsize) -> Pings {
+fn ping(network: &TrialNetwork, over: &AtomicBool, rounds: &AtomicUsize) -> Pings {
     let mut all = Pings::default();
     while !over.load(Ordering::Relaxed) {
         let round = ping_round(network);
@@ -296,7 +296,7 @@ fn ping(network: &Bed, over: &AtomicBool, rounds: &AtomicUsize) -> Pings {
 }
 
 /// The number of pings, the lost ones, and a blocked one that must not be answered.
-fn ping_round(network: &Bed) -> Pings {
+fn ping_round(network: &TrialNetwork) -> Pings {
     let blocked = vec![network.begin_ping(BLOCKED.0, BLOCKED.1, PING_PATIENCE)];
     let begun = INNOCENTS.map(|(from, to)| (from, to, network.begin_ping(from, to, PING_PATIENCE)));
     let sent = begun.len();
@@ -307,7 +307,7 @@ fn ping_round(network: &Bed) -> Pings {
 }
 
 /// Collects the evidence after the attack.
-fn look_back(case: &Case, node: &OwnNode, network: &Bed, holds: Holds, seen: &mut Evidence) {
+fn look_back(case: &Case, node: &OwnNode, network: &TrialNetwork, holds: Holds, seen: &mut Evidence) {
     let (from, to) = STRANGERS;
     seen.strangers_met =
         (0..STRANGERS_TRIES).any(|_| network.begin_ping(from, to, STRANGERS_PATIENCE).answered());

@@ -582,7 +582,7 @@ mod tests {
     }
 
     #[test]
-    fn tries_at_somebody_else_show_nothing() {
+    fn tries_at_another_app_show_nothing() {
         let tried =
             |line: &str| Evidence { tries: vec![line.to_owned()], aims: vec!["77".to_owned()], ..quiet() };
         check(

@@ -19,7 +19,6 @@ use openflow::Version;
 
 use crate::apps;
 use crate::attack::from_a_switch as raw;
-use crate::own_node::OwnNode;
 use burnet::cli::CommandError;
 
 /// What the node runs.
@@ -52,12 +51,7 @@ const OUTPUT_PORT_AT: usize = 20;
 /// # Errors
 /// The node did not start, or did not answer.
 pub fn delays(count: u32) -> Result<(Latencies, Latencies), CommandError> {
-    let mut placed = Ok(());
-    let node = OwnNode::start_configured(|folder| {
-        placed = apps::place(folder);
-        apps::table(folder, APP) + SETTINGS
-    })?;
-    placed.map_err(|error| CommandError::DidNotWork(format!("no files for the app {APP}: {error}")))?;
+    let node = apps::start_node(&[APP], SETTINGS)?;
     let controller = node.wait_until_it_listens()?;
     let trouble =
         |error: std::io::Error| CommandError::DidNotWork(format!("no answer to a port status: {error}"));

@@ -52,16 +52,11 @@ pub fn services(args: &ServicesArgs) -> Result<ExitCode, CommandError> {
 /// # Errors
 /// The node did not start, or the calls were not done in time.
 pub fn measure(args: &ServicesArgs) -> Result<ServicesReport, CommandError> {
-    let mut placed = Ok(());
     let settings = format!(
         "[app.bench-caller.settings]\nalone = {}\nmany = {}\nentries = {}\n",
         args.alone, args.queries, args.entries
     );
-    let node = OwnNode::start_configured(|folder| {
-        placed = apps::place(folder);
-        apps::table(folder, "bench-service") + &apps::table(folder, "bench-caller") + &settings
-    })?;
-    placed.map_err(|error| CommandError::DidNotWork(format!("no files for the apps: {error}")))?;
+    let node = apps::start_node(&["bench-service", "bench-caller"], &settings)?;
     node.wait_until_it_listens()?;
     let calls = wait_for_calls(&node)?;
     let (queries, wake_ups): (Vec<f64>, Vec<f64>) =

@@ -323,7 +323,7 @@ fn start_once(target: &str) -> Result<Duration, CommandError> {
     };
     let address = free_address()?;
     let began = Instant::now();
-    let _node = OwnNode::start_at(&address.to_string(), &[app], LogLevel::Error)?;
+    let _node = OwnNode::start_with(&address.to_string(), false, &[app], LogLevel::Error)?;
     let at = first_contact(address, PATIENCE)
         .ok_or_else(|| CommandError::DidNotWork("the node accepted no switch".to_owned()))?;
     Ok(at - began)

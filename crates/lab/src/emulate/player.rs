@@ -17,21 +17,21 @@ const LOOK: Duration = Duration::from_millis(5);
 
 /// The result of an expectation, for JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Judged {
+pub(super) struct ExpectationResult {
     line: u32,
     expected: String,
     pub(super) held: bool,
     found: String,
 }
 
-impl From<Verdict> for Judged {
-    fn from(verdict: Verdict) -> Judged {
+impl From<Verdict> for ExpectationResult {
+    fn from(verdict: Verdict) -> ExpectationResult {
         let Verdict { line, expected, held, found } = verdict;
-        Judged { line, expected, held, found }
+        ExpectationResult { line, expected, held, found }
     }
 }
 
-impl std::fmt::Display for Judged {
+impl std::fmt::Display for ExpectationResult {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let held = if self.held { "holds" } else { "FAILS" };
         write!(f, "{held}       line {}: {}: {}", self.line, self.expected, self.found)
@@ -66,7 +66,7 @@ impl<'a> Player<'a> {
     }
 
     /// Plays the scenario from now to its end.
-    pub(super) fn play(mut self, run: &mut Run) -> Result<Vec<Judged>, CommandError> {
+    pub(super) fn play(mut self, run: &mut Run) -> Result<Vec<ExpectationResult>, CommandError> {
         let began = Instant::now();
         let mut tasks = Vec::new();
         while !self.play.is_over() {
@@ -86,7 +86,7 @@ impl<'a> Player<'a> {
         if let Some(trouble) = self.trouble.first() {
             return Err(CommandError::DidNotWork(format!("the scenario could not be played: {trouble}")));
         }
-        Ok(self.play.verdicts().into_iter().map(Judged::from).collect())
+        Ok(self.play.verdicts().into_iter().map(ExpectationResult::from).collect())
     }
 
     fn act(&mut self, task: Task, run: &mut Run, now: Duration) {

@@ -9,7 +9,7 @@ use emulator::{EmulationCounters, PingReport, Topology};
 use serde::Serialize;
 
 use super::pcaps::Recorded;
-use super::player::Judged;
+use super::player::ExpectationResult;
 
 /// How many lost pings JSON names. Others are only counted.
 const LOST_NAMED: usize = 100;
@@ -32,7 +32,7 @@ pub(super) struct Summary {
     pub(super) pings: Option<Pings>,
     /// The results of a scenario's expectations, in the order of its file.
     #[serde(skip_serializing_if = "Option::is_none")]
-    expectations: Option<Vec<Judged>>,
+    expectations: Option<Vec<ExpectationResult>>,
     /// The files of captured frames.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pcaps: Vec<Recorded>,
@@ -73,7 +73,7 @@ pub(super) struct Pings {
     /// `None` if no ping was answered.
     round_trip_ms: Option<RoundTrips>,
     /// The first lost pings.
-    lost: Vec<Lost>,
+    lost: Vec<LostPing>,
 }
 
 /// Round trips, including address resolution.
@@ -86,7 +86,7 @@ struct RoundTrips {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-struct Lost {
+struct LostPing {
     from: String,
     to: String,
 }
@@ -133,7 +133,7 @@ impl Summary {
     }
 
     /// Adds expectations, which must all hold.
-    pub(super) fn with_expectations(self, judged: Vec<Judged>) -> Self {
+    pub(super) fn with_expectations(self, judged: Vec<ExpectationResult>) -> Self {
         let passed = judged.iter().all(|judged| judged.held);
         Summary { expectations: Some(judged), passed, ..self }
     }
@@ -173,7 +173,7 @@ impl Pings {
             received,
             dropped_percent: if sent == 0 { 0.0 } else { (sent - received) as f64 * 100.0 / sent as f64 },
             round_trip_ms,
-            lost: lost.map(|pair| Lost { from: pair.from.clone(), to: pair.to.clone() }).collect(),
+            lost: lost.map(|pair| LostPing { from: pair.from.clone(), to: pair.to.clone() }).collect(),
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::asks::{Asked, Visit};
+use super::asks::{Requestable, Visit};
 
 /// The minimum number of descriptors for an app: standard streams, the monitor's socket, three for a worker's port, and
 /// a few to work with.
@@ -76,7 +76,7 @@ impl Amount {
     }
 }
 
-impl Asked for Amount {
+impl Requestable for Amount {
     fn words(&self, name: &str) -> String {
         let what = match name {
             "limits.cpu_percent" => "hundredths of a processor",

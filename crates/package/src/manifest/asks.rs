@@ -14,7 +14,7 @@ pub struct Ask {
 }
 
 /// Something that an app can request.
-pub(super) trait Asked: PartialEq {
+pub(super) trait Requestable: PartialEq {
     /// What it allows, as text. `name` tells types with several names which one it is.
     fn words(&self, name: &str) -> String;
     /// Whether it allows nothing that `wider` does not allow.
@@ -33,10 +33,10 @@ pub(super) trait Asked: PartialEq {
 /// Visits every possible request: the present one and the earlier one.
 pub(super) trait Visit {
     /// Visits one request.
-    fn visit<T: Asked>(&mut self, name: &str, now: &Option<T>, before: &Option<T>);
+    fn visit<T: Requestable>(&mut self, name: &str, now: &Option<T>, before: &Option<T>);
 }
 
-fn ask<T: Asked>(name: &str, asked: &T, words: String) -> Ask {
+fn ask<T: Requestable>(name: &str, asked: &T, words: String) -> Ask {
     Ask { name: name.to_owned(), words, danger: asked.danger(name).map(str::to_owned) }
 }
 
@@ -45,7 +45,7 @@ fn ask<T: Asked>(name: &str, asked: &T, words: String) -> Ask {
 pub(super) struct All(pub Vec<Ask>);
 
 impl Visit for All {
-    fn visit<T: Asked>(&mut self, name: &str, now: &Option<T>, _: &Option<T>) {
+    fn visit<T: Requestable>(&mut self, name: &str, now: &Option<T>, _: &Option<T>) {
         self.0.extend(now.as_ref().map(|asked| ask(name, asked, asked.words(name))));
     }
 }
@@ -55,7 +55,7 @@ impl Visit for All {
 pub(super) struct WiderRequests(pub Vec<Ask>);
 
 impl Visit for WiderRequests {
-    fn visit<T: Asked>(&mut self, name: &str, now: &Option<T>, before: &Option<T>) {
+    fn visit<T: Requestable>(&mut self, name: &str, now: &Option<T>, before: &Option<T>) {
         let was = |before: &T| format!(" (before: {})", before.words(name));
         self.0.extend(match (now, before) {
             (None, None) => None,

@@ -19,7 +19,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::asks::{All, Ask, Asked, Visit};
+use super::asks::{All, Ask, Requestable, Visit};
 use super::bounds::{self, Flowspace, Names, Priorities, listed, narrower};
 use super::keys::{Keys, Mixed};
 use super::services::{self, ServiceCapabilities};
@@ -285,7 +285,7 @@ impl Capabilities {
     }
 }
 
-impl Asked for PacketIn {
+impl Requestable for PacketIn {
     fn words(&self, _: &str) -> String {
         format!("receive the packet-ins of switches{}{}", matching(&self.flowspace), of(&self.datapaths))
     }
@@ -296,7 +296,7 @@ impl Asked for PacketIn {
     }
 }
 
-impl Asked for PacketOut {
+impl Requestable for PacketOut {
     fn words(&self, _: &str) -> String {
         let (matching, to) = (matching(&self.flowspace), to(&self.ports));
         format!("send packets of its own{matching}{to}{}", of(&self.datapaths))
@@ -309,7 +309,7 @@ impl Asked for PacketOut {
     }
 }
 
-impl Asked for RuleWrite {
+impl Requestable for RuleWrite {
     fn words(&self, _: &str) -> String {
         let tables = self.tables.as_ref().map(|tables| format!(", in tables {}", listed(tables)));
         let priority =
@@ -337,7 +337,7 @@ impl Asked for RuleWrite {
     }
 }
 
-impl Asked for PortWrite {
+impl Requestable for PortWrite {
     fn words(&self, _: &str) -> String {
         let ports = self.ports.as_ref().map(|ports| format!(" {}", listed(ports)));
         format!("change ports{}{}", ports.unwrap_or_default(), of(&self.datapaths))
@@ -349,7 +349,7 @@ impl Asked for PortWrite {
     }
 }
 
-impl Asked for Names {
+impl Requestable for Names {
     fn words(&self, name: &str) -> String {
         let (what, all) = match name {
             "query" => ("ask the services", "ask every service"),
@@ -367,7 +367,7 @@ impl Asked for Names {
     }
 }
 
-impl Asked for Whole {
+impl Requestable for Whole {
     fn words(&self, name: &str) -> String {
         match name {
             "rule.write.others" => "change and delete the rules of other apps",

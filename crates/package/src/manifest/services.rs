@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::AppName;
 use super::amounts::Amount;
-use super::asks::{Asked, Visit};
+use super::asks::{Requestable, Visit};
 use super::bounds::{Names, listed};
 use crate::toml_text::{nearest, slips};
 
@@ -187,7 +187,7 @@ pub(super) fn visit<D: Declaration>(
     before: &BTreeMap<String, OfService<D::Value, D>>,
     visitor: &mut impl Visit,
 ) where
-    OfService<D::Value, D>: Asked,
+    OfService<D::Value, D>: Requestable,
 {
     let gone = before.keys().filter(|name| !now.contains_key(*name));
     for name in now.keys().chain(gone) {
@@ -206,7 +206,7 @@ pub(super) fn only<T: Clone, D: Clone>(
     kept.map(|(name, entry)| (name.clone(), entry.clone())).collect()
 }
 
-impl Asked for OfService<Names, Capability> {
+impl Requestable for OfService<Names, Capability> {
     fn words(&self, name: &str) -> String {
         let only = match &self.value {
             Names::All => None,
@@ -234,7 +234,7 @@ impl Asked for OfService<Names, Capability> {
     }
 }
 
-impl Asked for OfService<Amount, Quota> {
+impl Requestable for OfService<Amount, Quota> {
     fn words(&self, name: &str) -> String {
         let counts = self.declared.as_ref().map_or(name, |it| it.counts.as_ref());
         self.value.words_with(counts)

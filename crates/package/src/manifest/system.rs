@@ -11,7 +11,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::asks::{Asked, Visit};
+use super::asks::{Requestable, Visit};
 use super::bounds::{self, listed};
 use super::capabilities::Whole;
 
@@ -126,7 +126,7 @@ impl System {
     }
 }
 
-impl Asked for BTreeSet<Endpoint> {
+impl Requestable for BTreeSet<Endpoint> {
     fn words(&self, _: &str) -> String {
         format!("connect to {}", listed(self))
     }
@@ -136,7 +136,7 @@ impl Asked for BTreeSet<Endpoint> {
     }
 }
 
-impl Asked for BTreeSet<PlainPath> {
+impl Requestable for BTreeSet<PlainPath> {
     fn words(&self, name: &str) -> String {
         let verb = if name == "fs.write" { "write" } else { "read" };
         format!("{verb} on this machine {}", listed(self.iter().map(|path| path.0.display())))

@@ -15,7 +15,7 @@ use flow::vendor::{PartKind, VendorName};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::asks::Asked;
+use super::asks::Requestable;
 use super::bounds::listed;
 
 /// Extensions of one vendor: all, all of a kind, or one.
@@ -105,7 +105,7 @@ impl<'de> Deserialize<'de> for VendorList {
     }
 }
 
-impl Asked for VendorList {
+impl Requestable for VendorList {
     fn words(&self, _: &str) -> String {
         format!("use vendor extensions, whose effects Burnet cannot check: {}", listed(&self.0))
     }

@@ -5,11 +5,11 @@
 
 /// The kind of an attacker's frame that left a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mark {
+pub enum FrameKind {
     /// A frame that it may send.
-    Within,
+    Granted,
     /// A frame that it may not send, or not by that port.
-    Beyond,
+    NotGranted,
 }
 
 /// The attacker's Ethernet address, in frames of [`ETHERTYPE`] and in ARP.
@@ -62,7 +62,7 @@ const fn frame_to(last: u8, note: u8) -> [u8; 60] {
 }
 
 /// Whether a frame is the attacker's, and of which kind.
-pub fn mark_of(frame: &[u8]) -> Option<Mark> {
+pub fn kind_of_frame(frame: &[u8]) -> Option<FrameKind> {
     let ethertype = u16::from_be_bytes([*frame.get(12)?, *frame.get(13)?]);
     let is_within = match ethertype {
         ETHERTYPE => frame.get(6..12)? == OWN_ADDRESS && *frame.get(14)? != NOT_GRANTED,
@@ -70,7 +70,7 @@ pub fn mark_of(frame: &[u8]) -> Option<Mark> {
         ARP if frame.get(SENDER_MAC)? == ARP_ADDRESS => frame.get(OPERATION)? == REQUEST,
         _ => return None,
     };
-    Some(if is_within { Mark::Within } else { Mark::Beyond })
+    Some(if is_within { FrameKind::Granted } else { FrameKind::NotGranted })
 }
 
 #[cfg(test)]
@@ -82,17 +82,17 @@ mod tests {
         let check = |frame: [u8; 60], at: usize, byte: u8, expected| {
             let mut frame = frame;
             frame[at] = byte;
-            assert_eq!(mark_of(&frame), expected, "{frame:?}");
+            assert_eq!(kind_of_frame(&frame), expected, "{frame:?}");
         };
-        check(FRAME, 0, 2, Some(Mark::Within));
-        check(TO_A_RULE, 0, 2, Some(Mark::Within));
-        check(BEYOND, 0, 2, Some(Mark::Beyond));
-        check(FRAME, 11, 1, Some(Mark::Beyond));
-        check(ARP_REQUEST, 0, 0xff, Some(Mark::Within));
-        check(ARP_REQUEST, OPERATION.start + 1, 2, Some(Mark::Beyond));
+        check(FRAME, 0, 2, Some(FrameKind::Granted));
+        check(TO_A_RULE, 0, 2, Some(FrameKind::Granted));
+        check(BEYOND, 0, 2, Some(FrameKind::NotGranted));
+        check(FRAME, 11, 1, Some(FrameKind::NotGranted));
+        check(ARP_REQUEST, 0, 0xff, Some(FrameKind::Granted));
+        check(ARP_REQUEST, OPERATION.start + 1, 2, Some(FrameKind::NotGranted));
         check(ARP_REQUEST, SENDER_MAC.start, 0, None);
         check(FRAME, 12, 8, None);
-        assert_eq!(mark_of(&FRAME[..14]), None);
-        assert_eq!(mark_of(&[]), None);
+        assert_eq!(kind_of_frame(&FRAME[..14]), None);
+        assert_eq!(kind_of_frame(&[]), None);
     }
 }

@@ -1,7 +1,7 @@
 //! The network of a trial: three switches in a tree of two levels, and hosts h1 to h4 that ping each other.
 //!
 //! ```text
-//!   Combination ──> Bed ─┬─ emulator::Handle    emulated switches and hosts
+//!   Combination ──> TrialNetwork ─┬─ emulator::Handle    emulated switches and hosts
 //!                        └─ ovs::Network        Open vSwitch, and hosts at its ports
 //!     ping FROM TO ─────> whether an answer came
 //!     frames at hosts ──> Arrivals: those of the attacker
@@ -32,7 +32,7 @@ const LOOK: Duration = Duration::from_millis(50);
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Such a network.
-pub struct Bed {
+pub struct TrialNetwork {
     network: Network,
     arrivals: Arc<Arrivals>,
 }
@@ -50,19 +50,19 @@ pub enum Ping {
     Unsent,
 }
 
-impl Bed {
+impl TrialNetwork {
     /// Starts the switches, which connect to the node there.
     ///
     /// # Errors
     /// They cannot be started.
-    pub fn start(combination: Combination, controller: SocketAddr) -> Result<Bed, CommandError> {
+    pub fn start(combination: Combination, controller: SocketAddr) -> Result<TrialNetwork, CommandError> {
         let trouble =
             |error: &dyn std::fmt::Display| CommandError::DidNotWork(format!("no network: {error}"));
         let arrivals = Arc::new(Arrivals::default());
         if combination.kind == SwitchKind::Ovs {
             let network = ovs::Network::start(combination.version, controller, &arrivals);
             let network = network.map(Network::OpenVSwitch).map_err(|error| trouble(&error))?;
-            return Ok(Bed { network, arrivals });
+            return Ok(TrialNetwork { network, arrivals });
         }
         let versions = if combination.version == Version::V1_0 { Versions::Only10 } else { Versions::Only13 };
         let options = SwitchOptions { versions, ..SwitchOptions::default() };
@@ -72,7 +72,7 @@ impl Bed {
         let started = Emulation::start_captured(&topology, &[controller], &options, &taps);
         let (network, _, captured) = started.map_err(|error| trouble(&error))?;
         arrivals.listen(captured).map_err(|error| trouble(&error))?;
-        Ok(Bed { network: Network::Emulated(network), arrivals })
+        Ok(TrialNetwork { network: Network::Emulated(network), arrivals })
     }
 
     /// The attacker's frames that have come to hosts.

@@ -1,8 +1,8 @@
 //! The result of an experiment: its claims, and all measurements.
 //!
 //! ```text
-//!   Outcome ──> results/NAME.json
-//!   all outcomes ──> results/README.md, a table
+//!   Report ──> results/NAME.json
+//!   all reports ──> results/README.md, a table
 //! ```
 //!
 //! Pure: it neither measures nor writes a file.
@@ -11,9 +11,9 @@ use crate::machine::Machine;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The outcome of one experiment.
+/// The report of one experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct Report {
     /// Its name on the command line.
     pub experiment: String,
     /// Its title.
@@ -73,30 +73,30 @@ impl Claim {
     }
 }
 
-/// The page of results, from the outcomes alone: a table and the plots. `source` says which paper it is.
-pub fn page(paper: &str, source: &str, outcomes: &[Outcome]) -> String {
+/// The page of results, from the reports alone: a table and the plots. `source` says which paper it is.
+pub fn page(paper: &str, source: &str, reports: &[Report]) -> String {
     let mut text = format!(
         "# Results\n\nWritten by the command that measured them (`cargo xtask experiment {paper} all`). \
          [The page of the experiments](../README.md) explains each.\n"
     );
     let mut machines: Vec<&Machine> = Vec::new();
-    for outcome in outcomes {
-        if !machines.iter().any(|known| known.line() == outcome.machine.line()) {
-            machines.push(&outcome.machine);
+    for report in reports {
+        if !machines.iter().any(|known| known.line() == report.machine.line()) {
+            machines.push(&report.machine);
         }
     }
     text.push_str(&format!("\n{source}\n"));
     machines.iter().for_each(|machine| text.push_str(&format!("\n{}\n", machine.line())));
-    if outcomes.iter().any(|outcome| outcome.short) {
+    if reports.iter().any(|report| report.short) {
         text.push_str("\n**With short times, to see that all works: these are no figures.**\n");
     }
-    for outcome in outcomes {
+    for report in reports {
         text.push_str(&format!(
             "\n## {}\n\n| what | the paper | asked | measured | as asked |\n|---|---|---|---|---|\n",
-            outcome.title
+            report.title
         ));
-        outcome.claims.iter().for_each(|claim| text.push_str(&row(claim)));
-        text.push_str(&format!("\n![{}]({}.svg)\n", outcome.title, outcome.experiment));
+        report.claims.iter().for_each(|claim| text.push_str(&row(claim)));
+        text.push_str(&format!("\n![{}]({}.svg)\n", report.title, report.experiment));
     }
     text
 }
@@ -118,8 +118,8 @@ fn row(claim: &Claim) -> String {
 mod tests {
     use super::*;
 
-    fn outcome(claims: Vec<Claim>, short: bool) -> Outcome {
-        Outcome {
+    fn report(claims: Vec<Claim>, short: bool) -> Report {
+        Report {
             experiment: "fig0".to_owned(),
             title: "Nothing".to_owned(),
             claims,
@@ -140,13 +140,13 @@ mod tests {
 
     #[test]
     fn a_page_of_short_runs_says_that_it_has_no_figures() {
-        assert!(page("rosemary", "", &[outcome(vec![], true)]).contains("no figures"));
-        assert!(!page("rosemary", "", &[outcome(vec![], false)]).contains("no figures"));
+        assert!(page("rosemary", "", &[report(vec![], true)]).contains("no figures"));
+        assert!(!page("rosemary", "", &[report(vec![], false)]).contains("no figures"));
     }
 
     #[test]
     fn one_machine_is_told_once() {
-        let text = page("rosemary", "", &[outcome(vec![], false), outcome(vec![], false)]);
+        let text = page("rosemary", "", &[report(vec![], false), report(vec![], false)]);
         assert_eq!(text.matches("cores").count(), 1, "{text}");
     }
 }
