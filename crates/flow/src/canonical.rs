@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   bytes ─> read_match, read_actions, read_instructions ───> Match, Vec<Action>, Vec<Instruction>
-//!   bytes ─> match_tlvs, find_field, UsualFields, actions_raw, instructions_raw, buckets_raw ─> the same in place, for hot paths
+//!   bytes ─> match_tlvs, find_field, UsualFields, actions_raw, instructions_raw, buckets_raw, bands_raw ─> the same in place, for hot paths
 //!   bytes ─> check_actions, check_instructions ─> whether they can be read
 //!   Match, &[Action], &[Instruction] ─> write_* ──> bytes
 //!   values ─> MatchWriter, ActionWriter, InstructionWriter ──> bytes, with no typed value between
@@ -17,6 +17,7 @@
 
 mod action_bytes;
 mod action_writer;
+mod band_bytes;
 mod bucket_bytes;
 mod instruction_bytes;
 mod match_bytes;
@@ -32,6 +33,7 @@ mod round_trips;
 
 pub use action_bytes::{RawAction, RawActions, actions_raw, read_actions};
 pub use action_writer::{ActionWriter, write_actions};
+pub use band_bytes::{RawBand, RawBands, bands_raw};
 pub use bucket_bytes::{RawBucket, RawBuckets, buckets_raw};
 pub use instruction_bytes::{
     InstructionWriter, RawInstruction, RawInstructions, instructions_raw, read_instructions,
@@ -44,7 +46,7 @@ pub use prerequisite::{check_prerequisites, entry_has_prerequisites, has_prerequ
 pub use soundness::{check_actions, check_instructions};
 pub use tlv::{Tlv, Tlvs, field_header, find_field, match_tlvs};
 pub use twin::{Part, Said, is_wild, parts_of_twin};
-pub use usual::{RuleValues, UsualFields, begins_with_usual};
+pub use usual::{RuleValues, UsualFields, begins_with_usual, one_applied_output, one_output};
 
 use crate::error::{BadInput, ErrorCode};
 use std::borrow::Cow;

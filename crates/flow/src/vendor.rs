@@ -134,7 +134,7 @@ pub fn parts_of_actions(bytes: &[u8]) -> impl Iterator<Item = VendorPart> + '_ {
 /// The vendor extensions in a list of instructions, including the actions inside.
 pub fn parts_of_instructions(bytes: &[u8]) -> impl Iterator<Item = VendorPart> + '_ {
     instructions_raw(bytes).map_while(Result::ok).flat_map(|raw| {
-        let inside = raw.actions().map(|_| parts_of_actions(raw.bytes.get(8..).unwrap_or_default()));
+        let inside = raw.action_bytes().map(parts_of_actions);
         part_of_instruction(&raw).into_iter().chain(inside.into_iter().flatten())
     })
 }

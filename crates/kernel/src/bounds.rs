@@ -8,18 +8,20 @@
 //! in the switch's tables. In doubt the answer is no: an action that is not understood, a field that a switch might pass over, a packet
 //! that lies in the switch. Ownership of groups and meters is decided in `crate::owned`.
 //!
-//! A comparison with a large flowspace takes long. So the packets are compared once after each change and not at each output, a command may
-//! change packets [`MAX_CHANGES`] times, and what was compared is counted, so that whoever calls can bound a turn by it.
+//! A comparison with a large flowspace takes long. So the packets are compared once after each change and not at each
+//! output. A command may change packets [`MAX_CHANGES`] times. The comparisons are counted, so that the worker can
+//! bound its turn.
 //!
 //! In: a command whose bytes were found readable. Never allocates once its [`Scratch`] has grown, except where a rule lies within several
 //! matches of the flowspace only together, and for fields and actions of other classes than OpenFlow's.
 
-use crate::excess::Excess;
+use crate::excess::{Excess, TooMany};
 use crate::fanout::UsualParts;
 use crate::grant::Bounds;
 use abi::command::{FlowMod, GroupMod, MeterMod, PacketOut};
 use flow::canonical::{
-    actions_raw, buckets_raw, find_field, has_prerequisites, instructions_raw, read_match_into,
+    RawBand, actions_raw, bands_raw, buckets_raw, find_field, has_prerequisites, instructions_raw,
+    read_match_into,
 };
 use flow::frame::FrameFields;
 use flow::reach::{Way, way_of};
@@ -113,7 +115,7 @@ impl Scratch {
     fn count_change(&mut self) -> Result<(), Excess> {
         self.changes += 1;
         self.unchecked = true;
-        if self.changes > MAX_CHANGES { Err(Excess::TooManyChanges(MAX_CHANGES)) } else { Ok(()) }
+        if self.changes > MAX_CHANGES { Err(Excess::TooMany(TooMany::Changes(MAX_CHANGES))) } else { Ok(()) }
     }
 }
 
@@ -213,12 +215,12 @@ impl Reaches<'_> {
     /// A change of a meter.
     pub fn check_meter_mod(&self, datapath: DatapathId, it: &MeterMod<'_>) -> Result<(), Excess> {
         self.check_datapath(datapath)?;
-        for kind in band_kinds(it.bands) {
-            match kind {
-                DROP_BAND => {}
-                REMARK_BAND if !self.flowspace().iter().any(says_dscp) => {}
-                REMARK_BAND => return Err(Excess::Rewrite),
-                _ => return Err(Excess::NotUnderstood),
+        for band in bands_raw(it.bands) {
+            match band {
+                Ok(RawBand::Drop) => {}
+                Ok(RawBand::RemarkDscp) if !self.flowspace().iter().any(says_dscp) => {}
+                Ok(RawBand::RemarkDscp) => return Err(Excess::Rewrite),
+                Ok(RawBand::Vendor(_)) | Err(_) => return Err(Excess::NotUnderstood),
             }
         }
         Ok(())
@@ -314,20 +316,20 @@ impl Reaches<'_> {
                 self.check_table(table_id)?;
             } else if let Some(written) = raw.write_metadata() {
                 metadata = Some(written);
-            } else if raw.is_apply() {
-                self.check_list(raw.bytes.get(8..).unwrap_or_default(), scratch)?;
+            } else if let Some(actions) = raw.action_bytes().filter(|_| raw.is_apply()) {
+                self.check_list(actions, scratch)?;
             }
         }
         for raw in instructions_raw(bytes).map_while(Result::ok) {
-            if raw.actions().is_some() && !raw.is_apply() {
-                self.check_action_set(raw.bytes.get(8..).unwrap_or_default(), scratch)?;
+            if let Some(actions) = raw.action_bytes().filter(|_| !raw.is_apply()) {
+                self.check_action_set(actions, scratch)?;
             }
         }
         if let Some((value, mask)) = metadata.filter(|_| bounds_packets) {
             write_metadata(scratch.after(), value, mask);
             scratch.unchecked = true;
         }
-        // Whoever has put an output into the action set before, or is in the next table, gets the packet as it is now.
+        // An output that is already in the action set, and the next table, get the packet as it is now.
         self.check_after(scratch)
     }
 
@@ -421,20 +423,6 @@ impl Reaches<'_> {
             Way::Anywhere => Err(Excess::NotUnderstood),
         }
     }
-}
-
-/// `ofp_meter_band_type` (1.3.5, 7.3.4.3).
-const DROP_BAND: u16 = 1;
-const REMARK_BAND: u16 = 2;
-
-/// The types of a meter's bands, whose lengths were found sound.
-fn band_kinds(mut bands: &[u8]) -> impl Iterator<Item = u16> + '_ {
-    std::iter::from_fn(move || {
-        let [kind_high, kind_low, length_high, length_low] = *bands.first_chunk()?;
-        let length = usize::from(u16::from_be_bytes([length_high, length_low])).max(1);
-        bands = bands.get(length..)?;
-        Some(u16::from_be_bytes([kind_high, kind_low]))
-    })
 }
 
 /// Whether a match looks at what a meter remarks, in OpenFlow's name for it or perhaps in another's.

@@ -4,7 +4,7 @@
 //!   rule asked for, rule removed, the switch's own count ──> Estimate ──> may one more come? is it time to ask the switch?
 //! ```
 //!
-//! Only the switch knows its count: a rule replaces another, times out without a word, or is refused there. So the kernel estimates, never
+//! Only the switch knows its count: a rule replaces another, times out without a report, or is refused there. So the kernel estimates, never
 //! too low: each add counts one more, a flow removed one less. Near the limit it asks the switch, and takes its answer and the adds
 //! since. What is too high for a moment is put right by the next answer; while it is wrong, a rule may be refused that would have fitted.
 //!
@@ -100,11 +100,12 @@ impl Estimate {
 /// Entries that may be added before a table is looked at again: looking costs more than adding.
 const LEASE_MAX: u32 = 256;
 
-/// Entries that are added to a switch before it has said how large its tables are: more than an app adds at once when a switch comes up, since
-/// what a trusted app commands in one call is decided on before any answer can be read. One more is refused until the answer is there.
+/// Entries that may be added to a switch before it reports how large its tables are. An app adds fewer when a switch
+/// connects. The commands of one call of a trusted app are decided on before any answer can be read. One more is
+/// refused until the answer is there.
 const UNSIZED_MAX: u32 = 1 << 16;
 
-/// After so many of them whoever adds waits a moment for the answer, once: a small table of hardware holds about as many.
+/// After so many of them, the app that adds waits once for the answer. A small table of hardware holds about as many.
 const WAIT_AFTER: u32 = 1024;
 
 /// What is to be asked of a switch before the next entry, or why there is no next entry.
@@ -125,7 +126,7 @@ pub enum Lease {
     Full {
         /// How many that is.
         limit: u32,
-        /// Whether the operator is to hear of it now.
+        /// Whether the operator is told now.
         tell: bool,
     },
     /// None yet: the switch has been asked how large its tables are, and has not answered.
@@ -197,7 +198,7 @@ pub enum Asking {
     TableCounts,
     /// Tell the operator that the switch does not say how large its tables are.
     TellUnknown,
-    /// Let whoever adds wait a moment: the switch is about to say how large its tables are.
+    /// Let the app wait a moment: the switch is about to report how large its tables are.
     Wait,
 }
 
@@ -205,7 +206,7 @@ pub enum Asking {
 const TELL_INTERVAL_MS: u64 = 1_000;
 
 impl Fill {
-    /// Whoever adds an entry asks first; what the switch is to be asked, or the operator told, is given to `ask`.
+    /// Call it before an entry is added. `ask` receives the question for the switch, or the notice for the operator.
     pub fn lease(
         &mut self,
         table_id: u8,

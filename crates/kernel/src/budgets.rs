@@ -22,8 +22,8 @@ use abi::event::StatsReply;
 use flow::DatapathId;
 use openflow::statistics::kind as statistics;
 
-/// How often a switch is asked whether it has the meter still. Whoever deletes a meter deletes the rules that carry it (1.3.5, 6.6), and Open
-/// vSwitch, for one, tells no controller of 1.3.
+/// How often a switch is asked whether it has the meter still. If a controller deletes a meter, the rules that carry
+/// it are deleted too (1.3.5, 6.6). Open vSwitch does not report that to a controller of 1.3.
 const CHECK_INTERVAL_MS: u64 = 10_000;
 
 /// The operator's limits, and what was taken of the tables ahead.
@@ -92,7 +92,7 @@ impl Budgets {
         {
             there.entries.give_back(&old);
         }
-        // That the switch is not there is found out by whoever sends.
+        // If the switch is not connected, the sender finds that out.
         let Some(Datapath { entries, .. }) = datapaths.get_mut(&table.0) else { return Ok(()) };
         self.lease = Some(entries.lease(zone, table, self.table_room, now_ms, effects)?);
         Ok(())

@@ -172,7 +172,8 @@ impl Calls {
         }
     }
 
-    /// A part of an answer: whose it is. The last part closes the call. One beyond the credit closes it too, and comes back as what both ends
+    /// Part of an answer: returns its caller. The last part closes the call. One beyond the credit closes it too, and
+    /// comes back as what both ends
     /// are to hear.
     pub fn answer(
         &mut self,
@@ -263,7 +264,7 @@ impl Calls {
         Some(self.end(place, CANCELLED, false, true))
     }
 
-    /// The call of this ticket is over without a word, if it is open: the service did not get it.
+    /// The call of this ticket ends without a message, if it is open: the service did not get it.
     pub fn close(&mut self, ticket: u64) {
         if let Some(place) = self.in_use(ticket) {
             self.free(place, Unasked::Answered);
@@ -296,7 +297,7 @@ impl Calls {
         (!self.by_caller.is_empty() && self.earliest_ms != u64::MAX).then_some(self.earliest_ms)
     }
 
-    /// A zone is gone: what it asked its services hear of, and what it was asked its callers.
+    /// A zone has ended. The services that it called and the zones that called it are told.
     pub fn forget(&mut self, zone: ZoneId) -> Vec<Over> {
         let mut over = self.end_all(SERVICE_GONE, |call| call.service == zone);
         over.extend(self.end_all(CALLER_GONE, |call| call.caller.zone == zone));
@@ -347,6 +348,45 @@ pub enum Wrong {
     Unasked(Unasked),
     /// It is more than the caller takes; the call is over.
     BeyondCredit(Over),
+}
+
+/// Why the kernel refuses a command about a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallRefused {
+    /// An answer to a query that is not open.
+    NoSuchQuery(Unasked),
+    /// An answer with a status that only the kernel gives.
+    StatusOfKernel(u16),
+    /// A part of an answer that is longer than the credit that is left. The call is over.
+    BeyondCredit,
+    /// More credit than a call may have.
+    TooMuchCredit,
+    /// Too many queries are open. The oldest must be answered first.
+    TooManyQueries,
+}
+
+impl fmt::Display for CallRefused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CallRefused::NoSuchQuery(why) => why.fmt(f),
+            CallRefused::StatusOfKernel(status) => {
+                write!(f, "a service does not say the status {status:#06x}: it is the kernel's")
+            }
+            CallRefused::BeyondCredit => {
+                f.write_str("more was answered than the caller granted credit for; the query is over")
+            }
+            CallRefused::TooMuchCredit => {
+                write!(
+                    f,
+                    "a call has no more than {} bytes of credit at once",
+                    abi::service::CREDIT_BYTES_MAX
+                )
+            }
+            CallRefused::TooManyQueries => {
+                write!(f, "{OPEN_CALLS_PER_ZONE} queries of the app are open already")
+            }
+        }
+    }
 }
 
 /// Why a caller's word on a call changes nothing.

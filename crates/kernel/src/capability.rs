@@ -1,6 +1,6 @@
 //! What a zone may do, as words and as a set of them.
 //!
-//! Nothing is granted by default; the operator's word, carried by whoever attaches the zone, is what grants. Never knows where a
+//! Nothing is granted by default. The operator grants, and the node passes the grant when it attaches the zone. Never knows where a
 //! grant came from, nor how far a capability reaches: that is [`crate::grant`]'s.
 
 use std::fmt;
@@ -21,11 +21,11 @@ pub enum Capability {
     RuleRead,
     /// Ask switches for statistics.
     StatsRead,
-    /// Hear of switches, ports and rules that went.
+    /// Receive events about switches, ports and removed rules.
     ViewRead,
     /// Write notes into the network view.
     ViewAnnotate,
-    /// Hear of hosts.
+    /// Receive events about hosts.
     HostRead,
     /// Change ports.
     PortWrite,

@@ -5,15 +5,15 @@
 //!                                                                       └──take_changes──> whoever keeps them longer than this process
 //! ```
 //!
-//! Groups and meters have no cookie, so a switch cannot say whose they are. A switch that reconnects may come to another worker, and a kernel
+//! Groups and meters have no cookie, so a switch cannot report their owner. A switch that reconnects may come to another worker, and a kernel
 //! process may be a successor; both learn it here. Each worker decides by its own record ([`crate::owned`]) and takes the lock when an
 //! owner changes, never for a packet or a rule.
 //!
 //! In: what a worker's record says of its switches. Out: the owners of one switch, and what has changed. It never decides who may do what. Bound:
-//! [`crate::thing::MAX_OWNED`] for each zone, counted here.
+//! [`crate::group_or_meter::MAX_OWNED`] for each zone, counted here.
 
-use crate::deeds::Deeds;
-use crate::thing::{Place, Thing};
+use crate::group_effects::GroupEffects;
+use crate::group_or_meter::{GroupOrMeter, Place};
 use abi::ZoneId;
 use flow::DatapathId;
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,7 +44,7 @@ pub(crate) struct Claim {
     /// Whether what it does was compared with the grant that its zone has now.
     pub is_judged: bool,
     /// What it does, if it is a group that was made while this process ran.
-    pub deeds: Option<Box<Deeds>>,
+    pub group_effects: Option<Box<GroupEffects>>,
     /// Whether the switch has said that it is done.
     is_confirmed: bool,
     /// The worker that has the switch.
@@ -57,18 +57,18 @@ pub struct OwnerChange {
     /// Of which switch.
     pub datapath: DatapathId,
     /// Which.
-    pub thing: Thing,
+    pub target: GroupOrMeter,
     /// Its zone; `None`: it is nobody's any more.
     pub zone: Option<ZoneId>,
 }
 
 impl Claims {
     /// What is known from before this process began. Of a group that it does not know from then on, nobody knows what it does.
-    pub fn restore(&self, datapath: DatapathId, thing: Thing, zone: ZoneId) {
+    pub fn restore(&self, datapath: DatapathId, target: GroupOrMeter, zone: ZoneId) {
         let mut all = self.lock();
         all.put(
-            (datapath, thing),
-            Claim { zone, is_judged: false, deeds: None, is_confirmed: true, worker: 0 },
+            (datapath, target),
+            Claim { zone, is_judged: false, group_effects: None, is_confirmed: true, worker: 0 },
         );
     }
 
@@ -81,10 +81,10 @@ impl Claims {
     pub fn take_changes(&self, most: usize) -> Vec<OwnerChange> {
         let mut all = self.lock();
         let mut changes = Vec::new();
-        while let Some((datapath, thing)) = (changes.len() < most).then(|| all.changed.pop_first()).flatten()
+        while let Some((datapath, target)) = (changes.len() < most).then(|| all.changed.pop_first()).flatten()
         {
-            let claim = all.owners.get(&(datapath, thing)).filter(|claim| claim.is_confirmed);
-            changes.push(OwnerChange { datapath, thing, zone: claim.map(|claim| claim.zone) });
+            let claim = all.owners.get(&(datapath, target)).filter(|claim| claim.is_confirmed);
+            changes.push(OwnerChange { datapath, target, zone: claim.map(|claim| claim.zone) });
         }
         self.has_changes.store(!all.changed.is_empty(), Ordering::Release);
         changes
@@ -98,12 +98,12 @@ impl Claims {
     }
 
     /// A worker has this switch from now on: what the switch has of apps, as far as it was confirmed.
-    pub(crate) fn take_over(&self, datapath: DatapathId, worker: u32) -> Vec<(Thing, Claim)> {
+    pub(crate) fn take_over(&self, datapath: DatapathId, worker: u32) -> Vec<(GroupOrMeter, Claim)> {
         let mut all = self.lock();
         let of_switch = all.owners.range_mut(all_of(datapath)).filter(|(_, claim)| claim.is_confirmed);
-        let taken = of_switch.map(|((_, thing), claim)| {
+        let taken = of_switch.map(|((_, target), claim)| {
             claim.worker = worker;
-            (*thing, claim.clone())
+            (*target, claim.clone())
         });
         taken.collect()
     }
@@ -114,9 +114,15 @@ impl Claims {
     }
 
     /// A zone has asked its switch for one.
-    pub(crate) fn claim(&self, place: Place, zone: ZoneId, deeds: Option<&Deeds>, worker: u32) {
-        let deeds = deeds.cloned().map(Box::new);
-        self.lock().put(place, Claim { zone, is_judged: true, deeds, is_confirmed: false, worker });
+    pub(crate) fn claim(
+        &self,
+        place: Place,
+        zone: ZoneId,
+        group_effects: Option<&GroupEffects>,
+        worker: u32,
+    ) {
+        let group_effects = group_effects.cloned().map(Box::new);
+        self.lock().put(place, Claim { zone, is_judged: true, group_effects, is_confirmed: false, worker });
     }
 
     /// The switch has it.
@@ -126,8 +132,8 @@ impl Claims {
     }
 
     /// What it does has changed.
-    pub(crate) fn grow(&self, place: Place, deeds: &Deeds, worker: u32) {
-        self.change(place, worker, |claim| claim.deeds = Some(Box::new(deeds.clone())));
+    pub(crate) fn grow(&self, place: Place, group_effects: &GroupEffects, worker: u32) {
+        self.change(place, worker, |claim| claim.group_effects = Some(Box::new(group_effects.clone())));
     }
 
     /// It is nobody's any more, unless another worker has its switch by now.
@@ -178,7 +184,7 @@ impl All {
 }
 
 fn all_of(datapath: DatapathId) -> std::ops::RangeInclusive<Place> {
-    (datapath, Thing::Group(0))..=(datapath, Thing::Meter(u32::MAX))
+    (datapath, GroupOrMeter::Group(0))..=(datapath, GroupOrMeter::Meter(u32::MAX))
 }
 
 #[cfg(test)]
@@ -186,18 +192,18 @@ mod tests {
     use super::*;
 
     const SWITCH: DatapathId = DatapathId(1);
-    const GROUP: Place = (SWITCH, Thing::Group(7));
+    const GROUP: Place = (SWITCH, GroupOrMeter::Group(7));
     const APP: ZoneId = ZoneId(1);
     const OTHER: ZoneId = ZoneId(2);
 
-    fn changes(claims: &Claims) -> Vec<(Thing, Option<u16>)> {
+    fn changes(claims: &Claims) -> Vec<(GroupOrMeter, Option<u16>)> {
         let changes = claims.take_changes(100).into_iter();
-        changes.map(|change| (change.thing, change.zone.map(|zone| zone.0))).collect()
+        changes.map(|change| (change.target, change.zone.map(|zone| zone.0))).collect()
     }
 
-    fn owners(claims: &Claims, worker: u32) -> Vec<(Thing, u16)> {
+    fn owners(claims: &Claims, worker: u32) -> Vec<(GroupOrMeter, u16)> {
         let owners = claims.take_over(SWITCH, worker).into_iter();
-        owners.map(|(thing, claim)| (thing, claim.zone.0)).collect()
+        owners.map(|(target, claim)| (target, claim.zone.0)).collect()
     }
 
     #[test]
@@ -211,8 +217,8 @@ mod tests {
             "it may still be refused"
         );
         claims.confirm(GROUP, first);
-        assert_eq!(owners(&claims, second), [(Thing::Group(7), 1)]);
-        assert_eq!(changes(&claims), [(Thing::Group(7), Some(1))]);
+        assert_eq!(owners(&claims, second), [(GroupOrMeter::Group(7), 1)]);
+        assert_eq!(changes(&claims), [(GroupOrMeter::Group(7), Some(1))]);
     }
 
     #[test]
@@ -223,7 +229,7 @@ mod tests {
         claims.claim(GROUP, OTHER, None, second);
         claims.release(GROUP, first);
         claims.confirm(GROUP, second);
-        assert_eq!(owners(&claims, second), [(Thing::Group(7), 2)]);
+        assert_eq!(owners(&claims, second), [(GroupOrMeter::Group(7), 2)]);
         assert_eq!((claims.count(APP), claims.count(OTHER)), (0, 1));
     }
 
@@ -232,13 +238,13 @@ mod tests {
         let claims = Claims::default();
         let worker = claims.join();
         for id in 0..3 {
-            claims.claim((SWITCH, Thing::Meter(id)), APP, None, worker);
-            claims.confirm((SWITCH, Thing::Meter(id)), worker);
+            claims.claim((SWITCH, GroupOrMeter::Meter(id)), APP, None, worker);
+            claims.confirm((SWITCH, GroupOrMeter::Meter(id)), worker);
         }
-        claims.release((SWITCH, Thing::Meter(1)), worker);
+        claims.release((SWITCH, GroupOrMeter::Meter(1)), worker);
         assert_eq!(claims.take_changes(2).len(), 2);
         assert!(claims.has_changes());
-        assert_eq!(changes(&claims), [(Thing::Meter(2), Some(1))]);
+        assert_eq!(changes(&claims), [(GroupOrMeter::Meter(2), Some(1))]);
         assert!(!claims.has_changes());
         assert_eq!((changes(&claims), claims.count(APP)), (vec![], 2));
     }
@@ -246,9 +252,9 @@ mod tests {
     #[test]
     fn what_was_restored_is_known_and_not_told_again() {
         let claims = Claims::default();
-        claims.restore(SWITCH, Thing::Group(7), APP);
-        claims.restore(SWITCH, Thing::Group(7), OTHER);
+        claims.restore(SWITCH, GroupOrMeter::Group(7), APP);
+        claims.restore(SWITCH, GroupOrMeter::Group(7), OTHER);
         assert_eq!((changes(&claims), claims.count(APP), claims.count(OTHER)), (vec![], 0, 1));
-        assert_eq!(owners(&claims, 1), [(Thing::Group(7), 2)]);
+        assert_eq!(owners(&claims, 1), [(GroupOrMeter::Group(7), 2)]);
     }
 }

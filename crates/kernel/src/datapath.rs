@@ -5,10 +5,10 @@
 use crate::charge::{Copies, FlowAnswer};
 use crate::entries::Entries;
 use crate::fanout::Fanout;
-use crate::found::{Found, Inquiry};
 use crate::metering::Metering;
 use crate::punt::{PuntCounters, Punts};
 use crate::record::Record;
+use crate::rule_report::{Inquiry, RuleReport};
 use crate::zone_set::ZoneSet;
 use abi::event::{OpenFlowVersion, PortRecord, PortStatus, SwitchUp};
 use flow::DatapathId;
@@ -34,7 +34,7 @@ pub struct Datapath {
     pub(crate) inquiry: Inquiry,
 }
 
-/// What is kept of a switch beside what it says of itself.
+/// What the kernel keeps about a switch, in addition to what the switch reported.
 #[derive(Clone, Debug)]
 pub struct OfSwitch {
     /// Which.
@@ -44,7 +44,7 @@ pub struct OfSwitch {
     /// Whether it has a meter.
     pub metering: Metering,
     /// What it has said of the rules that it had when it came up.
-    pub found: Found,
+    pub rule_report: RuleReport,
 }
 
 /// A switch cannot have more ports here: what more it announces is not told to zones that come later. The number is what one
@@ -89,8 +89,8 @@ impl Datapath {
         self.ports.len().max(1) as u64
     }
 
-    /// How many packets one may become in the tables, through each of which it goes once: as many as a flooded one, or more by the rules that were
-    /// let pass in this session.
+    /// How many packets one packet may become in the tables. It passes each table once. The number is that of a flood,
+    /// or more because of the rules that passed in this session.
     fn by_tables(&self) -> u64 {
         self.fanouts.values().sum::<u64>().max(self.flooded())
     }
@@ -109,7 +109,7 @@ impl Datapath {
     /// What is kept of it, to be shown.
     pub fn kept(&self, datapath: DatapathId) -> OfSwitch {
         let (dropped, metering) = (self.punts.counters(), self.metering.clone());
-        OfSwitch { datapath, dropped, metering, found: self.inquiry.found() }
+        OfSwitch { datapath, dropped, metering, rule_report: self.inquiry.report() }
     }
 
     /// As it would come up now.

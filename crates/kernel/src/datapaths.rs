@@ -40,7 +40,7 @@ impl Datapaths {
         self.there.get_mut(self.last).map(|(_, datapath)| datapath)
     }
 
-    /// It has come up, for the first time or anew.
+    /// It has connected, for the first time or again.
     pub fn insert(&mut self, id: DatapathId, datapath: Datapath) {
         if let Some(there) = self.get_mut(&id) {
             *there = datapath;

@@ -1,6 +1,6 @@
-//! What the kernel says is to be done. The worker does it.
+//! The decisions and effects of the kernel. The worker executes them.
 
-use crate::calls::{End, OPEN_CALLS_PER_ZONE, Over, Unasked};
+use crate::calls::{CallRefused, End, Over};
 use crate::capability::Capability;
 use crate::excess::Excess;
 use crate::own_messages::{Asked, MeterStep};
@@ -67,8 +67,8 @@ pub enum Effect {
         /// Beyond this nothing passes.
         hard: u32,
     },
-    /// Carry out no more of what this zone commands for a moment, unless [`crate::Kernel::is_asked_for_sizes`] says that the switch has
-    /// answered: a small table is not to be overfilled before it is known that it is small.
+    /// Execute no more commands of this zone for a moment, unless [`crate::Kernel::is_asked_for_sizes`] says that the
+    /// switch has answered. Otherwise a small table could be overfilled before its size is known.
     WaitForSizes {
         /// Whose commands.
         zone: ZoneId,
@@ -95,14 +95,14 @@ pub enum Effect {
     CallOver(Over),
 }
 
-/// What becomes of a command.
+/// The decision on a command.
 #[derive(Clone, Copy, Debug)]
 pub enum Decision<'a> {
     /// It goes to its switch. A flow mod in it carries its owner in the cookie, and a mask that leaves the rules of others alone.
     Send(Command<'a>),
     /// The subscription is taken; nothing else to do but the effects.
     Subscribed,
-    /// It goes, with its number, to the zones that [`crate::Kernel::hearers_of_topic`] names.
+    /// It goes, with its number, to the zones that [`crate::Kernel::receivers_of_topic`] names.
     Publish(Topic<'a>),
     /// It goes to this service as a query with this ticket.
     Ask {
@@ -117,7 +117,7 @@ pub enum Decision<'a> {
     NoSuchService {
         /// The asker's ticket.
         ticket: u64,
-        /// The name that was asked for; [`crate::Kernel::why_missing`] may know more.
+        /// The name that was asked for; [`crate::services::Services::why_missing`] may know more.
         service: &'a str,
     },
     /// The caller grants a service more credit.
@@ -145,14 +145,14 @@ pub enum Decision<'a> {
     },
     /// It goes into the log.
     Log(Log<'a>),
-    /// It does not pass.
+    /// The command is refused.
     Refuse(Refusal),
 }
 
 /// Why a command does not pass. The app's fault, each of them but [`Refusal::NoSuchSwitch`], which can also be bad luck.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The zone does not hold the capability.
+    /// The zone does not hold this capability.
     Needs(Capability),
     /// It holds it, but not so far.
     Beyond(Capability, Excess),
@@ -172,21 +172,8 @@ pub enum Refusal {
     ForeignRule,
     /// As many rules of this switch are known as may be, and it has been asked which of them it still has.
     TooManyRules(DatapathId),
-    /// It would shadow a rule of this zone's, which comes before it in the operator's order.
-    Shadows {
-        /// Whose.
-        of: ZoneId,
-        /// The priority of that rule.
-        its: u16,
-        /// The priority that was asked for.
-        priority: u16,
-    },
-    /// It would match every packet that this zone wants to hear of, which comes before it in the operator's order.
-    Blinds(ZoneId),
-    /// More rules of apps behind it would have to give way to it than one command may evict.
-    ShadowedByMany,
-    /// More rules of apps that share priorities than the node compares.
-    TooManyCompared,
+    /// It breaks the operator's order of apps.
+    Order(OrderRefused),
     /// It has had as much of this as its quota allows.
     Quota {
         /// Of what.
@@ -207,33 +194,80 @@ pub enum Refusal {
     },
     /// An add or a modify of table 255, which is every table: only a delete may name it (OpenFlow 1.3.5, 7.3.4.1).
     AllTables,
-    /// The switch has come up, and has not said yet which rules it has and whose they are.
+    /// The switch has connected, and has not reported its rules and their owners yet.
     NotUpYet(DatapathId),
     /// The switch is not there, or is another worker's.
     NoSuchSwitch(DatapathId),
-    /// The bytes mean nothing.
+    /// The bytes are no command.
     Malformed(Malformed),
-    /// An answer to a query that is not open.
-    NoSuchQuery(Unasked),
-    /// An answer with a status that only the kernel gives.
-    StatusOfKernel(u16),
-    /// A part of an answer that is longer than the credit that is left. The call is over.
-    BeyondCredit,
-    /// More credit than a call may have.
-    TooMuchCredit,
-    /// Too many queries are open; the oldest must be answered first.
-    TooManyQueries,
+    /// It is about a call to a service, and breaks the rules of calls.
+    Call(CallRefused),
     /// A publication that cannot be numbered or retained.
     NotPublished(Unpublished),
+}
+
+/// Why a rule breaks the operator's order of apps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OrderRefused {
+    /// It would shadow a rule of this zone, which comes before its sender in the order.
+    Shadows {
+        /// The owner of that rule.
+        of: ZoneId,
+        /// The priority of that rule.
+        its: u16,
+        /// The requested priority.
+        priority: u16,
+    },
+    /// It would match every packet that this zone wants to receive, which comes before its sender in the order.
+    Blinds(ZoneId),
+    /// It would evict more rules of apps behind its sender than one command may evict.
+    ShadowedByMany,
+    /// The node compares no more rules of apps that share priorities.
+    TooManyCompared,
+}
+
+impl OrderRefused {
+    fn other(&self) -> Option<ZoneId> {
+        match self {
+            OrderRefused::Shadows { of: other, .. } | OrderRefused::Blinds(other) => Some(*other),
+            OrderRefused::ShadowedByMany | OrderRefused::TooManyCompared => None,
+        }
+    }
+
+    fn write(&self, f: &mut fmt::Formatter<'_>, app: impl Fn(ZoneId) -> String) -> fmt::Result {
+        match self {
+            OrderRefused::Shadows { of, its, priority } => write!(
+                f,
+                "rule.write: priority {priority} would shadow a rule of {} with priority {its}; that app comes before this one: take a \
+                 priority below {its}, or change the order in [apps] order",
+                app(*of)
+            ),
+            OrderRefused::Blinds(of) => write!(
+                f,
+                "rule.write: it would take every packet that {} receives, and that app comes before this one: match fewer packets, or \
+                 change the order in [apps] order",
+                app(*of)
+            ),
+            OrderRefused::ShadowedByMany => write!(
+                f,
+                "rule.write: more than {} rules of apps behind this one would have to give way to it: give those apps lower priorities",
+                crate::precedence::EVICTIONS_MAX
+            ),
+            OrderRefused::TooManyCompared => write!(
+                f,
+                "rule.write: apps that share priorities have {} rules already, which is all that the node compares: grant them different priorities",
+                crate::overlap::COMPARED_MAX
+            ),
+        }
+    }
 }
 
 impl Refusal {
     /// The other app that it is about.
     pub(crate) fn other(&self) -> Option<ZoneId> {
         match self {
-            Refusal::OthersRule(other) | Refusal::Shadows { of: other, .. } | Refusal::Blinds(other) => {
-                Some(*other)
-            }
+            Refusal::OthersRule(other) => Some(*other),
+            Refusal::Order(why) => why.other(),
             _ => None,
         }
     }
@@ -275,7 +309,7 @@ impl fmt::Display for InWords<'_> {
                 write!(f, "the app holds no capability to command or ask {datapath}")
             }
             Refusal::KernelsRule => f.write_str(
-                "rule.write.others: the rule of priority 0 for every packet in table 0 is the kernel's, and brings packets up",
+                "rule.write.others: the table-miss rule of table 0 is the kernel's",
             ),
             Refusal::OthersRule(owner) => write!(
                 f,
@@ -284,36 +318,15 @@ impl fmt::Display for InWords<'_> {
                 self.app(*owner)
             ),
             Refusal::ForeignRule => f.write_str(
-                "rule.write.others: a rule with this table, priority and match is in the switch, and no app of this node has made it; the switch \
-                 is asked whether it is still there: try again later, or with another priority"
+                "rule.write.others: a rule with this table, priority and match is in the switch, and no app of this node added it. The switch is \
+                 asked whether it is still there: try again later, or with another priority"
             ),
             Refusal::TooManyRules(datapath) => write!(
                 f,
                 "limits.rules_per_switch: as many rules of {datapath} are known as may be; it is asked which of them it still has: try again in \
                  a moment"
             ),
-            Refusal::Shadows { of, its, priority } => write!(
-                f,
-                "rule.write: priority {priority} would shadow a rule of {} with priority {its} for some of the same packets, and that \
-                 app comes before this one: take a priority below {its}, or change the order in [apps] order",
-                self.app(*of)
-            ),
-            Refusal::Blinds(of) => write!(
-                f,
-                "rule.write: it would take every packet that {} hears, and that app comes before this one: match fewer packets, or \
-                 change the order in [apps] order",
-                self.app(*of)
-            ),
-            Refusal::ShadowedByMany => write!(
-                f,
-                "rule.write: more than {} rules of apps behind this one would have to give way to it: give those apps lower priorities",
-                crate::precedence::EVICTIONS_MAX
-            ),
-            Refusal::TooManyCompared => write!(
-                f,
-                "rule.write: apps that share priorities have {} rules already, which is all that the node compares: grant them different priorities",
-                crate::overlap::COMPARED_MAX
-            ),
+            Refusal::Order(why) => why.write(f, |of| self.app(of)),
             Refusal::Quota { kind, hard } => {
                 write!(f, "quota {kind}: the hard limit {hard} is reached; the operator raises it by {}", kind.is_raised_by())
             }
@@ -327,24 +340,11 @@ impl fmt::Display for InWords<'_> {
             }
             Refusal::NotUpYet(datapath) => write!(
                 f,
-                "{datapath} has come up and has not said yet which rules it has and whose they are; the app hears of it when it has: try again \
-                 then"
+                "{datapath} has connected and has not reported its rules yet: try again when the app receives the switch"
             ),
             Refusal::NoSuchSwitch(datapath) => write!(f, "{datapath} is not connected"),
             Refusal::Malformed(malformed) => write!(f, "{malformed}"),
-            Refusal::NoSuchQuery(why) => why.fmt(f),
-            Refusal::StatusOfKernel(status) => {
-                write!(f, "a service does not say the status {status:#06x}: it is the kernel's")
-            }
-            Refusal::BeyondCredit => {
-                f.write_str("more was answered than the caller granted credit for; the query is over")
-            }
-            Refusal::TooMuchCredit => {
-                write!(f, "a call has no more than {} bytes of credit at once", abi::service::CREDIT_BYTES_MAX)
-            }
-            Refusal::TooManyQueries => {
-                write!(f, "{OPEN_CALLS_PER_ZONE} queries of the app are open already")
-            }
+            Refusal::Call(why) => why.fmt(f),
             Refusal::NotPublished(why) => why.fmt(f),
             Refusal::AllTables => {
                 f.write_str("table 255 is every table, and only a delete may name it; name one table")

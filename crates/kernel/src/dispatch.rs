@@ -1,23 +1,24 @@
-//! The kernel itself: its parts, and the order in which an event passes them.
+//! The kernel with its parts, and the order in which an event passes them.
 //!
 //! Never carries anything out: see [`crate::decision`].
 
 use crate::bounds::{Scratch, own_rules_go_beyond};
 use crate::budgets::{Budgets, take_caused};
-use crate::calls::{Calls, Over};
+use crate::calls::Over;
 use crate::capability::Capability;
 use crate::charge::{NO_COOKIE, is_an_apps};
 use crate::claims::Claims;
 use crate::datapath::OfSwitch;
 use crate::decision::{Effect, InWords, Refusal};
 use crate::grant::Grant;
-use crate::hearers::Hearers;
 use crate::owned::Owned;
 use crate::ownership::{Ownership, doubt_rules};
 use crate::precedence::{Eviction, OnOverlap, Precedence};
 use crate::punt::PuntLimits;
 use crate::quota::NodeRates;
+use crate::receivers::Receivers;
 use crate::rules::{OWN_COOKIE, Owner};
+use crate::services::Services;
 use crate::sessions::Sessions;
 use crate::shapes::Prepared;
 use crate::subscription::Subscription;
@@ -27,10 +28,9 @@ use crate::zones::{Zone, ZoneCounters};
 use abi::event::{Cause, Event, FlowRemoved, PacketIn, SwitchUp, Topic, kind};
 use abi::{Frame, Malformed, OpenFlowVersion, Receipt, ZoneId};
 use flow::DatapathId;
-use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// The deciding part of one worker: its switches, every zone of the node, and who hears what.
+/// The kernel of one worker: its switches, every zone of the node, and who receives what.
 #[derive(Clone, Debug)]
 pub struct Kernel {
     /// By zone number; as long as the highest number that was attached needs, and at most [`crate::zone_set::MAX_ZONE`] + 1.
@@ -38,14 +38,10 @@ pub struct Kernel {
     pub(crate) sessions: Sessions,
     pub(crate) ownership: Ownership,
     pub(crate) budgets: Budgets,
-    pub(crate) hearers: Hearers,
+    pub(crate) receivers: Receivers,
     pub(crate) precedence: Precedence,
-    pub(crate) calls: Calls,
+    pub(crate) services: Services,
     pub(crate) topics: Topics,
-    /// The zones by their apps' names, for calls to services. Of two of one name the one with the higher number.
-    pub(crate) named: HashMap<String, ZoneId>,
-    /// Why this node does not run a service; at most one for each service that it knows.
-    pub(crate) missing: BTreeMap<String, String>,
     /// Shapes of rules that were ever kept; see [`crate::prepared`].
     pub(crate) shapes: u64,
     pub(crate) scratch: Scratch,
@@ -60,12 +56,10 @@ impl Kernel {
             sessions: Sessions::default(),
             ownership: Ownership::new(seed),
             budgets: Budgets::default(),
-            hearers: Hearers::default(),
+            receivers: Receivers::default(),
             precedence: Precedence::default(),
-            calls: Calls::default(),
+            services: Services::default(),
             topics: Topics::default(),
-            named: HashMap::new(),
-            missing: BTreeMap::new(),
             shapes: 0,
             scratch: Scratch::default(),
         }
@@ -74,7 +68,7 @@ impl Kernel {
     /// It is the kernel of the worker with this number, which its tickets of calls say.
     #[must_use]
     pub fn at_worker(mut self, worker: u8) -> Kernel {
-        self.calls = Calls::at(worker);
+        self.services = Services::at(worker);
         self.topics = Topics::at(worker);
         self
     }
@@ -106,7 +100,7 @@ impl Kernel {
         self.topics.on_attach(zone);
         let place = usize::from(zone.0);
         self.zones.resize_with(self.zones.len().max(place + 1), || None);
-        self.hearers.on_attach(zone);
+        self.receivers.on_attach(zone);
         self.zones[place] = Some(Zone {
             name: name.to_owned(),
             own_rules_go_beyond,
@@ -117,8 +111,8 @@ impl Kernel {
             prepared: Prepared::default(),
             counters: ZoneCounters::default(),
         });
-        self.index_names();
-        self.hearers.index(&self.zones);
+        self.services.index(&self.zones);
+        self.receivers.index(&self.zones);
         true
     }
 
@@ -139,16 +133,15 @@ impl Kernel {
         if let Some(place) = self.zones.get_mut(usize::from(zone.0)) {
             *place = None;
         }
-        self.index_names();
-        self.hearers.index(&self.zones);
+        self.services.index(&self.zones);
+        self.receivers.index(&self.zones);
         self.topics.on_detach(zone);
-        self.calls.forget(zone)
+        self.services.forget(zone)
     }
 
-    fn index_names(&mut self) {
-        let Kernel { zones, named, .. } = self;
-        let there = zones.iter().zip(0..).filter_map(|(zone, number)| Some((zone.as_ref()?, number)));
-        *named = there.map(|(zone, number)| (zone.name.clone(), ZoneId(number))).collect();
+    /// The services, and the calls to them.
+    pub fn services(&mut self) -> &mut Services {
+        &mut self.services
     }
 
     /// A refusal with the name of the other app that it is about.
@@ -165,7 +158,7 @@ impl Kernel {
 
     /// How many events were this zone's to hear since it was attached.
     pub fn events_heard(&self, zone: ZoneId) -> u64 {
-        self.hearers.events_heard(zone)
+        self.receivers.events_heard(zone)
     }
 
     /// Whether this switch is connected to this worker. It may still be held.
@@ -205,7 +198,7 @@ impl Kernel {
         self.sessions.next_ready()
     }
 
-    /// An event of a switch: who hears it. What else follows is appended to `effects`.
+    /// Decides which zones receive an event of a switch. Other effects are appended to `effects`.
     #[inline(always)]
     pub fn on_event(
         &mut self,
@@ -216,21 +209,21 @@ impl Kernel {
         if frame.header.kind.get() == kind::PACKET_IN {
             let cause = PacketIn::cause(frame)?;
             if is_an_apps(cause) {
-                self.find_hearers_of_caused(frame, cause, now_ms, effects)?;
-            } else if self.budgets.punt_limits.is_none() && self.hearers.choosy.is_empty() {
-                return Ok(self.hearers.count_packet());
+                self.find_receivers_of_caused(frame, cause, now_ms, effects)?;
+            } else if self.budgets.punt_limits.is_none() && self.receivers.selective.is_empty() {
+                return Ok(self.receivers.count_packet());
             } else {
-                self.find_hearers_of_networks(frame, now_ms)?;
+                self.find_receivers_of_networks(frame, now_ms)?;
             }
         } else {
-            self.find_hearers_of_other(frame, now_ms, effects)?;
+            self.find_receivers_of_other(frame, now_ms, effects)?;
         }
-        Ok(self.hearers.count_found())
+        Ok(self.receivers.count_found())
     }
 
     /// Of what is no packet-in.
     #[inline(never)]
-    fn find_hearers_of_other(
+    fn find_receivers_of_other(
         &mut self,
         frame: &Frame<'_>,
         now_ms: u64,
@@ -239,27 +232,27 @@ impl Kernel {
         let event = Event::read(frame)?;
         let was_held = self.is_held(frame.datapath());
         self.take_note(&event, now_ms, effects);
-        // Apps hear of a switch that is held when it is ready, and then as it is then.
+        // Apps receive a held switch when it is ready, with its state at that time.
         if was_held || self.is_held(frame.datapath()) {
-            self.hearers.find_none();
+            self.receivers.find_none();
             return Ok(());
         }
-        self.hearers.find(frame.header.kind.get());
+        self.receivers.find(frame.header.kind.get());
         if let Event::FlowRemoved(removed) = event {
-            self.hearers.retain_of_removal(removed.owner(), &self.zones);
+            self.receivers.retain_of_removal(removed.owner(), &self.zones);
         }
         Ok(())
     }
 
-    /// Who hears events of this kind.
+    /// The zones that receive events of this kind.
     #[inline]
-    pub fn hearers_of(&self, kind: u16) -> &ZoneSet {
-        self.hearers.of(kind)
+    pub fn receivers_of(&self, kind: u16) -> &ZoneSet {
+        self.receivers.of(kind)
     }
 
     /// Who hears what is published there: who listens, may, and did not publish it.
-    pub fn hearers_of_topic(&self, publisher: ZoneId, topic: &str) -> ZoneSet {
-        self.hearers.of_topic(publisher, topic, &self.zones)
+    pub fn receivers_of_topic(&self, publisher: ZoneId, topic: &str) -> ZoneSet {
+        self.receivers.of_topic(publisher, topic, &self.zones)
     }
 
     fn may_hear_topic(&self, zone: ZoneId, topic: &str) -> bool {
@@ -285,7 +278,7 @@ impl Kernel {
         self.budgets.punt_limits = limits;
     }
 
-    /// What is kept of each switch beside what it says of itself.
+    /// What the kernel keeps about each switch, in addition to what the switch reported.
     pub fn of_switches(&self) -> impl Iterator<Item = OfSwitch> + '_ {
         self.sessions.datapaths.iter().map(|(id, datapath)| datapath.kept(*id))
     }
@@ -298,15 +291,15 @@ impl Kernel {
         }
     }
 
-    /// Who hears anything of switches.
-    pub fn hearers_of_switches(&self) -> impl Iterator<Item = ZoneId> + '_ {
-        self.hearers.of_switches()
+    /// The zones that receive any event about switches.
+    pub fn receivers_of_switches(&self) -> impl Iterator<Item = ZoneId> + '_ {
+        self.receivers.of_switches()
     }
 
-    /// Who hears every packet-in.
+    /// The zones that receive every packet-in.
     #[inline]
-    pub fn hearers_of_packets(&self) -> &ZoneSet {
-        self.hearers.of_packets()
+    pub fn receivers_of_packets(&self) -> &ZoneSet {
+        self.receivers.of_packets()
     }
 
     fn take_punt(&mut self, frame: &Frame<'_>, now_ms: u64) -> Result<bool, Malformed> {
@@ -318,17 +311,17 @@ impl Kernel {
 
     /// Of a packet that the network sent: nobody, if its switch or port has had its budget.
     #[inline(never)]
-    fn find_hearers_of_networks(&mut self, frame: &Frame<'_>, now_ms: u64) -> Result<(), Malformed> {
+    fn find_receivers_of_networks(&mut self, frame: &Frame<'_>, now_ms: u64) -> Result<(), Malformed> {
         if !self.budgets.punt_limits.is_none() && !self.take_punt(frame, now_ms)? {
-            self.hearers.find_none();
+            self.receivers.find_none();
             return Ok(());
         }
-        self.hearers.find_packet(frame, &self.zones)
+        self.receivers.find_packet(frame, &self.zones)
     }
 
     /// A packet-in that an app may have caused: who hears it. It takes nothing of the budgets of its switch and port.
     #[cold]
-    fn find_hearers_of_caused(
+    fn find_receivers_of_caused(
         &mut self,
         frame: &Frame<'_>,
         cause: Cause,
@@ -340,18 +333,18 @@ impl Kernel {
             NO_COOKIE => self.senders_up(frame.datapath()),
             _ if self.may_cause(owner, now_ms, effects) => ZoneSet::only(owner),
             _ => {
-                self.hearers.find_none();
+                self.receivers.find_none();
                 return Ok(());
             }
         };
         if causers.is_empty() {
-            return self.find_hearers_of_networks(frame, now_ms);
+            return self.find_receivers_of_networks(frame, now_ms);
         }
-        self.hearers.find_packet(frame, &self.zones)?;
-        let Kernel { hearers, zones, .. } = self;
+        self.receivers.find_packet(frame, &self.zones)?;
+        let Kernel { receivers, zones, .. } = self;
         let zone = |zone: ZoneId| zones.get(usize::from(zone.0)).and_then(Option::as_ref);
         let others_too = |it: ZoneId| zone(it).is_some_and(|it| it.grant.holds(Capability::RuleWriteOthers));
-        hearers.retain(|zone| causers.contains(zone) || others_too(zone));
+        receivers.retain(|zone| causers.contains(zone) || others_too(zone));
         Ok(())
     }
 
@@ -395,7 +388,7 @@ impl Kernel {
         {
             there.metering.begin(up.datapath, effects);
         }
-        if self.hearers.want_packets() {
+        if self.receivers.want_packets() {
             effects.push(Effect::Punt(up.datapath));
         }
     }
@@ -415,13 +408,13 @@ impl Kernel {
 
     /// A zone hears this from now on, as far as its capabilities go.
     pub(crate) fn subscribe(&mut self, zone: ZoneId, subscription: Subscription, effects: &mut Vec<Effect>) {
-        let wanted_before = self.hearers.want_packets();
+        let wanted_before = self.receivers.want_packets();
         if let Some(Some(there)) = self.zones.get_mut(usize::from(zone.0)) {
             there.subscription = subscription;
         }
-        self.hearers.index(&self.zones);
+        self.receivers.index(&self.zones);
         effects.push(Effect::Replay(zone));
-        if !wanted_before && self.hearers.want_packets() {
+        if !wanted_before && self.receivers.want_packets() {
             effects.extend(self.sessions.datapaths.keys().map(|id| Effect::Punt(*id)));
         }
     }
@@ -442,8 +435,7 @@ impl Kernel {
         self.ownership.on_sent(&mut self.sessions.datapaths);
     }
 
-    /// A switch has answered something that this zone sent with an error, or has not said what became of it: what was noted as the zone's may not be
-    /// in the switch.
+    /// A switch has answered a command of this zone with an error, or not at all. A rule that was noted for the zone may not be in the switch.
     pub fn on_failed(&mut self, datapath: DatapathId, zone: ZoneId) {
         doubt_rules(&mut self.sessions.datapaths, datapath, Some(zone));
     }
@@ -459,7 +451,7 @@ impl Kernel {
         self.ownership.on_receipt(receipt)
     }
 
-    /// What becomes of rules that would shadow those of an app before theirs.
+    /// Sets the reaction to rules that would shadow those of an app before theirs.
     pub fn on_overlap(&mut self, what: OnOverlap) {
         self.precedence.on_overlap = what;
     }

@@ -10,9 +10,9 @@
 
 use crate::budget::{Asking, Estimate, Fill, Lease, TableRoom};
 use crate::decision::{Effect, Refusal};
-use crate::found_rules::count_own;
 use crate::own_messages::{Asked, Unanswered};
 use crate::quota::{Quota, QuotaKind};
+use crate::reported_rules::count_own;
 use abi::ZoneId;
 use abi::event::StatsReply;
 use flow::DatapathId;

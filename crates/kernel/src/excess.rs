@@ -1,4 +1,4 @@
-//! What in a command went beyond what was granted.
+//! The part of a command that is outside a capability's bounds.
 //!
 //! Small and without heap, so that refusing costs nothing until somebody wants the sentence. Never names the capability: the refusal
 //! does, before it.
@@ -30,8 +30,6 @@ pub enum Excess {
     Rewrite,
     /// An action in an action set may make such packets once a later table has had its say.
     RewriteLater,
-    /// More changes of packets than one command may make.
-    TooManyChanges(u32),
     /// An action writes where the packet came in, and so where IN_PORT leads.
     InPort,
     /// The frame of a packet-out is outside the flowspace.
@@ -60,26 +58,64 @@ pub enum Excess {
     Nesting(u32),
     /// A group in the buckets of another.
     Nested(u32),
-    /// More groups in one group's buckets than there may be.
-    TooManyNested(usize),
     /// Into the tables, where the app's own rules may do more with a frame than the app may send.
     OwnRules,
-    /// More actions than there may be in one command: how many, and how many there may be.
-    TooManyActions(u32, u32),
-    /// More groups than one rule or packet-out may hand a packet to.
-    TooManyGroups(u32),
-    /// More packets out of one than there may be.
-    TooManyOutputs(u32),
-    /// Flooded, or put into the tables, more often than a packet may be.
-    TooManyFloods(u32),
-    /// To the controller more often than a packet may go there.
-    TooManyToController(u32),
     /// All groups or all meters at once, those of others among them.
     AllAtOnce,
     /// A group or meter of the switch's own, by which it treats the packets of all apps.
     Reserved,
-    /// More groups and meters than one app may have.
-    TooManyOwned(usize),
+    /// More of something than there may be.
+    TooMany(TooMany),
+}
+
+/// More of something than one command, packet, group or app may have. Each has the limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TooMany {
+    /// Changes of packets by one command.
+    Changes(u32),
+    /// Groups in the buckets of one group.
+    Nested(usize),
+    /// Actions in one command: how many, and the limit.
+    Actions(u32, u32),
+    /// Groups to which one rule or packet-out hands a packet.
+    Groups(u32),
+    /// Packets that one packet becomes.
+    Outputs(u32),
+    /// How often one packet is flooded or put into the tables.
+    Floods(u32),
+    /// How often one packet goes to the controller.
+    ToController(u32),
+    /// Groups and meters of one app.
+    Owned(usize),
+}
+
+impl fmt::Display for TooMany {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TooMany::Changes(most) => write!(f, "a command may change packets of a flowspace {most} times"),
+            TooMany::Nested(most) => write!(f, "a group may have {most} other groups in its buckets"),
+            TooMany::Actions(count, most) => {
+                write!(
+                    f,
+                    "{count} actions are more than the {most} there may be in one command: use several, or a group"
+                )
+            }
+            TooMany::Groups(most) => write!(f, "a command may hand a packet to {most} groups"),
+            TooMany::Outputs(most) => {
+                write!(f, "one packet may become {most} packets, with all groups that it goes through")
+            }
+            TooMany::Floods(most) => {
+                write!(f, "one packet may be flooded {most} times, and go into the tables as often")
+            }
+            TooMany::ToController(most) => {
+                write!(
+                    f,
+                    "one packet may go to the controller {most} times, with all groups that it goes through"
+                )
+            }
+            TooMany::Owned(most) => write!(f, "an app may have {most} groups and meters"),
+        }
+    }
 }
 
 fn unjudged(f: &mut fmt::Formatter<'_>, what: &str, id: u32) -> fmt::Result {
@@ -113,9 +149,6 @@ impl fmt::Display for Excess {
             Excess::RewriteLater => f.write_str(
                 "an action in the action set makes packets outside the granted flowspace of some inside it",
             ),
-            Excess::TooManyChanges(most) => {
-                write!(f, "a command may change packets of a flowspace {most} times")
-            }
             Excess::InPort => f.write_str("an action may write in_port, and the ports are bounded"),
             Excess::Frame => f.write_str("the frame is outside the granted flowspace"),
             Excess::Buffer(id) => {
@@ -142,27 +175,13 @@ impl fmt::Display for Excess {
             Excess::Nested(id) => {
                 write!(f, "group {id} is in the buckets of another group: delete that one first")
             }
-            Excess::TooManyNested(most) => write!(f, "a group may have {most} other groups in its buckets"),
-            Excess::TooManyActions(count, most) => {
-                write!(f, "{count} actions are more than the {most} there may be in one command: use several, or a group")
-            }
-            Excess::TooManyGroups(most) => write!(f, "a command may hand a packet to {most} groups"),
-            Excess::TooManyOutputs(most) => {
-                write!(f, "one packet may become {most} packets, with all groups that it goes through")
-            }
-            Excess::TooManyFloods(most) => {
-                write!(f, "one packet may be flooded {most} times, and go into the tables as often")
-            }
-            Excess::TooManyToController(most) => {
-                write!(f, "one packet may go to the controller {most} times, with all groups that it goes through")
-            }
             Excess::OwnRules => f.write_str(
-                "TABLE hands the frame to the app's own rules, which may make packets of it outside the granted flowspace: the match of \
-                 rule.write must lie within that of packet.out, or have no packet in common with it",
+                "TABLE hands the frame to the app's own rules, which may make packets outside the granted flowspace. The match of rule.write \
+                 must lie within that of packet.out, or have no packet in common with it",
             ),
             Excess::AllAtOnce => f.write_str("those of others would be deleted as well"),
             Excess::Reserved => f.write_str("a group or meter that is the switch's own concerns every app"),
-            Excess::TooManyOwned(most) => write!(f, "an app may have {most} groups and meters"),
+            Excess::TooMany(limit) => limit.fmt(f),
         }
     }
 }

@@ -3,17 +3,19 @@
 //! A switch does for a packet whatever one command says, and a command has room for thousands of outputs. So each command has a bounded number
 //! of actions, and one packet becomes a bounded number of packets by it, groups included.
 //!
-//! In: actions, instructions and buckets that were found readable. Out: numbers, and whether they are too large. Never looks into groups or tables
-//! that are named: their numbers come from whoever knows them.
+//! In: actions, instructions and buckets that were found readable. Out: numbers, and whether they are too large. Never
+//! looks into groups or tables that are named: the caller adds their numbers.
 
-use crate::excess::Excess;
+use crate::excess::{Excess, TooMany};
 use abi::command::{FlowMod, GroupMod};
 use flow::PortNo;
-use flow::canonical::{RawAction, UsualFields, actions_raw, buckets_raw, instructions_raw};
+use flow::canonical::{
+    RawAction, UsualFields, actions_raw, buckets_raw, instructions_raw, one_applied_output,
+};
 use flow::reach::{Way, way_of};
 
-/// Most actions of a rule or packet-out: an output to each port of the largest usual switch, or a few dozen with rewrites. Whoever needs more puts
-/// them into a group.
+/// Most actions of a rule or packet-out: an output to each port of the largest usual switch, or a few dozen with
+/// rewrites. An app that needs more puts them into a group.
 pub const MAX_ACTIONS: u32 = 256;
 
 /// Most actions of all buckets of a group: 256 buckets with four actions each.
@@ -51,17 +53,6 @@ pub(crate) struct Fanout {
 /// `ofp_group_type` OFPGT_ALL (1.3.5, 7.3.4.2).
 pub(crate) const GROUP_ALL: u8 = 0;
 
-/// The header of an instruction that applies one output, and nothing else.
-const APPLY_ONE_OUTPUT: [u8; 4] = [0, 4, 0, 24];
-const ONE_OUTPUT: [u8; 4] = [0, 0, 0, 16];
-
-/// The port, if the instructions are one output that is applied, as in most rules.
-#[inline]
-pub(crate) fn one_applied_output(instructions: &[u8]) -> Option<PortNo> {
-    let [a, b, c, d, _, _, _, _, output @ ..]: &[u8; 24] = instructions.try_into().ok()?;
-    ([*a, *b, *c, *d] == APPLY_ONE_OUTPUT).then(|| port_of_one(output))?
-}
-
 /// What most flow mods consist of, read once for all who decide on one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UsualParts {
@@ -79,18 +70,6 @@ impl UsualParts {
     }
 }
 
-/// The port, if the actions are one output, as in most packet-outs.
-#[inline]
-pub(crate) fn one_output(actions: &[u8]) -> Option<PortNo> {
-    port_of_one(actions.try_into().ok()?)
-}
-
-#[inline]
-fn port_of_one(action: &[u8; 16]) -> Option<PortNo> {
-    let [a, b, c, d, port @ .., _, _, _, _, _, _, _, _] = action;
-    ([*a, *b, *c, *d] == ONE_OUTPUT).then(|| PortNo(u32::from_be_bytes(*port)))
-}
-
 impl Fanout {
     /// Of a list of actions.
     pub fn of_actions(actions: &[u8]) -> Fanout {
@@ -101,9 +80,8 @@ impl Fanout {
 
     /// Of a rule.
     pub fn of_instructions(instructions: &[u8]) -> Fanout {
-        let lists =
-            instructions_raw(instructions).map_while(Result::ok).filter(|raw| raw.actions().is_some());
-        let all = lists.map(|raw| Fanout::of_actions(raw.bytes.get(8..).unwrap_or_default()));
+        let lists = instructions_raw(instructions).map_while(Result::ok).filter_map(|raw| raw.action_bytes());
+        let all = lists.map(Fanout::of_actions);
         all.fold(Fanout::default(), Fanout::and)
     }
 
@@ -150,20 +128,20 @@ impl Fanout {
     /// Whether a rule or packet-out says no more than there may be in one.
     pub fn check_command(&self) -> Result<(), Excess> {
         if self.actions > MAX_ACTIONS {
-            return Err(Excess::TooManyActions(self.actions, MAX_ACTIONS));
+            return Err(Excess::TooMany(TooMany::Actions(self.actions, MAX_ACTIONS)));
         }
-        if self.groups > MAX_GROUPS { Err(Excess::TooManyGroups(MAX_GROUPS)) } else { Ok(()) }
+        if self.groups > MAX_GROUPS { Err(Excess::TooMany(TooMany::Groups(MAX_GROUPS))) } else { Ok(()) }
     }
 
     /// Whether one packet becomes no more than it may, with all groups.
     pub fn check_all(&self) -> Result<(), Excess> {
         if self.controllers > MAX_CONTROLLERS {
-            return Err(Excess::TooManyToController(MAX_CONTROLLERS));
+            return Err(Excess::TooMany(TooMany::ToController(MAX_CONTROLLERS)));
         }
         if self.floods.max(self.tables) > MAX_FLOODS {
-            return Err(Excess::TooManyFloods(MAX_FLOODS));
+            return Err(Excess::TooMany(TooMany::Floods(MAX_FLOODS)));
         }
-        if self.ports > MAX_OUTPUTS { Err(Excess::TooManyOutputs(MAX_OUTPUTS)) } else { Ok(()) }
+        if self.ports > MAX_OUTPUTS { Err(Excess::TooMany(TooMany::Outputs(MAX_OUTPUTS))) } else { Ok(()) }
     }
 
     /// How many packets one packet becomes at a switch of so many ports whose tables make so many of one.
@@ -192,7 +170,7 @@ impl Fanout {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flow::canonical::{write_actions, write_instructions};
+    use flow::canonical::{one_output, write_actions, write_instructions};
     use flow::text::{parse_actions, parse_instructions};
 
     fn actions(text: &str) -> Vec<u8> {

@@ -1,12 +1,12 @@
-//! Who hears an event, and whether a command may pass.
+//! Decides which zones receive an event, and whether a command may pass.
 //!
 //! ```text
-//!   event of a switch ──> Kernel::on_event   ──> the zones that hear it, and what follows from it
+//!   event of a switch ──> Kernel::on_event   ──> the zones that receive it, and effects
 //!   command of a zone ──> Kernel::on_command ──> send it to the switch, pass it to a zone, or refuse it with the reason
 //! ```
 //!
 //! A worker thread has a kernel of its own, for the switches that it serves: nothing is shared, so nothing is locked. Subscriptions,
-//! capabilities and their bounds, quotas, and the owners of rules, groups and meters are decided here; carrying it out is the worker's.
+//! capabilities and their bounds, quotas, and the owners of rules, groups and meters are decided here. The worker executes the decisions.
 //!
 //! This crate never does I/O, never reads a clock, and knows neither a wire protocol nor what a zone is made of.
 
@@ -20,36 +20,36 @@ mod claims;
 pub mod datapath;
 mod datapaths;
 pub mod decision;
-mod deeds;
-mod deputies;
 mod dispatch;
 pub mod entries;
 pub mod excess;
 pub mod fanout;
-pub mod found;
-mod found_rules;
 pub mod grant;
-mod hearers;
+mod group_effects;
+mod group_or_meter;
+mod indirect_effects;
 pub mod metering;
 mod overlap;
 pub mod own_messages;
 mod owned;
+mod owned_check;
 mod ownership;
 mod passage;
 pub mod precedence;
 mod prepared;
 pub mod punt;
 pub mod quota;
+mod receivers;
 pub mod record;
 mod regrant;
+mod reported_rules;
 mod rule_key;
+pub mod rule_report;
 mod rules;
-mod services;
+pub mod services;
 mod sessions;
 mod shapes;
-mod still_there;
 pub mod subscription;
-mod thing;
 pub mod topics;
 mod upkeep;
 mod visible;
@@ -63,14 +63,14 @@ pub use datapath::OfSwitch;
 pub use decision::{Decision, Effect, InWords, Refusal};
 pub use dispatch::Kernel;
 pub use excess::Excess;
-pub use found::Found;
 pub use grant::{Bounds, Grant, Names, TableSet, VendorParts, Vendors};
+pub use group_or_meter::GroupOrMeter;
 pub use metering::Metering;
 pub use own_messages::{Asked, Unanswered};
 pub use precedence::{Eviction, OnOverlap};
 pub use punt::{PuntCounters, PuntLimits};
 pub use quota::{NodeRates, Quota, QuotaKind, Quotas};
 pub use record::{RULES_PER_SWITCH, Wanted};
+pub use rule_report::RuleReport;
 pub use rules::OWN_COOKIE;
-pub use thing::Thing;
 pub use zone_set::ZoneSet;

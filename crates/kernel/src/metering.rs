@@ -6,7 +6,8 @@
 //! ```
 //!
 //! The rule is in the switch before there is a meter, so that no packet is lost meanwhile, and gets the meter once the switch has confirmed
-//! it. A rule of which the switch does not confirm that it has the meter is given to it anew, without. Each step is tried once for each session.
+//! it. If the switch does not confirm the rule with the meter, it gets the rule again without the meter. Each step is
+//! tried once for each session.
 //!
 //! In: a switch's answers and receipts. Out: what to send next, as [`Effect`]s. Never sends anything, and never looks at a packet. Memory: one
 //! state for each switch that is up, with one sentence of the switch's at most.
@@ -94,7 +95,7 @@ impl fmt::Display for Why {
             Why::Failed(reason) => write!(f, "the switch refused the meter: {reason}"),
             Why::NoAnswer(reason) => write!(f, "it is not known whether the switch has the meter: {reason}"),
             Why::Deleted => f.write_str("somebody else has deleted the node's meter in the switch"),
-            Why::RuleDeleted => f.write_str("the rule that brings packets up was deleted by one who may"),
+            Why::RuleDeleted => f.write_str("an app that may delete it deleted the table-miss rule"),
         }
     }
 }
@@ -122,7 +123,7 @@ impl Metering {
         }
     }
 
-    /// What became of what it was told last.
+    /// The result of the last step.
     fn on_receipt(&mut self, receipt: &Receipt<'_>) {
         let why = match receipt.outcome {
             Outcome::Programmed => None,

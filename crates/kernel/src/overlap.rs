@@ -5,13 +5,14 @@
 //!   a rule that is to be sent ──> Overlaps::find ──> the rules of others that match some of its packets
 //! ```
 //!
-//! Rules are kept by their shape: the fields and masks of their matches. Where a new rule fixes all bits of a shape, at most one entry of a
-//! hash table can overlap it; where it does not, all rules of that shape are compared ([`flow::relation::overlaps`]). So a learning switch's
+//! Rules are kept by their shape: the fields and masks of their matches. If a new rule fixes all bits of a shape, at
+//! most one entry of a hash table can overlap it. Otherwise, all rules of that shape are compared
+//! ([`flow::relation::overlaps`]). So a learning switch's
 //! rules cost a look-up each, and only wide rules cost more.
 //!
-//! In: rules with their owners. Out: those that overlap. It never decides what follows, and never knows that a rule has gone: whoever asks
-//! says which of the rules are still there. Bounds: [`COMPARED_MAX`] rules of all switches together; the next is not kept, and the caller is
-//! told so.
+//! In: rules with their owners. Out: those that overlap. It never decides what follows, and never knows that a rule
+//! was removed: the caller says which of the rules are still there. Bounds: [`COMPARED_MAX`] rules of all switches
+//! together. The next one is not kept, and the caller is told.
 
 use crate::rule_key::RuleKey;
 use abi::ZoneId;

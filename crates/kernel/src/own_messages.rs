@@ -18,7 +18,7 @@ pub enum Asked {
     TableCounts,
     /// Whether it has the rule that [`crate::Kernel::wanted_rule`] says: OFPMP_FLOW.
     Rule,
-    /// Which rules it has and whose they are: OFPMP_FLOW, of all tables.
+    /// Which rules it has, and their owners: OFPMP_FLOW, of all tables.
     Owners,
     /// Which rules it has still, as its record has grown: OFPMP_FLOW, of all tables.
     Record,

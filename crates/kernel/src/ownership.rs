@@ -30,7 +30,7 @@ use std::collections::BTreeMap;
 /// was there before.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ToNote {
-    /// What becomes of a rule.
+    /// The future of a rule.
     Rule { datapath: DatapathId, key: RuleKey, then: Then },
     /// A rule of this zone's, with where it is to be written down; see [`crate::prepared`].
     Prepared { datapath: DatapathId, key: RuleKey, zone: ZoneId, stays: bool, age: Age, slot: Slot },
@@ -40,10 +40,10 @@ pub(crate) enum ToNote {
     Owned,
 }
 
-/// What becomes of a rule once the command is on its way.
+/// The state of a rule once the command was sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Then {
-    /// It is this zone's; whether it stays until somebody hears of its end, and since when.
+    /// This zone owns it. It may stay until its end is reported. The age says since when.
     Has { zone: ZoneId, stays: bool, age: Age },
     /// It was this one's, and is gone.
     Gone(Owner),
@@ -59,7 +59,7 @@ pub(crate) struct Ownership {
     pub keys: RuleKeys,
     /// What follows from the command that was decided on last, if it is sent.
     pub to_note: Option<ToNote>,
-    /// What becomes of a group or meter, if [`ToNote::Owned`] is to be noted.
+    /// The change of a group or meter, if [`ToNote::Owned`] is to be noted.
     pub change: Option<Box<Change>>,
     /// The grant that each zone had last, be it there now or not: what its groups may do was compared with that.
     grants: BTreeMap<ZoneId, Grant>,
@@ -159,7 +159,7 @@ impl Ownership {
             Some(ToNote::Doubt { datapath, zone }) => doubt_rules(datapaths, datapath, zone),
             Some(ToNote::Owned) => {
                 let Some(change) = self.change.take() else { return };
-                // With a group or a meter the rules go that name it, whoever has them.
+                // A deleted group or meter deletes the rules that name it, of any owner.
                 if let Some(datapath) = change.deletes_at() {
                     doubt_rules(datapaths, datapath, None);
                 }

@@ -1,31 +1,33 @@
-//! Whether a command may pass, and as what.
+//! Decides whether a command may pass.
 //!
-//! Never changes what an app asked for but for one thing: the upper bits of a cookie are the owner's.
+//! In: a command of a zone. Out: a decision. It changes only one part of a command: the upper bits of the cookie become the owner.
 
 use crate::bounds::{ALL_TABLES, Reaches, Scratch, command as flow_command};
 use crate::budgets;
+use crate::calls::End;
 use crate::capability::Capability;
 use crate::charge::{Becomes, take};
 use crate::decision::{Decision, Effect, Refusal};
 use crate::dispatch::Kernel;
-use crate::hearers::needed_to_hear;
 use crate::ownership::{MeantRule, Then, ToNote};
 use crate::precedence::Others;
+use crate::receivers::needed_to_hear;
 
 use crate::excess::Excess;
 use crate::fanout::UsualParts;
-use crate::found_rules::stays;
 use crate::grant::Bounds;
 use crate::own_messages::OWN_TICKET;
 use crate::owned::{Change, Claimant};
 use crate::quota::QuotaKind;
+use crate::reported_rules::stays;
 use crate::rule_key::{RuleKey, taken_place};
 use crate::rules::Age;
 use crate::subscription::Subscription;
 use crate::visible::needed_to_ask;
 use crate::wellformed;
 use crate::zones::Zone;
-use abi::command::{Command, FlowMod, GroupMod, MeterMod, PacketOut, Subscribe, What};
+use abi::command::{Command, FlowMod, GroupMod, MeterMod, PacketOut, StatsRequest, Subscribe, What};
+use abi::event::{NOT_GRANTED, OVER_QUOTA};
 use abi::zone_id::COOKIE_MASK;
 use abi::{Frame, OpenFlowVersion, ZoneId};
 use flow::canonical::{Dialect, begins_with_usual};
@@ -33,7 +35,7 @@ use flow::vendor::{VendorPart, parts_of_actions};
 use flow::{DatapathId, PortNo};
 
 impl Kernel {
-    /// A command of a zone at this time: what becomes of it. What else follows is appended to `effects`. Of one that is to be sent nothing is
+    /// Decides on a command of a zone at this time. What else follows is appended to `effects`. Of one that is to be sent nothing is
     /// remembered until [`Self::on_sent`] says that it was.
     pub fn on_command<'a>(
         &mut self,
@@ -96,27 +98,10 @@ impl Kernel {
         if let Some(capability) = needed_for(&command.what) {
             self.require(zone, capability)?;
         }
+        let end = End { zone, ticket: command.ticket };
         match command.what {
             What::Subscribe(subscribe) => self.decide_subscription(zone, &subscribe, effects),
-            What::FlowMod(flow_mod) => {
-                let usual = UsualParts::read(&flow_mod);
-                let taken = self.as_taken(command.datapath, &flow_mod);
-                self.check_flow_mod(zone, command.datapath, &taken, &usual)
-                    .map_err(|refusal| why_exact(refusal, &flow_mod))?;
-                let meant = self.check_owner(zone, command.datapath, &taken, &usual, now_ms, effects)?;
-                // What takes the place of a rule that is there for certain needs no other.
-                let is_new = !matches!(meant, Some((_, Some(known))) if known.is_sure);
-                if flow_mod.command < flow_command::DELETE {
-                    let key = meant.map(|(key, _)| key);
-                    self.check_place(zone, command.datapath, key, &taken, now_ms, effects)?;
-                }
-                if flow_mod.command < flow_command::DELETE && is_new {
-                    self.take_entry(zone, (command.datapath, taken.table_id), now_ms, effects)?;
-                }
-                let stamped = self.stamp(zone, command.datapath, flow_mod);
-                self.ownership.to_note = self.what_follows(zone, command.datapath, &flow_mod, meant, now_ms);
-                self.send(Command { what: What::FlowMod(stamped), ..command })
-            }
+            What::FlowMod(flow_mod) => self.decide_flow_mod(zone, command, flow_mod, now_ms, effects),
             What::PacketOut(packet_out) => {
                 let becomes = self.check_packet_out(zone, command.datapath, &packet_out)?;
                 self.take_packets(zone, command.datapath, becomes, &packet_out, now_ms, effects)?;
@@ -124,17 +109,11 @@ impl Kernel {
             }
             What::GroupMod(group_mod) => {
                 let change = self.check_group_mod(zone, &command, &group_mod)?;
-                let claim = change.claim();
-                (self.ownership.to_note, self.ownership.change) =
-                    (Some(ToNote::Owned), Some(Box::new(change)));
-                self.send(claimed(command, claim))
+                self.decide_change(command, change)
             }
             What::MeterMod(meter_mod) => {
                 let change = self.check_meter_mod(zone, &command, &meter_mod)?;
-                let claim = change.claim();
-                (self.ownership.to_note, self.ownership.change) =
-                    (Some(ToNote::Owned), Some(Box::new(change)));
-                self.send(claimed(command, claim))
+                self.decide_change(command, change)
             }
             What::PortMod(port_mod) => {
                 self.check_bounds(zone, Capability::PortWrite, |it, _| {
@@ -142,17 +121,7 @@ impl Kernel {
                 })?;
                 self.send(command)
             }
-            What::StatsRequest(request) => {
-                if let Some(part) = wellformed::statistics(&request)? {
-                    self.require_vendor(zone, part)?;
-                }
-                if let Some(capability) = needed_to_ask(&request) {
-                    self.require(zone, capability)?;
-                }
-                self.sessions.check_here(command.datapath)?;
-                self.take_stats(zone, command.datapath, request.multipart, now_ms, effects)?;
-                self.send(command)
-            }
+            What::StatsRequest(request) => self.decide_statistics(zone, command, request, now_ms, effects),
             What::Barrier => {
                 self.check_barrier(zone, command.datapath)?;
                 self.send(command)
@@ -162,11 +131,83 @@ impl Kernel {
                 let topic = self.topics.publish(zone, &publish).map_err(Refusal::NotPublished)?;
                 Ok(Decision::Publish(topic))
             }
-            What::Query(ask) => self.ask(zone, command.ticket, ask, now_ms),
-            What::QueryAnswer(answer) => self.answer(zone, command.ticket, answer, now_ms, effects),
-            What::QueryCredit(bytes) => self.credit(zone, command.ticket, bytes),
-            What::QueryCancel => self.cancel(zone, command.ticket),
+            What::Query(ask) => {
+                let there = self.zones.get(usize::from(zone.0)).and_then(Option::as_ref);
+                self.services.ask(end, there, ask, now_ms)
+            }
+            What::QueryAnswer(answer) => {
+                let decided = self.services.answer(end, answer, now_ms, effects)?;
+                self.count_refusal_of_service(&decided);
+                Ok(decided)
+            }
+            What::QueryCredit(bytes) => self.services.credit(end, bytes),
+            What::QueryCancel => Ok(self.services.cancel(end)),
             What::Log(log) => Ok(Decision::Log(log)),
+        }
+    }
+
+    /// A flow mod: its bounds, its owner, the order of apps and the room in its table.
+    #[inline(always)]
+    fn decide_flow_mod<'a>(
+        &mut self,
+        zone: ZoneId,
+        command: Command<'a>,
+        flow_mod: FlowMod<'a>,
+        now_ms: u64,
+        effects: &mut Vec<Effect>,
+    ) -> Result<Decision<'a>, Refusal> {
+        let usual = UsualParts::read(&flow_mod);
+        let taken = self.as_taken(command.datapath, &flow_mod);
+        self.check_flow_mod(zone, command.datapath, &taken, &usual)
+            .map_err(|refusal| why_exact(refusal, &flow_mod))?;
+        let meant = self.check_owner(zone, command.datapath, &taken, &usual, now_ms, effects)?;
+        // What takes the place of a rule that is there for certain needs no other.
+        let is_new = !matches!(meant, Some((_, Some(known))) if known.is_sure);
+        if flow_mod.command < flow_command::DELETE {
+            let key = meant.map(|(key, _)| key);
+            self.check_place(zone, command.datapath, key, &taken, now_ms, effects)?;
+        }
+        if flow_mod.command < flow_command::DELETE && is_new {
+            self.take_entry(zone, (command.datapath, taken.table_id), now_ms, effects)?;
+        }
+        let stamped = self.stamp(zone, command.datapath, flow_mod);
+        self.ownership.to_note = self.what_follows(zone, command.datapath, &flow_mod, meant, now_ms);
+        self.send(Command { what: What::FlowMod(stamped), ..command })
+    }
+
+    fn decide_statistics<'a>(
+        &mut self,
+        zone: ZoneId,
+        command: Command<'a>,
+        request: StatsRequest<'a>,
+        now_ms: u64,
+        effects: &mut Vec<Effect>,
+    ) -> Result<Decision<'a>, Refusal> {
+        if let Some(part) = wellformed::statistics(&request)? {
+            self.require_vendor(zone, part)?;
+        }
+        if let Some(capability) = needed_to_ask(&request) {
+            self.require(zone, capability)?;
+        }
+        self.sessions.check_here(command.datapath)?;
+        self.take_stats(zone, command.datapath, request.multipart, now_ms, effects)?;
+        self.send(command)
+    }
+
+    /// A change of a group or a meter. Its owner changes once it is sent.
+    fn decide_change<'a>(&mut self, command: Command<'a>, change: Change) -> Result<Decision<'a>, Refusal> {
+        let claim = change.claim();
+        (self.ownership.to_note, self.ownership.change) = (Some(ToNote::Owned), Some(Box::new(change)));
+        self.send(claimed(command, claim))
+    }
+
+    /// A refusal by a service, because of a grant or a quota, counts like a refusal by the kernel.
+    fn count_refusal_of_service(&mut self, decided: &Decision<'_>) {
+        if let Decision::Answer { to, answer, .. } = decided
+            && matches!(answer.status, NOT_GRANTED | OVER_QUOTA)
+            && let Some(Some(zone)) = self.zones.get_mut(usize::from(to.0))
+        {
+            zone.counters.refusals += 1;
         }
     }
 
@@ -223,8 +264,8 @@ impl Kernel {
         now_ms: u64,
         effects: &mut Vec<Effect>,
     ) -> Result<(), Refusal> {
-        let Kernel { precedence, sessions, zones, hearers, scratch, .. } = self;
-        let mut others = Others { datapaths: &sessions.datapaths, zones, hearers, scratch };
+        let Kernel { precedence, sessions, zones, receivers, scratch, .. } = self;
+        let mut others = Others { datapaths: &sessions.datapaths, zones, receivers, scratch };
         precedence.check_place(zone, datapath, key, it, &mut others, now_ms, effects)
     }
 
@@ -295,7 +336,7 @@ impl Kernel {
             reaches.check_flow_mod(datapath, it, usual, scratch)
         })?;
         self.sessions.check_here(datapath)?;
-        self.check_rules_deputies(zone, datapath, it, usual.output)
+        self.check_rules_indirect_effects(zone, datapath, it, usual.output)
     }
 
     /// The same with the table and the priority that its switch gives it.
@@ -360,7 +401,7 @@ impl Kernel {
         let openflow = self.sessions.check_here(datapath).unwrap_or(OpenFlowVersion::V1_3);
         let mut key = |matching: &[u8]| self.ownership.keys.of(openflow, datapath, 0, 0, matching);
         let is_it = key(it.matching) == key(&[]);
-        is_strict && is_it && self.hearers.want_packets()
+        is_strict && is_it && self.receivers.want_packets()
     }
 
     #[inline]
@@ -381,7 +422,7 @@ impl Kernel {
             reaches.check_packet_out(datapath, it, scratch)
         })?;
         self.sessions.check_here(datapath)?;
-        self.check_packet_outs_deputies(zone, datapath, it.actions)
+        self.check_packet_outs_indirect_effects(zone, datapath, it.actions)
     }
 
     fn check_group_mod(
@@ -406,7 +447,7 @@ impl Kernel {
         self.change_meter(zone, command.datapath, it, claimant(command))
     }
 
-    /// A barrier is for whoever may do something at the switch of which one could want to know that it is done.
+    /// A barrier is for an app that may command the switch, and so may wait for the end of a command.
     fn check_barrier(&self, zone: ZoneId, datapath: DatapathId) -> Result<(), Refusal> {
         let Some(Zone { grant, .. }) = self.zone(zone) else { return Ok(()) };
         let reaches = |capability, bounds: &Bounds| {

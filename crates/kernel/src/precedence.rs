@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   add of an app ──> does it match packets of a rule of another app, at a priority that decides between them?
-//!       the other app comes before it, and its rule would lose ──> refused (Refusal::Shadows)
+//!       the other app comes before it, and its rule would lose ──> refused (OrderRefused::Shadows)
 //!       the other app comes after it, and its rule would win   ──> that rule is evicted (Eviction)
 //!       neither                                                ──> it passes
 //! ```
@@ -11,18 +11,19 @@
 //! every app before it can shadow nobody: its rules are not compared, and nothing is kept of them. So disjoint priority bands cost nothing.
 //! Only apps that may come into each other's way are compared, rule by rule (`crate::overlap`).
 //!
-//! A rule that matches every packet that an app before it wants to hear of takes those packets away; it is refused too ([`Refusal::Blinds`]).
+//! A rule that matches every packet that an app before it wants to receive takes those packets away. It is refused too
+//! ([`OrderRefused::Blinds`]).
 //!
-//! In: adds, and what switches say they have. Out: refusals, and rules to evict. It never sends anything. `rule.write.others` is the way
-//! across: whoever holds it is neither refused nor evicted here.
+//! In: adds, and what switches say they have. Out: refusals, and rules to evict. It never sends anything. An app that
+//! holds `rule.write.others` is neither refused nor evicted here.
 
 use crate::bounds::{ALL_TABLES, Scratch};
 use crate::capability::Capability;
 use crate::datapaths::Datapaths;
-use crate::decision::{Effect, Refusal};
+use crate::decision::{Effect, OrderRefused, Refusal};
 use crate::grant::{Bounds, Grant, TableSet};
-use crate::hearers::Hearers;
 use crate::overlap::{Overlaps, Placed, Table};
+use crate::receivers::Receivers;
 use crate::rule_key::RuleKey;
 use crate::rules::Owner;
 use crate::zone_set::ZoneSet;
@@ -33,7 +34,7 @@ use flow::canonical::{read_match, read_match_into, write_match};
 use flow::relation::covers;
 use flow::{DatapathId, Match};
 
-/// What becomes of a rule that would shadow one of an app before it.
+/// The reaction to a rule that would shadow one of an app before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnOverlap {
     /// It is refused; a rule that is there already is evicted.
@@ -54,7 +55,7 @@ pub struct Eviction {
     pub priority: u16,
     /// Its match as canonical bytes.
     pub matching: Vec<u8>,
-    /// Whose it is.
+    /// Its owner.
     pub owner: ZoneId,
     /// Whose rule it would have shadowed.
     pub for_zone: ZoneId,
@@ -115,7 +116,7 @@ pub(crate) struct Precedence {
     /// The rule that was decided on last, until it is sent.
     pending: Option<Box<(Table, Placed, Vec<Eviction>)>>,
     evictions: Vec<Eviction>,
-    /// The operator hears of a rule that shadows another not before this time.
+    /// The operator is told about a shadowing rule not before this time.
     tell_from_ms: u64,
     scratch: Match,
 }
@@ -218,7 +219,7 @@ struct Met {
 pub(crate) struct Others<'a> {
     pub datapaths: &'a Datapaths,
     pub zones: &'a [Option<Zone>],
-    pub hearers: &'a Hearers,
+    pub receivers: &'a Receivers,
     pub scratch: &'a mut Scratch,
 }
 
@@ -260,7 +261,7 @@ impl Precedence {
         now_ms: u64,
         effects: &mut Vec<Effect>,
     ) -> Result<(), Refusal> {
-        if it.table_id == 0 && (it.matching.is_empty() || !others.hearers.choosy.is_empty()) {
+        if it.table_id == 0 && (it.matching.is_empty() || !others.receivers.selective.is_empty()) {
             self.check_blinding(zone, it, others)?;
         }
         match key.filter(|_| self.compares(zone)) {
@@ -269,27 +270,29 @@ impl Precedence {
         }
     }
 
-    /// Whether it takes all packets away that an app before this one wants to hear of.
+    /// Whether it takes all packets away that an app before this one wants to receive.
     #[cold]
     fn check_blinding(&mut self, zone: ZoneId, it: &FlowMod<'_>, others: &Others<'_>) -> Result<(), Refusal> {
         if read_match_into(it.matching, &mut self.scratch).is_err() {
             return Ok(());
         }
         let matching = &self.scratch;
-        let hears = others.hearers.of_packets();
+        let hears = others.receivers.of_packets();
         let all = hears.iter().map(|it| (it, None)).filter(|_| covers(matching, &Match::any()));
         let some = others
-            .hearers
-            .choosy
+            .receivers
+            .selective
             .iter()
             .filter_map(|it| Some((it, Some(others.zone(it)?.subscription.packets()?))));
-        let blinded = all.chain(some).find(|(hearer, packets)| {
-            *hearer != zone
-                && self.is_before(*hearer, zone)
+        let blinded = all.chain(some).find(|(receiver, packets)| {
+            *receiver != zone
+                && self.is_before(*receiver, zone)
                 && packets.is_none_or(|packets| covers(matching, packets))
         });
         match blinded {
-            Some((hearer, _)) if self.is_enforced(zone, others) => Err(Refusal::Blinds(hearer)),
+            Some((receiver, _)) if self.is_enforced(zone, others) => {
+                Err(Refusal::Order(OrderRefused::Blinds(receiver)))
+            }
             _ => Ok(()),
         }
     }
@@ -324,7 +327,8 @@ impl Precedence {
         let is_enforced = self.is_enforced(zone, others);
         match met.shadowed {
             Some((of, priority)) if is_enforced => {
-                return Err(Refusal::Shadows { of, its: priority, priority: it.priority });
+                let why = OrderRefused::Shadows { of, its: priority, priority: it.priority };
+                return Err(Refusal::Order(why));
             }
             Some((of, its)) if now_ms >= self.tell_from_ms => {
                 self.tell_from_ms = now_ms + TELL_INTERVAL_MS;
@@ -334,10 +338,10 @@ impl Precedence {
             _ => {}
         }
         if met.evictions.len() > EVICTIONS_MAX {
-            return Err(Refusal::ShadowedByMany);
+            return Err(Refusal::Order(OrderRefused::ShadowedByMany));
         }
         if !self.make_room(others.datapaths) {
-            return Err(Refusal::TooManyCompared);
+            return Err(Refusal::Order(OrderRefused::TooManyCompared));
         }
         if !met.evictions.is_empty() && self.on_overlap == OnOverlap::Refuse {
             effects.push(Effect::Evict);

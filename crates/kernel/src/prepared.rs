@@ -6,16 +6,17 @@
 //!                                   └── anything else ──> None: Kernel::on_command decides
 //! ```
 //!
-//! What a shape says (table, priority, time-outs, flags, cookie, which fields, which action) was compared with the zone's grant once, and what was
-//! decided holds as long as the grant: it is kept with the zone, and forgotten when the grant is another. What a value says is looked at each time:
+//! A shape has the table, priority, time-outs, flags and cookie, and says which fields and which action there are. It
+//! was compared with the zone's grant once. The decision is kept with the zone, and is forgotten when the grant
+//! changes. What a value says is looked at each time:
 //! the switch, the output, the packet in the switch, the rule's owner, the room for it, the quotas.
 //!
 //! In: whole frames. Out: a rule that may pass, or nothing. It refuses nothing, has no effect but on counts, and changes nothing where it gives none.
 
 use crate::capability::Capability;
 use crate::dispatch::Kernel;
-use crate::found_rules::stays;
 use crate::ownership::ToNote;
+use crate::reported_rules::stays;
 use crate::rule_key::taken_place;
 use crate::rules::Age;
 use crate::shapes::{PreparedShape, is_decided_by_shape};
@@ -34,12 +35,13 @@ impl Kernel {
         now_ms: u64,
     ) -> Option<PreparedRule<'a>> {
         let bytes: &'a [u8; RULE_LEN] = frame.bytes.try_into().ok()?;
-        let Kernel { zones, sessions, ownership, budgets, precedence, hearers, .. } = self;
+        let Kernel { zones, sessions, ownership, budgets, precedence, receivers, .. } = self;
         let there = zones.get_mut(usize::from(zone.0))?.as_mut()?;
         let (shape, of_use) = there.prepared.find(bytes)?;
         let RuleUse { datapath, values, .. } = of_use;
         let is_here = sessions.last_commanded == Some((datapath, shape.openflow));
-        let is_alone = hearers.choosy.is_empty() && !precedence.compares(zone) && !precedence.is_pending();
+        let is_alone =
+            receivers.selective.is_empty() && !precedence.compares(zone) && !precedence.is_pending();
         let has_tokens = there.rates.commands.as_ref().is_none_or(|rate| rate.has_left(1));
         if !(is_here && is_alone && has_tokens && shape.allows(&there.grant, &of_use)) {
             return None;

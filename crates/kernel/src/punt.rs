@@ -4,8 +4,9 @@
 //!   packet-in ──> Class: control (LLDP, ARP, DHCP …) or data ──> Punts::take(now) ──> handed on, or dropped and counted
 //! ```
 //!
-//! A host that floods uses up its port's budget, and then its own packets are dropped before anything is done for them: the zones, the
-//! other ports and the other switches do not notice. A quarter of each budget is kept for control packets, so that links and addresses
+//! A host that floods uses up its port's budget. Then its packets are dropped before they cost more. The zones, the
+//! other ports and the other switches do not notice. A quarter of each budget is kept for control packets, so that
+//! links and addresses
 //! are still found while data is dropped. Port status, flow removed and switch up and down are no packet-ins and are never dropped here.
 //!
 //! In: a packet-in's port and frame, and the time. Out: yes or no. Never allocates but for a port that it sees for the first time.

@@ -41,11 +41,12 @@ pub struct Quotas {
     pub rules_per_datapath: Option<Quota>,
 }
 
-/// Packets of each packet-out that are no copies. A packet-out that becomes a few packets costs a switch little more than to read it, and a learning switch
-/// sends millions; a flood of a small switch is no more than that.
+/// Packets of each packet-out that are no copies. A packet-out that becomes a few packets costs a switch little more
+/// than to read it, and a learning switch sends millions. A flood of a small switch is no more than that.
 pub const FREE_PACKETS: u64 = 16;
 
-/// Copies at one switch: four hundred floods of 64 ports a second. They cost an app nothing and the switch, and whoever else has packets there, each.
+/// Copies at one switch: four hundred floods of 64 ports a second. They cost the app nothing. Each costs the switch,
+/// and the other apps that have packets there.
 pub const COPIES_PER_S: Quota = Quota { soft: 16_000, hard: 20_000 };
 
 /// Packet-ins that an app's rules and packet-outs cause. What looks into all ARP, DHCP and LLDP of a large network stays within; what takes all packets
@@ -115,7 +116,7 @@ pub enum Use {
     Fine,
     /// It passes, and is the first in a second that is beyond the soft limit.
     Soft,
-    /// It does not pass.
+    /// The command is refused.
     Hard,
 }
 

@@ -1,14 +1,15 @@
-//! Which rules one switch has and whose they are, and what is asked of it where that is not known.
+//! Which rules one switch has and their owners, and what it is asked if that is not known.
 //!
 //! ```text
 //!   add, strict command ──> Record::known ──> the asker's, another's (refused; Sought: has the switch it still?), or not there
 //!         └── not there ──> Record::room ──> may be noted, or there are too many (refused; the switch is asked for all of its rules)
 //! ```
 //!
-//! An add replaces the equal rule of whoever has it (OpenFlow 1.3.5, 6.4), and no cookie keeps it from that. So the kernel keeps the owner of every
-//! rule of a switch, exactly: what the switch had when it came up it said ([`crate::found`]), and what was sent since then was noted.
+//! An add replaces the equal rule of any owner (OpenFlow 1.3.5, 6.4), and no cookie prevents that. So the kernel keeps the owner of every
+//! rule of a switch, exactly: what the switch had when it came up it said ([`crate::rule_report`]), and what was sent since then was noted.
 //!
-//! Rules go without a word: a time-out needs none, and a loose delete names none. So a record holds what is in the switch and more. Of one rule the
+//! Rules are removed without a report: a time-out needs none, and a loose delete names no rule. So a record holds what
+//! is in the switch and more. Of one rule the
 //! switch is asked when somebody is refused for it, once a second at most. Of all it is asked when the record has grown a lot: what the switch does
 //! not have any more is forgotten. A record holds no more rules than `Record::bound_to` says; at that bound adds of rules that are not in it are
 //! refused until the switch has answered.
@@ -49,7 +50,7 @@ pub(crate) struct Room {
 pub(crate) struct Record {
     rules: Rules,
     pub sought: Sought,
-    /// Those of whose rules some may have gone without a word, beyond what times out.
+    /// Zones of which some rules may have been removed without a report, beyond what times out.
     unsure: ZoneSet,
     bound: usize,
     sweep: Sweep,
@@ -119,7 +120,7 @@ impl Record {
         Room { is_free: self.rules.len() < self.bound, ask }
     }
 
-    /// A rule is on its way to the switch, and this zone's from then on. `stays`: until somebody hears of its end.
+    /// A rule is on its way to the switch, and this zone's from then on. `stays`: until its end is reported.
     #[inline]
     pub fn note(&mut self, key: RuleKey, zone: ZoneId, stays: bool, age: Age) {
         self.rules.note(key, Owner::Zone(zone), stays, age);
@@ -243,8 +244,9 @@ pub(crate) struct Sought {
 }
 
 impl Sought {
-    /// Whether it is time to ask about this rule; if so, it is taken to be asked now. As long as a question is open there is no other, since the
-    /// answer does not say to which of them it belongs; that every question ends, by an answer or by [`Self::on_no_answer`], is for whoever asks.
+    /// Whether it is time to ask about this rule; if so, it is taken to be asked now. While a question is open, there
+    /// is no other, since the answer does not say to which question it belongs. The caller must end every question, by
+    /// an answer or by [`Self::on_no_answer`].
     pub fn seek(&mut self, key: RuleKey, table_id: u8, owner: Owner, matching: &[u8], now_ms: u64) -> bool {
         let is_soon = self.asked_ms.is_some_and(|asked| now_ms.saturating_sub(asked) < SEEK_INTERVAL_MS);
         if is_soon || self.wanted.is_some() {

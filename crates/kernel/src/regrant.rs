@@ -8,13 +8,13 @@ use abi::ZoneId;
 use crate::decision::Effect;
 use crate::dispatch::Kernel;
 use crate::grant::Grant;
-use crate::hearers::needed_to_hear;
 use crate::quota::NodeRates;
+use crate::receivers::needed_to_hear;
 use crate::shapes::Prepared;
 
 impl Kernel {
     /// The app of this zone may do this from now on, and no more. A subscription that it was refused before and may have now holds; of one that it has, only
-    /// what it is still granted is heard. Rates begin anew if their quota is another. Does nothing if the zone is not there.
+    /// what it is still granted is heard. A rate starts again if its quota changed. Does nothing if the zone is not there.
     pub fn regrant(&mut self, zone: ZoneId, grant: Grant, now_ms: u64, effects: &mut Vec<Effect>) {
         let rates = NodeRates::new(grant.quotas(), now_ms);
         self.regrant_sharing(zone, grant, &rates, now_ms, effects);
@@ -43,7 +43,7 @@ impl Kernel {
         let is_new = wanted.is_some();
         let subscription = wanted.unwrap_or_else(|| of_zone.subscription.clone());
         let holds = |grant: &Grant| subscription.kinds().all(|kind| grant.holds(needed_to_hear(kind)));
-        // Whoever heard all of it before has nothing to be told again.
+        // A zone that received all of it before needs no replay.
         if holds(&of_zone.grant) && (is_new || !holds(&before)) {
             return self.subscribe(zone, subscription, effects);
         }
@@ -52,6 +52,6 @@ impl Kernel {
         {
             of_zone.refused_subscription = Some(subscription);
         }
-        self.hearers.index(&self.zones);
+        self.receivers.index(&self.zones);
     }
 }

@@ -1,9 +1,9 @@
 //! What makes two rules one for a switch, as a number: its table, its priority and its match, as the switch takes them.
 //!
 //! A switch compares what a rule means and not how it is written. So the order of fields says nothing, a mask of zeros is no field, a mask of
-//! ones is no mask, and Nicira's names of fields are OpenFlow's. In OpenFlow 1.0 there is one table, a rule that names all twelve fields has
-//! the highest priority whatever it says (1.0.0, 3.4), a priority tag alone is a tag with that priority, and there is one way only to have no
-//! tag.
+//! ones is no mask, and Nicira's names of fields are OpenFlow's. In OpenFlow 1.0 there is one table. A rule that names
+//! all twelve fields has the highest priority, whatever it says (1.0.0, 3.4). A priority tag alone is a tag with that
+//! priority. There is only one way to have no tag.
 //!
 //! In: a rule's switch with the version of its session, table, priority and match. Out: a number, or the table and priority that count. Never
 //! knows whose a rule is.
@@ -177,8 +177,8 @@ const fn bit(field: Field) -> u64 {
 /// What numbers what the fields of a match say.
 #[derive(Clone, Debug)]
 struct Fields {
-    /// Drawn by whoever made the kernel, and known to no app: who knew it could work out a rule within its bounds that has the key of one that
-    /// another is going to add.
+    /// The worker draws it, and no app knows it. An app that knew it could compute a rule within its bounds with the
+    /// key of a rule that another app will add.
     seed: u64,
     /// By the field's number, which is below 64, so that a look-up needs no bounds check. Each field has its own, since fields are added up: what all
     /// had in common would cancel out.
@@ -309,7 +309,7 @@ impl Fields {
     }
 }
 
-/// OFPVID_PRESENT: the bit of vlan_vid that says that there is a tag.
+/// OFPVID_PRESENT: the bit of vlan_vid for a packet with a tag.
 const VLAN_PRESENT: u128 = 0x1000;
 
 /// Both halves of each.

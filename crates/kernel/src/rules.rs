@@ -27,7 +27,7 @@ const _: () = assert!(FOREIGN <= OWNER, "every owner fits where it is kept");
 /// Whether the rule was seen in the sweep: as [`Rules::seen`] is.
 const SEEN: u64 = 1 << 11;
 
-/// Whether the rule stays in the switch until somebody hears of its end.
+/// Whether the rule stays in the switch until its end is reported.
 const SURE: u64 = 1 << 12;
 
 /// When it was noted, in units of [`AGE_MS`]. It comes round after two minutes: then an old rule is taken for a young one, which does no harm.
@@ -35,7 +35,7 @@ const AGE_SHIFT: u32 = 13;
 const AGE: u64 = 0xf;
 const AGE_MS: u64 = 1 << 13;
 
-/// The rest is the key: one of a million rules has the same 47 bits as a new one once in 2^27, and nobody who does not know the seed can find two.
+/// The rest is the key. One of a million rules has the same 47 bits as a new one once in 2^27. Nobody can find two without the seed.
 const KEY: u64 = !(OWNER | SEEN | SURE | AGE << AGE_SHIFT);
 
 /// Places of the smallest table.
@@ -103,9 +103,9 @@ impl Age {
 /// What is known of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Known {
-    /// Whose it is.
+    /// Its owner.
     pub owner: Owner,
-    /// Whether the switch has it for certain: it neither times out nor goes in another way without a word.
+    /// Whether the switch has it for certain: it neither times out nor is removed in another way without a report.
     pub is_sure: bool,
 }
 
@@ -147,7 +147,7 @@ impl Rules {
         Some(Known { owner: Owner::from_bits(*place), is_sure: *place & SURE != 0 })
     }
 
-    /// It is this one's from now on, whoever had it.
+    /// This one owns it from now on.
     #[inline]
     pub fn note(&mut self, key: RuleKey, owner: Owner, is_sure: bool, age: Age) {
         if (self.count + 1) * 4 > self.places.len() * 3 {

@@ -1,136 +1,117 @@
-//! Whether an app may call a service, and what becomes of a call.
+//! The calls of apps to services: whether an app may call a service, and the answers.
 //!
-//! In: the commands of callers and services. Out: a decision for the worker, which carries it out. It knows a service by the name of its zone alone,
-//! and reads neither questions, answers nor the parts of grants that it hands to services.
+//! In: the commands of callers and services, with the grant of the caller. Out: a decision, which the worker carries out. It knows only the name of a
+//! service's zone. It reads neither questions nor answers, nor the parts of grants that services receive.
 
-use crate::calls::{End, NoCall, Over, Wrong};
+use crate::calls::{CallRefused, Calls, End, NoCall, Over, Wrong};
 use crate::capability::Capability;
 use crate::decision::{Decision, Effect, Refusal};
-use crate::dispatch::Kernel;
+use crate::zones::Zone;
 use abi::ZoneId;
 use abi::command::{Ask, QueryAnswer};
-use abi::event::{NOT_GRANTED, OVER_QUOTA, may_be_said};
+use abi::event::may_be_said;
+use std::collections::{BTreeMap, HashMap};
 
-impl Kernel {
-    /// An app calls a service. It may if it holds `query` for the service, or a part of its grant is meant for that service.
+/// The services of a node, and the open calls of one worker.
+#[derive(Clone, Debug, Default)]
+pub struct Services {
+    /// The open calls.
+    pub calls: Calls,
+    /// The zones by the names of their apps. If two zones have one name, the one with the higher number.
+    named: HashMap<String, ZoneId>,
+    /// Why this node does not run a service. At most one entry for each service that it knows.
+    missing: BTreeMap<String, String>,
+}
+
+impl Services {
+    /// Of the worker with this number.
+    pub(crate) fn at(worker: u8) -> Services {
+        Services { calls: Calls::at(worker), ..Services::default() }
+    }
+
+    /// The zones have changed.
+    pub(crate) fn index(&mut self, zones: &[Option<Zone>]) {
+        let there = zones.iter().zip(0..).filter_map(|(zone, number)| Some((zone.as_ref()?, number)));
+        self.named = there.map(|(zone, number)| (zone.name.clone(), ZoneId(number))).collect();
+    }
+
+    /// An app calls a service. It may if it holds `query` for the service, or if a part of its grant is for that service.
     pub(crate) fn ask<'a>(
         &mut self,
-        zone: ZoneId,
-        ticket: u64,
+        caller: End,
+        zone: Option<&Zone>,
         ask: Ask<'a>,
         now_ms: u64,
     ) -> Result<Decision<'a>, Refusal> {
-        self.check_may_ask(zone, ask.service)?;
-        let Some(service) = self.named.get(ask.service).copied() else {
-            return Ok(Decision::NoSuchService { ticket, service: ask.service });
-        };
-        let caller = End { zone, ticket };
-        let ticket = self.calls.open(caller, service, &ask, now_ms).ok_or(Refusal::TooManyQueries)?;
-        Ok(Decision::Ask { to: service, ticket, ask })
-    }
-
-    fn check_may_ask(&self, zone: ZoneId, service: &str) -> Result<(), Refusal> {
-        let Some(caller) = self.zone(zone) else { return Ok(()) };
-        let grant = &caller.grant;
-        match grant.holds_for(Capability::Query, service) || grant.service(service).is_some() {
-            true => Ok(()),
-            false if grant.holds(Capability::Query) => Err(Refusal::NotFor(Capability::Query)),
-            false => Err(Refusal::Needs(Capability::Query)),
+        if let Some(zone) = zone {
+            check_may_ask(zone, ask.service)?;
         }
+        let Some(service) = self.named.get(ask.service).copied() else {
+            return Ok(Decision::NoSuchService { ticket: caller.ticket, service: ask.service });
+        };
+        let ticket = self.calls.open(caller, service, &ask, now_ms);
+        let ticket = ticket.ok_or(Refusal::Call(CallRefused::TooManyQueries))?;
+        Ok(Decision::Ask { to: service, ticket, ask })
     }
 
     /// A service answers, or sends a part of an answer.
     pub(crate) fn answer<'a>(
         &mut self,
-        zone: ZoneId,
-        ticket: u64,
+        service: End,
         answer: QueryAnswer<'a>,
         now_ms: u64,
         effects: &mut Vec<Effect>,
     ) -> Result<Decision<'a>, Refusal> {
         if !may_be_said(answer.status) {
-            return Err(Refusal::StatusOfKernel(answer.status));
+            return Err(Refusal::Call(CallRefused::StatusOfKernel(answer.status)));
         }
-        match self.calls.answer(zone, ticket, &answer, now_ms) {
-            Ok(End { zone: to, ticket }) => {
-                self.count_refusal_of_service(to, answer.status);
-                Ok(Decision::Answer { to, ticket, answer })
-            }
-            Err(Wrong::Unasked(why)) => Err(Refusal::NoSuchQuery(why)),
+        match self.calls.answer(service.zone, service.ticket, &answer, now_ms) {
+            Ok(End { zone: to, ticket }) => Ok(Decision::Answer { to, ticket, answer }),
+            Err(Wrong::Unasked(why)) => Err(Refusal::Call(CallRefused::NoSuchQuery(why))),
             Err(Wrong::BeyondCredit(over)) => {
                 effects.push(Effect::CallOver(over));
-                Err(Refusal::BeyondCredit)
+                Err(Refusal::Call(CallRefused::BeyondCredit))
             }
         }
     }
 
-    /// What a service refuses by a grant or a quota counts as if it had been refused here.
-    fn count_refusal_of_service(&mut self, caller: ZoneId, status: u16) {
-        if matches!(status, NOT_GRANTED | OVER_QUOTA)
-            && let Some(Some(zone)) = self.zones.get_mut(usize::from(caller.0))
-        {
-            zone.counters.refusals += 1;
-        }
-    }
-
-    /// A caller takes more of an answer.
-    pub(crate) fn credit<'a>(
-        &mut self,
-        zone: ZoneId,
-        ticket: u64,
-        bytes: u32,
-    ) -> Result<Decision<'a>, Refusal> {
-        match self.calls.credit(End { zone, ticket }, bytes) {
+    /// A caller grants more credit for an answer.
+    pub(crate) fn credit<'a>(&mut self, caller: End, bytes: u32) -> Result<Decision<'a>, Refusal> {
+        match self.calls.credit(caller, bytes) {
             Ok((to, bytes)) => Ok(Decision::Credit { to, bytes }),
-            // It was on its way while the last part was.
+            // The last part of the answer and the credit crossed.
             Err(NoCall::NotOpen) => Ok(Decision::Nothing),
-            Err(NoCall::TooMuchCredit) => Err(Refusal::TooMuchCredit),
+            Err(NoCall::TooMuchCredit) => Err(Refusal::Call(CallRefused::TooMuchCredit)),
         }
     }
 
-    /// A caller ends a call.
-    pub(crate) fn cancel<'a>(&mut self, zone: ZoneId, ticket: u64) -> Result<Decision<'a>, Refusal> {
-        let over = self.calls.cancel(End { zone, ticket });
-        Ok(over.and_then(|over| over.service).map_or(Decision::Nothing, |to| Decision::Cancelled { to }))
+    /// A caller cancels a call.
+    pub(crate) fn cancel<'a>(&mut self, caller: End) -> Decision<'a> {
+        let over = self.calls.cancel(caller);
+        over.and_then(|over| over.service).map_or(Decision::Nothing, |to| Decision::Cancelled { to })
     }
 
-    /// Closes calls that their services have not answered in time: both ends are to hear so.
-    pub fn expire_calls(&mut self, now_ms: u64) -> Vec<Over> {
-        self.calls.expire(now_ms)
+    /// A zone has ended. Returns the calls that end with it.
+    pub(crate) fn forget(&mut self, zone: ZoneId) -> Vec<Over> {
+        self.calls.forget(zone)
     }
 
-    /// When the next deadline of a call may pass.
-    pub fn next_deadline_ms(&self) -> Option<u64> {
-        self.calls.earliest_ms()
-    }
-
-    /// A call could not be handed to its service: it is over. The ticket is the kernel's own.
-    pub fn close_call(&mut self, ticket: u64) {
-        self.calls.close(ticket);
-    }
-
-    /// A part of an answer could not be handed to its caller: the call is over. The ticket is the kernel's own.
-    pub fn lose_call(&mut self, ticket: u64) {
-        self.calls.lose(ticket);
-    }
-
-    /// The service could not be told of credit; [`Self::untold_credit`] gives it again.
-    pub fn keep_credit(&mut self, ticket: u64, bytes: u32) {
-        self.calls.keep_credit(ticket, bytes);
-    }
-
-    /// Credit of which services were not told: whose, for which end, how many bytes. They are to be told now.
-    pub fn untold_credit(&mut self) -> Vec<(ZoneId, End, u32)> {
-        self.calls.untold()
-    }
-
-    /// Why this node has no service of this name, for whoever calls it.
+    /// Why this node has no service of this name, for its callers.
     pub fn explain_missing(&mut self, service: &str, why: &str) {
         self.missing.insert(service.to_owned(), why.to_owned());
     }
 
-    /// What [`Self::explain_missing`] said of it, or nothing.
+    /// The reason that [`Self::explain_missing`] stored, or nothing.
     pub fn why_missing(&self, service: &str) -> &str {
         self.missing.get(service).map_or("", String::as_str)
+    }
+}
+
+fn check_may_ask(caller: &Zone, service: &str) -> Result<(), Refusal> {
+    let grant = &caller.grant;
+    match grant.holds_for(Capability::Query, service) || grant.service(service).is_some() {
+        true => Ok(()),
+        false if grant.holds(Capability::Query) => Err(Refusal::NotFor(Capability::Query)),
+        false => Err(Refusal::Needs(Capability::Query)),
     }
 }

@@ -1,4 +1,5 @@
-//! The switches of one worker from their coming up on. Which rules a switch had before it came up here, and whose they are: it is asked, and apps hear of it when that is known.
+//! The switches of one worker from their coming up on. Each is asked which rules it had before it connected here, and
+//! who owns them. Apps receive the switch when that is known.
 //!
 //! ```text
 //!   switch up ──> Effect::Ask(Asked::Owners) ──> the switch ──parts──> Sessions::on_owners ──> Record::find ──last part──> Sessions::next_ready
@@ -9,20 +10,21 @@
 //! it too. Until it has said which, an add could take the place of another app's rule. So nobody is told that it is up, and no command passes to
 //! it, until its answer is whole or it is known that there will be none. A switch without rules costs one round trip.
 //!
-//! In: switches that come and go, and their answers, part by part. Out: questions, owners of rules, and the switches that apps may hear of. It never
+//! In: switches that come and go, and their answers, part by part. Out: questions, owners of rules, and the switches
+//! that apps may receive. It never
 //! waits, and never asks twice in one session. Bounds: one question for each switch that is up, `ASKED_AT_ONCE` of them in one turn; of one answer as
 //! many rules as a record holds ([`crate::record`]).
 
 use crate::datapath::Datapath;
 use crate::datapaths::Datapaths;
 use crate::decision::{Effect, Refusal};
-use crate::found::{Inquiry, Stage};
-use crate::found_rules::{FoundRule, found_rules};
 use crate::own_messages::{Asked, Unanswered};
 use crate::owned::Owned;
+use crate::owned_check::OwnedCheck;
+use crate::reported_rules::{ReportedRule, reported_rules};
 use crate::rule_key::{RuleKey, RuleKeys};
+use crate::rule_report::{Inquiry, Stage};
 use crate::rules::Owner;
-use crate::still_there::StillThere;
 use abi::event::{StatsReply, SwitchUp};
 use abi::{OpenFlowVersion, ZoneId};
 use flow::DatapathId;
@@ -46,7 +48,7 @@ pub(crate) struct Sessions {
     /// The switch that was last commanded, as long as it is up, and what it speaks: commands come in runs for one switch.
     pub last_commanded: Option<(DatapathId, OpenFlowVersion)>,
     /// What switches that come back have still.
-    pub still_there: StillThere,
+    pub owned_check: OwnedCheck,
     /// Switches that are to be asked what they had, and when: at most as many as are up.
     to_ask: BTreeSet<(u64, DatapathId)>,
     /// Switches that are up and of which apps do not hear yet.
@@ -55,8 +57,8 @@ pub(crate) struct Sessions {
     ready: Vec<DatapathId>,
 }
 
-/// A rule that a switch has, by its key, and the zone whose it is.
-pub(crate) type OwnedRule<'a> = (RuleKey, ZoneId, FoundRule<'a>);
+/// A rule that a switch has, by its key, and the zone that owns it.
+pub(crate) type OwnedRule<'a> = (RuleKey, ZoneId, ReportedRule<'a>);
 
 impl Sessions {
     /// The switches that are up and of which apps may hear, as they would come up now.
@@ -131,7 +133,7 @@ impl Sessions {
             } else {
                 there.inquiry = Inquiry { stage: Stage::Open, rules: 0, is_due_again: false };
                 if self.is_held(datapath) {
-                    self.still_there.ask(datapath, owned, effects);
+                    self.owned_check.ask(datapath, owned, effects);
                 }
                 effects.push(Effect::Ask { datapath, asked: Asked::Owners });
             }
@@ -182,11 +184,11 @@ impl Sessions {
         }
     }
 
-    /// A switch is going, or has come anew. Says whether apps had not heard of it.
+    /// A switch disconnects, or has connected again. Says whether apps had not heard of it.
     pub fn end_inquiry(&mut self, datapath: DatapathId) -> bool {
         self.take_from_queue(datapath);
         self.ready.retain(|ready| *ready != datapath);
-        self.still_there.give_up(datapath);
+        self.owned_check.give_up(datapath);
         self.held.remove(&datapath)
     }
 
@@ -209,7 +211,7 @@ impl Sessions {
         self.take_from_queue(datapath);
         self.put_inquiry(datapath, stage);
         if self.held.remove(&datapath) {
-            self.still_there.give_up(datapath);
+            self.owned_check.give_up(datapath);
             self.ready.push(datapath);
         }
     }
@@ -228,7 +230,7 @@ impl Sessions {
         if matches!(there.inquiry.stage, Stage::Due(_) | Stage::Answered) {
             return to_compare;
         }
-        for rule in found_rules(reply.body) {
+        for rule in reported_rules(reply.body) {
             let Some(owner) = Owner::of_cookie(rule.cookie) else { continue };
             let key = keys.of(there.openflow, reply.datapath, rule.table_id, rule.priority, rule.matching);
             let Some(key) = key else { continue };
@@ -246,7 +248,7 @@ impl Sessions {
         to_compare
     }
 
-    /// The last part of an answer was read. Called behind its last rule, so that no app hears of the switch before all are known.
+    /// The last part of an answer was read. Called after its last rule, so that no app receives the switch before all are known.
     pub fn on_last_owners(&mut self, datapath: DatapathId, now_ms: u64) {
         let stage = self.datapaths.get(&datapath).map(|there| there.inquiry.stage);
         if matches!(stage, None | Some(Stage::Due(_) | Stage::Answered)) {

@@ -79,8 +79,8 @@ impl Prepared {
     }
 }
 
-/// Whether what is decided on a shape holds for each value, but for those that are looked at: not where packets or switches are bounded, and not where
-/// an app's rules are counted.
+/// Whether a decision on a shape holds for all values except those that are checked. It does not if packets or
+/// switches are bounded, or if the app's rules are counted.
 pub(crate) fn is_decided_by_shape(grant: &Grant) -> bool {
     let is_bounded = grant.is_bounded(Capability::RuleWrite);
     let bounds = grant.rules();

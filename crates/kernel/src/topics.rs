@@ -90,7 +90,7 @@ impl Topics {
         Topics { worker, ..Topics::default() }
     }
 
-    /// An app begins. Whoever hears of it sees by the run that its numbers begin again.
+    /// An app begins. Subscribers see by the run that its numbers start again.
     pub fn on_attach(&mut self, zone: ZoneId) {
         let runs = self.publishers.get(&zone).map_or(0, |publisher| publisher.runs);
         self.publishers.insert(zone, Publisher { runs: runs.wrapping_add(1), ..Publisher::default() });

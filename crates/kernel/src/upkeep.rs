@@ -11,11 +11,11 @@ use crate::budgets::owed_for;
 use crate::datapath::Datapath;
 use crate::decision::Effect;
 use crate::dispatch::Kernel;
-use crate::found_rules::found_rules;
 use crate::metering::{AtSwitch, Metering, is_about_the_meter};
 use crate::own_messages::{Asked, Unanswered};
 use crate::precedence::Others;
 use crate::record::Wanted;
+use crate::reported_rules::reported_rules;
 use crate::rule_key::taken_place;
 use crate::rules::Owner;
 use abi::event::{Event, StatsReply, kind};
@@ -122,7 +122,7 @@ impl Kernel {
             Asked::Owners => self.on_owners(reply, now_ms),
             Asked::Record => self.on_record(reply, now_ms),
             Asked::Groups | Asked::Meters => {
-                self.sessions.still_there.on_answer(asked, reply, &mut self.ownership.owned);
+                self.sessions.owned_check.on_answer(asked, reply, &mut self.ownership.owned);
             }
             _ => {
                 let Some(there) = self.sessions.datapaths.get_mut(&datapath) else { return };
@@ -158,8 +158,8 @@ impl Kernel {
         for (key, zone, rule) in to_compare {
             let Some(openflow) = openflow else { break };
             let place = taken_place(openflow, rule.table_id, rule.priority, rule.matching);
-            let Kernel { sessions, precedence, zones, hearers, scratch, .. } = self;
-            let mut others = Others { datapaths: &sessions.datapaths, zones, hearers, scratch };
+            let Kernel { sessions, precedence, zones, receivers, scratch, .. } = self;
+            let mut others = Others { datapaths: &sessions.datapaths, zones, receivers, scratch };
             let table = (reply.datapath, place.0);
             precedence.on_rule_found(table, key, zone, place.1, rule.matching, &mut others);
         }
@@ -173,7 +173,7 @@ impl Kernel {
         let Kernel { sessions, ownership, .. } = self;
         let Some(there) = sessions.datapaths.get_mut(&reply.datapath) else { return };
         let Datapath { record, openflow, .. } = there;
-        for rule in found_rules(reply.body) {
+        for rule in reported_rules(reply.body) {
             let keys = &mut ownership.keys;
             let key = keys.of(*openflow, reply.datapath, rule.table_id, rule.priority, rule.matching);
             key.into_iter().for_each(|key| record.sought.on_rule(key));
@@ -193,7 +193,7 @@ impl Kernel {
         if !record.is_swept() {
             return;
         }
-        for rule in found_rules(reply.body) {
+        for rule in reported_rules(reply.body) {
             let Some(owner) = Owner::of_cookie(rule.cookie) else { continue };
             let keys = &mut ownership.keys;
             let key = keys.of(*openflow, reply.datapath, rule.table_id, rule.priority, rule.matching);
@@ -225,9 +225,9 @@ impl Kernel {
     }
 
     fn meter_at(&mut self, datapath: DatapathId) -> Option<(&mut Metering, AtSwitch<'_>)> {
-        let Kernel { sessions, ownership, budgets, hearers, .. } = self;
+        let Kernel { sessions, ownership, budgets, receivers, .. } = self;
         let there = sessions.datapaths.get_mut(&datapath)?;
-        let (per_s, wants_packets) = (budgets.meter_per_s, hearers.want_packets());
+        let (per_s, wants_packets) = (budgets.meter_per_s, receivers.want_packets());
         Some((&mut there.metering, AtSwitch { datapath, per_s, wants_packets, owned: &mut ownership.owned }))
     }
 }

@@ -4,17 +4,18 @@
 //!   match, actions, instructions, buckets, bands ──> malformed, OpenFlow's alone, or with a vendor's parts (Dialect)
 //! ```
 //!
-//! A 1.3 switch would get the bytes as they are. Each switch reads damage in its own way, so nobody could say what a damaged rule would do: it
-//! is refused here, whoever sends it. Never says whether a rule makes sense to a switch, and never who may use a vendor's part.
+//! A 1.3 switch would get the bytes as they are. Each switch reads damage in its own way, so nobody could say what a
+//! damaged rule would do. It is refused here, for every app. Never says whether a rule makes sense to a switch, and
+//! never who may use a vendor's part.
 
 use crate::bounds::command::DELETE_STRICT;
 use crate::decision::Refusal;
 use crate::fanout::UsualParts;
 use abi::command::{FlowMod, GroupMod, MeterMod, StatsRequest};
-use flow::canonical::{Dialect, buckets_raw, check_actions, check_instructions, read_match_into};
-use flow::vendor::{
-    VendorPart, part_of_band, part_of_statistics, parts_of_actions, parts_of_instructions, parts_of_match,
+use flow::canonical::{
+    Dialect, RawBand, bands_raw, buckets_raw, check_actions, check_instructions, read_match_into,
 };
+use flow::vendor::{VendorPart, part_of_statistics, parts_of_actions, parts_of_instructions, parts_of_match};
 use flow::{BadInput, Match};
 use openflow::statistics::kind;
 
@@ -83,37 +84,18 @@ pub(crate) fn vendors_of_group_mod<'a>(it: &GroupMod<'a>) -> impl Iterator<Item 
 /// `ofp_meter_mod_command` OFPMC_DELETE, the last one.
 const METER_DELETE: u16 = 2;
 
-/// Each kind of band has this length, and only an experimenter's is longer (1.3.5, 7.3.4.3).
-const BAND_LEN_MIN: usize = 16;
-
-/// `ofp_meter_band_type`: drop and DSCP remark; experimenters' are 0xffff.
-const BAND_TYPES: [u16; 2] = [1, 2];
-
 /// Checks the bands, and gives each vendor's part in them to `each`.
 pub(crate) fn meter_mod(
     it: &MeterMod<'_>,
     mut each: impl FnMut(VendorPart) -> Result<(), Refusal>,
 ) -> Result<(), Refusal> {
-    let bad = |offset, field| Refusal::MalformedPart { part: "bands", offset, field };
     if it.command > METER_DELETE {
         return Err(no_such("meter mod", "command"));
     }
-    let (mut rest, mut offset) = (it.bands, 0);
-    while !rest.is_empty() {
-        let stated = rest.get(2..4).and_then(|bytes| bytes.first_chunk());
-        let length = usize::from(u16::from_be_bytes(*stated.ok_or(bad(offset, "len"))?));
-        if length < BAND_LEN_MIN || length % 8 != 0 {
-            return Err(bad(offset + 2, "len"));
+    for band in bands_raw(it.bands) {
+        if let RawBand::Vendor(part) = band.map_err(|bad| malformed("bands", &bad))? {
+            each(part)?;
         }
-        let (band, behind) = rest.split_at_checked(length).ok_or(bad(offset + 2, "len"))?;
-        let kind = band.first_chunk().map(|bytes| u16::from_be_bytes(*bytes));
-        match part_of_band(band) {
-            Some(part) => each(part)?,
-            None if kind.is_some_and(|kind| BAND_TYPES.contains(&kind)) && length == BAND_LEN_MIN => {}
-            None => return Err(bad(offset, "type")),
-        }
-        rest = behind;
-        offset += length;
     }
     Ok(())
 }

@@ -33,7 +33,7 @@ pub struct Zone {
 
 impl Zone {
     /// Whether it hears some packet-ins only, because it wants no others or because it was granted no others.
-    pub(crate) fn is_choosy(&self) -> bool {
+    pub(crate) fn is_selective(&self) -> bool {
         self.subscription.packets().is_some() || self.grant.is_bounded(Capability::PacketIn)
     }
 

@@ -62,7 +62,7 @@ impl Node {
         assert!(self.event(&bytes).is_empty(), "it has not said yet which rules it has");
         self.kernel.on_no_answer(SWITCH, kernel::Asked::Owners, kernel::Unanswered::Refused, 0);
         assert_eq!(self.kernel.next_ready(), Some(SWITCH));
-        self.kernel.hearers_of(kind::SWITCH_UP).clone()
+        self.kernel.receivers_of(kind::SWITCH_UP).clone()
     }
 
     fn packet_in(&mut self) -> ZoneSet {
@@ -86,7 +86,7 @@ impl Node {
         self.event(&bytes)
     }
 
-    /// What becomes of a command, in words.
+    /// The decision on a command, in words.
     fn command(&mut self, zone: ZoneId, what: What<'_>) -> String {
         let mut bytes = Vec::new();
         let command = Command { datapath: SWITCH, ticket: 7, wants_receipt: true, what };
@@ -100,7 +100,7 @@ impl Node {
             Decision::Ask { to, ticket, .. } => format!("ask {to} as {ticket}"),
             Decision::Answer { to, ticket, .. } => format!("answer {to}'s {ticket}"),
             Decision::Publish(publish) => {
-                format!("publish to {:?}", zones(self.kernel.hearers_of_topic(zone, publish.topic)))
+                format!("publish to {:?}", zones(self.kernel.receivers_of_topic(zone, publish.topic)))
             }
             other => format!("{other:?}"),
         }
@@ -305,7 +305,7 @@ fn packet_ins_beyond_a_ports_budget_are_heard_by_nobody_and_nothing_else_is_lost
 #[test]
 fn nobody_replaces_the_rule_that_brings_packets_up() {
     let mut node = Node::with_switch();
-    let own = "refuse: rule.write.others: the rule of priority 0 for every packet in table 0 is the kernel's, and brings packets up";
+    let own = "refuse: rule.write.others: the table-miss rule of table 0 is the kernel's";
     assert_eq!(node.command(APP, What::FlowMod(FlowMod::ADD)), "send cookie=0x1000000000000/0x0");
     node.subscribe(OTHER, &[kind::PACKET_IN]);
     let nothing_said = [0x80, 0, 3 << 1 | 1, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];

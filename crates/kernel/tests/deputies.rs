@@ -165,7 +165,7 @@ fn under_another_grant_nobody_knows_what_groups_may_do() {
 
 #[test]
 fn a_packet_out_forges_nothing_through_rules_of_its_sender() {
-    let own_rules = "packet.out: TABLE hands the frame to the app's own rules, which may make packets of it outside the granted flowspace: the \
+    let own_rules = "packet.out: TABLE hands the frame to the app's own rules, which may make packets outside the granted flowspace. The \
                      match of rule.write must lie within that of packet.out, or have no packet in common with it";
     let mut world = World::with(asks_only());
     assert_eq!(world.rule(APP, 0, "arp,arp_op=1", FORGES), "sent", "for rules it is right");

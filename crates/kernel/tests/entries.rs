@@ -198,7 +198,7 @@ fn what_may_be_gone_counts_when_it_is_added_again() {
         assert_eq!(node.command(group(2)), "sent");
     };
     check("a group is gone", &makes_and_deletes, REACHED);
-    // A rule that goes without a word is never there for certain.
+    // A rule that can be removed without a report is never there for certain.
     let mut node = Node::with_budget(3, 5);
     assert_eq!(["sent"; 5].map(|_| node.add(timed(0))), ["sent"; 5]);
     assert_eq!(node.add(timed(0)), REACHED);

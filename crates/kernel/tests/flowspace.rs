@@ -1,5 +1,6 @@
-//! The flowspace holds: whatever rules and groups the kernel lets pass for an app that has a flowspace, a switch that has them touches no
-//! packet outside it and sends none outside it; and a packet-out sends nothing outside its own, by whatever group or table.
+//! The flowspace holds. The kernel lets rules and groups of an app with a flowspace pass. A switch that has them
+//! changes and sends no packet outside it. A packet-out sends nothing outside its own flowspace, through any group or
+//! table.
 //!
 //! The switch is the emulator's, which carries out OpenFlow 1.3 and knows nothing of flowspaces.
 

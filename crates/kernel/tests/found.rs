@@ -1,4 +1,4 @@
-//! A switch that comes up is asked once which rules it has, and apps hear of it when whose they are is known.
+//! A switch that connects is asked once which rules it has, and apps receive it when the owners are known.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
@@ -9,7 +9,8 @@ use flow::canonical::write_match;
 use flow::text::parse_match;
 use flow::{DatapathId, ErrorCode};
 use kernel::{
-    Asked, Claims, Decision, Effect, Found, Grant, Kernel, OnOverlap, Refusal, Thing, Unanswered, ZoneSet,
+    Asked, Claims, Decision, Effect, Grant, GroupOrMeter, Kernel, OnOverlap, Refusal, RuleReport, Unanswered,
+    ZoneSet,
 };
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -77,8 +78,8 @@ impl Node {
     fn come_up(&mut self, datapath: DatapathId, now_ms: u64) {
         let up =
             SwitchUp { datapath, n_buffers: 0, n_tables: 2, openflow: OpenFlowVersion::V1_3, ports: &[] };
-        let hearers = self.event(now_ms, |out| event::write::switch_up(out, 1, &up));
-        assert!(hearers.is_empty(), "it has not said yet which rules it has");
+        let receivers = self.event(now_ms, |out| event::write::switch_up(out, 1, &up));
+        assert!(receivers.is_empty(), "it has not said yet which rules it has");
     }
 
     fn go_down(&mut self, datapath: DatapathId) -> ZoneSet {
@@ -154,12 +155,12 @@ impl Node {
         }
     }
 
-    fn found(&self) -> Option<Found> {
-        self.kernel.of_switches().find(|it| it.datapath == SWITCH).map(|it| it.found)
+    fn found(&self) -> Option<RuleReport> {
+        self.kernel.of_switches().find(|it| it.datapath == SWITCH).map(|it| it.rule_report)
     }
 }
 
-/// Which switches apps may hear of now.
+/// Which switches apps may receive now.
 fn ready(node: &mut Node) -> Vec<DatapathId> {
     std::iter::from_fn(|| node.kernel.next_ready()).collect()
 }
@@ -167,11 +168,11 @@ fn ready(node: &mut Node) -> Vec<DatapathId> {
 #[test]
 fn whose_a_rule_was_before_this_kernel_is_known_once_the_switch_has_said_so() {
     let mut node = Node::asked();
-    assert_eq!(node.found(), Some(Found::Waiting));
+    assert_eq!(node.found(), Some(RuleReport::Waiting));
     let own = entry_with(kernel::OWN_COOKIE, "udp");
     let entries = [entry(ONE, RULE), entry(AWAY, "arp"), entry(ZoneId::KERNEL, "tcp"), own].concat();
     node.say(&entries, false);
-    assert_eq!((node.found(), ready(&mut node)), (Some(Found::Answered(2)), vec![SWITCH]));
+    assert_eq!((node.found(), ready(&mut node)), (Some(RuleReport::Answered(2)), vec![SWITCH]));
     assert_eq!(node.add(OTHER, RULE), Err(Some(ONE)));
     assert_eq!((node.add(ONE, "arp"), node.add(OTHER, "arp")), (Err(Some(AWAY)), Err(Some(AWAY))));
     assert_eq!(node.add(ONE, "tcp"), Err(None), "another controller's");
@@ -185,7 +186,7 @@ fn whose_a_rule_was_before_this_kernel_is_known_once_the_switch_has_said_so() {
 fn rules_that_no_app_of_this_node_made_are_nobodys_to_replace() {
     let mut node = Node::asked();
     node.say(&[1024, 0x0a00, u16::MAX].map(|number| entry(ZoneId(number), RULE)).concat(), false);
-    assert_eq!((node.found(), node.add(ONE, RULE)), (Some(Found::Answered(0)), Err(None)));
+    assert_eq!((node.found(), node.add(ONE, RULE)), (Some(RuleReport::Answered(0)), Err(None)));
     let grant = Grant::everywhere(&kernel::Capability::GRANT_ALL).with(kernel::Capability::RuleWriteOthers);
     node.kernel.attach(ONE, "app", grant, 0);
     assert_eq!(node.add(ONE, RULE), Ok(()));
@@ -197,7 +198,7 @@ fn a_switch_is_asked_once_when_it_comes_up() {
     node.come_up(SWITCH, 0);
     assert_eq!((node.questions(0), node.questions(600_000)), (vec![SWITCH], vec![]));
     node.come_up(SWITCH, 600_000);
-    assert_eq!(node.found(), Some(Found::Waiting));
+    assert_eq!(node.found(), Some(RuleReport::Waiting));
     node.go_down(SWITCH);
     assert_eq!(node.questions(1_000_000), [], "it went before it could be asked");
     node.come_up(SWITCH, 1_000_000);
@@ -213,7 +214,7 @@ fn nobody_hears_of_a_switch_or_commands_it_before_it_has_said_which_rules_it_has
     assert_eq!((node.kernel.switches().count(), ready(&mut node)), (0, vec![]));
     for matching in [RULE, "arp"] {
         let why = node.refusal(ONE, matching);
-        assert!(why.contains("has not said yet which rules it has") && why.contains("try again"), "{why}");
+        assert!(why.contains("has not reported its rules yet") && why.contains("try again"), "{why}");
     }
     node.say(&entry(ONE, RULE), true);
     assert!(node.kernel.is_held(SWITCH), "that is not all");
@@ -231,7 +232,7 @@ fn a_switch_that_is_asked_once_more_stays_up() {
     };
     let mut node = Node::asked();
     node.say(&entry(ONE, RULE), true);
-    // Whoever comes while an answer is under way is known when it is whole.
+    // A zone that is attached while an answer arrives is known when the answer is complete.
     assert!(order(&mut node, 5) && node.kernel.is_held(SWITCH));
     node.say(&[], false);
     assert_eq!((node.kernel.is_held(SWITCH), ready(&mut node)), (false, vec![SWITCH]));
@@ -307,12 +308,12 @@ fn what_came_before_an_answer_broke_off_is_known() {
     for outcome in [Outcome::Unknown, Outcome::Failed] {
         let mut node = Node::asked();
         node.say(&entry(ONE, RULE), true);
-        assert_eq!(node.found(), Some(Found::Waiting));
+        assert_eq!(node.found(), Some(RuleReport::Waiting));
         node.does_not_answer(outcome);
-        assert_eq!((node.found(), node.add(OTHER, RULE)), (Some(Found::Unanswered(1)), Err(Some(ONE))));
+        assert_eq!((node.found(), node.add(OTHER, RULE)), (Some(RuleReport::Unanswered(1)), Err(Some(ONE))));
         assert_eq!(ready(&mut node), [SWITCH]);
         node.say(&entry(ONE, "arp"), false);
-        assert_eq!((node.found(), node.add(OTHER, "arp")), (Some(Found::Answered(2)), Err(Some(ONE))));
+        assert_eq!((node.found(), node.add(OTHER, "arp")), (Some(RuleReport::Answered(2)), Err(Some(ONE))));
         assert_eq!(ready(&mut node), [], "once");
     }
 }
@@ -325,7 +326,7 @@ fn a_switch_that_passes_the_question_over_has_a_moment_to_answer_late() {
     assert_eq!((node.questions(PASSED_OVER_MS - 1), ready(&mut node)), (vec![], vec![]));
     assert_eq!(node.kernel.asks_next_ms(), Some(PASSED_OVER_MS));
     assert_eq!((node.questions(PASSED_OVER_MS), ready(&mut node)), (vec![], vec![SWITCH]));
-    assert_eq!((node.found(), node.add(ONE, "arp")), (Some(Found::Unanswered(0)), Ok(())));
+    assert_eq!((node.found(), node.add(ONE, "arp")), (Some(RuleReport::Unanswered(0)), Ok(())));
     // One that answers in time is believed, and one that has begun to answer is waited for.
     for passed_over_first in [true, false] {
         let mut node = Node::asked();
@@ -338,9 +339,9 @@ fn a_switch_that_passes_the_question_over_has_a_moment_to_answer_late() {
             assert_eq!((node.questions(600_000), ready(&mut node)), (vec![], vec![]));
         }
         node.say(&entry(ONE, "arp"), false);
-        assert_eq!((node.found(), ready(&mut node)), (Some(Found::Answered(2)), vec![SWITCH]));
+        assert_eq!((node.found(), ready(&mut node)), (Some(RuleReport::Answered(2)), vec![SWITCH]));
         node.does_not_answer(Outcome::Programmed);
-        assert_eq!((node.found(), node.kernel.asks_next_ms()), (Some(Found::Answered(2)), None));
+        assert_eq!((node.found(), node.kernel.asks_next_ms()), (Some(RuleReport::Answered(2)), None));
     }
 }
 
@@ -396,7 +397,7 @@ proptest! {
     }
 }
 
-/// This zone hears of switches. Says whether it may.
+/// This zone receives switches. Says whether it may.
 fn kernel_subscription(node: &mut Node, zone: ZoneId) -> bool {
     let events = event::kind::bit(event::kind::SWITCH_UP) | event::kind::bit(event::kind::SWITCH_DOWN);
     let what = What::Subscribe(command::Subscribe { events, packets: &[] });
@@ -410,8 +411,8 @@ fn kernel_subscription(node: &mut Node, zone: ZoneId) -> bool {
 /// A node whose app owned groups 7 and 9 and meter 7 of the switch before it came up, and all that the switch is asked.
 fn with_owners_before() -> (Node, Arc<Claims>, Vec<Asked>) {
     let claims = Arc::new(Claims::default());
-    for thing in [Thing::Group(7), Thing::Group(9), Thing::Meter(7)] {
-        claims.restore(SWITCH, thing, ONE);
+    for target in [GroupOrMeter::Group(7), GroupOrMeter::Group(9), GroupOrMeter::Meter(7)] {
+        claims.restore(SWITCH, target, ONE);
     }
     let mut node = Node::new();
     node.kernel.share_claims(claims.clone());
@@ -431,9 +432,9 @@ fn numbered(number: u8) -> [u8; 8] {
 }
 
 /// What is nobody's any more.
-fn released(claims: &Claims) -> Vec<Thing> {
+fn released(claims: &Claims) -> Vec<GroupOrMeter> {
     let changes = claims.take_changes(100).into_iter();
-    changes.filter(|change| change.zone.is_none()).map(|change| change.thing).collect()
+    changes.filter(|change| change.zone.is_none()).map(|change| change.target).collect()
 }
 
 #[test]
@@ -442,9 +443,9 @@ fn groups_and_meters_that_a_switch_has_lost_are_nobodys() {
     assert_eq!(asked, [Asked::Groups, Asked::Meters, Asked::Owners]);
     node.say_of(Asked::Groups, &numbered(3), true);
     node.say_of(Asked::Groups, &numbered(9), false);
-    assert_eq!(released(&claims), [Thing::Group(7)]);
+    assert_eq!(released(&claims), [GroupOrMeter::Group(7)]);
     node.say_of(Asked::Meters, &[], false);
-    assert_eq!(released(&claims), [Thing::Meter(7)]);
+    assert_eq!(released(&claims), [GroupOrMeter::Meter(7)]);
 }
 
 #[test]

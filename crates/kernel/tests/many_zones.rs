@@ -65,7 +65,7 @@ fn packet_in(ether_type: [u8; 2]) -> Vec<u8> {
     bytes
 }
 
-fn hearers(kernel: &mut Kernel, ether_type: [u8; 2]) -> Vec<u16> {
+fn receivers(kernel: &mut Kernel, ether_type: [u8; 2]) -> Vec<u16> {
     let bytes = packet_in(ether_type);
     let frame = Frame::read(&bytes).unwrap();
     kernel.on_event(&frame, 0, &mut Vec::new()).unwrap().iter().map(|zone| zone.0).collect()
@@ -77,13 +77,14 @@ fn each_event_goes_to_the_zones_that_want_it_whatever_their_numbers_are() {
     for zone in [2, 63, 64, 65, 1000, MAX_ZONE] {
         subscribe(&mut kernel, zone);
     }
-    assert_eq!(hearers(&mut kernel, [8, 0]), [63, 65, MAX_ZONE]);
-    assert_eq!(hearers(&mut kernel, [8, 6]), [2, 63, 64, 65, 1000, MAX_ZONE]);
+    assert_eq!(receivers(&mut kernel, [8, 0]), [63, 65, MAX_ZONE]);
+    assert_eq!(receivers(&mut kernel, [8, 6]), [2, 63, 64, 65, 1000, MAX_ZONE]);
     assert_eq!([2, 63, 1000].map(|zone| kernel.events_heard(ZoneId(zone))), [1, 2, 1]);
-    let topic: Vec<u16> = kernel.hearers_of_topic(ZoneId(65), "link.up").iter().map(|zone| zone.0).collect();
+    let topic: Vec<u16> =
+        kernel.receivers_of_topic(ZoneId(65), "link.up").iter().map(|zone| zone.0).collect();
     assert_eq!(topic, [2, 63, 64, 1000, MAX_ZONE]);
     kernel.detach(ZoneId(65));
-    assert_eq!(hearers(&mut kernel, [8, 0]), [63, MAX_ZONE]);
+    assert_eq!(receivers(&mut kernel, [8, 0]), [63, MAX_ZONE]);
     assert_eq!(kernel.zone(ZoneId(1000)).unwrap().name, "app1000");
 }
 
@@ -91,7 +92,7 @@ fn each_event_goes_to_the_zones_that_want_it_whatever_their_numbers_are() {
 fn every_zone_hears_and_deciding_who_does_allocates_nothing() {
     let mut kernel = full_kernel();
     (1..=MAX_ZONE).for_each(|zone| subscribe(&mut kernel, zone));
-    assert_eq!(hearers(&mut kernel, [8, 6]).len(), usize::from(MAX_ZONE));
+    assert_eq!(receivers(&mut kernel, [8, 6]).len(), usize::from(MAX_ZONE));
     let (bytes, mut effects) = (packet_in([8, 6]), Vec::with_capacity(8));
     let measured = allocation_counter::measure(|| {
         let heard = kernel.on_event(&Frame::read(&bytes).unwrap(), 0, &mut effects).unwrap();
@@ -127,6 +128,7 @@ fn a_rule_is_its_owners_whatever_the_owners_number_is() {
 #[test]
 fn a_refusal_names_the_app_of_a_high_number() {
     let kernel = full_kernel();
-    let words = kernel.in_words(&Refusal::Blinds(ZoneId(900))).to_string();
+    let words =
+        kernel.in_words(&Refusal::Order(kernel::decision::OrderRefused::Blinds(ZoneId(900)))).to_string();
     assert!(words.contains("app900"), "{words}");
 }

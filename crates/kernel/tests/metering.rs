@@ -1,4 +1,4 @@
-//! How a switch comes to the kernel's own meter, what becomes of the punting rule when it does not, and who may touch it.
+//! How a switch gets the kernel's own meter, what the table-miss rule is like without it, and who may change it.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
@@ -158,7 +158,7 @@ impl Node {
         self.effects.drain(..).collect()
     }
 
-    /// What becomes of a command, in words.
+    /// The decision on a command, in words.
     fn command(&mut self, zone: ZoneId, what: What<'_>) -> String {
         let mut bytes = Vec::new();
         let command = Command { datapath: SWITCH, ticket: 7, wants_receipt: false, what };
@@ -342,7 +342,7 @@ fn every_session_begins_anew_with_the_same_meter() {
     assert_eq!(node.switch_up(), [ASK, PUNT]);
     assert_eq!(node.kernel.punt_meter(SWITCH), None);
     assert_eq!(node.features(&FEATURES), [make(meter(HIGHEST))]);
-    // A second session that took the place of the first without a word.
+    // A second session that replaced the first without a message.
     node.receipt(ADD, Outcome::Programmed, NO_ERROR);
     node.switch_up();
     assert_eq!(node.features(&FEATURES), [make(meter(HIGHEST))]);

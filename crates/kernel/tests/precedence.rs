@@ -77,7 +77,7 @@ impl Node {
     }
 }
 
-const SHADOWS: &str = "rule.write: priority 40 would shadow a rule of app number 2 with priority 40 for some of the same packets, and that app comes \
+const SHADOWS: &str = "rule.write: priority 40 would shadow a rule of app number 2 with priority 40; that app comes \
                        before this one: take a priority below 40, or change the order in [apps] order";
 
 #[test]
@@ -214,7 +214,7 @@ fn a_later_app_does_not_take_all_packets_that_one_before_it_hears() {
     };
     let events = kind::bit(kind::PACKET_IN);
     assert!(node.command(BEFORE, What::Subscribe(Subscribe { events, packets: &[] })).contains("Subscribed"));
-    let blinds = "rule.write: it would take every packet that app number 2 hears";
+    let blinds = "rule.write: it would take every packet that app number 2 receives";
     assert!(node.add(LATER, 1, "").starts_with(blinds));
     assert_eq!(node.add(LATER, 1, "arp"), "sent");
     assert_eq!(node.add(BEFORE, 2, ""), "sent", "its own it may");

@@ -1,5 +1,5 @@
-//! A rule that is decided on by its shape is decided on as any other: a kernel that takes the short way where there is one, and one that never does,
-//! let the same commands pass, refuse the same with the same reason, and remember the same.
+//! A rule that is decided on by its shape is decided on as any other. One kernel takes the short way, and one never
+//! does. Both let the same commands pass, refuse the same with the same reason, and remember the same.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
@@ -156,6 +156,40 @@ impl Node {
         }
     }
 
+    fn removed(&mut self, zone: u16, datapath: u64, source: u64, shape: usize) {
+        let mut matching = Vec::new();
+        let text = format!("in_port=1,dl_dst=00:00:00:00:00:01,dl_src=00:00:00:00:00:{source:02x}");
+        write_match(&parse_match(&text).unwrap(), &mut matching);
+        let cookie = if zone == 0 { OWN_COOKIE } else { ZoneId(zone).stamp(SHAPES[shape].cookie) };
+        let removed = FlowRemoved {
+            datapath: DatapathId(datapath),
+            cookie,
+            duration_s: 0,
+            duration_ns: 0,
+            packet_count: 0,
+            byte_count: 0,
+            priority: SHAPES[shape].priority,
+            idle_timeout_s: 0,
+            hard_timeout_s: 0,
+            reason: 0,
+            table_id: SHAPES[shape].table_id,
+            matching: &matching,
+        };
+        self.event(|out| event::write::flow_removed(out, 1, &removed));
+    }
+
+    fn hears(&mut self, zone: u16, all: bool) {
+        let mut packets = Vec::new();
+        write_match(&parse_match("arp").unwrap(), &mut packets);
+        let packets = if all { &[][..] } else { &packets };
+        let what = What::Subscribe(Subscribe { events: 1 << event::kind::PACKET_IN, packets });
+        let command = Command { datapath: DatapathId(0), ticket: 0, wants_receipt: false, what };
+        let mut bytes = Vec::new();
+        assert!(command::write::command(&mut bytes, &command));
+        let frame = Frame::read(&bytes).unwrap();
+        self.kernel.on_command(ZoneId(zone), &frame, self.now_ms, &mut self.effects);
+    }
+
     fn step(&mut self, step: &Step) {
         match *step {
             Step::Rule(ref rule) => self.rule(rule),
@@ -163,27 +197,7 @@ impl Node {
                 let source = (rule.source + number % 64) & 0xffff_ffff_ffff;
                 self.rule(&Rule { source, port: rule.port.wrapping_add(number as u32 % 3), ..rule.clone() });
             }),
-            Step::Removed { zone, datapath, source, shape } => {
-                let mut matching = Vec::new();
-                let text = format!("in_port=1,dl_dst=00:00:00:00:00:01,dl_src=00:00:00:00:00:{source:02x}");
-                write_match(&parse_match(&text).unwrap(), &mut matching);
-                let cookie = if zone == 0 { OWN_COOKIE } else { ZoneId(zone).stamp(SHAPES[shape].cookie) };
-                let removed = FlowRemoved {
-                    datapath: DatapathId(datapath),
-                    cookie,
-                    duration_s: 0,
-                    duration_ns: 0,
-                    packet_count: 0,
-                    byte_count: 0,
-                    priority: SHAPES[shape].priority,
-                    idle_timeout_s: 0,
-                    hard_timeout_s: 0,
-                    reason: 0,
-                    table_id: SHAPES[shape].table_id,
-                    matching: &matching,
-                };
-                self.event(|out| event::write::flow_removed(out, 1, &removed));
-            }
+            Step::Removed { zone, datapath, source, shape } => self.removed(zone, datapath, source, shape),
             Step::Up(datapath, is_1_0) => {
                 let openflow = if is_1_0 { OpenFlowVersion::V1_0 } else { OpenFlowVersion::V1_3 };
                 let datapath = DatapathId(datapath);
@@ -199,17 +213,7 @@ impl Node {
                 self.kernel.regrant(ZoneId(zone), grant, self.now_ms, &mut self.effects);
             }
             Step::Failed(zone, datapath) => self.kernel.on_failed(DatapathId(datapath), ZoneId(zone)),
-            Step::Hears(zone, all) => {
-                let mut packets = Vec::new();
-                write_match(&parse_match("arp").unwrap(), &mut packets);
-                let packets = if all { &[][..] } else { &packets };
-                let what = What::Subscribe(Subscribe { events: 1 << event::kind::PACKET_IN, packets });
-                let command = Command { datapath: DatapathId(0), ticket: 0, wants_receipt: false, what };
-                let mut bytes = Vec::new();
-                assert!(command::write::command(&mut bytes, &command));
-                let frame = Frame::read(&bytes).unwrap();
-                self.kernel.on_command(ZoneId(zone), &frame, self.now_ms, &mut self.effects);
-            }
+            Step::Hears(zone, all) => self.hears(zone, all),
             Step::Pass(ms) => self.now_ms += ms,
         }
         let effects = std::mem::take(&mut self.effects);

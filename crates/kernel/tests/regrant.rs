@@ -38,7 +38,7 @@ fn subscribe(kernel: &mut Kernel) -> bool {
 }
 
 fn hears(kernel: &Kernel) -> (bool, bool) {
-    let hears = |kind| kernel.hearers_of(kind).contains(APP);
+    let hears = |kind| kernel.receivers_of(kind).contains(APP);
     (hears(kind::PACKET_IN), hears(kind::SWITCH_UP))
 }
 

@@ -16,7 +16,7 @@ const APP: ZoneId = ZoneId(1);
 
 struct Node(Kernel);
 
-/// Whoever may do everything else.
+/// An app that may do everything else.
 fn everything_else() -> Grant {
     Capability::all().filter(|one| *one != Capability::Vendor).fold(Grant::nothing(), Grant::with)
 }

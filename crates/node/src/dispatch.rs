@@ -120,7 +120,7 @@ impl Dispatch {
             // Apps do not look at its place among the events.
             if write::switch_up(&mut frame, 0, &up) {
                 let Dispatch { kernel, zones, faults, .. } = self;
-                for zone in kernel.hearers_of(kind::SWITCH_UP) {
+                for zone in kernel.receivers_of(kind::SWITCH_UP) {
                     deliver_control(zones, faults, zone, &frame);
                 }
             }

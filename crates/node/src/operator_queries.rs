@@ -7,7 +7,7 @@ use abi::event::{Event, StatsReply};
 use abi::{Frame, Outcome, ZoneId};
 use flow::DatapathId;
 use kernel::zone_set::is_zone_number;
-use kernel::{Found, Metering, OfSwitch};
+use kernel::{Metering, OfSwitch, RuleReport};
 use monitor_channel::{AppStatus, ZoneCounts};
 use openflow::message::{Body, FlowStats, Message, MultipartReply, ReplyBody};
 use operator::contract::{
@@ -336,15 +336,15 @@ fn switch_view(
         data_dropped: dropped.data_dropped,
         unheard: dropped.unheard,
         meter: kept.and_then(|kept| meter_view(&kept.metering)),
-        rules_before: kept.map(|kept| rules_before(kept.found)),
+        rules_before: kept.map(|kept| rules_before(kept.rule_report)),
     }
 }
 
-fn rules_before(found: Found) -> RulesBeforeView {
-    match found {
-        Found::Waiting => RulesBeforeView::Waiting,
-        Found::Answered(of_apps) => RulesBeforeView::Known { of_apps },
-        Found::Unanswered(of_apps) => RulesBeforeView::Unanswered { of_apps },
+fn rules_before(report: RuleReport) -> RulesBeforeView {
+    match report {
+        RuleReport::Waiting => RulesBeforeView::Waiting,
+        RuleReport::Answered(of_apps) => RulesBeforeView::Known { of_apps },
+        RuleReport::Unanswered(of_apps) => RulesBeforeView::Unanswered { of_apps },
     }
 }
 

@@ -174,7 +174,7 @@ impl Worker {
         let mut kernel = Kernel::new(seed).at_worker(number as u8);
         limit(&mut kernel, &limits);
         kernel.share_claims(claims.clone());
-        missing_services.iter().for_each(|(name, why)| kernel.explain_missing(name, why));
+        missing_services.iter().for_each(|(name, why)| kernel.services().explain_missing(name, why));
         let registry = poll.registry().try_clone()?;
         let read_bytes = southbound.read_bytes_per_turn;
         let southbound = Southbound::new(southbound, roster.clone(), number, registry, FIRST_CONNECTION);
@@ -479,7 +479,7 @@ impl Worker {
         southbound.on_tick(*now_ms, &mut |event| dispatch.hear(event));
         let faults = self.dispatch.switch_faults.take(self.now_ms, now_unix_ms());
         self.tell_records(faults);
-        let (subscribers, now_ms) = (self.dispatch.kernel.hearers_of(kind::TICK).clone(), self.now_ms);
+        let (subscribers, now_ms) = (self.dispatch.kernel.receivers_of(kind::TICK).clone(), self.now_ms);
         self.tell(&subscribers, |out, sequence| write::tick(out, sequence, now_ms));
         for (zone, left_out) in self.log_lines.take_left_out() {
             let app = self.dispatch.zones.get(zone).map(|end| end.app()).unwrap_or("?");

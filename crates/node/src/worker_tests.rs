@@ -525,7 +525,7 @@ fn a_caller_hears_why_there_is_no_answer_and_a_service_that_its_answer_is_late()
         Event::QueryReply(it) => Some((it.status, String::from_utf8_lossy(it.payload).into_owned())),
         _ => None,
     };
-    bench.worker.dispatch.kernel.explain_missing("store", "this node has no store");
+    bench.worker.dispatch.kernel.services().explain_missing("store", "this node has no store");
     for name in ["store", "nobody"] {
         asker.command(1, What::Query(Ask::query(name, b"")));
     }

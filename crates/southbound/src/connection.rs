@@ -13,7 +13,7 @@ use crate::pace::Pace;
 use crate::roster::{Claim, Roster, SwitchRecord};
 use crate::session::{Session, State, Step};
 use crate::transport::Transport;
-use crate::turn::{Effect, Turn};
+use crate::turn::{SessionOutput, Turn};
 use mio::net::TcpStream;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -34,7 +34,7 @@ pub struct TurnResources<'a> {
     pub buffer: &'a mut ReadBuffer,
     pub frame: &'a mut Vec<u8>,
     pub now_ms: u64,
-    pub sink: &'a mut dyn FnMut(Effect<'_>),
+    pub sink: &'a mut dyn FnMut(SessionOutput<'_>),
 }
 
 /// Whether more data may be available.

@@ -63,4 +63,4 @@ pub use roles::{ControllerRole, MAX_ROLE_REQUESTS};
 pub use roster::{Claim, Roster, SwitchRecord, Taken};
 pub use snapshot::SessionSnapshot;
 pub use southbound::{Ready, Sink, Southbound};
-pub use turn::{Effect, Line, SouthboundEvent, Turn};
+pub use turn::{Line, SessionOutput, SouthboundEvent, Turn};

@@ -22,7 +22,7 @@ use crate::report::{self, EndLimits};
 use crate::roster::Roster;
 use crate::session::{Session, State};
 use crate::snapshot::SessionSnapshot;
-use crate::turn::{Effect, SouthboundEvent, Turn};
+use crate::turn::{SessionOutput, SouthboundEvent, Turn};
 use abi::Command;
 use abi::prepared::PreparedRule;
 use flow::DatapathId;
@@ -486,9 +486,9 @@ impl Southbound {
         let Some(mut connection) = self.connections.take(slot) else { return };
         let (peer, was_up) = (connection.peer, !is_half_open(&connection.session));
         let Southbound { config, roster, worker, buffer, frame, limit, now_ms, .. } = self;
-        let mut effect = |effect: Effect<'_>| match effect {
-            Effect::Out(event) => sink(event),
-            Effect::Line(line) => report::line(limit, *now_ms, peer, &line),
+        let mut effect = |effect: SessionOutput<'_>| match effect {
+            SessionOutput::Out(event) => sink(event),
+            SessionOutput::Line(line) => report::line(limit, *now_ms, peer, &line),
         };
         let mut resources = TurnResources {
             config,
@@ -557,8 +557,8 @@ impl Southbound {
         let is_identified = matches!(session.state(), State::Identified | State::Up);
         let datapath = is_identified.then(|| session.identity().datapath);
         sink(SouthboundEvent::Ended { peer: connection.peer, datapath, end });
-        let mut out = |effect: Effect<'_>| {
-            if let Effect::Out(event) = effect {
+        let mut out = |effect: SessionOutput<'_>| {
+            if let SessionOutput::Out(event) = effect {
                 sink(event);
             }
         };

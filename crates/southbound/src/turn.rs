@@ -34,7 +34,7 @@ pub enum SouthboundEvent<'a> {
 
 /// What a session requests.
 #[derive(Clone, Copy, Debug)]
-pub enum Effect<'a> {
+pub enum SessionOutput<'a> {
     /// Pass this to the kernel.
     Out(SouthboundEvent<'a>),
     /// Write this into the log.
@@ -61,7 +61,7 @@ pub struct Turn<'a> {
     /// A buffer for the frame under construction. Its old content has no meaning.
     pub frame: &'a mut Vec<u8>,
     /// Receives the session's requests.
-    pub sink: &'a mut dyn FnMut(Effect<'_>),
+    pub sink: &'a mut dyn FnMut(SessionOutput<'_>),
 }
 
 impl Turn<'_> {
@@ -70,7 +70,7 @@ impl Turn<'_> {
     pub(crate) fn event(&mut self, write: impl FnOnce(&mut Vec<u8>) -> bool) {
         self.frame.clear();
         if write(self.frame) {
-            (self.sink)(Effect::Out(SouthboundEvent::Event(self.frame)));
+            (self.sink)(SessionOutput::Out(SouthboundEvent::Event(self.frame)));
         }
     }
 
@@ -78,19 +78,19 @@ impl Turn<'_> {
     pub(crate) fn tell(&mut self, zone: ZoneId, write: impl FnOnce(&mut Vec<u8>) -> bool) {
         self.frame.clear();
         if write(self.frame) {
-            (self.sink)(Effect::Out(SouthboundEvent::ToZone { zone, frame: self.frame }));
+            (self.sink)(SessionOutput::Out(SouthboundEvent::ToZone { zone, frame: self.frame }));
         }
     }
 
     /// Writes a line into the log.
     pub(crate) fn line(&mut self, message: &'static str, text: &str) {
-        (self.sink)(Effect::Line(Line { message, place: None, text }));
+        (self.sink)(SessionOutput::Line(Line { message, place: None, text }));
     }
 
     /// Writes a line about something in a message.
     pub(crate) fn line_at(&mut self, message: &'static str, bad: &flow::BadInput) {
         let line = Line { message, place: Some((bad.field, bad.offset)), text: &bad.message };
-        (self.sink)(Effect::Line(line));
+        (self.sink)(SessionOutput::Line(line));
     }
 }
 

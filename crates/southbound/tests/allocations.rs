@@ -49,7 +49,7 @@ const WARM_UP: usize = 1100;
 fn check(what: &str, version: Version, mut act: impl FnMut(&mut Session, &mut Turn<'_>)) {
     let (mut out, mut frame, mut effects) = (Vec::new(), Vec::new(), 0);
     let mut session = up(version, &mut out);
-    let mut sink = |_: southbound::Effect<'_>| effects += 1;
+    let mut sink = |_: southbound::SessionOutput<'_>| effects += 1;
     let mut once = |out: &mut Vec<u8>| {
         out.clear();
         act(&mut session, &mut Turn { now_ms: 0, out, frame: &mut frame, sink: &mut sink });

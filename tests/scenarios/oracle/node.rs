@@ -156,11 +156,11 @@ impl Node {
 
     fn turn<T>(&mut self, act: impl FnOnce(&mut Session, &mut Turn<'_>) -> T) -> T {
         let Node { session, now_ms, out, events, .. } = self;
-        let mut sink = |effect: southbound::Effect<'_>| match effect {
-            southbound::Effect::Out(SouthboundEvent::Event(frame)) => {
+        let mut sink = |effect: southbound::SessionOutput<'_>| match effect {
+            southbound::SessionOutput::Out(SouthboundEvent::Event(frame)) => {
                 events.push_back(Heard::All(frame.to_vec()))
             }
-            southbound::Effect::Out(SouthboundEvent::ToZone { zone, frame }) => {
+            southbound::SessionOutput::Out(SouthboundEvent::ToZone { zone, frame }) => {
                 events.push_back(Heard::Zone(zone, frame.to_vec()));
             }
             _ => {}

@@ -107,8 +107,14 @@ impl<'a> RawInstruction<'a> {
     /// eight bytes behind the instruction's own.
     #[inline]
     pub fn actions(&self) -> Option<RawActions<'a>> {
+        self.action_bytes().map(actions_raw)
+    }
+
+    /// The same as canonical bytes.
+    #[inline]
+    pub fn action_bytes(&self) -> Option<&'a [u8]> {
         let has_actions = matches!(self.kind, kind::WRITE_ACTIONS | kind::APPLY_ACTIONS);
-        has_actions.then(|| actions_raw(self.bytes.get(8..).unwrap_or_default()))
+        has_actions.then(|| self.bytes.get(8..).unwrap_or_default())
     }
 
     /// Whether its actions are executed at once (`OFPIT_APPLY_ACTIONS`).

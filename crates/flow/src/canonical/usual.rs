@@ -118,6 +118,29 @@ impl UsualFields {
     }
 }
 
+/// The header of an instruction that applies one output, and nothing else.
+const APPLY_ONE_OUTPUT: [u8; 4] = [0, 4, 0, 24];
+const ONE_OUTPUT: [u8; 4] = [0, 0, 0, 16];
+
+/// The port, if the instructions are one output that is applied, as in most rules.
+#[inline]
+pub fn one_applied_output(instructions: &[u8]) -> Option<PortNo> {
+    let [a, b, c, d, _, _, _, _, output @ ..]: &[u8; 24] = instructions.try_into().ok()?;
+    ([*a, *b, *c, *d] == APPLY_ONE_OUTPUT).then(|| port_of_one(output))?
+}
+
+/// The port, if the actions are one output, as in most packet-outs.
+#[inline]
+pub fn one_output(actions: &[u8]) -> Option<PortNo> {
+    port_of_one(actions.try_into().ok()?)
+}
+
+#[inline]
+fn port_of_one(action: &[u8; 16]) -> Option<PortNo> {
+    let [a, b, c, d, port @ .., _, _, _, _, _, _, _, _] = action;
+    ([*a, *b, *c, *d] == ONE_OUTPUT).then(|| PortNo(u32::from_be_bytes(*port)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

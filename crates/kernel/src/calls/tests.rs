@@ -1,4 +1,4 @@
-//! What becomes of calls: who may answer, when they are over, and that nothing grows.
+//! The life of calls: who may answer, when they end, and that nothing grows.
 
 use super::*;
 use abi::service::DEADLINE_MS_DEFAULT;

@@ -224,8 +224,8 @@ impl World {
         let mut bytes = Vec::new();
         event::write::packet_in(&mut bytes, 2, &event);
         let frame = Frame::read(&bytes).unwrap();
-        let hearers = self.kernel.on_event(&frame, self.now_ms, &mut self.wanted).unwrap();
-        hearers.iter().map(|zone| zone.0).collect()
+        let receivers = self.kernel.on_event(&frame, self.now_ms, &mut self.wanted).unwrap();
+        receivers.iter().map(|zone| zone.0).collect()
     }
 
     /// A host says this by port 1.

@@ -43,17 +43,17 @@ pub(super) fn tell(claims: &Claims, queue: &mut MonitorQueue) {
     }
 }
 
-fn to_kernel(thing: Thing) -> kernel::Thing {
+fn to_kernel(thing: Thing) -> kernel::GroupOrMeter {
     match thing {
-        Thing::Group(id) => kernel::Thing::Group(id),
-        Thing::Meter(id) => kernel::Thing::Meter(id),
+        Thing::Group(id) => kernel::GroupOrMeter::Group(id),
+        Thing::Meter(id) => kernel::GroupOrMeter::Meter(id),
     }
 }
 
 fn to_monitor(change: OwnerChange) -> Owned {
-    let thing = match change.thing {
-        kernel::Thing::Group(id) => Thing::Group(id),
-        kernel::Thing::Meter(id) => Thing::Meter(id),
+    let thing = match change.target {
+        kernel::GroupOrMeter::Group(id) => Thing::Group(id),
+        kernel::GroupOrMeter::Meter(id) => Thing::Meter(id),
     };
     Owned { datapath: change.datapath.0, thing, zone: change.zone.map(|zone| zone.0) }
 }

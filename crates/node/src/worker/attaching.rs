@@ -96,7 +96,7 @@ impl Worker {
 
     /// A zone that has just subscribed receives the connected switches.
     pub(super) fn replay(&mut self, zone: ZoneId) {
-        if !self.dispatch.kernel.hearers_of(kind::SWITCH_UP).contains(zone) {
+        if !self.dispatch.kernel.receivers_of(kind::SWITCH_UP).contains(zone) {
             return;
         }
         let Dispatch { kernel, zones, faults, .. } = &mut self.dispatch;

@@ -36,7 +36,7 @@ impl Worker {
             if self.dispatch.kernel.is_held(datapath) {
                 continue;
             }
-            let has_room = self.dispatch.room_of_hearers(datapath, self.read_bytes, self.now_ms);
+            let has_room = self.dispatch.room_of_receivers(datapath, self.read_bytes, self.now_ms);
             if let Reading::Now(bytes) = has_room {
                 pieces += 1;
                 self.dispatch.hand_on(datapath, bytes);
@@ -116,18 +116,18 @@ impl Dispatch {
             true if !is_held => Reading::NotYet,
             true if self.held.is_full(datapath) && self.kernel.is_passed_over(datapath) => Reading::NotYet,
             _ if is_held => Reading::Now(bytes),
-            _ => self.room_of_hearers(datapath, bytes, now_ms),
+            _ => self.room_of_receivers(datapath, bytes, now_ms),
         }
     }
 
     /// Whether those who hear this switch have room, and for how many bytes of it.
-    fn room_of_hearers(&mut self, datapath: DatapathId, bytes: usize, now_ms: u64) -> Reading {
+    fn room_of_receivers(&mut self, datapath: DatapathId, bytes: usize, now_ms: u64) -> Reading {
         let Dispatch { kernel, zones, pauses, subscribers, .. } = self;
-        pauses.subscribers(datapath, kernel.hearers_of_packets(), subscribers);
+        pauses.subscribers(datapath, kernel.receivers_of_packets(), subscribers);
         if !subscribers.iter().any(|zone| zones.get(zone).is_some_and(|end| !end.is_trusted())) {
             return Reading::Now(bytes);
         }
-        let others = kernel.hearers_of_switches().any(|zone| !subscribers.contains(zone));
+        let others = kernel.receivers_of_switches().any(|zone| !subscribers.contains(zone));
         let looked_at = subscribers.iter().filter_map(|zone| {
             let end = zones.get(zone)?;
             let (room, standstill_ms) = (end.room_for_packet_ins(datapath), end.standstill_ms(now_ms));

@@ -45,13 +45,13 @@ impl Worker {
         let has_it =
             is_written && dispatch.zones.get(to).is_some_and(|end| end.deliver_from_app(zone, scratch));
         if !has_it {
-            self.dispatch.kernel.close_call(ticket);
+            self.dispatch.kernel.services().calls.close(ticket);
             self.answer(zone, frame.header.sequence.get(), SERVICE_BUSY, false, &[]);
         }
     }
 
     pub(super) fn answer_no_such_service(&mut self, zone: ZoneId, ticket: u64, service: &str) {
-        let why = self.dispatch.kernel.why_missing(service).to_owned();
+        let why = self.dispatch.kernel.services().why_missing(service).to_owned();
         self.answer(zone, ticket, NO_SUCH_SERVICE, false, why.as_bytes());
     }
 
@@ -71,7 +71,7 @@ impl Worker {
         let reply = QueryReply { ticket: to.ticket, status, more, payload };
         let only = [to.zone];
         if self.pass(service, only, |out, sequence| write::query_reply(out, sequence, &reply)) > 0 {
-            self.dispatch.kernel.lose_call(frame.header.sequence.get());
+            self.dispatch.kernel.services().calls.lose(frame.header.sequence.get());
             self.answer(to.zone, to.ticket, ANSWER_LOST, false, &[]);
             self.refuse(service, frame, "the caller is too slow; the query is over");
         }
@@ -82,12 +82,12 @@ impl Worker {
         let credit = Credit { ticket: to.ticket, bytes };
         let only = [to.zone];
         if self.pass(caller, only, |out, sequence| write::query_credit(out, sequence, credit)) > 0 {
-            self.dispatch.kernel.keep_credit(to.ticket, bytes);
+            self.dispatch.kernel.services().calls.keep_credit(to.ticket, bytes);
         }
     }
 
     pub(super) fn tell_untold_credit(&mut self) {
-        for (caller, to, bytes) in self.dispatch.kernel.untold_credit() {
+        for (caller, to, bytes) in self.dispatch.kernel.services().calls.untold() {
             self.grant_credit(caller, to, bytes);
         }
     }
@@ -109,15 +109,15 @@ impl Worker {
     }
 
     pub(super) fn expire_calls(&mut self) {
-        for over in self.dispatch.kernel.expire_calls(self.now_ms) {
+        for over in self.dispatch.kernel.services().calls.expire(self.now_ms) {
             self.end_call(&over);
         }
     }
 
     /// Whether a deadline passes so soon that the worker must not sleep for its longest.
-    pub(super) fn has_deadline_soon(&self) -> bool {
+    pub(super) fn has_deadline_soon(&mut self) -> bool {
         let soon_ms = self.now_ms + super::LONGEST_SLEEP.as_millis() as u64;
-        self.dispatch.kernel.next_deadline_ms().is_some_and(|at_ms| at_ms <= soon_ms)
+        self.dispatch.kernel.services().calls.earliest_ms().is_some_and(|at_ms| at_ms <= soon_ms)
     }
 }
 

@@ -15,7 +15,7 @@ pub(super) type LateSubscribers = BTreeMap<ZoneId, Option<Position>>;
 impl Worker {
     /// Hands a publication to those who subscribe. The publisher hears how many of them do not keep up.
     pub(super) fn publish(&mut self, zone: ZoneId, frame: &Frame<'_>, topic: &Topic<'_>) {
-        let to = self.dispatch.kernel.hearers_of_topic(zone, topic.topic);
+        let to = self.dispatch.kernel.receivers_of_topic(zone, topic.topic);
         let missed = self.pass(zone, &to, |out, sequence| write::topic(out, sequence, topic));
         if missed > 0 {
             self.refuse(
@@ -28,7 +28,7 @@ impl Worker {
 
     /// A zone has subscribed: it gets what is retained, if it hears topics.
     pub(super) fn begin_retained(&mut self, zone: ZoneId) {
-        if self.dispatch.kernel.hearers_of(kind::TOPIC).contains(zone) {
+        if self.dispatch.kernel.receivers_of(kind::TOPIC).contains(zone) {
             self.late_subscribers.insert(zone, None);
         }
     }

@@ -8,7 +8,7 @@ use crate::receipts::Tag;
 use crate::requests::Part;
 use crate::translate::error::{canonical_code, describe};
 use crate::translate::{packet_in, removed, statistics};
-use crate::turn::{Effect, SouthboundEvent, Turn, message_name};
+use crate::turn::{SessionOutput, SouthboundEvent, Turn, message_name};
 use abi::event::write;
 use abi::{Outcome, Receipt};
 use flow::{BadInput, ErrorCode};
@@ -103,7 +103,7 @@ impl Session {
         let (datapath, sequence) = (self.identity.datapath, self.next_sequence());
         turn.frame.clear();
         if packet_in::write(turn.frame, sequence, datapath, packet) {
-            (turn.sink)(Effect::Out(SouthboundEvent::Event(turn.frame)));
+            (turn.sink)(SessionOutput::Out(SouthboundEvent::Event(turn.frame)));
         }
     }
 

@@ -5,7 +5,7 @@
 //!   AwaitHello ─────> AwaitFeatures ──────────────> AwaitPorts ───────────────────> Identified ──admitted──> Up
 //! ```
 //!
-//! In: a message's bytes and the time. Out: messages appended for the switch, [`crate::turn::Effect`]s, or the
+//! In: a message's bytes and the time. Out: messages appended for the switch, [`crate::turn::SessionOutput`]s, or the
 //! [`SessionEnd`]. Never does I/O, never asks for the time, and knows no other session: whether a datapath id may come up is
 //! asked between `Identified` and `Up`.
 

@@ -9,7 +9,7 @@ mod roles;
 use super::*;
 use crate::fault::Refused;
 use crate::receipts::Tag;
-use crate::turn::{Effect, SouthboundEvent};
+use crate::turn::{SessionOutput, SouthboundEvent};
 use abi::command::{Command, What};
 use abi::{Event, Frame, Outcome, Receipt, ZoneId};
 use flow::{MacAddr, PortNo};
@@ -72,11 +72,17 @@ impl Bench {
 
     fn turn<T>(&mut self, act: impl FnOnce(&mut Session, &mut Turn<'_>) -> T) -> T {
         let Bench { session, now_ms, out, events, to_zones, lines } = self;
-        let mut sink = |effect: Effect<'_>| match effect {
-            Effect::Out(SouthboundEvent::Event(frame)) => events.push(frame.to_vec()),
-            Effect::Out(SouthboundEvent::ToZone { zone, frame }) => to_zones.push((zone, frame.to_vec())),
-            Effect::Out(SouthboundEvent::Ended { .. }) => unreachable!("a session does not end itself"),
-            Effect::Line(line) => lines.push(format!("{} {:?} {}", line.message, line.place, line.text)),
+        let mut sink = |effect: SessionOutput<'_>| match effect {
+            SessionOutput::Out(SouthboundEvent::Event(frame)) => events.push(frame.to_vec()),
+            SessionOutput::Out(SouthboundEvent::ToZone { zone, frame }) => {
+                to_zones.push((zone, frame.to_vec()))
+            }
+            SessionOutput::Out(SouthboundEvent::Ended { .. }) => {
+                unreachable!("a session does not end itself")
+            }
+            SessionOutput::Line(line) => {
+                lines.push(format!("{} {:?} {}", line.message, line.place, line.text))
+            }
         };
         act(session, &mut Turn { now_ms: *now_ms, out, frame: &mut Vec::new(), sink: &mut sink })
     }

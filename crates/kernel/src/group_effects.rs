@@ -1,21 +1,21 @@
-//! What groups may do with a packet, for whoever sends through them.
+//! What groups may do with a packet that is sent through them.
 //!
 //! ```text
-//!   buckets + packet.out's bounds ──> Deeds, kept beside the owner ──> may a packet-out go there? what may the group become?
+//!   buckets + packet.out's bounds ──> GroupEffects, kept beside the owner ──> may a packet-out go there? what may the group become?
 //! ```
 //!
 //! A group's buckets are compared with `rule.write` when they are told to the switch, since rules refer to groups. A packet-out may refer to a
 //! group too, and then the buckets must lie within `packet.out`. So the kernel compares them with both, and remembers what the second said.
 //!
-//! Deeds only grow: a switch may refuse a change and keep the buckets that it had, so a group may do all that it was told since it was made.
-//! Deleting it and adding it again begins anew.
+//! Group effects only grow: a switch may refuse a change and keep the old buckets. So a group may do all that any command since its add allowed.
+//! A delete and a new add start from nothing.
 //!
 //! Groups in buckets: a group's level is one above the highest of the groups in its buckets, and a group that is in another's bucket keeps its
 //! level. So no group leads back to itself, and none leads further than [`MAX_LEVEL`].
 //!
 //! In: buckets that were found readable. Out: a few numbers for each group. Never looks at who asks; that is `crate::owned`'s.
 
-use crate::excess::{Excess, MAX_LEVEL};
+use crate::excess::{Excess, MAX_LEVEL, TooMany};
 use crate::fanout::{Fanout, GROUP_ALL, MAX_GROUP_ACTIONS};
 use abi::command::GroupMod;
 use flow::Action;
@@ -36,7 +36,7 @@ pub(crate) type Judged = Result<(), Excess>;
 
 /// What a group may do, by all that it was told since it was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Deeds {
+pub(crate) struct GroupEffects {
     /// The groups that its buckets hand packets to or watch, each once, and how often one packet is handed there.
     pub nested: Vec<(u32, u32)>,
     /// What its buckets do without those groups.
@@ -51,23 +51,27 @@ pub(crate) struct Deeds {
     pub is_sent_to: bool,
 }
 
-impl Deeds {
+impl GroupEffects {
     /// Of these buckets, whose groups have these levels.
-    pub fn of(it: &GroupMod<'_>, judged: Judged, level_of: impl Fn(u32) -> u8) -> Result<Deeds, Excess> {
+    pub fn of(
+        it: &GroupMod<'_>,
+        judged: Judged,
+        level_of: impl Fn(u32) -> u8,
+    ) -> Result<GroupEffects, Excess> {
         let fanout = Fanout::of_group(it);
         if fanout.actions > MAX_GROUP_ACTIONS {
-            return Err(Excess::TooManyActions(fanout.actions, MAX_GROUP_ACTIONS));
+            return Err(Excess::TooMany(TooMany::Actions(fanout.actions, MAX_GROUP_ACTIONS)));
         }
         let nested = nested_in(it)?;
         let level = 1 + nested.iter().map(|(group_id, _)| level_of(*group_id)).max().unwrap_or(0);
         if level > MAX_LEVEL {
             return Err(Excess::Nesting(it.group_id));
         }
-        Ok(Deeds { nested, fanout, level, packet_out: judged, named_by: 0, is_sent_to: false })
+        Ok(GroupEffects { nested, fanout, level, packet_out: judged, named_by: 0, is_sent_to: false })
     }
 
     /// With what it may do by new buckets besides.
-    pub fn with(&self, new: Deeds, group_id: u32) -> Result<Deeds, Excess> {
+    pub fn with(&self, new: GroupEffects, group_id: u32) -> Result<GroupEffects, Excess> {
         if self.named_by > 0 && new.level > self.level {
             return Err(Excess::Nesting(group_id));
         }
@@ -77,10 +81,10 @@ impl Deeds {
             *there = times.max(*there);
         }
         if nested.len() > MAX_NESTED {
-            return Err(Excess::TooManyNested(MAX_NESTED));
+            return Err(Excess::TooMany(TooMany::Nested(MAX_NESTED)));
         }
         let (level, packet_out) = (self.level.max(new.level), self.packet_out.and(new.packet_out));
-        Ok(Deeds { nested, fanout: self.fanout.or(new.fanout), level, packet_out, ..self.clone() })
+        Ok(GroupEffects { nested, fanout: self.fanout.or(new.fanout), level, packet_out, ..self.clone() })
     }
 }
 
@@ -108,7 +112,7 @@ fn nested_in(it: &GroupMod<'_>) -> Result<Vec<(u32, u32)>, Excess> {
             *there = if it.group_type == GROUP_ALL { there.saturating_add(times) } else { times.max(*there) };
         }
         if nested.len() > MAX_NESTED {
-            return Err(Excess::TooManyNested(MAX_NESTED));
+            return Err(Excess::TooMany(TooMany::Nested(MAX_NESTED)));
         }
     }
     Ok(nested)

@@ -1,4 +1,4 @@
-//! Rules in a switch's answer, as far as they say whose they are.
+//! Rules in a switch's answer, with their owners where the cookie names them.
 //!
 //! In: the body of an answer about flow entries. Out: each rule, up to the first damage.
 
@@ -8,25 +8,25 @@ use openflow::statistics::flow_entries;
 /// OFPFF_SEND_FLOW_REM.
 const SEND_FLOW_REM: u16 = 1;
 
-/// Whether a rule with these time-outs and flags stays in its switch until somebody deletes it or hears of its end.
+/// Whether a rule with these time-outs and flags stays in its switch until it is deleted, or its end is reported.
 pub(crate) fn stays(idle_timeout_s: u16, hard_timeout_s: u16, flags: u16) -> bool {
     (idle_timeout_s == 0 && hard_timeout_s == 0) || flags & SEND_FLOW_REM != 0
 }
 
 /// A rule that a switch has.
-pub(crate) struct FoundRule<'a> {
+pub(crate) struct ReportedRule<'a> {
     pub table_id: u8,
     pub priority: u16,
     pub cookie: u64,
-    /// Whether the node hears of its end: it has no time-out, or the switch reports when it is removed.
+    /// Whether the node learns of its end: it has no time-out, or the switch reports its removal.
     pub stays: bool,
     pub matching: &'a [u8],
 }
 
 /// The rules of an answer. One with a damaged match ends them.
-pub(crate) fn found_rules(body: &[u8]) -> impl Iterator<Item = FoundRule<'_>> {
+pub(crate) fn reported_rules(body: &[u8]) -> impl Iterator<Item = ReportedRule<'_>> {
     flow_entries(body).map_while(|entry| {
-        Some(FoundRule {
+        Some(ReportedRule {
             table_id: entry.table_id(),
             priority: entry.priority(),
             cookie: entry.cookie(),

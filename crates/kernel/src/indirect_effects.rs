@@ -1,10 +1,10 @@
-//! No command does by way of a group, a meter, a table or the controller what its sender may not do itself.
+//! The indirect effects of a command: through a group, a meter, a table or the controller, a sender may do only what it may do itself.
 //!
 //! ```text
-//!   rule, packet-out ──names──> groups, meters (crate::owned: whose), what groups do (crate::deeds), TABLE (crate::bounds), CONTROLLER
+//!   rule, packet-out ──names──> groups, meters (crate::owned: whose), what groups do (crate::group_effects), TABLE (crate::bounds), CONTROLLER
 //! ```
 //!
-//! Here it is counted too how many packets one becomes, groups included.
+//! It also counts how many packets one packet becomes, groups included.
 //!
 //! In: commands that are within the bounds of their capability, as far as they say themselves what they do. Out: whether they are with what they
 //! refer to. One output to a port, which most commands are, is let pass by its bytes.
@@ -14,17 +14,17 @@ use crate::charge::Becomes;
 use crate::decision::Refusal;
 use crate::dispatch::Kernel;
 use crate::excess::Excess;
-use crate::fanout::{Fanout, one_output};
+use crate::fanout::Fanout;
 use crate::owned::{Asker, Change, Claimant};
 use abi::ZoneId;
 use abi::command::{FlowMod, GroupMod, MeterMod};
-use flow::canonical::instructions_raw;
+use flow::canonical::{instructions_raw, one_output};
 use flow::{DatapathId, PortNo};
 
 impl Kernel {
     /// What a rule refers to, and how many packets it makes of one.
     #[inline]
-    pub(crate) fn check_rules_deputies(
+    pub(crate) fn check_rules_indirect_effects(
         &mut self,
         zone: ZoneId,
         datapath: DatapathId,
@@ -46,10 +46,8 @@ impl Kernel {
         let asker = self.asker(zone, Capability::RuleWrite);
         self.ownership.owned.check_instructions(asker, datapath, it.instructions)?;
         let lists =
-            instructions_raw(it.instructions).map_while(Result::ok).filter(|raw| raw.actions().is_some());
-        let groups = lists.map(|raw| {
-            self.ownership.owned.fanout_of_groups(datapath, raw.bytes.get(8..).unwrap_or_default())
-        });
+            instructions_raw(it.instructions).map_while(Result::ok).filter_map(|raw| raw.action_bytes());
+        let groups = lists.map(|actions| self.ownership.owned.fanout_of_groups(datapath, actions));
         let total = groups.fold(fanout, Fanout::and);
         total.check_all()?;
         if let Some(there) = self.sessions.datapaths.get_mut(&datapath) {
@@ -60,7 +58,7 @@ impl Kernel {
 
     /// What a packet-out refers to: how many packets it makes of its frame.
     #[inline]
-    pub(crate) fn check_packet_outs_deputies(
+    pub(crate) fn check_packet_outs_indirect_effects(
         &mut self,
         zone: ZoneId,
         datapath: DatapathId,
@@ -137,7 +135,7 @@ impl Kernel {
         self.ownership.owned.on_meter_mod(asker, datapath, it, claimant).map_err(beyond)
     }
 
-    /// Who sends packets up may hear packets.
+    /// Only an app that may receive packet-ins may send packets to the controller.
     fn check_controller(&self, zone: ZoneId, fanout: Fanout) -> Result<(), Excess> {
         let hears = self.zone(zone).is_some_and(|zone| zone.grant.holds(Capability::PacketIn));
         if hears || fanout.controllers == 0 { Ok(()) } else { Err(Excess::Controller) }

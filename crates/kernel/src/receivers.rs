@@ -1,7 +1,7 @@
-//! Which zones hear an event.
+//! Which zones receive an event.
 //!
 //! ```text
-//!   subscriptions and grants ──index──> by kind: zones ──event──> the zones that hear it
+//!   subscriptions and grants ──index──> by kind: zones ──event──> the zones that receive it
 //! ```
 //!
 //! In: the zones with their subscriptions, and events. Out: sets of zones. It charges nothing and delivers nothing.
@@ -21,43 +21,43 @@ const KINDS: usize = 64;
 /// A count for each zone number.
 type Heard = [u64; MAX_ZONE as usize + 1];
 
-/// Who hears what.
+/// The zones that receive each kind of event.
 #[derive(Clone, Debug)]
-pub(crate) struct Hearers {
-    /// By kind of event: who hears it. For packet-ins, those who hear all of them.
+pub(crate) struct Receivers {
+    /// By kind of event: the zones that receive it. For packet-ins, the zones that receive all of them.
     by_kind: [ZoneSet; KINDS],
-    /// Who hears some packet-ins only.
-    pub choosy: ZoneSet,
-    /// Who hears the event that was decided on last, if those are not all who hear its kind.
-    found: ZoneSet,
-    /// How many events were each zone's to hear since it was attached. Apart from the zones, so that to count takes few instructions.
+    /// The zones that receive only some packet-ins.
+    pub selective: ZoneSet,
+    /// The zones that receive the present event, if those are not all that receive its kind.
+    receivers: ZoneSet,
+    /// How many events each zone has received since it was attached. Kept apart from the zones, so that a count takes few instructions.
     heard: Box<Heard>,
 }
 
-impl Default for Hearers {
-    fn default() -> Hearers {
-        Hearers {
+impl Default for Receivers {
+    fn default() -> Receivers {
+        Receivers {
             by_kind: [const { ZoneSet::EMPTY }; KINDS],
-            choosy: ZoneSet::EMPTY,
-            found: ZoneSet::EMPTY,
+            selective: ZoneSet::EMPTY,
+            receivers: ZoneSet::EMPTY,
             heard: Box::new([0; MAX_ZONE as usize + 1]),
         }
     }
 }
 
-impl Hearers {
+impl Receivers {
     /// Takes the subscriptions of these zones, which are in the order of their numbers.
     pub fn index(&mut self, zones: &[Option<Zone>]) {
         self.by_kind.iter_mut().for_each(ZoneSet::clear);
-        self.choosy.clear();
+        self.selective.clear();
         for (zone, number) in zones.iter().zip(0..) {
             let Some(zone) = zone else { continue };
             for kind in 0..KINDS as u16 {
                 if !zone.subscription.hears(kind) || !zone.grant.holds(needed_to_hear(kind)) {
                     continue;
                 }
-                if kind == kind::PACKET_IN && zone.is_choosy() {
-                    self.choosy.insert(ZoneId(number));
+                if kind == kind::PACKET_IN && zone.is_selective() {
+                    self.selective.insert(ZoneId(number));
                 } else {
                     self.by_kind[usize::from(kind)].insert(ZoneId(number));
                 }
@@ -91,71 +91,71 @@ impl Hearers {
 
     /// Whether an app wants packets of switches.
     pub fn want_packets(&self) -> bool {
-        !(self.of_packets().is_empty() && self.choosy.is_empty())
+        !(self.of_packets().is_empty() && self.selective.is_empty())
     }
 
-    /// A packet-in goes to those who hear all of them, and is counted.
+    /// A packet-in goes to the zones that receive all of them, and is counted.
     #[inline(always)]
     pub fn count_packet(&mut self) -> &ZoneSet {
-        let hearers = &self.by_kind[usize::from(kind::PACKET_IN)];
-        count_event(&mut self.heard, hearers);
-        hearers
+        let receivers = &self.by_kind[usize::from(kind::PACKET_IN)];
+        count_event(&mut self.heard, receivers);
+        receivers
     }
 
-    /// An event goes to those who were found last, and is counted.
+    /// An event goes to its receivers, and is counted.
     #[inline(always)]
     pub fn count_found(&mut self) -> &ZoneSet {
-        count_event(&mut self.heard, &self.found);
-        &self.found
+        count_event(&mut self.heard, &self.receivers);
+        &self.receivers
     }
 
-    /// Nobody hears the event.
+    /// No zone receives the event.
     pub fn find_none(&mut self) {
-        self.found.clear();
+        self.receivers.clear();
     }
 
-    /// Finds who hears an event of this kind.
+    /// Finds the zones that receive an event of this kind.
     pub fn find(&mut self, kind: u16) {
         match self.by_kind.get(usize::from(kind)) {
-            Some(hearers) => self.found.clone_from(hearers),
-            None => self.found.clear(),
+            Some(receivers) => self.receivers.clone_from(receivers),
+            None => self.receivers.clear(),
         }
     }
 
-    /// Finds who hears this packet-in.
+    /// Finds the zones that receive this packet-in.
     #[inline]
     pub fn find_packet(&mut self, frame: &Frame<'_>, zones: &[Option<Zone>]) -> Result<(), Malformed> {
-        let Hearers { by_kind, choosy, found, .. } = self;
-        found.clone_from(&by_kind[usize::from(kind::PACKET_IN)]);
-        if choosy.is_empty() {
+        let Receivers { by_kind, selective, receivers, .. } = self;
+        receivers.clone_from(&by_kind[usize::from(kind::PACKET_IN)]);
+        if selective.is_empty() {
             return Ok(());
         }
         let packet = PacketIn::read(frame)?;
         let fields = fields_of(&packet);
-        for zone in &*choosy {
+        for zone in &*selective {
             if there(zones, zone).is_some_and(|it| it.hears_packet(packet.datapath, &fields)) {
-                found.insert(zone);
+                receivers.insert(zone);
             }
         }
         Ok(())
     }
 
-    /// Keeps those of the found to whom this applies.
+    /// Keeps the receivers for which `keep` is true.
     pub fn retain(&mut self, keep: impl Fn(ZoneId) -> bool) {
-        self.found.retain(keep);
+        self.receivers.retain(keep);
     }
 
-    /// Of those who were found, keeps who may hear that a rule is gone: its owner, and those who may see the rules of others.
+    /// Keeps the receivers that may know that a rule was removed: its owner, and those that may see the rules of others.
     pub fn retain_of_removal(&mut self, owner: ZoneId, zones: &[Option<Zone>]) {
         let sees = |it: ZoneId| there(zones, it).is_some_and(|it| it.grant.holds(Capability::RuleRead));
-        self.found.retain(|zone| zone == owner || sees(zone));
+        self.receivers.retain(|zone| zone == owner || sees(zone));
     }
 
-    /// Who hears anything of switches. A zone may come more than once.
+    /// The zones that receive any event about switches. A zone may come more than once.
     pub fn of_switches(&self) -> impl Iterator<Item = ZoneId> + '_ {
         let kinds =
             [kind::SWITCH_UP, kind::SWITCH_DOWN, kind::PACKET_IN, kind::PORT_STATUS, kind::FLOW_REMOVED];
-        self.choosy.iter().chain(kinds.into_iter().flat_map(|kind| self.of(kind)))
+        self.selective.iter().chain(kinds.into_iter().flat_map(|kind| self.of(kind)))
     }
 
     /// Who hears what is published there: who listens, may, and did not publish it.
@@ -163,15 +163,15 @@ impl Hearers {
         let may = |zone: ZoneId| {
             there(zones, zone).is_some_and(|it| it.grant.holds_for(Capability::Subscribe, topic))
         };
-        let mut hearers = self.of(kind::TOPIC).clone();
-        hearers.retain(|zone| zone != publisher && may(zone));
-        hearers
+        let mut receivers = self.of(kind::TOPIC).clone();
+        receivers.retain(|zone| zone != publisher && may(zone));
+        receivers
     }
 }
 
 #[inline(always)]
-fn count_event(heard: &mut Heard, hearers: &ZoneSet) {
-    hearers.for_each(|zone| {
+fn count_event(heard: &mut Heard, receivers: &ZoneSet) {
+    receivers.for_each(|zone| {
         if let Some(count) = heard.get_mut(usize::from(zone.0)) {
             *count += 1;
         }

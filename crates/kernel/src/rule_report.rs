@@ -4,7 +4,7 @@
 
 /// What a switch has said of the rules that it had when it came up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum RuleReport {
     /// Nothing yet, or not all.
     Waiting,
     /// It has answered: so many are an app's.
@@ -39,11 +39,11 @@ pub(crate) enum Stage {
 }
 
 impl Inquiry {
-    pub fn found(self) -> Found {
+    pub fn report(self) -> RuleReport {
         match self.stage {
-            Stage::Due(_) | Stage::Open | Stage::Begun | Stage::Passed(_) => Found::Waiting,
-            Stage::Answered => Found::Answered(self.rules),
-            Stage::Unanswered => Found::Unanswered(self.rules),
+            Stage::Due(_) | Stage::Open | Stage::Begun | Stage::Passed(_) => RuleReport::Waiting,
+            Stage::Answered => RuleReport::Answered(self.rules),
+            Stage::Unanswered => RuleReport::Unanswered(self.rules),
         }
     }
 }

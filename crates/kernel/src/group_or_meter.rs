@@ -1,6 +1,6 @@
-//! What an app can own in a switch beside rules: groups and meters.
+//! The groups and meters that an app can own in a switch.
 //!
-//! Names alone, and what is said of one that is not the asker's.
+//! In: numbers. Out: names and errors. It keeps no owner.
 
 use crate::excess::Excess;
 use flow::DatapathId;
@@ -15,43 +15,43 @@ const MAX_METER: u32 = 0xffff_0000;
 
 /// What is owned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Thing {
+pub enum GroupOrMeter {
     /// The group of this number.
     Group(u32),
     /// The meter of this number.
     Meter(u32),
 }
 
-impl Thing {
+impl GroupOrMeter {
     /// Whether it is the switch's own, and concerns everybody.
     pub(crate) fn is_reserved(self) -> bool {
         match self {
-            Thing::Group(id) => id > MAX_GROUP,
-            Thing::Meter(id) => id > MAX_METER,
+            GroupOrMeter::Group(id) => id > MAX_GROUP,
+            GroupOrMeter::Meter(id) => id > MAX_METER,
         }
     }
 
     pub(crate) fn excess_of_kernels(self) -> Excess {
         match self {
-            Thing::Group(id) => Excess::Group(id),
-            Thing::Meter(id) => Excess::KernelsMeter(id),
+            GroupOrMeter::Group(id) => Excess::Group(id),
+            GroupOrMeter::Meter(id) => Excess::KernelsMeter(id),
         }
     }
 
     pub(crate) fn excess(self) -> Excess {
         match self {
-            Thing::Group(id) => Excess::Group(id),
-            Thing::Meter(id) => Excess::Meter(id),
+            GroupOrMeter::Group(id) => Excess::Group(id),
+            GroupOrMeter::Meter(id) => Excess::Meter(id),
         }
     }
 
     pub(crate) fn excess_unjudged(self) -> Excess {
         match self {
-            Thing::Group(id) => Excess::UnjudgedGroup(id),
-            Thing::Meter(id) => Excess::UnjudgedMeter(id),
+            GroupOrMeter::Group(id) => Excess::UnjudgedGroup(id),
+            GroupOrMeter::Meter(id) => Excess::UnjudgedMeter(id),
         }
     }
 }
 
 /// A group or meter of a switch.
-pub(crate) type Place = (DatapathId, Thing);
+pub(crate) type Place = (DatapathId, GroupOrMeter);
