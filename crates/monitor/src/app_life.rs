@@ -1,7 +1,7 @@
 //! The life of one app: started, running, ended, started again or not. Pure.
 //!
 //! In: what happened to the app, and whether there is a kernel to run for ([`Situation`]).
-//! Out: commands, pushed to the list that it is given.
+//! Out: reactions, pushed to the list that it is given.
 //! It never decides about the kernel or about another app.
 //!
 //! ```text
@@ -26,8 +26,8 @@ use crate::enforcement::Enforcement;
 use crate::incident::{Evidence, Incident, IncidentKind};
 use crate::process_end::{PastEnd, ProcessEnd};
 use crate::protocol::ToKernel;
-use crate::supervisor::{ChildId, Command, Severity, StopSignal};
-use crate::verification::{Subject, Validity};
+use crate::supervisor::{ChildId, Reaction, Severity, StopSignal};
+use crate::verification::{AppCheck, Validity};
 use zone::NotEnforced;
 
 /// The exit code for a usage or configuration error, of Burnet's programs and of apps that refuse their settings.
@@ -107,7 +107,7 @@ impl AppLife {
     }
 
     /// The launcher of its zone reports this. It is logged once for each start.
-    pub(crate) fn not_enforced(&mut self, gap: &NotEnforced, out: &mut Vec<Command>) {
+    pub(crate) fn not_enforced(&mut self, gap: &NotEnforced, out: &mut Vec<Reaction>) {
         let gap = self.enforcement.note(gap);
         self.say(Severity::Warn, &gap.to_string(), out);
     }
@@ -131,14 +131,14 @@ impl AppLife {
         self.phase.next_wake_ms()
     }
 
-    pub(crate) fn kernel_ready(&mut self, at: Situation, out: &mut Vec<Command>) {
+    pub(crate) fn kernel_ready(&mut self, at: Situation, out: &mut Vec<Reaction>) {
         if matches!(self.phase, Phase::Waiting) {
             self.start(at, out);
         }
     }
 
     /// The kernel process ended, and its ports with it. `demote` is the reason why a trusted app loses its trust.
-    pub(crate) fn kernel_lost(&mut self, reason: &str, demote: bool, at: Situation, out: &mut Vec<Command>) {
+    pub(crate) fn kernel_lost(&mut self, reason: &str, demote: bool, at: Situation, out: &mut Vec<Reaction>) {
         if matches!(self.phase, Phase::Ending { .. }) {
             // What was to become of it stays: one that the operator stopped does not come back with the kernel.
             return self.detach(reason, at, out);
@@ -173,7 +173,7 @@ impl AppLife {
         end: Option<ProcessEnd>,
         last_line: Option<String>,
         at: Situation,
-        out: &mut Vec<Command>,
+        out: &mut Vec<Reaction>,
     ) -> AfterEnd {
         if !self.has_process() {
             return AfterEnd::Asked;
@@ -186,7 +186,9 @@ impl AppLife {
         self.detach(&reason, at, out);
         self.remember_end(&reason, last_line, at.now_ms);
         match then {
-            AfterStop::Fail if self.will_not_run(end) => return self.give_up(Evidence::of(end), at, out),
+            AfterStop::Fail if self.will_not_run(end) && !at.closing => {
+                return self.give_up(Evidence::of(end), at, out);
+            }
             AfterStop::Fail => return self.fail(what, &reason, Evidence::of(end), at, out),
             AfterStop::Again => self.start(at, out),
             AfterStop::Stop => self.enter(Phase::Stopped, at.now_ms),
@@ -198,7 +200,7 @@ impl AppLife {
     }
 
     /// The zone broke the rules of its port, or is beyond a hard limit. A trusted app can only be taken out of the kernel process, for good.
-    pub(crate) fn zone_fault(&mut self, reason: &str, at: Situation, out: &mut Vec<Command>) {
+    pub(crate) fn zone_fault(&mut self, reason: &str, at: Situation, out: &mut Vec<Reaction>) {
         if self.is_loaded() {
             return self.trusted_fault(reason, at, out);
         }
@@ -208,7 +210,7 @@ impl AppLife {
     }
 
     /// The kernel caught a panic of the trusted app, or could not load it; or it takes more processor time than it may.
-    pub(crate) fn trusted_fault(&mut self, reason: &str, at: Situation, out: &mut Vec<Command>) {
+    pub(crate) fn trusted_fault(&mut self, reason: &str, at: Situation, out: &mut Vec<Reaction>) {
         if self.kind != ZoneKind::Trusted || !matches!(self.phase, Phase::Running) {
             return;
         }
@@ -219,7 +221,7 @@ impl AppLife {
     }
 
     /// `why` is the operator's reason, if there is one.
-    pub(crate) fn operator(&mut self, verb: Verb, why: Option<&str>, at: Situation, out: &mut Vec<Command>) {
+    pub(crate) fn operator(&mut self, verb: Verb, why: Option<&str>, at: Situation, out: &mut Vec<Reaction>) {
         if matches!(self.phase, Phase::Ending { then: AfterStop::Remove, .. }) {
             return;
         }
@@ -231,7 +233,7 @@ impl AppLife {
             }
             // The package of a refused app may have changed.
             Verb::Restart | Verb::Start if self.is_refused() => {
-                out.push(Command::LookUp { app: self.spec.name.clone() });
+                out.push(Reaction::LookUp { app: self.spec.name.clone() });
             }
             Verb::Restart => self.restart(at, out),
             Verb::Stop => self.stop("the operator stopped it", at, out),
@@ -245,11 +247,11 @@ impl AppLife {
         }
     }
 
-    pub(crate) fn stop(&mut self, reason: &str, at: Situation, out: &mut Vec<Command>) {
+    pub(crate) fn stop(&mut self, reason: &str, at: Situation, out: &mut Vec<Reaction>) {
         self.stop_for(AfterStop::Stop, Phase::Stopped, reason, at, out);
     }
 
-    fn quarantine(&mut self, why: Option<&str>, at: Situation, out: &mut Vec<Command>) {
+    fn quarantine(&mut self, why: Option<&str>, at: Situation, out: &mut Vec<Reaction>) {
         if matches!(self.phase, Phase::Quarantined | Phase::Ending { then: AfterStop::Quarantine, .. }) {
             return;
         }
@@ -257,11 +259,8 @@ impl AppLife {
         let reason = format!("the operator quarantined it{why}");
         let then = format!("it stays stopped until you run: burnet app restart {}", self.spec.name);
         self.say(Severity::Warn, &format!("is quarantined ({reason}); {then}"), out);
-        let mut incident = self.incident(IncidentKind::Quarantined, &reason, at);
-        incident.then = then;
-        incident.finding.culprit = None;
-        incident.finding.sentence = "no app: the operator decided it".to_owned();
-        out.push(Command::Incident(Box::new(incident)));
+        let incident = self.incident(IncidentKind::Quarantined, &reason, at);
+        out.push(incident.without_culprit("no app: the operator decided it", then).into());
         self.stop_for(AfterStop::Quarantine, Phase::Quarantined, &reason, at, out);
     }
 
@@ -271,7 +270,7 @@ impl AppLife {
         rest: Phase,
         reason: &str,
         at: Situation,
-        out: &mut Vec<Command>,
+        out: &mut Vec<Reaction>,
     ) {
         if self.has_process() {
             return self.end(then, StopSignal::Term, reason, at, out);
@@ -295,7 +294,7 @@ impl AppLife {
     }
 
     /// The node leaves safe mode: who was held starts, and who runs in a process zone for safe mode alone is trusted again.
-    pub(crate) fn safe_mode_ends(&mut self, at: Situation, out: &mut Vec<Command>) {
+    pub(crate) fn safe_mode_ends(&mut self, at: Situation, out: &mut Vec<Reaction>) {
         self.essential = false;
         // An open check was requested for safe mode, without trust, so it is requested again.
         if matches!(self.phase, Phase::Held | Phase::Checking) {
@@ -322,7 +321,7 @@ impl AppLife {
     }
 
     /// The operator installed another version. It runs from the next start, which is now.
-    pub(crate) fn replace(&mut self, spec: AppSpec, at: Situation, out: &mut Vec<Command>) {
+    pub(crate) fn replace(&mut self, spec: AppSpec, at: Situation, out: &mut Vec<Reaction>) {
         self.spec = spec;
         self.demoted = None;
         self.essential = true;
@@ -331,7 +330,7 @@ impl AppLife {
 
     /// The configuration changed. A running app gets what can change immediately, and restarts for the rest. One that
     /// does not run stays so.
-    pub(crate) fn reconfigure(&mut self, spec: AppSpec, at: Situation, out: &mut Vec<Command>) {
+    pub(crate) fn reconfigure(&mut self, spec: AppSpec, at: Situation, out: &mut Vec<Reaction>) {
         let difference = Difference::of(&self.spec, &spec);
         self.spec = spec;
         if difference.code {
@@ -342,7 +341,7 @@ impl AppLife {
         }
         let runs = self.phase.is_up() && at.kernel_ready;
         if difference.grant && runs {
-            out.push(Command::TellKernel(ToKernel::Regrant {
+            out.push(Reaction::TellKernel(ToKernel::Regrant {
                 zone: self.zone,
                 app: self.spec.name.clone(),
                 generation: if self.is_loaded() { 0 } else { self.generation },
@@ -351,7 +350,7 @@ impl AppLife {
         }
     }
 
-    fn start_reconfigured(&mut self, at: Situation, out: &mut Vec<Command>) {
+    fn start_reconfigured(&mut self, at: Situation, out: &mut Vec<Reaction>) {
         let reason = "its configuration changed";
         match self.phase {
             Phase::Starting | Phase::Running if self.has_process() => {
@@ -370,12 +369,12 @@ impl AppLife {
     }
 
     /// It was removed from the configuration.
-    pub(crate) fn taken_out(&mut self, at: Situation, out: &mut Vec<Command>) {
+    pub(crate) fn taken_out(&mut self, at: Situation, out: &mut Vec<Reaction>) {
         self.stop_for(AfterStop::Remove, Phase::Gone, "it is no longer in the configuration", at, out);
     }
 
     /// It was added to a running node.
-    pub(crate) fn begin(&mut self, at: Situation, out: &mut Vec<Command>) {
+    pub(crate) fn begin(&mut self, at: Situation, out: &mut Vec<Reaction>) {
         // An app that the operator starts in safe mode runs in safe mode.
         self.essential = true;
         self.start(at, out);
@@ -400,17 +399,17 @@ impl AppLife {
     }
 
     /// Kills the process immediately, if there is one.
-    pub(crate) fn kill(&mut self, out: &mut Vec<Command>) {
+    pub(crate) fn kill(&mut self, out: &mut Vec<Reaction>) {
         if !self.has_process() {
             return;
         }
         if let Phase::Ending { kill_at_ms, .. } = &mut self.phase {
             *kill_at_ms = None;
         }
-        out.push(Command::End { who: self.who(), how: StopSignal::Kill });
+        out.push(Reaction::End { who: self.who(), how: StopSignal::Kill });
     }
 
-    pub(crate) fn tick(&mut self, at: Situation, out: &mut Vec<Command>) {
+    pub(crate) fn tick(&mut self, at: Situation, out: &mut Vec<Reaction>) {
         match self.phase {
             Phase::BackingOff { until_ms } if until_ms <= at.now_ms => self.start(at, out),
             Phase::Ending { kill_at_ms: Some(kill_at_ms), .. } if kill_at_ms <= at.now_ms => {
@@ -449,7 +448,7 @@ impl AppLife {
         self.since_ms = now_ms;
     }
 
-    fn start(&mut self, at: Situation, out: &mut Vec<Command>) {
+    fn start(&mut self, at: Situation, out: &mut Vec<Reaction>) {
         if at.closing {
             return self.enter(Phase::Stopped, at.now_ms);
         }
@@ -462,13 +461,13 @@ impl AppLife {
         if self.spec.packaged {
             self.check += 1;
             let trusted = self.wanted_kind(at) == ZoneKind::Trusted;
-            out.push(Command::Verify(self.subject(trusted)));
+            out.push(Reaction::Verify(self.subject(trusted)));
             return self.enter(Phase::Checking, at.now_ms);
         }
         self.start_verified(at, out);
     }
 
-    fn start_verified(&mut self, at: Situation, out: &mut Vec<Command>) {
+    fn start_verified(&mut self, at: Situation, out: &mut Vec<Reaction>) {
         self.generation += 1;
         self.kind = self.wanted_kind(at);
         self.wondered = false;
@@ -476,11 +475,11 @@ impl AppLife {
         self.backoff.started(at.now_ms);
         match self.kind {
             ZoneKind::Process => {
-                out.push(Command::StartZone { zone: self.zone, generation: self.generation });
+                out.push(Reaction::StartZone { zone: self.zone, generation: self.generation });
                 self.enter(Phase::Starting, at.now_ms);
             }
             ZoneKind::Trusted => {
-                out.push(Command::TellKernel(ToKernel::LoadTrusted {
+                out.push(Reaction::TellKernel(ToKernel::LoadTrusted {
                     zone: self.zone,
                     app: self.spec.name.clone(),
                     source: self.spec.source.clone(),
@@ -493,13 +492,13 @@ impl AppLife {
     }
 
     /// The package to verify while it runs.
-    pub(crate) fn to_verify(&self) -> Option<Subject> {
+    pub(crate) fn to_verify(&self) -> Option<AppCheck> {
         let runs = self.phase.is_up();
         (runs && self.spec.packaged).then(|| self.subject(self.is_loaded()))
     }
 
-    fn subject(&self, trusted: bool) -> Subject {
-        Subject { zone: self.zone, check: self.check, app: self.spec.name.clone(), trusted }
+    fn subject(&self, trusted: bool) -> AppCheck {
+        AppCheck { zone: self.zone, check: self.check, app: self.spec.name.clone(), trusted }
     }
 
     /// The verification result of its package.
@@ -508,7 +507,7 @@ impl AppLife {
         check: u64,
         validity: Validity,
         at: Situation,
-        out: &mut Vec<Command>,
+        out: &mut Vec<Reaction>,
     ) {
         if check != self.check {
             return;
@@ -545,16 +544,17 @@ impl AppLife {
         matches!(self.phase, Phase::Refused | Phase::Ending { then: AfterStop::Refuse, .. })
     }
 
+    fn stays_stopped(&self) -> String {
+        format!("it stays stopped; fix the cause, then run: burnet app restart {}", self.spec.name)
+    }
+
     /// Its package failed verification: it does not start, or is stopped.
-    fn refuse(&mut self, reason: &str, at: Situation, out: &mut Vec<Command>) {
-        let then =
-            format!("it stays stopped; fix the cause, then run: burnet app restart {}", self.spec.name);
+    fn refuse(&mut self, reason: &str, at: Situation, out: &mut Vec<Reaction>) {
+        let then = self.stays_stopped();
         self.say(Severity::Error, &format!("is refused ({reason}); {then}"), out);
-        let mut incident = self.incident(IncidentKind::Refused, reason, at);
-        incident.then = then;
-        incident.finding.culprit = None;
-        incident.finding.sentence = "no app: its package or the trust store has changed".to_owned();
-        out.push(Command::Incident(Box::new(incident)));
+        let incident = self.incident(IncidentKind::Refused, reason, at);
+        let culprit = "no app: its package or the trust store has changed";
+        out.push(incident.without_culprit(culprit, then).into());
         if self.has_process() {
             // At once: nobody knows any more what this is.
             return self.end(AfterStop::Refuse, StopSignal::Kill, reason, at, out);
@@ -567,14 +567,14 @@ impl AppLife {
     }
 
     /// The operator wants it to run again, and it cannot.
-    pub(crate) fn not_found(&mut self, reason: &str, at: Situation, out: &mut Vec<Command>) {
+    pub(crate) fn not_found(&mut self, reason: &str, at: Situation, out: &mut Vec<Reaction>) {
         if matches!(self.phase, Phase::Refused) {
             self.say(Severity::Error, &format!("is still refused: {reason}"), out);
             self.remember_end(reason, None, at.now_ms);
         }
     }
 
-    fn restart(&mut self, at: Situation, out: &mut Vec<Command>) {
+    fn restart(&mut self, at: Situation, out: &mut Vec<Reaction>) {
         let reason = "the operator restarted it";
         self.backoff.forget();
         if self.has_process() {
@@ -592,7 +592,14 @@ impl AppLife {
     }
 
     /// Asks the process to end. One that is ending already keeps its time to live, and goes on as was said last.
-    fn end(&mut self, then: AfterStop, how: StopSignal, reason: &str, at: Situation, out: &mut Vec<Command>) {
+    fn end(
+        &mut self,
+        then: AfterStop,
+        how: StopSignal,
+        reason: &str,
+        at: Situation,
+        out: &mut Vec<Reaction>,
+    ) {
         self.detach(reason, at, out);
         if let Phase::Ending { reason: first, then: first_then, kill_at_ms } = &mut self.phase {
             // A failure stays one: that the kernel restarts meanwhile must not clear it.
@@ -601,11 +608,11 @@ impl AppLife {
                 *first = reason.to_owned();
             }
             if how == StopSignal::Kill && kill_at_ms.take().is_some() {
-                out.push(Command::End { who: self.who(), how });
+                out.push(Reaction::End { who: self.who(), how });
             }
             return;
         }
-        out.push(Command::End { who: self.who(), how });
+        out.push(Reaction::End { who: self.who(), how });
         let kill_at_ms = (how == StopSignal::Term).then_some(at.now_ms.saturating_add(at.end_grace_ms));
         self.enter(Phase::Ending { reason: reason.to_owned(), then, kill_at_ms }, at.now_ms);
     }
@@ -616,7 +623,7 @@ impl AppLife {
         reason: &str,
         evidence: Evidence,
         at: Situation,
-        out: &mut Vec<Command>,
+        out: &mut Vec<Reaction>,
     ) -> AfterEnd {
         if at.closing {
             self.enter(Phase::Stopped, at.now_ms);
@@ -640,7 +647,7 @@ impl AppLife {
         };
         let ended = if became == AfterEnd::GivenUp { "ended too often" } else { "ended" };
         self.say(severity, &format!("{ended} ({reason}); {}", incident.then), out);
-        out.push(Command::Incident(Box::new(incident)));
+        out.push(incident.into());
         match verdict {
             RestartDecision::RestartAfter(0) => self.start(at, out),
             RestartDecision::RestartAfter(delay_ms) => {
@@ -657,20 +664,15 @@ impl AppLife {
     }
 
     /// It stays stopped, with its own sentence, until the operator has changed something.
-    fn give_up(&mut self, evidence: Evidence, at: Situation, out: &mut Vec<Command>) -> AfterEnd {
-        if at.closing {
-            self.enter(Phase::Stopped, at.now_ms);
-            return AfterEnd::Asked;
-        }
+    fn give_up(&mut self, evidence: Evidence, at: Situation, out: &mut Vec<Reaction>) -> AfterEnd {
         let said = self.last_end.as_ref().and_then(|past| past.last_line()).map(str::to_owned);
         let reason = said.unwrap_or_else(|| "it did not say why".to_owned());
-        let then =
-            format!("it stays stopped; fix the cause, then run: burnet app restart {}", self.spec.name);
+        let then = self.stays_stopped();
         self.say(Severity::Error, &format!("does not run: {reason} (exit code {EXIT_USAGE}); {then}"), out);
         let mut incident = self.incident(IncidentKind::Quarantined, &reason, at);
         incident.evidence = evidence;
         incident.then = then;
-        out.push(Command::Incident(Box::new(incident)));
+        out.push(incident.into());
         self.enter(Phase::Quarantined, at.now_ms);
         AfterEnd::GivenUp
     }
@@ -679,7 +681,7 @@ impl AppLife {
         Incident::of_app(what, &self.spec.name, self.generation, reason, at.now_ms)
     }
 
-    fn demote(&mut self, reason: &str, now_ms: u64, out: &mut Vec<Command>) {
+    fn demote(&mut self, reason: &str, now_ms: u64, out: &mut Vec<Reaction>) {
         self.kind = ZoneKind::Process;
         self.demoted = Some(PastEnd::new(reason, None, now_ms));
         self.say(
@@ -689,9 +691,9 @@ impl AppLife {
         );
     }
 
-    fn detach(&mut self, reason: &str, at: Situation, out: &mut Vec<Command>) {
+    fn detach(&mut self, reason: &str, at: Situation, out: &mut Vec<Reaction>) {
         if std::mem::take(&mut self.attached) && at.kernel_ready {
-            out.push(Command::TellKernel(ToKernel::DetachZone {
+            out.push(Reaction::TellKernel(ToKernel::DetachZone {
                 zone: self.zone,
                 app: self.spec.name.clone(),
                 generation: self.generation,
@@ -700,9 +702,9 @@ impl AppLife {
         }
     }
 
-    fn unload(&mut self, reason: &str, at: Situation, out: &mut Vec<Command>) {
+    fn unload(&mut self, reason: &str, at: Situation, out: &mut Vec<Reaction>) {
         if at.kernel_ready {
-            out.push(Command::TellKernel(ToKernel::UnloadTrusted {
+            out.push(Reaction::TellKernel(ToKernel::UnloadTrusted {
                 zone: self.zone,
                 app: self.spec.name.clone(),
                 reason: reason.to_owned(),
@@ -714,11 +716,11 @@ impl AppLife {
         self.last_end = Some(PastEnd::new(reason, last_line, at_ms));
     }
 
-    fn say(&self, severity: Severity, line: &str, out: &mut Vec<Command>) {
+    fn say(&self, severity: Severity, line: &str, out: &mut Vec<Reaction>) {
         let what = match self.spec.role {
             AppRole::App => "app",
             AppRole::Service => "service",
         };
-        out.push(Command::Log { severity, line: format!("{what} {}: {line}", self.spec.name) });
+        out.push(Reaction::Log { severity, line: format!("{what} {}: {line}", self.spec.name) });
     }
 }

@@ -116,7 +116,7 @@ impl Collector {
     }
 
     /// The service is gone, or nobody is there who could tell it anything.
-    pub fn nobody_asks(&mut self) {
+    pub fn service_ended(&mut self) {
         (self.asked_by, self.told) = (None, None);
     }
 
@@ -289,7 +289,7 @@ mod tests {
         collector.kept(1, 0);
         ["a", "b", "c"].into_iter().for_each(|text| collector.push(record(0, text)));
         assert!(collector.next(0).is_some());
-        collector.nobody_asks();
+        collector.service_ended();
         assert_eq!(collector.next(TOLD_AGAIN_MS), None);
         collector.kept(2, 1);
         assert_eq!(texts(collector.next(1)), said(2, &["b", "c"]));
@@ -324,7 +324,7 @@ mod tests {
         collector.kept(1, 0);
         collector.push(record(0, "a"));
         assert_eq!(texts(collector.next(0)), said(1, &["a"]));
-        collector.nobody_asks();
+        collector.service_ended();
         collector.push(record(1, "a"));
         collector.kept(2, 1);
         assert_eq!(texts(collector.next(1)), said(2, &["a"]));

@@ -1,6 +1,6 @@
-//! The events of the supervisor, and its commands.
+//! The events of the supervisor, and its reactions.
 //!
-//! In: what happened to a child, and requests of the operator. Out: the commands to execute, in order. Nothing here decides
+//! In: what happened to a child, and requests of the operator. Out: the reactions to execute, in order. Nothing here decides
 //! or acts.
 
 use zone::NotEnforced;
@@ -9,7 +9,7 @@ use crate::app::{AppSpec, Verb};
 use crate::incident::Incident;
 use crate::process_end::ProcessEnd;
 use crate::protocol::ToKernel;
-use crate::verification::{Subject, Validity};
+use crate::verification::{AppCheck, Validity};
 
 /// One run of one child process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -50,7 +50,7 @@ pub enum Severity {
 
 /// An event for the supervisor.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Event {
+pub enum SupervisorEvent {
     /// The node starts. The first event, once.
     Begin,
     /// A child has been started.
@@ -140,12 +140,12 @@ pub enum Event {
     Verified {
         /// The zone's id.
         zone: u16,
-        /// As in [`Command::Verify`]: a result for an earlier start is ignored.
+        /// As in [`Reaction::Verify`]: a result for an earlier start is ignored.
         check: u64,
         /// The result.
         validity: Validity,
     },
-    /// The app of a [`Command::LookUp`] cannot be run.
+    /// The app of a [`Reaction::LookUp`] cannot be run.
     NotFound {
         /// The app's name.
         app: String,
@@ -165,9 +165,9 @@ pub enum Event {
     ShutdownAsked,
 }
 
-/// A command of the supervisor.
+/// What the supervisor decides, for `run` to execute.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Command {
+pub enum Reaction {
     /// Start the kernel process and send it its configuration.
     StartKernel {
         /// The number of its start.
@@ -180,9 +180,9 @@ pub enum Command {
         /// The number of the app's start.
         generation: u64,
     },
-    /// Verify the package of the app. [`Event::Verified`] has the result.
-    Verify(Subject),
-    /// Look up the present installation of the app; [`Event::AppAdded`] or [`Event::NotFound`] answers.
+    /// Verify the package of the app. [`SupervisorEvent::Verified`] has the result.
+    Verify(AppCheck),
+    /// Look up the present installation of the app; [`SupervisorEvent::AppAdded`] or [`SupervisorEvent::NotFound`] answers.
     LookUp {
         /// The app's name.
         app: String,
@@ -214,4 +214,10 @@ pub enum Command {
         /// The error for the operator, unless the node was stopped normally.
         message: Option<String>,
     },
+}
+
+impl From<Incident> for Reaction {
+    fn from(incident: Incident) -> Reaction {
+        Reaction::Incident(Box::new(incident))
+    }
 }

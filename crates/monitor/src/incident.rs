@@ -185,6 +185,13 @@ impl Incident {
         }
     }
 
+    /// No app caused it: `sentence` says who did. `then` says what follows.
+    pub(crate) fn without_culprit(mut self, sentence: &str, then: String) -> Incident {
+        self.finding = Finding { culprit: None, sentence: sentence.to_owned() };
+        self.then = then;
+        self
+    }
+
     /// One of the kernel process or the node.
     pub(crate) fn of_node(what: IncidentKind, reason: &str, at_ms: u64) -> Incident {
         Incident {

@@ -1,6 +1,6 @@
 //! The life of the kernel process: started, ready, running, ended, started again or not. Pure.
 //!
-//! In: what happened to the kernel process, and the time. Out: commands, pushed to the list that it is given, and what its
+//! In: what happened to the kernel process, and the time. Out: reactions, pushed to the list that it is given, and what its
 //! end means. It decides nothing about apps.
 //!
 //! ```text
@@ -14,7 +14,7 @@
 
 use crate::app::KernelStatus;
 use crate::backoff::{Backoff, RestartDecision};
-use crate::event::{ChildId, Command, Severity, StopSignal};
+use crate::event::{ChildId, Reaction, Severity, StopSignal};
 use crate::process_end::{PastEnd, ProcessEnd};
 use crate::protocol::ToKernel;
 use crate::timing::Timing;
@@ -141,18 +141,18 @@ impl KernelLife {
         self.generation == generation
     }
 
-    pub(crate) fn start(&mut self, now_ms: u64, out: &mut Vec<Command>) {
+    pub(crate) fn start(&mut self, now_ms: u64, out: &mut Vec<Reaction>) {
         self.generation += 1;
         self.since_ms = now_ms;
         self.backoff.started(now_ms);
         self.fatal = None;
         self.phase = KernelPhase::Starting { give_up_ms: now_ms.saturating_add(self.start_ms) };
-        out.push(Command::StartKernel { generation: self.generation });
+        out.push(Reaction::StartKernel { generation: self.generation });
     }
 
-    pub(crate) fn started(&mut self, pid: u32, out: &mut Vec<Command>) {
+    pub(crate) fn started(&mut self, pid: u32, out: &mut Vec<Reaction>) {
         self.pid = Some(pid);
-        out.push(Command::Log { severity: Severity::Info, line: format!("the kernel process is {pid}") });
+        out.push(Reaction::Log { severity: Severity::Info, line: format!("the kernel process is {pid}") });
     }
 
     /// It listens for switches. Returns whether it was starting.
@@ -226,16 +226,16 @@ impl KernelLife {
     }
 
     /// Kills it because of a fault.
-    pub(crate) fn kill(&mut self, reason: &str, out: &mut Vec<Command>) {
+    pub(crate) fn kill(&mut self, reason: &str, out: &mut Vec<Reaction>) {
         if self.is_up() {
             let line = format!("the kernel process is killed: {reason}");
-            out.push(Command::Log { severity: Severity::Error, line });
+            out.push(Reaction::Log { severity: Severity::Error, line });
             self.end_at_once(reason.to_owned(), false, out);
         }
     }
 
     /// Kills it to restart the node.
-    pub(crate) fn kill_for_restart(&mut self, reason: &str, out: &mut Vec<Command>) {
+    pub(crate) fn kill_for_restart(&mut self, reason: &str, out: &mut Vec<Reaction>) {
         if self.is_up() {
             self.end_at_once(format!("the node restarts: {reason}"), true, out);
         }
@@ -245,20 +245,20 @@ impl KernelLife {
         matches!(self.phase, KernelPhase::Starting { .. } | KernelPhase::Running { .. })
     }
 
-    fn end_at_once(&mut self, reason: String, blameless: bool, out: &mut Vec<Command>) {
+    fn end_at_once(&mut self, reason: String, blameless: bool, out: &mut Vec<Reaction>) {
         self.phase = KernelPhase::Ending { reason, kill_at_ms: None, blameless };
         self.send_kill(out);
     }
 
-    fn send_kill(&self, out: &mut Vec<Command>) {
+    fn send_kill(&self, out: &mut Vec<Reaction>) {
         let who = ChildId::Kernel { generation: self.generation };
-        out.push(Command::End { who, how: StopSignal::Kill });
+        out.push(Reaction::End { who, how: StopSignal::Kill });
     }
 
     /// The node ends: it closes its sessions and exits until then.
-    pub(crate) fn shut_down(&mut self, reason: &str, kill_at_ms: u64, out: &mut Vec<Command>) {
+    pub(crate) fn shut_down(&mut self, reason: &str, kill_at_ms: u64, out: &mut Vec<Reaction>) {
         if self.is_up() {
-            out.push(Command::TellKernel(ToKernel::Shutdown));
+            out.push(Reaction::TellKernel(ToKernel::Shutdown));
             let reason = reason.to_owned();
             self.phase = KernelPhase::Ending { reason, kill_at_ms: Some(kill_at_ms), blameless: true };
         } else if matches!(self.phase, KernelPhase::BackingOff { .. }) {
@@ -267,14 +267,14 @@ impl KernelLife {
     }
 
     /// The node ends now: it has no more time.
-    pub(crate) fn hurry(&mut self, out: &mut Vec<Command>) {
+    pub(crate) fn hurry(&mut self, out: &mut Vec<Reaction>) {
         if let KernelPhase::Ending { kill_at_ms, .. } = &mut self.phase {
             *kill_at_ms = None;
             self.send_kill(out);
         }
     }
 
-    pub(crate) fn tick(&mut self, now_ms: u64, out: &mut Vec<Command>) {
+    pub(crate) fn tick(&mut self, now_ms: u64, out: &mut Vec<Reaction>) {
         match &mut self.phase {
             KernelPhase::Starting { give_up_ms } if *give_up_ms <= now_ms => {
                 let reason = format!("it was not ready within {} ms", self.start_ms);
@@ -287,7 +287,7 @@ impl KernelLife {
             KernelPhase::Ending { kill_at_ms, .. } if kill_at_ms.is_some_and(|at_ms| at_ms <= now_ms) => {
                 *kill_at_ms = None;
                 let line = "the kernel process did not end after SIGTERM; it is killed".to_owned();
-                out.push(Command::Log { severity: Severity::Warn, line });
+                out.push(Reaction::Log { severity: Severity::Warn, line });
                 self.send_kill(out);
             }
             KernelPhase::BackingOff { until_ms } if *until_ms <= now_ms => self.start(now_ms, out),

@@ -9,7 +9,7 @@ use crate::owners::Owned;
 use crate::protocol::FromKernel;
 use crate::resources::ZoneCounts;
 
-use crate::supervisor::Event;
+use crate::supervisor::SupervisorEvent;
 use crate::verification::{PackageVerdict, Validity};
 
 /// The maximum length of a fatal error of the kernel process, in bytes.
@@ -17,7 +17,7 @@ const FATAL_BYTES_MAX: usize = 1_000;
 
 /// A message of the kernel process, by receiver.
 pub(crate) enum KernelMessage {
-    Event(Event),
+    Event(SupervisorEvent),
     Counts(Vec<ZoneCounts>),
     /// The operator adds this app.
     AddApp(String),
@@ -52,16 +52,20 @@ pub(crate) fn event(message: FromKernel) -> KernelMessage {
             let app = legible(&app, APP_NAME_BYTES_MAX);
             return KernelMessage::Line { app, generation, line: legible(&line, LINE_BYTES_MAX) };
         }
-        FromKernel::Ready => Event::KernelReady,
-        FromKernel::Alive => Event::KernelAlive,
+        FromKernel::Ready => SupervisorEvent::KernelReady,
+        FromKernel::Alive => SupervisorEvent::KernelAlive,
         FromKernel::ZoneFault { app, generation, reason } => {
-            Event::ZoneFault { app, generation, reason: phrase(reason) }
+            SupervisorEvent::ZoneFault { app, generation, reason: phrase(reason) }
         }
-        FromKernel::TrustedFault { app, reason } => Event::TrustedFault { app, reason: phrase(reason) },
-        FromKernel::Operator { app, verb, why } => Event::Operator { app, verb, why: why.map(phrase) },
-        FromKernel::LeaveSafeMode => Event::LeaveSafeMode,
+        FromKernel::TrustedFault { app, reason } => {
+            SupervisorEvent::TrustedFault { app, reason: phrase(reason) }
+        }
+        FromKernel::Operator { app, verb, why } => {
+            SupervisorEvent::Operator { app, verb, why: why.map(phrase) }
+        }
+        FromKernel::LeaveSafeMode => SupervisorEvent::LeaveSafeMode,
         FromKernel::Fatal { exit_code, message } => {
-            Event::KernelFatal { exit_code, message: legible(&message, FATAL_BYTES_MAX) }
+            SupervisorEvent::KernelFatal { exit_code, message: legible(&message, FATAL_BYTES_MAX) }
         }
     })
 }

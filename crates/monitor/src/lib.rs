@@ -6,7 +6,7 @@
 //!                        ▼                                   ▼
 //!   kernel process ◀─────────────── run::Monitor ──────────────────▶ one process per app
 //!    ToKernel, FromKernel       │  ▲                                  ToZone; its output comes back as log lines
-//!                         Event ▼  │ Command
+//!              SupervisorEvent  ▼  │ Reaction
 //!                           supervisor (pure)
 //! ```
 //!
@@ -68,9 +68,9 @@ pub use output::{LINE_BYTES_MAX, LINES_PER_S_MAX, ZONE_REMARK};
 pub use package_verifier::PackageChecks;
 pub use plan::{Plan, Programs, ZoneProgram, ZoneSetup, check_reload};
 pub use resources::{NodeUsage, SAMPLE_INTERVAL_MS, ZoneCounts, ZoneUsage};
-pub use run::{Monitor, Outcome, run};
+pub use run::{Monitor, NodeEnd, run};
 pub use run_error::RunError;
 pub use safe_mode::{Intensity, SafeModePlan};
 pub use signals::{node_signals, shutdown_signals};
 pub use timing::Timing;
-pub use verification::{LOOK_INTERVAL_MS, PackageVerdict, QUESTION_BYTES_MAX, Subject, Validity};
+pub use verification::{AppCheck, LOOK_INTERVAL_MS, PackageVerdict, QUESTION_BYTES_MAX, Validity};

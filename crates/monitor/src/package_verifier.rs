@@ -13,13 +13,13 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use crate::verification::{PackageVerdict, Subject, Task};
+use crate::verification::{AppCheck, PackageVerdict, Task};
 
 /// The maximum number of waiting tasks. A further task fails, as if the thread had ended.
 const TASKS_MAX: usize = 16;
 
 /// Collects the facts about some apps as a question.
-type Collect = dyn Fn(&[Subject]) -> String + Send + Sync;
+type Collect = dyn Fn(&[AppCheck]) -> String + Send + Sync;
 
 /// Verifies the packages of a question.
 type Verify = dyn Fn(&str) -> Vec<PackageVerdict> + Send + Sync;

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use crate::app::legible;
 use crate::incident::{FACT_BYTES_MAX, FACTS_MAX, Fact, Finding, Incident, IncidentKind};
-use crate::supervisor::{Command, ProcessEnd};
+use crate::supervisor::{ProcessEnd, Reaction};
 
 /// The maximum number of kept failures of apps. Enough for several apps that crash in turn.
 const FAILURES_MAX: usize = 64;
@@ -55,12 +55,12 @@ pub(crate) struct RecentFacts {
 }
 
 impl RecentFacts {
-    /// Stores the log lines of these commands, and adds the earlier facts to each incident.
-    pub(crate) fn on_commands(&mut self, commands: &mut [Command], now_ms: u64) {
-        for command in commands {
-            match command {
-                Command::Log { line, .. } => self.remember(line, now_ms),
-                Command::Incident(incident) => {
+    /// Stores the log lines of these reactions, and adds the earlier facts to each incident.
+    pub(crate) fn on_reactions(&mut self, reactions: &mut [Reaction], now_ms: u64) {
+        for reaction in reactions {
+            match reaction {
+                Reaction::Log { line, .. } => self.remember(line, now_ms),
+                Reaction::Incident(incident) => {
                     self.blame(incident);
                     incident.evidence.facts = self.facts.iter().cloned().collect();
                 }

@@ -32,7 +32,7 @@ impl Recording {
         let changes = audit::changes((&before.0, &before.1), (apps, kernel), now_unix_ms);
         changes.into_iter().for_each(|record| self.collector.push(record));
         if self.running_service(apps) != self.running_service(&before.0) {
-            self.collector.nobody_asks();
+            self.collector.service_ended();
         }
     }
 

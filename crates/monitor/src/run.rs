@@ -1,7 +1,7 @@
 //! The one place that acts: starts processes, passes messages on, reads output, waits.
 //!
 //! In: a [`Plan`], the stop signals, and what children do. Out: child processes, messages to them, the log, and in the
-//! end an [`Outcome`]. It decides nothing (`supervisor` does), blocks only in its poll, and has no network socket.
+//! end a [`NodeEnd`]. It decides nothing (`supervisor` does), blocks only in its poll, and has no network socket.
 
 mod owning;
 mod reloading;
@@ -36,7 +36,7 @@ use crate::recording::Recording;
 use crate::resources::{Measured, Moment, Resources, SAMPLE_INTERVAL_MS, ZoneCounts};
 use crate::run_error::RunError;
 use crate::sampling;
-use crate::supervisor::{ChildId, Command, Event, Severity, StopSignal, Supervisor};
+use crate::supervisor::{ChildId, Reaction, Severity, StopSignal, Supervisor, SupervisorEvent};
 use crate::verification::{PackageVerdict, Task, Verification};
 use crate::zone_process::{Reported, ZoneProcess};
 use crate::zones::{Reaped, ZoneStart, Zones};
@@ -49,7 +49,7 @@ const MESSAGES_AFTER_END_MAX: usize = 4_096;
 
 /// How the node ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
+pub struct NodeEnd {
     /// The exit code: 0 as asked, 2 if the operator must change something first, 1 for everything else.
     pub code: u8,
     /// The sentence to print, if it did not end as asked.
@@ -60,7 +60,7 @@ pub struct Outcome {
 ///
 /// # Errors
 /// [`RunError::Plan`] before anything was started; [`RunError::Io`] if the system fails the monitor itself.
-pub fn run(plan: Plan, unkept: &mut Batch) -> Result<Outcome, RunError> {
+pub fn run(plan: Plan, unkept: &mut Batch) -> Result<NodeEnd, RunError> {
     let (stop, reload_requests) = crate::signals::node_signals()?;
     let mut monitor = Monitor::start(plan, stop)?;
     monitor.reload_on(reload_requests);
@@ -108,7 +108,7 @@ pub struct Monitor {
     verification: Verification,
     /// What every kernel process is to know beside its configuration, by app; at most one for each app.
     added: BTreeMap<String, ToKernel>,
-    heard: VecDeque<Event>,
+    heard: VecDeque<SupervisorEvent>,
     resources: Resources,
     next_sample_ms: u64,
     owners: Owners,
@@ -117,7 +117,7 @@ pub struct Monitor {
     statuses_changed: bool,
     /// None if the node has no service that keeps records: then nobody collects any.
     recording: Option<Recording>,
-    outcome: Option<Outcome>,
+    outcome: Option<NodeEnd>,
 }
 
 impl Monitor {
@@ -161,7 +161,7 @@ impl Monitor {
         monitor.record(|now| {
             Record::new(now, "node_started", "monitor", format!("version {}", env!("CARGO_PKG_VERSION")))
         });
-        monitor.heard.push_back(Event::Begin);
+        monitor.heard.push_back(SupervisorEvent::Begin);
         monitor.decide();
         Ok(monitor)
     }
@@ -189,15 +189,15 @@ impl Monitor {
     ///
     /// # Errors
     /// When the system's poll fails, which no child can bring about.
-    pub fn turn(&mut self) -> io::Result<Option<Outcome>> {
+    pub fn turn(&mut self) -> io::Result<Option<NodeEnd>> {
         for source in self.wait()? {
-            self.on_commands(source);
+            self.on_ready(source);
         }
         self.zones.tick(now_ms(), &mut self.writer);
         self.measure();
         let supervisor = &self.supervisor;
         self.resources.keep_only(|zone| supervisor.spec(zone).is_some());
-        self.heard.push_back(Event::Tick);
+        self.heard.push_back(SupervisorEvent::Tick);
         self.decide();
         self.see_to_packages();
         self.flush();
@@ -262,10 +262,10 @@ impl Monitor {
         sources
     }
 
-    fn on_commands(&mut self, source: Source) {
+    fn on_ready(&mut self, source: Source) {
         match source {
             Source::Stop => self.read_stop(),
-            Source::Reload => self.read_wishes(),
+            Source::Reload => self.read_reload_requests(),
             Source::Found => self.take_found(),
             Source::Verified => self.take_done(),
             Source::KernelChannel => self.read_kernel(MESSAGES_PER_TURN_MAX),
@@ -284,15 +284,15 @@ impl Monitor {
     /// Lets the supervisor decide on all that was heard, and acts on it, until there is nothing more to decide.
     fn decide(&mut self) {
         while let Some(event) = self.heard.pop_front() {
-            if let Event::NotEnforced { who: ChildId::Zone { zone, .. }, gap } = &event
+            if let SupervisorEvent::NotEnforced { who: ChildId::Zone { zone, .. }, gap } = &event
                 && let Some(app) = self.supervisor.spec(*zone).map(|spec| spec.name.clone())
             {
                 self.record(|now| Record::new(now, "not_enforced", "monitor", gap.to_string()).of_app(&app));
             }
-            let commands = self.supervisor.on_event(event, now_ms());
-            let something = !commands.is_empty();
-            for command in commands {
-                self.act(command);
+            let reactions = self.supervisor.on_event(event, now_ms());
+            let something = !reactions.is_empty();
+            for reaction in reactions {
+                self.act(reaction);
             }
             if something {
                 self.record_changes();
@@ -322,30 +322,30 @@ impl Monitor {
         self.recording.as_mut().map(Recording::take_unkept).unwrap_or_default()
     }
 
-    fn act(&mut self, command: Command) {
-        match command {
-            Command::StartKernel { generation } => {
+    fn act(&mut self, reaction: Reaction) {
+        match reaction {
+            Reaction::StartKernel { generation } => {
                 let started = self.start_kernel(generation);
                 self.report_start(ChildId::Kernel { generation }, started);
             }
-            Command::StartZone { zone, generation } => {
+            Reaction::StartZone { zone, generation } => {
                 let started = self.start_zone(zone, generation);
                 self.report_start(ChildId::Zone { zone, generation }, started);
             }
-            Command::Verify(subject) => self.verification.on_start(subject),
-            Command::LookUp { app } => {
+            Reaction::Verify(subject) => self.verification.on_start(subject),
+            Reaction::LookUp { app } => {
                 if let Err(reason) = self.finder.ask(app.clone()) {
-                    self.heard.push_back(Event::NotFound { app, reason });
+                    self.heard.push_back(SupervisorEvent::NotFound { app, reason });
                 }
             }
-            Command::End { who, how } => self.end(who, how),
-            Command::TellKernel(message) => self.tell_kernel(&message, Vec::new()),
-            Command::PublishApps => self.statuses_changed = true,
-            Command::Incident(incident) => self.keep_incident(incident),
-            Command::Log { severity: Severity::Info, line } => tracing::info!("{line}"),
-            Command::Log { severity: Severity::Warn, line } => tracing::warn!("{line}"),
-            Command::Log { severity: Severity::Error, line } => tracing::error!("{line}"),
-            Command::Exit { code, message } => self.outcome = Some(Outcome { code, message }),
+            Reaction::End { who, how } => self.end(who, how),
+            Reaction::TellKernel(message) => self.tell_kernel(&message, Vec::new()),
+            Reaction::PublishApps => self.statuses_changed = true,
+            Reaction::Incident(incident) => self.keep_incident(incident),
+            Reaction::Log { severity: Severity::Info, line } => tracing::info!("{line}"),
+            Reaction::Log { severity: Severity::Warn, line } => tracing::warn!("{line}"),
+            Reaction::Log { severity: Severity::Error, line } => tracing::error!("{line}"),
+            Reaction::Exit { code, message } => self.outcome = Some(NodeEnd { code, message }),
         }
     }
 
@@ -362,8 +362,10 @@ impl Monitor {
 
     fn report_start(&mut self, who: ChildId, started: io::Result<u32>) {
         self.heard.push_back(match started {
-            Ok(pid) => Event::Started { who, pid },
-            Err(error) => Event::StartFailed { who, reason: format!("it could not be started: {error}") },
+            Ok(pid) => SupervisorEvent::Started { who, pid },
+            Err(error) => {
+                SupervisorEvent::StartFailed { who, reason: format!("it could not be started: {error}") }
+            }
         });
     }
 
@@ -412,7 +414,7 @@ impl Monitor {
     /// Queues the message; `flush` sends it.
     fn tell_kernel(&mut self, message: &ToKernel, fds: Vec<OwnedFd>) {
         let queued = self.kernel.as_mut().map(|kernel| kernel.tell(message, fds));
-        self.heard.extend(queued.and_then(Result::err).map(|reason| Event::KernelFault { reason }));
+        self.heard.extend(queued.and_then(Result::err).map(|reason| SupervisorEvent::KernelFault { reason }));
     }
 
     fn flush(&mut self) {
@@ -424,14 +426,14 @@ impl Monitor {
         }
         self.tell_records();
         let sent = self.kernel.as_mut().map(KernelProcess::flush);
-        self.heard.extend(sent.and_then(Result::err).map(|reason| Event::KernelFault { reason }));
+        self.heard.extend(sent.and_then(Result::err).map(|reason| SupervisorEvent::KernelFault { reason }));
     }
 
     fn read_stop(&mut self) {
         let mut bytes = [0; 16];
         match self.stop.as_ref().map(|stop| rustix::io::read(stop, &mut bytes)) {
             Some(Ok(0)) => self.stop = None,
-            Some(Ok(count)) => self.heard.extend((0..count).map(|_| Event::ShutdownAsked)),
+            Some(Ok(count)) => self.heard.extend((0..count).map(|_| SupervisorEvent::ShutdownAsked)),
             _ => {}
         }
     }
@@ -442,7 +444,7 @@ impl Monitor {
             let generation = kernel.generation;
             match kernel.receive() {
                 Some(Ok(message)) => self.hear_kernel(event(message), generation),
-                Some(Err(reason)) => self.heard.push_back(Event::KernelFault { reason }),
+                Some(Err(reason)) => self.heard.push_back(SupervisorEvent::KernelFault { reason }),
                 None => return,
             }
         }
@@ -457,7 +459,7 @@ impl Monitor {
                 Err(why) => tracing::error!("app {app}: it is not started: {why}"),
             },
             KernelMessage::Reload { ticket, app } => {
-                self.wish_reload(ReloadRequest { app, answer_to: Some((generation, ticket)) });
+                self.request_reload(ReloadRequest { app, answer_to: Some((generation, ticket)) });
             }
             KernelMessage::Owned(changes) => self.on_owned(&changes, now_ms()),
             KernelMessage::Line { app, generation, line } => self.on_line(&app, generation, &line),
@@ -541,7 +543,8 @@ impl Monitor {
     }
 
     fn on_verdicts(&mut self, verdicts: Vec<PackageVerdict>) {
-        let heard = |PackageVerdict { zone, check, validity }| Event::Verified { zone, check, validity };
+        let heard =
+            |PackageVerdict { zone, check, validity }| SupervisorEvent::Verified { zone, check, validity };
         self.heard.extend(verdicts.into_iter().map(heard));
     }
 
@@ -556,13 +559,13 @@ impl Monitor {
                 // What it said last explains its end.
                 self.read_kernel(MESSAGES_AFTER_END_MAX);
                 if let Some(kernel) = &self.kernel {
-                    self.heard.push_back(Event::KernelCalled { zones: kernel.called() });
+                    self.heard.push_back(SupervisorEvent::KernelCalled { zones: kernel.called() });
                 }
-                self.heard.push_back(Event::Exited { who, end, last_line: None });
+                self.heard.push_back(SupervisorEvent::Exited { who, end, last_line: None });
             }
-            Err(error) => {
-                self.heard.push_back(Event::StartFailed { who, reason: format!("it was lost: {error}") })
-            }
+            Err(error) => self
+                .heard
+                .push_back(SupervisorEvent::StartFailed { who, reason: format!("it was lost: {error}") }),
         }
         self.kernel = None;
     }
@@ -581,8 +584,8 @@ impl Monitor {
         self.resources.on_end(zone);
         let who = ChildId::Zone { zone, generation };
         self.heard.push_back(match end {
-            Ok(end) => Event::Exited { who, end, last_line },
-            Err(error) => Event::StartFailed { who, reason: format!("it was lost: {error}") },
+            Ok(end) => SupervisorEvent::Exited { who, end, last_line },
+            Err(error) => SupervisorEvent::StartFailed { who, reason: format!("it was lost: {error}") },
         });
     }
 
@@ -631,7 +634,7 @@ impl Monitor {
         let excess = match verdict {
             Verdict::End(excess) => {
                 let (app, reason) = (app.clone(), excess.reason());
-                return self.heard.push_back(Event::ZoneFault { app, generation, reason });
+                return self.heard.push_back(SupervisorEvent::ZoneFault { app, generation, reason });
             }
             Verdict::Passed(excess) => {
                 tracing::warn!("{what} {app} uses more than a soft limit: {excess}");

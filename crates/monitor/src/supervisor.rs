@@ -1,6 +1,6 @@
 //! Decides which processes run, stop and restart. Pure: no clock, no process, no socket.
 //!
-//! In: an [`Event`] and the time. Out: [`Command`]s for `run`, which acts.
+//! In: a [`SupervisorEvent`] and the time. Out: [`Reaction`]s for `run`, which acts.
 //! It never starts a second generation of a child while the first may be alive, and restarts a bounded number of times.
 //!
 //! The reactions (Rosemary, section 3.2 and table 1):
@@ -31,10 +31,10 @@ use crate::kernel_life::{KernelFailure, KernelLife};
 use crate::recent_facts::{KernelEnd, RecentFacts};
 use crate::safe_mode::{Consequence, SafeMode, SafeModePlan};
 use crate::timing::Timing;
-use crate::verification::Subject;
+use crate::verification::AppCheck;
 use zone::NotEnforced;
 
-pub use crate::event::{ChildId, Command, Event, Severity, StopSignal};
+pub use crate::event::{ChildId, Reaction, Severity, StopSignal, SupervisorEvent};
 pub use crate::process_end::{ProcessEnd, describe};
 
 /// The monitor polls at least this often while a kernel runs, in milliseconds.
@@ -78,7 +78,7 @@ pub struct Supervisor {
 }
 
 impl Supervisor {
-    /// A node with these apps; nothing runs before [`Event::Begin`]. An app whose number is not said has the lowest that is
+    /// A node with these apps; nothing runs before [`SupervisorEvent::Begin`]. An app whose number is not said has the lowest that is
     /// free, in the order of the list.
     ///
     /// # Errors
@@ -107,7 +107,7 @@ impl Supervisor {
         })
     }
 
-    /// Sets the safe mode of the configuration. Call it before [`Event::Begin`].
+    /// Sets the safe mode of the configuration. Call it before [`SupervisorEvent::Begin`].
     #[must_use]
     pub fn with_safe_mode(mut self, plan: SafeModePlan) -> Supervisor {
         self.safe_mode = SafeMode::new(plan, self.timing.node.clone());
@@ -148,7 +148,7 @@ impl Supervisor {
 
     /// The running apps whose packages are verified.
     #[must_use]
-    pub fn to_verify(&self) -> Vec<Subject> {
+    pub fn to_verify(&self) -> Vec<AppCheck> {
         self.apps.iter().filter_map(AppLife::to_verify).collect()
     }
 
@@ -179,7 +179,7 @@ impl Supervisor {
         self.kernel.status(unix_ms_at_zero)
     }
 
-    /// The latest time for the next [`Event::Tick`].
+    /// The latest time for the next [`SupervisorEvent::Tick`].
     #[must_use]
     pub fn next_wake_ms(&self, now_ms: u64) -> u64 {
         let leave = match self.course {
@@ -192,78 +192,80 @@ impl Supervisor {
             .fold(now_ms.saturating_add(LONGEST_SLEEP_MS), u64::min)
     }
 
-    /// Handles an event at `now_ms` (milliseconds of a monotonic clock), and appends commands in their order of
+    /// Handles an event at `now_ms` (milliseconds of a monotonic clock), and returns the reactions in their order of
     /// execution.
-    pub fn on_event(&mut self, event: Event, now_ms: u64) -> Vec<Command> {
+    pub fn on_event(&mut self, event: SupervisorEvent, now_ms: u64) -> Vec<Reaction> {
         let mut out = Vec::new();
         if matches!(self.course, Course::Left) {
             return out;
         }
         self.forgive_own_pause(now_ms);
-        let quiet = matches!(event, Event::KernelAlive | Event::Tick);
+        let quiet = matches!(event, SupervisorEvent::KernelAlive | SupervisorEvent::Tick);
         self.dispatch(event, now_ms, &mut out);
         self.forget_the_gone();
         self.leave_when_empty(now_ms, &mut out);
-        self.recent.on_commands(&mut out, now_ms);
+        self.recent.on_reactions(&mut out, now_ms);
         if self.kernel.is_running() && !(quiet && out.is_empty()) && !matches!(self.course, Course::Left) {
-            out.push(Command::PublishApps);
+            out.push(Reaction::PublishApps);
         }
         out
     }
 
-    fn dispatch(&mut self, event: Event, now_ms: u64, out: &mut Vec<Command>) {
+    fn dispatch(&mut self, event: SupervisorEvent, now_ms: u64, out: &mut Vec<Reaction>) {
         match event {
-            Event::Begin => self.begin(now_ms, out),
-            Event::Started { who, pid } => self.started(who, pid, now_ms, out),
-            Event::StartFailed { who, reason } => self.ended(who, &reason, None, None, now_ms, out),
-            Event::Exited { who, end, last_line } => {
+            SupervisorEvent::Begin => self.begin(now_ms, out),
+            SupervisorEvent::Started { who, pid } => self.started(who, pid, now_ms, out),
+            SupervisorEvent::StartFailed { who, reason } => self.ended(who, &reason, None, None, now_ms, out),
+            SupervisorEvent::Exited { who, end, last_line } => {
                 self.ended(who, &describe(end), Some(end), last_line, now_ms, out);
             }
-            Event::NotEnforced { who, gap } => self.not_enforced(who, gap, out),
-            Event::KernelReady => self.kernel_ready(now_ms, out),
-            Event::KernelAlive => self.kernel.alive(now_ms),
-            Event::KernelFatal { exit_code, message } => self.kernel.fatal(exit_code, message),
-            Event::KernelFault { reason } => self.kernel.kill(&reason, out),
-            Event::ZoneFault { app, generation, reason } => {
+            SupervisorEvent::NotEnforced { who, gap } => self.not_enforced(who, gap, out),
+            SupervisorEvent::KernelReady => self.kernel_ready(now_ms, out),
+            SupervisorEvent::KernelAlive => self.kernel.alive(now_ms),
+            SupervisorEvent::KernelFatal { exit_code, message } => self.kernel.fatal(exit_code, message),
+            SupervisorEvent::KernelFault { reason } => self.kernel.kill(&reason, out),
+            SupervisorEvent::ZoneFault { app, generation, reason } => {
                 let at = self.situation(now_ms);
                 if let Some(app) = self.app(&app).filter(|app| app.is_current(generation)) {
                     app.zone_fault(&reason, at, out);
                 }
             }
-            Event::TrustedFault { app, reason } => {
+            SupervisorEvent::TrustedFault { app, reason } => {
                 let at = self.situation(now_ms);
                 if let Some(app) = self.app(&app) {
                     app.trusted_fault(&reason, at, out);
                 }
             }
-            Event::Operator { app, verb, why } => {
+            SupervisorEvent::Operator { app, verb, why } => {
                 let at = self.situation(now_ms);
                 if let Some(app) = self.app(&app) {
                     app.operator(verb, why.as_deref(), at, out);
                 }
             }
-            Event::AppAdded { spec } => self.app_added(*spec, now_ms, out),
-            Event::Reloaded { apps, removed } => self.reloaded(apps, &removed, now_ms, out),
-            Event::Verified { zone, check, validity } => {
+            SupervisorEvent::AppAdded { spec } => self.app_added(*spec, now_ms, out),
+            SupervisorEvent::Reloaded { apps, removed } => self.reloaded(apps, &removed, now_ms, out),
+            SupervisorEvent::Verified { zone, check, validity } => {
                 let at = self.situation(now_ms);
                 if let Some(app) = self.apps.iter_mut().find(|app| app.zone == zone) {
                     app.on_verdict(check, validity, at, out);
                 }
             }
-            Event::NotFound { app, reason } => {
+            SupervisorEvent::NotFound { app, reason } => {
                 let at = self.situation(now_ms);
                 if let Some(app) = self.app(&app) {
                     app.not_found(&reason, at, out);
                 }
             }
-            Event::LeaveSafeMode => self.leave_safe_mode(now_ms, out),
-            Event::KernelCalled { zones } => self.kernel.called(self.loaded(|zone| zones.contains(&zone))),
-            Event::Tick => self.tick(now_ms, out),
-            Event::ShutdownAsked => self.shutdown_asked(now_ms, out),
+            SupervisorEvent::LeaveSafeMode => self.leave_safe_mode(now_ms, out),
+            SupervisorEvent::KernelCalled { zones } => {
+                self.kernel.called(self.loaded(|zone| zones.contains(&zone)))
+            }
+            SupervisorEvent::Tick => self.tick(now_ms, out),
+            SupervisorEvent::ShutdownAsked => self.shutdown_asked(now_ms, out),
         }
     }
 
-    /// The changes that [`Event::Reloaded`] will make, one line each.
+    /// The changes that [`SupervisorEvent::Reloaded`] will make, one line each.
     #[must_use]
     pub fn changes<'a>(
         &self,
@@ -281,7 +283,7 @@ impl Supervisor {
         changed.chain(gone).map(|(name, words)| format!("app {name} {words}")).collect()
     }
 
-    fn reloaded(&mut self, apps: Vec<AppSpec>, removed: &[String], now_ms: u64, out: &mut Vec<Command>) {
+    fn reloaded(&mut self, apps: Vec<AppSpec>, removed: &[String], now_ms: u64, out: &mut Vec<Reaction>) {
         let at = self.situation(now_ms);
         if at.closing {
             return;
@@ -301,7 +303,7 @@ impl Supervisor {
     }
 
     /// The same name again is the same app in another version.
-    fn app_added(&mut self, spec: AppSpec, now_ms: u64, out: &mut Vec<Command>) {
+    fn app_added(&mut self, spec: AppSpec, now_ms: u64, out: &mut Vec<Reaction>) {
         let at = self.situation(now_ms);
         if at.closing {
             return;
@@ -311,7 +313,7 @@ impl Supervisor {
         }
         let Some(zone) = self.free_zone(spec.zone) else {
             let line = format!("app {}: it is not started: a node runs at most {APPS_MAX} apps", spec.name);
-            return out.push(Command::Log { severity: Severity::Error, line });
+            return out.push(Reaction::Log { severity: Severity::Error, line });
         };
         let mut app = AppLife::new(zone, spec, self.timing.app.clone(), self.last_generation);
         app.begin(at, out);
@@ -360,7 +362,7 @@ impl Supervisor {
         self.apps.iter_mut().find(|app| app.spec.name == name)
     }
 
-    fn begin(&mut self, now_ms: u64, out: &mut Vec<Command>) {
+    fn begin(&mut self, now_ms: u64, out: &mut Vec<Reaction>) {
         if !self.kernel.has_begun() && matches!(self.course, Course::Running) {
             if self.safe_mode.is_wanted_from_start() {
                 self.safe_mode_begins("the operator asked for it", now_ms, out);
@@ -369,7 +371,7 @@ impl Supervisor {
         }
     }
 
-    fn started(&mut self, who: ChildId, pid: u32, now_ms: u64, out: &mut Vec<Command>) {
+    fn started(&mut self, who: ChildId, pid: u32, now_ms: u64, out: &mut Vec<Reaction>) {
         let at = self.situation(now_ms);
         match who {
             ChildId::Kernel { generation } if self.kernel.is_current(generation) => {
@@ -381,7 +383,7 @@ impl Supervisor {
                 if let Some(app) = app {
                     app.started(pid, at);
                     let line = format!("app {}: its process is {pid}", app.spec.name);
-                    out.push(Command::Log { severity: Severity::Info, line });
+                    out.push(Reaction::Log { severity: Severity::Info, line });
                 }
             }
         }
@@ -394,7 +396,7 @@ impl Supervisor {
         end: Option<ProcessEnd>,
         last_line: Option<String>,
         now_ms: u64,
-        out: &mut Vec<Command>,
+        out: &mut Vec<Reaction>,
     ) {
         let at = self.situation(now_ms);
         match who {
@@ -414,14 +416,14 @@ impl Supervisor {
         }
     }
 
-    fn not_enforced(&mut self, who: ChildId, gap: NotEnforced, out: &mut Vec<Command>) {
+    fn not_enforced(&mut self, who: ChildId, gap: NotEnforced, out: &mut Vec<Reaction>) {
         let ChildId::Zone { zone, generation } = who else { return };
         if let Some(app) = self.apps.iter_mut().find(|app| app.zone == zone && app.is_current(generation)) {
             app.not_enforced(&gap, out);
         }
     }
 
-    fn kernel_ready(&mut self, now_ms: u64, out: &mut Vec<Command>) {
+    fn kernel_ready(&mut self, now_ms: u64, out: &mut Vec<Reaction>) {
         if !self.kernel.ready(now_ms) {
             return;
         }
@@ -444,7 +446,7 @@ impl Supervisor {
         order
     }
 
-    fn kernel_ended(&mut self, how: &str, end: Option<ProcessEnd>, now_ms: u64, out: &mut Vec<Command>) {
+    fn kernel_ended(&mut self, how: &str, end: Option<ProcessEnd>, now_ms: u64, out: &mut Vec<Reaction>) {
         let closing = !matches!(self.course, Course::Running);
         let Some(failure) = self.kernel.ended(how, end, closing, now_ms) else { return };
         if let Some((code, message)) = failure.cannot_run {
@@ -462,7 +464,7 @@ impl Supervisor {
             incident.finding = self.recent.of_kernel(&kernel, now_ms);
             incident.evidence = Evidence { called: called.clone(), ..Evidence::of(end) };
             incident.then = after_kernel(&trusted.into_iter().filter(demoted).collect::<Vec<_>>());
-            out.push(Command::Incident(Box::new(incident)));
+            out.push(incident.into());
         }
         let at = self.situation(now_ms);
         for app in &mut self.apps {
@@ -472,7 +474,7 @@ impl Supervisor {
         self.restart_kernel(&reason, now_ms, out);
     }
 
-    fn restart_kernel(&mut self, reason: &str, now_ms: u64, out: &mut Vec<Command>) {
+    fn restart_kernel(&mut self, reason: &str, now_ms: u64, out: &mut Vec<Reaction>) {
         match self.kernel.failed(now_ms) {
             // A monitor that is to restart nothing has nothing to go into safe mode with.
             RestartDecision::Exhausted if !self.safe_mode.is_on() && self.timing.kernel.restarts_max > 0 => {
@@ -493,24 +495,24 @@ impl Supervisor {
                 let mut incident = Incident::of_node(IncidentKind::ProcessError, reason, now_ms);
                 incident.finding = self.recent.of_safe_mode(now_ms);
                 incident.then = "the node ended with exit code 1".to_owned();
-                out.push(Command::Incident(Box::new(incident)));
+                out.push(incident.into());
                 self.close(1, Some(message), now_ms, out);
             }
             RestartDecision::RestartAfter(0) => {
                 let line = format!("{reason}; it restarts now");
-                out.push(Command::Log { severity: Severity::Error, line });
+                out.push(Reaction::Log { severity: Severity::Error, line });
                 self.kernel.start(now_ms, out);
             }
             RestartDecision::RestartAfter(delay_ms) => {
                 let line = format!("{reason}; it restarts in {delay_ms} ms");
-                out.push(Command::Log { severity: Severity::Error, line });
+                out.push(Reaction::Log { severity: Severity::Error, line });
                 self.kernel.back_off(now_ms.saturating_add(delay_ms));
             }
         }
     }
 
     /// Safe mode, since something went wrong.
-    fn enter_safe_mode(&mut self, reason: &str, now_ms: u64, out: &mut Vec<Command>) {
+    fn enter_safe_mode(&mut self, reason: &str, now_ms: u64, out: &mut Vec<Reaction>) {
         self.safe_mode_begins(reason, now_ms, out);
         let mut incident = Incident::of_node(IncidentKind::SafeMode, reason, now_ms);
         incident.finding = self.recent.of_safe_mode(now_ms);
@@ -518,10 +520,10 @@ impl Supervisor {
             "only the services and the apps of safe_mode.apps run, all in process zones, until you say: \
                          burnet safe-mode leave"
                 .to_owned();
-        out.push(Command::Incident(Box::new(incident)));
+        out.push(incident.into());
     }
 
-    fn safe_mode_begins(&mut self, reason: &str, now_ms: u64, out: &mut Vec<Command>) {
+    fn safe_mode_begins(&mut self, reason: &str, now_ms: u64, out: &mut Vec<Reaction>) {
         self.safe_mode.enter(reason, now_ms);
         self.kernel.forget_failures();
         for app in &mut self.apps {
@@ -529,11 +531,11 @@ impl Supervisor {
             app.safe_mode_begins(listed || app.spec.role == AppRole::Service, now_ms);
         }
         let line = format!("the node is in safe mode ({reason}) until you run: burnet safe-mode leave");
-        out.push(Command::Log { severity: Severity::Error, line });
+        out.push(Reaction::Log { severity: Severity::Error, line });
     }
 
     /// Beside its own restart, which was decided already.
-    fn service_failed(&mut self, service: &str, given_up: bool, now_ms: u64, out: &mut Vec<Command>) {
+    fn service_failed(&mut self, service: &str, given_up: bool, now_ms: u64, out: &mut Vec<Reaction>) {
         let (failed, safe_mode) = match self.safe_mode.service_failed(service, given_up, now_ms) {
             Consequence::Nothing => return,
             Consequence::RestartNode(failed) => (failed, false),
@@ -547,7 +549,7 @@ impl Supervisor {
         let mut incident = Incident::of_node(IncidentKind::NodeRestarted, &reason, now_ms);
         incident.finding = self.recent.of_services(&failed, now_ms);
         incident.then = "the kernel process and all zones restart".to_owned();
-        out.push(Command::Incident(Box::new(incident)));
+        out.push(incident.into());
         for app in self.apps.iter_mut().filter(|app| app.spec.role == AppRole::Service) {
             app.another_chance(now_ms);
         }
@@ -558,13 +560,13 @@ impl Supervisor {
     }
 
     /// The end of the kernel process restarts everything.
-    fn restart_node(&mut self, reason: &str, out: &mut Vec<Command>) {
+    fn restart_node(&mut self, reason: &str, out: &mut Vec<Reaction>) {
         let line = format!("the kernel process and all zones restart: {reason}");
-        out.push(Command::Log { severity: Severity::Error, line });
+        out.push(Reaction::Log { severity: Severity::Error, line });
         self.kernel.kill_for_restart(reason, out);
     }
 
-    fn leave_safe_mode(&mut self, now_ms: u64, out: &mut Vec<Command>) {
+    fn leave_safe_mode(&mut self, now_ms: u64, out: &mut Vec<Reaction>) {
         if !self.safe_mode.is_on() || !matches!(self.course, Course::Running) {
             return;
         }
@@ -572,14 +574,14 @@ impl Supervisor {
         self.kernel.forget_failures();
         self.recent.forget_kernel_ends();
         let line = "the node leaves safe mode: the operator requested it".to_owned();
-        out.push(Command::Log { severity: Severity::Info, line });
+        out.push(Reaction::Log { severity: Severity::Info, line });
         let at = self.situation(now_ms);
         for app in &mut self.apps {
             app.safe_mode_ends(at, out);
         }
     }
 
-    fn tick(&mut self, now_ms: u64, out: &mut Vec<Command>) {
+    fn tick(&mut self, now_ms: u64, out: &mut Vec<Reaction>) {
         let at = self.situation(now_ms);
         for app in &mut self.apps {
             app.tick(at, out);
@@ -587,7 +589,7 @@ impl Supervisor {
         self.kernel.tick(now_ms, out);
     }
 
-    fn shutdown_asked(&mut self, now_ms: u64, out: &mut Vec<Command>) {
+    fn shutdown_asked(&mut self, now_ms: u64, out: &mut Vec<Reaction>) {
         match &mut self.course {
             Course::Running => self.close(0, None, now_ms, out),
             Course::Closing { hurried, leave_at_ms, .. } if !*hurried => {
@@ -600,7 +602,7 @@ impl Supervisor {
     }
 
     /// Ends everything in order; the node exits with `code` when all is over.
-    fn close(&mut self, code: u8, message: Option<String>, now_ms: u64, out: &mut Vec<Command>) {
+    fn close(&mut self, code: u8, message: Option<String>, now_ms: u64, out: &mut Vec<Reaction>) {
         let reason = "the node ends";
         let kill_at_ms = now_ms.saturating_add(self.timing.end_grace_ms);
         let leave_at_ms = kill_at_ms.saturating_add(AFTER_KILL_MS);
@@ -613,21 +615,21 @@ impl Supervisor {
         }
     }
 
-    fn kill_all(&mut self, out: &mut Vec<Command>) {
+    fn kill_all(&mut self, out: &mut Vec<Reaction>) {
         for app in &mut self.apps {
             app.kill(out);
         }
         self.kernel.hurry(out);
     }
 
-    fn leave_when_empty(&mut self, now_ms: u64, out: &mut Vec<Command>) {
+    fn leave_when_empty(&mut self, now_ms: u64, out: &mut Vec<Reaction>) {
         let Course::Closing { code, message, leave_at_ms, .. } = &self.course else { return };
         let empty = self.kernel.is_gone() && !self.apps.iter().any(AppLife::has_process);
         if empty {
-            out.push(Command::Exit { code: *code, message: message.clone() });
+            out.push(Reaction::Exit { code: *code, message: message.clone() });
         } else if *leave_at_ms <= now_ms {
             let message = "the node ends although a child process did not end after SIGKILL".to_owned();
-            out.push(Command::Exit { code: (*code).max(1), message: Some(message) });
+            out.push(Reaction::Exit { code: (*code).max(1), message: Some(message) });
         } else {
             return;
         }

@@ -33,7 +33,7 @@ pub const QUESTION_BYTES_MAX: usize = 80 << 10;
 
 /// An app whose package is to be verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Subject {
+pub struct AppCheck {
     /// Its zone.
     pub zone: u16,
     /// The number of this check. A verdict with another number is ignored.
@@ -48,7 +48,7 @@ pub struct Subject {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Task {
     /// The verifier thread collects the facts about these apps as a question.
-    Collect { round: u64, subjects: Vec<Subject> },
+    Collect { round: u64, subjects: Vec<AppCheck> },
     /// The service answers the question.
     AskService { round: u64, question: String },
     /// The verifier thread answers the question.
@@ -65,7 +65,7 @@ enum Stage {
 #[derive(Debug)]
 struct Round {
     /// The apps that have no verdict yet.
-    subjects: Vec<Subject>,
+    subjects: Vec<AppCheck>,
     /// It checks running apps: no start waits for it.
     is_look: bool,
     /// A trusted app starts. The verdict of the service alone is not enough to let code into the kernel process.
@@ -76,7 +76,7 @@ struct Round {
 /// The open rounds, and the apps that wait for one.
 #[derive(Debug, Default)]
 pub(crate) struct Verification {
-    waiting: Vec<Subject>,
+    waiting: Vec<AppCheck>,
     rounds: BTreeMap<u64, Round>,
     last_round: u64,
     next_look_ms: u64,
@@ -89,13 +89,13 @@ pub(crate) struct Verification {
 
 impl Verification {
     /// An app waits to be started.
-    pub(crate) fn on_start(&mut self, subject: Subject) {
+    pub(crate) fn on_start(&mut self, subject: AppCheck) {
         self.waiting.retain(|waiting| waiting.zone != subject.zone);
         self.waiting.push(subject);
     }
 
     /// Begins rounds. `running` returns the running apps that come from a package.
-    pub(crate) fn on_time(&mut self, running: impl FnOnce() -> Vec<Subject>, now_ms: u64) {
+    pub(crate) fn on_time(&mut self, running: impl FnOnce() -> Vec<AppCheck>, now_ms: u64) {
         self.give_up_on_service(now_ms);
         if !self.waiting.is_empty() && self.rounds.len() < ROUNDS_MAX {
             let (trusted, others) = std::mem::take(&mut self.waiting)
@@ -115,7 +115,7 @@ impl Verification {
         }
     }
 
-    fn begin(&mut self, subjects: Vec<Subject>, is_look: bool) {
+    fn begin(&mut self, subjects: Vec<AppCheck>, is_look: bool) {
         self.last_round += 1;
         let round = self.last_round;
         let into_kernel = !is_look && subjects.iter().any(|subject| subject.trusted);
@@ -172,7 +172,7 @@ impl Verification {
     pub(crate) fn on_verifier(&mut self, round: u64, verdicts: Vec<PackageVerdict>) -> Vec<PackageVerdict> {
         let Some(mut it) = self.rounds.remove(&round) else { return Vec::new() };
         let mut said = take(&mut it.subjects, verdicts, |_| true);
-        let unsaid = |subject: Subject| PackageVerdict {
+        let unsaid = |subject: AppCheck| PackageVerdict {
             zone: subject.zone,
             check: subject.check,
             validity: Validity::Unknown("its package could not be read".to_owned()),
@@ -242,13 +242,13 @@ impl Verification {
 
 /// Takes the verdicts on apps of the round that have none yet.
 fn take(
-    subjects: &mut Vec<Subject>,
+    subjects: &mut Vec<AppCheck>,
     verdicts: Vec<PackageVerdict>,
     counts: impl Fn(&Validity) -> bool,
 ) -> Vec<PackageVerdict> {
     let mut taken = Vec::new();
     for verdict in verdicts.into_iter().filter(|verdict| counts(&verdict.validity)) {
-        let same = |subject: &Subject| subject.zone == verdict.zone && subject.check == verdict.check;
+        let same = |subject: &AppCheck| subject.zone == verdict.zone && subject.check == verdict.check;
         if let Some(place) = subjects.iter().position(same) {
             subjects.swap_remove(place);
             taken.push(verdict);
@@ -261,8 +261,8 @@ fn take(
 mod tests {
     use super::*;
 
-    fn subject(zone: u16, check: u64) -> Subject {
-        Subject { zone, check, app: format!("app-{zone}"), trusted: false }
+    fn subject(zone: u16, check: u64) -> AppCheck {
+        AppCheck { zone, check, app: format!("app-{zone}"), trusted: false }
     }
 
     fn verdict(zone: u16, check: u64, validity: Validity) -> PackageVerdict {
@@ -384,7 +384,7 @@ mod tests {
     #[test]
     fn the_services_verdict_lets_no_code_into_the_kernel() {
         let mut verification = asked();
-        verification.on_start(Subject { trusted: true, ..subject(2, 1) });
+        verification.on_start(AppCheck { trusted: true, ..subject(2, 1) });
         verification.on_start(subject(3, 1));
         verification.on_time(Vec::new, 0);
         verification.on_collected(2, "trusted".to_owned(), 0);
@@ -393,7 +393,7 @@ mod tests {
         assert_eq!(tasks(&mut verification), expected);
         assert_eq!(verification.on_service(7, 2, vec![verdict(2, 1, Validity::Good)]), []);
         // What runs there may be ended by it.
-        verification.on_time(|| vec![Subject { trusted: true, ..subject(2, 1) }], LOOK_INTERVAL_MS);
+        verification.on_time(|| vec![AppCheck { trusted: true, ..subject(2, 1) }], LOOK_INTERVAL_MS);
         verification.on_collected(4, "look".to_owned(), LOOK_INTERVAL_MS);
         assert!(tasks(&mut verification).contains(&"4: service look".to_owned()));
     }

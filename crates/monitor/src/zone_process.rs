@@ -15,7 +15,7 @@ use crate::clock::{now_ms, unix_ms_at_zero};
 use crate::incident::LAST_LINES_MAX;
 use crate::output::{Output, ZONE_REMARK};
 use crate::record_writer::RecordWriter;
-use crate::supervisor::{ChildId, Event};
+use crate::supervisor::{ChildId, SupervisorEvent};
 use crate::zone_channel::ZoneChannel;
 
 /// Most bytes of one app's output in one turn.
@@ -68,7 +68,7 @@ pub(crate) fn print(process: &mut ZoneProcess, line: &str, writer: &mut RecordWr
 /// What a launcher said in one turn.
 #[derive(Default)]
 pub(crate) struct Reported {
-    pub(crate) gaps: Vec<Event>,
+    pub(crate) gaps: Vec<SupervisorEvent>,
     /// Its app, and what it tried and was not let do.
     pub(crate) denied: Vec<(String, Denied)>,
 }
@@ -80,7 +80,7 @@ pub(crate) fn read_report(process: &mut ZoneProcess, bytes_max: usize, now_ms: u
     for line in read_lines(&mut process.report_pipe, &mut process.report, bytes_max, now_ms) {
         let remark = line.strip_prefix(ZONE_REMARK).unwrap_or_default();
         if let Ok(gap) = serde_json::from_str::<NotEnforced>(remark) {
-            reported.gaps.push(Event::NotEnforced { who, gap });
+            reported.gaps.push(SupervisorEvent::NotEnforced { who, gap });
         } else if let Ok(denied) = serde_json::from_str::<Denied>(remark) {
             log_zone(&process.app, &denied.to_string());
             reported.denied.push((process.app.clone(), denied));

@@ -10,7 +10,7 @@ use crate::finder::{Answer, FoundApp, ReloadRequest, Reloaded};
 use crate::plan::check_open_files;
 use crate::protocol::ToKernel;
 use crate::signals::hung_up;
-use crate::supervisor::Event;
+use crate::supervisor::SupervisorEvent;
 
 use super::Monitor;
 
@@ -23,7 +23,7 @@ impl Monitor {
         self.reload_requests = Some(reload_requests);
     }
 
-    pub(super) fn read_wishes(&mut self) {
+    pub(super) fn read_reload_requests(&mut self) {
         let mut bytes = [0; 16];
         match self
             .reload_requests
@@ -32,14 +32,14 @@ impl Monitor {
         {
             Some(Ok(0)) => self.reload_requests = None,
             // The terminal is closed, so its user can no longer stop the node.
-            Some(Ok(_)) if hung_up() => self.heard.push_back(Event::ShutdownAsked),
-            Some(Ok(_)) => self.wish_reload(ReloadRequest { app: None, answer_to: None }),
+            Some(Ok(_)) if hung_up() => self.heard.push_back(SupervisorEvent::ShutdownAsked),
+            Some(Ok(_)) => self.request_reload(ReloadRequest { app: None, answer_to: None }),
             _ => {}
         }
     }
 
     /// Requests a reload of the configuration from the lookup thread.
-    pub(super) fn wish_reload(&mut self, request: ReloadRequest) {
+    pub(super) fn request_reload(&mut self, request: ReloadRequest) {
         if let Err(why) = self.finder.reload(request.clone()) {
             self.answer(&request, Err(why));
         }
@@ -66,7 +66,7 @@ impl Monitor {
             Ok(found) => self.add(found),
             Err(reason) => {
                 tracing::error!("app {app}: it is not started: {reason}");
-                self.heard.push_back(Event::NotFound { app, reason });
+                self.heard.push_back(SupervisorEvent::NotFound { app, reason });
             }
         }
     }
@@ -93,7 +93,7 @@ impl Monitor {
             self.make_known(found);
         }
         let apps = apps.into_iter().map(|found| found.spec).collect();
-        self.heard.push_back(Event::Reloaded { apps, removed });
+        self.heard.push_back(SupervisorEvent::Reloaded { apps, removed });
         // The kernel process receives the changes of apps before the answer.
         self.decide();
         self.answer(request, Ok((changed.into_iter().chain(lines).collect(), left)));
@@ -127,7 +127,7 @@ impl Monitor {
         self.forget_removed();
         // Before the app itself comes.
         self.make_known(&found);
-        self.heard.push_back(Event::AppAdded { spec: Box::new(found.spec) });
+        self.heard.push_back(SupervisorEvent::AppAdded { spec: Box::new(found.spec) });
     }
 
     /// The kernel process is to know this of an app, and so is the next one.

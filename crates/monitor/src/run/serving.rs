@@ -16,7 +16,7 @@ use crate::app::{Duty, ZoneKind};
 use crate::channel::encode;
 use crate::clock::now_ms;
 use crate::kernel_messages::legible_verdicts;
-use crate::supervisor::Event;
+use crate::supervisor::SupervisorEvent;
 
 /// Most messages of one service in one turn, so that it cannot keep the monitor from everything else.
 const MESSAGES_PER_TURN_MAX: usize = 64;
@@ -41,7 +41,7 @@ impl Monitor {
             let (app, generation) = (process.app.clone(), process.generation);
             let heard = received.and_then(|message| self.hear_service(duty, generation, &message));
             if let Err(reason) = heard {
-                return self.heard.push_back(Event::ZoneFault { app, generation, reason });
+                return self.heard.push_back(SupervisorEvent::ZoneFault { app, generation, reason });
             }
         }
     }

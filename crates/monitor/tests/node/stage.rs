@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use monitor::{AppSource, AppSpec, AppStatus, Monitor, Outcome, Plan, Programs, Timing, ZoneKind};
+use monitor::{AppSource, AppSpec, AppStatus, Monitor, NodeEnd, Plan, Programs, Timing, ZoneKind};
 use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
 
@@ -67,7 +67,7 @@ pub struct Node {
     monitor: Monitor,
     stop: std::io::PipeWriter,
     pid_file: PathBuf,
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<NodeEnd>,
 }
 
 impl Node {
@@ -117,7 +117,7 @@ impl Node {
     }
 
     #[track_caller]
-    pub fn end(mut self) -> Outcome {
+    pub fn end(mut self) -> NodeEnd {
         self.until("the end", |node| node.outcome.is_some());
         self.outcome.take().unwrap()
     }

@@ -2,7 +2,7 @@
 
 use crate::world::{CRASHED, KILLED, World, app};
 use monitor::incident::{FACTS_MAX, Incident};
-use monitor::supervisor::{Event, ProcessEnd};
+use monitor::supervisor::{ProcessEnd, SupervisorEvent};
 use monitor::{Verb, ZoneKind};
 
 /// Two that are trusted and two that are not.
@@ -13,7 +13,7 @@ fn node() -> World {
         app("paths", ZoneKind::Trusted),
         app("firewall", ZoneKind::Process),
     ]);
-    world.hear(Event::KernelReady);
+    world.hear(SupervisorEvent::KernelReady);
     world
 }
 
@@ -30,7 +30,7 @@ fn check(happens: impl FnOnce(&mut World), expected: &[&str]) -> Vec<Incident> {
 /// The kernel crashes while it calls these zones.
 fn crash_in(zones: &[u16]) -> impl FnOnce(&mut World) {
     move |world| {
-        world.hear(Event::KernelCalled { zones: zones.to_vec() });
+        world.hear(SupervisorEvent::KernelCalled { zones: zones.to_vec() });
         world.kernel_ends(CRASHED);
     }
 }
@@ -52,12 +52,12 @@ fn what_the_operator_asks_for_is_no_incident_but_a_quarantine_is() {
         world.operator(Verb::Restart, "hub");
         world.operator(Verb::Stop, "switch");
         world.operator(Verb::Start, "switch");
-        world.hear(Event::ShutdownAsked);
+        world.hear(SupervisorEvent::ShutdownAsked);
     };
     check(asks, &[]);
     let quarantine = |world: &mut World| {
         let why = Some("it floods".to_owned());
-        world.hear(Event::Operator { app: "hub".into(), verb: Verb::Quarantine, why });
+        world.hear(SupervisorEvent::Operator { app: "hub".into(), verb: Verb::Quarantine, why });
         world.operator(Verb::Quarantine, "hub");
         world.operator(Verb::Quarantine, "switch");
     };
@@ -71,10 +71,11 @@ fn what_the_operator_asks_for_is_no_incident_but_a_quarantine_is() {
 
 #[test]
 fn a_fault_of_a_port_and_a_caught_panic_are_told_apart() {
-    let fault = Event::ZoneFault { app: "hub".into(), generation: 1, reason: "garbage at byte 7".into() };
+    let fault =
+        SupervisorEvent::ZoneFault { app: "hub".into(), generation: 1, reason: "garbage at byte 7".into() };
     let expected = ["hub broke its port by hub; it restarts now"];
     assert_eq!(check(|world| world.hear(fault), &expected)[0].reason, "garbage at byte 7");
-    let panic = Event::TrustedFault { app: "switch".into(), reason: "it panicked".into() };
+    let panic = SupervisorEvent::TrustedFault { app: "switch".into(), reason: "it panicked".into() };
     check(|world| world.hear(panic), &["switch demoted by switch; it restarts now"]);
 }
 
@@ -103,7 +104,7 @@ fn a_kernel_that_ends_in_the_call_of_one_app_is_that_apps_doing_and_costs_nobody
     assert_eq!(incidents[0].evidence.called, ["paths"]);
     let mut world = node();
     crash_in(&[3])(&mut world);
-    world.hear(Event::KernelReady);
+    world.hear(SupervisorEvent::KernelReady);
     assert_eq!(
         (world.status("switch").kind, world.status("paths").kind),
         (ZoneKind::Trusted, ZoneKind::Process)
@@ -134,7 +135,7 @@ fn a_zone_that_is_not_trusted_or_not_there_cannot_have_been_called() {
 fn what_was_being_called_when_an_earlier_kernel_ended_does_not_count_for_a_later_one() {
     let mut world = node();
     crash_in(&[3])(&mut world);
-    world.hear(Event::KernelReady);
+    world.hear(SupervisorEvent::KernelReady);
     world.take_incidents();
     world.kernel_ends(CRASHED);
     let expected = format!(
@@ -146,8 +147,8 @@ fn what_was_being_called_when_an_earlier_kernel_ended_does_not_count_for_a_later
 #[test]
 fn a_kernel_that_says_why_it_ends_blames_nobody() {
     let fatal = |world: &mut World| {
-        world.hear(Event::KernelFatal { exit_code: 1, message: "the disk is full".into() });
-        world.hear(Event::KernelCalled { zones: vec![2] });
+        world.hear(SupervisorEvent::KernelFatal { exit_code: 1, message: "the disk is full".into() });
+        world.hear(SupervisorEvent::KernelCalled { zones: vec![2] });
         world.kernel_ends(ProcessEnd::Code(1));
     };
     let incidents = check(fatal, &["(kernel) ended by nobody; it and all zones restart"]);
@@ -194,7 +195,7 @@ fn safe_mode_names_the_app_in_whose_calls_the_kernel_ended_most() {
         // Demoted after the first time, it fails in its own process from then on.
         crash_in(&[2])(&mut world);
         world.wait_ms(5_000);
-        world.hear(Event::KernelReady);
+        world.hear(SupervisorEvent::KernelReady);
     }
     let last = world.incidents.last().unwrap();
     assert_eq!((last.what.words(), last.finding.culprit.as_deref()), ("safe mode", Some("switch")));

@@ -1,7 +1,7 @@
 //! The reactions of the supervisor to packages whose verification fails. No process is started.
 
 use crate::world::{CRASHED, World, app};
-use monitor::supervisor::Event;
+use monitor::supervisor::SupervisorEvent;
 use monitor::{AppSpec, AppState, SafeModePlan, Validity, Verb, ZoneKind};
 
 fn packaged(name: &str, kind: ZoneKind) -> AppSpec {
@@ -11,7 +11,7 @@ fn packaged(name: &str, kind: ZoneKind) -> AppSpec {
 /// `hub` from a package, in this kind of zone, about whose start somebody is asked.
 fn asked(kind: ZoneKind) -> World {
     let mut world = World::new(vec![packaged("hub", kind)]);
-    world.hear(Event::KernelReady);
+    world.hear(SupervisorEvent::KernelReady);
     assert_eq!(world.take_commands(), ["start kernel.1", "ask about hub"]);
     world
 }
@@ -68,13 +68,13 @@ fn a_package_that_is_refused_or_of_which_nobody_can_tell_is_not_started_and_not_
 #[test]
 fn a_word_on_an_earlier_start_says_nothing() {
     let mut world = asked(ZoneKind::Process);
-    let earlier = Event::Verified { zone: 1, check: 1, validity: revoked() };
+    let earlier = SupervisorEvent::Verified { zone: 1, check: 1, validity: revoked() };
     world.says("hub", Validity::Good);
     world.app_ends("hub", CRASHED);
     world.hear(earlier.clone());
     let mut world = check(world, &["start zone 1.1", "detach 1.1", "ask about hub"], AppState::Starting);
-    world.hear(Event::Verified { zone: 1, check: 1, validity: Validity::Good });
-    world.hear(Event::Verified { zone: 1, check: 3, validity: Validity::Good });
+    world.hear(SupervisorEvent::Verified { zone: 1, check: 1, validity: Validity::Good });
+    world.hear(SupervisorEvent::Verified { zone: 1, check: 3, validity: Validity::Good });
     let mut world = check(world, &NEVER, AppState::Starting);
     world.says("hub", Validity::Good);
     check(world, &["start zone 1.2"], AppState::Running);
@@ -111,11 +111,11 @@ fn the_operator_brings_back_what_was_refused_as_it_is_installed_now() {
         world.take_commands();
         world.operator(verb, "hub");
         let mut world = check(world, &["look up hub"], AppState::Refused);
-        world.hear(Event::NotFound { app: "hub".to_owned(), reason: "it is unsigned".to_owned() });
+        world.hear(SupervisorEvent::NotFound { app: "hub".to_owned(), reason: "it is unsigned".to_owned() });
         let mut world = check(world, &NEVER, AppState::Refused);
         assert_eq!(last_reason(&world), "it is unsigned");
         let spec = Box::new(packaged("hub", ZoneKind::Process));
-        world.hear(Event::AppAdded { spec });
+        world.hear(SupervisorEvent::AppAdded { spec });
         let mut world = check(world, &["ask about hub"], AppState::Starting);
         world.says("hub", Validity::Good);
         check(world, &["start zone 1.2"], AppState::Running);
@@ -145,9 +145,9 @@ fn who_lost_the_operators_word_leaves_the_kernel() {
 fn a_word_for_safe_mode_lets_nobody_into_the_kernel() {
     let plan = SafeModePlan { apps: vec!["hub".to_owned()], from_start: true };
     let mut world = World::with_safe_mode(vec![packaged("hub", ZoneKind::Trusted)], plan);
-    world.hear(Event::KernelReady);
-    world.hear(Event::LeaveSafeMode);
-    world.hear(Event::Verified { zone: 1, check: 1, validity: Validity::Good });
+    world.hear(SupervisorEvent::KernelReady);
+    world.hear(SupervisorEvent::LeaveSafeMode);
+    world.hear(SupervisorEvent::Verified { zone: 1, check: 1, validity: Validity::Good });
     let expected = ["start kernel.1", "ask about hub", "ask about hub"];
     let mut world = check(world, &expected, AppState::Starting);
     world.says("hub", Validity::Good);

@@ -5,7 +5,7 @@
 //! few commands at once, and none after the end.
 
 use crate::world::{World, app};
-use monitor::supervisor::{ChildId, Event, ProcessEnd};
+use monitor::supervisor::{ChildId, ProcessEnd, SupervisorEvent};
 use monitor::{AppSpec, AppState, Validity, Verb, ZoneKind};
 use proptest::prelude::*;
 
@@ -16,7 +16,7 @@ const APPS: [(&str, ZoneKind); 3] =
 enum Step {
     AppEnds(usize, ProcessEnd),
     KernelEnds(ProcessEnd),
-    Hears(Event),
+    Hears(SupervisorEvent),
     Obey(bool),
     Wait(u64),
     Silence(u64),
@@ -34,7 +34,7 @@ fn name() -> impl Strategy<Value = String> {
     prop_oneof![9 => (0..APPS.len()).prop_map(|index| APPS[index].0.to_owned()), 1 => Just("nobody".to_owned())]
 }
 
-fn event() -> impl Strategy<Value = Event> {
+fn event() -> impl Strategy<Value = SupervisorEvent> {
     let verb = prop_oneof![Just(Verb::Restart), Just(Verb::Stop), Just(Verb::Start), Just(Verb::Quarantine)];
     let who = prop_oneof![
         (0..5u64).prop_map(|generation| ChildId::Kernel { generation }),
@@ -42,22 +42,22 @@ fn event() -> impl Strategy<Value = Event> {
     ];
     let generation = 0..6u64;
     prop_oneof![
-        6 => Just(Event::KernelReady),
-        4 => Just(Event::KernelAlive),
-        1 => Just(Event::Begin),
-        1 => Just(Event::KernelFault { reason: "garbage".into() }),
-        1 => (0..4u8).prop_map(|exit_code| Event::KernelFatal { exit_code, message: "no".into() }),
+        6 => Just(SupervisorEvent::KernelReady),
+        4 => Just(SupervisorEvent::KernelAlive),
+        1 => Just(SupervisorEvent::Begin),
+        1 => Just(SupervisorEvent::KernelFault { reason: "garbage".into() }),
+        1 => (0..4u8).prop_map(|exit_code| SupervisorEvent::KernelFatal { exit_code, message: "no".into() }),
         6 => (name(), generation).prop_map(|(app, generation)| {
-            Event::ZoneFault { app, generation, reason: "garbage".into() }
+            SupervisorEvent::ZoneFault { app, generation, reason: "garbage".into() }
         }),
-        3 => name().prop_map(|app| Event::TrustedFault { app, reason: "panic".into() }),
-        6 => (name(), verb).prop_map(|(app, verb)| Event::Operator { app, verb, why: None }),
-        1 => Just(Event::LeaveSafeMode),
-        8 => (1..4u16, 0..12u64, says()).prop_map(|(zone, check, says)| Event::Verified { zone, check, validity: says }),
-        1 => name().prop_map(|app| Event::NotFound { app, reason: "no".into() }),
-        1 => prop::collection::vec(0..5u16, 0..3).prop_map(|zones| Event::KernelCalled { zones }),
-        2 => (who, 1..9u32).prop_map(|(who, pid)| Event::Started { who, pid }),
-        1 => Just(Event::ShutdownAsked),
+        3 => name().prop_map(|app| SupervisorEvent::TrustedFault { app, reason: "panic".into() }),
+        6 => (name(), verb).prop_map(|(app, verb)| SupervisorEvent::Operator { app, verb, why: None }),
+        1 => Just(SupervisorEvent::LeaveSafeMode),
+        8 => (1..4u16, 0..12u64, says()).prop_map(|(zone, check, says)| SupervisorEvent::Verified { zone, check, validity: says }),
+        1 => name().prop_map(|app| SupervisorEvent::NotFound { app, reason: "no".into() }),
+        1 => prop::collection::vec(0..5u16, 0..3).prop_map(|zones| SupervisorEvent::KernelCalled { zones }),
+        2 => (who, 1..9u32).prop_map(|(who, pid)| SupervisorEvent::Started { who, pid }),
+        1 => Just(SupervisorEvent::ShutdownAsked),
     ]
 }
 
@@ -86,7 +86,8 @@ fn take(world: &mut World, step: Step) {
         Step::AppEnds(index, end) => world.app_ends(APPS[index].0, end),
         Step::KernelEnds(end) => world.kernel_ends(end),
         // A kernel says that it is ready only when there is one.
-        Step::Hears(Event::KernelReady) if !world.alive.iter().any(|alive| alive.starts_with("kernel")) => {}
+        Step::Hears(SupervisorEvent::KernelReady)
+            if !world.alive.iter().any(|alive| alive.starts_with("kernel")) => {}
         Step::Hears(event) => world.hear(event),
         Step::Obey(obedient) => world.obedient = obedient,
         Step::Wait(ms) => world.wait_ms(ms),
@@ -98,13 +99,13 @@ fn take(world: &mut World, step: Step) {
 fn let_it_settle(world: &mut World) {
     world.vouches = true;
     for (zone, (check, _)) in world.asked.clone() {
-        world.hear(Event::Verified { zone, check, validity: Validity::Good });
+        world.hear(SupervisorEvent::Verified { zone, check, validity: Validity::Good });
     }
     for _ in 0..240 {
         if world.exit.is_some() {
             return;
         }
-        world.hear(Event::KernelReady);
+        world.hear(SupervisorEvent::KernelReady);
         world.wait_ms(500);
     }
 }

@@ -1,7 +1,7 @@
 //! What the supervisor does about what, each case as a sentence. No process is started.
 
 use crate::world::{CRASHED, KILLED, World, app};
-use monitor::supervisor::{ChildId, Event, ProcessEnd, Supervisor};
+use monitor::supervisor::{ChildId, ProcessEnd, Supervisor, SupervisorEvent};
 use monitor::{AppRole, AppSpec, AppState, Timing, Verb, ZoneKind};
 
 /// Lets something happen to a running node (hub in a process zone, switch trusted) and compares what is done about it.
@@ -14,8 +14,8 @@ fn check(happens: impl FnOnce(&mut World), expected: &[&str]) -> World {
     world
 }
 
-fn zone_fault(generation: u64) -> Event {
-    Event::ZoneFault { app: "hub".into(), generation, reason: "garbage at byte 7".into() }
+fn zone_fault(generation: u64) -> SupervisorEvent {
+    SupervisorEvent::ZoneFault { app: "hub".into(), generation, reason: "garbage at byte 7".into() }
 }
 
 fn last_reason(world: &World, app: &str) -> String {
@@ -27,7 +27,7 @@ fn apps_are_started_when_the_kernel_is_ready_and_not_before() {
     let mut world = World::new(vec![app("hub", ZoneKind::Process), app("switch", ZoneKind::Trusted)]);
     assert_eq!(world.take_commands(), ["start kernel.1"]);
     assert_eq!(world.state("hub"), AppState::Starting);
-    world.hear(Event::KernelReady);
+    world.hear(SupervisorEvent::KernelReady);
     assert_eq!(world.take_commands(), ["start zone 1.1", "load switch"]);
     assert_eq!((world.state("hub"), world.status("hub").pid), (AppState::Running, Some(4_711)));
     assert_eq!((world.state("switch"), world.status("switch").kind), (AppState::Running, ZoneKind::Trusted));
@@ -37,7 +37,7 @@ fn apps_are_started_when_the_kernel_is_ready_and_not_before() {
 fn with_a_service() -> World {
     let audit = AppSpec { role: AppRole::Service, ..app("audit", ZoneKind::Process) };
     let mut world = World::new(vec![app("hub", ZoneKind::Process), audit]);
-    world.hear(Event::KernelReady);
+    world.hear(SupervisorEvent::KernelReady);
     world
 }
 
@@ -132,10 +132,10 @@ fn a_quarantined_app_starts_again_at_the_operators_word_with_its_failures_forgot
 #[test]
 fn a_process_that_cannot_be_started_is_a_failure_of_the_app() {
     let mut world = World::new(vec![app("hub", ZoneKind::Process)]);
-    world.hear_one(Event::KernelReady);
+    world.hear_one(SupervisorEvent::KernelReady);
     let who = ChildId::Zone { zone: 1, generation: 1 };
     world.alive.clear();
-    world.hear_one(Event::StartFailed { who, reason: "it could not be started: no memory".into() });
+    world.hear_one(SupervisorEvent::StartFailed { who, reason: "it could not be started: no memory".into() });
     assert_eq!(world.take_commands(), ["start kernel.1", "start zone 1.1", "start zone 1.2"]);
     assert_eq!(last_reason(&world, "hub"), "it could not be started: no memory");
 }
@@ -151,19 +151,29 @@ fn a_zone_that_breaks_its_port_is_killed_and_that_is_the_reason_kept() {
 fn a_fault_of_a_generation_that_is_over_is_nobodys() {
     check(|world| world.hear(zone_fault(0)), &[]);
     check(|world| world.hear(zone_fault(2)), &[]);
-    let unknown = Event::ZoneFault { app: "nobody".into(), generation: 1, reason: String::new() };
+    let unknown = SupervisorEvent::ZoneFault { app: "nobody".into(), generation: 1, reason: String::new() };
     check(|world| world.hear(unknown), &[]);
-    let late = Event::Exited { who: ChildId::Zone { zone: 1, generation: 0 }, end: KILLED, last_line: None };
+    let late = SupervisorEvent::Exited {
+        who: ChildId::Zone { zone: 1, generation: 0 },
+        end: KILLED,
+        last_line: None,
+    };
     check(|world| world.hear(late), &[]);
-    let stranger =
-        Event::Exited { who: ChildId::Zone { zone: 9, generation: 1 }, end: KILLED, last_line: None };
+    let stranger = SupervisorEvent::Exited {
+        who: ChildId::Zone { zone: 9, generation: 1 },
+        end: KILLED,
+        last_line: None,
+    };
     check(|world| world.hear(stranger), &[]);
 }
 
 #[test]
 fn a_trusted_app_that_panics_runs_in_a_process_zone_from_then_on() {
     let panics = |world: &mut World| {
-        world.hear(Event::TrustedFault { app: "switch".into(), reason: "it panicked: index 7".into() });
+        world.hear(SupervisorEvent::TrustedFault {
+            app: "switch".into(),
+            reason: "it panicked: index 7".into(),
+        });
     };
     let mut world = check(panics, &["unload switch", "start zone 2.2"]);
     let status = world.status("switch");
@@ -175,7 +185,7 @@ fn a_trusted_app_that_panics_runs_in_a_process_zone_from_then_on() {
 
 #[test]
 fn a_trusted_app_that_is_beyond_a_hard_limit_runs_in_a_process_zone_from_then_on() {
-    let beyond = |generation| Event::ZoneFault {
+    let beyond = |generation| SupervisorEvent::ZoneFault {
         app: "switch".into(),
         generation,
         reason: "cpu_percent: it used 60 %, above its hard limit of 50 %".into(),
@@ -192,7 +202,7 @@ fn a_trusted_app_that_is_beyond_a_hard_limit_runs_in_a_process_zone_from_then_on
 
 #[test]
 fn a_second_worker_that_reports_the_same_panic_changes_nothing() {
-    let fault = || Event::TrustedFault { app: "switch".into(), reason: "it panicked".into() };
+    let fault = || SupervisorEvent::TrustedFault { app: "switch".into(), reason: "it panicked".into() };
     let panics = |world: &mut World| {
         world.hear(fault());
         world.hear(fault());
@@ -204,7 +214,7 @@ fn a_second_worker_that_reports_the_same_panic_changes_nothing() {
 fn a_kernel_crash_restarts_the_kernel_and_all_zones_and_demotes_the_trusted() {
     let crash = |world: &mut World| {
         world.kernel_ends(CRASHED);
-        world.hear(Event::KernelReady);
+        world.hear(SupervisorEvent::KernelReady);
     };
     let expected = ["term zone 1.1", "start kernel.2", "start zone 1.2", "start zone 2.2"];
     let world = check(crash, &expected);
@@ -230,9 +240,9 @@ fn a_kernel_that_exits_without_a_word_was_taken_down_by_whom_it_trusted() {
 #[test]
 fn a_kernel_that_says_why_it_exits_demotes_nobody() {
     let fatal = |world: &mut World| {
-        world.hear(Event::KernelFatal { exit_code: 1, message: "the disk is full".into() });
+        world.hear(SupervisorEvent::KernelFatal { exit_code: 1, message: "the disk is full".into() });
         world.kernel_ends(ProcessEnd::Code(1));
-        world.hear(Event::KernelReady);
+        world.hear(SupervisorEvent::KernelReady);
     };
     let world = check(fatal, &["term zone 1.1", "start kernel.2", "start zone 1.2", "load switch"]);
     assert_eq!(world.status("switch").demoted, None);
@@ -244,7 +254,7 @@ fn an_app_that_was_not_loaded_when_the_kernel_crashed_keeps_its_trust() {
     let stopped = |world: &mut World| {
         world.operator(Verb::Stop, "switch");
         world.kernel_ends(CRASHED);
-        world.hear(Event::KernelReady);
+        world.hear(SupervisorEvent::KernelReady);
         world.operator(Verb::Start, "switch");
     };
     let expected = ["unload switch", "term zone 1.1", "start kernel.2", "start zone 1.2", "load switch"];
@@ -266,7 +276,7 @@ fn a_kernel_whose_workers_stand_still_is_killed_and_the_trusted_are_demoted() {
 fn a_kernel_that_is_silent_for_less_lives() {
     let pause = |world: &mut World| {
         world.silence_ms(2_999);
-        world.hear(Event::KernelAlive);
+        world.hear(SupervisorEvent::KernelAlive);
         world.silence_ms(2_999);
     };
     check(pause, &[]);
@@ -276,7 +286,7 @@ fn a_kernel_that_is_silent_for_less_lives() {
 fn a_monitor_that_was_stopped_itself_does_not_blame_the_kernel() {
     let stopped = |world: &mut World| {
         world.now_ms += 60_000;
-        world.hear(Event::Tick);
+        world.hear(SupervisorEvent::Tick);
         world.silence_ms(2_999);
     };
     check(stopped, &[]);
@@ -293,7 +303,8 @@ fn a_kernel_that_does_not_become_ready_is_killed_and_started_again() {
 
 #[test]
 fn a_kernel_that_speaks_garbage_is_killed() {
-    let garbage = |world: &mut World| world.hear(Event::KernelFault { reason: "not a message".into() });
+    let garbage =
+        |world: &mut World| world.hear(SupervisorEvent::KernelFault { reason: "not a message".into() });
     let world = check(garbage, &["kill kernel.1", "term zone 1.1", "start kernel.2"]);
     assert_eq!(last_reason(&world, "hub"), "the kernel process ended: not a message");
 }
@@ -301,7 +312,7 @@ fn a_kernel_that_speaks_garbage_is_killed() {
 #[test]
 fn a_bad_configuration_ends_the_node_with_the_kernels_code_and_sentence() {
     let mut world = World::new(vec![app("hub", ZoneKind::Process)]);
-    world.hear(Event::KernelFatal { exit_code: 2, message: "port 6653 is in use".into() });
+    world.hear(SupervisorEvent::KernelFatal { exit_code: 2, message: "port 6653 is in use".into() });
     world.kernel_ends(ProcessEnd::Code(2));
     assert_eq!(world.exit, Some((2, Some("port 6653 is in use".into()))));
     assert_eq!(world.take_commands(), ["start kernel.1"]);
@@ -317,7 +328,7 @@ fn a_kernel_that_refuses_to_start_without_a_word_ends_the_node_with_code_2() {
 #[test]
 fn a_failure_never_ends_the_node_with_the_code_of_success() {
     let mut world = World::new(vec![]);
-    world.hear(Event::KernelFatal { exit_code: 0, message: "odd".into() });
+    world.hear(SupervisorEvent::KernelFatal { exit_code: 0, message: "odd".into() });
     world.kernel_ends(ProcessEnd::Code(0));
     assert_eq!(world.exit, Some((1, Some("odd".into()))));
 }
@@ -331,7 +342,7 @@ fn a_kernel_that_crashes_six_times_in_a_minute_and_six_times_in_safe_mode_ends_t
         world.kernel_ends(CRASHED);
         crashes += 1;
         world.wait_ms(1_000);
-        world.hear(Event::KernelReady);
+        world.hear(SupervisorEvent::KernelReady);
     }
     assert_eq!(crashes, 12);
     let (code, message) = world.exit.clone().unwrap();
@@ -346,7 +357,7 @@ fn a_kernel_that_crashes_now_and_then_is_always_restarted() {
     for _ in 0..50 {
         world.kernel_ends(CRASHED);
         world.wait_ms(1_000);
-        world.hear(Event::KernelReady);
+        world.hear(SupervisorEvent::KernelReady);
         world.wait_ms(15_000);
         assert_eq!(world.exit, None);
     }
@@ -388,7 +399,7 @@ fn an_app_that_does_not_end_when_asked_is_killed_after_two_seconds() {
 
 #[test]
 fn a_shutdown_tells_the_kernel_ends_the_zones_and_exits_with_code_0() {
-    let world = check(|world| world.hear(Event::ShutdownAsked), &["shut down", "term zone 1.1"]);
+    let world = check(|world| world.hear(SupervisorEvent::ShutdownAsked), &["shut down", "term zone 1.1"]);
     assert_eq!(world.exit, Some((0, None)));
     assert!(world.alive.is_empty());
 }
@@ -397,7 +408,7 @@ fn a_shutdown_tells_the_kernel_ends_the_zones_and_exits_with_code_0() {
 fn a_shutdown_kills_whoever_does_not_end() {
     let stubborn = |world: &mut World| {
         world.obedient = false;
-        world.hear(Event::ShutdownAsked);
+        world.hear(SupervisorEvent::ShutdownAsked);
         world.wait_ms(2_000);
     };
     let world = check(stubborn, &["shut down", "term zone 1.1", "kill zone 1.1", "kill kernel.1"]);
@@ -408,9 +419,9 @@ fn a_shutdown_kills_whoever_does_not_end() {
 fn a_second_signal_kills_at_once() {
     let impatient = |world: &mut World| {
         world.obedient = false;
-        world.hear(Event::ShutdownAsked);
-        world.hear(Event::ShutdownAsked);
-        world.hear(Event::ShutdownAsked);
+        world.hear(SupervisorEvent::ShutdownAsked);
+        world.hear(SupervisorEvent::ShutdownAsked);
+        world.hear(SupervisorEvent::ShutdownAsked);
     };
     let world = check(impatient, &["shut down", "term zone 1.1", "kill zone 1.1", "kill kernel.1"]);
     assert_eq!(world.exit.map(|(code, _)| code), Some(0));
@@ -420,7 +431,7 @@ fn a_second_signal_kills_at_once() {
 fn nothing_is_restarted_during_a_shutdown() {
     let mut world = World::running();
     world.obedient = false;
-    world.hear(Event::ShutdownAsked);
+    world.hear(SupervisorEvent::ShutdownAsked);
     world.take_commands();
     world.app_ends("hub", CRASHED);
     world.operator(Verb::Start, "hub");
@@ -434,7 +445,7 @@ fn the_operator_starts_nothing_during_a_shutdown() {
     let late = |world: &mut World| {
         world.operator(Verb::Stop, "hub");
         world.obedient = false;
-        world.hear(Event::ShutdownAsked);
+        world.hear(SupervisorEvent::ShutdownAsked);
         world.operator(Verb::Start, "hub");
         world.operator(Verb::Restart, "switch");
     };
@@ -466,9 +477,10 @@ fn a_fault_hurries_a_process_that_was_asked_to_end() {
 #[test]
 fn a_child_that_the_machine_holds_does_not_hold_the_node() {
     let mut supervisor = Supervisor::new(vec![], Timing::default()).unwrap();
-    supervisor.on_event(Event::Begin, 0);
-    supervisor.on_event(Event::ShutdownAsked, 1);
-    let commands: Vec<_> = (1..20).flat_map(|half| supervisor.on_event(Event::Tick, half * 500)).collect();
+    supervisor.on_event(SupervisorEvent::Begin, 0);
+    supervisor.on_event(SupervisorEvent::ShutdownAsked, 1);
+    let commands: Vec<_> =
+        (1..20).flat_map(|half| supervisor.on_event(SupervisorEvent::Tick, half * 500)).collect();
     let last = format!("{:?}", commands.last());
     assert!(
         last.contains("Exit { code: 1") && last.contains("although a child process did not end"),
@@ -477,7 +489,7 @@ fn a_child_that_the_machine_holds_does_not_hold_the_node() {
 }
 
 fn add(world: &mut World, name: &str, kind: ZoneKind) {
-    world.hear(Event::AppAdded { spec: Box::new(app(name, kind)) });
+    world.hear(SupervisorEvent::AppAdded { spec: Box::new(app(name, kind)) });
 }
 
 #[test]
@@ -532,10 +544,10 @@ fn zones_of_removed_apps_are_used_again_when_there_are_no_others_and_no_more_app
 fn an_app_that_is_added_has_the_number_that_is_its_own_unless_another_has_it() {
     let mut world = World::running();
     let numbered = |name: &str, zone| AppSpec { zone: Some(zone), ..app(name, ZoneKind::Process) };
-    world.hear(Event::AppAdded { spec: Box::new(numbered("paths", 9)) });
-    world.hear(Event::AppAdded { spec: Box::new(numbered("hosts", 1)) });
+    world.hear(SupervisorEvent::AppAdded { spec: Box::new(numbered("paths", 9)) });
+    world.hear(SupervisorEvent::AppAdded { spec: Box::new(numbered("hosts", 1)) });
     assert_eq!((world.status("paths").zone, world.status("hosts").zone), (9, 3));
     world.operator(Verb::Remove, "paths");
-    world.hear(Event::AppAdded { spec: Box::new(numbered("paths", 9)) });
+    world.hear(SupervisorEvent::AppAdded { spec: Box::new(numbered("paths", 9)) });
     assert_eq!((world.status("paths").zone, world.broken.len()), (9, 0));
 }

@@ -1,7 +1,7 @@
 //! The reactions of the supervisor to a reloaded configuration. No process is started.
 
 use crate::world::{CRASHED, World, app};
-use monitor::supervisor::Event;
+use monitor::supervisor::SupervisorEvent;
 use monitor::{AppSource, AppSpec, AppState, Verb, ZoneKind};
 
 /// `hub` in a process zone and `switch` trusted, both running, as another configuration has them.
@@ -17,7 +17,10 @@ fn check(change: impl FnOnce(&mut Vec<AppSpec>), removed: &[&str], expected: &[&
 fn reload(world: &mut World, change: impl FnOnce(&mut Vec<AppSpec>), removed: &[&str]) {
     let mut apps = vec![app("hub", ZoneKind::Process), app("switch", ZoneKind::Trusted)];
     change(&mut apps);
-    world.hear(Event::Reloaded { apps, removed: removed.iter().map(|name| (*name).to_owned()).collect() });
+    world.hear(SupervisorEvent::Reloaded {
+        apps,
+        removed: removed.iter().map(|name| (*name).to_owned()).collect(),
+    });
 }
 
 #[test]
@@ -75,7 +78,7 @@ fn an_app_that_the_operator_stopped_stays_stopped_and_one_that_waits_for_its_nex
 
 #[test]
 fn another_program_is_trusted_as_the_configuration_says_and_the_same_one_is_not_trusted_again() {
-    let fault = Event::TrustedFault { app: "switch".into(), reason: "it panicked".into() };
+    let fault = SupervisorEvent::TrustedFault { app: "switch".into(), reason: "it panicked".into() };
     let mut world = World::running();
     world.hear(fault);
     world.take_commands();

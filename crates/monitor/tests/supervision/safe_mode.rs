@@ -1,7 +1,7 @@
 //! Safe mode: when the node goes into it, what runs in it, and how it is left.
 
 use crate::world::{CRASHED, World, app};
-use monitor::supervisor::{Event, ProcessEnd};
+use monitor::supervisor::{ProcessEnd, SupervisorEvent};
 use monitor::{AppRole, AppSpec, AppState, SafeModePlan, Verb, ZoneKind};
 
 fn apps() -> Vec<AppSpec> {
@@ -17,7 +17,7 @@ fn apps() -> Vec<AppSpec> {
 fn node(list: &[&str], from_start: bool) -> World {
     let apps_in_order = list.iter().map(ToString::to_string).collect();
     let mut world = World::with_safe_mode(apps(), SafeModePlan { apps: apps_in_order, from_start });
-    world.hear(Event::KernelReady);
+    world.hear(SupervisorEvent::KernelReady);
     world
 }
 
@@ -29,7 +29,7 @@ fn crash_into_safe_mode(world: &mut World) {
         while world.alive.iter().all(|alive| !alive.starts_with("kernel")) {
             world.wait_ms(100);
         }
-        world.hear(Event::KernelReady);
+        world.hear(SupervisorEvent::KernelReady);
     }
 }
 
@@ -79,12 +79,12 @@ fn a_name_on_the_list_that_no_app_has_is_nobodys() {
 fn who_leaves_it_has_all_apps_back_and_trusts_those_again_that_did_nothing() {
     let mut world = node(&["switch"], true);
     world.take_commands();
-    world.hear(Event::LeaveSafeMode);
+    world.hear(SupervisorEvent::LeaveSafeMode);
     let expected =
         ["start zone 1.1", "detach 2.1", "term zone 2.1", "start zone 3.1", "start zone 4.1", "load switch"];
     assert_eq!(world.take_commands(), expected);
     check(&world, [(RUNNING, Process), (RUNNING, Trusted), (RUNNING, Process), (RUNNING, Process)]);
-    world.hear(Event::LeaveSafeMode);
+    world.hear(SupervisorEvent::LeaveSafeMode);
     assert_eq!(world.take_commands(), Vec::<String>::new());
 }
 
@@ -92,7 +92,7 @@ fn who_leaves_it_has_all_apps_back_and_trusts_those_again_that_did_nothing() {
 fn who_was_demoted_before_stays_so_afterwards() {
     let mut world = node(&["switch"], false);
     crash_into_safe_mode(&mut world);
-    world.hear(Event::LeaveSafeMode);
+    world.hear(SupervisorEvent::LeaveSafeMode);
     assert!(world.status("switch").demoted.is_some());
     check(&world, [(RUNNING, Process); 4]);
 }
@@ -101,7 +101,7 @@ fn who_was_demoted_before_stays_so_afterwards() {
 fn a_kernel_that_was_left_to_itself_again_has_all_its_patience() {
     let mut world = node(&[], false);
     crash_into_safe_mode(&mut world);
-    world.hear(Event::LeaveSafeMode);
+    world.hear(SupervisorEvent::LeaveSafeMode);
     crash_into_safe_mode(&mut world);
     assert_eq!(world.exit, None);
     assert_eq!(world.kernel_generation, 13);
@@ -114,7 +114,7 @@ fn an_app_that_the_operator_stopped_is_not_started_by_safe_mode_or_its_end() {
     world.operator(Verb::Stop, "paths");
     crash_into_safe_mode(&mut world);
     assert_eq!((world.state("hub"), world.state("paths")), (AppState::Stopped, AppState::Stopped));
-    world.hear(Event::LeaveSafeMode);
+    world.hear(SupervisorEvent::LeaveSafeMode);
     assert_eq!((world.state("hub"), world.state("paths")), (AppState::Stopped, AppState::Stopped));
 }
 
@@ -126,7 +126,7 @@ fn the_operator_may_start_one_app_after_the_other_in_it() {
     world.app_ends("switch", CRASHED);
     assert_eq!(world.state("switch"), RUNNING);
     world.kernel_ends(ProcessEnd::Code(1));
-    world.hear(Event::KernelReady);
+    world.hear(SupervisorEvent::KernelReady);
     check(&world, [(HELD, Process), (RUNNING, Process), (HELD, Process), (HELD, Process)]);
 }
 
@@ -134,9 +134,9 @@ fn the_operator_may_start_one_app_after_the_other_in_it() {
 fn a_node_that_ends_leaves_no_safe_mode() {
     let mut world = node(&[], true);
     world.obedient = false;
-    world.hear(Event::ShutdownAsked);
+    world.hear(SupervisorEvent::ShutdownAsked);
     world.take_commands();
-    world.hear(Event::LeaveSafeMode);
+    world.hear(SupervisorEvent::LeaveSafeMode);
     assert_eq!(world.take_commands(), Vec::<String>::new());
 }
 
@@ -147,7 +147,7 @@ fn an_app_that_the_operator_stopped_stays_so_when_the_kernel_ends_before_it_has(
         world.held = true;
         world.operator(verb, "hub");
         world.kernel_ends(CRASHED);
-        world.hear(Event::KernelReady);
+        world.hear(SupervisorEvent::KernelReady);
         world.held = false;
         world.app_ends("hub", CRASHED);
         let expected = if verb == Verb::Stop { AppState::Stopped } else { AppState::Quarantined };
@@ -163,7 +163,7 @@ fn service(name: &str) -> AppSpec {
 fn node_with_services() -> World {
     let specs = vec![app("hub", ZoneKind::Process), service("audit"), service("security")];
     let mut world = World::with_safe_mode(specs, SafeModePlan::default());
-    world.hear(Event::KernelReady);
+    world.hear(SupervisorEvent::KernelReady);
     world.take_commands();
     world
 }
@@ -172,7 +172,7 @@ fn both_fail(world: &mut World) {
     world.app_ends("audit", CRASHED);
     world.wait_ms(1_000);
     world.app_ends("security", CRASHED);
-    world.hear(Event::KernelReady);
+    world.hear(SupervisorEvent::KernelReady);
     world.wait_ms(1_000);
 }
 
@@ -208,7 +208,7 @@ fn the_app_that_failed_just_before_the_services_is_suspected() {
 fn a_node_that_is_started_anew_trusts_whom_it_trusted() {
     let specs = vec![app("switch", ZoneKind::Trusted), service("audit"), service("security")];
     let mut world = World::with_safe_mode(specs, SafeModePlan::default());
-    world.hear(Event::KernelReady);
+    world.hear(SupervisorEvent::KernelReady);
     both_fail(&mut world);
     assert_eq!((world.status("switch").kind, world.status("switch").demoted), (Trusted, None));
 }
@@ -220,7 +220,7 @@ fn a_service_that_never_gets_up_restarts_the_node_once_and_is_given_up_in_safe_m
         if world.state("audit") == RUNNING {
             world.app_ends("audit", CRASHED);
         }
-        world.hear(Event::KernelReady);
+        world.hear(SupervisorEvent::KernelReady);
         world.wait_ms(2_000);
     }
     assert_eq!((world.state("audit"), world.state("security")), (AppState::Quarantined, RUNNING));
@@ -233,7 +233,7 @@ fn services_are_first_and_none_is_left_out_in_safe_mode() {
     let specs = vec![app("hub", ZoneKind::Process), app("paths", ZoneKind::Process), service("audit")];
     let plan = SafeModePlan { apps: vec!["paths".into(), "hub".into()], from_start: true };
     let mut world = World::with_safe_mode(specs, plan);
-    world.hear(Event::KernelReady);
+    world.hear(SupervisorEvent::KernelReady);
     assert_eq!(
         world.take_commands(),
         ["start kernel.1", "start zone 3.1", "start zone 2.1", "start zone 1.1"]

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use monitor::incident::Incident;
 use monitor::protocol::ToKernel;
-use monitor::supervisor::{ChildId, Command, Event, ProcessEnd, StopSignal, Supervisor};
+use monitor::supervisor::{ChildId, ProcessEnd, Reaction, StopSignal, Supervisor, SupervisorEvent};
 use monitor::{AppSource, AppSpec, AppState, AppStatus, SafeModePlan, Timing, Validity, Verb, ZoneKind};
 
 pub const KILLED: ProcessEnd = ProcessEnd::Signal { number: 9, core_dumped: false };
@@ -32,7 +32,7 @@ pub struct World {
     /// All of them.
     pub incidents: Vec<Incident>,
     apps: usize,
-    dying: Vec<Event>,
+    dying: Vec<SupervisorEvent>,
     /// The last that somebody was to vouch for, by zone, and whether somebody did.
     pub asked: BTreeMap<u16, (u64, bool)>,
     /// Every requested package is verified at once.
@@ -88,14 +88,14 @@ impl World {
             asked: BTreeMap::new(),
             vouches: false,
         };
-        world.hear(Event::Begin);
+        world.hear(SupervisorEvent::Begin);
         world
     }
 
     /// `hub` in a process zone, `switch` trusted, and a kernel that is ready.
     pub fn running() -> World {
         let mut world = World::new(vec![app("hub", ZoneKind::Process), app("switch", ZoneKind::Trusted)]);
-        world.hear(Event::KernelReady);
+        world.hear(SupervisorEvent::KernelReady);
         world.commands.clear();
         world
     }
@@ -109,23 +109,24 @@ impl World {
     }
 
     /// One event, and then everything that follows from it at once.
-    pub fn hear(&mut self, event: Event) {
+    pub fn hear(&mut self, event: SupervisorEvent) {
         self.hear_one(event);
         while let Some(event) = self.dying.pop() {
             self.hear_one(event);
         }
     }
 
-    pub fn hear_one(&mut self, event: Event) {
-        if let Event::Verified { zone, check, validity: Validity::Good | Validity::NotTrusted(_) } = &event
+    pub fn hear_one(&mut self, event: SupervisorEvent) {
+        if let SupervisorEvent::Verified { zone, check, validity: Validity::Good | Validity::NotTrusted(_) } =
+            &event
             && let Some((asked, good)) = self.asked.get_mut(zone)
         {
             *good |= asked == check;
         }
-        if matches!(event, Event::KernelReady) {
+        if matches!(event, SupervisorEvent::KernelReady) {
             self.kernel_ready = true;
         }
-        let operator = matches!(event, Event::Operator { .. });
+        let operator = matches!(event, SupervisorEvent::Operator { .. });
         let quarantined: Vec<u16> = self.supervisor.statuses(0).iter().filter_map(quarantined).collect();
         let over = self.exit.is_some();
         let commands = self.supervisor.on_event(event, self.now_ms);
@@ -136,7 +137,7 @@ impl World {
             self.broken.push(format!("{commands:?} after the end"));
         }
         for command in commands {
-            if let Command::StartZone { zone, .. } = &command
+            if let Reaction::StartZone { zone, .. } = &command
                 && quarantined.contains(zone)
                 && !operator
             {
@@ -146,14 +147,14 @@ impl World {
         }
     }
 
-    fn act(&mut self, command: Command) {
+    fn act(&mut self, command: Reaction) {
         match command {
-            Command::StartKernel { generation } => {
+            Reaction::StartKernel { generation } => {
                 self.kernel_generation = generation;
                 self.kernel_ready = false;
                 self.start(ChildId::Kernel { generation }, "kernel.");
             }
-            Command::StartZone { zone, generation } => {
+            Reaction::StartZone { zone, generation } => {
                 if self.asked.get_mut(&zone).is_some_and(|(_, good)| !std::mem::take(good)) {
                     self.broken.push(format!("zone {zone} was started and nobody vouched for it"));
                 }
@@ -162,26 +163,26 @@ impl World {
                 }
                 self.start(ChildId::Zone { zone, generation }, &format!("zone {zone}."));
             }
-            Command::End { who, how } => {
+            Reaction::End { who, how } => {
                 let verb = if how == StopSignal::Term { "term" } else { "kill" };
                 self.commands.push(format!("{verb} {}", name(who)));
                 if !self.held && (self.obedient || how == StopSignal::Kill) {
                     self.dies(who, if how == StopSignal::Term { ProcessEnd::Code(0) } else { KILLED });
                 }
             }
-            Command::TellKernel(message) => self.tell(message),
-            Command::Verify(subject) => {
+            Reaction::TellKernel(message) => self.tell(message),
+            Reaction::Verify(subject) => {
                 self.commands.push(format!("ask about {}", subject.app));
                 self.asked.insert(subject.zone, (subject.check, false));
                 if self.vouches {
                     let (zone, check) = (subject.zone, subject.check);
-                    self.dying.push(Event::Verified { zone, check, validity: Validity::Good });
+                    self.dying.push(SupervisorEvent::Verified { zone, check, validity: Validity::Good });
                 }
             }
-            Command::LookUp { app } => self.commands.push(format!("look up {app}")),
-            Command::PublishApps | Command::Log { .. } => {}
-            Command::Incident(incident) => self.incidents.push(*incident),
-            Command::Exit { code, message } => self.exit = Some((code, message)),
+            Reaction::LookUp { app } => self.commands.push(format!("look up {app}")),
+            Reaction::PublishApps | Reaction::Log { .. } => {}
+            Reaction::Incident(incident) => self.incidents.push(*incident),
+            Reaction::Exit { code, message } => self.exit = Some((code, message)),
         }
     }
 
@@ -191,7 +192,7 @@ impl World {
         }
         self.commands.push(format!("start {}", name(who)));
         self.alive.insert(name(who));
-        self.dying.push(Event::Started { who, pid: 4_711 });
+        self.dying.push(SupervisorEvent::Started { who, pid: 4_711 });
     }
 
     fn tell(&mut self, message: ToKernel) {
@@ -224,7 +225,7 @@ impl World {
             if matches!(who, ChildId::Kernel { .. }) {
                 self.kernel_ready = false;
             }
-            self.dying.insert(0, Event::Exited { who, end, last_line: None });
+            self.dying.insert(0, SupervisorEvent::Exited { who, end, last_line: None });
         }
     }
 
@@ -258,11 +259,11 @@ impl World {
     pub fn says(&mut self, app: &str, validity: Validity) {
         let zone = self.status(app).zone;
         let check = self.asked[&zone].0;
-        self.hear(Event::Verified { zone, check, validity });
+        self.hear(SupervisorEvent::Verified { zone, check, validity });
     }
 
     pub fn operator(&mut self, verb: Verb, app: &str) {
-        self.hear(Event::Operator { app: app.to_owned(), verb, why: None });
+        self.hear(SupervisorEvent::Operator { app: app.to_owned(), verb, why: None });
     }
 
     /// Time passes, and the kernel's workers move if it is ready.
@@ -282,9 +283,9 @@ impl World {
             // A deadline that is over and never goes away would make the real loop spin.
             self.now_ms = wake.clamp(self.now_ms + 1, until_ms);
             if alive && self.kernel_ready {
-                self.hear(Event::KernelAlive);
+                self.hear(SupervisorEvent::KernelAlive);
             }
-            self.hear(Event::Tick);
+            self.hear(SupervisorEvent::Tick);
         }
     }
 

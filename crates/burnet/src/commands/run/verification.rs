@@ -7,7 +7,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use monitor::{PackageChecks, Subject};
+use monitor::{AppCheck, PackageChecks};
 use package::manifest::AppName;
 use package::moment::Moment;
 use package::state::{FolderCache, State};
@@ -32,9 +32,9 @@ pub(super) fn package_checks(config: &Config, launches: &Launches) -> Option<Pac
 }
 
 /// An app whose package the node does not know is left out, so it is not approved.
-fn collect(folder: &Path, require: Require, launches: &Launches, subjects: &[Subject]) -> String {
+fn collect(folder: &Path, require: Require, launches: &Launches, subjects: &[AppCheck]) -> String {
     let state = State::at(folder.to_owned());
-    let about = |subject: &Subject| {
+    let about = |subject: &AppCheck| {
         let installed = launches.of_app(&subject.app).package?;
         let name = AppName::try_from(subject.app.clone()).ok()?;
         Some(verification::Subject {
