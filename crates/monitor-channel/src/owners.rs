@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 /// How many are in one message, so that it is far shorter than a message may be.
 pub const IN_A_MESSAGE_MAX: usize = 1_024;
 
-/// What a switch has.
+/// A group or a meter of a switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Thing {
+pub enum GroupOrMeter {
     /// The group of this number.
     Group(u32),
     /// The meter of this number.
@@ -24,7 +24,7 @@ pub struct Owned {
     /// The switch's datapath id.
     pub datapath: u64,
     /// Which.
-    pub thing: Thing,
+    pub thing: GroupOrMeter,
     /// Its zone; `None`: it is nobody's any more.
     pub zone: Option<u16>,
 }

@@ -22,7 +22,7 @@
 
 mod app_life;
 mod app_phase;
-pub mod audit;
+mod audit;
 mod backoff;
 mod children;
 mod clock;

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_prints_too_much_is_not_read_until_the_next_second() {
+    fn an_app_that_prints_too_much_is_not_read_until_the_next_second() {
         let mut output = Output::default();
         output.push(&vec![b'x'; BYTES_PER_S_MAX], 10);
         assert!(output.is_exhausted());

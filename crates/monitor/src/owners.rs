@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::APPS_MAX;
-pub use monitor_channel::owners::{IN_A_MESSAGE_MAX, Owned, Thing};
+pub use monitor_channel::owners::{GroupOrMeter, IN_A_MESSAGE_MAX, Owned};
 
 /// Most groups and meters: 4,096 for each of 64 zones. If a thousand zones have as many, those beyond are left out.
 pub const OWNERS_MAX: usize = 1 << 18;
@@ -24,7 +24,7 @@ pub const TEXT_BYTES_MAX: usize = OWNERS_MAX * 48;
 
 /// All of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Owners(BTreeMap<(u64, Thing), u16>);
+pub struct Owners(BTreeMap<(u64, GroupOrMeter), u16>);
 
 impl Owners {
     /// Reads what [`Self::to_text`] wrote, as far as it is from zones that are as they were then. Out: the first line that means nothing, too.
@@ -46,8 +46,8 @@ impl Owners {
         let mut text = String::new();
         for ((datapath, thing), zone) in &self.0 {
             let (kind, id) = match thing {
-                Thing::Group(id) => ("group", id),
-                Thing::Meter(id) => ("meter", id),
+                GroupOrMeter::Group(id) => ("group", id),
+                GroupOrMeter::Meter(id) => ("meter", id),
             };
             // Writing into a string does not fail.
             let _ = writeln!(text, "{datapath:016x} {kind} {id} {zone}");
@@ -84,8 +84,8 @@ fn read_line(line: &str) -> Option<Owned> {
     let datapath = u64::from_str_radix(datapath, 16).ok()?;
     let (kind, id) = (words.next()?, words.next()?.parse().ok()?);
     let thing = match kind {
-        "group" => Thing::Group(id),
-        "meter" => Thing::Meter(id),
+        "group" => GroupOrMeter::Group(id),
+        "meter" => GroupOrMeter::Meter(id),
         _ => return None,
     };
     let zone = words.next()?.parse().ok()?;
@@ -117,10 +117,10 @@ mod tests {
     fn what_is_noted_is_read_again() {
         let mut owners = Owners::default();
         for (datapath, thing, zone) in [
-            (u64::MAX, Thing::Group(u32::MAX), Some(63)),
-            (1, Thing::Meter(8), Some(2)),
-            (1, Thing::Group(7), Some(1)),
-            (1, Thing::Meter(8), None),
+            (u64::MAX, GroupOrMeter::Group(u32::MAX), Some(63)),
+            (1, GroupOrMeter::Meter(8), Some(2)),
+            (1, GroupOrMeter::Group(7), Some(1)),
+            (1, GroupOrMeter::Meter(8), None),
         ] {
             assert!(owners.note(Owned { datapath, thing, zone }));
         }
@@ -128,13 +128,13 @@ mod tests {
         assert_eq!(text, "0000000000000001 group 7 1\nffffffffffffffff group 4294967295 63\n");
         assert_eq!(Owners::parse(&text, |_| true), (owners.clone(), None));
         assert_eq!(owners.all().len(), 2);
-        assert!(!owners.note(Owned { datapath: 1, thing: Thing::Group(9), zone: Some(0) }));
+        assert!(!owners.note(Owned { datapath: 1, thing: GroupOrMeter::Group(9), zone: Some(0) }));
     }
 
     #[test]
     fn there_are_no_more_than_may_be() {
         let mut owners = Owners::default();
-        let owned = |id: usize| Owned { datapath: 1, thing: Thing::Group(id as u32), zone: Some(1) };
+        let owned = |id: usize| Owned { datapath: 1, thing: GroupOrMeter::Group(id as u32), zone: Some(1) };
         assert!((0..OWNERS_MAX).all(|id| owners.note(owned(id))));
         assert!(!owners.note(owned(OWNERS_MAX)), "one more");
         assert!(owners.note(Owned { zone: Some(2), ..owned(7) }), "one that is there");
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_message_of_them_is_shorter_than_a_message_may_be() {
-        let longest = Owned { datapath: u64::MAX, thing: Thing::Group(u32::MAX), zone: Some(63) };
+        let longest = Owned { datapath: u64::MAX, thing: GroupOrMeter::Group(u32::MAX), zone: Some(63) };
         let message = crate::protocol::FromKernel::Owned { changes: vec![longest; IN_A_MESSAGE_MAX] };
         assert!(crate::channel::encode(&message).unwrap().len() < crate::channel::MESSAGE_BYTES_MAX);
     }

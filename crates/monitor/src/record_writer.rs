@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_to_the_keeper_is_on_the_disk_when_it_is_dropped() {
+    fn records_are_on_the_disk_when_the_writer_is_dropped() {
         let folder = Folder::new("dropped");
         let mut writer = RecordWriter::new(Some(folder.0.clone())).unwrap();
         writer.line("hub", 1, 0, "hello");

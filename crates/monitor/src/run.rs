@@ -130,7 +130,8 @@ impl Monitor {
         check_plan(&plan)?;
         let Plan { apps, workers, port, config, programs, timing, safe_mode, records, .. } = plan;
         let (find, reload, packages, owners) = (plan.find, plan.reload, plan.packages, plan.owners);
-        let keeper = apps.iter().find(|app| app.duty == Some(Duty::KeepRecords)).map(|app| app.name.clone());
+        let records_service =
+            apps.iter().find(|app| app.duty == Some(Duty::KeepRecords)).map(|app| app.name.clone());
         let supervisor = Supervisor::new(apps, timing)?.with_safe_mode(safe_mode);
         let mut monitor = Monitor {
             workers,
@@ -156,8 +157,8 @@ impl Monitor {
             recording: None,
             outcome: None,
         };
-        monitor.recording =
-            keeper.map(|service| Recording::new(service, monitor.statuses(), monitor.kernel_status()));
+        monitor.recording = records_service
+            .map(|service| Recording::new(service, monitor.statuses(), monitor.kernel_status()));
         monitor.record(|now| {
             Record::new(now, "node_started", "monitor", format!("version {}", env!("CARGO_PKG_VERSION")))
         });

@@ -405,7 +405,7 @@ fn a_shutdown_tells_the_kernel_ends_the_zones_and_exits_with_code_0() {
 }
 
 #[test]
-fn a_shutdown_kills_whoever_does_not_end() {
+fn a_shutdown_kills_a_process_that_does_not_end() {
     let stubborn = |world: &mut World| {
         world.obedient = false;
         world.hear(SupervisorEvent::ShutdownAsked);

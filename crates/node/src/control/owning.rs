@@ -9,7 +9,7 @@ use abi::ZoneId;
 use flow::DatapathId;
 use kernel::{Claims, OwnerChange};
 use monitor_channel::channel::Channel;
-use monitor_channel::owners::{IN_A_MESSAGE_MAX, Owned, Thing};
+use monitor_channel::owners::{GroupOrMeter, IN_A_MESSAGE_MAX, Owned};
 use monitor_channel::protocol::{FromKernel, ToKernel};
 
 /// What the monitor says of them, in so many messages, right behind the configuration.
@@ -43,17 +43,17 @@ pub(super) fn tell(claims: &Claims, queue: &mut MonitorQueue) {
     }
 }
 
-fn to_kernel(thing: Thing) -> kernel::GroupOrMeter {
+fn to_kernel(thing: GroupOrMeter) -> kernel::GroupOrMeter {
     match thing {
-        Thing::Group(id) => kernel::GroupOrMeter::Group(id),
-        Thing::Meter(id) => kernel::GroupOrMeter::Meter(id),
+        GroupOrMeter::Group(id) => kernel::GroupOrMeter::Group(id),
+        GroupOrMeter::Meter(id) => kernel::GroupOrMeter::Meter(id),
     }
 }
 
 fn to_monitor(change: OwnerChange) -> Owned {
     let thing = match change.target {
-        kernel::GroupOrMeter::Group(id) => Thing::Group(id),
-        kernel::GroupOrMeter::Meter(id) => Thing::Meter(id),
+        kernel::GroupOrMeter::Group(id) => GroupOrMeter::Group(id),
+        kernel::GroupOrMeter::Meter(id) => GroupOrMeter::Meter(id),
     };
     Owned { datapath: change.datapath.0, thing, zone: change.zone.map(|zone| zone.0) }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use audit::AuditSettings;
 use audit::log::{Bounds, Log};
-use monitor::audit::Batch;
+use audit_contract::Batch;
 use monitor::{AppSpec, Duty};
 use rustix::process::geteuid;
 
