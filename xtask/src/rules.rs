@@ -26,13 +26,14 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("southbound", &["flow", "abi", "openflow"]),
     // openflow only to read switches' answers to statistics requests.
     ("kernel", &["flow", "abi", "openflow"]),
-    ("zone", &["flow", "abi", "ring"]),
+    ("zone", &["flow", "abi", "contract", "ring"]),
     ("monitor-channel", &["audit-contract", "ring", "zone"]),
     // The contracts of the services that have a duty for the monitor.
     (
         "monitor",
         &[
             "audit-contract",
+            "contract",
             "monitor-channel",
             "resource-contract",
             "ring",
@@ -89,6 +90,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("burnet-sdk-core", &["flow", "abi", "contract", "store-contract", "zone"]),
     // monitor-channel: an app in a process zone gets its ports over that socket.
     ("burnet-sdk", &["burnet-sdk-core", "flow", "abi", "ring", "zone", "monitor-channel"]),
+    ("burnet-sdk-tokio", &["burnet-sdk"]),
     // A service like any other, whose judging is the package crate's own: the monitor judges by it too while the service is silent.
     ("security", &["burnet-sdk", "package", "security-contract"]),
     // The laboratory knows the node's program as operators do, and of its library what the operator's commands share.
@@ -121,7 +123,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
 // does not see. The manifest of the latter forbids `unsafe`.
 
 /// What apps and services may build on: what an author outside the project has too. In addition, the contracts of services.
-const APPS_MAY_KNOW: &[&str] = &["burnet-sdk"];
+const APPS_MAY_KNOW: &[&str] = &["burnet-sdk", "burnet-sdk-tokio"];
 
 /// What the contract of a service may build on, if the table does not say otherwise.
 const CONTRACTS_MAY_KNOW: &[&str] = &["contract"];
@@ -129,8 +131,9 @@ const CONTRACTS_MAY_KNOW: &[&str] = &["contract"];
 /// How the names of contracts end.
 const CONTRACT: &str = "-contract";
 
-/// Libraries that have one home each, so that replacing one touches one crate.
-const AT_HOME: [(&str, &str); 10] = [
+/// Libraries that have one home each, so that replacing one touches one crate. An example may show any library.
+const AT_HOME: [(&str, &str); 11] = [
+    ("tokio", "burnet-sdk-tokio"),
     ("ed25519-dalek", "package"),
     ("redb", "store"),
     ("etcd-client", "store"),
@@ -259,6 +262,7 @@ fn libraries_away_from_home(member: &Member) -> Vec<String> {
     for edge in member.edges.iter().filter(|edge| !edge.ours && !edge.dev) {
         if let Some((library, home)) = AT_HOME.iter().find(|(library, _)| *library == edge.to)
             && *home != member.name
+            && !member.folder.starts_with("examples/")
         {
             found.push(format!("{} -> {library}: only {home} may know {library}", member.name));
         }

@@ -184,6 +184,9 @@ pub struct AppTable {
     /// `[app.NAME.sandbox]`.
     #[serde(deserialize_with = "sandbox")]
     pub sandbox: Sandbox,
+    /// Addresses that its manifest requests to listen on, and that only the operator can grant.
+    #[serde(skip)]
+    pub needs_operator: Vec<contract::ServiceAddress>,
     /// `[app.NAME.settings]`, as the JSON object that the app receives.
     #[serde(deserialize_with = "settings")]
     pub settings: Map<String, Value>,

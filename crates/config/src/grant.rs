@@ -107,10 +107,12 @@ impl AppGrant {
             (!shown.is_empty()).then(|| format!(", {name} {}", shown.join(" ")))
         };
         let places: Vec<String> = sandbox.net.connect.iter().map(ToString::to_string).collect();
+        let listens: Vec<String> = sandbox.net.listen.iter().map(ToString::to_string).collect();
         let machine = [
             paths("fs.read", &sandbox.fs.read),
             paths("fs.write", &sandbox.fs.write),
             (!places.is_empty()).then(|| format!(", net.connect {}", places.join(" "))),
+            (!listens.is_empty()).then(|| format!(", net.listen {}", listens.join(" "))),
             sandbox.spawn.then(|| ", spawn".to_owned()),
         ];
         machine.into_iter().flatten().fold(needs.summary(), |all, one| all + &one)

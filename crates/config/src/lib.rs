@@ -19,6 +19,7 @@ mod grant;
 mod installed;
 mod limits;
 mod listen;
+mod listening;
 mod manifests;
 mod order;
 mod services;
@@ -411,6 +412,7 @@ impl Config {
         let listed = file.safe_mode.apps.clone();
         let (mut apps, granted_by, declared) = merge_apps(file, &args.apps, &around.current_dir, built_in)?;
         order::rank(&order, &mut apps)?;
+        listening::settle(&mut apps, &node.socket, &southbound.listen)?;
         let safe_mode = SafeMode { apps: check_safe_mode(listed, &apps)?, from_start: args.safe_mode };
         let packages = Packages::default();
         Ok(Config { southbound, node, limits, safe_mode, apps, packages, python, granted_by, declared })
@@ -673,6 +675,7 @@ fn app_spec(
         (None, None, Some(_)) => AppSource::BuiltIn(name.clone()),
         (None, None, None) => return contradiction(no_such_app(&name, built_in)),
     };
+    listening::check_granted(&name, &table.needs_operator)?;
     let kind = table.zone.unwrap_or(ZoneKind::Process);
     let capabilities = table.capabilities.unwrap_or_default();
     let grant = AppGrant { capabilities, quotas: table.quotas, rank: None };

@@ -16,6 +16,7 @@ use std::io::{ErrorKind, Read};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
+use contract::ServiceAddress;
 use package::PackagePath;
 use package::manifest::system::PlainPath;
 use package::manifest::{Limits as AskedLimits, MANIFEST_BYTES_MAX, MANIFEST_PATH, Manifest, Needs, System};
@@ -229,7 +230,7 @@ pub(super) fn fill(table: &mut AppTable, needs: Needs, by: GrantedBy) {
     table.service = needs.service;
     table.quotas = std::mem::take(&mut table.quotas).or(needs.quotas);
     fill_limits(&mut table.limits, &needs.limits);
-    fill_sandbox(&mut table.sandbox, &needs.system);
+    table.needs_operator.extend(fill_sandbox(&mut table.sandbox, &needs.system));
     let mut settings = needs.settings;
     settings.extend(std::mem::take(&mut table.settings).into_iter().collect::<Vec<(String, Value)>>());
     table.settings = settings;
@@ -285,8 +286,9 @@ pub fn files(system: &System) -> Files {
     Files { read: paths(&system.fs_read), write: paths(&system.fs_write) }
 }
 
-/// An operator's grant replaces the manifest's grant of the same name.
-fn fill_sandbox(sandbox: &mut Sandbox, granted: &System) {
+/// An operator's grant replaces the manifest's grant of the same name. Returns the addresses to listen on that a manifest alone
+/// does not grant.
+fn fill_sandbox(sandbox: &mut Sandbox, granted: &System) -> Vec<ServiceAddress> {
     let files = files(granted);
     if sandbox.fs.read.is_empty() {
         sandbox.fs.read = files.read;
@@ -298,6 +300,13 @@ fn fill_sandbox(sandbox: &mut Sandbox, granted: &System) {
         sandbox.net.connect = granted.net_connect.iter().flatten().map(|endpoint| endpoint.0).collect();
     }
     sandbox.spawn |= granted.spawn.is_some();
+    if !sandbox.net.listen.is_empty() {
+        return Vec::new();
+    }
+    let requested = granted.net_listen.iter().flatten().cloned();
+    let (left, listen) = requested.partition(|address| address.needs_operator().is_some());
+    sandbox.net.listen = listen;
+    left
 }
 
 #[cfg(test)]

@@ -7,8 +7,10 @@
 //! In: nothing. Out: types that every service shares. The kernel passes a part on and does not read it. This crate
 //! grants nothing, and knows no service.
 
+mod address;
 mod part;
 
+pub use address::{NAME_BYTES_MAX, ServiceAddress};
 pub use part::{Part, Permitted};
 
 use std::borrow::Cow;

@@ -151,6 +151,17 @@ pub enum AppState {
     Refused,
 }
 
+impl AppState {
+    /// Whether the app runs, or will run again without the operator.
+    #[must_use]
+    pub fn goes_on(self) -> bool {
+        matches!(
+            self,
+            AppState::Starting | AppState::Running | AppState::Ending | AppState::BackingOff { .. }
+        )
+    }
+}
+
 /// The reason and time of an end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -193,6 +204,9 @@ pub struct AppStatus {
     /// The parts of its sandbox and limits that this machine does not enforce, at most [`NOT_ENFORCED_MAX`].
     #[serde(default)]
     pub not_enforced: Vec<NotEnforced>,
+    /// The addresses on which it accepts connections. Their sockets are open while the app goes on ([`AppState::goes_on`]).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub listens: Vec<String>,
 }
 
 /// The status of the kernel process.
@@ -478,6 +492,7 @@ mod tests {
                 NotEnforced::new("", "\"".repeat(NOT_ENFORCED_BYTES_MAX / NOT_ENFORCED_MAX));
                 NOT_ENFORCED_MAX
             ],
+            listens: vec![format!("unix:/{}", "x".repeat(106)); zone::sandbox::LISTEN_MAX],
         };
         let kernel = KernelStatus {
             pid: Some(u32::MAX),

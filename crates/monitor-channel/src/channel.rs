@@ -19,6 +19,7 @@ use serde::de::DeserializeOwned;
 
 use crate::long;
 use crate::protocol::{PORT_FDS, WORKERS_MAX};
+use zone::sandbox::LISTEN_MAX;
 
 /// The maximum length of a datagram in bytes. Linux's default socket buffer of 208 KiB holds one. A longer message goes
 /// through a memory file.
@@ -27,8 +28,8 @@ pub const DATAGRAM_BYTES_MAX: usize = 192 << 10;
 /// The maximum length of a message in bytes. The largest is the status of all apps, at most about three kilobytes each.
 pub const MESSAGE_BYTES_MAX: usize = 4 << 20;
 
-/// The maximum number of descriptors with one message: the ports of one zone.
-pub const MESSAGE_FDS_MAX: usize = WORKERS_MAX as usize * PORT_FDS;
+/// The maximum number of descriptors with one message: the ports of one zone, and the sockets on which it listens.
+pub const MESSAGE_FDS_MAX: usize = WORKERS_MAX as usize * PORT_FDS + LISTEN_MAX;
 
 /// The descriptors of a message, and the memory file of a long one.
 const DATAGRAM_FDS_MAX: usize = MESSAGE_FDS_MAX + 1;
@@ -295,7 +296,7 @@ mod tests {
         check(long::DATAGRAM, 1, "not a sealed memory file");
         check(long::DATAGRAM, MESSAGE_FDS_MAX + 2, "truncated");
         check(&b"[".repeat(10_000), 0, "not a message");
-        check(br#""alive""#, MESSAGE_FDS_MAX, "Alive with 96");
+        check(br#""alive""#, MESSAGE_FDS_MAX, &format!("Alive with {MESSAGE_FDS_MAX}"));
     }
 
     #[test]

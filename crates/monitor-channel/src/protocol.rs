@@ -271,6 +271,9 @@ pub enum ToZone {
         settings: Map<String, Value>,
         /// The number of ports; each has [`PORT_FDS`] descriptors.
         ports: u16,
+        /// The addresses on which the zone accepts connections. A listening socket for each comes after the ports.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        listeners: Vec<String>,
     },
 }
 
@@ -324,7 +327,15 @@ mod tests {
         let limits =
             Limits { cpu_percent: NonZeroU32::new(50), cores: "0".parse().ok(), ..Limits::default() };
         let (app, settings) = ("hub".to_owned(), Map::new());
-        let said = ToZone::Welcome { zone: 1, app, generation: 2, limits, settings, ports: 3 };
+        let said = ToZone::Welcome {
+            zone: 1,
+            app,
+            generation: 2,
+            limits,
+            settings,
+            ports: 3,
+            listeners: Vec::new(),
+        };
         let mut newer = serde_json::to_value(&said).unwrap();
         newer["welcome"]["weather"] = "fine".into();
         newer["welcome"]["limits"]["weather"] = "fine".into();

@@ -436,6 +436,7 @@ impl AppLife {
             pid: self.pid,
             last_end: self.last_end.as_ref().map(ending),
             not_enforced: self.enforcement.gaps().to_vec(),
+            listens: self.spec.sandbox.net.listen.iter().map(ToString::to_string).collect(),
         }
     }
 

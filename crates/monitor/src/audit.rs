@@ -400,6 +400,7 @@ mod tests {
             pid: Some(1),
             last_end: None,
             not_enforced: Vec::new(),
+            listens: Vec::new(),
         }
     }
 

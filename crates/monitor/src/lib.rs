@@ -34,6 +34,7 @@ pub mod incident;
 mod kernel_life;
 mod kernel_messages;
 mod kernel_process;
+mod listeners;
 mod output;
 pub mod owners;
 mod package_verifier;

@@ -113,7 +113,7 @@ fn check_config(config: &Value) -> Result<(), PlanError> {
 
 /// Refuses an app that could not even hold its ports.
 pub(crate) fn check_open_files(app: &AppSpec, workers: u16) -> Result<(), PlanError> {
-    let needed = usize::from(workers) * PORT_FDS + ZONE_FDS_MIN;
+    let needed = usize::from(workers) * PORT_FDS + app.sandbox.net.listen.len() + ZONE_FDS_MIN;
     let limit = app.limits.open_files;
     if app.kind == ZoneKind::Trusted || limit as usize >= needed {
         return Ok(());

@@ -1,7 +1,7 @@
 //! The one place that acts: starts processes, passes messages on, reads output, waits.
 //!
 //! In: a [`Plan`], the stop signals, and what children do. Out: child processes, messages to them, the log, and in the
-//! end a [`NodeEnd`]. It decides nothing (`supervisor` does), blocks only in its poll, and has no network socket.
+//! end a [`NodeEnd`]. It decides nothing (`supervisor` does), blocks only in its poll, and accepts no network connection.
 
 mod owning;
 mod reloading;
@@ -341,13 +341,29 @@ impl Monitor {
             }
             Reaction::End { who, how } => self.end(who, how),
             Reaction::TellKernel(message) => self.tell_kernel(&message, Vec::new()),
-            Reaction::PublishApps => self.statuses_changed = true,
+            Reaction::PublishApps => {
+                self.statuses_changed = true;
+                self.close_unused_listeners();
+            }
             Reaction::Incident(incident) => self.keep_incident(incident),
             Reaction::Log { severity: Severity::Info, line } => tracing::info!("{line}"),
             Reaction::Log { severity: Severity::Warn, line } => tracing::warn!("{line}"),
             Reaction::Log { severity: Severity::Error, line } => tracing::error!("{line}"),
             Reaction::Exit { code, message } => self.outcome = Some(NodeEnd { code, message }),
         }
+    }
+
+    /// An app that the operator must start again, or that no longer has an address, gets no connections.
+    fn close_unused_listeners(&mut self) {
+        if self.zones.listeners.is_empty() {
+            return;
+        }
+        let (supervisor, statuses) = (&self.supervisor, self.supervisor.statuses(0));
+        self.zones.listeners.keep_only(|app, address| {
+            let status = statuses.iter().find(|status| status.app == app && status.state.goes_on());
+            let spec = status.and_then(|status| supervisor.spec(status.zone));
+            spec.is_some_and(|spec| spec.sandbox.net.listen.contains(address))
+        });
     }
 
     /// Adds what is known here alone, and hands it to the writer.

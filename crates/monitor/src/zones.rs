@@ -5,7 +5,7 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use ring::{Port, Sizes};
 use zone::cgroup::{NodeGroups, ZoneGroups};
@@ -13,6 +13,7 @@ use zone::cgroup::{NodeGroups, ZoneGroups};
 use crate::app::AppSpec;
 use crate::channel::Channel;
 use crate::children::Child;
+use crate::listeners::Listeners;
 use crate::output::Output;
 use crate::plan::ZoneSetup;
 use crate::process_end::ProcessEnd;
@@ -53,6 +54,8 @@ pub(crate) struct Reaped {
 pub(crate) struct Zones {
     processes: Vec<ZoneProcess>,
     groups: NodeGroups,
+    /// The sockets on which apps accept connections, over all runs of these apps.
+    pub(crate) listeners: Listeners,
     /// Groups of zones that are over, in which somebody was still ending. Each turn they are tried again; there are no more of them than
     /// processes that Linux is taking away.
     left_groups: Vec<ZoneGroups>,
@@ -66,7 +69,13 @@ impl Zones {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
         let groups =
             NodeGroups::find(&read("/proc/self/mounts"), &read("/proc/self/cgroup"), std::process::id());
-        Zones { processes: Vec::new(), groups: groups.make(), left_groups: Vec::new(), reaped: None }
+        Zones {
+            processes: Vec::new(),
+            groups: groups.make(),
+            listeners: Listeners::default(),
+            left_groups: Vec::new(),
+            reaped: None,
+        }
     }
 
     /// Starts a process. Returns its id, and the kernel's ends of its ports.
@@ -77,12 +86,13 @@ impl Zones {
     ) -> io::Result<(u32, Vec<OwnedFd>)> {
         let ZoneStart { zone, generation, spec, others_write, workers, port } = start;
         let app = spec.name.clone();
+        let listeners = self.listeners.of(&app, &spec.sandbox.net.listen)?;
         let ports: Vec<Port> = (0..workers).map(|_| Port::create(port)).collect::<io::Result<_>>()?;
         let (for_kernel, for_app): (Vec<_>, Vec<_>) =
             ports.into_iter().map(|port| (port.kernel.into_array(), port.app.into_array())).unzip();
         let (channel, theirs) = Channel::pair()?;
         // Sent before there is a process: it waits in the socket.
-        welcome(&channel, zone, generation, spec, for_app.into_iter().flatten().collect())?;
+        welcome(&channel, zone, generation, spec, (for_app.into_iter().flatten().collect(), listeners))?;
         let (pipe, output) = io::pipe()?;
         let (report_pipe, report) = io::pipe()?;
         rustix::io::ioctl_fionbio(&pipe, true)?;
@@ -195,7 +205,7 @@ fn welcome(
     zone: u16,
     generation: u64,
     spec: &AppSpec,
-    fds: Vec<OwnedFd>,
+    (ports, listeners): (Vec<OwnedFd>, Vec<BorrowedFd<'_>>),
 ) -> io::Result<()> {
     let welcome = ToZone::Welcome {
         zone,
@@ -203,8 +213,9 @@ fn welcome(
         generation,
         limits: spec.limits.clone(),
         settings: spec.settings.clone(),
-        ports: u16::try_from(fds.len() / PORT_FDS).map_err(io::Error::other)?,
+        ports: u16::try_from(ports.len() / PORT_FDS).map_err(io::Error::other)?,
+        listeners: spec.sandbox.net.listen.iter().map(ToString::to_string).collect(),
     };
-    let fds: Vec<_> = fds.iter().map(AsFd::as_fd).collect();
+    let fds: Vec<_> = ports.iter().map(AsFd::as_fd).chain(listeners).collect();
     channel.try_send(&welcome, &fds).map_err(io::Error::other)
 }

@@ -648,6 +648,7 @@ mod tests {
             pid: None,
             last_end: None,
             not_enforced: Vec::new(),
+            listens: Vec::new(),
         }
     }
 

@@ -10,6 +10,7 @@ pub use abi::table::AppTable;
 use abi::table::{CommandSink, TABLE_VERSION, status};
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
 /// An app as its zone sees it: it takes events and returns commands, both as frames.
 pub trait Guest: Sized {
@@ -29,6 +30,17 @@ pub trait Guest: Sized {
     /// The app has taken all events that waited at one worker, or many of them. Appends its commands for that worker.
     /// The table has no such function, because a trusted app gets its events in batches.
     fn on_caught_up(&mut self, _commands: &mut Vec<u8>) {}
+
+    /// After how much time to wake the app, if it has requested that since the last call. The table has no such
+    /// function.
+    fn take_wake(&mut self) -> Option<Duration> {
+        None
+    }
+
+    /// The requested time has passed. Appends the app's commands.
+    fn on_wake(&mut self, _commands: &mut Vec<u8>) -> Result<(), String> {
+        Ok(())
+    }
 
     /// Whether it is a service that exchanges messages with the monitor.
     fn serves_monitor(&self) -> bool {

@@ -155,8 +155,9 @@ pub fn confine(confinement: &Confinement) -> Result<Confined, LaunchError> {
     let own_pid = rustix::process::getpid().as_raw_nonzero().get();
     let execute_fd = executable.as_ref().map(Executable::number);
     let Sandbox { spawn, enforce, .. } = confinement.sandbox;
-    let must_ask = !confinement.sandbox.net.connect.is_empty();
-    let calls = judged::Calls { spawn, must_ask, own_pid, execute_fd };
+    let net = &confinement.sandbox.net;
+    let (listens, must_ask) = (!net.listen.is_empty(), !net.connect.is_empty());
+    let calls = judged::Calls { spawn, listens, must_ask, own_pid, execute_fd };
     match filter::install(&calls, entered.to_launcher) {
         Ok(asks) => gaps.extend((!asks && confinement.executes_once()).then(spawn_gap)),
         Err(error) if must_ask || enforce == Enforce::Strict => return Err(other("seccomp")(error)),

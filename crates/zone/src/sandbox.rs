@@ -8,11 +8,16 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use contract::ServiceAddress;
 use serde::{Deserialize, Serialize};
 
 /// Maximum number of paths, and of addresses, that one app may be granted. Each is a mount or a rule, which is
 /// created at each start.
 pub const GRANTS_MAX: usize = 64;
+
+/// Maximum number of addresses on which one app may listen. Their sockets go to the app in one message, and stay open in the
+/// monitor.
+pub const LISTEN_MAX: usize = 8;
 
 /// What an app may use of the machine. The default is nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,7 +29,7 @@ pub struct Sandbox {
     pub own_user: bool,
     /// Files and folders that the app may use.
     pub fs: Files,
-    /// Connections that the app may make.
+    /// Connections that the app may make or accept.
     pub net: Network,
     /// Whether the app may start processes and other programs. They stay within the zone and end with it.
     pub spawn: bool,
@@ -57,6 +62,8 @@ pub struct Files {
 pub struct Network {
     /// TCP addresses that the app may connect to. They are not names, because a zone has no name service.
     pub connect: Vec<SocketAddr>,
+    /// Addresses on which the app may accept connections. The monitor opens the sockets.
+    pub listen: Vec<ServiceAddress>,
 }
 
 impl Files {
@@ -86,7 +93,7 @@ impl Default for Sandbox {
 
 impl Sandbox {
     /// What cannot be granted, as a phrase for the operator: a path that is not absolute, a path that the app itself
-    /// could redirect, or more than [`GRANTS_MAX`] entries.
+    /// could redirect, or more than [`GRANTS_MAX`] entries or [`LISTEN_MAX`] addresses.
     #[must_use]
     pub fn flaw(&self) -> Option<String> {
         let paths = self.fs.read.iter().chain(&self.fs.write);
@@ -100,6 +107,10 @@ impl Sandbox {
         if let Some((path, folder)) = paths.clone().find_map(|path| Some((path, within(path)?))) {
             let (path, folder) = (path.display(), folder.display());
             return Some(format!("{path} lies in {folder}, which the app may change already: leave it out"));
+        }
+        let listen = self.net.listen.len();
+        if listen > LISTEN_MAX {
+            return Some(format!("{listen} addresses to listen on are more than the limit of {LISTEN_MAX}"));
         }
         let grants = paths.count().max(self.net.connect.len());
         (grants > GRANTS_MAX).then(|| format!("{grants} grants are more than the limit of {GRANTS_MAX}"))
@@ -169,6 +180,7 @@ mod tests {
         check(r#"{"enforce": "always"}"#, Err("unknown variant `always`"));
         check(r#"{"fs": {"exec": []}}"#, Err("unknown field `exec`"));
         check(r#"{"net": {"connect": ["example.org:443"]}}"#, Err("invalid socket address"));
+        check(r#"{"net": {"listen": [":8181"]}}"#, Err("\":8181\" is no address to listen on"));
         check(r#"{"spawn": "yes"}"#, Err("invalid type"));
     }
 
@@ -183,6 +195,10 @@ mod tests {
             Ok(Some("/a/b lies in /a, which the app may change already: leave it out")),
         );
         let many = vec!["\"/x\""; GRANTS_MAX + 1].join(",");
+        let ports =
+            (1..=LISTEN_MAX + 1).map(|port| format!("\"[::1]:{port}\"")).collect::<Vec<_>>().join(",");
+        let flaw = "9 addresses to listen on are more than the limit of 8";
+        check(&format!(r#"{{"net": {{"listen": [{ports}]}}}}"#), Ok(Some(flaw)));
         let flaw = "65 grants are more than the limit of 64";
         check(&format!(r#"{{"fs": {{"read": [{many}]}}}}"#), Ok(Some(flaw)));
     }

@@ -188,6 +188,7 @@ mod tests {
             pid: Some(42),
             last_end: Some(end),
             not_enforced: vec![zone::NotEnforced::new("own_user", "the node is not root's")],
+            listens: Vec::new(),
         }
     }
 

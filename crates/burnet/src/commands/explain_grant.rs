@@ -11,7 +11,10 @@ use crate::cli::{CommandError, ExplainGrantArgs, RunArgs};
 use config::{AppGrant, Config, Environment};
 use kernel::{Bounds, Capability, Grant};
 use monitor::AppRole;
+use package::manifest::Ask;
 use std::fmt::Write;
+use zone::Sandbox;
+use zone::sandbox::Network;
 
 /// What `burnet explain-grant` prints.
 pub fn explain_grant(args: &ExplainGrantArgs) -> Result<String, CommandError> {
@@ -35,14 +38,16 @@ pub fn explain_grant(args: &ExplainGrantArgs) -> Result<String, CommandError> {
         Ok((app.name.clone(), grant))
     });
     let granted: Result<Vec<_>, CommandError> = granted.collect();
-    Ok(explained(&name, &granted?))
+    let sandbox = config.apps.iter().find(|app| app.name == name).map(|app| app.sandbox.clone());
+    Ok(explained(&name, &granted?, &sandbox.unwrap_or_default()))
 }
 
 /// What the app of this name can do, and how it stands to the others.
-fn explained(name: &str, apps: &[(String, AppGrant)]) -> String {
+fn explained(name: &str, apps: &[(String, AppGrant)], sandbox: &Sandbox) -> String {
     let Some((_, grant)) = apps.iter().find(|(other, _)| other == name) else { return String::new() };
     let mut text = format!("{name} may:\n");
-    let asks = grant.capabilities.asks();
+    let mut asks = grant.capabilities.asks();
+    asks.extend(of_machine(sandbox));
     let width = asks.iter().map(|ask| ask.name.len()).max().unwrap_or_default();
     for ask in &asks {
         let danger = ask.danger.as_ref().map(|why| format!(" (DANGEROUS: {why})")).unwrap_or_default();
@@ -62,6 +67,30 @@ fn explained(name: &str, apps: &[(String, AppGrant)]) -> String {
         let _ = writeln!(text, "{other}: {}", standing(&kernel, &theirs.to_kernel()));
     }
     text
+}
+
+/// What the app may use of the machine, in the words of a manifest.
+fn of_machine(sandbox: &Sandbox) -> Vec<Ask> {
+    fn ask(name: &str, verb: &str, all: &[impl ToString], danger: Option<&str>) -> Option<Ask> {
+        let all: Vec<String> = all.iter().map(ToString::to_string).collect();
+        let words = format!("{verb} {}", all.join(", "));
+        (!all.is_empty()).then(|| Ask { name: name.to_owned(), words, danger: danger.map(str::to_owned) })
+    }
+    let Network { connect, listen } = &sandbox.net;
+    // The name of a socket file is a path by now, so it says nothing.
+    let danger =
+        listen.iter().filter(|address| address.is_tcp()).find_map(|address| address.needs_operator());
+    let [read, write] = [&sandbox.fs.read, &sandbox.fs.write]
+        .map(|paths| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>());
+    let spawn = if sandbox.spawn { &["other programs"][..] } else { &[] };
+    let all = [
+        ask("net.connect", "connect to", connect, None),
+        ask("net.listen", "accept connections on", listen, danger),
+        ask("fs.read", "read on this machine", &read, None),
+        ask("fs.write", "write on this machine", &write, None),
+        ask("spawn", "start", spawn, None),
+    ];
+    all.into_iter().flatten().collect()
 }
 
 /// How an app's rules stand to another's.
@@ -110,7 +139,7 @@ mod tests {
     }
 
     fn check(apps: &[(String, AppGrant)], name: &str, expected: &[&str]) {
-        let text = explained(name, apps);
+        let text = explained(name, apps, &Sandbox::default());
         expected.iter().for_each(|line| assert!(text.contains(line), "{line}\n---\n{text}"));
     }
 
@@ -145,6 +174,15 @@ mod tests {
         check(&apps, "any", &["DANGEROUS", "admin: that app may change and delete its rules"]);
         check(&apps, "watcher", &["firewall: it writes no rules", "It may not: packet.out"]);
         check(&apps, "admin", &["firewall: it may change and delete that app's rules"]);
+    }
+
+    #[test]
+    fn what_of_the_machine_is_granted_is_said_too() {
+        let listen = ["127.0.0.1:8181", "0.0.0.0:80"].map(|text| text.parse().unwrap()).to_vec();
+        let net = Network { listen, ..Network::default() };
+        let text = explained("web", &[app("web", 0, "")], &Sandbox { net, ..Sandbox::default() });
+        let line = "net.listen  accept connections on 127.0.0.1:8181, 0.0.0.0:80 (DANGEROUS: other machines can reach it)";
+        assert!(text.contains(line), "{text}");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
 
+use contract::ServiceAddress;
 use serde::{Deserialize, Serialize};
 
 use super::asks::{Requestable, Visit};
@@ -26,6 +27,13 @@ pub struct System {
         skip_serializing_if = "Option::is_none"
     )]
     pub net_connect: Option<BTreeSet<Endpoint>>,
+    /// The addresses on which it may accept connections.
+    #[serde(
+        rename = "net.listen",
+        deserialize_with = "bounds::set",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub net_listen: Option<BTreeSet<ServiceAddress>>,
     /// The paths that it may read.
     #[serde(rename = "fs.read", deserialize_with = "bounds::set", skip_serializing_if = "Option::is_none")]
     pub fs_read: Option<BTreeSet<PlainPath>>,
@@ -110,6 +118,7 @@ impl From<PlainPath> for PathBuf {
 impl System {
     pub(super) fn visit(&self, before: &System, visitor: &mut impl Visit) {
         visitor.visit("net.connect", &self.net_connect, &before.net_connect);
+        visitor.visit("net.listen", &self.net_listen, &before.net_listen);
         visitor.visit("fs.read", &self.fs_read, &before.fs_read);
         visitor.visit("fs.write", &self.fs_write, &before.fs_write);
         visitor.visit("spawn", &self.spawn, &before.spawn);
@@ -119,6 +128,7 @@ impl System {
     pub fn only(&self, kept: impl Fn(&str) -> bool) -> System {
         System {
             net_connect: self.net_connect.clone().filter(|_| kept("net.connect")),
+            net_listen: self.net_listen.clone().filter(|_| kept("net.listen")),
             fs_read: self.fs_read.clone().filter(|_| kept("fs.read")),
             fs_write: self.fs_write.clone().filter(|_| kept("fs.write")),
             spawn: self.spawn.filter(|_| kept("spawn")),
@@ -133,6 +143,20 @@ impl Requestable for BTreeSet<Endpoint> {
 
     fn lies_within(&self, wider: &Self) -> bool {
         self.is_subset(wider)
+    }
+}
+
+impl Requestable for BTreeSet<ServiceAddress> {
+    fn words(&self, _: &str) -> String {
+        format!("accept connections on {}", listed(self))
+    }
+
+    fn lies_within(&self, wider: &Self) -> bool {
+        self.is_subset(wider)
+    }
+
+    fn danger(&self, _: &str) -> Option<&str> {
+        self.iter().find_map(ServiceAddress::needs_operator)
     }
 }
 

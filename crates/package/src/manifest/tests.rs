@@ -77,8 +77,8 @@ fn an_unknown_key_is_refused_with_its_neighbour() {
         "line 2: unknown key `memory`: the keys here are cpu_percent, memory_bytes, open_files, threads, file_bytes",
     );
     refused(
-        "[system]\n'net.listen' = ['x:1']",
-        "line 2: unknown key `net.listen`: the keys here are net.connect, fs.read, fs.write, spawn",
+        "[system]\n'net.bind' = ['x:1']",
+        "line 2: unknown key `net.bind`: the keys here are net.connect, net.listen, fs.read, fs.write, spawn",
     );
 }
 
@@ -165,14 +165,32 @@ fn what_is_asked_of_the_machine_is_plain() {
     {
         refused(&format!("[system]\n'net.connect' = ['{text}']"), &format!("line 2: \"{text}\" {place}"));
     }
+    refused(
+        "[system]\n'net.listen' = ['localhost:8181']",
+        "line 2: \"localhost:8181\" is no address to listen on: write ADDRESS:PORT with a port from 1, for example \
+         \"127.0.0.1:8181\" or \"[::1]:8181\", or \"unix:NAME\"",
+    );
     let path = "is no path to grant: write an absolute one without .., for example \"/etc/hosts\"";
     for text in ["", "etc/hosts", "/etc/../root"] {
         refused(&format!("[system]\n'fs.read' = ['{text}']"), &format!("line 2: \"{text}\" {path}"));
     }
-    let asked =
-        manifest("[system]\n'net.connect' = ['[::1]:80']\n'fs.read' = ['/etc//hosts/']\nspawn = true");
+    let danger =
+        |text: &str| manifest(&format!("[system]\n'net.listen' = [{text}]")).asks()[0].danger.clone();
+    assert_eq!(danger("'127.0.0.1:8181', 'unix:web'"), None);
+    assert_eq!(danger("'127.0.0.1:8181', '0.0.0.0:8182'").as_deref(), Some("other machines can reach it"));
+    let asked = manifest(
+        "[system]\n'net.connect' = ['[::1]:80']\n'net.listen' = ['[::1]:81']\n'fs.read' = ['/etc//hosts/']\nspawn = true",
+    );
     let words: Vec<String> = asked.asks().into_iter().map(|ask| ask.words).collect();
-    assert_eq!(words, ["connect to [::1]:80", "read on this machine /etc/hosts", "start other programs"]);
+    assert_eq!(
+        words,
+        [
+            "connect to [::1]:80",
+            "accept connections on [::1]:81",
+            "read on this machine /etc/hosts",
+            "start other programs"
+        ]
+    );
 }
 
 #[test]
@@ -238,6 +256,11 @@ fn what_is_wider_than_before_is_found() {
         "[system]\n'net.connect' = ['10.0.0.1:1']",
         "[system]\n'net.connect' = ['10.0.0.1:2']",
         &["net.connect"],
+    );
+    beyond(
+        "[system]\n'net.listen' = ['127.0.0.1:8181']",
+        "[system]\n'net.listen' = ['127.0.0.1:8182']",
+        &["net.listen"],
     );
     beyond("[limits]\nthreads = 1", "[limits]\nthreads = 2", &["limits.threads"]);
     beyond("", "[quotas]\nstore_bytes = 1", &["quotas.store_bytes"]);

@@ -8,7 +8,7 @@
 //! | kind | what happens | which |
 //! |---|---|---|
 //! | allowed | Linux executes it | what native programs and Python need |
-//! | judged | allowed or treated as one of the others, by its arguments | `clone`, `mmap`, `prctl`, `kill`, `socketpair`, `chmod`, `sendto` … |
+//! | judged | allowed or treated as one of the others, by its arguments | `clone`, `mmap`, `prctl`, `kill`, `socketpair`, `chmod`, `sendto`, `setsockopt` …; `accept4` where listening is granted |
 //! | asked | the launcher answers (`broker`) | `socket`, `connect`, `open`, `openat`; `execve`, `execveat` and `clone` of a process where none is granted |
 //! | absent | `ENOSYS`, so that libraries use the older call, which the filter can judge | `clone3`, `openat2`, io_uring, calls newer than this list |
 //! | hostile | the process is killed | calls that no app needs for an honest purpose: `ptrace`, `mount`, `bpf`, `init_module` … |
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn nothing_is_both_allowed_and_hostile_or_listed_twice() {
-        let calls = Calls { spawn: true, must_ask: true, own_pid: 2, execute_fd: Some(100) };
+        let calls = Calls { spawn: true, listens: false, must_ask: true, own_pid: 2, execute_fd: Some(100) };
         let allowed = allowed(&calls, false).unwrap();
         for number in HOSTILE {
             assert!(!allowed.contains_key(number), "system call {number}");
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn programs_and_other_processes_come_with_spawn_alone() {
-        let calls = Calls { spawn: false, must_ask: false, own_pid: 2, execute_fd: None };
+        let calls = Calls { spawn: false, listens: false, must_ask: false, own_pid: 2, execute_fd: None };
         let alone = allowed(&calls, false).unwrap();
         for number in [libc::SYS_execve, libc::SYS_execveat, libc::SYS_socket, libc::SYS_connect] {
             assert!(!alone.contains_key(&number), "system call {number}");
@@ -130,9 +130,18 @@ mod tests {
     }
 
     #[test]
+    fn connections_are_accepted_where_listening_is_granted_and_nothing_more() {
+        let calls = Calls { spawn: false, listens: false, must_ask: false, own_pid: 2, execute_fd: None };
+        let (without, with) = (allowed(&calls, false).unwrap(), Calls { listens: true, ..calls });
+        let with = allowed(&with, false).unwrap();
+        let more: Vec<&i64> = with.keys().filter(|number| !without.contains_key(number)).collect();
+        assert_eq!(more, [&libc::SYS_accept4]);
+    }
+
+    #[test]
     fn what_is_asked_about_is_not_allowed_without_an_answer() {
         for spawn in [false, true] {
-            let calls = Calls { spawn, must_ask: true, own_pid: 2, execute_fd: Some(100) };
+            let calls = Calls { spawn, listens: true, must_ask: true, own_pid: 2, execute_fd: Some(100) };
             let (alone, asking) = (allowed(&calls, false).unwrap(), allowed(&calls, true).unwrap());
             assert!(asking.keys().all(|number| alone.contains_key(number)));
             let left: Vec<&i64> = alone.keys().filter(|number| !asking.contains_key(number)).collect();

@@ -18,6 +18,8 @@ type Result<T> = std::result::Result<T, seccompiler::Error>;
 pub(super) struct Calls {
     /// Whether the app may start processes and programs.
     pub(super) spawn: bool,
+    /// Whether the app may accept connections, on sockets that the monitor has opened.
+    pub(super) listens: bool,
     /// Whether something is granted that only the launcher can do.
     pub(super) must_ask: bool,
     /// The process id of the app. If the app has no other processes, it may signal only this one.
@@ -51,6 +53,20 @@ const FCNTL_SIGNALS: [i32; 3] = [libc::F_SETOWN, F_SETSIG, F_SETOWN_EX];
 
 /// setsockopt(2) options that let a pair of sockets hold more of Linux's memory. No process limit counts that memory.
 const BUFFERS: [i32; 4] = [libc::SO_SNDBUF, libc::SO_RCVBUF, libc::SO_SNDBUFFORCE, libc::SO_RCVBUFFORCE];
+
+/// setsockopt(2) options for apps that accept connections, with their levels: when a connection counts as dead, and when a small
+/// packet is sent. None changes where packets go, how much memory Linux keeps, or what code of Linux handles them.
+const LISTENER_OPTIONS: [(i32, i32); 9] = [
+    (libc::SOL_SOCKET, libc::SO_KEEPALIVE),
+    (libc::SOL_SOCKET, libc::SO_LINGER),
+    (libc::SOL_SOCKET, libc::SO_RCVTIMEO),
+    (libc::SOL_SOCKET, libc::SO_SNDTIMEO),
+    (libc::IPPROTO_TCP, libc::TCP_NODELAY),
+    (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE),
+    (libc::IPPROTO_TCP, libc::TCP_KEEPINTVL),
+    (libc::IPPROTO_TCP, libc::TCP_KEEPCNT),
+    (libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT),
+];
 
 /// From Linux's resource.h: the same on all architectures that a node supports.
 const RLIMIT_CORE: i32 = 4;
@@ -105,13 +121,17 @@ fn files() -> Result<Group> {
 /// TCP can connect without connect(2), which the launcher answers: by sending, and by an option.
 fn sockets(calls: &Calls) -> Result<Group> {
     let pairs = [libc::SOCK_STREAM, libc::SOCK_SEQPACKET].map(unix_pair);
-    Ok(vec![
+    let mut rules = vec![
         (libc::SYS_sendto, vec![all([without(3, FAST_OPEN)?])?]),
         (libc::SYS_sendmsg, vec![all([without(2, FAST_OPEN)?])?]),
         (libc::SYS_sendmmsg, vec![all([without(3, FAST_OPEN)?])?]),
         (libc::SYS_setsockopt, options(calls)?),
         (libc::SYS_socketpair, pairs.into_iter().collect::<Result<_>>()?),
-    ])
+    ];
+    if calls.listens {
+        rules.push((libc::SYS_accept4, Vec::new()));
+    }
+    Ok(rules)
 }
 
 /// Threads, and processes if they are granted, but never a namespace. The app may change only its own limits, and
@@ -144,7 +164,16 @@ fn descriptors() -> Result<Group> {
 }
 
 /// If no connection is granted, the app's sockets are pairs. Their number limits the memory that they hold.
+///
+/// Sockets that an app accepts, and the ones on which it listens, belong to the machine's network and not to the zone's. So only
+/// options of the list are set on them. The monitor hands a listening socket to the next run of the app too.
 fn options(calls: &Calls) -> Result<Vec<SeccompRule>> {
+    if calls.listens {
+        return LISTENER_OPTIONS
+            .iter()
+            .map(|(level, option)| all([is(1, word(*level))?, is(2, word(*option))?]))
+            .collect();
+    }
     let (of_tcp, of_sockets) = (word(libc::IPPROTO_TCP), word(libc::SOL_SOCKET));
     let buffers = BUFFERS.iter().filter(|_| !calls.must_ask).map(|option| is_not(2, word(*option)));
     let sockets = std::iter::once(is(1, of_sockets)).chain(buffers).collect::<Result<Vec<_>>>()?;

@@ -473,6 +473,8 @@ pub(crate) fn play(name: &str) {
         }
         "be strict" => be_strict(),
         "connect" => connect(),
+        "listen" => crate::listening::listen(),
+        "listen without the grant" => crate::listening::listen_without_the_grant(),
         "count to twenty" => count_to_twenty(),
         "be pinned" => be_pinned(),
         other => panic!("no life {other}"),

@@ -11,6 +11,7 @@
 #![allow(unsafe_code)]
 
 mod attempts;
+mod listening;
 mod lives;
 
 use std::ffi::OsString;
@@ -46,6 +47,7 @@ fn main() {
     attempts::what_an_app_must_not_do_is_denied();
     attempts::what_an_app_lives_on_is_there();
     lives::hold();
+    listening::hold();
     println!("sandbox: all zones held as {}", if geteuid().is_root() { "root" } else { "an ordinary user" });
     if geteuid().is_root() {
         as_another_user();

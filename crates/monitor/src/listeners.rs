@@ -1,0 +1,289 @@
+//! The sockets on which apps accept connections.
+//!
+//! ```text
+//!   net.listen of an app ──bind, listen──> Listeners ──with the welcome message──> each run of the app
+//!                                             └─ stay open while the app restarts: connections wait in Linux's queue
+//! ```
+//!
+//! In: the addresses of an app at each of its starts. Out: listening sockets, or a sentence for the operator. It never accepts a
+//! connection and never reads from one.
+
+use std::fs::DirBuilder;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
+use std::path::Path;
+
+use contract::ServiceAddress;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::Mode;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
+
+/// Connections that wait for an app to accept them, for each of its addresses. While an app restarts, a client waits here. Linux
+/// lets one more client try again, and refuses none.
+const BACKLOG: i32 = 128;
+
+/// Who may use a socket file and its folder: its owner and its group, as for the operator's socket.
+const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR).union(Mode::RGRP).union(Mode::WGRP);
+const FOLDER_MODE: u32 = 0o750;
+
+/// Without waiting.
+const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+
+/// All open sockets of a node: at most [`zone::sandbox::LISTEN_MAX`] for each app.
+#[derive(Debug, Default)]
+pub(crate) struct Listeners(Vec<Listener>);
+
+#[derive(Debug)]
+struct Listener {
+    app: String,
+    address: ServiceAddress,
+    socket: OwnedFd,
+    /// Device and number of the socket file.
+    file: Option<(u64, u64)>,
+}
+
+impl Listeners {
+    /// The sockets of an app for these addresses, in their order. Opens those that are not open, and closes the app's others.
+    ///
+    /// # Errors
+    /// The address and why it cannot be opened. Sockets of the app that are open stay so.
+    pub(crate) fn of(&mut self, app: &str, addresses: &[ServiceAddress]) -> io::Result<Vec<BorrowedFd<'_>>> {
+        // An earlier run of the app may have shut a socket down. It would be of no use to the next run.
+        self.0.retain(|it| it.app != app || (addresses.contains(&it.address) && it.is_listening()));
+        for address in addresses {
+            if self.find(app, address).is_none() {
+                let opened = open(address).map_err(|why| self.in_words(app, address, &why))?;
+                self.0.push(Listener {
+                    app: app.to_owned(),
+                    file: opened.1,
+                    address: address.clone(),
+                    socket: opened.0,
+                });
+            }
+        }
+        Ok(addresses
+            .iter()
+            .filter_map(|address| self.find(app, address))
+            .map(|it| it.socket.as_fd())
+            .collect())
+    }
+
+    /// Closes the sockets that no app is going to use.
+    pub(crate) fn keep_only(&mut self, is_used: impl Fn(&str, &ServiceAddress) -> bool) {
+        self.0.retain(|it| is_used(&it.app, &it.address));
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn find(&self, app: &str, address: &ServiceAddress) -> Option<&Listener> {
+        self.0.iter().find(|it| it.app == app && it.address == *address)
+    }
+
+    fn in_words(&self, app: &str, address: &ServiceAddress, why: &io::Error) -> io::Error {
+        let other = self.0.iter().find(|it| it.app != app && it.address.overlaps(address));
+        let why = match (why.raw_os_error().map(Errno::from_raw_os_error), other) {
+            (_, Some(other)) => format!("the app {} has it: change net.listen of one", other.app),
+            (Some(Errno::ADDRINUSE), None) => {
+                "another program has it: end that, or change net.listen".to_owned()
+            }
+            (Some(Errno::ADDRNOTAVAIL), None) => {
+                "this machine does not have it: change net.listen".to_owned()
+            }
+            (Some(Errno::ACCESS | Errno::PERM), None) => "this user may not: change net.listen".to_owned(),
+            _ => format!("{why}: change net.listen"),
+        };
+        io::Error::other(format!("it cannot listen on {address}: {why}"))
+    }
+}
+
+impl Listener {
+    fn is_listening(&self) -> bool {
+        let mut fds = [PollFd::new(&self.socket, PollFlags::RDHUP)];
+        let is_shut = poll(&mut fds, Some(&AT_ONCE)).is_ok_and(|count| count > 0)
+            && fds[0].revents().intersects(PollFlags::RDHUP | PollFlags::HUP);
+        !is_shut && sockopt::socket_acceptconn(&self.socket).unwrap_or(false)
+    }
+}
+
+impl Drop for Listener {
+    /// Removes its file, unless another program has put its own there.
+    fn drop(&mut self) {
+        if let ServiceAddress::Unix(path) = &self.address
+            && self.file.is_some()
+            && self.file == identity(path).ok()
+        {
+            // A file that stays is replaced by the next node.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+fn open(address: &ServiceAddress) -> io::Result<(OwnedFd, Option<(u64, u64)>)> {
+    match address {
+        ServiceAddress::Tcp(address) => Ok((open_tcp(address)?, None)),
+        ServiceAddress::Unix(path) => {
+            let socket = open_unix(path)?;
+            Ok((socket, Some(identity(path)?)))
+        }
+    }
+}
+
+fn open_tcp(address: &SocketAddr) -> io::Result<OwnedFd> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
+    // Connections of an earlier node that Linux is still closing do not count as a use of the address.
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    if address.is_ipv6() {
+        // Else `[::]` would be all IPv4 addresses too.
+        sockopt::set_ipv6_v6only(&socket, true)?;
+    }
+    rustix::net::bind(&socket, address)?;
+    rustix::net::listen(&socket, BACKLOG)?;
+    Ok(socket)
+}
+
+fn open_unix(path: &Path) -> io::Result<OwnedFd> {
+    if let Some(folder) = path.parent() {
+        DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(folder)?;
+    }
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = || rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None);
+    let address = SocketAddrUnix::new(path)?;
+    make_room(path, &socket()?, &address)?;
+    let socket = socket()?;
+    // Linux takes the file's mode from here, less the umask: nobody else can connect before the next line but one.
+    rustix::fs::fchmod(&socket, FILE_MODE)?;
+    rustix::net::bind(&socket, &address)?;
+    rustix::fs::chmod(path, FILE_MODE)?;
+    rustix::net::listen(&socket, BACKLOG)?;
+    Ok(socket)
+}
+
+/// Removes the socket file of a node that has ended.
+fn make_room(path: &Path, socket: &OwnedFd, address: &SocketAddrUnix) -> io::Result<()> {
+    match std::fs::symlink_metadata(path) {
+        Err(_) => return Ok(()),
+        Ok(file) if !file.file_type().is_socket() => {
+            return Err(io::Error::other("a file that is no socket has its place"));
+        }
+        Ok(_) => {}
+    }
+    match rustix::net::connect(socket, address) {
+        Err(Errno::CONNREFUSED) => std::fs::remove_file(path),
+        // Somebody accepts there, or a full queue waits for somebody.
+        Ok(()) | Err(Errno::AGAIN) => Err(Errno::ADDRINUSE.into()),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    std::fs::symlink_metadata(path).map(|file| (file.dev(), file.ino()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{TcpListener, TcpStream};
+    use std::os::unix::net::UnixStream;
+    use std::path::PathBuf;
+
+    /// An address that was free a moment ago.
+    fn free() -> ServiceAddress {
+        ServiceAddress::Tcp(TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap())
+    }
+
+    fn folder(name: &str) -> PathBuf {
+        std::env::temp_dir().join(format!("burnet-listeners-{name}-{}", std::process::id()))
+    }
+
+    fn connects(address: &ServiceAddress) -> bool {
+        match address {
+            ServiceAddress::Tcp(address) => TcpStream::connect(address).is_ok(),
+            ServiceAddress::Unix(path) => UnixStream::connect(path).is_ok(),
+        }
+    }
+
+    fn refused(listeners: &mut Listeners, app: &str, address: &ServiceAddress, expected: &str) {
+        let error = listeners.of(app, std::slice::from_ref(address)).unwrap_err().to_string();
+        assert_eq!(error, format!("it cannot listen on {address}: {expected}"));
+        // It becomes the reason of an app's end, with these words before it.
+        assert!(error.len() + "it could not be started: ".len() <= crate::app::REASON_BYTES_MAX, "{error}");
+    }
+
+    #[test]
+    fn a_socket_stays_open_over_the_runs_of_its_app_and_no_longer() {
+        let unix = folder("runs").join("node.listen/web");
+        let (tcp, unix) = (free(), ServiceAddress::Unix(unix));
+        let both = [tcp.clone(), unix.clone()];
+        let mut listeners = Listeners::default();
+        assert_eq!(listeners.of("a", &both).unwrap().len(), 2);
+        let numbers = |listeners: &Listeners| -> Vec<u64> {
+            listeners.0.iter().map(|it| rustix::fs::fstat(&it.socket).unwrap().st_ino).collect()
+        };
+        let before = numbers(&listeners);
+        listeners.of("a", &both).unwrap();
+        assert_eq!(numbers(&listeners), before);
+        assert!(connects(&tcp) && connects(&unix));
+        listeners.of("a", std::slice::from_ref(&tcp)).unwrap();
+        assert!(connects(&tcp) && !connects(&unix));
+        listeners.keep_only(|app, _| app != "a");
+        assert!(!connects(&tcp) && listeners.is_empty());
+        std::fs::remove_dir_all(folder("runs")).unwrap();
+    }
+
+    #[test]
+    fn a_socket_that_an_app_has_shut_down_is_opened_again() {
+        let unix = ServiceAddress::Unix(folder("shut").join("web"));
+        for address in [free(), unix] {
+            let mut listeners = Listeners::default();
+            let sockets = listeners.of("a", std::slice::from_ref(&address)).unwrap();
+            rustix::net::shutdown(sockets[0], rustix::net::Shutdown::Read).unwrap();
+            assert!(!connects(&address), "{address}");
+            listeners.of("a", std::slice::from_ref(&address)).unwrap();
+            assert!(connects(&address), "{address}");
+        }
+        std::fs::remove_dir_all(folder("shut")).unwrap();
+    }
+
+    #[test]
+    fn an_address_that_cannot_be_opened_is_named_with_its_reason() {
+        let theirs = TcpListener::bind("127.0.0.1:0").unwrap();
+        let taken = ServiceAddress::Tcp(theirs.local_addr().unwrap());
+        let mut listeners = Listeners::default();
+        refused(&mut listeners, "a", &taken, "another program has it: end that, or change net.listen");
+        let away = "192.0.2.1:8181".parse().unwrap();
+        refused(&mut listeners, "a", &away, "this machine does not have it: change net.listen");
+        let own = free();
+        listeners.of("a", std::slice::from_ref(&own)).unwrap();
+        refused(&mut listeners, "b", &own, "the app a has it: change net.listen of one");
+    }
+
+    #[test]
+    fn a_socket_file_of_a_node_that_ended_is_replaced_and_nothing_else() {
+        let place = folder("files");
+        std::fs::create_dir_all(&place).unwrap();
+        let (left, plain) = (place.join("left"), place.join("plain"));
+        drop(std::os::unix::net::UnixListener::bind(&left).unwrap());
+        std::fs::write(&plain, "").unwrap();
+        let mut listeners = Listeners::default();
+        let left = ServiceAddress::Unix(left);
+        listeners.of("a", std::slice::from_ref(&left)).unwrap();
+        assert!(connects(&left));
+        refused(
+            &mut Listeners::default(),
+            "b",
+            &left,
+            "another program has it: end that, or change net.listen",
+        );
+        let why = "a file that is no socket has its place: change net.listen";
+        refused(&mut listeners, "b", &ServiceAddress::Unix(plain.clone()), why);
+        assert!(plain.exists());
+        std::fs::remove_dir_all(&place).unwrap();
+    }
+}
