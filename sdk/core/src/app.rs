@@ -113,6 +113,9 @@ pub trait App: Sized + 'static {
     /// Called about once per second, with a monotonic clock.
     fn on_tick(&mut self, _now_ms: u64, _out: &mut Commands) {}
 
+    /// The time of [`Commands::wake_after`] has passed.
+    fn on_wake(&mut self, _out: &mut Commands) {}
+
     /// The zone will end.
     fn on_shutdown(&mut self, _out: &mut Commands) {}
 }

@@ -8,6 +8,7 @@
 //!
 //! In: answers, replies, credit. Out: command frames, whole answers. It never reads the content of a call.
 
+use crate::part::{PART_BYTES, Part, cost_bytes, split};
 use crate::stream::{Broken, Follower, TICKET_OF_STREAM, Update};
 use abi::command::{Command, QueryAnswer, What, write};
 use abi::event::{ANSWER_TOO_LONG, BAD_ANSWER, Credit, Query, QueryOver, QueryReply, TOO_MUCH};
@@ -16,14 +17,15 @@ use flow::DatapathId;
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 
-/// The length of a part of a longer answer. Several parts fit into a ring.
-pub const PART_BYTES: usize = 16 << 10;
-
 /// The maximum number of answer bytes that wait for credit. An answer beyond it ends as [`ANSWER_TOO_LONG`].
 pub const WAITING_BYTES_MAX: usize = 16 << 20;
 
 /// The maximum number of bytes of incomplete answers. A call beyond it is cancelled, and ends as [`TOO_MUCH`].
 pub const ASSEMBLED_BYTES_MAX: usize = 64 << 20;
+
+/// The maximum number of cancelled calls whose late parts are known. Parts that were on their way come soon after the cancellation, so the
+/// oldest one is forgotten first. The kernel keeps no more calls of one app open at one worker.
+const CANCELLED_MAX: usize = 256;
 
 const NO_SWITCH: DatapathId = DatapathId(0);
 
@@ -36,6 +38,8 @@ pub struct Calls {
     /// Incomplete answers to calls of this app, by its own ticket.
     assembling: HashMap<u64, Assembling>,
     assembled_bytes: usize,
+    /// Calls that this app has cancelled, by its own ticket: the last [`CANCELLED_MAX`].
+    cancelled: VecDeque<u64>,
     /// Streams that this app follows, by its own ticket: at most as many as the kernel keeps open.
     following: HashMap<u64, Follower>,
 }
@@ -44,19 +48,6 @@ pub struct Calls {
 struct Answering {
     credit_bytes: u32,
     waiting: VecDeque<Part>,
-}
-
-#[derive(Debug)]
-struct Part {
-    status: u16,
-    more: bool,
-    payload: Vec<u8>,
-}
-
-impl Part {
-    fn answer(&self) -> QueryAnswer<'_> {
-        QueryAnswer { status: self.status, more: self.more, payload: &self.payload }
-    }
 }
 
 #[derive(Debug, Default)]
@@ -167,6 +158,17 @@ impl Calls {
         self.following.remove(&ticket);
     }
 
+    /// The app cancels a call or a stream. Late parts are ignored.
+    pub fn cancel(&mut self, ticket: u64) {
+        self.unfollow(ticket);
+        let call = self.assembling.remove(&ticket);
+        self.assembled_bytes -= call.map_or(0, |call| call.payload.len());
+        if self.cancelled.len() >= CANCELLED_MAX {
+            self.cancelled.pop_front();
+        }
+        self.cancelled.push_back(ticket);
+    }
+
     /// A part of a stream. [`Calls::next_update`] returns its updates. `None` if the app no longer follows this stream.
     pub fn begin_part<'r>(&mut self, reply: &QueryReply<'r>) -> Option<StreamPart<'r>> {
         let follower = *self.following.get(&reply.ticket)?;
@@ -207,6 +209,9 @@ impl Calls {
     /// A reply, or a part of one.
     pub fn on_reply<'r>(&mut self, frames: &mut Vec<u8>, reply: &QueryReply<'r>) -> Heard<'r> {
         let QueryReply { ticket, status, more, payload } = *reply;
+        if self.cancelled.contains(&ticket) {
+            return Heard::Nothing;
+        }
         if !more {
             let Some(call) = self.assembling.remove(&ticket) else {
                 return Heard::Answer(status, Cow::Borrowed(payload));
@@ -232,24 +237,6 @@ impl Calls {
         }
         Heard::Nothing
     }
-}
-
-/// The credit for a part that is not the last.
-fn cost_bytes(payload: &[u8]) -> u32 {
-    QueryAnswer { status: 0, more: true, payload }.cost_bytes()
-}
-
-/// Splits an answer into parts. The last part has the status, and the flag for further parts.
-fn split<'a>(answer: &QueryAnswer<'a>) -> impl Iterator<Item = Part> + use<'a> {
-    let QueryAnswer { status, more, payload } = *answer;
-    let count = payload.len().div_ceil(PART_BYTES).max(1);
-    (0..count).map(move |number| {
-        let from = number * PART_BYTES;
-        let to = (from + PART_BYTES).min(payload.len());
-        let is_last = number + 1 == count;
-        let status = if is_last { status } else { 0 };
-        Part { status, more: more || !is_last, payload: payload[from..to].to_vec() }
-    })
 }
 
 fn push_answer(frames: &mut Vec<u8>, ticket: u64, answer: &QueryAnswer<'_>) -> bool {
@@ -370,6 +357,21 @@ mod tests {
         calls.on_reply(&mut frames, &reply(0, true, b"half"));
         let heard = calls.on_reply(&mut frames, &reply(abi::event::SERVICE_GONE, false, b""));
         assert_eq!(heard, Heard::Answer(abi::event::SERVICE_GONE, Cow::Borrowed(&[])));
+    }
+
+    #[test]
+    fn of_a_call_that_was_cancelled_between_its_parts_nothing_is_left() {
+        let (mut calls, mut frames) = (Calls::default(), Vec::new());
+        let reply = |ticket, more| QueryReply { ticket, status: 0, more, payload: &[1; 100] };
+        for ticket in 0..CANCELLED_MAX as u64 + 1 {
+            assert_eq!(calls.on_reply(&mut frames, &reply(ticket, true)), Heard::Nothing);
+            calls.cancel(ticket);
+            // Both were on their way.
+            assert_eq!(calls.on_reply(&mut frames, &reply(ticket, true)), Heard::Nothing);
+            assert_eq!(calls.on_reply(&mut frames, &reply(ticket, false)), Heard::Nothing);
+        }
+        assert!(calls.assembling.is_empty() && frames.is_empty());
+        assert_eq!((calls.assembled_bytes, calls.cancelled.len()), (0, CANCELLED_MAX));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use abi::event::PacketIn;
 use abi::service::{Form, at_home, home_for};
 use flow::canonical::{ActionWriter, InstructionWriter, MatchWriter, write_match};
 use flow::{DatapathId, PortNo};
+use std::time::Duration;
 use store_contract::Op;
 
 /// The number that identifies the receipt or the answer of a command.
@@ -40,9 +41,13 @@ pub struct Commands {
     too_long: u64,
     pub(crate) calls: Calls,
     pub(crate) for_monitor: Vec<Vec<u8>>,
+    pub(crate) wake_after: Option<Duration>,
 }
 
 const NO_SWITCH: DatapathId = DatapathId(0);
+
+/// The longest time until a wake-up: a day.
+pub const WAKE_AFTER_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Commands {
     /// An empty buffer.
@@ -155,7 +160,7 @@ impl Commands {
 
     /// Cancels a call or a stream. Nothing more comes for this ticket.
     pub fn cancel(&mut self, query: Ticket) {
-        self.calls.unfollow(query.0);
+        self.calls.cancel(query.0);
         let what = What::QueryCancel;
         self.push(&Command { datapath: NO_SWITCH, ticket: query.0, wants_receipt: false, what });
     }
@@ -193,6 +198,13 @@ impl Commands {
 
     fn ask_store(&mut self, op: Op, key: &str, value: &[u8]) -> Ticket {
         self.query(store_contract::SERVICE, &store_contract::Ask { op, key, value }.to_bytes())
+    }
+
+    /// Requests a wake-up after this time: [`crate::App::on_wake`]. An app has one wake-up at a time. A later request replaces an
+    /// earlier one, so request the time of your next deadline. A longer time than [`WAKE_AFTER_MAX`] is cut to it. Only a process zone
+    /// has wake-ups. An app that also runs trusted uses [`crate::App::on_tick`].
+    pub fn wake_after(&mut self, after: Duration) {
+        self.wake_after = Some(after.min(WAKE_AFTER_MAX));
     }
 
     /// Writes a line to the node's log, with the app's name.

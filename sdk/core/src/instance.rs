@@ -11,6 +11,7 @@ use abi::table::AppTable;
 use abi::{Event, Frame, Malformed};
 use flow::frame::FrameFields;
 use flow::{DatapathId, Match, PortNo};
+use std::time::Duration;
 use zone::guest::Guest;
 
 /// What an array of packet-ins begins with.
@@ -215,6 +216,15 @@ impl<A: App> Guest for Instance<A> {
     fn on_caught_up(&mut self, commands: &mut Vec<u8>) {
         Instance::on_caught_up(self);
         commands.append(self.frames());
+    }
+
+    fn take_wake(&mut self) -> Option<Duration> {
+        self.out.wake_after.take()
+    }
+
+    fn on_wake(&mut self, commands: &mut Vec<u8>) -> Result<(), String> {
+        self.act(commands, |app, out| app.on_wake(out));
+        Ok(())
     }
 
     fn serves_monitor(&self) -> bool {

@@ -24,6 +24,7 @@ use abi::command::{Command, What};
 use abi::event::{self, OpenFlowVersion, PacketIn, PortFacts, PortRecord, SwitchUp};
 use flow::canonical::{read_actions, read_instructions, read_match};
 use flow::{Action, DatapathId, Instruction, MacAddr, Match, MatchEntry, PortNo};
+use zone::guest::Guest;
 
 /// An app on trial.
 pub struct Trial<A> {
@@ -97,6 +98,14 @@ impl<A: App> Trial<A> {
     /// The clock ticks.
     pub fn tick(&mut self, now_ms: u64) -> Vec<String> {
         self.event(|out, sequence| event::write::tick(out, sequence, now_ms))
+    }
+
+    /// The time has passed for which the app requested a wake-up. `None` if it requested none.
+    pub fn wake(&mut self) -> Option<Vec<String>> {
+        self.instance.take_wake()?;
+        let mut frames = Vec::new();
+        self.instance.on_wake(&mut frames).unwrap_or_else(|why| panic!("{why}"));
+        Some(in_words(&frames))
     }
 
     /// Any event, put together by a function of [`abi::event::write`].

@@ -8,13 +8,14 @@ use crate::rule::Rule;
 use crate::value;
 use abi::command::{Ask, Command, Log, Publish, QueryAnswer, StatsRequest, Subscribe, What, write};
 use abi::service::{at_home, home_for};
-use burnet_sdk::Form;
+use burnet_sdk::{Form, WAKE_AFTER_MAX};
 use burnet_sdk::calls::Calls;
 use burnet_sdk::store::{self, Op};
 use burnet_sdk::stream::TICKET_OF_STREAM;
 use flow::DatapathId;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use std::time::Duration;
 
 /// The commands of a handler. The loop sends them when the handler returns.
 #[pyclass(module = "burnet")]
@@ -23,6 +24,7 @@ pub(crate) struct Commands {
     frames: Vec<u8>,
     last_ticket: u64,
     calls: Calls,
+    wake_after: Option<Duration>,
 }
 
 const NO_SWITCH: DatapathId = DatapathId(0);
@@ -54,6 +56,11 @@ impl Commands {
     /// The open calls, and the buffer in which frames are built.
     pub(crate) fn calls(&mut self) -> (&mut Calls, &mut Vec<u8>) {
         (&mut self.calls, &mut self.frames)
+    }
+
+    /// After how much time to wake the app, if it has requested that.
+    pub(crate) fn take_wake(&mut self) -> Option<Duration> {
+        self.wake_after.take()
     }
 
     fn ask_store(&mut self, op: Op, key: &str, value: &[u8]) -> PyResult<u64> {
@@ -140,10 +147,19 @@ impl Commands {
         Ok(ticket)
     }
 
+    /// Requests one wake-up after so many seconds, at most a day. A later request replaces an earlier one.
+    #[pyo3(signature = (seconds, /))]
+    fn wake_after(&mut self, seconds: f64) -> PyResult<()> {
+        let after = Duration::try_from_secs_f64(seconds)
+            .map_err(|error| PyValueError::new_err(format!("{seconds} seconds: {error}")))?;
+        self.wake_after = Some(after.min(WAKE_AFTER_MAX));
+        Ok(())
+    }
+
     /// Cancels a query, or stops following a stream. Nothing more arrives for its ticket.
     #[pyo3(signature = (ticket, /))]
     fn cancel(&mut self, ticket: u64) -> PyResult<()> {
-        self.calls.unfollow(ticket);
+        self.calls.cancel(ticket);
         self.append(&Command { datapath: NO_SWITCH, ticket, wants_receipt: false, what: What::QueryCancel })
     }
 

@@ -15,6 +15,7 @@ use burnet_sdk::calls::{Calls, Heard};
 use flow::Match;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
+use std::time::Duration;
 
 /// An app in Python, with its commands.
 pub(crate) struct Instance {
@@ -57,6 +58,18 @@ impl Instance {
             events = rest;
             self.on_frame(py, &frame)?;
         }
+        self.out.bind(py).try_borrow_mut()?.drain_into(commands);
+        Ok(())
+    }
+
+    /// After how much time to wake the app, if it has requested that since the last call.
+    pub(crate) fn take_wake(&self, py: Python<'_>) -> Option<Duration> {
+        self.out.bind(py).try_borrow_mut().ok()?.take_wake()
+    }
+
+    /// The requested time has passed. Appends the app's commands.
+    pub(crate) fn on_wake(&self, py: Python<'_>, commands: &mut Vec<u8>) -> PyResult<()> {
+        self.app.bind(py).call_method1("on_wake", (self.out.bind(py),))?;
         self.out.bind(py).try_borrow_mut()?.drain_into(commands);
         Ok(())
     }

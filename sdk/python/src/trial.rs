@@ -73,6 +73,16 @@ impl Trial {
         self.event(py, |out, sequence| event::write::switch_up(out, sequence, &up))
     }
 
+    /// The time passes for which the app requested a wake-up. `None` if it requested none.
+    fn wake(&mut self, py: Python<'_>) -> PyResult<Option<Vec<String>>> {
+        if self.instance.take_wake(py).is_none() {
+            return Ok(None);
+        }
+        let mut commands = Vec::new();
+        self.instance.on_wake(py, &mut commands)?;
+        Ok(Some(burnet_sdk::testing::in_words(&commands)))
+    }
+
     /// A switch disconnects.
     fn switch_down(&mut self, py: Python<'_>, datapath: u64) -> PyResult<Vec<String>> {
         self.event(py, |out, sequence| event::write::switch_down(out, sequence, DatapathId(datapath)))

@@ -7,6 +7,7 @@ use crate::dispatch::Instance;
 use burnet_sdk::{ProcessError, serve_guest};
 use pyo3::prelude::*;
 use std::cell::RefCell;
+use std::time::Duration;
 use zone::guest::Guest;
 
 /// Runs the app that `make` gives for its settings (a JSON object, as text) until its zone ends. Gives the exit code, and a sentence where
@@ -58,5 +59,13 @@ impl Guest for App<'_> {
             keep(self.raised, error);
             abi::Malformed { offset: 0, reason: RAISED }
         })
+    }
+
+    fn take_wake(&mut self) -> Option<Duration> {
+        self.instance.take_wake(self.py)
+    }
+
+    fn on_wake(&mut self, commands: &mut Vec<u8>) -> Result<(), String> {
+        self.instance.on_wake(self.py, commands).map_err(|error| keep(self.raised, error))
     }
 }

@@ -136,3 +136,24 @@ def test_an_address_is_read_in_each_of_its_forms(text: str) -> None:
 def test_what_is_no_address_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="eth_dst: expected an Ethernet address"):
         match(eth_dst=text)
+
+
+def test_an_app_is_woken_once_for_the_time_that_it_asked_for_last() -> None:
+    class Waking(burnet.App):
+        def on_start(self, out: burnet.Commands) -> None:
+            out.wake_after(3600)
+            out.wake_after(0.5)
+
+        def on_wake(self, out: burnet.Commands) -> None:
+            out.publish("woken", b"")
+
+    trial = Trial(Waking)
+    woken = trial.wake()
+    assert woken is not None and len(woken) == 1
+    assert trial.wake() is None
+
+
+@pytest.mark.parametrize("seconds", [-1, float("nan"), float("inf")])
+def test_a_time_that_does_not_come_is_refused(seconds: float) -> None:
+    with pytest.raises(ValueError, match="seconds: "):
+        commanded(lambda out: out.wake_after(seconds))

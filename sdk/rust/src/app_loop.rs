@@ -9,12 +9,17 @@
 //! In: what the node sends, and what the app wants to do. Out: calls of its handlers, and commands. It waits only if the
 //! kernel has no room for commands.
 
-use crate::process::{Process, ProcessError, Turn, welcome};
+use crate::listener::Listener;
+use crate::process::{Process, ProcessError, Turn, Welcome, welcome};
 use burnet_sdk_core::instance::Instance;
 use burnet_sdk_core::{App, Commands};
-use rustix::event::{EventfdFlags, epoll, eventfd};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
+};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Turns in one call of [`AppLoop::turn`]. More events wait for the next call, so that the app's other work has its turn.
 const TURNS_MAX: usize = 16;
@@ -39,6 +44,8 @@ pub struct AppLoop<A: App> {
     instance: Instance<A>,
     epoll: OwnedFd,
     waker: Waker,
+    timer: Timer,
+    listeners: Vec<Listener>,
 }
 
 impl<A: App> AppLoop<A> {
@@ -47,18 +54,25 @@ impl<A: App> AppLoop<A> {
     /// # Errors
     /// [`ProcessError`]: no node started this process, the app refuses its settings, or the system has no descriptors left.
     pub fn start() -> Result<AppLoop<A>, ProcessError> {
-        let (settings, ports, line) = welcome().map_err(ProcessError::with(1))?;
+        let Welcome { settings, ports, line, listeners } = welcome().map_err(ProcessError::with(1))?;
         let start = Instance::<A>::start_guest;
         let (process, instance) =
             Process::start(&settings, ports, Some(line), start, Box::new(|wait| wait()))?;
-        AppLoop::of(process, instance)
+        Ok(AppLoop { listeners, ..AppLoop::of(process, instance)? })
     }
 
     fn of(mut process: Process<'static>, instance: Instance<A>) -> Result<AppLoop<A>, ProcessError> {
         let no_descriptors = |error| ProcessError::with(1)(format!("it cannot wait for events: {error}"));
-        let (epoll, waker) = watch(&process).map_err(no_descriptors)?;
+        let mut timer = Timer::new().map_err(no_descriptors)?;
+        let (epoll, waker) = watch(&process, &timer).map_err(no_descriptors)?;
         process.subscribe_everywhere().map_err(ProcessError::with(1))?;
-        Ok(AppLoop { process, instance, epoll, waker })
+        timer.set(process.wake_at()).map_err(no_descriptors)?;
+        Ok(AppLoop { process, instance, epoll, waker, timer, listeners: Vec::new() })
+    }
+
+    /// The sockets on which the app accepts connections, in the order of its addresses. Empty after the first call.
+    pub fn take_listeners(&mut self) -> Vec<Listener> {
+        std::mem::take(&mut self.listeners)
     }
 
     /// Serves what is there, and never waits for more. After it returns [`State::Waiting`], the descriptor becomes readable
@@ -68,7 +82,12 @@ impl<A: App> AppLoop<A> {
     /// [`ProcessError`]: the zone is not as it must be. The process must end.
     pub fn turn(&mut self) -> Result<State, ProcessError> {
         self.waker.rest();
-        self.serve().map_err(ProcessError::with(1))
+        self.serve().and_then(|state| self.set_timer().map(|()| state)).map_err(ProcessError::with(1))
+    }
+
+    fn set_timer(&mut self) -> Result<(), String> {
+        let set = self.timer.set(self.process.wake_at());
+        set.map_err(|error| format!("it cannot wait for a deadline: {error}"))
     }
 
     fn serve(&mut self) -> Result<State, String> {
@@ -94,6 +113,8 @@ impl<A: App> AppLoop<A> {
         let mut acted = None;
         let given = process.act(|commands| acted = Some(instance.act(commands, act)));
         given.map_err(ProcessError::with(1))?;
+        self.process.take_wake(&mut self.instance);
+        self.set_timer().map_err(ProcessError::with(1))?;
         acted.ok_or_else(|| ProcessError::with(1)("the app did nothing".to_owned()))
     }
 
@@ -106,6 +127,40 @@ impl<A: App> AppLoop<A> {
 impl<A: App> AsFd for AppLoop<A> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
+    }
+}
+
+impl<A: App> AsRawFd for AppLoop<A> {
+    fn as_raw_fd(&self) -> RawFd {
+        self.epoll.as_raw_fd()
+    }
+}
+
+/// Makes the descriptor readable when it is time to wake the app.
+struct Timer {
+    fd: OwnedFd,
+    /// The time that was set last.
+    at: Option<Instant>,
+}
+
+impl Timer {
+    fn new() -> rustix::io::Result<Timer> {
+        let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
+        Ok(Timer { fd: timerfd_create(TimerfdClockId::Monotonic, flags)?, at: None })
+    }
+
+    /// Sets another time. A timer that is set again is not readable any more.
+    fn set(&mut self, at: Option<Instant>) -> rustix::io::Result<()> {
+        if self.at == at {
+            return Ok(());
+        }
+        self.at = at;
+        // 0 would turn the timer off, as `None` does.
+        let left = |at: Instant| at.saturating_duration_since(Instant::now()).max(Duration::from_nanos(1));
+        let no_time = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let it_value = at.map(left).and_then(|left| Timespec::try_from(left).ok()).unwrap_or(no_time);
+        let once = Itimerspec { it_interval: no_time, it_value };
+        timerfd_settime(&self.fd, TimerfdTimerFlags::empty(), &once).map(drop)
     }
 }
 
@@ -127,10 +182,10 @@ impl Waker {
 }
 
 /// One descriptor for all that this process waits for, and its waker.
-fn watch(process: &Process<'_>) -> rustix::io::Result<(OwnedFd, Waker)> {
+fn watch(process: &Process<'_>, timer: &Timer) -> rustix::io::Result<(OwnedFd, Waker)> {
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     let waker = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-    for fd in process.wake_fds().chain([waker.as_fd()]) {
+    for fd in process.wake_fds().chain([waker.as_fd(), timer.fd.as_fd()]) {
         epoll::add(&epoll, fd, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
     }
     Ok((epoll, Waker(Arc::new(waker))))
@@ -142,7 +197,7 @@ mod tests {
     use abi::Frame;
     use burnet_sdk_core::{Interests, Settings};
     use ring::{AppEnd, KernelEnd, Port, Sizes};
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use rustix::event::{PollFd, PollFlags, poll};
 
     /// Counts ticks.
     struct Counter(u64);
@@ -157,6 +212,10 @@ mod tests {
         fn on_tick(&mut self, _: u64, out: &mut Commands) {
             self.0 += 1;
             out.publish("ticks", &self.0.to_be_bytes());
+        }
+        fn on_wake(&mut self, out: &mut Commands) {
+            self.0 += 100;
+            out.log(burnet_sdk_core::Level::Information, "woken");
         }
     }
 
@@ -212,6 +271,23 @@ mod tests {
         commands(&mut kernel);
         app.act(|_, out| out.publish("socket", b"readable")).unwrap();
         assert_eq!(commands(&mut kernel), [abi::command::kind::PUBLISH]);
+    }
+
+    #[test]
+    fn the_app_is_woken_once_at_the_time_that_it_asked_for_last() {
+        let (mut app, mut kernel) = started();
+        commands(&mut kernel);
+        app.act(|_, out| out.wake_after(Duration::from_secs(3_600))).unwrap();
+        assert!(!is_readable(&app, 0));
+        let asked = Instant::now();
+        app.act(|_, out| out.wake_after(Duration::from_millis(20))).unwrap();
+        assert_eq!(app.turn(), Ok(State::Waiting));
+        assert!(commands(&mut kernel).is_empty());
+        assert!(is_readable(&app, 60) && asked.elapsed() >= Duration::from_millis(20));
+        assert_eq!(app.turn(), Ok(State::Waiting));
+        assert_eq!(commands(&mut kernel), [abi::command::kind::LOG]);
+        assert!(!is_readable(&app, 0));
+        assert_eq!(app.act(|counter, _| counter.0), Ok(100));
     }
 
     #[test]

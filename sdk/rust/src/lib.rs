@@ -28,9 +28,10 @@
 //! }
 //! ```
 //!
-//! This crate never uses OpenFlow and never opens a socket.
+//! This crate never uses OpenFlow and never opens a socket. If an app may listen, the node opens the sockets ([`Listener`]).
 
 mod app_loop;
+mod listener;
 mod monitor_line;
 mod process;
 mod stale_packet_ins;
@@ -40,7 +41,8 @@ pub use burnet_sdk_core::{
     GroupMod, InstructionWriter, Interests, Level, MOST_AHEAD, MacAddr, MatchWriter, MeterMod, Outcome,
     PacketIn, PacketOut, PacketOutBuilder, PortFacts, PortMod, PortNo, PortRecord, PortStatus, Query,
     QueryAnswer, QueryOver, QueryReply, Receipt, Settings, SoftLimit, StatsReply, StatsRequest, SwitchError,
-    SwitchUp, Ticket, Topic, What, ZoneId, flow, query_status, quota, store, stream, table, testing,
+    SwitchUp, Ticket, Topic, WAKE_AFTER_MAX, What, ZoneId, flow, query_status, quota, store, stream, table,
+    testing,
 };
 #[doc(hidden)]
 pub use burnet_sdk_core::{calls, export_app};
@@ -54,6 +56,7 @@ pub fn read_monitor<M: serde::de::DeserializeOwned>(message: &[u8]) -> Result<M,
     read.map_err(|error| format!("the monitor sent an unreadable message: {error}"))
 }
 pub use app_loop::{AppLoop, State, Waker};
+pub use listener::Listener;
 pub use process::{ProcessError, SleepHook, run, run_guest, serve_guest};
 
 /// Makes an app a shared object (`crate-type = ["cdylib"]`), to run with `burnet run --app PATH.so=trusted`.

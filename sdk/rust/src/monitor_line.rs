@@ -3,7 +3,7 @@
 //! In: messages of the monitor, and what the service has to say. Out: the same, in order. It never waits: what the socket does not take now is sent in a
 //! later turn. It reads no message.
 
-use monitor_channel::channel::{Channel, ChannelError};
+use monitor_channel::channel::{Channel, ChannelError, DATAGRAM_BYTES_MAX};
 use rustix::event::{PollFd, PollFlags};
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -40,9 +40,17 @@ impl MonitorLine {
         told
     }
 
-    /// Sends this behind what waits.
+    /// Sends these after the messages that wait. A message that is longer than a datagram would need a memory file, which no zone may create.
     pub(crate) fn tell(&mut self, messages: Vec<Vec<u8>>) {
-        self.waiting.extend(messages);
+        for message in messages {
+            let bytes = message.len();
+            match bytes <= DATAGRAM_BYTES_MAX {
+                true => self.waiting.push_back(message),
+                false => eprintln!(
+                    "a message of {bytes} bytes to the monitor is left out: the limit for a service is {DATAGRAM_BYTES_MAX}"
+                ),
+            }
+        }
         while self.waiting.len() > WAITING_MAX {
             self.waiting.pop_front();
         }
@@ -100,6 +108,13 @@ mod tests {
             line.tell(vec![vec![0; 1_000]; WAITING_MAX]);
         }
         assert_eq!(line.waiting.len(), WAITING_MAX);
+    }
+
+    #[test]
+    fn a_message_that_no_zone_can_send_is_left_out_and_the_others_are_sent() {
+        let (monitor, mut line) = pair();
+        line.tell(vec![vec![1; DATAGRAM_BYTES_MAX + 1], vec![2]]);
+        assert_eq!(monitor.try_receive_bytes().unwrap(), [2]);
     }
 
     #[test]

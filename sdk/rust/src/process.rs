@@ -1,12 +1,14 @@
-//! Runs an app in a process zone: gets the ports from the monitor, reads events from the rings, and writes commands into them.
+//! The loop of an app in its own process: events come from the rings, and commands go into them.
 //!
 //! ```text
 //!   monitor ──Welcome, descriptors──> run ──> [ port of worker 0 … n: control events, then packet-ins ] ──> the app
-//!                                        └─if it serves switches apart─> a thread and an instance of the app for each port
+//!                                        └─if it serves switches apart─> one thread and one instance for each port
 //! ```
 //!
-//! Once the app runs, it reads only from its ports. It ends when the monitor ends.
+//! In: the welcome message of the monitor, then events. Out: commands, and an exit code. After the start it reads only its ports, and the
+//! messages of the monitor to a service. It ends when the monitor ends.
 
+use crate::listener::Listener;
 use crate::monitor_line::MonitorLine;
 use crate::stale_packet_ins::StalePacketIns;
 use abi::Frame;
@@ -16,7 +18,7 @@ use burnet_sdk_core::{App, Settings};
 use monitor_channel::channel::Channel;
 use monitor_channel::protocol::{ToZone, split_ports};
 use ring::{AppEnd, MAX_FRAME_BYTES};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::HashMap;
 use std::fmt::Display;
 use std::os::fd::BorrowedFd;
@@ -24,18 +26,20 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::sync::mpsc::{SendError, channel};
 use std::thread::Builder;
+use std::time::Instant;
 use zone::guest::Guest;
 
-/// How many events of one port are taken before the next port is served and the kernel sees the commands: enough that one
-/// wake-up serves many, few enough that the first command of a burst is not late.
+/// Maximum number of events that are taken from one port in one turn. Then the kernel gets the commands, and the next port has its turn.
+/// One wake-up serves many events, and the first command of a burst is not late.
 const EVENTS_PER_TURN: usize = 256;
 
 /// Runs an app in this process until its zone ends. For [`crate::main!`].
 ///
-/// Exit codes: 0 if the monitor ended the zone, 2 if the app refuses its settings, 1 if the zone is not set up correctly. The error is on
+/// Exit codes: 0 if the node ended the zone, 2 if the app refuses its settings, 1 for all other errors. The error is written to
 /// standard error, which the monitor keeps.
 pub fn run<A: App>() -> ExitCode {
-    let served = welcome().map_err(ProcessError::with(1)).and_then(|(settings, ports, line)| {
+    let served = welcome().map_err(ProcessError::with(1)).and_then(|welcome| {
+        let Welcome { settings, ports, line, .. } = welcome;
         let start = Instance::<A>::start_guest;
         let apart = ports.len() > 1
             && Settings::from_json(&settings).is_ok_and(|said| A::serves_switches_apart(&said));
@@ -48,8 +52,7 @@ pub fn run<A: App>() -> ExitCode {
     exit_code(served)
 }
 
-/// The same for any guest that reads event frames and writes command frames: `start` makes it from its settings (a JSON object) and appends its
-/// first commands.
+/// As [`run`], for a [`Guest`]. `start` creates it from its settings, a JSON object, and appends its first commands.
 pub fn run_guest<G: Guest>(start: impl FnOnce(&[u8], &mut Vec<u8>) -> Result<G, String>) -> ExitCode {
     exit_code(serve_guest(start, &mut |wait| wait()))
 }
@@ -58,17 +61,17 @@ fn exit_code(served: Result<(), ProcessError>) -> ExitCode {
     ExitCode::from(said_and_done(served))
 }
 
-/// The exit code of the process. The error has been printed.
+/// Prints the error, if there is one. Returns the exit code.
 fn said_and_done(served: Result<(), ProcessError>) -> u8 {
     let Err(ProcessError { exit_code, reason }) = served else { return 0 };
     eprintln!("{reason}");
     exit_code
 }
 
-/// Why a process zone ended although the monitor did not end it.
+/// Why a process zone ended although the node did not end it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessError {
-    /// The exit code: 2 if the app refuses its settings, else 1.
+    /// The exit code of the process: 2 if the app refuses its settings, otherwise 1.
     pub exit_code: u8,
     /// A sentence for standard error.
     pub reason: String,
@@ -80,25 +83,26 @@ impl ProcessError {
     }
 }
 
-/// Wraps each wait for events, and calls its argument once. An interpreter uses it to let its other threads run during the wait.
+/// Called for each wait for events. It must call its argument once, which waits. An interpreter lets its other threads run during the
+/// wait.
 pub type SleepHook<'a> = &'a mut dyn FnMut(&mut (dyn FnMut() + Send));
 
-/// A [`SleepHook`] that lives as long as the process.
+/// A [`SleepHook`] that the process keeps.
 type BoxedSleepHook<'a> = Box<dyn FnMut(&mut (dyn FnMut() + Send)) + 'a>;
 
-/// As [`run_guest`], for a process that also runs other code, such as an interpreter: it returns the result, and the caller exits.
+/// As [`run_guest`], but it returns the error, so that the caller decides how the process exits.
 ///
 /// # Errors
-/// [`ProcessError`], unless the monitor ended the zone.
+/// [`ProcessError`], unless the node ended the zone.
 pub fn serve_guest<G: Guest>(
     start: impl FnOnce(&[u8], &mut Vec<u8>) -> Result<G, String>,
     sleep_hook: SleepHook<'_>,
 ) -> Result<(), ProcessError> {
-    let (settings, ports, line) = welcome().map_err(ProcessError::with(1))?;
+    let Welcome { settings, ports, line, .. } = welcome().map_err(ProcessError::with(1))?;
     serve(&settings, ports, Some(line), start, sleep_hook)
 }
 
-/// One instance for these ports, in the calling thread.
+/// Serves these ports with one instance, in the calling thread.
 fn serve<G: Guest>(
     settings: &[u8],
     ports: Vec<AppEnd>,
@@ -110,8 +114,8 @@ fn serve<G: Guest>(
     process.serve_until_told_to_end(&mut guest).map_err(ProcessError::with(1))
 }
 
-/// Runs one instance for each port, each in its own thread. If one ends, the process ends, because the app would be incomplete.
-/// If no more threads are allowed, the calling thread serves the other ports.
+/// Serves each port with its own instance, in its own thread. The first thread that ends also ends the process, because an app without one
+/// of its instances would ignore some switches. If a thread cannot be started, the calling thread serves its port.
 fn serve_apart<G: Guest>(
     settings: &[u8],
     ports: Vec<AppEnd>,
@@ -120,7 +124,7 @@ fn serve_apart<G: Guest>(
     std::thread::scope(|scope| {
         let mut mine = Vec::new();
         for (worker, port) in ports.into_iter().enumerate() {
-            // The thread gets the port after it has started.
+            // The thread receives its port after it has started.
             let (hand, taken) = channel::<AppEnd>();
             let serve_it = move || {
                 if let Ok(port) = taken.recv() {
@@ -147,38 +151,58 @@ fn end_as_it_ended(served: impl FnOnce() -> Result<(), ProcessError>) -> ! {
     std::process::exit(code)
 }
 
-/// The exit code of Rust's `main` after a panic.
+/// The exit code of Rust's own `main` after a panic.
 const PANICKED: i32 = 101;
 
-/// The settings, the ports, and the socket to the monitor.
-pub(crate) fn welcome() -> Result<(Vec<u8>, Vec<AppEnd>, MonitorLine), String> {
+/// What the monitor sends first.
+pub(crate) struct Welcome {
+    pub(crate) settings: Vec<u8>,
+    pub(crate) ports: Vec<AppEnd>,
+    pub(crate) line: MonitorLine,
+    pub(crate) listeners: Vec<Listener>,
+}
+
+/// Waits for the welcome message.
+pub(crate) fn welcome() -> Result<Welcome, String> {
     monitor_channel::child::die_with_parent()
         .map_err(in_words("it cannot follow the end of its parent process"))?;
     let channel = Channel::from_stdin()
         .map_err(in_words("it was not started by a Burnet node; start it with `burnet run --app`"))?;
-    let received = channel.receive::<ToZone>().map_err(in_words("the monitor sent no welcome message"))?;
-    let ToZone::Welcome { settings, ports, .. } = received.message;
+    let mut received =
+        channel.receive::<ToZone>().map_err(in_words("the monitor sent no welcome message"))?;
+    let ToZone::Welcome { settings, ports, listeners, .. } = received.message else {
+        return Err("the monitor sent no welcome message".to_owned());
+    };
+    let sockets = received.fds.split_off(received.fds.len().saturating_sub(listeners.len()));
+    let listeners = Listener::all(&listeners, sockets)
+        .map_err(in_words("a socket on which it listens cannot be used"))?;
     let ports =
         split_ports(received.fds, ports)?.into_iter().map(AppEnd::attach).collect::<Result<Vec<_>, _>>();
-    let settings = serde_json::to_vec(&settings).map_err(in_words("its settings cannot be passed on"))?;
-    Ok((settings, ports.map_err(in_words("a port could not be attached"))?, MonitorLine::new(channel)))
+    Ok(Welcome {
+        settings: serde_json::to_vec(&settings).map_err(in_words("its settings cannot be passed on"))?,
+        ports: ports.map_err(in_words("a port could not be attached"))?,
+        line: MonitorLine::new(channel),
+        listeners,
+    })
 }
 
-/// The ports of this process, and the frames that are not written yet.
+/// The ports of this process, and its buffers.
 pub(crate) struct Process<'a> {
     ports: Vec<AppEnd>,
-    /// The port of each switch. It has one entry for each connected switch.
+    /// The port of each connected switch.
     homes: HashMap<u64, usize>,
     stale: StalePacketIns,
     event: Vec<u8>,
     commands: Vec<u8>,
-    /// `None` if the guest does not talk with the monitor.
+    /// `None` if the app exchanges no messages with the monitor.
     line: Option<MonitorLine>,
+    /// When to wake the app.
+    wake_at: Option<Instant>,
     sleep_hook: BoxedSleepHook<'a>,
 }
 
 impl<'a> Process<'a> {
-    /// These ports, and a new instance of the app.
+    /// Starts the app with these ports.
     pub(crate) fn start<G: Guest>(
         settings: &[u8],
         ports: Vec<AppEnd>,
@@ -187,16 +211,18 @@ impl<'a> Process<'a> {
         sleep_hook: BoxedSleepHook<'a>,
     ) -> Result<(Process<'a>, G), ProcessError> {
         let mut commands = Vec::new();
-        let guest = start(settings, &mut commands).map_err(ProcessError::with(2))?;
-        let process = Process {
+        let mut guest = start(settings, &mut commands).map_err(ProcessError::with(2))?;
+        let mut process = Process {
             ports,
             homes: HashMap::new(),
             stale: StalePacketIns::default(),
             event: Vec::new(),
             commands,
             line: line.filter(|_| guest.serves_monitor()),
+            wake_at: None,
             sleep_hook,
         };
+        process.take_wake(&mut guest);
         Ok((process, guest))
     }
 }
@@ -214,9 +240,9 @@ impl Process<'_> {
         }
     }
 
-    /// Serves some of the waiting events. It never waits for more.
+    /// Serves some of the waiting events, and a deadline that has passed. It never waits.
     pub(crate) fn turn<G: Guest>(&mut self, guest: &mut G) -> Result<Turn, String> {
-        let mut idle = self.hear_monitor(guest)?;
+        let mut idle = self.hear_monitor(guest)? && !self.wake_if_due(guest)?;
         for port in 0..self.ports.len() {
             match self.serve(port, guest)? {
                 Served::All(count) => idle &= count == 0,
@@ -224,10 +250,35 @@ impl Process<'_> {
             }
         }
         self.tell_monitor(guest);
+        self.take_wake(guest);
         Ok(if idle { Turn::Idle } else { Turn::Busy })
     }
 
-    /// Writes commands that were not caused by an event. Commands for no switch and no call use the first port.
+    /// Notes when to wake the app, if it has requested another time.
+    pub(crate) fn take_wake<G: Guest>(&mut self, guest: &mut G) {
+        if let Some(after) = guest.take_wake() {
+            self.wake_at = Instant::now().checked_add(after);
+        }
+    }
+
+    /// When to wake the app.
+    pub(crate) fn wake_at(&self) -> Option<Instant> {
+        self.wake_at
+    }
+
+    /// Wakes the app if the time has come. Returns whether it has. Commands for no switch and no call go through the first port.
+    fn wake_if_due<G: Guest>(&mut self, guest: &mut G) -> Result<bool, String> {
+        if self.wake_at.is_none_or(|at| Instant::now() < at) {
+            return Ok(false);
+        }
+        self.wake_at = None;
+        guest.on_wake(&mut self.commands)?;
+        self.give(0)?;
+        self.publish();
+        Ok(true)
+    }
+
+    /// Sends commands that no event caused. Commands for no switch and no call go through the first port.
     pub(crate) fn act(&mut self, act: impl FnOnce(&mut Vec<u8>)) -> Result<(), String> {
         act(&mut self.commands);
         self.give(0)?;
@@ -235,13 +286,14 @@ impl Process<'_> {
         Ok(())
     }
 
-    /// The descriptors that are readable when there is something to serve.
+    /// These descriptors are readable when events or messages wait.
     pub(crate) fn wake_fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let monitor = self.line.as_ref().and_then(MonitorLine::fd);
         self.ports.iter().map(AppEnd::wake_fd).chain(monitor)
     }
 
-    /// Reads messages of the monitor to a service. Returns whether there were none. The commands that they cause use the first port.
+    /// Passes messages of the monitor to the service. Returns whether there were none. Commands for no switch and no call go through the
+    /// first port.
     fn hear_monitor<G: Guest>(&mut self, guest: &mut G) -> Result<bool, String> {
         let Some(line) = &mut self.line else { return Ok(true) };
         let told = line.take();
@@ -259,7 +311,7 @@ impl Process<'_> {
         }
     }
 
-    /// Writes the first commands to every worker, because each has its own kernel to subscribe with.
+    /// Sends the first commands to every worker, because each worker has its own kernel and subscriptions.
     pub(crate) fn subscribe_everywhere(&mut self) -> Result<(), String> {
         let commands = std::mem::take(&mut self.commands);
         for port in 0..self.ports.len() {
@@ -269,7 +321,7 @@ impl Process<'_> {
         Ok(())
     }
 
-    /// Reads events of one port, and writes the commands that they caused.
+    /// Takes events of one port, and sends the resulting commands.
     fn serve<G: Guest>(&mut self, port: usize, guest: &mut G) -> Result<Served, String> {
         let mut served = 0;
         while served < EVENTS_PER_TURN {
@@ -308,7 +360,8 @@ impl Process<'_> {
         self.give(port)
     }
 
-    /// Sends each command to the worker of its switch, or of its call. Other commands go to the worker that sent the event.
+    /// Sends each command to a worker. A command for a switch goes to that switch's worker, and a command for a call to the call's worker.
+    /// All others go to the worker that sent the event.
     fn give(&mut self, came_from: usize) -> Result<(), String> {
         let mut commands = std::mem::take(&mut self.commands);
         if self.ports.len() == 1 {
@@ -329,8 +382,7 @@ impl Process<'_> {
         Ok(())
     }
 
-    /// Writes whole frames into a port. If the ring is full, it waits: an app that commands faster than the kernel reads is slowed
-    /// down, not cut off.
+    /// Writes whole frames into a port. If the ring is full, it waits: an app that sends faster than the kernel reads is slowed down.
     fn push(&mut self, port: usize, mut frames: &[u8]) -> Result<(), String> {
         while !frames.is_empty() {
             let (frame, rest) = Frame::split(frames).map_err(in_words("the app wrote a malformed frame"))?;
@@ -352,7 +404,7 @@ impl Process<'_> {
             return Err("the app wrote a frame that is longer than its ring".to_owned());
         }
         if producer.about_to_wait(length) {
-            self.poll_ports()?;
+            self.poll_ports(None)?;
         }
         Ok(())
     }
@@ -361,15 +413,15 @@ impl Process<'_> {
         self.ports.iter_mut().for_each(|port| port.producer.publish());
     }
 
-    /// Sleeps until some port has events.
+    /// Sleeps until a port has events, or a deadline has passed.
     fn sleep(&mut self) -> Result<(), String> {
         if self.about_to_sleep() {
-            self.poll_ports()?;
+            self.poll_ports(self.wake_at)?;
         }
         self.awake()
     }
 
-    /// Asks the kernel to wake this process. Returns `false` if events are waiting.
+    /// Tells the kernel to wake this process for the next event. `false` if events wait already.
     pub(crate) fn about_to_sleep(&mut self) -> bool {
         let mut all_asleep = true;
         for port in &mut self.ports {
@@ -378,7 +430,7 @@ impl Process<'_> {
         all_asleep
     }
 
-    /// The kernel need not wake this process any more.
+    /// Tells the kernel that this process is awake.
     pub(crate) fn awake(&mut self) -> Result<(), String> {
         for port in &mut self.ports {
             port.drain_wake().map_err(in_words("the wake-up of a port could not be read"))?;
@@ -386,12 +438,15 @@ impl Process<'_> {
         Ok(())
     }
 
-    fn poll_ports(&mut self) -> Result<(), String> {
+    fn poll_ports(&mut self, until: Option<Instant>) -> Result<(), String> {
+        let left = until.map(|at| at.saturating_duration_since(Instant::now()));
+        // A wake-up is at most a day away.
+        let timeout = left.and_then(|left| Timespec::try_from(left).ok());
         let mut waits: Vec<_> =
             self.ports.iter().map(|port| PollFd::from_borrowed_fd(port.wake_fd(), PollFlags::IN)).collect();
         waits.extend(self.line.as_ref().and_then(MonitorLine::poll_fd));
         let mut woken = Ok(0);
-        (self.sleep_hook)(&mut || woken = poll(&mut waits, None));
+        (self.sleep_hook)(&mut || woken = poll(&mut waits, timeout.as_ref()));
         match woken {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(format!("it cannot wait for events: {error}")),
@@ -404,32 +459,32 @@ impl Process<'_> {
     }
 }
 
-/// The result of one turn over all ports.
+/// The result of a turn.
 pub(crate) enum Turn {
-    /// No events were waiting.
+    /// No events waited.
     Idle,
-    /// Events were served, and there may be more.
+    /// Events were served, and more may wait.
     Busy,
-    /// The zone ends.
+    /// The node ends the zone.
     ToldToEnd,
 }
 
-/// The result of serving one port.
+/// The result of a turn of one port.
 enum Served {
-    /// The number of events.
+    /// This many events were served.
     All(usize),
-    /// The last event was the end of the zone.
+    /// The last event says that the node ends the zone.
     ToldToEnd,
 }
 
-/// The home of a command that belongs to a call or publishes. All messages on one topic pass one worker, which numbers them.
+/// The worker of a command for a call, or of a publication. All publications on one topic go through one worker, which numbers them.
 fn home_of_call(header: &abi::header::Header) -> Option<u8> {
     use abi::command::kind::{PUBLISH, QUERY, QUERY_ANSWER, QUERY_CANCEL, QUERY_CREDIT};
     let has_home = matches!(header.kind.get(), PUBLISH | QUERY | QUERY_ANSWER | QUERY_CANCEL | QUERY_CREDIT);
     has_home.then(|| abi::service::home_of(header.sequence.get()))
 }
 
-/// Remembers the port of a switch.
+/// Notes the port of a switch.
 fn remember_home(homes: &mut HashMap<u64, usize>, header: &abi::header::Header, port: usize) {
     match header.kind.get() {
         kind::SWITCH_UP => drop(homes.insert(header.datapath.get(), port)),

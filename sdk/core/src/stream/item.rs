@@ -7,7 +7,7 @@
 //! In: bytes from a service. Out: items, or the reason why they are none. It never allocates, and keeps no state: the order of items is checked
 //! by `follower`.
 
-use crate::calls::PART_BYTES;
+use crate::part::PART_BYTES;
 use abi::service::PART_COST_BYTES;
 
 /// The bytes of an item before its key.

@@ -12,8 +12,9 @@
 //! can be newer than the snapshot's beginning. The changes that made it newer come before it, and put the reader right.
 
 use super::item::{HEAD_BYTES, ITEM_BYTES_MAX, Update, item_bytes, write};
-use crate::calls::{Calls, PART_BYTES};
+use crate::calls::Calls;
 use crate::commands::Commands;
+use crate::part::PART_BYTES;
 use abi::command::QueryAnswer;
 use abi::event::{BAD_QUESTION, OVER_QUOTA, Query};
 use abi::service::{Form, PART_COST_BYTES};

@@ -72,7 +72,7 @@ impl Bed {
     fn take(&mut self) {
         for (ticket, status, more, payload) in answers(&mut self.service) {
             assert_eq!((ticket, status, more), (TICKET, 0, true));
-            assert!(payload.len() <= crate::calls::PART_BYTES);
+            assert!(payload.len() <= crate::part::PART_BYTES);
             self.under_way.push_back(payload);
         }
     }

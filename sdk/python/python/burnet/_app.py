@@ -103,6 +103,9 @@ class App:
     def on_tick(self, now_ms: int, out: Commands) -> None:
         """About once per second, with a monotonic clock."""
 
+    def on_wake(self, out: Commands) -> None:
+        """The time of `out.wake_after` has passed."""
+
     def on_shutdown(self, out: Commands) -> None:
         """The zone will end."""
 

@@ -156,6 +156,8 @@ class Commands:
         The deadline is for the first part; 0 is ten seconds. The credit is how many bytes may be under way; 0 is
         64 KiB.
         """
+    def wake_after(self, seconds: float, /) -> None:
+        """Requests one wake-up after so many seconds, at most a day: `App.on_wake`. A later request replaces an earlier one."""
     def cancel(self, ticket: int, /) -> None:
         """Cancels a query, or stops following a stream. Nothing more arrives for its ticket."""
     def answer(self, ticket: int, payload: bytes, status: int = 0, more: bool = False) -> None:
@@ -401,6 +403,8 @@ class Trial:
     def app(self) -> Any: ...
     def switch_up(self, datapath: int, ports: list[int]) -> list[str]:
         """A switch connects with ports of these numbers."""
+    def wake(self) -> list[str] | None:
+        """The time passes for which the app requested a wake-up. `None` if it requested none."""
     def switch_down(self, datapath: int) -> list[str]:
         """A switch disconnects."""
     def packet_in(self, datapath: int, in_port: int, data: bytes, buffer_id: int | None = None) -> list[str]:
