@@ -90,6 +90,7 @@ pub enum Attack {
     CallUnknown,
     CallCredit,
     CallVanish,
+    ServiceListens,
 }
 
 /// The chosen attack: one of [`Attack`], or one of [`tries::TRIES`].

@@ -45,6 +45,7 @@ pub(crate) fn attack(attack: Attack, settings: &MisbehavingSettings, out: &mut C
         Attack::Signals => signals(settings, out),
         Attack::RawSocket => raw_sockets(out),
         Attack::ConnectOut => connect_out(settings, out),
+        Attack::ServiceListens => listen(out),
         Attack::RunShell => {
             report(out, "to run a shell", Command::new("/bin/sh").args(["-c", "true"]).status().map(drop))
         }
@@ -166,6 +167,29 @@ fn connect_out(settings: &MisbehavingSettings, out: &mut Commands) {
         &format!("to connect to {address}"),
         TcpStream::connect_timeout(&address, Duration::from_secs(1)).map(drop),
     );
+}
+
+/// Listens on sockets of its own, and on one that cannot listen, to reach the calls themselves.
+fn listen(out: &mut Commands) {
+    use nix::sys::socket::{
+        AddressFamily, Backlog, SockFlag, SockType, UnixAddr, accept4, bind, listen, socketpair,
+    };
+    use std::os::fd::AsRawFd;
+    for address in ["127.0.0.1:0", "[::]:0"] {
+        report(out, &format!("to listen on {address}"), std::net::TcpListener::bind(address).map(drop));
+    }
+    let path = std::os::unix::net::UnixListener::bind("/tmp/misbehaving");
+    report(out, "to listen on a socket file", path.map(drop));
+    let Ok((socket, _other)) = socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::empty())
+    else {
+        return;
+    };
+    let bound = UnixAddr::new_abstract(b"misbehaving").and_then(|name| bind(socket.as_raw_fd(), &name));
+    report(out, "to bind a socket that it has", bound);
+    let listens = Backlog::new(1).and_then(|backlog| listen(&socket, backlog));
+    report(out, "to listen on a socket that it has", listens);
+    let accepted = accept4(socket.as_raw_fd(), SockFlag::empty());
+    report(out, "to accept connections on a socket that it has", accepted.map(drop));
 }
 
 /// Makes the mounts of the root private. Where this is allowed, it mounts nothing and changes no file.

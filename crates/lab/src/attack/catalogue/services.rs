@@ -1,6 +1,7 @@
-//! What a service does to its callers, and a caller to its service. In each case both ends hear how the call ended.
+//! What a service does to its callers, and a caller to its service. In each case both ends hear how the call ended. A service
+//! without the grant cannot listen.
 
-use super::super::case::{CALLS, Case, Family, Must, On};
+use super::super::case::{CALLS, Case, Family, Must, On, VIEW};
 
 pub(super) const CASES: &[Case] = &[
     refused("service-late", "a service answers after the deadline"),
@@ -10,6 +11,14 @@ pub(super) const CASES: &[Case] = &[
     refused("service-never", "300 queries, of which a service answers none"),
     refused("call-unknown", "an app calls a service that does not exist"),
     refused("call-credit", "an app grants more credit than a call may have"),
+    Case::app(
+        Family::Services,
+        "service-listens",
+        "an app without net.listen binds, listens and accepts",
+        VIEW,
+        Must::BeDenied,
+    )
+    .on(On::Any),
     Case::app(
         Family::Services,
         "call-vanish",
