@@ -170,9 +170,7 @@ pub(crate) fn welcome() -> Result<Welcome, String> {
         .map_err(in_words("it was not started by a Burnet node; start it with `burnet run --app`"))?;
     let mut received =
         channel.receive::<ToZone>().map_err(in_words("the monitor sent no welcome message"))?;
-    let ToZone::Welcome { settings, ports, listeners, .. } = received.message else {
-        return Err("the monitor sent no welcome message".to_owned());
-    };
+    let ToZone::Welcome { settings, ports, listeners, .. } = received.message;
     let sockets = received.fds.split_off(received.fds.len().saturating_sub(listeners.len()));
     let listeners = Listener::all(&listeners, sockets)
         .map_err(in_words("a socket on which it listens cannot be used"))?;
