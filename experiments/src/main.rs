@@ -100,7 +100,9 @@ fn make(lab: &Lab, experiment: &Experiment, results: &Path) -> Result<Report, St
     let mut figure = found.figure;
     figure.notes.push(machine.line());
     if lab.short {
-        figure.notes.push("With short times, to see that all works: no figures.".to_owned());
+        figure.notes.push(
+            "With short times. This only checks that everything works, and gives no figures.".to_owned(),
+        );
     }
     let report = Report {
         experiment: experiment.name.to_owned(),

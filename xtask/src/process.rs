@@ -39,7 +39,7 @@ pub fn output_of(command: &mut Command) -> Result<String, String> {
     if !output.status.success() {
         return Err(format!("{shown} failed ({})", output.status));
     }
-    String::from_utf8(output.stdout).map_err(|_| format!("{shown} printed what is not UTF-8"))
+    String::from_utf8(output.stdout).map_err(|_| format!("the output of {shown} is not UTF-8"))
 }
 
 /// Runs `command`, hands each line of its standard output to `on_line`, and stops it after `limit`.

@@ -80,7 +80,7 @@ impl App for Firewall {
 
     fn on_receipt(&mut self, datapath: DatapathId, receipt: &Receipt, out: &mut Commands) {
         if receipt.outcome != Outcome::Programmed {
-            let text = format!("{datapath} lets through what is to be blocked: {}", receipt.reason);
+            let text = format!("{datapath} forwards packets that must be blocked: {}", receipt.reason);
             out.log(Level::Error, &text);
         }
     }

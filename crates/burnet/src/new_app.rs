@@ -264,7 +264,7 @@ fn put_in_place(files: &[(&str, String)], folder: &Path) -> Result<(), CommandEr
 
 fn there_already(folder: &Path) -> CommandError {
     cannot_be(format!(
-        "{} is there already and stays as it is: choose another name or another --dir",
+        "{} exists and is not changed: choose another name or another --dir",
         folder.display()
     ))
 }

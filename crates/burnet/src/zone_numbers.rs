@@ -40,10 +40,10 @@ impl ZoneNumbers {
                 return wrong("no number of a zone");
             };
             if monitor::check_app_name(name).is_err() {
-                return wrong("no name of an app");
+                return wrong("not the name of an app");
             }
             if given.iter().any(|other| other.number == number || other.name == name) {
-                return wrong("the number or the name is there twice");
+                return wrong("the number or the name appears twice");
             }
             given.push(Given { number, name: name.to_owned() });
         }
@@ -105,9 +105,9 @@ mod tests {
         check("0 a", "line 1: no number of a zone");
         check("1024 a", "line 1: no number of a zone");
         check("-1 a", "line 1: no number of a zone");
-        check("1 a b", "line 1: no name of an app");
-        check("1 a\n1 b", "line 2: the number or the name is there twice");
-        check("1 a\n2 a", "line 2: the number or the name is there twice");
+        check("1 a b", "line 1: not the name of an app");
+        check("1 a\n1 b", "line 2: the number or the name appears twice");
+        check("1 a\n2 a", "line 2: the number or the name appears twice");
         assert_eq!(numbers("7 a\n3 b\n").to_text(), "7 a\n3 b\n");
     }
 

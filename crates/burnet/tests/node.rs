@@ -187,7 +187,7 @@ fn what_an_app_writes_into_the_log_is_in_its_own_log_too() {
     let network = tree(&node, Versions::Only13, 0);
     node.wait("it is there", |_| {
         let logged = fs::read_to_string(state.join("logs/firewall.log")).unwrap_or_default();
-        logged.contains(" 1 error: of:0000000000000001 lets through what is to be blocked: ")
+        logged.contains(" 1 error: of:0000000000000001 forwards packets that must be blocked: ")
     });
     drop(network);
 }

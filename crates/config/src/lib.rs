@@ -301,7 +301,7 @@ impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ConfigError::Unreadable { path, error } => {
-                write!(f, "{} cannot be read ({error}): check the path and who may read it", path.display())
+                write!(f, "{} cannot be read ({error}): check the path and its permissions", path.display())
             }
             ConfigError::InFile { path, line, reason } => {
                 write!(f, "{}, line {line}: {reason}", path.display())

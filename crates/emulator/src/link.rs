@@ -101,7 +101,7 @@ impl FromStr for LinkQuality {
                 word.split_once('=').ok_or_else(|| refused("it has no '=' in it".to_owned()))?;
             let kind = quality.take(name, value).map_err(refused)?;
             if seen.contains(&kind) {
-                return Err(refused(format!("the {kind} has been said before")));
+                return Err(refused(format!("the {kind} is given twice")));
             }
             seen.push(kind);
         }
@@ -182,7 +182,7 @@ fn scaled(number: &str, scale: u64) -> Result<u64, String> {
     let mut place = scale;
     for digit in fraction.bytes().map(|byte| u64::from(byte - b'0')) {
         if !place.is_multiple_of(10) && digit != 0 {
-            return Err(format!("'{number}' is finer than what is counted in"));
+            return Err(format!("'{number}' is smaller than the unit"));
         }
         place /= 10;
         value = value.checked_add(digit * place).ok_or_else(too_large)?;
@@ -241,7 +241,7 @@ mod tests {
         check_refused("delay=-5ms", "'-5' is not a number");
         check_refused("delay=1.ms", "'1.' is not a number");
         check_refused("delay=1.2.3s", "'1.2.3' is not a number");
-        check_refused("delay=0.5ns", "'0.5' is finer than what is counted in");
+        check_refused("delay=0.5ns", "'0.5' is smaller than the unit");
         check_refused("delay=3601s", "3600 s are the longest delay");
         check_refused("rate=0", "a link of rate 0");
         check_refused("rate=10m", "'10m' is not a number");
@@ -251,7 +251,7 @@ mod tests {
             "'queue=68M' is no quality of a link: 67108864 bytes are the longest",
         );
         check_refused("loss=100.1%", "more than 100 per cent");
-        check_refused("rate=1M,bw=1", "'bw=1' is no quality of a link: the rate has been said before");
+        check_refused("rate=1M,bw=1", "'bw=1' is no quality of a link: the rate is given twice");
     }
 
     fn check(text: &str, expected: LinkQuality, printed: &str) {

@@ -49,7 +49,7 @@ pub(crate) fn check_pings(who: &str, hosts: usize) -> Result<(), CommandError> {
     let pings = hosts.saturating_mul(hosts.saturating_sub(1));
     if pings > PINGS_MAX {
         return Err(CommandError::Usage(format!(
-            "{who} among {hosts} hosts would be {pings} pings, and {PINGS_MAX} are the most: take fewer hosts"
+            "{who} among {hosts} hosts would be {pings} pings, and the limit is {PINGS_MAX}: use fewer hosts"
         )));
     }
     Ok(())
@@ -91,13 +91,13 @@ impl Plan {
         }
         if args.ping_all && hosts < 2 {
             return Err(CommandError::Usage(format!(
-                "--ping-all has nobody to ping: {} has {hosts} host",
+                "--ping-all needs two hosts: {} has {hosts} host",
                 args.topo
             )));
         }
         if args.controllers.len() > CONTROLLERS_MAX {
             return Err(CommandError::Usage(format!(
-                "--controller is given {} times, and {CONTROLLERS_MAX} are the most",
+                "--controller is given {} times, and the limit is {CONTROLLERS_MAX}",
                 args.controllers.len()
             )));
         }

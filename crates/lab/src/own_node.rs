@@ -172,7 +172,7 @@ impl OwnNode {
             }
             if began.elapsed() > START_PATIENCE {
                 return Err(CommandError::DidNotWork(
-                    "the node did not come up in time; its log says why".to_owned(),
+                    "the node did not start in time; its log has the reason".to_owned(),
                 ));
             }
             std::thread::sleep(Duration::from_millis(20));

@@ -56,7 +56,7 @@ fn checkout() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// The node's program, which Cargo puts beside the laboratory's: the latter is found there by the former.
+/// The node's program, which Cargo builds into the same folder as the laboratory's. The node's program finds the laboratory there.
 fn burnet() -> PathBuf {
     Path::new(env!("CARGO_BIN_EXE_burnet-lab")).with_file_name("burnet")
 }

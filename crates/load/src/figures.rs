@@ -13,7 +13,7 @@ const DIGITS: u8 = 3;
 /// Latencies, in a histogram of constant size.
 #[derive(Clone, Debug)]
 pub struct Latencies {
-    // `None` if the histogram refused the bounds above. A test excludes that.
+    // `None` if the histogram refused the bounds above. A test shows that it does not.
     histogram: Option<Histogram<u64>>,
 }
 

@@ -82,7 +82,7 @@ impl Greeting {
             Ok(message) => message,
             // A hello of an unknown version is valid: its header has all that is needed.
             Err(_) if bytes.get(1) == Some(&0) => return Ok(()),
-            Err(bad) => return Err(format!("a message makes no sense: {bad}")),
+            Err(bad) => return Err(format!("a message is malformed: {bad}")),
         };
         let xid = message.xid;
         match self.reply(message, now)? {
@@ -93,7 +93,7 @@ impl Greeting {
             }
             Reply::Body(body) => Message { version: self.version, xid, body: *body }
                 .encode(out)
-                .map_err(|unwritable| format!("it cannot be replied to: {unwritable}")),
+                .map_err(|unwritable| format!("the reply cannot be encoded: {unwritable}")),
         }
     }
 

@@ -289,7 +289,7 @@ fn greet(hello: &[u8], out: &mut Vec<u8>) -> io::Result<Version> {
     let version = match hello.first().copied().map(Version) {
         Some(Version::V1_0) => Version::V1_0,
         Some(theirs) if theirs >= Version::V1_3 => Version::V1_3,
-        _ => return Err(io::Error::new(ErrorKind::InvalidData, "neither 1.0 nor 1.3 is spoken")),
+        _ => return Err(io::Error::new(ErrorKind::InvalidData, "the peer supports neither 1.0 nor 1.3")),
     };
     let mut bodies = vec![Body::FeaturesRequest];
     if version == Version::V1_3 {

@@ -179,7 +179,7 @@ impl Outbound {
 }
 
 fn takes_nothing() -> io::Error {
-    io::Error::new(ErrorKind::TimedOut, "the peer does not take what it asked for")
+    io::Error::new(ErrorKind::TimedOut, "the peer does not read the data that it requested")
 }
 
 /// Writes once. Returns 0 if the peer takes no bytes now.

@@ -182,7 +182,7 @@ fn nonsense_is_counted_as_a_connection_that_came_to_nothing() {
     for (words, expected) in [
         (&b"SSH-2.0-OpenSSH"[..], "OpenFlow 0x53, which was not agreed on"),
         (&[1, 0, 0, 8, 0, 0, 0, 0, 1, 5, 0, 3], "3 is less than the header's 8"),
-        (&[1, 99, 0, 8, 0, 0, 0, 0], "makes no sense"),
+        (&[1, 99, 0, 8, 0, 0, 0, 0], "is malformed"),
         (&[1, 1, 0, 12, 0, 0, 0, 0, 0, 0, 0, 0], "does not speak OpenFlow 1.0"),
     ] {
         let mut load = Load::start(&options(says(words), Version::V1_0)).unwrap();

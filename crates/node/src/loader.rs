@@ -71,7 +71,7 @@ impl Loader {
             Some(jobs) => jobs,
             None => start(self.calls.clone(), self.control.clone(), self.load_code)?,
         };
-        jobs.try_send(job).map_err(|_| io::Error::other("nobody loads it"))?;
+        jobs.try_send(job).map_err(|_| io::Error::other("the program does not load it"))?;
         self.jobs = Some(jobs);
         self.awaited.insert(zone, (self.last, now_ms + PATIENCE_MS, awaited));
         Ok(())

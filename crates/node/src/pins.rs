@@ -112,7 +112,7 @@ fn parse(text: &str) -> Result<Vec<(DatapathId, Fingerprint)>, String> {
         let id: DatapathId = id.parse().map_err(|bad| wrong(format!("{bad}")))?;
         let print: Fingerprint = print.parse().map_err(|bad| wrong(format!("{bad}")))?;
         if pins.insert(id, print).is_some() {
-            return Err(wrong(format!("{id} is there twice")));
+            return Err(wrong(format!("{id} is listed twice")));
         }
     }
     Ok(pins.into_iter().collect())

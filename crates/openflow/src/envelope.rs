@@ -23,7 +23,7 @@ pub const MAX_MESSAGE_LEN: usize = 65535;
 pub(crate) fn split(bytes: &[u8]) -> Result<(Header, Reader<'_>), BadInput> {
     let header = Header::read(bytes)?;
     if usize::from(header.length) != bytes.len() {
-        let message = format!("{} bytes are stated, {} are there", header.length, bytes.len());
+        let message = format!("the header gives {} bytes, but there are {}", header.length, bytes.len());
         return Err(bad(2, "length", BAD_LEN, message));
     }
     Ok((header, Reader::new(&bytes[HEADER_LEN..], HEADER_LEN)))
@@ -31,7 +31,7 @@ pub(crate) fn split(bytes: &[u8]) -> Result<(Header, Reader<'_>), BadInput> {
 
 #[cold]
 pub(crate) fn not_spoken(version: Version) -> BadInput {
-    bad(0, "version", BAD_VERSION, format!("OpenFlow {version} is not spoken here: 1.0 and 1.3 are"))
+    bad(0, "version", BAD_VERSION, format!("OpenFlow {version} is not supported; 1.0 and 1.3 are"))
 }
 
 #[cold]

@@ -79,7 +79,7 @@ fn cut_off(bytes: &[u8]) -> BadInput {
         2 | 3 => ("length", 2),
         _ => ("xid", 4),
     };
-    let message = format!("{} bytes are there, and a header has {HEADER_LEN}", bytes.len());
+    let message = format!("there are {} bytes, and a header has {HEADER_LEN}", bytes.len());
     bad(from, field, BAD_LEN, message)
 }
 

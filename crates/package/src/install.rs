@@ -230,8 +230,8 @@ fn check_version(
     }
     if order.is_eq() && record.digest != *digest && !confirmed.same_version {
         return Err(format!(
-            "{name} {version} is installed already with other contents (digest {}, and this is {}): have it built with a version of its own; \
-             if it is meant, --force",
+            "{name} {version} is installed already with other contents (digest {}, and this is {}): build it with another version, \
+             or use --force to replace the installed one",
             record.digest.prefix(),
             digest.prefix()
         ));

@@ -206,7 +206,7 @@ impl PrivateKey {
         let PrivateKey { name, signing } = self;
         let digits = hex(signing.as_bytes());
         format!(
-            "# A private key of Burnet: who reads it can sign with it.\nname = \"{name}\"\nprivate = \"{digits}\"\n"
+            "# A private key of Burnet: anyone who can read it can sign with it.\nname = \"{name}\"\nprivate = \"{digits}\"\n"
         )
     }
 

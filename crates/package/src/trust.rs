@@ -110,7 +110,7 @@ impl fmt::Display for SignatureCheck {
             SignatureStatus::Expired(at) => write!(f, "the signature expired at {at}"),
             SignatureStatus::KeyExpired(at) => write!(f, "the key expired at {at}"),
             SignatureStatus::Revoked(at) => write!(f, "the key was revoked at {at}"),
-            SignatureStatus::Altered => f.write_str("the key did not sign what is in this package"),
+            SignatureStatus::Altered => f.write_str("the key did not sign this content"),
         }
     }
 }

@@ -125,12 +125,12 @@ impl fmt::Display for NoRoom {
             NoRoom::OfOneAddress(origin, cap) => write!(
                 f,
                 "{cap} connections from {origin} are open, which is southbound.max_connections_per_address; set it higher \
-                 if so many switches are there"
+                 if there are more switches"
             ),
             NoRoom::Share(origin, cap) => write!(
                 f,
                 "{cap} connections from {origin} are open, which is three quarters of southbound.max_connections and the most \
-                 that one address may have; set it higher if so many switches are there"
+                 that one address may have; set it higher if there are more switches"
             ),
             NoRoom::HalfOpen(origin, cap) => write!(
                 f,

@@ -77,7 +77,7 @@ pub fn end(
             }
         }
         _ => {
-            tracing::warn!(%peer, %fault, field, offset, kept_back, "no switch came up: {}", end.reason);
+            tracing::warn!(%peer, %fault, field, offset, kept_back, "no switch connected: {}", end.reason);
         }
     }
 }

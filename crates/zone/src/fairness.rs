@@ -36,7 +36,7 @@ pub struct FromApps {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct OfMaker {
-    /// A count of another round is zero: so to start again costs the same for a thousand apps as for one.
+    /// A count of an earlier round counts as zero. So a new round costs the same for a thousand apps as for one.
     round: u64,
     bytes: usize,
 }

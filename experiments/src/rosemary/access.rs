@@ -52,7 +52,7 @@ pub(super) fn run(lab: &Lab) -> Result<Findings, String> {
     }
     let paper = paper()?;
     let figure = Figure {
-        title: "Figure 18: an app reaches for what is not its own".to_owned(),
+        title: "Figure 18: an app accesses data of other apps".to_owned(),
         panels: vec![
             quote("Rosemary", &paper.fig18.place, &paper.fig18.says),
             panel("Burnet: what the app said that it tried", lines(&seen, "Burnet")),

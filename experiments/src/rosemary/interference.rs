@@ -249,10 +249,10 @@ fn figure(scores: &[Score], seen: &[Measured]) -> Figure {
             panel("Everything in one process", Content::Chart(baseline)),
         ],
         notes: vec![
-            "Not in the paper. As many packet-ins as go, from 16 switches; generator and node share the machine's cores with the \
-             attacker. An app that attacks may have a tenth of one."
+            "Not in the paper. The maximum rate of packet-ins from 16 switches. The generator and the node share the cores with the \
+             attacker. An attacking app may use a tenth of a core."
                 .to_owned(),
-            format!("The least: {}.", least.join(", ")),
+            format!("The minimum: {}.", least.join(", ")),
         ],
     }
 }

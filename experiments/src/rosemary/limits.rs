@@ -144,7 +144,7 @@ fn figure(all: &[Measured]) -> Figure {
         panel(title, Content::Chart(chart))
     };
     Figure {
-        title: "An app's limits, while it takes what it can".to_owned(),
+        title: "An app's limits, while it uses as much as it can".to_owned(),
         panels: all.iter().map(panel_of).collect(),
         notes: vec![
             "Not in the paper. Descriptors and threads are looked at every 20 ms: what was taken and given back between two looks is not \

@@ -230,7 +230,7 @@ fn claims(all: &[Measured]) -> Vec<Claim> {
         if seen.pings > 0 {
             let text = format!("{} of {} pings answered", seen.answered, seen.pings);
             claims.push(Claim::asked(
-                "kernel killed: hosts with rules in the switches meanwhile",
+                "kernel killed: hosts whose rules are in the switches, during the restart",
                 "no ping lost",
                 text,
                 seen.answered == seen.pings,
@@ -267,7 +267,7 @@ fn figure(all: &[Measured]) -> Figure {
         ],
     };
     Figure {
-        title: "How soon what was killed is back".to_owned(),
+        title: "Recovery time after a kill".to_owned(),
         panels: vec![panel("Burnet", Content::Chart(chart))],
         notes: vec![
             "Not in the paper. An app is back when it has subscribed again; the kernel when all 16 switches are connected \

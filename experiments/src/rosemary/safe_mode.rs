@@ -192,7 +192,7 @@ fn claims(seen: &Measured, culprit: &Culprit) -> Vec<Claim> {
     let paper = "safe mode: basic services, then the apps of the administrator's list, none inside the kernel; not measured";
     vec![
         Claim::asked(
-            "the kernel is killed whenever it is there",
+            "the kernel is killed after each start",
             "safe mode",
             format!("{} kills, {}", seen.kills_s.len(), after(seen.safe_mode_s, first_s)),
             seen.safe_mode_s.is_some(),

@@ -88,7 +88,7 @@ pub(super) fn fig21(lab: &Lab) -> Result<Findings, String> {
         lab,
         Plan {
             name: "fig21",
-            title: "Figure 21: throughput by switches, as much as goes",
+            title: "Figure 21: maximum throughput by the number of switches",
             by_switches: true,
             capped: false,
         },
@@ -100,7 +100,7 @@ pub(super) fn fig22(lab: &Lab) -> Result<Findings, String> {
         lab,
         Plan {
             name: "fig22",
-            title: "Figure 22: throughput by threads, as much as goes",
+            title: "Figure 22: maximum throughput by the number of threads",
             by_switches: false,
             capped: false,
         },
@@ -234,8 +234,8 @@ fn claims(plan: Plan, paper: &Paper, seen: &[Measured]) -> Vec<Claim> {
         ),
     };
     let mut claims = vec![
-        Claim::seen("a trusted app (K-App), the most", millions(kernel)).beside(&kernel_said),
-        Claim::seen("an app in a process zone (U-App), the most", millions(user)),
+        Claim::seen("a trusted app (K-App), maximum", millions(kernel)).beside(&kernel_said),
+        Claim::seen("an app in a process zone (U-App), maximum", millions(user)),
         Claim::asked(
             "U-App by K-App, all checks on",
             &format!(">= {least}"),
@@ -280,7 +280,7 @@ fn figure(plan: Plan, paper: &Paper, seen: &[Measured]) -> Figure {
         ],
         notes: vec![format!(
             "The paper measures with {}, a machine for the controller and one for the generator, 8 threads and more; here both share one \
-                 machine. Bars at a point are the least and the most of its rounds. Only the ratio is comparable.",
+                 machine. The bar at a point shows the minimum and the maximum of its rounds. Only the ratio is comparable.",
             throughput.tool
         )],
     }
@@ -420,7 +420,7 @@ fn price_figure(prices: &[Price], paper: &Paper) -> Figure {
     let panels: Vec<Panel> =
         vec![panel("The paper, section 6", Content::Chart(theirs)), panel("Burnet", Content::Chart(chart))];
     Figure {
-        title: "What it costs to keep an app apart, and to check what it does".to_owned(),
+        title: "The cost of isolating an app, and of checking its commands".to_owned(),
         panels,
         notes: vec![
             "no bounds: capabilities alone. all: tables, priorities, ports, a quota of rules, of commands and of packet-outs a second too. The \

@@ -84,7 +84,7 @@ impl Interests {
     ) -> PyResult<PyRefMut<'py, Self>> {
         if it.within.len() == MATCHES_MAX {
             return Err(PyValueError::new_err(format!(
-                "packets_within: {MATCHES_MAX} matches are the most there may be"
+                "packets_within: the limit is {MATCHES_MAX} matches"
             )));
         }
         let mut wanted = Matching::default();

@@ -195,7 +195,7 @@ impl Check {
             Err(what) => return damage(expected, what),
         };
         if number > expected {
-            let what = format!("it is missing, or stands elsewhere: line {number} stands in its place");
+            let what = format!("line {number} is in its place: this line is missing or was moved");
             return damage(expected, what);
         }
         if number < expected {

@@ -345,7 +345,7 @@ fn used_by(table: &KeyTable<'_>) -> Result<BTreeMap<String, u64>, FileFault> {
 
 fn mended(file: &Path) -> String {
     let file = file.display();
-    format!("the store's file {file} was damaged and could be mended: what was written last may be missing")
+    format!("the store's file {file} was damaged and is repaired: the last writes may be missing")
 }
 
 /// Renames a damaged file. Nothing deletes these files; the operator must remove them.

@@ -169,7 +169,7 @@ fn user_namespaces(facts: &Facts) -> Finding {
 
 fn seccomp(facts: &Facts) -> Finding {
     if facts.seccomp {
-        return ok("seccomp", "filters are there");
+        return ok("seccomp", "filters are supported");
     }
     lacks(
         "seccomp",

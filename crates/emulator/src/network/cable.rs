@@ -76,7 +76,7 @@ pub(super) struct Cable {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Direction {
-    /// When the last bit of all accepted frames will have left.
+    /// The time at which the last accepted frame has left.
     busy_until: Duration,
     /// When the last frame arrives. A link keeps the order of its frames, even if its delay becomes shorter.
     last_arrival: Duration,

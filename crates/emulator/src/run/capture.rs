@@ -110,7 +110,7 @@ impl Sinks {
     /// A connection was opened.
     pub(crate) fn on_open(&mut self, at: Channel, controller: SocketAddr, now: Duration) {
         if self.hears(at.switch) {
-            // Half of all ports are the switches'. After so many connections they are reused.
+            // The switches use half of all ports. After so many connections they are reused.
             self.connections = (self.connections + 1) & 0x7fff;
             let mut conversation = Conversation::new(at.switch, controller, self.connections);
             let frames = conversation.open();

@@ -237,7 +237,7 @@ impl Connection {
     /// Queues a message.
     pub(crate) fn push(&mut self, message: &Message) -> Result<(), String> {
         if self.outbound.len() > OUTBOUND_MAX_BYTES {
-            return Err("the controller does not read what is sent to it".to_owned());
+            return Err("the controller does not read its messages".to_owned());
         }
         message.encode(&mut self.outbound).map_err(|unwritable| unwritable.to_string())
     }
@@ -358,7 +358,7 @@ mod tests {
             had_room &= connection.has_room_for_packet_ins();
             connection.push(&echo).err()
         });
-        assert_eq!(refused.unwrap(), "the controller does not read what is sent to it");
+        assert_eq!(refused.unwrap(), "the controller does not read its messages");
         assert!(!had_room);
     }
 }

@@ -47,7 +47,7 @@ impl Scenario {
         let read = file.take(FILE_MAX_BYTES + 1).read_to_string(&mut text);
         let is_too_long = |read: usize| u64::try_from(read).is_ok_and(|read| read > FILE_MAX_BYTES);
         if is_too_long(read.map_err(unreadable)?) {
-            return Err(refused((None, format!("it has more than {FILE_MAX_BYTES} bytes, the most"))));
+            return Err(refused((None, format!("it has more than {FILE_MAX_BYTES} bytes, the limit"))));
         }
         let folder = path.parent().unwrap_or(Path::new(""));
         Scenario::parse(&text, |file| topology(file, folder)).map_err(refused)
@@ -174,7 +174,7 @@ impl Planner<'_> {
             self.event(event.as_ref(), line).map_err(|why| (Some(line), why))?;
             if self.steps.len().saturating_add(self.pings) > STEPS_MAX {
                 let why =
-                    format!("more than {STEPS_MAX} things happen, each ping counted, and these are the most");
+                    format!("there are more than {STEPS_MAX} events, counting each ping");
                 return Err((Some(line), why));
             }
         }
@@ -186,7 +186,7 @@ impl Planner<'_> {
     fn expectations(&self, file: &File, clock: Clock) -> Result<Vec<Expectation>, Bad> {
         if file.expectations.len() > EXPECTATIONS_MAX {
             let count = file.expectations.len();
-            return Err((None, format!("it has {count} expectations, and {EXPECTATIONS_MAX} are the most")));
+            return Err((None, format!("it has {count} expectations, and the limit is {EXPECTATIONS_MAX}")));
         }
         let expectation = |wish| {
             let line = self.line(wish);
@@ -289,7 +289,7 @@ impl Planner<'_> {
             let at = at.saturating_add(every.saturating_mul(number));
             if at > LONGEST {
                 return Err(format!(
-                    "the last ping would be after {} hours, the most",
+                    "the last ping would be later than the limit of {} hours",
                     LONGEST.as_secs() / 3600
                 ));
             }
@@ -412,7 +412,7 @@ fn nothing_is_alone(wish: &file::Expectation) -> Result<(), String> {
     ];
     let alone = alone.into_iter().find(|(_, is_there, _, has_its_own)| *is_there && !has_its_own);
     alone.map_or(Ok(()), |(key, _, own, _)| {
-        Err(format!("{key} says something about {own}, which is not there"))
+        Err(format!("{key} belongs to {own}, which is missing"))
     })
 }
 

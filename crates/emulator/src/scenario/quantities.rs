@@ -16,7 +16,7 @@ pub(super) fn time(text: &str) -> Result<Duration, String> {
     let time =
         time.ok_or_else(|| format!("expected a time like \"2s\", \"100ms\" or \"5min\", found \"{text}\""))?;
     if time > LONGEST {
-        return Err(format!("\"{text}\" is longer than {} hours, the most", LONGEST.as_secs() / 3600));
+        return Err(format!("\"{text}\" is longer than the limit of {} hours", LONGEST.as_secs() / 3600));
     }
     Ok(time)
 }

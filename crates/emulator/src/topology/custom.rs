@@ -155,7 +155,7 @@ fn answer(child: &mut Child) -> Result<Vec<u8>, BadText> {
         if began.elapsed() > CUSTOM_PATIENCE {
             let seconds = CUSTOM_PATIENCE.as_secs();
             return Err(said(format!(
-                "it has not drawn its network within {seconds} s, the most that it is given"
+                "it has not built its network within the limit of {seconds} s"
             )));
         }
         std::thread::sleep(LOOK);

@@ -108,7 +108,7 @@ fn read(path: &Path) -> Result<String, BadText> {
     let file = File::open(path).map_err(unreadable)?;
     file.take(FILE_MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() as u64 > FILE_MAX_BYTES {
-        return Err(bad(format!("it is larger than {FILE_MAX_BYTES} bytes, the most that is read")));
+        return Err(bad(format!("it is larger than {FILE_MAX_BYTES} bytes, the limit")));
     }
     String::from_utf8(bytes).map_err(|error| {
         let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];

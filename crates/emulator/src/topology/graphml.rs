@@ -100,7 +100,7 @@ impl<'a> Reader<'a> {
             }
             if drawn.nodes.len() == SWITCHES_MAX {
                 return Err(
-                    self.bad(node, format!("it has more than {SWITCHES_MAX} nodes, the most that are read"))
+                    self.bad(node, format!("it has more than {SWITCHES_MAX} nodes, the limit"))
                 );
             }
             drawn.nodes.push(self.node(node, &keys)?);
@@ -108,7 +108,7 @@ impl<'a> Reader<'a> {
         for edge in graph.descendants().filter(|node| node.has_tag_name_of("edge")) {
             if drawn.edges.len() == LINKS_MAX {
                 return Err(
-                    self.bad(edge, format!("it has more than {LINKS_MAX} edges, the most that are read"))
+                    self.bad(edge, format!("it has more than {LINKS_MAX} edges, the limit"))
                 );
             }
             drawn.edges.push(self.edge(edge, &keys, &ids)?);

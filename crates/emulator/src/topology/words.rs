@@ -58,7 +58,7 @@ impl Size {
         ];
         let beyond = bounds.iter().find_map(|(count, bound, what)| {
             let count = (*count)?;
-            (count > *bound).then(|| format!("it has {count} {what}, and {bound} are the most"))
+            (count > *bound).then(|| format!("it has {count} {what}, and the limit is {bound}"))
         });
         let uncounted = bounds.iter().any(|(count, ..)| count.is_none());
         beyond.or_else(|| uncounted.then(|| "it is too large to be counted".into()))

@@ -71,7 +71,7 @@ pub fn read_instructions(bytes: &[u8]) -> Result<Vec<Instruction>, BadInput> {
         // Only types 1 to 6 must be unique. A list may have several experimenter instructions.
         let bit = 1u8.checked_shl(u32::from(raw.kind)).unwrap_or(0);
         if seen & bit != 0 {
-            let message = "an instruction of this type is there already";
+            let message = "an instruction of this type appears twice";
             return Err(bad(InstructionFault::UnsupInst, raw.offset, "type", message));
         }
         seen |= bit;

@@ -71,7 +71,7 @@ pub(super) fn read_any_match_into(bytes: &[u8], rule: &mut Match) -> Result<(), 
             MatchEntry::Unknown { .. } => rule.entries().iter().any(|there| there.same_field(&entry)),
         };
         if twice {
-            return Err(bad(MatchFault::DupField, tlv.offset, "oxm_field", "the field is there twice"));
+            return Err(bad(MatchFault::DupField, tlv.offset, "oxm_field", "the field appears twice"));
         }
         match &entry {
             MatchEntry::Field { field, .. } => known |= 1 << field.number(),

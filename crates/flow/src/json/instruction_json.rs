@@ -99,7 +99,7 @@ impl<'de> Visitor<'de> for InstructionVisitor {
                 return Ok(false);
             }
             if actions.is_some() {
-                return Err(A::Error::custom("the key 'actions' is there twice"));
+                return Err(A::Error::custom("the key 'actions' appears twice"));
             }
             actions = Some(map.next_value()?);
             Ok(true)

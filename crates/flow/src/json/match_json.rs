@@ -117,7 +117,7 @@ impl<'de> Visitor<'de> for MatchVisitor {
             let entry = read_entry(&key, &map.next_value()?)
                 .map_err(|fault| A::Error::custom(format!("{key}: {fault}")))?;
             if rule.entries().iter().any(|there| there.same_field(&entry)) {
-                return Err(A::Error::custom(format!("{key}: the field is there twice")));
+                return Err(A::Error::custom(format!("{key}: the field appears twice")));
             }
             if rule.entries().len() == MAX_FIELDS {
                 return Err(A::Error::custom(format!("a match has at most {MAX_FIELDS} fields")));

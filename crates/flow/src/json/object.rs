@@ -97,7 +97,7 @@ impl Object {
                 return Err(A::Error::custom(format!("more than {MAX_KEYS} keys")));
             }
             if keys.iter().any(|(there, _)| *there == key) {
-                return Err(A::Error::custom(format!("the key '{key}' is there twice")));
+                return Err(A::Error::custom(format!("the key '{key}' appears twice")));
             }
             if !list(&key, &mut map)? {
                 let scalar = map.next_value()?;

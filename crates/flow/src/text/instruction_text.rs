@@ -100,7 +100,7 @@ fn check_order(word: &Token<'_>, last: Option<&Instruction>, next: &Instruction)
         return Ok(());
     }
     if before == after {
-        return Err(word.fault("this instruction is there twice"));
+        return Err(word.fault("this instruction appears twice"));
     }
     let order = "meter, actions, clear_actions, write_actions, write_metadata, goto_table";
     Err(word.fault(format!("it stands behind a later step; expected the order {order}")))

@@ -56,8 +56,8 @@ impl Family {
     /// All families in the order of the scorecard, each with its name and the promise that it tests.
     pub const ALL: [(Family, &'static str, &'static str); 16] = [
         (Family::Body, "body", "an app that ends, hangs or stops reading harms itself alone"),
-        (Family::Machine, "machine", "an app takes nothing of the machine that it was not given"),
-        (Family::Commands, "commands", "an app commands what it may, and others' rules stay as they are"),
+        (Family::Machine, "machine", "an app uses nothing of the machine that was not granted"),
+        (Family::Commands, "commands", "an app sends allowed commands, and the rules of other apps do not change"),
         (
             Family::Vendors,
             "vendors",
@@ -66,15 +66,15 @@ impl Family {
         (Family::Identity, "identity", "no rule takes another's place by being written differently"),
         (Family::Deputies, "deputies", "groups, tables and action sets do nothing that their sender may not"),
         (Family::Amplification, "amplification", "few commands have few effects"),
-        (Family::Defaults, "defaults", "what was not granted is refused"),
+        (Family::Defaults, "defaults", "commands that were not granted are refused"),
         (Family::Shadowing, "shadowing", "no app makes another's rules void with rules of its own"),
         (Family::Folders, "folders", "a granted folder leads to nothing else"),
         (Family::Store, "store", "an app keeps to its own keys and its share"),
-        (Family::Services, "services", "a call that goes wrong ends for both ends, and harms nobody else"),
-        (Family::Packages, "packages", "only what was signed and granted runs"),
+        (Family::Services, "services", "a failed call ends for both sides, and affects no other app"),
+        (Family::Packages, "packages", "only signed apps with granted requests run"),
         (Family::Signers, "signers", "another signer or other contents need a yes"),
         (Family::Operator, "operator", "malformed input on the operator's socket has no effect"),
-        (Family::Switches, "switches", "a switch that lies or floods harms nobody else"),
+        (Family::Switches, "switches", "a malformed or flooding switch affects no other session"),
     ];
 
     /// Whether its attacks command switches, so that they begin only when the switches are connected.

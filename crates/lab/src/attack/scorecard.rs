@@ -101,7 +101,7 @@ pub fn summary(scores: &[Score]) -> String {
     let tried = scores.len();
     let _ = write!(
         text,
-        "{held} of {tried} attacks held{not_judged}; {lost} of {pings} pings of others were lost meanwhile"
+        "{held} of {tried} attacks held{not_judged}; {lost} of {pings} other pings were lost"
     );
     text
 }
@@ -182,7 +182,7 @@ mod tests {
         assert!(lines[1].starts_with("identity") && lines[1].contains("0 of 1"), "{text}");
         assert_eq!(
             lines[2],
-            "1 of 3 attacks held (1 not judged); 3 of 30 pings of others were lost meanwhile"
+            "1 of 3 attacks held (1 not judged); 3 of 30 other pings were lost"
         );
     }
 

@@ -79,7 +79,7 @@ pub fn hold(case: &Case, combination: Combination, holds: Holds) -> Result<Evide
     let up = wait_for(|| looks::switches_up(&node) >= network.switches())
         && wait_for(|| looks::rules_are_everywhere(&node, apps_with_rules(case), network.switches()));
     if !up {
-        let why = "the switches did not come up with the rules of the apps that are not to be hurt";
+        let why = "the switches did not connect, or did not get the rules of the other apps";
         return Err(CommandError::DidNotWork(why.to_owned()));
     }
     let mut seen = Evidence { aims: aim(case, &node)?, ..Evidence::default() };

@@ -144,7 +144,7 @@ fn came_of_it(case: &Case, seen: &Evidence) -> Result<String, Fault> {
             Err(Hole(format!("the kernel let {reached} commands pass, which the switch refused")))
         }
         Must::BeRefused if denied == 0 && told > 0 => Err(Hole("the kernel refused nothing".to_owned())),
-        Must::BeRefused if denied == 0 => Err(Unknown("it heard of no refusal".to_owned())),
+        Must::BeRefused if denied == 0 => Err(Unknown("it received no refusal".to_owned())),
         Must::BeLimited if refused == 0 => Err(Hole("the kernel refused nothing".to_owned())),
         Must::BeLimited if seen.owners.len() > RULES_MAX => {
             Err(Hole(format!("the switches have {} rules of its", seen.owners.len())))
@@ -155,11 +155,11 @@ fn came_of_it(case: &Case, seen: &Evidence) -> Result<String, Fault> {
         Must::KeepNoMore(_) if denied == 0 => Err(Hole("it was refused nothing".to_owned())),
         Must::KeepNoMore(_) => Ok(format!("{worked} kept, {denied} refused")),
         Must::BeCutShort if seen.lines_left_out => Ok("the rest of its lines is left out".to_owned()),
-        Must::BeCutShort => Err(Hole("the node left nothing out of the log".to_owned())),
+        Must::BeCutShort => Err(Hole("the node omitted nothing from the log".to_owned())),
         Must::OwnItsRules => owned(seen),
-        Must::HurtNobody => Ok("nobody else noticed".to_owned()),
+        Must::HurtNobody => Ok("no other app was affected".to_owned()),
         Must::HoldOff if told == 0 => Err(Unknown(NOT_TOLD.to_owned())),
-        Must::HoldOff => Ok(format!("{denied} commands refused, {worked} carried out, nobody else noticed")),
+        Must::HoldOff => Ok(format!("{denied} commands refused, {worked} executed, no other app was affected")),
         Must::KeepWithin | Must::MakeFew(_) | Must::SendFewUp { .. } | Must::BeAnswered(_) if told == 0 => {
             Err(Unknown(NOT_TOLD.to_owned()))
         }
@@ -206,7 +206,7 @@ fn made_few(seen: &Evidence, most: u64) -> Result<String, Fault> {
 
 fn sent_few_up(seen: &Evidence, per_s: u64, besides: u64) -> Result<String, Fault> {
     let Some(sent_up) = seen.sent_up else {
-        return Err(Unknown("the node did not say how many packets switches sent up".to_owned()));
+        return Err(Unknown("the node did not report the number of packet-ins".to_owned()));
     };
     let time = seen.watched.as_secs_f64();
     // One second more at the beginning, as each quota allows.
@@ -214,11 +214,11 @@ fn sent_few_up(seen: &Evidence, per_s: u64, besides: u64) -> Result<String, Faul
     let refused = seen.refusals.max(seen.came.denied);
     match (sent_up > most, refused) {
         (true, _) => Err(Hole(format!(
-            "switches sent up {sent_up} packets in {time:.1} s, and no more than {most} may come"
+            "switches sent {sent_up} packet-ins in {time:.1} s, and the limit is {most}"
         ))),
         (false, 0) => Err(Hole("the kernel refused nothing".to_owned())),
         (false, _) => {
-            Ok(format!("{refused} commands refused; switches sent up {sent_up} packets in {time:.1} s"))
+            Ok(format!("{refused} commands refused; switches sent {sent_up} packet-ins in {time:.1} s"))
         }
     }
 }
@@ -229,7 +229,7 @@ fn was_answered(seen: &Evidence, most: u64) -> Result<String, Fault> {
         (true, ..) => {
             Err(Hole(format!("it was answered {worked} times, and no more than {most} times may be")))
         }
-        (_, 0, _) => Err(Hole("switches answered nobody else while it went on".to_owned())),
+        (_, 0, _) => Err(Hole("switches answered no other app during the attack".to_owned())),
         (.., 0) => Err(Hole("the kernel refused nothing".to_owned())),
         (_, others, _) => {
             Ok(format!("{denied} questions refused, {worked} answered; others were answered {others} times"))
@@ -281,7 +281,7 @@ fn hurt_nobody(case: &Case, seen: &Evidence) -> Result<(), Fault> {
             format!("pings were lost without the attack: {}", seen.lost_before.join(", ")),
         ),
         (seen.rules_changed.is_none(), "the switches did not say which rules they have".to_owned()),
-        (seen.kernel[0].is_none(), "nobody knows which process the kernel was".to_owned()),
+        (seen.kernel[0].is_none(), "the process id of the kernel is unknown".to_owned()),
     ];
     if let Some((_, why)) = unknown.into_iter().find(|(bad, _)| *bad) {
         return Err(Unknown(why));
@@ -296,7 +296,7 @@ fn hurt_nobody(case: &Case, seen: &Evidence) -> Result<(), Fault> {
         ),
         (seen.got_through > 0, format!("{} pings got through the firewall", seen.got_through)),
         (!changed.is_empty(), first_of(changed)),
-        (!seen.strangers_met, "hosts that had never spoken could not".to_owned()),
+        (!seen.strangers_met, "pings between hosts that had not pinged before were lost".to_owned()),
         (seen.sessions_lost > 0, format!("{} switches lost their session", seen.sessions_lost)),
         (seen.kernel_restarts > 0, "the kernel went down".to_owned()),
         (!is_same, "the kernel process is another one than before".to_owned()),
@@ -337,7 +337,7 @@ fn ended(seen: &Evidence, reasons: &[&str]) -> Result<String, Fault> {
     for endings in seen.endings.values() {
         let fits = |ending: &&String| reasons.iter().any(|reason| gives(ending, reason));
         held = match (endings.iter().find(fits), endings.first()) {
-            (Some(ending), _) => Ok(format!("it ended ({ending}), nobody else noticed")),
+            (Some(ending), _) => Ok(format!("it ended ({ending}), no other app was affected")),
             (None, Some(other)) => return Err(Hole(format!("it ended for another reason: {other}"))),
             (None, None) => return Err(Hole("it did not end".to_owned())),
         };
@@ -419,7 +419,7 @@ mod tests {
         );
         check(Must::HurtNobody, Evidence { kernel_restarts: 1, ..quiet() }, Err("the kernel went down"));
         check(Must::HurtNobody, Evidence { restarts: 21, ..quiet() }, Err("it restarted 21 times"));
-        check(Must::HurtNobody, quiet(), Ok("nobody else noticed"));
+        check(Must::HurtNobody, quiet(), Ok("no other app was affected"));
     }
 
     #[test]
@@ -434,9 +434,9 @@ mod tests {
         let grown = Process { peak_bytes: KERNEL.peak_bytes + KERNEL_GROWTH_MAX + 1, ..KERNEL };
         let grew = Verdict::Failed("the kernel process grew by 96 MiB".to_owned());
         assert_eq!(judged(by_operator, Some(grown)), grew);
-        assert_eq!(judged(By::App(""), Some(grown)), Verdict::Held("nobody else noticed".to_owned()));
+        assert_eq!(judged(By::App(""), Some(grown)), Verdict::Held("no other app was affected".to_owned()));
         let unseen = Evidence { kernel: [None, Some(KERNEL)], ..quiet() };
-        check(Must::HurtNobody, unseen, Err("not judged: nobody knows which process the kernel was"));
+        check(Must::HurtNobody, unseen, Err("not judged: the process id of the kernel is unknown"));
     }
 
     #[test]
@@ -480,7 +480,7 @@ mod tests {
         );
         up(seen(Some(251), 9, 1), Ok("9 commands refused; switches sent up 251 packets in 1.0 s"));
         up(seen(Some(9), 0, 1), Err("the kernel refused nothing"));
-        up(seen(None, 9, 1), Err("not judged: the node did not say how many packets switches sent up"));
+        up(seen(None, 9, 1), Err("not judged: the node did not report the number of packet-ins"));
     }
 
     #[test]
@@ -492,7 +492,7 @@ mod tests {
         };
         let answered = |evidence, expected| check(Must::BeAnswered(5), evidence, expected);
         answered(seen(6, 9, 1), Err("it was answered 6 times, and no more than 5 times may be"));
-        answered(seen(5, 9, 0), Err("switches answered nobody else while it went on"));
+        answered(seen(5, 9, 0), Err("switches answered no other app during the attack"));
         answered(seen(5, 0, 1), Err("the kernel refused nothing"));
         answered(seen(5, 9, 1), Ok("9 questions refused, 5 answered; others were answered 1 times"));
     }
@@ -512,7 +512,7 @@ mod tests {
         let changed = Evidence { rules_changed: Some(vec!["s1 lost firewall's rule".to_owned()]), ..quiet() };
         check(Must::HurtNobody, changed, Err("s1 lost firewall's rule"));
         let mute = Evidence { strangers_met: false, ..quiet() };
-        check(Must::HurtNobody, mute, Err("hosts that had never spoken could not"));
+        check(Must::HurtNobody, mute, Err("pings between hosts that had not pinged before were lost"));
     }
 
     #[test]
@@ -545,7 +545,7 @@ mod tests {
         check(Must::BeRefused, came(0, 0, 0), Err("the kernel refused nothing"));
         check(Must::BeRefused, came(9, 9, 1), Err("1 commands worked"));
         let silent = Evidence { refusals: 9, ..quiet() };
-        check(Must::BeRefused, silent, Err("not judged: it heard of no refusal"));
+        check(Must::BeRefused, silent, Err("not judged: it received no refusal"));
         let reached = Evidence { came: Came { told: 1, denied: 2, worked: 0, reached: 1 }, ..quiet() };
         check(Must::BeRefused, reached, Err("the kernel let 1 commands pass, which the switch refused"));
         check(Must::BeRefused, came(9, 9, 0), Ok("9 commands refused"));
@@ -576,7 +576,7 @@ mod tests {
 
     #[test]
     fn a_log_that_is_whole_was_not_flooded() {
-        check(Must::BeCutShort, quiet(), Err("the node left nothing out of the log"));
+        check(Must::BeCutShort, quiet(), Err("the node omitted nothing from the log"));
         let cut = Evidence { lines_left_out: true, ..quiet() };
         check(Must::BeCutShort, cut, Ok("the rest of its lines is left out"));
     }

@@ -287,7 +287,7 @@ impl LoadArgs {
             return refuse("a fixed rate is timed: --rate goes with --mode latency");
         }
         if self.at_most.is_some() && self.mode != ModeName::Throughput {
-            return refuse("a link is filled by as many as go: --at-most goes with --mode throughput");
+            return refuse("--at-most limits the rate on a link, so it needs --mode throughput");
         }
         if self.like_cbench && self.version == Some(OpenFlowVersion::V1_3) {
             return refuse("cbench speaks OpenFlow 1.0 alone: --like-cbench does not go with --version 1.3");
@@ -297,7 +297,7 @@ impl LoadArgs {
         }
         if self.count == Some(CountingName::Messages) && self.rate.is_some() {
             return refuse(
-                "without buffers nobody knows which packet-in is answered: --rate goes with --count buffers",
+                "only buffers show which packet-in is answered, so --rate needs --count buffers",
             );
         }
         if !self.like_cbench && self.hosts() < 2 {

@@ -361,7 +361,7 @@ fn incomplete(
     let reasons = faults.reasons.join("; ");
     let asked = usize::from(options.switches);
     if connected.switches < asked {
-        let why = if reasons.is_empty() { "it did not ask them what they are".to_owned() } else { reasons };
+        let why = if reasons.is_empty() { "it sent them no features request".to_owned() } else { reasons };
         let Connected { switches, took } = connected;
         let seconds = took.as_secs_f64();
         return Some(format!(

@@ -84,7 +84,7 @@ fn output_port(message: &[u8]) -> Option<u16> {
 }
 
 impl Quiet {
-    /// Up, and heard by the app.
+    /// Connected, and the app has received the event.
     fn connect(controller: SocketAddr) -> std::io::Result<Quiet> {
         let stream = TcpStream::connect(controller)?;
         stream.set_nodelay(true)?;

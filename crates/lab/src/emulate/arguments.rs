@@ -65,8 +65,8 @@ pub struct EmulateArgs {
     /// Every host pings every other; exit code 0 only if all pings come back
     #[arg(long)]
     pub ping_all: bool,
-    /// Write the frames that pass a port to a pcap file: s1-eth1=FILE or h1=FILE; s1=FILE or control=FILE what one switch or all say
-    /// with controllers (repeat for more)
+    /// Write the frames that pass a port to a pcap file: s1-eth1=FILE or h1=FILE; s1=FILE or control=FILE for the
+    /// OpenFlow messages of one switch or of all (repeat for more)
     #[arg(long = "pcap", value_name = "PORT=FILE")]
     pub pcaps: Vec<PcapWish>,
     /// How many seconds the switches may take to be connected before --ping-all or a scenario gives up

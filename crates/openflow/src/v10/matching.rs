@@ -488,7 +488,7 @@ impl Wanted {
         let Some((value, mask)) = self.vlan_vid else { return Ok(()) };
         let refuse = |why| Err(Unwritable::new("vlan_vid", why));
         if mask & VLAN_PRESENT == 0 {
-            return refuse("a mask that leaves open whether there is a tag cannot be said in OpenFlow 1.0");
+            return refuse("OpenFlow 1.0 cannot express a mask that leaves open whether there is a tag");
         }
         if value & VLAN_PRESENT == 0 && (has_pcp || value != 0) {
             return refuse("no packet has a VLAN id or priority and no VLAN tag");
@@ -505,7 +505,7 @@ impl Wanted {
         } else if has_pcp {
             return Ok(());
         } else {
-            return refuse("OpenFlow 1.0 cannot say 'any VLAN tag'");
+            return refuse("OpenFlow 1.0 cannot match 'any VLAN tag'");
         }
         wire.wildcards &= !wildcard::DL_VLAN;
         Ok(())

@@ -116,7 +116,7 @@ fn write_property(property: &TableProperty, out: &mut Writer<'_>) -> Result<(), 
         TableProperty::Unknown { kind, .. } => (*kind, Layout::Unknown),
     };
     if layout(kind) != its_layout {
-        return Err(Unwritable::new("type", format!("a property of type {kind} says something else")));
+        return Err(Unwritable::new("type", format!("a property of type {kind} has another content")));
     }
     let length = out.length_after(2);
     out.u16(kind).zeros(2);

@@ -291,7 +291,7 @@ fn restrict_beneath(path: &Path, attributes: u64) -> Vec<NotEnforced> {
     let mounts = match fs::read_to_string(old(Path::new("/proc/self/mountinfo"))) {
         Ok(mounts) => mounts,
         Err(error) => {
-            return vec![unrestricted(path, &format!("what is mounted beneath is not known: {error}"))];
+            return vec![unrestricted(path, &format!("the mounts below it are unknown: {error}"))];
         }
     };
     let refused =

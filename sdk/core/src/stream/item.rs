@@ -45,7 +45,7 @@ pub enum Update<'a> {
         /// Its new value.
         value: &'a [u8],
     },
-    /// The service has removed a key. It can come before the snapshot is complete, and for a key that was never heard of.
+    /// The service has removed a key. It can come before the snapshot is complete, and for an unknown key.
     Removed {
         /// The change's number: one more than that of the change before.
         number: u64,

@@ -161,7 +161,7 @@ impl Source {
         let mut readers = std::mem::take(&mut self.readers);
         readers.retain(|ticket, reader| self.send_to(calls, frames, *ticket, reader, &mut page));
         self.readers = readers;
-        // What every reader has is not kept.
+        // Changes that every reader has received are dropped.
         let slowest = self.readers.values().map(|reader| reader.next).min().unwrap_or(u64::MAX);
         while !self.log.is_empty() && self.first() < slowest {
             self.forget_oldest();

@@ -5,7 +5,7 @@ use super::super::case::{By, Case, FOLDERS, Family, Must, On, SMALL_STORE, SMALL
 pub(super) const CASES: &[Case] = &[
     Case::app(Family::Body, "exit", "calls exit()", VIEW, Must::End(&["exit code 7"])).on(On::Any),
     Case::app(Family::Body, "abort", "aborts", VIEW, Must::End(&["SIGABRT"])).on(On::Any),
-    Case::app(Family::Body, "segfault", "reads where it has no memory", VIEW, Must::End(&["SIGSEGV"]))
+    Case::app(Family::Body, "segfault", "reads an address that is not mapped", VIEW, Must::End(&["SIGSEGV"]))
         .on(On::Any),
     Case::app(Family::Body, "panic", "panics in a handler", VIEW, Must::End(&["exit code 101"])).on(On::Any),
     Case::app(Family::Body, "kill-itself", "kills itself with SIGKILL", VIEW, Must::End(&["SIGKILL"]))
@@ -17,7 +17,7 @@ pub(super) const CASES: &[Case] = &[
     Case::app(
         Family::Body,
         "stop-reading",
-        "asks for 40,000 receipts and reads none",
+        "requests 40,000 receipts and reads none",
         USUAL,
         Must::End(&["stopped reading"]),
     )
@@ -40,7 +40,7 @@ pub(super) const CASES: &[Case] = &[
     Case::by(
         Family::Body,
         "ring-garbage",
-        "writes over the whole memory that it shares with the kernel, indices too",
+        "overwrites all memory that it shares with the kernel, including the indices",
         By::Ring,
         Must::End(&["broke the rules of its port"]),
     ),
@@ -49,7 +49,7 @@ pub(super) const CASES: &[Case] = &[
     Case::app(
         Family::Machine,
         "memory-leak",
-        "takes memory without end",
+        "allocates memory without end",
         SMALL_VIEW,
         Must::End(&["SIGABRT", "SIGKILL"]),
     )
@@ -61,7 +61,7 @@ pub(super) const CASES: &[Case] = &[
     Case::app(
         Family::Machine,
         "disk-fill",
-        "writes files without end, wherever one might",
+        "writes files without end, in every folder that may be writable",
         VIEW,
         Must::BeDenied,
     )
@@ -105,7 +105,7 @@ pub(super) const CASES: &[Case] = &[
     Case::app(
         Family::Folders,
         "planted-link",
-        "puts a link to another folder in the place of one that it was granted",
+        "replaces a granted folder by a link to another folder",
         FOLDERS,
         Must::KeepOut,
     )
@@ -113,7 +113,7 @@ pub(super) const CASES: &[Case] = &[
     Case::app(
         Family::Folders,
         "planted-file-link",
-        "puts a link to another file in the place of one that it was granted",
+        "replaces a granted file by a link to another file",
         FOLDERS,
         Must::KeepOut,
     )
@@ -121,7 +121,7 @@ pub(super) const CASES: &[Case] = &[
     Case::app(
         Family::Store,
         "store-flood",
-        "keeps ten MiB in the store at once",
+        "writes ten MiB into the store at once",
         SMALL_STORE,
         Must::KeepNoMore(3),
     )
@@ -129,7 +129,7 @@ pub(super) const CASES: &[Case] = &[
     Case::app(
         Family::Store,
         "store-others",
-        "reads and writes the store's keys of others",
+        "reads and writes keys of other apps in the store",
         SMALL_STORE,
         Must::BeRefused,
     )

@@ -21,11 +21,11 @@ pub(super) const OWNERS: &[Case] = &[
     usual(
         Family::Commands,
         "forged-cookie",
-        "writes rules with others' owner in the cookie",
+        "writes rules whose cookie names another owner",
         Must::OwnItsRules,
     ),
     usual(Family::Commands, "change-others", "changes the firewall's rule", Must::HurtNobody),
-    usual(Family::Commands, "replace-others", "adds a rule in place of the firewall's", Must::BeRefused),
+    usual(Family::Commands, "replace-others", "replaces the firewall's rule by an add", Must::BeRefused),
     usual(Family::Commands, "delete-others", "deletes the firewall's rule", Must::HurtNobody),
     usual(Family::Commands, "clear-tables", "deletes every rule in every table", Must::HurtNobody),
     Case::app(
@@ -47,7 +47,7 @@ pub(super) const OWNERS: &[Case] = &[
     usual(
         Family::Commands,
         "malformed",
-        "commands rules whose match or actions are no such thing",
+        "sends rules with a malformed match or malformed actions",
         Must::BeRefused,
     ),
     Case::app(
@@ -60,7 +60,7 @@ pub(super) const OWNERS: &[Case] = &[
     Case::app(
         Family::Commands,
         "silence-all",
-        "meters what switches send up for every app",
+        "limits the packet-ins of all apps by a meter",
         BOUNDED,
         Must::BeRefused,
     )
@@ -74,7 +74,7 @@ pub(super) const OWNERS: &[Case] = &[
     Case::app(
         Family::Commands,
         "ask-flood",
-        "asks another app faster than that one reads",
+        "queries another app faster than it reads",
         ASKS,
         Must::BeLimited,
     )
@@ -85,25 +85,25 @@ pub(super) const VENDORS: &[Case] = &[
     usual(
         Family::Vendors,
         "learn-by-packet-out",
-        "has a packet-out learn a rule in the firewall's place",
+        "makes a packet-out learn a rule that replaces the firewall's",
         Must::BeRefused,
     ),
     usual(
         Family::Vendors,
         "learn-by-rule",
-        "adds a rule that learns others in the firewall's place",
+        "adds a rule that learns rules which replace the firewall's",
         Must::BeRefused,
     ),
     usual(
         Family::Vendors,
         "delete-learned",
-        "adds a rule that takes the firewall's with it when it goes",
+        "adds a rule whose removal also removes the firewall's",
         Must::BeRefused,
     ),
     usual(
         Family::Vendors,
         "resubmit-packet-out",
-        "sends a packet through the tables as another port's",
+        "sends a packet through the tables with another input port",
         Must::BeRefused,
     ),
     usual(
@@ -132,17 +132,12 @@ pub(super) const VENDORS: &[Case] = &[
     ),
     usual(Family::Vendors, "clone-action", "hides an output in a clone", Must::BeRefused),
     usual(Family::Vendors, "conntrack-action", "sends packets through connection tracking", Must::BeRefused),
-    usual(
-        Family::Vendors,
-        "unknown-vendor-action",
-        "uses an action of a vendor that nobody knows",
-        Must::BeRefused,
-    ),
+    usual(Family::Vendors, "unknown-vendor-action", "uses an action of an unknown vendor", Must::BeRefused),
     usual(Family::Vendors, "vendor-set-field", "sets a register in a packet-out", Must::BeRefused).on(V13),
     usual(
         Family::Vendors,
         "unknown-oxm-class",
-        "matches fields of a class that nobody knows, and a register",
+        "matches fields of an unknown class, and a register",
         Must::BeRefused,
     ),
     usual(Family::Vendors, "experimenter-field", "matches an experimenter's field", Must::BeRefused),
@@ -158,7 +153,7 @@ pub(super) const VENDORS: &[Case] = &[
     usual(
         Family::Vendors,
         "experimenter-statistics",
-        "asks to be told of every change of every rule",
+        "requests a report of every change of every rule",
         Must::BeRefused,
     ),
 ];
@@ -174,20 +169,15 @@ pub(super) const IDENTITY: &[Case] = &[
     Case::app(
         Family::Identity,
         "zero-register",
-        "adds the firewall's rule with a register of which no bit counts",
+        "adds the firewall's rule with a register whose mask is zero",
         USUAL_WITH_NAMES,
         Must::BeRefused,
     ),
-    usual(
-        Family::Identity,
-        "ones-mask",
-        "adds the firewall's rule with masks of which all bits count",
-        Must::BeRefused,
-    ),
+    usual(Family::Identity, "ones-mask", "adds the firewall's rule with masks of all ones", Must::BeRefused),
     usual(
         Family::Identity,
         "zero-mask",
-        "adds the firewall's rule with a field of which no bit counts",
+        "adds the firewall's rule with a field whose mask is zero",
         Must::BeRefused,
     ),
     usual(
@@ -214,7 +204,7 @@ pub(super) const IDENTITY: &[Case] = &[
     Case::app(
         Family::Identity,
         "miss-rule-by-register",
-        "does so with a register of which no bit counts",
+        "does so with a register whose mask is zero",
         USUAL_WITH_NAMES,
         Must::BeRefused,
     ),
@@ -228,7 +218,7 @@ pub(super) const IDENTITY: &[Case] = &[
     Case::app(
         Family::Identity,
         "exact-priority",
-        "goes beyond its priorities with an exact match, which 1.0 puts above all",
+        "exceeds its priorities with an exact match, which is above all others in 1.0",
         LOW,
         Must::BeRefused,
     )
@@ -236,7 +226,7 @@ pub(super) const IDENTITY: &[Case] = &[
     usual(
         Family::Identity,
         "ignored-field",
-        "adds the firewall's rule with a field that 1.0 passes over",
+        "adds the firewall's rule with a field that 1.0 ignores",
         Must::HoldOff,
     ),
 ];
@@ -268,7 +258,7 @@ pub(super) const RIGHTS: &[Case] = &[
     Case::app(
         Family::Defaults,
         "without-stats-read",
-        "asks for statistics without stats.read",
+        "requests statistics without stats.read",
         granted!("\"packet.in\" = true", "\"packet.out\" = true", "\"rule.write\" = true"),
         Must::BeRefused,
     ),
@@ -283,18 +273,18 @@ pub(super) const RIGHTS: &[Case] = &[
     Case::app(
         Family::Defaults,
         "without-buffers",
-        "sends on what waits in buffers without packet.in",
+        "forwards buffered packets without packet.in",
         granted!("\"packet.out\" = true", "\"rule.write\" = true", "\"stats.read\" = true"),
         Must::BeRefused,
     ),
     Case::app(
         Family::Defaults,
         "without-barrier",
-        "asks for a barrier with view.read alone",
+        "requests a barrier with only view.read",
         granted!(),
         Must::BeRefused,
     ),
-    usual(Family::Defaults, "without-query", "asks a service without query", Must::BeRefused).on(On::Any),
+    usual(Family::Defaults, "without-query", "queries a service without query", Must::BeRefused).on(On::Any),
     usual(
         Family::Defaults,
         "without-store",
@@ -306,32 +296,32 @@ pub(super) const RIGHTS: &[Case] = &[
     usual(
         Family::Defaults,
         "without-others-meters",
-        "meters what switches send up without rule.write.others",
+        "limits packet-ins by a meter without rule.write.others",
         Must::BeRefused,
     )
     .on(V13),
     usual(
         Family::Shadowing,
         "shadow-higher",
-        "forwards what the firewall blocks by a rule of a higher priority",
+        "forwards blocked packets by a rule with a higher priority than the firewall's",
         Must::HoldOff,
     ),
     usual(
         Family::Shadowing,
         "shadow-wider",
-        "forwards all of IPv4 by a rule of a higher priority",
+        "forwards all IPv4 packets by a rule with a higher priority",
         Must::HoldOff,
     ),
     usual(
         Family::Shadowing,
         "shadow-narrower",
-        "forwards pings that the firewall blocks by a narrower rule of its priority",
+        "forwards blocked pings by a narrower rule with the firewall's priority",
         Must::HoldOff,
     ),
     usual(
         Family::Shadowing,
         "shadow-drop",
-        "drops every packet by a rule of the highest priority",
+        "drops every packet by a rule with the highest priority",
         Must::HoldOff,
     ),
     usual(Family::Shadowing, "shadow-goto", "sends every packet to a table without rules", Must::HoldOff)
@@ -339,8 +329,8 @@ pub(super) const RIGHTS: &[Case] = &[
     usual(
         Family::Shadowing,
         "undercut",
-        "takes packets that no rule matches away from the learning switch",
+        "handles table misses so that the learning switch does not receive them",
         Must::HoldOff,
     ),
-    usual(Family::Shadowing, "shadow-by-port", "drops what comes by each port", Must::HoldOff),
+    usual(Family::Shadowing, "shadow-by-port", "drops all packets of each port", Must::HoldOff),
 ];

@@ -10,7 +10,7 @@ pub(super) const DEPUTIES: &[Case] = &[
     Case::app(
         Family::Deputies,
         "forge-by-group",
-        "has its own group turn its ARP requests into another host's answers",
+        "turns its ARP requests into another host's answers by its own group",
         ASKS_FOR_ADDRESSES,
         Must::KeepWithin,
     )
@@ -18,14 +18,14 @@ pub(super) const DEPUTIES: &[Case] = &[
     Case::app(
         Family::Deputies,
         "forge-by-table",
-        "puts frames into the tables for its own rule to send them in another's name",
+        "sends frames into the tables, where its own rule sends them with another host's address",
         OWN_FRAMES,
         Must::KeepWithin,
     ),
     Case::app(
         Family::Deputies,
         "ports-by-group",
-        "sends out of a port by a group that it may not send out of",
+        "sends to a forbidden port by a group",
         FIRST_PORT,
         Must::KeepWithin,
     )
@@ -33,7 +33,7 @@ pub(super) const DEPUTIES: &[Case] = &[
     Case::app(
         Family::Deputies,
         "ports-by-chain",
-        "does so by a group that is two groups away",
+        "sends to a forbidden port by a chain of three groups",
         FIRST_PORT,
         Must::KeepWithin,
     )
@@ -41,7 +41,7 @@ pub(super) const DEPUTIES: &[Case] = &[
     Case::app(
         Family::Deputies,
         "group-changed-later",
-        "makes a forger of a group that its rules and packets go through already",
+        "changes a group that its rules and packets already use, so that it forges addresses",
         ASKS_FOR_ADDRESSES,
         Must::KeepWithin,
     )
@@ -57,7 +57,7 @@ pub(super) const DEPUTIES: &[Case] = &[
     Case::app(
         Family::Deputies,
         "escape-by-action-set",
-        "leaves its flowspace by an action set that a later table carries out",
+        "leaves its flowspace by an action set that a later table executes",
         BOUNDED,
         Must::BeRefused,
     )
@@ -96,7 +96,7 @@ pub(super) const AMPLIFICATION: &[Case] = &[
     Case::app(
         Family::Amplification,
         "many-outputs",
-        "sends 100 packets from each switch, each by 3,500 outputs",
+        "sends 100 packets from each switch, each with 3,500 outputs",
         USUAL_WITH_QUOTAS,
         Must::BeLimited,
     ),
@@ -107,9 +107,9 @@ pub(super) const AMPLIFICATION: &[Case] = &[
         USUAL_WITH_QUOTAS,
         Must::BeLimited,
     ),
-    usual(Family::Amplification, "barrier-flood", "asks each switch for 2,000 barriers", Must::HoldOff),
-    usual(Family::Amplification, "group-flood", "makes 5,000 groups in each switch", Must::BeLimited).on(V13),
-    usual(Family::Amplification, "meter-flood", "makes 5,000 meters in each switch", Must::BeLimited).on(V13),
+    usual(Family::Amplification, "barrier-flood", "sends 2,000 barriers to each switch", Must::HoldOff),
+    usual(Family::Amplification, "group-flood", "adds 5,000 groups in each switch", Must::BeLimited).on(V13),
+    usual(Family::Amplification, "meter-flood", "adds 5,000 meters in each switch", Must::BeLimited).on(V13),
     usual(
         Family::Amplification,
         "many-floods",
@@ -119,27 +119,27 @@ pub(super) const AMPLIFICATION: &[Case] = &[
     usual(
         Family::Amplification,
         "group-of-groups",
-        "sends 20 packets from each switch, each 1,200 by groups in groups",
+        "sends 20 packets from each switch, each copied 1,200 times by nested groups",
         Must::MakeFew(200),
     )
     .on(V13),
     usual(
         Family::Amplification,
         "controller-outputs",
-        "has a rule send each packet up 3,500 times",
+        "adds a rule that makes 3,500 packet-ins of each packet",
         Must::SendFewUp { per_s: 0, besides: 1_000 },
     ),
     Case::app(
         Family::Amplification,
         "packet-in-loop",
-        "sends each packet that comes up into the tables twice, to come up again",
+        "sends the packet of each packet-in into the tables twice, which causes more packet-ins",
         USUAL_AND_CAUSES_FEW,
         Must::SendFewUp { per_s: 100, besides: 500 },
     ),
     Case::app(
         Family::Amplification,
         "statistics-flood",
-        "asks each switch 2,000 times for all its rules",
+        "requests all rules of each switch 2,000 times",
         USUAL_AND_ASKS_LITTLE,
         Must::BeAnswered(100),
     ),

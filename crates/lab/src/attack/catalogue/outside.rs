@@ -37,14 +37,14 @@ pub(super) const CASES: &[Case] = &[
     Case::by(
         Family::Packages,
         "greedy-update",
-        "updates an app to one that asks for more, and nobody says yes",
+        "updates an app to a version with more requests, which the operator has not granted",
         By::Package(PackageAttack::AskForMore),
         Must::BeTurnedAway("there is no terminal to ask on"),
     ),
     Case::by(
         Family::Signers,
         "other-signer",
-        "updates an app with a package that another trusted key signed, and nobody says yes",
+        "updates an app with a package of another trusted key, without the operator's consent",
         By::Package(PackageAttack::OtherSigner),
         Must::BeTurnedAway(""),
     ),
@@ -58,7 +58,7 @@ pub(super) const CASES: &[Case] = &[
     Case::by(
         Family::Signers,
         "untrusted-signer",
-        "installs a package that is signed with a key that nobody trusts",
+        "installs a package that is signed with an untrusted key",
         By::Package(PackageAttack::UntrustedSigner),
         Must::BeTurnedAway(""),
     ),
@@ -107,7 +107,7 @@ pub(super) const CASES: &[Case] = &[
     Case::by(
         Family::Switches,
         "wrong-version",
-        "says hello in a version that is not spoken here",
+        "sends a hello with a version that the node does not support",
         By::Switch(SwitchAttack::WrongVersion),
         Must::BeCutOff,
     ),
@@ -142,7 +142,7 @@ pub(super) const CASES: &[Case] = &[
     Case::by(
         Family::Switches,
         "stolen-datapath",
-        "comes up with the datapath id of a switch that is up",
+        "connects with the datapath id of a connected switch",
         By::Switch(SwitchAttack::StolenDatapath),
         Must::BeCutOff,
     )
@@ -187,7 +187,7 @@ pub(super) const CASES: &[Case] = &[
     Case::by(
         Family::Switches,
         "error-storm",
-        "answers what nobody asked with errors",
+        "sends errors that answer no message",
         By::Switch(SwitchAttack::ErrorStorm),
         Must::HurtNobody,
     ),
