@@ -263,10 +263,7 @@ fn put_in_place(files: &[(&str, String)], folder: &Path) -> Result<(), CommandEr
 }
 
 fn there_already(folder: &Path) -> CommandError {
-    cannot_be(format!(
-        "{} exists and is not changed: choose another name or another --dir",
-        folder.display()
-    ))
+    cannot_be(format!("{} exists and is not changed: choose another name or another --dir", folder.display()))
 }
 
 fn write(files: &[(&str, String)], draft: &Path) -> io::Result<()> {

@@ -144,7 +144,7 @@ mod tests {
             assert!(refused.contains(expected), "{refused}");
         };
         check(format!("{good}x"), "line 2: expected a datapath id and a fingerprint");
-        check(format!("{good}{good}"), "line 2: of:0000000000000001 is there twice");
+        check(format!("{good}{good}"), "line 2: of:0000000000000001 is listed twice");
         check("x y".to_owned(), "line 1: 'x' is not a datapath id");
         check("1 AB".to_owned(), "line 1: 'AB' is not a SHA-256 fingerprint");
         assert_eq!(to_text(&parse(&good).unwrap()), good);

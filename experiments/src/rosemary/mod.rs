@@ -44,8 +44,16 @@ const EXPERIMENTS: [Experiment; 14] = [
     Experiment { name: "fig18", about: "an app reads and changes data of other apps", run: access::run },
     Experiment { name: "fig19", about: "throughput by switches, at 1 Gb/s", run: throughput::fig19 },
     Experiment { name: "fig20", about: "throughput by threads, at 1 Gb/s", run: throughput::fig20 },
-    Experiment { name: "fig21", about: "maximum throughput by the number of switches", run: throughput::fig21 },
-    Experiment { name: "fig22", about: "maximum throughput by the number of threads", run: throughput::fig22 },
+    Experiment {
+        name: "fig21",
+        about: "maximum throughput by the number of switches",
+        run: throughput::fig21,
+    },
+    Experiment {
+        name: "fig22",
+        about: "maximum throughput by the number of threads",
+        run: throughput::fig22,
+    },
     Experiment {
         name: "price",
         about: "what the checks cost: a process zone with more and more of them beside a trusted app",

@@ -133,7 +133,7 @@ fn the_first_line_that_is_not_as_it_was_written_is_named() {
     check_damage(
         |lines| drop(lines.remove(2)),
         3,
-        "it is missing, or stands elsewhere: line 4 stands in its place",
+        "line 4 is in its place: this line is missing or was moved",
     );
     check_damage(|lines| lines.swap(1, 2), 2, "line 3 stands in its place");
     check_damage(|lines| lines.insert(2, lines[0].clone()), 1, "it stands where line 3 should");

@@ -65,9 +65,9 @@ fn what_cannot_be_a_name_is_refused_before_anything_is_written() {
 fn a_folder_that_is_there_already_stays_as_it_is() {
     let scratch = Scratch::with_checkout("existing");
     fs::create_dir(scratch.0.join("mine")).unwrap();
-    refused(&named("mine"), &scratch.0, "mine is there already and stays as it is");
+    refused(&named("mine"), &scratch.0, "mine exists and is not changed");
     std::os::unix::fs::symlink("/nowhere", scratch.0.join("linked")).unwrap();
-    refused(&named("linked"), &scratch.0, "linked is there already");
+    refused(&named("linked"), &scratch.0, "linked exists");
     assert_eq!(scratch.entries("mine").len(), 0);
 }
 

@@ -173,8 +173,7 @@ impl Planner<'_> {
             let line = self.line(event);
             self.event(event.as_ref(), line).map_err(|why| (Some(line), why))?;
             if self.steps.len().saturating_add(self.pings) > STEPS_MAX {
-                let why =
-                    format!("there are more than {STEPS_MAX} events, counting each ping");
+                let why = format!("there are more than {STEPS_MAX} events, counting each ping");
                 return Err((Some(line), why));
             }
         }
@@ -411,9 +410,7 @@ fn nothing_is_alone(wish: &file::Expectation) -> Result<(), String> {
         ("state", wish.state.is_some(), "port", wish.port.is_some()),
     ];
     let alone = alone.into_iter().find(|(_, is_there, _, has_its_own)| *is_there && !has_its_own);
-    alone.map_or(Ok(()), |(key, _, own, _)| {
-        Err(format!("{key} belongs to {own}, which is missing"))
-    })
+    alone.map_or(Ok(()), |(key, _, own, _)| Err(format!("{key} belongs to {own}, which is missing")))
 }
 
 #[cfg(test)]
@@ -496,10 +493,15 @@ state = "down"
         check_refused("\"2s\"\nlink", "\"2 sec\"\nlink", 10, "expected a time like \"2s\"");
         check_refused("\"10.0.0.3\"", "\"h9\"", 14, "there is no host \"h9\"; there is h1, h2, h3");
         check_refused("count = 3", "count = 0", 14, "expected a count between 1 and 100000");
-        check_refused("count = 3", "count = 100000, timeout=\"1s\"", 14, "more than 100000 things happen");
+        check_refused("count = 3", "count = 100000, timeout=\"1s\"", 14, "there are more than 100000 events");
         check_refused("rate = \"1M\"", "rate = \"fast\"", 18, "expected a rate like \"10M\"");
         check_refused("rate = \"1M\"", "rate = \"1M,loss=5%\"", 18, "expected a rate like \"10M\"");
-        check_refused("no_ping = {", "state = \"up\"\nno_ping = {", 26, "state says something about port");
+        check_refused(
+            "no_ping = {",
+            "state = \"up\"\nno_ping = {",
+            26,
+            "state belongs to port, which is missing",
+        );
         check_refused("to = \"s3\"", "to = \"s9\"", 22, "there is no switch \"s9\"");
         check_refused("pings = \"p\"", "pings = \"q\"", 31, "there is no series of pings \"q\"; there is p");
         check_refused("lost_percent = { min = 10, max = 50 }", "", 31, "expected lost_percent");
@@ -535,7 +537,7 @@ state = "down"
         assert!(all(300).is_ok());
         let (line, why) = all(400).unwrap_err();
         assert_eq!(line, Some(2));
-        assert!(why.contains("more than 100000 things happen, each ping counted"), "{why}");
+        assert!(why.contains("there are more than 100000 events, counting each ping"), "{why}");
     }
 
     #[test]

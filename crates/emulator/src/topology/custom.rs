@@ -154,9 +154,7 @@ fn answer(child: &mut Child) -> Result<Vec<u8>, BadText> {
     while !reading.is_finished() {
         if began.elapsed() > CUSTOM_PATIENCE {
             let seconds = CUSTOM_PATIENCE.as_secs();
-            return Err(said(format!(
-                "it has not built its network within the limit of {seconds} s"
-            )));
+            return Err(said(format!("it has not built its network within the limit of {seconds} s")));
         }
         std::thread::sleep(LOOK);
     }

@@ -99,17 +99,13 @@ impl<'a> Reader<'a> {
                 return Err(self.bad(node, format!("a second node has the id '{id}'")));
             }
             if drawn.nodes.len() == SWITCHES_MAX {
-                return Err(
-                    self.bad(node, format!("it has more than {SWITCHES_MAX} nodes, the limit"))
-                );
+                return Err(self.bad(node, format!("it has more than {SWITCHES_MAX} nodes, the limit")));
             }
             drawn.nodes.push(self.node(node, &keys)?);
         }
         for edge in graph.descendants().filter(|node| node.has_tag_name_of("edge")) {
             if drawn.edges.len() == LINKS_MAX {
-                return Err(
-                    self.bad(edge, format!("it has more than {LINKS_MAX} edges, the limit"))
-                );
+                return Err(self.bad(edge, format!("it has more than {LINKS_MAX} edges, the limit")));
             }
             drawn.edges.push(self.edge(edge, &keys, &ids)?);
         }

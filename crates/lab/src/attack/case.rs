@@ -57,7 +57,11 @@ impl Family {
     pub const ALL: [(Family, &'static str, &'static str); 16] = [
         (Family::Body, "body", "an app that ends, hangs or stops reading harms itself alone"),
         (Family::Machine, "machine", "an app uses nothing of the machine that was not granted"),
-        (Family::Commands, "commands", "an app sends allowed commands, and the rules of other apps do not change"),
+        (
+            Family::Commands,
+            "commands",
+            "an app sends allowed commands, and the rules of other apps do not change",
+        ),
         (
             Family::Vendors,
             "vendors",

@@ -99,10 +99,8 @@ pub fn summary(scores: &[Score]) -> String {
         count => format!(" ({count} not judged)"),
     };
     let tried = scores.len();
-    let _ = write!(
-        text,
-        "{held} of {tried} attacks held{not_judged}; {lost} of {pings} other pings were lost"
-    );
+    let _ =
+        write!(text, "{held} of {tried} attacks held{not_judged}; {lost} of {pings} other pings were lost");
     text
 }
 
@@ -180,10 +178,7 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[0].starts_with("body") && lines[0].contains("1 of 2"), "{text}");
         assert!(lines[1].starts_with("identity") && lines[1].contains("0 of 1"), "{text}");
-        assert_eq!(
-            lines[2],
-            "1 of 3 attacks held (1 not judged); 3 of 30 other pings were lost"
-        );
+        assert_eq!(lines[2], "1 of 3 attacks held (1 not judged); 3 of 30 other pings were lost");
     }
 
     #[test]

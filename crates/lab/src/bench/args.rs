@@ -296,9 +296,7 @@ impl LoadArgs {
             return refuse("cbench has no fixed rate: --like-cbench does not go with --rate");
         }
         if self.count == Some(CountingName::Messages) && self.rate.is_some() {
-            return refuse(
-                "only buffers show which packet-in is answered, so --rate needs --count buffers",
-            );
+            return refuse("only buffers show which packet-in is answered, so --rate needs --count buffers");
         }
         if !self.like_cbench && self.hosts() < 2 {
             return refuse("each host sends to the next: --hosts must be 2 at least");

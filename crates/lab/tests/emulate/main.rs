@@ -23,11 +23,11 @@ fn refused(arguments: &[&str], words: &str) {
 #[test]
 fn what_cannot_be_is_refused_before_it_starts() {
     refused(&["--topo", "square,4"], "'square' is not one of them");
-    refused(&["--topo", "single,16385"], "16384 are the most");
+    refused(&["--topo", "single,16385"], "the limit is 16384");
     refused(&["--topo", "/nowhere.graphml"], "/nowhere.graphml: it cannot be read");
     refused(&["--topo", "mine", "--custom", "/nowhere.py"], "/nowhere.py: it cannot be read");
     refused(&["--topo", "single,1", "--ping-all"], "has nobody to ping");
-    refused(&["--topo", "single,1002", "--ping-all"], "1003002 pings, and 1000000 are the most");
+    refused(&["--topo", "single,1002", "--ping-all"], "1003002 pings, and the limit is 1000000");
 }
 
 #[test]

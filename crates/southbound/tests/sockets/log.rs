@@ -70,7 +70,10 @@ fn the_end_of_a_session_is_one_line_with_the_reason_and_whose_fault_it_is() {
         });
     });
     check(&lines, &["switch down: the switch closed the connection", "fault=the network"]);
-    check(&lines, &["no switch connected: the first message must be OFPT_HELLO", "field=\"type\"", "offset=1"]);
+    check(
+        &lines,
+        &["no switch connected: the first message must be OFPT_HELLO", "field=\"type\"", "offset=1"],
+    );
 }
 
 #[test]
