@@ -10,8 +10,8 @@
 mod amplification;
 mod bytes;
 mod defaults;
-mod deputies;
 mod identity;
+mod indirect_effects;
 mod shadowing;
 mod vendor;
 
@@ -52,7 +52,7 @@ impl Try {
 pub const TRIES: &[&[Try]] = &[
     vendor::TRIES,
     identity::TRIES,
-    deputies::TRIES,
+    indirect_effects::TRIES,
     amplification::TRIES,
     defaults::TRIES,
     shadowing::TRIES,

@@ -221,10 +221,12 @@ pub fn own_folder() -> Result<PathBuf, CommandError> {
 
 fn apps_run(socket: &Path, wanted: &[&str]) -> bool {
     let Ok(Answer::Apps(apps)) = client::ask(socket, &Question::Apps) else { return false };
-    let asked_for = |app: &&AppView| wanted.is_empty() || wanted.contains(&app.status.app.as_str());
-    apps.iter()
-        .filter(asked_for)
-        .all(|app| app.status.state == monitor::AppState::Running && app.commands > 0)
+    let runs = |app: &AppView| app.status.state == monitor::AppState::Running && app.commands > 0;
+    if wanted.is_empty() {
+        return apps.iter().all(runs);
+    }
+    // A node that has just started may not list its apps yet.
+    wanted.iter().all(|name| apps.iter().any(|app| app.status.app == *name && runs(app)))
 }
 
 /// An app in the form of the command line.

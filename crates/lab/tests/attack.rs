@@ -104,7 +104,7 @@ fn each_family_that_an_assessment_asked_for_has_attacks() {
     for family in [
         "vendors",
         "identity",
-        "deputies",
+        "indirect-effects",
         "amplification",
         "defaults",
         "shadowing",

@@ -39,7 +39,7 @@ pub enum Family {
     Commands,
     Vendors,
     Identity,
-    Deputies,
+    IndirectEffects,
     Amplification,
     Defaults,
     Shadowing,
@@ -68,7 +68,11 @@ impl Family {
             "what vendors defined beyond OpenFlow is refused without the capability vendor",
         ),
         (Family::Identity, "identity", "no rule takes another's place by being written differently"),
-        (Family::Deputies, "deputies", "groups, tables and action sets do nothing that their sender may not"),
+        (
+            Family::IndirectEffects,
+            "indirect-effects",
+            "groups, tables and action sets do nothing that their sender may not",
+        ),
         (Family::Amplification, "amplification", "few commands have few effects"),
         (Family::Defaults, "defaults", "commands that were not granted are refused"),
         (Family::Shadowing, "shadowing", "no app makes another's rules void with rules of its own"),
@@ -84,7 +88,7 @@ impl Family {
     /// Whether its attacks command switches, so that they begin only when the switches are connected.
     pub const fn is_about_switches(self) -> bool {
         use Family::*;
-        matches!(self, Commands | Vendors | Identity | Deputies | Amplification | Defaults | Shadowing)
+        matches!(self, Commands | Vendors | Identity | IndirectEffects | Amplification | Defaults | Shadowing)
     }
 
     /// Its name on the command line.

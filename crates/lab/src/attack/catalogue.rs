@@ -19,7 +19,7 @@ const ALL: [&[Case]; 9] = [
     commands::OWNERS,
     commands::VENDORS,
     commands::IDENTITY,
-    effects::DEPUTIES,
+    effects::INDIRECT_EFFECTS,
     effects::AMPLIFICATION,
     commands::RIGHTS,
     outside::CASES,
@@ -110,7 +110,7 @@ mod tests {
         for name in [
             "vendors",
             "identity",
-            "deputies",
+            "indirect-effects",
             "amplification",
             "defaults",
             "shadowing",

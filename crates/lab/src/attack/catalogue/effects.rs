@@ -6,9 +6,9 @@ use super::super::case::{
 };
 use super::{V13, usual};
 
-pub(super) const DEPUTIES: &[Case] = &[
+pub(super) const INDIRECT_EFFECTS: &[Case] = &[
     Case::app(
-        Family::Deputies,
+        Family::IndirectEffects,
         "forge-by-group",
         "turns its ARP requests into another host's answers by its own group",
         ASKS_FOR_ADDRESSES,
@@ -16,14 +16,14 @@ pub(super) const DEPUTIES: &[Case] = &[
     )
     .on(V13),
     Case::app(
-        Family::Deputies,
+        Family::IndirectEffects,
         "forge-by-table",
         "sends frames into the tables, where its own rule sends them with another host's address",
         OWN_FRAMES,
         Must::KeepWithin,
     ),
     Case::app(
-        Family::Deputies,
+        Family::IndirectEffects,
         "ports-by-group",
         "sends to a forbidden port by a group",
         FIRST_PORT,
@@ -31,7 +31,7 @@ pub(super) const DEPUTIES: &[Case] = &[
     )
     .on(V13),
     Case::app(
-        Family::Deputies,
+        Family::IndirectEffects,
         "ports-by-chain",
         "sends to a forbidden port by a chain of three groups",
         FIRST_PORT,
@@ -39,7 +39,7 @@ pub(super) const DEPUTIES: &[Case] = &[
     )
     .on(V13),
     Case::app(
-        Family::Deputies,
+        Family::IndirectEffects,
         "group-changed-later",
         "changes a group that its rules and packets already use, so that it forges addresses",
         ASKS_FOR_ADDRESSES,
@@ -47,7 +47,7 @@ pub(super) const DEPUTIES: &[Case] = &[
     )
     .on(V13),
     Case::app(
-        Family::Deputies,
+        Family::IndirectEffects,
         "controller-by-group",
         "sends packet-ins through a group, without packet.in",
         DEAF,
@@ -55,7 +55,7 @@ pub(super) const DEPUTIES: &[Case] = &[
     )
     .on(V13),
     Case::app(
-        Family::Deputies,
+        Family::IndirectEffects,
         "escape-by-action-set",
         "leaves its flowspace by an action set that a later table executes",
         BOUNDED,
@@ -63,7 +63,7 @@ pub(super) const DEPUTIES: &[Case] = &[
     )
     .on(V13),
     Case::app(
-        Family::Deputies,
+        Family::IndirectEffects,
         "escape-by-bucket",
         "leaves its flowspace by a group's bucket",
         BOUNDED,
@@ -71,7 +71,7 @@ pub(super) const DEPUTIES: &[Case] = &[
     )
     .on(V13),
     Case::app(
-        Family::Deputies,
+        Family::IndirectEffects,
         "unknown-group",
         "refers to a group that is not its own",
         BOUNDED,
@@ -79,17 +79,27 @@ pub(super) const DEPUTIES: &[Case] = &[
     )
     .on(V13),
     Case::app(
-        Family::Deputies,
+        Family::IndirectEffects,
         "unknown-meter",
         "refers to a meter that is not its own",
         BOUNDED,
         Must::BeRefused,
     )
     .on(V13),
-    usual(Family::Deputies, "delete-all-groups", "deletes the groups of all apps at once", Must::HoldOff)
-        .on(V13),
-    usual(Family::Deputies, "delete-all-meters", "deletes the meters of all apps at once", Must::HoldOff)
-        .on(V13),
+    usual(
+        Family::IndirectEffects,
+        "delete-all-groups",
+        "deletes the groups of all apps at once",
+        Must::HoldOff,
+    )
+    .on(V13),
+    usual(
+        Family::IndirectEffects,
+        "delete-all-meters",
+        "deletes the meters of all apps at once",
+        Must::HoldOff,
+    )
+    .on(V13),
 ];
 
 pub(super) const AMPLIFICATION: &[Case] = &[
