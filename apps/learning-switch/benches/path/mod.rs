@@ -12,7 +12,7 @@ use openflow::message::*;
 use openflow::view::PacketInView;
 use openflow::{Body, Message, Version};
 use southbound::session::Session;
-use southbound::{Effect, SouthboundConfig, SouthboundEvent, Tag, Turn};
+use southbound::{SessionOutput, SouthboundConfig, SouthboundEvent, Tag, Turn};
 use zone::trusted::{TrustedApp, TrustedCode};
 
 /// Packet-ins of a round: what one read brings is of this order.
@@ -134,8 +134,8 @@ impl Worker {
         let handshake: Vec<Vec<u8>> = handshake.into_iter().map(|body| encoded(version, body)).collect();
         self.hear(Stage::App, &handshake);
         let Worker { session, out, frame, events, kernel, effects, .. } = self;
-        let mut sink = |effect: Effect<'_>| {
-            if let Effect::Out(SouthboundEvent::Event(bytes)) = effect {
+        let mut sink = |output: SessionOutput<'_>| {
+            if let SessionOutput::Out(SouthboundEvent::Event(bytes)) = output {
                 let frame = Frame::read(bytes).unwrap();
                 kernel.on_event(&frame, 0, effects).unwrap();
                 // It has no rules from before.
@@ -171,8 +171,8 @@ impl Worker {
     /// As in a node, one turn takes all messages of a read.
     fn hear(&mut self, stage: Stage, messages: &[Vec<u8>]) {
         let Worker { session, kernel, events, frame, out, effects, .. } = self;
-        let mut sink = |effect: Effect<'_>| {
-            let Effect::Out(SouthboundEvent::Event(bytes)) = effect else { return };
+        let mut sink = |output: SessionOutput<'_>| {
+            let SessionOutput::Out(SouthboundEvent::Event(bytes)) = output else { return };
             if stage == Stage::Session {
                 black_box(bytes);
                 return;
