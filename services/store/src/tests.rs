@@ -68,7 +68,7 @@ const FULL: &str =
     "store_bytes: the hard limit 10 is reached; the operator raises it by store_bytes in the app's quotas";
 
 fn used(bytes: u64) -> String {
-    format!(r#"{{"stored":{{"app":"a","bytes":{bytes}}}}}"#)
+    format!(r#"{{"app":"a","bytes":{bytes}}}"#)
 }
 
 /// What was commanded, then what the monitor was told.
