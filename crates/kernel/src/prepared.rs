@@ -17,14 +17,53 @@ use crate::capability::Capability;
 use crate::dispatch::Kernel;
 use crate::ownership::ToNote;
 use crate::reported_rules::stays;
-use crate::rule_key::taken_place;
+use crate::rule_key::{RuleKey, taken_place};
 use crate::rules::Age;
-use crate::shapes::{PreparedShape, is_decided_by_shape};
+use crate::shapes::{Prepared, PreparedShape, is_decided_by_shape};
 use abi::command::{Command, What};
 use abi::prepared::{PreparedRule, RULE_LEN, RuleShape, RuleUse};
 use abi::{Frame, ZoneId};
 
+/// How many commands of a zone are looked at before they are decided on: about as many reads from memory as a processor has under way at once.
+const COMMANDS_AHEAD: usize = 16;
+
 impl Kernel {
+    /// If the record of the next rule's switch is large, reads the places of the next prepared rules in it, one right after the other. So the processor
+    /// waits for several of them at once, and [`Self::on_prepared`] finds them in its cache. Says for how many commands this was done. It decides nothing.
+    #[inline]
+    pub fn look_ahead(&self, zone: ZoneId, commands: &[u8]) -> usize {
+        let of_zone = self.zones.get(usize::from(zone.0)).and_then(Option::as_ref);
+        let is_large =
+            |(datapath, _)| self.sessions.datapaths.get(&datapath).is_some_and(|it| it.record.is_large());
+        if let Some(of_zone) = of_zone
+            && self.sessions.last_commanded.is_some_and(is_large)
+        {
+            self.look_at(&of_zone.prepared, commands);
+        }
+        COMMANDS_AHEAD
+    }
+
+    /// First all keys, then all reads: with few instructions between two reads, the processor waits for several of them at once.
+    #[inline(never)]
+    fn look_at(&self, of_zone: &Prepared, commands: &[u8]) {
+        let mut keys = [RuleKey(0); COMMANDS_AHEAD];
+        let (mut known, mut of_switch) = (0, None);
+        for (rule, key) in commands.chunks_exact(RULE_LEN).zip(&mut keys) {
+            let Some((shape, RuleUse { datapath, values, .. })) =
+                rule.try_into().ok().and_then(|it| of_zone.find(it))
+            else {
+                break;
+            };
+            if *of_switch.get_or_insert(datapath) != datapath {
+                break;
+            }
+            *key = self.ownership.keys.of_values(datapath, (shape.table_id, shape.priority), &values);
+            known += 1;
+        }
+        let Some(there) = of_switch.and_then(|it| self.sessions.datapaths.get(&it)) else { return };
+        std::hint::black_box(keys[..known].iter().fold(0, |read, key| read ^ there.record.first_place(*key)));
+    }
+
     /// A flow mod of a zone, if it may pass by what was decided on its shape. `None`: [`Self::on_command`] decides, and nothing was changed. Of one that
     /// is to be sent nothing is remembered until [`Self::on_sent`] says that it was.
     #[inline]

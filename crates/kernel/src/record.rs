@@ -130,8 +130,21 @@ impl Record {
         }
     }
 
-    /// Where a rule of this zone's is, or may be written down without more ado. `None`: it is another's, or there is little room.
+    /// Whether a search in it waits for memory.
     #[inline]
+    pub fn is_large(&self) -> bool {
+        self.rules.is_large()
+    }
+
+    /// What stands where the search for a rule begins.
+    #[inline]
+    pub fn first_place(&self, key: RuleKey) -> u64 {
+        self.rules.first_place(key)
+    }
+
+    /// Where a rule of this zone's is, or may be written down without more ado. `None`: it is another's, or there is little room.
+    // A slot that is returned through memory is read again before it is there: a few nanoseconds of each rule.
+    #[inline(always)]
     pub fn slot(&self, key: RuleKey, zone: ZoneId) -> Option<Slot> {
         let mut slot = self.rules.slot(key, Owner::Zone(zone))?;
         slot.is_sure &= !self.unsure.contains(zone);

@@ -41,6 +41,9 @@ const KEY: u64 = !(OWNER | SEEN | SURE | AGE << AGE_SHIFT);
 /// Places of the smallest table.
 const PLACES_MIN: usize = 16;
 
+/// Places of a table that is large: 64 KiB. With more, a search waits for memory.
+const LARGE_PLACES: usize = 1 << 13;
+
 /// The cookie of the kernel's own rules. Its upper bits are nobody's number, as with most rules of others; the rest spells "burnet".
 pub const OWN_COOKIE: u64 = ZoneId::KERNEL.stamp(0x6275_726e_6574);
 
@@ -140,6 +143,18 @@ impl Rules {
         self.count
     }
 
+    /// Whether the table is so large that a search waits for memory.
+    #[inline]
+    pub fn is_large(&self) -> bool {
+        self.places.len() >= LARGE_PLACES
+    }
+
+    /// What stands where the search for a rule begins. Reading it brings the place into the processor's cache.
+    #[inline]
+    pub fn first_place(&self, key: RuleKey) -> u64 {
+        self.places.get(self.home(key.0)).copied().unwrap_or_default()
+    }
+
     /// What is known of a rule.
     #[inline]
     pub fn known(&self, key: RuleKey) -> Option<Known> {
@@ -163,7 +178,7 @@ impl Rules {
     }
 
     /// Where a rule is if it is this one's, or where it would be if there is a free place for it.
-    #[inline]
+    #[inline(always)]
     pub fn slot(&self, key: RuleKey, owner: Owner) -> Option<Slot> {
         let moves = self.moves;
         match self.look(key) {

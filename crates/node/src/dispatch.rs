@@ -13,7 +13,7 @@ use super::storm::StormWatch;
 use super::switch_faults::SwitchFaults;
 use super::zones::{Fault, ZoneEnd, ZoneEnds};
 use abi::event::{Event, PacketIn, kind, write};
-use abi::{Frame, Outcome, ZoneId};
+use abi::{Frame, Malformed, Outcome, ZoneId};
 use flow::DatapathId;
 use kernel::{Effect, Kernel, ZoneSet};
 use southbound::SouthboundEvent;
@@ -219,32 +219,46 @@ impl Dispatch {
     }
 
     /// An event goes through the kernel to those who hear it.
+    #[inline]
     fn pass_on(&mut self, frame: &Frame<'_>) {
-        let is_packet_in = frame.header.kind.get() == kind::PACKET_IN;
-        if is_packet_in && self.storm.wants() {
+        match frame.header.kind.get() {
+            kind::PACKET_IN => self.pass_on_packet_in(frame),
+            _ => self.pass_on_control(frame),
+        }
+    }
+
+    #[inline(always)]
+    fn pass_on_packet_in(&mut self, frame: &Frame<'_>) {
+        if self.storm.wants() {
             self.watch_storm(frame);
         }
         let Dispatch { kernel, zones, effects, faults, .. } = self;
         let subscribers = match kernel.on_event(frame, self.now_ms, effects) {
             Ok(subscribers) => subscribers,
-            Err(malformed) => return tracing::error!("southbound wrote a malformed event: {malformed}"),
+            Err(malformed) => return report_malformed(malformed),
         };
-        if is_packet_in {
-            self.has_packets = true;
-            self.heard_packets.union_with(subscribers);
-            let mut is_unheard = false;
-            subscribers.for_each(|zone| {
-                let Some(end) = zones.get(zone) else { return };
-                is_unheard |= deliver_packet_in(end, faults, zone, frame.bytes) == Delivery::Dropped;
-                if end.is_trusted() {
-                    self.trusted_that_heard.insert(zone);
-                }
-            });
-            if is_unheard {
-                kernel.on_unheard(frame.datapath());
+        self.has_packets = true;
+        self.heard_packets.union_with(subscribers);
+        let mut is_unheard = false;
+        subscribers.for_each(|zone| {
+            let Some(end) = zones.get(zone) else { return };
+            is_unheard |= deliver_packet_in(end, faults, zone, frame.bytes) == Delivery::Dropped;
+            if end.is_trusted() {
+                self.trusted_that_heard.insert(zone);
             }
-            return;
+        });
+        if is_unheard {
+            kernel.on_unheard(frame.datapath());
         }
+    }
+
+    #[cold]
+    fn pass_on_control(&mut self, frame: &Frame<'_>) {
+        let Dispatch { kernel, zones, effects, faults, .. } = self;
+        let subscribers = match kernel.on_event(frame, self.now_ms, effects) {
+            Ok(subscribers) => subscribers,
+            Err(malformed) => return report_malformed(malformed),
+        };
         let mut waits = false;
         for zone in subscribers {
             deliver_control(zones, faults, zone, frame.bytes);
@@ -264,6 +278,11 @@ impl Dispatch {
     pub fn deliver_control(&mut self, zone: ZoneId, frame: &[u8]) {
         deliver_control(&mut self.zones, &mut self.faults, zone, frame);
     }
+}
+
+#[cold]
+fn report_malformed(malformed: Malformed) {
+    tracing::error!("southbound wrote a malformed event: {malformed}");
 }
 
 #[inline]

@@ -355,13 +355,17 @@ impl Worker {
 
     /// Carries out commands until a turn of this zone has cost enough: what is left of them, and what they cost.
     fn execute_all<'c>(&mut self, zone: ZoneId, mut commands: &'c [u8]) -> (&'c [u8], u64) {
-        let mut compared = 0;
+        let (mut compared, mut ahead) = (0, 0_usize);
         while !commands.is_empty() && compared < COMPARED_PER_TURN {
             // A trusted app's frames are first looked at here; a process zone's were when they were taken.
             let Ok((frame, rest)) = Frame::split(commands) else {
                 tracing::warn!(%zone, "the app sent malformed commands; the rest of its commands is dropped");
                 return (&[], compared);
             };
+            if ahead == 0 {
+                ahead = self.dispatch.kernel.look_ahead(zone, commands);
+            }
+            ahead -= 1;
             self.execute(zone, &frame);
             compared += self.dispatch.kernel.take_compared();
             commands = rest;

@@ -4,7 +4,7 @@
 use super::layout::*;
 use super::{FlowRemoved, PacketIn, PortStatus, SoftLimit, StatsReply, SwitchError, SwitchUp, Topic, kind};
 use crate::frame;
-use crate::header::Header;
+use crate::header::{HEADER_LEN, Header};
 use crate::receipt::Receipt;
 use crate::service::{Credit, Query, QueryOver, QueryReply, TicketFixed};
 use flow::DatapathId;
@@ -61,6 +61,12 @@ pub fn packet_in(out: &mut Vec<u8>, sequence: u64, packet: &PacketIn<'_>) -> boo
         Ok(port) => frame::write_with_eight(out, header, &fixed, port, packet.data),
         Err(_) => frame::write(out, header, &fixed, &[packet.metadata, packet.data]),
     }
+}
+
+/// The length in bytes of the frame that [`packet_in`] appends.
+#[inline(always)]
+pub fn packet_in_len(packet: &PacketIn<'_>) -> usize {
+    HEADER_LEN + size_of::<PacketInFixed>() + packet.metadata.len() + packet.data.len()
 }
 
 /// [`super::Event::PortStatus`].

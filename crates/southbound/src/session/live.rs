@@ -102,8 +102,8 @@ impl Session {
         self.counters.packet_ins += 1;
         let (datapath, sequence) = (self.identity.datapath, self.next_sequence());
         turn.frame.clear();
-        if packet_in::write(turn.frame, sequence, datapath, packet) {
-            (turn.sink)(SessionOutput::Out(SouthboundEvent::Event(turn.frame)));
+        if let Some(event) = packet_in::write(turn.frame, sequence, datapath, packet) {
+            (turn.sink)(SessionOutput::Out(SouthboundEvent::Event(event)));
         }
     }
 

@@ -17,9 +17,17 @@ pub fn read_usual(version: Version, message: &[u8]) -> Option<PacketInView<'_>> 
     PacketInView::read_usual(version, message)
 }
 
-/// Appends the event.
+/// Writes the event into the empty `out`, and returns its bytes.
+///
+/// Their number is computed and not read from `out`: the compiler would read the address and the length of `out` at once, and the processor
+/// would wait until the length, which was just written, is in its cache.
 #[inline(always)]
-pub fn write(out: &mut Vec<u8>, sequence: u64, datapath: DatapathId, packet: &PacketInView<'_>) -> bool {
+pub fn write<'a>(
+    out: &'a mut Vec<u8>,
+    sequence: u64,
+    datapath: DatapathId,
+    packet: &PacketInView<'_>,
+) -> Option<&'a [u8]> {
     let event = abi::event::PacketIn {
         datapath,
         in_port: packet.in_port,
@@ -31,5 +39,6 @@ pub fn write(out: &mut Vec<u8>, sequence: u64, datapath: DatapathId, packet: &Pa
         metadata: packet.match_tlvs(),
         data: packet.data,
     };
-    abi::event::write::packet_in(out, sequence, &event)
+    let is_written = abi::event::write::packet_in(out, sequence, &event);
+    out.get(..abi::event::write::packet_in_len(&event)).filter(|_| is_written)
 }
