@@ -19,8 +19,8 @@ pub fn read_usual(version: Version, message: &[u8]) -> Option<PacketInView<'_>> 
 
 /// Writes the event into the empty `out`, and returns its bytes.
 ///
-/// Their number is computed and not read from `out`: the compiler would read the address and the length of `out` at once, and the processor
-/// would wait until the length, which was just written, is in its cache.
+/// Their number is computed and not read from `out`. Otherwise the compiler reads the address and the length of `out` together, and the
+/// processor waits until the length, which was just written, has left its store buffer.
 #[inline(always)]
 pub fn write<'a>(
     out: &'a mut Vec<u8>,
