@@ -23,7 +23,8 @@ fn with_socket(role: &str) -> (String, String) {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["live", role]).stdin(Stdio::from(OwnedFd::from(listener.try_clone().unwrap())));
     let output = command.output().unwrap();
-    drop(listener);
+    // The command has the socket too, and a client whose connection nobody accepts waits while it is open.
+    drop((listener, command));
     let mut answer = String::new();
     // Without the grant nobody accepts it, and its end is an error.
     let _ = client.read_to_string(&mut answer);
