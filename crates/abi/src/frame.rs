@@ -140,7 +140,8 @@ where
     true
 }
 
-/// As [`write`], for a frame with a fixed part of 24 bytes and a first part of eight bytes. It copies all but the second part at once.
+/// As [`write`], for a frame with a fixed part of 24 bytes and a first part of eight bytes. It copies all but the second part at once, and returns
+/// the length of the frame.
 #[inline(always)]
 pub(crate) fn write_with_eight<T>(
     out: &mut Vec<u8>,
@@ -148,7 +149,7 @@ pub(crate) fn write_with_eight<T>(
     fixed: &T,
     eight: &[u8; 8],
     rest: &[u8],
-) -> bool
+) -> Option<usize>
 where
     T: IntoBytes + Immutable,
 {
@@ -156,7 +157,7 @@ where
     const { assert!(size_of::<T>() == 24) };
     let length = FIXED_END + eight.len() + rest.len();
     if length > MAX_FRAME_LEN {
-        return false;
+        return None;
     }
     // Checked above: the length fits in 32 bits.
     header.length = (length as u32).into();
@@ -167,5 +168,5 @@ where
     out.reserve(length);
     out.extend_from_slice(&head);
     out.extend_from_slice(rest);
-    true
+    Some(length)
 }

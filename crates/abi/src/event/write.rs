@@ -4,7 +4,7 @@
 use super::layout::*;
 use super::{FlowRemoved, PacketIn, PortStatus, SoftLimit, StatsReply, SwitchError, SwitchUp, Topic, kind};
 use crate::frame;
-use crate::header::{HEADER_LEN, Header};
+use crate::header::Header;
 use crate::receipt::Receipt;
 use crate::service::{Credit, Query, QueryOver, QueryReply, TicketFixed};
 use flow::DatapathId;
@@ -42,9 +42,15 @@ pub fn switch_down(out: &mut Vec<u8>, sequence: u64, datapath: DatapathId) -> bo
 }
 
 /// [`super::Event::PacketIn`].
-#[inline(always)]
+#[inline]
 pub fn packet_in(out: &mut Vec<u8>, sequence: u64, packet: &PacketIn<'_>) -> bool {
-    let Ok(metadata_len) = u16::try_from(packet.metadata.len()) else { return false };
+    packet_in_of_length(out, sequence, packet).is_some()
+}
+
+/// The same, and the length of the frame in bytes.
+#[inline(always)]
+pub fn packet_in_of_length(out: &mut Vec<u8>, sequence: u64, packet: &PacketIn<'_>) -> Option<usize> {
+    let metadata_len = u16::try_from(packet.metadata.len()).ok()?;
     let fixed = PacketInFixed {
         cookie: packet.cookie.into(),
         buffer_id: packet.buffer_id.unwrap_or(NO_BUFFER).into(),
@@ -59,14 +65,11 @@ pub fn packet_in(out: &mut Vec<u8>, sequence: u64, packet: &PacketIn<'_>) -> boo
     match packet.metadata.try_into() {
         // Only the port, which is the common case.
         Ok(port) => frame::write_with_eight(out, header, &fixed, port, packet.data),
-        Err(_) => frame::write(out, header, &fixed, &[packet.metadata, packet.data]),
+        Err(_) => {
+            let before = out.len();
+            frame::write(out, header, &fixed, &[packet.metadata, packet.data]).then(|| out.len() - before)
+        }
     }
-}
-
-/// The length in bytes of the frame that [`packet_in`] appends.
-#[inline(always)]
-pub fn packet_in_len(packet: &PacketIn<'_>) -> usize {
-    HEADER_LEN + size_of::<PacketInFixed>() + packet.metadata.len() + packet.data.len()
 }
 
 /// [`super::Event::PortStatus`].

@@ -26,7 +26,7 @@ fn what_cannot_be_is_refused_before_it_starts() {
     refused(&["--topo", "single,16385"], "the limit is 16384");
     refused(&["--topo", "/nowhere.graphml"], "/nowhere.graphml: it cannot be read");
     refused(&["--topo", "mine", "--custom", "/nowhere.py"], "/nowhere.py: it cannot be read");
-    refused(&["--topo", "single,1", "--ping-all"], "has nobody to ping");
+    refused(&["--topo", "single,1", "--ping-all"], "needs two hosts: single,1 has 1 host");
     refused(&["--topo", "single,1002", "--ping-all"], "1003002 pings, and the limit is 1000000");
 }
 

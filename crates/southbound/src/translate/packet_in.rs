@@ -19,7 +19,7 @@ pub fn read_usual(version: Version, message: &[u8]) -> Option<PacketInView<'_>> 
 
 /// Writes the event into the empty `out`, and returns its bytes.
 ///
-/// Their number is computed and not read from `out`. Otherwise the compiler reads the address and the length of `out` together, and the
+/// Their number is not read from `out`. Otherwise the compiler reads the address and the length of `out` together, and the
 /// processor waits until the length, which was just written, has left its store buffer.
 #[inline(always)]
 pub fn write<'a>(
@@ -39,6 +39,6 @@ pub fn write<'a>(
         metadata: packet.match_tlvs(),
         data: packet.data,
     };
-    let is_written = abi::event::write::packet_in(out, sequence, &event);
-    out.get(..abi::event::write::packet_in_len(&event)).filter(|_| is_written)
+    let length = abi::event::write::packet_in_of_length(out, sequence, &event)?;
+    out.get(..length)
 }
