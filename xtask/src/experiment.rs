@@ -59,9 +59,10 @@ fn read(arguments: &[String]) -> Task<'_> {
 /// Builds, then replaces this process by the experiments.
 pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
     let (debug, install, rest) = match read(arguments) {
-        Task::List(paper) => return list(paper),
+        Task::List(paper) => return known(paper).and_then(list),
         Task::Make { debug, install, words } => (debug, install, words),
     };
+    known(rest.first().copied().filter(|word| !word.starts_with("--")))?;
     let release: &[&str] = if debug { &[] } else { &["--release"] };
     for words in [&PROGRAMS[..], &SHARED_OBJECTS] {
         if !process::cargo().args(words).args(release).status().is_ok_and(|status| status.success()) {
@@ -74,6 +75,16 @@ pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
     let program = tree::target_folder().join(if debug { "debug" } else { "release" }).join("experiments");
     let error = Command::new(&program).args(rest).exec();
     Err(format!("cannot run {}: {error}", program.display()))
+}
+
+/// The paper, if it has a page in `experiments`. So a typing error is found before anything is built.
+fn known(paper: Option<&str>) -> Result<Option<&str>, String> {
+    match paper.filter(|paper| !tree::root().join("experiments").join(paper).join("README.md").is_file()) {
+        Some(unknown) => {
+            Err(format!("no paper has the name `{unknown}`; `cargo xtask experiment` lists them"))
+        }
+        None => Ok(paper),
+    }
 }
 
 /// Lists the papers or a paper's experiments, and says what running one would do. It builds only what lists them.

@@ -56,8 +56,11 @@ fn a_request_is_answered_also_while_the_service_restarts() {
         get(address, "/switches").contains("of:0000000000000001 with 3 ports")
     });
     for _ in 0..2 {
-        kill(node.pid_of("service-web").unwrap());
-        // At once: the connection waits in the socket that the node keeps open.
+        let pid = node.pid_of("service-web").unwrap();
+        kill(pid);
+        // A process that is about to end may still accept a connection.
+        node.wait("the service has ended", |_| !Path::new(&format!("/proc/{pid}")).exists());
+        // The connection waits in the socket that the node keeps open.
         assert!(get(address, "/").ends_with("/switches\n"));
     }
 }
