@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Never grows beyond its bound: when it is full, a new address takes the place of one that has not been seen for longest among a few
-//! that are looked at. Never knows what is done with what it says.
+//! that are looked at. It does not know what its answers are used for.
 
 use burnet_sdk::{MacAddr, PortNo};
 use foldhash::fast::RandomState;

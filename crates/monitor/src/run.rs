@@ -56,7 +56,7 @@ pub struct NodeEnd {
     pub message: Option<String>,
 }
 
-/// Runs a node until it ends, with the stop signals of this process. What of its records no service has kept is left in `unkept`.
+/// Runs a node until it ends, with the stop signals of this process. Afterwards `unkept` holds the records that no service has stored.
 ///
 /// # Errors
 /// [`RunError::Plan`] before anything was started; [`RunError::Io`] if the system fails the monitor itself.

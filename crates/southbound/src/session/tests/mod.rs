@@ -118,7 +118,7 @@ impl Bench {
         self.turn(|session, turn| session.send(&command, ZONE.stamp(ticket), tag, 0, turn))
     }
 
-    /// What was said to the switch since this was last asked.
+    /// The messages to the switch since the last call of this function.
     fn said_whole(&mut self) -> Vec<Message> {
         let bytes = std::mem::take(&mut self.out);
         let (mut rest, mut messages) = (&bytes[..], Vec::new());
