@@ -63,10 +63,6 @@ pub struct AddressTable {
     secrets: [u64; 2],
 }
 
-/// A table with more addresses than this, of 16 bytes each, does not stay in a core's own cache beside everything
-/// else.
-const LARGE: usize = 8_192;
-
 /// Lines of the smallest table.
 const LINES_MIN: usize = 4;
 
@@ -143,10 +139,9 @@ impl AddressTable {
         self.find(address.to_u64() | IS_THERE).map(|seen| seen.port)
     }
 
-    /// Whether it is so large that look-ups wait for memory.
-    #[inline]
-    pub fn is_large(&self) -> bool {
-        self.count > LARGE
+    /// How many addresses it has.
+    pub fn len(&self) -> usize {
+        self.count
     }
 
     /// What stands at the start of the line in which an address most likely is. Reading it brings the line into the cache. No branch depends on what

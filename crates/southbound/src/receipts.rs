@@ -104,6 +104,15 @@ struct Pending {
     tag: Tag,
 }
 
+/// One of the last commands, in 16 bytes: a quarter of a line of the processor's cache. Each command that goes out writes one.
+#[derive(Clone, Copy, Debug, Default)]
+struct Recent {
+    ticket: u64,
+    /// 0: the place is free. So of 2³² commands, an error cannot find the one with this id.
+    xid: u32,
+    zone: u16,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Barrier {
     serial: Serial,
@@ -114,7 +123,7 @@ struct Barrier {
 #[derive(Debug)]
 pub struct Receipts {
     last: Serial,
-    recent: Vec<Option<Pending>>,
+    recent: Vec<Recent>,
     pending: VecDeque<Pending>,
     barriers: VecDeque<Barrier>,
     /// Whether something is pending that no barrier covers yet.
@@ -166,12 +175,16 @@ impl Receipts {
     #[inline]
     pub fn sent(&mut self, tag: Tag, wants_receipt: bool) {
         let command = Pending { serial: self.last, tag };
-        while self.recent.len() < RECENT && self.place_of(self.last).is_none_or(|place| place.is_some()) {
+        // The low 32 bits.
+        let xid = self.last as u32;
+        while self.recent.len() < RECENT
+            && self.recent.get(self.place_number(xid)).is_none_or(|it| it.xid != 0)
+        {
             self.grow();
         }
-        let last = self.place_number(self.last);
+        let last = self.place_number(xid);
         if let Some(place) = self.recent.get_mut(last) {
-            *place = Some(command);
+            *place = Recent { ticket: tag.ticket, xid, zone: tag.zone.0 };
         }
         if wants_receipt {
             self.pending.push_back(command);
@@ -182,13 +195,8 @@ impl Receipts {
 
     /// The index of a command in the ring, whose length is a power of two.
     #[inline]
-    fn place_number(&self, serial: Serial) -> usize {
-        serial as usize & self.recent.len().wrapping_sub(1)
-    }
-
-    /// Who has the place of a command in the ring, if there is a ring yet.
-    fn place_of(&self, serial: Serial) -> Option<&Option<Pending>> {
-        self.recent.get(self.place_number(serial))
+    fn place_number(&self, xid: u32) -> usize {
+        xid as usize & self.recent.len().wrapping_sub(1)
     }
 
     /// Doubles the ring when a command would replace another. So a switch with few commands has a small ring, and one
@@ -196,9 +204,9 @@ impl Receipts {
     #[cold]
     fn grow(&mut self) {
         let places = (2 * self.recent.len()).clamp(FEW, RECENT);
-        let remembered = std::mem::replace(&mut self.recent, vec![None; places]);
-        for command in remembered.into_iter().flatten() {
-            self.recent[command.serial as usize % places] = Some(command);
+        let remembered = std::mem::replace(&mut self.recent, vec![Recent::default(); places]);
+        for command in remembered.into_iter().filter(|it| it.xid != 0) {
+            self.recent[command.xid as usize % places] = command;
         }
     }
 
@@ -236,8 +244,9 @@ impl Receipts {
             self.shares.give_back(tag.zone);
             return Some(FailedCommand { tag, awaited: true });
         }
-        let recent = self.place_of(serial).copied().flatten()?;
-        (recent.serial == serial).then_some(FailedCommand { tag: recent.tag, awaited: false })
+        let Recent { ticket, xid: recent, zone } = *self.recent.get(self.place_number(xid))?;
+        let tag = Tag { zone: ZoneId(zone), ticket };
+        (recent == xid && xid != 0).then_some(FailedCommand { tag, awaited: false })
     }
 
     /// Passes on the commands whose barrier got no reply for `timeout_ms`.

@@ -91,7 +91,9 @@ impl<'a> Iterator for RawInstructions<'a> {
         let length = usize::from(u16_at(self.rest, 2));
         if self.rest.len() < 8 || length < 8 || length % 8 != 0 || length > self.rest.len() {
             let left = std::mem::take(&mut self.rest).len();
-            let message = format!("length {length} must be a multiple of 8, at least 8, and at most the {left} bytes that are left");
+            let message = format!(
+                "length {length} must be a multiple of 8, at least 8, and at most the {left} bytes that are left"
+            );
             return Some(Err(bad(InstructionFault::BadLen, self.offset + 2, "len", message)));
         }
         let (bytes, rest) = self.rest.split_at(length);
