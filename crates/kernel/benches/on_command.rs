@@ -1,7 +1,7 @@
-//! What it costs to decide on a command: with a grant that reaches everywhere, and with bounded ones.
+//! Measures the cost of one command's decision: with an unbounded grant, and with bounded grants.
 //!
-//! By time with criterion; `--count CASE ROUNDS` only runs a case, for counting its instructions under callgrind. Of two counts the
-//! difference has no start-up in it.
+//! Criterion measures the time. `--count CASE ROUNDS` only runs a case, so that callgrind can count its instructions.
+//! The difference of two counts excludes the start-up.
 
 #![allow(clippy::unwrap_used, reason = "a bench may")]
 
@@ -18,10 +18,10 @@ use std::hint::black_box;
 const SWITCH: DatapathId = DatapathId(1);
 const APP: ZoneId = ZoneId(1);
 
-/// Commands of a round: fewer than the rules that are let into a switch that has not said how large its tables are.
+/// Commands per round: fewer than the kernel adds to a switch that has not reported its table sizes.
 const BATCH: u64 = 1_000;
 
-/// Its name, what is granted, and what is commanded.
+/// The name, the grant, and the command.
 type Case = (&'static str, fn() -> Grant, fn() -> Vec<u8>);
 
 const CASES: [Case; 9] = [
@@ -54,14 +54,14 @@ fn numbers() -> Bounds {
     }
 }
 
-/// So many matches, of which the last is that of the commands.
+/// A flowspace of `count` matches. The command's match is the last one.
 fn flowspace(count: u8) -> Bounds {
     let matches =
         (0..count).map(|number| parse_match(&format!("ip,nw_dst=10.{}.0.0/16", count - 1 - number)).unwrap());
     Bounds { flowspace: Some(matches.collect()), ..Bounds::default() }
 }
 
-/// What the learning switch asks for: port and addresses.
+/// The match of the learning switch: port and addresses.
 fn usual() -> Vec<u8> {
     let (mut matching, mut instructions) = (Vec::new(), Vec::new());
     MatchWriter::new(&mut matching)
@@ -74,7 +74,7 @@ fn usual() -> Vec<u8> {
     frame(What::FlowMod(FlowMod { matching: &matching, instructions: &instructions, ..FlowMod::ADD }))
 }
 
-/// That and an EtherType and an IP prefix besides.
+/// A flow mod with those fields, an EtherType and an IP prefix.
 fn flow_mod() -> Vec<u8> {
     let (mut matching, mut instructions) = (Vec::new(), Vec::new());
     MatchWriter::new(&mut matching)
@@ -111,7 +111,7 @@ fn kernel(grant: Grant) -> Kernel {
     kernel
 }
 
-/// The switch comes up, and its tables are empty.
+/// The switch connects, and its tables are empty.
 fn come_up(kernel: &mut Kernel) {
     let mut bytes = Vec::new();
     let up =

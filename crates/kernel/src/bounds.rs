@@ -1,19 +1,21 @@
-//! Whether a command stays within the bounds of the capability that it needs.
+//! Checks whether a command stays within the bounds of the capability that it needs.
 //!
 //! ```text
 //!   flow mod, group mod, packet-out + Bounds ──> Ok, or the first thing that goes beyond them (Excess)
 //! ```
 //!
-//! The question is always: which packets can this touch, and what can it make of them? Both must lie within the flowspace, whatever else is
-//! in the switch's tables. In doubt the answer is no: an action that is not understood, a field that a switch might pass over, a packet
-//! that lies in the switch. Ownership of groups and meters is decided in `crate::owned`.
+//! The question is always: which packets can this command touch, and what can it make of them? Both must lie within the
+//! flowspace, whatever else is in the switch's tables. In doubt the answer is no. Examples are an unknown action, a
+//! field that a switch might ignore, and a packet in the switch's buffer. `crate::owned` decides the ownership of
+//! groups and meters.
 //!
-//! A comparison with a large flowspace takes long. So the packets are compared once after each change and not at each
-//! output. A command may change packets [`MAX_CHANGES`] times. The comparisons are counted, so that the worker can
+//! A comparison with a large flowspace is slow. So the check compares the packets once after each change, not at each
+//! output. A command may change packets [`MAX_CHANGES`] times. The check counts the comparisons, so that the worker can
 //! bound its turn.
 //!
-//! In: a command whose bytes were found readable. Never allocates once its [`Scratch`] has grown, except where a rule lies within several
-//! matches of the flowspace only together, and for fields and actions of other classes than OpenFlow's.
+//! In: a command that was parsed without error. Out: yes, or the excess. It does not allocate once its [`Scratch`] has
+//! grown, with two exceptions. One is a rule that lies only within several matches of the flowspace together. The other
+//! is a field or action of another class than OpenFlow's.
 
 use crate::excess::{Excess, TooMany};
 use crate::fanout::UsualParts;
@@ -41,42 +43,42 @@ pub(crate) mod command {
 /// OFPTT_ALL: every table, in a delete.
 pub(crate) const ALL_TABLES: u8 = 0xff;
 
-/// `ofp_group_mod_command` OFPGC_DELETE: its buckets mean nothing.
+/// `ofp_group_mod_command` OFPGC_DELETE: the switch ignores its buckets.
 const GROUP_DELETE: u16 = 2;
 
-/// How often the actions of one command may change packets that are bounded by a flowspace; one more is refused. What rewrites a header for
-/// each of a few dozen ports fits.
+/// How often the actions of one command may change packets that are bounded by a flowspace. The kernel refuses a
+/// command with more. The limit allows a header rewrite for each of a few dozen ports.
 pub const MAX_CHANGES: u32 = 64;
 
-/// Memory that is used again for each command.
+/// Memory that each command reuses.
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
-    /// The match of this command, unless it has usual fields only and no flowspace bounds it.
+    /// The match of this command. It is unset if the match has only usual fields and no flowspace bounds it.
     rule: Match,
-    /// Whether each of its fields has its prerequisites, once that was found out.
+    /// Whether each of its fields has its prerequisites; `None` until the check has run.
     is_complete: Option<bool>,
-    /// What is known of its packets after the actions so far, once an action has changed them.
+    /// The known fields of its packets after the actions so far, once an action has changed them.
     after: Match,
     has_after: bool,
     /// Memory for a match of the flowspace that an action changes.
     changed_space: Match,
-    /// Where the packets of this command come in, as far as it is known.
+    /// The ingress port of this command's packets, if it is known.
     in_port: Option<PortNo>,
     /// Changes of packets in this command.
     changes: u32,
     /// Whether packets were changed since they were last compared.
     unchecked: bool,
-    /// Matches that were compared, since somebody last asked.
+    /// Matches that were compared since the last [`Scratch::take_compared`].
     compared: u64,
 }
 
 impl Scratch {
-    /// How many matches were compared since this was last asked: what the decisions cost.
+    /// Returns the number of matches compared since the last call, and resets it. It is the cost of the decisions.
     pub fn take_compared(&mut self) -> u64 {
         std::mem::take(&mut self.compared)
     }
 
-    /// So many matches were compared elsewhere for a decision.
+    /// Adds matches that other code compared for a decision.
     pub(crate) fn count_compared(&mut self, count: u64) {
         self.compared += count;
     }
@@ -86,7 +88,7 @@ impl Scratch {
         &self.rule
     }
 
-    /// The same, to be read.
+    /// The match, to be parsed into.
     pub(crate) fn rule_mut(&mut self) -> &mut Match {
         self.is_complete = None;
         &mut self.rule
@@ -97,12 +99,12 @@ impl Scratch {
         *self.is_complete.get_or_insert_with(|| has_prerequisites(&self.rule))
     }
 
-    /// Another command.
+    /// Starts the next command.
     fn begin(&mut self) {
         (self.changes, self.unchecked, self.has_after) = (0, false, false);
     }
 
-    /// What is known of the packets after the actions so far, to be changed by one more.
+    /// The known fields of the packets after the actions so far. The next action changes them.
     fn after(&mut self) -> &mut Match {
         if !self.has_after {
             self.after.copy_from(&self.rule);
@@ -111,7 +113,7 @@ impl Scratch {
         &mut self.after
     }
 
-    /// An action changes packets.
+    /// Counts an action that changes packets.
     fn count_change(&mut self) -> Result<(), Excess> {
         self.changes += 1;
         self.unchecked = true;
@@ -119,21 +121,23 @@ impl Scratch {
     }
 }
 
-/// A capability's bounds, and what else of the grant bears on them.
+/// A capability's bounds, and the other parts of the grant that affect them.
 #[derive(Clone, Copy, Debug)]
 pub struct Reaches<'g> {
     /// The bounds.
     pub bounds: &'g Bounds,
-    /// Whether `packet.in` is held, without which nothing may be sent to the controller.
+    /// Whether the app holds `packet.in`. Without it, the app may send nothing to the controller.
     pub hears_packets: bool,
-    /// Whether the rules of others may be changed: only then can a delete reach them.
+    /// Whether the app may change other apps' rules. Only then can a delete reach them.
     pub others_too: bool,
-    /// Whether the app's own rules may make packets outside the flowspace of a packet-out's frame; see `own_rules_go_beyond`.
+    /// Whether the app's own rules may turn a packet-out's frame into a packet outside its flowspace; see
+    /// `own_rules_go_beyond`.
     pub own_rules_go_beyond: bool,
 }
 
-/// Whether rules of an app with these bounds of `rule.write` may make, of a frame within the flowspace of its `packet.out`, one outside of it.
-/// They cannot if each packet that they touch is within, or none is: what they make of it is among what they touch.
+/// Whether rules within these bounds of `rule.write` may turn a frame within the flowspace of `packet.out` into one
+/// outside it. They cannot if that flowspace contains all packets that the rules touch, or none of them: the rules'
+/// results are among the packets that they touch.
 pub(crate) fn own_rules_go_beyond(packet_out: &Bounds, rule_write: &Bounds) -> bool {
     let Some(frames) = &packet_out.flowspace else { return false };
     let Some(rules) = &rule_write.flowspace else { return true };
@@ -143,7 +147,7 @@ pub(crate) fn own_rules_go_beyond(packet_out: &Bounds, rule_write: &Bounds) -> b
 }
 
 impl Reaches<'_> {
-    /// A change of rules. A match that has other fields than `usual` is in `scratch` already.
+    /// Checks a flow mod. If its match has other fields than `usual`, the match is already in `scratch`.
     pub(crate) fn check_flow_mod(
         &self,
         datapath: DatapathId,
@@ -154,7 +158,8 @@ impl Reaches<'_> {
         scratch.begin();
         self.check_datapath(datapath)?;
         let deletes = matches!(it.command, command::DELETE | command::DELETE_STRICT);
-        // A loose delete reaches the app's own rules only, and those are within bounds since they were let in.
+        // A loose delete reaches only the app's own rules. They are within bounds, because the kernel checked them when
+        // they were added.
         if it.command == command::DELETE && !self.others_too {
             return Ok(());
         }
@@ -165,7 +170,7 @@ impl Reaches<'_> {
             self.check_priority(it.priority)?;
         }
         if self.bounds.flowspace.is_some() && usual.fields.is_some() {
-            // The bytes were read before; if they cannot be, nothing is within.
+            // The bytes were parsed before. If they cannot be parsed now, the rule is out of bounds.
             read_match_into(it.matching, scratch.rule_mut()).map_err(|_| Excess::Match)?;
         }
         self.check_match(scratch)?;
@@ -178,7 +183,8 @@ impl Reaches<'_> {
             return self.check_port(port);
         }
         scratch.in_port = match it.buffer_id {
-            // With a packet in its buffer a switch of 1.0 does what the rule says without asking whether the rule matches it.
+            // With a buffered packet, a 1.0 switch applies the rule's actions without checking that the rule matches
+            // the packet.
             Some(_) => None,
             None if self.bounds.flowspace.is_some() => {
                 scratch.rule.get(Field::InPort).map(|(port, _)| port_of(port))
@@ -188,7 +194,7 @@ impl Reaches<'_> {
         self.check_instructions(it.instructions, scratch)
     }
 
-    /// A change of a group.
+    /// Checks a group mod.
     pub fn check_group_mod(
         &self,
         datapath: DatapathId,
@@ -202,17 +208,17 @@ impl Reaches<'_> {
         self.check_buckets(it, scratch)
     }
 
-    /// The buckets of a group.
+    /// Checks the buckets of a group.
     pub fn check_buckets(&self, it: &GroupMod<'_>, scratch: &mut Scratch) -> Result<(), Excess> {
         scratch.begin();
         for bucket in buckets_raw(it.buckets).map_while(Result::ok) {
-            // Any packet of the flowspace may come into the group, and a bucket is an action set.
+            // Any packet of the flowspace may enter the group, and each bucket is an action set.
             self.check_action_set(bucket.actions, scratch)?;
         }
         Ok(())
     }
 
-    /// A change of a meter.
+    /// Checks a meter mod.
     pub fn check_meter_mod(&self, datapath: DatapathId, it: &MeterMod<'_>) -> Result<(), Excess> {
         self.check_datapath(datapath)?;
         for band in bands_raw(it.bands) {
@@ -230,7 +236,7 @@ impl Reaches<'_> {
         self.bounds.flowspace.as_deref().unwrap_or_default()
     }
 
-    /// A packet-out.
+    /// Checks a packet-out.
     pub fn check_packet_out(
         &self,
         datapath: DatapathId,
@@ -253,7 +259,7 @@ impl Reaches<'_> {
         self.check_list(it.actions, scratch)
     }
 
-    /// A switch.
+    /// Checks a switch.
     pub fn check_datapath(&self, datapath: DatapathId) -> Result<(), Excess> {
         match &self.bounds.datapaths {
             Some(granted) if !granted.contains(&datapath) => Err(Excess::Datapath(datapath)),
@@ -261,7 +267,7 @@ impl Reaches<'_> {
         }
     }
 
-    /// A port that is changed or sent to.
+    /// Checks a port that the command changes or sends to.
     pub fn check_port(&self, port: PortNo) -> Result<(), Excess> {
         match &self.bounds.ports {
             Some(granted) if !granted.contains(&port) => Err(Excess::Port(port)),
@@ -269,8 +275,8 @@ impl Reaches<'_> {
         }
     }
 
-    /// Of a packet in the switch nobody here knows what it is. Nor where it came in, and so where IN_PORT leads: where ports are bounded,
-    /// [`Self::check_way`] lets it go there only if that is granted by name.
+    /// Checks a packet in the switch's buffer. Its fields and its ingress port are unknown, and so is the port that
+    /// IN_PORT stands for. If ports are bounded, [`Self::check_way`] allows IN_PORT only if the grant names it.
     fn check_buffer(&self, buffer_id: Option<u32>) -> Result<(), Excess> {
         match (buffer_id, &self.bounds.flowspace) {
             (Some(id), Some(_)) => Err(Excess::Buffer(id)),
@@ -305,7 +311,8 @@ impl Reaches<'_> {
         if lies_within(rule, flowspace, compared) { Ok(()) } else { Err(Excess::Match) }
     }
 
-    /// In the order in which a switch carries them out (1.3.5, 5.9), whatever order they stand in.
+    /// Checks the instructions in the order in which a switch applies them (1.3.5, 5.9), not in their order in the
+    /// message.
     fn check_instructions(&self, bytes: &[u8], scratch: &mut Scratch) -> Result<(), Excess> {
         let bounds_packets = self.bounds.flowspace.is_some();
         let mut metadata = None;
@@ -329,11 +336,12 @@ impl Reaches<'_> {
             write_metadata(scratch.after(), value, mask);
             scratch.unchecked = true;
         }
-        // An output that is already in the action set, and the next table, get the packet as it is now.
+        // An output in the action set and the next table get the packet in its present state.
         self.check_after(scratch)
     }
 
-    /// A list of actions, carried out in order on the packets of `scratch.after`. The last changes may be unchecked afterwards.
+    /// Checks an action list in order on the packets of `scratch.after`. The last changes may be unchecked when it
+    /// returns.
     fn check_list(&self, actions: &[u8], scratch: &mut Scratch) -> Result<(), Excess> {
         for raw in actions_raw(actions).map_while(Result::ok) {
             // Most actions are outputs, which change nothing: they are not read as actions.
@@ -356,13 +364,14 @@ impl Reaches<'_> {
         Ok(())
     }
 
-    /// An action set is carried out at the end of the pipeline, after other tables' actions and merged with other sets. So each action by
-    /// itself must leave each match of the flowspace within itself; then no order and no company leads out of it.
+    /// Checks an action set. A switch applies it at the end of the pipeline, after other tables' actions and merged
+    /// with other sets. So each action alone must leave each match of the flowspace within the flowspace. Then no order
+    /// and no combination leads out of it.
     fn check_action_set(&self, actions: &[u8], scratch: &mut Scratch) -> Result<(), Excess> {
         for raw in actions_raw(actions).map_while(Result::ok) {
             let action = raw.read().map_err(|_| Excess::NotUnderstood)?;
             if let Some(way) = way_of(&action) {
-                // Nothing is known of where the packets came in but what the flowspace says; a port IN_PORT is not looked up there.
+                // Only the flowspace bounds the ingress port here. This check does not use it to resolve IN_PORT.
                 self.check_way(way, None)?;
             }
             self.check_in_port(&action)?;
@@ -382,10 +391,10 @@ impl Reaches<'_> {
         Ok(())
     }
 
-    /// Where packets were changed since they were last compared, compares them.
+    /// Compares the packets if they changed since the last comparison.
     fn check_after(&self, scratch: &mut Scratch) -> Result<(), Excess> {
         let Scratch { after, has_after, unchecked, compared, .. } = scratch;
-        // Actions of an action set are compared one by one, and leave what is known of the packets as it is.
+        // Actions of an action set are compared one by one. They do not change the known fields of the packets.
         if !std::mem::take(unchecked) || !*has_after {
             return Ok(());
         }
@@ -395,7 +404,8 @@ impl Reaches<'_> {
         }
     }
 
-    /// Where ports are bounded, a packet keeps the one that it came in by: by another it would go where it may not, as out of IN_PORT.
+    /// If ports are bounded, an action may not change the ingress port: through IN_PORT, the packet could leave by a
+    /// forbidden port.
     fn check_in_port(&self, action: &Action) -> Result<(), Excess> {
         if self.bounds.ports.is_some() && may_set(action, Field::InPort) {
             Err(Excess::InPort)
@@ -404,12 +414,12 @@ impl Reaches<'_> {
         }
     }
 
-    /// Of a packet-out's frame that meets rules.
+    /// Checks a packet-out's frame that the switch sends through its tables.
     fn check_own_rules(&self) -> Result<(), Excess> {
         if self.own_rules_go_beyond { Err(Excess::OwnRules) } else { Ok(()) }
     }
 
-    /// `in_port`: where those that go this way came in, if it is known.
+    /// `in_port`: the ingress port of the packets that go this way, if it is known.
     fn check_way(&self, way: Way, in_port: Option<PortNo>) -> Result<(), Excess> {
         match way {
             Way::Port(PortNo::CONTROLLER) if self.hears_packets => Ok(()),
@@ -417,7 +427,7 @@ impl Reaches<'_> {
             Way::Port(PortNo::IN_PORT) => self.check_port(in_port.unwrap_or(PortNo::IN_PORT)),
             Way::Port(PortNo::TABLE) => self.check_port(PortNo::TABLE).and_then(|()| self.check_own_rules()),
             Way::Port(port) => self.check_port(port),
-            // Whose group it is, and what it does, are other questions.
+            // `crate::owned` checks the group's owner and its buckets.
             Way::Group(_) => Ok(()),
             Way::Table(table_id) => self.check_table(table_id).and_then(|()| self.check_own_rules()),
             Way::Anywhere => Err(Excess::NotUnderstood),
@@ -425,18 +435,19 @@ impl Reaches<'_> {
     }
 }
 
-/// Whether a match looks at what a meter remarks, in OpenFlow's name for it or perhaps in another's.
+/// Whether a match has a DSCP field, which a meter remarks: OpenFlow's, or possibly another class's.
 fn says_dscp(space: &Match) -> bool {
     let is_other = |entry: &MatchEntry| matches!(entry, MatchEntry::Unknown { .. });
     space.get(Field::IpDscp).is_some() || space.entries().iter().any(is_other)
 }
 
-/// A port is 32 bits, and a match's value has no bit beyond its field.
+/// A port has 32 bits, and a match's value has no bit outside its field.
 fn port_of(value: u128) -> PortNo {
     PortNo((value & 0xffff_ffff) as u32)
 }
 
-/// [`within`], with a count of what it may have compared: pieces only where no single match of the flowspace covers the rule.
+/// [`within`], with a count of the comparisons. It compares pieces only if no single match of the flowspace covers the
+/// rule.
 fn lies_within(rule: &Match, flowspace: &[Match], compared: &mut u64) -> bool {
     *compared += flowspace.len() as u64;
     if is_covered_by_one(rule, flowspace) {
@@ -446,12 +457,12 @@ fn lies_within(rule: &Match, flowspace: &[Match], compared: &mut u64) -> bool {
     flowspace.len() > 1 && within(rule, flowspace)
 }
 
-/// Whether an action makes another packet of a packet. An experimenter's may; what it is, is asked of `rewrite`.
+/// Whether an action changes a packet. An experimenter action may; `rewrite` decides how.
 fn changes_packets(action: &Action) -> bool {
     !matches!(action, Action::Output { .. } | Action::Enqueue { .. } | Action::Group(_) | Action::SetQueue(_))
 }
 
-/// Bits of the metadata that are known afterwards: those that are written, and those that were known and are not.
+/// The metadata bits that are known after the write: the written bits, and the bits that were known before.
 fn write_metadata(after: &mut Match, value: u64, mask: u64) {
     let (value, mask) = (u128::from(value), u128::from(mask));
     let (known, known_mask) = after.get(Field::Metadata).unwrap_or((0, 0));

@@ -1,66 +1,67 @@
-//! How many rules an app has on a switch, and how full a switch's tables are.
+//! Counts an app's rules on a switch, and the entries in a switch's tables.
 //!
 //! ```text
 //!   rule asked for, rule removed, the switch's own count ──> Estimate ──> may one more come? is it time to ask the switch?
 //! ```
 //!
-//! Only the switch knows its count: a rule replaces another, times out without a report, or is refused there. So the kernel estimates, never
-//! too low: each add counts one more, a flow removed one less. Near the limit it asks the switch, and takes its answer and the adds
-//! since. What is too high for a moment is put right by the next answer; while it is wrong, a rule may be refused that would have fitted.
+//! Only the switch knows its count: a rule may replace another, time out without a report, or be refused there. So the
+//! kernel estimates, and its estimate is never too low. Each add counts one more, and each flow-removed message one
+//! less. Near the limit the kernel asks the switch. The new estimate is the answer plus the adds since the question.
+//! Until then, the kernel may refuse a rule that would have fitted.
 //!
-//! In: what was asked, heard and answered, with the time. Out: yes or no, and questions for the switch. Never sends them, and never
-//! keeps more than a few numbers for each app and table.
+//! In: adds, removals and the switch's answers, with the time. Out: yes or no, and questions for the switch. It never
+//! sends them, and keeps only a few numbers for each app and table.
 
 use openflow::statistics::TableEntries;
 
-/// An answer that has not come after so long is not waited for any more.
+/// After this time, the kernel no longer waits for an answer.
 const ANSWER_TIMEOUT_MS: u64 = 10_000;
 
-/// Who stays at the limit has the switch asked as often as this; who adds more is asked about sooner.
+/// The interval of questions about an app that stays at its limit. The kernel asks sooner about an app that adds more.
 const ASK_INTERVAL_MS: u64 = 1_000;
 
-/// After this part of a limit in adds it is worth to ask again.
+/// The kernel asks again after the app has added this part of its limit.
 const ASK_AFTER_PART: u32 = 16;
 
 /// A count that is never lower than the switch's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Estimate {
     used: u32,
-    /// Adds since the question, which the answer may not hold.
+    /// Adds since the question. The answer may not contain them.
     since_asked: u32,
     since_heard: u32,
-    /// What the parts of an answer have come to so far.
+    /// The sum of an answer's parts so far.
     in_parts: u32,
     asked_ms: Option<u64>,
     heard_ms: Option<u64>,
 }
 
 impl Estimate {
-    /// The count, or more.
+    /// The estimate: the count, or more.
     pub fn used(&self) -> u32 {
         self.used
     }
 
-    /// So many may be added.
+    /// Counts added entries.
     pub fn add(&mut self, count: u32) {
         self.used = self.used.saturating_add(count);
         self.since_asked = self.since_asked.saturating_add(count);
         self.since_heard = self.since_heard.saturating_add(count);
     }
 
-    /// So many were not added after all.
+    /// Takes back entries that were counted but not added.
     pub fn give_back(&mut self, count: u32) {
         self.used = self.used.saturating_sub(count);
         self.since_asked = self.since_asked.saturating_sub(count);
         self.since_heard = self.since_heard.saturating_sub(count);
     }
 
-    /// One was removed.
+    /// Counts one removed entry.
     pub fn remove(&mut self) {
         self.used = self.used.saturating_sub(1);
     }
 
-    /// Whether the switch should be asked, being near a limit. If so, it is taken to be asked now.
+    /// Whether to ask the switch now, because the count is near the limit. If so, the question counts as sent.
     pub fn ask(&mut self, limit: u32, now_ms: u64) -> bool {
         if self.asked_ms.is_some_and(|asked| now_ms.saturating_sub(asked) < ANSWER_TIMEOUT_MS) {
             return false;
@@ -73,12 +74,12 @@ impl Estimate {
         worth || due
     }
 
-    /// Whether the switch has never said.
+    /// Whether the switch has never reported its count.
     pub fn is_guess(&self) -> bool {
         self.heard_ms.is_none()
     }
 
-    /// The switch's answer, or a part of it.
+    /// Takes the switch's answer, or a part of it.
     pub fn on_answer(&mut self, count: u32, more: bool, now_ms: u64) {
         if self.asked_ms.is_none() {
             return;
@@ -86,95 +87,96 @@ impl Estimate {
         self.in_parts = self.in_parts.saturating_add(count);
         if !more {
             self.used = self.in_parts.saturating_add(self.since_asked);
-            // Those behind the question are as uncertain as before.
+            // The adds after the question are as uncertain as before.
             (self.since_heard, self.asked_ms, self.heard_ms) = (self.since_asked, None, Some(now_ms));
         }
     }
 
-    /// The switch will not answer this time.
+    /// The switch will not answer this question.
     pub fn on_no_answer(&mut self, now_ms: u64) {
         (self.asked_ms, self.heard_ms) = (None, Some(now_ms));
     }
 }
 
-/// Entries that may be added before a table is looked at again: looking costs more than adding.
+/// Entries that may be added before the next look at the table: a look costs more than an add.
 const LEASE_MAX: u32 = 256;
 
-/// Entries that may be added to a switch before it reports how large its tables are. An app adds fewer when a switch
-/// connects. The commands of one call of a trusted app are decided on before any answer can be read. One more is
-/// refused until the answer is there.
+/// Entries that may be added to a switch before it reports its table sizes. When a switch connects, an app adds fewer.
+/// The kernel decides all commands of one call of a trusted app before it can read an answer. It refuses further
+/// entries until the switch answers.
 const UNSIZED_MAX: u32 = 1 << 16;
 
-/// After so many of them, the app that adds waits once for the answer. A small table of hardware holds about as many.
+/// After this many such entries, the app waits once for the answer. A small hardware table holds about as many.
 const WAIT_AFTER: u32 = 1024;
 
-/// What is to be asked of a switch before the next entry, or why there is no next entry.
+/// The result of a lease: how many entries may be added, or why none may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lease {
-    /// So many may be added.
+    /// This many entries may be added.
     Granted(u32),
-    /// So many, and the operator is to hear how full the table is.
+    /// This many entries may be added, and the kernel reports the fill level to the operator.
     Scarce {
-        /// How many.
+        /// The number of entries.
         count: u32,
-        /// Entries, by estimate.
+        /// Entries in the table, by estimate.
         used: u32,
-        /// The most that there may be.
+        /// The operator's limit.
         limit: u32,
     },
-    /// None: the table has as many as the operator allows.
+    /// No entry may be added: the table has reached the operator's limit.
     Full {
-        /// How many that is.
+        /// The limit.
         limit: u32,
-        /// Whether the operator is told now.
+        /// Whether to tell the operator now.
         tell: bool,
     },
-    /// None yet: the switch has been asked how large its tables are, and has not answered.
+    /// No entry may be added yet: the switch has not answered the question about its table sizes.
     Unsized,
 }
 
-/// How full a switch's tables are. Costs a switch with few rules nothing: the tables are asked about after `LEASE_MAX` adds.
+/// How full a switch's tables are. A switch with few rules costs nothing: the kernel asks about a table after
+/// `LEASE_MAX` adds.
 #[derive(Clone, Debug, Default)]
 pub struct Fill {
     adds: u32,
-    /// Whether somebody was made to wait for the sizes. Once is enough: a switch that answers late is nobody's delay for long.
+    /// Whether an app has already waited for the sizes. It waits once, so that a slow switch delays it only briefly.
     has_waited: bool,
     sizes: Sizes,
-    /// By table; empty while the switch has not said how large they are.
+    /// The tables, by number; empty until the switch has reported its table sizes.
     tables: Vec<TableFill>,
 }
 
-/// How often a switch is asked how large its tables are before it is taken to be one that does not say. Until then no more than
-/// [`UNSIZED_MAX`] entries are added to it.
+/// How often the kernel asks a switch for its table sizes before it treats them as unknown. Until then it adds no more
+/// than [`UNSIZED_MAX`] entries.
 const SIZE_QUESTIONS_MAX: u32 = 3;
 
-/// Whether the switch has said how large its tables are.
+/// Whether the switch has reported its table sizes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Sizes {
     #[default]
     NotAsked,
-    /// So many times. The next time is not before this one.
+    /// The kernel has asked `times` times, and asks again no sooner than `next_ms`.
     Asked { times: u32, next_ms: u64 },
-    /// It has.
+    /// The switch has reported them.
     Known,
-    /// It does not say: it refused, passed the question over, or left every question unanswered.
+    /// The switch does not report them: it refused, ignored the question, or left every question unanswered.
     Unknown {
-        /// Whether the operator has heard of it.
+        /// Whether the operator knows.
         is_told: bool,
     },
 }
 
-/// What the operator lets tables be filled to.
+/// The operator's limits for tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableRoom {
     /// Hundredths of a table's entries that may be used.
     pub percent: u8,
-    /// How many entries a table is taken to hold of a switch that does not say; `None`: as many as are added.
+    /// The assumed size of a table whose size the switch does not report; `None`: no limit.
     pub entries_if_unknown: Option<u32>,
 }
 
 impl Default for TableRoom {
-    /// Nine tenths: the rest is left for a day when it is needed.
+    /// Nine tenths: the rest is a reserve.
     fn default() -> Self {
         TableRoom { percent: 90, entries_if_unknown: None }
     }
@@ -189,7 +191,7 @@ struct TableFill {
     tell_from_ms: u64,
 }
 
-/// What follows from a lease beside it.
+/// What the kernel does besides the lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asking {
     /// Ask the switch how many entries each table holds.
@@ -198,15 +200,15 @@ pub enum Asking {
     TableCounts,
     /// Tell the operator that the switch does not say how large its tables are.
     TellUnknown,
-    /// Let the app wait a moment: the switch is about to report how large its tables are.
+    /// Let the app wait briefly: the switch is about to report its table sizes.
     Wait,
 }
 
-/// Of how full a table is, the operator hears as often as this.
+/// The interval at which the operator learns how full a table is.
 const TELL_INTERVAL_MS: u64 = 1_000;
 
 impl Fill {
-    /// Call it before an entry is added. `ask` receives the question for the switch, or the notice for the operator.
+    /// Call it before each added entry. `ask` receives the question for the switch, or the notice for the operator.
     pub fn lease(
         &mut self,
         table_id: u8,
@@ -247,13 +249,13 @@ impl Fill {
         self.tables.iter().any(|table| table.table_id == table_id)
     }
 
-    /// Of a table of which nobody knows how large it is; `None` if nobody will.
+    /// The lease for a table of unknown size; `None` if the size will stay unknown.
     fn lease_unsized(&mut self, now_ms: u64, ask: &mut impl FnMut(Asking)) -> Option<Lease> {
         if self.adds >= LEASE_MAX {
             self.ask_for_sizes(now_ms, ask);
         }
         match self.sizes {
-            // Of this table it said nothing, or that it holds none, which no table does.
+            // The switch reported nothing for this table, or a size of 0, which no table has.
             Sizes::Known => return None,
             Sizes::Unknown { is_told } => {
                 if !is_told {
@@ -288,7 +290,8 @@ impl Fill {
         ask(Asking::TableSizes);
     }
 
-    /// The question how large the tables are did not go out. That is not the switch's doing, and so it does not count.
+    /// The kernel could not send the question about the table sizes. That is not the switch's fault, so the attempt
+    /// does not count.
     pub fn on_sizes_unasked(&mut self, now_ms: u64) {
         if let Sizes::Asked { times, .. } = self.sizes {
             let (times, next_ms) = (times.saturating_sub(1), now_ms + ASK_INTERVAL_MS);
@@ -296,24 +299,24 @@ impl Fill {
         }
     }
 
-    /// Whether the switch is asked how large its tables are, and may still say so.
+    /// Whether a question about the table sizes is open.
     pub fn is_asked_for_sizes(&self) -> bool {
         matches!(self.sizes, Sizes::Asked { .. })
     }
 
-    /// The switch has said how large its tables are. What it says late counts too.
+    /// The switch has reported its table sizes. A late answer counts too.
     pub fn on_sizes(&mut self) {
         self.sizes = Sizes::Known;
     }
 
-    /// The switch will not say how large its tables are.
+    /// The switch does not report its table sizes.
     pub fn on_sizes_unknown(&mut self) {
         if matches!(self.sizes, Sizes::NotAsked | Sizes::Asked { .. }) {
             self.sizes = Sizes::Unknown { is_told: false };
         }
     }
 
-    /// What is left of a lease.
+    /// Returns the unused entries of a lease.
     pub fn give_back(&mut self, table_id: u8, count: u32) {
         self.adds = self.adds.saturating_sub(count);
         if let Some(table) = self.tables.iter_mut().find(|table| table.table_id == table_id) {
@@ -321,37 +324,37 @@ impl Fill {
         }
     }
 
-    /// An entry is gone.
+    /// The switch removed an entry.
     pub fn on_removed(&mut self, table_id: u8) {
         if let Some(table) = self.tables.iter_mut().find(|table| table.table_id == table_id) {
             table.entries.remove();
         }
     }
 
-    /// How many entries a table holds, of which this part may be used. A switch has at most 255 tables; one that is named twice is
-    /// taken as it was named last.
+    /// Takes the size of a table, and the percentage of it that may be used. A switch has at most 255 tables. If it
+    /// names one twice, the last size counts.
     pub fn on_size(&mut self, fact: TableEntries, percent: u8) {
         // At most a hundred hundredths of a 32-bit number.
         let limit = (u64::from(fact.entries) * u64::from(percent.min(100)) / 100) as u32;
         self.tables.retain(|table| table.table_id != fact.table_id);
-        // All that was added may be in this table.
+        // All entries that were added may be in this table.
         let mut entries = Estimate::default();
         entries.add(self.adds);
         let table_id = fact.table_id;
-        // A table that says that it holds nothing is one that does not say.
+        // A reported size of 0 means that the switch does not report the size.
         if fact.entries > 0 {
             let (limit, size) = (limit.max(1), fact.entries);
             self.tables.push(TableFill { table_id, limit, size, entries, tell_from_ms: 0 });
         }
     }
 
-    /// How many entries the tables hold together that the switch has named; `None`: it has named none.
+    /// The total size of the tables that the switch has reported; `None` if it has reported none.
     pub fn capacity(&self) -> Option<u64> {
         let sizes = self.tables.iter().map(|table| u64::from(table.size));
         (!self.tables.is_empty()).then(|| sizes.sum())
     }
 
-    /// How many entries a table has.
+    /// Takes the number of entries of a table.
     pub fn on_count(&mut self, fact: TableEntries, now_ms: u64) {
         if let Some(table) = self.tables.iter_mut().find(|table| table.table_id == fact.table_id) {
             table.entries.on_answer(fact.entries, false, now_ms);
@@ -399,12 +402,12 @@ mod tests {
         assert!(!estimate.ask(10, ANSWER_TIMEOUT_MS + 1));
     }
 
-    /// What becomes of a lease, and the questions.
+    /// The result of a lease, and the questions.
     fn lease(fill: &mut Fill, table_id: u8, now_ms: u64) -> (Lease, Vec<Asking>) {
         lease_of(fill, table_id, now_ms, None)
     }
 
-    /// The same where the operator says how large a table is taken to be of which nobody knows.
+    /// The same, with the operator's assumed size for tables of unknown size.
     fn lease_of(fill: &mut Fill, table_id: u8, now_ms: u64, unknown: Option<u32>) -> (Lease, Vec<Asking>) {
         let (mut asked, room) = (Vec::new(), TableRoom { entries_if_unknown: unknown, ..Default::default() });
         let lease = fill.lease(table_id, room, now_ms, &mut |asking| asked.push(asking));
@@ -421,7 +424,7 @@ mod tests {
         assert_eq!(lease(&mut fill, 0, 0), (Lease::Granted(LEASE_MAX), vec![]));
     }
 
-    /// Adds until it is to wait. How many.
+    /// Adds entries until the fill asks to wait. Returns their number.
     fn flood(fill: &mut Fill, now_ms: u64) -> u32 {
         let mut granted = 0;
         while let Lease::Granted(count) | Lease::Scarce { count, .. } = lease(fill, 0, now_ms).0 {
@@ -487,7 +490,7 @@ mod tests {
             assert!(granted <= 900, "{granted}");
         }
         assert_eq!(granted, 900);
-        // An answer that comes late is respected all the same.
+        // A late answer still counts.
         fill.on_size(TableEntries { table_id: 0, entries: 2_000 }, 90);
         fill.on_sizes();
         assert!(matches!(lease_of(&mut fill, 0, 0, Some(1_000)).0, Lease::Granted(_)));
@@ -513,7 +516,7 @@ mod tests {
         fill.on_size(TableEntries { table_id: 0, entries: 100 }, 90);
         fill.on_size(TableEntries { table_id: 1, entries: 1_000_000 }, 90);
         assert_eq!(lease(&mut fill, 0, 0), (Lease::Granted(45), vec![Asking::TableCounts]));
-        // Twenty that were there, and the forty-five that are on their way.
+        // The twenty entries that the switch counted, and the forty-five that are on their way.
         fill.on_count(TableEntries { table_id: 0, entries: 20 }, 1);
         assert_eq!(lease(&mut fill, 0, 1).0, Lease::Granted(12));
         let mut granted = 0;

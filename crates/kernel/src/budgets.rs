@@ -1,10 +1,11 @@
-//! What the operator lets apps and switches use, and the charges for it.
+//! The operator's limits for apps and switches, and the charges against them.
 //!
 //! ```text
 //!   packet-out, statistics, rule, packet-in that an app caused ──> the rates of its zone, the room in the switch ──> Ok, or the quota that it is beyond
 //! ```
 //!
-//! In: what a command was found to do, and the time. Out: whether there is room for it, and whom to tell. Never looks into a command.
+//! In: the effects of a command, and the time. Out: whether the limits allow it, and which notices to send. It never
+//! parses a command.
 
 use crate::budget::TableRoom;
 use crate::charge::{ANSWER_BYTES, BUFFERED_BYTES, Becomes, take};
@@ -22,11 +23,12 @@ use abi::event::StatsReply;
 use flow::DatapathId;
 use openflow::statistics::kind as statistics;
 
-/// How often a switch is asked whether it has the meter still. If a controller deletes a meter, the rules that carry
-/// it are deleted too (1.3.5, 6.6). Open vSwitch does not report that to a controller of 1.3.
+/// The interval at which the kernel asks a switch whether it still has the app's meter. If a controller deletes a
+/// meter, the switch also deletes the rules that use it (1.3.5, 6.6). Open vSwitch does not report that to a 1.3
+/// controller.
 const CHECK_INTERVAL_MS: u64 = 10_000;
 
-/// The operator's limits, and what was taken of the tables ahead.
+/// The operator's limits, and the leases on tables.
 #[derive(Clone, Debug)]
 pub(crate) struct Budgets {
     pub table_room: TableRoom,
@@ -52,7 +54,7 @@ impl Default for Budgets {
 }
 
 impl Budgets {
-    /// One more entry of this zone, if there is room for it.
+    /// Charges one more entry to this zone, if the limits allow it.
     #[inline]
     pub fn take_entry(
         &mut self,
@@ -78,7 +80,7 @@ impl Budgets {
         }
     }
 
-    /// Gives back what is left of the lease, and takes another.
+    /// Returns the unused part of a lease, and takes another.
     fn renew_lease(
         &mut self,
         zone: ZoneId,
@@ -98,7 +100,7 @@ impl Budgets {
         Ok(())
     }
 
-    /// Whether switches are to be asked now whether they have their meters still. Says yes once for each interval.
+    /// Whether it is time to ask the switches about their meters. Returns true once per interval.
     pub fn is_meter_check_due(&mut self, now_ms: u64) -> bool {
         let is_due = self.meter_per_s.is_some() && now_ms >= self.check_meters_from_ms;
         if is_due {
@@ -108,7 +110,7 @@ impl Budgets {
     }
 }
 
-/// What a packet-out becomes is charged to its sender.
+/// Charges the packets of a packet-out to its sender.
 #[inline]
 pub(crate) fn take_packets(
     (zone, there): (ZoneId, &mut Zone),
@@ -136,7 +138,7 @@ pub(crate) fn take_packets(
         return Ok(());
     }
     let quota = there.grant.quotas().copies_per_switch_per_s.unwrap_or(COPIES_PER_S);
-    // A long packet is as much as several.
+    // A long packet counts as several.
     let copies = copies.saturating_mul(length.div_ceil(BUFFERED_BYTES).max(1));
     let Some(switch) = datapaths.get_mut(&datapath) else { return Ok(()) };
     let rate = switch.copies.of(zone, quota, now_ms);
@@ -154,7 +156,7 @@ pub(crate) fn take_caused(owner: ZoneId, zone: &mut Zone, now_ms: u64, effects: 
     taken.is_ok()
 }
 
-/// Statistics are asked for: charged as the last such answer was.
+/// Charges a statistics request. The charge is the size of the last answer of this kind.
 pub(crate) fn take_stats(
     (zone, there): (ZoneId, &mut Zone),
     (datapath, datapaths): (DatapathId, &Datapaths),
@@ -167,7 +169,7 @@ pub(crate) fn take_stats(
     take(&mut there.rates.stats, QuotaKind::StatsPerS, zone, count, now_ms, effects)
 }
 
-/// What an answer is more than its question was charged for, with the part of it in a frame of this length.
+/// The part of an answer that the charge for its question did not cover, including the part in a frame of this length.
 pub(crate) fn owed_for(reply: &StatsReply<'_>, frame_len: usize, datapaths: &mut Datapaths) -> u64 {
     let parts = (frame_len / ANSWER_BYTES) as u64;
     match datapaths.get_mut(&reply.datapath) {

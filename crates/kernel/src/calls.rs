@@ -1,12 +1,12 @@
-//! Calls to services that are open: who asked whom, until when, and how much of an answer may still come.
+//! The open calls to services: caller, service, deadline, and the remaining credit for the answer.
 //!
 //! ```text
 //!   open ──> a ticket ──> answer (part) … answer (last part)
 //!                    └──> credit, cancel, expire, forget (a zone is gone)  ──> Over: whom to tell, and why
 //! ```
 //!
-//! In: zones, tickets, lengths, the time. Out: where a part goes, or why it does not. It never holds what was asked or answered, and knows no
-//! service by name.
+//! In: zones, tickets, lengths, the time. Out: where to send a part of an answer, or why it is refused. It never holds
+//! queries or answers, and knows no service by name.
 
 use abi::ZoneId;
 use abi::event::{ANSWER_LOST, CALLER_GONE, CANCELLED, NO_ANSWER_IN_TIME, SERVICE_GONE, TOO_MUCH};
@@ -14,10 +14,11 @@ use abi::service::{Ask, CREDIT_BYTES_MAX, Form, QueryAnswer, at_home, home_of};
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 
-/// How many calls of one zone may be open. One more is refused: a service that does not answer must not make the kernel grow.
+/// How many calls of one zone may be open. The kernel refuses further calls: a slow service must not make the kernel
+/// grow.
 pub const OPEN_CALLS_PER_ZONE: u16 = 256;
 
-/// Bits of a ticket that say which place it has; the others up to its home say how often the place was used.
+/// The low bits of a ticket hold its place. The other bits, up to its home, hold the use count of the place.
 const PLACE_BITS: u32 = 20;
 
 /// One end of a call: a zone, and the ticket by which it knows the call.
@@ -25,29 +26,29 @@ const PLACE_BITS: u32 = 20;
 pub struct End {
     /// The zone.
     pub zone: ZoneId,
-    /// The caller's own ticket, or the kernel's, which the service hears.
+    /// The caller's own ticket, or the kernel's ticket, which the service gets.
     pub ticket: u64,
 }
 
-/// A call is over before its last part.
+/// A call that ended before its last part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Over {
-    /// Who is to get `status` as the last part; `None` if the caller is gone, or ended it.
+    /// The end that gets `status` as the last part; `None` if the caller has ended, or has cancelled the call.
     pub caller: Option<End>,
-    /// Who is to hear that it is over; `None` if the service is gone.
+    /// The service that must learn that the call is over; `None` if it has ended.
     pub service: Option<End>,
-    /// Why, a status of [`abi::event`].
+    /// The reason, a status of [`abi::event`].
     pub status: u16,
 }
 
-/// Why a part of an answer does not pass. It is the service's fault, or it came too late.
+/// Why the kernel refuses a part of an answer. The service is at fault, or the part came too late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unasked {
-    /// No such call was ever made to this service.
+    /// This service never received such a call.
     Never,
-    /// It was answered to the end.
+    /// The service has already answered it completely.
     Answered,
-    /// It is over for this reason, a status of [`abi::event`].
+    /// The call ended for this reason, a status of [`abi::event`].
     Over(u16),
 }
 
@@ -74,10 +75,10 @@ struct Call {
     service: ZoneId,
     form: Form,
     deadline_ms: u32,
-    /// `u64::MAX`: a stream that has begun.
+    /// `u64::MAX` for a stream that has started.
     until_ms: u64,
     credit_bytes: u32,
-    /// Credit that the service was not told of yet, since it does not keep up.
+    /// Credit that the service has not received yet, because its queue is full.
     untold_bytes: u32,
 }
 
@@ -89,36 +90,37 @@ enum State {
 
 #[derive(Clone, Copy, Debug)]
 struct Place {
-    /// How often it was used: a ticket of an earlier use is not mistaken for one of this.
+    /// The use count of the place. It distinguishes this call's ticket from the tickets of earlier calls.
     uses: u32,
     state: State,
-    /// Which service had it last.
+    /// The service of the latest call.
     service: ZoneId,
 }
 
-/// The open calls of one kernel. As many places as calls were ever open at once: at most [`OPEN_CALLS_PER_ZONE`] for each zone.
+/// The open calls of one kernel. It has as many places as calls were ever open at once: at most [`OPEN_CALLS_PER_ZONE`]
+/// for each zone.
 #[derive(Clone, Debug, Default)]
 pub struct Calls {
     /// The number of the worker whose kernel this is; the home of its tickets.
     home: u8,
     places: Vec<Place>,
-    /// The one that was freed first is used first, so that a late answer hears for long why it is late.
+    /// The place that was freed first is reused first. So the reason for a refused late answer stays known for long.
     free: VecDeque<u32>,
     by_caller: HashMap<End, u32>,
     open_of: HashMap<ZoneId, u16>,
-    /// No deadline is earlier.
+    /// A lower bound of all deadlines.
     earliest_ms: u64,
-    /// Calls whose service was not told of all credit.
+    /// The number of calls whose service has not received all credit.
     untold: usize,
 }
 
 impl Calls {
-    /// Of the kernel of this worker.
+    /// Creates the calls of this worker's kernel.
     pub fn at(home: u8) -> Calls {
         Calls { home, ..Calls::default() }
     }
 
-    /// Opens a call, and gives the kernel's ticket for it; `None` if the caller has too many.
+    /// Opens a call, and returns the kernel's ticket for it; `None` if the caller has too many.
     pub fn open(&mut self, caller: End, service: ZoneId, ask: &Ask<'_>, now_ms: u64) -> Option<u64> {
         let open = self.open_of.entry(caller.zone).or_default();
         if *open >= OPEN_CALLS_PER_ZONE {
@@ -150,7 +152,7 @@ impl Calls {
 
     fn ticket(&self, place: u32) -> u64 {
         let uses = self.places.get(place as usize).map_or(0, |it| it.uses);
-        // Never 0, which is the ticket of what has none.
+        // Never 0: that ticket means "no ticket".
         at_home(self.home, (u64::from(uses) << PLACE_BITS) | (u64::from(place) + 1))
     }
 
@@ -160,7 +162,7 @@ impl Calls {
         is_known.then_some(number)
     }
 
-    /// The place of this ticket in its present use.
+    /// The place of this ticket, if the ticket's call is open.
     fn in_use(&self, ticket: u64) -> Option<u32> {
         self.place_of(ticket).filter(|place| self.ticket(*place) == ticket)
     }
@@ -172,9 +174,8 @@ impl Calls {
         }
     }
 
-    /// Part of an answer: returns its caller. The last part closes the call. One beyond the credit closes it too, and
-    /// comes back as what both ends
-    /// are to hear.
+    /// Takes a part of an answer, and returns its caller. The last part closes the call. A part beyond the credit
+    /// closes it too, and returns the notice for both ends.
     pub fn answer(
         &mut self,
         service: ZoneId,
@@ -200,7 +201,7 @@ impl Calls {
         }
     }
 
-    /// A part that is not the last has passed.
+    /// Records a part that is not the last.
     fn go_on(&mut self, place: u32, part: &QueryAnswer<'_>, now_ms: u64) {
         let Some(call) = self.call(place) else { return };
         call.credit_bytes -= part.cost_bytes();
@@ -210,17 +211,17 @@ impl Calls {
         };
     }
 
-    /// Why a ticket is none of a call that is open.
+    /// Why this ticket belongs to no open call.
     fn why_not(&self, service: ZoneId, ticket: u64) -> Unasked {
         let place = self.place_of(ticket).and_then(|place| self.places.get(place as usize));
         match place {
-            // Of an earlier use of the place: it was over long ago, however it ended.
+            // The ticket is from an earlier use of the place. That call ended long ago.
             Some(place) if place.service == service => Unasked::Answered,
             _ => Unasked::Never,
         }
     }
 
-    /// The caller grants more: the service's end and how much it is to be told of.
+    /// The caller grants more credit. Returns the service's end and the credit to report to it.
     pub fn credit(&mut self, caller: End, bytes: u32) -> Result<(End, u32), NoCall> {
         let place = *self.by_caller.get(&caller).ok_or(NoCall::NotOpen)?;
         let ticket = self.ticket(place);
@@ -233,7 +234,7 @@ impl Calls {
         Ok((service, tell_bytes))
     }
 
-    /// The service could not be told of credit now; [`Self::untold`] gives it again.
+    /// The kernel could not send the credit to the service now; [`Self::untold`] returns it again.
     pub fn keep_credit(&mut self, ticket: u64, bytes: u32) {
         let Some(call) = self.in_use(ticket).and_then(|place| self.call(place)) else { return };
         let is_first = call.untold_bytes == 0;
@@ -241,7 +242,7 @@ impl Calls {
         self.untold += usize::from(is_first && bytes > 0);
     }
 
-    /// Credit of which services were not told yet; they are to be told now.
+    /// Takes all credit that the services have not received yet, for sending now.
     pub fn untold(&mut self) -> Vec<(ZoneId, End, u32)> {
         if self.untold == 0 {
             return Vec::new();
@@ -258,27 +259,27 @@ impl Calls {
         told
     }
 
-    /// The caller does not want it any more: the service is to hear so.
+    /// The caller cancels the call. Returns the notice for the service.
     pub fn cancel(&mut self, caller: End) -> Option<Over> {
         let place = *self.by_caller.get(&caller)?;
         Some(self.end(place, CANCELLED, false, true))
     }
 
-    /// The call of this ticket ends without a message, if it is open: the service did not get it.
+    /// Closes the call of this ticket without a message, if it is open: the service did not get the query.
     pub fn close(&mut self, ticket: u64) {
         if let Some(place) = self.in_use(ticket) {
             self.free(place, Unasked::Answered);
         }
     }
 
-    /// A part of the answer could not be handed over: the call is over for both.
+    /// The kernel could not deliver a part of the answer: the call is over for both ends.
     pub fn lose(&mut self, ticket: u64) {
         if let Some(place) = self.in_use(ticket) {
             self.free(place, Unasked::Over(ANSWER_LOST));
         }
     }
 
-    /// Closes those whose service has said nothing in time.
+    /// Closes the calls whose service missed the deadline.
     pub fn expire(&mut self, now_ms: u64) -> Vec<Over> {
         if self.by_caller.is_empty() || now_ms < self.earliest_ms {
             return Vec::new();
@@ -292,12 +293,12 @@ impl Calls {
         late
     }
 
-    /// When the next deadline may pass; `None` if nothing waits.
+    /// A time before which no deadline passes; `None` if no call waits.
     pub fn earliest_ms(&self) -> Option<u64> {
         (!self.by_caller.is_empty() && self.earliest_ms != u64::MAX).then_some(self.earliest_ms)
     }
 
-    /// A zone has ended. The services that it called and the zones that called it are told.
+    /// A zone has ended. Returns notices for the services that it called and the zones that called it.
     pub fn forget(&mut self, zone: ZoneId) -> Vec<Over> {
         let mut over = self.end_all(SERVICE_GONE, |call| call.service == zone);
         over.extend(self.end_all(CALLER_GONE, |call| call.caller.zone == zone));
@@ -331,7 +332,7 @@ impl Calls {
         it.state = State::Free(why);
         self.free.push_back(place);
         self.untold -= usize::from(call.untold_bytes > 0);
-        // A caller that uses a ticket twice has the later call under it.
+        // If a caller uses a ticket twice, the ticket means the later call.
         if self.by_caller.get(&call.caller) == Some(&place) {
             self.by_caller.remove(&call.caller);
         }
@@ -341,12 +342,12 @@ impl Calls {
     }
 }
 
-/// Why a part of an answer does not pass.
+/// Why the kernel does not pass on a part of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrong {
-    /// It answers nothing.
+    /// The ticket belongs to no open query.
     Unasked(Unasked),
-    /// It is more than the caller takes; the call is over.
+    /// The part is larger than the remaining credit; the call is over.
     BeyondCredit(Over),
 }
 
@@ -355,13 +356,13 @@ pub enum Wrong {
 pub enum CallRefused {
     /// An answer to a query that is not open.
     NoSuchQuery(Unasked),
-    /// An answer with a status that only the kernel gives.
+    /// A status that only the kernel may send.
     StatusOfKernel(u16),
-    /// A part of an answer that is longer than the credit that is left. The call is over.
+    /// A part that is longer than the remaining credit. The call is over.
     BeyondCredit,
     /// More credit than a call may have.
     TooMuchCredit,
-    /// Too many queries are open. The oldest must be answered first.
+    /// The app has too many open queries. It must wait for an answer first.
     TooManyQueries,
 }
 
@@ -389,10 +390,10 @@ impl fmt::Display for CallRefused {
     }
 }
 
-/// Why a caller's word on a call changes nothing.
+/// Why a caller's command on a call changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoCall {
-    /// It has no open call of this ticket.
+    /// The caller has no open call with this ticket.
     NotOpen,
     /// The call would have more credit than [`CREDIT_BYTES_MAX`].
     TooMuchCredit,

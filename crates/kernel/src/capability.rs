@@ -1,7 +1,7 @@
-//! What a zone may do, as words and as a set of them.
+//! The capabilities of a zone: their names, and sets of them.
 //!
-//! Nothing is granted by default. The operator grants, and the node passes the grant when it attaches the zone. Never knows where a
-//! grant came from, nor how far a capability reaches: that is [`crate::grant`]'s.
+//! Nothing is granted by default. The operator grants, and the node passes the grant when it attaches the zone. This
+//! file knows neither the source of a grant nor its bounds; [`crate::grant`] holds the bounds.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Capability {
-    /// Hear packet-ins.
+    /// Receive packet-ins.
     PacketIn,
     /// Send packets.
     PacketOut,
@@ -29,14 +29,14 @@ pub enum Capability {
     HostRead,
     /// Change ports.
     PortWrite,
-    /// Use what vendors defined beyond OpenFlow: their actions, instructions, fields, bands and statistics. Nobody here knows what those do,
-    /// so no other capability implies this one.
+    /// Use vendors' extensions of OpenFlow: their actions, instructions, fields, bands and statistics. The kernel does
+    /// not know their effects, so no other capability implies this one.
     Vendor,
-    /// Ask services.
+    /// Send queries to services.
     Query,
     /// Publish on topics.
     Publish,
-    /// Hear what is published.
+    /// Receive publications.
     Subscribe,
 }
 
@@ -58,9 +58,10 @@ const NAMES: [(Capability, &str); 14] = [
 ];
 
 impl Capability {
-    /// What `--grant-all` gives an app of which nobody has said what it may do: most of what apps do, each everywhere. A list of what is
-    /// allowed, so that a new capability is in no app's hands before somebody writes it here. Not among them: what reaches into the rules
-    /// of others, and vendors' extensions. What services grant is none of these: it is not given either.
+    /// The capabilities that `--grant-all` gives to an app without a grant of its own: most of those that apps use,
+    /// without bounds. The list is explicit, so that an app gets a new capability only after a developer adds it here.
+    /// It leaves out write access to other apps' rules and vendors' extensions. It also gives no right that a service
+    /// defines.
     pub const GRANT_ALL: [Capability; 12] = [
         Capability::PacketIn,
         Capability::PacketOut,
@@ -81,7 +82,7 @@ impl Capability {
         NAMES.iter().map(|(capability, _)| *capability)
     }
 
-    /// Its name, as it stands in a manifest.
+    /// Its name in a manifest.
     pub const fn name(self) -> &'static str {
         NAMES[self as usize].1
     }
@@ -103,19 +104,19 @@ impl fmt::Display for Capability {
 pub struct Capabilities(u32);
 
 impl Capabilities {
-    /// With one more.
+    /// Adds one capability.
     #[must_use]
     pub const fn with(self, capability: Capability) -> Capabilities {
         Capabilities(self.0 | 1 << capability as u8)
     }
 
-    /// Without one.
+    /// Removes one capability.
     #[must_use]
     pub const fn without(self, capability: Capability) -> Capabilities {
         Capabilities(self.0 & !(1 << capability as u8))
     }
 
-    /// Whether it is among them.
+    /// Whether the set contains this capability.
     #[inline]
     pub const fn allow(self, capability: Capability) -> bool {
         self.0 & 1 << capability as u8 != 0

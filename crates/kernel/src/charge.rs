@@ -1,4 +1,4 @@
-//! What commands do, charged to who gives them: packets that a packet-out becomes, packet-ins that an app causes, statistics.
+//! Charges for the effects of commands: packets of a packet-out, packet-ins that an app causes, and statistics.
 //!
 //! ```text
 //!   packet-out ──> Becomes (packets, packet-ins) ──> Rates of its zone ──> passes, or the quota that it is beyond
@@ -6,11 +6,12 @@
 //!   statistics ──> what the last such answer was ──> Rates of who asks; what the answer is more is owed
 //! ```
 //!
-//! A packet-in that an app's rule or packet-out made is not the network's: others would take a frame that the app has made for one of a host's. So it
-//! is heard by that app, and by who holds `rule.write.others`. OpenFlow 1.0 does not say which rule it was: there all hear it who hear packet-ins.
+//! If an app's rule or packet-out causes a packet-in, the packet may not come from the network: other apps could take
+//! the app's frame for a host's. So only that app and the apps with `rule.write.others` receive it. OpenFlow 1.0 does
+//! not report the rule. There, all apps with `packet.in` receive it.
 //!
-//! In: what a command was found to do, packet-ins and answers, and the time. Out: whether the quotas have room for it, who hears, and whom to tell.
-//! Never looks into a command.
+//! In: the effects of a command, packet-ins and answers, and the time. Out: whether the quotas allow it, the receivers,
+//! and the notices. It never parses a command.
 
 use crate::decision::{Effect, Refusal};
 use crate::quota::{Quota, QuotaKind, Rate, Use};
@@ -20,29 +21,29 @@ use abi::event::Cause;
 use flow::DatapathId;
 use openflow::statistics::kind as statistics;
 
-/// What a packet-out becomes.
+/// The packets that a packet-out causes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Becomes {
-    /// Packets; at least one, since a switch has work with one that goes nowhere too.
+    /// Packets; at least one, because the switch also works on a packet that it sends nowhere.
     pub packets: u64,
-    /// How many of them may come up again.
+    /// How many of them may cause a packet-in.
     pub packet_ins: u64,
 }
 
 impl Becomes {
-    /// One output to a port, as most.
+    /// At most one output to a port.
     pub const ONE_PACKET: Becomes = Becomes { packets: 1, packet_ins: 0 };
 }
 
-/// The length of a packet that waits in a switch, and that nobody here knows; up to which a packet counts as one.
+/// The assumed length of a packet in a switch's buffer. A packet up to this length counts as one.
 pub(crate) const BUFFERED_BYTES: u64 = 1_514;
 
-/// The copies that a switch makes for apps: of each that has had some, so at most as many as there are zones.
+/// The copies that a switch makes for apps: an entry for each app that has caused some, so at most one for each zone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Copies(Vec<(ZoneId, Rate)>);
 
 impl Copies {
-    /// What is left of this zone's copies.
+    /// The remaining copies of this zone.
     pub fn of(&mut self, zone: ZoneId, quota: Quota, now_ms: u64) -> &mut Rate {
         let place = self.0.iter().position(|(whose, _)| *whose == zone).unwrap_or_else(|| {
             self.0.push((zone, Rate::new(quota, now_ms)));
@@ -60,20 +61,20 @@ impl Copies {
 const BY_ACTION: u8 = 1;
 pub(crate) const NO_COOKIE: u64 = u64::MAX;
 
-/// Whether an app made the switch send it up, or may have: a rule with an app's cookie, or an action of no rule.
+/// Whether an app caused this packet-in, or may have: through a rule with an app's cookie, or an action without a rule.
 #[inline]
 pub(crate) fn is_an_apps(cause: Cause) -> bool {
     let owner = ZoneId::owner_of(cause.cookie).0;
     is_zone_number(owner) || cause.cookie == NO_COOKIE && cause.reason == BY_ACTION
 }
 
-/// What a request counts that makes a switch walk through its tables and answer little.
+/// The charge for a request that makes a switch scan its tables but gets a short answer.
 const WALK: u64 = 16;
 
 /// Bytes of an answer that count as one request.
 pub(crate) const ANSWER_BYTES: usize = 1_024;
 
-/// The flow entries that apps asked a switch for, in parts of [`ANSWER_BYTES`].
+/// The flow entries that apps requested from a switch, in parts of [`ANSWER_BYTES`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FlowAnswer {
     so_far: u64,
@@ -81,7 +82,7 @@ pub(crate) struct FlowAnswer {
 }
 
 impl FlowAnswer {
-    /// What a request of this type is charged: as much as the last such answer was.
+    /// The charge for a request of this type: the size of the last such answer.
     pub fn count_of(self, multipart: u16) -> u64 {
         match multipart {
             statistics::FLOW => WALK.max(self.last),
@@ -90,7 +91,7 @@ impl FlowAnswer {
         }
     }
 
-    /// A part of an answer: what is owed once it is whole.
+    /// Takes a part of an answer. Returns the debt once the answer is complete.
     pub fn take(&mut self, parts: u64, more: bool) -> u64 {
         self.so_far = self.so_far.saturating_add(parts);
         if more {
@@ -102,7 +103,7 @@ impl FlowAnswer {
     }
 }
 
-/// So many uses of something that is limited.
+/// A number of uses of a limited resource.
 #[inline]
 pub(crate) fn take(
     rate: &mut Rate,

@@ -1,16 +1,16 @@
-//! Who owns the groups and meters of a node's switches, for all of its workers.
+//! The owners of the groups and meters on a node's switches, for all of its workers.
 //!
 //! ```text
 //!   Owned (the worker that has a switch) ──claim, confirm, release──> Claims ──of──> Owned (the worker that has it next)
 //!                                                                       └──take_changes──> whoever keeps them longer than this process
 //! ```
 //!
-//! Groups and meters have no cookie, so a switch cannot report their owner. A switch that reconnects may come to another worker, and a kernel
-//! process may be a successor; both learn it here. Each worker decides by its own record ([`crate::owned`]) and takes the lock when an
-//! owner changes, never for a packet or a rule.
+//! Groups and meters have no cookie, so a switch cannot report their owner. A switch may reconnect at another worker,
+//! and a new kernel process may take over. Both read the owners here. Each worker decides by its own record
+//! ([`crate::owned`]). It takes the lock when an owner changes, never for a packet or a rule.
 //!
-//! In: what a worker's record says of its switches. Out: the owners of one switch, and what has changed. It never decides who may do what. Bound:
-//! [`crate::group_or_meter::MAX_OWNED`] for each zone, counted here.
+//! In: changes in the workers' records of their switches. Out: the owners on one switch, and the changes. It never
+//! decides permissions. Bound: [`crate::group_or_meter::MAX_OWNED`] for each zone, counted here.
 
 use crate::group_effects::GroupEffects;
 use crate::group_or_meter::{GroupOrMeter, Place};
@@ -30,40 +30,40 @@ pub struct Claims {
 #[derive(Debug, Default)]
 struct All {
     owners: BTreeMap<Place, Claim>,
-    /// How many each zone has.
+    /// The number of groups and meters of each zone.
     counts: BTreeMap<ZoneId, usize>,
-    /// Places of which nobody was told how they are now.
+    /// Places whose change [`Claims::take_changes`] has not returned yet.
     changed: BTreeSet<Place>,
     workers: u32,
 }
 
-/// A group or a meter, and what is known of it.
+/// The owner and state of a group or meter.
 #[derive(Clone, Debug)]
 pub(crate) struct Claim {
     pub zone: ZoneId,
-    /// Whether what it does was compared with the grant that its zone has now.
+    /// Whether the kernel compared its effects with the zone's current grant.
     pub is_judged: bool,
-    /// What it does, if it is a group that was made while this process ran.
+    /// The effects of a group that was made while this process ran.
     pub group_effects: Option<Box<GroupEffects>>,
-    /// Whether the switch has said that it is done.
+    /// Whether the switch has confirmed it.
     is_confirmed: bool,
     /// The worker that has the switch.
     worker: u32,
 }
 
-/// Whose a group or a meter is now.
+/// The current owner of a group or meter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnerChange {
-    /// Of which switch.
+    /// The switch.
     pub datapath: DatapathId,
-    /// Which.
+    /// The group or meter.
     pub target: GroupOrMeter,
-    /// Its zone; `None`: it is nobody's any more.
+    /// Its zone; `None`: it has no owner any more.
     pub zone: Option<ZoneId>,
 }
 
 impl Claims {
-    /// What is known from before this process began. Of a group that it does not know from then on, nobody knows what it does.
+    /// Restores an owner from before this process started. The effects of a restored group are unknown.
     pub fn restore(&self, datapath: DatapathId, target: GroupOrMeter, zone: ZoneId) {
         let mut all = self.lock();
         all.put(
@@ -72,12 +72,12 @@ impl Claims {
         );
     }
 
-    /// Whether [`Self::take_changes`] has something. Costs no lock.
+    /// Whether [`Self::take_changes`] would return a change. It takes no lock.
     pub fn has_changes(&self) -> bool {
         self.has_changes.load(Ordering::Acquire)
     }
 
-    /// What has changed since this was last asked, in at most so many parts. The rest is there the next time.
+    /// Returns at most this many of the changes since the last call. Later calls return the rest.
     pub fn take_changes(&self, most: usize) -> Vec<OwnerChange> {
         let mut all = self.lock();
         let mut changes = Vec::new();
@@ -90,14 +90,14 @@ impl Claims {
         changes
     }
 
-    /// A number for one more worker.
+    /// Returns a number for one more worker.
     pub(crate) fn join(&self) -> u32 {
         let mut all = self.lock();
         all.workers += 1;
         all.workers
     }
 
-    /// A worker has this switch from now on: what the switch has of apps, as far as it was confirmed.
+    /// This worker serves the switch from now on. Returns the confirmed groups and meters of apps on the switch.
     pub(crate) fn take_over(&self, datapath: DatapathId, worker: u32) -> Vec<(GroupOrMeter, Claim)> {
         let mut all = self.lock();
         let of_switch = all.owners.range_mut(all_of(datapath)).filter(|(_, claim)| claim.is_confirmed);
@@ -108,12 +108,12 @@ impl Claims {
         taken.collect()
     }
 
-    /// How many a zone has.
+    /// The number of groups and meters of a zone.
     pub(crate) fn count(&self, zone: ZoneId) -> usize {
         self.lock().counts.get(&zone).copied().unwrap_or(0)
     }
 
-    /// A zone has asked its switch for one.
+    /// A zone has requested a group or meter from its switch.
     pub(crate) fn claim(
         &self,
         place: Place,
@@ -125,18 +125,18 @@ impl Claims {
         self.lock().put(place, Claim { zone, is_judged: true, group_effects, is_confirmed: false, worker });
     }
 
-    /// The switch has it.
+    /// The switch has confirmed it.
     pub(crate) fn confirm(&self, place: Place, worker: u32) {
         self.change(place, worker, |claim| claim.is_confirmed = true);
         self.note_changed(place);
     }
 
-    /// What it does has changed.
+    /// The group's effects have changed.
     pub(crate) fn grow(&self, place: Place, group_effects: &GroupEffects, worker: u32) {
         self.change(place, worker, |claim| claim.group_effects = Some(Box::new(group_effects.clone())));
     }
 
-    /// It is nobody's any more, unless another worker has its switch by now.
+    /// Removes the owner, unless another worker serves the switch by now.
     pub(crate) fn release(&self, place: Place, worker: u32) {
         let mut all = self.lock();
         if all.owners.get(&place).is_some_and(|claim| claim.worker == worker) {
@@ -146,7 +146,7 @@ impl Claims {
         }
     }
 
-    /// A zone has another grant than before.
+    /// A zone has a different grant now.
     pub(crate) fn on_other_grant(&self, zone: ZoneId) {
         let mut all = self.lock();
         all.owners.values_mut().filter(|claim| claim.zone == zone).for_each(|claim| claim.is_judged = false);
@@ -162,7 +162,7 @@ impl Claims {
         self.has_changes.store(true, Ordering::Release);
     }
 
-    /// Nothing is half done while the lock is held, so a thread that panicked has left nothing broken.
+    /// No update can panic halfway, so the data is valid even if a thread panicked while it held the lock.
     fn lock(&self) -> MutexGuard<'_, All> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,6 +1,6 @@
-//! What the kernel knows of a switch: enough to tell a zone that comes later.
+//! The kernel's record of a switch: enough to describe the switch to a zone that attaches later.
 //!
-//! Never knows its session; that is southbound's.
+//! It does not know the session; southbound does.
 
 use crate::charge::{Copies, FlowAnswer};
 use crate::entries::Entries;
@@ -14,16 +14,16 @@ use abi::event::{OpenFlowVersion, PortRecord, PortStatus, SwitchUp};
 use flow::DatapathId;
 use std::collections::BTreeMap;
 
-/// A switch that is up.
+/// A connected switch.
 #[derive(Clone, Debug)]
 pub struct Datapath {
     n_buffers: u32,
     n_tables: u8,
     pub(crate) openflow: OpenFlowVersion,
     ports: Vec<PortRecord>,
-    /// By table, what a rule makes of one packet at most: one number for each table.
+    /// For each table, the largest number of packets that a rule makes of one packet.
     fanouts: BTreeMap<u8, u64>,
-    /// Who has sent packets up by packet-outs in this session.
+    /// The zones whose packet-outs caused packet-ins in this session.
     pub(crate) senders_up: ZoneSet,
     pub(crate) flow_answer: FlowAnswer,
     pub(crate) copies: Copies,
@@ -37,22 +37,22 @@ pub struct Datapath {
 /// What the kernel keeps about a switch, in addition to what the switch reported.
 #[derive(Clone, Debug)]
 pub struct OfSwitch {
-    /// Which.
+    /// The switch.
     pub datapath: DatapathId,
-    /// What was dropped of its packet-ins.
+    /// The numbers of its dropped packet-ins.
     pub dropped: PuntCounters,
-    /// Whether it has a meter.
+    /// Whether the table-miss rule has a meter there.
     pub metering: Metering,
-    /// What it has said of the rules that it had when it came up.
+    /// Its report of the rules that it had when it connected.
     pub rule_report: RuleReport,
 }
 
-/// A switch cannot have more ports here: what more it announces is not told to zones that come later. The number is what one
+/// The limit of ports for one switch. Zones that attach later do not learn of further ports. The limit is what one
 /// switch-up frame holds.
 pub const MAX_PORTS: usize = 3000;
 
 impl Datapath {
-    /// As it came up.
+    /// Creates the record from the switch-up event.
     pub fn new(up: &SwitchUp<'_>) -> Self {
         let ports = up.ports[..up.ports.len().min(MAX_PORTS)].to_vec();
         Datapath {
@@ -72,30 +72,30 @@ impl Datapath {
         }
     }
 
-    /// How many packets one becomes here, at least one.
+    /// How many packets one packet becomes here, at least one.
     pub(crate) fn packets(&self, fanout: Fanout) -> u64 {
         fanout.packets(self.flooded(), self.by_tables()).max(1)
     }
 
-    /// A rule of this table was let pass: so much it makes of one packet.
+    /// The kernel accepted a rule of this table. `fanout` is what the rule makes of one packet.
     pub(crate) fn note_fanout(&mut self, table_id: u8, fanout: Fanout) {
         let packets = fanout.packets(self.flooded(), 0);
         let most = self.fanouts.entry(table_id).or_default();
         *most = packets.max(*most);
     }
 
-    /// How many packets a flooded one becomes.
+    /// How many packets a flooded packet becomes.
     fn flooded(&self) -> u64 {
         self.ports.len().max(1) as u64
     }
 
-    /// How many packets one packet may become in the tables. It passes each table once. The number is that of a flood,
-    /// or more because of the rules that passed in this session.
+    /// How many packets the tables may make of one packet, which passes each table once. The number is that of a flood,
+    /// or higher because of rules that the kernel accepted in this session.
     fn by_tables(&self) -> u64 {
         self.fanouts.values().sum::<u64>().max(self.flooded())
     }
 
-    /// Takes note of a change.
+    /// Records a change of a port.
     pub fn on_port_status(&mut self, status: &PortStatus<'_>) {
         let place = self.ports.iter().position(|port| port.port_no() == status.port.port_no());
         match place {
@@ -106,13 +106,13 @@ impl Datapath {
         }
     }
 
-    /// What is kept of it, to be shown.
+    /// The record's content, for display.
     pub fn kept(&self, datapath: DatapathId) -> OfSwitch {
         let (dropped, metering) = (self.punts.counters(), self.metering.clone());
         OfSwitch { datapath, dropped, metering, rule_report: self.inquiry.report() }
     }
 
-    /// As it would come up now.
+    /// The switch-up event with the present state.
     pub fn switch_up(&self, datapath: DatapathId) -> SwitchUp<'_> {
         SwitchUp {
             datapath,

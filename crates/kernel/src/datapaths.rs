@@ -1,28 +1,28 @@
-//! The switches that are up at one worker, by datapath id.
+//! The connected switches of one worker, by datapath id.
 //!
-//! In: switches that come and go. Out: what is known of one; the one that was last asked for is found without a search, since commands come in runs
-//! for one switch. Never knows what is kept of a switch.
+//! In: switches that connect and disconnect. Out: the record of one switch. The switch of the last lookup is found
+//! without a search, because several commands in a row usually go to one switch. It never looks into a record.
 
 use crate::datapath::Datapath;
 use flow::DatapathId;
 use std::collections::BTreeMap;
 
-/// The switches that are up.
+/// The connected switches.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Datapaths {
     places: BTreeMap<DatapathId, usize>,
     there: Vec<(DatapathId, Datapath)>,
-    /// The place that was last changed.
+    /// The place of the last change.
     last: usize,
 }
 
 impl Datapaths {
-    /// Whether it is up.
+    /// Whether the switch is connected.
     pub fn contains_key(&self, id: &DatapathId) -> bool {
         self.places.contains_key(id)
     }
 
-    /// What is known of it.
+    /// The record of a switch.
     #[inline]
     pub fn get(&self, id: &DatapathId) -> Option<&Datapath> {
         match self.there.get(self.last) {
@@ -31,7 +31,7 @@ impl Datapaths {
         }
     }
 
-    /// The same, to be changed.
+    /// The record of a switch, mutable.
     #[inline]
     pub fn get_mut(&mut self, id: &DatapathId) -> Option<&mut Datapath> {
         if self.there.get(self.last).is_none_or(|(last, _)| last != id) {
@@ -40,7 +40,7 @@ impl Datapaths {
         self.there.get_mut(self.last).map(|(_, datapath)| datapath)
     }
 
-    /// It has connected, for the first time or again.
+    /// The switch has connected, for the first time or again.
     pub fn insert(&mut self, id: DatapathId, datapath: Datapath) {
         if let Some(there) = self.get_mut(&id) {
             *there = datapath;
@@ -50,7 +50,7 @@ impl Datapaths {
         self.there.push((id, datapath));
     }
 
-    /// It is down.
+    /// The switch has disconnected.
     pub fn remove(&mut self, id: &DatapathId) {
         let Some(place) = self.places.remove(id) else { return };
         self.there.swap_remove(place);

@@ -13,179 +13,186 @@ use flow::DatapathId;
 use flow::vendor::VendorPart;
 use std::fmt;
 
-/// What follows from an event or a command, beside what it was about.
+/// An action that the worker must take besides the decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Somebody wants this switch's packets: give it the kernel's rule that brings up what no other rule matches, with the meter that
-    /// [`crate::Kernel::punt_meter`] says.
+    /// An app wants this switch's packets. Install the kernel's table-miss rule, with the meter that
+    /// [`crate::Kernel::punt_meter`] returns.
     Punt(DatapathId),
-    /// Tell a switch this, for the meter of that rule; see [`crate::metering`].
+    /// Send a switch this step for the meter of that rule; see [`crate::metering`].
     Meter {
-        /// Which switch.
+        /// The switch.
         datapath: DatapathId,
-        /// What.
+        /// The step.
         step: MeterStep,
     },
-    /// It is known whether the rule at this switch has a meter, or why not: tell the operator what [`crate::Kernel::metering`] says.
+    /// The kernel knows now whether the table-miss rule at this switch has a meter. Tell the operator what
+    /// [`crate::Kernel::metering`] returns.
     MeterSettled(DatapathId),
-    /// Delete the rules that [`crate::Kernel::take_evictions`] gives: they shadow rules of apps that come before their owners.
+    /// Delete the rules that [`crate::Kernel::take_evictions`] returns: they shadow rules of apps that precede their
+    /// owners.
     Evict,
-    /// Tell the operator that a rule passed which shadows another app's.
+    /// Tell the operator that the kernel accepted a rule that shadows another app's.
     Shadowed {
-        /// Whose the new rule is.
+        /// The owner of the new rule.
         zone: ZoneId,
-        /// Whose rule it shadows.
+        /// The owner of the shadowed rule.
         of: ZoneId,
-        /// At which switch.
+        /// The switch.
         datapath: DatapathId,
-        /// The priority of the rule that is shadowed.
+        /// The priority of the shadowed rule.
         its: u16,
-        /// The priority of the new one.
+        /// The priority of the new rule.
         priority: u16,
     },
-    /// Tell this zone of every switch that is up.
+    /// Send this zone the switch-up event of each connected switch.
     Replay(ZoneId),
-    /// Ask a switch this, as the kernel, under the question's own ticket; the answer goes to [`crate::Kernel::on_own_answer`].
+    /// Ask a switch this question for the kernel, under the question's own ticket. The answer goes to
+    /// [`crate::Kernel::on_own_answer`].
     Ask {
-        /// Which switch.
+        /// The switch.
         datapath: DatapathId,
-        /// What.
+        /// The question.
         asked: Asked,
     },
-    /// Tell this zone and the operator that a soft limit is passed.
+    /// Tell this zone and the operator that the zone has passed a soft limit.
     SoftLimit {
-        /// Whose.
+        /// The zone.
         zone: ZoneId,
-        /// Of which switch; 0 where it is of none.
+        /// The switch; 0 if the limit is not for one switch.
         datapath: DatapathId,
-        /// Of what.
+        /// The kind of quota.
         kind: QuotaKind,
-        /// How much is used, where that is a number that is known; for a rate, the soft limit.
+        /// The usage, if it is a known number; for a rate, the soft limit.
         used: u32,
-        /// Beyond this one is told.
+        /// The soft limit: above it, the kernel reports.
         soft: u32,
-        /// Beyond this nothing passes.
+        /// The hard limit: above it, the kernel refuses.
         hard: u32,
     },
     /// Execute no more commands of this zone for a moment, unless [`crate::Kernel::is_asked_for_sizes`] says that the
     /// switch has answered. Otherwise a small table could be overfilled before its size is known.
     WaitForSizes {
-        /// Whose commands.
+        /// The zone.
         zone: ZoneId,
-        /// Which switch.
+        /// The switch.
         datapath: DatapathId,
     },
-    /// Tell the operator that this switch does not say how large its tables are.
+    /// Tell the operator that this switch does not report its table sizes.
     SizesUnknown {
-        /// Which switch.
+        /// The switch.
         datapath: DatapathId,
-        /// How many entries each of its tables is taken to hold; `None`: as many as are added.
+        /// The assumed size of each of its tables; `None`: no limit.
         entries_if_unknown: Option<u32>,
     },
-    /// A service refused what this zone asked of it, by a quota that the service keeps: it is recorded as what the kernel refuses.
+    /// A service refused this zone's query because of a quota of the service. The kernel records it like one of its own
+    /// refusals.
     RefusedByQuota {
-        /// Whose.
+        /// The zone.
         zone: ZoneId,
-        /// Of what.
+        /// The kind of quota.
         kind: QuotaKind,
         /// The hard limit.
         hard: u32,
     },
-    /// A call is over before its last part: tell those whom it names.
+    /// A call ended before its last part: send the notices to its ends.
     CallOver(Over),
 }
 
 /// The decision on a command.
 #[derive(Clone, Copy, Debug)]
 pub enum Decision<'a> {
-    /// It goes to its switch. A flow mod in it carries its owner in the cookie, and a mask that leaves the rules of others alone.
+    /// Send it to its switch. A flow mod in it carries its owner in the cookie, and a mask that protects other apps'
+    /// rules.
     Send(Command<'a>),
-    /// The subscription is taken; nothing else to do but the effects.
+    /// The kernel recorded the subscription; only the effects remain.
     Subscribed,
-    /// It goes, with its number, to the zones that [`crate::Kernel::receivers_of_topic`] names.
+    /// Send it, with its number, to the zones that [`crate::Kernel::receivers_of_topic`] names.
     Publish(Topic<'a>),
-    /// It goes to this service as a query with this ticket.
+    /// Send it to this service as a query with this ticket.
     Ask {
         /// The service's zone.
         to: ZoneId,
         /// The kernel's ticket for it.
         ticket: u64,
-        /// What.
+        /// The query.
         ask: Ask<'a>,
     },
-    /// There is no such service: the asker gets an answer that says so.
+    /// No such service exists: the caller gets an answer with that status.
     NoSuchService {
-        /// The asker's ticket.
+        /// The caller's ticket.
         ticket: u64,
-        /// The name that was asked for; [`crate::services::Services::why_missing`] may know more.
+        /// The name in the query; [`crate::services::Services::why_missing`] may know the reason.
         service: &'a str,
     },
     /// The caller grants a service more credit.
     Credit {
         /// The service, with the kernel's ticket.
         to: End,
-        /// How much more.
+        /// The additional credit.
         bytes: u32,
     },
-    /// The caller has ended a call: its service is to hear so.
+    /// The caller has cancelled a call: notify its service.
     Cancelled {
         /// The service, with the kernel's ticket.
         to: End,
     },
-    /// It changes nothing, and is no fault.
+    /// It changes nothing, and is no error.
     Nothing,
-    /// It goes back to who asked.
+    /// Send this answer to the caller.
     Answer {
-        /// The asker.
+        /// The caller.
         to: ZoneId,
-        /// The asker's ticket.
+        /// The caller's ticket.
         ticket: u64,
-        /// What.
+        /// The answer.
         answer: QueryAnswer<'a>,
     },
-    /// It goes into the log.
+    /// Write it to the log.
     Log(Log<'a>),
     /// The command is refused.
     Refuse(Refusal),
 }
 
-/// Why a command does not pass. The app's fault, each of them but [`Refusal::NoSuchSwitch`], which can also be bad luck.
+/// Why the kernel refuses a command. The app is at fault, except for [`Refusal::NoSuchSwitch`], which can also be bad
+/// timing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The zone does not hold this capability.
     Needs(Capability),
-    /// It holds it, but not so far.
+    /// The zone holds the capability, but its bounds exclude this command.
     Beyond(Capability, Excess),
-    /// It holds it, but not for this name.
+    /// The zone holds the capability, but not for this name.
     NotFor(Capability),
-    /// A vendor defined a part of it, and the zone may not use that part.
+    /// A part of it is a vendor's extension, and the zone may not use that part.
     Vendor(VendorPart),
     /// Its ticket is one of the kernel's own.
     Ticket,
-    /// It may do nothing to this switch, so that it has nothing to wait for there either.
+    /// The zone may not command this switch, so it has nothing to wait for there either.
     NothingToDoThere(DatapathId),
-    /// It would replace or take away the kernel's own rule, by which switches send up what nothing else matches.
+    /// It would replace or delete the kernel's own table-miss rule.
     KernelsRule,
-    /// It would replace, change or take away a rule of this zone's.
+    /// It would replace, change or delete a rule of this zone.
     OthersRule(ZoneId),
-    /// It would replace, change or take away a rule that no app of this node has made.
+    /// It would replace, change or delete a rule that no app of this node made.
     ForeignRule,
-    /// As many rules of this switch are known as may be, and it has been asked which of them it still has.
+    /// The kernel knows as many rules of this switch as its limit allows. It has asked the switch which of them still
+    /// exist.
     TooManyRules(DatapathId),
-    /// It breaks the operator's order of apps.
+    /// It violates the operator's order of apps.
     Order(OrderRefused),
-    /// It has had as much of this as its quota allows.
+    /// The zone's quota for this is exhausted.
     Quota {
-        /// Of what.
+        /// The kind of quota.
         kind: QuotaKind,
         /// The hard limit.
         hard: u32,
     },
-    /// The switch has not said yet how large its tables are, and many entries have been added meanwhile.
+    /// The switch has not reported its table sizes yet, and apps have added many entries meanwhile.
     TablesUnsized(DatapathId),
-    /// A match, an action or an instruction in it cannot be read.
+    /// A match, an action or an instruction in it cannot be parsed.
     MalformedPart {
-        /// What cannot be read.
+        /// The part that cannot be parsed.
         part: &'static str,
         /// Bytes from the beginning of that part.
         offset: usize,
@@ -196,20 +203,20 @@ pub enum Refusal {
     AllTables,
     /// The switch has connected, and has not reported its rules and their owners yet.
     NotUpYet(DatapathId),
-    /// The switch is not there, or is another worker's.
+    /// The switch is not connected, or another worker serves it.
     NoSuchSwitch(DatapathId),
     /// The bytes are no command.
     Malformed(Malformed),
-    /// It is about a call to a service, and breaks the rules of calls.
+    /// It concerns a call to a service, and violates the rules of calls.
     Call(CallRefused),
     /// A publication that cannot be numbered or retained.
     NotPublished(Unpublished),
 }
 
-/// Why a rule breaks the operator's order of apps.
+/// Why a rule violates the operator's order of apps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrderRefused {
-    /// It would shadow a rule of this zone, which comes before its sender in the order.
+    /// It would shadow a rule of this zone, which precedes the sender in the order.
     Shadows {
         /// The owner of that rule.
         of: ZoneId,
@@ -218,11 +225,11 @@ pub enum OrderRefused {
         /// The requested priority.
         priority: u16,
     },
-    /// It would match every packet that this zone wants to receive, which comes before its sender in the order.
+    /// It would match every packet that this zone wants to receive. That zone precedes the sender in the order.
     Blinds(ZoneId),
-    /// It would evict more rules of apps behind its sender than one command may evict.
+    /// It would evict more rules of later apps than one command may evict.
     ShadowedByMany,
-    /// The node compares no more rules of apps that share priorities.
+    /// The node has reached its limit of compared rules of apps that share priorities.
     TooManyCompared,
 }
 
@@ -263,7 +270,7 @@ impl OrderRefused {
 }
 
 impl Refusal {
-    /// The other app that it is about.
+    /// The other app that it concerns.
     pub(crate) fn other(&self) -> Option<ZoneId> {
         match self {
             Refusal::OthersRule(other) => Some(*other),
@@ -279,7 +286,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// A refusal, with the name of the other app that it is about, if that runs.
+/// A refusal, with the name of the other app that it concerns, if that app runs.
 #[derive(Clone, Copy, Debug)]
 pub struct InWords<'a> {
     pub(crate) refusal: &'a Refusal,
@@ -287,7 +294,7 @@ pub struct InWords<'a> {
 }
 
 impl InWords<'_> {
-    /// An app that does not run is known by its number alone.
+    /// An app that does not run is known only by its number.
     fn app(&self, zone: ZoneId) -> String {
         self.other.map_or_else(|| format!("app number {zone}"), |name| format!("the app {name}"))
     }

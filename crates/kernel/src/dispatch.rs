@@ -1,6 +1,6 @@
-//! The kernel with its parts, and the order in which an event passes them.
+//! The kernel with its parts, and the order in which an event passes through them.
 //!
-//! Never carries anything out: see [`crate::decision`].
+//! It never carries out a decision: the worker does, see [`crate::decision`].
 
 use crate::bounds::{Scratch, own_rules_go_beyond};
 use crate::budgets::{Budgets, take_caused};
@@ -33,7 +33,8 @@ use std::sync::Arc;
 /// The kernel of one worker: its switches, every zone of the node, and who receives what.
 #[derive(Clone, Debug)]
 pub struct Kernel {
-    /// By zone number; as long as the highest number that was attached needs, and at most [`crate::zone_set::MAX_ZONE`] + 1.
+    /// The zones by number. The list is as long as the highest attached number, at most [`crate::zone_set::MAX_ZONE`] +
+    /// 1.
     pub(crate) zones: Vec<Option<Zone>>,
     pub(crate) sessions: Sessions,
     pub(crate) ownership: Ownership,
@@ -42,14 +43,14 @@ pub struct Kernel {
     pub(crate) precedence: Precedence,
     pub(crate) services: Services,
     pub(crate) topics: Topics,
-    /// Shapes of rules that were ever kept; see [`crate::prepared`].
+    /// A bit set of the kinds of rules that were ever kept; see [`crate::prepared`].
     pub(crate) shapes: u64,
     pub(crate) scratch: Scratch,
 }
 
 impl Kernel {
-    /// With no zone and no switch. `seed` is random and no app's to know: by it the kernel tells rules apart, and who knew it could make a rule
-    /// that the kernel takes for another's.
+    /// Creates a kernel without zones and switches. `seed` must be random and unknown to apps. The kernel's rule hashes
+    /// use it. With the seed, an app could make a rule that the kernel confuses with another app's.
     pub fn new(seed: u64) -> Self {
         Kernel {
             zones: Vec::new(),
@@ -65,7 +66,7 @@ impl Kernel {
         }
     }
 
-    /// It is the kernel of the worker with this number, which its tickets of calls say.
+    /// Sets the number of this kernel's worker. Tickets of calls contain it.
     #[must_use]
     pub fn at_worker(mut self, worker: u8) -> Kernel {
         self.services = Services::at(worker);
@@ -73,18 +74,19 @@ impl Kernel {
         self
     }
 
-    /// The owners of groups and meters are those of the node's other workers too. To be said before any switch comes.
+    /// Shares the owners of groups and meters with the node's other workers. Call it before the first switch connects.
     pub fn share_claims(&mut self, claims: Arc<Claims>) {
         self.ownership.owned = Owned::sharing(claims);
     }
 
-    /// A zone is there; it hears nothing until it subscribes. Says whether there was room: numbers from 1 to [`crate::zone_set::MAX_ZONE`].
+    /// Attaches a zone, which receives nothing until it subscribes. Returns whether its number is valid: from 1 to
+    /// [`crate::zone_set::MAX_ZONE`].
     pub fn attach(&mut self, zone: ZoneId, name: &str, grant: Grant, now_ms: u64) -> bool {
         let rates = NodeRates::new(grant.quotas(), now_ms);
         self.attach_sharing(zone, name, grant, &rates, now_ms)
     }
 
-    /// The same at one worker of several: what it may do in a second it may at all of them together.
+    /// The same at one of several workers: the zone's rate limits apply to all workers together.
     pub fn attach_sharing(
         &mut self,
         zone: ZoneId,
@@ -116,11 +118,11 @@ impl Kernel {
         true
     }
 
-    /// What was decided by a zone's grant before is decided by this one from now on. Says whether its own rules may make packets that it may
-    /// not send.
+    /// The zone's new grant applies from now on. Returns whether the zone's own rules may make packets that it may not
+    /// send.
     pub(crate) fn on_grant(&mut self, zone: ZoneId, grant: &Grant, now_ms: u64) -> bool {
         self.ownership.on_grant(zone, grant);
-        // Where its rules have to be compared with those of others, the switches are asked which rules they have.
+        // If its rules must be compared with those of others, the kernel asks the switches for their rules.
         if self.precedence.on_attach(zone, grant) {
             let datapaths: Vec<DatapathId> = self.sessions.datapaths.keys().copied().collect();
             datapaths.into_iter().for_each(|datapath| self.sessions.ask_anew(datapath, now_ms));
@@ -128,7 +130,7 @@ impl Kernel {
         grant.holds(Capability::RuleWrite) && own_rules_go_beyond(grant.packets_out(), grant.rules())
     }
 
-    /// A zone is gone. Gives the calls that are over with it.
+    /// Detaches a zone. Returns the calls that end with it.
     pub fn detach(&mut self, zone: ZoneId) -> Vec<Over> {
         if let Some(place) = self.zones.get_mut(usize::from(zone.0)) {
             *place = None;
@@ -144,19 +146,19 @@ impl Kernel {
         &mut self.services
     }
 
-    /// A refusal with the name of the other app that it is about.
+    /// A refusal with the name of the other app that it concerns.
     pub fn in_words<'a>(&'a self, refusal: &'a Refusal) -> InWords<'a> {
         let other = refusal.other().and_then(|other| self.zone(other));
         InWords { refusal, other: other.map(|other| other.name.as_str()) }
     }
 
-    /// What is known of a zone.
+    /// The record of a zone.
     #[inline]
     pub fn zone(&self, zone: ZoneId) -> Option<&Zone> {
         self.zones.get(usize::from(zone.0))?.as_ref()
     }
 
-    /// How many events were this zone's to hear since it was attached.
+    /// How many events the kernel has addressed to this zone since it was attached.
     pub fn events_heard(&self, zone: ZoneId) -> u64 {
         self.receivers.events_heard(zone)
     }
@@ -167,7 +169,7 @@ impl Kernel {
         self.sessions.is_up(datapath)
     }
 
-    /// The switches that are up and of which apps may hear, as they would come up now.
+    /// The switches that are ready for apps, as switch-up events with their present state.
     pub fn switches(&self) -> impl Iterator<Item = SwitchUp<'_>> {
         self.sessions.switches()
     }
@@ -177,23 +179,25 @@ impl Kernel {
         self.sessions.switch(id)
     }
 
-    /// When a switch is to be asked next, or is waited for no longer.
+    /// When the kernel next asks a switch a question, or stops waiting for one.
     pub fn asks_next_ms(&self) -> Option<u64> {
         self.sessions.asks_next_ms()
     }
 
-    /// Whether a switch has come up of which apps do not hear yet. What it sends them is to be kept until they do.
+    /// Whether the kernel holds a connected switch back from apps. The worker keeps the switch's events until apps may
+    /// receive them.
     #[inline]
     pub fn is_held(&self, datapath: DatapathId) -> bool {
         self.sessions.is_held(datapath)
     }
 
-    /// Whether this switch is held, has answered the barrier behind the question and not the question: no answer is on its way behind what it has sent.
+    /// Whether this switch is held, and has answered the barrier after the question but not the question. Then no
+    /// answer will follow.
     pub fn is_passed_over(&self, datapath: DatapathId) -> bool {
         self.sessions.is_passed_over(datapath)
     }
 
-    /// A switch of which apps may hear from now on, each once.
+    /// Returns a switch that apps may receive from now on. It returns each switch once.
     pub fn next_ready(&mut self) -> Option<DatapathId> {
         self.sessions.next_ready()
     }
@@ -221,7 +225,7 @@ impl Kernel {
         Ok(self.receivers.count_found())
     }
 
-    /// Of what is no packet-in.
+    /// Decides who receives an event other than a packet-in.
     #[inline(never)]
     fn find_receivers_of_other(
         &mut self,
@@ -250,7 +254,8 @@ impl Kernel {
         self.receivers.of(kind)
     }
 
-    /// Who hears what is published there: who listens, may, and did not publish it.
+    /// The zones that receive a publication on this topic: those that subscribed and hold the capability, without the
+    /// publisher.
     pub fn receivers_of_topic(&self, publisher: ZoneId, topic: &str) -> ZoneSet {
         self.receivers.of_topic(publisher, topic, &self.zones)
     }
@@ -259,21 +264,21 @@ impl Kernel {
         self.zone(zone).is_some_and(|it| it.grant.holds_for(Capability::Subscribe, topic))
     }
 
-    /// The first retained value behind this position that the zone may hear.
+    /// The first retained value after this position that the zone may receive.
     pub fn retained_for(&self, zone: ZoneId, position: Option<&Position>) -> Option<Topic<'_>> {
         self.topics.retained_behind(position, |publisher, topic| {
             publisher != zone && self.may_hear_topic(zone, topic)
         })
     }
 
-    /// How many matches were compared for decisions since this was last asked: what bounds a worker's turn, since one command may need
-    /// thousands.
+    /// Returns how many matches the decisions compared since the last call. It bounds a worker's turn, because one
+    /// command may need thousands.
     #[inline]
     pub fn take_compared(&mut self) -> u64 {
         self.scratch.take_compared()
     }
 
-    /// Limits what is taken of the packet-ins of switches and ports.
+    /// Sets the limits for packet-ins of switches and ports.
     pub fn limit_punts(&mut self, limits: PuntLimits) {
         self.budgets.punt_limits = limits;
     }
@@ -283,7 +288,7 @@ impl Kernel {
         self.sessions.datapaths.iter().map(|(id, datapath)| datapath.kept(*id))
     }
 
-    /// A packet-in of this switch was dropped before some app that does not keep up: it is counted.
+    /// Counts a packet-in of this switch that the worker dropped because an app's queue was full.
     #[cold]
     pub fn on_unheard(&mut self, datapath: DatapathId) {
         if let Some(there) = self.sessions.datapaths.get_mut(&datapath) {
@@ -309,7 +314,7 @@ impl Kernel {
         Ok(datapath.punts.take(limits, packet.in_port, packet.data, now_ms))
     }
 
-    /// Of a packet that the network sent: nobody, if its switch or port has had its budget.
+    /// The receivers of a packet from the network: none if its switch or port has used up its budget.
     #[inline(never)]
     fn find_receivers_of_networks(&mut self, frame: &Frame<'_>, now_ms: u64) -> Result<(), Malformed> {
         if !self.budgets.punt_limits.is_none() && !self.take_punt(frame, now_ms)? {
@@ -319,7 +324,8 @@ impl Kernel {
         self.receivers.find_packet(frame, &self.zones)
     }
 
-    /// A packet-in that an app may have caused: who hears it. It takes nothing of the budgets of its switch and port.
+    /// The receivers of a packet-in that an app may have caused. It does not count against the budgets of its switch
+    /// and port.
     #[cold]
     fn find_receivers_of_caused(
         &mut self,
@@ -348,13 +354,15 @@ impl Kernel {
         Ok(())
     }
 
-    /// Whether the owner of a rule may cause one more packet-in. Of an app that is not there nobody knows, and the app hears nothing.
+    /// Whether the owner of a rule may cause one more packet-in. If the app is not attached, it may not, and no event
+    /// reaches it.
     fn may_cause(&mut self, owner: ZoneId, now_ms: u64, effects: &mut Vec<Effect>) -> bool {
         let zone = self.zones.get_mut(usize::from(owner.0)).and_then(Option::as_mut);
         zone.is_none_or(|zone| take_caused(owner, zone, now_ms, effects))
     }
 
-    /// Who has sent packets up by packet-outs, at a switch that would say it of a rule. Nobody is known where that is OpenFlow 1.0.
+    /// The zones whose packet-outs caused packet-ins, at a switch that reports the rule of a packet-in. With OpenFlow
+    /// 1.0 they are unknown.
     fn senders_up(&self, datapath: DatapathId) -> ZoneSet {
         let there = self.sessions.datapaths.get(&datapath);
         let there = there.filter(|it| it.openflow != OpenFlowVersion::V1_0);
@@ -406,7 +414,7 @@ impl Kernel {
         }
     }
 
-    /// A zone hears this from now on, as far as its capabilities go.
+    /// The zone receives these events from now on, as far as its capabilities allow.
     pub(crate) fn subscribe(&mut self, zone: ZoneId, subscription: Subscription, effects: &mut Vec<Effect>) {
         let wanted_before = self.receivers.want_packets();
         if let Some(Some(there)) = self.zones.get_mut(usize::from(zone.0)) {
@@ -419,8 +427,8 @@ impl Kernel {
         }
     }
 
-    /// The command that was decided on last is on its way to its switch, behind those that went before. One of which this is not said changes
-    /// nothing of what is remembered.
+    /// The worker sent the last decided command to its switch, after the earlier ones. Without this call, the command
+    /// changes nothing in the records.
     #[inline(always)]
     pub fn on_sent(&mut self) {
         if !self.ownership.on_prepared_sent(&mut self.sessions.datapaths) {
@@ -428,35 +436,38 @@ impl Kernel {
         }
     }
 
-    /// One that was not prepared.
+    /// Records a sent command that was not prepared.
     #[inline(never)]
     fn on_other_sent(&mut self) {
         self.precedence.on_placed();
         self.ownership.on_sent(&mut self.sessions.datapaths);
     }
 
-    /// A switch has answered a command of this zone with an error, or not at all. A rule that was noted for the zone may not be in the switch.
+    /// A switch answered a command of this zone with an error, or not at all. The rule recorded for the zone may not be
+    /// in the switch.
     pub fn on_failed(&mut self, datapath: DatapathId, zone: ZoneId) {
         doubt_rules(&mut self.sessions.datapaths, datapath, Some(zone));
     }
 
-    /// Whether claims of groups or meters wait for what their switch says: then receipts for apps are to be shown to [`Self::on_receipt`].
+    /// Whether claims of groups or meters wait for their switch. If so, pass each receipt for apps to
+    /// [`Self::on_receipt`].
     #[inline]
     pub fn has_claims(&self) -> bool {
         self.ownership.owned.has_pending()
     }
 
-    /// A receipt for an app, before the app hears it. `Some` if it settles a claim: as the app is to hear it, if it is to.
+    /// Takes a receipt for an app before the app receives it. If it settles a claim, returns `Some` with the receipt
+    /// for the app, if it gets one.
     pub fn on_receipt<'r>(&mut self, receipt: &Receipt<'r>) -> Option<Option<Receipt<'r>>> {
         self.ownership.on_receipt(receipt)
     }
 
-    /// Sets the reaction to rules that would shadow those of an app before theirs.
+    /// Sets the reaction to rules that would shadow rules of an app that precedes their owner.
     pub fn on_overlap(&mut self, what: OnOverlap) {
         self.precedence.on_overlap = what;
     }
 
-    /// The rules that are to be deleted, since [`Effect::Evict`] was last said. From now on they are nobody's.
+    /// Returns the rules to delete since the last [`Effect::Evict`]. From now on they have no owner.
     pub fn take_evictions(&mut self) -> Vec<Eviction> {
         self.precedence.take_evictions(&mut self.sessions.datapaths)
     }

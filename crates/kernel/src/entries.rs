@@ -1,12 +1,12 @@
-//! The entries that commands add to switches: counted against an app's quota and against what the operator lets a table be filled to.
+//! Counts the entries that commands add to switches, against an app's quota and the operator's limit for each table.
 //!
 //! ```text
 //!   a rule that passes ──> Entries::lease, take_rule ──> Ok, or the quota that it is beyond
 //!                                   └─> Effect::Ask ──> the switch ──> Entries::on_answer
 //! ```
 //!
-//! In: adds and modifies (1.0's modify adds what it does not find), flow removeds, and the switches' answers. Never asks a switch itself, and
-//! never looks into a rule.
+//! In: adds and modifies (a modify of 1.0 adds a missing entry), flow-removed messages, and the switches' answers. It
+//! never asks a switch itself, and never looks into a rule.
 
 use crate::budget::{Asking, Estimate, Fill, Lease, TableRoom};
 use crate::decision::{Effect, Refusal};
@@ -18,7 +18,8 @@ use abi::event::StatsReply;
 use flow::DatapathId;
 use openflow::statistics;
 
-/// Entries that may be added to a table of a switch before the kernel looks at it again. Commands come in runs for one table.
+/// Entries that may be added to a table before the kernel checks it again. Several commands in a row usually go to one
+/// table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EntryLease {
     pub datapath: DatapathId,
@@ -26,11 +27,11 @@ pub(crate) struct EntryLease {
     pub left: u32,
 }
 
-/// What is counted of a switch's entries.
+/// The counts of a switch's entries.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Entries {
     fill: Fill,
-    /// By zone, of those that have a quota: at most as many as there are zones.
+    /// The zones that have a quota of entries: at most as many as there are zones.
     rules: Vec<RulesOf>,
 }
 
@@ -41,7 +42,7 @@ struct RulesOf {
     tell_from_ms: u64,
 }
 
-/// Of a soft limit somebody hears as often as this.
+/// The interval of notices about a soft limit.
 const TELL_INTERVAL_MS: u64 = 1_000;
 
 impl Entries {
@@ -54,12 +55,12 @@ impl Entries {
         &mut self.rules[place]
     }
 
-    /// How many entries the switch's tables hold together, as far as it has said so of all.
+    /// The total size of the switch's tables, if the switch has reported it.
     pub fn capacity(&self) -> Option<u64> {
         self.fill.capacity()
     }
 
-    /// An entry is gone.
+    /// The switch removed an entry.
     pub fn on_removed(&mut self, owner: ZoneId, table_id: u8) {
         self.fill.on_removed(table_id);
         if let Some(of_owner) = self.rules.iter_mut().find(|rules| rules.zone == owner) {
@@ -67,7 +68,7 @@ impl Entries {
         }
     }
 
-    /// A part of an answer about entries. `percent`: how much of each table may be used.
+    /// Takes a part of an answer about entries. `percent`: how much of each table may be used.
     pub fn on_answer(&mut self, asked: Asked, reply: &StatsReply<'_>, percent: u8, now_ms: u64) {
         match asked {
             Asked::TableSizes => {
@@ -76,7 +77,7 @@ impl Entries {
                     self.fill.on_sizes();
                 }
             }
-            // Which rule is whose is not counted here.
+            // The owners of rules are not counted here.
             Asked::Rule | Asked::Owners | Asked::Record | Asked::Groups | Asked::Meters => {}
             Asked::TableCounts => {
                 statistics::table_counts(reply.body).for_each(|fact| self.fill.on_count(fact, now_ms))
@@ -93,17 +94,17 @@ impl Entries {
 }
 
 impl Entries {
-    /// Whether the switch may be about to say how large its tables are.
+    /// Whether the switch may still report its table sizes.
     pub fn is_asked_for_sizes(&self) -> bool {
         self.fill.is_asked_for_sizes()
     }
 
-    /// Takes back what is left of a lease.
+    /// Takes back the unused part of a lease.
     pub fn give_back(&mut self, lease: &EntryLease) {
         self.fill.give_back(lease.table_id, lease.left);
     }
 
-    /// Entries that this zone may add to a table, one of which it takes at once.
+    /// Grants a lease on a table to this zone, which uses one of its entries at once.
     pub fn lease(
         &mut self,
         zone: ZoneId,
@@ -142,7 +143,7 @@ impl Entries {
         }
     }
 
-    /// One more rule of a zone that has a quota of them.
+    /// Counts one more rule of a zone that has a quota of rules.
     pub fn take_rule(
         &mut self,
         zone: ZoneId,
@@ -169,14 +170,14 @@ impl Entries {
         Ok(())
     }
 
-    /// A question about the entries is not answered this time: it is asked again when there is reason to.
+    /// The switch did not answer a question about entries. The kernel asks again when it needs the answer.
     pub fn on_no_answer(&mut self, asked: Asked, why: Unanswered, now_ms: u64) {
         match (asked, why) {
             (Asked::RulesOf(zone), _) => self.rules_of(zone).rules.on_no_answer(now_ms),
             (Asked::TableSizes, Unanswered::NotSent) => self.fill.on_sizes_unasked(now_ms),
-            // It is asked again when its time to answer is over.
+            // The kernel asks again after the answer's timeout.
             (Asked::TableSizes, Unanswered::Silence) => {}
-            // Where the answer is there already, this changes nothing.
+            // If the answer has already arrived, this changes nothing.
             (Asked::TableSizes, Unanswered::Refused | Unanswered::PassedOver) => {
                 self.fill.on_sizes_unknown();
             }

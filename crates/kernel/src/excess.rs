@@ -1,74 +1,75 @@
 //! The part of a command that is outside a capability's bounds.
 //!
-//! Small and without heap, so that refusing costs nothing until somebody wants the sentence. Never names the capability: the refusal
-//! does, before it.
+//! It is small and needs no heap, so that a refusal is cheap until its message is displayed. It never names the
+//! capability: the refusal names it first.
 
 use flow::{DatapathId, PortNo};
 use std::fmt;
 
-/// How deep groups may be in groups: a group in a group in a group. Protection and replication need two.
+/// The limit for chains of groups: a group in a group in a group. Protection and replication need two levels.
 pub(crate) const MAX_LEVEL: u8 = 3;
 
-/// One thing in a command that lies outside what was granted.
+/// The part of a command that exceeds the grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Excess {
-    /// A switch that is not among those granted.
+    /// A switch that the grant does not contain.
     Datapath(DatapathId),
-    /// A table that is not among those granted: of the rule, or of its goto-table.
+    /// A table that the grant does not contain: the rule's table, or the target of its goto-table.
     Table(u8),
-    /// A priority above the highest granted.
+    /// The priority, and the highest granted priority below it.
     PriorityAbove(u16, u16),
-    /// A priority below the lowest granted.
+    /// The priority, and the lowest granted priority above it.
     PriorityBelow(u16, u16),
-    /// A match without wildcards, to which OpenFlow 1.0 gives the highest priority: above the highest granted, this one.
+    /// A match without wildcards, to which OpenFlow 1.0 gives the highest priority. The value is the highest granted
+    /// priority, which is lower.
     ExactMatch(u16),
     /// The match reaches packets outside the flowspace.
     Match,
-    /// A field of the match lacks what it needs to mean something, so that a switch might pass it over.
+    /// A field of the match lacks its prerequisites, so that a switch might ignore it.
     Prerequisite,
     /// An action makes packets that are outside the flowspace.
     Rewrite,
-    /// An action in an action set may make such packets once a later table has had its say.
+    /// An action in an action set may make such packets after the actions of a later table.
     RewriteLater,
-    /// An action writes where the packet came in, and so where IN_PORT leads.
+    /// An action writes the ingress port, and so changes the port that IN_PORT stands for.
     InPort,
     /// The frame of a packet-out is outside the flowspace.
     Frame,
-    /// A packet that lies in the switch, so that nobody can look at it.
+    /// A packet in the switch's buffer, whose content the kernel does not know.
     Buffer(u32),
-    /// A port that is not among those granted.
+    /// A port that the grant does not contain.
     Port(PortNo),
-    /// To the controller, without `packet.in`.
+    /// An output to the controller, without `packet.in`.
     Controller,
-    /// An action or instruction of which it is not known what it does.
+    /// An action or instruction with unknown effects.
     NotUnderstood,
     /// A group that is not the app's own.
     Group(u32),
     /// A meter that is not the app's own.
     Meter(u32),
-    /// The meter by which the kernel limits what a switch sends up.
+    /// The meter by which the kernel limits the switch's packet-ins.
     KernelsMeter(u32),
-    /// A group or meter that the app asked for, while the switch has not said that it has it.
+    /// A group or meter that the app has requested, but the switch has not confirmed.
     NotYet,
-    /// A group of which it is not known what it does: it was judged under another grant, or not at all.
+    /// A group with unknown effects: the kernel checked it against another grant, or not at all.
     UnjudgedGroup(u32),
-    /// The same of a meter.
+    /// A meter with unknown effects, for the same reasons.
     UnjudgedMeter(u32),
-    /// A group that would lead to itself, or too deep.
+    /// A group that would lead to itself, or exceed the depth limit.
     Nesting(u32),
     /// A group in the buckets of another.
     Nested(u32),
-    /// Into the tables, where the app's own rules may do more with a frame than the app may send.
+    /// An output to the tables, where the app's own rules may make packets that the app may not send.
     OwnRules,
-    /// All groups or all meters at once, those of others among them.
+    /// All groups or all meters at once, including those of others.
     AllAtOnce,
-    /// A group or meter of the switch's own, by which it treats the packets of all apps.
+    /// A group or meter that belongs to the switch itself and affects the packets of all apps.
     Reserved,
-    /// More of something than there may be.
+    /// A count that exceeds its limit.
     TooMany(TooMany),
 }
 
-/// More of something than one command, packet, group or app may have. Each has the limit.
+/// A count that exceeds the limit for one command, packet, group or app. Each variant has the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TooMany {
     /// Changes of packets by one command.
@@ -77,11 +78,11 @@ pub enum TooMany {
     Nested(usize),
     /// Actions in one command: how many, and the limit.
     Actions(u32, u32),
-    /// Groups to which one rule or packet-out hands a packet.
+    /// Groups to which one rule or packet-out sends a packet.
     Groups(u32),
     /// Packets that one packet becomes.
     Outputs(u32),
-    /// How often one packet is flooded or put into the tables.
+    /// How often one packet is flooded or sent to the tables.
     Floods(u32),
     /// How often one packet goes to the controller.
     ToController(u32),

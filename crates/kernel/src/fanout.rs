@@ -1,10 +1,10 @@
-//! What one packet becomes: how often actions send it, and where to.
+//! What actions make of one packet: how often they send it, and where.
 //!
-//! A switch does for a packet whatever one command says, and a command has room for thousands of outputs. So each command has a bounded number
-//! of actions, and one packet becomes a bounded number of packets by it, groups included.
+//! A switch executes every action of a command, and a command has room for thousands of outputs. So the kernel bounds
+//! the actions of each command, and the packets that they make of one packet, groups included.
 //!
-//! In: actions, instructions and buckets that were found readable. Out: numbers, and whether they are too large. Never
-//! looks into groups or tables that are named: the caller adds their numbers.
+//! In: actions, instructions and buckets that were parsed without error. Out: counts, and whether they exceed a limit.
+//! It never looks up groups or tables that an action names: the caller adds their counts.
 
 use crate::excess::{Excess, TooMany};
 use abi::command::{FlowMod, GroupMod};
@@ -14,56 +14,57 @@ use flow::canonical::{
 };
 use flow::reach::{Way, way_of};
 
-/// Most actions of a rule or packet-out: an output to each port of the largest usual switch, or a few dozen with
-/// rewrites. An app that needs more puts them into a group.
+/// The largest number of actions in a rule or packet-out: an output to each port of the largest usual switch, or a few
+/// dozen with rewrites. An app that needs more uses a group.
 pub const MAX_ACTIONS: u32 = 256;
 
-/// Most actions of all buckets of a group: 256 buckets with four actions each.
+/// The largest number of actions in all buckets of a group: 256 buckets with four actions each.
 pub const MAX_GROUP_ACTIONS: u32 = 1_024;
 
-/// Most groups that a rule or packet-out hands a packet to: one that forwards, one that mirrors, and as many again.
+/// The largest number of groups in a rule or packet-out: one that forwards, one that mirrors, and two more.
 pub const MAX_GROUPS: u32 = 4;
 
-/// Most packets that one packet becomes by a rule, a group or a packet-out, without those that are flooded.
+/// The largest number of packets that a rule, a group or a packet-out makes of one packet, without flooded packets.
 pub const MAX_OUTPUTS: u32 = 1_024;
 
-/// How often one packet is flooded at most, and how often it goes into the tables.
+/// How often one packet may be flooded, and how often it may go to the tables.
 pub const MAX_FLOODS: u32 = 4;
 
-/// How often one packet goes to the controller at most. Each is a message to the node, so a rule with thousands would end the session by itself.
+/// How often one packet may go to the controller. Each is a message to the node, so one rule with thousands of them
+/// could end the session.
 pub const MAX_CONTROLLERS: u32 = 4;
 
 /// How often actions send a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Fanout {
-    /// Actions, whatever they do.
+    /// All actions.
     pub actions: u32,
-    /// Out of one port each.
+    /// Outputs to one port.
     pub ports: u32,
-    /// Out of every port, or of as many as the switch likes: FLOOD, ALL, NORMAL, and what is not understood.
+    /// Outputs to several ports: FLOOD, ALL, NORMAL, and unknown actions.
     pub floods: u32,
-    /// To the controller.
+    /// Outputs to the controller.
     pub controllers: u32,
-    /// Into a table from the start.
+    /// Outputs to the first table.
     pub tables: u32,
-    /// Into groups, which are not looked into.
+    /// Group actions. The group's own actions are not counted here.
     pub groups: u32,
 }
 
 /// `ofp_group_type` OFPGT_ALL (1.3.5, 7.3.4.2).
 pub(crate) const GROUP_ALL: u8 = 0;
 
-/// What most flow mods consist of, read once for all who decide on one.
+/// The parts of a typical flow mod, parsed once for all checks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UsualParts {
-    /// Its match, if it has no other fields than these.
+    /// Its match, if it has only these fields.
     pub fields: Option<UsualFields>,
     /// The port, if its instructions are one output that is applied.
     pub output: Option<PortNo>,
 }
 
 impl UsualParts {
-    /// Of a flow mod.
+    /// The actions of a flow mod.
     #[inline]
     pub fn read(it: &FlowMod<'_>) -> UsualParts {
         UsualParts { fields: UsualFields::read(it.matching), output: one_applied_output(it.instructions) }
@@ -71,21 +72,22 @@ impl UsualParts {
 }
 
 impl Fanout {
-    /// Of a list of actions.
+    /// An action list.
     pub fn of_actions(actions: &[u8]) -> Fanout {
         let mut fanout = Fanout::default();
         actions_raw(actions).map_while(Result::ok).for_each(|raw| fanout.count(raw));
         fanout
     }
 
-    /// Of a rule.
+    /// The instructions of a rule.
     pub fn of_instructions(instructions: &[u8]) -> Fanout {
         let lists = instructions_raw(instructions).map_while(Result::ok).filter_map(|raw| raw.action_bytes());
         let all = lists.map(Fanout::of_actions);
         all.fold(Fanout::default(), Fanout::and)
     }
 
-    /// Of a group. One of type ALL takes each of its buckets; of the others a packet takes one, and the largest of each number counts.
+    /// The buckets of a group. In type ALL, a packet takes every bucket. In other types it takes one, and the largest
+    /// of each number counts.
     pub fn of_group(it: &GroupMod<'_>) -> Fanout {
         let buckets = buckets_raw(it.buckets).map_while(Result::ok);
         let each = buckets.map(|bucket| Fanout::of_actions(bucket.actions));
@@ -96,19 +98,19 @@ impl Fanout {
         each.fold(Fanout::default(), together)
     }
 
-    /// Both.
+    /// The sum of both.
     #[must_use]
     pub fn and(self, other: Fanout) -> Fanout {
         self.joined(other, u32::saturating_add)
     }
 
-    /// One of both, whichever is more of each.
+    /// The larger of each number.
     #[must_use]
     pub fn or(self, other: Fanout) -> Fanout {
         self.joined(other, u32::max)
     }
 
-    /// So many times.
+    /// Each number, multiplied by `count`.
     #[must_use]
     pub fn times(self, count: u32) -> Fanout {
         self.joined(self, |number, _| number.saturating_mul(count))
@@ -125,7 +127,7 @@ impl Fanout {
         }
     }
 
-    /// Whether a rule or packet-out says no more than there may be in one.
+    /// Checks that a rule or packet-out stays within the limits of one command.
     pub fn check_command(&self) -> Result<(), Excess> {
         if self.actions > MAX_ACTIONS {
             return Err(Excess::TooMany(TooMany::Actions(self.actions, MAX_ACTIONS)));
@@ -133,7 +135,7 @@ impl Fanout {
         if self.groups > MAX_GROUPS { Err(Excess::TooMany(TooMany::Groups(MAX_GROUPS))) } else { Ok(()) }
     }
 
-    /// Whether one packet becomes no more than it may, with all groups.
+    /// Checks that one packet becomes no more than allowed, with all groups.
     pub fn check_all(&self) -> Result<(), Excess> {
         if self.controllers > MAX_CONTROLLERS {
             return Err(Excess::TooMany(TooMany::ToController(MAX_CONTROLLERS)));
@@ -144,7 +146,8 @@ impl Fanout {
         if self.ports > MAX_OUTPUTS { Err(Excess::TooMany(TooMany::Outputs(MAX_OUTPUTS))) } else { Ok(()) }
     }
 
-    /// How many packets one packet becomes at a switch of so many ports whose tables make so many of one.
+    /// How many packets one packet becomes at a switch with this many ports, whose tables make `by_tables` of one
+    /// packet.
     pub fn packets(&self, ports: u64, by_tables: u64) -> u64 {
         let (floods, tables) = (u64::from(self.floods) * ports, u64::from(self.tables) * by_tables);
         u64::from(self.ports) + u64::from(self.controllers) + floods + tables

@@ -1,12 +1,13 @@
-//! What a zone was granted: its capabilities, and how far each of them reaches.
+//! The grant of a zone: its capabilities and their bounds.
 //!
 //! ```text
 //!   operator's words (parsed elsewhere) ──> Grant, built once when the zone is attached
 //!   capability asked for ──> Grant ──> not held, held without bounds (one test), or held within bounds: ask crate::bounds
 //! ```
 //!
-//! In: capabilities and bounds. Out: whether something is held, and its bounds. It never looks into a command, never changes after the
-//! zone was attached, and is read without a lock and without allocating: each worker has its own copy.
+//! In: capabilities and bounds. Out: whether the zone holds a capability, and its bounds. It never looks into a
+//! command, and does not change after the zone was attached. A read takes no lock and allocates nothing: each worker
+//! has its own copy.
 
 use crate::capability::{Capabilities, Capability};
 use crate::quota::Quotas;
@@ -16,11 +17,11 @@ use flow::{DatapathId, Match, PortNo};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-/// Everything that a zone was granted.
+/// The grant of a zone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grant {
     held: Capabilities,
-    /// Those that are held within bounds; the others reach everywhere.
+    /// The capabilities with bounds; the others are unbounded.
     bounded: Capabilities,
     packet_in: Bounds,
     packet_out: Bounds,
@@ -30,23 +31,24 @@ pub struct Grant {
     vendors: Vendors,
     rank: Option<u16>,
     quotas: Quotas,
-    /// By a service's name, what that service is told of this grant with each call.
+    /// By a service's name: the part of this grant that the service receives with each call.
     services: BTreeMap<String, Vec<u8>>,
 }
 
-/// The capabilities that are bounded by names: services, topics.
+/// The capabilities whose bounds are names: of services, of topics.
 const NAMED: [Capability; 3] = [Capability::Query, Capability::Publish, Capability::Subscribe];
 
-/// How far a capability to write into a switch reaches. `None` is everywhere.
+/// The bounds of a capability to write to a switch. `None` is no bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// The packets: those of at least one of these matches.
+    /// The packets that match at least one of these.
     pub flowspace: Option<Vec<Match>>,
     /// The tables.
     pub tables: Option<TableSet>,
     /// The priorities.
     pub priorities: RangeInclusive<u16>,
-    /// The ports by which packets may leave; reserved ones only if they are named. The controller needs packet.in instead.
+    /// The ports by which packets may leave. Reserved ports count only if they are named. For the controller, packet.in
+    /// decides instead.
     pub ports: Option<Vec<PortNo>>,
     /// The switches.
     pub datapaths: Option<Vec<DatapathId>>,
@@ -59,7 +61,7 @@ impl Default for Bounds {
 }
 
 impl Bounds {
-    /// Whether it reaches everywhere.
+    /// Whether it has no bounds.
     pub fn is_everywhere(&self) -> bool {
         *self == Bounds::default()
     }
@@ -70,12 +72,12 @@ impl Bounds {
 pub struct TableSet([u64; 4]);
 
 impl TableSet {
-    /// Whether a table is in it.
+    /// Whether the set contains a table.
     pub fn contains(&self, table_id: u8) -> bool {
         self.0[usize::from(table_id >> 6)] >> (table_id & 63) & 1 == 1
     }
 
-    /// Whether a table is in both.
+    /// Whether the sets have a table in common.
     pub fn meets(&self, other: &TableSet) -> bool {
         self.0.iter().zip(&other.0).any(|(these, those)| these & those != 0)
     }
@@ -89,12 +91,12 @@ impl FromIterator<u8> for TableSet {
     }
 }
 
-/// Names, and what lies below them: `link` stands for `link` and `link.up`, not for `linkage`.
+/// Names, and the names below them: `link` stands for `link` and `link.up`, not for `linkage`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names(Vec<String>);
 
 impl Names {
-    /// These names.
+    /// Creates the set of these names.
     pub fn new(names: Vec<String>) -> Names {
         Names(names)
     }
@@ -109,28 +111,28 @@ impl Names {
     }
 }
 
-/// The vendors' parts that an app may use.
+/// The vendors' extensions that an app may use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Vendors(Vec<VendorParts>);
 
-/// Some parts of one vendor's.
+/// Some extensions of one vendor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VendorParts {
     /// The vendor's number.
     pub vendor: u32,
-    /// Of which kind; `None`: of every kind.
+    /// Their kind; `None`: all kinds.
     pub kind: Option<PartKind>,
-    /// Which one of that kind; `None`: every one.
+    /// The extension of that kind; `None`: all of them.
     pub subtype: Option<u32>,
 }
 
 impl Vendors {
-    /// These parts.
+    /// Creates the set of these extensions.
     pub fn new(parts: Vec<VendorParts>) -> Vendors {
         Vendors(parts)
     }
 
-    /// Whether this part is one of them.
+    /// Whether the set contains this extension.
     pub fn hold(&self, wanted: VendorPart) -> bool {
         self.0.iter().any(|parts| {
             parts.vendor == wanted.vendor
@@ -141,17 +143,17 @@ impl Vendors {
 }
 
 impl Grant {
-    /// Nothing.
+    /// An empty grant.
     pub fn nothing() -> Grant {
         Grant::default()
     }
 
-    /// These capabilities, each everywhere.
+    /// A grant of these capabilities without bounds.
     pub fn everywhere(capabilities: &[Capability]) -> Grant {
         capabilities.iter().copied().fold(Grant::nothing(), Grant::with)
     }
 
-    /// With a capability that reaches everywhere.
+    /// Adds a capability without bounds.
     #[must_use]
     pub fn with(mut self, capability: Capability) -> Grant {
         self.held = self.held.with(capability);
@@ -159,7 +161,7 @@ impl Grant {
         self
     }
 
-    /// With `packet.in` for this flowspace and these switches.
+    /// Adds `packet.in` for this flowspace and these switches.
     #[must_use]
     pub fn with_packets_in(mut self, bounds: Bounds) -> Grant {
         let everywhere = bounds.is_everywhere();
@@ -167,7 +169,7 @@ impl Grant {
         self.held_within(Capability::PacketIn, everywhere)
     }
 
-    /// With `packet.out` within bounds; tables and priorities are no bounds of a packet-out.
+    /// Adds `packet.out` with bounds; tables and priorities do not bound a packet-out.
     #[must_use]
     pub fn with_packets_out(mut self, bounds: Bounds) -> Grant {
         let everywhere = bounds.is_everywhere();
@@ -175,7 +177,7 @@ impl Grant {
         self.held_within(Capability::PacketOut, everywhere)
     }
 
-    /// With `rule.write` within bounds.
+    /// Adds `rule.write` with bounds.
     #[must_use]
     pub fn with_rules(mut self, bounds: Bounds) -> Grant {
         let everywhere = bounds.is_everywhere();
@@ -183,7 +185,7 @@ impl Grant {
         self.held_within(Capability::RuleWrite, everywhere)
     }
 
-    /// With `port.write` for these ports and switches.
+    /// Adds `port.write` for these ports and switches.
     #[must_use]
     pub fn with_ports(mut self, bounds: Bounds) -> Grant {
         let everywhere = bounds.is_everywhere();
@@ -191,7 +193,7 @@ impl Grant {
         self.held_within(Capability::PortWrite, everywhere)
     }
 
-    /// With a capability for these names. One that is not bounded by names is not granted.
+    /// Adds a capability for these names. It ignores a capability whose bounds are not names.
     #[must_use]
     pub fn with_names(mut self, capability: Capability, names: Names) -> Grant {
         let Some(place) = place_of(capability) else { return self };
@@ -199,29 +201,29 @@ impl Grant {
         self.held_within(capability, false)
     }
 
-    /// With `vendor` for these parts.
+    /// Adds `vendor` for these extensions.
     #[must_use]
     pub fn with_vendors(mut self, vendors: Vendors) -> Grant {
         self.vendors = vendors;
         self.held_within(Capability::Vendor, false)
     }
 
-    /// At this place in the operator's order: 0 comes first. Apps of equal rank stand in the order of their zones' numbers.
+    /// Sets the place in the operator's order: 0 is first. Apps of equal rank are ordered by their zones' numbers.
     #[must_use]
     pub fn with_rank(mut self, rank: u16) -> Grant {
         self.rank = Some(rank);
         self
     }
 
-    /// With these quotas.
+    /// Sets these quotas.
     #[must_use]
     pub fn with_quotas(mut self, quotas: Quotas) -> Grant {
         self.quotas = quotas;
         self
     }
 
-    /// With a part that concerns a service: bytes that mean something to that service alone. With one the app may call the service. At most
-    /// [`abi::service::GRANT_BYTES_MAX`] bytes; a longer part is not granted.
+    /// Adds the part for a service: bytes that only this service interprets. With such a part, the app may call the
+    /// service. A part of more than [`abi::service::GRANT_BYTES_MAX`] bytes is ignored.
     #[must_use]
     pub fn with_service(mut self, service: &str, part: Vec<u8>) -> Grant {
         if part.len() <= GRANT_BYTES_MAX {
@@ -230,7 +232,7 @@ impl Grant {
         self
     }
 
-    /// The part that concerns this service, if there is one.
+    /// The part for this service, if the grant has one.
     pub fn service(&self, service: &str) -> Option<&[u8]> {
         self.services.get(service).map(Vec::as_slice)
     }
@@ -243,13 +245,13 @@ impl Grant {
         self
     }
 
-    /// Whether a capability is held, however far.
+    /// Whether the zone holds a capability, with or without bounds.
     #[inline]
     pub const fn holds(&self, capability: Capability) -> bool {
         self.held.allow(capability)
     }
 
-    /// Whether it is held within bounds only.
+    /// Whether the zone holds it with bounds.
     #[inline]
     pub const fn is_bounded(&self, capability: Capability) -> bool {
         self.bounded.allow(capability)
@@ -275,7 +277,7 @@ impl Grant {
         &self.port_write
     }
 
-    /// Whether a capability that is bounded by names is held for this one.
+    /// Whether the zone holds a name-bounded capability for this name.
     #[inline]
     pub fn holds_for(&self, capability: Capability, name: &str) -> bool {
         if !self.is_bounded(capability) {
@@ -285,17 +287,17 @@ impl Grant {
         names.is_some_and(|names| names.hold(name))
     }
 
-    /// Whether a vendor's part may be used. The capability without a list of parts allows none.
+    /// Whether the zone may use a vendor's extension. The capability without a list of extensions allows none.
     pub fn holds_vendor(&self, part: VendorPart) -> bool {
         self.holds(Capability::Vendor) && self.vendors.hold(part)
     }
 
-    /// Its place in the operator's order, behind all others where it was given none; see [`crate::precedence`].
+    /// Its place in the operator's order. Without one, the app comes last; see [`crate::precedence`].
     pub fn rank(&self) -> u16 {
         self.rank.unwrap_or(u16::MAX)
     }
 
-    /// How much of it all.
+    /// The quotas.
     #[inline]
     pub fn quotas(&self) -> &Quotas {
         &self.quotas

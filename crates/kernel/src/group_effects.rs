@@ -1,19 +1,21 @@
-//! What groups may do with a packet that is sent through them.
+//! What groups may do with a packet.
 //!
 //! ```text
 //!   buckets + packet.out's bounds ──> GroupEffects, kept beside the owner ──> may a packet-out go there? what may the group become?
 //! ```
 //!
-//! A group's buckets are compared with `rule.write` when they are told to the switch, since rules refer to groups. A packet-out may refer to a
-//! group too, and then the buckets must lie within `packet.out`. So the kernel compares them with both, and remembers what the second said.
+//! When an app adds a group, the kernel checks its buckets against `rule.write`, because rules refer to groups. A
+//! packet-out may refer to a group too, and then the buckets must lie within `packet.out`. So the kernel checks both,
+//! and stores the second result.
 //!
-//! Group effects only grow: a switch may refuse a change and keep the old buckets. So a group may do all that any command since its add allowed.
-//! A delete and a new add start from nothing.
+//! Group effects only grow: a switch may refuse a change and keep the old buckets. So a group may do all that any
+//! command since its add allowed. After a delete, an add starts with no effects.
 //!
-//! Groups in buckets: a group's level is one above the highest of the groups in its buckets, and a group that is in another's bucket keeps its
-//! level. So no group leads back to itself, and none leads further than [`MAX_LEVEL`].
+//! Groups in buckets: a group's level is one above the highest level of the groups in its buckets. A group that is in
+//! another's bucket keeps its level. So no group leads back to itself, and no chain is longer than [`MAX_LEVEL`].
 //!
-//! In: buckets that were found readable. Out: a few numbers for each group. Never looks at who asks; that is `crate::owned`'s.
+//! In: buckets that were parsed without error. Out: a few numbers for each group. It never checks the sender;
+//! `crate::owned` does.
 
 use crate::excess::{Excess, MAX_LEVEL, TooMany};
 use crate::fanout::{Fanout, GROUP_ALL, MAX_GROUP_ACTIONS};
@@ -21,8 +23,8 @@ use abi::command::GroupMod;
 use flow::Action;
 use flow::canonical::{RawBucket, actions_raw, buckets_raw};
 
-/// How many other groups one group may have in its buckets. More are refused. What replicates to each link of a large switch fits, with a
-/// fast-failover group for each of them.
+/// How many other groups one group may have in its buckets. The kernel refuses more. The limit allows replication to
+/// each link of a large switch, with a fast-failover group for each link.
 pub(crate) const MAX_NESTED: usize = 64;
 
 /// OFPAT_GROUP (1.3.5, 7.2.5).
@@ -31,28 +33,29 @@ const GROUP_ACTION: u16 = 22;
 /// OFPG_ANY: a bucket watches no group.
 const NO_GROUP: u32 = 0xffff_ffff;
 
-/// What was found when buckets were compared with their owner's `packet.out`.
+/// The result of the check of buckets against their owner's `packet.out`.
 pub(crate) type Judged = Result<(), Excess>;
 
-/// What a group may do, by all that it was told since it was made.
+/// What a group may do, by all commands since it was added.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct GroupEffects {
-    /// The groups that its buckets hand packets to or watch, each once, and how often one packet is handed there.
+    /// The groups to which its buckets send packets, and the groups that they watch. The second number is how often one
+    /// packet is sent there.
     pub nested: Vec<(u32, u32)>,
-    /// What its buckets do without those groups.
+    /// What its buckets do, without those groups.
     pub fanout: Fanout,
-    /// 1 without such groups.
+    /// 1 if its buckets contain no groups.
     pub level: u8,
-    /// Whether a packet-out may go there, but for the groups in its buckets.
+    /// Whether a packet-out may use it, apart from the groups in its buckets.
     pub packet_out: Judged,
-    /// In the buckets of how many groups it is.
+    /// The number of groups whose buckets contain it.
     pub named_by: u32,
-    /// Whether a packet-out within bounds has gone through it.
+    /// Whether a bounded packet-out has used it.
     pub is_sent_to: bool,
 }
 
 impl GroupEffects {
-    /// Of these buckets, whose groups have these levels.
+    /// The effects of these buckets, whose groups have these levels.
     pub fn of(
         it: &GroupMod<'_>,
         judged: Judged,
@@ -70,7 +73,7 @@ impl GroupEffects {
         Ok(GroupEffects { nested, fanout, level, packet_out: judged, named_by: 0, is_sent_to: false })
     }
 
-    /// With what it may do by new buckets besides.
+    /// Adds the effects of new buckets.
     pub fn with(&self, new: GroupEffects, group_id: u32) -> Result<GroupEffects, Excess> {
         if self.named_by > 0 && new.level > self.level {
             return Err(Excess::Nesting(group_id));
@@ -88,7 +91,7 @@ impl GroupEffects {
     }
 }
 
-/// The number of this group, which is 0 if it is new.
+/// The count for this group, which is 0 if it is new.
 fn put(nested: &mut Vec<(u32, u32)>, group_id: u32) -> &mut u32 {
     let place = nested.iter().position(|(there, _)| *there == group_id).unwrap_or_else(|| {
         nested.push((group_id, 0));
@@ -97,7 +100,7 @@ fn put(nested: &mut Vec<(u32, u32)>, group_id: u32) -> &mut u32 {
     &mut nested[place].1
 }
 
-/// The groups in buckets: of a group of type ALL a packet takes each bucket, of the others one.
+/// The groups in the buckets. In a group of type ALL, a packet takes each bucket; in other types, one bucket.
 fn nested_in(it: &GroupMod<'_>) -> Result<Vec<(u32, u32)>, Excess> {
     let mut nested = Vec::new();
     for bucket in buckets_raw(it.buckets).map_while(Result::ok) {
@@ -118,7 +121,7 @@ fn nested_in(it: &GroupMod<'_>) -> Result<Vec<(u32, u32)>, Excess> {
     Ok(nested)
 }
 
-/// The groups that actions hand packets to.
+/// The groups to which the actions send packets.
 pub(crate) fn groups_in(actions: &[u8]) -> impl Iterator<Item = u32> + '_ {
     let groups = actions_raw(actions).map_while(Result::ok).filter(|raw| raw.kind == GROUP_ACTION);
     groups.filter_map(|raw| match raw.read() {
@@ -127,7 +130,7 @@ pub(crate) fn groups_in(actions: &[u8]) -> impl Iterator<Item = u32> + '_ {
     })
 }
 
-/// The groups that buckets hand packets to, or watch.
+/// The groups to which the buckets send packets, or which they watch.
 pub(crate) fn groups_in_buckets<'a>(it: &GroupMod<'a>) -> impl Iterator<Item = u32> + use<'a> {
     buckets_raw(it.buckets)
         .map_while(Result::ok)

@@ -1,19 +1,20 @@
-//! The groups and meters that an app can own in a switch.
+//! The groups and meters that an app can own on a switch.
 //!
 //! In: numbers. Out: names and errors. It keeps no owner.
 
 use crate::excess::Excess;
 use flow::DatapathId;
 
-/// How many groups and meters one zone may have, over all switches and workers. One more is refused, so that no app takes every number.
+/// How many groups and meters one zone may have, on all switches and workers. The kernel refuses more, so that no app
+/// takes every number.
 pub(crate) const MAX_OWNED: usize = 4_096;
 
-/// OFPG_MAX and OFPM_MAX (1.3.5, 7.3.4.2 and 7.3.4.3): numbers above are the switch's own, among them OFPM_SLOWPATH and OFPM_CONTROLLER,
-/// which meter what it sends up for every app.
+/// OFPG_MAX and OFPM_MAX (1.3.5, 7.3.4.2 and 7.3.4.3). Higher numbers belong to the switch. Among them are
+/// OFPM_SLOWPATH and OFPM_CONTROLLER, which limit its packet-ins for all apps.
 pub(crate) const MAX_GROUP: u32 = 0xffff_ff00;
 const MAX_METER: u32 = 0xffff_0000;
 
-/// What is owned.
+/// A group or a meter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum GroupOrMeter {
     /// The group of this number.
@@ -23,7 +24,7 @@ pub enum GroupOrMeter {
 }
 
 impl GroupOrMeter {
-    /// Whether it is the switch's own, and concerns everybody.
+    /// Whether it belongs to the switch, and so affects all apps.
     pub(crate) fn is_reserved(self) -> bool {
         match self {
             GroupOrMeter::Group(id) => id > MAX_GROUP,
@@ -53,5 +54,5 @@ impl GroupOrMeter {
     }
 }
 
-/// A group or meter of a switch.
+/// A group or meter on a switch.
 pub(crate) type Place = (DatapathId, GroupOrMeter);

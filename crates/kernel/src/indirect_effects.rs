@@ -1,4 +1,5 @@
-//! The indirect effects of a command: through a group, a meter, a table or the controller, a sender may do only what it may do itself.
+//! The indirect effects of a command: through a group, a meter, a table or the controller, an app may do only what it
+//! may do directly.
 //!
 //! ```text
 //!   rule, packet-out ──names──> groups, meters (crate::owned: whose), what groups do (crate::group_effects), TABLE (crate::bounds), CONTROLLER
@@ -6,8 +7,9 @@
 //!
 //! It also counts how many packets one packet becomes, groups included.
 //!
-//! In: commands that are within the bounds of their capability, as far as they say themselves what they do. Out: whether they are with what they
-//! refer to. One output to a port, which most commands are, is let pass by its bytes.
+//! In: commands whose direct effects are within the bounds of their capability. Out: whether the things that they refer
+//! to are within bounds too. Most commands have one output to a port. The kernel recognizes those by their bytes and
+//! accepts them.
 
 use crate::capability::Capability;
 use crate::charge::Becomes;
@@ -22,7 +24,7 @@ use flow::canonical::{instructions_raw, one_output};
 use flow::{DatapathId, PortNo};
 
 impl Kernel {
-    /// What a rule refers to, and how many packets it makes of one.
+    /// Checks what a rule refers to, and counts the packets that it makes of one.
     #[inline]
     pub(crate) fn check_rules_indirect_effects(
         &mut self,
@@ -56,7 +58,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// What a packet-out refers to: how many packets it makes of its frame.
+    /// Checks what a packet-out refers to, and counts the packets that it makes of its frame.
     #[inline]
     pub(crate) fn check_packet_outs_indirect_effects(
         &mut self,
@@ -90,11 +92,12 @@ impl Kernel {
             there.senders_up.insert(zone);
         }
         let packets = there.packets(total);
-        // What meets no rule in the tables comes up.
+        // A packet that matches no other rule in the tables becomes a packet-in.
         Ok(Becomes { packets, packet_ins: u64::from(total.controllers) + u64::from(total.tables) })
     }
 
-    /// A change of a group: within `rule.write`, since rules refer to it, and compared with `packet.out`, since packet-outs may.
+    /// Checks a group mod: against `rule.write`, because rules refer to groups, and against `packet.out`, because
+    /// packet-outs may.
     pub(crate) fn change_group(
         &mut self,
         zone: ZoneId,
@@ -121,7 +124,7 @@ impl Kernel {
         Ok(change)
     }
 
-    /// A change of a meter.
+    /// Checks a meter mod.
     pub(crate) fn change_meter(
         &mut self,
         zone: ZoneId,
@@ -141,7 +144,7 @@ impl Kernel {
         if hears || fanout.controllers == 0 { Ok(()) } else { Err(Excess::Controller) }
     }
 
-    /// Who asks, by this capability.
+    /// The sender, with the bounds of this capability.
     fn asker(&self, zone: ZoneId, capability: Capability) -> Asker {
         let Some(it) = self.zone(zone) else {
             return Asker { zone, bounded: true, others_too: false };
@@ -152,13 +155,13 @@ impl Kernel {
     }
 }
 
-/// One port that is no reserved one.
+/// Returns the port if the actions are one output to a port that is not reserved.
 #[inline]
 fn is_plain_port(port: Option<PortNo>) -> bool {
     port.is_some_and(|port| port <= PortNo::MAX)
 }
 
-/// What a group mod or meter mod is beyond, with the capability that would let it pass.
+/// The refusal of a group mod or meter mod, with the capability that would allow it.
 #[cold]
 fn beyond(excess: Excess) -> Refusal {
     match excess {

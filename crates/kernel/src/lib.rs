@@ -1,14 +1,15 @@
-//! Decides which zones receive an event, and whether a command may pass.
+//! Decides which zones receive an event, and whether the kernel accepts a command.
 //!
 //! ```text
 //!   event of a switch ──> Kernel::on_event   ──> the zones that receive it, and effects
 //!   command of a zone ──> Kernel::on_command ──> send it to the switch, pass it to a zone, or refuse it with the reason
 //! ```
 //!
-//! A worker thread has a kernel of its own, for the switches that it serves: nothing is shared, so nothing is locked. Subscriptions,
-//! capabilities and their bounds, quotas, and the owners of rules, groups and meters are decided here. The worker executes the decisions.
+//! Each worker thread has its own kernel for the switches that it serves. The kernels share almost nothing, so they
+//! need no locks for packets and rules. This crate decides subscriptions, capabilities and their bounds, quotas, and
+//! the owners of rules, groups and meters. The worker executes the decisions.
 //!
-//! This crate never does I/O, never reads a clock, and knows neither a wire protocol nor what a zone is made of.
+//! This crate never does I/O and never reads a clock. It knows neither a wire protocol nor how a zone is built.
 
 pub mod bounds;
 pub mod budget;

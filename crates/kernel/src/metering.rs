@@ -1,16 +1,17 @@
-//! The kernel's own meter at a switch: what the punting rule sends up is limited in the switch, before it crosses the control channel.
+//! The kernel's own meter at a switch. It limits the packet-ins of the table-miss rule in the switch, before they use
+//! the control channel.
 //!
 //! ```text
 //!   switch up ──> ask what its meters can do ──> make the meter (add it; modify it if it is there) ──> put it into the rule ──> metered
 //!                        └── whatever goes wrong on the way: the rule goes without, and why is kept for the operator
 //! ```
 //!
-//! The rule is in the switch before there is a meter, so that no packet is lost meanwhile, and gets the meter once the switch has confirmed
-//! it. If the switch does not confirm the rule with the meter, it gets the rule again without the meter. Each step is
-//! tried once for each session.
+//! The kernel first installs the rule without a meter, so that no packet is lost meanwhile. Once the switch has
+//! confirmed the meter, the kernel adds it to the rule. If the switch does not confirm the rule with the meter, the
+//! kernel installs the rule without it again. Each step is tried once per session.
 //!
-//! In: a switch's answers and receipts. Out: what to send next, as [`Effect`]s. Never sends anything, and never looks at a packet. Memory: one
-//! state for each switch that is up, with one sentence of the switch's at most.
+//! In: a switch's answers and receipts. Out: the next messages, as [`Effect`]s. It never sends anything, and never
+//! looks at a packet. Memory: one state for each connected switch, with at most one sentence from the switch.
 
 use crate::decision::Effect;
 use crate::own_messages::{CHECK_TICKET, FEATURES_TICKET, METER_TICKET, MeterStep, MeterWanted, RULE_TICKET};
@@ -21,7 +22,7 @@ use flow::{DatapathId, ErrorCode};
 use openflow::statistics::{MeterFeatures, first_band_packets};
 use std::fmt;
 
-/// `ofp_meter_flags`, which are the capabilities' bits as well (1.3.5, 7.3.4.3 and 7.3.5.14).
+/// `ofp_meter_flags`, which are also the bits of the meter features (1.3.5, 7.3.4.3 and 7.3.5.14).
 const PKTPS: u16 = 1 << 1;
 const BURST: u16 = 1 << 2;
 const STATS: u16 = 1 << 3;
@@ -29,58 +30,58 @@ const STATS: u16 = 1 << 3;
 /// OFPMBT_DROP, as a bit of `band_types`.
 const DROP_BAND: u32 = 1 << 1;
 
-/// OFPM_MAX: the highest number that a meter of a rule has.
+/// OFPM_MAX: the highest number of a meter that a rule can have.
 const MAX_METER: u32 = 0xffff_0000;
 
 /// OFPET_METER_MOD_FAILED, OFPMMFC_METER_EXISTS.
 const METER_EXISTS: ErrorCode = ErrorCode { kind: 12, code: 1 };
 
-/// Whether the packets that a switch sends up by the kernel's rule are limited in the switch.
+/// The state of the meter for the kernel's table-miss rule at a switch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Metering {
-    /// The operator wants no meter.
+    /// The operator configured no meter.
     #[default]
     Off,
-    /// The switch has been asked what its meters can do.
+    /// The kernel has asked the switch for its meter features.
     Asked,
-    /// It has been told to have the meter.
+    /// The kernel has asked the switch to add the meter.
     Making(MeterWanted),
-    /// It has the meter. Nobody wants packets, or it has not confirmed the rule with the meter yet.
+    /// The switch has the meter. No app wants packets, or the switch has not confirmed the rule with the meter yet.
     Made(MeterWanted),
-    /// It has the meter, and the rule carries it.
+    /// The switch has the meter, and the rule uses it.
     On {
-        /// Which.
+        /// The meter.
         meter: MeterWanted,
-        /// What the meter had dropped when the switch was last asked, since it was made.
+        /// Packets that the meter had dropped since it was added, by the switch's last answer.
         dropped: u64,
     },
-    /// The rule with the meter is gone, and it has been asked whether the meter is.
+    /// The rule with the meter was removed. The kernel has asked the switch whether the meter still exists.
     Missed(MeterWanted),
-    /// It has none until its next session.
+    /// The switch has no meter until its next session.
     Without(Why),
 }
 
-/// Why a switch's punting rule has no meter.
+/// Why a switch's table-miss rule has no meter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// It could not be asked.
+    /// The kernel could not ask the switch.
     NotAsked(String),
-    /// It has no meters, or none that would do.
+    /// The switch has no meters, or no suitable ones.
     Unfit(&'static str),
-    /// Apps have all of its meters.
+    /// Apps use all of its meters.
     AllTaken,
-    /// It answered with this error.
+    /// The switch answered with this error.
     Failed(String),
-    /// It did not answer.
+    /// The switch did not answer.
     NoAnswer(String),
-    /// Somebody has deleted the meter, and with it the rule.
+    /// Another controller or an app deleted the meter, and so the rule.
     Deleted,
-    /// Somebody who may has deleted the rule.
+    /// An app with the right to do so deleted the rule.
     RuleDeleted,
 }
 
 impl Why {
-    /// Whether something went wrong, and it is not only what the switch is.
+    /// Whether this is a fault, and not just a property of the switch.
     pub const fn is_trouble(&self) -> bool {
         !matches!(self, Why::NotAsked(_) | Why::Unfit(_))
     }
@@ -101,7 +102,7 @@ impl fmt::Display for Why {
 }
 
 impl Metering {
-    /// The meter that the punting rule is to carry, and may carry already.
+    /// The meter that the table-miss rule should have, and may have already.
     pub(crate) const fn of_the_rule(&self) -> Option<MeterWanted> {
         match self {
             Metering::Made(meter) | Metering::On { meter, .. } => Some(*meter),
@@ -114,7 +115,7 @@ impl Metering {
             return;
         }
         *self = match wanted(reply.body, per_s) {
-            // An app has as many as the kernel lets it have, so this ends soon.
+            // An app has a limited number of meters, so this ends soon.
             Ok(meter) => match (1..=meter.meter_id).rev().find(|id| !taken(*id)) {
                 Some(meter_id) => Metering::Making(MeterWanted { meter_id, ..meter }),
                 None => Metering::Without(Why::AllTaken),
@@ -123,7 +124,7 @@ impl Metering {
         }
     }
 
-    /// The result of the last step.
+    /// Takes the result of the last step.
     fn on_receipt(&mut self, receipt: &Receipt<'_>) {
         let why = match receipt.outcome {
             Outcome::Programmed => None,
@@ -146,12 +147,12 @@ impl Metering {
                 CHECK_TICKET,
                 Some(Why::Failed(_)),
             ) => Metering::Without(Why::Deleted),
-            // What was not answered is asked again.
+            // An unanswered check is repeated later.
             _ => return,
         }
     }
 
-    /// The switch says what its meter has done. Without the meter it answers with an error, or with nothing.
+    /// Takes the statistics of the meter. If the meter is gone, the switch answers with an error, or with nothing.
     fn on_check(&mut self, reply: &StatsReply<'_>) {
         let is_there = !reply.body.is_empty() || reply.more;
         *self = match &*self {
@@ -167,7 +168,7 @@ impl Metering {
     }
 }
 
-/// The meter for a switch that says this of its meters (OFPMP_METER_FEATURES), or why there is none.
+/// The meter for a switch with these features (OFPMP_METER_FEATURES), or why it gets none.
 fn wanted(features: &[u8], per_s: u32) -> Result<MeterWanted, &'static str> {
     let MeterFeatures { max_meter, band_types, capabilities, max_bands } = MeterFeatures::read(features);
     if max_meter == 0 || max_bands == 0 {
@@ -181,21 +182,21 @@ fn wanted(features: &[u8], per_s: u32) -> Result<MeterWanted, &'static str> {
     }
     let optional = [BURST, STATS].into_iter().filter(|flag| capabilities & u32::from(*flag) != 0);
     Ok(MeterWanted {
-        // Apps begin at 1, so what is highest is least in their way.
+        // Apps start at 1, so the highest number rarely collides with theirs.
         meter_id: max_meter.min(MAX_METER),
         is_there: false,
         flags: optional.fold(PKTPS, |flags, flag| flags | flag),
         per_s,
-        // A second's, as the kernel's own budget has it.
+        // One second's packets, like the kernel's own budget.
         burst: per_s,
     })
 }
 
-/// What a switch's meter depends on beside its own state.
+/// The inputs of a switch's meter, besides its own state.
 pub(crate) struct AtSwitch<'a> {
-    /// Which switch.
+    /// The switch.
     pub datapath: DatapathId,
-    /// Packets in a second that the meter is to let through.
+    /// The packets per second that the meter lets through.
     pub per_s: Option<u32>,
     /// Whether an app wants packets of switches.
     pub wants_packets: bool,
@@ -204,13 +205,13 @@ pub(crate) struct AtSwitch<'a> {
 }
 
 impl Metering {
-    /// The switch came up, and the operator wants a meter.
+    /// The switch has connected, and the operator wants a meter.
     pub(crate) fn begin(&mut self, datapath: DatapathId, effects: &mut Vec<Effect>) {
         *self = Metering::Asked;
         effects.push(Effect::Meter { datapath, step: MeterStep::AskFeatures });
     }
 
-    /// A rule of the kernel's is gone: the switch is asked whether the meter is.
+    /// A rule of the kernel was removed: ask the switch whether the meter still exists.
     pub(crate) fn on_own_rule_removed(&mut self, datapath: DatapathId, effects: &mut Vec<Effect>) {
         if let Some(meter) = self.of_the_rule() {
             *self = Metering::Missed(meter);
@@ -218,14 +219,14 @@ impl Metering {
         }
     }
 
-    /// Asks the switch whether it has its meter still.
+    /// Asks the switch whether it still has the meter.
     pub(crate) fn check(&self, datapath: DatapathId, effects: &mut Vec<Effect>) {
         if let Metering::On { meter, .. } | Metering::Missed(meter) = self {
             effects.push(Effect::Meter { datapath, step: MeterStep::Check(meter.meter_id) });
         }
     }
 
-    /// A frame that answers the node, if it is about the kernel's meter: see [`is_about_the_meter`].
+    /// Takes an answer to the node, if it is about the kernel's meter: see [`is_about_the_meter`].
     pub(crate) fn on_answer(&mut self, event: &Event<'_>, at: AtSwitch<'_>, effects: &mut Vec<Effect>) {
         let (datapath, per_s) = (at.datapath, at.per_s.unwrap_or(u32::MAX));
         self.go_on(at, effects, |metering, owned| match event {
@@ -242,14 +243,15 @@ impl Metering {
         });
     }
 
-    /// A step, or the rule with the meter, could not be sent to the switch. A check is no such step: it is made again.
+    /// The worker could not send a step, or the rule with the meter, to the switch. A check is not a step: it is
+    /// repeated.
     pub(crate) fn on_not_sent(&mut self, reason: &str, at: AtSwitch<'_>, effects: &mut Vec<Effect>) {
         self.go_on(at, effects, |metering, _| {
             *metering = Metering::Without(Why::NotAsked(reason.to_owned()))
         });
     }
 
-    /// Changes the state, and does what follows from one that is new.
+    /// Changes the state, and does what the new state requires.
     fn go_on(
         &mut self,
         at: AtSwitch<'_>,

@@ -1,4 +1,4 @@
-//! Which rules in a switch's table match packets of one another: the rules of apps that share priorities.
+//! Finds the rules in a switch's table that match packets of one another, for apps that share priorities.
 //!
 //! ```text
 //!   rules that were sent, rules that a switch says it has ──> Overlaps::note
@@ -10,9 +10,9 @@
 //! ([`flow::relation::overlaps`]). So a learning switch's
 //! rules cost a look-up each, and only wide rules cost more.
 //!
-//! In: rules with their owners. Out: those that overlap. It never decides what follows, and never knows that a rule
-//! was removed: the caller says which of the rules are still there. Bounds: [`COMPARED_MAX`] rules of all switches
-//! together. The next one is not kept, and the caller is told.
+//! In: rules with their owners. Out: those that overlap. It never decides what to do, and never learns that a rule was
+//! removed: the caller says which of the rules still exist. Bounds: [`COMPARED_MAX`] rules of all switches together. It
+//! does not keep further ones, and tells the caller.
 
 use crate::rule_key::RuleKey;
 use abi::ZoneId;
@@ -20,14 +20,14 @@ use flow::relation::overlaps;
 use flow::{DatapathId, Field, Match, MatchEntry};
 use std::collections::HashMap;
 
-/// Rules that are kept for comparison, each with a copy of its match, so that memory is bounded. Apps that share priorities and need more than this are given
-/// priorities of their own.
+/// How many rules are kept for comparison. Each has a copy of its match, so memory must be bounded. If apps that share
+/// priorities need more, the operator gives them priorities of their own.
 pub const COMPARED_MAX: usize = 1 << 18;
 
 /// A table of a switch.
 pub(crate) type Table = (DatapathId, u8);
 
-/// A rule as it is compared.
+/// A rule, in the form for comparison.
 #[derive(Clone, Debug)]
 pub(crate) struct Placed {
     pub key: RuleKey,
@@ -39,7 +39,7 @@ pub(crate) struct Placed {
 /// The fields and masks of a match, in the order of the fields' numbers.
 type Fields = Vec<(Field, u128)>;
 
-/// All rules of one table whose matches have the same fields and masks, by their values.
+/// All rules of one table whose matches have the same fields and masks, by the values of those fields.
 #[derive(Clone, Debug, Default)]
 struct Shape {
     fields: Fields,
@@ -54,7 +54,7 @@ pub(crate) struct Overlaps {
 }
 
 impl Overlaps {
-    /// Keeps a rule, in place of the one with its key. Says whether there was room.
+    /// Keeps a rule, and replaces the one with its key. Returns whether there was space.
     pub fn note(&mut self, table: Table, rule: Placed) -> bool {
         let (fields, values) = split(&rule.matching);
         let shapes = self.tables.entry(table).or_default();
@@ -76,8 +76,8 @@ impl Overlaps {
         true
     }
 
-    /// Shows each rule of this table that is not `asker`'s and matches packets of `matching` to `each`. Says how many were compared. Whatever
-    /// `is_there` says is gone is dropped on the way.
+    /// Passes each rule of this table that matches packets of `matching` to `each`, except those of `asker`. Returns
+    /// how many were compared. It drops the rules that `is_there` reports as gone.
     pub fn find(
         &mut self,
         table: Table,
@@ -110,7 +110,7 @@ impl Overlaps {
         compared
     }
 
-    /// Drops whatever is gone, of every table.
+    /// Drops the rules of every table that are gone.
     pub fn sweep(&mut self, is_there: impl Fn(Table, &Placed) -> bool) {
         for (table, shapes) in &mut self.tables {
             for shape in shapes.iter_mut() {
@@ -124,13 +124,14 @@ impl Overlaps {
         self.count = self.tables.values().flatten().map(rules).sum();
     }
 
-    /// Whether there is room for no more.
+    /// Whether the bound is reached.
     pub fn is_full(&self) -> bool {
         self.count >= COMPARED_MAX
     }
 }
 
-/// A match as its shape and its values. Fields without a bit, and fields of vendors, say nothing here: the comparison itself knows them.
+/// Splits a match into its shape and its values. It skips fields with a zero mask and fields of vendors; the comparison
+/// itself handles them.
 fn split(matching: &Match) -> (Fields, Box<[u128]>) {
     let mut said: Vec<(Field, u128, u128)> = matching.entries().iter().filter_map(said_by).collect();
     said.sort_by_key(|(field, ..)| field.number());
@@ -145,7 +146,8 @@ fn said_by(entry: &MatchEntry) -> Option<(Field, u128, u128)> {
     }
 }
 
-/// The values that a rule of this shape must have to overlap a match that fixes each bit of the shape; `None` if the match leaves some open.
+/// The values of a rule of this shape that overlaps a match which fixes each bit of the shape; `None` if the match
+/// leaves some bits open.
 fn values_within(fields: &Fields, matching: &Match) -> Option<Box<[u128]>> {
     let fixed = |(field, wanted): &(Field, u128)| {
         let (value, mask) = matching.get(*field)?;

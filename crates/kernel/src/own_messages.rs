@@ -1,26 +1,27 @@
-//! What the kernel asks of switches and tells them by itself, and the tickets by which it knows the answers.
+//! The kernel's own questions and commands to switches, and the tickets that identify the answers.
 //!
-//! Data alone. [`crate::Effect`] says when one is to be sent; the worker sends it.
+//! Only data. [`crate::Effect`] says when to send one; the worker sends it.
 
 use abi::ZoneId;
 
-/// Tickets of the kernel's own questions have this bit, and no other question's has.
+/// Only tickets of the kernel's own questions have this bit.
 pub const OWN_TICKET: u64 = 1 << 63;
 
-/// What the kernel asks of a switch.
+/// A question of the kernel to a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// How many rules of this zone it has: a part of OFPMP_AGGREGATE or, where cookies cannot be asked for, of OFPMP_FLOW.
+    /// How many rules of this zone the switch has: a part of OFPMP_AGGREGATE or, if the switch cannot filter by cookie,
+    /// of OFPMP_FLOW.
     RulesOf(ZoneId),
     /// How many entries its tables hold: OFPMP_TABLE_FEATURES.
     TableSizes,
     /// How many entries its tables have: OFPMP_TABLE.
     TableCounts,
-    /// Whether it has the rule that [`crate::Kernel::wanted_rule`] says: OFPMP_FLOW.
+    /// Whether it has the rule that [`crate::Kernel::wanted_rule`] returns: OFPMP_FLOW.
     Rule,
     /// Which rules it has, and their owners: OFPMP_FLOW, of all tables.
     Owners,
-    /// Which rules it has still, as its record has grown: OFPMP_FLOW, of all tables.
+    /// Which rules it still has, because its record has grown: OFPMP_FLOW, of all tables.
     Record,
     /// Which groups it has: OFPMP_GROUP_DESC.
     Groups,
@@ -29,7 +30,7 @@ pub enum Asked {
 }
 
 impl Asked {
-    /// The ticket by which the answer is known.
+    /// The ticket that identifies the answer.
     pub const fn ticket(self) -> u64 {
         match self {
             Asked::TableSizes => OWN_TICKET | 1 << 16,
@@ -59,54 +60,54 @@ impl Asked {
     }
 }
 
-/// Why a question of the kernel's own has no answer.
+/// Why one of the kernel's own questions has no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unanswered {
-    /// It did not go out.
+    /// The question was not sent.
     NotSent,
-    /// The switch left it unanswered.
+    /// The switch did not answer in time.
     Silence,
-    /// The switch said that it does not answer such a question.
+    /// The switch refused the question.
     Refused,
-    /// The switch has answered what was asked behind it (a barrier), and not this.
+    /// The switch has answered a later message (a barrier), but not this question.
     PassedOver,
 }
 
-/// A step towards the meter that a switch is to be told. Of each its receipt, or the answer, comes to [`crate::Kernel::on_meter_answer`].
+/// A step to set up the meter at a switch. Its receipt or answer goes to [`crate::Kernel::on_meter_answer`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MeterStep {
-    /// What its meters can do: OFPMP_METER_FEATURES.
+    /// Ask for its meter features: OFPMP_METER_FEATURES.
     AskFeatures,
-    /// That it has this meter.
+    /// Add or modify this meter.
     Make(MeterWanted),
-    /// Whether it has the meter of this number still, and what that has dropped: OFPMP_METER.
+    /// Ask whether it still has the meter with this number, and how much it has dropped: OFPMP_METER.
     Check(u32),
 }
 
-/// A meter that drops what is beyond its rate.
+/// A meter that drops packets above its rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MeterWanted {
     /// Its number.
     pub meter_id: u32,
-    /// Whether it is there already, so that it is modified and not added.
+    /// Whether it already exists, so that it is modified and not added.
     pub is_there: bool,
-    /// `ofp_meter_flags`: those that the switch can do.
+    /// `ofp_meter_flags`: those that the switch supports.
     pub flags: u16,
-    /// Packets in a second.
+    /// Packets per second.
     pub per_s: u32,
-    /// Packets at once. A switch that cannot do bursts passes over it.
+    /// The burst size in packets. A switch that does not support bursts ignores it.
     pub burst: u32,
 }
 
-/// By which the answers to the steps are known, and the receipt of the rule that carries the meter.
+/// The tickets that identify the answers to the steps, and the receipt of the rule with the meter.
 pub(crate) const FEATURES_TICKET: u64 = OWN_TICKET | 4 << 16;
 pub(crate) const METER_TICKET: u64 = OWN_TICKET | 5 << 16;
 pub(crate) const CHECK_TICKET: u64 = OWN_TICKET | 7 << 16;
-/// The ticket of the punting rule with a meter.
+/// The ticket of the table-miss rule with a meter.
 pub const RULE_TICKET: u64 = OWN_TICKET | 6 << 16;
 
 impl MeterStep {
-    /// The ticket by which its answer is known.
+    /// The ticket that identifies its answer.
     pub const fn ticket(self) -> u64 {
         match self {
             MeterStep::AskFeatures => FEATURES_TICKET,

@@ -1,23 +1,23 @@
-//! The owners of groups and meters. These have no cookie, so the kernel remembers who added which.
+//! The owners of groups and meters. These have no cookie, so the kernel records which zone added them.
 //!
 //! ```text
 //!   group mod, meter mod ──> Owned::on_group_mod, on_meter_mod ──> Change ──sent──> Owned::on_sent
 //!   the groups and meters that a rule refers to ──> Ok, or why not (Excess)
 //! ```
 //!
-//! The zone that first adds one owns it, until that zone deletes it. Both count once the command is on its way to the
-//! switch: one that southbound
-//! could not take leaves all as it was. What another controller made is nobody's, and nobody without
-//! `rule.write.others` may touch it or refer to it. So a claim counts only after the switch has confirmed the command.
-//! An error of the switch (for example, the group exists already) or no answer ends the claim. Until then it may not be
-//! changed, deleted or referred to.
+//! The zone that first adds a group or meter owns it until that zone deletes it. Both take effect when the command is
+//! sent. If southbound cannot send it, nothing changes. A group of another controller has no owner. Only a zone with
+//! `rule.write.others` may change it or refer to it. So a claim takes effect only after the switch has confirmed the
+//! command. An error of the switch (for example, the group exists already) or no answer ends the claim. Until the
+//! confirmation, no zone may change or delete the group, or refer to it.
 //!
-//! All workers keep the owners in one place ([`crate::claims`]). A worker takes those of a switch from there when the
-//! switch connects. A switch that is away keeps its groups, and so do their owners.
+//! All workers share one record of the owners ([`crate::claims`]). A worker reads a switch's owners there when the
+//! switch connects. A disconnected switch keeps its groups, and they keep their owners.
 //!
-//! What a group may do is kept beside its owner ([`crate::group_effects`]), so that no packet-out does through it what its sender may not.
+//! The record also holds what a group may do ([`crate::group_effects`]). So no app can do through a packet-out to a
+//! group what it may not do directly.
 //!
-//! Never sends anything, and never asks a switch what it has.
+//! It never sends anything, and never asks a switch for its groups.
 
 use crate::claims::{Claim, Claims};
 use crate::excess::{Excess, TooMany};
@@ -35,25 +35,25 @@ use std::sync::Arc;
 const ALL_GROUPS: u32 = 0xffff_fffc;
 const ALL_METERS: u32 = 0xffff_ffff;
 
-/// `ofp_group_mod_command` and `ofp_meter_mod_command` number alike what both have.
+/// Both `ofp_group_mod_command` and `ofp_meter_mod_command` use these numbers.
 const ADD: u16 = 0;
 const DELETE: u16 = 2;
 
-/// Who asks, and how far it may go.
+/// The sender of a command, and its rights.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asker {
     /// The zone.
     pub zone: ZoneId,
-    /// Whether the capability by which it asks is bounded.
+    /// Whether the capability that the command needs has bounds.
     pub bounded: bool,
     /// Whether it holds `rule.write.others`.
     pub others_too: bool,
 }
 
-/// Tickets of commands that wait for the switch to say that a claim holds have these bits, and no app's may.
+/// Tickets of commands that wait for a switch to confirm a claim have these bits. No app's ticket may.
 pub(crate) const CLAIM_TICKET: u64 = 3 << 62;
 
-/// A command that claims something: how the app knows it, which is not how the switch's answer is known.
+/// The app's view of a command that claims something. Its ticket differs from the one in the switch's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Claimant {
     /// The app's ticket.
@@ -62,15 +62,15 @@ pub(crate) struct Claimant {
     pub wants_receipt: bool,
 }
 
-/// What a group does of which nobody here knows what it does: it may flood.
+/// The assumed effect of a group whose effects are unknown: it may flood.
 const UNKNOWN: Fanout = Fanout { actions: 1, ports: 0, floods: 1, controllers: 0, tables: 0, groups: 0 };
 
-/// What follows from a command once it is on its way to its switch.
+/// What to record of a command once it is sent to its switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     /// Nothing.
     Nothing,
-    /// It is this zone's once the switch says so, which is known by this ticket; a group may do this.
+    /// This zone owns it once the switch has confirmed it, with this ticket. A group may do this.
     Claim {
         place: Place,
         zone: ZoneId,
@@ -78,16 +78,16 @@ pub(crate) enum Change {
         claimant: Claimant,
         group_effects: Option<Box<GroupEffects>>,
     },
-    /// The group may do this from then on.
+    /// The group may also do this from then on.
     Grow { place: Place, group_effects: Box<GroupEffects> },
-    /// It is nobody's any more.
+    /// It has no owner any more.
     Release(Place),
-    /// Neither are all of these.
+    /// All of these have no owner any more.
     ReleaseAll { first: Place, last: Place },
 }
 
 impl Change {
-    /// The ticket under which the command is to be sent if the switch must confirm it.
+    /// The ticket to send the command with, if the switch must confirm it.
     pub fn claim(&self) -> Option<u64> {
         match self {
             Change::Claim { ticket, .. } => Some(*ticket),
@@ -97,7 +97,7 @@ impl Change {
 }
 
 impl Change {
-    /// The switch at which something is deleted by it.
+    /// The switch at which the command deletes something.
     pub fn deletes_at(&self) -> Option<DatapathId> {
         match self {
             Change::Release((datapath, _)) | Change::ReleaseAll { first: (datapath, _), .. } => {
@@ -108,14 +108,14 @@ impl Change {
     }
 }
 
-/// Whose something is, and the claim's ticket if the switch has not said yet that it holds.
+/// The owner, and the claim's ticket if the switch has not confirmed it yet.
 #[derive(Clone, Debug)]
 struct Owner {
     zone: ZoneId,
     pending: Option<u64>,
-    /// Whether what it does was compared with the grant that its zone has now.
+    /// Whether the kernel compared its effects with the zone's current grant.
     is_judged: bool,
-    /// Of a group.
+    /// The effects, if it is a group.
     group_effects: Option<Box<GroupEffects>>,
 }
 
@@ -123,23 +123,24 @@ struct Owner {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Owned {
     owners: BTreeMap<Place, Owner>,
-    /// Those of all workers.
+    /// The owners of all workers.
     claims: Arc<Claims>,
-    /// By which they know this one.
+    /// The number that identifies this worker there.
     worker: u32,
-    /// The claims that wait for their switch, by ticket: each is one of the owners', so there are no more than those.
+    /// The claims that wait for their switch, by ticket. Each belongs to an owner, so there are no more claims than
+    /// owners.
     pending: BTreeMap<u64, (Place, Claimant)>,
     last_claim: u64,
 }
 
 impl Owned {
-    /// A record that shares its owners with other workers'.
+    /// Creates a record that shares its owners with other workers.
     pub fn sharing(claims: Arc<Claims>) -> Owned {
         let worker = claims.join();
         Owned { claims, worker, ..Owned::default() }
     }
 
-    /// A switch has come up here: its groups and meters are whose they were, wherever it was before.
+    /// A switch has connected here: its groups and meters keep their owners, even if it was at another worker.
     pub fn on_switch_up(&mut self, datapath: DatapathId) {
         self.on_switch_down(datapath);
         for (target, Claim { zone, is_judged, group_effects, .. }) in
@@ -157,7 +158,7 @@ impl Owned {
         self.count_names(datapath);
     }
 
-    /// In the buckets of how many groups each group of a switch is.
+    /// Counts for each group of a switch how many groups have it in their buckets.
     fn count_names(&mut self, datapath: DatapathId) {
         let nested: Vec<_> =
             self.groups_of(datapath).flat_map(|group_effects| &group_effects.nested).copied().collect();
@@ -174,12 +175,12 @@ impl Owned {
         }
     }
 
-    /// A switch is away. Claims of which it has not said whether they hold are settled by themselves.
+    /// A switch has disconnected. Its open claims are settled separately.
     pub fn on_switch_down(&mut self, datapath: DatapathId) {
         self.owners.retain(|(at, _), owner| *at != datapath || owner.pending.is_some());
     }
 
-    /// What apps own at a switch, as far as it has said that it has it.
+    /// The groups and meters of apps at a switch that the switch has confirmed.
     pub fn owned_by_apps(&self, datapath: DatapathId) -> impl Iterator<Item = GroupOrMeter> {
         let all = (datapath, GroupOrMeter::Group(0))..=(datapath, GroupOrMeter::Meter(u32::MAX));
         let of_apps = |owner: &Owner| owner.zone != ZoneId::KERNEL && owner.pending.is_none();
@@ -197,14 +198,14 @@ impl Owned {
         owner.is_some_and(|owner| owner.zone != ZoneId::KERNEL)
     }
 
-    /// This meter, which no app owns, is the kernel's from now on, instead of the one that it had at this switch.
+    /// From now on, this meter is the kernel's, instead of the one that it had at this switch. No app owns it.
     pub fn reserve_meter(&mut self, datapath: DatapathId, meter_id: u32) {
         self.release_meter(datapath);
         let owner = Owner { zone: ZoneId::KERNEL, pending: None, is_judged: true, group_effects: None };
         self.owners.insert((datapath, GroupOrMeter::Meter(meter_id)), owner);
     }
 
-    /// The kernel has no meter at this switch any more.
+    /// The kernel no longer has a meter at this switch.
     pub fn release_meter(&mut self, datapath: DatapathId) {
         let mut meters =
             self.owners.range((datapath, GroupOrMeter::Meter(0))..=(datapath, GroupOrMeter::Meter(u32::MAX)));
@@ -219,7 +220,7 @@ impl Owned {
         !self.pending.is_empty()
     }
 
-    /// The result of the command of a claim: returns its zone. `None` if nothing waits for that ticket.
+    /// Takes the result of a claim's command, and returns its zone; `None` if no claim has that ticket.
     pub fn settle(&mut self, ticket: u64, is_done: bool) -> Option<(ZoneId, Claimant)> {
         let (place, claimant) = self.pending.remove(&ticket)?;
         let owner = self.owners.get_mut(&place)?;
@@ -233,7 +234,7 @@ impl Owned {
         Some((zone, claimant))
     }
 
-    /// The command of which this follows is on its way to its switch.
+    /// The command with this change was sent to its switch.
     pub fn on_sent(&mut self, change: Change) {
         match change {
             Change::Nothing => {}
@@ -264,7 +265,7 @@ impl Owned {
         }
     }
 
-    /// It is nobody's any more.
+    /// It has no owner any more.
     pub fn release(&mut self, place: Place) {
         let Some(owner) = self.owners.remove(&place) else { return };
         for (group_id, _) in owner.group_effects.iter().flat_map(|group_effects| &group_effects.nested) {
@@ -278,7 +279,7 @@ impl Owned {
         }
     }
 
-    /// The groups that are new among the nested are in one group's buckets more.
+    /// Counts one more use for the groups that are new in a group's buckets.
     fn name_nested(
         &mut self,
         datapath: DatapathId,
@@ -306,13 +307,14 @@ impl Owned {
         self.owners.get_mut(&(datapath, GroupOrMeter::Group(group_id)))?.group_effects.as_deref_mut()
     }
 
-    /// A zone has another grant than before: what its groups and meters do was compared with that one.
+    /// A zone has a different grant: the effects of its groups and meters were checked against the old one.
     pub fn on_other_grant(&mut self, zone: ZoneId) {
         self.owners.values_mut().filter(|owner| owner.zone == zone).for_each(|owner| owner.is_judged = false);
         self.claims.on_other_grant(zone);
     }
 
-    /// A change of a group: if it may be, what follows from it. `judged`: whether a packet-out of the owner's may go there.
+    /// Checks a group mod. Returns the change to record if it is allowed. `judged`: whether a packet-out of the owner
+    /// may use the group.
     pub fn on_group_mod(
         &mut self,
         asker: Asker,
@@ -343,7 +345,7 @@ impl Owned {
         Ok(change)
     }
 
-    /// Whether one packet becomes no more than it may, by this group and by those that it is in.
+    /// Checks that one packet becomes no more than allowed, through this group and the groups that contain it.
     fn check_fanout(&self, datapath: DatapathId, group_id: u32, change: &Change) -> Result<(), Excess> {
         let (Change::Claim { group_effects: Some(group_effects), .. } | Change::Grow { group_effects, .. }) =
             change
@@ -361,7 +363,7 @@ impl Owned {
             .try_for_each(|total| total.check_all())
     }
 
-    /// The total of these effects with all groups in them, of which one may be about to change.
+    /// The total of these effects with all groups in them, one of which may be about to change.
     fn total(
         &self,
         datapath: DatapathId,
@@ -386,7 +388,7 @@ impl Owned {
         })
     }
 
-    /// A change of a meter, as [`Self::on_group_mod`].
+    /// Checks a meter mod, like [`Self::on_group_mod`].
     pub fn on_meter_mod(
         &mut self,
         asker: Asker,
@@ -404,7 +406,7 @@ impl Owned {
         self.on_change(asker, place, it.command, claimant, None)
     }
 
-    /// What the instructions of a rule refer to.
+    /// Checks what the instructions of a rule refer to.
     pub fn check_instructions(
         &self,
         asker: Asker,
@@ -423,8 +425,8 @@ impl Owned {
         Ok(())
     }
 
-    /// The groups that a packet-out goes through. From then on they may become no more than packet-outs may do, if those are bounded: without
-    /// a barrier in between, a switch may change a group before it sends the packet.
+    /// Checks the groups that a packet-out uses. If packet-outs are bounded, these groups may from then on do only what
+    /// packet-outs may do: without a barrier, a switch may change a group before it sends the packet.
     pub fn check_packet_out(
         &mut self,
         asker: Asker,
@@ -443,7 +445,7 @@ impl Owned {
         Ok(())
     }
 
-    /// Whether a packet-out may go through this group and those in it. They are no more than `MAX_LEVEL` deep.
+    /// Whether a packet-out may use this group and the groups in it, which are at most `MAX_LEVEL` deep.
     fn check_sent_to(&self, datapath: DatapathId, group_id: u32) -> Result<(), Excess> {
         let group_effects = self.group_effects(datapath, group_id).ok_or(Excess::UnjudgedGroup(group_id))?;
         group_effects.packet_out?;
@@ -462,7 +464,7 @@ impl Owned {
         }
     }
 
-    /// Whether a change leaves packet-outs that went to a group within what they may do.
+    /// Whether a changed group stays within the bounds of the packet-outs that used it.
     pub fn check_senders(&self, change: &Change) -> Result<(), Excess> {
         let Change::Grow { place: (datapath, _), group_effects } = change else { return Ok(()) };
         if !group_effects.is_sent_to {
@@ -474,7 +476,7 @@ impl Owned {
 
     fn check(&self, asker: Asker, datapath: DatapathId, target: GroupOrMeter) -> Result<(), Excess> {
         let owner = self.owners.get(&(datapath, target));
-        // Of what others have nobody knows that it lies within anybody's bounds; the kernel's meter only drops.
+        // Other zones' groups may exceed the sender's bounds; the kernel's meter only drops.
         let is_kernels = owner.is_some_and(|owner| owner.zone == ZoneId::KERNEL);
         if asker.others_too && (!asker.bounded || is_kernels) {
             return Ok(());
@@ -490,13 +492,13 @@ impl Owned {
         }
     }
 
-    /// Whether the asker may change or delete it.
+    /// Checks whether the sender may change or delete it.
     fn check_change(&self, asker: Asker, (datapath, target): Place) -> Result<(), Excess> {
         if target.is_reserved() && !asker.others_too {
             return Err(Excess::Reserved);
         }
         match self.owners.get(&(datapath, target)) {
-            // Nobody changes it, whatever he holds: it is made again for each session only.
+            // No app may change it, whatever its capabilities: the kernel adds it only once per session.
             Some(Owner { zone: ZoneId::KERNEL, .. }) => Err(target.excess_of_kernels()),
             Some(owner) if owner.zone != asker.zone => Err(target.excess()),
             Some(Owner { pending: Some(_), .. }) => Err(Excess::NotYet),
@@ -550,7 +552,7 @@ impl Owned {
     ) -> Result<Change, Excess> {
         let (first, last) = ((datapath, first), (datapath, last));
         let mut meant = self.owners.range(first..=last);
-        // Those that nobody owns may be anybody's.
+        // A group without a known owner may belong to another controller.
         if !asker.others_too || asker.bounded || meant.any(|(_, owner)| owner.zone != asker.zone) {
             return Err(Excess::AllAtOnce);
         }

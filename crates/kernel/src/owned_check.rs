@@ -1,15 +1,17 @@
-//! Which groups and meters a switch still has when it comes back: those that it lost, by a power cycle say, are nobody's from then on.
+//! Checks which groups and meters a switch still has when it reconnects. Those that it lost, for example after a power
+//! failure, have no owner from then on.
 //!
 //! ```text
 //!   switch up, owners known ──> Asked::Groups, Asked::Meters ──parts──> OwnedCheck::see ──last part──> OwnedCheck::end ──> Owned::release
 //! ```
 //!
-//! A switch is asked only if an app owns something there. It is asked before it is asked for its rules, while apps do
-//! not know it. So the answer has everything that apps have added. An answer that is damaged, or comes after apps know
-//! the switch, changes nothing.
+//! The kernel asks a switch only if an app owns something there. It asks before it requests the rules, while apps do
+//! not know the switch. So the answer contains everything that apps have added. A damaged answer changes nothing.
+//! Neither does one that arrives after apps know the switch.
 //!
-//! In: what apps own at a switch, and its answers, part by part. Out: questions, and what is to be released. Never asks twice in one session. Bound: the
-//! owners of one worker ([`crate::group_or_meter::MAX_OWNED`] for each zone).
+//! In: the groups and meters of apps at a switch, and its answers, part by part. Out: questions, and the groups and
+//! meters without an owner. It never asks twice in one session. Bound: the owners of one worker
+//! ([`crate::group_or_meter::MAX_OWNED`] for each zone).
 
 use crate::decision::Effect;
 use crate::group_or_meter::GroupOrMeter;
@@ -20,24 +22,24 @@ use flow::DatapathId;
 use openflow::statistics::numbers;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What apps own at switches that have been asked and have not said yet that it is there.
+/// Groups and meters of apps that a switch has been asked for and has not reported yet.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OwnedCheck {
     unseen: BTreeMap<DatapathId, BTreeSet<GroupOrMeter>>,
 }
 
 impl OwnedCheck {
-    /// Apps own these at a switch that is about to be asked.
+    /// Apps own these at a switch that the kernel is about to ask.
     fn begin(&mut self, datapath: DatapathId, things: BTreeSet<GroupOrMeter>) {
         self.unseen.insert(datapath, things);
     }
 
-    /// The switch has it.
+    /// The switch has reported it.
     fn see(&mut self, datapath: DatapathId, target: GroupOrMeter) {
         self.unseen.get_mut(&datapath).map(|unseen| unseen.remove(&target));
     }
 
-    /// The switch has said of all groups, or of all meters, that it has: those of apps that it has no more.
+    /// The switch has reported all its groups, or all its meters. Returns those of apps that it no longer has.
     fn end(&mut self, datapath: DatapathId, asked: Asked) -> BTreeSet<GroupOrMeter> {
         let Some(unseen) = self.unseen.get_mut(&datapath) else { return BTreeSet::new() };
         let (gone, left) = std::mem::take(unseen).into_iter().partition(|target| asked_of(*target) == asked);
@@ -45,13 +47,13 @@ impl OwnedCheck {
         gone
     }
 
-    /// No answer is listened to any more.
+    /// Ignores further answers.
     pub fn give_up(&mut self, datapath: DatapathId) {
         self.unseen.remove(&datapath);
     }
 }
 
-/// By which question a switch says whether it has this.
+/// The question whose answer reports this.
 fn asked_of(target: GroupOrMeter) -> Asked {
     match target {
         GroupOrMeter::Group(_) => Asked::Groups,
@@ -60,7 +62,7 @@ fn asked_of(target: GroupOrMeter) -> Asked {
 }
 
 impl OwnedCheck {
-    /// Asks a switch of which apps do not know yet for its groups and meters, if an app owns any there.
+    /// Asks a switch that apps do not know yet for its groups and meters, if an app owns any there.
     pub fn ask(&mut self, datapath: DatapathId, owned: &Owned, effects: &mut Vec<Effect>) {
         let things: BTreeSet<GroupOrMeter> = owned.owned_by_apps(datapath).collect();
         for asked in [Asked::Groups, Asked::Meters] {
@@ -73,7 +75,7 @@ impl OwnedCheck {
         }
     }
 
-    /// A part of an answer. What apps own and the switch has no more is released with the last part.
+    /// Takes a part of an answer. With the last part, it releases what the switch no longer has.
     pub fn on_answer(&mut self, asked: Asked, reply: &StatsReply<'_>, owned: &mut Owned) {
         let target = if asked == Asked::Groups { GroupOrMeter::Group } else { GroupOrMeter::Meter };
         let numbers: Option<Vec<u32>> = numbers(reply.body).collect();

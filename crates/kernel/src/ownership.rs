@@ -1,11 +1,11 @@
-//! Whose the rules, groups and meters of the switches are.
+//! The owners of the rules, groups and meters on the switches.
 //!
 //! ```text
 //!   command ──> check_owner ──> the rule that it means, or whose that is (Refusal) ──sent──> on_sent ──> Record, Owned
 //! ```
 //!
-//! In: commands within the bounds of their capability, and which of them were sent. Out: refusals, and questions to switches. Nothing of a command is
-//! remembered before it is on its way.
+//! In: commands within the bounds of their capability, and which of them were sent. Out: refusals, and questions to
+//! switches. It records a command only after the worker has sent it.
 
 use crate::bounds::{ALL_TABLES, Scratch, command as flow_command};
 use crate::capability::Capability;
@@ -26,47 +26,47 @@ use abi::{OpenFlowVersion, Outcome, Receipt, ZoneId};
 use flow::DatapathId;
 use std::collections::BTreeMap;
 
-/// What is remembered of a command once it is on its way to its switch. A few plain words, so that to put it aside for each rule costs no look at what
-/// was there before.
+/// What to record of a command once it is sent. The type is small and plain, so that storing it for each rule need not
+/// drop an old value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ToNote {
-    /// The future of a rule.
+    /// The new state of a rule.
     Rule { datapath: DatapathId, key: RuleKey, then: Then },
-    /// A rule of this zone's, with where it is to be written down; see [`crate::prepared`].
+    /// A rule of this zone, with its place in the record; see [`crate::prepared`].
     Prepared { datapath: DatapathId, key: RuleKey, zone: ZoneId, stays: bool, age: Age, slot: Slot },
-    /// Some rules of this zone, or of any zone if it is `None`, may be gone, and it is not known which.
+    /// Some rules of this zone may be gone, or of any zone if it is `None`. It is not known which.
     Doubt { datapath: DatapathId, zone: Option<ZoneId> },
-    /// Whose group or meter: [`Ownership::change`] says it.
+    /// The owner of a group or meter; [`Ownership::change`] has the details.
     Owned,
 }
 
 /// The state of a rule once the command was sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Then {
-    /// This zone owns it. It may stay until its end is reported. The age says since when.
+    /// This zone owns it. `stays`: it stays until its end is reported. `age`: since when the zone has owned it.
     Has { zone: ZoneId, stays: bool, age: Age },
-    /// It was this one's, and is gone.
+    /// It was this owner's, and is gone.
     Gone(Owner),
 }
 
-/// The rule that a command means, and what is known of it.
+/// The rule that a command addresses, and the record of it.
 pub(crate) type MeantRule = (RuleKey, Option<Known>);
 
-/// The owners, and what follows from the command that was decided on last.
+/// The owners, and what to record of the last decided command.
 #[derive(Clone, Debug)]
 pub(crate) struct Ownership {
     pub owned: Owned,
     pub keys: RuleKeys,
-    /// What follows from the command that was decided on last, if it is sent.
+    /// What to record if the last decided command is sent.
     pub to_note: Option<ToNote>,
     /// The change of a group or meter, if [`ToNote::Owned`] is to be noted.
     pub change: Option<Box<Change>>,
-    /// The grant that each zone had last, be it there now or not: what its groups may do was compared with that.
+    /// The last grant of each zone, even of a detached one: the effects of its groups were checked against it.
     grants: BTreeMap<ZoneId, Grant>,
 }
 
 impl Ownership {
-    /// Nobody owns anything. `seed` as for [`crate::Kernel::new`].
+    /// Creates an empty record. `seed` as for [`crate::Kernel::new`].
     pub fn new(seed: u64) -> Ownership {
         Ownership {
             owned: Owned::default(),
@@ -77,7 +77,7 @@ impl Ownership {
         }
     }
 
-    /// What was decided by a zone's grant before is decided by this one from now on.
+    /// The zone's new grant applies from now on.
     pub fn on_grant(&mut self, zone: ZoneId, grant: &Grant) {
         let bounds = grant.clone().with_quotas(Quotas::default());
         if self.grants.get(&zone) != Some(&bounds) {
@@ -86,8 +86,8 @@ impl Ownership {
         }
     }
 
-    /// The rule that a strict command means, with what is known of it, unless that is another's. Of one that is refused the switch is asked whether
-    /// it has it still.
+    /// The rule that a strict command addresses, with the record of it. Refuses the command if another zone owns the
+    /// rule, and asks the switch whether the rule still exists.
     #[inline]
     #[expect(
         clippy::too_many_arguments,
@@ -104,7 +104,8 @@ impl Ownership {
         effects: &mut Vec<Effect>,
     ) -> Result<Option<MeantRule>, Refusal> {
         let openflow = sessions.check_here(datapath)?;
-        // One of all tables means a rule of each, and its cookie keeps it from those of others. A modify of 1.0 that finds nothing adds.
+        // A rule for all tables addresses a rule of each. Its cookie protects those of others. A modify of 1.0 adds a
+        // missing rule.
         let adds = it.command == flow_command::MODIFY && openflow == OpenFlowVersion::V1_0;
         let is_loose = matches!(it.command, flow_command::MODIFY | flow_command::DELETE) && !adds;
         if is_loose || it.table_id == ALL_TABLES {
@@ -138,7 +139,7 @@ impl Ownership {
         }
     }
 
-    /// The command that was decided on last is on its way to its switch. See [`crate::Kernel::on_sent`].
+    /// The worker sent the last decided command. See [`crate::Kernel::on_sent`].
     #[inline(always)]
     pub fn on_prepared_sent(&mut self, datapaths: &mut Datapaths) -> bool {
         let Some(ToNote::Prepared { datapath, key, zone, stays, age, slot }) = self.to_note else {
@@ -151,7 +152,7 @@ impl Ownership {
         true
     }
 
-    /// The same of one that was not prepared.
+    /// The same for a command that was not prepared.
     #[inline]
     pub fn on_sent(&mut self, datapaths: &mut Datapaths) {
         match self.to_note.take() {
@@ -169,7 +170,8 @@ impl Ownership {
         }
     }
 
-    /// A receipt for an app, before the app hears it. `Some` if it settles a claim: as the app is to hear it, if it is to.
+    /// Takes a receipt for an app before the app receives it. If it settles a claim, returns `Some` with the receipt
+    /// for the app, if it gets one.
     pub fn on_receipt<'r>(&mut self, receipt: &Receipt<'r>) -> Option<Option<Receipt<'r>>> {
         let is_done = receipt.outcome == Outcome::Programmed;
         let (_, Claimant { ticket, wants_receipt }) = self.owned.settle(receipt.ticket, is_done)?;
@@ -177,7 +179,7 @@ impl Ownership {
     }
 }
 
-/// A rule that is not this zone's. The switch is asked whether it has it still.
+/// A rule of another owner. The kernel asks the switch whether it still has the rule.
 #[cold]
 fn refuse_others(
     switch: &mut Datapath,
@@ -188,7 +190,7 @@ fn refuse_others(
     effects: &mut Vec<Effect>,
 ) -> Refusal {
     let Datapath { record, openflow, .. } = switch;
-    // What number a switch of 1.0 gives its table nobody knows.
+    // The table's number at a 1.0 switch is unknown.
     let asked_of = if *openflow == OpenFlowVersion::V1_0 { ALL_TABLES } else { it.table_id };
     if record.sought.seek(key, asked_of, known.owner, it.matching, now_ms) {
         effects.push(Effect::Ask { datapath, asked: Asked::Rule });
@@ -199,7 +201,7 @@ fn refuse_others(
     }
 }
 
-/// Whose rule it is from now on.
+/// Records the new owner of a rule.
 #[inline]
 fn note_rule(datapaths: &mut Datapaths, datapath: DatapathId, key: RuleKey, then: Then) {
     let Some(Datapath { record, .. }) = datapaths.get_mut(&datapath) else { return };

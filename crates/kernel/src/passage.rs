@@ -1,4 +1,4 @@
-//! Decides whether a command may pass.
+//! Decides whether the kernel accepts a command.
 //!
 //! In: a command of a zone. Out: a decision. It changes only one part of a command: the upper bits of the cookie become the owner.
 
@@ -35,8 +35,8 @@ use flow::vendor::{VendorPart, parts_of_actions};
 use flow::{DatapathId, PortNo};
 
 impl Kernel {
-    /// Decides on a command of a zone at this time. What else follows is appended to `effects`. Of one that is to be sent nothing is
-    /// remembered until [`Self::on_sent`] says that it was.
+    /// Decides on a command of a zone at this time, and appends other effects to `effects`. For a command to be sent,
+    /// it records nothing until [`Self::on_sent`] reports that it was sent.
     pub fn on_command<'a>(
         &mut self,
         zone: ZoneId,
@@ -66,10 +66,11 @@ impl Kernel {
         decision.unwrap_or_else(Decision::Refuse)
     }
 
-    /// A command was for a switch of another worker, which cannot take it now. It counts here, as refused and against the quota.
+    /// Counts a command for a switch of another worker that cannot take it now. It counts as refused, and against the
+    /// quota.
     ///
     /// # Errors
-    /// The quota is used up, which is the reason for the app.
+    /// The quota is used up. The app gets this as the reason.
     #[cold]
     pub fn on_undelivered(
         &mut self,
@@ -146,7 +147,7 @@ impl Kernel {
         }
     }
 
-    /// A flow mod: its bounds, its owner, the order of apps and the room in its table.
+    /// Decides on a flow mod: its bounds, its owner, the order of apps, and the space in its table.
     #[inline(always)]
     fn decide_flow_mod<'a>(
         &mut self,
@@ -161,7 +162,7 @@ impl Kernel {
         self.check_flow_mod(zone, command.datapath, &taken, &usual)
             .map_err(|refusal| why_exact(refusal, &flow_mod))?;
         let meant = self.check_owner(zone, command.datapath, &taken, &usual, now_ms, effects)?;
-        // What takes the place of a rule that is there for certain needs no other.
+        // A rule that replaces an existing one needs no new entry.
         let is_new = !matches!(meant, Some((_, Some(known))) if known.is_sure);
         if flow_mod.command < flow_command::DELETE {
             let key = meant.map(|(key, _)| key);
@@ -194,7 +195,7 @@ impl Kernel {
         self.send(command)
     }
 
-    /// A change of a group or a meter. Its owner changes once it is sent.
+    /// Decides on a group mod or meter mod. Its owner changes once it is sent.
     fn decide_change<'a>(&mut self, command: Command<'a>, change: Change) -> Result<Decision<'a>, Refusal> {
         let claim = change.claim();
         (self.ownership.to_note, self.ownership.change) = (Some(ToNote::Owned), Some(Box::new(change)));
@@ -339,16 +340,16 @@ impl Kernel {
         self.check_rules_indirect_effects(zone, datapath, it, usual.output)
     }
 
-    /// The same with the table and the priority that its switch gives it.
+    /// The same with the table and the priority that the switch gives the rule.
     #[inline]
     fn as_taken<'a>(&mut self, datapath: DatapathId, it: &FlowMod<'a>) -> FlowMod<'a> {
-        // Of a switch that is not here nothing is decided but that.
+        // If the switch is not connected here, that is the only decision.
         let openflow = self.sessions.check_here(datapath).unwrap_or(OpenFlowVersion::V1_3);
         let (table_id, priority) = taken_place(openflow, it.table_id, it.priority, it.matching);
         FlowMod { table_id, priority, ..*it }
     }
 
-    /// What is to be remembered of a flow mod that passes.
+    /// What to record of an accepted flow mod.
     #[inline(always)]
     fn what_follows(
         &self,
@@ -365,7 +366,7 @@ impl Kernel {
             (flow_command::MODIFY | flow_command::MODIFY_STRICT, Some((key, _))) => {
                 (key, self.modified(datapath, has)?)
             }
-            // One that a filter may keep in the switch is still its owner's.
+            // If a filter may keep a rule in the switch, the rule still has its owner.
             (_, Some((key, Some(known)))) if !has_filter(it) => (key, Then::Gone(known.owner)),
             (flow_command::MODIFY, _) => return None,
             (_, Some((_, None))) => return None,
@@ -374,21 +375,22 @@ impl Kernel {
         Some(ToNote::Rule { datapath, key: then.0, then: then.1 })
     }
 
-    /// 1.0's modify adds what it does not find, and changes the cookie of what it finds. Later versions do neither.
+    /// A modify of 1.0 adds a missing rule, and changes the cookie of an existing one. Later versions do neither.
     #[cold]
     fn modified(&self, datapath: DatapathId, has: Then) -> Option<Then> {
         self.sessions.speaks_1_0(datapath).then_some(has)
     }
 
-    /// Of whose rules some may be gone after a loose delete: the sender's, or everybody's if it reaches those of others.
+    /// The zone whose rules may be gone after a loose delete: the sender, or all zones if it also reaches other apps'
+    /// rules.
     #[cold]
     fn doubt(&self, zone: ZoneId, datapath: DatapathId) -> ToNote {
         let reaches_all = self.require(zone, Capability::RuleWriteOthers).is_ok();
         ToNote::Doubt { datapath, zone: (!reaches_all).then_some(zone) }
     }
 
-    /// Whether it means the rule by which switches send up what nothing else matches. An add would replace it, and 1.0 cannot keep a strict
-    /// command away from it; a loose one reaches its owner's rules only.
+    /// Whether the command addresses the kernel's table-miss rule. An add would replace the rule, and in 1.0 no cookie
+    /// protects it from a strict command. A loose command reaches only its owner's rules.
     #[inline]
     fn is_kernels_own(&mut self, datapath: DatapathId, it: &FlowMod<'_>) -> bool {
         // It names no field.
@@ -415,7 +417,7 @@ impl Kernel {
             self.require_vendors(zone, parts_of_actions(it.actions))?;
         }
         if it.buffer_id.is_some() {
-            // What waits in the switch was sent up to those who may hear it.
+            // A packet in the switch's buffer was a packet-in for apps with this capability.
             self.require(zone, Capability::PacketIn)?;
         }
         self.check_bounds(zone, Capability::PacketOut, |reaches, scratch| {
@@ -447,7 +449,7 @@ impl Kernel {
         self.change_meter(zone, command.datapath, it, claimant(command))
     }
 
-    /// A barrier is for an app that may command the switch, and so may wait for the end of a command.
+    /// A barrier needs a capability to command the switch: only then does the app have commands to wait for.
     fn check_barrier(&self, zone: ZoneId, datapath: DatapathId) -> Result<(), Refusal> {
         let Some(Zone { grant, .. }) = self.zone(zone) else { return Ok(()) };
         let reaches = |capability, bounds: &Bounds| {
@@ -460,7 +462,7 @@ impl Kernel {
         if has_business { Ok(()) } else { Err(Refusal::NothingToDoThere(datapath)) }
     }
 
-    /// Looks at a command only if the capability is held within bounds.
+    /// Checks a command's details only if the capability has bounds.
     #[inline]
     pub(crate) fn check_bounds(
         &mut self,
@@ -521,14 +523,14 @@ impl Kernel {
         Ok(Decision::Send(command))
     }
 
-    /// The flow mod as its owner's.
+    /// Writes the owner into the flow mod.
     #[inline(always)]
     fn stamp<'a>(&self, zone: ZoneId, datapath: DatapathId, flow_mod: FlowMod<'a>) -> FlowMod<'a> {
         let (cookie, cookie_mask) = self.owned_cookie(zone, datapath, &flow_mod);
         FlowMod { cookie, cookie_mask, ..flow_mod }
     }
 
-    /// The cookie with its owner, and a mask that keeps the rules of others out of reach.
+    /// The cookie with its owner, and a mask that protects the rules of others.
     #[inline(always)]
     fn owned_cookie(&self, zone: ZoneId, datapath: DatapathId, flow_mod: &FlowMod<'_>) -> (u64, u64) {
         let own_mask = flow_mod.cookie_mask & COOKIE_MASK;
@@ -536,7 +538,7 @@ impl Kernel {
             return (zone.stamp(flow_mod.cookie), 0);
         }
         if self.require(zone, Capability::RuleWriteOthers).is_ok() {
-            // A modify of 1.0 writes its cookie into the rule that it finds, and into the one that it adds.
+            // A modify of 1.0 writes its cookie into the rule that it finds or adds.
             let writes = flow_mod.command < flow_command::DELETE && self.sessions.speaks_1_0(datapath);
             let cookie = if writes { zone.stamp(flow_mod.cookie) } else { flow_mod.cookie };
             return (cookie, flow_mod.cookie_mask);
@@ -545,7 +547,7 @@ impl Kernel {
     }
 }
 
-/// Who asked for another priority than the one that its switch would give is told why it is that one.
+/// If the switch changed the requested priority, the refusal explains the other one.
 #[cold]
 fn why_exact(refusal: Refusal, asked: &FlowMod<'_>) -> Refusal {
     match refusal {
@@ -559,12 +561,12 @@ fn why_exact(refusal: Refusal, asked: &FlowMod<'_>) -> Refusal {
 /// OFPG_ANY.
 const ANY_GROUP: u32 = 0xffff_ffff;
 
-/// Whether a delete has more conditions than table, priority and match, so that it may leave the rule where it is.
+/// Whether a delete has more conditions than table, priority and match, so that it may keep the rule.
 fn has_filter(it: &FlowMod<'_>) -> bool {
     it.cookie_mask & COOKIE_MASK != 0 || it.out_port != PortNo::ANY || it.out_group != ANY_GROUP
 }
 
-/// A claim as it is to be sent: the kernel wants its receipt, whether the app does or not.
+/// Prepares a claim for sending: the kernel needs its receipt, even if the app does not.
 fn claimed(command: Command<'_>, claim: Option<u64>) -> Command<'_> {
     match claim {
         Some(ticket) => Command { ticket, wants_receipt: true, ..command },
@@ -576,7 +578,7 @@ fn claimant(command: &Command<'_>) -> Claimant {
     Claimant { ticket: command.ticket, wants_receipt: command.wants_receipt }
 }
 
-/// The capability that a command needs, where it needs one whatever it says.
+/// The capability that a command of this kind always needs.
 fn needed_for(what: &What<'_>) -> Option<Capability> {
     match what {
         What::PacketOut(_) => Some(Capability::PacketOut),
@@ -585,7 +587,7 @@ fn needed_for(what: &What<'_>) -> Option<Capability> {
         What::StatsRequest(_) => Some(Capability::StatsRead),
         What::Publish(_) => Some(Capability::Publish),
         What::Subscribe(_) | What::Barrier | What::Log(_) => None,
-        // What a call needs depends on the service that is asked.
+        // The service that receives a call decides which capability it needs.
         What::Query(_) | What::QueryAnswer(_) | What::QueryCredit(_) | What::QueryCancel => None,
     }
 }

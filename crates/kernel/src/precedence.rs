@@ -1,4 +1,5 @@
-//! Whose rules come first where apps share priorities: no app shadows the rules of one that the operator put before it.
+//! Protects the rules of apps that share priorities: no app shadows the rules of an app that precedes it in the
+//! operator's order.
 //!
 //! ```text
 //!   add of an app ──> does it match packets of a rule of another app, at a priority that decides between them?
@@ -7,15 +8,16 @@
 //!       neither                                                ──> it passes
 //! ```
 //!
-//! The operator's order is the order of `[apps] order`, then that in which the apps are named. An app whose priorities all lie below those of
-//! every app before it can shadow nobody: its rules are not compared, and nothing is kept of them. So disjoint priority bands cost nothing.
-//! Only apps that may come into each other's way are compared, rule by rule (`crate::overlap`).
+//! The operator's order is that of `[apps] order`, then that of the apps' entries. If all priorities of an app lie
+//! below those of every earlier app, it can shadow none of them. The kernel does not compare its rules or keep them. So
+//! disjoint priority bands cost nothing. The kernel compares only apps that may conflict, rule by rule
+//! (`crate::overlap`).
 //!
-//! A rule that matches every packet that an app before it wants to receive takes those packets away. It is refused too
-//! ([`OrderRefused::Blinds`]).
+//! If a rule matches every packet that an earlier app wants to receive, that app receives nothing. The kernel refuses
+//! such a rule too ([`OrderRefused::Blinds`]).
 //!
-//! In: adds, and what switches say they have. Out: refusals, and rules to evict. It never sends anything. An app that
-//! holds `rule.write.others` is neither refused nor evicted here.
+//! In: adds, and the rules that switches report. Out: refusals, and rules to evict. It never sends anything. It neither
+//! refuses nor evicts rules of an app that holds `rule.write.others`.
 
 use crate::bounds::{ALL_TABLES, Scratch};
 use crate::capability::Capability;
@@ -34,22 +36,22 @@ use flow::canonical::{read_match, read_match_into, write_match};
 use flow::relation::covers;
 use flow::{DatapathId, Match};
 
-/// The reaction to a rule that would shadow one of an app before it.
+/// The reaction to a rule that would shadow a rule of an earlier app.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnOverlap {
-    /// It is refused; a rule that is there already is evicted.
+    /// The kernel refuses it; it evicts a rule that is already in the switch.
     #[default]
     Refuse,
-    /// It passes, and the operator is told.
+    /// The kernel accepts it, and tells the operator.
     Report,
 }
 
-/// A rule that gives way to one of an app that comes before its owner.
+/// A rule to evict in favour of an earlier app's rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Eviction {
-    /// At which switch.
+    /// The switch.
     pub datapath: DatapathId,
-    /// Its table; in OpenFlow 1.0 there is one only.
+    /// Its table; OpenFlow 1.0 has only one.
     pub table_id: u8,
     /// Its priority.
     pub priority: u16,
@@ -57,18 +59,19 @@ pub struct Eviction {
     pub matching: Vec<u8>,
     /// Its owner.
     pub owner: ZoneId,
-    /// Whose rule it would have shadowed.
+    /// The owner of the rule that it would have shadowed.
     pub for_zone: ZoneId,
     key: RuleKey,
 }
 
-/// Rules that one command may evict. A command that meets more is refused: its app cannot take a whole table away at once.
+/// How many rules one command may evict. A command that would evict more is refused: its app cannot empty a whole table
+/// at once.
 pub const EVICTIONS_MAX: usize = 256;
 
-/// Of rules that shadow others the operator hears as often as this.
+/// The interval of notices about rules that shadow others.
 const TELL_INTERVAL_MS: u64 = 1_000;
 
-/// Where an app may write rules, as far as it bears on others.
+/// Where an app may write rules, as far as it affects others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Territory {
     rank: u16,
@@ -90,7 +93,7 @@ impl Territory {
         }
     }
 
-    /// Whether a table of a switch belongs to both.
+    /// Whether the two have a table of a switch in common.
     fn meets(&self, other: &Territory) -> bool {
         let tables = match (&self.tables, &other.tables) {
             (Some(these), Some(those)) => these.meets(those),
@@ -104,19 +107,20 @@ impl Territory {
     }
 }
 
-/// What the kernel knows of the apps' precedence, and the rules of those that are compared.
+/// The apps' precedence, and the compared rules.
 #[derive(Clone, Debug)]
 pub(crate) struct Precedence {
-    /// By zone number. Kept when a zone goes: its rules stay in the switches, and its place in the order with them.
+    /// By zone number. An entry stays after its zone has ended: the zone's rules stay in the switches, and keep their
+    /// place in the order.
     territories: Vec<Option<Territory>>,
-    /// Apps that may come into each other's way.
+    /// Apps that may conflict.
     compared: ZoneSet,
     pub on_overlap: OnOverlap,
     overlaps: Overlaps,
-    /// The rule that was decided on last, until it is sent.
+    /// The last decided rule, until it is sent.
     pending: Option<Box<(Table, Placed, Vec<Eviction>)>>,
     evictions: Vec<Eviction>,
-    /// The operator is told about a shadowing rule not before this time.
+    /// The next notice to the operator about a shadowing rule comes no sooner than this.
     tell_from_ms: u64,
     scratch: Match,
 }
@@ -137,19 +141,19 @@ impl Default for Precedence {
 }
 
 impl Precedence {
-    /// Whether rules of this zone are compared with those of others.
+    /// Whether the rules of this zone are compared with those of others.
     #[inline]
     pub fn compares(&self, zone: ZoneId) -> bool {
         self.compared.contains(zone)
     }
 
-    /// Whether a rule that was decided on waits to be sent.
+    /// Whether a decided rule waits to be sent.
     #[inline]
     pub fn is_pending(&self) -> bool {
         self.pending.is_some()
     }
 
-    /// Whether the first comes before the second: by rank, and by number where ranks are equal.
+    /// Whether the first zone precedes the second: by rank, and by number if the ranks are equal.
     fn is_before(&self, first: ZoneId, second: ZoneId) -> bool {
         let place = |zone: ZoneId| {
             let territory = self.territories.get(usize::from(zone.0)).and_then(Option::as_ref);
@@ -158,7 +162,7 @@ impl Precedence {
         place(first) < place(second)
     }
 
-    /// An app is there with this grant. Says whether rules have to be compared that were not before.
+    /// An app was attached with this grant. Returns whether further rules must be compared.
     pub fn on_attach(&mut self, zone: ZoneId, grant: &Grant) -> bool {
         let territory = grant.holds(Capability::RuleWrite).then(|| Territory::of(grant));
         let place = usize::from(zone.0);
@@ -167,19 +171,19 @@ impl Precedence {
             return false;
         }
         let had = std::mem::replace(&mut self.territories[place], territory);
-        // With a thousand apps to compare all with all takes long, and for one that is new it is not necessary.
+        // With a thousand apps, comparing all pairs is slow. A new app does not need it.
         let now = if had.is_some() { self.contenders() } else { self.contenders_with(zone) };
         let is_more = now.iter().any(|zone| !self.compared.contains(zone));
         self.compared = now;
         is_more
     }
 
-    /// Every app that may come into another's way.
+    /// All apps that may conflict with another.
     fn contenders(&self) -> ZoneSet {
         self.writers().filter(|one| self.writers().any(|other| self.contend(*one, other))).collect()
     }
 
-    /// The apps that were compared before, and those that come into this one's way with it.
+    /// The apps that were compared before, and those that conflict with this one.
     fn contenders_with(&self, zone: ZoneId) -> ZoneSet {
         let mut found = self.compared.clone();
         for other in self.writers().filter(|other| self.contend(zone, *other)) {
@@ -207,15 +211,15 @@ impl Precedence {
     }
 }
 
-/// What an add meets of others' rules.
+/// The rules of others that conflict with an add.
 #[derive(Default)]
 struct Met {
-    /// A rule of an app before the adder, which would lose: whose, and its priority.
+    /// A rule of an app before the sender, which the add would shadow: owner and priority.
     shadowed: Option<(ZoneId, u16)>,
     evictions: Vec<Eviction>,
 }
 
-/// What a rule is compared with: what switches have, and what apps may do and want to hear.
+/// The inputs of a comparison: the switches' records, and the apps' grants and subscriptions.
 pub(crate) struct Others<'a> {
     pub datapaths: &'a Datapaths,
     pub zones: &'a [Option<Zone>],
@@ -234,7 +238,7 @@ impl Others<'_> {
 }
 
 impl Precedence {
-    /// The rules that are to be deleted, since [`Effect::Evict`] was last said. From now on they are nobody's.
+    /// Returns the rules to delete since the last [`Effect::Evict`]. From now on they have no owner.
     pub fn take_evictions(&mut self, datapaths: &mut Datapaths) -> Vec<Eviction> {
         let evictions = std::mem::take(&mut self.evictions);
         for it in &evictions {
@@ -245,7 +249,8 @@ impl Precedence {
         evictions
     }
 
-    /// Whether an add may have its place among the rules of others. `it` has the table and the priority that its switch gives it.
+    /// Whether an add may be placed among the rules of others. `it` has the table and the priority that its switch
+    /// gives it.
     #[inline]
     #[expect(
         clippy::too_many_arguments,
@@ -270,7 +275,7 @@ impl Precedence {
         }
     }
 
-    /// Whether it takes all packets away that an app before this one wants to receive.
+    /// Whether it takes all packets that an earlier app wants to receive.
     #[cold]
     fn check_blinding(&mut self, zone: ZoneId, it: &FlowMod<'_>, others: &Others<'_>) -> Result<(), Refusal> {
         if read_match_into(it.matching, &mut self.scratch).is_err() {
@@ -297,7 +302,7 @@ impl Precedence {
         }
     }
 
-    /// Whether precedence binds this zone.
+    /// Whether precedence applies to this zone.
     fn is_enforced(&self, zone: ZoneId, others: &Others<'_>) -> bool {
         self.on_overlap == OnOverlap::Refuse && !others.may_cross(zone)
     }
@@ -318,7 +323,7 @@ impl Precedence {
         effects: &mut Vec<Effect>,
     ) -> Result<(), Refusal> {
         let mut matching = Match::any();
-        // The bytes were found readable before.
+        // The bytes were parsed without error before.
         if read_match_into(it.matching, &mut matching).is_err() {
             return Ok(());
         }
@@ -350,7 +355,7 @@ impl Precedence {
         Ok(())
     }
 
-    /// The rules of others that decide about packets of this one. One that is not its owner's any more is not there any more.
+    /// Finds the rules of others that match packets of this one. A rule with a different owner by now no longer exists.
     fn meet(&mut self, table: Table, rule: &Placed, others: &mut Others<'_>) -> Met {
         // Owner, priority, key and match.
         let mut overlapping = Vec::new();
@@ -382,14 +387,14 @@ impl Precedence {
         }
     }
 
-    /// Says that there are rules to delete, if there are.
+    /// Reports that there are rules to delete, if there are any.
     pub fn say_evictions(&self, effects: &mut Vec<Effect>) {
         if !self.evictions.is_empty() {
             effects.push(Effect::Evict);
         }
     }
 
-    /// Whether one more rule can be kept for comparison.
+    /// Whether there is memory for one more compared rule.
     fn make_room(&mut self, datapaths: &Datapaths) -> bool {
         if self.overlaps.is_full() {
             self.overlaps.sweep(|table, it| has(datapaths, table, it));
@@ -397,7 +402,7 @@ impl Precedence {
         !self.overlaps.is_full()
     }
 
-    /// The add that was decided on last was sent: only now do others give way to it.
+    /// The last decided add was sent: only now are the conflicting rules evicted.
     #[inline]
     pub fn on_placed(&mut self) {
         if let Some(placed) = self.pending.take() {
@@ -407,7 +412,7 @@ impl Precedence {
         }
     }
 
-    /// Another command is decided on: what was not sent is forgotten.
+    /// The kernel decides the next command: drop the pending rule that was not sent.
     #[inline]
     pub fn forget_place(&mut self) {
         if self.pending.is_some() {
@@ -415,8 +420,8 @@ impl Precedence {
         }
     }
 
-    /// A switch says that it has this rule, whose table and priority are as it gives them. Where it shadows one of an app before its owner,
-    /// it gives way; where it is shadowed by one of an app behind it, that one does.
+    /// A switch reports this rule, with its own table and priority. If it shadows a rule of an earlier app, it is
+    /// evicted. If a rule of a later app shadows it, that rule is evicted.
     pub fn on_rule_found(
         &mut self,
         table: Table,
@@ -442,7 +447,7 @@ impl Precedence {
     }
 }
 
-/// Whether a switch has this rule still, as far as it is known.
+/// Whether a switch still has this rule, according to its record.
 fn has(datapaths: &Datapaths, (datapath, _): Table, rule: &Placed) -> bool {
     let known = datapaths.get(&datapath).and_then(|there| there.record.known(rule.key));
     known.is_some_and(|known| known.owner == Owner::Zone(rule.owner))

@@ -1,4 +1,5 @@
-//! Rules whose shape was decided on: of the next rule of that shape only its values are looked at.
+//! A short way for rules of a known shape: the kernel decides once on the shape, and then checks only the values of
+//! each rule.
 //!
 //! ```text
 //!   flow mod that passed ──> Kernel::prepare ──> the shape, with what was decided on it, in its zone
@@ -6,12 +7,13 @@
 //!                                   └── anything else ──> None: Kernel::on_command decides
 //! ```
 //!
-//! A shape has the table, priority, time-outs, flags and cookie, and says which fields and which action there are. It
-//! was compared with the zone's grant once. The decision is kept with the zone, and is forgotten when the grant
-//! changes. What a value says is looked at each time:
-//! the switch, the output, the packet in the switch, the rule's owner, the room for it, the quotas.
+//! A shape consists of the table, priority, time-outs, flags and cookie, and of the fields and the action. The kernel
+//! compares it with the zone's grant once. It keeps the decision with the zone, and drops it when the grant changes.
+//! For each rule it checks the values: the switch, the output, the buffered packet, the rule's owner, the space for it,
+//! and the quotas.
 //!
-//! In: whole frames. Out: a rule that may pass, or nothing. It refuses nothing, has no effect but on counts, and changes nothing where it gives none.
+//! In: whole frames. Out: an accepted rule, or nothing. It refuses nothing, and only changes counts. Without a result
+//! it changes nothing.
 
 use crate::capability::Capability;
 use crate::dispatch::Kernel;
@@ -24,12 +26,14 @@ use abi::command::{Command, What};
 use abi::prepared::{PreparedRule, RULE_LEN, RuleShape, RuleUse};
 use abi::{Frame, ZoneId};
 
-/// How many commands of a zone are looked at before they are decided on: about as many reads from memory as a processor has under way at once.
+/// How many commands of a zone are looked at in advance: about as many memory reads as a processor can have under way
+/// at once.
 const COMMANDS_AHEAD: usize = 16;
 
 impl Kernel {
-    /// If the record of the next rule's switch is large, reads the places of the next prepared rules in it, one right after the other. So the processor
-    /// waits for several of them at once, and [`Self::on_prepared`] finds them in its cache. Says for how many commands this was done. It decides nothing.
+    /// Reads the places of the next prepared rules in a switch's record in advance, if the record is large. The reads
+    /// follow each other closely. So the processor waits for several at once, and [`Self::on_prepared`] finds the
+    /// places in the cache. Returns the number of commands. It decides nothing.
     #[inline]
     pub fn look_ahead(&self, zone: ZoneId, commands: &[u8]) -> usize {
         let of_zone = self.zones.get(usize::from(zone.0)).and_then(Option::as_ref);
@@ -64,8 +68,8 @@ impl Kernel {
         std::hint::black_box(keys[..known].iter().fold(0, |read, key| read ^ there.record.first_place(*key)));
     }
 
-    /// A flow mod of a zone, if it may pass by what was decided on its shape. `None`: [`Self::on_command`] decides, and nothing was changed. Of one that
-    /// is to be sent nothing is remembered until [`Self::on_sent`] says that it was.
+    /// Accepts a flow mod of a zone if the decision on its shape allows it. `None`: [`Self::on_command`] decides, and
+    /// nothing has changed. For a rule to be sent, it records nothing until [`Self::on_sent`] reports that it was sent.
     #[inline]
     pub fn on_prepared<'a>(
         &mut self,
@@ -88,7 +92,7 @@ impl Kernel {
         let key = ownership.keys.of_values(datapath, (shape.table_id, shape.priority), &values);
         let slot = sessions.datapaths.get_mut(&datapath)?.record.slot(key, zone)?;
         if !slot.is_sure {
-            // What takes the place of a rule that is there for certain needs no other.
+            // A rule that replaces an existing one needs no new entry.
             let left = budgets
                 .lease
                 .as_mut()
@@ -104,7 +108,8 @@ impl Kernel {
         Some(PreparedRule::of(bytes, number, cookie))
     }
 
-    /// A command that just passed: if it is a rule of a shape that can be decided on, the next ones of that shape go the short way.
+    /// Takes an accepted command. If it is a rule with a suitable shape, the next rules of that shape take the short
+    /// way.
     #[inline]
     pub(crate) fn prepare(&mut self, zone: ZoneId, frame: &Frame<'_>) {
         if frame.bytes.len() == RULE_LEN {

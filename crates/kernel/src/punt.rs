@@ -1,13 +1,13 @@
-//! How many packet-ins of a switch and of each of its ports are taken in a second, and which are dropped first.
+//! Limits the packet-ins per second of a switch and of each of its ports, and decides which to drop first.
 //!
 //! ```text
 //!   packet-in ──> Class: control (LLDP, ARP, DHCP …) or data ──> Punts::take(now) ──> handed on, or dropped and counted
 //! ```
 //!
-//! A host that floods uses up its port's budget. Then its packets are dropped before they cost more. The zones, the
-//! other ports and the other switches do not notice. A quarter of each budget is kept for control packets, so that
-//! links and addresses
-//! are still found while data is dropped. Port status, flow removed and switch up and down are no packet-ins and are never dropped here.
+//! A host that floods uses up its port's budget. Then the kernel drops its packets early, at little cost. The zones,
+//! the other ports and the other switches are unaffected. A quarter of each budget is reserved for control packets, so
+//! that links and addresses are still found while data is dropped. This limit never affects port status, flow-removed,
+//! switch-up and switch-down events.
 //!
 //! In: a packet-in's port and frame, and the time. Out: yes or no. Never allocates but for a port that it sees for the first time.
 
@@ -15,49 +15,50 @@ use crate::quota::Bucket;
 use flow::PortNo;
 use std::collections::BTreeMap;
 
-/// Ports of one switch that have a budget of their own. A switch that names more has one budget for all the others together.
+/// Ports of one switch that have their own budget. All further ports share one budget.
 pub const MAX_PORTS: usize = 1_024;
 
-/// One part in so many of each budget is control packets' alone.
+/// The part of each budget that is reserved for control packets: one in this many.
 const KEPT_FOR_CONTROL: u32 = 4;
 
-/// Packet-ins in a second; `None`: as many as come.
+/// Packet-ins per second; `None`: no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PuntLimits {
-    /// Of one switch.
+    /// For one switch.
     pub per_switch_per_s: Option<u32>,
-    /// Of one port.
+    /// For one port.
     pub per_port_per_s: Option<u32>,
 }
 
 impl PuntLimits {
-    /// Whether there is any.
+    /// Whether there is any limit.
     #[inline]
     pub const fn is_none(&self) -> bool {
         self.per_switch_per_s.is_none() && self.per_port_per_s.is_none()
     }
 }
 
-/// What a packet is for.
+/// The class of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// The network's own: how links, addresses and trees are found.
+    /// Packets of the network's own protocols, which find links, addresses and trees.
     Control,
-    /// Anything else, and what cannot be told.
+    /// All other packets, and those of an unknown kind.
     Data,
 }
 
-/// EtherTypes of control packets: ARP, LLDP, its older kin BDDP (by which controllers look through switches of others), and EAPOL.
+/// EtherTypes of control packets: ARP, LLDP, its older form BDDP (which controllers use across switches of others), and
+/// EAPOL.
 const CONTROL_TYPES: [u16; 4] = [0x0806, 0x88cc, 0x8942, 0x888e];
 
 /// Ports of DHCP, over IPv4 and IPv6.
 const DHCP_PORTS: [u16; 4] = [67, 68, 546, 547];
 
-/// Where the EtherType is, and how long a VLAN tag.
+/// The offset of the EtherType, and the length of a VLAN tag.
 const TYPE_AT: usize = 12;
 const TAG_LEN: usize = 4;
 
-/// The class of a frame, by its first bytes. Of several tags the outermost is skipped.
+/// The class of a frame, by its first bytes. Only the outermost tag is skipped.
 pub fn class_of(frame: &[u8]) -> Class {
     let short =
         |at: usize| frame.get(at..).and_then(|rest| rest.first_chunk()).map(|it| u16::from_be_bytes(*it));
@@ -77,21 +78,21 @@ pub fn class_of(frame: &[u8]) -> Class {
             Some(58) => matches!(byte(ip + 40), Some(133..=136)),
             _ => false,
         },
-        // Lengths, not types: spanning tree and its like, to the bridges' group addresses.
+        // Lengths, not types: spanning tree and similar protocols, which use the bridges' group addresses.
         length if length < 0x600 => frame.starts_with(&[0x01, 0x80, 0xc2]),
         other => CONTROL_TYPES.contains(&other),
     };
     if is_control { Class::Control } else { Class::Data }
 }
 
-/// What was dropped of a switch's packet-ins since it came up.
+/// The dropped packet-ins of a switch since it connected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PuntCounters {
     /// Control packets.
     pub control_dropped: u64,
     /// Data packets.
     pub data_dropped: u64,
-    /// Packets of either class that some app did not hear, since it did not keep up.
+    /// Packets of either class that did not reach an app, because its queue was full.
     pub unheard: u64,
 }
 
@@ -105,10 +106,10 @@ pub struct Punts {
 }
 
 impl Punts {
-    /// Whether one more packet-in is taken.
+    /// Whether to accept one more packet-in.
     pub fn take(&mut self, limits: PuntLimits, in_port: PortNo, frame: &[u8], now_ms: u64) -> bool {
         let class = class_of(frame);
-        // The port first: what it may not send is not charged to its switch.
+        // The port comes first: what exceeds its budget is not charged to the switch.
         let taken =
             self.take_of_port(limits, in_port, class, now_ms) && self.take_of_switch(limits, class, now_ms);
         match class {
@@ -119,12 +120,12 @@ impl Punts {
         taken
     }
 
-    /// An app did not keep up, and does not hear one of them.
+    /// An app misses a packet-in because its queue is full.
     pub(crate) fn on_unheard(&mut self) {
         self.counters.unheard += 1;
     }
 
-    /// What was dropped.
+    /// The numbers of dropped packets.
     pub fn counters(&self) -> PuntCounters {
         self.counters
     }

@@ -1,62 +1,65 @@
-//! How much of what it may do a zone may do: soft and hard limits, and the buckets that keep them.
+//! Quotas: soft and hard limits on what a zone may do, and the token buckets that enforce them.
 //!
 //! ```text
 //!   Quota (soft, hard) ──> Rate, one for each zone ──take(now)──> Fine | Soft, once a second | Hard
 //! ```
 //!
-//! A use is what a command does and not the command: see [`Quotas`].
+//! A quota counts the effects of a command, not the command: see [`Quotas`].
 //!
-//! In: limits, and the time of each use. Out: whether the use passes, and whether the app and the operator are to be told. Never reads a
-//! clock, and never allocates.
+//! In: limits, and the time of each use. Out: whether to allow the use, and whether to tell the app and the operator.
+//! It never reads a clock, and never allocates.
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A limit of which the app and the operator are told, and one that is enforced.
+/// A soft limit, which the kernel reports, and a hard limit, which it enforces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quota {
-    /// Beyond it they are told.
+    /// Above it, the kernel tells the app and the operator.
     pub soft: u32,
-    /// Beyond it nothing passes.
+    /// Above it, the kernel refuses.
     pub hard: u32,
 }
 
-/// The quotas of a zone; `None`: the default, or no limit where there is none. Those in a second are for all workers of a node together.
+/// The quotas of a zone; `None`: the default, or no limit if there is no default. Rates are for all workers of a node
+/// together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Quotas {
-    /// Commands of any kind in a second; no limit.
+    /// Commands of any kind per second; no limit by default.
     pub commands_per_s: Option<Quota>,
-    /// Packets that its packet-outs become in a second: each output, each port that is flooded, each bucket of a group; no limit.
+    /// Packets that its packet-outs become per second: each output, each flooded port, each bucket of a group; no limit
+    /// by default.
     pub packet_outs_per_s: Option<Quota>,
-    /// Bytes of these packets; no limit.
+    /// Bytes of these packets; no limit by default.
     pub packet_out_bytes_per_s: Option<Quota>,
-    /// Copies that each switch makes for it in a second: packets beyond the first [`FREE_PACKETS`] of each packet-out; [`COPIES_PER_S`].
+    /// Copies that each switch makes for it per second: packets beyond the first [`FREE_PACKETS`] of each packet-out;
+    /// [`COPIES_PER_S`].
     pub copies_per_switch_per_s: Option<Quota>,
-    /// Packet-ins that its rules and packet-outs cause in a second; [`CAUSED_PER_S`].
+    /// Packet-ins that its rules and packet-outs cause per second; [`CAUSED_PER_S`].
     pub packet_ins_caused_per_s: Option<Quota>,
-    /// Statistics in a second: each request, and each KiB of its answer; [`STATS_PER_S`].
+    /// Statistics per second: each request, and each KiB of its answer; [`STATS_PER_S`].
     pub stats_per_s: Option<Quota>,
-    /// Rules that it has on one switch; no limit.
+    /// Rules that it has on one switch; no limit by default.
     pub rules_per_datapath: Option<Quota>,
 }
 
-/// Packets of each packet-out that are no copies. A packet-out that becomes a few packets costs a switch little more
-/// than to read it, and a learning switch sends millions. A flood of a small switch is no more than that.
+/// Packets of each packet-out that do not count as copies. A few packets cost a switch little more than parsing the
+/// packet-out, and a learning switch sends millions. The flood of a small switch stays within it.
 pub const FREE_PACKETS: u64 = 16;
 
-/// Copies at one switch: four hundred floods of 64 ports a second. They cost the app nothing. Each costs the switch,
-/// and the other apps that have packets there.
+/// Copies at one switch: four hundred floods of 64 ports a second. They cost the app nothing, but they cost the switch
+/// and the other apps with packets there.
 pub const COPIES_PER_S: Quota = Quota { soft: 16_000, hard: 20_000 };
 
-/// Packet-ins that an app's rules and packet-outs cause. What looks into all ARP, DHCP and LLDP of a large network stays within; what takes all packets
-/// of a network up by a rule of its own asks for more.
+/// Packet-ins that an app's rules and packet-outs cause. An app that inspects all ARP, DHCP and LLDP of a large network
+/// stays within the limit. An app whose own rule sends all packets of a network to the controller needs more.
 pub const CAUSED_PER_S: Quota = Quota { soft: 8_000, hard: 10_000 };
 
-/// Statistics. To ask a thousand switches with a hundred rules each for all of them takes half of it each second.
+/// Statistics. An app that reads a hundred rules from each of a thousand switches every second uses half of it.
 pub const STATS_PER_S: Quota = Quota { soft: 16_000, hard: 20_000 };
 
-/// Which quota.
+/// The kind of a quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub enum QuotaKind {
@@ -66,7 +69,7 @@ pub enum QuotaKind {
     PacketOutsPerS = abi::event::quota::PACKET_OUTS_PER_S,
     /// [`Quotas::rules_per_datapath`].
     RulesPerDatapath = abi::event::quota::RULES_PER_DATAPATH,
-    /// What the operator lets a switch's tables be filled to, by all apps together.
+    /// The operator's limit for the entries in a switch's tables, for all apps together.
     TableEntries = abi::event::quota::TABLE_ENTRIES,
     /// [`Quotas::copies_per_switch_per_s`].
     CopiesPerSwitchPerS = abi::event::quota::COPIES_PER_SWITCH_PER_S,
@@ -79,7 +82,7 @@ pub enum QuotaKind {
 }
 
 impl QuotaKind {
-    /// What the operator writes to allow more of it.
+    /// The option with which the operator raises the limit.
     pub const fn is_raised_by(self) -> &'static str {
         match self {
             QuotaKind::CommandsPerS => "commands_per_s in the app's quotas",
@@ -109,23 +112,25 @@ impl fmt::Display for QuotaKind {
     }
 }
 
-/// What a use of something with a quota comes to.
+/// The result of a use that has a quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
-    /// It passes.
+    /// The kernel allows it.
     Fine,
-    /// It passes, and is the first in a second that is beyond the soft limit.
+    /// The kernel allows it. It is the first in a second above the soft limit.
     Soft,
-    /// The command is refused.
+    /// The kernel refuses the command.
     Hard,
 }
 
-/// How often somebody is told that a soft limit is passed.
+/// The interval of notices about an exceeded soft limit.
 const TELL_INTERVAL_MS: u64 = 1_000;
 
-/// A rate with a soft and a hard limit, as one worker uses it. What was not used in a second is lost: bursts are at most one second's.
+/// A rate with a soft and a hard limit, for one worker. Unused tokens of a second are lost: a burst has at most one
+/// second's tokens.
 ///
-/// All workers take from one [`NodeRate`], each a hundredth of a second's at a time, so that most uses touch nothing that is shared.
+/// All workers take tokens from one [`NodeRate`], each time a hundredth of a second's. So most uses touch no shared
+/// memory.
 #[derive(Clone, Debug)]
 pub struct Rate {
     node: Arc<NodeRate>,
@@ -135,12 +140,12 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// Of one worker of several.
+    /// Creates the rate of one of several workers.
     pub fn of_node(node: Arc<NodeRate>) -> Rate {
         Rate { node, soft_left: 0, hard_left: 0, tell_from_ms: 0 }
     }
 
-    /// Of who has it alone.
+    /// Creates a rate that only one worker uses.
     pub fn new(quota: Quota, now_ms: u64) -> Rate {
         Rate::of_node(Arc::new(NodeRate::new(quota, now_ms)))
     }
@@ -150,7 +155,8 @@ impl Rate {
         self.node.quota
     }
 
-    /// So many uses at once. More than a second brings pass when none was used for a second, and then keep others out for as long as they take.
+    /// Takes this many uses at once. A use above one second's tokens is allowed if none were used for a second. It then
+    /// blocks other uses until it is paid.
     #[inline]
     pub fn take(&mut self, count: u64, now_ms: u64) -> Use {
         if self.hard_left >= count && self.soft_left >= count {
@@ -176,13 +182,13 @@ impl Rate {
         Use::Soft
     }
 
-    /// Whether so many uses pass, and nobody is to be told.
+    /// Whether this many uses are within both limits.
     #[inline]
     pub fn has_left(&self, count: u64) -> bool {
         self.hard_left >= count && self.soft_left >= count
     }
 
-    /// So many uses that nobody was asked about: they are missing from then on.
+    /// Charges uses that have already happened, without a check.
     pub fn owe(&mut self, count: u64, now_ms: u64) {
         let of_left = count.min(self.hard_left).min(self.soft_left);
         self.hard_left -= of_left;
@@ -195,7 +201,7 @@ impl Rate {
     }
 }
 
-/// What all workers of a node take of one quota of a zone. No lock: each number only grows, by the time or by who takes.
+/// The tokens that all workers of a node took from one quota of a zone. It needs no lock: each number only grows.
 #[derive(Debug)]
 pub struct NodeRate {
     quota: Quota,
@@ -203,27 +209,27 @@ pub struct NodeRate {
     hard_taken: AtomicU64,
 }
 
-/// A worker takes so much of a second's at once.
+/// A worker takes this part of a second's tokens at once.
 const BATCHES_PER_S: u64 = 100;
 
-/// Owed uses are forgotten beyond so many seconds' worth: one long answer must not keep an app out for ever.
+/// Debt above this many seconds' tokens is dropped: one long answer must not block an app for ever.
 const OWED_MAX_S: u64 = 10;
 
 impl NodeRate {
-    /// Nothing used yet at this time.
+    /// Creates a rate without uses, at this time.
     pub fn new(quota: Quota, now_ms: u64) -> NodeRate {
         let taken = |per_s| AtomicU64::new(brought(per_s, now_ms));
         NodeRate { quota, soft_taken: taken(quota.soft), hard_taken: taken(quota.hard) }
     }
 }
 
-/// Tokens that a rate has brought until this time.
+/// The tokens that a rate has produced until this time.
 fn brought(per_s: u32, now_ms: u64) -> u64 {
-    // Fits for longer than a node runs: 2^32 a second for a hundred years are 2^64.
+    // Large enough for any run of a node: 2^32 tokens per second for a hundred years are 2^64.
     (u128::from(now_ms) * u128::from(per_s) / 1_000).try_into().unwrap_or(u64::MAX)
 }
 
-/// Takes so many of what is left here, and the rest of what the node has.
+/// Takes tokens from the worker's rest, and missing ones from the node's.
 fn take_with(left: &mut u64, taken: &AtomicU64, per_s: u32, count: u64, now_ms: u64) -> bool {
     if *left < count {
         let missing = count - *left;
@@ -234,7 +240,7 @@ fn take_with(left: &mut u64, taken: &AtomicU64, per_s: u32, count: u64, now_ms: 
     true
 }
 
-/// At least so many, or none; `None`. A second's tokens may wait.
+/// Takes at least this many, or returns `None`. A second's tokens may be saved up.
 fn take_of(taken: &AtomicU64, per_s: u32, least: u64, now_ms: u64) -> Option<u64> {
     let (from, until) = (brought(per_s, now_ms), brought(per_s, now_ms.saturating_add(1_000)));
     let wanted = least.max(u64::from(per_s) / BATCHES_PER_S);
@@ -242,7 +248,7 @@ fn take_of(taken: &AtomicU64, per_s: u32, least: u64, now_ms: u64) -> Option<u64
     loop {
         let before = seen.max(from);
         let free = until.saturating_sub(before);
-        // What is more than a second's passes once all of a second's is there.
+        // A use above one second's tokens is allowed once a full second's tokens are available.
         if free == 0 || free < least.min(u64::from(per_s)) {
             return None;
         }
@@ -263,7 +269,7 @@ fn owe(taken: &AtomicU64, per_s: u32, count: u64, now_ms: u64) {
     let from = brought(per_s, now_ms);
     let most = brought(per_s, now_ms.saturating_add(1_000 * OWED_MAX_S));
     let owed = |seen: u64| Some(seen.max(from).saturating_add(count).min(most.max(seen)));
-    // It is refused by nobody: the closure gives a number always.
+    // The update always succeeds: the closure always returns a number.
     let _ = taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, owed);
 }
 
@@ -278,7 +284,7 @@ pub(crate) struct Rates {
 }
 
 impl Rates {
-    /// Under another grant: what has the same quota goes on as it is.
+    /// Applies another grant: a rate with an unchanged quota keeps its state.
     pub fn renew(&mut self, new: Rates) {
         let goes_on = |before: &Rate, new: &Rate| before.quota() == new.quota();
         for (before, new) in [
@@ -311,7 +317,7 @@ pub struct NodeRates {
 }
 
 impl NodeRates {
-    /// Nothing used yet.
+    /// Creates rates without uses.
     pub fn new(quotas: &Quotas, now_ms: u64) -> NodeRates {
         let new = |quota: Quota| Arc::new(NodeRate::new(quota, now_ms));
         let rate = |quota: Option<Quota>, default| new(quota.unwrap_or(default));
@@ -324,7 +330,7 @@ impl NodeRates {
         }
     }
 
-    /// As one worker uses them.
+    /// The rates for one worker.
     pub(crate) fn at_worker(&self) -> Rates {
         Rates {
             commands: self.commands.clone().map(Rate::of_node),
@@ -336,7 +342,7 @@ impl NodeRates {
     }
 }
 
-/// A token bucket that holds one second's tokens. In thousandths, so that a millisecond brings whole ones.
+/// A token bucket that holds one second's tokens, in thousandths, so that each millisecond adds a whole number.
 #[derive(Clone, Copy, Debug)]
 pub struct Bucket {
     thousandths: u64,
@@ -344,7 +350,7 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// A second's tokens.
+    /// Creates a bucket with one second's tokens.
     pub fn full(per_s: u32, now_ms: u64) -> Bucket {
         Bucket { thousandths: u64::from(per_s) * 1_000, at_ms: now_ms }
     }
@@ -355,7 +361,7 @@ impl Bucket {
         self.take_above(per_s, 0, now_ms)
     }
 
-    /// Takes a token, if there is one beyond these, which are kept for somebody else.
+    /// Takes a token if more than `kept` tokens are left. Those are reserved for another use.
     #[inline]
     pub fn take_above(&mut self, per_s: u32, kept: u32, now_ms: u64) -> bool {
         let passed_ms = now_ms.saturating_sub(self.at_ms).min(1_000);
@@ -414,7 +420,7 @@ mod tests {
         assert_eq!(rate.take(1, 0), Use::Fine);
         assert_eq!(rate.take(35, 0), Use::Hard);
         assert_eq!(rate.take(35, 100), Use::Fine);
-        // 36 are gone, and 10 were there at the beginning.
+        // 36 were taken, and 10 were there at the beginning.
         assert_eq!(rate.take(1, 2_600), Use::Hard);
         assert_eq!(rate.take(1, 2_700), Use::Fine);
     }

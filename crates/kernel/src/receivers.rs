@@ -4,7 +4,7 @@
 //!   subscriptions and grants ──index──> by kind: zones ──event──> the zones that receive it
 //! ```
 //!
-//! In: the zones with their subscriptions, and events. Out: sets of zones. It charges nothing and delivers nothing.
+//! In: the zones with their subscriptions, and events. Out: sets of zones. It charges no budget and sends nothing.
 
 use crate::capability::Capability;
 use crate::zone_set::{MAX_ZONE, ZoneSet};
@@ -15,7 +15,7 @@ use flow::Field;
 use flow::canonical::find_field;
 use flow::frame::FrameFields;
 
-/// How many kinds of event there can be.
+/// The number of event kinds.
 const KINDS: usize = 64;
 
 /// A count for each zone number.
@@ -28,7 +28,7 @@ pub(crate) struct Receivers {
     by_kind: [ZoneSet; KINDS],
     /// The zones that receive only some packet-ins.
     pub selective: ZoneSet,
-    /// The zones that receive the present event, if those are not all that receive its kind.
+    /// The zones that receive the present event, if it does not go to all zones of its kind.
     receivers: ZoneSet,
     /// How many events each zone has received since it was attached. Kept apart from the zones, so that a count takes few instructions.
     heard: Box<Heard>,
@@ -46,7 +46,7 @@ impl Default for Receivers {
 }
 
 impl Receivers {
-    /// Takes the subscriptions of these zones, which are in the order of their numbers.
+    /// Builds the index from the subscriptions of these zones, which are in the order of their numbers.
     pub fn index(&mut self, zones: &[Option<Zone>]) {
         self.by_kind.iter_mut().for_each(ZoneSet::clear);
         self.selective.clear();
@@ -65,25 +65,25 @@ impl Receivers {
         }
     }
 
-    /// A zone is new: it has heard nothing.
+    /// A zone was attached: its count starts at 0.
     pub fn on_attach(&mut self, zone: ZoneId) {
         if let Some(count) = self.heard.get_mut(usize::from(zone.0)) {
             *count = 0;
         }
     }
 
-    /// How many events were this zone's to hear since it was attached.
+    /// How many events the kernel has addressed to this zone since it was attached.
     pub fn events_heard(&self, zone: ZoneId) -> u64 {
         self.heard.get(usize::from(zone.0)).copied().unwrap_or_default()
     }
 
-    /// Who hears events of this kind.
+    /// The zones that receive events of this kind.
     #[inline]
     pub fn of(&self, kind: u16) -> &ZoneSet {
         self.by_kind.get(usize::from(kind)).unwrap_or(const { &ZoneSet::EMPTY })
     }
 
-    /// Who hears every packet-in.
+    /// The zones that receive every packet-in.
     #[inline]
     pub fn of_packets(&self) -> &ZoneSet {
         &self.by_kind[usize::from(kind::PACKET_IN)]
@@ -109,7 +109,7 @@ impl Receivers {
         &self.receivers
     }
 
-    /// No zone receives the event.
+    /// Sets the receivers to none.
     pub fn find_none(&mut self) {
         self.receivers.clear();
     }
@@ -145,7 +145,7 @@ impl Receivers {
         self.receivers.retain(keep);
     }
 
-    /// Keeps the receivers that may know that a rule was removed: its owner, and those that may see the rules of others.
+    /// Keeps the receivers that may learn of a removed rule: its owner, and the zones that may see the rules of others.
     pub fn retain_of_removal(&mut self, owner: ZoneId, zones: &[Option<Zone>]) {
         let sees = |it: ZoneId| there(zones, it).is_some_and(|it| it.grant.holds(Capability::RuleRead));
         self.receivers.retain(|zone| zone == owner || sees(zone));
@@ -158,7 +158,8 @@ impl Receivers {
         self.selective.iter().chain(kinds.into_iter().flat_map(|kind| self.of(kind)))
     }
 
-    /// Who hears what is published there: who listens, may, and did not publish it.
+    /// The zones that receive a publication on this topic: those that subscribed and hold the capability, without the
+    /// publisher.
     pub fn of_topic(&self, publisher: ZoneId, topic: &str, zones: &[Option<Zone>]) -> ZoneSet {
         let may = |zone: ZoneId| {
             there(zones, zone).is_some_and(|it| it.grant.holds_for(Capability::Subscribe, topic))
@@ -183,7 +184,7 @@ fn there(zones: &[Option<Zone>], zone: ZoneId) -> Option<&Zone> {
     zones.get(usize::from(zone.0))?.as_ref()
 }
 
-/// What a match may ask of a packet that came up: its frame's fields, and what the switch says beside it.
+/// The fields of a packet-in that a match may use: those of its frame, and those that the switch adds.
 fn fields_of(packet: &PacketIn<'_>) -> FrameFields {
     let mut fields = FrameFields::read(packet.data).from_port(packet.in_port);
     for field in [Field::Metadata, Field::TunnelId, Field::InPhyPort] {
@@ -194,7 +195,7 @@ fn fields_of(packet: &PacketIn<'_>) -> FrameFields {
     fields
 }
 
-/// The capability without which events of a kind are not heard.
+/// The capability that a zone needs for events of this kind.
 pub(crate) fn needed_to_hear(kind: u16) -> Capability {
     match kind {
         kind::PACKET_IN => Capability::PacketIn,

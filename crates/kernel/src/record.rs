@@ -1,47 +1,49 @@
-//! Which rules one switch has and their owners, and what it is asked if that is not known.
+//! The rules of one switch and their owners, and the questions to the switch about unknown ones.
 //!
 //! ```text
 //!   add, strict command ──> Record::known ──> the asker's, another's (refused; Sought: has the switch it still?), or not there
 //!         └── not there ──> Record::room ──> may be noted, or there are too many (refused; the switch is asked for all of its rules)
 //! ```
 //!
-//! An add replaces the equal rule of any owner (OpenFlow 1.3.5, 6.4), and no cookie prevents that. So the kernel keeps the owner of every
-//! rule of a switch, exactly: what the switch had when it came up it said ([`crate::rule_report`]), and what was sent since then was noted.
+//! An add replaces an equal rule of any owner (OpenFlow 1.3.5, 6.4), and no cookie prevents that. So the kernel keeps
+//! the exact owner of every rule of a switch. The switch reports its rules when it connects ([`crate::rule_report`]),
+//! and the kernel records the commands since then.
 //!
-//! Rules are removed without a report: a time-out needs none, and a loose delete names no rule. So a record holds what
-//! is in the switch and more. Of one rule the
-//! switch is asked when somebody is refused for it, once a second at most. Of all it is asked when the record has grown a lot: what the switch does
-//! not have any more is forgotten. A record holds no more rules than `Record::bound_to` says; at that bound adds of rules that are not in it are
-//! refused until the switch has answered.
+//! Some rules end without a report: a time-out needs none, and a loose delete names no rule. So a record contains the
+//! switch's rules, and possibly ended ones. If the kernel refuses a command because of a rule, it asks the switch about
+//! that rule, at most once a second. If the record has grown a lot, it asks for all rules and forgets the ended ones. A
+//! record holds no more rules than `Record::bound_to` allows. At that bound, the kernel refuses adds of unknown rules
+//! until the switch has answered.
 //!
-//! In: commands that were sent, and what the switch says. Out: an owner, and what is to be asked. Never sends anything.
+//! In: commands that were sent, and the switch's answers. Out: an owner, and questions. It never sends anything.
 
 use crate::rule_key::RuleKey;
 use crate::rules::{Age, Known, Owner, Rules, Slot};
 use crate::zone_set::ZoneSet;
 use abi::ZoneId;
 
-/// Rules of one switch that are known at most, where the operator does not say. As eight bytes each, in a table of which three eighths to three
-/// quarters are used, they are 16 MiB.
+/// The default bound of known rules of one switch. A rule takes eight bytes, in a table of which three eighths to three
+/// quarters are used. So they take 16 MiB.
 pub const RULES_PER_SWITCH: u32 = 1 << 20;
 
-/// A switch may have more in its record than its tables hold: rules that timed out are not known to be gone. So many times as many, and at least
-/// [`RECORD_MIN`], so that a small switch is not asked all the time.
+/// A record may hold more rules than the switch's tables, because timed-out rules remain in it: this many times as
+/// many, and at least [`RECORD_MIN`]. So a small switch is not asked all the time.
 const RECORD_PER_ENTRY: usize = 2;
 const RECORD_MIN: usize = 4_096;
 
-/// From so many rules on a switch is asked which of them it has. Below, what is gone costs less memory than the question costs time.
+/// With this many rules, the kernel starts to ask a switch which of them it still has. Below, ended rules cost less
+/// memory than the question costs time.
 const SWEEP_FROM: usize = 16_384;
 
-/// A switch is asked about a rule as often as this, and about all of them.
+/// The interval of questions about one rule, and of questions about all rules.
 const SEEK_INTERVAL_MS: u64 = 1_000;
 
-/// Whether one more rule may be noted.
+/// Whether the record has space for one more rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Room {
-    /// It may.
+    /// Whether it has space.
     pub is_free: bool,
-    /// The switch is to be asked for all of its rules now.
+    /// Whether to ask the switch for all of its rules now.
     pub ask: bool,
 }
 
@@ -50,7 +52,7 @@ pub(crate) struct Room {
 pub(crate) struct Record {
     rules: Rules,
     pub sought: Sought,
-    /// Zones of which some rules may have been removed without a report, beyond what times out.
+    /// Zones of which some rules may have been removed without a report, other than by time-out.
     unsure: ZoneSet,
     bound: usize,
     sweep: Sweep,
@@ -59,14 +61,14 @@ pub(crate) struct Record {
 /// The question for all rules.
 #[derive(Clone, Debug, Default)]
 struct Sweep {
-    /// How many rules there are when it is put.
+    /// The number of rules at which the kernel asks.
     from: usize,
     not_before_ms: u64,
-    /// Whether its answer is awaited.
+    /// Whether its answer is pending.
     is_open: bool,
-    /// Whether a sweep of the rules has begun. One that got no answer goes on with the next question.
+    /// Whether a sweep of the rules has begun. If it got no answer, it continues with the next question.
     has_begun: bool,
-    /// Whose rules have become unsure since it was put.
+    /// The zones whose rules became uncertain since the question.
     unsure_since: ZoneSet,
 }
 
@@ -85,7 +87,7 @@ impl Default for Record {
 }
 
 impl Record {
-    /// The switch says that its tables hold so many entries, and no more than `most` may be known, whatever it says.
+    /// Sets the bound: from the entries that the switch's tables hold, but at most `most`.
     pub fn bound_to(&mut self, entries: Option<u64>, most: u32) {
         let most = most as usize;
         let held = entries.map(|entries| usize::try_from(entries).unwrap_or(usize::MAX));
@@ -94,7 +96,7 @@ impl Record {
         self.sweep.from = self.next_sweep();
     }
 
-    /// What is known of a rule.
+    /// The record of a rule.
     #[inline]
     pub fn known(&self, key: RuleKey) -> Option<Known> {
         let known = self.rules.known(key)?;
@@ -102,7 +104,7 @@ impl Record {
         Some(Known { is_sure: known.is_sure && !is_unsure, ..known })
     }
 
-    /// Whether a rule that is not known may be added.
+    /// Whether an unknown rule may be added.
     #[inline]
     pub fn room(&mut self, now_ms: u64) -> Room {
         if self.rules.len() < self.sweep.from {
@@ -120,30 +122,31 @@ impl Record {
         Room { is_free: self.rules.len() < self.bound, ask }
     }
 
-    /// A rule is on its way to the switch, and this zone's from then on. `stays`: until its end is reported.
+    /// The rule was sent to the switch, and belongs to this zone from now on. `stays`: until its end is reported.
     #[inline]
     pub fn note(&mut self, key: RuleKey, zone: ZoneId, stays: bool, age: Age) {
         self.rules.note(key, Owner::Zone(zone), stays, age);
-        // An answer that is under way may be older than this rule.
+        // A pending answer may be older than this rule.
         if self.sought.wanted().is_some() {
             self.sought.on_rule(key);
         }
     }
 
-    /// Whether a search in it waits for memory.
+    /// Whether a search in the record waits for memory.
     #[inline]
     pub fn is_large(&self) -> bool {
         self.rules.is_large()
     }
 
-    /// What stands where the search for a rule begins.
+    /// The first entry that the search for a rule reads.
     #[inline]
     pub fn first_place(&self, key: RuleKey) -> u64 {
         self.rules.first_place(key)
     }
 
-    /// Where a rule of this zone's is, or may be written down without more ado. `None`: it is another's, or there is little room.
-    // A slot that is returned through memory is read again before it is there: a few nanoseconds of each rule.
+    /// The place of this zone's rule, or a free place for it. `None`: another zone owns the rule, or there is little
+    /// space.
+    // A return value in memory would be read back before it is written: a few nanoseconds per rule.
     #[inline(always)]
     pub fn slot(&self, key: RuleKey, zone: ZoneId) -> Option<Slot> {
         let mut slot = self.rules.slot(key, Owner::Zone(zone))?;
@@ -151,7 +154,7 @@ impl Record {
         (slot.is_known || self.rules.len() < self.sweep.from).then_some(slot)
     }
 
-    /// A rule is on its way to the switch, as [`Self::note`], with where [`Self::slot`] has found it.
+    /// The rule was sent to the switch, like [`Self::note`], with the place that [`Self::slot`] found.
     #[inline]
     pub fn note_at(&mut self, slot: Slot, key: RuleKey, zone: ZoneId, stays: bool, age: Age) {
         if !self.rules.note_at(slot, key, Owner::Zone(zone), stays, age) || self.sought.wanted().is_some() {
@@ -164,24 +167,25 @@ impl Record {
         self.note(key, zone, stays, age);
     }
 
-    /// The switch says that it has a rule. What more there is than may be known is passed over: then there is no room for a rule that is not known.
+    /// The switch reports a rule. If the record is full, the rule is ignored, and the record has no space for unknown
+    /// rules.
     pub fn find(&mut self, key: RuleKey, owner: Owner, stays: bool, now_ms: u64) {
         if !self.rules.find(key) && self.rules.len() < self.bound {
             self.rules.note(key, owner, stays, Age::before(now_ms));
         }
     }
 
-    /// A command that deletes a rule is on its way to the switch, if it was this one's.
+    /// A command that deletes this owner's rule was sent to the switch.
     pub fn forget(&mut self, key: RuleKey, owner: Owner) {
         self.rules.forget(key, owner);
     }
 
-    /// The switch says that it has removed a rule of this one's.
+    /// The switch reports that it removed a rule of this owner.
     pub fn on_removed(&mut self, key: RuleKey, owner: Owner, now_ms: u64) {
         self.rules.on_removed(key, owner, now_ms);
     }
 
-    /// Some rules of this zone, or of any zone if it is `None`, may be gone, or may never have been in the switch, and nobody says which.
+    /// Some rules of this zone, or of any zone if it is `None`, may not be in the switch. It is not known which.
     pub fn doubt(&mut self, zone: Option<ZoneId>) {
         let zones = zone.map_or_else(ZoneSet::all, ZoneSet::only);
         self.unsure.union_with(&zones);
@@ -201,12 +205,12 @@ impl Record {
         };
     }
 
-    /// Whether an answer with all rules is awaited.
+    /// Whether an answer with all rules is pending.
     pub fn is_swept(&self) -> bool {
         self.sweep.is_open
     }
 
-    /// The answer with all rules is whole: what was not in it, and was not added since the question, is gone.
+    /// The answer with all rules is complete. A rule that was neither in it nor added since the question is gone.
     pub fn end_sweep(&mut self) {
         if !self.sweep.is_open {
             return;
@@ -217,12 +221,12 @@ impl Record {
         self.sweep.from = self.next_sweep();
     }
 
-    /// There is no answer this time. What was seen stays seen for the next.
+    /// The switch did not answer. The rules that it already reported still count for the next answer.
     pub fn on_not_swept(&mut self) {
         self.sweep.is_open = false;
     }
 
-    /// When the record is twice as long as it is, but in time before it is full.
+    /// The size of the next sweep: twice the present size, but before the record is full.
     fn next_sweep(&self) -> usize {
         let length = self.rules.len();
         let half_way = length.saturating_add(self.bound) / 2;
@@ -230,12 +234,12 @@ impl Record {
     }
 }
 
-/// A rule of which a switch is asked whether it has it.
+/// A rule about which the kernel asks a switch.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     /// Its table.
     pub table_id: u8,
-    /// The zone whose it was; `None`: no zone's.
+    /// The zone that owned it; `None`: no zone.
     pub zone: Option<ZoneId>,
     /// Its match as canonical bytes.
     pub matching: Vec<u8>,
@@ -248,7 +252,7 @@ impl Wanted {
     }
 }
 
-/// What a switch is asked about single rules: of one at a time.
+/// The questions about single rules: one at a time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sought {
     wanted: Option<Wanted>,
@@ -257,9 +261,9 @@ pub(crate) struct Sought {
 }
 
 impl Sought {
-    /// Whether it is time to ask about this rule; if so, it is taken to be asked now. While a question is open, there
-    /// is no other, since the answer does not say to which question it belongs. The caller must end every question, by
-    /// an answer or by [`Self::on_no_answer`].
+    /// Whether to ask about this rule now. If so, the question counts as sent. Only one question is open at a time,
+    /// because an answer does not identify its question. The caller must end every question, by an answer or by
+    /// [`Self::on_no_answer`].
     pub fn seek(&mut self, key: RuleKey, table_id: u8, owner: Owner, matching: &[u8], now_ms: u64) -> bool {
         let is_soon = self.asked_ms.is_some_and(|asked| now_ms.saturating_sub(asked) < SEEK_INTERVAL_MS);
         if is_soon || self.wanted.is_some() {
@@ -274,23 +278,23 @@ impl Sought {
         true
     }
 
-    /// What is asked about.
+    /// The rule of the open question.
     pub fn wanted(&self) -> Option<&Wanted> {
         self.wanted.as_ref()
     }
 
-    /// The switch has this rule, or has just been given it.
+    /// The switch reports this rule, or the kernel has just sent it.
     pub fn on_rule(&mut self, key: RuleKey) {
         self.is_there |= self.wanted.as_ref().is_some_and(|wanted| wanted.key == key);
     }
 
-    /// The answer is whole: the rule that is not there any more, and whose it was.
+    /// The answer is complete: returns the rule if it is gone, and its former owner.
     pub fn on_end(&mut self) -> Option<(RuleKey, Owner)> {
         let wanted = self.wanted.take()?;
         (!self.is_there).then(|| (wanted.key, wanted.owner()))
     }
 
-    /// There is no answer this time.
+    /// The switch did not answer.
     pub fn on_no_answer(&mut self) {
         self.wanted = None;
     }
@@ -308,7 +312,8 @@ mod tests {
         RuleKey(mixed(number))
     }
 
-    /// Notes rules until there is no room: the numbers of the first that was refused, and of those at which the switch was to be asked.
+    /// Adds rules until the record is full. Returns the first refused number, and the numbers at which the switch was
+    /// to be asked.
     fn fill(record: &mut Record, from: u64, now_ms: u64) -> (u64, Vec<u64>) {
         let mut asked = Vec::new();
         for number in from.. {
@@ -332,7 +337,7 @@ mod tests {
         assert_eq!(record.room(5_000), Room { is_free: false, ask: false }, "it is asked already");
         (0..10_000).for_each(|number| record.find(key(number), ONE, true, 0));
         record.end_sweep();
-        // What was added since the question is there, answer or not.
+        // Rules that were added since the question remain, with or without an answer.
         assert_eq!(record.rules.len(), 10_000 + 40_000 - SWEEP_FROM);
         let (refused, asked) = fill(&mut record, 100_000, 5_000);
         assert_eq!((record.rules.len(), asked.len()), (40_000, 1));
@@ -348,7 +353,7 @@ mod tests {
         assert_eq!(record.room(SEEK_INTERVAL_MS - 1), Room { is_free: false, ask: false });
         assert_eq!(record.room(SEEK_INTERVAL_MS), Room { is_free: false, ask: true });
         record.end_sweep();
-        // Those that came after the first question stay: nobody knows whether the second answer could hold them.
+        // Rules added after the first question stay: the second answer may be too old to contain them.
         assert_eq!(record.rules.len(), 50);
         assert!(record.room(SEEK_INTERVAL_MS).is_free);
         record.end_sweep();

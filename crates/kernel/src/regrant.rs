@@ -1,7 +1,7 @@
-//! Another grant for an app that runs.
+//! Changes the grant of a running app.
 //!
-//! In: the zone, what it may do from now on. Out: the same zone with it, and what follows from a subscription that it may have now. What the app did
-//! before stays: its rules, its groups and its counts. Nothing here starts or ends an app.
+//! In: the zone and its new grant. Out: the same zone with it, and the effects of newly allowed subscriptions. The
+//! app's rules, groups and counts stay. It never starts or ends an app.
 
 use abi::ZoneId;
 
@@ -13,14 +13,15 @@ use crate::receivers::needed_to_hear;
 use crate::shapes::Prepared;
 
 impl Kernel {
-    /// The app of this zone may do this from now on, and no more. A subscription that it was refused before and may have now holds; of one that it has, only
-    /// what it is still granted is heard. A rate starts again if its quota changed. Does nothing if the zone is not there.
+    /// Gives the app of this zone a new grant, which replaces the old one. A subscription that was refused before
+    /// becomes active if it is allowed now. An active one is limited to the new grant. A rate restarts if its quota
+    /// changed. It does nothing if the zone is not attached.
     pub fn regrant(&mut self, zone: ZoneId, grant: Grant, now_ms: u64, effects: &mut Vec<Effect>) {
         let rates = NodeRates::new(grant.quotas(), now_ms);
         self.regrant_sharing(zone, grant, &rates, now_ms, effects);
     }
 
-    /// The same at one worker of several, each of which is told of the same rates.
+    /// The same at one of several workers. All workers get the same rates.
     pub fn regrant_sharing(
         &mut self,
         zone: ZoneId,
@@ -36,7 +37,7 @@ impl Kernel {
         let Some(of_zone) = self.zones.get_mut(usize::from(zone.0)).and_then(Option::as_mut) else { return };
         of_zone.own_rules_go_beyond = own_rules_go_beyond;
         of_zone.rates.renew(rates.at_worker());
-        // What was decided on the shapes of its rules was decided by the grant before.
+        // The decisions on the shapes of its rules were based on the old grant.
         of_zone.prepared = Prepared::default();
         let before = std::mem::replace(&mut of_zone.grant, grant);
         let wanted = of_zone.refused_subscription.take();

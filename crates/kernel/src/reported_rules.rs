@@ -1,6 +1,6 @@
 //! Rules in a switch's answer, with their owners where the cookie names them.
 //!
-//! In: the body of an answer about flow entries. Out: each rule, up to the first damage.
+//! In: the body of an answer about flow entries. Out: each rule, up to the first malformed one.
 
 use abi::ZoneId;
 use openflow::statistics::flow_entries;
@@ -13,7 +13,7 @@ pub(crate) fn stays(idle_timeout_s: u16, hard_timeout_s: u16, flags: u16) -> boo
     (idle_timeout_s == 0 && hard_timeout_s == 0) || flags & SEND_FLOW_REM != 0
 }
 
-/// A rule that a switch has.
+/// A rule that a switch reports.
 pub(crate) struct ReportedRule<'a> {
     pub table_id: u8,
     pub priority: u16,
@@ -23,7 +23,7 @@ pub(crate) struct ReportedRule<'a> {
     pub matching: &'a [u8],
 }
 
-/// The rules of an answer. One with a damaged match ends them.
+/// The rules of an answer. A malformed match ends them.
 pub(crate) fn reported_rules(body: &[u8]) -> impl Iterator<Item = ReportedRule<'_>> {
     flow_entries(body).map_while(|entry| {
         Some(ReportedRule {

@@ -1,12 +1,13 @@
-//! What makes two rules one for a switch, as a number: its table, its priority and its match, as the switch takes them.
+//! The key of a rule: a number from its table, its priority and its match. Rules that are equal for a switch have the
+//! same key.
 //!
-//! A switch compares what a rule means and not how it is written. So the order of fields says nothing, a mask of zeros is no field, a mask of
-//! ones is no mask, and Nicira's names of fields are OpenFlow's. In OpenFlow 1.0 there is one table. A rule that names
-//! all twelve fields has the highest priority, whatever it says (1.0.0, 3.4). A priority tag alone is a tag with that
-//! priority. There is only one way to have no tag.
+//! A switch compares the meaning of a rule, not its encoding. So the order of fields does not matter, a mask of zeros
+//! means no field, and a mask of ones means no mask. Nicira's names of fields count as OpenFlow's. OpenFlow 1.0 has
+//! only one table. There, a rule that names all twelve fields has the highest priority (1.0.0, 3.4). A priority tag
+//! alone is a tag with that priority. There is only one encoding for "no tag".
 //!
-//! In: a rule's switch with the version of its session, table, priority and match. Out: a number, or the table and priority that count. Never
-//! knows whose a rule is.
+//! In: a rule's switch, the version of its session, table, priority and match. Out: a number, or the effective table
+//! and priority. It never knows the owner of a rule.
 
 use abi::OpenFlowVersion;
 use flow::canonical::{
@@ -15,16 +16,16 @@ use flow::canonical::{
 };
 use flow::{DatapathId, Field, MacAddr, Match, MatchEntry};
 
-/// What makes two rules of two switches one, as a number. Two that differ have the same one in 2^58, and which two nobody can tell who does not
-/// know the seed.
+/// The key of a rule on a switch. Two different rules have the same key with a probability of 2^-58. Without the seed,
+/// an app cannot find two such rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RuleKey(pub(crate) u64);
 
-/// What makes keys of rules.
+/// Computes the keys of rules.
 #[derive(Clone, Debug)]
 pub(crate) struct RuleKeys {
     fields: Fields,
-    /// What numbers a switch, a place in it, and all of a rule.
+    /// The secrets for a switch, for a place in it, and for the whole rule.
     of_switch: Secret,
     of_place: Secret,
     of_rule: Secret,
@@ -38,7 +39,7 @@ impl RuleKeys {
         RuleKeys { fields: Fields::new(seed), of_switch, of_place, of_rule, scratch: Match::any() }
     }
 
-    /// Of a rule whose match was found readable.
+    /// The key of a rule whose match was parsed without error.
     pub fn of(
         &mut self,
         openflow: OpenFlowVersion,
@@ -59,7 +60,7 @@ impl RuleKeys {
         key
     }
 
-    /// The same of a rule whose table and priority are those that its switch gives it, and whose match was read.
+    /// The same for a rule with a parsed match, and with the table and priority that its switch gives it.
     #[inline]
     pub fn of_taken(
         &self,
@@ -79,22 +80,22 @@ impl RuleKeys {
     }
 }
 
-/// A match that was read.
+/// A parsed match.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Matched<'a> {
-    /// One that has no other fields than these.
+    /// A match that has only these fields.
     Usual(&'a UsualFields),
     /// Any.
     Any {
-        /// Whether each of its fields has its prerequisites. A switch ignores those that have not.
+        /// Whether each of its fields has its prerequisites. A switch ignores fields without them.
         is_complete: bool,
-        /// What it says.
+        /// The match.
         rule: &'a Match,
     },
 }
 
 impl RuleKeys {
-    /// The same of a rule that names port, destination and source.
+    /// The same for a rule that names port, destination and source.
     #[inline]
     pub fn of_values(
         &self,
@@ -112,7 +113,7 @@ impl RuleKeys {
     }
 }
 
-/// The table and the priority that a switch gives a rule which says these.
+/// The table and the priority that a switch gives a rule with these values.
 #[inline]
 pub(crate) fn taken_place(
     openflow: OpenFlowVersion,
@@ -130,7 +131,7 @@ pub(crate) fn taken_place(
 /// The shortest match that has no wildcard in 1.0, which is one of ICMP: a header for each of its twelve fields, and their values.
 const EXACT_LEN_MIN: usize = 12 * 4 + 33;
 
-/// What such a match names, beside the two fields of its transport protocol.
+/// The fields of such a match, besides the two of its transport protocol.
 const EXACT: [Field; 10] = [
     Field::InPort,
     Field::EthDst,
@@ -144,7 +145,7 @@ const EXACT: [Field; 10] = [
     Field::Ipv4Dst,
 ];
 
-/// The two of each protocol whose ports 1.0 has; an ICMP type and code stand in their place.
+/// The two fields of each protocol whose ports 1.0 has; ICMP type and code take their place.
 const EXACT_TRANSPORT: [[Field; 2]; 4] = [
     [Field::TcpSrc, Field::TcpDst],
     [Field::UdpSrc, Field::UdpDst],
@@ -152,7 +153,7 @@ const EXACT_TRANSPORT: [[Field; 2]; 4] = [
     [Field::Icmpv4Type, Field::Icmpv4Code],
 ];
 
-/// Whether it names every field of 1.0 with its whole value.
+/// Whether it names every field of 1.0 with an unmasked value.
 #[inline]
 fn is_exact_in_1_0(matching: &[u8]) -> bool {
     matching.len() >= EXACT_LEN_MIN && names_all_of_1_0(matching)
@@ -174,14 +175,14 @@ const fn bit(field: Field) -> u64 {
     1 << field.number()
 }
 
-/// What numbers what the fields of a match say.
+/// Computes numbers from the fields of a match.
 #[derive(Clone, Debug)]
 struct Fields {
     /// The worker draws it, and no app knows it. An app that knew it could compute a rule within its bounds with the
     /// key of a rule that another app will add.
     seed: u64,
-    /// By the field's number, which is below 64, so that a look-up needs no bounds check. Each field has its own, since fields are added up: what all
-    /// had in common would cancel out.
+    /// By the field's number, which is below 64, so that a look-up needs no bounds check. Each field has its own
+    /// secret, because the numbers are added: a common part would cancel out.
     secrets: [Secret; 64],
 }
 
@@ -200,7 +201,7 @@ impl Fields {
         &self.secrets[usize::from(field.number() & 63)]
     }
 
-    /// Of what learning switches add; it gives what [`Self::sum`] does.
+    /// The sum for typical rules of learning switches; the result is that of [`Self::sum`].
     #[inline]
     fn sum_of_usual(&self, fields: &UsualFields) -> u64 {
         let UsualFields { in_port, eth_dst, eth_src, eth_type } = *fields;
@@ -221,7 +222,7 @@ impl Fields {
         sum
     }
 
-    /// Of any match.
+    /// The sum of any match.
     fn sum(&self, openflow: OpenFlowVersion, rule: &Match, is_complete: bool) -> u64 {
         if openflow == OpenFlowVersion::V1_0 {
             return self.sum_in_1_0(rule);
@@ -235,7 +236,7 @@ impl Fields {
         fields.fold(0, |sum, entry| sum.wrapping_add(self.number_of_entry(entry)))
     }
 
-    /// What 1.0 says of the tag has one form only: none, a number, or any if the priority is said (1.0.0, 5.2.3).
+    /// In 1.0, a tag has one form only: none, a number, or any if the priority is set (1.0.0, 5.2.3).
     fn sum_in_1_0(&self, rule: &Match) -> u64 {
         let has_pcp = rule.get(Field::VlanPcp).is_some();
         let vid = match rule.get(Field::VlanVid).filter(|(_, mask)| *mask != 0) {
@@ -254,20 +255,20 @@ impl Fields {
         others.fold(vid, |sum, entry| sum.wrapping_add(self.number_of_entry(entry)))
     }
 
-    /// A match with fields of other classes, each counted as what a switch has one value of. What such fields need may be said by either name, so
-    /// none is passed over.
+    /// The sum of a match with fields of other classes. The prerequisites of such fields may be given under either
+    /// name, so no field is ignored.
     #[cold]
     fn sum_with_twins(&self, rule: &Match) -> u64 {
         rule.entries().iter().fold(0, |sum, entry| sum.wrapping_add(self.number_of_entry(entry)))
     }
 
-    /// What a field without a mask says, as a number.
+    /// The number of a field without a mask.
     fn number_of_whole(&self, field: Field, value: u128) -> u64 {
         let number = self.secret(field).number(value as u64);
         if field.bytes() > 8 { mixed(number ^ (value >> 64) as u64) } else { number }
     }
 
-    /// What a field with this mask says, as a number; 0 if it says nothing.
+    /// The number of a field with this mask; 0 if the mask is zero.
     fn number_of(&self, field: Field, value: u128, mask: u128) -> u64 {
         match mask {
             0 => 0,
@@ -276,7 +277,7 @@ impl Fields {
         }
     }
 
-    /// What an entry says, as a number; 0 if it says nothing.
+    /// The number of an entry; 0 if its mask is zero.
     fn number_of_entry(&self, entry: &MatchEntry) -> u64 {
         match entry {
             MatchEntry::Field { field, value, mask: None } => self.number_of_whole(*field, *value),
@@ -317,12 +318,12 @@ fn number_of_masked(begun: u64, value: u128, mask: u128) -> u64 {
     [value, mask].iter().fold(begun, |number, it| mixed(mixed(number ^ *it as u64) ^ (*it >> 64) as u64))
 }
 
-/// Where the numbers of what OpenFlow 1.3 lacks begin: above those of its fields, and each kind apart.
+/// The first number for fields that OpenFlow 1.3 lacks: above those of its fields, and separate for each kind.
 const REGISTERS: u64 = 1 << 33;
 const NICIRAS: u64 = 1 << 34;
 const UNKNOWN: u64 = 1 << 32;
 
-/// A field of which nothing is known: without its mask if that is all ones, and its mask's bit and length do not count.
+/// The number of an unknown field. If its mask is all ones, the mask, its bit and its length do not count.
 fn number_of_bytes(seed: u64, header: u32, body: &[u8]) -> u64 {
     let (experimenter, rest) = body.split_at(if header >> 16 == 0xffff { body.len().min(4) } else { 0 });
     let has_mask = header & 0x100 != 0;
@@ -336,12 +337,13 @@ fn number_of_bytes(seed: u64, header: u32, body: &[u8]) -> u64 {
         .fold(begun, |number, (value, mask)| mixed(number ^ (u64::from(value & mask) << 8 | u64::from(mask))))
 }
 
-/// Where the numbers of what is no field begin.
+/// The first number for parts that are not fields.
 const NO_FIELD: u64 = 1 << 35;
 
-/// What numbers the values of one field: both halves of a product, one factor of which nobody knows (a folded multiplication, as wyhash and foldhash
-/// have). It takes four instructions; [`mixed`] takes eleven, and a rule has six of them. The factor must be a secret too: with a known one,
-/// who changes the highest bits of two fields changes their sum by few values, one of which may be none.
+/// Mixes the value of one field: both halves of a product with a secret factor (a folded multiplication, as in wyhash
+/// and foldhash). It takes four instructions; [`mixed`] takes eleven, and a rule has six values. The factor must be
+/// secret too. With a known one, a sender that changes the highest bits of two fields changes their sum by few values,
+/// and one of them may be zero.
 #[derive(Clone, Copy, Debug)]
 struct Secret {
     hides: u64,
@@ -426,7 +428,7 @@ mod tests {
         check(&plain, &plain.clone().with(TcpDst, 80u16));
     }
 
-    /// How many of these rules have a key of their own, as far as a record keeps it.
+    /// How many of these rules have a distinct key, with the bits that a record keeps.
     fn told_apart(seed: u64, rules: impl Iterator<Item = Match>) -> usize {
         let mut keys = RuleKeys::new(seed);
         let kept = rules.map(|rule| {
@@ -448,7 +450,7 @@ mod tests {
                     .with(InPort, (number >> 12) as u32)
             });
             assert_eq!(told_apart(seed, in_a_row), 1 << 16);
-            // The highest bits, which a product moves least.
+            // The highest bits, which a product changes least.
             let highest = (0..1 << 16).map(|number: u64| {
                 let (one, other) = (number & 0xff, number >> 8);
                 Match::any()
@@ -468,7 +470,7 @@ mod tests {
             write_match(&rule(number), &mut bytes);
             RuleKeys::new(seed).of(OpenFlowVersion::V1_3, DatapathId(1), 0, 5, &bytes).unwrap().0
         };
-        // By how much the keys of two rules differ is another number with each seed.
+        // The difference between the keys of two rules is another number with each seed.
         let differences: std::collections::HashSet<u64> =
             (0..1_000).map(|seed| key(seed, 1) ^ key(seed, 2)).collect();
         assert_eq!(differences.len(), 1_000);

@@ -1,37 +1,37 @@
-//! What a switch has said of the rules that it had when it came up.
+//! The state of a switch's report of the rules that it had when it connected.
 //!
-//! Data alone: `sessions` asks, and reads the answers.
+//! Only data: `sessions` asks the switch and reads the answers.
 
-/// What a switch has said of the rules that it had when it came up.
+/// The state of a switch's report of the rules that it had when it connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuleReport {
-    /// Nothing yet, or not all.
+    /// No complete answer yet.
     Waiting,
-    /// It has answered: so many are an app's.
+    /// The switch has answered: this many rules belong to apps.
     Answered(u32),
-    /// It did not answer, or not to the end. So many were an app's until then.
+    /// The switch did not answer completely. Until then, it reported this many rules of apps.
     Unanswered(u32),
 }
 
-/// The question to one switch, from its coming up on.
+/// The question to one switch, starting when it connects.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Inquiry {
     pub stage: Stage,
-    /// Rules of its answer that are an app's.
+    /// Rules of apps in its answer.
     pub rules: u32,
-    /// Whether it is to be asked once more when this answer is whole.
+    /// Whether to ask the switch once more after this answer.
     pub is_due_again: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// It is to be asked at this time.
+    /// The kernel asks at this time.
     Due(u64),
-    /// It has been asked.
+    /// The kernel has asked.
     Open,
-    /// A part of its answer is there.
+    /// A part of the answer has arrived.
     Begun,
-    /// It has passed the question over, and has until this time.
+    /// The switch has ignored the question. The kernel waits until this time.
     Passed(u64),
     Answered,
     #[default]

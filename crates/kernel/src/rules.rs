@@ -1,4 +1,4 @@
-//! Whose each rule of one switch is: a table of owners by the key of a rule, exact and eight bytes a rule.
+//! The owners of one switch's rules: a table by the key of a rule, exact, with eight bytes for each rule.
 //!
 //! ```text
 //!   add, strict modify ──> note ──┐
@@ -6,14 +6,14 @@
 //!   removed, deleted ────> forget ┘
 //! ```
 //!
-//! An open-addressing table with linear probing. A key is a random number already, so its upper bits are the place where the search begins. The
-//! table has twice as many places when three quarters are taken, and no other step allocates. It never loses a rule: how many there may be is
-//! decided by [`crate::record`] before one is noted.
+//! It is an open-addressing table with linear probing. A key is a random number already, so its upper bits are the
+//! place where the search begins. The table doubles when three quarters of its places are used; no other step
+//! allocates. It never loses a rule: [`crate::record`] decides how many rules there may be before it adds one.
 //!
-//! To find out what is gone, the table is swept: [`Rules::begin_sweep`] makes all rules unseen, [`Rules::note`] and [`Rules::find`] make a rule
-//! seen, and [`Rules::end_sweep`] forgets those that are still unseen.
+//! A sweep finds the rules that are gone: [`Rules::begin_sweep`] marks all rules as unseen, [`Rules::note`] and
+//! [`Rules::find`] mark a rule as seen, and [`Rules::end_sweep`] removes the rules that are still unseen.
 //!
-//! In: rules that were sent, found or removed. Out: an owner. Never knows a switch, a match or the time.
+//! In: rules that were sent, found or removed. Out: an owner. It knows no switch, no match and no clock.
 
 use crate::rule_key::RuleKey;
 use crate::zone_set::{MAX_ZONE, is_zone_number};
@@ -24,18 +24,20 @@ const OWNER: u64 = 0x7ff;
 const FOREIGN: u64 = MAX_ZONE as u64 + 1;
 const _: () = assert!(FOREIGN <= OWNER, "every owner fits where it is kept");
 
-/// Whether the rule was seen in the sweep: as [`Rules::seen`] is.
+/// Whether the sweep has seen the rule: then it equals [`Rules::seen`].
 const SEEN: u64 = 1 << 11;
 
 /// Whether the rule stays in the switch until its end is reported.
 const SURE: u64 = 1 << 12;
 
-/// When it was noted, in units of [`AGE_MS`]. It comes round after two minutes: then an old rule is taken for a young one, which does no harm.
+/// The time when the rule was recorded, in units of [`AGE_MS`]. It wraps after two minutes: then an old rule counts as
+/// a young one, which does no harm.
 const AGE_SHIFT: u32 = 13;
 const AGE: u64 = 0xf;
 const AGE_MS: u64 = 1 << 13;
 
-/// The rest is the key. One of a million rules has the same 47 bits as a new one once in 2^27. Nobody can find two without the seed.
+/// The other bits are the key. With a million rules, a new rule has the same 47 bits as one of them with a probability
+/// of 2^-27. Without the seed, an app cannot find two such rules.
 const KEY: u64 = !(OWNER | SEEN | SURE | AGE << AGE_SHIFT);
 
 /// Places of the smallest table.
@@ -44,20 +46,21 @@ const PLACES_MIN: usize = 16;
 /// Places of a table that is large: 64 KiB. With more, a search waits for memory.
 const LARGE_PLACES: usize = 1 << 13;
 
-/// The cookie of the kernel's own rules. Its upper bits are nobody's number, as with most rules of others; the rest spells "burnet".
+/// The cookie of the kernel's own rules. Its upper bits are no zone's number, as in most rules of other controllers;
+/// the rest spells "burnet".
 pub const OWN_COOKIE: u64 = ZoneId::KERNEL.stamp(0x6275_726e_6574);
 
-/// Whose a rule is.
+/// The owner of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// A zone's.
+    /// A zone.
     Zone(ZoneId),
-    /// Nobody's on this node.
+    /// No zone of this node.
     Foreign,
 }
 
 impl Owner {
-    /// By the cookie of a rule in a switch; `None`: it is the kernel's own.
+    /// The owner by the cookie of a rule in a switch; `None`: it is the kernel's own.
     pub fn of_cookie(cookie: u64) -> Option<Owner> {
         match ZoneId::owner_of(cookie) {
             _ if cookie == OWN_COOKIE => None,
@@ -82,62 +85,62 @@ impl Owner {
     }
 }
 
-/// When a rule was sent to its switch, as far as that matters.
+/// The age of a rule, as precisely as needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Age(u64);
 
 impl Age {
-    /// Now.
+    /// Sent now.
     pub fn at(now_ms: u64) -> Age {
         Age((now_ms / AGE_MS) & AGE)
     }
 
-    /// So long before now that every message of the switch that comes now was sent after it.
+    /// Sent so long ago that every message that arrives now was sent after it.
     pub fn before(now_ms: u64) -> Age {
         Age((now_ms / AGE_MS).wrapping_sub(2) & AGE)
     }
 
-    /// Whether what a switch says now may be older than the rule.
+    /// Whether a message that arrives now may be older than the rule.
     fn is_young(self, now_ms: u64) -> bool {
         (now_ms / AGE_MS).wrapping_sub(self.0) & AGE < 2
     }
 }
 
-/// What is known of a rule.
+/// The record of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Known {
     /// Its owner.
     pub owner: Owner,
-    /// Whether the switch has it for certain: it neither times out nor is removed in another way without a report.
+    /// Whether the switch certainly has it: it does not time out, and its removal is always reported.
     pub is_sure: bool,
 }
 
-/// Where a rule is written down, or would be.
+/// The place of a rule in the table, or the free place for it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slot {
     at: usize,
-    /// How often rules had come, gone or moved when it was found.
+    /// The table's `moves` when the place was found.
     moves: u64,
-    /// Whether the rule is there.
+    /// Whether the rule is recorded.
     pub is_known: bool,
-    /// Whether the switch has it for certain.
+    /// Whether the switch certainly has it.
     pub is_sure: bool,
 }
 
 /// The owners of one switch's rules.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rules {
-    /// A power of two of them, or none until there is a rule.
+    /// The places: a power of two, or none until there is a rule.
     places: Vec<u64>,
     count: usize,
-    /// How often a rule has come, gone or moved: what was found before is where it was as long as this is the same.
+    /// How often a rule was added, removed or moved. A place is valid as long as this number is the same.
     moves: u64,
-    /// 0 or [`SEEN`]: how that bit is in rules that were seen since the last sweep began.
+    /// 0 or [`SEEN`]: the value of that bit in rules that were seen since the last sweep began.
     seen: u64,
 }
 
 impl Rules {
-    /// How many there are.
+    /// The number of rules.
     #[inline]
     pub fn len(&self) -> usize {
         self.count
@@ -149,20 +152,20 @@ impl Rules {
         self.places.len() >= LARGE_PLACES
     }
 
-    /// What stands where the search for a rule begins. Reading it brings the place into the processor's cache.
+    /// The first entry that the search for a rule reads. Reading it loads the place into the processor's cache.
     #[inline]
     pub fn first_place(&self, key: RuleKey) -> u64 {
         self.places.get(self.home(key.0)).copied().unwrap_or_default()
     }
 
-    /// What is known of a rule.
+    /// The record of a rule.
     #[inline]
     pub fn known(&self, key: RuleKey) -> Option<Known> {
         let place = self.places.get(self.look(key).ok()?)?;
         Some(Known { owner: Owner::from_bits(*place), is_sure: *place & SURE != 0 })
     }
 
-    /// This one owns it from now on.
+    /// This owner has the rule from now on.
     #[inline]
     pub fn note(&mut self, key: RuleKey, owner: Owner, is_sure: bool, age: Age) {
         if (self.count + 1) * 4 > self.places.len() * 3 {
@@ -177,7 +180,7 @@ impl Rules {
         self.places[at] = place;
     }
 
-    /// Where a rule is if it is this one's, or where it would be if there is a free place for it.
+    /// The place of this owner's rule, or a free place for it.
     #[inline(always)]
     pub fn slot(&self, key: RuleKey, owner: Owner) -> Option<Slot> {
         let moves = self.moves;
@@ -194,7 +197,8 @@ impl Rules {
         }
     }
 
-    /// It is this one's from now on, as [`Self::note`]; `false`, and nothing is changed, if it may not be there any more.
+    /// This owner has the rule from now on, like [`Self::note`]. Returns `false` and changes nothing if the place may
+    /// be outdated.
     #[inline]
     pub fn note_at(&mut self, slot: Slot, key: RuleKey, owner: Owner, is_sure: bool, age: Age) -> bool {
         if slot.moves != self.moves {
@@ -216,14 +220,15 @@ impl Rules {
         key.0 & KEY | age.0 << AGE_SHIFT | is_sure | self.seen | owner.to_bits()
     }
 
-    /// The switch has it. Says whether it was known: what is known is newer than what a switch says, and stays as it is.
+    /// The switch reports the rule. Returns whether it was recorded: the record is newer than the report, and stays
+    /// unchanged.
     pub fn find(&mut self, key: RuleKey) -> bool {
         let Ok(at) = self.look(key) else { return false };
         self.places[at] = self.places[at] & !SEEN | self.seen;
         true
     }
 
-    /// It is gone, if it was this one's.
+    /// Removes the rule, if this owner has it.
     pub fn forget(&mut self, key: RuleKey, owner: Owner) {
         if let Ok(at) = self.look(key)
             && Owner::from_bits(self.places[at]) == owner
@@ -232,8 +237,8 @@ impl Rules {
         }
     }
 
-    /// The switch says that it is gone, if it was this one's. One that was sent a moment ago may have been sent after the switch said so: that one
-    /// stays, and is not sure.
+    /// The switch reports that it removed this owner's rule. A rule that was sent a moment ago may be newer than the
+    /// report: it stays, but is uncertain.
     pub fn on_removed(&mut self, key: RuleKey, owner: Owner, now_ms: u64) {
         let Ok(at) = self.look(key) else { return };
         let place = self.places[at];
@@ -247,12 +252,12 @@ impl Rules {
         }
     }
 
-    /// From now on it is noted which rules are seen.
+    /// Starts to track which rules are seen.
     pub fn begin_sweep(&mut self) {
         self.seen ^= SEEN;
     }
 
-    /// Forgets all that was not seen since the sweep began, and gives the memory back that it took.
+    /// Removes all rules that were not seen since the sweep began, and frees their memory.
     pub fn end_sweep(&mut self) {
         let seen = self.seen;
         let is_kept = |place: &u64| *place != 0 && *place & SEEN == seen;
@@ -277,7 +282,7 @@ impl Rules {
         }
     }
 
-    /// Where it is, or the free place where it belongs. Without any place that is 0.
+    /// The place of the rule, or the free place for it. Without any places it is 0.
     #[inline]
     fn look(&self, key: RuleKey) -> Result<usize, usize> {
         if self.places.is_empty() {
@@ -285,7 +290,7 @@ impl Rules {
         }
         let wanted = key.0 & KEY;
         let mut at = self.home(wanted);
-        // It ends, since a quarter of the places is free.
+        // The loop ends, because a quarter of the places is free.
         loop {
             match self.places[at] {
                 0 => return Err(at),
@@ -295,13 +300,13 @@ impl Rules {
         }
     }
 
-    /// Where the search for it begins: as many of its upper bits as the number of a place has.
+    /// The place where the search begins: the upper bits of the key, as many as a place number has.
     #[inline]
     fn home(&self, place: u64) -> usize {
         (place >> (64 - self.places.len().trailing_zeros())) as usize
     }
 
-    /// Frees a place. Those behind it that would not be found any more move up.
+    /// Frees a place. Rules behind it that a search would no longer find move up.
     fn remove(&mut self, mut hole: usize) {
         let last = self.places.len() - 1;
         let mut at = (hole + 1) & last;
@@ -320,7 +325,7 @@ impl Rules {
     }
 }
 
-/// Places for so many rules, of which the table is half full at most; none for none.
+/// The number of places for this many rules: at most half of them are used. It is 0 for no rules.
 fn room_for(rules: usize) -> usize {
     if rules == 0 { 0 } else { (rules * 2).next_power_of_two().max(PLACES_MIN) }
 }
@@ -433,7 +438,8 @@ mod tests {
     }
 
     proptest! {
-        /// Keys that crowd: their upper bits are the same few, so that most searches run over each other and over the table's end.
+        /// Clustered keys: their upper bits take few values, so that most searches run into each other and over the
+        /// table's end.
         #[test]
         fn it_is_a_map(steps in proptest::collection::vec(step(), 0..200)) {
             let key = |number: u64| RuleKey(u64::MAX << 61 & mixed(number) | (number + 1) << 20 | 0x1fff);

@@ -1,7 +1,8 @@
 //! The calls of apps to services: whether an app may call a service, and the answers.
 //!
-//! In: the commands of callers and services, with the grant of the caller. Out: a decision, which the worker carries out. It knows only the name of a
-//! service's zone. It reads neither questions nor answers, nor the parts of grants that services receive.
+//! In: the commands of callers and services, with the grant of the caller. Out: a decision, which the worker executes.
+//! It knows only the names of services. It reads neither queries nor answers, nor the parts of grants that services
+//! receive.
 
 use crate::calls::{CallRefused, Calls, End, NoCall, Over, Wrong};
 use crate::capability::Capability;
@@ -24,7 +25,7 @@ pub struct Services {
 }
 
 impl Services {
-    /// Of the worker with this number.
+    /// Creates the services of this worker.
     pub(crate) fn at(worker: u8) -> Services {
         Services { calls: Calls::at(worker), ..Services::default() }
     }
@@ -35,7 +36,7 @@ impl Services {
         self.named = there.map(|(zone, number)| (zone.name.clone(), ZoneId(number))).collect();
     }
 
-    /// An app calls a service. It may if it holds `query` for the service, or if a part of its grant is for that service.
+    /// An app calls a service. It needs `query` for the service, or a part of its grant for that service.
     pub(crate) fn ask<'a>(
         &mut self,
         caller: End,
@@ -79,7 +80,7 @@ impl Services {
     pub(crate) fn credit<'a>(&mut self, caller: End, bytes: u32) -> Result<Decision<'a>, Refusal> {
         match self.calls.credit(caller, bytes) {
             Ok((to, bytes)) => Ok(Decision::Credit { to, bytes }),
-            // The last part of the answer and the credit crossed.
+            // The last part of the answer was sent before the credit arrived.
             Err(NoCall::NotOpen) => Ok(Decision::Nothing),
             Err(NoCall::TooMuchCredit) => Err(Refusal::Call(CallRefused::TooMuchCredit)),
         }
@@ -96,7 +97,7 @@ impl Services {
         self.calls.forget(zone)
     }
 
-    /// Why this node has no service of this name, for its callers.
+    /// Stores why this node has no service of this name, for its callers.
     pub fn explain_missing(&mut self, service: &str, why: &str) {
         self.missing.insert(service.to_owned(), why.to_owned());
     }

@@ -1,19 +1,20 @@
-//! The switches of one worker from their coming up on. Each is asked which rules it had before it connected here, and
-//! who owns them. Apps receive the switch when that is known.
+//! The connected switches of one worker. When a switch connects, the kernel asks it for its existing rules and their
+//! owners. Apps receive the switch when the owners are known.
 //!
 //! ```text
 //!   switch up ──> Effect::Ask(Asked::Owners) ──> the switch ──parts──> Sessions::on_owners ──> Record::find ──last part──> Sessions::next_ready
 //!                        └── a barrier behind it, answered first: the switch does not say ──PASSED_OVER_MS──┘
 //! ```
 //!
-//! A switch has rules from before when this kernel is the successor of one that ended, when another worker had it, or when another controller has
-//! it too. Until it has said which, an add could take the place of another app's rule. So nobody is told that it is up, and no command passes to
-//! it, until its answer is whole or it is known that there will be none. A switch without rules costs one round trip.
+//! A switch can have rules for three reasons: this kernel succeeds one that ended, another worker had the switch, or
+//! another controller uses it too. Until the switch has reported them, an add could replace another app's rule. So no
+//! app receives the switch, and no command passes to it, until its answer is complete or cannot come any more. A switch
+//! without rules costs one round trip.
 //!
-//! In: switches that come and go, and their answers, part by part. Out: questions, owners of rules, and the switches
-//! that apps may receive. It never
-//! waits, and never asks twice in one session. Bounds: one question for each switch that is up, `ASKED_AT_ONCE` of them in one turn; of one answer as
-//! many rules as a record holds ([`crate::record`]).
+//! In: switches that connect and disconnect, and their answers, part by part. Out: questions, owners of rules, and the
+//! switches that apps may receive. It never waits, and never asks twice in one session. Bounds: one question for each
+//! connected switch, and `ASKED_AT_ONCE` of them in one turn. Of one answer it takes as many rules as a record holds
+//! ([`crate::record`]).
 
 use crate::datapath::Datapath;
 use crate::datapaths::Datapaths;
@@ -30,38 +31,39 @@ use abi::{OpenFlowVersion, ZoneId};
 use flow::DatapathId;
 use std::collections::BTreeSet;
 
-/// Switches that are asked in one turn of a worker: about as many as come up in one. When a controller starts, thousands come at once, and their
-/// answers would come at once too.
+/// How many switches a worker asks in one turn: about as many as connect in one. When a controller starts, thousands
+/// connect at once, and their answers would arrive at once too.
 const ASKED_AT_ONCE: usize = 32;
 
-/// A question that did not go out is put again after so long.
+/// The kernel repeats a question that could not be sent after this time.
 const RETRY_MS: u64 = 1_000;
 
-/// A switch that has answered the barrier behind the question, and not the question, is given so long to answer late. Load generators answer no
-/// questions, and some switches put statistics together beside their other work.
+/// A switch may answer the barrier before the earlier question. The kernel then waits this long for the answer. Load
+/// generators answer no questions, and some switches collect statistics in the background.
 const PASSED_OVER_MS: u64 = 250;
 
-/// The switches that are up, and which of them apps know.
+/// The connected switches, and which of them apps know.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sessions {
     pub datapaths: Datapaths,
-    /// The switch that was last commanded, as long as it is up, and what it speaks: commands come in runs for one switch.
+    /// The connected switch of the last command, and its OpenFlow version: several commands in a row usually go to one
+    /// switch.
     pub last_commanded: Option<(DatapathId, OpenFlowVersion)>,
-    /// What switches that come back have still.
+    /// The groups and meters that reconnected switches still have.
     pub owned_check: OwnedCheck,
-    /// Switches that are to be asked what they had, and when: at most as many as are up.
+    /// Switches to ask for their rules, and when: at most as many as are connected.
     to_ask: BTreeSet<(u64, DatapathId)>,
-    /// Switches that are up and of which apps do not hear yet.
+    /// Connected switches that apps do not know yet.
     held: BTreeSet<DatapathId>,
-    /// Those of which they are to hear now.
+    /// Switches that apps may receive now.
     ready: Vec<DatapathId>,
 }
 
-/// A rule that a switch has, by its key, and the zone that owns it.
+/// A rule that a switch reports, by its key, and the zone that owns it.
 pub(crate) type OwnedRule<'a> = (RuleKey, ZoneId, ReportedRule<'a>);
 
 impl Sessions {
-    /// The switches that are up and of which apps may hear, as they would come up now.
+    /// The switches that are ready for apps, as switch-up events with their present state.
     pub fn switches(&self) -> impl Iterator<Item = SwitchUp<'_>> {
         let known = self.datapaths.iter().filter(|(id, _)| !self.is_held(**id));
         known.map(|(id, datapath)| datapath.switch_up(*id))
@@ -73,7 +75,7 @@ impl Sessions {
         Some(datapath.switch_up(id))
     }
 
-    /// A switch came up. Of so many rules of it the owners are known.
+    /// A switch connected. The kernel may know the owners of this many of its rules.
     pub fn on_switch_up(&mut self, up: &SwitchUp<'_>, rules_per_switch: u32) {
         self.last_commanded = None;
         self.end_inquiry(up.datapath);
@@ -82,7 +84,7 @@ impl Sessions {
         self.datapaths.insert(up.datapath, datapath);
     }
 
-    /// A switch is down.
+    /// A switch disconnected.
     pub fn on_switch_down(&mut self, id: DatapathId) {
         self.last_commanded = None;
         self.end_inquiry(id);
@@ -96,7 +98,8 @@ impl Sessions {
             || self.datapaths.contains_key(&datapath)
     }
 
-    /// Of a switch that is not here nothing is remembered, and what is remembered here says nothing of it. Of one that is, what it speaks.
+    /// The OpenFlow version of a switch that is connected here. For any other switch the command is refused, and
+    /// nothing is recorded.
     #[inline]
     pub fn check_here(&mut self, datapath: DatapathId) -> Result<OpenFlowVersion, Refusal> {
         match self.last_commanded {
@@ -119,7 +122,7 @@ impl Sessions {
         self.datapaths.get(&datapath).is_some_and(|there| there.openflow == OpenFlowVersion::V1_0)
     }
 
-    /// Asks those switches whose time it is, as far as one turn allows.
+    /// Asks the switches that are due, as many as one turn allows.
     pub fn ask_for_owners(&mut self, owned: &Owned, now_ms: u64, effects: &mut Vec<Effect>) {
         for _ in 0..ASKED_AT_ONCE {
             let Some((due_ms, datapath)) = self.to_ask.first().copied() else { return };
@@ -140,23 +143,25 @@ impl Sessions {
         }
     }
 
-    /// When a switch is to be asked next, or is waited for no longer.
+    /// When the kernel next asks a switch, or stops waiting for one.
     pub fn asks_next_ms(&self) -> Option<u64> {
         self.to_ask.first().map(|(due_ms, _)| *due_ms)
     }
 
-    /// Whether a switch has come up of which apps do not hear yet. What it sends them is to be kept until they do.
+    /// Whether the kernel holds a connected switch back from apps. The worker keeps the switch's events until apps may
+    /// receive them.
     #[inline]
     pub fn is_held(&self, datapath: DatapathId) -> bool {
         !self.held.is_empty() && self.held.contains(&datapath)
     }
 
-    /// Whether this switch is held, has answered the barrier behind the question and not the question: no answer is on its way behind what it has sent.
+    /// Whether this switch is held, and has answered the barrier after the question but not the question. Then no
+    /// answer will follow.
     pub fn is_passed_over(&self, datapath: DatapathId) -> bool {
         matches!(self.datapaths.get(&datapath).map(|it| it.inquiry.stage), Some(Stage::Passed(_)))
     }
 
-    /// A switch of which apps may hear from now on, each once.
+    /// Returns a switch that apps may receive from now on. It returns each switch once.
     pub fn next_ready(&mut self) -> Option<DatapathId> {
         loop {
             let datapath = self.ready.pop()?;
@@ -166,16 +171,16 @@ impl Sessions {
         }
     }
 
-    /// A switch has come up.
+    /// A switch has connected.
     pub fn begin_inquiry(&mut self, datapath: DatapathId, now_ms: u64) {
         self.held.insert(datapath);
         self.put_inquiry(datapath, Stage::Due(now_ms));
     }
 
-    /// A switch that is up is to be asked once more, and stays up meanwhile.
+    /// Asks a connected switch once more. Apps keep it meanwhile.
     pub fn ask_anew(&mut self, datapath: DatapathId, now_ms: u64) {
         match self.datapaths.get_mut(&datapath).map(|there| &mut there.inquiry) {
-            // The answers to two questions could not be told apart.
+            // The answers to two questions could not be distinguished.
             Some(inquiry) if inquiry.stage == Stage::Begun => inquiry.is_due_again = true,
             Some(Inquiry { stage: Stage::Answered | Stage::Unanswered, .. }) => {
                 self.put_inquiry(datapath, Stage::Due(now_ms));
@@ -184,7 +189,7 @@ impl Sessions {
         }
     }
 
-    /// A switch disconnects, or has connected again. Says whether apps had not heard of it.
+    /// A switch disconnects, or has connected again. Returns whether apps did not know it yet.
     pub fn end_inquiry(&mut self, datapath: DatapathId) -> bool {
         self.take_from_queue(datapath);
         self.ready.retain(|ready| *ready != datapath);
@@ -216,8 +221,8 @@ impl Sessions {
         }
     }
 
-    /// A part of an answer. What came before it is known already, so that a long one is nobody's delay. One that comes late is listened to all the
-    /// same. Gives the rules of those zones whose rules are compared.
+    /// Takes a part of an answer, also a late one. The parts before it are already recorded, so a long answer delays no
+    /// other work. Returns the rules of those zones whose rules are compared.
     pub fn on_owners<'r>(
         &mut self,
         reply: &StatsReply<'r>,
@@ -248,7 +253,8 @@ impl Sessions {
         to_compare
     }
 
-    /// The last part of an answer was read. Called after its last rule, so that no app receives the switch before all are known.
+    /// The last part of an answer was read. Call it after the last rule, so that no app receives the switch before all
+    /// rules are known.
     pub fn on_last_owners(&mut self, datapath: DatapathId, now_ms: u64) {
         let stage = self.datapaths.get(&datapath).map(|there| there.inquiry.stage);
         if matches!(stage, None | Some(Stage::Due(_) | Stage::Answered)) {
@@ -261,7 +267,7 @@ impl Sessions {
         }
     }
 
-    /// There is no answer, or no more of it.
+    /// There is no answer, or it ended early.
     pub fn on_owners_unanswered(&mut self, datapath: DatapathId, why: Unanswered, now_ms: u64) {
         let stage = self.datapaths.get(&datapath).map(|there| there.inquiry.stage);
         match (stage, why) {

@@ -1,6 +1,6 @@
-//! The shapes of rules that are kept of a zone, each with what was decided on it.
+//! The known shapes of a zone's rules, each with the decision on it.
 //!
-//! In: shapes of rules that passed. Out: the shape of a rule, if it is kept. It decides nothing; see [`crate::prepared`].
+//! In: shapes of accepted rules. Out: the shape of a rule, if it is known. It decides nothing; see [`crate::prepared`].
 
 use crate::capability::Capability;
 use crate::grant::Grant;
@@ -8,11 +8,11 @@ use abi::OpenFlowVersion;
 use abi::prepared::{RULE_LEN, RuleShape, RuleUse};
 use flow::PortNo;
 
-/// Shapes that are kept of a zone: an app that forwards has one or two, for switches of one version.
+/// How many shapes are kept for a zone: an app that forwards has one or two, for switches of one version.
 const SHAPES: usize = 2;
 
-/// When all places are taken, another shape takes one after so many rules of none of them: an app whose rules all differ must not pay for keeping
-/// each.
+/// If all places are used, a new shape takes one only after this many rules of unknown shapes. So an app whose rules
+/// all differ does not pay for storing each shape.
 const OTHERS_MIN: u8 = 16;
 
 /// No packet in the switch (OFP_NO_BUFFER).
@@ -22,24 +22,24 @@ const NO_BUFFER: u32 = u32::MAX;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Prepared {
     shapes: [Option<PreparedShape>; SHAPES],
-    /// Which is replaced next.
+    /// The place that is replaced next.
     next: usize,
-    /// Rules of other shapes since one was kept.
+    /// Rules of unknown shapes since a shape was stored.
     others: u8,
 }
 
-/// A shape, and what was decided on it.
+/// A shape, and the decision on it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PreparedShape {
     pub shape: RuleShape,
     pub number: u64,
     pub openflow: OpenFlowVersion,
-    /// Table and priority that the switch gives it.
+    /// The table and the priority that the switch gives it.
     pub table_id: u8,
     pub priority: u16,
     pub cookie: u64,
     pub stays: bool,
-    /// Whether it may send a packet on that waits in the switch.
+    /// Whether it may send a packet from the switch's buffer.
     pub may_release: bool,
     pub any_port: bool,
 }
@@ -59,14 +59,14 @@ impl Prepared {
         found
     }
 
-    /// Whether a shape that is not there may be kept now.
+    /// Whether a new shape may be stored now.
     pub fn has_place(&mut self) -> bool {
         let is_free = self.shapes.iter().any(Option::is_none);
         self.others = self.others.saturating_add(1);
         is_free || self.others >= OTHERS_MIN
     }
 
-    /// Whether it is kept already. A rule of it had a reason of its own to be decided on as a whole.
+    /// Whether the shape is stored already. Then the rule needed a full decision for another reason.
     pub fn has(&mut self, shape: &RuleShape, openflow: OpenFlowVersion) -> bool {
         self.others = 0;
         self.shapes.iter().flatten().any(|it| it.shape == *shape && it.openflow == openflow)
@@ -79,7 +79,7 @@ impl Prepared {
     }
 }
 
-/// Whether a decision on a shape holds for all values except those that are checked. It does not if packets or
+/// Whether a decision on a shape is valid for all values except those that are checked. It is not if packets or
 /// switches are bounded, or if the app's rules are counted.
 pub(crate) fn is_decided_by_shape(grant: &Grant) -> bool {
     let is_bounded = grant.is_bounded(Capability::RuleWrite);
@@ -89,7 +89,7 @@ pub(crate) fn is_decided_by_shape(grant: &Grant) -> bool {
 }
 
 impl PreparedShape {
-    /// Whether a use is within what a value may say, by the grant of its zone.
+    /// Whether a value is within the bounds of the zone's grant.
     #[inline(always)]
     pub fn allows(&self, grant: &Grant, of_use: &RuleUse) -> bool {
         let port = of_use.values.output;

@@ -1,23 +1,23 @@
-//! What a zone has asked to hear.
+//! The subscription of a zone.
 //!
-//! Never holds an event back: an event is heard now or not at all.
+//! It never holds an event back: a zone receives an event now or not at all.
 
 use abi::Malformed;
 use abi::command::Subscribe;
 use abi::event::kind;
 use flow::Match;
 
-/// What a zone hears.
+/// The events that a zone receives.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Subscription {
     /// Bits of [`kind::bit`].
     events: u64,
-    /// Only packets within this match; `None`: all.
+    /// The match for packet-ins; `None`: all.
     packets: Option<Match>,
 }
 
 impl Subscription {
-    /// Reads what an app asked for.
+    /// Parses the subscription of an app.
     pub fn read(asked: &Subscribe<'_>) -> Result<Subscription, Malformed> {
         if asked.events & !kind::SUBSCRIBABLE != 0 {
             return Err(Malformed {
@@ -32,18 +32,18 @@ impl Subscription {
         Ok(Subscription { events: asked.events, packets: Some(packets).filter(|packets| !packets.is_any()) })
     }
 
-    /// Whether events of this kind are heard. For packet-ins, [`Self::packets`] restricts it.
+    /// Whether the zone receives events of this kind. For packet-ins, [`Self::packets`] restricts it.
     pub fn hears(&self, kind: u16) -> bool {
         kind < 64 && self.events & kind::bit(kind) != 0
     }
 
-    /// The kinds of event that it names.
+    /// The kinds of event in it.
     pub fn kinds(&self) -> impl Iterator<Item = u16> + use<> {
         let events = self.events;
         (0..64).filter(move |kind| events & kind::bit(*kind) != 0)
     }
 
-    /// The packets that it wants, where that is not all of them.
+    /// The match for packet-ins, if it does not include all.
     pub fn packets(&self) -> Option<&Match> {
         self.packets.as_ref()
     }

@@ -1,12 +1,12 @@
-//! Topics: the number of each publication, and the last value that a late subscriber gets.
+//! Topics: the number of each publication, and the retained values for late subscribers.
 //!
 //! ```text
 //!   publish (topic, payload, retain?) ──> a number, one more than the last ──> the event for those who subscribe
 //!                                    └──> the retained value ──> who subscribes later
 //! ```
 //!
-//! In: publications that the grant allows. Out: numbers, retained values, or which bound is reached. Each publisher has numbers of its own, for each of
-//! its topics. It never decides who may publish or subscribe, and never reads a payload.
+//! In: publications that the grant allows. Out: numbers, retained values, or the exceeded bound. Each publisher has
+//! separate numbers for each of its topics. It never decides who may publish or subscribe, and never reads a payload.
 
 use abi::ZoneId;
 use abi::command::Publish;
@@ -15,26 +15,27 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Bound::{Excluded, Unbounded};
 
-/// How many topics an app may publish on while it runs, at one worker. One more is refused.
+/// How many topics an app may publish on while it runs, at one worker. The kernel refuses more.
 pub const TOPICS_PER_ZONE: usize = 1_024;
 
-/// The longest name of a topic, in bytes. A longer one is refused.
+/// The longest name of a topic, in bytes. The kernel refuses a longer one.
 pub const TOPIC_NAME_BYTES_MAX: usize = 256;
 
-/// How many bytes of payloads an app may have retained, at one worker. One that would go beyond it is refused.
+/// How many bytes of retained payloads an app may have at one worker. The kernel refuses a publication that would
+/// exceed it.
 pub const RETAINED_BYTES_PER_ZONE: usize = 256 << 10;
 
-/// Bits of a run that say which worker's kernel counts.
+/// Bits of a run that hold the number of the worker whose kernel counts.
 const WORKER_BITS: u32 = 8;
 
-/// Why a publication is refused. It is the publisher's fault.
+/// Why the kernel refuses a publication. The publisher is at fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unpublished {
     /// The name of the topic is empty, or too long.
     Name,
-    /// The app publishes on as many topics as it may.
+    /// The app has reached its limit of topics.
     TooManyTopics,
-    /// The app has as many bytes retained as it may.
+    /// The app has reached its limit of retained bytes.
     TooMuchRetained,
 }
 
@@ -59,7 +60,7 @@ impl fmt::Display for Unpublished {
     }
 }
 
-/// The topics of one kernel. Those of an app are forgotten when it ends.
+/// The topics of one kernel. It drops an app's topics when the app ends.
 #[derive(Clone, Debug, Default)]
 pub struct Topics {
     worker: u8,
@@ -76,34 +77,34 @@ struct Publisher {
 
 #[derive(Clone, Debug, Default)]
 struct Entry {
-    /// Of the last publication.
+    /// The number of the last publication.
     number: u64,
     retained: Option<Box<[u8]>>,
 }
 
-/// Where a late subscriber is among the retained values: behind this publisher's topic.
+/// How far a late subscriber has received the retained values: after this publisher's topic.
 pub type Position = (ZoneId, Box<str>);
 
 impl Topics {
-    /// Of the kernel of this worker.
+    /// Creates the topics of this worker's kernel.
     pub fn at(worker: u8) -> Topics {
         Topics { worker, ..Topics::default() }
     }
 
-    /// An app begins. Subscribers see by the run that its numbers start again.
+    /// An app starts. The run tells subscribers that its numbers start again.
     pub fn on_attach(&mut self, zone: ZoneId) {
         let runs = self.publishers.get(&zone).map_or(0, |publisher| publisher.runs);
         self.publishers.insert(zone, Publisher { runs: runs.wrapping_add(1), ..Publisher::default() });
     }
 
-    /// An app has ended: nothing of it is retained.
+    /// An app has ended: its retained values are dropped.
     pub fn on_detach(&mut self, zone: ZoneId) {
         if let Some(publisher) = self.publishers.get_mut(&zone) {
             *publisher = Publisher { runs: publisher.runs, ..Publisher::default() };
         }
     }
 
-    /// Numbers a publication, and retains it if that is wanted. An empty payload that is to be retained removes the value.
+    /// Numbers a publication, and retains its payload if requested. An empty payload to be retained removes the value.
     pub fn publish<'a>(&mut self, zone: ZoneId, publish: &Publish<'a>) -> Result<Topic<'a>, Unpublished> {
         let Publish { topic, retain, payload } = *publish;
         if topic.is_empty() || topic.len() > TOPIC_NAME_BYTES_MAX {
@@ -139,7 +140,8 @@ impl Topics {
         (runs << WORKER_BITS) | u32::from(self.worker)
     }
 
-    /// The first retained value behind this position that `may_hear` lets through, as a late subscriber gets it: with the number of the topic's last publication.
+    /// The first retained value after this position that `may_hear` allows, with the number of the topic's last
+    /// publication. A late subscriber gets it.
     pub fn retained_behind(
         &self,
         position: Option<&Position>,
@@ -169,7 +171,7 @@ mod tests {
         Publish { topic, retain, payload }
     }
 
-    /// All that a late subscriber gets.
+    /// All values that a late subscriber gets.
     fn retained(topics: &Topics) -> Vec<(u16, String, u64, Vec<u8>)> {
         let (mut position, mut all) = (None, Vec::new());
         while let Some(it) = topics.retained_behind(position.as_ref(), |_, _| true) {
@@ -232,7 +234,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a map that cannot be wrong: what is retained is the last payload of each topic, and within the bound.
+        /// Against a simple map: each topic retains its last payload, and the total stays within the bound.
         #[test]
         fn what_is_retained_is_the_last_value_of_each_topic(
             steps in proptest::collection::vec((0..3_u16, 0..5_u8, any::<bool>(), 0..40_000_usize), 0..100)

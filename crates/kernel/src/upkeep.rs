@@ -1,10 +1,10 @@
-//! What the kernel does by itself at switches: questions and their answers, the meter of its own rule, and what is due at a time.
+//! The kernel's own work at switches: questions and their answers, the meter of its table-miss rule, and timed tasks.
 //!
 //! ```text
 //!   time ──> questions that are due (Effect::Ask, Effect::Meter) ──> the switch ──> on_own_answer, on_meter_answer ──> the part that asked
 //! ```
 //!
-//! In: the time, and frames that answer the node. Out: questions. It never sends one.
+//! In: the time, and answers to the node. Out: questions. It never sends one.
 
 use crate::budget::TableRoom;
 use crate::budgets::owed_for;
@@ -24,32 +24,32 @@ use flow::DatapathId;
 
 /// The operator's limits.
 impl Kernel {
-    /// How much of each table may be used.
+    /// Sets how much of each table may be used.
     pub fn fill_tables_to(&mut self, room: TableRoom) {
         self.budgets.table_room = room;
     }
 
-    /// Of how many rules of each switch the owners are known, at most.
+    /// Sets of how many rules of each switch the kernel knows the owners.
     pub fn know_rules_up_to(&mut self, rules_per_switch: u32) {
         self.budgets.rules_per_switch = rules_per_switch;
     }
 
-    /// How many packets in a second the kernel's rule at each switch may send up, where the switch has meters; `None`: as many as come. For
-    /// switches that come up from now on.
+    /// Sets how many packet-ins per second the kernel's table-miss rule may cause, on switches that have meters;
+    /// `None`: no limit. It applies to switches that connect from now on.
     pub fn meter_punts(&mut self, per_s: Option<u32>) {
         self.budgets.meter_per_s = per_s;
     }
 }
 
-/// What is due.
+/// Timed tasks.
 impl Kernel {
-    /// Asks those switches whose time it is which rules they have, as far as one turn allows.
+    /// Asks the switches that are due for their rules, as many as one turn allows.
     pub fn ask_for_owners(&mut self, now_ms: u64, effects: &mut Vec<Effect>) {
         self.precedence.say_evictions(effects);
         self.sessions.ask_for_owners(&self.ownership.owned, now_ms, effects);
     }
 
-    /// Time has passed: switches are asked whether they have their meters still, if that is due.
+    /// Asks the switches whether they still have their meters, if that is due.
     pub fn check_meters(&mut self, now_ms: u64, effects: &mut Vec<Effect>) {
         if self.budgets.is_meter_check_due(now_ms) {
             let switches = self.sessions.datapaths.iter();
@@ -57,22 +57,22 @@ impl Kernel {
         }
     }
 
-    /// Whether this switch may be about to say how large its tables are.
+    /// Whether this switch may still report its table sizes.
     pub fn is_asked_for_sizes(&self, datapath: DatapathId) -> bool {
         self.sessions.datapaths.get(&datapath).is_some_and(|there| there.entries.is_asked_for_sizes())
     }
 
-    /// The rule of which a switch is to be asked whether it has it.
+    /// The rule about which the kernel asks a switch.
     pub fn wanted_rule(&self, datapath: DatapathId) -> Option<&Wanted> {
         self.sessions.datapaths.get(&datapath)?.record.sought.wanted()
     }
 
-    /// Whether what this switch sends up by the kernel's rule is limited in it, if it is up.
+    /// The state of the meter for the table-miss rule of this switch, if it is connected.
     pub fn metering(&self, datapath: DatapathId) -> Option<&Metering> {
         Some(&self.sessions.datapaths.get(&datapath)?.metering)
     }
 
-    /// The number of the meter that the punting rule of this switch is to carry now.
+    /// The number of the meter that the table-miss rule of this switch should have now.
     pub fn punt_meter(&self, datapath: DatapathId) -> Option<u32> {
         Some(self.metering(datapath)?.of_the_rule()?.meter_id)
     }
@@ -80,7 +80,7 @@ impl Kernel {
 
 /// Answers.
 impl Kernel {
-    /// A frame that answers a zone: what it is more than its question was charged for is owed.
+    /// An answer to a zone: charges the part that the charge for its question did not cover.
     pub fn charge_answer(&mut self, zone: ZoneId, frame: &[u8], now_ms: u64) {
         let Ok(read) = Frame::read(frame) else { return };
         if read.header.kind.get() != kind::STATS_REPLY {
@@ -93,7 +93,7 @@ impl Kernel {
         }
     }
 
-    /// A frame that answers the node. Says whether it answers a question of the kernel's own.
+    /// Takes an answer to the node. Returns whether it answers one of the kernel's own questions.
     pub fn on_own_answer(&mut self, frame: &[u8], now_ms: u64) -> bool {
         let Ok(frame) = Frame::read(frame) else { return false };
         let (ticket, reply) = match Event::read(&frame) {
@@ -134,14 +134,14 @@ impl Kernel {
         }
     }
 
-    /// A question of the kernel's own is not answered this time: it is asked again when there is reason to.
+    /// A switch did not answer one of the kernel's own questions. The kernel asks again when it needs the answer.
     pub fn on_no_answer(&mut self, datapath: DatapathId, asked: Asked, why: Unanswered, now_ms: u64) {
         if asked == Asked::Owners {
             return self.sessions.on_owners_unanswered(datapath, why, now_ms);
         }
         let Some(there) = self.sessions.datapaths.get_mut(&datapath) else { return };
         match asked {
-            // What is not there any more keeps its owner, as it does where a switch has no such question.
+            // Things that are gone keep their owner, as on a switch without such a question.
             Asked::TableCounts | Asked::Owners | Asked::Groups | Asked::Meters => {}
             Asked::RulesOf(_) | Asked::TableSizes => there.entries.on_no_answer(asked, why, now_ms),
             Asked::Rule => there.record.sought.on_no_answer(),
@@ -149,7 +149,7 @@ impl Kernel {
         }
     }
 
-    /// Rules that a switch had when it came up.
+    /// Rules that a switch had when it connected.
     fn on_owners(&mut self, reply: &StatsReply<'_>, now_ms: u64) {
         let Kernel { sessions, ownership, precedence, .. } = self;
         let to_compare =
@@ -168,7 +168,7 @@ impl Kernel {
         }
     }
 
-    /// Rules that a switch has, in answer to what it was asked. One that is not among them is gone.
+    /// The switch's rules, in answer to a question about one. If that rule is missing, it is gone.
     fn on_rules(&mut self, reply: &StatsReply<'_>) {
         let Kernel { sessions, ownership, .. } = self;
         let Some(there) = sessions.datapaths.get_mut(&reply.datapath) else { return };
@@ -185,7 +185,7 @@ impl Kernel {
         }
     }
 
-    /// Rules that a switch has, in answer to the question for all of them. Those of its record that are not among them are gone.
+    /// The switch's rules, in answer to the question for all of them. Recorded rules that are missing are gone.
     fn on_record(&mut self, reply: &StatsReply<'_>, now_ms: u64) {
         let Kernel { sessions, ownership, .. } = self;
         let Some(there) = sessions.datapaths.get_mut(&reply.datapath) else { return };
@@ -204,7 +204,7 @@ impl Kernel {
         }
     }
 
-    /// A frame that answers the node. Says whether it is about the kernel's meter.
+    /// Takes an answer to the node. Returns whether it is about the kernel's meter.
     pub fn on_meter_answer(&mut self, frame: &[u8], effects: &mut Vec<Effect>) -> bool {
         let Ok(frame) = Frame::read(frame) else { return false };
         let Ok(event) = Event::read(&frame) else { return false };
@@ -217,7 +217,8 @@ impl Kernel {
         true
     }
 
-    /// A step, or the rule with the meter, could not be sent to a switch. A check is no such step: it is made again.
+    /// The worker could not send a step, or the rule with the meter, to a switch. A check is not a step: it is
+    /// repeated.
     pub fn on_meter_not_sent(&mut self, datapath: DatapathId, reason: &str, effects: &mut Vec<Effect>) {
         if let Some((metering, at)) = self.meter_at(datapath) {
             metering.on_not_sent(reason, at, effects);

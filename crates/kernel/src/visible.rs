@@ -1,6 +1,6 @@
-//! What an app may ask of switches, and what it may see of their answers.
+//! Which statistics an app may request from switches, and which parts of the answers it may see.
 //!
-//! In: statistics requests, and answers on their way to who asked. Out: the capability that asking needs, and an answer without the
+//! In: statistics requests, and answers for apps. Out: the capability that the request needs, and an answer without the
 //! rules of others. It never asks a switch anything by itself.
 
 use crate::capability::Capability;
@@ -10,8 +10,9 @@ use abi::event::{Event, StatsReply, write};
 use abi::{Frame, ZoneId};
 use openflow::statistics::{FlowEntryView, flow_entries, kind};
 
-/// What a statistics request needs besides `stats.read`: what cannot be cut down to the app's own rules shows those of others, and
-/// table features with a body change the switch (1.3.5, 7.3.5.5). Experimenters' requests need `vendor` instead.
+/// The capability that a statistics request needs besides `stats.read`. Some answers cannot be limited to the app's own
+/// rules, and so show those of others. Table features with a body change the switch (1.3.5, 7.3.5.5). Experimenter
+/// requests need `vendor` instead.
 pub(crate) fn needed_to_ask(request: &StatsRequest<'_>) -> Option<Capability> {
     match request.multipart {
         kind::AGGREGATE | kind::GROUP | kind::GROUP_DESC | kind::METER | kind::METER_CONFIG => {
@@ -23,8 +24,8 @@ pub(crate) fn needed_to_ask(request: &StatsRequest<'_>) -> Option<Capability> {
 }
 
 impl Kernel {
-    /// What a zone may see of a frame that answers it: all of it, but for the rules of others in an answer about rules. Those are left out of
-    /// the copy in `buffer`, which is what is to be delivered then. `None`: the frame as it is.
+    /// The part of an answer that a zone may see: everything except the rules of others. If the answer contains some,
+    /// `buffer` gets a copy without them, which is delivered instead. `None`: deliver the frame unchanged.
     pub fn cut_down<'b>(&self, zone: ZoneId, frame: &[u8], buffer: &'b mut Vec<u8>) -> Option<&'b [u8]> {
         if self.zone(zone).is_none_or(|zone| zone.grant.holds(Capability::RuleRead)) {
             return None;
@@ -36,7 +37,7 @@ impl Kernel {
         }
         let own: Vec<u8> = own_entries(zone, reply.body).flat_map(|entry| entry.bytes).copied().collect();
         buffer.clear();
-        // What is left of a frame is no longer than it was.
+        // The rest of a frame is no longer than the whole frame.
         write::stats_reply(buffer, frame.header.sequence.get(), &StatsReply { body: &own, ..reply });
         Some(buffer)
     }

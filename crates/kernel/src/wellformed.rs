@@ -1,12 +1,12 @@
-//! Whether the parts of a command can be read at all, and whether OpenFlow defines all of them.
+//! Whether the parts of a command can be parsed, and whether OpenFlow defines all of them.
 //!
 //! ```text
 //!   match, actions, instructions, buckets, bands ──> malformed, OpenFlow's alone, or with a vendor's parts (Dialect)
 //! ```
 //!
-//! A 1.3 switch would get the bytes as they are. Each switch reads damage in its own way, so nobody could say what a
-//! damaged rule would do. It is refused here, for every app. Never says whether a rule makes sense to a switch, and
-//! never who may use a vendor's part.
+//! A 1.3 switch would get the bytes unchanged. Each switch parses malformed bytes in its own way, so the effect of a
+//! malformed rule is unknown. The kernel refuses it for every app. This file never decides whether a rule makes sense
+//! to a switch, and never who may use a vendor's extension.
 
 use crate::bounds::command::DELETE_STRICT;
 use crate::decision::Refusal;
@@ -22,7 +22,8 @@ use openflow::statistics::kind;
 /// `ofp_flow_mod_flags`: 1.3 has five (1.3.5, 7.3.4.1).
 const FLOW_MOD_FLAGS: u16 = 0x1f;
 
-/// Parts that were read are sound, and OpenFlow's own. A match that was not read yet is read into `rule`.
+/// Checks parts that were parsed, and that they are OpenFlow's own. It parses the match into `rule` if that was not
+/// done yet.
 #[inline]
 pub(crate) fn flow_mod(it: &FlowMod<'_>, usual: &UsualParts, rule: &mut Match) -> Result<Dialect, Refusal> {
     if it.command > DELETE_STRICT {
@@ -44,7 +45,7 @@ pub(crate) fn flow_mod(it: &FlowMod<'_>, usual: &UsualParts, rule: &mut Match) -
     Ok(if is_openflow { Dialect::OpenFlow } else { Dialect::Vendors })
 }
 
-/// The vendors' parts of a readable flow mod.
+/// The vendors' extensions in a well-formed flow mod.
 pub(crate) fn vendors_of_flow_mod<'a>(it: &FlowMod<'a>) -> impl Iterator<Item = VendorPart> + use<'a> {
     parts_of_match(it.matching).chain(parts_of_instructions(it.instructions))
 }
@@ -76,7 +77,7 @@ pub(crate) fn group_mod(it: &GroupMod<'_>) -> Result<Dialect, Refusal> {
     Ok(all)
 }
 
-/// The vendors' parts of a readable group mod.
+/// The vendors' extensions in a well-formed group mod.
 pub(crate) fn vendors_of_group_mod<'a>(it: &GroupMod<'a>) -> impl Iterator<Item = VendorPart> + use<'a> {
     buckets_raw(it.buckets).map_while(Result::ok).flat_map(|bucket| parts_of_actions(bucket.actions))
 }
@@ -84,7 +85,7 @@ pub(crate) fn vendors_of_group_mod<'a>(it: &GroupMod<'a>) -> impl Iterator<Item 
 /// `ofp_meter_mod_command` OFPMC_DELETE, the last one.
 const METER_DELETE: u16 = 2;
 
-/// Checks the bands, and gives each vendor's part in them to `each`.
+/// Checks the bands, and passes each vendor's extension in them to `each`.
 pub(crate) fn meter_mod(
     it: &MeterMod<'_>,
     mut each: impl FnMut(VendorPart) -> Result<(), Refusal>,
@@ -100,7 +101,7 @@ pub(crate) fn meter_mod(
     Ok(())
 }
 
-/// The vendor's part that a statistics request is, if it is one.
+/// The vendor's extension that a statistics request is, if it is one.
 #[inline]
 pub(crate) fn statistics(it: &StatsRequest<'_>) -> Result<Option<VendorPart>, Refusal> {
     match it.multipart {
@@ -110,7 +111,7 @@ pub(crate) fn statistics(it: &StatsRequest<'_>) -> Result<Option<VendorPart>, Re
     }
 }
 
-/// A number that OpenFlow 1.3 does not have.
+/// A number that OpenFlow 1.3 does not define.
 #[cold]
 fn no_such(part: &'static str, field: &'static str) -> Refusal {
     Refusal::MalformedPart { part, offset: 0, field }

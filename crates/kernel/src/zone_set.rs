@@ -1,23 +1,24 @@
-//! A set of zones: a bit for each zone number, without memory of its own.
+//! A set of zones: a bit for each zone number, without heap memory.
 //!
 //! ```text
 //!   first:  | 63 … 2 1 | some beyond? |   zones 1 to 63; bit 0 says whether the rest is to be looked at
 //!   beyond: | 127 … 64 | 191 … 128 | …    zones 64 to MAX_ZONE, all zeros as long as bit 0 is clear
 //! ```
 //!
-//! The set is on the way of each packet-in, and most nodes have few zones. So all operations there look at the first word only, as long as no zone
-//! beyond 63 is in the set, and no operation allocates. The set is 128 bytes long and therefore not `Copy`: a copy on the packet path would cost more
-//! than all the rest that is done with it. `clone_from` copies the first word only, where that is all there is.
+//! Each packet-in uses the set, and most nodes have few zones. So all operations read only the first word as long as
+//! the set has no zone above 63, and no operation allocates. The set is 128 bytes long and therefore not `Copy`: an
+//! accidental copy on the packet path would be expensive. `clone_from` copies only the first word if the others are
+//! empty.
 
 use abi::ZoneId;
 
-/// The highest zone number. Number 0 is the kernel, which is in no set. A node that is asked for more zones refuses to start them.
+/// The highest zone number. Number 0 is the kernel, which is in no set. A node starts no more zones than this.
 pub const MAX_ZONE: u16 = 1023;
 
-/// Words beyond the first.
+/// The number of words after the first.
 const BEYOND: usize = MAX_ZONE as usize / 64;
 
-/// The bit of the first word that says that `beyond` is not all zeros.
+/// The bit of the first word that is set if `beyond` is not all zeros.
 const GOES_ON: u64 = 1;
 
 /// A set of zones.
@@ -34,28 +35,28 @@ pub const fn is_zone_number(number: u16) -> bool {
 }
 
 impl ZoneSet {
-    /// No zone.
+    /// The empty set.
     pub const EMPTY: ZoneSet = ZoneSet { first: 0, beyond: [0; BEYOND] };
 
-    /// This zone alone; none if no zone can have its number.
+    /// The set of only this zone; empty if the number is invalid.
     pub fn only(zone: ZoneId) -> ZoneSet {
         let mut set = ZoneSet::EMPTY;
         set.insert(zone);
         set
     }
 
-    /// Every zone that there can be.
+    /// The set of all valid zones.
     pub fn all() -> ZoneSet {
         ZoneSet { first: u64::MAX, beyond: [u64::MAX; BEYOND] }
     }
 
-    /// Whether no zone is in it.
+    /// Whether the set is empty.
     #[inline]
     pub const fn is_empty(&self) -> bool {
         self.first == 0
     }
 
-    /// Whether this zone is in it.
+    /// Whether the set contains this zone.
     #[inline]
     pub fn contains(&self, zone: ZoneId) -> bool {
         match zone.0 {
@@ -70,7 +71,7 @@ impl ZoneSet {
         self.beyond.get(word).is_some_and(|it| it & bit != 0)
     }
 
-    /// One zone more. Nothing happens if no zone can have its number.
+    /// Adds a zone. It ignores an invalid number.
     #[inline]
     pub fn insert(&mut self, zone: ZoneId) {
         match zone.0 {
@@ -89,7 +90,7 @@ impl ZoneSet {
         }
     }
 
-    /// One zone less.
+    /// Removes a zone.
     #[inline]
     pub fn remove(&mut self, zone: ZoneId) {
         match zone.0 {
@@ -110,7 +111,7 @@ impl ZoneSet {
         }
     }
 
-    /// The zones of the other set too.
+    /// Adds the zones of the other set.
     #[inline]
     pub fn union_with(&mut self, other: &ZoneSet) {
         self.first |= other.first;
@@ -124,7 +125,7 @@ impl ZoneSet {
         self.beyond.iter_mut().zip(&other.beyond).for_each(|(here, there)| *here |= there);
     }
 
-    /// Takes the zone with the lowest number out.
+    /// Removes and returns the zone with the lowest number.
     #[inline]
     pub fn pop(&mut self) -> Option<ZoneId> {
         let zone = self.iter().next()?;
@@ -132,19 +133,20 @@ impl ZoneSet {
         Some(zone)
     }
 
-    /// Takes those out that are not to be kept.
+    /// Removes the zones for which `keep` is false.
     pub fn retain(&mut self, keep: impl Fn(ZoneId) -> bool) {
         let before = self.clone();
         before.iter().filter(|zone| !keep(*zone)).for_each(|zone| self.remove(zone));
     }
 
-    /// Takes all zones out.
+    /// Removes all zones.
     #[inline]
     pub fn clear(&mut self) {
         self.clone_from(&ZoneSet::EMPTY);
     }
 
-    /// Calls this with each zone, the lowest number first. On the packet path it takes fewer instructions than [`Self::iter`].
+    /// Calls the function with each zone, the lowest number first. On the packet path it takes fewer instructions than
+    /// [`Self::iter`].
     #[inline(always)]
     pub fn for_each(&self, mut each: impl FnMut(ZoneId)) {
         if self.goes_on() {
@@ -175,7 +177,7 @@ impl ZoneSet {
     }
 }
 
-/// Where a zone beyond the first word has its bit: the index of the word, and the bit.
+/// The place of a zone above the first word: the index of the word, and the bit.
 fn place(zone: ZoneId) -> (usize, u64) {
     let number = usize::from(zone.0);
     ((number / 64).wrapping_sub(1), 1 << (number % 64))
@@ -222,14 +224,14 @@ impl<'s> IntoIterator for &'s ZoneSet {
 /// The zones of a set, the lowest number first.
 #[derive(Clone, Debug)]
 pub struct Zones<'s> {
-    /// What is left of the word at `at`; word 0 is the first.
+    /// The rest of the word at `at`; word 0 is the first.
     word: u64,
     at: usize,
     set: &'s ZoneSet,
 }
 
 impl ZoneSet {
-    /// The next word that has a zone, from this index of `beyond` on, and its number.
+    /// The next word that has a zone, from this index of `beyond`, and its number.
     // By value: a reference to the iterator would keep the iterator in memory, and out of registers.
     #[cold]
     fn next_word(&self, from: usize) -> Option<(u64, usize)> {
@@ -296,7 +298,7 @@ mod tests {
     }
 
     fn step() -> impl Strategy<Value = Step> {
-        // As many below 64 as beyond, and some that no zone can have.
+        // As many numbers below 64 as above, and some invalid ones.
         let number = || prop_oneof![0_u16..70, 60_u16..200, 1000_u16..1100];
         let numbers = move || proptest::collection::vec(number(), 0..6);
         prop_oneof![

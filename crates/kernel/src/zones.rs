@@ -1,6 +1,6 @@
 //! The zones that a kernel serves.
 //!
-//! Never starts or ends one.
+//! It never starts or ends one.
 
 use crate::capability::Capability;
 use crate::grant::{Bounds, Grant};
@@ -10,34 +10,35 @@ use crate::subscription::Subscription;
 use flow::DatapathId;
 use flow::frame::FrameFields;
 
-/// What the kernel knows of a zone.
+/// The kernel's record of a zone.
 #[derive(Clone, Debug)]
 pub struct Zone {
     /// The app's name.
     pub name: String,
-    /// What it may do, and how far.
+    /// Its grant.
     pub grant: Grant,
-    /// Whether its rules may make packets of a packet-out's frame that it may not send; see `crate::bounds::own_rules_go_beyond`.
+    /// Whether its rules may turn a packet-out's frame into a packet that it may not send; see
+    /// `crate::bounds::own_rules_go_beyond`.
     pub(crate) own_rules_go_beyond: bool,
-    /// What is left in this second of what it may do.
+    /// The remaining tokens of its rate limits.
     pub(crate) rates: Rates,
-    /// The shapes of its rules that were decided on by its grant.
+    /// The shapes of its rules that its grant allows.
     pub(crate) prepared: Prepared,
-    /// What it hears.
+    /// Its subscription.
     pub subscription: Subscription,
-    /// What it asked to hear last, if that was refused: it holds as soon as it is granted.
+    /// The last subscription that was refused. It becomes active as soon as the grant allows it.
     pub refused_subscription: Option<Subscription>,
-    /// What was counted of it.
+    /// Its counters.
     pub counters: ZoneCounters,
 }
 
 impl Zone {
-    /// Whether it hears some packet-ins only, because it wants no others or because it was granted no others.
+    /// Whether it receives only some packet-ins, because of its subscription or its grant.
     pub(crate) fn is_selective(&self) -> bool {
         self.subscription.packets().is_some() || self.grant.is_bounded(Capability::PacketIn)
     }
 
-    /// Whether a packet is among those that it wants and was granted.
+    /// Whether its subscription and its grant include a packet.
     pub(crate) fn hears_packet(&self, datapath: DatapathId, fields: &FrameFields) -> bool {
         let Bounds { flowspace, datapaths, .. } = self.grant.packets_in();
         self.subscription.packets().is_none_or(|wanted| wanted.matches(fields))
@@ -46,15 +47,15 @@ impl Zone {
     }
 }
 
-/// What was counted of a zone since it was attached.
+/// The counters of a zone since it was attached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ZoneCounters {
-    /// Commands that it gave.
+    /// Its commands.
     pub commands: u64,
-    /// Packet-outs of it that passed.
+    /// Its accepted packet-outs.
     pub packet_outs: u64,
-    /// Commands that were refused.
+    /// Its refused commands.
     pub refusals: u64,
-    /// Packet-ins of its rules' that were dropped, since it caused too many.
+    /// Dropped packet-ins of its rules, because it caused too many.
     pub caused_dropped: u64,
 }

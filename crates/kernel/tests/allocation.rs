@@ -1,4 +1,4 @@
-//! Deciding on a command allocates nothing, whether its capability reaches everywhere or is bounded.
+//! A decision on a command allocates nothing, with or without bounds.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
@@ -37,7 +37,7 @@ fn frame(what: What<'_>) -> Vec<u8> {
     bytes
 }
 
-/// How many allocations a hundred commands make, once the first has passed.
+/// How many allocations a hundred commands make, after the first has passed.
 fn allocations(grant: Grant, bytes: &[u8]) -> u64 {
     let mut kernel = Kernel::new(7);
     kernel.attach(APP, "app", grant, 0);

@@ -1,4 +1,4 @@
-//! Asks the kernel what a worker would ask it: who hears this, may that pass, and as what.
+//! Asks the kernel a worker's questions: which zones receive an event, and may a command pass.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
@@ -12,7 +12,7 @@ const SWITCH: DatapathId = DatapathId(1);
 const APP: ZoneId = ZoneId(1);
 const OTHER: ZoneId = ZoneId(2);
 
-/// A kernel with two ordinary apps, and what followed from the last thing that it was asked.
+/// A kernel with two ordinary apps, and the effects of the last call.
 struct Node {
     kernel: Kernel,
     effects: Vec<Effect>,
@@ -315,7 +315,7 @@ fn nobody_replaces_the_rule_that_brings_packets_up() {
             let flow_mod = FlowMod { command, matching, ..FlowMod::ADD };
             assert_eq!(node.command(APP, What::FlowMod(flow_mod)), own, "{command} {matching:02x?}");
         }
-        // Every table; 1.0 has no other, and sends a strict delete to the one rule of this match whoever's it is.
+        // Every table. 1.0 has no other, and applies a strict delete to the rule of this match, whatever its owner.
         let everywhere = FlowMod { command: 4, table_id: 255, matching, ..FlowMod::ADD };
         assert_eq!(node.command(APP, What::FlowMod(everywhere)), own, "{matching:02x?}");
     }

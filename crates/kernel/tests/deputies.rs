@@ -1,6 +1,6 @@
-//! No app does by way of a group, a meter or a table what it may not do itself.
+//! No app may do through a group, a meter or a table what it may not do directly.
 //!
-//! The switch is the emulator's: what passes the kernel is carried out, and the frames that leave are looked at.
+//! The emulated switch executes accepted commands, and the test checks the frames that it sends.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
@@ -42,7 +42,7 @@ fn a_group_that_packets_were_sent_to_becomes_no_forger() {
     assert_eq!(world.group(APP, MODIFY, 7, &[FORGES]), "sent", "nobody has sent anything to it yet");
     assert_eq!(world.group(APP, ADD, 8, &["output:2"]), "sent");
     assert_eq!(world.packet_out(&arp(1), "group:8"), "sent");
-    // Without a barrier a switch may change the group before it sends the packet.
+    // Without a barrier, a switch may change the group before it sends the packet.
     assert_eq!(world.group(APP, MODIFY, 8, &[FORGES]), REWRITES);
     assert_eq!(world.group(APP, MODIFY, 8, &["output:3"]), "sent");
 }
@@ -51,7 +51,7 @@ fn a_group_that_packets_were_sent_to_becomes_no_forger() {
 fn what_a_switch_may_not_have_taken_back_counts() {
     let mut world = World::with(asks_only());
     assert_eq!(world.group(APP, ADD, 7, &[FORGES]), "sent");
-    // Nobody says whether the switch takes it: if not, it keeps the buckets that it had.
+    // The switch may refuse the change and keep the old buckets.
     assert_eq!(world.group(APP, MODIFY, 7, &["output:2"]), "sent");
     assert_eq!(world.packet_out(&arp(1), "group:7"), REWRITES);
     assert_eq!(world.group(APP, DELETE, 7, &[]), "sent");
@@ -92,7 +92,7 @@ fn a_group_in_a_group_stays_its_owners() {
     let mut world = World::with(Grant::everywhere(&Capability::GRANT_ALL));
     assert_eq!(world.group(APP, ADD, 1, &["output:1"]), "sent");
     assert_eq!(world.group(APP, ADD, 2, &["group:1"]), "sent");
-    // If it went, the next to make it would have what 2 sends there.
+    // If it were deleted, the next owner of its number would get the packets of group 2.
     let named = "rule.write: group 1 is in the buckets of another group: delete that one first";
     assert_eq!(world.group(APP, DELETE, 1, &[]), named);
     assert_eq!(world.group(APP, DELETE, 2, &[]), "sent");
@@ -119,7 +119,7 @@ fn nobody_refers_to_what_is_not_its_own() {
     check(others_too, "sent");
     let bounded = Grant::nothing().with_rules(flowspace(&["arp"])).with_packets_out(flowspace(&["arp"]));
     check(bounded.clone(), "rule.write: group # is not the app's own");
-    // What a group of others does is not known to lie within its bounds.
+    // A group of others may exceed the app's bounds.
     check(bounded.with(Capability::RuleWriteOthers), "rule.write: group # is not the app's own");
 }
 
@@ -185,7 +185,7 @@ fn a_packet_out_forges_nothing_through_rules_of_its_sender() {
     check(Some("ip"), "sent");
     check(Some(""), own_rules);
     check(Some("in_port=1"), own_rules);
-    // A rule may be for some of both, and lead from one to the other.
+    // A rule may match some packets of both, and turn one into the other.
     let grant = Grant::nothing().with_packets_out(flowspace(&["arp,arp_op=1"]));
     let both = grant.with_rules(flowspace(&["arp,arp_op=1", "arp,arp_op=2"]));
     assert_eq!(World::with(both).packet_out(&arp(1), "output:TABLE"), own_rules);
@@ -209,7 +209,7 @@ fn by_table_a_frame_meets_the_rules_of_others_and_they_are_theirs() {
     assert_eq!(world.left(), [(PortNo(4), arp(2))], "as every such frame of a host");
 }
 
-/// What leaves when a host says this by port 1.
+/// The frames that leave the switch when a host sends this one through port 1.
 fn heard(world: &mut World, frame: Vec<u8>) -> Vec<(PortNo, Vec<u8>)> {
     world.host_says(frame);
     world.left()
@@ -237,7 +237,7 @@ fn metadata_that_others_read_is_bounded_where_the_flowspace_says_it() {
 #[test]
 fn an_action_set_that_anothers_table_completes_makes_nothing_that_its_writer_may_not() {
     let mut world = World::with(Grant::nothing().with_rules(flowspace(&["arp,arp_spa=10.0.0.1", "ip"])));
-    // Alone it would stay within: an answer of 10.0.0.1. With what another writes beside it, it would not have to.
+    // Alone it would stay within the bounds: an answer of 10.0.0.1. Combined with another app's write it might not.
     let later = "rule.write: an action in the action set makes packets outside the granted flowspace of some inside it";
     assert_eq!(
         world.rule(APP, 0, "arp,arp_spa=10.0.0.1", "write_actions(set_field:10.0.0.9->arp_spa),goto_table:1"),

@@ -1,6 +1,7 @@
-//! What commands do counts, and not how many they are: packets that a packet-out becomes, packet-ins that an app causes, statistics.
+//! Quotas count the effects of commands, not the commands: packets that a packet-out becomes, packet-ins that an app
+//! causes, statistics.
 //!
-//! The switch is the emulator's: what is charged is compared with what leaves it.
+//! The test compares the charges with the frames that leave the emulated switch.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
@@ -27,7 +28,7 @@ fn quota(hard: u32) -> Option<Quota> {
     Some(Quota { soft: hard, hard })
 }
 
-/// May send so many packets a second.
+/// An app that may send this many packets a second.
 fn packets(hard: u32) -> World {
     World::with(grant(Quotas { packet_outs_per_s: quota(hard), ..Quotas::default() }))
 }
@@ -156,7 +157,7 @@ fn a_rule_sends_a_packet_to_the_controller_a_few_times_at_most() {
     assert_eq!(world.heard().len(), 4);
 }
 
-/// Hears packets, and may cause so many a second.
+/// An app that receives packets, and may cause this many a second.
 fn causes(hard: u32) -> World {
     let mut world = World::with(grant(Quotas { packet_ins_caused_per_s: quota(hard), ..Quotas::default() }));
     [APP, OTHER].into_iter().for_each(|zone| world.hear_packets(zone));
@@ -214,7 +215,7 @@ fn who_causes_too_many_packet_ins_loses_its_own() {
     let dropped = Effect::RefusedByQuota { zone, kind, hard };
     assert_eq!(world.wanted.iter().filter(|effect| **effect == dropped).count(), 90);
     assert_eq!(world.kernel.zone(APP).unwrap().counters.caused_dropped, 90);
-    // Nobody else has fewer for it.
+    // Other apps get no fewer packets because of it.
     (0..6).for_each(|_| world.host_says(ip()));
     assert!(world.heard().iter().all(|who| *who == [1, 2]));
     world.now_ms = 100;
@@ -238,7 +239,7 @@ fn asks(world: &mut World, multipart: u16) -> String {
     world.ask(APP, What::StatsRequest(StatsRequest { multipart, body: &[] }))
 }
 
-/// The switch answers with so many bytes, in parts.
+/// The switch answers with this many bytes, in parts.
 fn answers(world: &mut World, multipart: u16, bytes: usize) {
     const PART: usize = 32 << 10;
     let parts = bytes.div_ceil(PART);
@@ -263,7 +264,7 @@ fn statistics_count_what_they_cost() {
     let mut long = world();
     assert_eq!(asks(&mut long, FLOW), "sent");
     answers(&mut long, FLOW, 500 << 10);
-    // What the answer was more than expected is gone, and the next is expected to be as long.
+    // The excess over the expected length was charged. The next answer is expected to be as long.
     assert_eq!(asks(&mut long, TABLE), "sent");
     assert_eq!(count(&mut long, FLOW), 1);
     let mut table = world();
@@ -345,7 +346,7 @@ fn any_actions() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// Whatever groups and rules there are: no more packets leave a switch, or come up, than were charged.
+    /// With any groups and rules, a switch sends no more packets and packet-ins than were charged.
     #[test]
     fn no_more_leaves_a_switch_than_is_charged(
         groups in prop::collection::vec((1..4u32, prop::collection::vec(any_actions(), 0..4)), 0..6),

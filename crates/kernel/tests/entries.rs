@@ -1,4 +1,4 @@
-//! How many rules an app may have on a switch, and how full a switch's tables may be.
+//! The limits for an app's rules on a switch, and for the entries in a switch's tables.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
@@ -13,7 +13,7 @@ const SWITCH: DatapathId = DatapathId(1);
 const APP: ZoneId = ZoneId(1);
 const NO_ERROR: ErrorCode = ErrorCode { kind: 0, code: 0 };
 
-/// What an app with five rules is told.
+/// The refusal for an app with five rules.
 const REACHED: &str = "quota rules_per_datapath: the hard limit 5 is reached; the operator raises it by rules_per_datapath of the app's rule.write";
 
 struct Node {
@@ -85,14 +85,14 @@ impl Node {
         }
     }
 
-    /// The switch has done what was sent last.
+    /// The switch has executed the last command.
     fn confirm(&mut self) {
         let (ticket, outcome) = (self.last_ticket, Outcome::Programmed);
         let receipt = Receipt { ticket, outcome, error: NO_ERROR, reason: "" };
         assert!(self.kernel.on_receipt(&receipt).is_some());
     }
 
-    /// How many adds pass, of so many different rules.
+    /// How many of this many adds pass, each with another rule.
     fn adds(&mut self, count: usize) -> usize {
         (0..count).filter(|_| self.add_new() == "sent").count()
     }
@@ -163,7 +163,7 @@ fn an_add_in_the_place_of_ones_own_rule_is_no_new_rule() {
     let with = |command: u8| FlowMod { command, matching: &matching, ..FlowMod::ADD };
     assert!((0..1_000).all(|_| node.add(with(2)) == "sent"));
     assert_eq!(node.adds(9), 1);
-    // One that was deleted is new.
+    // A deleted rule is new when it is added again.
     assert_eq!((node.add(with(4)), node.add(with(0))), ("sent".to_owned(), REACHED.to_owned()));
 }
 
@@ -198,7 +198,7 @@ fn what_may_be_gone_counts_when_it_is_added_again() {
         assert_eq!(node.command(group(2)), "sent");
     };
     check("a group is gone", &makes_and_deletes, REACHED);
-    // A rule that can be removed without a report is never there for certain.
+    // A rule that can be removed without a report may be gone at any time.
     let mut node = Node::with_budget(3, 5);
     assert_eq!(["sent"; 5].map(|_| node.add(timed(0))), ["sent"; 5]);
     assert_eq!(node.add(timed(0)), REACHED);
@@ -211,11 +211,11 @@ fn what_the_switch_says_is_believed() {
     let mut node = Node::with_budget(3, 5);
     node.adds(9);
     assert_eq!(node.questions(), [Asked::RulesOf(APP)]);
-    // The first one asked; whether the answer holds the five, nobody knows.
+    // The first add asked the switch. It is unknown whether the answer contains the five.
     node.has_rules(0);
     assert_eq!(node.adds(9), 0);
     assert_eq!(node.questions(), [Asked::RulesOf(APP)]);
-    // They replaced each other, but for two of them.
+    // All but two replaced each other.
     node.has_rules(2);
     assert_eq!(node.adds(9), 3);
 }
@@ -299,7 +299,7 @@ fn a_flood_waits_for_the_switch_to_say_how_large_its_tables_are() {
         node.kernel.on_no_answer(SWITCH, Asked::TableSizes, why, 0);
         assert_eq!(node.adds(100_000), 0, "{why:?}");
     }
-    // A switch that cannot say it is not limited.
+    // A switch that cannot report its table sizes is not limited.
     node.kernel.on_no_answer(SWITCH, Asked::TableSizes, Unanswered::Refused, 0);
     assert_eq!(node.adds(100_000), 100_000);
 }
@@ -308,7 +308,7 @@ fn a_flood_waits_for_the_switch_to_say_how_large_its_tables_are() {
 fn what_a_trusted_app_commands_in_one_call_before_sizes_are_known_is_not_refused() {
     let mut node = Node::new(Grant::everywhere(&kernel::Capability::GRANT_ALL));
     assert_eq!(node.adds(50_000), 50_000);
-    // The answer, when it comes, counts what was added before it.
+    // A late answer includes the earlier adds.
     let mut features = vec![0; 64];
     (features[1], features[2]) = (64, 0);
     features[60..64].copy_from_slice(&60_000u32.to_be_bytes());

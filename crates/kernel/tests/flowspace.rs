@@ -1,8 +1,8 @@
-//! The flowspace holds. The kernel lets rules and groups of an app with a flowspace pass. A switch that has them
+//! The flowspace is enforced: if the kernel accepts rules and groups of an app with a flowspace, a switch with them
 //! changes and sends no packet outside it. A packet-out sends nothing outside its own flowspace, through any group or
 //! table.
 //!
-//! The switch is the emulator's, which carries out OpenFlow 1.3 and knows nothing of flowspaces.
+//! The emulated switch executes OpenFlow 1.3 and knows no flowspaces.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
@@ -26,7 +26,7 @@ const APP: ZoneId = ZoneId(1);
 const NOW: Duration = Duration::from_secs(1);
 const CONTROLLER: ControllerId = ControllerId(0);
 
-/// A small world, so that rules meet packets and each other often.
+/// A small set of values, so that rules often match packets and each other.
 const SPACES: [&str; 13] = [
     "ip,nw_dst=10.0.0.0/31",
     "ip,nw_dst=10.0.0.2",
@@ -43,7 +43,7 @@ const SPACES: [&str; 13] = [
     "mpls",
 ];
 
-/// What the app asks for.
+/// The app's commands.
 #[derive(Clone, Debug)]
 enum Wish {
     Rule { table_id: u8, command: u8, matching: Match, instructions: Vec<Instruction> },
@@ -136,7 +136,7 @@ fn wish(spaces: Vec<Match>) -> impl Strategy<Value = Wish> {
     ]
 }
 
-/// A flowspace for rules, one for packet-outs, and what an app that has them asks for.
+/// A flowspace for rules, one for packet-outs, and the commands of an app that has them.
 fn scene() -> impl Strategy<Value = ([Vec<Match>; 2], Vec<Wish>)> {
     let one = || vec(space(), 1..4);
     let both = prop_oneof![one().prop_map(|spaces| [spaces.clone(), spaces]), [one(), one()]];
@@ -220,7 +220,7 @@ impl World {
         true
     }
 
-    /// Asks the kernel, and the switch if it passes.
+    /// Sends the command to the kernel, and to the switch if the kernel accepts it.
     fn wish(&mut self, wish: &Wish) {
         let body = match wish {
             Wish::Rule { table_id, command, matching, instructions } => {
@@ -271,7 +271,7 @@ impl World {
         self.say(body);
     }
 
-    /// The frames that left since the last time.
+    /// The frames that left since the last call.
     fn left(&mut self) -> Vec<(PortNo, Vec<u8>)> {
         std::mem::take(&mut self.effects.frames)
     }
@@ -321,7 +321,8 @@ proptest! {
     }
 }
 
-/// Without this the property above could hold because nothing ever passes, or nothing ever leaves.
+/// Without this test, the property above could also be true because the kernel accepts nothing or the switch sends
+/// nothing.
 #[test]
 fn rules_within_the_flowspace_pass_and_send() {
     let spaces = [parse_match("ip,nw_dst=10.0.0.0/31").unwrap()];

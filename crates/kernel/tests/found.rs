@@ -1,4 +1,4 @@
-//! A switch that connects is asked once which rules it has, and apps receive it when the owners are known.
+//! The kernel asks a connecting switch once for its rules, and apps receive the switch when the owners are known.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
@@ -18,14 +18,14 @@ use std::sync::Arc;
 const SWITCH: DatapathId = DatapathId(1);
 const ONE: ZoneId = ZoneId(1);
 const OTHER: ZoneId = ZoneId(2);
-/// An app that the node has, and that does not run.
+/// An app of the node that does not run.
 const AWAY: ZoneId = ZoneId(9);
 const RULE: &str = "ip,nw_src=10.0.0.1";
 
-/// When switches are asked that came up at the beginning.
+/// The time when the kernel asks switches that connected at the beginning.
 const ASKED_MS: u64 = 0;
 
-/// How long one that passed the question over may take.
+/// The time that a switch has after it ignored the question.
 const PASSED_OVER_MS: u64 = 250;
 
 struct Node {
@@ -62,12 +62,12 @@ impl Node {
         for zone in [ONE, OTHER] {
             node.kernel.attach(zone, "app", Grant::everywhere(&kernel::Capability::GRANT_ALL), 0);
         }
-        // Whose a rule is, is asked here, and not whose rule decides.
+        // These tests are about owners, not about precedence.
         node.kernel.on_overlap(OnOverlap::Report);
         node
     }
 
-    /// With a switch that was asked.
+    /// A node with a switch that the kernel has asked.
     fn asked() -> Node {
         let mut node = Node::new();
         node.come_up(SWITCH, 0);
@@ -92,7 +92,7 @@ impl Node {
         self.kernel.on_event(&Frame::read(&bytes).unwrap(), now_ms, &mut self.effects).unwrap().clone()
     }
 
-    /// The switches that are asked in one turn.
+    /// The switches that the kernel asks in one turn.
     fn questions(&mut self, now_ms: u64) -> Vec<DatapathId> {
         self.kernel.ask_for_owners(now_ms, &mut self.effects);
         let asked = self.effects.drain(..).filter_map(|effect| match effect {
@@ -107,7 +107,7 @@ impl Node {
         self.say_of(Asked::Owners, body, more);
     }
 
-    /// The same to another question.
+    /// The switch answers another question with these bytes.
     fn say_of(&mut self, asked: Asked, body: &[u8], more: bool) {
         let ticket = asked.ticket();
         let reply = StatsReply { datapath: SWITCH, ticket, multipart: 1, more, body };
@@ -137,7 +137,7 @@ impl Node {
         }
     }
 
-    /// Whose the rule is, if an add of it by this zone is refused; `None`: nobody's.
+    /// The owner of the rule, if the kernel refuses this zone's add of it; `None`: no owner.
     fn add(&mut self, zone: ZoneId, matching: &str) -> Result<(), Option<ZoneId>> {
         let matching = canonical(matching);
         let what = What::FlowMod(FlowMod { priority: 7, matching: &matching, ..FlowMod::ADD });
@@ -327,7 +327,7 @@ fn a_switch_that_passes_the_question_over_has_a_moment_to_answer_late() {
     assert_eq!(node.kernel.asks_next_ms(), Some(PASSED_OVER_MS));
     assert_eq!((node.questions(PASSED_OVER_MS), ready(&mut node)), (vec![], vec![SWITCH]));
     assert_eq!((node.found(), node.add(ONE, "arp")), (Some(RuleReport::Unanswered(0)), Ok(())));
-    // One that answers in time is believed, and one that has begun to answer is waited for.
+    // The kernel accepts an answer in time, and waits for one that has begun.
     for passed_over_first in [true, false] {
         let mut node = Node::asked();
         if passed_over_first {
@@ -397,7 +397,7 @@ proptest! {
     }
 }
 
-/// This zone receives switches. Says whether it may.
+/// This zone subscribes to switches. Returns whether it may.
 fn kernel_subscription(node: &mut Node, zone: ZoneId) -> bool {
     let events = event::kind::bit(event::kind::SWITCH_UP) | event::kind::bit(event::kind::SWITCH_DOWN);
     let what = What::Subscribe(command::Subscribe { events, packets: &[] });
@@ -408,7 +408,8 @@ fn kernel_subscription(node: &mut Node, zone: ZoneId) -> bool {
     matches!(decision, Decision::Subscribed)
 }
 
-/// A node whose app owned groups 7 and 9 and meter 7 of the switch before it came up, and all that the switch is asked.
+/// A node whose app owned groups 7 and 9 and meter 7 of the switch before it connected, and all questions to the
+/// switch.
 fn with_owners_before() -> (Node, Arc<Claims>, Vec<Asked>) {
     let claims = Arc::new(Claims::default());
     for target in [GroupOrMeter::Group(7), GroupOrMeter::Group(9), GroupOrMeter::Meter(7)] {
@@ -431,7 +432,7 @@ fn numbered(number: u8) -> [u8; 8] {
     [0, 8, 0, 0, 0, 0, 0, number]
 }
 
-/// What is nobody's any more.
+/// The groups and meters that lost their owner.
 fn released(claims: &Claims) -> Vec<GroupOrMeter> {
     let changes = claims.take_changes(100).into_iter();
     changes.filter(|change| change.zone.is_none()).map(|change| change.target).collect()
@@ -451,7 +452,7 @@ fn groups_and_meters_that_a_switch_has_lost_are_nobodys() {
 #[test]
 fn what_a_switch_does_not_say_or_says_late_takes_nothing_from_anybody() {
     let (mut node, claims, _) = with_owners_before();
-    // The meters it refuses to tell, and of what it tells of its groups a part cannot be read.
+    // The switch refuses the question about meters, and a part of its answer about groups is malformed.
     node.kernel.on_no_answer(SWITCH, Asked::Meters, Unanswered::Refused, ASKED_MS);
     node.say_of(Asked::Groups, &[0, 200, 0, 0, 0, 0, 0, 9], true);
     node.say_of(Asked::Groups, &numbered(9), false);

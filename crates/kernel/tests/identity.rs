@@ -1,4 +1,5 @@
-//! Two rules are one for the kernel where they are one for the switch, whatever names, masks, tables and priorities they are written with.
+//! Two rules are equal for the kernel if they are equal for the switch, whatever the names, masks, tables and
+//! priorities in the message.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
@@ -45,10 +46,10 @@ fn field(class: u16, number: u8, value: &[u8], mask: &[u8]) -> Vec<u8> {
 }
 
 impl Node {
-    /// Somebody hears packet-ins, so that the kernel has its own rule.
+    /// An app receives packet-ins, so that the kernel has its own rule.
     fn new(openflow: OpenFlowVersion) -> Node {
         let mut node = Node { kernel: Kernel::new(7) };
-        // Which rules are one is asked here, and not whose rule decides.
+        // These tests are about equal rules, not about precedence.
         node.kernel.on_overlap(kernel::OnOverlap::Report);
         for zone in [ONE, OTHER] {
             let all_of = |vendor| VendorParts { vendor, kind: None, subtype: None };
@@ -97,7 +98,7 @@ impl Node {
     }
 }
 
-/// The second rule is the first one's: it is refused to another app.
+/// The second rule equals the first: the kernel refuses it to another app.
 fn check_same(openflow: OpenFlowVersion, first: (u8, u16, &[u8]), second: (u8, u16, &[u8])) {
     for command in [ADD, MODIFY_STRICT, DELETE_STRICT] {
         let mut node = Node::new(openflow);
@@ -224,7 +225,7 @@ fn the_kernels_own_rule_stays_however_it_is_written() {
     assert_eq!(Node::new(V1_3).flow_mod(OTHER, (ADD, 1, 0), &reg0), Ok(()));
 }
 
-/// An app that may reach into the rules of others.
+/// An app that may change the rules of others.
 fn reaching(openflow: OpenFlowVersion) -> Node {
     let mut node = Node::new(openflow);
     let grant = Grant::everywhere(&Capability::GRANT_ALL).with(Capability::RuleWriteOthers);

@@ -1,4 +1,4 @@
-//! A kernel with as many zones as there can be decides as one with two: by the zones' numbers, and without an allocation.
+//! A kernel with the most zones decides like one with two zones, and without an allocation.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
@@ -13,7 +13,7 @@ use kernel::{Bounds, Capability, Decision, Grant, Kernel, Refusal};
 
 const SWITCH: DatapathId = DatapathId(1);
 
-/// A kernel with all zones that there can be, of which those with an even number want the packets of ARP only, and a switch.
+/// A kernel with the most zones, and a switch. Zones with an even number receive only ARP packets.
 fn full_kernel() -> Kernel {
     let mut kernel = Kernel::new(7);
     let arp = [parse_match("arp").unwrap()];

@@ -1,4 +1,4 @@
-//! How a switch gets the kernel's own meter, what the table-miss rule is like without it, and who may change it.
+//! How a switch gets the kernel's own meter, the table-miss rule without it, and who may change it.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
@@ -16,7 +16,7 @@ const APP: ZoneId = ZoneId(1);
 const OTHER: ZoneId = ZoneId(2);
 const PER_S: u32 = 200;
 
-/// What a switch says of its meters: 65,536 of them, that drop, by packets a second, with bursts and counters.
+/// The meter features of a switch: 65,536 meters with drop bands, packets per second, bursts and counters.
 const FEATURES: [u8; 16] = [0, 1, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0xf, 8, 0, 0, 0];
 const HIGHEST: u32 = 65_536;
 
@@ -69,7 +69,7 @@ impl Node {
         node
     }
 
-    /// With a switch that came as far as this.
+    /// A node with a switch that has its meter.
     fn with_meter() -> Node {
         let mut node = Node::punting();
         node.switch_up();
@@ -135,7 +135,7 @@ impl Node {
         self.answer(|out| event::write::stats_reply(out, 9, &reply))
     }
 
-    /// The switch says what its meter is like.
+    /// The switch reports the statistics of its meter.
     fn checked(&mut self, body: &[u8]) -> Vec<Effect> {
         let reply = StatsReply { datapath: SWITCH, ticket: CHECK_TICKET, multipart: 9, more: false, body };
         self.answer(|out| event::write::stats_reply(out, 9, &reply))
@@ -374,7 +374,7 @@ fn a_meter_that_went_without_a_word_is_missed() {
         assert_eq!(node.tick(10_000), [CHECK]);
         assert!(node.tick(19_999).is_empty());
         assert!(node.checked(&[0; 24]).is_empty());
-        // Nobody knows.
+        // The result is unknown.
         assert!(node.receipt(CHECK_TICKET, Outcome::Unknown, NO_ERROR).is_empty());
         assert_eq!(node.tick(20_000), [CHECK]);
         let missed = if is_told_by_an_error {

@@ -1,4 +1,4 @@
-//! An add that would take the place of another app's rule is refused, for as long as the switch has that rule.
+//! The kernel refuses an add that would replace another app's rule, as long as the switch has that rule.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
@@ -15,7 +15,7 @@ const ONE: ZoneId = ZoneId(1);
 const OTHER: ZoneId = ZoneId(2);
 const RULE: &str = "ip,nw_src=10.0.0.1";
 
-/// A switch that is another worker's.
+/// A switch of another worker.
 const ELSEWHERE: DatapathId = DatapathId(9);
 const TICKET: u64 = 7;
 
@@ -28,7 +28,7 @@ struct Node {
     kernel: Kernel,
     effects: Vec<Effect>,
     now_ms: u64,
-    /// Whether commands that pass go out.
+    /// Whether accepted commands are sent.
     takes: bool,
 }
 
@@ -61,7 +61,7 @@ impl Node {
         self.kernel.on_event(&Frame::read(&bytes).unwrap(), self.now_ms, &mut self.effects).unwrap();
     }
 
-    /// Whether the command passes.
+    /// Whether the kernel accepts the command.
     fn passes(&mut self, zone: ZoneId, command: u8, matching: &str) -> bool {
         self.passes_to(SWITCH, zone, command, matching)
     }
@@ -71,7 +71,7 @@ impl Node {
         self.sends(datapath, zone, FlowMod { command, priority: 7, matching: &matching, ..FlowMod::ADD })
     }
 
-    /// Why it does not pass.
+    /// Why the kernel refuses the command.
     fn refusal(&mut self, zone: ZoneId, command: u8, matching: &str) -> Option<String> {
         let matching = canonical(matching);
         let what = What::FlowMod(FlowMod { command, priority: 7, matching: &matching, ..FlowMod::ADD });
@@ -112,7 +112,7 @@ impl Node {
         self.effects.drain(..).any(asks)
     }
 
-    /// What is asked of the switch about its rules.
+    /// The questions to the switch about its rules.
     fn questions(&mut self) -> Vec<Asked> {
         let asked = self.effects.drain(..).filter_map(|effect| match effect {
             Effect::Ask { asked: asked @ (Asked::Rule | Asked::Record), .. } => Some(asked),
@@ -121,7 +121,7 @@ impl Node {
         asked.collect()
     }
 
-    /// The switch says that this zone's rule is gone.
+    /// The switch reports that this zone's rule was removed.
     fn removed(&mut self, owner: ZoneId, matching: &str) {
         let matching = canonical(matching);
         let removed = FlowRemoved {
@@ -141,7 +141,7 @@ impl Node {
         self.event(|out| event::write::flow_removed(out, 2, &removed));
     }
 
-    /// The switch does not say how large its tables are.
+    /// The switch does not report its table sizes.
     fn answers_sizes(&mut self) {
         for _ in 0..2_000 {
             self.passes(ONE, ADD, RULE);
@@ -215,7 +215,7 @@ fn a_rule_that_is_added_again_outlives_the_word_that_the_old_one_is_gone() {
     let mut node = Node::new();
     assert!(node.passes(ONE, ADD, RULE) && node.passes(ONE, DELETE_STRICT, RULE));
     assert!(node.passes(ONE, ADD, RULE));
-    // The switch says so of the first one, and has got the second meanwhile.
+    // The switch reports the end of the first rule, and has received the second meanwhile.
     node.removed(ONE, RULE);
     assert!(!node.passes(OTHER, ADD, RULE));
 }
@@ -266,7 +266,7 @@ fn what_is_known_of_a_switch_is_bounded_and_what_it_does_not_have_is_forgotten()
     );
     assert!(node.passes(ONE, ADD, &rule(3)), "what is known takes no room");
     assert!(!node.passes(OTHER, ADD, &rule(4)), "and is protected as ever");
-    // It has the last of those that were added before it was asked.
+    // The switch has the last of the rules that were added before the question.
     node.answer_to(Asked::Record, &[&rule(498), "ip,nw_src=10.9.0.1"], true);
     node.answer_to(Asked::Record, &[&rule(499)], false);
     assert!(node.passes(OTHER, ADD, &rule(1_000)) && node.passes(OTHER, ADD, &rule(0)));
@@ -338,7 +338,7 @@ fn what_does_not_go_out_makes_no_rule_anybodys_and_takes_none_away() {
         assert!(node.passes(ONE, command, RULE), "{command}");
         assert!(!node.passes(OTHER, ADD, RULE), "{command}");
     }
-    // Of a command that was refused nothing is left to be noted either.
+    // A refused command leaves nothing to record.
     node.kernel.on_sent();
     assert!(!node.passes(OTHER, ADD, RULE));
 }

@@ -1,4 +1,4 @@
-//! No app shadows the rules of one that the operator put before it, whichever of them comes to a switch first.
+//! No app shadows the rules of an app that precedes it in the operator's order, whichever rule arrives first.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
@@ -14,7 +14,7 @@ use proptest::prelude::*;
 
 const SWITCH: DatapathId = DatapathId(1);
 
-/// The operator wants the second one's rules before the first one's: numbers of zones decide nothing.
+/// In the operator's order, the second zone precedes the first: zone numbers decide nothing.
 const LATER: ZoneId = ZoneId(1);
 const BEFORE: ZoneId = ZoneId(2);
 
@@ -71,7 +71,7 @@ impl Node {
         self.rule(zone, priority, &parse_match(matching).unwrap(), FlowMod::ADD)
     }
 
-    /// Whose rules are to be deleted now, and their priorities.
+    /// The rules to delete now: owners and priorities.
     fn evicted(&mut self) -> Vec<(ZoneId, u16)> {
         self.kernel.take_evictions().iter().map(|it| (it.owner, it.priority)).collect()
     }
@@ -256,7 +256,7 @@ fn few_matches() -> impl Strategy<Value = Match> {
     prop::sample::select(texts.to_vec()).prop_map(|text| parse_match(text).unwrap())
 }
 
-/// A rule as a brute-force switch has it: whose, priority, match.
+/// A rule in a brute-force switch: owner, priority, match.
 type Held = (ZoneId, u16, Match);
 
 fn shadowing(table: &[Held]) -> Option<(&Held, &Held)> {

@@ -1,5 +1,5 @@
-//! A rule that is decided on by its shape is decided on as any other. One kernel takes the short way, and one never
-//! does. Both let the same commands pass, refuse the same with the same reason, and remember the same.
+//! A decision by shape equals a full decision. One kernel takes the short way, and the other never does. Both accept
+//! the same commands, refuse the same ones with the same reasons, and record the same.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
@@ -15,7 +15,7 @@ use kernel::{
 };
 use proptest::prelude::*;
 
-/// A rule, by small numbers: what they stand for is in [`Rule::frame`].
+/// A rule as small numbers; [`Rule::frame`] has their meaning.
 #[derive(Clone, Debug)]
 struct Rule {
     zone: u16,
@@ -31,7 +31,7 @@ struct Rule {
     is_sent: bool,
 }
 
-/// Outputs: ports, and what is more than one packet or none of an app's.
+/// Outputs: ports, and outputs that become several packets or none.
 const OUTPUTS: [PortNo; 7] =
     [PortNo(1), PortNo(2), PortNo(3), PortNo::MAX, PortNo::FLOOD, PortNo::CONTROLLER, PortNo::ANY];
 
@@ -70,7 +70,7 @@ impl Rule {
 #[derive(Clone, Debug)]
 enum Step {
     Rule(Rule),
-    /// The same again and again, of which each has another source.
+    /// The same rule several times, each time with another source.
     Run(Rule, u64),
     Removed {
         zone: u16,
@@ -113,7 +113,7 @@ struct Node {
     short: u64,
     effects: Vec<Effect>,
     now_ms: u64,
-    /// All that was decided and all that followed.
+    /// All decisions and effects.
     story: Vec<String>,
 }
 
@@ -123,7 +123,7 @@ impl Node {
         kernel.fill_tables_to(TableRoom { percent: 90, entries_if_unknown: Some(2_000) });
         kernel.know_rules_up_to(1_000);
         for zone in 1..=2 {
-            // By these priorities neither comes into the other's way.
+            // With these priorities, the apps do not conflict.
             kernel.attach(ZoneId(zone), "app", grants()[2 - usize::from(zone)].clone(), 0);
         }
         let (effects, story) = (Vec::new(), Vec::new());
@@ -219,7 +219,7 @@ impl Node {
         let effects = std::mem::take(&mut self.effects);
         self.story.push(format!("{effects:?}"));
         for effect in effects {
-            // Nobody answers.
+            // The switch does not answer.
             if let Effect::Ask { datapath, asked } = effect {
                 self.kernel.on_no_answer(datapath, asked, Unanswered::Silence, self.now_ms);
             }
@@ -231,7 +231,7 @@ impl Node {
 }
 
 fn rule() -> impl Strategy<Value = Rule> {
-    // Mostly what a learning switch uses, so that rules meet; now and then values that no switch has.
+    // Mostly values that a learning switch uses, so that rules are often equal. Some values exist on no switch.
     let port = prop_oneof![12 => 1..4_u32, 1 => prop::sample::select(&[0, 0xff00, 0xffff, 0xffff_ff00, 0xffff_fffe, u32::MAX][..])];
     let address = |most: u64| prop_oneof![12 => 1..most, 1 => prop::sample::select(&[0, 0x0100_0000_0000, 0xffff_ffff_ffff][..])];
     let of = (1..3_u16, 1..4_u64, port, address(4), address(8));
@@ -287,7 +287,7 @@ proptest! {
     }
 }
 
-/// What a learning switch of these grants has decided on by shape, of a thousand rules.
+/// How many of a thousand rules of a learning switch with this grant were decided by shape.
 fn short_of(grant: Grant) -> u64 {
     let mut node = Node::new(true);
     node.kernel.regrant(ZoneId(2), grant, 0, &mut Vec::new());
@@ -336,7 +336,7 @@ fn what_was_decided_by_a_grant_does_not_outlive_it() {
     };
     (0..3).for_each(|_| node.rule(&rule(1)));
     assert!(node.short > 0 && node.story.last().unwrap().starts_with("Send"));
-    // By port 2 no more.
+    // Port 2 is no longer granted.
     node.step(&Step::Grant(2, 2));
     node.rule(&rule(1));
     assert!(node.story.last().unwrap().contains("Port(PortNo(2))"), "{:?}", node.story.last());

@@ -1,4 +1,4 @@
-//! Another grant for an app that runs holds at once, and takes nothing away that it did before.
+//! A new grant of a running app applies at once, and removes none of the app's earlier rules.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
@@ -23,7 +23,7 @@ fn kernel(grant: Grant) -> Kernel {
     kernel
 }
 
-/// Whether a command passes.
+/// Whether the kernel accepts a command.
 fn passes(kernel: &mut Kernel, what: What<'_>, now_ms: u64) -> bool {
     let mut bytes = Vec::new();
     let command = Command { datapath: SWITCH, ticket: 7, wants_receipt: false, what };

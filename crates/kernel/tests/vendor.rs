@@ -1,4 +1,4 @@
-//! What a vendor defined passes only for an app that was granted it, whatever else the app may do.
+//! A vendor's extension passes only for an app with a grant for it, whatever else the app may do.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
@@ -43,7 +43,7 @@ impl Node {
         Node(kernel)
     }
 
-    /// `sent`, the part that would have to be granted, or another refusal in words.
+    /// `sent`, the extension that needs a grant, or another refusal in words.
     fn command(&mut self, what: What<'_>) -> String {
         let mut bytes = Vec::new();
         let command = Command { datapath: SWITCH, ticket: 7, wants_receipt: false, what };

@@ -1,4 +1,4 @@
-//! The life of calls: who may answer, when they end, and that nothing grows.
+//! The life of calls: who may answer, when calls end, and that memory stays bounded.
 
 use super::*;
 use abi::service::DEADLINE_MS_DEFAULT;
@@ -161,7 +161,7 @@ fn a_zone_that_asks_itself_and_goes_is_told_nothing() {
 }
 
 proptest! {
-    /// Whatever is said in whatever order, there are no more places than calls that were open at once, and the counts hold.
+    /// In any order of messages, there are no more places than calls that were open at once, and the counts stay right.
     #[test]
     fn nothing_grows_and_no_count_is_wrong(steps in proptest::collection::vec((0u8..7, 0u64..8, 0u32..200), 0..300)) {
         let mut calls = Calls::default();

@@ -1,4 +1,4 @@
-//! Owners of groups and meters: who may change, delete and refer to them, and when a claim holds.
+//! Owners of groups and meters: who may change, delete and refer to them, and when a claim is valid.
 
 use super::*;
 use crate::group_or_meter::MAX_GROUP;
@@ -21,7 +21,7 @@ fn meter(command: u16, meter_id: u32) -> MeterMod<'static> {
 }
 
 impl Owned {
-    /// A change that is sent if it may be: the ticket of its claim.
+    /// Sends a change if it is allowed. Returns the ticket of its claim.
     fn send_group(&mut self, asker: Asker, at: DatapathId, it: &GroupMod<'_>) -> Result<Option<u64>, Excess> {
         let change = self.on_group_mod(asker, at, it, Ok(()), CLAIMANT)?;
         Ok(self.take(change))
@@ -38,7 +38,7 @@ impl Owned {
         claim
     }
 
-    /// A change that the switch confirms.
+    /// Makes a change that the switch confirms.
     fn do_group(&mut self, asker: Asker, at: DatapathId, it: &GroupMod<'_>) -> Result<(), Excess> {
         let claim = self.send_group(asker, at, it)?;
         claim.map(|ticket| self.settle(ticket, true));
@@ -69,7 +69,7 @@ fn only_who_made_a_group_may_change_or_delete_it() {
         assert_eq!(by_others, Err(Excess::Group(7)), "{command}");
         assert_eq!(owned().do_group(ONE, SWITCH, &group(command, 7)), Ok(()), "{command}");
     }
-    // At another switch it is nobody's that is known.
+    // At another switch it has no known owner.
     assert_eq!(owned().do_group(OTHER, ELSEWHERE, &group(DELETE, 7)), Err(Excess::Group(7)));
     assert_eq!(owned().do_meter(OTHER, SWITCH, &meter(DELETE, 7)), Err(Excess::Meter(7)));
     assert_eq!(owned().do_meter(EVERYBODYS, SWITCH, &meter(DELETE, 7)), Ok(()));
@@ -151,7 +151,7 @@ fn a_switch_that_comes_to_another_worker_brings_its_owners_along() {
     assert_eq!(second.do_group(OTHER, SWITCH, &group(MODIFY, 7)), Err(Excess::Group(7)));
     assert_eq!(second.do_group(ONE, SWITCH, &group(MODIFY, 7)), Ok(()));
     assert_eq!(second.do_meter(ONE, SWITCH, &meter(DELETE, 8)), Ok(()));
-    // The switch has not said whether it has it.
+    // The switch has not confirmed it yet.
     assert_eq!(second.do_group(ONE, SWITCH, &group(MODIFY, 9)), Err(Excess::Group(9)));
     second.on_switch_down(SWITCH);
     first.on_switch_up(SWITCH);
@@ -238,7 +238,7 @@ fn what_an_app_claims_is_its_own_once_the_switch_says_so() {
 fn what_was_there_before_is_nobodys_whoever_claims_it() {
     let mut owned = Owned::default();
     let claim = owned.send_meter(BOUNDED, SWITCH, &meter(ADD, 9)).unwrap().unwrap();
-    // The switch says that it is there already.
+    // The switch reports that it already exists.
     assert_eq!(owned.settle(claim, false), Some((BOUNDED.zone, CLAIMANT)));
     assert!(owned.is_empty() && !owned.has_pending());
     for command in [MODIFY, DELETE] {

@@ -21,7 +21,7 @@ fn groups_and_meters_are_whose_who_made_them() {
     assert_eq!(bounded.receipt(Outcome::Programmed), Some(Some(7)));
     assert_eq!(bounded.receipt(Outcome::Programmed), None);
     assert_eq!(bounded.rule("arp", "group:7", ADD), "sent");
-    // It was there already: what is left of the claim is nothing.
+    // It existed already: the claim is void.
     let other = |command| What::GroupMod(GroupMod { command, group_type: 0, group_id: 9, buckets: &[] });
     assert_eq!(bounded.command(APP, other(0)), "sent");
     assert_eq!(bounded.receipt(Outcome::Failed), Some(Some(7)));

@@ -1,4 +1,4 @@
-//! What an app with bounded capabilities may ask of switches: tables of commands and the decisions on them.
+//! The commands that an app with bounded capabilities may send: tables of commands and the decisions on them.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
@@ -28,11 +28,11 @@ fn flowspace(texts: &[&str]) -> Bounds {
     Bounds { flowspace: matches(texts), ..Bounds::default() }
 }
 
-/// The kernel, and the ticket under which it last let a command be sent.
+/// The kernel, and the ticket of the last accepted command.
 struct Node(Kernel, u64);
 
 impl Node {
-    /// A node with one switch, an app with this grant and one that may everything an app may.
+    /// A node with one switch, an app with this grant, and an app with all capabilities of apps.
     fn with(grant: Grant) -> Node {
         let mut kernel = Kernel::new(7);
         kernel.attach(APP, "app", grant, 0);
@@ -51,7 +51,7 @@ impl Node {
         Node(kernel, 0)
     }
 
-    /// With every part of some vendors', so that what those do is compared with the bounds.
+    /// With all extensions of some vendors, so that their effects are compared with the bounds.
     fn with_rules(bounds: Bounds) -> Node {
         let all_of = |vendor| VendorParts { vendor, kind: None, subtype: None };
         let vendors = Vendors::new([NICIRA, 0x1234_5678, 1].map(all_of).to_vec());
@@ -78,7 +78,8 @@ impl Node {
         }
     }
 
-    /// What the kernel makes of the receipt of the last command: the ticket that the app receives, if it receives one.
+    /// Passes the receipt of the last command to the kernel. Returns the ticket that the app receives, if it receives
+    /// one.
     fn receipt(&mut self, outcome: Outcome) -> Option<Option<u64>> {
         let error = flow::ErrorCode { kind: 0, code: 0 };
         let receipt = Receipt { ticket: self.1, outcome, error, reason: "" };
@@ -199,7 +200,7 @@ fn an_action_set_must_be_harmless_in_any_company() {
         assert_eq!(node.rule("tcp,nw_dst=10.0.0.1,tp_dst=1", instructions, ADD), expected, "{instructions}");
     };
     let later = "rule.write: an action in the action set makes packets outside the granted flowspace of some inside it";
-    // By itself it would be within; with another rule's set_field:1->tcp_dst in a later table it is not.
+    // Alone it would be within the bounds; with another rule's set_field:1->tcp_dst in a later table it is not.
     check("write_actions(set_field:10.0.0.2->ip_dst,set_field:2->tcp_dst,output:1)", later);
     check("write_actions(push_mpls:0x8847,output:1)", later);
     check("write_actions(set_field:10.9.9.9->ip_src,output:1)", "sent");
@@ -433,7 +434,7 @@ fn a_packet_out_sends_what_was_granted_to_where_it_was_granted() {
     assert_eq!(node.packet_out(&arp, "set_field:1->arp_op,output:1,in_port"), "sent");
 }
 
-/// Who hears a packet-in with this frame.
+/// The zones that receive a packet-in with this frame.
 fn heard(node: &mut Node, frame: &[u8]) -> Vec<u16> {
     let wanted = command::Subscribe { events: kind::bit(kind::PACKET_IN), packets: &[] };
     node.command(APP, What::Subscribe(wanted));

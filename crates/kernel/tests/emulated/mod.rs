@@ -1,4 +1,4 @@
-//! A node, and an emulated switch that does what the node lets pass: what its apps ask for, and the frames that come of it.
+//! A node, and an emulated switch that executes the commands that the node accepts, and sends the frames.
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
@@ -40,14 +40,14 @@ fn port(number: u32) -> PortRecord {
     })
 }
 
-/// A node, and a switch that does what the node lets pass.
+/// A node, and a switch that executes the commands that the node accepts.
 pub struct World {
     pub kernel: Kernel,
     pub switch: Switch,
     pub effects: Effects,
     /// The last command's ticket, as the switch's answer would carry it.
     pub ticket: u64,
-    /// What the kernel wants done beside it.
+    /// The effects that the kernel requested.
     pub wanted: Vec<Effect>,
     pub now_ms: u64,
     /// Whether the switch confirms at once.
@@ -55,7 +55,7 @@ pub struct World {
 }
 
 impl World {
-    /// One app with this grant, and another that the operator has said nothing of.
+    /// One app with this grant, and another without a grant of its own.
     pub fn with(grant: Grant) -> World {
         let mut kernel = Kernel::new(7);
         kernel.attach(APP, "app", grant, 0);
@@ -138,7 +138,7 @@ impl World {
         said
     }
 
-    /// The rule by which the kernel has the switch send up what no other is for.
+    /// Installs the kernel's table-miss rule.
     pub fn punt(&mut self) {
         let fields =
             FlowModFields { cookie: ZoneId::KERNEL.stamp(0), priority: 0, ..FlowModFields::default() };
@@ -181,7 +181,7 @@ impl World {
         said
     }
 
-    /// A packet-out of so many bytes that the switch is not shown.
+    /// A packet-out of this many bytes that does not reach the emulated switch.
     pub fn asks_packet_out(&mut self, bytes: usize, actions: &str) -> String {
         let mut written = Vec::new();
         write_actions(&parse_actions(actions).unwrap(), &mut written).unwrap();
@@ -190,13 +190,13 @@ impl World {
         self.ask(APP, What::PacketOut(packet))
     }
 
-    /// A zone hears packets from now on.
+    /// A zone subscribes to packet-ins.
     pub fn hear_packets(&mut self, zone: ZoneId) {
         let wanted = command::Subscribe { events: kind::bit(kind::PACKET_IN), packets: &[] };
         assert_eq!(self.ask(zone, What::Subscribe(wanted)), "Subscribed");
     }
 
-    /// Of each packet-in that the switch has sent since the last time: who hears it.
+    /// For each packet-in that the switch has sent since the last call: the zones that receive it.
     pub fn heard(&mut self) -> Vec<Vec<u16>> {
         let sent = std::mem::take(&mut self.effects.messages).into_iter();
         let packets = sent.filter_map(|(_, message)| match message.body {
@@ -228,12 +228,12 @@ impl World {
         receivers.iter().map(|zone| zone.0).collect()
     }
 
-    /// A host says this by port 1.
+    /// A host sends this frame through port 1.
     pub fn host_says(&mut self, frame: Vec<u8>) {
         self.switch.on_frame(PortNo(1), frame, NOW, &mut self.effects);
     }
 
-    /// The frames that left since the last time.
+    /// The frames that left since the last call.
     pub fn left(&mut self) -> Vec<(PortNo, Vec<u8>)> {
         std::mem::take(&mut self.effects.frames)
     }
