@@ -138,7 +138,7 @@ fn the_first_line_that_is_not_as_it_was_written_is_named() {
     check_damage(|lines| lines.swap(1, 2), 2, "line 3 is in its place");
     check_damage(|lines| lines.insert(2, lines[0].clone()), 1, "it stands where line 3 should");
     check_damage(|lines| lines[4].truncate(20), 5, "it does not end with its hash");
-    check_damage(|lines| drop(lines.drain(..2)), 1, "it is missing");
+    check_damage(|lines| drop(lines.drain(..2)), 1, "this line is missing");
     check_damage(|lines| lines[0].clear(), 1, "it does not end with its hash");
 }
 
