@@ -1,6 +1,7 @@
-//! Commands for the switch, with the bookkeeping that leads its answers back.
+//! Commands for the switch, with the records that match its answers to them.
 //!
-//! Never decides whether a command may pass; only whether it can be said and whether there is room to wait for its answer.
+//! It never decides whether a command is allowed. It only decides whether the version can express it, and whether there
+//! is space to wait for its answer.
 
 use super::Session;
 use super::template::{RULE_MAX_BYTES, Template};
@@ -14,10 +15,10 @@ use abi::prepared::{PreparedRule, RULE_LEN};
 use abi::{Command, ZoneId};
 
 impl Session {
-    /// Appends a command for the switch, of which `waiting` bytes have not been taken yet. A flow mod gets this cookie.
+    /// Appends a command for the switch, which has not accepted `waiting` bytes yet. A flow mod gets this cookie.
     ///
     /// # Errors
-    /// Why it did not go out; nothing was appended then, and the session goes on.
+    /// Why it was not sent. Then nothing was appended, and the session continues.
     pub fn send(
         &mut self,
         command: &Command<'_>,
@@ -33,7 +34,8 @@ impl Session {
         sent
     }
 
-    /// The same for a rule that was prepared: of those of one shape only the first is put together, and the others are copies with their own values.
+    /// The same for a prepared rule. Only the first rule of a shape is built; the others are copies with their own
+    /// values.
     ///
     /// # Errors
     /// As [`Self::send`].
@@ -62,7 +64,7 @@ impl Session {
         self.send_first(rule.bytes, rule.shape, rule.cookie, tag, waiting, turn)
     }
 
-    /// The first of a shape, and one that does not go out as it is.
+    /// Sends the first rule of a shape, and a rule that cannot be a copy.
     #[cold]
     #[inline(never)]
     fn send_first(
@@ -74,7 +76,7 @@ impl Session {
         waiting: usize,
         turn: &mut Turn<'_>,
     ) -> Result<(), Refused> {
-        // Built here again: for other commands the rule stays in registers only.
+        // It is built here again, so that in other cases the rule stays in registers.
         let rule = PreparedRule::of(bytes, shape, cookie);
         let Some(command) = rule.command() else { return Err(Refused::NotForSwitches) };
         let before = turn.out.len();
@@ -100,8 +102,8 @@ impl Session {
         }
     }
 
-    /// How many bytes may wait, including an app's command. The rest is for the node's own messages, so that apps cannot fill
-    /// the output and end the session.
+    /// How many bytes may wait, including an app's command. The rest is for the node's own messages, so that apps
+    /// cannot fill the output and end the session.
     fn for_apps_bytes(&self) -> usize {
         self.limits.max_output_bytes / 4 * 3
     }

@@ -17,7 +17,8 @@ use openflow::message::{
 };
 use openflow::{Body, Header, Message, Version};
 
-/// OFPCML_NO_BUFFER: whole packets come up (1.3.5, 7.3.2). In 1.0 it is more than any packet has, which means the same.
+/// OFPCML_NO_BUFFER: packet-ins contain whole packets (1.3.5, 7.3.2). In 1.0 the number exceeds every packet's length,
+/// which means the same.
 const WHOLE_PACKETS: u16 = 0xffff;
 
 impl Session {
@@ -91,7 +92,7 @@ impl Session {
     ) -> Result<Step, SessionEnd> {
         const PACKET_IN: u8 = 10;
         if header.kind == PACKET_IN {
-            // Nobody knows the switch yet, so nobody could do anything with it; the sender will try again.
+            // Apps do not know the switch yet, so they could not handle the packet. Its sender will try again.
             self.counters.early_packet_ins += 1;
             return Ok(Step::On);
         }
@@ -115,7 +116,7 @@ impl Session {
         Ok(Step::On)
     }
 
-    /// What is asked for in the handshake must be readable; anything else that is damaged is passed over as later on.
+    /// The replies of the handshake must be well-formed. Other malformed messages are dropped, as after the handshake.
     fn damaged_in_handshake(
         &mut self,
         message: &[u8],
@@ -213,7 +214,7 @@ impl Session {
         self.ports.extend(ports.iter().take(room).map(|it| (it.port_no.0, port::record(it))));
     }
 
-    /// Keeps the ports as they are; the port's record, for the event.
+    /// Updates the ports. Returns the port's record, for the event.
     pub(super) fn learn_port(&mut self, status: &PortStatus, turn: &mut Turn<'_>) -> PortRecord {
         let (number, record) = (status.port.port_no.0, port::record(&status.port));
         self.facts_changed = true;

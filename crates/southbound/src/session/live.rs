@@ -1,6 +1,6 @@
 //! The messages of a switch that is up.
 //!
-//! Never looks into a packet.
+//! It never looks into a packet.
 
 use super::{Session, TYPE_ERROR, TYPE_HELLO};
 use crate::fault::SessionEnd;
@@ -17,10 +17,10 @@ use openflow::message::ErrorMessage;
 use openflow::view::PacketInView;
 use openflow::{Body, Header, Message, Version};
 
-/// No error: the numbers in a receipt that has none.
+/// The code of a receipt without an error.
 const NO_ERROR: ErrorCode = ErrorCode { kind: 0, code: 0 };
 
-/// What a message of a switch that is up is, whatever the version numbers it.
+/// The kind of a message from a connected switch, in any version.
 enum Live {
     PacketIn,
     FlowRemoved,
@@ -30,9 +30,9 @@ enum Live {
     RoleReply,
     EchoRequest,
     Error,
-    /// An answer, or something that is kept whole: true, and of no consequence here.
+    /// A reply without a request, or an unused message: valid, and without effect.
     Unasked,
-    /// Nothing that a switch may send.
+    /// A message that a switch may not send.
     NotASwitchs,
 }
 
@@ -80,13 +80,14 @@ impl Session {
         done.or_else(|bad| self.damaged(message, bad, turn))
     }
 
-    /// Takes a message if it is a packet-in as most are: this is the path of nearly every message, and nothing is asked that it does not need.
+    /// Takes a message if it is a typical packet-in: nearly every message takes this path, so it checks only what it
+    /// needs.
     #[inline(always)]
     pub(super) fn take_usual_packet_in(&mut self, message: &[u8], turn: &mut Turn<'_>) -> bool {
         if self.is_closing {
             return false;
         }
-        // One after the other, so that what was read is written from where it is.
+        // One version after the other, so that the data is written from where it was read.
         if self.version == Version::V1_0 {
             let Some(packet) = packet_in::read_usual(Version::V1_0, message) else { return false };
             self.hand_up(&packet, turn);
@@ -155,7 +156,7 @@ impl Session {
         };
         self.counters.errors_in += 1;
         if let Some(asked) = self.roles.on_answer(xid) {
-            // Its transaction id must not lead a second error to the asker again.
+            // A second error with its transaction id must not reach the sender again.
             self.receipts.on_error(xid);
             self.on_role_error(asked, version, &error, turn);
             return Ok(());
@@ -163,7 +164,7 @@ impl Session {
         let text = describe(version, &error);
         turn.line(message_name(version, TYPE_ERROR), &text);
         if let Some(asked) = self.requests.on_error(xid) {
-            // Its transaction id must not lead a second error to the asker again.
+            // A second error with its transaction id must not reach the sender again.
             self.receipts.on_error(xid);
             self.tell_failed(asked.tag, asked.wants_receipt, version, &error, &text, turn);
         } else if let Some(culprit) = self.receipts.on_error(xid) {
@@ -172,7 +173,8 @@ impl Session {
         Ok(())
     }
 
-    /// Tells a zone that the switch answered its command with an error: by the receipt if one is owed, by an event otherwise.
+    /// Tells a zone that the switch answered its command with an error: with the pending receipt, or else with an
+    /// event.
     pub(super) fn tell_failed(
         &mut self,
         tag: Tag,
@@ -233,7 +235,7 @@ impl Session {
         Ok(())
     }
 
-    /// Hands a part of an answer on, in the words of 1.3. A part that cannot be read ends the request for its asker too.
+    /// Passes on a part of an answer, in the format of 1.3. A malformed part also ends the request of its sender.
     fn hand_on(
         &mut self,
         asked: crate::requests::Asked,
@@ -260,7 +262,7 @@ impl Session {
         Ok(())
     }
 
-    /// The answer to what the handshake asked and did not wait for.
+    /// Takes the answer to the handshake's question that the handshake did not wait for.
     fn on_own_description(&mut self, message: &[u8]) -> Result<(), BadInput> {
         if let Body::MultipartReply(reply) = Message::decode(message)?.body
             && let openflow::message::ReplyBody::Desc(desc) = reply.body
@@ -271,7 +273,7 @@ impl Session {
         Ok(())
     }
 
-    /// Gives up what did not come in time.
+    /// Gives up requests that were not answered in time.
     pub(super) fn give_up_late(&mut self, turn: &mut Turn<'_>) {
         let (now_ms, limits) = (turn.now_ms, self.limits);
         let (mut unconfirmed, mut unanswered, mut roleless) = (Vec::new(), Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! One switch connection as a state machine: messages in, bytes and effects out.
+//! One switch connection as a state machine: it takes messages, and returns bytes and effects.
 //!
 //! ```text
 //!              hello                features reply            (1.3) port descriptions
@@ -6,8 +6,8 @@
 //! ```
 //!
 //! In: a message's bytes and the time. Out: messages appended for the switch, [`crate::turn::SessionOutput`]s, or the
-//! [`SessionEnd`]. Never does I/O, never asks for the time, and knows no other session: whether a datapath id may come up is
-//! asked between `Identified` and `Up`.
+//! [`SessionEnd`]. It never does I/O, reads no clock, and knows no other session. Between `Identified` and `Up`, its
+//! owner decides whether the datapath id may be used.
 
 mod command;
 mod handshake;
@@ -35,59 +35,60 @@ use openflow::message::SwitchDesc;
 use openflow::{Body, HEADER_LEN, Header, Message, Version};
 use std::collections::BTreeMap;
 
-/// Ports of one switch that are known. Further ones are left out, with a line in the log: what all of them need must fit one
-/// frame of the `abi` (128 KiB).
+/// The limit of known ports of one switch. Further ports are ignored, with a line in the log: the data of all ports
+/// must fit one frame of the `abi` (128 KiB).
 pub const MAX_PORTS: usize = 4000;
 
-/// Damaged messages in [`DAMAGE_WINDOW_MS`] after which a session is ended: a switch with a bug lives on, a flood does not.
+/// Malformed messages in [`DAMAGE_WINDOW_MS`] after which the session ends: a switch with a bug survives, a flood does
+/// not.
 const MAX_DAMAGED: u32 = 64;
 const DAMAGE_WINDOW_MS: u64 = 60_000;
 
-/// Errors sent to one switch in a second; further ones are counted only, so that rubbish is not answered by as much rubbish.
+/// Errors sent to one switch per second. Further ones are only counted, so that garbage does not cause as much garbage.
 const ERRORS_PER_SECOND: u32 = 16;
 
-/// A hello longer than this is not read: a bitmap of every version there could be takes 40 bytes.
+/// The longest accepted hello: a bitmap of all possible versions takes 40 bytes.
 const MAX_HELLO_LEN: usize = 1024;
 
-/// How much of a message goes back in an error (1.3.5, 7.5.4: at least 64 bytes).
+/// How many bytes of a message an error returns (1.3.5, 7.5.4: at least 64 bytes).
 const ERROR_DATA_LEN: usize = 64;
 
-/// How far a session is.
+/// The stage of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Our hello is out.
+    /// Our hello was sent.
     AwaitHello,
-    /// The version is clear; the features are asked for.
+    /// The version is negotiated; the features were requested.
     AwaitFeatures,
-    /// 1.3: the ports are asked for.
+    /// 1.3: the ports were requested.
     AwaitPorts,
-    /// All is known; somebody must say whether the datapath id may come up.
+    /// The handshake is complete. The session waits for the decision whether its datapath id may be used.
     Identified,
-    /// Events and commands flow.
+    /// Events and commands are exchanged.
     Up,
 }
 
-/// What a message led to, besides its effects.
+/// The result of a message, besides its effects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// The session goes on.
+    /// The session continues.
     On,
     /// The handshake is over: [`Session::admit`] it, or [`Session::refuse`] it.
     Identified,
 }
 
-/// What a switch says of itself when it comes up.
+/// The identity that a switch reports when it connects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     /// Its id.
     pub datapath: DatapathId,
-    /// How many packets it can keep.
+    /// How many packets it can buffer.
     pub n_buffers: u32,
     /// How many tables it has.
     pub n_tables: u8,
 }
 
-/// What is wanted of a session, its time-outs and its bounds, from the configuration.
+/// The settings of a session, its timeouts and its bounds, from the configuration.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
     versions: Versions,
@@ -100,7 +101,7 @@ struct Limits {
     max_output_bytes: usize,
 }
 
-/// So many in a span of time, and then no more until it is over.
+/// Counts events in a time span, up to a maximum.
 #[derive(Clone, Copy, Debug)]
 struct Window {
     began_ms: u64,
@@ -108,7 +109,7 @@ struct Window {
 }
 
 impl Window {
-    /// Counts one more; whether it is still within `max`.
+    /// Counts one more. Returns whether it is still within `max`.
     fn count(&mut self, now_ms: u64, span_ms: u64, max: u32) -> bool {
         if now_ms.saturating_sub(self.began_ms) >= span_ms {
             *self = Window { began_ms: now_ms, count: 0 };
@@ -127,33 +128,33 @@ pub struct Session {
     identity: Identity,
     ports: BTreeMap<u32, PortRecord>,
     desc: Option<SwitchDesc>,
-    /// Whether ports or description changed since somebody last looked.
+    /// Whether ports or description have changed since the last check.
     facts_changed: bool,
-    /// The message of the rule that was prepared last.
+    /// The message of the last prepared rule.
     template: Option<Box<Template>>,
     receipts: Receipts,
     requests: Requests,
     roles: Roles,
-    /// Whether the switch sends no more than what is on its way.
+    /// Whether the switch has closed its side: only data on its way will arrive.
     is_closing: bool,
     counters: Counters,
     sequence: u64,
     /// Reused for the match of each flow removed.
     match_tlvs: Vec<u8>,
-    /// The transaction on which the handshake waits.
+    /// The transaction that the handshake waits for.
     awaited_xid: u32,
     desc_xid: u32,
     state_since_ms: u64,
     last_heard_ms: u64,
     echo_sent: bool,
-    /// Whether it was asked out of turn whether it lives, and nothing came yet.
+    /// Whether the session was probed outside the echo interval, and nothing has arrived since.
     is_probed: bool,
     damage: Window,
     errors: Window,
 }
 
 impl Session {
-    /// A session with whoever just connected. Nothing is sent before [`Session::open`].
+    /// Creates a session for a new connection. It sends nothing before [`Session::open`].
     pub fn new(config: &SouthboundConfig, now_ms: u64) -> Self {
         let quiet = Window { began_ms: now_ms, count: 0 };
         Session {
@@ -179,7 +180,8 @@ impl Session {
             roles: Roles::default(),
             is_closing: false,
             counters: Counters::default(),
-            // A switch that comes back goes on above its old numbers: no session sends 2²⁰ events in a millisecond.
+            // The numbers of a reconnecting switch start above its old ones: no session sends 2²⁰ events in a
+            // millisecond.
             sequence: now_ms << 20,
             match_tlvs: Vec::new(),
             awaited_xid: 0,
@@ -193,7 +195,7 @@ impl Session {
         }
     }
 
-    /// Other time-outs hold from now on; the version and the role stay as they were agreed.
+    /// Applies other timeouts from now on; the negotiated version and the role stay.
     pub fn reconfigure(&mut self, config: &SouthboundConfig) {
         self.limits = Limits {
             versions: self.limits.versions,
@@ -207,17 +209,17 @@ impl Session {
         };
     }
 
-    /// How far it is.
+    /// The stage of the session.
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// The version that is spoken; before the hello, the highest that we offer.
+    /// The negotiated version; before the hello, the highest that we offer.
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// What the switch said of itself; zeros before [`State::Identified`].
+    /// The identity that the switch reported; zeros before [`State::Identified`].
     pub fn identity(&self) -> Identity {
         self.identity
     }
@@ -227,22 +229,22 @@ impl Session {
         self.ports.values()
     }
 
-    /// What the switch says that it is (OFPMP_DESC), once it did.
+    /// The switch's description (OFPMP_DESC), once it has arrived.
     pub fn desc(&self) -> Option<&SwitchDesc> {
         self.desc.as_ref()
     }
 
-    /// The role that the switch last said that this controller has; `None` if it was not asked, or has not answered.
+    /// The role that the switch last confirmed for this controller; `None` if none was requested or confirmed.
     pub fn role(&self) -> Option<ControllerRole> {
         self.roles.confirmed()
     }
 
-    /// Whether ports or description changed since this was last asked.
+    /// Whether ports or description have changed since the last call.
     pub fn take_facts_changed(&mut self) -> bool {
         std::mem::take(&mut self.facts_changed)
     }
 
-    /// What was counted.
+    /// The counters.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
@@ -252,18 +254,18 @@ impl Session {
         self.receipts.outstanding()
     }
 
-    /// The switch has closed its end: what is still to be read is what it sent before, and its packet-ins are nobody's any more.
+    /// The switch has closed its side: the unread data was sent before, and its packet-ins are dropped.
     pub fn on_peer_closed(&mut self) {
         self.is_closing = true;
     }
 
-    /// Says hello.
+    /// Sends the hello.
     pub fn open(&mut self, turn: &mut Turn<'_>) {
         let xid = self.receipts.next_xid();
         self.write(hello::ours(self.limits.versions, xid), turn);
     }
 
-    /// So many bytes came, whatever they are: the peer lives.
+    /// Bytes have arrived, whatever they are: the peer is alive.
     pub fn heard(&mut self, bytes: usize, now_ms: u64) {
         self.counters.bytes_in += bytes as u64;
         self.last_heard_ms = now_ms;
@@ -271,10 +273,10 @@ impl Session {
         self.is_probed = false;
     }
 
-    /// Takes one message, as it was cut from the stream.
+    /// Takes one message, as it was split from the stream.
     ///
     /// # Errors
-    /// The end of the session. What is to be said to the switch first has been appended.
+    /// The end of the session. The last messages for the switch have been appended.
     #[inline]
     pub fn on_message(&mut self, message: &[u8], turn: &mut Turn<'_>) -> Result<Step, SessionEnd> {
         self.counters.messages_in += 1;
@@ -288,7 +290,7 @@ impl Session {
     fn on_other_message(&mut self, message: &[u8], turn: &mut Turn<'_>) -> Result<Step, SessionEnd> {
         let header = match Header::read(message) {
             Ok(header) => header,
-            // From here on the stream cannot be cut any more.
+            // From here on, the stream cannot be split any more.
             Err(bad) => return Err(self.fatal(message, bad, turn)),
         };
         if self.state == State::AwaitHello {
@@ -303,7 +305,7 @@ impl Session {
         self.on_handshake_message(&header, message, turn)
     }
 
-    /// Looks at a message that is not whole yet: one that cannot be a hello is not waited for.
+    /// Checks an incomplete message: if it cannot be a hello, the session does not wait for the rest.
     ///
     /// # Errors
     /// The end of the session.
@@ -323,7 +325,7 @@ impl Session {
         Ok(())
     }
 
-    /// Time went by: echo requests, and what did not come in time.
+    /// Handles the passed time: sends echo requests, and gives up what was not answered in time.
     ///
     /// # Errors
     /// The end of the session.
@@ -345,19 +347,19 @@ impl Session {
         Ok(())
     }
 
-    /// Asks the switch at once whether it lives, since somebody claims its datapath id.
+    /// Asks the switch at once whether it is alive, because another connection claims its datapath id.
     pub fn probe(&mut self, turn: &mut Turn<'_>) {
         self.is_probed = true;
         self.echo_sent = true;
         self.say(Body::EchoRequest(Vec::new()), turn);
     }
 
-    /// Whether it was asked so, and nothing came yet.
+    /// Whether it was probed, and nothing has arrived since.
     pub fn is_probed(&self) -> bool {
         self.is_probed
     }
 
-    /// The switch may come up: says so, and asks the switch for the role that is wanted.
+    /// The switch may go up: reports it, and requests the configured role from the switch.
     pub fn admit(&mut self, turn: &mut Turn<'_>) {
         self.enter(State::Up, turn.now_ms);
         let ports: Vec<PortRecord> = self.ports.values().copied().collect();
@@ -372,14 +374,14 @@ impl Session {
         self.ask_for_wanted_role(turn);
     }
 
-    /// The switch may not come up: tells it why (OFPET_HELLO_FAILED, OFPHFC_EPERM, which may hold a sentence).
+    /// The switch may not go up: sends it the reason (OFPET_HELLO_FAILED, OFPHFC_EPERM, which may contain a sentence).
     pub fn refuse(&mut self, fault: Fault, reason: String, turn: &mut Turn<'_>) -> SessionEnd {
         const NOT_PERMITTED: ErrorCode = ErrorCode { kind: HELLO_INCOMPATIBLE.kind, code: 1 };
         self.send_error(self.awaited_xid, NOT_PERMITTED, reason.as_bytes(), turn);
         SessionEnd::refusal(fault, reason)
     }
 
-    /// The session is over: what is still owed is told, and that the switch is gone.
+    /// The session has ended: reports the pending results, and that the switch is gone.
     pub fn on_end(&mut self, reason: &str, turn: &mut Turn<'_>) {
         if self.state != State::Up {
             return;
@@ -393,7 +395,7 @@ impl Session {
         turn.event(|frame| abi::event::write::switch_down(frame, sequence, datapath));
     }
 
-    /// The turn is over: a barrier for the commands that want receipts.
+    /// The turn has ended: sends a barrier for the commands that need receipts.
     pub fn on_turn_end(&mut self, turn: &mut Turn<'_>) {
         if self.receipts.wants_barrier() {
             let (before, xid) = (turn.out.len(), self.receipts.next_xid());
@@ -413,7 +415,7 @@ impl Session {
         self.sequence
     }
 
-    /// Sends a message of ours; its transaction id.
+    /// Sends a message of ours, and returns its transaction id.
     fn say(&mut self, body: Body, turn: &mut Turn<'_>) -> u32 {
         let xid = self.receipts.next_xid();
         self.write(Message { version: self.version, xid, body }, turn);
@@ -443,7 +445,7 @@ impl Session {
         self.counted_out(message.len());
     }
 
-    /// A message that was well framed and could not be read: an error goes back, the message is dropped and counted.
+    /// A message with a valid header and malformed content: sends an error, drops the message and counts it.
     fn damaged(&mut self, message: &[u8], bad: BadInput, turn: &mut Turn<'_>) -> Result<(), SessionEnd> {
         self.counters.damaged += 1;
         self.complain(message, &bad, turn);
@@ -455,14 +457,14 @@ impl Session {
         Err(SessionEnd::new(Fault::Switch, reason))
     }
 
-    /// Input after which the session cannot go on: an error goes back.
+    /// Input after which the session cannot continue: sends an error.
     fn fatal(&mut self, message: &[u8], bad: BadInput, turn: &mut Turn<'_>) -> SessionEnd {
         self.counters.damaged += 1;
         self.complain(message, &bad, turn);
         SessionEnd::by_input(bad)
     }
 
-    /// Sends the error that the protocol has for bad input. An error is never answered by an error.
+    /// Sends the protocol's error for bad input. It never answers an error with an error.
     fn complain(&mut self, message: &[u8], bad: &BadInput, turn: &mut Turn<'_>) {
         if message.get(1) == Some(&TYPE_ERROR) || !self.errors.count(turn.now_ms, 1000, ERRORS_PER_SECOND) {
             return;

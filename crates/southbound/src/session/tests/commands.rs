@@ -9,7 +9,7 @@ use flow::{Action, ErrorCode, Field, Instruction, Match};
 const BOTH: [Version; 2] = [Version::V1_0, Version::V1_3];
 const FLOW: u16 = 1;
 
-/// A rule that sends what comes by port 1 to port 2, in canonical bytes.
+/// A rule that sends packets from port 1 to port 2, in canonical bytes.
 fn rule() -> (Vec<u8>, Vec<u8>) {
     let (mut matching, mut instructions) = (Vec::new(), Vec::new());
     write_match(&Match::any().with(Field::InPort, PortNo(1)), &mut matching);
@@ -262,7 +262,7 @@ fn entry(priority: u16) -> FlowStats {
     }
 }
 
-/// The entries in the parts that were told, which all belong to ticket 4; and whether the last said that it is the last.
+/// The entries in the reported parts, which all belong to ticket 4, and whether the last part is marked as the last.
 fn entries(bench: &Bench) -> (Vec<u16>, bool) {
     let (mut priorities, mut more) = (Vec::new(), true);
     for index in 0..bench.to_zones.len() {
@@ -399,7 +399,7 @@ fn requests_are_bounded() {
     assert_eq!(bench.turn(|session, turn| session.send(&command, 0, other, 0, turn)), Ok(()));
 }
 
-/// Asks for flow entries, and answers with this body: the bodies that the zone is told, and its outcomes.
+/// Requests flow entries, and answers with this body. Returns the bodies and the outcomes that the zone gets.
 fn entries_told(version: Version, body: &[u8]) -> (Vec<Vec<u8>>, Vec<(u64, Outcome)>) {
     let mut bench = Bench::up(version);
     bench.send(What::StatsRequest(StatsRequest { multipart: 1, body: &every_rule() }), 2, false).unwrap();

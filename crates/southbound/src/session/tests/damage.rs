@@ -1,4 +1,4 @@
-//! A switch that is up and sends what it may not.
+//! A connected switch that sends forbidden messages.
 
 use super::*;
 use proptest::collection::vec;
@@ -8,7 +8,7 @@ const BAD_REQUEST: u16 = 1;
 const BAD_TYPE: u16 = 1;
 const BAD_LEN: u16 = 6;
 
-/// A message of these bytes after the header is dropped with this error, and the session goes on.
+/// A message with these bytes after the header is dropped with this error, and the session continues.
 fn check(version: u8, kind: u8, body: &[u8], error: (u16, u16), place: &str) {
     let mut bench = Bench::up(Version(version));
     let mut message = header(version, kind, 8 + body.len() as u16, 9);
@@ -118,7 +118,7 @@ fn answers_to_nothing_are_counted_and_of_no_consequence() {
     assert_eq!((bench.events.len(), bench.to_zones.len(), bench.said()), (0, 0, vec![]));
 }
 
-/// Any messages of any type, all of one version that is spoken.
+/// Any messages of any type, all of one supported version.
 fn anything() -> impl Strategy<Value = (Version, Vec<Vec<u8>>)> {
     let bodies = vec((0u8..32, vec(any::<u8>(), 0..300)), 1..40);
     (prop_oneof![Just(Version::V1_0), Just(Version::V1_3)], bodies).prop_map(|(version, bodies)| {
@@ -129,8 +129,8 @@ fn anything() -> impl Strategy<Value = (Version, Vec<Vec<u8>>)> {
 }
 
 proptest! {
-    /// Whatever comes, in whatever state: no panic; no event of a switch that is not up; no more out than a little for each message
-    /// in; and what comes out is whole.
+    /// For any input in any state: no panic, no event of a switch that is not up, little output for each input message,
+    /// and complete output messages.
     #[test]
     fn no_message_breaks_a_session((version, messages) in anything(), up in any::<bool>()) {
         let mut bench = if up { Bench::up(version) } else { Bench::opened() };

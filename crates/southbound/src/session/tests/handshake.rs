@@ -1,4 +1,4 @@
-//! From the first byte to a switch that is up, and peers that never get there.
+//! From the first byte to a connected switch, and peers that fail before.
 
 use super::*;
 use crate::fault::Fault;
@@ -26,7 +26,7 @@ fn features_and_ports_that_never_come_end_the_session() {
     let mut bench = Bench::opened();
     bench.hear(Version::V1_3, Body::Hello(Hello::default())).unwrap();
     bench.hear(Version::V1_3, Body::FeaturesReply(features(Version::V1_3))).unwrap();
-    // More and more ports, and never the last.
+    // More and more ports, and never the last part.
     bench.hear(Version::V1_3, port_desc(MULTIPART_MORE, vec![port(1)])).unwrap();
     assert!(bench.tick(10_000).unwrap_err().reason.starts_with("OFPMP_PORT_DESC did not come"));
 }

@@ -18,7 +18,7 @@ use openflow::message::*;
 const ZONE: ZoneId = ZoneId(3);
 const DATAPATH: DatapathId = DatapathId(0x2a);
 
-/// A session on a bench: what is said to it, and what comes out.
+/// A session on a test bench: its inputs and outputs.
 struct Bench {
     session: Session,
     now_ms: u64,
@@ -42,7 +42,7 @@ impl Bench {
         bench
     }
 
-    /// A session of the usual configuration that has said hello.
+    /// A session of the usual configuration that has sent its hello.
     fn opened() -> Bench {
         let mut bench = Bench::with(&SouthboundConfig::default());
         assert!(matches!(bench.said()[..], [Body::Hello(_)]));
@@ -57,7 +57,7 @@ impl Bench {
         bench
     }
 
-    /// From the hello that was said to a session that is up; what it says on coming up is left to read.
+    /// Goes from the sent hello to a session that is up. Its events on going up remain to be read.
     fn come_up(&mut self, version: Version) {
         self.hear(version, Body::Hello(Hello::default())).unwrap();
         self.hear(version, Body::FeaturesReply(features(version))).unwrap();
@@ -134,7 +134,7 @@ impl Bench {
         self.said_whole().into_iter().map(|message| message.body).collect()
     }
 
-    /// The only message that was said, which is an error: type and code.
+    /// The only message that was sent, which is an error: type and code.
     fn complained(&mut self) -> (u16, u16) {
         match &self.said()[..] {
             [Body::Error(error)] => (error.kind, error.code),
@@ -185,7 +185,7 @@ fn port_desc(flags: u16, ports: Vec<Port>) -> Body {
     Body::MultipartReply(MultipartReply { flags, body: ReplyBody::PortDesc(ports) })
 }
 
-/// The header of a message that says whatever the test says.
+/// The header of a message with the given values.
 fn header(version: u8, kind: u8, length: u16, xid: u32) -> Vec<u8> {
     Header { version: Version(version), kind, length, xid }.to_bytes().to_vec()
 }
@@ -194,7 +194,7 @@ fn error(kind: u16, code: u16) -> Body {
     Body::Error(ErrorMessage { kind, code, experimenter: None, data: Vec::new() })
 }
 
-/// The outcomes that were told since this was last asked, by ticket.
+/// The outcomes since the last call, by ticket.
 fn outcomes(bench: &mut Bench) -> Vec<(u64, Outcome)> {
     let outcome = |event: Event<'_>| match event {
         Event::Receipt(_, Receipt { ticket, outcome, .. }) => (ticket, outcome),
