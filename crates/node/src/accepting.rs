@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-/// Between two looks at all of them.
+/// The interval of the check of all sockets.
 const LOOK_MS: u64 = 1_000;
 
 /// The sockets of a node, by number.
@@ -17,22 +17,22 @@ pub struct Accepting {
 }
 
 impl Accepting {
-    /// So many sockets, none of which is to be looked at yet.
+    /// Creates the state for this many sockets; none needs a check yet.
     pub fn new(sockets: usize) -> Accepting {
         Accepting { sockets, due: BTreeSet::new(), next_look_ms: LOOK_MS }
     }
 
-    /// Connections wait at one, or may.
+    /// Connections wait at this socket, or may wait.
     pub fn push(&mut self, socket: usize) {
         self.due.insert(socket);
     }
 
-    /// Whether one is to be looked at before anything is waited for.
+    /// Whether a socket must be checked before the next wait.
     pub fn is_urgent(&self) -> bool {
         !self.due.is_empty()
     }
 
-    /// Those that are to be looked at now, each once.
+    /// Returns the sockets to check now, each once.
     pub fn take(&mut self, now_ms: u64) -> BTreeSet<usize> {
         if now_ms >= self.next_look_ms {
             self.next_look_ms = now_ms + LOOK_MS;

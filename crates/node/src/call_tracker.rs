@@ -13,13 +13,13 @@ use ring::{BOARD_SLOTS, Board};
 /// One thread's place on the board.
 #[derive(Clone, Debug, Default)]
 pub struct CallTracker {
-    /// None where no monitor looks at it.
+    /// `None` if no monitor reads the board.
     board: Option<Arc<Board>>,
     slot: usize,
 }
 
 impl CallTracker {
-    /// The place of the worker of this number. There are fewer workers than places.
+    /// The place of the worker with this number. There are fewer workers than places.
     pub fn of_worker(board: Option<Arc<Board>>, number: usize) -> CallTracker {
         CallTracker { board, slot: number }
     }
@@ -37,7 +37,8 @@ impl CallTracker {
         given
     }
 
-    /// The same, and how long it took: by the clock that goes on while the thread waits for the processor or sleeps.
+    /// The same, and returns the duration too. The clock includes the time in which the thread sleeps or waits for the
+    /// processor.
     pub fn timing<T>(&self, zone: ZoneId, call: impl FnOnce() -> T) -> (T, Duration) {
         let began = Instant::now();
         let given = self.calling(zone, call);

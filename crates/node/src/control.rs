@@ -1,4 +1,4 @@
-//! The control thread of the kernel process: accepts switches, talks with the monitor and with the operator.
+//! The control thread of the kernel process: accepts switches, and communicates with the monitor and the operator.
 //!
 //! ```text
 //!   monitor  ──ToKernel──>   ┌─────────┐ ──ToWorker──> workers
@@ -7,7 +7,8 @@
 //!   switches ──connect──>    └─────────┘
 //! ```
 //!
-//! It waits only in its poll, touches no packet, and says to the monitor that the node is alive only if every worker has moved.
+//! It waits only in its poll, and handles no packet. It reports to the monitor that the node is alive only if every
+//! worker has made progress.
 
 mod answering;
 mod loading;
@@ -55,12 +56,12 @@ use std::time::{Duration, Instant};
 const MONITOR: Token = Token(0);
 const WORKERS: Token = Token(1);
 const OPERATORS: Token = Token(2);
-/// Listening sockets have tokens from here.
+/// Tokens of listening sockets start here.
 const FIRST_LISTENER: usize = 16;
-/// Operators' connections have tokens from here.
+/// Tokens of operators' connections start here.
 const FIRST_OPERATOR: usize = 1024;
 
-/// The kernel process: `burnet kernel`. Finds its monitor on standard input.
+/// The kernel process: `burnet kernel`. Its standard input is the channel to the monitor.
 pub fn run(load_code: LoadCode) -> ExitCode {
     let channel = match monitor_channel::child::die_with_parent()
         .map_err(ChannelError::Io)
@@ -92,7 +93,7 @@ fn start(channel: &Channel, load_code: LoadCode) -> Result<Control, Fatal> {
     let ToKernel::Configure { config, owners_follow } = received.message else {
         return Err(Fatal(1, "the first message of the monitor was not the configuration".to_owned()));
     };
-    // Without one everything else works, and the monitor does not know whom a crash was in.
+    // Without a board, only one thing is missing: the monitor cannot see which app a crash occurred in.
     let board = received.fds.first().and_then(|fd| Board::open(fd).ok()).map(Arc::new);
     let config: Config = serde_json::from_value(config)
         .map_err(|error| Fatal(1, format!("the configuration cannot be read: {error}")))?;
@@ -104,11 +105,11 @@ fn start(channel: &Channel, load_code: LoadCode) -> Result<Control, Fatal> {
 struct Control {
     poll: Poll,
     listeners: Listeners,
-    /// The operators' socket is the last, after those of the switches.
+    /// The operators' socket comes last, after the sockets for switches.
     accepting: Accepting,
     socket: OperatorSocket,
     operators: Operators,
-    /// Whether questions wait for the next turn.
+    /// Whether requests wait for the next turn.
     more_questions: bool,
     workers: Workers,
     from_workers: Receiver<FromWorker>,
@@ -122,7 +123,7 @@ struct Control {
     next_count_ms: u64,
     kernel: Option<KernelStatus>,
     safe_mode: Option<Ending>,
-    /// What of the configuration that was read last could not hold, for the answer that follows.
+    /// The part of the last configuration that could not be applied, for the answer that follows.
     left_of_reload: Option<String>,
     loader: Loader,
     to_monitor: MonitorQueue,
@@ -320,7 +321,7 @@ impl Control {
         }
     }
 
-    /// What an app may do from now on.
+    /// Updates an app's grant at all workers.
     fn tell_grant(&mut self, app: &str, grant: &AppGrant) {
         self.to_monitor.push_records(vec![
             Record::new(now_unix_ms(), "granted", "kernel", grant.in_words()).of_app(app),
@@ -398,14 +399,14 @@ impl Control {
         }
     }
 
-    /// Lets the workers count their zones, as often as the monitor measures.
+    /// Lets the workers count their zones at the monitor's interval.
     fn count_zones(&mut self) {
         if self.now_ms() < self.next_count_ms {
             return;
         }
         self.next_count_ms = self.now_ms() + SAMPLE_INTERVAL_MS;
         for worker in 0..self.workers.len() {
-            // A worker whose queue is full is asked the next time.
+            // A worker with a full queue is asked again next time.
             let _ = self.workers.tell_now(worker, ToWorker::CountZones);
         }
     }

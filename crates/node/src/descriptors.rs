@@ -4,8 +4,8 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Takes all that the hard limit allows, once at the start. Apps' processes are not started from here and keep what they have.
-/// A system that refuses leaves what there was.
+/// Raises the limit to the hard limit, once at the start. The processes of apps are not children of this process and
+/// keep their limits. If the system refuses, the limit stays unchanged.
 pub fn take_what_is_allowed() {
     let limit = getrlimit(Resource::Nofile);
     if let Some(raised) = raised(limit)
@@ -19,7 +19,7 @@ fn raised(limit: Rlimit) -> Option<Rlimit> {
     (limit.current != limit.maximum).then_some(Rlimit { current: limit.maximum, maximum: limit.maximum })
 }
 
-/// How many this process may have; `None`: as many as it likes.
+/// How many this process may have; `None`: no limit.
 pub fn allowed() -> Option<u64> {
     getrlimit(Resource::Nofile).current
 }

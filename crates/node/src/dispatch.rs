@@ -1,11 +1,11 @@
-//! The way of an event in a worker: from southbound through the kernel to the zones that hear it.
+//! Dispatches the events of a worker: from southbound through the kernel to the zones that receive them.
 //!
 //! ```text
 //!   SouthboundEvent ──hear──> Kernel::on_event ──who hears it──> deliver_packet_in, deliver_control ──> ZoneEnd
 //! ```
 //!
-//! In: events of switches, while a connection is read. Out: frames in the zones' rings, faults and effects for the worker to act on. Never
-//! waits for a zone, and never ends one: it notes the fault.
+//! In: events of switches, while a connection is read. Out: frames in the zones' rings, faults and effects for the
+//! worker. It never waits for a zone, and never ends one: it records the fault.
 
 use super::held::Held;
 use super::pauses::Pauses;
@@ -19,43 +19,43 @@ use kernel::{Effect, Kernel, ZoneSet};
 use southbound::SouthboundEvent;
 use zone::port::Delivery;
 
-/// Who hears what, and by which way: all of a worker that events go through.
+/// All parts of a worker that an event passes through.
 pub(super) struct Dispatch {
     pub kernel: Kernel,
     pub zones: ZoneEnds,
     pub effects: Vec<Effect>,
     pub faults: Vec<(ZoneId, Fault)>,
-    /// Trusted zones that have packet-ins to hear.
+    /// Trusted zones with packet-ins to deliver.
     pub trusted_that_heard: ZoneSet,
     /// Events of switches in this turn.
     pub heard: usize,
-    /// Whether the connection that is read now has sent packet-ins, and who heard them.
+    /// Whether the connection that is read now has sent packet-ins, and below, which zones received them.
     pub has_packets: bool,
     pub heard_packets: ZoneSet,
     /// Memory for a set of zones.
     pub subscribers: ZoneSet,
-    /// Which switches wait for apps.
+    /// The switches that wait for apps.
     pub pauses: Pauses,
-    /// Events of the connection that is read now for which an app had no room at once.
+    /// Events of the connection that is read now for which an app had no space at once.
     pub waited: usize,
-    /// Whether packets go in circles.
+    /// Watches for packets that loop.
     pub storm: StormWatch,
-    /// What switches did wrong and is not in the records yet.
+    /// Faults of switches that are not recorded yet.
     pub switch_faults: SwitchFaults,
-    /// Frames for the node itself: of one turn, and so bounded by what a turn reads.
+    /// Frames for the node itself. They are from one turn, so the bound is what a turn reads.
     pub to_node: Vec<Vec<u8>>,
-    /// Packet-ins of switches of which apps do not hear yet, or have not heard all yet.
+    /// Packet-ins of switches that apps do not know yet, or whose earlier packet-ins they have not all received.
     pub held: Held,
-    /// Memory for those of them that are handed on now.
+    /// Memory for those that are passed on now.
     handed_on: Vec<u8>,
-    /// Memory for answers of which a zone may not see all.
+    /// Memory for answers of which a zone may see only a part.
     pub cut_down: Vec<u8>,
     /// The time of this turn.
     pub now_ms: u64,
 }
 
 impl Dispatch {
-    /// With no zone attached.
+    /// Creates a dispatch without zones.
     pub fn new(kernel: Kernel) -> Dispatch {
         Dispatch {
             kernel,
@@ -79,7 +79,7 @@ impl Dispatch {
         }
     }
 
-    /// An event of southbound: who hears it, hears it.
+    /// Takes an event from southbound, and passes it to its receivers.
     pub fn hear(&mut self, event: SouthboundEvent<'_>) {
         match event {
             SouthboundEvent::Event(bytes) => self.hear_frame(bytes),
@@ -92,7 +92,7 @@ impl Dispatch {
                 {
                     self.to_node.push(frame.to_vec());
                 }
-                // Packet-ins may follow the answer in the same read. Otherwise, an app in this process would receive
+                // Packet-ins may follow the answer in the same read. Without this, an app in this process would receive
                 // them before the event of their switch, and ignore them.
                 self.report_ready();
             }
@@ -110,14 +110,14 @@ impl Dispatch {
         }
     }
 
-    /// Switches that have reported their rules: apps that subscribe to switches now receive them. What they have sent
-    /// up meanwhile follows by [`Dispatch::hand_on`].
+    /// Reports switches that have reported their rules to the apps that subscribe to switches. [`Dispatch::hand_on`]
+    /// then passes on the packet-ins that arrived meanwhile.
     pub fn report_ready(&mut self) {
         while let Some(datapath) = self.kernel.next_ready() {
             let Some(up) = self.kernel.switch(datapath) else { continue };
             let mut frame = std::mem::take(&mut self.cut_down);
             frame.clear();
-            // Apps do not look at its place among the events.
+            // Apps ignore the event's sequence number.
             if write::switch_up(&mut frame, 0, &up) {
                 let Dispatch { kernel, zones, faults, .. } = self;
                 for zone in kernel.receivers_of(kind::SWITCH_UP) {
@@ -135,7 +135,7 @@ impl Dispatch {
         }
     }
 
-    /// Hands on the oldest packet-ins that are kept of this switch, so many bytes of them.
+    /// Passes on the oldest buffered packet-ins of this switch, about this many bytes.
     pub fn hand_on(&mut self, datapath: DatapathId, bytes: usize) {
         let mut packets = std::mem::take(&mut self.handed_on);
         self.held.take(datapath, bytes, &mut packets);
@@ -148,7 +148,7 @@ impl Dispatch {
         self.handed_on = packets;
     }
 
-    /// What a switch refused may be a rule that was noted as the zone's.
+    /// If a switch refused a command, the rule recorded for the zone may not exist.
     fn note_failure(&mut self, zone: ZoneId, bytes: &[u8]) {
         let Ok(frame) = Frame::read(bytes) else { return };
         let has_failed = match frame.header.kind.get() {
@@ -163,7 +163,7 @@ impl Dispatch {
         }
     }
 
-    /// Whether it is the receipt of a claim, of which the app hears what it wants to hear and under its own ticket.
+    /// Whether it is the receipt of a claim. The app then gets the receipt that it asked for, under its own ticket.
     fn hear_of_claim(&mut self, zone: ZoneId, bytes: &[u8]) -> bool {
         let Ok(frame) = Frame::read(bytes) else { return false };
         let Ok(Event::Receipt(datapath, receipt)) = Event::read(&frame) else { return false };
@@ -208,7 +208,8 @@ impl Dispatch {
         self.kernel.is_held(datapath) || self.held.has(datapath)
     }
 
-    /// A switch is going. Apps that have heard of it get what is kept of it before they hear its end, as far as their rings take it; nobody waits.
+    /// A switch disconnects. Apps that know it get its buffered packet-ins before the event of its end, as far as their
+    /// rings have space. The worker waits for no app.
     fn end_held(&mut self, datapath: DatapathId) {
         if self.kernel.is_held(datapath) {
             return self.held.forget(datapath);
@@ -218,7 +219,7 @@ impl Dispatch {
         }
     }
 
-    /// An event goes through the kernel to those who hear it.
+    /// Passes an event through the kernel to its receivers.
     #[inline]
     fn pass_on(&mut self, frame: &Frame<'_>) {
         match frame.header.kind.get() {
@@ -267,7 +268,7 @@ impl Dispatch {
         self.waited += usize::from(waits);
     }
 
-    /// One of the few that are looked at.
+    /// Handles a packet-in that the storm watch inspects.
     #[cold]
     fn watch_storm(&mut self, frame: &Frame<'_>) {
         if let Ok(packet) = PacketIn::read(frame) {

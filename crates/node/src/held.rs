@@ -13,16 +13,17 @@ use flow::DatapathId;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-/// Four reads of a connection. A switch that floods from its first moment on has that much on its way before it answers a barrier.
+/// Four reads of a connection. A switch that floods from the start has that much on its way before it answers a
+/// barrier.
 const OF_A_SWITCH_BYTES: usize = 512 << 10;
 
-/// Sixty-four switches that flood at once have all of what one may have. A thousand have some two hundred packets each.
+/// Sixty-four switches that flood at once can each use the full share. A thousand have about two hundred packets each.
 const OF_ALL_BYTES: usize = 32 << 20;
 
-/// What one more read of a connection may bring, as frames: 64 KiB, and a frame is up to twice as long as its OpenFlow message.
+/// The frames of one more read of a connection: 64 KiB, and a frame is up to twice as long as its OpenFlow message.
 const OF_A_READ_BYTES: usize = 128 << 10;
 
-/// What is kept.
+/// The buffered packet-ins.
 #[derive(Debug, Default)]
 pub(super) struct Held {
     switches: BTreeMap<DatapathId, Frames>,
@@ -30,7 +31,7 @@ pub(super) struct Held {
     dropped: u64,
 }
 
-/// Whole frames of one switch; the first `taken` bytes are gone already.
+/// Whole frames of one switch; the first `taken` bytes have been passed on already.
 #[derive(Debug, Default)]
 struct Frames {
     bytes: Vec<u8>,
@@ -38,7 +39,7 @@ struct Frames {
 }
 
 impl Held {
-    /// Keeps one more frame of this switch: whether there was room.
+    /// Buffers one more frame of this switch. Returns whether there was space.
     pub fn push(&mut self, datapath: DatapathId, frame: &[u8]) -> bool {
         let of_switch = self.switches.entry(datapath).or_default();
         if of_switch.bytes.len() + frame.len() > OF_A_SWITCH_BYTES || self.bytes + frame.len() > OF_ALL_BYTES
@@ -51,36 +52,36 @@ impl Held {
         true
     }
 
-    /// Whether anything of this switch is kept.
+    /// Whether frames of this switch are buffered.
     #[inline]
     pub fn has(&self, datapath: DatapathId) -> bool {
         !self.switches.is_empty() && self.switches.contains_key(&datapath)
     }
 
-    /// Whether one more read of this switch might not have room.
+    /// Whether one more read of this switch might exceed the space.
     pub fn is_full(&self, datapath: DatapathId) -> bool {
         let of_switch = self.switches.get(&datapath).map_or(0, |it| it.bytes.len());
         of_switch + OF_A_READ_BYTES > OF_A_SWITCH_BYTES || self.bytes + OF_A_READ_BYTES > OF_ALL_BYTES
     }
 
-    /// The switch behind this one of which something is kept, around in a circle.
+    /// The next switch after this one that has buffered frames, in a circle.
     pub fn next_after(&self, last: DatapathId) -> Option<DatapathId> {
         let behind = self.switches.range((Bound::Excluded(last), Bound::Unbounded)).next();
         behind.or_else(|| self.switches.first_key_value()).map(|(datapath, _)| *datapath)
     }
 
-    /// Whether something is kept of a switch of which this does not hold.
+    /// Whether frames are buffered of a switch for which the condition is false.
     pub fn has_any_but(&self, left_out: impl Fn(DatapathId) -> bool) -> bool {
         self.switches.keys().any(|datapath| !left_out(*datapath))
     }
 
-    /// Of how many switches something is kept.
+    /// How many switches have buffered frames.
     pub fn switches(&self) -> usize {
         self.switches.len()
     }
 
-    /// The oldest frames of this switch that are no longer than `bytes` together, into `out`; at least one, so that an app whose ring is small
-    /// gets on.
+    /// Moves the oldest frames of this switch into `out`, at most `bytes` together, but at least one. So an app with a
+    /// small ring makes progress too.
     pub fn take(&mut self, datapath: DatapathId, bytes: usize, out: &mut Vec<u8>) {
         out.clear();
         let Some(of_switch) = self.switches.get_mut(&datapath) else { return };
@@ -94,18 +95,18 @@ impl Held {
         let is_over = rest.is_empty() || out.is_empty();
         of_switch.taken += out.len();
         if is_over {
-            // What is counted is what is allocated, so it is given back when all of a switch is gone.
+            // The count is the allocated memory, so it shrinks only when a switch's whole buffer is freed.
             self.bytes -= of_switch.bytes.len();
             self.switches.remove(&datapath);
         }
     }
 
-    /// Drops what is kept of this switch.
+    /// Drops the buffered frames of this switch.
     pub fn forget(&mut self, datapath: DatapathId) {
         self.bytes -= self.switches.remove(&datapath).map_or(0, |it| it.bytes.len());
     }
 
-    /// How many were dropped since this was last asked.
+    /// Returns how many were dropped since the last call.
     pub fn take_dropped(&mut self) -> u64 {
         std::mem::take(&mut self.dropped)
     }
@@ -116,7 +117,7 @@ mod tests {
     use super::*;
     use abi::event::write;
 
-    /// A frame, 32 bytes or so long, and told from others by its number.
+    /// A frame of about 32 bytes, with a number that identifies it.
     fn frame(number: u64) -> Vec<u8> {
         let mut bytes = Vec::new();
         assert!(write::switch_down(&mut bytes, number, DatapathId(1)));
@@ -150,7 +151,7 @@ mod tests {
             held.take(DatapathId(1), bytes, &mut out);
             assert_eq!((out.as_slice(), held.has(DatapathId(1))), (expected.as_slice(), true));
         }
-        // What comes meanwhile comes behind it.
+        // A frame that arrives meanwhile comes after it.
         assert!(held.push(DatapathId(1), &frames[0]));
         held.take(DatapathId(1), 10 * one, &mut out);
         assert_eq!(out, [&frames[3..], &frames[..1]].concat().concat());

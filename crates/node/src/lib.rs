@@ -1,4 +1,4 @@
-//! The kernel process: what the monitor starts to hold the switches and to serve the zones.
+//! The kernel process: the monitor starts it, and it holds the switches and serves the zones.
 //!
 //! ```text
 //!   monitor ──socket on standard input──> control ──inbox──> worker 0 … n ──> switches, zones
@@ -6,10 +6,12 @@
 //!   switches ──────────accept───────────────>│
 //! ```
 //!
-//! A worker is a thread that owns its switch sessions, a kernel of its own and its end of each zone. The control thread accepts
-//! connections, talks with the monitor and the operator, and touches no packet. Neither ever waits for the other.
+//! A worker is a thread with its own switch sessions, its own kernel and its end of each zone. The control thread
+//! accepts connections, and communicates with the monitor and the operator. It handles no packet. Neither ever waits
+//! for the other.
 //!
-//! The code of trusted apps comes from the caller ([`LoadCode`]). The operator's questions and answers are those of the crate `operator`.
+//! The code of trusted apps comes from the caller ([`LoadCode`]). The crate `operator` defines the operator's requests
+//! and answers.
 
 mod accepting;
 mod call_tracker;

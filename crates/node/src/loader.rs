@@ -17,23 +17,23 @@ use std::io;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use zone::trusted::TrustedCode;
 
-/// Finds the code of an app that is to run in the kernel's process. An error is a sentence for the operator.
+/// Loads the code of an app that will run in the kernel's process. An error is a sentence for the operator.
 pub type LoadCode = fn(&AppSource) -> Result<TrustedCode, String>;
 
-/// How long an object may take: reading a large one from a slow disk takes a second.
+/// The time limit for loading an object: reading a large one from a slow disk takes a second.
 pub const PATIENCE_MS: u64 = 10_000;
 
-/// Objects that may wait: one for each app.
+/// The maximum number of waiting objects: one for each app.
 const JOBS_MAX: usize = monitor_channel::APPS_MAX;
 
-/// An app that is started when its code is there.
+/// An app that starts when its code is loaded.
 #[derive(Debug)]
 pub struct Awaited {
     /// Its name.
     pub app: String,
     /// Its settings, a JSON object.
     pub settings: Vec<u8>,
-    /// What it may do.
+    /// Its grant.
     pub grant: Box<Grant>,
 }
 
@@ -49,21 +49,21 @@ pub struct Loader {
     calls: CallTracker,
     control: ControlSender,
     jobs: Option<SyncSender<Job>>,
-    /// By zone, with the number of the load and until when it is waited for.
+    /// By zone: the number of the load, its deadline, and the app.
     awaited: BTreeMap<u16, (u64, u64, Awaited)>,
     last: u64,
 }
 
 impl Loader {
-    /// The thread begins with the first object; what it loads comes over this line.
+    /// Creates the loader. Its thread starts with the first object; `control` takes the results.
     pub fn new(calls: CallTracker, control: ControlSender, load_code: LoadCode) -> Loader {
         Loader { load_code, calls, control, jobs: None, awaited: BTreeMap::new(), last: 0 }
     }
 
-    /// Begins to load the code of an app.
+    /// Starts to load the code of an app.
     ///
     /// # Errors
-    /// The system has no thread for it.
+    /// The system cannot create the thread.
     pub fn load(&mut self, zone: u16, source: AppSource, awaited: Awaited, now_ms: u64) -> io::Result<()> {
         self.last += 1;
         let job = Job { zone, number: self.last, source };
@@ -77,19 +77,19 @@ impl Loader {
         Ok(())
     }
 
-    /// The app may do this by the time its code is there.
+    /// The app gets this grant when its code is loaded.
     pub fn regrant(&mut self, zone: u16, grant: &Grant) {
         if let Some((.., awaited)) = self.awaited.get_mut(&zone) {
             *awaited.grant = grant.clone();
         }
     }
 
-    /// The app is not to be started any more.
+    /// The app is no longer to be started.
     pub fn forget(&mut self, zone: u16) {
         self.awaited.remove(&zone);
     }
 
-    /// The app whose code is there, or cannot be had; nothing if nobody waits for it any more.
+    /// The app whose code was loaded or could not be loaded; `None` if the load was cancelled.
     pub fn on_loaded(
         &mut self,
         zone: u16,
@@ -97,14 +97,14 @@ impl Loader {
         loaded: Result<TrustedCode, String>,
     ) -> Option<(Awaited, Result<TrustedCode, String>)> {
         if self.awaited.get(&zone).is_none_or(|(awaited, ..)| *awaited != number) {
-            // To unmap it would run its destructors here.
+            // Unmapping the object would run its destructors here.
             std::mem::forget(loaded);
             return None;
         }
         self.awaited.remove(&zone).map(|(.., awaited)| (awaited, loaded))
     }
 
-    /// The apps whose code does not come. Whatever is loaded next has a thread of its own.
+    /// The apps whose code did not load in time. The next load gets a new thread.
     pub fn take_overdue(&mut self, now_ms: u64) -> Vec<String> {
         let overdue = |(_, until_ms, _): &(u64, u64, Awaited)| *until_ms <= now_ms;
         if !self.awaited.values().any(overdue) {

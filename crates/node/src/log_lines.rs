@@ -8,7 +8,7 @@ use kernel::quota::Bucket;
 use monitor_channel::{LINE_BYTES_MAX, LINES_PER_S_MAX};
 use std::collections::BTreeMap;
 
-/// What zones have written: one entry for each zone id that ever wrote, so there are as many as zones at most.
+/// The counts of zones: one entry for each zone id that has written a line, so at most one for each zone.
 #[derive(Debug, Default)]
 pub struct LogLines {
     of_zones: BTreeMap<ZoneId, Lines>,
@@ -21,7 +21,7 @@ struct Lines {
 }
 
 impl LogLines {
-    /// A line of a zone, fit to be written; `None` if it has written enough for this second.
+    /// A line of a zone, safe to write; `None` if the zone has reached its limit for this second.
     pub fn line(&mut self, zone: ZoneId, text: &str, now_ms: u64) -> Option<String> {
         let full = || Lines { bucket: Bucket::full(LINES_PER_S_MAX, now_ms), left_out: 0 };
         let lines = self.of_zones.entry(zone).or_insert_with(full);
@@ -32,7 +32,7 @@ impl LogLines {
         None
     }
 
-    /// The zones of which lines were left out since this was last asked, and how many.
+    /// The zones with dropped lines since the last call, and how many.
     pub fn take_left_out(&mut self) -> impl Iterator<Item = (ZoneId, u64)> + '_ {
         let counted =
             self.of_zones.iter_mut().map(|(zone, lines)| (*zone, std::mem::take(&mut lines.left_out)));

@@ -22,7 +22,7 @@ pub fn start(level: LogLevel) {
     let _ = tracing_subscriber::registry().with(lines).with(filter).try_init();
 }
 
-/// What is logged. A variable that cannot be read counts as none.
+/// The filter for log lines. An invalid variable is ignored.
 fn filter(variable: Option<&str>, level: LogLevel) -> Targets {
     let asked = variable.filter(|text| !text.trim().is_empty()).and_then(|text| text.parse().ok());
     asked.unwrap_or_else(|| level.as_str().parse().unwrap_or_default())

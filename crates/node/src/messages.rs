@@ -21,16 +21,17 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SendError, SyncSender, TrySendError, sync_channel};
 use zone::trusted::TrustedCode;
 
-/// Messages that may wait for one worker. Connections make most of them: this many may come in while a worker does one turn.
+/// Messages that may wait for one worker. Most of them are connections: this many may arrive while a worker does one
+/// turn.
 const WORKER_INBOX: usize = 4096;
 
-/// Of these, commands that zones gave to other workers; the rest is for connections, zones and the operator.
+/// How many of these may be commands from other workers; the rest is for connections, zones and the operator.
 const FORWARDED_MAX: u32 = WORKER_INBOX as u32 / 4 * 3;
 
-/// How much of them one zone may have waiting, in bytes of its commands; one alone may be longer.
+/// How many bytes of such commands one zone may have waiting; a single command may be longer.
 const FORWARDED_BYTES_PER_ZONE: u32 = 512 << 10;
 
-/// What a message costs its zone beside the command's bytes, so that many short ones are bounded too.
+/// The charge for a message in addition to the command's bytes, so that many short messages are bounded too.
 const PER_MESSAGE_BYTES: u32 = 1 << 10;
 
 /// Messages that may wait for the control thread.
@@ -40,22 +41,22 @@ const CONTROL_INBOX: usize = 1024;
 pub enum ToWorker {
     /// A switch has connected.
     Adopt(TcpStream, SocketAddr),
-    /// A process zone is there.
+    /// A process zone is ready.
     AttachZone {
         /// Its number.
         zone: ZoneId,
         /// Its app.
         app: String,
-        /// Which start of it.
+        /// The number of its start.
         generation: u64,
         /// This worker's end of its port.
         port: PortFds,
-        /// What it may do.
+        /// Its grant.
         grant: Box<Grant>,
-        /// And how much of it in a second, at all workers together.
+        /// Its rate limits, for all workers together.
         rates: Arc<NodeRates>,
     },
-    /// A trusted app is to run.
+    /// A trusted app must run.
     LoadTrusted {
         /// Its number.
         zone: ZoneId,
@@ -65,140 +66,141 @@ pub enum ToWorker {
         code: TrustedCode,
         /// Its settings, a JSON object.
         settings: Vec<u8>,
-        /// What it may do.
+        /// Its grant.
         grant: Box<Grant>,
-        /// And how much of it in a second, at all workers together.
+        /// Its rate limits, for all workers together.
         rates: Arc<NodeRates>,
     },
-    /// An app that runs may do this from now on. `generation` is 0 for a trusted app.
+    /// A running app gets a new grant. `generation` is 0 for a trusted app.
     Regrant {
         /// Its number.
         zone: ZoneId,
-        /// Which start of it.
+        /// The number of its start.
         generation: u64,
-        /// What it may do.
+        /// The new grant.
         grant: Box<Grant>,
-        /// And how much of it in a second, at all workers together.
+        /// Its rate limits, for all workers together.
         rates: Arc<NodeRates>,
     },
     /// The configuration has changed.
     Reconfigure {
-        /// How sessions are held from now on.
+        /// The new settings of sessions.
         southbound: Box<SouthboundConfig>,
-        /// What switches and apps may have.
+        /// The limits for switches and apps.
         limits: NodeLimits,
     },
-    /// A zone is over. `generation` is 0 for a trusted app.
+    /// A zone has ended. `generation` is 0 for a trusted app.
     DetachZone {
         /// Its number.
         zone: ZoneId,
-        /// Which start of it.
+        /// The number of its start.
         generation: u64,
     },
-    /// A command that a zone gave to another worker, for a switch that this one serves.
+    /// A command that a zone sent at another worker, for a switch of this worker.
     Forward {
-        /// Whose.
+        /// The zone.
         zone: ZoneId,
         /// The command frame.
         frame: Vec<u8>,
     },
     /// The operator asks for a switch's flow entries.
     AskFlows {
-        /// Of which switch.
+        /// The switch.
         datapath: DatapathId,
-        /// By which the answer is known.
+        /// The ticket that identifies the answer.
         ticket: u64,
     },
-    /// How much do zones use? Said as often as it is measured, and lost if there is no room: the next is as good.
+    /// Count the resource use of the zones. The control thread sends it at the monitor's interval. If the queue is
+    /// full, it is dropped.
     CountZones,
-    /// A zone is to hear that it passes a soft limit, or does not any more.
+    /// Tell a zone that it exceeds a soft limit, or no longer does.
     TellSoftLimit {
-        /// Which zone.
+        /// The zone.
         zone: ZoneId,
-        /// Which start of it.
+        /// The number of its start.
         generation: u64,
-        /// What.
+        /// The limit.
         limit: SoftLimit,
     },
-    /// The operator asks for what is counted.
+    /// The operator asks for the counters.
     AskCounts {
-        /// By which the answer is known.
+        /// The ticket that identifies the answer.
         ticket: u64,
     },
-    /// Say goodbye to the switches, and end.
+    /// Close the sessions, and end.
     Shutdown,
 }
 
 /// From a worker.
 pub enum FromWorker {
-    /// A process zone broke the rules.
+    /// A process zone violated the protocol.
     ZoneFault {
         /// Its app.
         app: String,
-        /// Which start of it.
+        /// The number of its start.
         generation: u64,
-        /// What it did.
+        /// The violation.
         reason: String,
     },
     /// A trusted app panicked, or did not start.
     TrustedFault {
         /// Its app.
         app: String,
-        /// What it did.
+        /// The reason.
         reason: String,
     },
-    /// A frame for the node itself: a part of an answer that the operator waits for.
+    /// A frame for the node itself: a part of an answer for the operator.
     ToNode(Vec<u8>),
-    /// What is counted at this worker.
+    /// The counters of this worker.
     Counts {
-        /// The question's.
+        /// The ticket of the request.
         ticket: u64,
-        /// Of each session that is up.
+        /// The counters of each session.
         sessions: Vec<southbound::SessionSnapshot>,
-        /// Of each zone.
+        /// The counters of each zone.
         zones: Vec<ZoneCounts>,
-        /// What is kept of each switch.
+        /// The kernel's record of each switch.
         switches: Vec<OfSwitch>,
     },
-    /// What is counted of each zone at this worker.
+    /// The counters of each zone at this worker, for usage.
     ZonesCounted {
         /// The worker's number.
         worker: usize,
-        /// Of each zone that is attached.
+        /// The counters of each attached zone.
         zones: Vec<ZoneCounts>,
     },
-    /// The flow entries cannot be had.
+    /// The flow entries are not available.
     NoFlows {
-        /// The question's.
+        /// The ticket of the request.
         ticket: u64,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// What was refused here.
+    /// Records of refusals at this worker.
     Audit(Vec<Record>),
-    /// A line that an app wrote into the node's log, for its own.
+    /// A line that an app wrote to the node's log, for its own log.
     Line {
         /// Its app.
         app: String,
-        /// Which start of it.
+        /// The number of its start.
         generation: u64,
-        /// The line, fit to be written.
+        /// The line, safe to write.
         line: String,
     },
     /// Code of a trusted app, from the thread that loads it.
     Loaded {
         /// Its zone.
         zone: u16,
-        /// Which load of it.
+        /// The number of the load.
         number: u64,
-        /// The code, or why there is none.
+        /// The code, or why it could not be loaded.
         loaded: Result<TrustedCode, String>,
     },
-    /// A worker has ended as it was told to.
+    /// A worker has ended as requested.
     Ended,
 }
 
-/// The control thread's way to one worker, and to know that it moves.
+/// The control thread's sender to one worker, which also shows whether the worker makes progress.
 #[derive(Clone)]
 pub struct WorkerSender {
     messages: SyncSender<ToWorker>,
@@ -207,7 +209,7 @@ pub struct WorkerSender {
     forwarded: Arc<Forwarded>,
 }
 
-/// What waits in a worker's box of commands that zones gave to other workers. Counted without a lock by all of them.
+/// The commands from other workers that wait in a worker's queue. All workers count them without a lock.
 #[derive(Debug)]
 struct Forwarded {
     messages: AtomicU32,
@@ -222,7 +224,7 @@ impl Forwarded {
         }
     }
 
-    /// Takes room for a command of this zone, if it has any left.
+    /// Reserves space for a command of this zone, if it has any left.
     fn take(&self, zone: ZoneId, frame: &[u8]) -> bool {
         let Some(of_zone) = self.bytes_of_zones.get(usize::from(zone.0)) else { return false };
         let cost = cost_of(frame);
@@ -244,13 +246,13 @@ impl Forwarded {
     }
 }
 
-/// A frame's length is 32 bits at most, and far less in truth.
+/// A frame's length is at most 32 bits, and far less in practice.
 fn cost_of(frame: &[u8]) -> u32 {
     u32::try_from(frame.len()).unwrap_or(u32::MAX / 2).saturating_add(PER_MESSAGE_BYTES)
 }
 
 impl WorkerSender {
-    /// A line to a worker whose poll has this waker.
+    /// Creates the queue to a worker whose poll has this waker.
     pub fn new(waker: Arc<mio::Waker>) -> (WorkerSender, WorkerReceiver) {
         let (messages, inbox) = sync_channel(WORKER_INBOX);
         let (turns, forwarded) = (Arc::new(AtomicU64::new(0)), Arc::new(Forwarded::new()));
@@ -258,18 +260,18 @@ impl WorkerSender {
         (WorkerSender { messages, waker, turns, forwarded }, inbox)
     }
 
-    /// Sends a message, or gives it back if the worker's box is full or it is gone.
+    /// Sends a message, or returns it if the worker's queue is full or the worker has ended.
     pub fn send(&self, message: ToWorker) -> Result<(), ToWorker> {
         self.messages.try_send(message).map_err(|error| match error {
             TrySendError::Full(message) | TrySendError::Disconnected(message) => message,
         })?;
-        // It fails only if the worker's poll is gone, and then so is the worker.
+        // It fails only if the worker's poll is gone, and then the worker is too.
         let _ = self.waker.wake();
         Ok(())
     }
 
-    /// Sends a command of a zone's for a switch that the worker serves: whether it went. A zone that has its share waiting there has to wait,
-    /// and takes no room from others.
+    /// Sends a zone's command for a switch of this worker. Returns whether it was sent. A zone that has used up its
+    /// share of the queue must wait, and takes no space from others.
     pub fn forward(&self, zone: ZoneId, frame: &[u8]) -> bool {
         if !self.forwarded.take(zone, frame) {
             return false;
@@ -287,7 +289,7 @@ impl WorkerSender {
     }
 }
 
-/// A worker's end of its line.
+/// The worker's end of its queue.
 pub struct WorkerReceiver {
     inbox: Receiver<ToWorker>,
     turns: Arc<AtomicU64>,
@@ -304,13 +306,13 @@ impl WorkerReceiver {
         Some(message)
     }
 
-    /// The worker has begun another turn.
+    /// The worker has started another turn.
     pub fn turn(&self) {
         self.turns.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// A worker's way to the control thread.
+/// A worker's sender to the control thread.
 #[derive(Clone)]
 pub struct ControlSender {
     messages: SyncSender<FromWorker>,
@@ -318,13 +320,13 @@ pub struct ControlSender {
 }
 
 impl ControlSender {
-    /// A line to the control thread, whose poll has this waker.
+    /// Creates the queue to the control thread, whose poll has this waker.
     pub fn new(waker: Arc<mio::Waker>) -> (ControlSender, Receiver<FromWorker>) {
         let (messages, inbox) = sync_channel(CONTROL_INBOX);
         (ControlSender { messages, waker }, inbox)
     }
 
-    /// Sends a message without waiting; a full box gives it back.
+    /// Sends a message without waiting; returns it if the queue is full.
     pub fn send(&self, message: FromWorker) -> Result<(), FromWorker> {
         self.messages.try_send(message).map_err(|error| match error {
             TrySendError::Full(message) | TrySendError::Disconnected(message) => message,
@@ -333,12 +335,12 @@ impl ControlSender {
         Ok(())
     }
 
-    /// Has the control thread look at what there is beside messages.
+    /// Wakes the control thread for work other than messages.
     pub fn wake(&self) {
         let _ = self.waker.wake();
     }
 
-    /// Sends the last message of a thread, which may wait.
+    /// Sends the last message of a thread. It may wait.
     pub fn send_last(&self, message: FromWorker) -> Result<(), SendError<FromWorker>> {
         self.messages.send(message)?;
         let _ = self.waker.wake();

@@ -13,17 +13,18 @@ use std::os::fd::AsFd;
 /// How long an operator may read nothing of an answer before its connection is closed.
 const STUCK_MS: u64 = 10_000;
 
-/// Who connected, as Linux saw it then (`SO_PEERCRED`, unix(7)). A process may have handed the connection on since.
+/// The process that connected, as Linux saw it then (`SO_PEERCRED`, unix(7)). It may have passed the connection to
+/// another process since.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Peer {
-    /// The user, if Linux says.
+    /// The user, if Linux reports it.
     pub uid: Option<u32>,
-    /// The process; one that this node cannot see has no number here.
+    /// The process; `None` if this node cannot see it.
     pub pid: Option<u32>,
 }
 
 impl Peer {
-    /// Of a connection.
+    /// The peer of a connection.
     pub fn of(stream: &impl AsFd) -> Peer {
         let Ok(said) = getsockopt(stream, sockopt::PeerCredentials) else { return Peer::default() };
         let pid = u32::try_from(said.pid()).ok().filter(|pid| *pid != 0);
@@ -41,24 +42,24 @@ impl fmt::Display for Peer {
 /// An operator.
 pub struct Operator<Stream = mio::net::UnixStream> {
     stream: Stream,
-    /// Who that is.
+    /// The peer.
     pub peer: Peer,
-    /// At most a line's length and what one read brings: whole lines that wait for their turn, and the beginning of one.
+    /// At most a line's length and one read: complete lines that wait, and the start of another.
     read: Vec<u8>,
-    /// Whether there is more to read than there was room for.
+    /// Whether more data waits than there was space for.
     crowded: bool,
     unread: Vec<u8>,
     /// How much of `unread` has been written.
     written: usize,
-    /// Whether an answer is being waited for.
+    /// Whether an answer is pending.
     waiting: bool,
     finished: bool,
-    /// How much was unread when it was last looked at, and since when it is that much.
+    /// How much was unread at the last check, and since when the amount is unchanged.
     stuck: Option<(usize, u64)>,
 }
 
 impl<Stream: Read + Write> Operator<Stream> {
-    /// One that has said nothing yet.
+    /// Creates the state of a new connection.
     pub fn new(stream: Stream, peer: Peer) -> Self {
         Operator {
             stream,
@@ -73,7 +74,8 @@ impl<Stream: Read + Write> Operator<Stream> {
         }
     }
 
-    /// Reads what is there, as far as there is room. A line that is too long, or an end, finishes it.
+    /// Reads the available data, as far as there is space. A line that is too long, or the end of the data, ends the
+    /// reading.
     pub fn hear(&mut self) {
         let mut bytes = [0; 4096];
         self.crowded = false;
@@ -101,12 +103,12 @@ impl<Stream: Read + Write> Operator<Stream> {
         }
     }
 
-    /// Whether a question can be looked at: one is there, and the answer to the one before has left.
+    /// Whether a request can be handled: one has arrived, and the previous answer was sent.
     pub fn has_question(&self) -> bool {
         !self.waiting && self.unread.is_empty() && self.read.contains(&b'\n')
     }
 
-    /// The next question, if the one before is answered and the answer has left. It waits for its answer from now on.
+    /// The next request, if the previous answer was sent. Its answer is pending from now on.
     pub fn next_line(&mut self) -> Option<Vec<u8>> {
         if !self.has_question() {
             return None;
@@ -121,18 +123,18 @@ impl<Stream: Read + Write> Operator<Stream> {
         Some(line)
     }
 
-    /// The answer that was waited for goes out.
+    /// Sends the pending answer.
     pub fn answer(&mut self, answer: &Answer) {
         self.waiting = false;
         self.say(answer);
     }
 
-    /// Bytes of an answer that it has not read yet.
+    /// The bytes of an answer that the operator has not read yet.
     pub fn unread_bytes(&self) -> usize {
         self.unread.len()
     }
 
-    /// Whether it has read nothing of an answer for so long that nobody waits for it any more. To be asked every now and then.
+    /// Whether the operator has read nothing of an answer for too long. Call it regularly.
     pub fn is_stuck(&mut self, now_ms: u64) -> bool {
         let left = self.unread.len() - self.written;
         let since = match self.stuck {
@@ -164,20 +166,20 @@ impl<Stream: Read + Write> Operator<Stream> {
         self.forget_answer();
     }
 
-    /// With its memory: a long answer is seldom followed by another.
+    /// Frees its memory: a long answer is seldom followed by another.
     fn forget_answer(&mut self) {
         self.unread = Vec::new();
         self.written = 0;
     }
 
-    /// Nobody reads any more: what was asked beside needs no answer.
+    /// The operator no longer reads: pending requests need no answer.
     fn give_up(&mut self) {
         self.forget_answer();
         self.read.clear();
         self.finished = true;
     }
 
-    /// Whether nothing more comes and nothing more is to go.
+    /// Whether there is nothing more to read or to write.
     pub fn is_done(&self) -> bool {
         self.finished && !self.waiting && self.unread.is_empty() && !self.read.contains(&b'\n')
     }
@@ -189,7 +191,7 @@ mod tests {
     use std::collections::VecDeque;
     use std::io;
 
-    /// The other end: it has said something, and takes so many bytes at each write.
+    /// The other end: it has sent something, and accepts this many bytes at each write.
     #[derive(Default)]
     struct Other {
         says: VecDeque<u8>,

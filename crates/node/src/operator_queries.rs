@@ -17,26 +17,27 @@ use southbound::session::State;
 use southbound::{SessionSnapshot, SwitchRecord};
 use std::collections::BTreeMap;
 
-/// How long an answer is waited for. A switch that takes longer is named in what is answered.
+/// How long a request waits. The answer names each switch that takes longer.
 pub const PATIENCE_MS: u64 = 2_000;
 
 /// How long the monitor may take to reload the configuration: it checks every file of every package. Less than an
 /// operator's command waits.
 const RELOAD_PATIENCE_MS: u64 = 9_000;
 
-/// Questions that wait at once. One more is looked at when one of them is answered.
+/// How many requests may be open. The next one is handled when one of them is answered.
 pub const QUESTIONS_MAX: usize = 16;
 
-/// Bytes of flow entries that the answers hold which are being put together, some 200,000 short entries. Further ones are said to be left out.
+/// Bytes of flow entries in all answers that are being assembled: about 200,000 short entries. The answer says if
+/// entries are missing.
 const FLOW_BYTES_MAX: usize = 64 << 20;
 
-/// What an entry takes beside the text of its match and actions.
+/// The size of an entry, in addition to the text of its match and actions.
 const FLOW_BYTES: usize = 320;
 
-/// By which an operator's connection is known.
+/// Identifies an operator's connection.
 pub type OperatorId = usize;
 
-/// What an answer is being put together for.
+/// The request that an answer is assembled for.
 #[derive(Debug)]
 enum Waiting {
     Switches {
@@ -52,15 +53,15 @@ enum Waiting {
         switches: BTreeMap<u64, SwitchFlows>,
         bytes: usize,
     },
-    /// The monitor's word, once it has come.
+    /// The monitor's result, once it has arrived.
     Reload(Option<Result<ReloadView, String>>),
 }
 
-/// The flow entries of one switch as they come.
+/// The flow entries of one switch that have arrived.
 #[derive(Debug)]
 struct SwitchFlows {
     view: FlowsView,
-    /// Whether its last part is still to come. What comes later is heard no more.
+    /// Whether its last part is still missing. Later parts are ignored.
     awaited: bool,
     /// Whether an entry did not fit.
     left_out: bool,
@@ -70,28 +71,28 @@ struct SwitchFlows {
 struct Open {
     operator_id: OperatorId,
     waiting: Waiting,
-    /// Answers of workers, or last parts of switches, that are still to come.
+    /// Answers of workers, or last parts of switches, that are still missing.
     missing: usize,
     until_ms: u64,
 }
 
-/// The open questions, by ticket.
+/// The open requests, by ticket.
 #[derive(Debug, Default)]
 pub struct OperatorQueries {
     open: BTreeMap<u64, Open>,
     last_ticket: u64,
 }
 
-/// An answer with whom it is for.
+/// An answer and its operator.
 pub type Answered = (OperatorId, Answer);
 
 impl OperatorQueries {
-    /// Whether one more question can wait.
+    /// Whether one more request may be opened.
     pub fn has_room(&self) -> bool {
         self.open.len() < QUESTIONS_MAX
     }
 
-    /// Opens the question for the switches; every worker is to be asked for its counts with the ticket.
+    /// Opens the request for the switches. The caller must ask every worker for its counters with the ticket.
     pub fn open_switches(
         &mut self,
         operator_id: OperatorId,
@@ -107,7 +108,7 @@ impl OperatorQueries {
         )
     }
 
-    /// Opens the question for the apps; every worker is to be asked for its counts with the ticket.
+    /// Opens the request for the apps. The caller must ask every worker for its counters with the ticket.
     pub fn open_apps(
         &mut self,
         operator_id: OperatorId,
@@ -118,7 +119,8 @@ impl OperatorQueries {
         self.open(operator_id, Waiting::Apps { apps, counts: Vec::new() }, workers, now_ms)
     }
 
-    /// Opens the question for flow entries. Each switch is to be asked with a ticket of its own, which come back beside it.
+    /// Opens the request for flow entries. The caller must ask each switch with its own ticket; the tickets are
+    /// returned.
     pub fn open_flows(
         &mut self,
         operator_id: OperatorId,
@@ -135,7 +137,7 @@ impl OperatorQueries {
         tickets
     }
 
-    /// Opens the question for the configuration; the monitor is to be asked with the ticket.
+    /// Opens the request to reload the configuration. The caller must ask the monitor with the ticket.
     pub fn open_reload(&mut self, operator_id: OperatorId, now_ms: u64) -> u64 {
         self.open(operator_id, Waiting::Reload(None), 1, now_ms + RELOAD_PATIENCE_MS - PATIENCE_MS)
     }
@@ -157,7 +159,7 @@ impl OperatorQueries {
         self.last_ticket
     }
 
-    /// A worker's counts.
+    /// Takes a worker's counters.
     pub fn on_counts(
         &mut self,
         ticket: u64,
@@ -177,12 +179,12 @@ impl OperatorQueries {
         open.missing = open.missing.saturating_sub(1);
     }
 
-    /// A frame for the node: a part of a switch's flow entries, or that they cannot be had.
+    /// Takes a frame for the node: a part of a switch's flow entries, or an error.
     pub fn on_frame(&mut self, frame: &[u8]) {
         let Some(event) = Frame::read(frame).ok().and_then(|frame| Event::read(&frame).ok()) else { return };
         match event {
             Event::StatsReply(reply) => self.on_part(&reply),
-            // The session's word that the answer was whole: its last part said so already.
+            // The session's receipt for a complete answer: the last part has already shown that.
             Event::Receipt(_, receipt) if receipt.outcome == Outcome::Programmed => {}
             Event::Receipt(_, receipt) => self.on_trouble(receipt.ticket, receipt.reason),
             Event::SwitchError(error) => self.on_trouble(error.ticket, error.reason),
@@ -214,20 +216,20 @@ impl OperatorQueries {
         }
     }
 
-    /// What all questions hold together.
+    /// The bytes of all requests together.
     fn flow_bytes(&self) -> usize {
         let of = |open: &Open| if let Waiting::Flows { bytes, .. } = open.waiting { bytes } else { 0 };
         self.open.values().map(of).sum()
     }
 
-    /// Flow entries cannot be had.
+    /// The flow entries are not available.
     pub fn on_trouble(&mut self, ticket: u64, reason: &str) {
         if let Some((of_switch, _, missing)) = self.awaited(ticket) {
             of_switch.end(Some(reason.to_owned()), missing);
         }
     }
 
-    /// The switch of which an answer is awaited under this ticket, with how many bytes are kept and how many switches are missing.
+    /// The switch whose answer has this ticket, with the number of stored bytes and of missing switches.
     fn awaited(&mut self, ticket: u64) -> Option<(&mut SwitchFlows, &mut usize, &mut usize)> {
         self.open.values_mut().find_map(|open| match &mut open.waiting {
             Waiting::Flows { switches, bytes } => {
@@ -238,7 +240,7 @@ impl OperatorQueries {
         })
     }
 
-    /// The answers that are whole, or whose time is over.
+    /// Returns the answers that are complete, or whose time limit has passed.
     pub fn take_answers(&mut self, now_ms: u64) -> Vec<Answered> {
         let ready: Vec<_> = self
             .open
@@ -250,7 +252,7 @@ impl OperatorQueries {
         answers.map(|open| (open.operator_id, answer(open, now_ms))).collect()
     }
 
-    /// Who asked is gone.
+    /// The operator has disconnected.
     pub fn forget(&mut self, operator_id: OperatorId) {
         self.open.retain(|_, open| open.operator_id != operator_id);
     }
@@ -263,7 +265,7 @@ impl SwitchFlows {
         SwitchFlows { view, awaited: true, left_out: false }
     }
 
-    /// Nothing more is awaited of it.
+    /// The switch's answer has ended.
     fn end(&mut self, trouble: Option<String>, missing: &mut usize) {
         self.awaited = false;
         self.view.trouble = trouble;
@@ -359,7 +361,7 @@ fn meter_view(metering: &Metering) -> Option<MeterView> {
     })
 }
 
-/// A zone has a count at each worker; the operator sees their sum.
+/// A zone has a counter at each worker; the operator sees their sum.
 fn app_view(status: AppStatus, counts: &[ZoneCounts], trouble: Option<String>) -> AppView {
     let sum =
         |of: fn(&ZoneCounts) -> u64| counts.iter().filter(|count| count.zone == status.zone).map(of).sum();
@@ -369,7 +371,7 @@ fn app_view(status: AppStatus, counts: &[ZoneCounts], trouble: Option<String>) -
         commands: sum(|count| count.commands),
         refusals: sum(|count| count.refusals),
         trouble,
-        // What is known of packages and refusals is put in by who knows it.
+        // The caller adds packages and refusals.
         package: None,
         shortfalls: Vec::new(),
         over: Vec::new(),
@@ -378,7 +380,7 @@ fn app_view(status: AppStatus, counts: &[ZoneCounts], trouble: Option<String>) -
     }
 }
 
-/// The entries of a part of an answer. One that cannot be read is shown as bytes, and hides no other.
+/// The entries in a part of an answer. A malformed entry is shown as bytes, and the others are still shown.
 fn flow_views(reply: &StatsReply<'_>) -> Result<Vec<FlowView>, String> {
     let whole = flow_stats(reply.multipart, reply.body);
     if let Ok(entries) = whole {
@@ -388,7 +390,7 @@ fn flow_views(reply: &StatsReply<'_>) -> Result<Vec<FlowView>, String> {
     while !rest.is_empty() {
         let length = rest.first_chunk().map_or(0, |length| usize::from(u16::from_be_bytes(*length)));
         let cut = rest.split_at_checked(length).filter(|_| length >= ENTRY_LEN_MIN);
-        // Where the lengths do not hold, nobody knows where an entry begins.
+        // With wrong lengths, the start of the next entry is unknown.
         let Some((entry, behind)) = cut else { return whole.map(|_| views) };
         rest = behind;
         views.push(match flow_stats(reply.multipart, entry).as_deref() {
@@ -399,11 +401,11 @@ fn flow_views(reply: &StatsReply<'_>) -> Result<Vec<FlowView>, String> {
     Ok(views)
 }
 
-/// An entry without match and instructions (1.3.5, 7.3.5.2), and where its match begins.
+/// The length of an entry without match and instructions (1.3.5, 7.3.5.2), and the offset of its match.
 const ENTRY_LEN_MIN: usize = 56;
 const MATCH_AT: usize = 48;
 
-/// What can be told of an entry that cannot be read: its numbers, and its match and instructions as bytes.
+/// The view of a malformed entry: its numbers, and its match and instructions as bytes.
 fn unreadable_view(entry: &[u8]) -> FlowView {
     let number = |at: usize, length: usize| {
         let bytes = entry.get(at..at + length).unwrap_or_default();
@@ -427,7 +429,7 @@ fn unreadable_view(entry: &[u8]) -> FlowView {
     }
 }
 
-/// Reads entries as the multipart reply of OpenFlow 1.3 that they are the body of.
+/// Parses entries as the body of an OpenFlow 1.3 multipart reply.
 fn flow_stats(multipart: u16, body: &[u8]) -> Result<Vec<FlowStats>, String> {
     const HEADERS: usize = 16;
     let length = u16::try_from(HEADERS + body.len()).map_err(|_| "its answer is too long".to_owned())?;
@@ -444,10 +446,10 @@ fn flow_stats(multipart: u16, body: &[u8]) -> Result<Vec<FlowStats>, String> {
     }
 }
 
-/// How the operator sees that no app of this node has made a rule.
+/// The owner that the operator sees for a rule that no app of this node made.
 const FOREIGN: &str = "foreign";
 
-/// Whose rule carries this cookie: of a zone its number, in the place of which its name is put by who knows the apps.
+/// The owner of a rule by its cookie: the zone's number. The control thread replaces it by the app's name.
 fn owner(cookie: u64) -> String {
     match ZoneId::owner_of(cookie) {
         _ if cookie == kernel::OWN_COOKIE => "kernel".to_owned(),
@@ -484,7 +486,7 @@ mod tests {
         frame
     }
 
-    /// A flow entry of every packet that drops.
+    /// A flow entry that drops every packet.
     fn entry() -> Vec<u8> {
         let mut bytes = vec![0; 56];
         bytes[1] = 56;
@@ -524,7 +526,7 @@ mod tests {
         let tickets = queries.open_flows(7, &[DatapathId(1)], 0);
         let mut unreadable = entry();
         unreadable[12..14].copy_from_slice(&[0, 9]);
-        // A match longer than its entry.
+        // A match that is longer than its entry.
         unreadable[50..52].copy_from_slice(&[0, 99]);
         queries.on_frame(&part(tickets[0].1, false, &[entry(), unreadable, entry()].concat()));
         let answers = queries.take_answers(0);

@@ -1,7 +1,7 @@
 //! The connections of all operators: which are accepted, whose request is next, and which are closed.
 //!
-//! In: streams, answers, the time. Out: one request at a time, in turn. Each operator has at most one open request. Never
-//! parses a request.
+//! In: streams, answers, the time. Out: one request at a time, in turn. Each operator has at most one open request. It
+//! never parses a request.
 
 use super::operator_line::{Operator, Peer};
 use super::operator_queries::OperatorId;
@@ -11,27 +11,29 @@ use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::ops::Bound::{Excluded, Unbounded};
 
-/// Operators at once. One more is closed when it comes.
+/// How many operators may be connected. A further connection is closed at once.
 pub const OPERATORS_MAX: usize = 64;
 
-/// Bytes of answers that all operators together may leave unread. Beyond it the next answer is a refusal, until some of it has been read.
+/// Bytes of answers that all operators together may leave unread. Above it, the next answer is an error, until
+/// operators have read some.
 const UNREAD_BYTES_MAX: usize = 64 << 20;
 
-/// All operators that are connected.
+/// All connected operators.
 pub struct Operators<Stream = UnixStream> {
     connected: BTreeMap<OperatorId, Operator<Stream>>,
     next: OperatorId,
-    /// Whose question was taken last.
+    /// The operator whose request was taken last.
     last: OperatorId,
 }
 
 impl<Stream: Read + Write> Operators<Stream> {
-    /// None yet; the first will be known by this number.
+    /// Creates an empty set; the first operator gets this number.
     pub fn new(first: OperatorId) -> Self {
         Operators { connected: BTreeMap::new(), next: first, last: first }
     }
 
-    /// One more has connected, and is registered under its number with `register`, which says whether that worked.
+    /// Adds an operator that has connected. `register` registers the connection under its number, and returns whether
+    /// that worked.
     pub fn adopt(
         &mut self,
         mut stream: Stream,
@@ -45,20 +47,20 @@ impl<Stream: Read + Write> Operators<Stream> {
         }
     }
 
-    /// It has said something, or takes more of its answer.
+    /// The operator has sent data, or accepts more of its answer.
     pub fn hear(&mut self, operator_id: OperatorId) {
         if let Some(operator) = self.connected.get_mut(&operator_id) {
             operator.hear();
         }
     }
 
-    /// Who that is.
+    /// The peer of an operator.
     pub fn peer(&self, operator_id: OperatorId) -> Peer {
         self.connected.get(&operator_id).map(|operator| operator.peer).unwrap_or_default()
     }
 
-    /// The next question, of the operator after the last one. It is to be answered before that operator's next one
-    /// comes.
+    /// The next request, of the next operator in turn. It must be answered before that operator's next request is
+    /// returned.
     pub fn next_question(&mut self) -> Option<(OperatorId, Vec<u8>)> {
         let after = (Excluded(self.last), Unbounded);
         let operator_id = {
@@ -75,7 +77,7 @@ impl<Stream: Read + Write> Operators<Stream> {
         Some((operator_id, line))
     }
 
-    /// The answer to the question of an operator, who may be gone.
+    /// Sends the answer to an operator's request. The operator may be gone.
     pub fn answer(&mut self, operator_id: OperatorId, answer: &Answer) {
         let unread: usize = self.connected.values().map(Operator::unread_bytes).sum();
         let Some(operator) = self.connected.get_mut(&operator_id) else { return };
@@ -88,7 +90,7 @@ impl<Stream: Read + Write> Operators<Stream> {
         operator.answer(answer);
     }
 
-    /// Parts with those that are done, and with those that read nothing of what waits for them: who that was.
+    /// Removes the operators that are done, and those that do not read their answers. Returns their numbers.
     pub fn part(&mut self, now_ms: u64) -> Vec<OperatorId> {
         let mut parted = Vec::new();
         self.connected.retain(|operator_id, operator| {
@@ -114,7 +116,7 @@ mod tests {
     use super::*;
     use std::os::unix::net::UnixStream;
 
-    /// Operators who have each asked so much and read nothing.
+    /// Operators that have each sent this request and read nothing.
     fn operators(asked: &[&str]) -> (Operators<UnixStream>, Vec<UnixStream>) {
         let (mut operators, mut others) = (Operators::new(0), Vec::new());
         for (operator_id, asked) in asked.iter().enumerate() {
@@ -128,7 +130,7 @@ mod tests {
         (operators, others)
     }
 
-    /// Longer than a socket takes.
+    /// Longer than a socket accepts.
     fn long_answer() -> Answer {
         Answer::Refused("x".repeat(UNREAD_BYTES_MAX / 8))
     }

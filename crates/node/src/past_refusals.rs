@@ -1,4 +1,5 @@
-//! The refused commands of zones that have ended, so that an operator sees those of an app that always runs for moments only.
+//! Counts the refused commands of ended zones. So the operator also sees the refusals of an app that crashes quickly
+//! again and again.
 //!
 //! In: the count of a zone that ends. Out: the count of its app. At most one entry for each zone number.
 
@@ -15,7 +16,7 @@ impl PastRefusals {
         self.0.insert(zone, (app.to_owned(), refusals));
     }
 
-    /// The refused commands in all earlier lives of an app's zone.
+    /// The refused commands of all earlier starts of an app's zone.
     pub fn of(&self, zone: ZoneId, app: &str) -> u64 {
         self.0.get(&zone).filter(|(of, _)| of == app).map_or(0, |(_, refusals)| *refusals)
     }

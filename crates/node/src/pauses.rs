@@ -1,4 +1,5 @@
-//! When a switch is not read, since the apps that hear it have no room for its packet-ins.
+//! Decides when the worker does not read a switch, because the apps that receive its events have no space for
+//! packet-ins.
 //!
 //! ```text
 //!   a switch has sent something ──> Pauses::decide ──> read so much of it: nothing of that is dropped
@@ -10,48 +11,50 @@
 //! happens if other apps would have to wait for it. Apps that receive packets of the switch and keep up wait that long,
 //! and then no longer until the slow app has space again.
 //!
-//! In: a switch, who has heard it of late, how much room they have and how long they have taken nothing, the time. Out: how much is read now.
-//! Pure; holds a few numbers for each switch that is up.
+//! In: a switch, the recent receivers of its packet-ins, their space and how long they have read nothing, the time.
+//! Out: how much to read now. It is pure, and holds a few numbers for each connected switch.
 
 use abi::ZoneId;
 use flow::DatapathId;
 use kernel::ZoneSet;
 use std::collections::BTreeMap;
 
-/// How long an app may take nothing and still be waited for, and how long apps that keep up wait for one that does not, in milliseconds.
+/// How long the worker waits for an app that reads nothing, and how long other apps wait for a slow one, in
+/// milliseconds.
 pub(super) const PATIENCE_MS: u64 = 10;
 
-/// An app that takes nothing for so long is given up altogether. Before that a little is read every [`PATIENCE_MS`], and what does not fit is lost: it may
+/// After this time, the worker no longer waits for an app that reads nothing. Before that, it reads a little every
+/// [`PATIENCE_MS`] and drops what does not fit. The app may only lack processor time, and loses less that way.
 /// only have been kept from its core, and loses less then.
 pub(super) const LONG_PATIENCE_MS: u64 = 100;
 
-/// How much that is.
+/// How much it reads then.
 const IN_VAIN_BYTES: usize = 4 << 10;
 
 /// The maximum ratio of ring bytes to OpenFlow bytes of a packet-in with a minimal Ethernet frame of 60 bytes. 82 bytes
 /// of OpenFlow 1.0 become 136 bytes in the ring. Shorter ones may not all have room.
 const EXPANSION: usize = 2;
 
-/// A switch is read when this part of a ring is free for it. Less is not worth a system call.
+/// The worker reads a switch when this part of a ring is free for it. Less is not worth a system call.
 const LEAST_PART: usize = 64;
 
-/// An app that hears a switch, as it is now.
+/// The present state of an app that receives a switch's packet-ins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Subscriber {
     /// Its zone.
     pub zone: ZoneId,
-    /// How much of the switch's its ring takes, and how large that is; `None`: it has no ring, and hears in any case.
+    /// The space in its ring for the switch, and the size of the ring; `None`: it has no ring, and always receives.
     pub room: Option<(usize, usize)>,
-    /// For how long it has left something in its ring and taken nothing.
+    /// For how long its ring has had data and it has read nothing.
     pub standstill_ms: u64,
 }
 
-/// What is to be done with a switch that has sent something.
+/// What to do with a switch that has sent data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reading {
-    /// So many bytes at most are read.
+    /// Read at most this many bytes.
     Now(usize),
-    /// Nothing is read yet.
+    /// Read nothing yet.
     NotYet,
 }
 
@@ -63,18 +66,18 @@ pub(super) struct Pauses {
 
 #[derive(Debug, Default)]
 struct OfSwitch {
-    /// Who heard the packet-ins of the last read that brought any, and of the one before; `None` until one has.
+    /// The receivers of the last read with packet-ins, and of the one before; `None` until there was one.
     heard: Option<[ZoneSet; 2]>,
-    /// Since when it waits.
+    /// Since when the switch waits.
     since_ms: Option<u64>,
-    /// Who was waited for long enough, and has had no room since.
+    /// Apps that the worker waited for long enough, and that have had no space since.
     given_up: ZoneSet,
-    /// Until when it is not read for an app that takes nothing.
+    /// Until when the switch is not read for an app that reads nothing.
     in_vain_until_ms: u64,
 }
 
 impl Pauses {
-    /// Who is to hear what this switch sends, as far as it is known; `unknown` where it has sent nothing yet.
+    /// The known receivers of this switch's packet-ins; `unknown` if it has sent none yet.
     pub fn subscribers(&self, datapath: DatapathId, unknown: &ZoneSet, found: &mut ZoneSet) {
         match self.switches.get(&datapath).and_then(|it| it.heard.as_ref()) {
             Some([last, before]) => {
@@ -129,8 +132,8 @@ impl Pauses {
         Reading::Now(bytes.min(IN_VAIN_BYTES))
     }
 
-    /// A switch was read, and these heard packet-ins of it; `None`: it sent none. One that has only answered so far may flood in its next read, so
-    /// it stays unknown who hears it.
+    /// A switch was read, and these zones received its packet-ins; `None`: it sent none. A switch that has only
+    /// answered so far may flood in its next read, so its receivers stay unknown.
     pub fn on_read(&mut self, datapath: DatapathId, heard: Option<&ZoneSet>) {
         let it = self.switches.entry(datapath).or_default();
         it.since_ms = None;
@@ -142,7 +145,7 @@ impl Pauses {
         }
     }
 
-    /// A switch is gone.
+    /// A switch has disconnected.
     pub fn forget(&mut self, datapath: DatapathId) {
         self.switches.remove(&datapath);
     }
@@ -223,7 +226,7 @@ mod tests {
                 assert_eq!(decide(&mut pauses, &subscribers, others, now_ms), Reading::Now(READ));
                 pauses.on_read(SWITCH, Some(&ZoneSet::only(SLOW)));
             }
-            // Once it has had room it is waited for again.
+            // Once it has had space, the worker waits for it again.
             decide(&mut pauses, &[with_room(SLOW, RING)], others, 200);
             assert_eq!(decide(&mut pauses, &subscribers, others, 201), Reading::NotYet);
         }

@@ -8,25 +8,25 @@ use std::collections::VecDeque;
 /// made no progress for so long that the monitor restarts the kernel process.
 const PENDING_MAX: usize = 4096;
 
-/// What is owed to each worker.
+/// The pending messages for each worker.
 #[derive(Debug)]
 pub struct PendingMessages<Message> {
     queues: Vec<VecDeque<Message>>,
 }
 
 impl<Message> PendingMessages<Message> {
-    /// So many workers, to whom nothing is owed.
+    /// Creates empty queues for this many workers.
     pub fn new(workers: usize) -> Self {
         PendingMessages { queues: (0..workers).map(|_| VecDeque::new()).collect() }
     }
 
-    /// One message more for a worker. `false` if it is lost.
+    /// Adds a message for a worker. Returns `false` if it was dropped.
     pub fn push(&mut self, worker: usize, message: Message) -> bool {
         let queue = self.queues.get_mut(worker).filter(|queue| queue.len() < PENDING_MAX);
         queue.map(|queue| queue.push_back(message)).is_some()
     }
 
-    /// Sends what the boxes take: `send` gives a message back that its worker's does not.
+    /// Sends the messages that the queues accept: `send` returns a message that its worker's queue does not accept.
     pub fn send(&mut self, mut send: impl FnMut(usize, Message) -> Result<(), Message>) {
         for (worker, queue) in self.queues.iter_mut().enumerate() {
             while let Some(message) = queue.pop_front() {

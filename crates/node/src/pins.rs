@@ -23,18 +23,18 @@ const FILE: &str = "pins";
 /// Longest file: a line is an id of 19 bytes, a fingerprint of 95 and two more.
 const TEXT_BYTES_MAX: usize = PINS_MAX * 117;
 
-/// Keeps the pins of a node.
+/// Stores the pins of a node.
 pub struct PinFile {
     writer: Option<(SyncSender<String>, JoinHandle<()>)>,
-    /// Which pins were handed to the writer.
+    /// The version of the pins that the writer has received.
     seen: u64,
 }
 
 impl PinFile {
-    /// Reads the pins that were kept, into the roster. Without a folder, none are kept.
+    /// Reads the stored pins into the roster. Without a folder, no pins are stored.
     ///
     /// # Errors
-    /// They cannot be read: without them a switch's id would be anybody's.
+    /// They cannot be read: without them, any certificate could claim a switch's id.
     pub fn open(folder: Option<&Path>, roster: &Roster) -> Result<PinFile, String> {
         let Some(folder) = folder else { return Ok(PinFile { writer: None, seen: 0 }) };
         let path = folder.join(FILE);
@@ -46,7 +46,7 @@ impl PinFile {
             )
         })?;
         roster.restore_pins(&pins);
-        // One waits while one is written: what comes meanwhile is in the next.
+        // One version waits while another is written. Later changes are in the next version.
         let (sender, texts) = sync_channel(1);
         let thread = std::thread::Builder::new().name("pins".to_owned());
         let thread = thread
@@ -55,7 +55,7 @@ impl PinFile {
         Ok(PinFile { writer: Some((sender, thread)), seen: roster.pinned() })
     }
 
-    /// Has the pins written if they are others. Where the disk is slow, they are handed over again in a later turn.
+    /// Sends the pins to the writer if they have changed. If the disk is slow, it sends them again in a later turn.
     pub fn keep(&mut self, roster: &Roster) {
         let pinned = roster.pinned();
         let Some((writer, _)) = &self.writer else { return };
@@ -64,11 +64,11 @@ impl PinFile {
         }
     }
 
-    /// The node ends: what is not written yet is waited for.
+    /// The node ends: waits until all pins are written.
     pub fn finish(&mut self, roster: &Roster) {
         let Some((writer, thread)) = self.writer.take() else { return };
         if roster.pinned() != self.seen {
-            // A writer that is gone has said why.
+            // A writer that has ended has logged the reason.
             let _ = writer.send(to_text(&roster.pins()));
         }
         drop(writer);
@@ -159,7 +159,7 @@ mod tests {
         let first = roster();
         let mut pins = PinFile::open(Some(&folder), &first).unwrap();
         first.restore_pins(&[(DatapathId(1), print("a")), (DatapathId(2), print("b"))]);
-        // Something changes, so that all are written.
+        // A change, so that all pins are written.
         first.forget_pin(DatapathId(2));
         pins.keep(&first);
         pins.finish(&first);

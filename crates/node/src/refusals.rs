@@ -7,22 +7,22 @@ use audit_contract::Record;
 use kernel::{Capability, QuotaKind, Refusal};
 use std::collections::BTreeMap;
 
-/// What stood in the way.
+/// The reason of a refusal.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Cause {
-    /// A capability; by its name, of which there are few.
+    /// A capability, by its name; there are few names.
     Capability(&'static str),
     /// A quota, by its number.
     Quota(u16),
-    /// A capability or a quota of a service, by the name that the service gave; [`OF_SERVICES_MAX`] names at once.
+    /// A capability or a quota of a service, by the name that the service sent; at most [`OF_SERVICES_MAX`] names.
     OfService(String),
     /// The command itself.
     Malformed,
-    /// Anything else: a switch that is not there, a query that is not open.
+    /// Any other reason: a disconnected switch, a query that is not open.
     Other,
 }
 
-/// So many times, the first of them in these words.
+/// The number of refusals, and the text of the first one.
 #[derive(Debug)]
 struct Count {
     capability: Option<String>,
@@ -30,24 +30,25 @@ struct Count {
     first: String,
 }
 
-/// How many refusals of services are told apart until they are told; the names are the services' own. What is beyond counts as [`Cause::Other`].
+/// How many reasons of services are counted separately between two records; services choose the names. Further ones
+/// count as [`Cause::Other`].
 const OF_SERVICES_MAX: usize = 256;
 
-/// The longest name of a capability that a service may give, in bytes. A longer one is cut.
+/// The longest name of a capability that a service may send, in bytes. A longer one is cut.
 const NAME_BYTES_MAX: usize = 64;
 
-/// The refusals of one worker that were not told yet: at most one entry for each zone and each of the few causes.
+/// The unrecorded refusals of one worker: at most one entry for each zone and each of the few reasons.
 #[derive(Debug, Default)]
 pub struct Refusals(BTreeMap<(ZoneId, Cause), Count>);
 
 impl Refusals {
-    /// One more. Of the first of its kind the words are kept.
+    /// Counts one refusal. It keeps the text of the first of its kind.
     pub fn count(&mut self, zone: ZoneId, refusal: &Refusal, words: impl FnOnce() -> String) {
         let first = || Count { capability: needed(refusal), count: 0, first: words() };
         self.0.entry((zone, cause(refusal))).or_insert_with(first).count += 1;
     }
 
-    /// One more, by a service: its words begin with the name of the capability or the quota, and a colon.
+    /// Counts a refusal by a service: its text begins with the name of the capability or the quota, and a colon.
     pub fn count_of_service(&mut self, zone: ZoneId, is_quota: bool, words: &str) {
         let name = words.split(':').next().unwrap_or_default();
         let name = &name[..name.floor_char_boundary(NAME_BYTES_MAX)];
@@ -60,7 +61,7 @@ impl Refusals {
         self.0.entry(key).or_insert_with(first).count += 1;
     }
 
-    /// All of them as records, under the names of the apps. Nothing is left.
+    /// Returns all of them as records with the names of the apps, and resets the counts.
     pub fn take<'n>(&mut self, unix_ms: u64, app: impl Fn(ZoneId) -> &'n str) -> Vec<Record> {
         let record = |((zone, _), Count { capability, count, first }): ((ZoneId, Cause), Count)| {
             let record = Record::new(unix_ms, "refused", "app", first).of_app(app(zone));
@@ -69,7 +70,7 @@ impl Refusals {
         std::mem::take(&mut self.0).into_iter().map(record).collect()
     }
 
-    /// Whether there is nothing to tell.
+    /// Whether there is nothing to record.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

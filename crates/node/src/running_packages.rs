@@ -13,17 +13,17 @@ use package::state::{State, StateError};
 use config::Packages;
 use operator::contract::PackageView;
 
-/// The packages of this node, and which falls are still to be written down.
+/// The packages of this node, and losses of trust that are not stored yet.
 #[derive(Debug)]
 pub struct RunningPackages {
     packages: Packages,
     noted: BTreeSet<String>,
-    /// Falls that could not be written down yet: one an app at most.
+    /// Losses of trust that could not be stored yet: at most one for each app.
     waiting: Vec<(String, Moment, String)>,
 }
 
 impl RunningPackages {
-    /// Those of a configuration.
+    /// The packages in a configuration.
     pub fn new(packages: Packages) -> RunningPackages {
         for (app, installed) in &packages.apps {
             if let Some(why) = &installed.demoted {
@@ -33,10 +33,10 @@ impl RunningPackages {
         RunningPackages { packages, noted: BTreeSet::new(), waiting: Vec::new() }
     }
 
-    /// The package of an app that was added, or installed again.
+    /// An app was added or reinstalled: updates its package.
     pub fn add(&mut self, app: &str, about: serde_json::Value) {
         match serde_json::from_value(about) {
-            // It comes from no package, or does not any more.
+            // It has no package, or no longer has one.
             Ok(None) => drop(self.packages.apps.remove(app)),
             Ok(Some(installed)) => drop(self.packages.apps.insert(app.to_owned(), installed)),
             Err(error) => {
@@ -46,7 +46,7 @@ impl RunningPackages {
         self.noted.remove(app);
     }
 
-    /// What the operator is shown of an app's package.
+    /// The operator's view of an app's package.
     pub fn view(&self, app: &str) -> Option<PackageView> {
         let installed = self.packages.apps.get(app)?;
         Some(PackageView {
@@ -57,7 +57,7 @@ impl RunningPackages {
         })
     }
 
-    /// Remembers for good which apps fell while they were trusted.
+    /// Stores permanently which apps crashed while they were trusted.
     pub fn on_apps(&mut self, apps: &[AppStatus]) {
         for status in apps {
             let Some(demoted) = &status.demoted else { continue };
@@ -69,7 +69,7 @@ impl RunningPackages {
         self.write_down();
     }
 
-    /// Tries again what could not be written down. To be called now and then.
+    /// Retries failed writes. Call it regularly.
     pub fn write_down(&mut self) {
         let Some(state) = self.packages.state.clone().map(State::at) else { return };
         self.waiting.retain(|(app, time, reason)| match note(&state, app, *time, reason) {
@@ -88,7 +88,7 @@ impl RunningPackages {
 fn note(state: &State, app: &str, time: Moment, reason: &str) -> Result<(), StateError> {
     let Ok(name) = AppName::try_from(app.to_owned()) else { return Ok(()) };
     let lock = state.lock()?;
-    // Removed meanwhile, or a word was given since: there is nothing to take away.
+    // The app was removed, or trusted again since: there is nothing to withdraw.
     let Some(mut record) = state.record(&name)? else { return Ok(()) };
     if record.fell(time, reason) { state.keep_record(&name, &record, &lock) } else { Ok(()) }
 }

@@ -9,18 +9,18 @@ use audit_contract::Record;
 
 use operator::contract::ShortfallView;
 
-/// Most kinds of one app; the kernel knows fewer. What is beyond is in the records alone.
+/// The maximum number of kinds for one app; the kernel has fewer. Further ones are only in the records.
 const KINDS_MAX: usize = 40;
 
-/// Most apps; a node has fewer at a time. What is beyond is in the records alone.
+/// The maximum number of apps; a node has fewer at a time. Further ones are only in the records.
 const APPS_MAX: usize = 2_048;
 
-/// What every app was refused.
+/// The refusals of every app.
 #[derive(Debug, Default)]
 pub struct Shortfalls(BTreeMap<String, Vec<ShortfallView>>);
 
 impl Shortfalls {
-    /// Counts what was refused. Out: a line for each kind that is new.
+    /// Counts refusals. Returns a line for each new kind.
     pub fn hear(&mut self, records: &[Record], is_packaged: impl Fn(&str) -> bool) -> Vec<String> {
         let refused = records.iter().filter(|record| record.what == "refused");
         refused.filter_map(|record| self.count(record, &is_packaged)).collect()
@@ -51,13 +51,13 @@ impl Shortfalls {
         Some(line)
     }
 
-    /// What an app was refused since the kernel process started.
+    /// An app's refusals since the kernel process started.
     pub fn of(&self, app: &str) -> Vec<ShortfallView> {
         self.0.get(app).cloned().unwrap_or_default()
     }
 }
 
-/// What to write so that it passes.
+/// The setting that would allow the command.
 fn remedy(app: &str, name: &str, is_packaged: bool) -> Option<String> {
     if name.starts_with("system.") {
         return None;

@@ -13,12 +13,12 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// A socket that is bound.
+/// A bound socket.
 pub struct OperatorSocket {
-    /// Where operators connect to.
+    /// The socket that operators connect to.
     pub listener: UnixListener,
     path: PathBuf,
-    /// Device and number of the file, by which it is known again.
+    /// Device and number of the file, to recognize it later.
     file: (u64, u64),
 }
 
@@ -26,7 +26,7 @@ impl OperatorSocket {
     /// Binds it.
     ///
     /// # Errors
-    /// One sentence for the operator, which ends with what to do.
+    /// One sentence for the operator, which says at its end what to do.
     pub fn bind(path: &Path) -> Result<OperatorSocket, String> {
         let cannot = |error: io::Error| {
             let path = path.display();
@@ -44,19 +44,19 @@ impl OperatorSocket {
         Ok(OperatorSocket { listener, path: path.to_owned(), file })
     }
 
-    /// Takes it away, unless it is another by now.
+    /// Removes the socket file, unless another file has replaced it.
     pub fn remove(&self) {
         if identity(&self.path).is_ok_and(|file| file == self.file) {
-            // What cannot be removed is replaced by the next node.
+            // If it cannot be removed, the next node replaces it.
             let _ = std::fs::remove_file(&self.path);
         }
     }
 }
 
-/// Of a folder that is made for it: as the socket itself, nothing for others.
+/// The mode of a folder that this function creates: like the socket, no access for others.
 const FOLDER_MODE: u32 = 0o750;
 
-/// Operators that wait to be accepted; one more is refused by the system.
+/// Operators that may wait to be accepted; the system refuses further ones.
 const BACKLOG: i32 = 64;
 
 fn listen(path: &Path) -> io::Result<UnixListener> {
@@ -64,7 +64,8 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
     let address = SocketAddrUnix::new(path)?;
-    // It has its mode when it gets its name: before a chmod others could connect, and put another file where the chmod goes.
+    // The socket is created with its mode. With a later chmod, other users could connect first, or replace the file
+    // before the chmod.
     let before = umask(Mode::from_raw_mode(0o777) - owner_and_group);
     let bound = rustix::net::bind(&socket, &address);
     umask(before);
@@ -77,7 +78,7 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
     std::fs::symlink_metadata(path).map(|file| (file.dev(), file.ino()))
 }
 
-/// Removes the socket of a node that is dead. Anything else that is there is an operator's mistake.
+/// Removes the socket of a dead node. Any other file there is an operator's mistake.
 fn make_room(path: &Path) -> Result<(), String> {
     let refused = |what: &str| Err(format!("{what}, or choose another socket with --socket PATH"));
     let shown = path.display();
@@ -89,7 +90,7 @@ fn make_room(path: &Path) -> Result<(), String> {
         Ok(_) => {}
     }
     match UnixStream::connect(path).map_err(|error| error.kind()) {
-        // Nobody listens there any more.
+        // No process listens there any more.
         Err(ErrorKind::ConnectionRefused) => std::fs::remove_file(path)
             .map_err(|error| format!("the socket {shown} of an earlier node cannot be removed: {error}")),
         // A node with a full queue is alive too.
@@ -107,7 +108,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
-    /// A place of a test's own, in a folder that is gone when the test is.
+    /// A folder for one test, which is removed after the test.
     struct Place(PathBuf);
 
     impl Place {

@@ -14,22 +14,23 @@ use std::hash::{BuildHasher, RandomState};
 
 use flow::{DatapathId, PortNo};
 
-/// Packet-ins that are looked at, of a second that had enough of them: what the first switches of a turn bring must not be all of them.
+/// How many packet-ins of a busy second are inspected. It is large enough that not all of them are from the first
+/// switches of a turn.
 const WINDOW: usize = 1_024;
 
 /// Fewer packet-ins in a second are no storm.
 const STORM_PER_S: u64 = 500;
 
-/// How often it is looked whether there is one.
+/// How often the watch checks for a storm.
 const LOOK_MS: u64 = 1_000;
 
-/// How often the same storm is told of.
+/// How often the watch reports the same storm.
 const TELL_MS: u64 = 60_000;
 
 /// More than half of the packet-ins.
 const SHARE_PERCENT: usize = 50;
 
-/// A network that sends frames in circles.
+/// A network with looping frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Storm {
     datapath: DatapathId,
@@ -50,7 +51,7 @@ impl fmt::Display for Storm {
     }
 }
 
-/// What is remembered of a frame.
+/// The record of a frame.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     frame: u64,
@@ -71,7 +72,7 @@ pub struct StormWatch {
 }
 
 impl StormWatch {
-    /// Which has seen nothing.
+    /// Creates a watch.
     pub fn new() -> StormWatch {
         StormWatch {
             window: Vec::new(),
@@ -83,20 +84,20 @@ impl StormWatch {
         }
     }
 
-    /// A packet-in has come. Whether it is to be looked at.
+    /// Counts a packet-in. Returns whether to inspect it.
     #[inline]
     pub fn wants(&mut self) -> bool {
         self.heard += 1;
         self.is_open
     }
 
-    /// One that is to be looked at.
+    /// Inspects a packet-in.
     pub fn look(&mut self, datapath: DatapathId, in_port: PortNo, frame: &[u8]) {
         self.window.push(Seen { frame: self.hasher.hash_one(frame), datapath, in_port });
         self.is_open = self.window.len() < WINDOW;
     }
 
-    /// Judges a second when it is over; to be called in every turn.
+    /// Judges a second when it is over. Call it in every turn.
     pub fn on_time(&mut self, now_ms: u64) -> Option<Storm> {
         let passed_ms = now_ms.saturating_sub(self.looked_ms);
         if passed_ms < LOOK_MS {
@@ -115,12 +116,12 @@ impl StormWatch {
     }
 }
 
-/// A window that is not full was of a second that was no storm.
+/// If the window is not full, the second had too few packet-ins for a storm.
 fn judge(window: &[Seen], per_s: u64) -> Option<Storm> {
     if window.len() < WINDOW {
         return None;
     }
-    // By which port it came first, by which other one, and how often in all.
+    // The first port of each frame, a second port, and the number of copies.
     let mut frames: HashMap<(u64, DatapathId), (PortNo, Option<PortNo>, usize)> = HashMap::new();
     for seen in window {
         let known = frames.entry((seen.frame, seen.datapath)).or_insert((seen.in_port, None, 0));
@@ -149,7 +150,7 @@ mod tests {
 
     const MANY: u64 = 2 * WINDOW as u64;
 
-    /// Two seconds of packet-ins, of which the second is looked at: switch, port and frame of each.
+    /// Two seconds of packet-ins, of which the watch inspects the second: switch, port and frame of each.
     fn watched(
         watch: &mut StormWatch,
         from_ms: u64,
@@ -172,13 +173,14 @@ mod tests {
     fn what_repeats_without_a_loop_is_no_storm() {
         let calm =
             |packet: fn(u64) -> (u64, u32, u64)| assert_eq!(watched(&mut StormWatch::new(), 0, packet), None);
-        // A load generator: few hosts, each behind its own port, the same frames again and again.
+        // A load generator: few hosts, each at its own port, the same frames again and again.
         calm(|number| (number % 4, (number % 8) as u32, number % 8));
-        // A hub in a line of eight switches: each frame comes to each switch once, always by the port towards its host.
+        // A hub in a line of eight switches: each frame reaches each switch once, always through the port towards its
+        // host.
         calm(|number| (number % 8, 1, number / 8));
-        // Hosts that all say something else.
+        // Hosts that all send different frames.
         calm(|number| (1, (number % 3) as u32, number));
-        // A few frames in circles beside many that are not.
+        // A few looping frames among many that do not loop.
         calm(|number| if number % 4 == 0 { (1, (number % 8 / 4) as u32, 7) } else { (1, 5, number) });
     }
 

@@ -12,32 +12,32 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-/// Between two records of one address and switch. What comes meanwhile is counted, and told when this is over.
+/// The interval between two records of one address and switch. Faults in between are counted, and recorded at its end.
 const INTERVAL_MS: u64 = 60_000;
 
-/// Pairs of address and switch that are told apart. What comes of others is counted as of all others: two entries more.
+/// Pairs of address and switch that are counted separately. All others share two more entries.
 const KNOWN_MAX: usize = 256;
 
 /// The maximum number of switches that are counted separately for one address, because a peer can claim any datapath
 /// id. What comes of others is counted as the address's.
 const OF_ONE_ADDRESS_MAX: usize = 16;
 
-/// A connection or a session that was refused: nobody broke the protocol.
+/// A refused connection or session, without a protocol violation.
 const REFUSED: &str = "switch_refused";
 
-/// A session, or what was to be one, that ended by the fault of who connected.
+/// A session or handshake that ended by the peer's fault.
 const CUT_OFF: &str = "switch_cut_off";
 
-/// Of whom something is counted.
+/// The address and switch of a count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Of {
     what: &'static str,
-    /// `None`: of all others.
+    /// `None`: all others.
     address: Option<IpAddr>,
     datapath: Option<DatapathId>,
 }
 
-/// So many times, the first of them in these words.
+/// The number of faults, and the text of the first one.
 #[derive(Debug)]
 struct Count {
     first_ms: u64,
@@ -48,17 +48,17 @@ struct Count {
 
 #[derive(Debug, Default)]
 struct Told {
-    /// No record before this time.
+    /// The earliest time of the next record.
     next_ms: u64,
     waiting: Option<Count>,
 }
 
-/// What one worker's switches did wrong.
+/// The faults of one worker's switches.
 #[derive(Debug, Default)]
 pub struct SwitchFaults(BTreeMap<Of, Told>);
 
 impl SwitchFaults {
-    /// A session, or what was to be one, has ended. That the network broke, or that somebody here wanted it, is nobody's misdeed.
+    /// A session or handshake has ended. It counts no network failure, and no end that this node wanted.
     pub fn on_end(&mut self, peer: SocketAddr, datapath: Option<DatapathId>, end: &SessionEnd, now_ms: u64) {
         let what = match end.fault {
             _ if end.is_refusal => REFUSED,
@@ -68,7 +68,7 @@ impl SwitchFaults {
         self.count(what, peer, datapath, end, now_ms);
     }
 
-    /// A connection was closed as soon as it came.
+    /// A connection was closed as soon as it was accepted.
     pub fn on_refused(&mut self, peer: SocketAddr, why: &dyn fmt::Display, now_ms: u64) {
         self.count(REFUSED, peer, None, why, now_ms);
     }
@@ -92,7 +92,7 @@ impl SwitchFaults {
         }
     }
 
-    /// The address and switch that it is counted for.
+    /// The address and switch that it counts for.
     fn of(&self, exactly: Of) -> Of {
         let of_address = Of { datapath: None, ..exactly };
         let same_address = self.0.keys().filter(|of| of.address == exactly.address).count();
@@ -106,7 +106,7 @@ impl SwitchFaults {
         }
     }
 
-    /// What is to be told now, when the wall clock shows this. Who has been quiet since the last record is forgotten.
+    /// The records to write now, with this wall-clock time. Entries without a fault since the last record are removed.
     pub fn take(&mut self, now_ms: u64, now_unix_ms: u64) -> Vec<Record> {
         let mut records = Vec::new();
         self.0.retain(|of, told| {
@@ -121,7 +121,7 @@ impl SwitchFaults {
         records
     }
 
-    /// All that was not told; nothing is left.
+    /// All unrecorded faults; resets the counts.
     pub fn take_all(&mut self, now_ms: u64, now_unix_ms: u64) -> Vec<Record> {
         self.0.values_mut().for_each(|told| told.next_ms = now_ms);
         let records = self.take(now_ms, now_unix_ms);

@@ -24,7 +24,7 @@ pub fn all_flows() -> SwitchRequest {
     (multipart::FLOW, flows(ALL_TABLES, 0, 0, &[]))
 }
 
-/// What the kernel wants to know; of a rule, of which.
+/// A question of the kernel; for a single rule, `wanted` is the rule.
 pub fn of_the_kernel(asked: Asked, wanted: Option<&Wanted>) -> SwitchRequest {
     match asked {
         Asked::TableSizes => (multipart::TABLE_FEATURES, Vec::new()),
@@ -53,14 +53,15 @@ fn owned_by(zone: ZoneId) -> Vec<u8> {
 /// OFPTT_ALL.
 const ALL_TABLES: u8 = 0xff;
 
-/// Of this table, with these cookies and within this match, whatever their out port and group (`ofp_flow_stats_request`, 7.3.5.2).
+/// Entries of this table with these cookies and within this match, for any output port and group
+/// (`ofp_flow_stats_request`, 7.3.5.2).
 fn flows(table_id: u8, cookie: u64, cookie_mask: u64, matching: &[u8]) -> Vec<u8> {
     let mut body = vec![table_id, 0, 0, 0];
     body.extend([0xff; 8]);
     body.extend([0; 4]);
     body.extend(cookie.to_be_bytes());
     body.extend(cookie_mask.to_be_bytes());
-    // OFPMT_OXM, its length without the padding, and that (7.2.3.1). A match that a flow mod had fits 16 bits.
+    // OFPMT_OXM, its length without the padding, and the padding (7.2.3.1). A match from a flow mod fits 16 bits.
     let length = u16::try_from(4 + matching.len()).unwrap_or(u16::MAX);
     body.extend([0, 1]);
     body.extend(length.to_be_bytes());

@@ -1,33 +1,33 @@
-//! The messages of a worker that the control thread has not taken yet, in order.
+//! A worker's messages that the control thread has not received yet, in order.
 //!
-//! In: messages. Out: the same, as the queue of the control thread takes them. Never waits. Only statistics for the
-//! operator have a number that a switch decides; they are bounded here.
+//! In: messages. Out: the same, when the queue of the control thread accepts them. It never waits. Only statistics for
+//! the operator can be numerous, because a switch sends them; they are bounded here.
 
 use super::messages::{ControlSender, FromWorker};
 use abi::Frame;
 use abi::event::Event;
 use std::collections::{BTreeSet, VecDeque};
 
-/// Bytes of statistics that wait for the control thread, which reads them more slowly than a switch may send them. A part beyond them is
-/// dropped, and its answer is said to be not all.
+/// Bytes of statistics that wait for the control thread. It reads them more slowly than a switch may send them. Further
+/// parts are dropped, and the answer is reported as incomplete.
 const FRAMES_BYTES_MAX: usize = 16 << 20;
 
-/// The messages that wait.
+/// The waiting messages.
 #[derive(Default)]
 pub struct Unsent {
     messages: VecDeque<FromWorker>,
     frames_bytes: usize,
-    /// Answers of which a part was dropped. There are no more of them than questions that are open.
+    /// Answers with a dropped part, at most as many as there are open requests.
     cut_short: BTreeSet<u64>,
 }
 
 impl Unsent {
-    /// One message more.
+    /// Adds a message.
     pub fn push(&mut self, message: FromWorker) {
         self.messages.push_back(message);
     }
 
-    /// A frame for the node itself.
+    /// Adds a frame for the node itself.
     pub fn push_frame(&mut self, frame: Vec<u8>) {
         let is_cut_short = !self.cut_short.is_empty()
             && ticket(&frame).is_some_and(|ticket| self.cut_short.contains(&ticket));
@@ -39,7 +39,7 @@ impl Unsent {
         self.push(FromWorker::ToNode(frame));
     }
 
-    /// Sends what the control thread's box takes.
+    /// Sends the messages that the control thread's queue accepts.
     pub fn send(&mut self, control: &ControlSender) {
         self.send_by(|message| control.send(message));
     }
@@ -54,7 +54,7 @@ impl Unsent {
         }
     }
 
-    /// That an answer is cut short is said after those of its parts that were kept.
+    /// The report of an incomplete answer follows the parts of the answer that were kept.
     fn next(&mut self) -> Option<FromWorker> {
         self.messages.pop_front().or_else(|| {
             let reason = "it has more entries than the node could read in time".to_owned();
@@ -70,7 +70,7 @@ fn bytes(message: &FromWorker) -> usize {
     }
 }
 
-/// To which question a frame belongs.
+/// The ticket of the request that a frame answers.
 fn ticket(frame: &[u8]) -> Option<u64> {
     match Event::read(&Frame::read(frame).ok()?).ok()? {
         Event::StatsReply(reply) => Some(reply.ticket),
@@ -95,7 +95,8 @@ mod tests {
         frame
     }
 
-    /// The tickets that are sent until the box has taken `room` messages; that an answer is cut short has a minus before it.
+    /// The tickets that are sent until the queue has accepted `room` messages; a minus marks the report of an
+    /// incomplete answer.
     fn sent(unsent: &mut Unsent, room: usize) -> Vec<i64> {
         let mut tickets = Vec::new();
         unsent.send_by(|message| {

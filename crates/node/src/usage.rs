@@ -4,7 +4,7 @@
 //!   workers ──counts──> UsageTotals ──sums──> monitor        monitor ──samples──> UsageTotals ──> operator
 //! ```
 //!
-//! In: counts of each worker, samples of the monitor. Out: sums, views. It measures nothing and decides nothing.
+//! In: counters of each worker, samples of the monitor. Out: sums, views. It measures nothing and decides nothing.
 
 use std::collections::BTreeMap;
 
@@ -19,20 +19,20 @@ use zone::{Limits, Resource};
 
 use operator::contract::{AppUsageView, LimitView, UsageView};
 
-/// What is known, and what is being counted.
+/// The known usage, and the counters that are being collected.
 #[derive(Debug)]
 pub struct UsageTotals {
     limits: BTreeMap<String, Limits>,
-    /// One for each zone that has run: as many as there are apps.
+    /// One entry for each zone that has run: as many as there are apps.
     zones: BTreeMap<u16, (History, Vec<Excess>)>,
     kernel: History,
     monitor: History,
-    /// By worker; `None` if it has not answered yet.
+    /// By worker; `None` if it has not reported yet.
     counted: Vec<Option<Vec<ZoneCounts>>>,
 }
 
 impl UsageTotals {
-    /// Of these apps; nothing is known yet.
+    /// Creates the totals of these apps, without data.
     pub fn new(apps: &[AppSpec], workers: usize) -> UsageTotals {
         UsageTotals {
             limits: apps.iter().map(|app| (app.name.clone(), app.limits.clone())).collect(),
@@ -43,12 +43,12 @@ impl UsageTotals {
         }
     }
 
-    /// An app that was added, or installed again. Those that were removed are as many as the operator installs.
+    /// An app was added or reinstalled. Entries of removed apps stay; their number depends on the operator.
     pub fn add(&mut self, app: String, limits: Limits) {
         self.limits.insert(app, limits);
     }
 
-    /// A worker's counts. The sums of all, once each has answered.
+    /// Takes a worker's counters. Returns the sums once every worker has reported.
     pub fn on_counted(&mut self, worker: usize, zones: Vec<ZoneCounts>) -> Option<Vec<ZoneCounts>> {
         *self.counted.get_mut(worker)? = Some(zones);
         if self.counted.iter().any(Option::is_none) {
@@ -66,18 +66,18 @@ impl UsageTotals {
             // It has a ring at each worker, and reads none while it reads one of them.
             sum.lag_ms = sum.lag_ms.max(counts.lag_ms);
             sum.calls_us += counts.calls_us;
-            // The last to answer was counted last.
+            // The sum's time is that of the latest report.
             sum.at_ms = sum.at_ms.max(counts.at_ms);
         }
         Some(sums.into_values().collect())
     }
 
-    /// The monitor's newest samples.
+    /// Takes the monitor's newest samples.
     pub fn on_usage(&mut self, zones: Vec<ZoneUsage>, node: NodeUsage) {
         for ZoneUsage { zone, sample, over } in zones {
             let (history, of_zone) = self.zones.entry(zone).or_default();
             *of_zone = over;
-            // The monitor repeats the last sample of a zone in which nothing runs.
+            // The monitor repeats the last sample of a zone without a running process.
             if history.last() != Some(&sample) {
                 history.push(sample);
             }
@@ -86,18 +86,18 @@ impl UsageTotals {
         self.monitor.push(node.monitor);
     }
 
-    /// What a zone uses more of than a soft limit.
+    /// The soft limits that a zone exceeds.
     pub fn over(&self, zone: u16) -> Vec<Excess> {
         self.zones.get(&zone).map(|(_, over)| over.clone()).unwrap_or_default()
     }
 
-    /// What an app used at the last sample, if it runs.
+    /// An app's usage in the last sample, if it runs.
     pub fn last(&self, status: &AppStatus) -> Option<Sample> {
         let (history, _) = self.zones.get(&status.zone).filter(|_| status.state == AppState::Running)?;
         history.last().copied().filter(|last| last.generation == status.generation)
     }
 
-    /// All that is known.
+    /// All known usage.
     pub fn view(&self, apps: &[AppStatus]) -> UsageView {
         let samples = |history: &History| history.iter().copied().collect();
         UsageView {
@@ -111,7 +111,7 @@ impl UsageTotals {
     fn app_view(&self, status: &AppStatus) -> AppUsageView {
         let history = self.zones.get(&status.zone).map(|(history, _)| history);
         let limits = self.limits.get(&status.app).map(limit_views).unwrap_or_default();
-        // The others do not bind an app that runs inside the kernel.
+        // The other limits do not apply to an app in the kernel's process.
         let binds = |limit: &LimitView| {
             let binds_all = matches!(limit.resource, Resource::CpuPercent | Resource::StoreBytes);
             status.kind == ZoneKind::Process || binds_all
@@ -132,7 +132,7 @@ fn limit_views(limits: &Limits) -> Vec<LimitView> {
     Resource::ALL.into_iter().filter_map(view).collect()
 }
 
-/// As an app hears it.
+/// The event for the app.
 pub fn soft_limit(excess: &Excess) -> SoftLimit {
     let Excess { resource, used, soft, hard } = *excess;
     let (quota, unit) = match resource {
@@ -144,7 +144,7 @@ pub fn soft_limit(excess: &Excess) -> SoftLimit {
         Resource::StoreBytes => (quota::STORE_BYTES, 1),
     };
     let amount = |of: u64| u32::try_from(of / unit).unwrap_or(u32::MAX);
-    // Of no switch.
+    // For no switch.
     SoftLimit { datapath: DatapathId(0), quota, used: amount(used), soft: amount(soft), hard: amount(hard) }
 }
 

@@ -46,43 +46,47 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// The token of the worker's waker; zones have the tokens of their numbers above it, connections those from [`FIRST_CONNECTION`] on.
+/// The token of the worker's waker. Zones have the tokens of their numbers above it; connections start at
+/// [`FIRST_CONNECTION`].
 const WAKER: Token = Token(0);
 const FIRST_CONNECTION: usize = 1024;
 
-/// Readiness events of one poll. More wait for the next, which follows at once.
+/// Readiness events of one poll. The next poll follows at once, and returns more.
 const EVENTS_PER_POLL: usize = 1024;
 
-/// Connections that are read in one turn. A thousand busy switches in one turn kept a worker so long that the monitor took it for
-/// hung; and commands, writes and the operator wait as long.
+/// Connections that are read in one turn. A thousand busy switches in one turn once kept a worker so long that the
+/// monitor considered it hung. Commands, writes and the operator wait as long.
 const READS_PER_TURN: usize = 64;
 
-/// Events after which no further connection is read in a turn: one read brings up to 800 packet-ins. With sixteen reads an app's ring was
-/// full before the app had begun, and three packet-ins of four were lost to an app that was quick enough for all of them.
+/// After this many events, no further connection is read in a turn: one read has up to 800 packet-ins. With sixteen
+/// reads, an app's ring was full before the app started to read. The app lost three packet-ins of four, although it was
+/// fast enough for all of them.
 const EVENTS_PER_TURN: usize = 1024;
 
-/// Messages that are read in one turn; more wait for the next, which follows at once. Other workers' apps write as fast as this one reads.
+/// Messages that are read in one turn. The next turn follows at once, and reads more. Other workers' apps write as fast
+/// as this one reads.
 const LETTERS_PER_TURN: usize = 256;
 
-/// What deciding on a zone's commands may cost in one turn, in matches that are compared, but for the last command: some ten milliseconds.
-/// The rest waits for the next turn. One command is bounded to five times that; see [`kernel::Kernel::take_compared`].
+/// The cost limit for the decisions on a zone's commands in one turn, in compared matches: some ten milliseconds. The
+/// last command may exceed it. The rest waits for the next turn. One command is bounded to five times the limit; see
+/// [`kernel::Kernel::take_compared`].
 const COMPARED_PER_TURN: u64 = 50_000;
 
-/// Memory for the commands of one turn that is kept for the next.
+/// Memory for the commands of one turn that is kept for the next turn.
 const COMMANDS_KEPT_BYTES: usize = 2 << 20;
 
-/// A worker that has nothing to do still turns as often, so that the monitor sees that it lives.
+/// An idle worker still makes a turn after this time, so that the monitor sees that it is alive.
 const LONGEST_SLEEP: Duration = Duration::from_millis(50);
 
-/// While switches wait for apps, it is looked this often whether they have room. An app has half a ring to go on with meanwhile, and is not
-/// asked to wake anybody.
+/// While switches wait for apps, the worker checks this often whether the apps have space. Meanwhile an app can read
+/// half a ring, and need not wake the worker.
 const PAUSED_SLEEP: Duration = Duration::from_millis(1);
 
-/// While a switch claims a datapath id that another session has, or while it is probed. This may take at most one
-/// second, which is mostly the time for the answer.
+/// The sleep while a switch claims the datapath id of another session, or is probed. This takes at most one second,
+/// mostly the time for the answer.
 const CLAIMS_SLEEP: Duration = Duration::from_millis(10);
 
-/// How often time-outs are looked at and the apps' clock ticks.
+/// How often the worker checks timeouts and the apps' clock ticks.
 const TICK_MS: u64 = 1_000;
 
 /// No error, in a receipt that has none.
@@ -91,29 +95,29 @@ const NO_ERROR: ErrorCode = ErrorCode { kind: 0, code: 0 };
 /// The reason in a receipt if the command is for a switch of a worker with a full queue. The node is at fault, not the app.
 const QUEUE_IS_FULL: &str = "the node's worker for this switch is overloaded; try again";
 
-/// What a worker is made with.
+/// The parts of a new worker.
 pub struct WorkerSetup {
     /// Its number, from 0.
     pub number: usize,
     /// Its poll, with its waker registered as [`WAKER_TOKEN`].
     pub poll: Poll,
-    /// How it holds sessions.
+    /// The settings of its sessions.
     pub southbound: SouthboundConfig,
     /// The roster of all workers' switches.
     pub roster: Arc<Roster>,
     /// Its messages.
     pub inbox: WorkerReceiver,
-    /// Its way to the control thread.
+    /// Its sender to the control thread.
     pub control: ControlSender,
-    /// The lines to all workers, itself included, by number.
+    /// The senders to all workers, including itself, by number.
     pub peers: Vec<WorkerSender>,
-    /// Where its clock begins.
+    /// The start of its clock.
     pub epoch: Instant,
-    /// What the kernel lets switches and apps have.
+    /// The kernel's limits for switches and apps.
     pub limits: NodeLimits,
-    /// Where it notes which trusted app it calls.
+    /// The record of the trusted app that it calls.
     pub calls: CallTracker,
-    /// A random number by which its kernel tells rules apart.
+    /// A random number for the kernel's rule hashes.
     pub seed: u64,
     /// Services that this node does not run, by name, with the reason for callers.
     pub missing_services: Vec<(String, String)>,
@@ -136,7 +140,7 @@ pub struct Worker {
     unsent: Unsent,
     epoch: Instant,
     now_ms: u64,
-    /// How much is read from a connection before others get their turn.
+    /// How much is read from a connection before the others get their turn.
     read_bytes: usize,
     next_tick_ms: u64,
     sequence: u64,
@@ -145,26 +149,27 @@ pub struct Worker {
     past_refusals: PastRefusals,
     calls: CallTracker,
     log_lines: LogLines,
-    /// What zones commanded beyond what one turn may cost, for the next: of each at most what one turn takes from it.
+    /// Commands of zones beyond the cost limit of a turn, for the next turn: of each zone at most what one turn takes
+    /// from it.
     left: BTreeMap<ZoneId, Vec<u8>>,
-    /// Zones whose commands wait, or have waited, for a switch to say how large its tables are, and until when at most.
+    /// Zones whose commands wait, or have waited, for a switch's table sizes, and until when at most.
     waiting_for_sizes: BTreeMap<ZoneId, (DatapathId, u64)>,
     /// Whether messages wait for the next turn.
     has_messages: bool,
-    /// What was refused and is not in the records yet.
+    /// Refusals that are not recorded yet.
     to_record: Refusals,
     late_subscribers: topics::LateSubscribers,
     yielding: YieldPolicy,
     claims: Arc<Claims>,
     /// Memory for effects, empty.
     spare_effects: Vec<Effect>,
-    /// The switch of which kept packet-ins were handed on last.
+    /// The last switch whose buffered packet-ins were passed on.
     handed_on_last: DatapathId,
     ending: bool,
 }
 
 impl Worker {
-    /// A worker that has not begun. Fails when the system has no descriptors left.
+    /// Creates a worker. It fails if the system has no descriptors left.
     pub fn new(setup: WorkerSetup) -> io::Result<Self> {
         let WorkerSetup {
             number, poll, southbound, roster, inbox, control, peers, epoch, limits, calls, ..
@@ -211,7 +216,7 @@ impl Worker {
         })
     }
 
-    /// Serves until it is told to end.
+    /// Serves until the control thread ends it.
     pub fn run(mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(EVENTS_PER_POLL);
         while !self.ending {
@@ -224,7 +229,7 @@ impl Worker {
             self.dispatch.now_ms = self.now_ms;
             self.turn(&events);
         }
-        // Nobody listens any more if the control thread is gone, and then all ends anyway.
+        // If the control thread is gone, no thread receives this, and the process ends anyway.
         let _ = self.control.send_last(FromWorker::Ended);
         Ok(())
     }
@@ -260,7 +265,8 @@ impl Worker {
         self.settle_claims();
         self.ask_for_owners();
         self.write();
-        // Those that flood come last, when what others have said is with the apps and what apps have commanded is with the switches.
+        // Switches that flood come last, after the apps have received the others' events and the switches have received
+        // the apps' commands.
         if self.southbound.has_backlog() {
             self.read_waiting();
             self.write();
@@ -272,7 +278,7 @@ impl Worker {
         self.give_way();
     }
 
-    /// Offers the core to apps that lose packet-ins, so that what is read next is not dropped too.
+    /// Yields the core to apps that lose packet-ins, so that the packet-ins of the next read are not dropped too.
     fn give_way(&mut self) {
         let mut has_dropped = false;
         for (_, zone) in self.dispatch.zones.iter() {
@@ -283,8 +289,8 @@ impl Worker {
         }
     }
 
-    /// What newly ready switches have sent goes to the zones that hear it. A switch beyond half of [`READS_PER_TURN`]
-    /// or of [`EVENTS_PER_TURN`] waits.
+    /// Passes on the data of newly ready switches. A switch beyond half of [`READS_PER_TURN`] or of [`EVENTS_PER_TURN`]
+    /// waits.
     fn read_ready(&mut self, events: &Events) {
         let mut reads = 0;
         self.dispatch.heard = 0;
@@ -297,8 +303,8 @@ impl Worker {
         }
     }
 
-    /// Those that wait for their turn since they have sent much have it now, in their order: at least one of them, and
-    /// no more than the turn has room for. A connection that starts to wait meanwhile waits for the next turn.
+    /// Reads the connections that waited because they sent much, in their order: at least one, and as many as the turn
+    /// has space for. A connection that starts to wait meanwhile waits for the next turn.
     fn read_waiting(&mut self) {
         let mut reads = 0;
         for _ in 0..self.southbound.waiting() {
@@ -309,15 +315,15 @@ impl Worker {
         }
     }
 
-    /// Trusted apps hear what one turn of one connection brought, and what they command is carried out, while all of it is in the
-    /// processor's cache. With sixteen busy switches a whole turn's packets are ten times as much.
+    /// Passes the events of one connection's turn to the trusted apps and executes their commands, while the data is in
+    /// the processor's cache. With sixteen busy switches, the packets of a whole turn are ten times as much.
     fn serve_trusted(&mut self) {
         while let Some(zone) = self.dispatch.trusted_that_heard.pop() {
             self.serve(zone);
         }
     }
 
-    /// Zones hear what waits for them, and what they command is carried out.
+    /// Passes waiting events to the zones, and executes their commands.
     fn serve_zones(&mut self) {
         self.carry_out_effects();
         self.dispatch.zones.numbers().for_each(|zone| self.serve(zone));
@@ -353,11 +359,11 @@ impl Worker {
         }
     }
 
-    /// Carries out commands until a turn of this zone has cost enough: what is left of them, and what they cost.
+    /// Executes commands until this zone has reached the cost limit. Returns the remaining commands and the cost.
     fn execute_all<'c>(&mut self, zone: ZoneId, mut commands: &'c [u8]) -> (&'c [u8], u64) {
         let (mut compared, mut ahead) = (0, 0_usize);
         while !commands.is_empty() && compared < COMPARED_PER_TURN {
-            // A trusted app's frames are first looked at here; a process zone's were when they were taken.
+            // A trusted app's frames are checked only here; a process zone's were checked when they were read.
             let Ok((frame, rest)) = Frame::split(commands) else {
                 tracing::warn!(%zone, "the app sent malformed commands; the rest of its commands is dropped");
                 return (&[], compared);
@@ -376,7 +382,7 @@ impl Worker {
         (commands, compared)
     }
 
-    /// Executes one command as the kernel decides, or lets the worker decide that has the switch.
+    /// Executes one command by the kernel's decision, or passes it to the worker that has the switch.
     fn execute(&mut self, zone: ZoneId, frame: &Frame<'_>) {
         if let Some(rule) = self.dispatch.kernel.on_prepared(zone, frame, self.now_ms) {
             return self.send_rule(zone, rule, frame);
@@ -418,7 +424,7 @@ impl Worker {
 
     fn carry_out_effects(&mut self) {
         while !self.dispatch.effects.is_empty() {
-            // In the order in which they came; what follows from them comes behind. The memory is used again.
+            // In the order in which they were added; their own effects are appended. The memory is reused.
             let spare = std::mem::take(&mut self.spare_effects);
             let mut effects = std::mem::replace(&mut self.dispatch.effects, spare);
             effects.drain(..).for_each(|effect| self.carry_out(effect));
@@ -505,7 +511,7 @@ impl Worker {
         southbound.settle(*now_ms, &mut |event| dispatch.hear(event));
     }
 
-    /// What was put together in this turn leaves.
+    /// Sends the messages of this turn.
     fn write(&mut self) {
         let Worker { southbound, dispatch, now_ms, .. } = self;
         southbound.flush(*now_ms, &mut |event| dispatch.hear(event));
@@ -517,11 +523,11 @@ impl Worker {
         }
     }
 
-    /// Tells the control thread what it must know. What does not fit into its box is tried again in the next turn.
+    /// Sends the control thread its messages. It retries the ones that do not fit in the next turn.
     fn report(&mut self) {
         let mut ended = ZoneSet::EMPTY;
         for (zone, fault) in std::mem::take(&mut self.dispatch.faults) {
-            // The first says what happened; what a zone that is over does until its turn's end is of no more interest.
+            // The first fault is the cause; the zone's further faults in this turn do not matter.
             if !ended.contains(zone) {
                 ended.insert(zone);
                 self.end_zone(zone, fault);
@@ -546,7 +552,7 @@ impl Worker {
             read += 1;
             match message {
                 ToWorker::Adopt(stream, peer) => {
-                    // Why it was not is in the log already.
+                    // The log already has the reason.
                     if let Err(NotAdopted::NoRoom(why)) = self.southbound.adopt(stream, peer, self.now_ms) {
                         self.dispatch.switch_faults.on_refused(peer, &why, self.now_ms);
                     }
@@ -583,7 +589,7 @@ impl Worker {
                 ToWorker::AskCounts { ticket } => self.count(ticket),
                 ToWorker::CountZones => {
                     let zones = self.count_zones();
-                    // A box that is full has something better in it.
+                    // If the queue is full, the sample is not needed.
                     let _ = self.control.send(FromWorker::ZonesCounted { worker: self.number, zones });
                 }
                 ToWorker::TellSoftLimit { zone, generation, limit } => {
@@ -594,7 +600,7 @@ impl Worker {
         }
     }
 
-    /// What is said of a process that has ended is not its successor's.
+    /// A message for an ended process is not for its successor.
     fn tell_soft_limit(&mut self, zone: ZoneId, generation: u64, limit: &SoftLimit) {
         let there = self.dispatch.zones.get(zone).map(|end| end.generation());
         if there == Some(generation) {
@@ -614,7 +620,7 @@ impl Worker {
     }
 }
 
-/// What the kernel of a worker lets switches and apps have.
+/// Sets the kernel's limits for switches and apps.
 fn limit(kernel: &mut Kernel, limits: &NodeLimits) {
     kernel.fill_tables_to(limits.table_room());
     kernel.know_rules_up_to(limits.rules_per_switch);
@@ -629,7 +635,7 @@ pub fn now_unix_ms() -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Whether a token is a connection's.
+/// Whether a token belongs to a connection.
 fn southbound_owns(token: Token) -> bool {
     token.0 >= FIRST_CONNECTION
 }

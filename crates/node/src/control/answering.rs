@@ -1,7 +1,7 @@
-//! Answers the operators: accepts their connections, and handles their questions.
+//! Answers the operators: accepts their connections, and handles their requests.
 //!
-//! In: questions of the operator's contract. Out: answers, now or when the workers or the monitor have replied. It decides about no app: the
-//! monitor does.
+//! In: requests of the operator's contract. Out: answers, now or when the workers or the monitor have replied. It
+//! decides nothing about apps: the monitor does.
 
 use super::super::messages::ToWorker;
 use super::super::operator_line::Peer;
@@ -18,11 +18,11 @@ use monitor_channel::{AppRole, Verb};
 use operator::contract::{Answer, NodeView, Question};
 use std::io;
 
-/// Questions of all operators that are handled in one turn. More wait for the next turn, which follows at once.
+/// Requests of all operators that are handled in one turn. The next turn follows at once, and handles more.
 const QUESTIONS_PER_TURN: usize = 16;
 
 impl Control {
-    /// `true` if more may wait.
+    /// Returns `true` if more connections may wait.
     pub(super) fn accept_operators(&mut self) -> bool {
         for _ in 0..OPERATORS_MAX {
             match self.socket.listener.accept() {
@@ -45,11 +45,11 @@ impl Control {
         });
     }
 
-    /// Handles the waiting questions, at most [`QUESTIONS_PER_TURN`] of them.
+    /// Handles the waiting requests, at most [`QUESTIONS_PER_TURN`] of them.
     fn take_questions(&mut self) {
         self.more_questions = false;
         for _ in 0..QUESTIONS_PER_TURN {
-            // The others are read when there is room again.
+            // The other requests are read when there is space again.
             if !self.queries.has_room() {
                 return;
             }
@@ -65,7 +65,7 @@ impl Control {
         self.more_questions = true;
     }
 
-    /// Answers at once, or opens the question and answers later.
+    /// Answers at once, or opens the request and answers later.
     fn ask(&mut self, operator_id: OperatorId, question: Question) -> Option<Answer> {
         let now_ms = self.now_ms();
         match question {
@@ -205,7 +205,8 @@ impl Control {
         }
     }
 
-    /// Adds to an answer what only this thread knows: the apps' packages and use, and the apps that own the flow entries.
+    /// Adds what only this thread knows to an answer: the apps' packages and usage, and the apps that own the flow
+    /// entries.
     fn with_owners(&self, mut answer: Answer) -> Answer {
         if let Answer::Apps(apps) = &mut answer {
             for app in apps.iter_mut() {
@@ -229,7 +230,7 @@ impl Control {
     }
 }
 
-/// The error for an unknown app, with the name that is nearest.
+/// The error for an unknown app, with the most similar name.
 fn no_such_app(app: &str, names: &[&str]) -> String {
     let suggestion = package::toml_text::nearest(app, names)
         .map_or(String::new(), |near| format!(": did you mean {near}?"));

@@ -50,7 +50,7 @@ impl Control {
         }
     }
 
-    /// Apps whose code does not come run in a process zone.
+    /// Runs an app in a process zone if its code does not load in time.
     pub(super) fn give_up_loading(&mut self) {
         for app in self.loader.take_overdue(self.now_ms()) {
             let reason = format!("its shared object was not loaded within {PATIENCE_MS} ms");

@@ -12,7 +12,7 @@ use monitor_channel::channel::Channel;
 use monitor_channel::owners::{GroupOrMeter, IN_A_MESSAGE_MAX, Owned};
 use monitor_channel::protocol::{FromKernel, ToKernel};
 
-/// What the monitor says of them, in so many messages, right behind the configuration.
+/// Receives the stored owners from the monitor. They come in this many messages, directly after the configuration.
 pub(super) fn receive(channel: &Channel, messages: u32) -> Result<Claims, Fatal> {
     let claims = Claims::default();
     for _ in 0..messages {

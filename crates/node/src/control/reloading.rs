@@ -19,7 +19,7 @@ use serde_json::Value;
 use std::sync::Arc;
 
 impl Control {
-    /// The operator wants it; the monitor's answer is waited for.
+    /// Forwards the operator's request to the monitor, and waits for its answer.
     pub(super) fn ask_reload(
         &mut self,
         operator_id: OperatorId,
@@ -50,7 +50,7 @@ impl Control {
         self.queries.on_reloaded(ticket, outcome);
     }
 
-    /// What of it can change while switches are connected.
+    /// Applies the parts of the configuration that can change while switches are connected.
     pub(super) fn reconfigure(&mut self, config: Value) {
         let read = serde_json::from_value::<Config>(config)
             .map_err(|error| Fatal(1, format!("the configuration cannot be read: {error}")));
@@ -66,7 +66,7 @@ impl Control {
         self.workers.tell_all(|| ToWorker::Reconfigure { southbound: Box::new(southbound.clone()), limits });
     }
 
-    /// What an app may do from now on, at all workers.
+    /// Updates an app's grant at all workers.
     pub(super) fn regrant(&mut self, zone: u16, app: &str, generation: u64, grant: Value) {
         let grant = match AppGrant::read(grant) {
             Ok(grant) => grant,

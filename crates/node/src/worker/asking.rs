@@ -1,7 +1,7 @@
 //! The node's own questions to switches.
 //!
-//! In: what the kernel or an operator wants to know. Out: statistics requests, and a note if one cannot be sent. The answers go to the kernel, or to
-//! the control thread.
+//! In: questions of the kernel or an operator. Out: statistics requests, and a note if one cannot be sent. The answers
+//! go to the kernel, or to the control thread.
 
 use super::super::switch_requests::{self, SwitchRequest};
 use super::Worker;
@@ -13,7 +13,7 @@ use kernel::{Asked, Unanswered};
 use southbound::{Refused, Tag};
 
 impl Worker {
-    /// Switches that came up in this turn are asked which rules they have.
+    /// Asks the switches that connected in this turn for their rules.
     pub(super) fn ask_for_owners(&mut self) {
         self.dispatch.kernel.ask_for_owners(self.now_ms, &mut self.dispatch.effects);
         self.carry_out_effects();
@@ -22,8 +22,8 @@ impl Worker {
         self.serve_trusted();
     }
 
-    /// What the kernel wants to know of a switch. Behind a barrier, so that all that was sent before is counted; of whose the rules are, what was
-    /// sent is known better.
+    /// Sends a question of the kernel to a switch. A barrier precedes it, so that the answer includes all earlier
+    /// commands. A question about owners needs none, because the kernel knows what it has sent.
     pub(super) fn ask_for_kernel(&mut self, datapath: DatapathId, asked: Asked) {
         let ticket = asked.ticket();
         let barrier = Command { datapath, ticket, wants_receipt: false, what: What::Barrier };
@@ -34,13 +34,14 @@ impl Worker {
         let is_behind = is_of_owners || self.southbound.send(datapath, &barrier, 0, tag).is_ok();
         let asked_now = is_behind
             && (self.ask(datapath, ticket, &question).is_ok()
-                // 1.0 cannot ask for cookies: all of its rules are looked through.
+                // 1.0 cannot filter by cookie: the switch must report all of its rules.
                 || matches!(asked, Asked::RulesOf(_) | Asked::Rule)
                     && self.ask(datapath, ticket, &switch_requests::all_flows()).is_ok());
         if !asked_now {
             self.dispatch.kernel.on_no_answer(datapath, asked, Unanswered::NotSent, self.now_ms);
         } else if matches!(asked, Asked::TableSizes | Asked::Owners) {
-            // Its answer tells, without a wait, that the switch has passed the question over. If it does not go out, time tells.
+            // The reply to the barrier shows at once that the switch has ignored the question. If the barrier cannot be
+            // sent, a timeout shows it.
             let barrier = Command { wants_receipt: true, ..barrier };
             let _ = self.southbound.send(datapath, &barrier, 0, tag);
         }

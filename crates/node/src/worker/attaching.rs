@@ -1,7 +1,7 @@
 //! The life of a zone at one worker: attached, granted, ended.
 //!
-//! In: ports, instances and grants from the control thread, and faults. Out: zone ends in the dispatch, the kernel told, and faults for the control
-//! thread. The monitor decides which zone runs.
+//! In: ports, instances and grants from the control thread, and faults. Out: attached and ended zones in the dispatch
+//! and the kernel, and faults for the control thread. The monitor decides which zone runs.
 
 use super::super::zones::{Fault, ZoneEnd};
 use super::Worker;
@@ -56,11 +56,11 @@ impl Worker {
         self.dispatch.zones.put(zone, end);
     }
 
-    /// What is granted to a process that has ended is not its successor's.
+    /// A grant for an ended process is not for its successor.
     pub(super) fn regrant(&mut self, zone: ZoneId, generation: u64, grant: Grant, rates: &NodeRates) {
         let there = self.dispatch.zones.get(zone).map(|end| end.generation());
         if there == Some(generation) {
-            // What was refused was refused by the grant before.
+            // Earlier refusals were made under the old grant.
             self.tell_refusals();
             let Dispatch { kernel, effects, .. } = &mut self.dispatch;
             kernel.regrant_sharing(zone, grant, rates, self.now_ms, effects);
@@ -79,16 +79,16 @@ impl Worker {
     }
 
     pub(super) fn detach(&mut self, zone: ZoneId) {
-        // While its name is known.
+        // While the app's name is known.
         self.tell_refusals();
         self.left.remove(&zone);
         self.waiting_for_sizes.remove(&zone);
         if let Some(end) = self.dispatch.zones.take(zone) {
             end.deregister(self.poll.registry());
-            // Before the kernel forgets what it counted.
+            // Before the kernel drops its counters.
             let refusals = self.refusals(zone, end.app());
             self.past_refusals.note(zone, end.app(), refusals);
-            // What is dropped may be a trusted app, which is called for it.
+            // Dropping may call a trusted app.
             self.calls.calling(zone, || drop(end));
         }
         self.dispatch.kernel.detach(zone).iter().for_each(|over| self.end_call(over));

@@ -37,7 +37,7 @@ impl Worker {
                 lag_ms: lags.get(&zone).copied().unwrap_or_default(),
                 calls_us: end.calls_us(),
                 at_ms: now_ms,
-                // The control thread knows it.
+                // Only the control thread knows it.
                 store_bytes: 0,
             }
         });
@@ -47,7 +47,7 @@ impl Worker {
         attached.chain(ended).collect()
     }
 
-    /// Commands of an app's that were refused, in this and all earlier lives of its zone.
+    /// The refused commands of an app, in this and all earlier starts of its zone.
     pub(super) fn refusals(&self, zone: ZoneId, app: &str) -> u64 {
         let now = self.dispatch.kernel.zone(zone).map_or(0, |zone| zone.counters.refusals);
         now.saturating_add(self.past_refusals.of(zone, app))

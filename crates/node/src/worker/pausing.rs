@@ -1,8 +1,8 @@
-//! Reading switches no faster than the apps that hear them take their packet-ins.
+//! Reads switches no faster than the apps read their packet-ins.
 //!
-//! In: which switch has sent something. Out: how much of it is read now, or that it waits. What is waited for is decided in
-//! `crate::pauses`; connections that are not up, and ends of connections, never wait. What a switch sent before apps knew it is handed on in
-//! the same way, and the switch is read again when all of that is with the apps.
+//! In: a switch that has sent data. Out: how much to read now, or that the switch waits; `crate::pauses` decides that.
+//! Connections before the end of their handshake, and ends of connections, never wait. Packet-ins from before apps knew
+//! a switch are passed on in the same way. The worker reads the switch again when apps have received all of them.
 
 use super::{EVENTS_PER_TURN, Worker};
 use crate::dispatch::Dispatch;
@@ -11,11 +11,12 @@ use flow::DatapathId;
 use mio::Token;
 use southbound::Ready;
 
-/// How much is read of a connection that is not up. What may stand behind the last message of its handshake is not more than any ring takes.
+/// How much is read of a connection before the end of its handshake. The data behind the last handshake message is no
+/// more than any ring takes.
 const NOT_UP_BYTES: usize = 4 << 10;
 
 impl Worker {
-    /// Readies the switches that waited for apps and need not any more.
+    /// Wakes the switches that no longer need to wait for apps.
     pub(super) fn unpause(&mut self) {
         if !self.southbound.has_paused() {
             return;
@@ -24,7 +25,8 @@ impl Worker {
         southbound.unpause(|datapath| dispatch.reading(datapath, *read_bytes, *now_ms) != Reading::NotYet);
     }
 
-    /// What is kept of switches that apps know by now goes to them, as far as they have room: a piece of each switch, of one at least in a turn.
+    /// Passes on the buffered packet-ins of switches that apps know by now, as far as the apps have space. It passes on
+    /// a part of each switch's, and of at least one switch in a turn.
     pub(super) fn hand_on_held(&mut self) {
         let mut pieces = 0;
         for _ in 0..self.dispatch.held.switches() {
@@ -45,12 +47,12 @@ impl Worker {
         }
     }
 
-    /// Whether packet-ins are kept that wait for room with apps.
+    /// Whether buffered packet-ins wait for space in apps' rings.
     pub(super) fn has_to_hand_on(&self) -> bool {
         self.dispatch.held.has_any_but(|datapath| self.dispatch.kernel.is_held(datapath))
     }
 
-    /// Reads a connection that is ready, as far as there is room for what it says: whether it was read.
+    /// Reads a ready connection, as far as there is space for its events. Returns whether it was read.
     pub(super) fn read_if_room(&mut self, token: Token, ready: Ready) -> bool {
         let switch = self.southbound.switch_of(token);
         if !self.has_room(switch) {
@@ -93,7 +95,7 @@ impl Worker {
     fn after_read(&mut self, switch: Option<DatapathId>) {
         self.dispatch.report_ready();
         let Dispatch { kernel, pauses, heard_packets, has_packets, .. } = &mut self.dispatch;
-        // It may have ended by what was read.
+        // The data that was read may have ended it.
         if let Some(datapath) = switch.filter(|datapath| kernel.is_up(*datapath)) {
             pauses.on_read(datapath, has_packets.then_some(heard_packets));
         }
@@ -108,8 +110,8 @@ impl Worker {
 }
 
 impl Dispatch {
-    /// Whether this switch is read now, and how many bytes of it at most. One whose answer is waited for is read in any case: the answer comes
-    /// behind what it has sent.
+    /// Whether to read this switch now, and at most how many bytes. A switch whose answer is pending is always read:
+    /// the answer comes after the data that it has already sent.
     fn reading(&mut self, datapath: DatapathId, bytes: usize, now_ms: u64) -> Reading {
         let is_held = self.kernel.is_held(datapath);
         match self.held.has(datapath) {
@@ -120,7 +122,7 @@ impl Dispatch {
         }
     }
 
-    /// Whether those who hear this switch have room, and for how many bytes of it.
+    /// Whether the receivers of this switch's events have space, and for how many bytes.
     fn room_of_receivers(&mut self, datapath: DatapathId, bytes: usize, now_ms: u64) -> Reading {
         let Dispatch { kernel, zones, pauses, subscribers, .. } = self;
         pauses.subscribers(datapath, kernel.receivers_of_packets(), subscribers);

@@ -1,6 +1,6 @@
-//! Rules that give way to those of an app that the operator put before theirs.
+//! Deletes rules that shadow rules of an earlier app in the operator's order.
 //!
-//! In: what `kernel::precedence` decided. Out: deletes on the node's own behalf, lines of the log, records. It decides nothing.
+//! In: decisions of `kernel::precedence`. Out: deletes by the node itself, log lines, records. It decides nothing.
 
 use super::{Worker, now_unix_ms};
 use abi::ZoneId;
@@ -15,7 +15,7 @@ use southbound::Tag;
 const DELETE_STRICT: u8 = 4;
 
 impl Worker {
-    /// Deletes the rules that shadow one of an app before their owners, and says so.
+    /// Deletes the rules that shadow a rule of an app before their owners, and reports them.
     pub(super) fn evict(&mut self) {
         for eviction in self.dispatch.kernel.take_evictions() {
             let words = self.delete_for(&eviction);
@@ -26,7 +26,7 @@ impl Worker {
         }
     }
 
-    /// What was done, in words.
+    /// Deletes one rule, and returns a text about it.
     fn delete_for(&mut self, it: &Eviction) -> String {
         let (cookie, cookie_mask) = (it.owner.stamp(0), !COOKIE_MASK);
         let rule = FlowMod {
@@ -53,7 +53,7 @@ impl Worker {
         }
     }
 
-    /// A rule passed that shadows another app's, since the operator only wants to know.
+    /// Reports a rule that shadows another app's. The kernel accepted it, because the operator only wants a report.
     pub(super) fn tell_of_shadow(
         &mut self,
         zone: ZoneId,

@@ -1,7 +1,7 @@
-//! The kernel's own rule at a switch, by which it sends up what no other rule matches, and the meter that the rule carries.
+//! The kernel's own table-miss rule at a switch, and its meter.
 //!
-//! In: what the kernel wants a switch to be told. Out: flow mods, meter mods and a question, on the node's own behalf. What is to be told when
-//! is the kernel's to decide, in `kernel::metering`.
+//! In: the kernel's wanted rule and meter steps. Out: flow mods, meter mods and questions by the node itself.
+//! `kernel::metering` decides what to send and when.
 
 use super::Worker;
 use abi::ZoneId;
@@ -20,18 +20,18 @@ const METER_FEATURES: u16 = 11;
 const METER_ADD: u16 = 0;
 const METER_MODIFY: u16 = 1;
 
-/// OFPFF_SEND_FLOW_REM: who deletes the meter deletes the rule, and the kernel is to know.
+/// OFPFF_SEND_FLOW_REM: deleting the meter deletes the rule, and the kernel must learn of it.
 const SEND_FLOW_REM: u16 = 1;
 
-/// As much of a packet as there is (OFPCML_NO_BUFFER).
+/// The whole packet (OFPCML_NO_BUFFER).
 const WHOLE_PACKET: u16 = 0xffff;
 
 impl Worker {
-    /// The kernel's own rule, by which a switch sends up what no other rule matches.
+    /// Sends the kernel's own table-miss rule to a switch.
     pub(super) fn punt(&mut self, datapath: DatapathId) {
         let kernel = &self.dispatch.kernel;
         if kernel.metering(datapath).is_none() {
-            // It went before it could be told.
+            // The switch disconnected first.
             return;
         }
         let meter = kernel.punt_meter(datapath);
@@ -49,7 +49,7 @@ impl Worker {
         }
     }
 
-    /// A step towards the meter.
+    /// Takes a step to set up the meter.
     pub(super) fn take_meter_step(&mut self, datapath: DatapathId, step: MeterStep) {
         let (bands, which);
         let what = match step {
@@ -76,7 +76,7 @@ impl Worker {
         }
     }
 
-    /// Tells the operator whether a switch has the meter.
+    /// Logs whether a switch has the meter.
     pub(super) fn tell_of_meter(&self, datapath: DatapathId) {
         match self.dispatch.kernel.metering(datapath) {
             Some(Metering::On { meter, .. }) => {
@@ -98,9 +98,9 @@ impl Worker {
         self.dispatch.kernel.on_meter_not_sent(datapath, &reason, &mut self.dispatch.effects);
     }
 
-    /// A command of the node's own. What has a ticket gets a receipt, or an answer.
+    /// Sends a command of the node itself. With a ticket, it gets a receipt or an answer.
     fn tell_switch(&mut self, datapath: DatapathId, ticket: u64, what: What<'_>) -> Result<(), Refused> {
-        // An answer is receipt enough.
+        // The answer replaces a receipt.
         let wants_receipt = ticket != 0 && !matches!(what, What::StatsRequest(_));
         let command = Command { datapath, ticket, wants_receipt, what };
         let tag = Tag { zone: ZoneId::KERNEL, ticket };

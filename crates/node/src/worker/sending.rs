@@ -1,7 +1,7 @@
-//! Commands that may pass go to their switches.
+//! Sends accepted commands to their switches.
 //!
-//! In: what the kernel has decided. Out: messages in the switches' outputs, and refusals where southbound cannot send. Never decides whether a command
-//! may pass.
+//! In: decisions of the kernel. Out: messages in the switches' outputs, and refusals if southbound cannot send. It
+//! never decides whether a command is accepted.
 
 use super::Worker;
 use abi::command::{Command, What};
@@ -22,7 +22,7 @@ impl Worker {
         }
     }
 
-    /// A rule that may pass by its shape.
+    /// Sends a rule that was accepted by its shape.
     pub(super) fn send_rule(&mut self, zone: ZoneId, rule: PreparedRule<'_>, frame: &Frame<'_>) {
         match self.southbound.send_rule(rule, Tag { zone, ticket: rule.of_use.ticket }) {
             Ok(()) => self.dispatch.kernel.on_sent(),

@@ -1,7 +1,7 @@
-//! Calls of apps to services, carried from one zone to the other.
+//! Passes the calls of apps to services, and the answers back.
 //!
-//! In: what the kernel decided of a call, a part of an answer, or a call's end. Out: frames in the rings of callers and services. What another app made
-//! never waits for room: where there is none the call is over, and both ends hear so.
+//! In: the kernel's decisions on calls, parts of answers, and ends of calls. Out: frames in the rings of callers and
+//! services. Data from another app never waits for space: without space the call ends, and both ends learn of it.
 
 use super::Worker;
 use abi::command::{Ask, QueryAnswer};
@@ -16,7 +16,7 @@ use kernel::calls::{End, Over};
 const DEADLINE_SLEEP_MS: u64 = 10;
 
 impl Worker {
-    /// Hands a call to its service, with who calls and what of its grant concerns the service.
+    /// Passes a call to its service, with the caller and the part of its grant for the service.
     pub(super) fn ask_service(
         &mut self,
         zone: ZoneId,
@@ -55,7 +55,7 @@ impl Worker {
         self.answer(zone, ticket, NO_SUCH_SERVICE, false, why.as_bytes());
     }
 
-    /// Hands a part of an answer to its caller. What the service refuses goes into the records.
+    /// Passes a part of an answer to its caller. Refusals of the service are recorded.
     pub(super) fn pass_answer(
         &mut self,
         service: ZoneId,
@@ -77,7 +77,7 @@ impl Worker {
         }
     }
 
-    /// Tells a service how much more its caller takes, now or when there is room.
+    /// Tells a service its caller's additional credit, now or when there is space.
     pub(super) fn grant_credit(&mut self, caller: ZoneId, to: End, bytes: u32) {
         let credit = Credit { ticket: to.ticket, bytes };
         let only = [to.zone];
@@ -92,7 +92,7 @@ impl Worker {
         }
     }
 
-    /// Tells a service that a call is over. Each call of which it is told was in its ring, so that these are bounded too.
+    /// Tells a service that a call is over. Each reported call was in its ring, so these messages are bounded too.
     pub(super) fn tell_over(&mut self, to: End, status: u16) {
         let over = QueryOver { ticket: to.ticket, status };
         self.tell([to.zone], |out, sequence| write::query_over(out, sequence, over));
@@ -114,12 +114,12 @@ impl Worker {
         }
     }
 
-    /// Whether a deadline passes so soon that the worker must not sleep for its longest.
+    /// Whether a deadline is so near that the worker must not sleep for the longest time.
     pub(super) fn has_deadline_soon(&mut self) -> bool {
         let soon_ms = self.now_ms + super::LONGEST_SLEEP.as_millis() as u64;
         self.dispatch.kernel.services().calls.earliest_ms().is_some_and(|at_ms| at_ms <= soon_ms)
     }
 }
 
-/// How long a worker sleeps at most while a deadline is near.
+/// The longest sleep of a worker while a deadline is near.
 pub(super) const DEADLINE_SLEEP: std::time::Duration = std::time::Duration::from_millis(DEADLINE_SLEEP_MS);

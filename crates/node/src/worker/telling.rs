@@ -1,7 +1,8 @@
-//! What a worker tells zones of their commands, and what it notes of them.
+//! A worker's messages to zones about their commands, and its records of them.
 //!
-//! In: what was decided, or what another app made. Out: frames in the rings of zones, lines of the log, messages to the control thread. Never waits
-//! for a zone: what the node itself says may wait beside a ring, what another app made is dropped where there is no room.
+//! In: decisions, and data from other apps. Out: frames in the rings of zones, log lines, messages to the control
+//! thread. It never waits for a zone. The node's own messages may wait for a ring; data from another app is dropped if
+//! there is no space.
 
 use super::{NO_ERROR, Worker, now_unix_ms};
 use crate::messages::FromWorker;
@@ -11,18 +12,18 @@ use abi::{Frame, Outcome, Receipt, ZoneId};
 use audit_contract::Record;
 use kernel::Refusal;
 
-/// What stands before a line in the app's own log, by its level; nothing before the usual ones, which look like what the app prints.
+/// The prefix of a line in the app's own log, by its level. Usual levels have none, like the app's own output.
 const WORDS: [&str; 3] = ["error: ", "warning: ", ""];
 
 impl Worker {
-    /// The kernel does not let it pass.
+    /// Tells a zone that the kernel refused its command.
     pub(super) fn refuse_for(&mut self, zone: ZoneId, frame: &Frame<'_>, refusal: &Refusal) {
         let words = self.dispatch.kernel.in_words(refusal).to_string();
         self.to_record.count(zone, refusal, || words.clone());
         self.refuse(zone, frame, &words);
     }
 
-    /// What was refused since this was last called goes into the records.
+    /// Records the refusals since the last call.
     pub(super) fn tell_refusals(&mut self) {
         if self.to_record.is_empty() {
             return;
@@ -65,7 +66,7 @@ impl Worker {
         let Some(end) = self.dispatch.zones.get(zone) else { return };
         let (app, generation) = (end.app(), end.generation());
         let line = format!("{}{text}", WORDS.get(usize::from(level)).unwrap_or(&"debug: "));
-        // One that finds no room is in the node's log all the same.
+        // If the queue is full, the line is still in the node's log.
         let _ = self.control.send(FromWorker::Line { app: app.to_owned(), generation, line });
         match level {
             0 => tracing::error!(target: "app", "{app}: {text}"),
@@ -75,7 +76,7 @@ impl Worker {
         }
     }
 
-    /// Puts an event together and hands it to some zones.
+    /// Writes an event once, and sends it to some zones.
     pub(super) fn tell(
         &mut self,
         to: impl IntoIterator<Item = ZoneId>,
@@ -88,7 +89,7 @@ impl Worker {
         }
     }
 
-    /// Hands what an app made to other zones, as far as they keep up: how many do not, and so do not get it.
+    /// Sends another app's data to zones, as far as they keep up. Returns how many had no space and did not get it.
     pub(super) fn pass(
         &mut self,
         from: ZoneId,
@@ -98,7 +99,7 @@ impl Worker {
         self.sequence += 1;
         self.scratch.clear();
         if !event(&mut self.scratch, self.sequence) {
-            // What fits into no frame nobody gets.
+            // If the data fits no frame, no zone gets it.
             return to.into_iter().count();
         }
         let Worker { dispatch, scratch, .. } = self;

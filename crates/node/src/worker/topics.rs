@@ -1,7 +1,8 @@
-//! Publications, carried to those who subscribe.
+//! Sends publications to their subscribers.
 //!
-//! In: publications that the kernel has numbered, and zones that subscribe late. Out: events in their rings. A subscriber that has no room does not get an event,
-//! and sees the gap in the numbers. Of retained values it gets the rest when there is room.
+//! In: publications that the kernel has numbered, and late subscribers. Out: events in their rings. A subscriber
+//! without space misses an event, and sees the gap in the numbers. It gets the remaining retained values when there is
+//! space.
 
 use super::Worker;
 use abi::event::{Topic, kind, write};
@@ -9,11 +10,11 @@ use abi::{Frame, ZoneId};
 use kernel::topics::Position;
 use std::collections::BTreeMap;
 
-/// Zones that still get retained values, and where each is among them. At most one entry for each zone.
+/// Zones that still get retained values, and the position of each. At most one entry for each zone.
 pub(super) type LateSubscribers = BTreeMap<ZoneId, Option<Position>>;
 
 impl Worker {
-    /// Hands a publication to those who subscribe. The publisher hears how many of them do not keep up.
+    /// Sends a publication to its subscribers. The publisher learns how many of them missed it.
     pub(super) fn publish(&mut self, zone: ZoneId, frame: &Frame<'_>, topic: &Topic<'_>) {
         let to = self.dispatch.kernel.receivers_of_topic(zone, topic.topic);
         let missed = self.pass(zone, &to, |out, sequence| write::topic(out, sequence, topic));
@@ -26,14 +27,14 @@ impl Worker {
         }
     }
 
-    /// A zone has subscribed: it gets what is retained, if it hears topics.
+    /// A zone has subscribed: it gets the retained values, if it subscribed to topics.
     pub(super) fn begin_retained(&mut self, zone: ZoneId) {
         if self.dispatch.kernel.receivers_of(kind::TOPIC).contains(zone) {
             self.late_subscribers.insert(zone, None);
         }
     }
 
-    /// Late subscribers get retained values, as many as there is room for. The rest follow in later turns.
+    /// Sends retained values to late subscribers, as many as there is space for. The rest follow in later turns.
     pub(super) fn give_retained(&mut self) {
         if self.late_subscribers.is_empty() {
             return;
@@ -43,7 +44,7 @@ impl Worker {
         self.late_subscribers = late;
     }
 
-    /// Says whether there is more to give.
+    /// Returns whether there are more to send.
     fn give_retained_to(&mut self, zone: ZoneId, position: &mut Option<Position>) -> bool {
         loop {
             let Worker { dispatch, scratch, sequence, .. } = self;
