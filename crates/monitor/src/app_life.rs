@@ -1,7 +1,7 @@
 //! The life of one app: started, running, ended, started again or not. Pure.
 //!
-//! In: what happened to the app, and whether there is a kernel to run for ([`Situation`]).
-//! Out: reactions, pushed to the list that it is given.
+//! In: events of the app, and the state of the node ([`Situation`]).
+//! Out: reactions, appended to the passed list.
 //! It never decides about the kernel or about another app.
 //!
 //! ```text
@@ -116,7 +116,7 @@ impl AppLife {
         self.enforcement.enforces(limit)
     }
 
-    /// A process of this app may be alive.
+    /// Whether a process of this app may be alive.
     pub(crate) fn has_process(&self) -> bool {
         self.kind == ZoneKind::Process
             && matches!(self.phase, Phase::Starting | Phase::Running | Phase::Ending { .. })
@@ -140,7 +140,7 @@ impl AppLife {
     /// The kernel process ended, and its ports with it. `demote` is the reason why a trusted app loses its trust.
     pub(crate) fn kernel_lost(&mut self, reason: &str, demote: bool, at: Situation, out: &mut Vec<Reaction>) {
         if matches!(self.phase, Phase::Ending { .. }) {
-            // What was to become of it stays: one that the operator stopped does not come back with the kernel.
+            // Its planned state stays: an app that the operator stopped does not restart with the kernel.
             return self.detach(reason, at, out);
         }
         if self.has_process() {
@@ -199,7 +199,8 @@ impl AppLife {
         AfterEnd::Asked
     }
 
-    /// The zone broke the rules of its port, or is beyond a hard limit. A trusted app can only be taken out of the kernel process, for good.
+    /// The zone violated the protocol of its port, or exceeds a hard limit. A trusted app is removed from the kernel
+    /// process permanently.
     pub(crate) fn zone_fault(&mut self, reason: &str, at: Situation, out: &mut Vec<Reaction>) {
         if self.is_loaded() {
             return self.trusted_fault(reason, at, out);
@@ -209,7 +210,8 @@ impl AppLife {
         }
     }
 
-    /// The kernel caught a panic of the trusted app, or could not load it; or it takes more processor time than it may.
+    /// The kernel caught a panic of the trusted app, or could not load it, or the app exceeds its limit of processor
+    /// time.
     pub(crate) fn trusted_fault(&mut self, reason: &str, at: Situation, out: &mut Vec<Reaction>) {
         if self.kind != ZoneKind::Trusted || !matches!(self.phase, Phase::Running) {
             return;
@@ -293,7 +295,7 @@ impl AppLife {
         }
     }
 
-    /// The node leaves safe mode: who was held starts, and who runs in a process zone for safe mode alone is trusted again.
+    /// The node leaves safe mode: held apps start. Apps that lost their trust only for safe mode are trusted again.
     pub(crate) fn safe_mode_ends(&mut self, at: Situation, out: &mut Vec<Reaction>) {
         self.essential = false;
         // An open check was requested for safe mode, without trust, so it is requested again.
@@ -361,7 +363,7 @@ impl AppLife {
                 self.remember_end(reason, None, at.now_ms);
                 self.start(at, out);
             }
-            // What it failed of may be gone.
+            // The cause of its failure may be gone.
             Phase::BackingOff { .. } | Phase::Checking => self.start(at, out),
             _ => return,
         }
@@ -531,7 +533,7 @@ impl AppLife {
                 self.start(at, out);
             }
             (_, Validity::Refused(why)) if runs => self.refuse(&why, at, out),
-            // It was good when it began, and what cannot be read now is not the app's doing.
+            // It was valid when it started, and an unreadable file is not the app's fault.
             (_, Validity::Unknown(why)) if runs && !self.wondered => {
                 self.wondered = true;
                 let line = format!("continues to run, but its package could not be verified: {why}");
@@ -557,7 +559,7 @@ impl AppLife {
         let culprit = "no app: its package or the trust store has changed";
         out.push(incident.without_culprit(culprit, then).into());
         if self.has_process() {
-            // At once: nobody knows any more what this is.
+            // At once: its files may have been replaced.
             return self.end(AfterStop::Refuse, StopSignal::Kill, reason, at, out);
         }
         if matches!(self.phase, Phase::Running) {
@@ -592,7 +594,7 @@ impl AppLife {
         }
     }
 
-    /// Asks the process to end. One that is ending already keeps its time to live, and goes on as was said last.
+    /// Ends the process. If it is already ending, its time limit stays, and the last request decides what follows.
     fn end(
         &mut self,
         then: AfterStop,
@@ -603,7 +605,7 @@ impl AppLife {
     ) {
         self.detach(reason, at, out);
         if let Phase::Ending { reason: first, then: first_then, kill_at_ms } = &mut self.phase {
-            // A failure stays one: that the kernel restarts meanwhile must not clear it.
+            // A failure stays a failure: a restart of the kernel meanwhile must not clear it.
             if !(*first_then == AfterStop::Fail && then == AfterStop::Again && !at.closing) {
                 *first_then = then;
                 *first = reason.to_owned();
@@ -659,12 +661,13 @@ impl AppLife {
         became
     }
 
-    /// It has said that it cannot do what is asked of it: its settings, as a rule. The next start would end alike.
+    /// Whether it reported that it cannot run, usually because of its settings. The next start would end in the same
+    /// way.
     fn will_not_run(&self, end: Option<ProcessEnd>) -> bool {
         self.spec.role == AppRole::App && end == Some(ProcessEnd::Code(EXIT_USAGE))
     }
 
-    /// It stays stopped, with its own sentence, until the operator has changed something.
+    /// It stays stopped, with its own error message, until the operator has changed something.
     fn give_up(&mut self, evidence: Evidence, at: Situation, out: &mut Vec<Reaction>) -> AfterEnd {
         let said = self.last_end.as_ref().and_then(|past| past.last_line()).map(str::to_owned);
         let reason = said.unwrap_or_else(|| "it did not say why".to_owned());

@@ -70,7 +70,7 @@ impl Phase {
                 AppState::BackingOff { until_unix_ms: unix_ms_at_zero.saturating_add(*until_ms) }
             }
             Phase::Quarantined => AppState::Quarantined,
-            // An app that is gone is in no list any more.
+            // A removed app is in no list any more.
             Phase::Stopped | Phase::Gone => AppState::Stopped,
             Phase::Held => AppState::Held,
             Phase::Refused => AppState::Refused,

@@ -1,4 +1,4 @@
-//! What the node did and was refused, on its way to the service that keeps it. Pure.
+//! The audit records of the node, until the service that stores them has them. Pure.
 //!
 //! ```text
 //!   what apps and kernel did (observed), what the kernel process tells ──> Collector ──a batch──> kernel process ──> service
@@ -6,50 +6,51 @@
 //!                                                                             └────────────── kept up to N ──────────────┘
 //! ```
 //!
-//! In: records, and the service's word up to where it has them on disk. Out: batches, each told again until it is kept.
-//! The monitor keeps them because it outlives the kernel process and the service. Records that are not stored when the
-//! node ends are returned to the caller. It decides nothing by a record, and never waits.
+//! In: records, and the number up to which the service has stored them. Out: batches, each sent again until it is
+//! stored. The monitor keeps the records because it outlives the kernel process and the service. Records that are not
+//! stored when the node ends are returned to the caller. It makes no decision from a record, and never waits.
 
 use std::collections::VecDeque;
 
 use crate::app::{AppRole, AppState, AppStatus, KernelStatus, legible};
 pub use audit_contract::{Batch, Record};
 
-/// Longest text of a record, in bytes; what is longer is cut.
+/// The longest text of a record, in bytes; longer ones are cut.
 const TEXT_BYTES_MAX: usize = 512;
 
-/// Longest of the other words of a record.
+/// The longest other field of a record.
 const WORD_BYTES_MAX: usize = 64;
 
-/// Most records that wait to be kept. At the bound the oldest stay, since they tell how it began, and the others are counted: a record says
-/// how many there were.
+/// The largest number of waiting records. At the bound the oldest stay, because they show the start of the trouble.
+/// Newer ones are only counted, and a record reports their number.
 pub const WAITING_MAX: usize = 4_096;
 
-/// Most records of one batch, and with [`TEXT_BYTES_MAX`] little enough for one message.
+/// The largest number of records in a batch. With [`TEXT_BYTES_MAX`], a batch fits one message.
 const BATCH_MAX: usize = 64;
 
 /// A batch that is not acknowledged within this time is sent again, because its receiver may have ended.
 const TOLD_AGAIN_MS: u64 = 3_000;
 
-/// Records that say the same are one with a count, if the later one comes within this time.
+/// Equal records become one with a count, if the later one arrives within this time.
 const MERGED_MS: u64 = 1_000;
 
-/// So many of the newest records are looked at for one that says the same.
+/// How many of the newest records are compared with a new one.
 const MERGED_MAX: usize = 32;
 
-/// The records that are not kept yet.
+/// The records that are not stored yet.
 #[derive(Debug)]
 pub struct Collector {
     waiting: VecDeque<Record>,
-    /// The number of the first that waits.
+    /// The number of the first waiting record.
     first: u64,
-    /// What did not find room, since when.
+    /// The number of dropped records, and since when.
     lost: Option<(u64, u64)>,
-    /// Which life of the service has said how far it came.
+    /// The start of the service that last reported how many records it has.
     asked_by: Option<u64>,
-    /// So many of those that wait were told, and when.
+    /// How many of the waiting records were sent, and when.
     told: Option<(usize, u64)>,
-    /// The number behind the last that was ever told: what is said again of one before it is a record of its own, since that one may be kept already.
+    /// The number after the last record that was ever sent. A later equal record is not merged with one before it,
+    /// because the service may have stored that one already.
     untold_from: u64,
 }
 
@@ -79,7 +80,7 @@ impl Default for Collector {
 }
 
 impl Collector {
-    /// One record more.
+    /// Adds a record.
     pub fn push(&mut self, record: Record) {
         let record = printable(record);
         let next = self.first + self.waiting.len() as u64;
@@ -101,7 +102,7 @@ impl Collector {
         self.waiting.push_back(record);
     }
 
-    /// This life of the service has everything up to this number on disk, and asks for what follows.
+    /// This start of the service has stored all records up to this number, and requests the next ones.
     pub fn kept(&mut self, generation: u64, up_to: u64) {
         let begins = self.asked_by.replace(generation) != Some(generation);
         let done =
@@ -115,12 +116,12 @@ impl Collector {
         self.say_what_was_lost();
     }
 
-    /// The service is gone, or nobody is there who could tell it anything.
+    /// The service has ended, or cannot receive anything.
     pub fn service_ended(&mut self) {
         (self.asked_by, self.told) = (None, None);
     }
 
-    /// What the service is to be told now.
+    /// The batch to send to the service now.
     pub fn next(&mut self, now_ms: u64) -> Option<Batch> {
         self.asked_by?;
         let waits_for_answer = self.told.is_some_and(|(_, at)| now_ms.saturating_sub(at) < TOLD_AGAIN_MS);
@@ -133,7 +134,7 @@ impl Collector {
         Some(Batch { first: self.first, records })
     }
 
-    /// All that is not kept; nothing is left. What was lost is among it, whatever waits.
+    /// Removes and returns all unstored records, with a record of the dropped ones.
     pub fn take_unkept(&mut self) -> Batch {
         self.note_what_was_lost();
         let records: Vec<_> = std::mem::take(&mut self.waiting).into();
@@ -156,7 +157,7 @@ impl Collector {
     }
 }
 
-/// What happened to apps and kernel between two of their statuses.
+/// The records of the changes between two statuses of apps and kernel.
 #[must_use]
 pub fn changes(
     before: (&[AppStatus], &KernelStatus),
@@ -168,7 +169,7 @@ pub fn changes(
     for new in after.0 {
         match before.0.iter().find(|old| old.app == new.app) {
             Some(old) => app_changes(old, new, now_unix_ms, &mut records),
-            // One that was added while the node runs; those of its beginning are told when they first change.
+            // An app that was added while the node runs. The initial apps are recorded when they first change.
             None if new.generation > 0 && runs(new) => records.push(started(new, now_unix_ms)),
             None => {}
         }
@@ -213,7 +214,7 @@ fn app_changes(old: &AppStatus, new: &AppStatus, now_unix_ms: u64, records: &mut
             record(end.unix_ms, "package_refused", "monitor", end.reason.clone());
         }
         let who = if new.role == AppRole::Service { "monitor" } else { "app" };
-        // One that was refused before it began has not ended.
+        // An app that was refused before it started has not ended.
         if !is_refused || matches!(old.state, AppState::Running | AppState::Ending) {
             record(end.unix_ms, "ended", who, ended(end));
         }
@@ -233,7 +234,7 @@ fn app_changes(old: &AppStatus, new: &AppStatus, now_unix_ms: u64, records: &mut
         return;
     }
     let (what, text) = match (new.state, &new.last_end) {
-        // How it ended last says whether the operator wanted that, or it ended too often.
+        // Its last end shows whether the operator stopped it or it ended too often.
         (AppState::Quarantined, Some(end)) => {
             ("quarantined", format!("it stays stopped; its last end: {}", end.reason))
         }

@@ -5,14 +5,14 @@
 
 use std::collections::VecDeque;
 
-/// How patient the monitor is. All times in milliseconds.
+/// The limits of restarts. All times are in milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RestartPolicy {
-    /// The delay of the second restart in a row; the first comes at once, because most crashes are single.
+    /// The delay of the second restart in a row. The first has no delay, because most crashes happen once.
     pub first_delay_ms: u64,
     /// Each delay is twice the one before, up to this.
     pub longest_delay_ms: u64,
-    /// So many restarts within `window_ms` are allowed, and not one more; with 0 nothing is ever started again.
+    /// The largest number of restarts within `window_ms`; with 0, nothing is restarted.
     pub restarts_max: usize,
     /// The window in which restarts are counted.
     pub window_ms: u64,
@@ -21,7 +21,7 @@ pub struct RestartPolicy {
 }
 
 impl RestartPolicy {
-    /// For an app: ten restarts a minute, so that about the first 50 seconds of a crash loop are ridden out.
+    /// For an app: ten restarts a minute, enough for a crash loop of about 50 seconds.
     pub const APP: RestartPolicy = RestartPolicy {
         first_delay_ms: 100,
         longest_delay_ms: 30_000,
@@ -30,8 +30,9 @@ impl RestartPolicy {
         stable_ms: 30_000,
     };
 
-    /// For a service of the node: the first few are back within 300 ms each, and one that crashes every few seconds always is. It is
-    /// given up after twenty in a minute, which takes one that never gets up about half of that.
+    /// For a service of the node: each of the first few restarts takes at most 300 ms, and a service that crashes every
+    /// few seconds always restarts. The monitor gives it up after twenty restarts in a minute. A service that never
+    /// starts successfully reaches that in about half a minute.
     pub const SERVICE: RestartPolicy = RestartPolicy {
         first_delay_ms: 50,
         longest_delay_ms: 2_000,
@@ -45,7 +46,7 @@ impl RestartPolicy {
     pub const KERNEL: RestartPolicy = RestartPolicy { restarts_max: 5, ..RestartPolicy::APP };
 }
 
-/// What to do about something that ended.
+/// What to do after a process has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RestartDecision {
     /// Start it again after this many milliseconds.
@@ -54,13 +55,13 @@ pub(crate) enum RestartDecision {
     Exhausted,
 }
 
-/// The history of one restarted thing.
+/// The restart history of one process.
 #[derive(Debug, Clone)]
 pub(crate) struct Backoff {
     policy: RestartPolicy,
     /// Restarts since it was last stable.
     in_a_row: u32,
-    /// When it failed, oldest first; at most `restarts_max`.
+    /// The times of its failures, oldest first; at most `restarts_max`.
     failures_ms: VecDeque<u64>,
     started_ms: Option<u64>,
 }
@@ -90,14 +91,14 @@ impl Backoff {
         RestartDecision::RestartAfter(delay)
     }
 
-    /// The operator gave it another chance.
+    /// Forgets the failures, because the operator requested a start.
     pub(crate) fn forget(&mut self) {
         *self = Backoff::new(self.policy.clone());
     }
 
     fn delay_ms(&self) -> u64 {
         let Some(doublings) = self.in_a_row.checked_sub(1) else { return 0 };
-        // Beyond 2^32 times the first delay any longest delay has been reached.
+        // Beyond 2^32 times the first delay, any longest delay has been reached.
         let factor = 1u64 << doublings.min(32);
         self.policy.first_delay_ms.saturating_mul(factor).min(self.policy.longest_delay_ms)
     }

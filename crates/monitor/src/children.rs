@@ -13,11 +13,11 @@ use rustix::process::{Pid, PidfdFlags, Signal};
 
 use crate::supervisor::{ProcessEnd, StopSignal};
 
-/// What an app may know of the node's environment. Everything else stays out of its zone: an operator's environment
-/// holds tokens and keys.
+/// The environment variables that an app may see. All others stay out of its zone: an operator's environment contains
+/// tokens and keys.
 const ZONE_ENVIRONMENT: [&str; 6] = ["PATH", "LANG", "LC_ALL", "TZ", "RUST_BACKTRACE", "RUST_LOG"];
 
-/// Nobody's home: libraries that find none in the environment look for the list of users, which no zone has.
+/// A home directory for the app. Without HOME, libraries read the list of users, which no zone has.
 const ZONE_HOME: (&str, &str) = ("HOME", "/");
 
 /// A child, which is killed when dropped unless it has been reaped.
@@ -26,7 +26,7 @@ pub(crate) struct Child {
     process: std::process::Child,
     pid: Pid,
     pidfd: OwnedFd,
-    /// Its id may be another process's by now.
+    /// Its id may belong to another process by now.
     reaped: bool,
 }
 
@@ -45,8 +45,8 @@ impl Child {
         Child::start(command)
     }
 
-    /// A process zone: what it prints goes to `output`. Its launcher makes the process group, with the session, and has `report` as
-    /// standard error until there is an app.
+    /// Starts a process zone. Its output goes to `output`. Its launcher creates the session and so the process group,
+    /// and has `report` as standard error until the app starts.
     pub(crate) fn start_zone(
         program: &[OsString],
         stdin: OwnedFd,
@@ -63,12 +63,12 @@ impl Child {
 
     fn start(mut command: Command) -> io::Result<Child> {
         let mut process = command.spawn()?;
-        // The child is not reaped, so that its id still means it.
+        // The child is not reaped, so its id still identifies it.
         let watched = i32::try_from(process.id()).ok().and_then(Pid::from_raw).ok_or(rustix::io::Errno::SRCH);
         match watched.and_then(|pid| Ok((pid, rustix::process::pidfd_open(pid, PidfdFlags::NONBLOCK)?))) {
             Ok((pid, pidfd)) => Ok(Child { process, pid, pidfd, reaped: false }),
             Err(errno) => {
-                // Nobody could watch it, so it must not run.
+                // The monitor could not watch it, so it must not run.
                 process.kill()?;
                 process.wait()?;
                 Err(errno.into())
@@ -95,7 +95,7 @@ impl Child {
         if !self.has_ended() {
             return Ok(None);
         }
-        // Before it is reaped, while its id cannot be another's.
+        // Before it is reaped, while its id cannot belong to another process.
         self.kill_group();
         let status = self.process.try_wait()?;
         self.reaped = status.is_some();
@@ -109,12 +109,12 @@ impl Child {
     }
 
     fn signal(&self, signal: Signal) {
-        // Refused only if it has ended, which is what was wanted.
+        // It fails only if the process has ended, which is the goal.
         let _ = rustix::process::pidfd_send_signal(&self.pidfd, signal);
     }
 
     fn kill_group(&self) {
-        // Refused if there is no such group: it had not made one, or nobody of it is left.
+        // It fails if there is no such group: the process had not created it, or all members have ended.
         let _ = rustix::process::kill_process_group(self.pid, Signal::KILL);
     }
 }
@@ -122,7 +122,7 @@ impl Child {
 impl Drop for Child {
     fn drop(&mut self) {
         if !self.reaped {
-            // Also if it has ended already: whom it started may live.
+            // Also if it has ended already: its own children may be alive.
             self.end(StopSignal::Kill);
         }
     }

@@ -7,16 +7,16 @@ use zone::Limits;
 
 use crate::app::AppSpec;
 
-/// What is different between an app as it runs and as it is to run.
+/// The differences between the present and the new settings of an app.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Difference {
-    /// What it may do, which holds at once.
+    /// Its grant, which changes immediately.
     pub(crate) grant: bool,
-    /// Limits that are looked at from outside, which hold at once.
+    /// Limits that the monitor watches, which change immediately.
     pub(crate) watched: bool,
-    /// What its process was started with, by the names in the configuration.
+    /// Settings that its process got at its start, by their names in the configuration.
     pub(crate) restart: Vec<&'static str>,
-    /// Whether it is other code, or in another kind of zone.
+    /// Whether its code or its kind of zone is different.
     pub(crate) code: bool,
 }
 
@@ -38,7 +38,7 @@ impl Difference {
         }
     }
 
-    /// In words, if there is any.
+    /// The differences as text, if there are any.
     pub(crate) fn in_words(&self) -> Option<String> {
         if !self.restart.is_empty() {
             return Some(format!("restarts ({} changed)", self.restart.join(", ")));
@@ -54,7 +54,7 @@ impl Difference {
     }
 }
 
-/// The limits that a process gets when it starts; the others are watched from outside.
+/// The limits that a process gets when it starts; the monitor watches the others.
 fn built_in(limits: &Limits) -> Limits {
     Limits { soft: Limits::default().soft, lag_ms: None, store_bytes: None, ..limits.clone() }
 }

@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::app::AppSpec;
 
-/// Questions that may wait: an operator asks one at a time.
+/// The largest number of waiting requests: an operator sends one at a time.
 const ASKED_MAX: usize = 16;
 
 /// An app that was found.
@@ -25,14 +25,15 @@ const ASKED_MAX: usize = 16;
 pub struct FoundApp {
     /// What to run.
     pub spec: AppSpec,
-    /// What the kernel process is to know of it beside; the monitor does not look into it.
+    /// Data about it for the kernel process; the monitor does not read it.
     pub about: Value,
 }
 
-/// What looks up a name.
+/// The function that looks up a name.
 type LookUp = dyn Fn(&str) -> Result<FoundApp, String> + Send + Sync;
 
-/// Finds what is installed under a name, or says why it may not start. It may take its time, and is called by one thread.
+/// Finds the app that is installed under a name, or the reason why it may not start. It may block, and one thread calls
+/// it.
 #[derive(Clone)]
 pub struct Find(pub Arc<LookUp>);
 
@@ -45,19 +46,19 @@ impl fmt::Debug for Find {
 /// A valid configuration after a reload.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Reloaded {
-    /// Apps as they are to be. Those that are not named stay as they are.
+    /// Apps with their new settings. Other apps stay unchanged.
     pub apps: Vec<FoundApp>,
-    /// Apps that were in the configuration before, and are not any more.
+    /// Apps that were removed from the configuration.
     pub removed: Vec<String>,
-    /// What the kernel process is configured with from now on; nothing if that stays as it is.
+    /// The kernel process's new configuration; `None` if it is unchanged.
     pub config: Option<Value>,
-    /// What else is different from now on, a phrase each.
+    /// Other changes, one phrase each.
     pub changed: Vec<String>,
     /// The differences that need a restart of the node, one sentence each.
     pub left: Vec<String>,
 }
 
-/// Reloads the configuration, of one app or of all. It may take its time, and is called by one thread.
+/// Reloads the configuration of one app or of all. It may block, and one thread calls it.
 #[derive(Clone)]
 pub struct Reload(pub Arc<ReadAnew>);
 
@@ -74,7 +75,7 @@ impl fmt::Debug for Reload {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ReloadRequest {
     pub(crate) app: Option<String>,
-    /// The kernel process, by its generation, and the ticket by which it asked.
+    /// The kernel process, by its generation, and the ticket of its request.
     pub(crate) answer_to: Option<(u64, u64)>,
 }
 
@@ -84,12 +85,12 @@ enum Asked {
     Reload(ReloadRequest),
 }
 
-/// What was found.
+/// A result of the thread.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Answer {
-    /// Under a name.
+    /// The result for a name.
     App(String, Result<Box<FoundApp>, String>),
-    /// In the configuration.
+    /// The result for the configuration.
     Reloaded(ReloadRequest, Result<Box<Reloaded>, String>),
 }
 
@@ -100,7 +101,7 @@ struct Thread {
     wake: PipeReader,
 }
 
-/// The monitor's end. The thread begins with the first name and ends with this.
+/// The monitor's handle of the thread. The thread starts with the first request, and ends with the handle.
 pub(crate) struct Finder {
     find: Option<Find>,
     reload: Option<Reload>,
@@ -112,10 +113,10 @@ impl Finder {
         Finder { find, reload, thread: None }
     }
 
-    /// Has a name looked up.
+    /// Requests the lookup of a name.
     ///
     /// # Errors
-    /// A sentence on why it is not.
+    /// A sentence with the reason.
     pub(crate) fn ask(&mut self, name: String) -> Result<(), String> {
         if self.find.is_none() {
             return Err("apps cannot be added to this node while it runs".to_owned());
@@ -126,7 +127,7 @@ impl Finder {
     /// Requests a reload of the configuration.
     ///
     /// # Errors
-    /// A sentence on why it is not.
+    /// A sentence with the reason.
     pub(crate) fn reload(&mut self, request: ReloadRequest) -> Result<(), String> {
         if self.reload.is_none() {
             return Err("this node cannot reload its configuration".to_owned());
@@ -153,11 +154,12 @@ impl Finder {
         self.thread.as_ref().map(|thread| thread.wake.as_fd())
     }
 
-    /// What was found since last asked.
+    /// The results since the last call.
     pub(crate) fn answers(&mut self) -> Vec<Answer> {
         let Some(thread) = &mut self.thread else { return Vec::new() };
         match thread.wake.read(&mut [0; ASKED_MAX]) {
-            // The thread is over, which it is only after a panic of what it calls; the next name gets another.
+            // The thread has ended, which happens only after a panic in a called function. The next request starts a
+            // new one.
             Ok(0) => self.thread = None,
             _ => return thread.answers.try_iter().collect(),
         }

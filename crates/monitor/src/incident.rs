@@ -9,41 +9,41 @@ use zone::Sample;
 use crate::app::{REASON_BYTES_MAX, legible};
 use crate::supervisor::ProcessEnd;
 
-/// Most lines of an app's output that an incident keeps: a panic with a short backtrace.
+/// The largest number of output lines in an incident: a panic with a short backtrace.
 pub const LAST_LINES_MAX: usize = 40;
 
-/// Most facts from before an incident that it keeps; older ones are forgotten.
+/// The largest number of earlier facts in an incident; older ones are dropped.
 pub const FACTS_MAX: usize = 64;
 
-/// Longest fact, in bytes; what is longer is cut.
+/// The longest fact, in bytes; longer ones are cut.
 pub(crate) const FACT_BYTES_MAX: usize = 400;
 
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IncidentKind {
-    /// The process of an app ended, unasked.
+    /// The process of an app ended unexpectedly.
     AppEnded,
-    /// The kernel found that a zone broke the rules of its port.
+    /// The kernel found that a zone violated the protocol of its port.
     ZoneFault,
-    /// A trusted app failed, and is trusted no more.
+    /// A trusted app failed, and lost its trust.
     Demoted,
-    /// An app is stopped until the operator says otherwise.
+    /// An app is stopped until the operator restarts it.
     Quarantined,
     /// The verification of an app's package failed: the app was not started, or was stopped.
     Refused,
-    /// The kernel process ended, unasked.
+    /// The kernel process ended unexpectedly.
     KernelEnded,
     /// The whole node restarted.
     NodeRestarted,
-    /// The node runs only what it must.
+    /// The node runs only services and essential apps.
     SafeMode,
-    /// The node ended by itself.
+    /// The node ended unexpectedly.
     ProcessError,
 }
 
 impl IncidentKind {
-    /// In words.
+    /// The kind as text.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
@@ -60,25 +60,25 @@ impl IncidentKind {
     }
 }
 
-/// Who did it, and why one thinks so.
+/// The probable cause, and the reason for it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// The app that did it, if one can be named.
+    /// The app that caused it, if one is known.
     pub culprit: Option<String>,
     /// A sentence.
     pub sentence: String,
 }
 
-/// Something that the monitor saw or said before.
+/// An earlier log line of the monitor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fact {
     /// When, in milliseconds since the Unix epoch.
     pub unix_ms: u64,
-    /// What, as in the log.
+    /// The text, as in the log.
     pub line: String,
 }
 
-/// What was seen.
+/// The evidence.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Evidence {
@@ -92,9 +92,9 @@ pub struct Evidence {
     pub called: Vec<String>,
     /// The last lines that the process printed; at most [`LAST_LINES_MAX`].
     pub last_lines: Vec<String>,
-    /// What happened on the node before, oldest first; at most [`FACTS_MAX`].
+    /// The events on the node before, oldest first; at most [`FACTS_MAX`].
     pub facts: Vec<Fact>,
-    /// What the app used before, oldest first; at most [`zone::usage::HISTORY_SAMPLES_MAX`].
+    /// The app's usage before, oldest first; at most [`zone::usage::HISTORY_SAMPLES_MAX`].
     pub samples: Vec<Sample>,
 }
 
@@ -109,13 +109,13 @@ impl Evidence {
         }
     }
 
-    /// The line that says what went wrong: the message of a panic in Rust, the last line of a traceback in Python.
+    /// The line with the error: the message of a panic in Rust, the last line of a traceback in Python.
     pub fn exception(&self) -> Option<&str> {
         let mut found = None;
         let mut lines = self.last_lines.iter().map(String::as_str);
         while let Some(line) = lines.next() {
             if line.contains("panicked at ") {
-                // The message stands below the place.
+                // The message is on the line after the place.
                 found = lines.next().filter(|message| !message.starts_with("note: ")).or(found);
             } else if line.starts_with("Traceback (most recent call last)") {
                 found = lines.by_ref().find(|line| !line.starts_with(' ')).or(found);
@@ -124,7 +124,7 @@ impl Evidence {
         found
     }
 
-    /// Those of the last lines that say where it failed: a panic, an assertion, an address, a frame of a backtrace.
+    /// The last lines that show the place of the failure: a panic, an assertion, an address, a frame of a backtrace.
     pub fn where_it_failed(&self) -> impl Iterator<Item = &str> {
         self.last_lines.iter().map(String::as_str).filter(|line| says_where(line))
     }
@@ -140,36 +140,38 @@ fn says_where(line: &str) -> bool {
         || words.iter().any(|word| line.contains(word))
 }
 
-/// Something that went wrong.
+/// A failure, with its cause and evidence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Incident {
-    /// By which the operator names it: counts the incidents of a state folder, from 1. It is 0 until it is kept.
+    /// The operator's number for it: it counts the incidents of a state folder from 1. It is 0 until the incident is
+    /// stored.
     #[serde(default)]
     pub number: u64,
     /// When, in milliseconds since the Unix epoch.
     pub unix_ms: u64,
-    /// What.
+    /// Its kind.
     pub what: IncidentKind,
-    /// Which app it happened to; nobody if it was the kernel process or the node.
+    /// The affected app; `None` for the kernel process or the node.
     #[serde(default)]
     pub app: Option<String>,
-    /// Which start of it.
+    /// The number of the app's start.
     #[serde(default)]
     pub generation: u64,
-    /// Why, as a phrase.
+    /// The reason, as a phrase.
     pub reason: String,
-    /// What the monitor did about it.
+    /// The monitor's reaction.
     pub then: String,
-    /// Who did it.
+    /// The probable cause.
     #[serde(default)]
     pub finding: Finding,
-    /// What was seen.
+    /// The evidence.
     #[serde(default)]
     pub evidence: Evidence,
 }
 
 impl Incident {
-    /// One of an app, `at_ms` on the monitor's clock, which becomes the wall clock's when it is kept.
+    /// An incident of an app. `at_ms` is on the monitor's clock; it is converted to the wall clock when the incident is
+    /// stored.
     pub(crate) fn of_app(
         what: IncidentKind,
         app: &str,
@@ -185,14 +187,14 @@ impl Incident {
         }
     }
 
-    /// No app caused it: `sentence` says who did. `then` says what follows.
+    /// Marks that no app caused it: `sentence` names the cause, and `then` the reaction.
     pub(crate) fn without_culprit(mut self, sentence: &str, then: String) -> Incident {
         self.finding = Finding { culprit: None, sentence: sentence.to_owned() };
         self.then = then;
         self
     }
 
-    /// One of the kernel process or the node.
+    /// An incident of the kernel process or the node.
     pub(crate) fn of_node(what: IncidentKind, reason: &str, at_ms: u64) -> Incident {
         Incident {
             number: 0,
@@ -207,7 +209,7 @@ impl Incident {
         }
     }
 
-    /// Whom it happened to, as the operator calls it.
+    /// The affected app or process, by the operator's name for it.
     #[must_use]
     pub fn subject(&self) -> &str {
         match (&self.app, self.what) {
@@ -217,7 +219,7 @@ impl Incident {
         }
     }
 
-    /// Moves all its times from the monitor's clock to the wall clock.
+    /// Converts all its times from the monitor's clock to the wall clock.
     pub(crate) fn on_the_wall(&mut self, unix_ms_at_zero: u64) {
         self.unix_ms = self.unix_ms.saturating_add(unix_ms_at_zero);
         for fact in &mut self.evidence.facts {

@@ -1,7 +1,7 @@
 //! The life of the kernel process: started, ready, running, ended, started again or not. Pure.
 //!
-//! In: what happened to the kernel process, and the time. Out: reactions, pushed to the list that it is given, and what its
-//! end means. It decides nothing about apps.
+//! In: events of the kernel process, and the time. Out: reactions, appended to the passed list, and the meaning of the
+//! process's end. It decides nothing about apps.
 //!
 //! ```text
 //!              Ready                    killed, or the node ends
@@ -30,7 +30,7 @@ enum KernelPhase {
     Ending {
         reason: String,
         kill_at_ms: Option<u64>,
-        /// No app that runs in it has caused this.
+        /// No app in it can have caused this.
         blameless: bool,
     },
     BackingOff {
@@ -77,9 +77,9 @@ pub(crate) struct KernelLife {
     since_ms: u64,
     last_end: Option<PastEnd>,
     backoff: Backoff,
-    /// A kernel of this node was ready once, so that its ports and its configuration are good.
+    /// A kernel process of this node was ready once, so its ports and its configuration are valid.
     ever_ready: bool,
-    /// What the kernel said before exiting.
+    /// The kernel process's error before it exited.
     fatal: Option<(u8, String)>,
     /// The trusted apps that it was calling when it ended.
     called: Vec<String>,
@@ -305,7 +305,7 @@ impl KernelLife {
     }
 }
 
-/// The exit code and the sentence of a kernel that will not run however often it is started.
+/// The exit code and the sentence, if every start of the kernel process would fail.
 fn cannot_run(fatal: Option<&(u8, String)>, end: Option<ProcessEnd>) -> Option<(u8, String)> {
     match (fatal, end) {
         // A failure must not end the node with a code that means success.

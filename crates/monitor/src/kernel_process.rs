@@ -1,4 +1,4 @@
-//! The kernel process, its socket, and the messages that wait for it.
+//! The kernel process, its socket, and the messages for it.
 //!
 //! In: messages for it, and the readiness of its socket. Out: its messages, its end, and the trusted zones that it was
 //! calling. It decides nothing, and never waits.
@@ -14,8 +14,8 @@ use crate::channel::{Channel, ChannelError, encode};
 use crate::children::Child;
 use crate::protocol::{FromKernel, ToKernel};
 
-/// Most messages that wait for the kernel process to read. More than all apps' attachments at once; a kernel that
-/// lets them pile up hangs.
+/// The largest number of waiting messages for the kernel process. It is more than the attachments of all apps. A kernel
+/// process that reaches it hangs.
 const OUTBOX_MESSAGES_MAX: usize = 4_096;
 
 pub(crate) struct KernelProcess {
@@ -24,12 +24,12 @@ pub(crate) struct KernelProcess {
     /// `None` once the kernel closed its end; its exit follows.
     channel: Option<Channel>,
     outbox: VecDeque<(Vec<u8>, Vec<OwnedFd>)>,
-    /// Where its workers write which trusted zone they call.
+    /// The workers record here which trusted zone they call.
     board: Board,
 }
 
 impl KernelProcess {
-    /// Starts it. The descriptor is that of its board, for its configuration.
+    /// Starts it. The received descriptor is its board, for its configuration.
     pub(crate) fn start(program: &[OsString], generation: u64) -> io::Result<(KernelProcess, OwnedFd)> {
         let (channel, theirs) = Channel::pair()?;
         let (board, board_fd) = Board::create()?;
@@ -43,7 +43,7 @@ impl KernelProcess {
         self.channel.as_ref().map(|channel| (channel.as_fd(), !self.outbox.is_empty()))
     }
 
-    /// It has taken all messages.
+    /// Whether it has read all messages.
     pub(crate) fn is_idle(&self) -> bool {
         self.outbox.is_empty()
     }
@@ -61,13 +61,13 @@ impl KernelProcess {
         Ok(())
     }
 
-    /// Sends what its socket takes.
+    /// Sends the messages that its socket accepts.
     ///
     /// # Errors
     /// The fault of the kernel process.
     pub(crate) fn flush(&mut self) -> Result<(), String> {
         let sent = self.send();
-        // A closed socket is no fault: its exit is about to be seen.
+        // A closed socket is no fault: the exit of the process follows.
         if self.channel.is_none() || sent.is_err() {
             self.outbox.clear();
         }
@@ -102,7 +102,7 @@ impl KernelProcess {
         }
     }
 
-    /// The zones that it was calling when it ended. A slot that holds what cannot be a zone says nothing.
+    /// The zones that it was calling when it ended. A slot with an invalid zone is ignored.
     pub(crate) fn called(&self) -> Vec<u16> {
         let words = self.board.read().into_iter();
         words.filter_map(|word| u16::try_from(word).ok()).filter(|zone| *zone > 0).collect()

@@ -21,11 +21,11 @@ use rustix::fs::Mode;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 
-/// Connections that wait for an app to accept them, for each of its addresses. While an app restarts, a client waits here. Linux
-/// lets one more client try again, and refuses none.
+/// How many connections may wait at each address of an app. While the app restarts, clients wait here. When the queue
+/// is full, Linux makes further clients retry and refuses none.
 const BACKLOG: i32 = 128;
 
-/// Who may use a socket file and its folder: its owner and its group, as for the operator's socket.
+/// The mode of a socket file and its folder: access for owner and group, as for the operator's socket.
 const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR).union(Mode::RGRP).union(Mode::WGRP);
 const FOLDER_MODE: u32 = 0o750;
 
@@ -46,12 +46,13 @@ struct Listener {
 }
 
 impl Listeners {
-    /// The sockets of an app for these addresses, in their order. Opens those that are not open, and closes the app's others.
+    /// The sockets of an app for these addresses, in their order. It opens the missing ones, and closes the app's
+    /// others.
     ///
     /// # Errors
     /// The address and why it cannot be opened. Sockets of the app that are open stay so.
     pub(crate) fn of(&mut self, app: &str, addresses: &[ServiceAddress]) -> io::Result<Vec<BorrowedFd<'_>>> {
-        // An earlier run of the app may have shut a socket down. It would be of no use to the next run.
+        // An earlier run of the app may have shut a socket down. The next run could not use it.
         self.0.retain(|it| it.app != app || (addresses.contains(&it.address) && it.is_listening()));
         for address in addresses {
             if self.find(app, address).is_none() {
@@ -111,13 +112,13 @@ impl Listener {
 }
 
 impl Drop for Listener {
-    /// Removes its file, unless another program has put its own there.
+    /// Removes its file, unless another program has replaced it.
     fn drop(&mut self) {
         if let ServiceAddress::Unix(path) = &self.address
             && self.file.is_some()
             && self.file == identity(path).ok()
         {
-            // A file that stays is replaced by the next node.
+            // If the file stays, the next node replaces it.
             let _ = std::fs::remove_file(path);
         }
     }
@@ -140,7 +141,7 @@ fn open_tcp(address: &SocketAddr) -> io::Result<OwnedFd> {
     // Connections of an earlier node that Linux is still closing do not count as a use of the address.
     sockopt::set_socket_reuseaddr(&socket, true)?;
     if address.is_ipv6() {
-        // Else `[::]` would be all IPv4 addresses too.
+        // Without this, `[::]` would include all IPv4 addresses.
         sockopt::set_ipv6_v6only(&socket, true)?;
     }
     rustix::net::bind(&socket, address)?;
@@ -157,7 +158,7 @@ fn open_unix(path: &Path) -> io::Result<OwnedFd> {
     let address = SocketAddrUnix::new(path)?;
     make_room(path, &socket()?, &address)?;
     let socket = socket()?;
-    // Linux takes the file's mode from here, less the umask: nobody else can connect before the next line but one.
+    // Linux uses this mode and the umask for the file: other users cannot connect before the mode is set below.
     rustix::fs::fchmod(&socket, FILE_MODE)?;
     rustix::net::bind(&socket, &address)?;
     rustix::fs::chmod(path, FILE_MODE)?;
@@ -176,7 +177,7 @@ fn make_room(path: &Path, socket: &OwnedFd, address: &SocketAddrUnix) -> io::Res
     }
     match rustix::net::connect(socket, address) {
         Err(Errno::CONNREFUSED) => std::fs::remove_file(path),
-        // Somebody accepts there, or a full queue waits for somebody.
+        // A program accepts connections there, or its queue is full.
         Ok(()) | Err(Errno::AGAIN) => Err(Errno::ADDRINUSE.into()),
         Err(errno) => Err(errno.into()),
     }
@@ -212,7 +213,7 @@ mod tests {
     fn refused(listeners: &mut Listeners, app: &str, address: &ServiceAddress, expected: &str) {
         let error = listeners.of(app, std::slice::from_ref(address)).unwrap_err().to_string();
         assert_eq!(error, format!("it cannot listen on {address}: {expected}"));
-        // It becomes the reason of an app's end, with these words before it.
+        // It becomes the reason of an app's end, after these words.
         assert!(error.len() + "it could not be started: ".len() <= crate::app::REASON_BYTES_MAX, "{error}");
     }
 

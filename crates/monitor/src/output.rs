@@ -6,13 +6,13 @@
 use crate::app::legible;
 pub use monitor_channel::usage::{LINE_BYTES_MAX, LINES_PER_S_MAX};
 
-/// Most bytes of one app that are read a second. An app that prints more waits in its own write.
+/// How many output bytes of one app are read per second. An app that prints more blocks in its own write.
 pub(crate) const BYTES_PER_S_MAX: usize = 1 << 20;
 
 const WINDOW_MS: u64 = 1_000;
 
-/// So begins a line by which the launcher of a process zone says something of the zone. It is logged, and is none of the app's
-/// last words. An app that begins a line so hides only its own.
+/// The prefix of a line from the launcher of a process zone about the zone. It is logged, but does not count as the
+/// app's output. An app that prints this prefix hides only its own line.
 pub const ZONE_REMARK: &str = "zone: ";
 
 #[derive(Debug, Default)]
@@ -26,17 +26,17 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// The app has printed all that is read of it this second.
+    /// Whether all output for this second has been read.
     pub(crate) fn is_exhausted(&self) -> bool {
         self.bytes >= BYTES_PER_S_MAX
     }
 
-    /// When there is something to do without new output: reading again, or saying how much was left out.
+    /// The time of the next work without new output: reading again, or reporting dropped lines.
     pub(crate) fn next_wake_ms(&self) -> Option<u64> {
         (self.is_exhausted() || self.left_out > 0).then_some(self.window_start_ms + WINDOW_MS)
     }
 
-    /// Takes what was read and returns the lines to log.
+    /// Takes the bytes that were read, and returns the lines to log.
     pub(crate) fn push(&mut self, bytes: &[u8], now_ms: u64) -> Vec<String> {
         let mut shown = Vec::from_iter(self.tick(now_ms));
         self.bytes = self.bytes.saturating_add(bytes.len());
@@ -54,7 +54,7 @@ impl Output {
         shown
     }
 
-    /// Begins a new second if it is time to, and returns what there is to say of the one before.
+    /// Starts a new second if the last is over, and returns the report about dropped lines.
     pub(crate) fn tick(&mut self, now_ms: u64) -> Option<String> {
         if now_ms.saturating_sub(self.window_start_ms) < WINDOW_MS {
             return None;
@@ -65,7 +65,7 @@ impl Output {
         self.say_left_out()
     }
 
-    /// The app ended: what is left to log, and the last line that it printed.
+    /// The app has ended: returns the remaining lines to log, and the last line that it printed.
     pub(crate) fn finish(mut self) -> (Vec<String>, Option<String>) {
         let mut shown = Vec::from_iter(self.line());
         shown.extend(self.say_left_out());
@@ -79,7 +79,7 @@ impl Output {
         if text.is_empty() {
             return None;
         }
-        // Spelt-out control characters take up to six times the room.
+        // Escaped control characters take up to six times the space.
         let line = legible(text, 6 * LINE_BYTES_MAX);
         if !line.starts_with(ZONE_REMARK) {
             self.last_line = Some(line.clone());
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     fn check(printed: &[u8], expected: &[&str], last: Option<&str>) {
-        // However the bytes are cut into reads, the lines are the same.
+        // The lines do not depend on how the bytes are split into reads.
         for piece_bytes in [1, 3, printed.len().max(1)] {
             let mut output = Output::default();
             let mut shown: Vec<String> =

@@ -1,14 +1,14 @@
-//! Which zone made which group and meter of which switch, for longer than the kernel process lives.
+//! The owners of groups and meters on switches, stored for longer than the kernel process lives.
 //!
 //! ```text
 //!   kernel process ──FromKernel::Owned──> Owners ──text──> the file `owners` ──parse──> Owners of the node's next start
 //!                                           └──ToKernel::Owned──> the next kernel process
 //! ```
 //!
-//! Groups and meters have no cookie, so only the kernel that allowed them knows their owner. In: what the kernel
-//! process says of them. Out: the same for its successor, and a text. It reads and writes no file, and knows no app's
-//! name. Bound: [`OWNERS_MAX`]; what is beyond is left out, and is then nobody's after a restart, so that no app may
-//! touch it.
+//! Groups and meters have no cookie, so only the kernel that accepted them knows their owner. In: the owners that the
+//! kernel process reports. Out: the same for the next kernel process, and a text. It reads and writes no file, and
+//! knows no app's name. Bound: [`OWNERS_MAX`]. Further owners are not stored. After a restart these groups have no
+//! owner, so no app may change them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,18 +16,19 @@ use std::fmt::Write as _;
 use crate::APPS_MAX;
 pub use monitor_channel::owners::{GroupOrMeter, IN_A_MESSAGE_MAX, Owned};
 
-/// Most groups and meters: 4,096 for each of 64 zones. If a thousand zones have as many, those beyond are left out.
+/// The largest number of groups and meters: 4,096 for each of 64 zones. With a thousand such zones, some are left out.
 pub const OWNERS_MAX: usize = 1 << 18;
 
-/// Largest text of all of them, with at most 48 bytes a line.
+/// The longest text of all of them, with at most 48 bytes a line.
 pub const TEXT_BYTES_MAX: usize = OWNERS_MAX * 48;
 
-/// All of them.
+/// The owners of all groups and meters.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Owners(BTreeMap<(u64, GroupOrMeter), u16>);
 
 impl Owners {
-    /// Reads what [`Self::to_text`] wrote, as far as it is from zones that are as they were then. Out: the first line that means nothing, too.
+    /// Parses the text of [`Self::to_text`]. It skips zones whose app has changed. It also returns the first invalid
+    /// line.
     pub fn parse(text: &str, is_known: impl Fn(u16) -> bool) -> (Owners, Option<usize>) {
         let (mut owners, mut damaged) = (Owners::default(), None);
         for (index, line) in text.lines().enumerate() {
@@ -55,7 +56,7 @@ impl Owners {
         text
     }
 
-    /// Takes note of a change. `false`: it is of no zone that there can be, or there are as many as there may be.
+    /// Records a change. Returns `false` if the zone is invalid, or the bound is reached.
     pub fn note(&mut self, Owned { datapath, thing, zone }: Owned) -> bool {
         let Some(zone) = zone else {
             self.0.remove(&(datapath, thing));
@@ -69,7 +70,7 @@ impl Owners {
         fits
     }
 
-    /// All of them, as the next kernel process is told.
+    /// All owners, as messages for the next kernel process.
     #[must_use]
     pub fn all(&self) -> Vec<Owned> {
         let all = self.0.iter();

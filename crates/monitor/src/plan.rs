@@ -20,22 +20,22 @@ use crate::protocol::{PORT_FDS, WORKERS_MAX};
 use crate::safe_mode::SafeModePlan;
 use crate::timing::Timing;
 
-/// Descriptors that a zone needs beside those of its ports: standard streams, the monitor's socket, and a few for the
+/// Descriptors that a zone needs in addition to its ports: standard streams, the monitor's socket, and a few for the
 /// loader and the app's own poll.
 const ZONE_FDS_MIN: usize = 10;
 
-/// Longest configuration of the kernel process, in bytes of JSON: one message, less the words around it.
+/// The longest configuration of the kernel process, in bytes of JSON: one message, without its other fields.
 const CONFIG_BYTES_MAX: usize = MESSAGE_BYTES_MAX - 1_024;
 
-/// What to execute for an app: a path and its arguments.
+/// The program of an app: a path and its arguments.
 pub type ZoneProgram = dyn Fn(&AppSpec, &ZoneSetup) -> Vec<OsString>;
 
-/// What the monitor has made ready for a zone.
+/// The monitor's preparations for a zone.
 #[derive(Debug, Default)]
 pub struct ZoneSetup {
     /// The folders of its control groups, for its launcher to join.
     pub cgroups: Vec<PathBuf>,
-    /// What they do not keep.
+    /// The limits that they do not enforce.
     pub gaps: Vec<NotEnforced>,
     /// Folders that other apps may write.
     pub others_write: Vec<PathBuf>,
@@ -64,27 +64,27 @@ pub struct Plan {
     pub workers: u16,
     /// The sizes of each port.
     pub port: Sizes,
-    /// What the kernel process is configured with; the monitor does not look into it.
+    /// The configuration of the kernel process; the monitor does not read it.
     pub config: Value,
-    /// What to start.
+    /// The programs to start.
     pub programs: Programs,
     /// The monitor's policy.
     pub timing: Timing,
-    /// What the operator wants of safe mode.
+    /// The operator's settings for safe mode.
     pub safe_mode: SafeModePlan,
-    /// The folder in which incidents and what apps print are kept ([`crate::records`]); without it they are not.
+    /// The folder for incidents and the output of apps ([`crate::records`]); without it, they are not stored.
     pub records: Option<PathBuf>,
-    /// Where an app is looked up that the operator adds while the node runs; without it none is added.
+    /// Looks up apps that the operator adds while the node runs; without it, no app can be added.
     pub find: Option<Find>,
     /// Reloads the configuration. Without it, the node keeps its first configuration.
     pub reload: Option<Reload>,
-    /// Whose the groups and meters of switches were when the node ended; kept in the folder of records from now on.
+    /// The owners of groups and meters when the node last ended; stored in the folder of records from now on.
     pub owners: Owners,
-    /// What knows the packages of apps; without it no app that comes from one is started.
+    /// Verifies the packages of apps; without it, no app from a package starts.
     pub packages: Option<PackageChecks>,
 }
 
-/// Refuses what cannot be run.
+/// Refuses a plan that cannot be run.
 pub(crate) fn check_plan(plan: &Plan) -> Result<(), PlanError> {
     if plan.workers == 0 || plan.workers > WORKERS_MAX {
         return Err(PlanError(format!("{} workers are not possible; use 1 to {WORKERS_MAX}", plan.workers)));
@@ -93,7 +93,8 @@ pub(crate) fn check_plan(plan: &Plan) -> Result<(), PlanError> {
     plan.apps.iter().try_for_each(|app| check_open_files(app, plan.workers))
 }
 
-/// Refuses a configuration that cannot be handed to the kernel process, or an app of it that could not be run, while a node of so many workers runs.
+/// Refuses a configuration that is too long for the kernel process, or an app that could not run on a node with this
+/// many workers.
 ///
 /// # Errors
 /// [`PlanError`], one sentence for the operator.
@@ -111,7 +112,7 @@ fn check_config(config: &Value) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// Refuses an app that could not even hold its ports.
+/// Refuses an app whose limit of open files is too low for its ports.
 pub(crate) fn check_open_files(app: &AppSpec, workers: u16) -> Result<(), PlanError> {
     let needed = usize::from(workers) * PORT_FDS + app.sandbox.net.listen.len() + ZONE_FDS_MIN;
     let limit = app.limits.open_files;

@@ -66,7 +66,7 @@ impl PastEnd {
     }
 }
 
-/// The signal of whom the filter of system calls kills.
+/// The signal that the system call filter kills with.
 const SIGSYS: i32 = 31;
 
 fn signal_name(number: i32) -> String {

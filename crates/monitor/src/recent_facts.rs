@@ -46,7 +46,7 @@ pub(crate) struct KernelEnd<'a> {
     pub(crate) trusted: &'a [String],
 }
 
-/// The kept facts.
+/// The stored facts.
 #[derive(Debug, Default)]
 pub(crate) struct RecentFacts {
     facts: VecDeque<Fact>,
@@ -131,7 +131,7 @@ impl RecentFacts {
         }
     }
 
-    /// Who made several services fail; `failed` are the services.
+    /// The probable cause of the failure of several services; `failed` are the services.
     pub(crate) fn of_services(&self, failed: &[String], now_ms: u64) -> Finding {
         match self.suspect(now_ms, |app| !failed.iter().any(|service| service == app)) {
             Some((app, words)) => by(&app, format!("{words}, just before the services failed")),
@@ -139,7 +139,7 @@ impl RecentFacts {
         }
     }
 
-    /// Who brought the node into safe mode.
+    /// The probable cause of safe mode.
     pub(crate) fn of_safe_mode(&self, now_ms: u64) -> Finding {
         let named: Vec<&String> = self.kernel_ends.iter().flatten().collect();
         let most = named.iter().max_by_key(|app| named.iter().filter(|other| other == app).count());
@@ -154,12 +154,12 @@ impl RecentFacts {
         by(app, format!("{count} of the last {all} ends of the kernel process were caused by {app}"))
     }
 
-    /// The node is as new.
+    /// Forgets the ends of the kernel process.
     pub(crate) fn forget_kernel_ends(&mut self) {
         self.kernel_ends.clear();
     }
 
-    /// The one app that was in failure shortly before, or far more than all the others.
+    /// The one app that failed shortly before, or far more often than all others.
     fn suspect(&self, now_ms: u64, counts: impl Fn(&str) -> bool) -> Option<(String, String)> {
         let recent =
             |failure: &&AppFailure| now_ms.saturating_sub(failure.at_ms) <= BEFORE_MS && counts(&failure.app);
@@ -167,7 +167,7 @@ impl RecentFacts {
         let times = |app: &str| recent.iter().filter(|failure| failure.app == app).count();
         let last = recent.iter().max_by_key(|failure| (times(&failure.app), failure.at_ms))?;
         let mine = times(&last.app);
-        // One of several that are all in failure would be a guess.
+        // If several apps failed equally often, naming one would be a guess.
         if 2 * mine <= recent.len() {
             return None;
         }

@@ -241,7 +241,7 @@ fn least_missed(incidents: &BTreeMap<u64, String>) -> Option<u64> {
 fn write_new(records: &Path, incident: &Incident) -> io::Result<()> {
     let path = incident_file(records, incident.number);
     let draft = incidents_folder(records).join(format!(".new-{}", std::process::id()));
-    // What a crash left.
+    // A leftover of a crash.
     let _ = fs::remove_file(&draft);
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o640).open(&draft)?;
     let linked = serde_json::to_vec_pretty(incident)
@@ -253,7 +253,7 @@ fn write_new(records: &Path, incident: &Incident) -> io::Result<()> {
     linked
 }
 
-/// Under another name first: a crash leaves the file as it was or as it is to be.
+/// It writes to a temporary name first: after a crash, the file has the old or the new content.
 fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let draft = path.with_extension(format!("new-{}", std::process::id()));
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o640).open(&draft)?;
@@ -265,7 +265,8 @@ fn make_folder(folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)
 }
 
-/// Beyond [`LOGS_MAX`] the logs go that were written to longest ago, but none that is open: what is written to it would be lost.
+/// Above [`LOGS_MAX`], deletes the logs with the oldest last write. It keeps open ones, because later writes to them
+/// would be lost.
 fn forget_logs(records: &Path, open: &HashMap<String, Log>) {
     let Ok(entries) = fs::read_dir(logs_folder(records)) else { return };
     let mut written = HashMap::<String, SystemTime>::new();
@@ -282,7 +283,7 @@ fn forget_logs(records: &Path, open: &HashMap<String, Log>) {
     let mut closed: Vec<_> = written.into_iter().filter(|(app, _)| !open.contains_key(app)).collect();
     closed.sort_by(|(app, at), (other, other_at)| (at, app).cmp(&(other_at, other)));
     for path in closed.iter().take(beyond).flat_map(|(app, _)| log_files(records, app)) {
-        // Most have no second one.
+        // Most logs have no second file.
         let _ = fs::remove_file(path);
     }
 }
@@ -334,7 +335,7 @@ mod tests {
         files.keep(ended("hub"));
         let mut another = Files::new(folder.0.clone());
         another.keep(ended("switch"));
-        // The first does not know of the second's, and takes the next number all the same.
+        // The first writer does not know the second's incidents, and still takes the next free number.
         files.keep(ended("hub"));
         assert_eq!(incident_numbers(&folder.0).unwrap(), [1, 2, 3]);
         let apps: Vec<_> = (1..=3).map(|number| incident(&folder.0, number).unwrap().app.unwrap()).collect();

@@ -12,7 +12,7 @@ pub(crate) struct Recording {
     collector: Collector,
     /// The name of the service that keeps them.
     service: String,
-    /// What apps and kernel were when their records were made.
+    /// The statuses of apps and kernel at the last records.
     before: (Vec<AppStatus>, KernelStatus),
 }
 
@@ -36,12 +36,12 @@ impl Recording {
         }
     }
 
-    /// What the kernel process told.
+    /// Takes records of the kernel process.
     pub(crate) fn hear(&mut self, told: Vec<Record>) {
         told.into_iter().take(AUDIT_RECORDS_MAX).for_each(|record| self.collector.push(record));
     }
 
-    /// The service has kept records. What an earlier life of it said late does not count.
+    /// The service has stored records. A late message of an earlier start is ignored.
     pub(crate) fn kept(&mut self, generation: u64, up_to: u64) {
         if self.running_service(&self.before.0) == Some(generation) {
             self.collector.kept(generation, up_to);
@@ -56,7 +56,7 @@ impl Recording {
         self.collector.take_unkept()
     }
 
-    /// Which start of the service that keeps records runs, if one does.
+    /// The number of the running start of the records service, if it runs.
     fn running_service(&self, apps: &[AppStatus]) -> Option<u64> {
         let of = |app: &&AppStatus| app.app == self.service && app.state == AppState::Running;
         apps.iter().find(of).map(|app| app.generation)

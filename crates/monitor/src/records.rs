@@ -1,4 +1,4 @@
-//! What a node keeps for the operator in a folder: incidents, and what apps print. How it lies there, and reading it.
+//! The files that a node stores for the operator: incidents, and the output of apps. Their format, and reading them.
 //!
 //! ```text
 //!   FOLDER/incidents/N.json    one Incident each, at most INCIDENTS_MAX
@@ -14,17 +14,17 @@ use std::path::{Path, PathBuf};
 
 use crate::incident::Incident;
 
-/// Most incidents that are kept. Beyond it, the oldest incident of the subject with most incidents is deleted. So one
-/// app that crashes repeatedly does not displace the incidents of others.
+/// The largest number of stored incidents. Above it, the oldest incident of the subject with most incidents is deleted.
+/// So one app that crashes repeatedly does not displace the incidents of others.
 pub const INCIDENTS_MAX: usize = 256;
 
 /// The size in bytes at which a new log file of an app starts. One earlier file is kept.
 pub const LOG_BYTES_MAX: u64 = 1 << 20;
 
-/// Most apps of which logs are kept; beyond it the one that printed nothing for longest goes.
+/// The largest number of apps with stored logs. Above it, the log with the oldest last write is deleted.
 pub const LOGS_MAX: usize = 128;
 
-/// Longest incident that is read, in bytes; what is written is far below.
+/// The longest incident that is read, in bytes; stored ones are far shorter.
 const INCIDENT_BYTES_MAX: u64 = 1 << 20;
 
 /// The folder of the incidents.
@@ -33,7 +33,7 @@ pub fn incidents_folder(records: &Path) -> PathBuf {
     records.join("incidents")
 }
 
-/// The file that says whose the groups and meters of switches are ([`crate::owners`]).
+/// The file with the owners of groups and meters ([`crate::owners`]).
 #[must_use]
 pub fn owners_file(records: &Path) -> PathBuf {
     records.join("owners")
@@ -45,7 +45,7 @@ pub fn logs_folder(records: &Path) -> PathBuf {
     records.join("logs")
 }
 
-/// An app's log: the one that is written, and the one before it. Either may not be there.
+/// An app's log: the current file, and the one before it. Either may be missing.
 #[must_use]
 pub fn log_files(records: &Path, app: &str) -> [PathBuf; 2] {
     let folder = logs_folder(records);
@@ -57,10 +57,10 @@ pub(crate) fn incident_file(records: &Path, number: u64) -> PathBuf {
     incidents_folder(records).join(format!("{number}.json"))
 }
 
-/// The numbers of the incidents that are kept, oldest first.
+/// The numbers of the stored incidents, oldest first.
 ///
 /// # Errors
-/// The folder cannot be read; one that is not there has none.
+/// The folder cannot be read. A missing folder has no incidents.
 pub fn incident_numbers(records: &Path) -> io::Result<Vec<u64>> {
     let entries = match fs::read_dir(incidents_folder(records)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -77,13 +77,13 @@ pub fn incident_numbers(records: &Path) -> io::Result<Vec<u64>> {
 /// An incident.
 ///
 /// # Errors
-/// It is not there, cannot be read, or is damaged.
+/// It does not exist, cannot be read, or is malformed.
 pub fn incident(records: &Path, number: u64) -> io::Result<Incident> {
     let mut text = Vec::new();
     let file = File::open(incident_file(records, number))?;
     file.take(INCIDENT_BYTES_MAX).read_to_end(&mut text)?;
     let incident: Incident = serde_json::from_slice(&text)?;
-    // The file's name is what the operator named.
+    // The operator named the file, so its number counts.
     Ok(Incident { number, ..incident })
 }
 
@@ -96,8 +96,8 @@ pub fn time_text(unix_ms: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z", ms % 1_000)
 }
 
-/// The date so many days after 1970-01-01, in the Gregorian calendar: counted in eras of 400 years that begin in March, so that the leap day
-/// is a year's last.
+/// The date this many days after 1970-01-01, in the Gregorian calendar. It counts in eras of 400 years that start in
+/// March, so that the leap day is the last day of a year.
 fn civil(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
     let (era, of_era) = (days / 146_097, days % 146_097);

@@ -1,4 +1,4 @@
-//! What each zone used lately, and what follows from it. Pure.
+//! The recent usage of each zone, and the reactions to it. Pure.
 //!
 //! ```text
 //!   Reading (from /proc) ──┐
@@ -6,11 +6,14 @@
 //!                                        └─> resource_contract ──> verdicts, if nobody else judges
 //! ```
 //!
-//! Of an app inside the kernel process there is no reading: what it takes is the time within its calls, which is among the counts.
+//! An app inside the kernel process has no reading of its own: its usage is the time of its calls, which is among the
+//! counters.
 //!
-//! The service `resource` judges; its rulings come by the kernel process. While none come, the monitor does, by the same code.
+//! The service `resource` judges, and its rulings arrive through the kernel process. Without rulings, the monitor
+//! judges with the same code.
 //!
-//! In: readings, counts and the time. Out: verdicts, and [`ZoneUsage`] for the kernel process. It never reads anything and ends nobody.
+//! In: readings, counters and the time. Out: verdicts, and [`ZoneUsage`] for the kernel process. It reads no file and
+//! ends no process.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +25,7 @@ use zone::{Limits, Resource};
 use crate::sampling::Reading;
 pub use monitor_channel::usage::{NodeUsage, SAMPLE_INTERVAL_MS, ZoneCounts, ZoneUsage};
 
-/// After a ruling the monitor leaves it to the service for so long: three samples that it may miss.
+/// How long the monitor leaves the judgement to the service after a ruling: three samples, which the service may miss.
 const RULED_MS: u64 = 3 * SAMPLE_INTERVAL_MS;
 
 /// A time on both clocks, in milliseconds.
@@ -32,29 +35,29 @@ pub(crate) struct Moment {
     pub(crate) unix_ms: u64,
 }
 
-/// What is measured, and of whom.
+/// The zone and limits of a measurement.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Measured<'a> {
     pub(crate) zone: u16,
     pub(crate) generation: u64,
     pub(crate) reading: Reading,
     pub(crate) limits: &'a Limits,
-    /// Linux keeps the zone's processor time.
+    /// Whether Linux enforces the zone's limit of processor time.
     pub(crate) keeps_cpu: bool,
 }
 
-/// All zones; one entry for each that has ever run, so at most as many as there are apps.
+/// One entry for each zone that has run, so at most as many as there are apps.
 #[derive(Debug, Default)]
 pub(crate) struct Resources {
     zones: BTreeMap<u16, Watched>,
     counts: BTreeMap<u16, ZoneCounts>,
-    /// Which start of the store's service said so, and by zone what its app has in the store.
+    /// The start of the store's service that reported, and the stored bytes of each zone's app.
     stored: (u64, BTreeMap<u16, u64>),
-    /// Until then somebody else judges.
+    /// Until this time, the service judges.
     ruled_until_ms: u64,
     kernel: Pace,
     monitor: Pace,
-    /// What a port takes of the memory that a zone shares with the kernel.
+    /// The part of a port in the memory that a zone shares with the kernel.
     port_bytes: u64,
 }
 
@@ -64,12 +67,12 @@ struct Watched {
     pace: Pace,
     judge: Judge,
     history: History,
-    /// The soft limits that the operator was told are passed, and not that they are kept again.
+    /// The exceeded soft limits that the operator knows of.
     told: BTreeSet<Resource>,
     over: Vec<Excess>,
     /// It runs inside the kernel process.
     in_kernel: bool,
-    /// The last sample that went to the service that judges.
+    /// The last sample that was sent to the service.
     observed: Option<Sample>,
 }
 
@@ -80,7 +83,7 @@ impl Watched {
     }
 }
 
-/// From totals to rates.
+/// Computes rates from totals.
 #[derive(Debug, Default)]
 struct Pace {
     at_ms: u64,
@@ -89,12 +92,12 @@ struct Pace {
 }
 
 impl Resources {
-    /// `port_bytes`: what all ports of one zone take together.
+    /// `port_bytes`: the memory of all ports of one zone together.
     pub(crate) fn new(port_bytes: u64) -> Resources {
         Resources { port_bytes, ..Resources::default() }
     }
 
-    /// What the kernel process counted; of a zone that it does not know any more, the last is kept.
+    /// Takes the counters of the kernel process. If it no longer knows a zone, the last ones stay.
     pub(crate) fn on_counts(&mut self, counts: &[ZoneCounts]) {
         for of_zone in counts.iter().filter(|of_zone| self.zones.contains_key(&of_zone.zone)) {
             let store_bytes = self.stored.1.get(&of_zone.zone).copied().unwrap_or_default();
@@ -102,7 +105,8 @@ impl Resources {
         }
     }
 
-    /// What the app of a zone has in the store, as this start of its service says; each start begins by saying all.
+    /// Takes the stored bytes of a zone's app, from this start of the store's service. Each start reports all of them
+    /// first.
     pub(crate) fn on_stored(&mut self, generation: u64, zone: u16, bytes: u64) {
         if self.stored.0 != generation {
             self.stored = (generation, BTreeMap::new());
@@ -110,7 +114,7 @@ impl Resources {
         self.stored.1.insert(zone, bytes);
     }
 
-    /// The newest sample of each zone of which there is one that was not taken here before.
+    /// The newest sample of each zone that has one since the last call.
     pub(crate) fn take_unobserved(&mut self) -> Vec<(u16, Sample)> {
         let newest = |(zone, watched): (&u16, &mut Watched)| {
             let sample = *watched.history.last()?;
@@ -125,8 +129,8 @@ impl Resources {
         self.ruled_until_ms = now_ms.saturating_add(RULED_MS);
     }
 
-    /// One zone at one moment: what follows from it. What somebody else says is left to them, but for what is over: who judges since a moment
-    /// does not know that anything ever was.
+    /// Takes a reading of one zone, and returns the verdicts. While the service judges, the monitor returns only ends
+    /// of excesses: a service that has just started does not know of the earlier excess.
     pub(crate) fn on_reading(&mut self, measured: &Measured<'_>, at: Moment) -> Vec<Verdict> {
         let Measured { zone, generation, mut reading, limits, keeps_cpu } = *measured;
         reading.shared_bytes = reading.shared_bytes.saturating_sub(self.port_bytes);
@@ -136,8 +140,9 @@ impl Resources {
         self.judge(zone, sample, limits, keeps_cpu, at)
     }
 
-    /// What the kernel process has counted last of an app that runs inside it, whose time within its calls is all that is known of what it takes
-    /// of the machine. Counts that come soon after those before wait for the next: of a moment nothing can be said.
+    /// Takes the last counters of an app inside the kernel process. The time of its calls is the only known measure of
+    /// its use of the machine. Counters that follow others too soon wait for the next ones, because a rate over a
+    /// moment is meaningless.
     pub(crate) fn on_counted(
         &mut self,
         zone: u16,
@@ -163,15 +168,15 @@ impl Resources {
             lag_ms: None,
             ..sample
         };
-        // Inside the kernel process nobody keeps its processor time.
+        // Inside the kernel process, no limit of processor time is enforced.
         self.judge(zone, sample, limits, false, at)
     }
 
-    /// Takes up this start of a zone, if it is new, and gives what the kernel process has counted of it.
+    /// Starts to watch this start of a zone, if it is new, and returns the kernel process's counters.
     fn watched(&mut self, zone: u16, generation: u64) -> Option<ZoneCounts> {
         let watched = self.zones.entry(zone).or_default();
         if watched.generation != generation {
-            // What the zone did before is not held against its successor; what it looked like stays to be seen.
+            // Earlier starts do not count against the new one; their samples remain visible.
             let history = std::mem::take(&mut watched.history);
             *watched = Watched { generation, history, ..Watched::default() };
             self.counts.remove(&zone);
@@ -198,7 +203,7 @@ impl Resources {
             Verdict::Within(_) => true,
             Verdict::End(_) => !ruled,
         });
-        // Also what was passed when somebody else was to say so and did not.
+        // Includes a limit whose excess the service should have reported and did not.
         let untold = watched.judge.passed().filter(|resource| !ruled && !watched.told.contains(resource));
         verdicts
             .extend(untold.filter_map(|resource| Excess::of(resource, &sample, limits)).map(Verdict::Passed));
@@ -235,7 +240,7 @@ impl Resources {
         }
     }
 
-    /// The other zones are nobody's any more.
+    /// Forgets the other zones.
     pub(crate) fn keep_only(&mut self, is_there: impl Fn(u16) -> bool) {
         self.zones.retain(|zone, _| is_there(*zone));
         self.counts.retain(|zone, _| is_there(*zone));
@@ -248,7 +253,7 @@ impl Resources {
         }
     }
 
-    /// Of the zones that were inside the kernel process those that are there no more exceed nothing.
+    /// Zones that have left the kernel process exceed nothing any more.
     pub(crate) fn end_unloaded(&mut self, is_loaded: impl Fn(u16) -> bool) {
         let loaded = self.zones.iter_mut().filter(|(_, watched)| watched.in_kernel);
         for (_, watched) in loaded.filter(|(zone, _)| !is_loaded(**zone)) {
@@ -257,7 +262,7 @@ impl Resources {
         }
     }
 
-    /// What is known of the zones that have run, by number.
+    /// The usage of the zones that have run, by number.
     pub(crate) fn usages(&self) -> Vec<ZoneUsage> {
         let usage = |(zone, watched): (&u16, &Watched)| {
             let sample = *watched.history.last()?;
@@ -266,14 +271,14 @@ impl Resources {
         self.zones.iter().filter_map(usage).collect()
     }
 
-    /// The last samples of a zone, oldest first, those of processes that ended included.
+    /// The last samples of a zone, oldest first, including those of ended processes.
     pub(crate) fn history(&self, zone: u16) -> Vec<Sample> {
         self.zones.get(&zone).map(|watched| watched.history.iter().copied().collect()).unwrap_or_default()
     }
 }
 
 impl Pace {
-    /// The first sample of something has no rates.
+    /// The first sample has no rates.
     fn sample(&mut self, reading: Reading, counts: Option<ZoneCounts>, at: Moment) -> Sample {
         let passed_ms = at.now_ms.saturating_sub(self.at_ms);
         let per_s = |now: u64, before: u64| match passed_ms {
@@ -287,7 +292,7 @@ impl Pace {
         let sample = Sample {
             unix_ms: at.unix_ms,
             generation: 0,
-            // Milliseconds in a second are thousandths of a core.
+            // Milliseconds per second are thousandths of a core.
             cpu_percent: per_s(reading.cpu_ms, read_before.cpu_ms) / 10,
             memory_bytes: Some(reading.private_bytes.saturating_add(reading.shared_bytes)),
             open_files: Some(reading.open_files),
@@ -360,7 +365,7 @@ mod tests {
             resources.on_reading(&measured(1, Reading::default(), &limits), at(now_ms));
         };
         tell(0, 0, 0);
-        // What was counted before anybody looked is no rate.
+        // The total before the first sample is no rate.
         tell(5_000, 0, 0);
         tell(5_100, 7, 500);
         let sample = *resources.history(1).last().unwrap();
@@ -368,7 +373,7 @@ mod tests {
         assert_eq!(sample.unix_ms, 1_000_500);
     }
 
-    /// An app inside the kernel process, of which the kernel process has said this.
+    /// An app inside the kernel process, with these counters.
     fn counted(resources: &mut Resources, counts: Option<(u64, u64)>, now_ms: u64) -> Vec<Verdict> {
         let limits: Limits = serde_json::from_str(r#"{"cpu_percent": {"soft": 40, "hard": 50}}"#).unwrap();
         if let Some((at_ms, calls_ms)) = counts {
@@ -383,10 +388,10 @@ mod tests {
         let mut resources = Resources::default();
         assert_eq!(counted(&mut resources, None, 0), []);
         assert_eq!(resources.history(1), []);
-        // That it took ten seconds before anybody looked is no rate.
+        // Ten seconds before the first sample are no rate.
         counted(&mut resources, Some((90_000, 10_000)), 1);
         counted(&mut resources, Some((90_500, 10_150)), 900);
-        // The same counts once more, and others that came at once behind them.
+        // The same counters again, and others directly after them.
         counted(&mut resources, None, 1_400);
         counted(&mut resources, Some((90_501, 10_150)), 1_400);
         counted(&mut resources, Some((91_000, 10_400)), 1_401);
@@ -461,7 +466,7 @@ mod tests {
         assert_eq!(said(10, 1_000, true), "-");
         assert_eq!(said(70, 1_500, true), "");
         assert_eq!(said(70, 2_999, false), "");
-        // Nothing has come for too long.
+        // No ruling has arrived for too long.
         assert_eq!(said(70, 3_000, false), "!+");
     }
 

@@ -1,4 +1,4 @@
-//! The one place that acts: starts processes, passes messages on, reads output, waits.
+//! The one place that acts: starts processes, passes on messages, reads output, waits.
 //!
 //! In: a [`Plan`], the stop signals, and what children do. Out: child processes, messages to them, the log, and in the
 //! end a [`NodeEnd`]. It decides nothing (`supervisor` does), blocks only in its poll, and accepts no network connection.
@@ -41,25 +41,27 @@ use crate::verification::{PackageVerdict, Task, Verification};
 use crate::zone_process::{Reported, ZoneProcess};
 use crate::zones::{Reaped, ZoneStart, Zones};
 
-/// Most messages of the kernel process in one turn, so that it cannot keep the monitor from everything else.
+/// How many messages of the kernel process are read in one turn, so that it cannot delay the monitor's other work.
 const MESSAGES_PER_TURN_MAX: usize = 64;
 
-/// What is read of the kernel process after its end: more than its socket holds.
+/// How many messages of the kernel process are read after its end: more than its socket holds.
 const MESSAGES_AFTER_END_MAX: usize = 4_096;
 
 /// How the node ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeEnd {
-    /// The exit code: 0 as asked, 2 if the operator must change something first, 1 for everything else.
+    /// The exit code: 0 after a normal stop, 2 if the operator must change something first, 1 for everything else.
     pub code: u8,
-    /// The sentence to print, if it did not end as asked.
+    /// The error to print, unless the node was stopped normally.
     pub message: Option<String>,
 }
 
-/// Runs a node until it ends, with the stop signals of this process. Afterwards `unkept` holds the records that no service has stored.
+/// Runs a node until it ends, with the stop signals of this process. Afterwards `unkept` has the records that no
+/// service has stored.
 ///
 /// # Errors
-/// [`RunError::Plan`] before anything was started; [`RunError::Io`] if the system fails the monitor itself.
+/// [`RunError::Plan`] before anything was started; [`RunError::Io`] if the system fails an operation of the monitor
+/// itself.
 pub fn run(plan: Plan, unkept: &mut Batch) -> Result<NodeEnd, RunError> {
     let (stop, reload_requests) = crate::signals::node_signals()?;
     let mut monitor = Monitor::start(plan, stop)?;
@@ -75,7 +77,7 @@ pub fn run(plan: Plan, unkept: &mut Batch) -> Result<NodeEnd, RunError> {
     }
 }
 
-/// What a poll waits for.
+/// The sources that a poll waits for.
 #[derive(Debug, Clone, Copy)]
 enum Source {
     Stop,
@@ -106,16 +108,16 @@ pub struct Monitor {
     finder: Finder,
     verifier: PackageVerifier,
     verification: Verification,
-    /// What every kernel process is to know beside its configuration, by app; at most one for each app.
+    /// Messages for every kernel process in addition to its configuration, by app; at most one for each app.
     added: BTreeMap<String, ToKernel>,
     heard: VecDeque<SupervisorEvent>,
     resources: Resources,
     next_sample_ms: u64,
     owners: Owners,
-    /// When they are written down next, if they have changed.
+    /// The time of the next write of the owners, if they have changed.
     next_owners_ms: Option<u64>,
     statuses_changed: bool,
-    /// None if the node has no service that keeps records: then nobody collects any.
+    /// `None` if the node has no service that stores records: then the monitor collects none.
     recording: Option<Recording>,
     outcome: Option<NodeEnd>,
 }
@@ -167,29 +169,29 @@ impl Monitor {
         Ok(monitor)
     }
 
-    /// How all apps are now.
+    /// The statuses of all apps.
     #[must_use]
     pub fn statuses(&self) -> Vec<AppStatus> {
         self.supervisor.statuses(unix_ms_at_zero())
     }
 
-    /// How the kernel process is now.
+    /// The status of the kernel process.
     #[must_use]
     pub fn kernel_status(&self) -> KernelStatus {
         self.supervisor.kernel_status(unix_ms_at_zero())
     }
 
-    /// What a zone used lately, oldest first: at most [`zone::usage::HISTORY_SAMPLES_MAX`] samples, those of processes that ended included.
+    /// The recent usage of a zone, oldest first: at most [`zone::usage::HISTORY_SAMPLES_MAX`] samples, including those
+    /// of ended processes.
     #[must_use]
     pub fn samples(&self, zone: u16) -> Vec<Sample> {
         self.resources.history(zone)
     }
 
-    /// Waits until something happens, at most half a second, and deals with all of it. Returns the outcome when the
-    /// node is over.
+    /// Waits at most half a second for events, and handles all of them. Returns the outcome when the node has ended.
     ///
     /// # Errors
-    /// When the system's poll fails, which no child can bring about.
+    /// The system's poll failed. No child can cause this.
     pub fn turn(&mut self) -> io::Result<Option<NodeEnd>> {
         for source in self.wait()? {
             self.on_ready(source);
@@ -224,7 +226,7 @@ impl Monitor {
         Ok(ready.map(|(source, _)| source).collect())
     }
 
-    /// In the order in which they are attended to: what a child said before how it ended.
+    /// The sources in the order in which they are handled: a child's messages come before its end.
     fn sources(&self) -> Vec<(Source, PollFd<'_>)> {
         let mut sources = Vec::new();
         let mut wait_for = |source, fd, flags| sources.push((source, PollFd::from_borrowed_fd(fd, flags)));
@@ -282,7 +284,7 @@ impl Monitor {
         self.decide();
     }
 
-    /// Lets the supervisor decide on all that was heard, and acts on it, until there is nothing more to decide.
+    /// Passes all events to the supervisor, and executes its reactions, until there are no more events.
     fn decide(&mut self) {
         while let Some(event) = self.heard.pop_front() {
             if let SupervisorEvent::NotEnforced { who: ChildId::Zone { zone, .. }, gap } = &event
@@ -318,7 +320,7 @@ impl Monitor {
         }
     }
 
-    /// What of the node's records no service has kept. Nothing is left.
+    /// Removes and returns the node's records that no service has stored.
     pub fn take_unkept(&mut self) -> Batch {
         self.recording.as_mut().map(Recording::take_unkept).unwrap_or_default()
     }
@@ -366,7 +368,7 @@ impl Monitor {
         });
     }
 
-    /// Adds what is known here alone, and hands it to the writer.
+    /// Adds the facts that only this file knows, and passes the incident to the writer.
     fn keep_incident(&mut self, mut incident: Box<Incident>) {
         incident.on_the_wall(unix_ms_at_zero());
         if let Some(app) = &incident.app {
@@ -488,7 +490,7 @@ impl Monitor {
         }
     }
 
-    /// What the kernel process has counted: of the apps inside it this is the measure.
+    /// Takes the counters of the kernel process. For the apps inside it, they are the measure of usage.
     fn on_counts(&mut self, counts: &[ZoneCounts]) {
         self.resources.on_counts(counts);
         let now_ms = now_ms();
@@ -501,13 +503,13 @@ impl Monitor {
         }
     }
 
-    /// The service that judges says so.
+    /// Executes the rulings of the service.
     fn on_rulings(&mut self, rulings: &[Ruling]) {
         self.resources.on_rulings(now_ms());
         rulings.iter().for_each(|ruling| self.carry_out(ruling));
     }
 
-    /// A line that an app wrote into the node's log goes where what it prints goes. The name becomes that of a file.
+    /// Writes a line that an app sent to the node's log to the app's own log. Its name becomes a file name.
     fn on_line(&mut self, app: &str, generation: u64, line: &str) {
         if check_app_name(app).is_err() {
             return;
@@ -526,7 +528,7 @@ impl Monitor {
         while let Some(task) = self.verification.next_task() {
             match task {
                 Task::AskService { round, question } => {
-                    // If it does not hear, it is silent, and the verifier is asked.
+                    // If the service gets no message, it does not answer, and the verifier is used.
                     self.tell_service(Duty::VerifyPackages, &Packages { round, question });
                 }
                 task => {
@@ -540,7 +542,7 @@ impl Monitor {
         self.decide();
     }
 
-    /// What the verifier has done.
+    /// Takes the results of the verifier.
     fn take_done(&mut self) {
         let Some(done) = self.verifier.take_done() else {
             let verdicts = self.verification.on_verifier_ended();
@@ -573,7 +575,7 @@ impl Monitor {
         match ended {
             Ok(None) => return,
             Ok(Some(end)) => {
-                // What it said last explains its end.
+                // Its last messages explain its end.
                 self.read_kernel(MESSAGES_AFTER_END_MAX);
                 if let Some(kernel) = &self.kernel {
                     self.heard.push_back(SupervisorEvent::KernelCalled { zones: kernel.called() });
@@ -606,7 +608,7 @@ impl Monitor {
         });
     }
 
-    /// Looks at what every process uses, if it is time to.
+    /// Measures the usage of every process, if it is time.
     fn measure(&mut self) {
         let now_ms = now_ms();
         if now_ms < self.next_sample_ms {
@@ -624,7 +626,7 @@ impl Monitor {
         let kernel = self.kernel.as_ref().map(|kernel| read(kernel.child.pid())).unwrap_or_default();
         let node = self.resources.on_node(kernel, read(std::process::id()), at);
         self.tell_observations();
-        // What waits is older: this is for a kernel that reads.
+        // Waiting messages would be older: send only if the kernel process reads.
         if self.kernel.as_ref().is_some_and(KernelProcess::is_idle) {
             self.tell_kernel(&ToKernel::Resources { zones: self.resources.usages(), node }, Vec::new());
         }
@@ -640,7 +642,7 @@ impl Monitor {
         }
     }
 
-    /// From the service or from the monitor itself.
+    /// Executes a ruling of the service or of the monitor itself.
     fn carry_out(&mut self, ruling: &Ruling) {
         if !self.resources.takes(ruling) {
             return;
@@ -666,15 +668,15 @@ impl Monitor {
     }
 }
 
-/// What a poll waits for on a socket.
+/// The events that a poll waits for on a socket.
 fn in_and_out(is_waiting: bool) -> PollFlags {
     if is_waiting { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN }
 }
 
-/// What one port takes of memory: its rings, and a few pages of indices.
+/// The memory of one port: its rings, and a few pages of indices.
 fn port_bytes(sizes: Sizes) -> u64 {
     const INDICES: u64 = 64 << 10;
-    // Sizes of memory that is there.
+    // The sizes of memory that exists.
     [sizes.packets_bytes(), sizes.control_bytes(), sizes.from_app_bytes()]
         .iter()
         .fold(INDICES, |sum, bytes| sum.saturating_add(*bytes as u64))

@@ -1,4 +1,4 @@
-//! Why the monitor could not do its work: an operator's mistake, or a failure of the system.
+//! The errors of the monitor: an operator's mistake, or a failure of the system.
 //!
 //! In: a plan that cannot be run, or an error of the system. Out: a sentence.
 
@@ -6,12 +6,12 @@ use std::{fmt, io};
 
 use crate::app::PlanError;
 
-/// The monitor could not do its work.
+/// An error of the monitor.
 #[derive(Debug)]
 pub enum RunError {
-    /// The plan cannot be run; the operator's to change, exit code 2.
+    /// The plan cannot be run. The operator must change it; exit code 2.
     Plan(PlanError),
-    /// The system refused something without which nothing works.
+    /// A necessary operation of the system failed.
     Io(io::Error),
 }
 

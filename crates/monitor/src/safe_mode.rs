@@ -11,40 +11,41 @@ use std::collections::VecDeque;
 use crate::app::Ending;
 use crate::process_end::PastEnd;
 
-/// Most failures of services that are remembered; there are fewer services.
+/// The largest number of stored failures of services; a node has fewer services.
 const FAILURES_MAX: usize = 16;
 
-/// What the operator wants of safe mode.
+/// The operator's settings for safe mode.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SafeModePlan {
-    /// The apps that run in it, in the order in which they are started.
+    /// The apps that run in it, in the order of their start.
     pub apps: Vec<String>,
-    /// The node begins in it.
+    /// Whether the node starts in it.
     pub from_start: bool,
 }
 
-/// How many services may fail before it is the node that has failed.
+/// When failures of services count as a failure of the node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Intensity {
-    /// So many different services that fail within the window are the node's failure. One that is given up is too.
+    /// If this many different services fail within the window, the node has failed. It has also failed if a service is
+    /// given up.
     pub services: usize,
     /// The window, in milliseconds.
     pub window_ms: u64,
-    /// If the node fails again within so many milliseconds of its restart, it goes into safe mode.
+    /// If the node fails again within this many milliseconds of its restart, it enters safe mode.
     pub again_ms: u64,
 }
 
 impl Intensity {
-    /// Two services within ten seconds, which one app's doing or a common cause explains better than chance; and ten minutes,
-    /// which is longer than any service takes to be given up.
+    /// Two services within ten seconds: one app or a common cause explains that better than chance. Ten minutes are
+    /// longer than it takes to give up any service.
     pub const NODE: Intensity = Intensity { services: 2, window_ms: 10_000, again_ms: 600_000 };
 }
 
-/// What follows from a service's failure, beside its own restart.
+/// The reaction to a service's failure, in addition to its own restart.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Consequence {
     Nothing,
-    /// The kernel process and all zones restart. Who failed.
+    /// The kernel process and all zones restart. The value names the failed services.
     RestartNode(Vec<String>),
     /// The same, in safe mode.
     Enter(Vec<String>),
@@ -78,7 +79,7 @@ impl SafeMode {
         self.failures.clear();
     }
 
-    /// All is forgotten that led into it.
+    /// Forgets everything that led to safe mode.
     pub(crate) fn leave(&mut self) {
         self.on = None;
         self.failures.clear();
@@ -95,7 +96,7 @@ impl SafeMode {
         self.on.as_ref().map(|past| past.ending(unix_ms_at_zero))
     }
 
-    /// A service failed; `given_up` if it is not started again.
+    /// A service failed; `given_up` if it does not restart.
     pub(crate) fn service_failed(&mut self, service: &str, given_up: bool, now_ms: u64) -> Consequence {
         let window_ms = self.intensity.window_ms;
         self.failures.retain(|(at_ms, name)| now_ms.saturating_sub(*at_ms) < window_ms && name != service);
@@ -103,7 +104,7 @@ impl SafeMode {
             self.failures.pop_front();
         }
         self.failures.push_back((now_ms, service.to_owned()));
-        // In safe mode there is nothing left to restart with less; each service has its own restart policy.
+        // In safe mode, a restart would not help; each service has its own restart policy.
         if self.is_on() || (self.failures.len() < self.intensity.services && !given_up) {
             return Consequence::Nothing;
         }
@@ -120,7 +121,7 @@ impl SafeMode {
 mod tests {
     use super::*;
 
-    /// Each step is (milliseconds since the one before, which service fails, whether for good, what follows).
+    /// Each step is (milliseconds since the one before, the failing service, whether it is given up, the reaction).
     fn check(steps: &[(u64, &str, bool, &str)]) {
         let mut safe_mode = SafeMode::new(SafeModePlan::default(), Intensity::NODE);
         let mut now_ms = 1_000_000;

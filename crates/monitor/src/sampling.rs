@@ -1,38 +1,39 @@
-//! What processes use of the machine, read from `/proc` (proc(5)).
+//! Measures the resource use of processes, from `/proc` (proc(5)).
 //!
 //! ```text
 //!   process id of a launcher ──> its descendants ──> stat, status, fd of each ──> Reading
 //! ```
 //!
-//! In: a folder that is `/proc`, and a process. Out: a [`Reading`] of it and all that it started. What is gone meanwhile, or cannot be read, is
-//! left out. It never waits, never looks at more than [`PROCESSES_MAX`] processes of a zone, and judges nothing.
+//! In: a folder like `/proc`, and a process. Out: a [`Reading`] of it and all its descendants. It skips processes that
+//! end meanwhile, and files that it cannot read. It never waits, reads at most [`PROCESSES_MAX`] processes of a zone,
+//! and judges nothing.
 
 use std::fs;
 use std::io::Read;
 use std::path::Path;
 
-/// Processes of one zone that are looked at. Where an operator allows more, what is read is too little by the rest.
+/// How many processes of one zone are read. If an operator allows more, the reading misses the rest.
 const PROCESSES_MAX: usize = 256;
 
-/// Threads of one process whose children are looked for; others are not found by the threads beyond.
+/// How many threads of one process are searched for children; the children of further threads are missed.
 const THREADS_MAX: usize = 256;
 
-/// Longest file of `/proc` that is read; what is beyond is cut. The children of a thread take the most.
+/// The longest part of a `/proc` file that is read; the rest is cut. The children of a thread need the most.
 const FILE_BYTES_MAX: u64 = 16 << 10;
 
 /// What a tick of processor time is in milliseconds: USER_HZ is 100 on every machine that Linux tells of it (time(7)).
 const TICK_MS: u64 = 10;
 
-/// What processes use, all together.
+/// The resource use of some processes together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reading {
-    /// Processor time since they began, that of children which ended included.
+    /// Processor time since their start, including that of ended children.
     pub(crate) cpu_ms: u64,
-    /// Private memory, there or written out to swap.
+    /// Private memory, in memory or in swap.
     pub(crate) private_bytes: u64,
-    /// Shared memory of that process that has touched the most of it: its ports, and what it shares with its children.
+    /// The largest shared memory that one process has touched: its ports, and the memory shared with its children.
     pub(crate) shared_bytes: u64,
-    /// Descriptors of that process that has the most.
+    /// The largest number of descriptors of one process.
     pub(crate) open_files: u32,
     /// Threads.
     pub(crate) threads: u32,
@@ -48,8 +49,8 @@ impl Reading {
     }
 }
 
-/// A zone: of launcher and init only the processor time counts, which is where that of what has ended is kept; the rest is the app's. `None`
-/// if it is gone.
+/// Reads a zone. Of its launcher and init, only the processor time counts, because it includes that of ended processes;
+/// the rest is the app's. `None` if it is gone.
 pub(crate) fn zone(proc: &Path, launcher: u32) -> Option<Reading> {
     let processes = family(proc, launcher);
     // Without namespaces the launcher becomes the app.
@@ -64,14 +65,14 @@ pub(crate) fn zone(proc: &Path, launcher: u32) -> Option<Reading> {
     (!processes.is_empty()).then_some(all)
 }
 
-/// One process, without what it started. `None` if it is gone.
+/// Reads one process, without its descendants. `None` if it is gone.
 pub(crate) fn process(proc: &Path, pid: u32) -> Option<Reading> {
     read_process(proc, pid).map(|process| process.reading)
 }
 
 struct Process {
     pid: u32,
-    /// Process 1 of a namespace that is not the reader's.
+    /// It is process 1 of another namespace.
     is_init: bool,
     reading: Reading,
 }
@@ -116,7 +117,7 @@ fn numbers(text: &str) -> Vec<u32> {
     text.split_whitespace().filter_map(|word| word.parse().ok()).collect()
 }
 
-/// The command's name is in parentheses, and may hold any character but the end.
+/// The command's name is in parentheses, and may contain any character.
 fn cpu_ms(stat: &str) -> Option<u64> {
     let (_, behind) = stat.rsplit_once(')')?;
     // utime, stime, cutime, cstime: the 14th to the 17th field, of which the first two are before the `)`.
@@ -136,7 +137,7 @@ struct Status {
 }
 
 impl Status {
-    /// What is not there counts as nothing: a process that has ended has no memory.
+    /// Missing values count as 0: an ended process has no memory.
     fn parse(text: &str) -> Status {
         let mut status = Status::default();
         for (key, value) in text.lines().filter_map(|line| line.split_once(':')) {
@@ -166,7 +167,7 @@ fn is_init(value: &str) -> bool {
     ids.len() > 1 && ids.last() == Some(&"1")
 }
 
-/// Linux says how many there are since 6.2; before that they are counted.
+/// Linux reports the number since 6.2; before that, the entries are counted.
 fn open_files(folder: &Path) -> u32 {
     let told = fs::metadata(folder).map_or(0, |metadata| metadata.len());
     let count =
@@ -174,7 +175,7 @@ fn open_files(folder: &Path) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-/// `None` if it is gone. A name may hold bytes that are no text; they are nothing that is looked for.
+/// `None` if it is gone. A name may contain bytes that are not text; they are replaced.
 fn read(path: &Path) -> Option<String> {
     let mut bytes = Vec::new();
     fs::File::open(path).ok()?.take(FILE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
@@ -189,7 +190,7 @@ mod tests {
     use super::*;
     use std::path::PathBuf;
 
-    /// A folder in place of `/proc`.
+    /// A test folder in place of `/proc`.
     struct Proc(PathBuf);
 
     impl Proc {
@@ -271,14 +272,14 @@ mod tests {
         proc.process(10, "10", "11 ");
         proc.process(11, "11", "10 ");
         assert_eq!(zone(&proc.0, 9), None);
-        // Whoever says to be its own grandchild is looked at no more often than there is room for.
+        // A process that claims to be its own grandchild is read only up to the bound.
         assert!(zone(&proc.0, 10).is_some_and(|all| all.threads == PROCESSES_MAX as u32));
     }
 
     #[test]
     fn this_process_is_read_as_it_is() {
         let own = process(Path::new("/proc"), std::process::id()).unwrap();
-        // More than the C library ever keeps of what was freed (32 MiB), and than other tests free meanwhile.
+        // More than the C library keeps of freed memory (32 MiB), and more than other tests free meanwhile.
         let taken = vec![7_u8; 64 << 20];
         let files: Vec<_> = (0..50).map(|_| fs::File::open("/dev/null").unwrap()).collect();
         let after = process(Path::new("/proc"), std::process::id()).unwrap();

@@ -20,7 +20,7 @@ pub fn node_signals() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((written_by(&[SIGTERM, SIGINT])?, written_by(&[SIGHUP])?))
 }
 
-/// Whether a terminal that this process has as a standard stream is gone: then SIGHUP says so, and does not ask for anything.
+/// Whether a terminal of this process has closed. Then SIGHUP reports that, and requests nothing.
 pub(crate) fn hung_up() -> bool {
     let streams = [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()];
     streams.into_iter().any(|stream| {
@@ -28,14 +28,14 @@ pub(crate) fn hung_up() -> bool {
             .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice);
         let mut polled = [PollFd::from_borrowed_fd(stream, PollFlags::empty())];
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-        // A pipe whose reader is gone says so too, and is no terminal.
+        // A pipe without a reader also reports this, and is no terminal.
         is_device
             && rustix::event::poll(&mut polled, Some(&at_once)).is_ok()
             && polled[0].revents().contains(PollFlags::HUP)
     })
 }
 
-/// From now on the three signals no longer end the calling process, but write a byte each to what is returned.
+/// From now on the three signals no longer end the calling process. Each writes a byte to the returned socket.
 ///
 /// # Errors
 /// When the process is out of descriptors.

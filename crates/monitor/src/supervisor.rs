@@ -40,12 +40,11 @@ pub use crate::process_end::{ProcessEnd, describe};
 /// The monitor polls at least this often while a kernel runs, in milliseconds.
 const LONGEST_SLEEP_MS: u64 = 500;
 
-/// If so much time passed between two events, it was the monitor itself that did not run (stopped, or the machine
-/// was), and the silence of the kernel proves nothing.
+/// If this much time passed between two events, the monitor itself was stopped, or the machine was. Then the kernel's
+/// silence proves nothing.
 const OWN_PAUSE_MS: u64 = 2 * LONGEST_SLEEP_MS;
 
-/// After KILL a process is gone at once unless the machine holds it (a dead disk); the node waits for it no longer
-/// than this.
+/// After KILL a process ends at once, unless it hangs in Linux (a dead disk). The node waits at most this long for it.
 const AFTER_KILL_MS: u64 = 2_000;
 
 #[derive(Debug, Clone)]
@@ -54,7 +53,7 @@ enum Course {
     Closing {
         code: u8,
         message: Option<String>,
-        /// When the node ends even if a child does not.
+        /// The time when the node ends even if a child does not.
         leave_at_ms: u64,
         hurried: bool,
     },
@@ -69,17 +68,17 @@ pub struct Supervisor {
     kernel: KernelLife,
     safe_mode: SafeMode,
     recent: RecentFacts,
-    /// Zone ids of apps that were removed, those that are free for longest first; at most [`APPS_MAX`].
+    /// Zone ids of removed apps, the longest unused first; at most [`APPS_MAX`].
     freed: VecDeque<u16>,
-    /// The highest generation of an app that was removed.
+    /// The highest generation of a removed app.
     last_generation: u64,
     course: Course,
     last_event_ms: u64,
 }
 
 impl Supervisor {
-    /// A node with these apps; nothing runs before [`SupervisorEvent::Begin`]. An app whose number is not said has the lowest that is
-    /// free, in the order of the list.
+    /// Creates a node with these apps; nothing runs before [`SupervisorEvent::Begin`]. An app without a number gets the
+    /// lowest free one, in the order of the list.
     ///
     /// # Errors
     /// [`PlanError`] if the list cannot be run.
@@ -133,7 +132,7 @@ impl Supervisor {
         others.flat_map(|app| app.spec.sandbox.fs.write.iter().cloned()).collect()
     }
 
-    /// Whether this machine enforces a part of what an app was told to run as, by its name: nobody said that it does not.
+    /// Whether this machine enforces the named part of an app's sandbox: true if no report says otherwise.
     #[must_use]
     pub fn enforces(&self, zone: u16, limit: &str) -> bool {
         self.apps.iter().any(|app| app.zone == zone && app.enforces(limit))
@@ -302,7 +301,7 @@ impl Supervisor {
         }
     }
 
-    /// The same name again is the same app in another version.
+    /// The same name again means another version of the same app.
     fn app_added(&mut self, spec: AppSpec, now_ms: u64, out: &mut Vec<Reaction>) {
         let at = self.situation(now_ms);
         if at.closing {
@@ -320,8 +319,8 @@ impl Supervisor {
         self.apps.push(app);
     }
 
-    /// The one that is wanted, if nobody has it. Else one that no app has had, as long as there is one: the rules in the switches bear the number of their app. Then the one that was free
-    /// for longest.
+    /// The wanted number, if no app has it. Otherwise a number that no app ever had, if there is one, because rules in
+    /// switches contain the number of their app. Otherwise the longest unused number.
     fn free_zone(&mut self, wanted: Option<u16>) -> Option<u16> {
         let taken = |zone: &u16| self.apps.iter().any(|app| app.zone == *zone);
         if let Some(wanted) = wanted.filter(|zone| !taken(zone)) {
@@ -334,7 +333,7 @@ impl Supervisor {
         unused.or_else(|| self.freed.pop_front())
     }
 
-    /// Those that were removed and of which nothing runs any more.
+    /// Removes apps that were taken out and have no process any more.
     fn forget_the_gone(&mut self) {
         for app in self.apps.extract_if(.., |app| app.is_gone()) {
             self.last_generation = self.last_generation.max(app.generation());
@@ -352,7 +351,7 @@ impl Supervisor {
         }
     }
 
-    /// The names of the apps that run inside the kernel process, of those zones that count.
+    /// The names of the apps inside the kernel process whose zones count.
     fn loaded(&self, counts: impl Fn(u16) -> bool) -> Vec<String> {
         let loaded = self.apps.iter().filter(|app| app.is_loaded() && counts(app.zone));
         loaded.map(|app| app.spec.name.clone()).collect()
@@ -433,13 +432,13 @@ impl Supervisor {
         }
     }
 
-    /// Services first, since what they are there for begins with the apps; then as the operator wrote them, and in safe mode as the
-    /// operator's list for it says.
+    /// Services first, because apps need them. Then the apps in the operator's order, and in safe mode in the order of
+    /// its list.
     fn order_of_start(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.apps.len()).collect();
         order.sort_by_key(|index| {
             let AppSpec { name, role, .. } = &self.apps[*index].spec;
-            // Those that are not on the list are held, whenever their turn comes.
+            // Apps that are not on the list are held, whatever their position.
             let place = self.safe_mode.is_on().then(|| self.safe_mode.place_of(name).unwrap_or(usize::MAX));
             (*role == AppRole::App, place)
         });
@@ -476,7 +475,7 @@ impl Supervisor {
 
     fn restart_kernel(&mut self, reason: &str, now_ms: u64, out: &mut Vec<Reaction>) {
         match self.kernel.failed(now_ms) {
-            // A monitor that is to restart nothing has nothing to go into safe mode with.
+            // A monitor that restarts nothing cannot enter safe mode.
             RestartDecision::Exhausted if !self.safe_mode.is_on() && self.timing.kernel.restarts_max > 0 => {
                 let RestartPolicy { restarts_max, window_ms, .. } = self.timing.kernel;
                 let seconds = window_ms / 1_000;
@@ -511,7 +510,7 @@ impl Supervisor {
         }
     }
 
-    /// Safe mode, since something went wrong.
+    /// Enters safe mode after a failure.
     fn enter_safe_mode(&mut self, reason: &str, now_ms: u64, out: &mut Vec<Reaction>) {
         self.safe_mode_begins(reason, now_ms, out);
         let mut incident = Incident::of_node(IncidentKind::SafeMode, reason, now_ms);
@@ -534,7 +533,7 @@ impl Supervisor {
         out.push(Reaction::Log { severity: Severity::Error, line });
     }
 
-    /// Beside its own restart, which was decided already.
+    /// Handles a service's failure, in addition to its restart, which is already decided.
     fn service_failed(&mut self, service: &str, given_up: bool, now_ms: u64, out: &mut Vec<Reaction>) {
         let (failed, safe_mode) = match self.safe_mode.service_failed(service, given_up, now_ms) {
             Consequence::Nothing => return,
@@ -601,13 +600,13 @@ impl Supervisor {
         }
     }
 
-    /// Ends everything in order; the node exits with `code` when all is over.
+    /// Ends everything in order; the node exits with `code` at the end.
     fn close(&mut self, code: u8, message: Option<String>, now_ms: u64, out: &mut Vec<Reaction>) {
         let reason = "the node ends";
         let kill_at_ms = now_ms.saturating_add(self.timing.end_grace_ms);
         let leave_at_ms = kill_at_ms.saturating_add(AFTER_KILL_MS);
         self.course = Course::Closing { code, message, leave_at_ms, hurried: false };
-        // The kernel first: what its sessions have to say goes out before the apps' rings end.
+        // The kernel process first: its sessions' last messages are sent before the apps' rings end.
         self.kernel.shut_down(reason, kill_at_ms, out);
         let at = self.situation(now_ms);
         for app in &mut self.apps {
@@ -645,7 +644,7 @@ impl Supervisor {
     }
 }
 
-/// What is done about a kernel process that ended.
+/// A text about the reaction to the end of a kernel process.
 fn after_kernel(demoted: &[String]) -> String {
     match demoted {
         [] => "it and all zones restart".to_owned(),
@@ -658,7 +657,7 @@ fn after_kernel(demoted: &[String]) -> String {
     }
 }
 
-/// Each app's number: its own, or the lowest that is free.
+/// Each app's number: its own, or the lowest free one.
 fn numbers(specs: &[AppSpec]) -> Vec<u16> {
     let mut free = (1..).filter(|number| specs.iter().all(|spec| spec.zone != Some(*number)));
     // There are more numbers of 16 bits than apps.

@@ -14,13 +14,13 @@ pub struct Timing {
     pub service: RestartPolicy,
     /// The restart policy of the kernel process.
     pub kernel: RestartPolicy,
-    /// When the failure of services is the node's.
+    /// When failures of services count as a failure of the node.
     pub node: Intensity,
     /// From the start of the kernel process to its `Ready`; it only has to open its ports.
     pub kernel_start_ms: u64,
-    /// A kernel whose workers stood still for so long hangs: thirty missed heartbeats.
+    /// A kernel process whose workers make no progress for this long hangs: thirty missed heartbeats.
     pub kernel_silence_ms: u64,
-    /// From the request to end to the kill.
+    /// The time from the request to end until the kill.
     pub end_grace_ms: u64,
 }
 

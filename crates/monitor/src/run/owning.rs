@@ -8,7 +8,7 @@ use crate::protocol::ToKernel;
 
 use super::Monitor;
 
-/// How often they are written down at most: all of them are, and there may be many.
+/// The shortest interval between two writes of the owners: each writes all of them, and there may be many.
 const WRITE_INTERVAL_MS: u64 = 1_000;
 
 impl Monitor {
@@ -27,14 +27,14 @@ impl Monitor {
         u32::try_from(self.owners.all().len().div_ceil(IN_A_MESSAGE_MAX)).unwrap_or(u32::MAX)
     }
 
-    /// Tells a kernel process that has just begun.
+    /// Sends the owners to a new kernel process.
     pub(super) fn tell_owners(&mut self) {
         for owners in self.owners.all().chunks(IN_A_MESSAGE_MAX) {
             self.tell_kernel(&ToKernel::Owned { owners: owners.to_vec() }, Vec::new());
         }
     }
 
-    /// Hands them to the writer, if it is time to.
+    /// Passes the owners to the writer, if it is time.
     pub(super) fn keep_owners(&mut self, now_ms: u64) {
         let is_last = self.outcome.is_some();
         if self.next_owners_ms.is_some_and(|at_ms| is_last || at_ms <= now_ms) {

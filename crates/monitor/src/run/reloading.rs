@@ -14,7 +14,7 @@ use crate::supervisor::SupervisorEvent;
 
 use super::Monitor;
 
-/// Longest sentence on why a configuration was refused, in bytes.
+/// The longest reason for a refused configuration, in bytes.
 const REFUSAL_BYTES_MAX: usize = 1_000;
 
 impl Monitor {
@@ -117,7 +117,7 @@ impl Monitor {
         done.iter().for_each(|line| tracing::info!("{line}"));
         left.iter().for_each(|line| tracing::warn!("{line}"));
         let Some((generation, ticket)) = request.answer_to else { return };
-        // One that began since has not asked.
+        // A kernel process that started later did not ask.
         if self.kernel.as_ref().is_some_and(|kernel| kernel.generation == generation) {
             self.tell_kernel(&ToKernel::Reloaded { ticket, refused, done, left }, Vec::new());
         }
@@ -125,12 +125,12 @@ impl Monitor {
 
     fn add(&mut self, found: FoundApp) {
         self.forget_removed();
-        // Before the app itself comes.
+        // Before the app itself is sent.
         self.make_known(&found);
         self.heard.push_back(SupervisorEvent::AppAdded { spec: Box::new(found.spec) });
     }
 
-    /// The kernel process is to know this of an app, and so is the next one.
+    /// Sends an app's data to the kernel process, and keeps it for the next one.
     fn make_known(&mut self, FoundApp { spec, about }: &FoundApp) {
         let (app, limits, about) = (spec.name.clone(), spec.limits.clone(), about.clone());
         let message = ToKernel::AppAdded { app: app.clone(), limits, about };
@@ -138,7 +138,7 @@ impl Monitor {
         self.added.insert(app, message);
     }
 
-    /// What is known of apps that were removed is of no use to anybody.
+    /// Forgets the data of removed apps.
     fn forget_removed(&mut self) {
         let statuses = self.statuses();
         self.added.retain(|name, _| statuses.iter().any(|status| status.app == *name));

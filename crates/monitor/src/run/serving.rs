@@ -18,18 +18,18 @@ use crate::clock::now_ms;
 use crate::kernel_messages::legible_verdicts;
 use crate::supervisor::SupervisorEvent;
 
-/// Most messages of one service in one turn, so that it cannot keep the monitor from everything else.
+/// How many messages of one service are read in one turn, so that it cannot delay the monitor's other work.
 const MESSAGES_PER_TURN_MAX: usize = 64;
 
 impl Monitor {
-    /// Tells the service with this duty. Returns whether it runs and had room for the message.
+    /// Sends a message to the service with this duty. Returns whether it runs and had space for the message.
     pub(super) fn tell_service(&mut self, duty: Duty, message: &impl Serialize) -> bool {
         let process = self.supervisor.zone_on(duty).and_then(|zone| self.zones.of(zone));
         let Some((process, message)) = process.zip(encode(message).ok()) else { return false };
         process.channel.tell(message)
     }
 
-    /// A service says something, or its socket has room again.
+    /// Reads a service's messages, or writes if its socket has space again.
     pub(super) fn attend_service(&mut self, zone: u16) {
         if let Some(process) = self.zones.of(zone) {
             process.channel.send();
@@ -80,7 +80,7 @@ impl Monitor {
         }
     }
 
-    /// Sends the records that wait.
+    /// Sends the waiting records.
     pub(super) fn tell_records(&mut self) {
         if let Some(batch) = self.recording.as_mut().and_then(|it| it.next(now_ms())) {
             self.tell_service(Duty::KeepRecords, &batch);
