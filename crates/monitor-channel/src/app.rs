@@ -55,7 +55,7 @@ pub enum AppRole {
     Service,
 }
 
-/// What a service of the node does for the monitor. The messages of a duty are in the contract of the service that has it.
+/// The task of a service for the monitor. The service's contract defines the messages of its duty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Duty {
@@ -119,7 +119,7 @@ pub struct AppSpec {
     pub packaged: bool,
 }
 
-/// Most parts of a zone that are said not to be enforced; there are not as many.
+/// The largest number of unenforced parts that one zone reports; a zone has fewer parts.
 pub const NOT_ENFORCED_MAX: usize = 6;
 
 /// Longest text of all of them together, in bytes, so that the statuses of all apps fit into one message; what is beyond is cut.
@@ -204,7 +204,8 @@ pub struct AppStatus {
     /// The parts of its sandbox and limits that this machine does not enforce, at most [`NOT_ENFORCED_MAX`].
     #[serde(default)]
     pub not_enforced: Vec<NotEnforced>,
-    /// The addresses on which it accepts connections. Their sockets are open while the app goes on ([`AppState::goes_on`]).
+    /// The addresses on which it accepts connections. Their sockets stay open while the app continues
+    /// ([`AppState::goes_on`]).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub listens: Vec<String>,
 }

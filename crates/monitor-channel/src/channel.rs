@@ -120,8 +120,8 @@ impl Channel {
         Channel { socket }
     }
 
-    /// The child's end: takes the socket off standard input and leaves `/dev/null` there, so that nobody else reads
-    /// from it.
+    /// The child's end: takes the socket from standard input and leaves `/dev/null` there, so that no other code reads
+    /// from the socket.
     ///
     /// # Errors
     /// [`ChannelError::Io`] if standard input is not a SEQPACKET socket, which means that no monitor started us.
@@ -213,7 +213,7 @@ impl Channel {
         let mut fds: Vec<OwnedFd> = beside.drain().filter_map(rights).flatten().collect();
         let cut = got.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC);
         let is_long = bytes.get(..got.bytes) == Some(long::DATAGRAM);
-        // Alignment leaves room for one descriptor more than was asked for.
+        // Because of alignment, one descriptor more than requested may arrive.
         if cut || fds.len() > MESSAGE_FDS_MAX + usize::from(is_long) {
             return Err(ChannelError::Garbage(
                 "it was truncated: it is too long, or has too many descriptors".into(),
@@ -269,7 +269,7 @@ mod tests {
         (ours, Channel { socket: theirs })
     }
 
-    /// What the receiver makes of one raw datagram.
+    /// The result of receiving one raw datagram.
     fn check(raw: &[u8], fds: usize, expected: &str) {
         let (ours, theirs) = pair();
         let file = File::open("/dev/null").unwrap();

@@ -1,4 +1,4 @@
-//! The monitor's side channel: the socket between the monitor and its child processes, and what is said over it.
+//! The monitor's side channel: the socket between the monitor and its child processes, and the messages on it.
 //!
 //! ```text
 //!   monitor ──ToKernel, ToZone + descriptors──▶ Channel ──▶ kernel process, zone

@@ -25,7 +25,7 @@ pub(crate) fn put(bytes: &[u8]) -> io::Result<OwnedFd> {
     Ok(file.into())
 }
 
-/// The bytes of the memory file that came with [`DATAGRAM`], at most so many.
+/// The bytes of the memory file that came with [`DATAGRAM`], up to the limit.
 ///
 /// # Errors
 /// Why it is no long message.

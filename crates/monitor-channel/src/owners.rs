@@ -25,6 +25,6 @@ pub struct Owned {
     pub datapath: u64,
     /// Which.
     pub thing: GroupOrMeter,
-    /// Its zone; `None`: it is nobody's any more.
+    /// Its zone; `None`: it has no owner any more.
     pub zone: Option<u16>,
 }

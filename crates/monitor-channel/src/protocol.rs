@@ -1,4 +1,5 @@
-//! What the monitor says to the kernel process and to process zones, and what the kernel process says back.
+//! The messages of the monitor to the kernel process and to process zones, and the messages of the kernel process to
+//! the monitor.
 //!
 //! ```text
 //!            ToKernel (+ port fds)                ToZone (+ port fds)
@@ -40,12 +41,12 @@ pub enum ToKernel {
     /// Always the first message, once: the node's configuration, whose form is the caller's. The descriptor with it is a
     /// [`ring::Board`], on which each worker notes which trusted app it calls.
     Configure {
-        /// What `Plan::config` held.
+        /// The value of `Plan::config`.
         config: Value,
         /// How many [`ToKernel::Owned`] follow, before anything else.
         owners_follow: u32,
     },
-    /// Whose groups and meters of switches are.
+    /// The owners of groups and meters on switches.
     Owned {
         /// At most [`IN_A_MESSAGE_MAX`](crate::owners::IN_A_MESSAGE_MAX).
         owners: Vec<Owned>,
@@ -60,10 +61,10 @@ pub enum ToKernel {
         generation: u64,
         /// The number of ports; each has [`PORT_FDS`] descriptors.
         ports: u16,
-        /// What `AppSpec::grant` held.
+        /// The value of `AppSpec::grant`.
         grant: Value,
     },
-    /// The process zone is over or about to be: drop its ports and hear nothing more from it.
+    /// The process zone has ended or will end soon: close its ports, and ignore further messages from it.
     DetachZone {
         /// The zone's id.
         zone: u16,
@@ -84,7 +85,7 @@ pub enum ToKernel {
         source: AppSource,
         /// The app's own settings.
         settings: Map<String, Value>,
-        /// What `AppSpec::grant` held.
+        /// The value of `AppSpec::grant`.
         grant: Value,
     },
     /// Stop running this trusted app. It may have stopped already (after a [`FromKernel::TrustedFault`]).
@@ -96,18 +97,18 @@ pub enum ToKernel {
         /// Why, for the log.
         reason: String,
     },
-    /// What the app of this zone may do from now on. It goes on running.
+    /// The app of this zone gets a new grant, and continues to run.
     Regrant {
         /// The zone's id.
         zone: u16,
         /// The app's name.
         app: String,
-        /// Which start of it is meant; 0 for one that runs inside the kernel process.
+        /// The number of the app's start; 0 for an app inside the kernel process.
         generation: u64,
-        /// What `AppSpec::grant` holds.
+        /// The new value of `AppSpec::grant`.
         grant: Value,
     },
-    /// The configuration from now on. What of it cannot change while the node runs is as it was.
+    /// The new configuration. Settings that cannot change while the node runs have their old values.
     Reconfigure {
         /// As in [`ToKernel::Configure`].
         config: Value,
@@ -118,7 +119,7 @@ pub enum ToKernel {
         ticket: u64,
         /// Why nothing was changed, if nothing was.
         refused: Option<String>,
-        /// What is different now, a line each.
+        /// The changes, one line each.
         done: Vec<String>,
         /// The settings that change only after a restart of the node, one line each.
         left: Vec<String>,
@@ -130,7 +131,7 @@ pub enum ToKernel {
         /// Its limits.
         #[serde(with = "zone::limits::handed_on")]
         limits: Limits,
-        /// What the kernel process is to know of it beside; the form is the caller's.
+        /// Further data about it for the kernel process; the caller defines the format.
         about: Value,
     },
     /// How all apps are; sent whole at every change, so that the newest is enough.
@@ -142,7 +143,8 @@ pub enum ToKernel {
         /// Why and since when the node is in safe mode, if it is.
         safe_mode: Option<Ending>,
     },
-    /// What zones and the node use; sent at every sample, and left out if the one before was not read yet: the next is as good.
+    /// The usage of zones and of the node. The monitor sends it with each sample, and skips it if the kernel process
+    /// has not read the previous one.
     Resources {
         /// One for each zone that has run.
         zones: Vec<ZoneUsage>,
@@ -153,9 +155,9 @@ pub enum ToKernel {
     SoftLimit {
         /// The zone's id.
         zone: u16,
-        /// Which start of the app is meant.
+        /// The number of the app's start.
         generation: u64,
-        /// What it uses; within the soft limit, if it does not use more any more.
+        /// The usage; it is within the soft limit if the app no longer exceeds it.
         excess: Excess,
     },
     /// Close the switch sessions in order and exit with code 0.
@@ -168,9 +170,9 @@ pub enum ToKernel {
 pub enum FromKernel {
     /// It listens and its workers run; apps may come. Said once.
     Ready,
-    /// Every worker has moved since the last of these. To be said every [`ALIVE_INTERVAL_MS`] from `Ready` on, and
-    /// not when a worker stands still. One that cannot be sent
-    /// now is left out: the next is as good.
+    /// Every worker has made progress since the last such message. The kernel process sends it every
+    /// [`ALIVE_INTERVAL_MS`] after `Ready`, but not while a worker makes no progress. If it cannot be sent now, it is
+    /// dropped.
     Alive,
     /// A process zone broke the rules of its port: it wrote garbage, stopped reading, or hangs.
     ZoneFault {
@@ -178,14 +180,14 @@ pub enum FromKernel {
         app: String,
         /// The generation from [`ToKernel::AttachZone`].
         generation: u64,
-        /// What it did.
+        /// The violation.
         reason: String,
     },
     /// A trusted app panicked and was caught, or could not be loaded.
     TrustedFault {
         /// The app's name.
         app: String,
-        /// What it did.
+        /// The reason.
         reason: String,
     },
     /// A request of the operator for an app.
@@ -226,7 +228,7 @@ pub enum FromKernel {
     Line {
         /// The app's name.
         app: String,
-        /// Which start of it; 0 where it runs trusted.
+        /// The number of the app's start; 0 if it runs trusted.
         generation: u64,
         /// The line, fit to be written.
         line: String,

@@ -1,4 +1,4 @@
-//! A log that somebody wrote, was killed over, or tampered with.
+//! Logs that are correct, incomplete after a kill, or altered.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
@@ -50,7 +50,7 @@ impl Folder {
         fs::write(self.path(), lines.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
     }
 
-    /// What the records say, in order.
+    /// The texts of the records, in order.
     fn texts(&self) -> Vec<String> {
         let mut texts = Vec::new();
         let mut reader = Reader::at(self.0.clone());
