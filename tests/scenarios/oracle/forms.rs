@@ -8,7 +8,7 @@ use abi::OpenFlowVersion;
 use flow::Field;
 use flow::canonical::field_header;
 
-/// By which names a switch knows fields.
+/// The names by which a switch knows fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Names {
     OpenFlows,
@@ -18,7 +18,7 @@ pub enum Names {
 /// A field with its value and the bits that count.
 pub type Named = (Field, u128, u128);
 
-/// What a match means.
+/// The meaning of a match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Meaning {
     pub fields: Vec<Named>,
@@ -30,10 +30,10 @@ const MACS: [u128; 2] = [0x0200_0000_0001, 0x0200_0000_0002];
 const IPS: [u128; 2] = [0x0a00_0001, 0x0a00_0100];
 const VLAN_PRESENT: u128 = 0x1000;
 
-/// Fields that a packet has which is no Ethernet frame.
+/// Fields that a packet without an Ethernet frame has too.
 const SAYS_NO_ETHERNET: [Field; 3] = [Field::InPort, Field::Metadata, Field::TunnelId];
 
-/// Of a hundred matches so many name every field of 1.0.
+/// How many of a hundred matches name every field of 1.0.
 const EXACT_PERCENT: u64 = 15;
 
 impl Meaning {
@@ -47,7 +47,7 @@ impl Meaning {
         maker.meaning
     }
 
-    /// With one thing otherwise: a field less, or with another value.
+    /// The same with one change: a field is missing or has another value.
     pub fn changed(&self, dice: &mut Dice) -> Meaning {
         let mut other = self.clone();
         if other.fields.is_empty() {
@@ -59,7 +59,7 @@ impl Meaning {
             other.fields.remove(place);
         } else {
             let (_, value, mask) = &mut other.fields[place];
-            // Its lowest bit that counts.
+            // Its lowest unmasked bit.
             *value ^= *mask & mask.wrapping_neg();
         }
         other
@@ -69,7 +69,7 @@ impl Meaning {
         self.fields.iter().find(|named| named.0 == field).map(|named| (named.1, named.2))
     }
 
-    /// As bytes, in one of many ways.
+    /// The match as bytes, in one of many encodings.
     pub fn write(&self, dice: &mut Dice, openflow: OpenFlowVersion, names: Names) -> Vec<u8> {
         let is_niciras = openflow == OpenFlowVersion::V1_3 && names == Names::NicirasToo;
         let mut parts: Vec<Vec<u8>> = Vec::new();
@@ -102,7 +102,7 @@ impl Meaning {
         nxm(0, 4, vid | pcp << 13, vid_mask | pcp_mask << 13, 2, 0xffff)
     }
 
-    /// A field of which no bit counts, and which the match does not have.
+    /// A field with a mask of zeros, which the match does not have.
     fn wild(&self, dice: &mut Dice, is_niciras: bool) -> Vec<u8> {
         // The head of `identity` says why.
         let is_of_ethernet = self.fields.iter().any(|(field, ..)| !SAYS_NO_ETHERNET.contains(field));
@@ -310,7 +310,7 @@ fn nxm(class: u32, number: u32, value: u128, mask: u128, bytes: usize, full: u12
     out
 }
 
-/// By Nicira's name, where it has one (ovs-fields(7)).
+/// The field by Nicira's name, if it has one (ovs-fields(7)).
 fn by_nicira(&(field, value, mask): &Named) -> Option<Vec<u8>> {
     use Field::*;
     let (class, number) = match field {

@@ -29,7 +29,7 @@ pub enum Until {
     Elapsed(Duration),
 }
 
-/// How much was tried.
+/// The counts of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
     pub worlds: u64,
@@ -39,7 +39,7 @@ pub struct Tally {
     pub packet_ins: u64,
 }
 
-/// Apps, and what they do.
+/// Apps, and their commands.
 struct World {
     seed: u64,
     version: Version,
@@ -87,7 +87,7 @@ impl World {
         for (zone, _) in (1..).zip(&self.facts).filter(|(_, facts)| facts.packet_in) {
             node.subscribe(bench, ZoneId(zone))?;
         }
-        // Long enough that the switch was asked what it has.
+        // Long enough for the kernel to ask the switch for its rules.
         node.wait(bench, 1_000)?;
         Ok(node)
     }
@@ -140,7 +140,7 @@ impl World {
         Ok(())
     }
 
-    /// The fewest steps that do the same.
+    /// The shortest sequence with the same effect.
     fn shrink(&self, bench: &mut dyn Bench, kind: &'static str) -> Vec<Step> {
         let mut steps = self.steps.clone();
         let mut size = steps.len() / 2;
@@ -158,7 +158,7 @@ impl World {
     }
 }
 
-/// Whether it holds what a command of its kind needs, and whether the frames of a packet-out are the app's to send.
+/// Checks that the app holds the capability for its command, and that it may send a packet-out's frame.
 fn on_what(
     judge: &Judge,
     zone: ZoneId,
@@ -193,7 +193,7 @@ fn on_what(
                 return Ok(());
             }
             judge.on_frames(zone.0, reach, packet_out.in_port, frames)?;
-            // A switch of 1.0 sends up what no rule of its table matches, and nobody has told it to.
+            // A 1.0 switch sends unmatched packets to the controller without a table-miss rule.
             let misses = judge.openflow == Version::V1_0 && hit.is_empty() && names_table(packet_out.actions);
             if packet_ins > 0 && !facts.packet_in && !misses { Err(lacks("packet.in")) } else { Ok(()) }
         }
@@ -212,7 +212,7 @@ fn names_table(actions: &[u8]) -> bool {
         .any(|raw| raw.output().is_some_and(|(port, _)| port == PortNo::TABLE))
 }
 
-/// Where a flow entry says its length and its cookie (1.3.5, 7.3.5.2).
+/// The offsets of a flow entry's length and cookie (1.3.5, 7.3.5.2).
 const ENTRY_COOKIE_AT: usize = 24;
 
 /// An app that may not read others' rules sees only its own.
@@ -245,10 +245,10 @@ fn on_answer(judge: &Judge, zone: ZoneId, bytes: &[u8]) -> Verdict {
     Ok(())
 }
 
-/// Tries worlds from this seed on.
+/// Tests worlds, starting with this seed.
 ///
 /// # Errors
-/// The first difference, as short as it could be made.
+/// The first difference, with the shortest sequence found.
 pub fn run(bench: &mut dyn Bench, version: Version, seed: u64, until: Until) -> Result<Tally, String> {
     let (began, mut tally) = (Instant::now(), Tally::default());
     let names = bench.node().names();

@@ -1,4 +1,4 @@
-//! What apps may do, as a grant for the kernel and as plain facts for the judge.
+//! The grants of apps: as a grant for the kernel, and as plain facts for the judge.
 //!
 //! In: a random generator. Out: both, from the same values. The judge compares frames with matches, and uses no code
 //! of the kernel.
@@ -10,7 +10,7 @@ use flow::vendor::{NICIRA, PartKind};
 use flow::{DatapathId, Match, PortNo};
 use kernel::{Bounds, Capability, Grant, VendorParts, Vendors};
 
-/// Packets that a flowspace may be made of.
+/// The packets of possible flowspaces.
 pub const SPACES: [&str; 9] = [
     "ip,nw_dst=10.0.0.0/31",
     "ip,nw_dst=10.0.0.2",
@@ -23,7 +23,7 @@ pub const SPACES: [&str; 9] = [
     "ip,nw_src=10.0.0.1",
 ];
 
-/// How far something reaches; `None` is everywhere.
+/// The bounds of a capability; `None` is no bound.
 #[derive(Clone, Debug)]
 pub struct Reach {
     pub spaces: Option<Vec<Match>>,
@@ -31,11 +31,11 @@ pub struct Reach {
     pub priorities: (u16, u16),
     pub ports: Option<Vec<u32>>,
     pub elsewhere: bool,
-    /// In words.
+    /// The bounds as text.
     pub words: String,
 }
 
-/// What one app may do.
+/// The grant of one app.
 #[derive(Clone, Debug)]
 pub struct Facts {
     pub packet_in: bool,
@@ -78,12 +78,12 @@ impl Reach {
         }
     }
 
-    /// Whether a packet is one of those that may be touched.
+    /// Whether the app may affect this packet.
     pub fn has_packet(&self, fields: &FrameFields) -> bool {
         self.spaces.as_ref().is_none_or(|spaces| spaces.iter().any(|space| space.matches(fields)))
     }
 
-    /// Whether a packet that came in by `in_port` may leave by `port`.
+    /// Whether a packet from port `in_port` may leave through `port`.
     pub fn has_port(&self, port: u32, in_port: u32) -> bool {
         self.ports.as_ref().is_none_or(|ports| {
             let flooded = [PortNo::FLOOD, PortNo::ALL].iter().any(|all| ports.contains(&all.0));
@@ -133,7 +133,7 @@ impl Facts {
         grant
     }
 
-    /// In words.
+    /// The grant as text.
     pub fn words(&self) -> String {
         let reach = |name, reach: &Option<Reach>| match reach {
             Some(reach) => format!("; {name}: {}", reach.words),

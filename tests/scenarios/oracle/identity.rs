@@ -28,7 +28,7 @@ const SWITCH: DatapathId = DatapathId(1);
 const FIRST: ZoneId = ZoneId(1);
 const SECOND: ZoneId = ZoneId(2);
 
-/// Cases that are said to a switch at once.
+/// How many cases are sent to a switch at once.
 const BATCH: usize = 100;
 
 const COMMANDS: [u8; 3] = [FLOW_ADD, FLOW_MODIFY_STRICT, FLOW_DELETE_STRICT];
@@ -43,7 +43,7 @@ struct Rule {
     matching: Vec<u8>,
 }
 
-/// Two rules and what the second app does.
+/// Two rules, and the second app's command.
 #[derive(Clone, Debug)]
 struct Case {
     first: Rule,
@@ -64,9 +64,9 @@ impl fmt::Display for Case {
 /// The counts of the cases by result.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
-    /// The kernel and the switch say that they are one rule.
+    /// The kernel and the switch treat the rules as one.
     pub same: u32,
-    /// … that they are two.
+    /// The kernel and the switch treat the rules as two.
     pub different: u32,
     /// The kernel, 1.0 or the switch refuses one of the two for another reason.
     pub left_out: u32,
@@ -109,7 +109,7 @@ fn instructions(port: u32) -> Vec<u8> {
 
 fn kernel(openflow: OpenFlowVersion) -> Kernel {
     let mut kernel = Kernel::new(7);
-    // Which rules are one is asked here, and not whose rule decides.
+    // This test is about equal rules, not about precedence.
     kernel.on_overlap(OnOverlap::Report);
     let all_of = |vendor| VendorParts { vendor, kind: None, subtype: None };
     for zone in [FIRST, SECOND] {
@@ -140,10 +140,10 @@ fn word(kernel: &mut Kernel, zone: ZoneId, command: u8, rule: &Rule, instruction
     }
 }
 
-/// Appends a flow mod, if the version can say it.
+/// Appends a flow mod, if the version can express it.
 fn say(version: Version, xid: u32, rule: &Rule, it: FlowModFields, port: u32, out: &mut Vec<u8>) -> bool {
     let is_strict = matches!(it.command, FLOW_MODIFY_STRICT | FLOW_DELETE_STRICT);
-    // As southbound has it: 1.0 cannot restrict a strict command to a cookie.
+    // As in southbound: 1.0 cannot restrict a strict command to a cookie.
     let cookie_mask =
         if version == Version::V1_0 && is_strict { it.cookie_mask & COOKIE_MASK } else { it.cookie_mask };
     let fields = FlowModFields { table_id: rule.table_id, priority: rule.priority, cookie_mask, ..it };
@@ -154,7 +154,7 @@ fn say(version: Version, xid: u32, rule: &Rule, it: FlowModFields, port: u32, ou
 const OF_FIRST: u64 = 0x11;
 const OF_SECOND: u64 = 0x22;
 
-/// Appends all that is said of one case; `None` if there is nothing to compare. Says what the kernel holds of it.
+/// Appends the commands of one case; `None` if there is nothing to compare. Returns the kernel's answer.
 fn ask(
     openflow: OpenFlowVersion,
     version: Version,
@@ -172,7 +172,7 @@ fn ask(
     let (is_same, cookie_mask) = match word(&mut kernel, SECOND, case.command, &case.second, &instructions(2))
     {
         KernelAnswer::Same => (true, 0),
-        // What passes goes out with its owner's mask.
+        // An accepted command is sent with its owner's mask.
         KernelAnswer::Different { cookie_mask, .. } => (false, cookie_mask),
         KernelAnswer::Neither => return None,
     };
@@ -203,7 +203,7 @@ fn ask(
     Some(is_same)
 }
 
-/// What the switch has after a case: the flow entries, if it took both commands.
+/// The switch's flow entries after a case, if it accepted both commands.
 fn entries(answers: &[Message], number: u32) -> Option<Vec<&FlowStats>> {
     let mut entries = Vec::new();
     for answer in answers.iter().filter(|answer| answer.xid / 4 == number) {
@@ -217,7 +217,7 @@ fn entries(answers: &[Message], number: u32) -> Option<Vec<&FlowStats>> {
     Some(entries)
 }
 
-/// Whether the first rule is still there as it was added.
+/// Whether the first rule is unchanged.
 fn is_untouched(entries: &[&FlowStats]) -> bool {
     let sends_to = |entry: &FlowStats, port: u32| {
         let actions = entry.instructions.iter().map(|instruction| format!("{instruction:?}"));
@@ -226,10 +226,10 @@ fn is_untouched(entries: &[&FlowStats]) -> bool {
     entries.iter().any(|entry| entry.cookie == FIRST.stamp(OF_FIRST) && sends_to(entry, 1))
 }
 
-/// Asks a switch of so many random pairs.
+/// Compares this many random pairs on a switch.
 ///
 /// # Errors
-/// The first pair about which kernel and switch disagree.
+/// The first pair for which kernel and switch disagree.
 pub fn compare(peer: &mut dyn Peer, version: Version, seed: u64, cases: usize) -> Result<Tally> {
     let openflow = if version == Version::V1_0 { OpenFlowVersion::V1_0 } else { OpenFlowVersion::V1_3 };
     let mut dice = Dice::new(seed);

@@ -15,7 +15,7 @@ use openflow::message::*;
 use openflow::{Body, Message, Version};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What was done that nobody may do: in short, to tell kinds apart, and in words.
+/// A forbidden effect: a short name that identifies its kind, and a description.
 #[derive(Clone, Debug)]
 pub struct Difference {
     pub kind: &'static str,
@@ -25,7 +25,7 @@ pub struct Difference {
 pub type Verdict<T = ()> = Result<T, Difference>;
 
 impl From<String> for Difference {
-    /// What is no verdict but a failure of the bench.
+    /// An error of the test bench, not a verdict.
     fn from(words: String) -> Self {
         Difference { kind: "the bench broke", words }
     }
@@ -35,7 +35,7 @@ fn found(kind: &'static str, words: impl Into<String>) -> Verdict {
     Err(Difference { kind, words: words.into() })
 }
 
-/// By what a rule is known to its switch.
+/// The identity of a rule at its switch.
 type Name = (u8, u16, String);
 
 #[derive(Clone, Debug, PartialEq)]
@@ -55,7 +55,7 @@ impl Rule {
         (self.cookie, &self.instructions) == (other.cookie, &other.instructions)
     }
 
-    /// Whether it goes when a group or a meter goes.
+    /// Whether the switch deletes it together with a group or a meter.
     fn leans_on_another(&self) -> bool {
         self.instructions.iter().any(|instruction| match instruction {
             Instruction::Meter(_) => true,
@@ -67,7 +67,7 @@ impl Rule {
     }
 }
 
-/// What a switch has.
+/// The rules, groups and meters of a switch.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
     rules: BTreeMap<Name, Rule>,
@@ -88,7 +88,7 @@ impl Snapshot {
         // OFPM_ALL.
         let wanted = [RequestBody::Flow(all), RequestBody::GroupDesc, RequestBody::MeterConfig(u32::MAX)];
         let mut bytes = Vec::new();
-        // 1.0 has rules alone.
+        // 1.0 has only rules.
         let count = if version == Version::V1_0 { 1 } else { wanted.len() };
         for body in wanted.into_iter().take(count) {
             let body = Body::MultipartRequest(MultipartRequest { flags: 0, body });
@@ -125,7 +125,7 @@ impl Snapshot {
         }
     }
 
-    /// Whose rules have counted packets since then.
+    /// The owners of rules that have counted packets since then.
     pub fn hit_since(&self, before: &Snapshot) -> BTreeSet<u16> {
         let counted = |(name, rule): &(&Name, &Rule)| {
             before.rules.get(*name).is_some_and(|it| it.packets < rule.packets)
@@ -134,18 +134,18 @@ impl Snapshot {
     }
 }
 
-/// Who may do what, and whose groups and meters are.
+/// The grants, and the owners of groups and meters.
 pub struct Judge {
     pub openflow: Version,
     facts: Vec<Facts>,
     groups: BTreeMap<u32, u16>,
     meters: BTreeMap<u32, u16>,
-    /// Whether an app of this world may change what others have: then it cannot be told whose a frame is.
+    /// Whether an app of this world may change others' rules: then the sender of a frame is unknown.
     pub is_mixed: bool,
 }
 
 impl Judge {
-    /// By zone, from the first on.
+    /// The facts are by zone, starting with the first.
     pub fn new(openflow: Version, facts: Vec<Facts>) -> Judge {
         let is_mixed = facts.iter().any(|it| it.others);
         Judge { openflow, facts, groups: BTreeMap::new(), meters: BTreeMap::new(), is_mixed }
@@ -159,7 +159,7 @@ impl Judge {
         self.facts(zone.0).ok_or_else(|| Difference::from(format!("there is no app {}", zone.0)))
     }
 
-    /// After a command of this app; `passed`: whether the kernel let it pass.
+    /// Judges a command of this app; `passed`: whether the kernel accepted it.
     pub fn on_command(
         &mut self,
         zone: ZoneId,
@@ -175,7 +175,8 @@ impl Judge {
                 continue;
             }
             let owner = rule.owner();
-            // With a group of another its rules go; and what a modify of 1.0 has taken over, its owner of before may take back.
+            // Deleting another app's group deletes the rules that use it. An app may take back a rule that a modify of
+            // 1.0 has taken over.
             let reaches = self.facts(owner.0).is_some_and(|it| it.others);
             let leans = reaches && (rule.leans_on_another() || self.openflow == Version::V1_0);
             let gave_way = evicted.iter().any(|it| {
@@ -200,7 +201,7 @@ impl Judge {
         self.of_kind("meter", others, zone, passed, &before.meters, &after.meters)
     }
 
-    /// Of two apps' rules for a packet that one wins whose app comes first; the apps stand in the order of their numbers.
+    /// If rules of two apps match a packet, the earlier app's must win. The order is that of the apps' numbers.
     pub fn on_order(&self, after: &Snapshot) -> Verdict {
         if self.is_mixed {
             return Ok(());
@@ -300,7 +301,7 @@ impl Judge {
         Ok(())
     }
 
-    /// Frames that came out, since this app's rules or packet-out said so.
+    /// Judges the frames that this app's rules or packet-outs sent.
     pub fn on_frames(&self, zone: u16, reach: &Reach, in_port: PortNo, frames: &[(u32, Vec<u8>)]) -> Verdict {
         for (port, frame) in frames {
             let fields = FrameFields::read(frame).from_port(in_port);
@@ -318,7 +319,7 @@ impl Judge {
         Ok(())
     }
 
-    /// A packet came in, and these apps' rules counted it.
+    /// Judges an incoming packet that these apps' rules counted.
     pub fn on_packet(
         &self,
         hit: &BTreeSet<u16>,

@@ -70,7 +70,7 @@ fn two_rules_are_one_for_the_kernel_exactly_where_they_are_for_open_vswitch() {
     });
 }
 
-/// Tries what apps can do in one version, and reports the number of cases and the rate.
+/// Tests the commands of apps in one version, and reports the number of cases and the rate.
 fn fuzz(bench: &mut dyn Bench, version: Version, commands: u64) -> Result<()> {
     let until = match number("BURNET_ORACLE_SECONDS", 0) {
         0 => Until::Commands(number("BURNET_ORACLE_COMMANDS", commands)),
@@ -80,7 +80,7 @@ fn fuzz(bench: &mut dyn Bench, version: Version, commands: u64) -> Result<()> {
     let tally = fuzz::run(bench, version, number("BURNET_ORACLE_SEED", 1), until)?;
     let per_s = tally.commands as f64 / began.elapsed().as_secs_f64();
     println!("OpenFlow {version}: {tally:?}, {per_s:.0} commands a second");
-    // If apps were refused everything, or their packets went nowhere, every comparison would succeed.
+    // If the kernel refused everything, or no packet left the switch, every comparison would succeed.
     let is_idle = tally.passed * 8 < tally.commands || tally.frames * 20 < tally.commands;
     if is_idle { Err(format!("too little came through: {tally:?}")) } else { Ok(()) }
 }

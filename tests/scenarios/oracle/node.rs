@@ -25,16 +25,16 @@ pub struct Node {
     pub kernel: Kernel,
     session: Session,
     now_ms: u64,
-    /// For the switch.
+    /// Bytes for the switch.
     out: Vec<u8>,
-    /// From the session, not yet looked at.
+    /// Events of the session that were not handled yet.
     events: VecDeque<Heard>,
     effects: Vec<Effect>,
-    /// What was answered to apps, as far as they may see it.
+    /// The answers to apps, limited to what they may see.
     pub told: Vec<(ZoneId, Vec<u8>)>,
     /// Packet-ins that the switch sent.
     pub packet_ins: u32,
-    /// Rules that gave way to one of an app before their owner's.
+    /// Rules that were evicted in favour of an earlier app's rule.
     pub evicted: Vec<Eviction>,
 }
 
@@ -44,7 +44,7 @@ enum Heard {
 }
 
 impl Node {
-    /// With these apps, and a switch that has come up.
+    /// A node with these apps, and a switch that has connected.
     pub fn begin(
         bench: &mut dyn Bench,
         version: Version,
@@ -78,7 +78,7 @@ impl Node {
         }
     }
 
-    /// Zones that hear packet-ins from now on, so that the kernel has its own rule.
+    /// Subscribes a zone to packet-ins, so that the kernel has its own rule.
     pub fn subscribe(&mut self, bench: &mut dyn Bench, zone: ZoneId) -> Result<()> {
         let events = kind::bit(kind::PACKET_IN) | kind::bit(kind::SWITCH_UP);
         let what = What::Subscribe(abi::command::Subscribe { events, packets: &[] });
@@ -94,12 +94,12 @@ impl Node {
         self.session.identity().datapath
     }
 
-    /// As the switch calls itself.
+    /// The switch's datapath id.
     pub fn switch(&self) -> DatapathId {
         self.datapath()
     }
 
-    /// A command of an app: whether it went to the switch, and if not, why.
+    /// Sends a command of an app. Returns whether the switch got it, and if not, the reason.
     pub fn command(
         &mut self,
         bench: &mut dyn Bench,
@@ -136,14 +136,14 @@ impl Node {
         Ok(passed)
     }
 
-    /// A frame comes in at the switch.
+    /// A frame arrives at the switch.
     pub fn arrive(&mut self, bench: &mut dyn Bench, port: u32, frame: &[u8]) -> Result<()> {
         let messages = bench.arrive(port, frame)?;
         self.hear(&messages)?;
         self.settle(bench)
     }
 
-    /// Time goes by: the kernel asks the switch what it has.
+    /// Time passes: the kernel asks the switch for its rules.
     pub fn wait(&mut self, bench: &mut dyn Bench, ms: u64) -> Result<()> {
         self.now_ms += ms;
         self.kernel.ask_for_owners(self.now_ms, &mut self.effects);
@@ -168,7 +168,7 @@ impl Node {
         act(session, &mut Turn { now_ms: *now_ms, out, frame: &mut Vec::new(), sink: &mut sink })
     }
 
-    /// Until nobody has anything to say any more.
+    /// Passes messages until there are none left.
     fn settle(&mut self, bench: &mut dyn Bench) -> Result<()> {
         loop {
             while let Some(event) = self.events.pop_front() {
@@ -210,7 +210,7 @@ impl Node {
             Heard::All(bytes) => {
                 let frame = Frame::read(&bytes).map_err(|bad| bad.to_string())?;
                 let heard = self.kernel.on_event(&frame, self.now_ms, &mut self.effects).map(drop);
-                // Nobody commands it before it has said which rules it has.
+                // No app commands the switch before it has reported its rules.
                 self.kernel.ask_for_owners(self.now_ms, &mut self.effects);
                 heard.map_err(|bad| bad.to_string())
             }
@@ -258,7 +258,7 @@ impl Node {
         }
     }
 
-    /// The kernel's own rule.
+    /// Sends the kernel's table-miss rule.
     fn punt(&mut self, datapath: DatapathId) {
         let mut instructions = Vec::new();
         InstructionWriter::new(&mut instructions).apply_actions(|actions| {

@@ -18,20 +18,20 @@ use system_tests::dummy_bridge::DummyBridge;
 /// Ports that each switch has.
 pub const PORTS: u32 = 4;
 
-/// Both answer at once; this only ends a hang.
+/// Both switches answer at once; this limit only ends a hang.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// By it the answer to the last barrier is known.
+/// The transaction id of the last barrier.
 const LAST_XID: u32 = u32::MAX;
 
 const NOW: Duration = Duration::from_secs(1_000);
 
 /// A peer that accepts messages.
 pub trait Peer {
-    /// By which names it knows fields.
+    /// The names by which it knows fields.
     fn names(&self) -> Names;
 
-    /// The answers to these messages, in order, as they came.
+    /// The answers to these messages, in order.
     fn exchange(&mut self, messages: &[u8]) -> Result<Vec<Vec<u8>>>;
 }
 
@@ -53,13 +53,13 @@ pub trait Bench {
     /// The node's connection.
     fn node(&mut self) -> &mut dyn Peer;
 
-    /// The connection of who looks, in the node's version.
+    /// The observer's connection, in the node's version.
     fn onlooker(&mut self) -> &mut dyn Peer;
 
-    /// A frame comes in by a port: what the node hears.
+    /// A frame arrives at a port. Returns the messages to the node.
     fn arrive(&mut self, port: u32, frame: &[u8]) -> Result<Vec<Vec<u8>>>;
 
-    /// The frames that came out of ports since this was last asked.
+    /// The frames that left since the last call.
     fn take_frames(&mut self) -> Result<Vec<(u32, Vec<u8>)>>;
 }
 
@@ -75,7 +75,7 @@ fn hello(version: Version) -> Body {
     Body::Hello(if version == Version::V1_0 { Hello::default() } else { Hello { elements: vec![bitmap] } })
 }
 
-/// The messages of a run of bytes.
+/// Splits bytes into messages.
 pub fn frames(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
@@ -86,10 +86,11 @@ pub fn frames(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// OXM_OF_PACKET_TYPE of Ethernet frames: OpenFlow 1.5's, by which Open vSwitch says of a rule of 1.3 that it is for such frames alone.
+/// OXM_OF_PACKET_TYPE for Ethernet frames. Open vSwitch adds this field of OpenFlow 1.5 to a 1.3 rule that matches only
+/// Ethernet frames.
 const PACKET_TYPE: [u8; 8] = [0x80, 0, 0x58, 4, 0, 0, 0, 0];
 
-/// The same with NXM_NX_PKT_MARK in its place, which nobody here sends and which is as long.
+/// Replaces that field by NXM_NX_PKT_MARK, which no test sends and which has the same length.
 fn without_packet_type(frame: &[u8]) -> Vec<u8> {
     let mut frame = frame.to_vec();
     let places = frame.windows(PACKET_TYPE.len()).enumerate().filter(|(_, bytes)| *bytes == PACKET_TYPE);
@@ -102,7 +103,7 @@ fn without_packet_type(frame: &[u8]) -> Vec<u8> {
 const NODE: ControllerId = ControllerId(0);
 const ONLOOKER: ControllerId = ControllerId(1);
 
-/// The software switch, with one of its two connections in hand.
+/// The software switch, with the selected one of its two connections.
 pub struct Ours {
     switch: Switch,
     effects: Effects,
@@ -127,7 +128,7 @@ impl Ours {
         Ok(ours)
     }
 
-    /// What is said to the connection in hand. What others hear is passed over.
+    /// The messages to the selected connection. Those to the other one are dropped.
     fn heard(&mut self) -> Result<Vec<Vec<u8>>> {
         let Ours { effects, in_hand, .. } = self;
         let for_it = effects.messages.drain(..).filter(|(controller, _)| controller == in_hand);
@@ -183,13 +184,13 @@ impl Bench for Ours {
 /// A connection to a bridge of Open vSwitch's.
 pub struct Theirs {
     stream: UnixStream,
-    /// Once both have said hello.
+    /// Set once both sides have sent a hello.
     version: Option<Version>,
     unread: Vec<u8>,
 }
 
 impl Theirs {
-    /// A connection over which nothing was said.
+    /// A connection without any message yet.
     pub fn dial(socket: &Path) -> Result<Theirs> {
         let failed = |error: std::io::Error| format!("{}: {error}", socket.display());
         let stream = UnixStream::connect(socket).map_err(failed)?;
@@ -197,7 +198,7 @@ impl Theirs {
         Ok(Theirs { stream, version: None, unread: Vec::new() })
     }
 
-    /// One of this version.
+    /// A connection of this version.
     pub fn greeted(socket: &Path, version: Version) -> Result<Theirs> {
         let mut theirs = Theirs::dial(socket)?;
         theirs.exchange(&encoded(version, 0, hello(version))?)?;
@@ -208,7 +209,7 @@ impl Theirs {
         self.stream.write_all(bytes).map_err(|error| format!("cannot say more: {error}"))
     }
 
-    /// What has come, as whole messages.
+    /// Reads whole messages.
     fn take(&mut self) -> Result<Vec<Vec<u8>>> {
         let mut bytes = [0; 65_536];
         let count = self.stream.read(&mut bytes).map_err(|error| format!("no answer: {error}"))?;
@@ -240,7 +241,7 @@ impl Peer for Theirs {
     fn exchange(&mut self, messages: &[u8]) -> Result<Vec<Vec<u8>>> {
         self.write(messages)?;
         let Some(version) = self.version else {
-            // A hello: no barrier may come before both have said it.
+            // A hello: no barrier may be sent before both sides have sent one.
             self.version = messages.first().map(|byte| Version(*byte));
             return self.take();
         };
@@ -267,7 +268,7 @@ pub struct TheirBench<'s> {
     socket: PathBuf,
     node: Theirs,
     onlooker: Theirs,
-    /// In 1.3, since 1.0 knows neither groups nor meters.
+    /// It uses 1.3, because 1.0 has no groups and meters.
     cleaner: Theirs,
     version: Version,
 }
@@ -281,7 +282,7 @@ impl<'s> TheirBench<'s> {
     }
 }
 
-/// All of 1.3's rules, groups and meters out.
+/// Deletes all rules, groups and meters of 1.3.
 fn clean_up() -> Result<Vec<u8>> {
     use openflow::message::*;
     let rules = FlowModFields { table_id: TABLE_ALL, command: FLOW_DELETE, ..FlowModFields::default() };
@@ -311,7 +312,7 @@ impl Bench for TheirBench<'_> {
         &mut self.onlooker
     }
 
-    /// By a packet-out to the tables, which is done when its barrier is answered.
+    /// Sends a packet-out to the tables. It is complete when its barrier is answered.
     fn arrive(&mut self, port: u32, frame: &[u8]) -> Result<Vec<Vec<u8>>> {
         let packet_out = openflow::message::PacketOut {
             buffer_id: NO_BUFFER,

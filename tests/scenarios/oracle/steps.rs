@@ -14,14 +14,14 @@ use flow::canonical::{
 use flow::text::{actions_to_string, instructions_to_string, match_to_string, parse_match};
 use flow::{Action, DatapathId, Field, Instruction, MacAddr, Match, PortNo};
 
-/// One thing that happens.
+/// One step.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// An app commands this.
+    /// An app sends this command.
     Command { zone: ZoneId, bytes: Vec<u8>, words: String },
-    /// A frame, by its place in [`packets`], comes in by a port.
+    /// A frame, by its index in [`packets`], arrives at a port.
     Arrive { port: u32, packet: usize },
-    /// Time goes by.
+    /// Time passes.
     Wait,
 }
 
@@ -35,7 +35,7 @@ impl Step {
     }
 }
 
-/// The packets of the small world.
+/// The packets that the test uses.
 pub fn packets() -> Vec<Vec<u8>> {
     let tcp = |source: u8, destination: u8, port: u16| ip(source, destination, 6, port);
     vec![
@@ -73,7 +73,7 @@ fn ip(source: u8, destination: u8, protocol: u8, port: u16) -> Vec<u8> {
     packet[10..12].copy_from_slice(&sum.to_be_bytes());
     packet.extend([0x30, 0x39]);
     packet.extend(port.to_be_bytes());
-    // The rest of a TCP header without a checksum that counts; of UDP its length and none.
+    // The rest of a TCP header without a valid checksum; for UDP, its length and no checksum.
     packet.extend(if protocol == 17 { vec![0, 20, 0, 0] } else { vec![0, 0, 0, 1] });
     packet.extend([0, 0, 0, 0, 0x50, 0x02, 0, 0, 0, 0, 0, 0]);
     packet
@@ -85,14 +85,14 @@ fn arp(source: u8, target: u8) -> Vec<u8> {
     packet
 }
 
-/// Who makes steps.
+/// Generates steps.
 pub struct Maker<'a> {
     pub dice: &'a mut Dice,
     pub openflow: OpenFlowVersion,
     pub names: Names,
     pub zones: u16,
     pub switch: DatapathId,
-    /// What a seed gives each command as ticket.
+    /// The ticket of the next command.
     pub tickets: u64,
 }
 
@@ -166,7 +166,7 @@ impl Maker<'_> {
         bytes
     }
 
-    /// Another byte somewhere, in so many of a hundred cases.
+    /// Changes a byte, in this percentage of cases.
     fn damage(&mut self, bytes: &mut [u8], percent: u64) {
         if !bytes.is_empty() && self.dice.chance(percent) {
             let place = self.dice.below(bytes.len() as u64) as usize;
@@ -218,7 +218,7 @@ impl Maker<'_> {
             50..85 => self.dice.pick(&sets),
             85..97 if self.is_1_3() => Action::Group(1 + self.dice.below(3) as u32),
             97..99 => {
-                // resubmit(,1), learn, and what nobody knows.
+                // resubmit(,1), learn, and an unknown action.
                 let body = self.dice.pick(&[
                     vec![0, 14, 0xff, 0xf8, 1, 0, 0, 0],
                     vec![0, 16, 0, 0, 0, 0, 0, 0],
@@ -353,7 +353,7 @@ impl Maker<'_> {
     }
 
     fn port_mod(&mut self, zone: ZoneId) -> Step {
-        // No bit changes: that it came through is what counts.
+        // No bit changes: the test only checks that the command passes.
         let port_mod =
             PortMod { port_no: PortNo(2), hw_addr: MacAddr([2, 0, 0, 1, 0, 2]), config: 0, mask: 0 };
         self.finish(zone, What::PortMod(port_mod), "port mod of port 2".to_owned())
