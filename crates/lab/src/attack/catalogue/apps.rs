@@ -1,4 +1,4 @@
-//! What an app does to itself, to the machine, to folders that others have too, and to the store.
+//! Attacks by an app: on itself, on the machine, on shared folders, and on the store.
 
 use super::super::case::{By, Case, FOLDERS, Family, Must, On, SMALL_STORE, SMALL_VIEW, USUAL, VIEW};
 

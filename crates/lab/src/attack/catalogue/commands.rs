@@ -1,4 +1,4 @@
-//! What an app commands of switches, asks of services, and is not to get.
+//! Attacks by commands of an app to switches and its queries to services.
 
 use openflow::Version;
 
@@ -9,10 +9,10 @@ use super::{V13, usual};
 
 const V10: On = On::Only(Version::V1_0);
 
-/// May write rules of low priorities.
+/// An app that may write rules of low priorities.
 const LOW: &str = granted!("\"rule.write\" = { priority = [1, 100] }");
 
-/// May do what most apps may, but write rules.
+/// An app with most capabilities, but without `rule.write`.
 const WITHOUT_RULES: &str =
     granted!("\"packet.in\" = true", "\"packet.out\" = true", "\"stats.read\" = true");
 
@@ -231,7 +231,7 @@ pub(super) const IDENTITY: &[Case] = &[
     ),
 ];
 
-/// What was not granted, and what was granted and makes others' rules void.
+/// Commands without a capability, and granted commands that would override other apps' rules.
 pub(super) const RIGHTS: &[Case] = &[
     Case::app(
         Family::Defaults,

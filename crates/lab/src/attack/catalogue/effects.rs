@@ -1,4 +1,4 @@
-//! What an app has done for it by groups, tables and the controller, and what few commands of it would make many of.
+//! Attacks through groups, tables and the controller, and commands whose effects are far larger than the commands.
 
 use super::super::case::{
     ASKS_FOR_ADDRESSES, BOUNDED, Case, DEAF, FIRST_PORT, Family, Must, OWN_FRAMES, USUAL_AND_ASKS_LITTLE,

@@ -1,4 +1,4 @@
-//! What is tried from outside of a zone: with packages, at the operator's socket, and by switches.
+//! Attacks from outside of a zone: with packages, at the operator's socket, and by switches.
 
 use super::super::case::{By, Case, Family, Must, On};
 use super::super::from_a_package::PackageAttack;
@@ -30,7 +30,7 @@ pub(super) const CASES: &[Case] = &[
     Case::by(
         Family::Packages,
         "outlived-key",
-        "goes on running when its key is revoked",
+        "continues to run after its key is revoked",
         By::Package(PackageAttack::OutliveKey),
         Must::BeTurnedAway("is signed with a revoked key"),
     ),
@@ -65,21 +65,21 @@ pub(super) const CASES: &[Case] = &[
     Case::by(
         Family::Operator,
         "operator-never-reads",
-        "asks the operator's socket again and again, and reads no answer",
+        "sends requests to the operator's socket without end, and reads no answer",
         By::Operator(OperatorAttack::NeverReads),
         Must::HurtNobody,
     ),
     Case::by(
         Family::Operator,
         "operator-half-a-line",
-        "begins a question on 100 connections and never ends it",
+        "starts a request on 100 connections and completes none",
         By::Operator(OperatorAttack::HalfALine),
         Must::HurtNobody,
     ),
     Case::by(
         Family::Operator,
         "operator-huge-line",
-        "writes a question of 64 MiB",
+        "sends a request of 64 MiB",
         By::Operator(OperatorAttack::HugeLine),
         Must::HurtNobody,
     ),
@@ -93,14 +93,14 @@ pub(super) const CASES: &[Case] = &[
     Case::by(
         Family::Operator,
         "operator-garbage",
-        "writes lines that are no question by the thousand",
+        "sends thousands of lines that are not requests",
         By::Operator(OperatorAttack::Garbage),
         Must::HurtNobody,
     ),
     Case::by(
         Family::Switches,
         "no-hello",
-        "says a packet-in before any hello",
+        "sends a packet-in before any hello",
         By::Switch(SwitchAttack::NoHello),
         Must::BeCutOff,
     ),
@@ -114,14 +114,14 @@ pub(super) const CASES: &[Case] = &[
     Case::by(
         Family::Switches,
         "mixed-version",
-        "agrees on one version and goes on in another",
+        "negotiates one version and continues in another",
         By::Switch(SwitchAttack::MixedVersion),
         Must::BeCutOff,
     ),
     Case::by(
         Family::Switches,
         "bad-length",
-        "states a length that is less than a header's",
+        "sends a length that is less than a header's",
         By::Switch(SwitchAttack::BadLength),
         Must::BeCutOff,
     ),
@@ -135,7 +135,7 @@ pub(super) const CASES: &[Case] = &[
     Case::by(
         Family::Switches,
         "damaged-messages",
-        "sends messages whose insides are garbage",
+        "sends messages with garbage after the header",
         By::Switch(SwitchAttack::Damaged),
         Must::BeCutOff,
     ),
@@ -150,14 +150,14 @@ pub(super) const CASES: &[Case] = &[
     Case::by(
         Family::Switches,
         "half-open",
-        "opens 300 connections and says nothing",
+        "opens 300 connections and sends nothing",
         By::Switch(SwitchAttack::HalfOpen),
         Must::HurtNobody,
     ),
     Case::by(
         Family::Switches,
         "packet-in-flood",
-        "sends packet-ins as fast as they go",
+        "sends packet-ins as fast as possible",
         By::Switch(SwitchAttack::PacketInFlood),
         Must::HurtNobody,
     )
@@ -165,14 +165,14 @@ pub(super) const CASES: &[Case] = &[
     Case::by(
         Family::Switches,
         "slow-reader",
-        "asks and asks, and reads nothing",
+        "sends requests without end, and reads nothing",
         By::Switch(SwitchAttack::SlowReader),
         Must::HurtNobody,
     ),
     Case::by(
         Family::Switches,
         "false-removals",
-        "tells of rules that went and never were",
+        "reports the removal of rules that never existed",
         By::Switch(SwitchAttack::FalseRemovals),
         Must::HurtNobody,
     )
@@ -180,7 +180,7 @@ pub(super) const CASES: &[Case] = &[
     Case::by(
         Family::Switches,
         "false-ports",
-        "tells of ports by the thousand that do not exist",
+        "reports thousands of ports that do not exist",
         By::Switch(SwitchAttack::FalsePorts),
         Must::HurtNobody,
     ),

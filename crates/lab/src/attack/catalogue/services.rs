@@ -1,5 +1,5 @@
-//! What a service does to its callers, and a caller to its service. In each case both ends hear how the call ended. A service
-//! without the grant cannot listen.
+//! Attacks of a service on its callers, and of a caller on its service. In each case both ends learn how the call
+//! ended. A service without the grant cannot listen.
 
 use super::super::case::{CALLS, Case, Family, Must, On, VIEW};
 
@@ -29,7 +29,7 @@ pub(super) const CASES: &[Case] = &[
     .on(On::Any),
 ];
 
-/// All of it is refused.
+/// A case in which the node refuses everything.
 const fn refused(name: &'static str, what: &'static str) -> Case {
     Case::app(Family::Services, name, what, CALLS, Must::BeRefused).on(On::Any)
 }
