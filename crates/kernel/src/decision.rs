@@ -339,7 +339,7 @@ impl fmt::Display for InWords<'_> {
             }
             Refusal::TablesUnsized(datapath) => write!(
                 f,
-                "quota {}: {datapath} has not said yet how large its tables are; ask again in a moment",
+                "quota {}: {datapath} has not reported its table sizes yet; try again in a moment",
                 QuotaKind::TableEntries
             ),
             Refusal::MalformedPart { part, offset, field } => {

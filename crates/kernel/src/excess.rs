@@ -153,7 +153,7 @@ impl fmt::Display for Excess {
             Excess::InPort => f.write_str("an action may write in_port, and the ports are bounded"),
             Excess::Frame => f.write_str("the frame is outside the granted flowspace"),
             Excess::Buffer(id) => {
-                write!(f, "what is in the switch's buffer {id} cannot be compared with what was granted")
+                write!(f, "the content of the switch's buffer {id} is unknown and cannot be compared with the grant")
             }
             Excess::Port(port) => write!(f, "port {port} is not among the granted ports"),
             Excess::Controller => f.write_str("sending to the controller needs packet.in as well"),

@@ -292,7 +292,7 @@ fn a_flood_waits_for_the_switch_to_say_how_large_its_tables_are() {
     assert_eq!(node.adds(100_000), 1 << 16);
     assert_eq!(
         node.add(FlowMod::ADD),
-        "quota table entries: of:0000000000000001 has not said yet how large its tables are; ask again in a moment"
+        "quota table entries: of:0000000000000001 has not reported its table sizes yet; try again in a moment"
     );
     assert_eq!(node.add(FlowMod { command: 3, ..FlowMod::ADD }), "sent", "a delete adds nothing");
     for why in [Unanswered::NotSent, Unanswered::Silence] {

@@ -308,7 +308,7 @@ fn a_delete_of_everything_reaches_the_apps_own_rules_only() {
 #[test]
 fn a_packet_that_lies_in_the_switch_cannot_be_compared() {
     let buffered = FlowMod { buffer_id: Some(5), ..ADD };
-    let what = "what is in the switch's buffer 5 cannot be compared with what was granted";
+    let what = "the content of the switch's buffer 5 is unknown and cannot be compared with the grant";
     let grant = Grant::nothing().with_rules(flowspace(&["arp"])).with_packets_out(flowspace(&["arp"]));
     let mut node = Node::with(grant.with(Capability::PacketIn));
     assert_eq!(node.rule("arp", "output:1", buffered), format!("rule.write: {what}"));
