@@ -99,7 +99,7 @@ impl Node {
             Decision::Refuse(Refusal::NoSuchSwitch(_)) => false,
             Decision::Refuse(refusal) => {
                 let why = refusal.to_string();
-                let is_known = ["belongs to app number", "has not said yet how large"];
+                let is_known = ["belongs to app number", "has not reported its table sizes"];
                 assert!(is_known.iter().any(|known| why.contains(known)), "{why}");
                 false
             }
