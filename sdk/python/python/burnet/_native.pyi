@@ -142,7 +142,9 @@ class Commands:
     def request_stats(self, datapath: int | str, multipart: int, body: bytes = b"") -> int:
         """Requests statistics of a switch, and returns the ticket of the replies."""
     def barrier(self, datapath: int | str, /) -> int:
-        """Sends a barrier: its receipt arrives after the switch has processed all earlier commands. Returns its ticket."""
+        """Sends a barrier: its receipt arrives after the switch has processed all earlier commands. Returns
+        its ticket.
+        """
     def publish(self, topic: str, payload: bytes, retain: bool = False) -> None:
         """Publishes on a topic, named from general to specific: `host.moved`.
 
@@ -151,13 +153,16 @@ class Commands:
     def query(self, service: str, payload: bytes, deadline_ms: int = 0) -> int:
         """Queries a service, and returns the ticket of the answer. A deadline of 0 is ten seconds."""
     def follow(self, service: str, payload: bytes = b"", deadline_ms: int = 0, credit_bytes: int = 0) -> int:
-        """Follows a stream of a service: a snapshot, then each change. Returns the ticket of the updates in `App.on_stream`.
+        """Follows a stream of a service: a snapshot, then each change. Returns the ticket of the updates in
+        `App.on_stream`.
 
         The deadline is for the first part; 0 is ten seconds. The credit is how many bytes may be under way; 0 is
         64 KiB.
         """
     def wake_after(self, seconds: float, /) -> None:
-        """Requests one wake-up after so many seconds, at most a day: `App.on_wake`. A later request replaces an earlier one."""
+        """Requests one wake-up after so many seconds, at most a day: `App.on_wake`. A later request replaces
+        an earlier one.
+        """
     def cancel(self, ticket: int, /) -> None:
         """Cancels a query, or stops following a stream. Nothing more arrives for its ticket."""
     def answer(self, ticket: int, payload: bytes, status: int = 0, more: bool = False) -> None:
@@ -326,7 +331,9 @@ class Query:
     def payload(self) -> bytes: ...
 
 class QueryReply:
-    """The whole answer to a query (`status` 0), or the reason why there is none: a `QueryStatus`, or the service's own."""
+    """The whole answer to a query (`status` 0), or the reason why there is none: a `QueryStatus`, or the
+    service's own.
+    """
 
     @property
     def ticket(self) -> int: ...
@@ -360,7 +367,9 @@ class StreamUpdate:
     def status(self) -> int: ...
 
 class Table:
-    """A table of a service that other apps can follow. It has no bound: the service decides how many entries it keeps."""
+    """A table of a service that other apps can follow. It has no bound: the service decides how many
+    entries it keeps.
+    """
 
     def __new__(cls) -> Self: ...
     @property
