@@ -33,7 +33,7 @@ const COMMANDS_AHEAD: usize = 16;
 impl Kernel {
     /// Reads the places of the next prepared rules in a switch's record in advance, if the record is large. The reads
     /// follow each other closely. So the processor waits for several at once, and [`Self::on_prepared`] finds the
-    /// places in the cache. Returns the number of commands. It decides nothing.
+    /// places in the cache. Returns after how many commands to call it again. It decides nothing.
     #[inline]
     pub fn look_ahead(&self, zone: ZoneId, commands: &[u8]) -> usize {
         let of_zone = self.zones.get(usize::from(zone.0)).and_then(Option::as_ref);
@@ -47,7 +47,7 @@ impl Kernel {
         COMMANDS_AHEAD
     }
 
-    /// First all keys, then all reads: with few instructions between two reads, the processor waits for several of them at once.
+    /// Computes all keys first, and then reads all places. Few instructions between two reads let the processor wait for several at once.
     #[inline(never)]
     fn look_at(&self, of_zone: &Prepared, commands: &[u8]) {
         let mut keys = [RuleKey(0); COMMANDS_AHEAD];
