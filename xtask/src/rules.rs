@@ -20,6 +20,7 @@ use std::process::ExitCode;
 const MAY_KNOW: &[(&str, &[&str])] = &[
     ("flow", &[]),
     ("abi", &["flow"]),
+    ("view", &["flow"]),
     ("openflow", &["flow"]),
     ("openflow-text", &["flow", "openflow"]),
     ("ring", &[]),

@@ -1,0 +1,16 @@
+//! The network view: what the services know of the network, as typed tables with stamped changes.
+//!
+//! ```text
+//!   services ──Change { stamp, key, object }──> [ Tables ] ──> immutable snapshots, changes by kind
+//! ```
+//!
+//! In: changes, in any order and any number of times. Out: the same tables on every replica. It never reads a clock, sends
+//! a message, or shows a link without both of its ports.
+
+pub mod change;
+pub mod key;
+pub mod object;
+
+pub use change::{Change, Record, Stamp};
+pub use key::{ConnectPoint, HostId, IntentId, Key, Kind, LinkId, NotAKey};
+pub use object::{Annotations, Host, Link, LinkKind, LinkState, Object, Port, Switch, SwitchState};
