@@ -61,7 +61,7 @@ pub struct Switch {
     pub n_tables: u8,
     /// How many packets it can buffer.
     pub n_buffers: u32,
-    /// What it says of itself in its description: `manufacturer`, `hardware`, `software`, `serial_number`, `datapath`.
+    /// Its description (OpenFlow 1.3.5, 7.3.5.1): `manufacturer`, `hardware`, `software`, `serial_number`, `datapath`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub description: BTreeMap<String, String>,
     /// When the state began, in milliseconds since 1970.
