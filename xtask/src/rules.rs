@@ -88,7 +88,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
         ],
     ),
     // zone makes the C table that a trusted app is called through.
-    ("burnet-sdk-core", &["flow", "abi", "contract", "store-contract", "zone"]),
+    ("burnet-sdk-core", &["flow", "abi", "contract", "store-contract", "view", "zone"]),
     // monitor-channel: an app in a process zone gets its ports over that socket.
     ("burnet-sdk", &["burnet-sdk-core", "flow", "abi", "ring", "zone", "monitor-channel"]),
     ("burnet-sdk-tokio", &["burnet-sdk"]),
@@ -123,11 +123,12 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
 // `fuzz` and `sdk/python` (the native half of the Python SDK: abi, burnet-sdk, flow, zone) are workspaces of their own, which this table
 // does not see. The manifest of the latter forbids `unsafe`.
 
-/// What apps and services may build on: what an author outside the project has too. In addition, the contracts of services.
-const APPS_MAY_KNOW: &[&str] = &["burnet-sdk", "burnet-sdk-tokio"];
+/// What apps and services may build on: what an author outside the project has too, by the SDK or from it. In addition, the contracts
+/// of services.
+const APPS_MAY_KNOW: &[&str] = &["burnet-sdk", "burnet-sdk-tokio", "flow", "view"];
 
 /// What the contract of a service may build on, if the table does not say otherwise.
-const CONTRACTS_MAY_KNOW: &[&str] = &["contract"];
+const CONTRACTS_MAY_KNOW: &[&str] = &["contract", "flow", "view"];
 
 /// How the names of contracts end.
 const CONTRACT: &str = "-contract";

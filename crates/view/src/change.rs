@@ -2,8 +2,7 @@
 //!
 //! In: values. Out: their JSON form, which streams and REST share. It decides nothing.
 
-use crate::key::Key;
-use crate::object::Object;
+use crate::kinds::{Key, Object};
 use serde::{Deserialize, Serialize};
 
 /// The order of two changes of one object: the later stamp wins, wherever and whenever the changes arrive.

@@ -8,9 +8,11 @@
 //! a message, or shows a link without both of its ports.
 
 pub mod change;
-pub mod key;
+pub mod id;
+pub mod kinds;
 pub mod object;
 
 pub use change::{Change, Record, Stamp};
-pub use key::{ConnectPoint, HostId, IntentId, Key, Kind, LinkId, NotAKey};
-pub use object::{Annotations, Host, Link, LinkKind, LinkState, Object, Port, Switch, SwitchState};
+pub use id::{ConnectPoint, HostId, IntentId, LinkId, NotAKey};
+pub use kinds::{Key, Kind, Object};
+pub use object::{Annotations, Host, Link, LinkKind, LinkState, Port, Switch, SwitchState};

@@ -3,7 +3,7 @@
 //! In: values of the services that know them. Out: their JSON form, which streams and REST share. An object holds what others
 //! decide by and nothing that can be computed from other objects.
 
-use crate::key::{ConnectPoint, HostId, Key, LinkId};
+use crate::id::{ConnectPoint, HostId, LinkId};
 use flow::{DatapathId, MacAddr};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -11,32 +11,6 @@ use std::net::IpAddr;
 
 /// What operators and apps note about an object, by name. The name of an app's note begins with the app's name and a slash.
 pub type Annotations = BTreeMap<String, String>;
-
-/// An object of any kind.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "lowercase")]
-pub enum Object {
-    /// A switch.
-    Switch(Switch),
-    /// A port.
-    Port(Port),
-    /// One direction of a link.
-    Link(Link),
-    /// A host.
-    Host(Host),
-}
-
-impl Object {
-    /// The name of the object.
-    pub fn key(&self) -> Key {
-        match self {
-            Object::Switch(switch) => Key::Switch(switch.id),
-            Object::Port(port) => Key::Port(port.id),
-            Object::Link(link) => Key::Link(link.id),
-            Object::Host(host) => Key::Host(host.id),
-        }
-    }
-}
 
 /// Whether a node has a session with the switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

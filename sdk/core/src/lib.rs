@@ -39,5 +39,6 @@ pub use flow::{self, DatapathId, Field, MacAddr, PortNo};
 pub use instance::table;
 pub use settings::Settings;
 pub use store_contract as store;
+pub use view;
 #[doc(hidden)]
 pub use zone::export_app;

@@ -42,7 +42,7 @@ pub use burnet_sdk_core::{
     PacketIn, PacketOut, PacketOutBuilder, PortFacts, PortMod, PortNo, PortRecord, PortStatus, Query,
     QueryAnswer, QueryOver, QueryReply, Receipt, Settings, SoftLimit, StatsReply, StatsRequest, SwitchError,
     SwitchUp, Ticket, Topic, WAKE_AFTER_MAX, What, ZoneId, flow, query_status, quota, store, stream, table,
-    testing,
+    testing, view,
 };
 #[doc(hidden)]
 pub use burnet_sdk_core::{calls, export_app};

@@ -1,11 +1,10 @@
-//! The names of the view's objects, and their text form.
+//! The ids of the view's objects, and their text form.
 //!
 //! ```text
-//!   "link/of:0000000000000001/3-of:0000000000000002/1" <──> Key::Link(LinkId { from, to })
+//!   "of:0000000000000001/3-of:0000000000000002/1" <──> LinkId { from, to }
 //! ```
 //!
-//! In: keys or text. Out: the other of the two; the text is the key of a stream's entry and the id in REST. It checks that a
-//! text is well formed, not that the object exists.
+//! In: ids or text. Out: the other of the two. It checks that a text is well formed, not that the object exists.
 
 use flow::{DatapathId, MacAddr, PortNo};
 use serde::{Deserialize, Serialize};
@@ -47,49 +46,9 @@ pub struct HostId {
 #[serde(transparent)]
 pub struct IntentId(pub u64);
 
-/// The kinds of objects, and the first word of their keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Kind {
-    /// A connected or known switch.
-    Switch,
-    /// A port of a switch.
-    Port,
-    /// One direction of a link.
-    Link,
-    /// An end station.
-    Host,
-}
-
-/// The name of one object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub enum Key {
-    /// A switch.
-    Switch(DatapathId),
-    /// A port.
-    Port(ConnectPoint),
-    /// One direction of a link.
-    Link(LinkId),
-    /// A host.
-    Host(HostId),
-}
-
-impl Key {
-    /// The kind of object.
-    pub fn kind(self) -> Kind {
-        match self {
-            Key::Switch(_) => Kind::Switch,
-            Key::Port(_) => Kind::Port,
-            Key::Link(_) => Kind::Link,
-            Key::Host(_) => Kind::Host,
-        }
-    }
-}
-
 /// A text that is no key, and the part that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotAKey(String);
+pub struct NotAKey(pub(crate) String);
 
 impl fmt::Display for NotAKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -171,32 +130,6 @@ impl FromStr for HostId {
     }
 }
 
-impl fmt::Display for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Key::Switch(switch) => write!(f, "switch/{switch}"),
-            Key::Port(at) => write!(f, "port/{at}"),
-            Key::Link(link) => write!(f, "link/{link}"),
-            Key::Host(host) => write!(f, "host/{host}"),
-        }
-    }
-}
-
-impl FromStr for Key {
-    type Err = NotAKey;
-
-    fn from_str(text: &str) -> Result<Self, NotAKey> {
-        let (kind, id) = text.split_once('/').unwrap_or((text, ""));
-        match kind {
-            "switch" => id.parse().map(Key::Switch).map_err(|why| NotAKey(format!("{why}"))),
-            "port" => id.parse().map(Key::Port),
-            "link" => id.parse().map(Key::Link),
-            "host" => id.parse().map(Key::Host),
-            _ => Err(NotAKey(format!("{text:?} is no key: write switch/ID, port/ID, link/ID or host/ID"))),
-        }
-    }
-}
-
 macro_rules! as_text {
     ($($type:ty),*) => {$(
         impl From<$type> for String {
@@ -215,37 +148,4 @@ macro_rules! as_text {
     )*};
 }
 
-as_text!(ConnectPoint, LinkId, HostId, Key);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_damaged_key_is_refused_with_the_wrong_part() {
-        let check = |text: &str, part: &str| {
-            let why = text.parse::<Key>().unwrap_err().to_string();
-            assert!(why.contains(part), "{text}: {why}");
-        };
-        check("", "is no key");
-        check("device/of:0000000000000001", "is no key");
-        check("switch/x", "x");
-        check("port/of:0000000000000001", "is no connect point");
-        check("link/of:0000000000000001/1", "is no link");
-        check("host/00:00:00:00:00:01.0", "is no VLAN");
-        check("host/00:00:00:00:00:01.4095", "is no VLAN");
-    }
-
-    #[test]
-    fn a_key_survives_its_text() {
-        for text in [
-            "switch/of:0000000000000001",
-            "port/of:0000000000000001/3",
-            "link/of:0000000000000001/3-of:00000000000000a2/1",
-            "host/00:00:00:00:00:01",
-            "host/00:00:00:00:00:01.100",
-        ] {
-            assert_eq!(text.parse::<Key>().unwrap().to_string(), text);
-        }
-    }
-}
+as_text!(ConnectPoint, LinkId, HostId);
