@@ -1,0 +1,29 @@
+//! What the service `hosts` declares: its capabilities, as data for the node.
+//!
+//! In: nothing. Out: constants. [`crate::Grant`] reads what was granted of them.
+
+use crate::SERVICE;
+use contract::{Capability, Service, Takes};
+use std::borrow::Cow::Borrowed;
+
+/// The capability to read and follow the table of hosts.
+pub const READ: &str = "host.read";
+
+/// The capability to configure hosts, to annotate them and to remove them.
+pub const WRITE: &str = "host.write";
+
+/// The declaration. The node lists it in its table of services. The manifest itself has `host.read`, which is why it is not here.
+pub const DECLARATION: Service = Service {
+    name: Borrowed(SERVICE),
+    capabilities: Borrowed(&[Capability {
+        name: Borrowed(WRITE),
+        takes: Takes::Flag,
+        permits: Borrowed("configure, annotate and remove hosts"),
+        permits_only: None,
+        danger: Some(Borrowed("an app that places a host elsewhere draws its traffic there")),
+    }]),
+    quotas: Borrowed(&[]),
+    why_missing: Some(Borrowed(
+        "this node does not run the network services: add the table [network] to burnet.toml, or start the node with --network",
+    )),
+};

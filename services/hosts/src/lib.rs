@@ -1,0 +1,1 @@
+//! The service `hosts`: which hosts are in the network, where, and with which addresses.
