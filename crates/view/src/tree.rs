@@ -32,8 +32,10 @@ enum Node<K, V> {
     Leaf(Vec<(K, V)>),
     /// Each child with a key that is not greater than its keys, and greater than those of the child before. That of the first child
     /// is never compared.
-    Branch(Vec<(K, Arc<Node<K, V>>)>),
+    Branch(Vec<Child<K, V>>),
 }
+
+type Child<K, V> = (K, Arc<Node<K, V>>);
 
 impl<K, V> Default for Tree<K, V> {
     fn default() -> Self {
@@ -112,7 +114,7 @@ fn grow<T>(entries: &mut Vec<T>) {
 }
 
 /// A node that was split off, and its least key.
-type Behind<K, V> = Option<(K, Arc<Node<K, V>>)>;
+type Behind<K, V> = Option<Child<K, V>>;
 
 fn insert<K: Ord + Clone, V: Clone>(
     node: &mut Arc<Node<K, V>>,
@@ -159,7 +161,7 @@ fn remove<K: Ord + Clone, V: Clone>(node: &mut Arc<Node<K, V>>, key: &K) -> Opti
 }
 
 /// Joins a child with the next one, and splits them again if that is too much for one.
-fn join<K: Ord + Clone, V: Clone>(children: &mut Vec<(K, Arc<Node<K, V>>)>, at: usize) {
+fn join<K: Ord + Clone, V: Clone>(children: &mut Vec<Child<K, V>>, at: usize) {
     let (least, next) = children.remove(at + 1);
     let child = Arc::make_mut(&mut children[at].1);
     match (&mut *child, Arc::unwrap_or_clone(next)) {
@@ -210,7 +212,7 @@ impl<K: Clone, V> Node<K, V> {
 /// Entries in the order of their keys.
 pub(crate) struct Entries<'t, K, V> {
     /// The children that are still to come, of each level above the leaf.
-    branches: Vec<std::slice::Iter<'t, (K, Arc<Node<K, V>>)>>,
+    branches: Vec<std::slice::Iter<'t, Child<K, V>>>,
     leaf: std::slice::Iter<'t, (K, V)>,
 }
 

@@ -11,6 +11,7 @@ use abi::event::{
     SwitchUp, Topic, kind,
 };
 use flow::{DatapathId, Match};
+use view::{Batch, Kind, Snapshot};
 
 /// The maximum number of packet-ins that an app can prefetch. Sixteen were faster than eight; larger numbers were not measured.
 pub const MOST_AHEAD: usize = 16;
@@ -106,6 +107,10 @@ pub trait App: Sized + 'static {
     /// [`Commands::follow`].
     fn on_stream(&mut self, _stream: Ticket, _update: &Update, _out: &mut Commands) {}
 
+    /// The network view changed: one atomic update. `view` is the state after it. Only for the kinds in [`Interests::view`], and those
+    /// that they need. The first call brings the objects that exist already.
+    fn on_view(&mut self, _changes: &Batch, _view: &Snapshot, _out: &mut Commands) {}
+
     /// A caller granted more credit. Parts that [`Commands::answer`] buffers were already sent. A service with a
     /// [`crate::stream::Table`] sends more of it.
     fn on_credit(&mut self, _query: Ticket, _out: &mut Commands) {}
@@ -127,12 +132,25 @@ pub struct Interests {
     /// Whether the app gets every packet-in, regardless of its matches.
     all_packets: bool,
     within: Vec<Match>,
+    /// The kinds of objects of the network view.
+    pub(crate) view: Vec<Kind>,
 }
 
 impl Interests {
     /// No events.
     pub fn none() -> Self {
-        Interests { events: 0, all_packets: false, within: Vec::new() }
+        Interests { events: 0, all_packets: false, within: Vec::new(), view: Vec::new() }
+    }
+
+    /// The events for the kernel. The SDK needs the time to follow the view.
+    pub(crate) fn subscribed_events(&self) -> u64 {
+        let for_view = if self.view.is_empty() { 0 } else { kind::bit(kind::TICK) };
+        self.events | for_view
+    }
+
+    /// Whether the app itself gets the time.
+    pub(crate) fn has_ticks(&self) -> bool {
+        self.events & kind::bit(kind::TICK) != 0
     }
 
     /// The match for the kernel: a subscription has room for one.
@@ -179,6 +197,14 @@ impl Interests {
     /// Removed rules.
     pub fn flow_removed(self) -> Self {
         self.with(kind::FLOW_REMOVED)
+    }
+
+    /// The network view: objects of these kinds, and of those that they need to be visible. The SDK follows the services, and follows
+    /// them again after a failure. [`App::on_view`] gets each change, and [`Commands::view`] is the present state. The app needs
+    /// the capability `view.read`, and that of each other service, such as `host.read`.
+    pub fn view(mut self, kinds: &[Kind]) -> Self {
+        self.view.extend_from_slice(kinds);
+        self
     }
 
     /// Published messages.

@@ -4,6 +4,7 @@
 
 use crate::calls::Calls;
 use crate::stream::TICKET_OF_STREAM;
+use crate::view_follower::ViewFollower;
 use abi::command::{
     Ask, Command, FlowMod, Log, PacketOut, PortMod, Publish, QueryAnswer, StatsRequest, Subscribe, What,
     write,
@@ -14,6 +15,7 @@ use flow::canonical::{ActionWriter, InstructionWriter, MatchWriter, write_match}
 use flow::{DatapathId, PortNo};
 use std::time::Duration;
 use store_contract::Op;
+use view::Snapshot;
 
 /// The number that identifies the receipt or the answer of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -42,6 +44,7 @@ pub struct Commands {
     pub(crate) calls: Calls,
     pub(crate) for_monitor: Vec<Vec<u8>>,
     pub(crate) wake_after: Option<Duration>,
+    pub(crate) view: ViewFollower,
 }
 
 const NO_SWITCH: DatapathId = DatapathId(0);
@@ -158,6 +161,24 @@ impl Commands {
         self.ask(&Ask { form: Form::Stream, ..Ask::query(service, payload) })
     }
 
+    /// The present network view, as far as the app follows it ([`crate::Interests::view`]). It costs a few counts, and does not
+    /// change while the app holds it.
+    pub fn view(&self) -> Snapshot {
+        self.view.view().clone()
+    }
+
+    /// Whether the view is complete, and its changes arrive. While a service is away, its part of the view is as it was.
+    pub fn view_is_current(&self) -> bool {
+        self.view.is_current()
+    }
+
+    /// Opens the streams of the view whose time has come.
+    pub(crate) fn open_view(&mut self, now_ms: u64) {
+        let mut view = std::mem::take(&mut self.view);
+        view.open_due(now_ms, |service, question| self.follow(service, question).0);
+        self.view = view;
+    }
+
     /// Cancels a call or a stream. Nothing more comes for this ticket.
     pub fn cancel(&mut self, query: Ticket) {
         self.calls.cancel(query.0);
@@ -238,7 +259,7 @@ impl Commands {
     pub(crate) fn subscribe(&mut self, interests: &crate::app::Interests) {
         let mut packets = Vec::new();
         write_match(&interests.subscribed(), &mut packets);
-        self.plain(What::Subscribe(Subscribe { events: interests.events, packets: &packets }));
+        self.plain(What::Subscribe(Subscribe { events: interests.subscribed_events(), packets: &packets }));
     }
 
     fn plain(&mut self, what: What<'_>) {

@@ -4,14 +4,16 @@
 
 use crate::app::{App, MOST_AHEAD};
 use crate::calls::{Calls, Heard};
-use crate::commands::{Commands, Ticket};
+use crate::commands::{Commands, Level, Ticket};
 use crate::settings::Settings;
+use crate::view_follower::ViewFollower;
 use abi::event::{PacketIn, QueryReply, kind};
 use abi::table::AppTable;
 use abi::{Event, Frame, Malformed};
 use flow::frame::FrameFields;
 use flow::{DatapathId, Match, PortNo};
 use std::time::Duration;
+use view::{Batch, Change};
 use zone::guest::Guest;
 
 /// What an array of packet-ins begins with.
@@ -39,6 +41,8 @@ pub struct Instance<A> {
     out: Commands,
     /// Within one of which a packet must be to be heard; all are heard where there is none.
     either: Vec<Match>,
+    /// Whether the app asked for the time. The SDK asks for it too if the app follows the view.
+    has_ticks: bool,
 }
 
 impl<A: App> Instance<A> {
@@ -48,14 +52,17 @@ impl<A: App> Instance<A> {
         let mut out = Commands::new();
         let interests = app.interests();
         out.subscribe(&interests);
+        out.view = ViewFollower::new(&interests.view);
+        out.open_view(0);
         app.on_start(&mut out);
-        Ok(Instance { app, out, either: interests.into_either() })
+        let has_ticks = interests.has_ticks();
+        Ok(Instance { app, out, either: interests.into_either(), has_ticks })
     }
 
     /// Hands it one event frame.
     #[inline]
     pub(crate) fn on_frame(&mut self, frame: &Frame<'_>) -> Result<(), Malformed> {
-        let Instance { app, out, either } = self;
+        let Instance { app, out, either, has_ticks } = self;
         if frame.header.kind.get() == kind::PACKET_IN {
             // Nearly every event is one, and is read without asking what else it might be.
             let packet = PacketIn::read(frame)?;
@@ -76,7 +83,10 @@ impl<A: App> Instance<A> {
             Event::Receipt(datapath, receipt) => {
                 // A stream that is refused never begins.
                 out.calls.unfollow(receipt.ticket);
-                app.on_receipt(datapath, &receipt, out);
+                match out.view.refuse(receipt.ticket, receipt.reason) {
+                    Some(why) => out.log(Level::Warning, &why),
+                    None => app.on_receipt(datapath, &receipt, out),
+                }
             }
             Event::Dropped(count) => app.on_dropped(count, out),
             Event::SoftLimit(limit) => app.on_soft_limit(&limit, out),
@@ -86,10 +96,7 @@ impl<A: App> Instance<A> {
                 app.on_query(&query, out);
             }
             Event::QueryReply(reply) if Calls::is_of_stream(reply.ticket) => {
-                let Some(mut part) = out.calls.begin_part(&reply) else { return Ok(()) };
-                while let Some(update) = out.calls.next_update(&mut out.frames, &mut part) {
-                    app.on_stream(Ticket(reply.ticket), &update, out);
-                }
+                hear_stream(app, out, &reply);
             }
             Event::QueryReply(reply) => {
                 let Commands { calls, frames, .. } = out;
@@ -107,7 +114,12 @@ impl<A: App> Instance<A> {
                 out.calls.on_over(over);
                 app.on_query_over(&over, out);
             }
-            Event::Tick { now_ms } => app.on_tick(now_ms, out),
+            Event::Tick { now_ms } => {
+                out.open_view(now_ms);
+                if *has_ticks {
+                    app.on_tick(now_ms, out);
+                }
+            }
             Event::Shutdown => app.on_shutdown(out),
             // A newer kernel may tell more than this app was built to hear.
             Event::Newer(_) => {}
@@ -144,6 +156,12 @@ impl<A: App> Instance<A> {
         wanted
     }
 
+    /// Changes the app's view without a service, for tests.
+    pub(crate) fn change_view(&mut self, changes: Vec<Change>) {
+        let changes = self.out.view.apply(changes);
+        tell_view(&mut self.app, &mut self.out, &changes);
+    }
+
     /// Nothing more waits for now.
     pub(crate) fn on_caught_up(&mut self) {
         self.app.on_caught_up(&mut self.out);
@@ -169,6 +187,31 @@ impl<A: App> Instance<A> {
     /// [`Guest::start`] by a name that does not clash.
     pub fn start_guest(settings: &[u8], commands: &mut Vec<u8>) -> Result<Self, String> {
         <Self as Guest>::start(settings, commands)
+    }
+}
+
+/// Hands a part of a stream to the app, or to its view.
+fn hear_stream<A: App>(app: &mut A, out: &mut Commands, reply: &QueryReply<'_>) {
+    let Some(mut part) = out.calls.begin_part(reply) else { return };
+    let ticket = reply.ticket;
+    let is_of_view = out.view.has(ticket);
+    while let Some(update) = out.calls.next_update(&mut out.frames, &mut part) {
+        if !is_of_view {
+            app.on_stream(Ticket(ticket), &update, out);
+        } else if let Some(why) = out.view.hear(ticket, &update) {
+            out.log(Level::Warning, &why);
+        }
+    }
+    if is_of_view {
+        let changes = out.view.end_part(ticket);
+        tell_view(app, out, &changes);
+    }
+}
+
+fn tell_view<A: App>(app: &mut A, out: &mut Commands, changes: &Batch) {
+    if !changes.is_empty() {
+        let view = out.view();
+        app.on_view(changes, &view, out);
     }
 }
 

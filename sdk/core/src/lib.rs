@@ -16,6 +16,8 @@ mod part;
 mod settings;
 pub mod stream;
 pub mod testing;
+#[doc(hidden)]
+pub mod view_follower;
 
 pub use abi::command::{Ask, GroupMod, MeterMod, PacketOut, PortMod, QueryAnswer, StatsRequest, What};
 pub use abi::event::{

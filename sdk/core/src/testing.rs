@@ -24,6 +24,7 @@ use abi::command::{Command, What};
 use abi::event::{self, OpenFlowVersion, PacketIn, PortFacts, PortRecord, SwitchUp};
 use flow::canonical::{read_actions, read_instructions, read_match};
 use flow::{Action, DatapathId, Instruction, MacAddr, Match, MatchEntry, PortNo};
+use view::{Change, Key, Object, Stamp};
 use zone::guest::Guest;
 
 /// An app on trial.
@@ -98,6 +99,24 @@ impl<A: App> Trial<A> {
     /// The clock ticks.
     pub fn tick(&mut self, now_ms: u64) -> Vec<String> {
         self.event(|out, sequence| event::write::tick(out, sequence, now_ms))
+    }
+
+    /// The network view changes by these objects, in one update. Each call has a later stamp than the one before.
+    pub fn view_put(&mut self, objects: impl IntoIterator<Item = Object>) -> Vec<String> {
+        self.view_changes(objects.into_iter().map(|object| (object.key(), Some(object))).collect())
+    }
+
+    /// Objects disappear from the network view, in one update.
+    pub fn view_removed(&mut self, keys: impl IntoIterator<Item = Key>) -> Vec<String> {
+        self.view_changes(keys.into_iter().map(|key| (key, None)).collect())
+    }
+
+    fn view_changes(&mut self, changes: Vec<(Key, Option<Object>)>) -> Vec<String> {
+        self.sequence += 1;
+        let stamp = Stamp { term: 0, sequence: self.sequence, origin: 0 };
+        let changes = changes.into_iter().map(|(key, object)| Change { stamp, key, object });
+        self.instance.change_view(changes.collect());
+        in_words(&std::mem::take(self.instance.frames()))
     }
 
     /// The time has passed for which the app requested a wake-up. `None` if it requested none.
