@@ -183,6 +183,7 @@ impl Emulation {
             name: bridge.name.clone(),
             label: String::new(),
             datapath_id: bridge.datapath_id,
+            place: None,
         };
         let switches = bridges.iter().map(plan).collect();
         let topology = Topology { switches, hosts: Vec::new(), links: Vec::new() };

@@ -18,10 +18,10 @@ use flow::{DatapathId, MacAddr, PortNo};
 use serde::Deserialize;
 
 use super::Topology;
+use super::bounds::Size;
 use super::file::NotATopologyFile;
 use super::graph::BadText;
 use super::plan::{Node, Plan};
-use super::words::Size;
 use crate::link::LinkQuality;
 
 /// How long a file may take to build its network. A file that takes longer is probably waiting for something that

@@ -4,8 +4,8 @@ use flow::{DatapathId, MacAddr};
 use std::net::Ipv4Addr;
 
 use super::Topology;
+use super::bounds::{NotATopology, Size};
 use super::plan::{Node, Plan};
-use super::words::{NotATopology, Size};
 
 impl Topology {
     /// The k-ary fat tree of Al-Fares, Loukissas and Vahdat (SIGCOMM 2008): k pods, each of k/2 edge and k/2 aggregation

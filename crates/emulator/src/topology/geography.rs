@@ -10,16 +10,29 @@ const FIBRE_KM_PER_S: f64 = 200_000.0;
 
 /// A place on the globe, in degrees.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Place {
+pub struct Place {
     latitude: f64,
     longitude: f64,
 }
 
+// `new` lets no NaN in.
+impl Eq for Place {}
+
 impl Place {
     /// A place, if the degrees are valid.
-    pub(super) fn new(latitude: f64, longitude: f64) -> Option<Place> {
+    pub fn new(latitude: f64, longitude: f64) -> Option<Place> {
         let is_there = latitude.abs() <= 90.0 && longitude.abs() <= 360.0;
         is_there.then_some(Place { latitude, longitude })
+    }
+
+    /// Degrees north.
+    pub fn latitude(self) -> f64 {
+        self.latitude
+    }
+
+    /// Degrees east.
+    pub fn longitude(self) -> f64 {
+        self.longitude
     }
 
     /// The distance along the great circle (haversine formula), in kilometres.

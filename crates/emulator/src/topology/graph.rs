@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::Topology;
+use super::bounds::Size;
 use super::geography::{Place, propagation};
 use super::plan::{Node, Plan};
-use super::words::Size;
 use crate::link::LinkQuality;
 
 /// What is wrong with the text of a file, and the line if it is known.
@@ -68,6 +68,7 @@ impl Graph {
         for (index, node) in self.nodes.iter().enumerate() {
             let switch = plan.switch();
             plan.label(switch, &node.label);
+            plan.place(switch, node.place);
             let host = plan.host(format!("h{}", index + 1));
             plan.link(host, switch);
         }

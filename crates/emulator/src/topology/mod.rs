@@ -12,6 +12,7 @@
 //!
 //! It starts no process except the python3 that runs the operator's own file.
 
+mod bounds;
 mod custom;
 mod fabric;
 mod file;
@@ -24,11 +25,15 @@ mod random;
 mod shapes;
 mod spanning_tree;
 mod words;
+mod zoo;
 
+pub use bounds::NotATopology;
 pub use custom::{CUSTOM_PATIENCE, CustomTopology};
 pub use file::{FILE_MAX_BYTES, FromFile, NotATopologyFile};
+pub use geography::Place;
 pub use spanning_tree::spanning_tree;
-pub use words::NotATopology;
+
+pub use zoo::zoo_names;
 
 use flow::{DatapathId, MacAddr, PortNo};
 use std::net::Ipv4Addr;
@@ -63,6 +68,8 @@ pub struct SwitchPlan {
     pub label: String,
     /// Its datapath id.
     pub datapath_id: DatapathId,
+    /// Where it is on the globe, if the source of the topology says so.
+    pub place: Option<Place>,
 }
 
 /// The plan of a host.

@@ -3,6 +3,7 @@
 use flow::{DatapathId, MacAddr, PortNo};
 use std::net::Ipv4Addr;
 
+use super::geography::Place;
 use super::{Endpoint, HostPlan, Link, SwitchPlan, Topology};
 use crate::link::LinkQuality;
 
@@ -34,7 +35,7 @@ impl Plan {
 
     /// Adds a switch with a given name and datapath id.
     pub(super) fn switch_as(&mut self, name: String, datapath_id: DatapathId) -> Node {
-        self.switches.push(SwitchPlan { name, label: String::new(), datapath_id });
+        self.switches.push(SwitchPlan { name, label: String::new(), datapath_id, place: None });
         self.ports_used.push(0);
         Node::Switch(self.switches.len() - 1)
     }
@@ -50,6 +51,13 @@ impl Plan {
     pub(super) fn host_at(&mut self, name: String, mac: MacAddr, address: Ipv4Addr) -> Node {
         self.hosts.push(HostPlan { name, mac, address });
         Node::Host(self.hosts.len() - 1)
+    }
+
+    /// Sets where a switch is on the globe.
+    pub(super) fn place(&mut self, node: Node, place: Option<Place>) {
+        if let Node::Switch(index) = node {
+            self.switches[index].place = place;
+        }
     }
 
     /// Sets a switch's label.

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::Topology;
+use super::bounds::{NotATopology, Size};
 use super::plan::{Node, Plan};
-use super::words::{NotATopology, Size};
 use crate::random::Random;
 
 impl Topology {

@@ -2,8 +2,8 @@
 
 use flow::DatapathId;
 
+use super::bounds::{NotATopology, Size};
 use super::plan::{Node, Plan};
-use super::words::{NotATopology, Size};
 use super::{SWITCHES_MAX, Topology};
 
 /// In a torus, as in Mininet, the second octet of a datapath id is the row, and the first one the column.

@@ -2,68 +2,16 @@
 //!
 //! In: `tree,2,3` or `tree,depth=2,fanout=3`. Out: a topology, or what is wrong with the text. It reads no file.
 
-use std::fmt;
 use std::str::FromStr;
 
-use super::{HOSTS_MAX, LINKS_MAX, SWITCHES_MAX, Topology};
+use super::Topology;
+use super::bounds::NotATopology;
+use super::zoo::zoo_names;
 
 /// The names with their numbers.
 const NAMES: &str = "minimal, single,HOSTS, linear,SWITCHES[,HOSTS_EACH], tree,DEPTH[,FANOUT], ring,SWITCHES[,HOSTS_EACH], \
                      torus,X,Y[,HOSTS_EACH], fattree,K, leafspine,LEAVES,SPINES,HOSTS_EACH, random,SWITCHES,DEGREE[,SEED], \
-                     FILE.graphml or FILE.json";
-
-/// The error for a text that names no known topology. The operator must correct it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotATopology {
-    text: String,
-    why: String,
-}
-
-impl NotATopology {
-    pub(super) fn new(text: &str, why: impl Into<String>) -> Self {
-        NotATopology { text: text.to_owned(), why: why.into() }
-    }
-}
-
-impl fmt::Display for NotATopology {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "'{}' is not a topology: {}", self.text, self.why)
-    }
-}
-
-impl std::error::Error for NotATopology {}
-
-/// The size of a topology; `None` if it overflows.
-pub(super) struct Size {
-    pub(super) switches: Option<usize>,
-    pub(super) hosts: Option<usize>,
-    pub(super) links: Option<usize>,
-}
-
-impl Size {
-    /// Refuses an empty network and one that is too large.
-    pub(super) fn check(&self, text: &str) -> Result<(), NotATopology> {
-        self.why_not().map_or(Ok(()), |why| Err(NotATopology::new(text, why)))
-    }
-
-    /// Why the size is refused, if it is.
-    pub(super) fn why_not(&self) -> Option<String> {
-        if self.switches == Some(0) || self.hosts == Some(0) {
-            return Some("it has no switch or no host".into());
-        }
-        let bounds = [
-            (self.switches, SWITCHES_MAX, "switches"),
-            (self.hosts, HOSTS_MAX, "hosts"),
-            (self.links, LINKS_MAX, "links"),
-        ];
-        let beyond = bounds.iter().find_map(|(count, bound, what)| {
-            let count = (*count)?;
-            (count > *bound).then(|| format!("it has {count} {what}, and the limit is {bound}"))
-        });
-        let uncounted = bounds.iter().any(|(count, ..)| count.is_none());
-        beyond.or_else(|| uncounted.then(|| "it is too large to be counted".into()))
-    }
-}
+                     zoo,NAME, FILE.graphml or FILE.json";
 
 /// Mininet's forms: `minimal`, `single[,HOSTS]`, `linear[,SWITCHES[,HOSTS_EACH]]`, `tree[,DEPTH[,FANOUT]]`,
 /// `torus,X,Y[,HOSTS_EACH]`. In the same manner: `ring,SWITCHES[,HOSTS_EACH]`, `fattree,K`,
@@ -98,6 +46,7 @@ impl FromStr for Topology {
             "random" => given
                 .numbers(&["n", "degree", "seed"], [8, 3, 1])
                 .and_then(|[switches, degree, seed]| Topology::random(switches, degree, seed as u64)),
+            "zoo" => given.zoo(),
             _ => Err(NotATopology::new(text, format!("'{name}' is not one of them; write {NAMES}"))),
         }
     }
@@ -110,6 +59,17 @@ struct Arguments<'a> {
 }
 
 impl Arguments<'_> {
+    /// The network of the Topology Zoo that the only argument names.
+    fn zoo(&self) -> Result<Topology, NotATopology> {
+        let name = match self.words.as_slice() {
+            [name] => name,
+            _ => return Err(NotATopology::new(self.text, "write zoo,NAME")),
+        };
+        let known = || zoo_names().collect::<Vec<_>>().join(", ");
+        Topology::zoo(name, false)
+            .ok_or_else(|| NotATopology::new(self.text, format!("'{name}' is not one of {}", known())))
+    }
+
     /// The numbers, by position or by name.
     fn numbers<const N: usize>(
         &self,

@@ -54,8 +54,12 @@ impl BoundArgs {
 
 /// A topology of this switch without emulated links or hosts.
 pub(super) fn topology_of(bridge: &Bridge) -> FromFile {
-    let plan =
-        SwitchPlan { name: bridge.name.clone(), label: String::new(), datapath_id: bridge.datapath_id };
+    let plan = SwitchPlan {
+        name: bridge.name.clone(),
+        label: String::new(),
+        datapath_id: bridge.datapath_id,
+        place: None,
+    };
     let topology = Topology { switches: vec![plan], hosts: Vec::new(), links: Vec::new() };
     FromFile { topology, notes: Vec::new() }
 }
