@@ -21,6 +21,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("flow", &[]),
     ("abi", &["flow"]),
     ("view", &["flow"]),
+    ("graph", &["flow", "view"]),
     ("openflow", &["flow"]),
     ("openflow-text", &["flow", "openflow"]),
     ("ring", &[]),
@@ -94,6 +95,8 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("burnet-sdk-tokio", &["burnet-sdk"]),
     // A service like any other, whose judging is the package crate's own: the monitor judges by it too while the service is silent.
     ("security", &["burnet-sdk", "package", "security-contract"]),
+    // What it computes paths with is a crate of its own, so that benchmarks and tests reach it.
+    ("paths", &["burnet-sdk", "flow", "flows-contract", "graph", "paths-contract", "view"]),
     // The laboratory knows the node's program as operators do, and of its library what the operator's commands share.
     (
         "lab",

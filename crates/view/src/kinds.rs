@@ -9,7 +9,8 @@
 //!
 //! To add a kind: add a line to the table below, in its order, and name in `integrity` what an object of this kind needs.
 
-use crate::id::{ConnectPoint, HostId, LinkId, NotAKey};
+use crate::id::{ConnectPoint, HostId, IntentId, LinkId, NotAKey};
+use crate::intent::{Intent, Path, PathId};
 use crate::object::{Host, Link, Port, Switch};
 use flow::DatapathId;
 use serde::{Deserialize, Serialize};
@@ -121,6 +122,10 @@ kinds! {
     Link(LinkId): "link" of "discovery" needs [Port];
     /// An end station.
     Host(HostId): "host" of "hosts" needs [Port];
+    /// A way through the network that serves an intent.
+    Path(PathId): "path" of "paths" needs [];
+    /// A wish for connectivity that is kept true.
+    Intent(IntentId): "intent" of "paths" needs [];
 }
 
 impl fmt::Display for Kind {
@@ -175,6 +180,9 @@ mod tests {
             "link/of:0000000000000001/3-of:00000000000000a2/1",
             "host/00:00:00:00:00:01",
             "host/00:00:00:00:00:01.100",
+            "path/7.0",
+            "path/7.12b",
+            "intent/7",
         ] {
             assert_eq!(text.parse::<Key>().unwrap().to_string(), text);
         }

@@ -11,6 +11,7 @@ pub mod batch;
 pub mod change;
 pub mod id;
 mod integrity;
+pub mod intent;
 pub mod kinds;
 pub mod object;
 mod snapshot;
@@ -21,6 +22,9 @@ mod tree;
 pub use batch::{Batch, Notice, Refusal, Refused};
 pub use change::{Change, Record, Stamp};
 pub use id::{ConnectPoint, HostId, IntentId, LinkId, NotAKey};
+pub use intent::{
+    Constraints, Ends, INTENT_PRIORITY, Intent, IntentState, Path, PathId, Protection, Wanted, Weight,
+};
 pub use kinds::{Key, Kind, Object};
 pub use object::{Annotations, Host, Link, LinkKind, LinkState, Port, Switch, SwitchState};
 pub use snapshot::Snapshot;

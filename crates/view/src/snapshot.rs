@@ -9,7 +9,8 @@
 //! shares all that did not change. It never shows an object without what it needs.
 
 use crate::change::Record;
-use crate::id::{ConnectPoint, HostId, LinkId};
+use crate::id::{ConnectPoint, HostId, IntentId, LinkId};
+use crate::intent::{Intent, Path};
 use crate::kinds::{Key, Kind, Object};
 use crate::object::{Host, Link, Port, Switch};
 use crate::tree::Tree;
@@ -134,6 +135,21 @@ impl Snapshot {
         of_kind!(self.records(Kind::Host), Host)
     }
 
+    /// An intent.
+    pub fn intent(&self, id: IntentId) -> Option<&Intent> {
+        of_kind!(self.get(Key::Intent(id)).into_iter(), Intent).next()
+    }
+
+    /// All intents.
+    pub fn intents(&self) -> impl Iterator<Item = &Intent> {
+        of_kind!(self.records(Kind::Intent), Intent)
+    }
+
+    /// The paths of all intents, in the order of the intents.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        of_kind!(self.records(Kind::Path), Path)
+    }
+
     /// The ports of a switch.
     pub fn ports_of(&self, switch: DatapathId) -> impl Iterator<Item = &Port> {
         self.known_ports_of(switch).filter_map(|id| self.port(id))
@@ -253,7 +269,7 @@ impl Snapshot {
                     self.hosts_by_address.insert((*address, host.id), ());
                 }
             }
-            Object::Switch(_) | Object::Port(_) => {}
+            Object::Switch(_) | Object::Port(_) | Object::Path(_) | Object::Intent(_) => {}
         }
         let is_visible = self.slot(key).is_some_and(|slot| slot.is_visible);
         self.slots.insert(key, Slot { record, is_visible });
@@ -275,7 +291,7 @@ impl Snapshot {
                     self.hosts_by_address.remove(&(*address, host.id));
                 }
             }
-            Object::Switch(_) | Object::Port(_) => {}
+            Object::Switch(_) | Object::Port(_) | Object::Path(_) | Object::Intent(_) => {}
         }
     }
 

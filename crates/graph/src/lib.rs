@@ -1,0 +1,1 @@
+//! Shortest, disjoint and constrained paths through a network that changes.

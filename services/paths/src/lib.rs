@@ -1,0 +1,1 @@
+//! The service `paths`: it computes paths, and keeps intents true.
