@@ -17,7 +17,8 @@ pub(crate) fn needs(object: &Object) -> [Option<Key>; 2] {
         Object::Port(port) => [Some(Key::Switch(port.id.switch)), None],
         Object::Link(link) => [Some(Key::Port(link.id.from)), Some(Key::Port(link.id.to))],
         Object::Host(host) => [Some(Key::Port(host.at)), None],
-        Object::Switch(_) | Object::Path(_) | Object::Intent(_) => [None, None],
+        // A rule can be wanted in a switch that never connected, and a path can outlive its links.
+        _ => [None, None],
     }
 }
 
@@ -29,6 +30,6 @@ pub(crate) fn dependents(all: &Snapshot, key: Key) -> Vec<Key> {
             let links = all.known_links_from(at).chain(all.known_links_to(at)).map(Key::Link);
             links.chain(all.known_hosts_at(at).map(Key::Host)).collect()
         }
-        Key::Link(_) | Key::Host(_) | Key::Path(_) | Key::Intent(_) => Vec::new(),
+        _ => Vec::new(),
     }
 }

@@ -12,6 +12,7 @@
 use crate::id::{ConnectPoint, HostId, IntentId, LinkId, NotAKey};
 use crate::intent::{Intent, Path, PathId};
 use crate::object::{Host, Link, Port, Switch};
+use crate::rule::{Group, GroupId, Meter, MeterId, Rule, RuleId};
 use flow::DatapathId;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -122,6 +123,12 @@ kinds! {
     Link(LinkId): "link" of "discovery" needs [Port];
     /// An end station.
     Host(HostId): "host" of "hosts" needs [Port];
+    /// A wanted rule.
+    Rule(RuleId): "rule" of "flows" needs [];
+    /// A wanted group.
+    Group(GroupId): "group" of "flows" needs [];
+    /// A wanted meter.
+    Meter(MeterId): "meter" of "flows" needs [];
     /// A way through the network that serves an intent.
     Path(PathId): "path" of "paths" needs [];
     /// A wish for connectivity that is kept true.

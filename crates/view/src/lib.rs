@@ -14,6 +14,7 @@ mod integrity;
 pub mod intent;
 pub mod kinds;
 pub mod object;
+pub mod rule;
 mod snapshot;
 mod tables;
 mod tombstones;
@@ -27,6 +28,7 @@ pub use intent::{
 };
 pub use kinds::{Key, Kind, Object};
 pub use object::{Annotations, Host, Link, LinkKind, LinkState, Port, Switch, SwitchState};
+pub use rule::{EntryState, Group, GroupId, Meter, MeterId, Rule, RuleId};
 pub use snapshot::Snapshot;
 pub use tables::{OBJECTS_MAX, Tables};
 pub use tombstones::TOMBSTONES_MAX;

@@ -269,7 +269,7 @@ impl Snapshot {
                     self.hosts_by_address.insert((*address, host.id), ());
                 }
             }
-            Object::Switch(_) | Object::Port(_) | Object::Path(_) | Object::Intent(_) => {}
+            _ => {}
         }
         let is_visible = self.slot(key).is_some_and(|slot| slot.is_visible);
         self.slots.insert(key, Slot { record, is_visible });
@@ -291,7 +291,7 @@ impl Snapshot {
                     self.hosts_by_address.remove(&(*address, host.id));
                 }
             }
-            Object::Switch(_) | Object::Port(_) | Object::Path(_) | Object::Intent(_) => {}
+            _ => {}
         }
     }
 
