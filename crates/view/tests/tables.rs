@@ -108,7 +108,7 @@ fn model(changes: &[Change]) -> BTreeMap<Key, Record> {
                 has(&before, Key::Port(link.id.from)) && has(&before, Key::Port(link.id.to))
             }
             Object::Host(host) => has(&before, Key::Port(host.at)),
-            Object::Switch(_) | Object::Path(_) | Object::Intent(_) => true,
+            _ => true,
         });
     }
     all
