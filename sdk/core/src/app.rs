@@ -148,9 +148,9 @@ impl Interests {
         self.events | for_view
     }
 
-    /// Whether the app itself gets the time.
-    pub(crate) fn has_ticks(&self) -> bool {
-        self.events & kind::bit(kind::TICK) != 0
+    /// Whether the time is for the SDK alone.
+    pub(crate) fn hides_ticks(&self) -> bool {
+        !self.view.is_empty() && self.events & kind::bit(kind::TICK) == 0
     }
 
     /// The match for the kernel: a subscription has room for one.

@@ -9,7 +9,7 @@ use crate::settings::Settings;
 use crate::view_follower::ViewFollower;
 use abi::event::{PacketIn, QueryReply, kind};
 use abi::table::AppTable;
-use abi::{Event, Frame, Malformed};
+use abi::{Event, Frame, Malformed, Receipt};
 use flow::frame::FrameFields;
 use flow::{DatapathId, Match, PortNo};
 use std::time::Duration;
@@ -41,8 +41,8 @@ pub struct Instance<A> {
     out: Commands,
     /// Within one of which a packet must be to be heard; all are heard where there is none.
     either: Vec<Match>,
-    /// Whether the app asked for the time. The SDK asks for it too if the app follows the view.
-    has_ticks: bool,
+    /// Whether the time is for the SDK alone, because the app follows the view and has not asked for the time.
+    hides_ticks: bool,
 }
 
 impl<A: App> Instance<A> {
@@ -55,14 +55,14 @@ impl<A: App> Instance<A> {
         out.view = ViewFollower::new(&interests.view);
         out.open_view(0);
         app.on_start(&mut out);
-        let has_ticks = interests.has_ticks();
-        Ok(Instance { app, out, either: interests.into_either(), has_ticks })
+        let hides_ticks = interests.hides_ticks();
+        Ok(Instance { app, out, either: interests.into_either(), hides_ticks })
     }
 
     /// Hands it one event frame.
     #[inline]
     pub(crate) fn on_frame(&mut self, frame: &Frame<'_>) -> Result<(), Malformed> {
-        let Instance { app, out, either, has_ticks } = self;
+        let Instance { app, out, either, hides_ticks } = self;
         if frame.header.kind.get() == kind::PACKET_IN {
             // Nearly every event is one, and is read without asking what else it might be.
             let packet = PacketIn::read(frame)?;
@@ -80,14 +80,7 @@ impl<A: App> Instance<A> {
             Event::FlowRemoved(removed) => app.on_flow_removed(&removed, out),
             Event::SwitchError(error) => app.on_switch_error(&error, out),
             Event::StatsReply(reply) => app.on_stats_reply(&reply, out),
-            Event::Receipt(datapath, receipt) => {
-                // A stream that is refused never begins.
-                out.calls.unfollow(receipt.ticket);
-                match out.view.refuse(receipt.ticket, receipt.reason) {
-                    Some(why) => out.log(Level::Warning, &why),
-                    None => app.on_receipt(datapath, &receipt, out),
-                }
-            }
+            Event::Receipt(datapath, receipt) => hear_receipt(app, out, datapath, &receipt),
             Event::Dropped(count) => app.on_dropped(count, out),
             Event::SoftLimit(limit) => app.on_soft_limit(&limit, out),
             Event::Topic(topic) => app.on_topic(&topic, out),
@@ -116,7 +109,7 @@ impl<A: App> Instance<A> {
             }
             Event::Tick { now_ms } => {
                 out.open_view(now_ms);
-                if *has_ticks {
+                if !*hides_ticks {
                     app.on_tick(now_ms, out);
                 }
             }
@@ -187,6 +180,15 @@ impl<A: App> Instance<A> {
     /// [`Guest::start`] by a name that does not clash.
     pub fn start_guest(settings: &[u8], commands: &mut Vec<u8>) -> Result<Self, String> {
         <Self as Guest>::start(settings, commands)
+    }
+}
+
+fn hear_receipt<A: App>(app: &mut A, out: &mut Commands, datapath: DatapathId, receipt: &Receipt<'_>) {
+    // A stream that is refused never begins.
+    out.calls.unfollow(receipt.ticket);
+    match out.view.refuse(receipt.ticket, receipt.reason) {
+        Some(why) => out.log(Level::Warning, &why),
+        None => app.on_receipt(datapath, receipt, out),
     }
 }
 

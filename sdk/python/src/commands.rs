@@ -6,12 +6,15 @@
 use crate::packet_out::PacketOut;
 use crate::rule::Rule;
 use crate::value;
+use crate::view::View;
 use abi::command::{Ask, Command, Log, Publish, QueryAnswer, StatsRequest, Subscribe, What, write};
 use abi::service::{at_home, home_for};
 use burnet_sdk::{Form, WAKE_AFTER_MAX};
 use burnet_sdk::calls::Calls;
 use burnet_sdk::store::{self, Op};
 use burnet_sdk::stream::TICKET_OF_STREAM;
+use burnet_sdk::view::Kind;
+use burnet_sdk::view_follower::ViewFollower;
 use flow::DatapathId;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -25,9 +28,13 @@ pub(crate) struct Commands {
     last_ticket: u64,
     calls: Calls,
     wake_after: Option<Duration>,
+    view: ViewFollower,
 }
 
 const NO_SWITCH: DatapathId = DatapathId(0);
+
+/// The level of a log line.
+const WARNING: u8 = 1;
 
 impl Commands {
     /// Appends a command, and returns its ticket.
@@ -61,6 +68,36 @@ impl Commands {
     /// After how much time to wake the app, if it has requested that.
     pub(crate) fn take_wake(&mut self) -> Option<Duration> {
         self.wake_after.take()
+    }
+
+    /// Follows these kinds of objects from now on.
+    pub(crate) fn follow_view(&mut self, kinds: &[Kind]) -> PyResult<()> {
+        self.view = ViewFollower::new(kinds);
+        self.open_view(0)
+    }
+
+    /// Opens the streams of the view whose time has come.
+    pub(crate) fn open_view(&mut self, now_ms: u64) -> PyResult<()> {
+        let (mut view, mut opened) = (std::mem::take(&mut self.view), Ok(()));
+        view.open_due(now_ms, |service, question| {
+            let ticket = self.follow(service, question.to_vec(), 0, 0);
+            ticket.unwrap_or_else(|error| {
+                opened = Err(error);
+                0
+            })
+        });
+        self.view = view;
+        opened
+    }
+
+    /// What the app knows of the network view.
+    pub(crate) fn view_follower(&mut self) -> &mut ViewFollower {
+        &mut self.view
+    }
+
+    /// Writes a warning of the SDK into the node's log.
+    pub(crate) fn warn(&mut self, text: &str) -> PyResult<()> {
+        self.log(text, WARNING)
     }
 
     fn ask_store(&mut self, op: Op, key: &str, value: &[u8]) -> PyResult<u64> {
@@ -145,6 +182,18 @@ impl Commands {
         self.append(&Command { datapath: NO_SWITCH, ticket, wants_receipt: true, what })?;
         self.calls.follow(ticket, credit_bytes);
         Ok(ticket)
+    }
+
+    /// The present network view, as far as the app follows it (`Interests.view`).
+    #[getter]
+    fn view(&self) -> View {
+        View(self.view.view().clone())
+    }
+
+    /// Whether the view is complete, and its changes arrive. While a service is away, its part of the view is as it was.
+    #[getter]
+    fn view_is_current(&self) -> bool {
+        self.view.is_current()
     }
 
     /// Requests one wake-up after so many seconds, at most a day. A later request replaces an earlier one.

@@ -9,9 +9,11 @@ use crate::events::{
 };
 use crate::interests::{Interests, is_within};
 use crate::packet::PacketIn;
+use crate::view;
 use abi::event::{self, kind};
 use abi::{Event, Frame, Malformed};
 use burnet_sdk::calls::{Calls, Heard};
+use burnet_sdk::view::{Batch, Change};
 use flow::Match;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -25,6 +27,8 @@ pub(crate) struct Instance {
     /// The matches that limit its packet-ins, if there are several.
     either: Vec<Match>,
     out: Py<Commands>,
+    /// Whether the time is for the SDK alone, because the app follows the view and has not asked for the time.
+    hides_ticks: bool,
 }
 
 impl Instance {
@@ -36,6 +40,7 @@ impl Instance {
         let either = interests.either()?;
         let out = Bound::new(py, Commands::default())?;
         out.try_borrow_mut()?.subscribe(interests.subscribe())?;
+        out.try_borrow_mut()?.follow_view(interests.kinds())?;
         app.call_method1("on_start", (&out,))?;
         out.try_borrow_mut()?.drain_into(commands);
         Ok(Instance {
@@ -43,6 +48,7 @@ impl Instance {
             either,
             app: app.unbind(),
             out: out.unbind(),
+            hides_ticks: interests.hides_ticks(),
         })
     }
 
@@ -97,11 +103,7 @@ impl Instance {
                 app.call_method1("on_switch_error", (SwitchError::from(&error), out))
             }
             Event::StatsReply(it) => app.call_method1("on_stats_reply", (StatsReply::new(py, &it), out)),
-            Event::Receipt(datapath, it) => {
-                // A stream that is refused never begins.
-                out.borrow_mut().calls().0.unfollow(it.ticket);
-                app.call_method1("on_receipt", (Receipt::new(datapath, &it), out))
-            }
+            Event::Receipt(datapath, it) => return hear_receipt(app, out, datapath, &it),
             Event::Dropped(count) => app.call_method1("on_dropped", (count, out)),
             Event::SoftLimit(limit) => app.call_method1("on_soft_limit", (SoftLimit::from(&limit), out)),
             Event::Topic(topic) => app.call_method1("on_topic", (Topic::new(py, &topic), out)),
@@ -132,12 +134,27 @@ impl Instance {
                 out.borrow_mut().calls().0.on_over(over);
                 app.call_method1("on_query_over", (over.ticket, over.status, out))
             }
-            Event::Tick { now_ms } => app.call_method1("on_tick", (now_ms, out)),
+            Event::Tick { now_ms } => {
+                out.borrow_mut().open_view(now_ms)?;
+                if self.hides_ticks {
+                    return Ok(());
+                }
+                app.call_method1("on_tick", (now_ms, out))
+            }
             Event::Shutdown => app.call_method1("on_shutdown", (out,)),
             // A newer kernel may tell more than this app was built to hear.
             Event::Newer(_) => return Ok(()),
         }
         .map(drop)
+    }
+
+    /// Changes the app's view without a service, for tests. Appends the app's commands.
+    pub(crate) fn change_view(&self, py: Python<'_>, changes: Vec<Change>, commands: &mut Vec<u8>) -> PyResult<()> {
+        let out = self.out.bind(py);
+        let changed = out.borrow_mut().view_follower().apply(changes);
+        tell_view(self.app.bind(py), out, &changed)?;
+        out.try_borrow_mut()?.drain_into(commands);
+        Ok(())
     }
 
     /// The app itself, for tests.
@@ -146,7 +163,25 @@ impl Instance {
     }
 }
 
-/// Passes one part of a stream to the app. The commands are borrowed only briefly, because a handler uses them too.
+fn hear_receipt(
+    app: &Bound<'_, PyAny>,
+    out: &Bound<'_, Commands>,
+    datapath: flow::DatapathId,
+    receipt: &abi::Receipt<'_>,
+) -> PyResult<()> {
+    let of_view = {
+        let mut commands = out.borrow_mut();
+        // A stream that is refused never begins.
+        commands.calls().0.unfollow(receipt.ticket);
+        commands.view_follower().refuse(receipt.ticket, receipt.reason)
+    };
+    match of_view {
+        Some(why) => out.borrow_mut().warn(&why),
+        None => app.call_method1("on_receipt", (Receipt::new(datapath, receipt), out)).map(drop),
+    }
+}
+
+/// Passes one part of a stream to the app, or to its view. The commands are borrowed only briefly, because a handler uses them too.
 fn hear_stream(
     py: Python<'_>,
     app: &Bound<'_, PyAny>,
@@ -154,15 +189,33 @@ fn hear_stream(
     reply: &event::QueryReply<'_>,
 ) -> PyResult<()> {
     let Some(mut part) = out.borrow_mut().calls().0.begin_part(reply) else { return Ok(()) };
+    let is_of_view = out.borrow_mut().view_follower().has(reply.ticket);
     loop {
         let next = {
             let mut commands = out.borrow_mut();
             let (calls, frames) = commands.calls();
             calls.next_update(frames, &mut part)
         };
-        let Some(update) = next else { return Ok(()) };
-        app.call_method1("on_stream", (StreamUpdate::new(py, reply.ticket, &update), out))?;
+        let Some(update) = next else { break };
+        if !is_of_view {
+            app.call_method1("on_stream", (StreamUpdate::new(py, reply.ticket, &update), out))?;
+            continue;
+        }
+        let mut commands = out.borrow_mut();
+        if let Some(why) = commands.view_follower().hear(reply.ticket, &update) {
+            commands.warn(&why)?;
+        }
     }
+    let changes = out.borrow_mut().view_follower().end_part(reply.ticket);
+    tell_view(app, out, &changes)
+}
+
+fn tell_view(app: &Bound<'_, PyAny>, out: &Bound<'_, Commands>, batch: &Batch) -> PyResult<()> {
+    if batch.is_empty() {
+        return Ok(());
+    }
+    let changes = view::changes(app.py(), batch)?;
+    app.call_method1("on_view", (changes, out.getattr("view")?, out)).map(drop)
 }
 
 /// The kernel's fault. The app does not handle it.

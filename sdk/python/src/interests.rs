@@ -6,6 +6,7 @@
 use crate::rule::Matching;
 use abi::command::Subscribe;
 use abi::event::{self, kind};
+use burnet_sdk::view::Kind;
 use flow::Match;
 use flow::canonical::read_match;
 use flow::frame::FrameFields;
@@ -26,6 +27,8 @@ pub(crate) struct Interests {
     /// Whether it wants every packet-in. Its matches then have no effect.
     all_packets: bool,
     within: Vec<Matching>,
+    /// The kinds of objects of the network view.
+    view: Vec<Kind>,
 }
 
 impl Interests {
@@ -34,7 +37,19 @@ impl Interests {
             [only] if !self.all_packets => only.bytes(),
             _ => &[],
         };
-        Subscribe { events: self.events, packets }
+        // The SDK needs the time to follow the view.
+        let for_view = if self.view.is_empty() { 0 } else { kind::bit(kind::TICK) };
+        Subscribe { events: self.events | for_view, packets }
+    }
+
+    /// The kinds of objects of the network view.
+    pub(crate) fn kinds(&self) -> &[Kind] {
+        &self.view
+    }
+
+    /// Whether the time is for the SDK alone.
+    pub(crate) fn hides_ticks(&self) -> bool {
+        !self.view.is_empty() && self.events & kind::bit(kind::TICK) == 0
     }
 
     /// The matches that limit its packet-ins. Empty if the kernel checks the only one.
@@ -106,6 +121,15 @@ impl Interests {
     /// Removed rules.
     fn flow_removed(it: PyRefMut<'_, Self>) -> PyRefMut<'_, Self> {
         hearing(it, &[kind::FLOW_REMOVED])
+    }
+
+    /// The network view: objects of these kinds (`switch`, `port`, `link`, `host`), and of those that they need to be visible.
+    #[pyo3(signature = (*kinds))]
+    fn view(mut it: PyRefMut<'_, Self>, kinds: Vec<String>) -> PyResult<PyRefMut<'_, Self>> {
+        for word in kinds {
+            it.view.push(crate::view::kind(&word)?);
+        }
+        Ok(it)
     }
 
     /// Messages that other apps publish.

@@ -20,6 +20,7 @@ mod rule;
 mod table;
 mod trial;
 mod value;
+mod view;
 mod zone_loop;
 
 use pyo3::prelude::*;
@@ -48,6 +49,8 @@ mod _native {
     use crate::trial::Trial;
     #[pymodule_export]
     use crate::value::{read_datapath, show_datapath};
+    #[pymodule_export]
+    use crate::view::{PyConnectPoint, View, ViewChange, ViewHost, ViewLink, ViewPort, ViewSwitch};
     #[pymodule_export]
     use crate::zone_loop::run;
 }

@@ -7,6 +7,7 @@ use crate::value;
 use abi::event::{self, PortFacts, PortRecord};
 use abi::{Outcome, Receipt};
 use burnet_sdk::Form;
+use burnet_sdk::view::{Change, Key, Object, Record, Stamp};
 use flow::{DatapathId, MacAddr, PortNo};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -30,6 +31,21 @@ impl Trial {
             return Err(PyValueError::new_err("the event does not fit a frame"));
         }
         self.instance.on_events(py, &frame, &mut commands)?;
+        Ok(burnet_sdk::testing::in_words(&commands))
+    }
+}
+
+impl Trial {
+    fn view_changes(
+        &mut self,
+        py: Python<'_>,
+        changes: Vec<(Key, Option<Object>)>,
+    ) -> PyResult<Vec<String>> {
+        self.sequence += 1;
+        let stamp = Stamp { term: 0, sequence: self.sequence, origin: 0 };
+        let changes = changes.into_iter().map(|(key, object)| Change { stamp, key, object }).collect();
+        let mut commands = Vec::new();
+        self.instance.change_view(py, changes, &mut commands)?;
         Ok(burnet_sdk::testing::in_words(&commands))
     }
 }
@@ -81,6 +97,25 @@ impl Trial {
         let mut commands = Vec::new();
         self.instance.on_wake(py, &mut commands)?;
         Ok(Some(burnet_sdk::testing::in_words(&commands)))
+    }
+
+    /// The network view changes by these objects, in one update. Each is the JSON of an object.
+    #[pyo3(signature = (objects, /))]
+    fn view_changed(&mut self, py: Python<'_>, objects: Vec<String>) -> PyResult<Vec<String>> {
+        let read = |json: &String| {
+            let record = format!("{{\"stamp\":{{\"term\":0,\"sequence\":0,\"origin\":0}},\"object\":{json}}}");
+            Record::from_bytes(record.as_bytes()).map(|record| (record.object.key(), Some(record.object)))
+        };
+        let changes: Result<_, _> = objects.iter().map(read).collect();
+        self.view_changes(py, changes.map_err(PyValueError::new_err)?)
+    }
+
+    /// Objects with these keys disappear from the network view, in one update.
+    #[pyo3(signature = (*keys))]
+    fn view_removed(&mut self, py: Python<'_>, keys: Vec<String>) -> PyResult<Vec<String>> {
+        let keys: Result<Vec<Key>, _> = keys.iter().map(|key| key.parse()).collect();
+        let keys = keys.map_err(|why| PyValueError::new_err(why.to_string()))?;
+        self.view_changes(py, keys.into_iter().map(|key| (key, None)).collect())
     }
 
     /// A switch disconnects.

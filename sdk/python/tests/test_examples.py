@@ -8,10 +8,12 @@ import burnet
 import pytest
 from block_host import BlockHost
 from burnet.testing import Trial
+from failed_links import FailedLinks
 from firewall import Firewall
 from frames import ethernet
 from hub import Hub
 from learning_switch import LearningSwitch
+from view_objects import link, port, switch
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 FLOODED_FROM_1 = "packet-out of:0000000000000001 in_port=1 actions=[output:FLOOD]"
@@ -93,3 +95,13 @@ def test_the_guides_app_blocks_its_host_in_each_switch() -> None:
     for settings in [{}, {"address": "ten"}]:
         with pytest.raises(burnet.Refused):
             Trial(BlockHost, settings)
+
+
+def test_each_link_that_fails_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    trial = Trial(FailedLinks)
+    trial.view_put(switch(1), switch(2), port(1, 1), port(2, 1), link(1, 1, 2, 1))
+    trial.view_put(link(1, 1, 2, 1, state="down"))
+    trial.view_put(link(1, 1, 2, 1))
+    trial.view_removed("switch/of:2")
+    ends = "of:0000000000000001/1 to of:0000000000000002/1"
+    assert capsys.readouterr().out.splitlines() == [f"works: {ends}", f"failed: {ends}"] * 2

@@ -45,7 +45,7 @@ pub use burnet_sdk_core::{
     testing, view,
 };
 #[doc(hidden)]
-pub use burnet_sdk_core::{calls, export_app};
+pub use burnet_sdk_core::{calls, export_app, view_follower};
 /// Parses a message of the monitor: a type of the service's contract. For services of the node with a duty for the monitor.
 ///
 /// # Errors

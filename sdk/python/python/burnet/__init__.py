@@ -19,7 +19,7 @@ process, with its traceback on standard error; the node starts the app anew. `bu
 node.
 """
 
-from burnet import stats, store
+from burnet import stats, store, view
 from burnet._app import App, Refused, run
 from burnet._native import (
     Commands,
@@ -86,4 +86,5 @@ __all__ = [
     "show_datapath",
     "stats",
     "store",
+    "view",
 ]

@@ -25,6 +25,8 @@ from burnet._native import (
     SwitchError,
     SwitchUp,
     Topic,
+    View,
+    ViewChange,
 )
 
 WRONG_SETTINGS = 2
@@ -96,6 +98,12 @@ class App:
 
     def on_stream(self, update: StreamUpdate, out: Commands) -> None:
         """An update of a stream that the app follows: an entry, a change, what it missed, or the end."""
+
+    def on_view(self, changes: list[ViewChange], view: View, out: Commands) -> None:
+        """The network view changed: one atomic update. `view` is the state after it.
+
+        Only for the kinds in `Interests.view`, and those that they need. The first call brings what exists already.
+        """
 
     def on_credit(self, ticket: int, out: Commands) -> None:
         """A caller granted more credit for an answer. A service with a `Table` then calls `Table.send`."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
-from typing import Any, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 _Plain: TypeAlias = int | str | bytes | IPv4Address | IPv4Network | IPv6Address | IPv6Network
 _Value: TypeAlias = _Plain | tuple[_Plain, _Plain]
@@ -21,6 +21,10 @@ class Interests:
         """Ports that are added, removed or changed."""
     def flow_removed(self) -> Self:
         """Removed rules."""
+    def view(self, *kinds: str) -> Self:
+        """The network view: objects of these kinds (`switch`, `port`, `link`, `host`), and of those that they need
+        to be visible. `App.on_view` gets each change, and `Commands.view` is the present state.
+        """
     def topics(self) -> Self:
         """Messages that other apps publish."""
     def ticks(self) -> Self:
@@ -158,6 +162,14 @@ class Commands:
 
         The deadline is for the first part; 0 is ten seconds. The credit is how many bytes may be under way; 0 is
         64 KiB.
+        """
+    @property
+    def view(self) -> View:
+        """The present network view, as far as the app follows it (`Interests.view`)."""
+    @property
+    def view_is_current(self) -> bool:
+        """Whether the view is complete, and its changes arrive. While a service is away, its part of the view is
+        as it was.
         """
     def wake_after(self, seconds: float, /) -> None:
         """Requests one wake-up after so many seconds, at most a day: `App.on_wake`. A later request replaces
@@ -385,6 +397,140 @@ class Table:
     def send(self, out: Commands) -> None:
         """Sends each reader as much as its credit allows. Call it after changes, and in `App.on_credit`."""
 
+class ConnectPoint:
+    """A port of a switch. Its text is `of:0000000000000001/3`."""
+
+    def __new__(cls, switch: int | str, port: int) -> Self: ...
+    @property
+    def switch(self) -> int: ...
+    @property
+    def port(self) -> int: ...
+
+class ViewSwitch:
+    """A switch that is or was connected."""
+
+    @property
+    def datapath(self) -> int: ...
+    @property
+    def is_up(self) -> bool: ...
+    @property
+    def openflow(self) -> str: ...
+    @property
+    def n_tables(self) -> int: ...
+    @property
+    def n_buffers(self) -> int: ...
+    @property
+    def description(self) -> dict[str, str]: ...
+    @property
+    def since_ms(self) -> int: ...
+    @property
+    def annotations(self) -> dict[str, str]: ...
+
+class ViewPort:
+    """A port."""
+
+    @property
+    def at(self) -> ConnectPoint: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def mac(self) -> str: ...
+    @property
+    def live(self) -> bool: ...
+    @property
+    def enabled(self) -> bool: ...
+    @property
+    def speed_kbps(self) -> int: ...
+    @property
+    def annotations(self) -> dict[str, str]: ...
+
+class ViewLink:
+    """One direction of a link: frames enter it at `src` and leave it at `dst`."""
+
+    @property
+    def src(self) -> ConnectPoint: ...
+    @property
+    def dst(self) -> ConnectPoint: ...
+    @property
+    def is_up(self) -> bool: ...
+    @property
+    def found(self) -> str:
+        """`direct`, `indirect` or `static`."""
+    @property
+    def capacity_kbps(self) -> int: ...
+    @property
+    def latency_us(self) -> int | None: ...
+    @property
+    def since_ms(self) -> int: ...
+    @property
+    def annotations(self) -> dict[str, str]: ...
+
+class ViewHost:
+    """An end station."""
+
+    @property
+    def mac(self) -> str: ...
+    @property
+    def vlan(self) -> int | None: ...
+    @property
+    def addresses(self) -> list[IPv4Address | IPv6Address]: ...
+    @property
+    def at(self) -> ConnectPoint: ...
+    @property
+    def configured(self) -> bool: ...
+    @property
+    def since_ms(self) -> int: ...
+    @property
+    def annotations(self) -> dict[str, str]: ...
+
+class ViewChange:
+    """A change of one object. `before` is None if it was not visible, `now` if it no longer is."""
+
+    @property
+    def what(self) -> Literal["visible", "changed", "invisible"]: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def key(self) -> str: ...
+    @property
+    def before(self) -> Any: ...
+    @property
+    def now(self) -> Any: ...
+
+class View:
+    """A state of the network view. It does not change while the app keeps it.
+
+    A link is in it only while both of its ports are, a port while its switch is, and a host while its port is.
+    """
+
+    @property
+    def switches(self) -> list[ViewSwitch]: ...
+    @property
+    def ports(self) -> list[ViewPort]: ...
+    @property
+    def links(self) -> list[ViewLink]:
+        """All links, each direction by itself."""
+    @property
+    def hosts(self) -> list[ViewHost]: ...
+    def get(self, key: str, /) -> Any:
+        """One object by its key, such as `host/00:00:00:00:00:01`, or None."""
+    def count(self, word: str, /) -> int:
+        """How many objects of this kind there are."""
+    def switch(self, switch: int | str, /) -> ViewSwitch | None: ...
+    def port(self, switch: int | str, port: int, /) -> ViewPort | None: ...
+    def host(self, address: str, /, vlan: int | None = None) -> ViewHost | None: ...
+    def ports_of(self, switch: int | str, /) -> list[ViewPort]: ...
+    def links_from(self, switch: int | str, port: int | None = None, /) -> list[ViewLink]:
+        """The links from a switch, or from one of its ports."""
+    def links_to(self, switch: int | str, port: int | None = None, /) -> list[ViewLink]:
+        """The links to a switch, or to one of its ports."""
+    def hosts_at(self, switch: int | str, port: int | None = None, /) -> list[ViewHost]:
+        """The hosts of a switch, or at one of its ports."""
+    def hosts_with_address(self, address: str | IPv4Address | IPv6Address, /) -> list[ViewHost]: ...
+    def hosts_with_mac(self, address: str, /) -> list[ViewHost]: ...
+    def has_link(self, switch: int | str, port: int, /) -> bool:
+        """Whether a link leaves or reaches this port. Other ports are at the edge of the network."""
+
 class SoftLimit:
     """A soft limit that the app exceeds, or does not exceed any more.
 
@@ -414,6 +560,9 @@ class Trial:
         """A switch connects with ports of these numbers."""
     def wake(self) -> list[str] | None:
         """The time passes for which the app requested a wake-up. `None` if it requested none."""
+    def view_changed(self, objects: list[str], /) -> list[str]: ...
+    def view_removed(self, *keys: str) -> list[str]:
+        """Objects with these keys disappear from the network view, in one update."""
     def switch_down(self, datapath: int) -> list[str]:
         """A switch disconnects."""
     def packet_in(self, datapath: int, in_port: int, data: bytes, buffer_id: int | None = None) -> list[str]:

@@ -24,3 +24,7 @@ class Trial(_native.Trial, Generic[A]):
     def __new__(cls, make: Callable[[dict[str, Any]], A], settings: dict[str, Any] | None = None) -> "Trial[A]":
         """Start an app, given by its class, with these settings."""
         return super().__new__(cls, lambda text: make(json.loads(text)), json.dumps(settings or {}))
+
+    def view_put(self, *objects: dict[str, Any]) -> list[str]:
+        """The network view changes by these objects, in one update. Their form is that of their JSON."""
+        return self.view_changed([json.dumps(one) for one in objects])
