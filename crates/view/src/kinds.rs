@@ -18,10 +18,11 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// Each line: the kind's name, the type of its ids, its word, the service that publishes it, and the kinds that its objects need to be
-/// visible. The object's type has the kind's name and a field `id`. A kind comes after those that it needs.
+/// Each line: the kind's name, the type of its ids, its object, its word, the service that publishes it, and the kinds that its objects
+/// need to be visible. The object's type has the kind's name and a field `id`. It is in a box if it is much larger than the others,
+/// because each object takes the room of the largest. A kind comes after those that it needs.
 macro_rules! kinds {
-    ($($(#[doc = $doc:literal])* $kind:ident($id:ty): $word:literal of $service:literal needs [$($needed:ident),*];)*) => {
+    ($($(#[doc = $doc:literal])* $kind:ident($id:ty) as $object:ty: $word:literal of $service:literal needs [$($needed:ident),*];)*) => {
         /// The kinds of objects, and the first word of their keys.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         pub enum Kind {
@@ -94,7 +95,7 @@ macro_rules! kinds {
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "kind")]
         pub enum Object {
-            $($(#[doc = $doc])* #[serde(rename = $word)] $kind($kind),)*
+            $($(#[doc = $doc])* #[serde(rename = $word)] $kind($object),)*
         }
 
         impl Object {
@@ -108,7 +109,7 @@ macro_rules! kinds {
 
         $(impl From<$kind> for Object {
             fn from(object: $kind) -> Object {
-                Object::$kind(object)
+                Object::$kind(object.into())
             }
         })*
     };
@@ -116,23 +117,23 @@ macro_rules! kinds {
 
 kinds! {
     /// A connected or known switch.
-    Switch(DatapathId): "switch" of "discovery" needs [];
+    Switch(DatapathId) as Switch: "switch" of "discovery" needs [];
     /// A port of a switch.
-    Port(ConnectPoint): "port" of "discovery" needs [Switch];
+    Port(ConnectPoint) as Port: "port" of "discovery" needs [Switch];
     /// One direction of a link.
-    Link(LinkId): "link" of "discovery" needs [Port];
+    Link(LinkId) as Link: "link" of "discovery" needs [Port];
     /// An end station.
-    Host(HostId): "host" of "hosts" needs [Port];
+    Host(HostId) as Host: "host" of "hosts" needs [Port];
     /// A wanted rule.
-    Rule(RuleId): "rule" of "flows" needs [];
+    Rule(RuleId) as Rule: "rule" of "flows" needs [];
     /// A wanted group.
-    Group(GroupId): "group" of "flows" needs [];
+    Group(GroupId) as Group: "group" of "flows" needs [];
     /// A wanted meter.
-    Meter(MeterId): "meter" of "flows" needs [];
+    Meter(MeterId) as Meter: "meter" of "flows" needs [];
     /// A way through the network that serves an intent.
-    Path(PathId): "path" of "paths" needs [];
+    Path(PathId) as Path: "path" of "paths" needs [];
     /// A wish for connectivity that is kept true.
-    Intent(IntentId): "intent" of "paths" needs [];
+    Intent(IntentId) as Box<Intent>: "intent" of "paths" needs [];
 }
 
 impl fmt::Display for Kind {

@@ -49,7 +49,7 @@ impl PartialEq for Snapshot {
 macro_rules! of_kind {
     ($records:expr, $kind:ident) => {
         $records.filter_map(|record| match &record.object {
-            Object::$kind(object) => Some(object),
+            Object::$kind(object) => Some::<&$kind>(object),
             _ => None,
         })
     };

@@ -149,7 +149,12 @@ impl Instance {
     }
 
     /// Changes the app's view without a service, for tests. Appends the app's commands.
-    pub(crate) fn change_view(&self, py: Python<'_>, changes: Vec<Change>, commands: &mut Vec<u8>) -> PyResult<()> {
+    pub(crate) fn change_view(
+        &self,
+        py: Python<'_>,
+        changes: Vec<Change>,
+        commands: &mut Vec<u8>,
+    ) -> PyResult<()> {
         let out = self.out.bind(py);
         let changed = out.borrow_mut().view_follower().apply(changes);
         tell_view(self.app.bind(py), out, &changed)?;

@@ -98,9 +98,7 @@ impl Interests {
         fields: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyRefMut<'py, Self>> {
         if it.within.len() == MATCHES_MAX {
-            return Err(PyValueError::new_err(format!(
-                "packets_within: the limit is {MATCHES_MAX} matches"
-            )));
+            return Err(PyValueError::new_err(format!("packets_within: the limit is {MATCHES_MAX} matches")));
         }
         let mut wanted = Matching::default();
         wanted.add(fields)?;

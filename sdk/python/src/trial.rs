@@ -36,11 +36,7 @@ impl Trial {
 }
 
 impl Trial {
-    fn view_changes(
-        &mut self,
-        py: Python<'_>,
-        changes: Vec<(Key, Option<Object>)>,
-    ) -> PyResult<Vec<String>> {
+    fn view_changes(&mut self, py: Python<'_>, changes: Vec<(Key, Option<Object>)>) -> PyResult<Vec<String>> {
         self.sequence += 1;
         let stamp = Stamp { term: 0, sequence: self.sequence, origin: 0 };
         let changes = changes.into_iter().map(|(key, object)| Change { stamp, key, object }).collect();
@@ -103,7 +99,8 @@ impl Trial {
     #[pyo3(signature = (objects, /))]
     fn view_changed(&mut self, py: Python<'_>, objects: Vec<String>) -> PyResult<Vec<String>> {
         let read = |json: &String| {
-            let record = format!("{{\"stamp\":{{\"term\":0,\"sequence\":0,\"origin\":0}},\"object\":{json}}}");
+            let record =
+                format!("{{\"stamp\":{{\"term\":0,\"sequence\":0,\"origin\":0}},\"object\":{json}}}");
             Record::from_bytes(record.as_bytes()).map(|record| (record.object.key(), Some(record.object)))
         };
         let changes: Result<_, _> = objects.iter().map(read).collect();

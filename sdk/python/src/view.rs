@@ -183,7 +183,13 @@ fn change(py: Python<'_>, notice: &Notice) -> PyResult<ViewChange> {
     };
     let object = |record: Option<_>| record.map_or_else(|| Ok(py.None()), |it| to_python(py, it));
     let (kind, key) = (notice.kind().word(), notice.key().to_string());
-    Ok(ViewChange { what, kind, key, before: object(before.map(|it| &**it))?, now: object(now.map(|it| &**it))? })
+    Ok(ViewChange {
+        what,
+        kind,
+        key,
+        before: object(before.map(|it| &**it))?,
+        now: object(now.map(|it| &**it))?,
+    })
 }
 
 /// The changes of an update, in Python.
@@ -318,7 +324,8 @@ impl View {
     #[pyo3(signature = (address, /))]
     fn hosts_with_address(&self, address: &Bound<'_, PyAny>) -> PyResult<Vec<ViewHost>> {
         let text = address.str()?.to_string();
-        let address = text.parse().map_err(|_| PyValueError::new_err(format!("{text:?} is no IP address")))?;
+        let address =
+            text.parse().map_err(|_| PyValueError::new_err(format!("{text:?} is no IP address")))?;
         Ok(self.0.hosts_with_address(address).map(ViewHost::from).collect())
     }
 
