@@ -123,7 +123,7 @@ fn edge(dependency: &Value) -> Edge {
 /// Whether a folder holds what tools write and not what people do.
 fn is_output(folder: &Path) -> bool {
     let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    name == "target" || name.starts_with('.')
+    name == "target" || name == "node_modules" || name.starts_with('.')
 }
 
 /// Collects the files below `folder` whose names end in `.extension`, going into folders that `enter` accepts.

@@ -1,0 +1,65 @@
+// What the mock server tells of the node beside its network: apps, incidents, the audit log.
+//
+// In: the time and random numbers. Out: objects of the REST interface. Pure but for the samples that it adds up.
+
+const MIB = 1024 * 1024;
+
+const APPS = [
+  ['forwarding', 'app', 18, 6], ['proxy-arp', 'app', 6, 1], ['acl', 'app', 7, 1], ['router', 'app', 12, 2], ['dhcp', 'app', 5, 0.4],
+  ['qos', 'app', 58, 3], ['discovery', 'service', 14, 4], ['hosts', 'service', 9, 2], ['flows', 'service', 31, 5], ['paths', 'service', 26, 7],
+  ['northbound', 'service', 22, 3], ['store', 'service', 11, 1], ['audit', 'service', 6, 0.5], ['resource', 'service', 4, 0.3], ['security', 'service', 4, 0.1],
+];
+
+export class Apps {
+  constructor(random, startedMs) {
+    this.random = random;
+    this.all = APPS.map(([id, role, mib, cpu], i) => ({
+      kind: 'app', id, role, state: 'running', zone: i + 1, zone_kind: 'process', pid: 4700 + i, restarts: 0, since_ms: startedMs, last_end: null,
+      events: 0, dropped: 0, commands: 0, refusals: 0,
+      limits: [{ resource: 'memory', soft: 48 * MIB, hard: 64 * MIB }, { resource: 'cpu', soft: 50, hard: 100 }],
+      samples: [], base: { mib, cpu },
+    }));
+    for (let age = 60; age > 0; age -= 1) this.sample(startedMs + 3_600_000 - age * 2000);
+    Object.assign(this.find('dhcp'), { state: 'quarantined', restarts: 5, pid: null, last_end: 'It exceeded its memory limit five times in a minute.' });
+  }
+
+  find(id) {
+    return this.all.find((app) => app.id === id);
+  }
+
+  sample(atMs) {
+    for (const app of this.all) {
+      if (app.state !== 'running') continue;
+      const last = app.samples.at(-1);
+      const memory = (last?.memory_bytes ?? app.base.mib * MIB) * (1 + (this.random() - 0.5) * 0.03);
+      const cpu = Math.max(0.1, app.base.cpu * (0.6 + this.random() * 0.8));
+      app.samples = [...app.samples, { unix_ms: atMs, memory_bytes: Math.round(memory), cpu_percent: Math.round(cpu * 10) / 10 }].slice(-60);
+      app.events += Math.round(this.random() * 40);
+      app.commands += Math.round(this.random() * 12);
+    }
+  }
+
+  listed() {
+    return this.all.map(({ base: _, ...app }) => ({ ...app, links: { self: `/api/v1/apps/${app.id}` } }));
+  }
+}
+
+export function incidents(nowMs) {
+  return [
+    { id: '2', at_ms: nowMs - 420_000, app: 'dhcp', what: 'App dhcp ended five times in a minute', why: 'It exceeded its hard limit of memory (64 MiB).', action: 'It is quarantined. Restart it when the cause is fixed.' },
+    { id: '1', at_ms: nowMs - 3_000_000, app: 'qos', what: 'App qos did not read its events for 2 s', why: 'Its handler of packet-ins took 2.1 s.', action: 'It was restarted.' },
+  ];
+}
+
+export function auditLog(nowMs) {
+  const rows = [
+    ['operator', 'intent.add', 'Intent 3 between 10.0.1.10 and 10.0.33.10', true], ['forwarding', 'rule.write', 'Rule with priority 40000 refused: the bound is 0 to 30000', false],
+    ['operator', 'app.install', 'Package qos 1.2.0, signed by key ops', true], ['paths', 'rule.write', '12 rules on 6 switches for intent 2', true],
+    ['dhcp', 'net.connect', 'Connection to 192.0.2.7:443 refused: not granted', false], ['operator', 'app.grant', 'packet.out for router, 500 a second', true],
+    ['monitor', 'app.quarantine', 'App dhcp after five failures', true], ['operator', 'login', 'Token ops, role operator, from 127.0.0.1', true],
+  ];
+  return Array.from({ length: 48 }, (_, i) => {
+    const [who, what, detail, ok] = rows[i % rows.length];
+    return { id: String(4000 - i), at_ms: nowMs - i * 61_000, who, what, detail, ok };
+  });
+}

@@ -1,0 +1,179 @@
+// From JSON of the REST interface to the page's objects.
+//
+// In: any JSON. Out: an object whose every member has its type, or nothing if the JSON is no such object. A missing member gets
+// a neutral value, because an older node may not send it. It never throws.
+
+import type { StreamEvent } from '../model/model.ts';
+import type { App, AuditRecord, Counters, Host, Incident, Intent, Link, NodeInfo, Path, Port, Sample, Switch, Trace, TraceStep, ViewObject } from '../model/objects.ts';
+
+type Json = Record<string, unknown>;
+
+const object = (value: unknown): Json => (typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : {});
+const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
+const text = (value: unknown, otherwise = ''): string => (typeof value === 'string' ? value : typeof value === 'number' ? String(value) : otherwise);
+const number = (value: unknown, otherwise = 0): number => (typeof value === 'number' && Number.isFinite(value) ? value : otherwise);
+const numberOrNull = (value: unknown): number | null => (typeof value === 'number' && Number.isFinite(value) ? value : null);
+const textOrNull = (value: unknown): string | null => (typeof value === 'string' && value !== '' ? value : null);
+const texts = (value: unknown): string[] => list(value).filter((item): item is string => typeof item === 'string');
+
+function textMap(value: unknown): Record<string, string> {
+  return Object.fromEntries(Object.entries(object(value)).filter((entry): entry is [string, string] => typeof entry[1] === 'string'));
+}
+
+export function decodeObject(value: unknown): ViewObject | null {
+  const from = object(value);
+  const id = text(from.id);
+  if (id === '') return null;
+  switch (from.kind) {
+    case 'switch': return decodeSwitch(id, from);
+    case 'port': return decodePort(id, from);
+    case 'link': return decodeLink(id, from);
+    case 'host': return decodeHost(id, from);
+    case 'intent': return decodeIntent(id, from);
+    case 'path': return decodePath(id, from);
+    default: return null;
+  }
+}
+
+function decodeSwitch(id: string, from: Json): Switch {
+  return {
+    kind: 'switch', id, state: from.state === 'down' ? 'down' : 'up', openflow: text(from.openflow), nTables: number(from.n_tables),
+    nBuffers: number(from.n_buffers), description: textMap(from.description), sinceMs: number(from.since_ms), annotations: textMap(from.annotations),
+  };
+}
+
+function decodePort(id: string, from: Json): Port {
+  return {
+    kind: 'port', id, name: text(from.name), mac: text(from.mac), live: from.live !== false, enabled: from.enabled !== false,
+    speedKbps: number(from.speed_kbps),
+  };
+}
+
+function decodeLink(id: string, from: Json): Link | null {
+  const [start, end, more] = id.split('-');
+  if (!start || !end || more !== undefined) return null;
+  return {
+    kind: 'link', id, from: start, to: end, found: text(from.found), state: from.state === 'down' ? 'down' : 'up',
+    capacityKbps: number(from.capacity_kbps), latencyUs: numberOrNull(from.latency_us), sinceMs: number(from.since_ms),
+  };
+}
+
+function decodeHost(id: string, from: Json): Host | null {
+  const at = text(from.at);
+  if (at === '') return null;
+  return {
+    kind: 'host', id, addresses: texts(from.addresses), at, sinceMs: number(from.since_ms), configured: from.configured === true,
+    annotations: textMap(from.annotations),
+  };
+}
+
+function decodeIntent(id: string, from: Json): Intent {
+  return {
+    kind: 'intent', id, name: text(from.name), type: text(from.type), ends: intentEnds(from), state: text(from.state, 'requested'), reason: textOrNull(from.reason),
+    owner: text(from.owner), priority: numberOrNull(from.priority), protection: textOrNull(from.protection),
+    bandwidthKbps: numberOrNull(object(from.constraints).bandwidth_kbps), sinceMs: number(from.since_ms),
+  };
+}
+
+/** Intents of all types name their ends in members of these names, each one end or a list. */
+function intentEnds(from: Json): string[] {
+  const named = ['one', 'two', 'from', 'to'].flatMap((member) => (typeof from[member] === 'string' ? [from[member] as string] : texts(from[member])));
+  return named.filter((end) => end !== '');
+}
+
+/** The id of a path is `7.0`: the intent and the leg; `7.0b` is the backup. */
+function decodePath(id: string, from: Json): Path {
+  const [, leg = '0', backup = ''] = /\.(\d+)(b?)$/.exec(id) ?? [];
+  return {
+    kind: 'path', id, intent: text(from.intent, id.split('.')[0]), links: texts(from.links), leg: Number(leg), role: backup ? 'backup' : 'working',
+    latencyUs: numberOrNull(from.latency_us),
+  };
+}
+
+export function decodeCounters(value: unknown): Counters | null {
+  const from = object(value);
+  const id = text(from.id);
+  if (id === '') return null;
+  return {
+    id, atMs: number(from.at_ms), rxBps: number(from.rx_bps), txBps: number(from.tx_bps),
+    errors: number(from.rx_errors) + number(from.tx_errors), dropped: number(from.rx_dropped) + number(from.tx_dropped),
+  };
+}
+
+export function decodeApp(value: unknown): App | null {
+  const from = object(value);
+  const id = text(from.id);
+  if (id === '') return null;
+  return {
+    kind: 'app', id, role: from.role === 'service' ? 'service' : 'app', state: text(from.state), zoneKind: text(from.zone_kind),
+    pid: numberOrNull(from.pid), restarts: number(from.restarts), sinceMs: number(from.since_ms), lastEnd: textOrNull(from.last_end),
+    events: number(from.events), dropped: number(from.dropped), commands: number(from.commands), refusals: number(from.refusals),
+    limits: list(from.limits).map(object).map((limit) => ({ resource: text(limit.resource), soft: number(limit.soft), hard: number(limit.hard) })),
+    samples: list(from.samples).map(decodeSample),
+  };
+}
+
+function decodeSample(value: unknown): Sample {
+  const { unix_ms, ...rest } = object(value);
+  return { atMs: number(unix_ms), values: Object.fromEntries(Object.entries(rest).map(([name, used]) => [name, number(used)])) };
+}
+
+export function decodeIncident(value: unknown): Incident | null {
+  const from = object(value);
+  const atMs = number(from.at_ms);
+  const id = text(from.id, `${atMs}`);
+  return { id, atMs, app: text(from.app), what: text(from.what), why: text(from.why), action: text(from.action) };
+}
+
+export function decodeAudit(value: unknown): AuditRecord | null {
+  const from = object(value);
+  const id = text(from.id);
+  if (id === '') return null;
+  return { id, atMs: number(from.at_ms), who: text(from.who), what: text(from.what), detail: text(from.detail), ok: from.ok !== false };
+}
+
+export function decodeNode(value: unknown): NodeInfo {
+  const from = object(value);
+  return { version: text(from.version), uptimeMs: number(from.uptime_ms), role: text(from.role, 'viewer'), name: text(from.name) };
+}
+
+const VERDICTS = ['delivered', 'dropped', 'punted', 'looped'] as const;
+
+export function decodeTrace(value: unknown): Trace {
+  const from = object(value);
+  const verdict = VERDICTS.find((known) => known === from.verdict) ?? 'dropped';
+  return { verdict, reason: text(from.reason), steps: list(from.steps).map(decodeStep), links: texts(from.links) };
+}
+
+function decodeStep(value: unknown): TraceStep {
+  const from = object(value);
+  return {
+    switch: text(from.switch), inPort: textOrNull(text(from.in_port)), table: numberOrNull(from.table), rule: text(from.rule),
+    owner: text(from.owner), action: text(from.action), outPort: textOrNull(text(from.out_port)), packets: numberOrNull(from.packets),
+  };
+}
+
+/** One message of the stream. Messages that a newer node sends and this page does not know are nothing. */
+export function decodeEvent(value: unknown, nowMs: number): StreamEvent | null {
+  const from = object(value);
+  switch (from.event) {
+    case 'begin': return { event: 'begin' };
+    case 'complete': return { event: 'complete' };
+    case 'missed': return { event: 'missed', count: number(from.count) };
+    case 'remove': return { event: 'remove', key: text(from.key), atMs: number(from.at_ms, nowMs) };
+    case 'counters': return { event: 'counters', items: present(list(from.items).map(decodeCounters)), atMs: number(from.at_ms, nowMs) };
+    case 'incident': {
+      const incident = decodeIncident(from.incident);
+      return incident && { event: 'incident', incident };
+    }
+    case 'put': {
+      const put = decodeObject(from.object);
+      return put && { event: 'put', object: put, atMs: number(from.at_ms, nowMs) };
+    }
+    default: return null;
+  }
+}
+
+export function present<T>(items: readonly (T | null)[]): T[] {
+  return items.filter((item): item is T => item !== null);
+}

@@ -1,0 +1,344 @@
+// The map while it is shown: two canvases, the camera, and the loop that draws.
+//
+//   scene, loads, highlights, colours ──→ MapEngine ──→ pixels
+//   pointer and wheel ──────────────────→     └──→ on.choose, on.hover, on.moved
+//
+// In: what to draw, gestures. Out: pixels and what the operator pointed at. It draws only if something changed or moves, the
+// lower canvas only if the network or the camera changed. It knows no session and changes no object of the network.
+
+import { between, fit, pan, toScreen, toWorld, zoom, type Camera, type Insets, type Point, type Size } from './camera.ts';
+import { isMoving, NO_HIGHLIGHTS, paintHighlights, type Highlights } from './highlight.ts';
+import type { Land } from './land.ts';
+import { hostAt, hostsVisible, isSpread, paint, radiusOf, type Colours, type Frame, type Options } from './paint.ts';
+import { emptyScene, find, type Found, type Scene } from './scene.ts';
+
+export interface Listener {
+  choose(found: Found | null): void;
+  hover(found: Found | null, pointer: Point | null): void;
+  /** The operator dragged a switch to another place. */
+  moved(id: string, to: Point): void;
+}
+
+const MOVE_MS = 420;
+/** A pointer that moves less is a click. */
+const CLICK_PX = 5;
+/** A finger rolls further than a mouse. */
+const TAP_PX = 10;
+/** Text and lines are not sharper above this, but each frame costs more. */
+const PIXEL_RATIO_MAX = 2;
+
+interface Glide {
+  startMs: number;
+  camera: { from: Camera; to: Camera } | null;
+  switches: { id: string; from: Point; to: Point }[];
+}
+
+interface Drag {
+  at: Point;
+  far: boolean;
+  switchId: string | null;
+}
+
+export class MapEngine {
+  /** How much of each side is covered or should stay free. */
+  insets: Insets = { top: 100, right: 64, bottom: 76, left: 64 };
+
+  private scene = emptyScene();
+  private loads = new Float32Array(0);
+  private highlights: Highlights = NO_HIGHLIGHTS;
+  private colours: Colours | null = null;
+  private options: Options = { showLoad: true, showLabels: true, showHosts: true };
+  private land: Land | null = null;
+  private landScale = 1;
+  private camera: Camera = { x: 0, y: 0, scale: 1 };
+  private size: Size = { width: 0, height: 0 };
+  private glide: Glide | null = null;
+  private drags = new Map<number, Drag>();
+  private stale = { lower: true, upper: true };
+  private asked = 0;
+  private fitted = false;
+  private readonly still = matchMedia('(prefers-reduced-motion: reduce)').matches;
+  private readonly resizes: ResizeObserver;
+  private readonly gestures = new AbortController();
+
+  constructor(
+    private lower: HTMLCanvasElement,
+    private upper: HTMLCanvasElement,
+    private on: Listener,
+  ) {
+    this.resizes = new ResizeObserver(() => this.resize());
+    this.resizes.observe(lower);
+    this.listen();
+  }
+
+  close(): void {
+    this.resizes.disconnect();
+    this.gestures.abort();
+    cancelAnimationFrame(this.asked);
+  }
+
+  // --- What to draw ---
+
+  setScene(scene: Scene): void {
+    const shown = this.scene.byId;
+    const switches = scene.switches.flatMap(({ id, x, y }) => {
+      const before = shown.get(id);
+      return before && (before.x !== x || before.y !== y) ? [{ id, from: { x: before.x, y: before.y }, to: { x, y } }] : [];
+    });
+    this.scene = scene;
+    if (switches.length > 0 && !this.still) this.startGlide({ switches });
+    else if (this.glide) this.glide.switches = [];
+    if (!this.fitted && scene.switches.length > 0 && this.size.width > 0) this.fit(false);
+    this.draw('lower');
+  }
+
+  setLoads(loads: Float32Array): void {
+    this.loads = loads as Float32Array<ArrayBuffer>;
+    this.draw('lower');
+  }
+
+  setHighlights(highlights: Highlights): void {
+    this.highlights = highlights;
+    this.draw('upper');
+  }
+
+  setColours(colours: Colours): void {
+    this.colours = colours;
+    this.draw('lower');
+  }
+
+  setOptions(options: Options): void {
+    this.options = options;
+    this.draw('lower');
+  }
+
+  setLand(land: Land | null, scale: number): void {
+    this.land = land;
+    this.landScale = scale;
+    this.draw('lower');
+  }
+
+  // --- The camera ---
+
+  fit(glide = true): void {
+    this.fitted = true;
+    this.moveTo(fit(this.targets(), this.size, this.insets), glide);
+  }
+
+  zoomBy(factor: number): void {
+    this.moveTo(zoom(this.glide?.camera?.to ?? this.camera, this.size, this.middle(), factor), true);
+  }
+
+  /** Moves if not all of the switches are to be seen. */
+  reveal(ids: readonly string[]): void {
+    const points = ids.flatMap((id) => this.scene.byId.get(id) ?? []);
+    const { top, right, bottom, left } = this.insets;
+    const seen = ({ x, y }: Point) => x > left * 0.6 && y > top * 0.6 && x < this.size.width - right * 0.6 && y < this.size.height - bottom * 0.8;
+    const spread = points.map((point) => toScreen(this.camera, this.size, point));
+    const wide = Math.max(...spread.map(({ x }) => x)) - Math.min(...spread.map(({ x }) => x));
+    if (points.length === 0 || (spread.every(seen) && (points.length === 1 || wide > 60))) return;
+    const target = fit(points, this.size, this.insets);
+    this.moveTo({ ...target, scale: Math.min(target.scale, Math.max(1, this.camera.scale)) }, true);
+  }
+
+  switchAt(id: string): Point | null {
+    const mark = this.scene.byId.get(id);
+    return mark ? toScreen(this.camera, this.size, mark) : null;
+  }
+
+  /** Where a host or the middle of a cable is on the canvas. */
+  placeOf(found: Found): Point | null {
+    if (found.kind === 'switch') return this.switchAt(found.id);
+    if (found.kind === 'host') {
+      const host = this.scene.hostById.get(found.id);
+      return host ? hostAt({ camera: this.camera, size: this.size }, host) : null;
+    }
+    const mark = this.scene.cableById.get(found.id);
+    if (!mark) return null;
+    const [a, b] = [toScreen(this.camera, this.size, mark.a), toScreen(this.camera, this.size, mark.b)];
+    return { x: (a.x + b.x) / 2, y: (a.y + b.y) / 2 };
+  }
+
+  private moveTo(camera: Camera, glide: boolean): void {
+    if (glide && !this.still) return this.startGlide({ camera: { from: this.camera, to: camera } });
+    this.camera = camera;
+    if (this.glide) this.glide.camera = null;
+    this.draw('lower');
+  }
+
+  /** Where the switches will be when they have moved. */
+  private targets(): Point[] {
+    const moving = new Map(this.glide?.switches.map(({ id, to }) => [id, to]));
+    return this.scene.switches.map((mark) => moving.get(mark.id) ?? mark);
+  }
+
+  private middle(): Point {
+    return { x: this.size.width / 2, y: this.size.height / 2 };
+  }
+
+  private startGlide(part: Partial<Glide>): void {
+    this.glide = { camera: this.glide?.camera ?? null, switches: [], ...part, startMs: performance.now() };
+    if (this.glide.camera) this.glide.camera.from = this.camera;
+    for (const { id, from } of this.glide.switches) Object.assign(this.scene.byId.get(id)!, from);
+    this.draw('lower');
+  }
+
+  private stepGlide(nowMs: number): void {
+    if (!this.glide) return;
+    const part = Math.min(1, (nowMs - this.glide.startMs) / MOVE_MS);
+    const eased = 1 - (1 - part) ** 3;
+    if (this.glide.camera) this.camera = between(this.glide.camera.from, this.glide.camera.to, eased);
+    for (const { id, from, to } of this.glide.switches) {
+      const mark = this.scene.byId.get(id);
+      if (mark) Object.assign(mark, { x: from.x + (to.x - from.x) * eased, y: from.y + (to.y - from.y) * eased });
+    }
+    if (part === 1) this.glide = null;
+    this.draw('lower');
+  }
+
+  // --- Drawing ---
+
+  private draw(layer: 'lower' | 'upper'): void {
+    this.stale.upper = true;
+    if (layer === 'lower') this.stale.lower = true;
+    this.asked ||= requestAnimationFrame((nowMs) => this.frame(nowMs));
+  }
+
+  private frame(nowMs: number): void {
+    this.asked = 0;
+    if (!this.colours || this.size.width === 0) return;
+    this.stepGlide(nowMs);
+    if (this.stale.lower) this.drawLower(this.colours);
+    const moving = isMoving(this.highlights) && !this.still;
+    if (this.stale.upper || moving) this.drawUpper(this.colours, this.still ? 0 : nowMs);
+    this.stale = { lower: this.glide !== null, upper: false };
+    if (this.glide || moving) this.asked ||= requestAnimationFrame((ms) => this.frame(ms));
+  }
+
+  private drawLower(colours: Colours): void {
+    const frame = this.begin(this.lower, colours);
+    if (this.land) this.drawLand(frame, this.land);
+    paint(frame, this.scene, this.loads, this.options);
+  }
+
+  private drawUpper(colours: Colours, nowMs: number): void {
+    paintHighlights(this.begin(this.upper, colours), this.scene, this.highlights, nowMs);
+  }
+
+  private begin(canvas: HTMLCanvasElement, colours: Colours): Frame {
+    const context = canvas.getContext('2d')!;
+    const ratio = canvas.width / this.size.width;
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.clearRect(0, 0, this.size.width, this.size.height);
+    return { context, size: this.size, camera: this.camera, colours };
+  }
+
+  private drawLand(frame: Frame, land: Land): void {
+    const { context, camera, size, colours } = frame;
+    const scale = camera.scale;
+    context.save();
+    context.translate(size.width / 2 - camera.x * scale, size.height / 2 - camera.y * scale);
+    context.scale(scale * this.landScale, scale * this.landScale);
+    context.fillStyle = colours.land;
+    context.fill(land.ground);
+    context.strokeStyle = colours.shore;
+    context.lineWidth = 1 / (scale * this.landScale);
+    context.stroke(land.ground);
+    context.stroke(land.borders);
+    context.restore();
+  }
+
+  private resize(): void {
+    const { width, height } = this.lower.getBoundingClientRect();
+    if (width === 0 || height === 0) return;
+    this.size = { width, height };
+    const ratio = Math.min(PIXEL_RATIO_MAX, devicePixelRatio || 1);
+    for (const canvas of [this.lower, this.upper]) {
+      canvas.width = Math.round(width * ratio);
+      canvas.height = Math.round(height * ratio);
+    }
+    if (!this.fitted && this.scene.switches.length > 0) this.fit(false);
+    // Setting a size clears a canvas, so it is drawn at once and not with the next frame.
+    this.stale = { lower: true, upper: true };
+    cancelAnimationFrame(this.asked);
+    this.frame(performance.now());
+  }
+
+  // --- Gestures ---
+
+  private listen(): void {
+    const { upper, gestures } = this;
+    const options = { signal: gestures.signal };
+    upper.addEventListener('pointerdown', (event) => this.onDown(event), options);
+    upper.addEventListener('pointermove', (event) => this.onMove(event), options);
+    upper.addEventListener('pointerup', (event) => this.onUp(event), options);
+    upper.addEventListener('pointercancel', (event) => this.drags.delete(event.pointerId), options);
+    upper.addEventListener('pointerleave', () => this.on.hover(null, null), options);
+    upper.addEventListener('wheel', (event) => this.onWheel(event), { ...options, passive: false });
+  }
+
+  private onDown(event: PointerEvent): void {
+    if (event.button > 0) return;
+    this.upper.setPointerCapture(event.pointerId);
+    const found = event.pointerType === 'mouse' && this.drags.size === 0 ? this.find(event) : null;
+    this.drags.set(event.pointerId, { at: pointOf(event), far: false, switchId: found?.kind === 'switch' ? found.id : null });
+  }
+
+  private onMove(event: PointerEvent): void {
+    const drag = this.drags.get(event.pointerId);
+    const point = pointOf(event);
+    if (!drag) return this.on.hover(this.find(event), point);
+    const [dx, dy] = [point.x - drag.at.x, point.y - drag.at.y];
+    if (!drag.far && Math.hypot(dx, dy) < (event.pointerType === 'mouse' ? CLICK_PX : TAP_PX)) return;
+    drag.far = true;
+    if (this.drags.size === 2) this.pinch(event.pointerId, drag.at, point);
+    else if (drag.switchId) this.dragSwitch(drag.switchId, point);
+    else this.moveTo(pan(this.camera, dx, dy), false);
+    drag.at = point;
+  }
+
+  private onUp(event: PointerEvent): void {
+    const drag = this.drags.get(event.pointerId);
+    this.drags.delete(event.pointerId);
+    if (!drag) return;
+    const mark = drag.switchId ? this.scene.byId.get(drag.switchId) : undefined;
+    if (drag.far && mark) this.on.moved(mark.id, { x: mark.x, y: mark.y });
+    if (!drag.far) this.on.choose(this.find(event));
+  }
+
+  private onWheel(event: WheelEvent): void {
+    event.preventDefault();
+    const step = event.deltaMode === WheelEvent.DOM_DELTA_LINE ? event.deltaY * 16 : event.deltaY;
+    this.moveTo(zoom(this.camera, this.size, pointOf(event), Math.exp(-step * (event.ctrlKey ? 0.01 : 0.0016))), false);
+  }
+
+  private pinch(moved: number, from: Point, to: Point): void {
+    const other = [...this.drags].find(([id]) => id !== moved)?.[1].at;
+    if (!other) return;
+    const factor = Math.hypot(to.x - other.x, to.y - other.y) / Math.max(1, Math.hypot(from.x - other.x, from.y - other.y));
+    const panned = pan(this.camera, (to.x - from.x) / 2, (to.y - from.y) / 2);
+    this.moveTo(zoom(panned, this.size, { x: (to.x + other.x) / 2, y: (to.y + other.y) / 2 }, factor), false);
+  }
+
+  private dragSwitch(id: string, to: Point): void {
+    Object.assign(this.scene.byId.get(id) ?? {}, toWorld(this.camera, this.size, to));
+    this.draw('lower');
+  }
+
+  private find(event: PointerEvent): Found | null {
+    const view = { camera: this.camera, size: this.size };
+    const hosts = hostsVisible(this.scene, this.camera, this.options);
+    return find(
+      this.scene,
+      pointOf(event),
+      (point) => toScreen(this.camera, this.size, point),
+      (host) => (hosts && isSpread(host) ? hostAt(view, host) : null),
+      radiusOf(this.camera),
+      event.pointerType !== 'mouse',
+    );
+  }
+}
+
+function pointOf(event: MouseEvent): Point {
+  return { x: event.offsetX, y: event.offsetY };
+}

@@ -1,0 +1,317 @@
+// Draws the network on a canvas.
+//
+// In: a scene, the loads of its cables, the camera, colours. Out: pixels. Lines of one look are one path, so that thousands of
+// cables cost a few strokes. It decides nothing, and keeps nothing but the sizes of labels.
+
+import type { Camera, Point, Size } from './camera.ts';
+import { toScreen } from './camera.ts';
+import type { CableMark, HostMark, Scene, SwitchMark } from './scene.ts';
+
+export interface Colours {
+  background: string;
+  surface: string;
+  text: string;
+  muted: string;
+  line: string;
+  accent: string;
+  good: string;
+  bad: string;
+  land: string;
+  shore: string;
+  /** From an idle to a full link. */
+  ramp: readonly string[];
+}
+
+export interface Frame {
+  context: CanvasRenderingContext2D;
+  size: Size;
+  camera: Camera;
+  colours: Colours;
+}
+
+export interface Options {
+  showLoad: boolean;
+  showLabels: boolean;
+  showHosts: boolean;
+}
+
+/** The upper ends of the classes of load; what is above is the last class. */
+export const LOAD_CLASSES = [0.1, 0.3, 0.5, 0.7, 0.9] as const;
+
+/** Above this number of labels a frame would take too long, and nobody reads them. */
+const LABELS_MAX = 220;
+/** Below this scale, cables have one colour for both directions, and hosts are left out. */
+const FAR = 0.22;
+
+export const FONT = '500 11px Inter, ui-sans-serif, system-ui, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif';
+
+export function radiusOf(camera: Camera): number {
+  return Math.max(2.2, Math.min(8.5, 7 * camera.scale ** 0.55));
+}
+
+export function at(frame: Pick<Frame, 'camera' | 'size'>, point: Point): Point {
+  return toScreen(frame.camera, frame.size, point);
+}
+
+/** Where a host is drawn. */
+export function hostAt(frame: Pick<Frame, 'camera' | 'size'>, host: HostMark): Point {
+  const from = at(frame, host.at);
+  const distance = Math.max(15, Math.min(46, 34 * frame.camera.scale ** 0.7));
+  return { x: from.x + Math.cos(host.angle) * distance, y: from.y + Math.sin(host.angle) * distance };
+}
+
+export function hostsVisible(scene: Scene, camera: Camera, options: Options): boolean {
+  return options.showHosts && camera.scale > FAR && (scene.hosts.length <= 600 || camera.scale > 0.8);
+}
+
+/** More hosts than this at a switch are drawn as their number. */
+export const HOSTS_SPREAD_MAX = 12;
+
+export function isSpread(host: HostMark): boolean {
+  return host.at.hosts.length <= HOSTS_SPREAD_MAX;
+}
+
+export function paint(frame: Frame, scene: Scene, loads: Float32Array, options: Options): void {
+  paintCables(frame, scene, loads, options);
+  if (hostsVisible(scene, frame.camera, options)) paintHosts(frame, scene);
+  paintSwitches(frame, scene);
+  if (options.showLabels) paintLabels(frame, scene, options);
+}
+
+function widthOf(mark: CableMark, camera: Camera): 0 | 1 | 2 {
+  const gbps = mark.cable.there.capacityKbps / 1_000_000;
+  if (camera.scale < FAR) return 0;
+  return gbps >= 40 ? 2 : gbps >= 10 ? 1 : 0;
+}
+
+const WIDTHS = [1.5, 2.3, 3.3];
+
+/** The index of the class of a load; −1 if the load is unknown. */
+export function loadClass(load: number): number {
+  if (load < 0) return -1;
+  const found = LOAD_CLASSES.findIndex((end) => load < end);
+  return found === -1 ? LOAD_CLASSES.length : found;
+}
+
+function paintCables(frame: Frame, scene: Scene, loads: Float32Array, options: Options): void {
+  const looks = new Map<number, Path2D>();
+  const path = (load: number, width: number): Path2D => {
+    const look = (loadClass(options.showLoad ? load : -1) + 1) * WIDTHS.length + width;
+    return looks.get(look) ?? looks.set(look, new Path2D()).get(look)!;
+  };
+  const failed = new Path2D();
+  scene.cables.forEach((mark, i) => {
+    const [a, b] = endsOf(frame, mark);
+    if (isOutside(frame.size, a, b)) return;
+    if (!mark.up) return line(failed, a, b);
+    const width = widthOf(mark, frame.camera);
+    const [there, back] = [loads[2 * i] ?? -1, loads[2 * i + 1] ?? -1];
+    if (frame.camera.scale < FAR || loadClass(there) === loadClass(back)) return line(path(Math.max(there, back), width), a, b);
+    const middle = { x: (a.x + b.x) / 2, y: (a.y + b.y) / 2 };
+    line(path(there, width), a, middle);
+    line(path(back, width), b, middle);
+  });
+  const { context, colours } = frame;
+  const thin = Math.max(0.55, Math.min(1.25, frame.camera.scale ** 0.4));
+  for (const [look, lines] of [...looks].sort(([x], [y]) => x - y)) {
+    const load = Math.floor(look / WIDTHS.length) - 1;
+    context.strokeStyle = load < 0 ? colours.line : colours.ramp[load]!;
+    context.lineWidth = WIDTHS[look % WIDTHS.length]! * thin;
+    context.stroke(lines);
+  }
+  context.strokeStyle = colours.bad;
+  context.lineWidth = 2.2 * thin;
+  context.setLineDash([5, 4]);
+  context.stroke(failed);
+  context.setLineDash([]);
+  paintCrosses(frame, scene.cables.filter((mark) => !mark.up));
+}
+
+/** A failure is seen by its shape too, not only by its colour. */
+function paintCrosses(frame: Frame, cables: readonly CableMark[]): void {
+  if (frame.camera.scale < FAR) return;
+  const { context, colours } = frame;
+  for (const mark of cables) {
+    const [a, b] = endsOf(frame, mark);
+    const [x, y] = [(a.x + b.x) / 2, (a.y + b.y) / 2];
+    context.fillStyle = colours.background;
+    context.beginPath();
+    context.arc(x, y, 7, 0, 7);
+    context.fill();
+    context.stroke();
+    cross(context, x, y, 2.8);
+  }
+}
+
+function cross(context: CanvasRenderingContext2D, x: number, y: number, half: number): void {
+  context.beginPath();
+  context.moveTo(x - half, y - half);
+  context.lineTo(x + half, y + half);
+  context.moveTo(x + half, y - half);
+  context.lineTo(x - half, y + half);
+  context.stroke();
+}
+
+/** The ends of a cable on the screen, moved sideways if it has parallel ones. */
+export function endsOf(frame: Pick<Frame, 'camera' | 'size'>, mark: CableMark): [Point, Point] {
+  const [a, b] = [at(frame, mark.a), at(frame, mark.b)];
+  if (mark.shift === 0) return [a, b];
+  const length = Math.hypot(b.x - a.x, b.y - a.y) || 1;
+  const [dx, dy] = [(-(b.y - a.y) / length) * mark.shift, ((b.x - a.x) / length) * mark.shift];
+  return [{ x: a.x + dx, y: a.y + dy }, { x: b.x + dx, y: b.y + dy }];
+}
+
+function line(path: Path2D, from: Point, to: Point): void {
+  path.moveTo(from.x, from.y);
+  path.lineTo(to.x, to.y);
+}
+
+function isOutside({ width, height }: Size, a: Point, b: Point): boolean {
+  return (a.x < 0 && b.x < 0) || (a.y < 0 && b.y < 0) || (a.x > width && b.x > width) || (a.y > height && b.y > height);
+}
+
+function isVisible({ width, height }: Size, { x, y }: Point, margin: number): boolean {
+  return x > -margin && y > -margin && x < width + margin && y < height + margin;
+}
+
+function paintHosts(frame: Frame, scene: Scene): void {
+  const { context, colours, size } = frame;
+  const [spokes, dots] = [new Path2D(), new Path2D()];
+  for (const sw of scene.switches) {
+    const from = at(frame, sw);
+    if (sw.hosts.length === 0 || sw.hosts.length > HOSTS_SPREAD_MAX || !isVisible(size, from, 60)) continue;
+    for (const host of sw.hosts) {
+      const to = hostAt(frame, host);
+      line(spokes, from, to);
+      dots.roundRect(to.x - 3.5, to.y - 3.5, 7, 7, 2);
+    }
+  }
+  context.strokeStyle = colours.line;
+  context.lineWidth = 1;
+  context.stroke(spokes);
+  context.fillStyle = colours.background;
+  context.fill(dots);
+  context.strokeStyle = colours.muted;
+  context.lineWidth = 1.4;
+  context.stroke(dots);
+}
+
+function paintSwitches(frame: Frame, scene: Scene): void {
+  const radius = radiusOf(frame.camera);
+  const [up, down]: [Path2D, Path2D] = [new Path2D(), new Path2D()];
+  const downMarks: Point[] = [];
+  for (const mark of scene.switches) {
+    const point = at(frame, mark);
+    if (!isVisible(frame.size, point, radius)) continue;
+    const path = mark.up ? up : down;
+    path.moveTo(point.x + radius, point.y);
+    path.arc(point.x, point.y, radius, 0, 2 * Math.PI);
+    if (!mark.up) downMarks.push(point);
+  }
+  const { context, colours } = frame;
+  const small = radius < 3.2;
+  context.lineWidth = Math.min(2, radius / 3);
+  context.fillStyle = small ? colours.muted : colours.surface;
+  context.fill(up);
+  context.strokeStyle = colours.muted;
+  if (!small) context.stroke(up);
+  context.fillStyle = small ? colours.bad : colours.background;
+  context.fill(down);
+  context.strokeStyle = colours.bad;
+  context.stroke(down);
+  if (!small) for (const { x, y } of downMarks) cross(context, x, y, radius * 0.4);
+}
+
+/** Which cells of the screen hold something that a label must not cover. */
+class Occupied {
+  private cells = new Set<number>();
+
+  /** Takes a rectangle by its upper left corner, if it is free or `force` is set. */
+  take(x: number, y: number, width: number, height: number, force = false): boolean {
+    const [left, right] = [Math.floor(x / CELL), Math.floor((x + width) / CELL)];
+    const [top, bottom] = [Math.floor(y / CELL), Math.floor((y + height) / CELL)];
+    for (let row = top; row <= bottom && !force; row += 1) {
+      for (let cell = left; cell <= right; cell += 1) if (this.cells.has(row * 8192 + cell)) return false;
+    }
+    for (let row = top; row <= bottom; row += 1) for (let cell = left; cell <= right; cell += 1) this.cells.add(row * 8192 + cell);
+    return true;
+  }
+}
+
+const CELL = 5;
+const LABEL_HEIGHT = 11;
+
+const widths = new Map<string, number>();
+
+function labelWidth(context: CanvasRenderingContext2D, label: string): number {
+  const known = widths.get(label);
+  if (known !== undefined) return known;
+  const width = context.measureText(label).width;
+  // A bound, because host names come and go; at the bound the sizes are measured again.
+  if (widths.size > 20_000) widths.clear();
+  widths.set(label, width);
+  return width;
+}
+
+function paintLabels(frame: Frame, scene: Scene, options: Options): void {
+  const { context, colours, size, camera } = frame;
+  context.font = FONT;
+  context.textAlign = 'left';
+  context.textBaseline = 'top';
+  context.lineWidth = 3;
+  context.lineJoin = 'round';
+  context.strokeStyle = colours.background;
+  const occupied = new Occupied();
+  const radius = radiusOf(camera);
+  const hosts = hostsVisible(scene, camera, options);
+  occupy(frame, scene, occupied, hosts);
+  let count = 0;
+  const label = (text: string, { x, y }: Point, away: number, colour: string): void => {
+    if (count >= LABELS_MAX || !isVisible(size, { x, y }, 20)) return;
+    const width = labelWidth(context, text);
+    // Below, right, left, above: the first that is free.
+    const tries = [[x - width / 2, y + away], [x + away + 1, y - 6], [x - away - 1 - width, y - 6], [x - width / 2, y - away - LABEL_HEIGHT]] as const;
+    const free = tries.find(([left, top]) => occupied.take(left, top, width, LABEL_HEIGHT));
+    if (!free) return;
+    count += 1;
+    context.strokeText(text, free[0], free[1]);
+    context.fillStyle = colour;
+    context.fillText(text, free[0], free[1]);
+  };
+  for (const mark of byImportance(scene.switches)) {
+    // Far away, the names of some switches would be noise; those that failed are not.
+    if (count >= LABELS_MAX || (camera.scale < FAR && mark.up)) break;
+    label(mark.label, at(frame, mark), radius + 3, mark.up ? colours.text : colours.bad);
+  }
+  if (!hosts || camera.scale < HOST_NAMES) return;
+  for (const host of scene.hosts) if (isSpread(host)) label(host.label, hostAt(frame, host), 6, colours.muted);
+}
+
+/** Above this scale, hosts have names. */
+const HOST_NAMES = 1.7;
+
+function occupy(frame: Frame, scene: Scene, occupied: Occupied, hosts: boolean): void {
+  if (frame.camera.scale < FAR) return;
+  const radius = radiusOf(frame.camera);
+  for (const mark of scene.switches) {
+    const { x, y } = at(frame, mark);
+    if (isVisible(frame.size, { x, y }, 60)) occupied.take(x - radius, y - radius, 2 * radius, 2 * radius, true);
+  }
+  if (!hosts) return;
+  for (const host of scene.hosts) {
+    if (!isSpread(host)) continue;
+    const { x, y } = hostAt(frame, host);
+    occupied.take(x - 3, y - 3, 6, 6, true);
+  }
+}
+
+const sorted = new WeakMap<readonly SwitchMark[], SwitchMark[]>();
+
+/** Failed switches first, then those with many cables. */
+function byImportance(marks: readonly SwitchMark[]): SwitchMark[] {
+  const known = sorted.get(marks);
+  if (known) return known;
+  const order = [...marks].sort((a, b) => Number(a.up) - Number(b.up) || b.degree - a.degree || (a.id < b.id ? -1 : 1));
+  sorted.set(marks, order);
+  return order;
+}

@@ -1,0 +1,58 @@
+// Asks the worker for the places of the switches.
+//
+//   model, kind of layout ──→ graph ──→ worker ──→ places by switch
+//
+// In: the network and a kind of layout. Out: a place for each switch, later. A newer question replaces an older one.
+
+import type { Model } from '../model/model.ts';
+import type { Cable } from '../model/topology.ts';
+import { switchOf } from '../model/topology.ts';
+import type { Point } from './camera.ts';
+import { geographyScale, type Graph, type LayoutKind } from './layout.ts';
+import LayoutWorker from './layout.worker.ts?worker';
+
+export type PlaceMap = ReadonlyMap<string, Point>;
+
+export class Places {
+  private worker = new LayoutWorker();
+  private job = 0;
+
+  constructor(private found: (places: PlaceMap) => void) {}
+
+  ask(kind: LayoutKind, ids: readonly string[], graph: Graph): void {
+    const job = ++this.job;
+    this.worker.onmessage = ({ data }: MessageEvent<{ job: number; points: Point[] }>) => {
+      if (data.job === job) this.found(new Map(ids.map((id, i) => [id, data.points[i]!])));
+    };
+    this.worker.postMessage({ job, kind, graph });
+  }
+
+  close(): void {
+    this.worker.terminate();
+  }
+}
+
+/** The network as the layouts see it; switches in the order of `ids`. */
+export function graphOf(model: Model, cables: readonly Cable[], ids: readonly string[], before: PlaceMap): Graph {
+  const index = new Map(ids.map((id, i) => [id, i]));
+  const withHosts = new Set([...model.hosts.values()].map((host) => switchOf(host.at)));
+  return {
+    places: ids.map((id) => degreesOf(model.switches.get(id)?.annotations ?? {})),
+    edges: cables.flatMap(({ a, b }) => (index.has(a) && index.has(b) ? [[index.get(a)!, index.get(b)!] as const] : [])),
+    edgeSwitch: ids.map((id) => withHosts.has(id)),
+    before: ids.map((id) => before.get(id) ?? null),
+  };
+}
+
+/** Longitude and latitude from annotations, if they are numbers. */
+function degreesOf({ longitude, latitude }: Readonly<Record<string, string>>): Point | null {
+  const [x, y] = [Number(longitude ?? 'none'), Number(latitude ?? 'none')];
+  return Number.isFinite(x) && Number.isFinite(y) && Math.abs(x) <= 180 && Math.abs(y) <= 90 ? { x, y } : null;
+}
+
+/** Whether most of the switches have a place on earth. */
+export function hasGeography(graph: Graph): boolean {
+  return graph.places.filter((place) => place !== null).length > graph.places.length / 2;
+}
+
+export { geographyScale };

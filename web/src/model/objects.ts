@@ -1,0 +1,171 @@
+// The objects that the page shows, in the words of the glossary.
+//
+// They are what the REST interface sends (docs/reference/rest.md), checked by `api/decode.ts`. Nothing here is computed.
+
+export type Annotations = Readonly<Record<string, string>>;
+export type UpDown = 'up' | 'down';
+
+export interface Switch {
+  kind: 'switch';
+  id: string;
+  state: UpDown;
+  openflow: string;
+  nTables: number;
+  nBuffers: number;
+  description: Readonly<Record<string, string>>;
+  sinceMs: number;
+  annotations: Annotations;
+}
+
+export interface Port {
+  kind: 'port';
+  id: string;
+  name: string;
+  mac: string;
+  live: boolean;
+  enabled: boolean;
+  speedKbps: number;
+}
+
+/** One direction of a link. */
+export interface Link {
+  kind: 'link';
+  id: string;
+  from: string;
+  to: string;
+  found: string;
+  state: UpDown;
+  capacityKbps: number;
+  latencyUs: number | null;
+  sinceMs: number;
+}
+
+export interface Host {
+  kind: 'host';
+  id: string;
+  addresses: readonly string[];
+  at: string;
+  sinceMs: number;
+  configured: boolean;
+  annotations: Annotations;
+}
+
+export interface Intent {
+  kind: 'intent';
+  id: string;
+  /** The name that its owner gave it, if any. */
+  name: string;
+  type: string;
+  /** Hosts and connect points, in the order in which the intent names them. */
+  ends: readonly string[];
+  state: string;
+  reason: string | null;
+  owner: string;
+  priority: number | null;
+  protection: string | null;
+  bandwidthKbps: number | null;
+  sinceMs: number;
+}
+
+export interface Path {
+  kind: 'path';
+  id: string;
+  intent: string;
+  links: readonly string[];
+  /** Of the ways of an intent: 0 is the first; between two hosts, 1 is the way back. */
+  leg: number;
+  role: 'working' | 'backup';
+  latencyUs: number | null;
+}
+
+export type ViewObject = Switch | Port | Link | Host | Intent | Path;
+export type Kind = ViewObject['kind'];
+
+export interface Limit {
+  resource: string;
+  soft: number;
+  hard: number;
+}
+
+export interface Sample {
+  atMs: number;
+  values: Readonly<Record<string, number>>;
+}
+
+export interface App {
+  kind: 'app';
+  id: string;
+  role: 'app' | 'service';
+  state: string;
+  zoneKind: string;
+  pid: number | null;
+  restarts: number;
+  sinceMs: number;
+  lastEnd: string | null;
+  events: number;
+  dropped: number;
+  commands: number;
+  refusals: number;
+  limits: readonly Limit[];
+  samples: readonly Sample[];
+}
+
+export interface Incident {
+  id: string;
+  atMs: number;
+  app: string;
+  what: string;
+  why: string;
+  action: string;
+}
+
+export interface AuditRecord {
+  id: string;
+  atMs: number;
+  who: string;
+  what: string;
+  detail: string;
+  ok: boolean;
+}
+
+/** The counters of one port: frames and bits a second that it receives and sends. */
+export interface Counters {
+  id: string;
+  atMs: number;
+  rxBps: number;
+  txBps: number;
+  errors: number;
+  dropped: number;
+}
+
+export interface NodeInfo {
+  version: string;
+  uptimeMs: number;
+  role: string;
+  name: string;
+}
+
+/** One step of a packet's way through a switch. */
+export interface TraceStep {
+  switch: string;
+  inPort: string | null;
+  table: number | null;
+  rule: string;
+  owner: string;
+  action: string;
+  outPort: string | null;
+  packets: number | null;
+}
+
+export interface Trace {
+  verdict: 'delivered' | 'dropped' | 'punted' | 'looped';
+  reason: string;
+  steps: readonly TraceStep[];
+  links: readonly string[];
+}
+
+/** What an operator can select. */
+export interface Selection {
+  kind: 'switch' | 'port' | 'link' | 'host' | 'intent' | 'app';
+  id: string;
+}
