@@ -11,6 +11,8 @@ mod changes;
 mod expiry;
 mod sightings;
 
+pub use changes::{Plan, Refused};
+
 use crate::bounds::{HostsSettings, PROBES_PER_S_MAX};
 use crate::claims::Claims;
 use crate::edges::{Edges, Lost};
