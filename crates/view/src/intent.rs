@@ -259,9 +259,7 @@ pub struct Intent {
     pub reason: Option<String>,
     /// What is wanted.
     #[serde(flatten)]
-    pub wanted: Wanted,
-    /// The name of its set of rules in the service `flows`.
-    pub rule_set: String,
+    pub wanted: Box<Wanted>,
     /// When the state began, in milliseconds since 1970.
     pub since_ms: u64,
     /// Notes.
@@ -309,7 +307,7 @@ mod tests {
 
     #[test]
     fn an_intent_reads_as_one_flat_object() {
-        let text = r#"{"id":7,"owner":"web","name":"a","state":"waiting","reason":"two: unknown","type":"host_to_host","one":"00:00:00:00:00:01","two":"00:00:00:00:00:02.5","selector":{"eth_type":"0x0800"},"treatment":[{"type":"pop_vlan"}],"constraints":{"bandwidth_kbps":5,"weight":{"annotation":"cost"}},"priority":7,"protection":"protected","rule_set":"intent/7","since_ms":1}"#;
+        let text = r#"{"id":7,"owner":"web","name":"a","state":"waiting","reason":"two: unknown","type":"host_to_host","one":"00:00:00:00:00:01","two":"00:00:00:00:00:02.5","selector":{"eth_type":"0x0800"},"treatment":[{"type":"pop_vlan"}],"constraints":{"bandwidth_kbps":5,"weight":{"annotation":"cost"}},"priority":7,"protection":"protected","since_ms":1}"#;
         let intent: Intent = serde_json::from_str(text).unwrap();
         assert_eq!(serde_json::to_string(&intent).unwrap(), text);
         let least = r#"{"type":"explicit","from":"1/1","to":"2/2","links":["1/2-2/1"]}"#;
