@@ -7,7 +7,7 @@
 //! In: what the node was configured with. Out: which services it needs, and how each of them is confined. It starts none.
 
 use audit::AuditSettings;
-use config::{AppGrant, Config};
+use config::{AppGrant, Config, ServiceShare};
 use monitor::{AppRole, AppSource, AppSpec, Duty, ZoneKind};
 use node::now_unix_ms;
 use std::process::ExitCode;
@@ -36,10 +36,12 @@ pub struct Need {
     pub sandbox: Sandbox,
     /// What it is told.
     pub settings: serde_json::Map<String, serde_json::Value>,
+    /// What it may do with the network and with other services.
+    pub grant: AppGrant,
 }
 
 /// All of them.
-static SERVICES: [Service; 4] = [
+static SERVICES: &[Service] = &[
     Service {
         name: audit_contract::SERVICE,
         duty: Some(Duty::KeepRecords),
@@ -64,12 +66,26 @@ static SERVICES: [Service; 4] = [
         run: store::run,
         need: needs_store,
     },
+    // The services of the network view. Each says in its own tables what it needs.
+    Service {
+        name: discovery_contract::SERVICE,
+        duty: None,
+        run: discovery::run,
+        need: |config| of_network(config, discovery_contract::SERVICE, discovery::NEEDS),
+    },
 ];
 
-/// A node that runs apps also watches their resource use.
+/// A service of the network view runs if the configuration says so, with the settings of `[network.NAME]`.
+fn of_network(config: &Config, name: &str, needs: &str) -> Option<Need> {
+    // A test shows that what each service needs can be read.
+    let ServiceShare { limits, sandbox, settings, grant } = config.network_share(name, needs).ok()??;
+    Some(Need { limits, sandbox, settings, grant })
+}
+
+/// A node that runs apps or services of the network also watches their resource use.
 fn needs_resource(config: &Config) -> Option<Need> {
     let limits = Limits { memory_bytes: RESOURCE_MEMORY_BYTES, ..Limits::default() };
-    (!config.apps.is_empty()).then(|| Need { limits, ..Need::default() })
+    (!config.apps.is_empty() || config.network.is_some()).then(|| Need { limits, ..Need::default() })
 }
 
 /// A few numbers for each zone, and the text of one observation.
@@ -90,10 +106,11 @@ fn needs_security(config: &Config) -> Option<Need> {
 /// One file of a package at a time, of which the largest has 128 MiB, as it grows while it is read.
 const SECURITY_MEMORY_BYTES: u64 = 384 << 20;
 
-/// A node with a state folder has a store, for apps that have a grant for it. It sees that folder's folder and nothing
-/// else.
+/// A node with a state folder has a store, for apps that have a grant for it, and for the services of the network. It
+/// sees that folder's folder and nothing else.
 fn needs_store(config: &Config) -> Option<Need> {
-    let state = config.node.state.as_ref().filter(|_| config.apps.iter().any(uses_the_store))?;
+    let is_used = || config.network.is_some() || config.apps.iter().any(uses_the_store);
+    let state = config.node.state.as_ref().filter(|_| is_used())?;
     let folder = state.join(store::folder::NAME);
     let settings = serde_json::to_value(StoreSettings { folder: folder.clone() }).ok()?;
     let serde_json::Value::Object(settings) = settings else { return None };
@@ -105,6 +122,7 @@ fn needs_store(config: &Config) -> Option<Need> {
         },
         sandbox: Sandbox { fs: Files { write: vec![folder], ..Files::default() }, ..Sandbox::default() },
         settings,
+        ..Need::default()
     })
 }
 
@@ -141,9 +159,7 @@ pub fn wanted(config: &Config) -> Vec<AppSpec> {
 }
 
 fn spec(service: &Service, need: Need) -> AppSpec {
-    let Need { limits, sandbox, settings } = need;
-    // What an app may hold no service needs.
-    let grant = AppGrant::default();
+    let Need { limits, sandbox, settings, grant } = need;
     AppSpec {
         zone: None,
         name: service.name.to_owned(),
@@ -165,6 +181,7 @@ mod tests {
     use crate::apps;
     use crate::cli::RunArgs;
     use config::{ConfigFile, Environment};
+    use package::manifest::services::OF_NETWORK;
 
     #[test]
     fn a_store_is_kept_where_there_is_a_state_folder_and_an_app_that_may_use_it() {
@@ -184,6 +201,26 @@ mod tests {
             assert_eq!(service.sandbox.fs.write, [std::path::PathBuf::from("/s/store")]);
             assert!(service.sandbox.fs.read.is_empty());
         }
+    }
+
+    fn of_network(text: &str) -> Vec<AppSpec> {
+        let file = ConfigFile::parse(text, std::path::Path::new("t")).unwrap();
+        let around = Environment { uid: 1000, ..Environment::default() };
+        let args = RunArgs { records: Some("/r".into()), ..RunArgs::default() };
+        let mut config = Config::merge(file, &args, &around, &apps::ALL).unwrap();
+        config.node.state = Some("/s".into());
+        let services = wanted(&config).into_iter();
+        services.filter(|app| OF_NETWORK.iter().any(|service| service.name == app.name)).collect()
+    }
+
+    #[test]
+    fn each_service_of_the_network_runs_where_it_is_wanted_with_what_it_needs() {
+        assert_eq!(of_network("").len(), 0);
+        let all = of_network("[network]");
+        assert_eq!(all.len(), OF_NETWORK.len(), "a service is in one table only, or its needs are damaged");
+        assert!(all.iter().all(|service| service.grant != AppGrant::default().to_json()));
+        let only = of_network("[network]\nservices = ['discovery']");
+        assert_eq!(only.iter().map(|app| app.name.as_str()).collect::<Vec<_>>(), ["discovery"]);
     }
 
     #[test]

@@ -24,7 +24,9 @@ use zone::{Limits, Sandbox};
 
 use super::binding::{Datapaths, TlsBinding};
 use super::grant::GrantedBy;
-use super::{AppsTable, ConfigError, LimitsTable, ListenAddress, LogLevel, OpenFlowVersion, Role, users};
+use super::{
+    AppsTable, ConfigError, LimitsTable, ListenAddress, LogLevel, NetworkTable, OpenFlowVersion, Role, users,
+};
 
 /// The longest interval or timeout: an hour, in milliseconds. Probing a switch less often has no use.
 pub const DURATION_MS_MAX: u64 = 3_600_000;
@@ -49,6 +51,8 @@ pub struct ConfigFile {
     pub limits: LimitsTable,
     /// `[safe_mode]`.
     pub safe_mode: SafeModeTable,
+    /// `[network]`.
+    pub network: Option<NetworkTable>,
     /// `[apps]`.
     #[serde(rename = "apps")]
     pub order: AppsTable,

@@ -136,7 +136,7 @@ impl AppGrant {
 
     /// With what each service is told of it.
     fn with_services(&self, grant: Grant) -> Grant {
-        let parts = package::manifest::services::parts(&self.capabilities.services, &self.quotas.services);
+        let parts = package::manifest::parts(&self.capabilities, &self.quotas.services);
         parts.into_iter().fold(grant, |grant, (service, part)| grant.with_service(&service, part.to_bytes()))
     }
 
@@ -279,8 +279,13 @@ mod tests {
     #[test]
     fn grant_all_gives_its_list_everywhere_and_nothing_else() {
         let grant = AppGrant { capabilities: all_of_grant_all(), ..AppGrant::default() }.to_kernel();
-        assert_eq!(grant, Grant::everywhere(&Capability::GRANT_ALL));
+        assert!(Capability::all().all(|one| grant.holds(one) == Capability::GRANT_ALL.contains(&one)));
         assert!(!grant.holds(Capability::RuleWriteOthers) && grant.service("store").is_none());
+        let view = grant.service("discovery").unwrap();
+        assert_eq!(
+            view, br#"{"capabilities":{"view.annotate":true,"view.read":true}}"#,
+            "as the kernel itself has it"
+        );
     }
 
     #[test]
@@ -346,7 +351,9 @@ mod tests {
         let expected = store_contract::Grant { read, write: store_contract::Prefixes::All, hard_bytes: 9 };
         assert_eq!(part, expected);
         assert!(grant.service("audit").is_none() && !grant.holds(Capability::Query));
-        assert!(granted_by("[app.x.capabilities]\n'view.read' = true").service("store").is_none());
+        let reads = granted_by("[app.x.capabilities]\n'view.read' = true");
+        assert!(reads.service("store").is_none() && reads.holds(Capability::ViewRead));
+        assert_eq!(reads.service("discovery").unwrap(), br#"{"capabilities":{"view.read":true}}"#);
     }
 
     #[test]

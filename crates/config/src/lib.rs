@@ -21,6 +21,8 @@ mod limits;
 mod listen;
 mod listening;
 mod manifests;
+mod network;
+mod network_share;
 mod order;
 mod services;
 pub mod users;
@@ -49,6 +51,8 @@ pub use installed::{Installed, Packages};
 pub use limits::{LimitsTable, NodeLimits};
 pub use listen::{ListenAddress, first_address};
 pub use manifests::files;
+pub use network::{NetworkTable, ServiceSettings};
+pub use network_share::ServiceShare;
 pub use operator::place::shared_folder;
 pub use order::AppsTable;
 pub use services::check_app_name;
@@ -76,6 +80,9 @@ pub struct Config {
     pub safe_mode: SafeMode,
     /// The apps, in the order in which they are started.
     pub apps: Vec<AppSpec>,
+    /// The services of the network view, if the node runs them. The kernel process does not get it.
+    #[serde(skip)]
+    pub network: Option<NetworkTable>,
     /// The packages that apps come from.
     pub packages: Packages,
     /// What runs apps in Python.
@@ -359,19 +366,22 @@ impl Config {
             found = resolved.found;
             packages.state = Some(folder);
         }
+        let order = file.order.order.clone();
         let mut config = Config::merge(file, &args, around, built_in.apps)?;
         packages.apps = installed::settle(&mut config.apps, found, only)?;
         for app in &mut config.apps {
             app.packaged = packages.apps.contains_key(&app.name);
         }
-        config.packages = packages;
-        config.node.audit = audit;
+        (config.packages, config.node.audit) = (packages, audit);
         config.check_files()?;
         if let Some(unsaid) = unsaid.first() {
             return contradiction(unsaid.refusal());
         }
         let services = (built_in.services)(&config);
         config.apps.extend(services);
+        // Again, with the services: their rules and their addresses count too.
+        order::rank(&order, &mut config.apps)?;
+        listening::settle(&mut config.apps, &config.node.socket, &config.southbound.listen)?;
         monitor_channel::check_specs(&config.apps)
             .map_err(|error| ConfigError::Contradiction(error.to_string()))?;
         Ok(config)
@@ -409,13 +419,25 @@ impl Config {
         let limits = NodeLimits { on_overlap: file.order.on_overlap, ..NodeLimits::of(&file.limits) };
         let order = file.order.order.clone();
         let python = Python { interpreter: file.python.interpreter.clone() };
+        let network = file.network.clone().or_else(|| args.network.then(NetworkTable::default));
         let listed = file.safe_mode.apps.clone();
         let (mut apps, granted_by, declared) = merge_apps(file, &args.apps, &around.current_dir, built_in)?;
         order::rank(&order, &mut apps)?;
         listening::settle(&mut apps, &node.socket, &southbound.listen)?;
         let safe_mode = SafeMode { apps: check_safe_mode(listed, &apps)?, from_start: args.safe_mode };
         let packages = Packages::default();
-        Ok(Config { southbound, node, limits, safe_mode, apps, packages, python, granted_by, declared })
+        Ok(Config {
+            southbound,
+            node,
+            limits,
+            safe_mode,
+            apps,
+            network,
+            packages,
+            python,
+            granted_by,
+            declared,
+        })
     }
 
     /// Whether the node runs the service with this name.

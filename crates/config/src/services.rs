@@ -6,12 +6,12 @@
 use crate::Config;
 use contract::{Quota, Service};
 use monitor_channel::PlanError;
-use package::manifest::services::{BUILT_IN, is_built_in};
+use package::manifest::services::{built_in, is_built_in};
 
 impl Config {
     /// The services that the node does not run, with the reason for apps that call them.
     pub fn missing_services(&self) -> Vec<(String, String)> {
-        let missing = BUILT_IN.iter().filter(|service| !self.has_service(&service.name));
+        let missing = built_in().filter(|service| !self.has_service(&service.name));
         let why =
             |service: &Service| Some((service.name.to_string(), service.why_missing.as_ref()?.to_string()));
         missing.filter_map(why).collect()
@@ -33,5 +33,5 @@ pub fn check_app_name(name: &str) -> Result<(), PlanError> {
 
 /// The quotas whose use a built-in service reports to the monitor.
 pub(crate) fn reported() -> impl Iterator<Item = &'static Quota> {
-    BUILT_IN.iter().flat_map(|service| service.quotas.iter()).filter(|quota| quota.reported_for.is_some())
+    built_in().flat_map(|service| service.quotas.iter()).filter(|quota| quota.reported_for.is_some())
 }

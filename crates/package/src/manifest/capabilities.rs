@@ -253,6 +253,15 @@ impl Capabilities {
         visitor.visit("subscribe", &self.subscribe, &before.subscribe);
     }
 
+    /// The capabilities without bounds that services declare and the kernel knows, and whether each is present.
+    pub(super) fn wholes(&self) -> [(&'static str, bool); 3] {
+        [
+            ("view.read", self.view_read.is_some()),
+            ("view.annotate", self.view_annotate.is_some()),
+            ("host.read", self.host_read.is_some()),
+        ]
+    }
+
     /// All present capabilities as requests.
     pub fn asks(&self) -> Vec<Ask> {
         let mut all = All::default();

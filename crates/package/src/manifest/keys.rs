@@ -31,7 +31,10 @@ pub(super) struct Keys {
 
 impl Keys {
     pub(super) fn new<D: Declaration>(fields: &'static [&'static str], reserved: Vec<String>) -> Keys {
-        Keys { fields, services: services::built_in_names::<D>(), reserved }
+        // The kernel enforces some capabilities that a service declares too. Those are fields.
+        let of_services = services::built_in_names::<D>().into_iter();
+        let services = of_services.filter(|name| !fields.contains(name)).collect();
+        Keys { fields, services, reserved }
     }
 
     /// All of them.

@@ -1,7 +1,7 @@
 //! The capabilities and quotas of services, which are data: declared by the services, not fields of the manifest.
 //!
 //! ```text
-//!   BUILT_IN, contracts of the node's services ──┐
+//!   OF_NODE, OF_NETWORK: contracts of the node ──┐
 //!   [service], manifests of other services ──────┴──> declarations ──> OfService: a value and its declaration
 //! ```
 //!
@@ -20,17 +20,25 @@ use super::asks::{Requestable, Visit};
 use super::bounds::{Names, listed};
 use crate::toml_text::{nearest, slips};
 
-/// The services that are compiled into the node: one line for each.
-pub static BUILT_IN: [Service; 4] = [
+/// The services that each node may need for itself and its apps: one line for each.
+static OF_NODE: [Service; 4] = [
     audit_contract::DECLARATION,
     resource_contract::DECLARATION,
     security_contract::DECLARATION,
     store_contract::DECLARATION,
 ];
 
+/// The services of the network view, which a node runs if it has `[network]`: one line for each.
+pub static OF_NETWORK: &[Service] = &[discovery_contract::DECLARATION];
+
+/// All services that are compiled into the node.
+pub fn built_in() -> impl Iterator<Item = &'static Service> {
+    OF_NODE.iter().chain(OF_NETWORK)
+}
+
 /// Whether the node has a service with this name. No app can have it.
 pub fn is_built_in(name: &str) -> bool {
-    BUILT_IN.iter().any(|service| service.name == name)
+    built_in().any(|service| service.name == name)
 }
 
 /// The first part of names that belong to the node itself. They are refused with a reason.
@@ -112,18 +120,18 @@ impl Declaration for Quota {
     }
 }
 
-fn declared<D: Declaration>(services: &[Service], name: &str) -> Option<D> {
-    services.iter().flat_map(D::of).find(|one| one.name() == name).cloned()
+fn declared<'s, D: Declaration>(services: impl IntoIterator<Item = &'s Service>, name: &str) -> Option<D> {
+    services.into_iter().flat_map(D::of).find(|one| one.name() == name).cloned()
 }
 
 /// All names of built-in services that a table may have.
 pub(super) fn built_in_names<D: Declaration>() -> Vec<&'static str> {
-    BUILT_IN.iter().flat_map(D::of).map(D::name).collect()
+    built_in().flat_map(D::of).map(D::name).collect()
 }
 
 /// The capabilities that only services of the node hold.
 pub(super) fn reserved_names() -> Vec<String> {
-    BUILT_IN.iter().map(|service| format!("{SYSTEM}.{}", service.name)).collect()
+    built_in().map(|service| format!("{SYSTEM}.{}", service.name)).collect()
 }
 
 /// Whether this can be the name of a capability or quota of a service that is not built in. A name whose first part
@@ -143,7 +151,7 @@ pub(super) fn may_be_declared_elsewhere(name: &str, known: &[&str]) -> bool {
 /// # Errors
 /// The value has not the form that the service declares.
 pub(super) fn entry<D: Declaration>(name: &str, value: D::Value) -> Result<OfService<D::Value, D>, String> {
-    let declared: Option<D> = declared(&BUILT_IN, name);
+    let declared: Option<D> = declared(built_in(), name);
     match declared.as_ref().and_then(|it| it.flaw(&value)) {
         Some(flaw) => Err(flaw),
         None => Ok(OfService { value, declared }),
@@ -170,7 +178,8 @@ pub(super) fn resolve<D: Declaration>(
 
 fn unknown<D: Declaration>(name: &str, services: &[Service]) -> String {
     let service = service_of(name);
-    let all: Vec<&str> = services.iter().chain(&BUILT_IN).flat_map(D::of).map(D::name).collect();
+    let of_apps = services.iter().flat_map(D::of);
+    let all: Vec<&str> = of_apps.map(D::name).chain(built_in_names::<D>()).collect();
     match nearest(name, &all) {
         Some(near) => format!("no service declares `{name}`: did you mean `{near}`?"),
         None if services.iter().any(|one| one.name == service) => {
@@ -333,23 +342,8 @@ impl ServiceTable {
     }
 }
 
-/// The part of a grant for each service for which there is a capability, by the service's name.
-pub fn parts(capabilities: &ServiceCapabilities, quotas: &ServiceQuotas) -> BTreeMap<String, contract::Part> {
-    let mut parts: BTreeMap<String, contract::Part> = BTreeMap::new();
-    for (name, OfService { value, .. }) in capabilities {
-        let permitted = match value {
-            Names::All => contract::Permitted::All,
-            Names::Only(names) => contract::Permitted::Only(names.iter().cloned().collect()),
-        };
-        let part = parts.entry(service_of(name).to_owned()).or_default();
-        part.capabilities.insert(name.clone(), permitted);
-    }
-    for (name, OfService { value, .. }) in quotas {
-        let built_in = BUILT_IN.iter().find(|service| service.quotas.iter().any(|it| it.name == *name));
-        let service = built_in.map_or(service_of(name), |service| &service.name);
-        if let Some(part) = parts.get_mut(service) {
-            part.quotas.insert(name.clone(), value.hard);
-        }
-    }
-    parts
+/// The built-in service that declares this capability.
+pub(super) fn declares(capability: &str) -> Option<&'static str> {
+    let of = |service: &&Service| service.capabilities.iter().any(|it| it.name == capability);
+    built_in().find(of).map(|service| service.name.as_ref())
 }

@@ -422,7 +422,7 @@ fn a_service_says_what_its_capabilities_permit() {
     beyond(&format!("[capabilities]\n'hello.greet' = ['a']\n{rest}"), &["hello.greet"]);
     let kept = asked.capabilities.only(|name| name == "hello.stop");
     assert_eq!(kept.services.keys().collect::<Vec<_>>(), ["hello.stop"]);
-    let parts = services::parts(&asked.capabilities.services, &asked.quotas.services);
+    let parts = super::parts(&asked.capabilities, &asked.quotas.services);
     // A quota alone gives no part.
     assert_eq!(parts.keys().collect::<Vec<_>>(), ["hello"]);
     assert_eq!((parts["hello"].hard("hello.greetings"), parts["hello"].capabilities.len()), (Some(2), 2));

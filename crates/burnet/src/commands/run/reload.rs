@@ -112,6 +112,8 @@ fn keep_what_stays(running: &Config, read: &mut Config) -> Vec<String> {
     read.safe_mode = running.safe_mode.clone();
     keep("python.interpreter", running.python != read.python);
     read.python = running.python.clone();
+    keep("network", running.network != read.network);
+    read.network = running.network.clone();
     keep("packages.require", running.packages.require != read.packages.require);
     read.packages.require = running.packages.require;
     left
@@ -266,6 +268,7 @@ mod tests {
         check(&tls(""), "", &[], &["southbound.tls"]);
         check("", "node.log = 'debug'\nnode.socket = '/x'", &[], &["node.socket", "node.log"]);
         check("", "python.interpreter = '/p'", &[], &["python.interpreter"]);
+        check("", "[network.discovery]", &[], &["network"]);
         check("[app.hub]", "safe_mode.apps = ['hub']\n[app.hub]", &[], &["safe_mode.apps"]);
     }
 }
