@@ -78,7 +78,7 @@ fn check_name(name: &str) -> Result<(), CommandError> {
     }
     if WORDS_IN_USE.contains(&name) || CRATES_IN_USE.contains(&name) {
         return Err(cannot_be(format!(
-            "{name} means something else in Rust: choose another name, for example {name}-app"
+            "{name} is a reserved name in Rust: choose another name, for example {name}-app"
         )));
     }
     Ok(())
@@ -100,8 +100,7 @@ fn home(args: &AppNewArgs, current_dir: &Path, parent: &Path) -> Result<Home, Co
     }
     let Some(checkout) = checkout else {
         return Err(cannot_be(
-            "the SDK is not to be found from here: say where it is with --sdk PATH (sdk/rust of a Burnet checkout), \
-             or go into a checkout",
+            "the SDK was not found: give its path with --sdk PATH (sdk/rust in a Burnet checkout), or run this command in a checkout",
         ));
     };
     let checkout = checkout.canonicalize().unwrap_or_else(|_| checkout.to_owned());
@@ -263,7 +262,7 @@ fn put_in_place(files: &[(&str, String)], folder: &Path) -> Result<(), CommandEr
 }
 
 fn there_already(folder: &Path) -> CommandError {
-    cannot_be(format!("{} exists and is not changed: choose another name or another --dir", folder.display()))
+    cannot_be(format!("{} already exists: choose another name or another --dir", folder.display()))
 }
 
 fn write(files: &[(&str, String)], draft: &Path) -> io::Result<()> {

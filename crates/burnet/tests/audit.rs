@@ -172,7 +172,7 @@ fn what_an_app_tries_of_the_machine_is_kept_with_its_name_and_how_often() {
         ("raw-socket", "a socket of family 2, type 3 is not granted: net.connect grants nothing"),
         ("run-shell", "starting a process is not granted: spawn is false"),
         ("read-files", "reading /etc/shadow is not granted by fs.read"),
-        ("signals", "the system call kill is not let through"),
+        ("signals", "the system call kill is not permitted"),
     ] {
         let program = bed.example("misbehaving");
         let settings = format!(

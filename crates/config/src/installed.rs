@@ -210,7 +210,7 @@ pub fn settle(
         if let (Some(spec), Err(why)) = (trusted, record.may_run_trusted()) {
             if record.fall.is_none() && only.is_none_or(|only| only == name) {
                 return contradiction(format!(
-                    "the app {name} {why}: burnet app trust {name} gives it, or run it in a process zone"
+                    "the app {name} {why}: burnet app trust {name} allows it; or run it in a process zone"
                 ));
             }
             spec.kind = ZoneKind::Process;

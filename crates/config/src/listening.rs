@@ -36,8 +36,7 @@ pub(super) fn settle(
             *address = address.clone().within(&folder);
             if app.kind == ZoneKind::Trusted {
                 return contradiction(format!(
-                    "the app {name} listens on {address}, and runs trusted, where no socket is handed over: run it in a process zone, \
-                     or leave net.listen out"
+                    "the app {name} listens on {address}, but a trusted app cannot receive sockets: run it in a process zone, or leave net.listen out"
                 ));
             }
             if let Some(switches) = switches.iter().find(|switches| overlaps(address, switches)) {

@@ -371,7 +371,7 @@ impl fmt::Display for CallRefused {
         match self {
             CallRefused::NoSuchQuery(why) => why.fmt(f),
             CallRefused::StatusOfKernel(status) => {
-                write!(f, "a service does not say the status {status:#06x}: it is the kernel's")
+                write!(f, "a service cannot use the status {status:#06x}: only the kernel uses it")
             }
             CallRefused::BeyondCredit => {
                 f.write_str("more was answered than the caller granted credit for; the query is over")

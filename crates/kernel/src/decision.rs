@@ -257,7 +257,7 @@ impl OrderRefused {
             ),
             OrderRefused::ShadowedByMany => write!(
                 f,
-                "rule.write: more than {} rules of apps behind this one would have to give way to it: give those apps lower priorities",
+                "rule.write: it would replace more than {} rules of apps that come after this one: give those apps lower priorities",
                 crate::precedence::EVICTIONS_MAX
             ),
             OrderRefused::TooManyCompared => write!(
@@ -308,12 +308,12 @@ impl fmt::Display for InWords<'_> {
             Refusal::NotFor(capability) => write!(f, "{capability}: it is not granted for this name"),
             Refusal::Vendor(part) => write!(
                 f,
-                "vendor: OpenFlow does not define {part}, and nobody here knows what it does; the operator allows it with \
+                "vendor: OpenFlow does not define {part}, so the kernel cannot check its effect; the operator can allow it with \
                  vendor = [\"{part}\"] in the app's capabilities"
             ),
             Refusal::Ticket => f.write_str("tickets from 2^63 on are the kernel's own: take a smaller one"),
             Refusal::NothingToDoThere(datapath) => {
-                write!(f, "the app holds no capability to command or ask {datapath}")
+                write!(f, "the app holds no capability for commands or requests to {datapath}")
             }
             Refusal::KernelsRule => f.write_str(
                 "rule.write.others: the table-miss rule of table 0 is the kernel's",
@@ -330,8 +330,7 @@ impl fmt::Display for InWords<'_> {
             ),
             Refusal::TooManyRules(datapath) => write!(
                 f,
-                "limits.rules_per_switch: as many rules of {datapath} are known as may be; it is asked which of them it still has: try again in \
-                 a moment"
+                "limits.rules_per_switch: the node stores no more rules of {datapath}; it is reading which of them still exist: try again in a moment"
             ),
             Refusal::Order(why) => why.write(f, |of| self.app(of)),
             Refusal::Quota { kind, hard } => {

@@ -101,7 +101,7 @@ impl fmt::Display for TooMany {
                     "{count} actions are more than the {most} there may be in one command: use several, or a group"
                 )
             }
-            TooMany::Groups(most) => write!(f, "a command may hand a packet to {most} groups"),
+            TooMany::Groups(most) => write!(f, "a command may send a packet to {most} groups"),
             TooMany::Outputs(most) => {
                 write!(f, "one packet may become {most} packets, with all groups that it goes through")
             }
@@ -157,11 +157,11 @@ impl fmt::Display for Excess {
             }
             Excess::Port(port) => write!(f, "port {port} is not among the granted ports"),
             Excess::Controller => f.write_str("sending to the controller needs packet.in as well"),
-            Excess::NotUnderstood => f.write_str("it is not known what an action or instruction in it does"),
+            Excess::NotUnderstood => f.write_str("the effect of an action or instruction in it is unknown"),
             Excess::Group(id) => write!(f, "group {id} is not the app's own"),
             Excess::Meter(id) => write!(f, "meter {id} is not the app's own"),
             Excess::KernelsMeter(id) => {
-                write!(f, "meter {id} is the kernel's own, and limits what the switch sends up for every app")
+                write!(f, "meter {id} is the kernel's own, and limits the packet-ins of the switch for all apps")
             }
             Excess::NotYet => {
                 f.write_str("the switch has not confirmed this group or meter yet; wait for its receipt")

@@ -95,7 +95,7 @@ impl fmt::Display for Why {
             Why::AllTaken => f.write_str("apps have all meters of the switch"),
             Why::Failed(reason) => write!(f, "the switch refused the meter: {reason}"),
             Why::NoAnswer(reason) => write!(f, "it is not known whether the switch has the meter: {reason}"),
-            Why::Deleted => f.write_str("somebody else has deleted the node's meter in the switch"),
+            Why::Deleted => f.write_str("the node's meter in the switch was deleted, but not by this node"),
             Why::RuleDeleted => f.write_str("an app that may delete it deleted the table-miss rule"),
         }
     }

@@ -133,7 +133,7 @@ fn one_packet_becomes_a_bounded_number_of_packets_by_groups_too() {
     assert_eq!(world.rule(APP, 0, "arp", "group:2,output:1"), format!("rule.write: {most}"));
     assert_eq!(world.packet_out(&arp(1), "group:2,output:2"), format!("packet.out: {most}"));
     let five = "group:1,".repeat(5);
-    assert_eq!(world.rule(APP, 0, "arp", &five), "rule.write: a command may hand a packet to 4 groups");
+    assert_eq!(world.rule(APP, 0, "arp", &five), "rule.write: a command may send a packet to 4 groups");
     let floods = "one packet may be flooded 4 times, and go into the tables as often";
     assert_eq!(world.rule(APP, 0, "arp", "flood,all,flood,all"), "sent");
     assert_eq!(world.rule(APP, 0, "arp", "flood,all,flood,all,flood"), format!("rule.write: {floods}"));

@@ -430,7 +430,7 @@ fn nobody_claims_changes_or_deletes_the_kernels_meter() {
     let others_too = Grant::everywhere(&kernel::Capability::GRANT_ALL).with(Capability::RuleWriteOthers);
     assert!(node.kernel.attach(OTHER, "other", others_too, 0));
     let own =
-        "rule.write: meter 65536 is the kernel's own, and limits what the switch sends up for every app";
+        "rule.write: meter 65536 is the kernel's own, and limits the packet-ins of the switch for all apps";
     for zone in [APP, OTHER] {
         for command in [0, 1, 2] {
             assert_eq!(node.meter_mod(zone, command, HIGHEST), own, "{zone} {command}");
@@ -448,7 +448,7 @@ fn nobody_claims_changes_or_deletes_the_kernels_meter() {
 fn only_who_may_change_others_rules_refers_to_the_kernels_meter() {
     let mut node = Node::with_meter();
     let own =
-        "rule.write: meter 65536 is the kernel's own, and limits what the switch sends up for every app";
+        "rule.write: meter 65536 is the kernel's own, and limits the packet-ins of the switch for all apps";
     assert_eq!(node.metered_rule(APP, HIGHEST), own);
     assert_eq!(node.metered_rule(APP, 5), "rule.write: meter 5 is not the app's own");
     let bounds = Bounds { priorities: 0..=9, ..Bounds::default() };

@@ -88,9 +88,9 @@ impl Listeners {
     fn in_words(&self, app: &str, address: &ServiceAddress, why: &io::Error) -> io::Error {
         let other = self.0.iter().find(|it| it.app != app && it.address.overlaps(address));
         let why = match (why.raw_os_error().map(Errno::from_raw_os_error), other) {
-            (_, Some(other)) => format!("the app {} has it: change net.listen of one", other.app),
+            (_, Some(other)) => format!("the app {} uses it: change net.listen of one of them", other.app),
             (Some(Errno::ADDRINUSE), None) => {
-                "another program has it: end that, or change net.listen".to_owned()
+                "another program uses it: stop that program, or change net.listen".to_owned()
             }
             (Some(Errno::ADDRNOTAVAIL), None) => {
                 "this machine does not have it: change net.listen".to_owned()
@@ -171,7 +171,7 @@ fn make_room(path: &Path, socket: &OwnedFd, address: &SocketAddrUnix) -> io::Res
     match std::fs::symlink_metadata(path) {
         Err(_) => return Ok(()),
         Ok(file) if !file.file_type().is_socket() => {
-            return Err(io::Error::other("a file that is no socket has its place"));
+            return Err(io::Error::other("a file that is not a socket is at its path"));
         }
         Ok(_) => {}
     }
@@ -257,12 +257,17 @@ mod tests {
         let theirs = TcpListener::bind("127.0.0.1:0").unwrap();
         let taken = ServiceAddress::Tcp(theirs.local_addr().unwrap());
         let mut listeners = Listeners::default();
-        refused(&mut listeners, "a", &taken, "another program has it: end that, or change net.listen");
+        refused(
+            &mut listeners,
+            "a",
+            &taken,
+            "another program uses it: stop that program, or change net.listen",
+        );
         let away = "192.0.2.1:8181".parse().unwrap();
         refused(&mut listeners, "a", &away, "this machine does not have it: change net.listen");
         let own = free();
         listeners.of("a", std::slice::from_ref(&own)).unwrap();
-        refused(&mut listeners, "b", &own, "the app a has it: change net.listen of one");
+        refused(&mut listeners, "b", &own, "the app a uses it: change net.listen of one of them");
     }
 
     #[test]
@@ -280,9 +285,9 @@ mod tests {
             &mut Listeners::default(),
             "b",
             &left,
-            "another program has it: end that, or change net.listen",
+            "another program uses it: stop that program, or change net.listen",
         );
-        let why = "a file that is no socket has its place: change net.listen";
+        let why = "a file that is not a socket is at its path: change net.listen";
         refused(&mut listeners, "b", &ServiceAddress::Unix(plain.clone()), why);
         assert!(plain.exists());
         std::fs::remove_dir_all(&place).unwrap();

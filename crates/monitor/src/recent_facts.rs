@@ -120,8 +120,7 @@ impl RecentFacts {
         }
         match (kernel.trusted, kernel.end) {
             (_, Some(ProcessEnd::Signal { number: KILLED, .. })) if !kernel.killed_by_us => nobody(
-                "no app was being called, and SIGKILL comes from outside of the node: from somebody on this machine, or from \
-                 Linux when memory ran out",
+                "no app was being called, and SIGKILL came from outside the node: from a user of this machine, or from Linux when memory ran out",
             ),
             ([], _) => nobody("no app runs inside the kernel process, so this is a fault of Burnet"),
             (trusted, _) => nobody(&format!(

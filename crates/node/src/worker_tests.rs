@@ -547,7 +547,7 @@ fn a_caller_hears_why_there_is_no_answer_and_a_service_that_its_answer_is_late()
     bench.turn();
     let heard = service.hear(refusals);
     assert_eq!(heard[..2], ["the query's deadline has passed", "there is no open query of that ticket"]);
-    assert!(heard[2].contains("it is the kernel's"), "{heard:?}");
+    assert!(heard[2].contains("only the kernel uses it"), "{heard:?}");
     assert_eq!(asker.hear(reply), []);
     asker.command(1, What::Query(Ask::query("paths", b"")));
     bench.turn();

@@ -223,8 +223,7 @@ fn check_version(
     let order = version.cmp_precedence(&record.version);
     if order.is_lt() && !confirmed.downgrade {
         return Err(format!(
-            "{name} {version} is older than {}, which is installed, and may have faults that were mended since: if it is meant, \
-             --allow-downgrade",
+            "{name} {version} is older than {}, which is installed, and may have faults that are fixed in the installed one: to install it anyway, use --allow-downgrade",
             record.version
         ));
     }

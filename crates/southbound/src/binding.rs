@@ -198,8 +198,7 @@ impl fmt::Display for NotBound {
             ),
             NotBound::OtherPinned(id, shown, print) => write!(
                 f,
-                "datapath id {id} is pinned to the certificate {print}, which spoke for it first, and {shown} was shown; if that is \
-                 the switch's new one, type `burnet tls forget {id}`"
+                "datapath id {id} is pinned to the certificate {print}, which claimed it first, but the switch presented {shown}; if that is its new certificate, type `burnet tls forget {id}`"
             ),
             NotBound::NamesOther(id, shown, first) => write!(
                 f,

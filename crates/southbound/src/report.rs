@@ -97,7 +97,7 @@ pub fn held(limit: &mut LineLimit, now_ms: u64, connection: &Connection) {
         %peer,
         %datapath,
         kept_back,
-        "it sends more events that must not be lost than the apps can read; the node reads it more slowly"
+        "it sends events faster than the apps read them; the node reads from it more slowly, so that none is lost"
     );
 }
 

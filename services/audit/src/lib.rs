@@ -85,7 +85,7 @@ impl App for Audit {
             Err(error) => {
                 self.complained = true;
                 let line = format!(
-                    "{error}: records wait until it is put right, the oldest of them if there are too many"
+                    "{error}: records wait in memory until the cause is fixed; if there are too many, the oldest are kept"
                 );
                 out.log(Level::Error, &line);
             }

@@ -177,7 +177,7 @@ impl Store {
     /// Logs the failure once.
     fn complain(&mut self, error: &StoreError, out: &mut Commands) {
         if !std::mem::replace(&mut self.complained, true) {
-            let line = format!("{error}: what apps ask of the store fails until it is put right");
+            let line = format!("{error}: requests to the store fail until the cause is fixed");
             out.log(Level::Error, &line);
         }
     }

@@ -27,7 +27,7 @@ pub fn new(args: &KeyNewArgs) -> Result<String, CommandError> {
     let public = state.keep_key(&key, &lock)?;
     let id = key.public().public.id();
     Ok(format!(
-        "{} (key {id}) is made; its private half stays here, its public half is for whom it may concern:\n  {}\n",
+        "{} (key {id}) was created. Keep the private key on this machine. Give the public key to operators:\n  {}\n",
         args.name,
         public.display()
     ))
@@ -67,7 +67,7 @@ fn row(key: &TrustedKey) -> [String; 5] {
         (Some(at), _) => format!("revoked at {at}"),
         (None, Some(at)) if at <= now() => format!("expired at {at}"),
         (None, Some(at)) => format!("until {at}"),
-        (None, None) => "for good".to_owned(),
+        (None, None) => "without an expiry date".to_owned(),
     };
     [key.name.to_string(), key.public.id().to_string(), key.role.to_string(), key.since.to_string(), standing]
 }
@@ -85,7 +85,8 @@ pub fn trust(args: &KeyTrustArgs) -> Result<String, CommandError> {
     let expires = args.expires.map(|until| until.from(now));
     store.trust(key, args.role, now, expires).map_err(CommandError::Usage)?;
     state.keep_trust(&store, &lock)?;
-    let until = expires.map_or_else(|| "for good".to_owned(), |expires| format!("until {expires}"));
+    let until =
+        expires.map_or_else(|| "without an expiry date".to_owned(), |expires| format!("until {expires}"));
     audit::keep(&state, "key_trusted", None, format!("{name} (key {id}) as {}, {until}", args.role));
     Ok(format!("{name} (key {id}) is trusted as {}, {until}\n", args.role))
 }
@@ -100,7 +101,7 @@ pub fn distrust(args: &KeyDistrustArgs) -> Result<String, CommandError> {
     state.keep_trust(&store, &lock)?;
     audit::keep(&state, "key_distrusted", None, format!("{name} (key {id})"));
     Ok(format!(
-        "{name} (key {id}) is revoked; packages that nobody else has signed do not start any more,\n\
-         and a node that runs ends their apps within a second or two\n"
+        "{name} (key {id}) is revoked; packages that only this key signed do not start any more,\n\
+         and a running node stops their apps within two seconds\n"
     ))
 }

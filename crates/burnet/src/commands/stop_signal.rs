@@ -26,7 +26,7 @@ pub struct StopSignal {
 impl StopSignal {
     /// From now on SIGINT (Ctrl-C), SIGTERM and SIGHUP are received here and do not end the process.
     pub fn listen() -> Result<StopSignal, CommandError> {
-        let unheard = |error| CommandError::DidNotWork(format!("signals cannot be listened to: {error}"));
+        let unheard = |error| CommandError::DidNotWork(format!("signals cannot be received: {error}"));
         let mut signals = File::from(monitor::shutdown_signals().map_err(unheard)?);
         let (sender, stopped) = channel();
         std::thread::Builder::new()

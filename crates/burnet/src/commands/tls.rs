@@ -20,9 +20,7 @@ pub fn tls(command: &TlsCommand) -> Result<String, CommandError> {
             if asking.json {
                 return json(&serde_json::json!({ "forgotten": datapath.to_string() }));
             }
-            Ok(format!(
-                "{datapath} is not pinned any more; the next certificate that speaks for it will be\n"
-            ))
+            Ok(format!("{datapath} is not pinned any more; the next certificate that claims it is pinned\n"))
         }
     }
 }

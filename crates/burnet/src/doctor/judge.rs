@@ -89,7 +89,7 @@ fn memfd(facts: &Facts) -> Finding {
         Err(error) => stops(lacks(
             "sealed memfd",
             error,
-            "no app can be given a port, and so none can run in a process zone",
+            "no app can run in a process zone, because it cannot share memory with the kernel",
             "allow memfd_create (a container's seccomp profile may forbid it)",
         )),
     }
@@ -185,7 +185,7 @@ fn landlock(facts: &Facts) -> Finding {
         Err(error) => lacks(
             "Landlock",
             error,
-            "what apps see of files is kept from them by an empty root alone",
+            "only an empty root folder hides the machine's files from apps",
             "run a Linux with CONFIG_SECURITY_LANDLOCK and landlock among the lsm= of its command line",
         ),
     }
@@ -206,16 +206,14 @@ fn cgroup(facts: &Facts) -> Finding {
     lacks(
         "cgroups",
         format!("{interface}, not writable: {}", missing.join(", ")),
-        format!(
-            "the {} of a whole zone is not limited, only what each of its processes takes",
-            missing.join(", ")
-        ),
+        format!("the {} of each process is limited, but not that of the whole zone", missing.join(", ")),
         "run the node as a systemd unit with Delegate=yes, or as root",
     )
 }
 
 fn zone(facts: &Facts) -> Finding {
-    const MAY_BE_DEMANDED: &str = "apps run without that, and those with enforce = \"strict\" do not start";
+    const MAY_BE_DEMANDED: &str =
+        "apps run without this protection, and those with enforce = \"strict\" do not start";
     match &facts.zone {
         Ok(gaps) if gaps.is_empty() => ok("zone", "a trial zone was started, and everything is enforced"),
         Ok(gaps) => {

@@ -239,7 +239,7 @@ fn a_node_that_runs_takes_what_is_installed_and_ends_what_is_removed() {
     world.refused(
         &format!("{start} $/nowhere.sock"),
         1,
-        "my-hub is installed, and not started: no node answers",
+        "my-hub is installed, but was not started: no node answers",
     );
     let kernel = node.kernel_pid();
     assert!(world.done(&format!("{start} $/node.sock")).contains("It runs on the running node"));

@@ -212,7 +212,7 @@ fn what_is_not_understood_is_refused() {
     let mut check = |instructions: &str, expected: &str| {
         assert_eq!(node.rule("in_port=1", instructions, ADD), expected, "{instructions}");
     };
-    let unknown = "rule.write: it is not known what an action or instruction in it does";
+    let unknown = "rule.write: the effect of an action or instruction in it is unknown";
     check("experimenter(0x12345678,0000000000000000),output:1", unknown);
     check("experimenter_instruction(0x1,)", unknown);
     check("experimenter(0x00002320,0010000000000000)", unknown); // Nicira's learn, which writes rules
@@ -255,7 +255,7 @@ fn numbers_are_named_with_what_was_granted() {
     check(
         "output:NXM_NX_REG0[]",
         fits,
-        "rule.write: it is not known what an action or instruction in it does",
+        "rule.write: the effect of an action or instruction in it is unknown",
     );
     check("controller", fits, "rule.write: sending to the controller needs packet.in as well");
     check("output:2,in_port", FlowMod { priority: 100, table_id: 2, ..ADD }, "sent");
@@ -382,7 +382,7 @@ fn a_barrier_is_for_those_who_may_do_something_there() {
     let check = |grant: Grant, expected: &str| {
         assert_eq!(Node::with(grant).command(APP, What::Barrier), expected);
     };
-    let nothing = "the app holds no capability to command or ask of:0000000000000001";
+    let nothing = "the app holds no capability for commands or requests to of:0000000000000001";
     check(Grant::nothing(), nothing);
     check(Grant::nothing().with(Capability::PacketIn).with(Capability::ViewRead), nothing);
     check(Grant::nothing().with_rules(elsewhere()).with_packets_out(elsewhere()), nothing);

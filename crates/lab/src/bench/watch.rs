@@ -37,10 +37,10 @@ impl Watch {
     /// Begins. Lines are shown if `shown`, or if standard error is a terminal.
     ///
     /// # Errors
-    /// That signals cannot be listened to.
+    /// That signals cannot be received.
     pub fn start(shown: bool) -> Result<Watch, CommandError> {
         let signals = monitor::shutdown_signals()
-            .map_err(|error| CommandError::DidNotWork(format!("signals cannot be listened to: {error}")))?;
+            .map_err(|error| CommandError::DidNotWork(format!("signals cannot be received: {error}")))?;
         let ending = Ending::default();
         let (until, ended) = channel();
         let stopping = ending.clone();

@@ -37,13 +37,12 @@ pub(super) fn tell_of_unknown_sizes(datapath: DatapathId, entries_if_unknown: Op
     match entries_if_unknown {
         Some(entries) => tracing::warn!(
             %datapath,
-            "the switch does not say how large its tables are: each is taken to hold {entries} entries \
+            "the switch does not report its table sizes: Burnet assumes {entries} entries for each \
              (limits.table_entries_if_unknown)"
         ),
         None => tracing::warn!(
             %datapath,
-            "the switch does not say how large its tables are: apps may add as many entries as it takes, unless \
-             limits.table_entries_if_unknown says how many it holds"
+            "the switch does not report its table sizes: apps may add entries until the switch refuses; limits.table_entries_if_unknown sets a limit"
         ),
     }
 }

@@ -384,7 +384,7 @@ impl Requestable for Whole {
             "stats.read" => "request statistics from switches",
             "view.read" => "receive events about switches, ports, links and removed rules",
             "view.annotate" => "write annotations into the network view",
-            "host.read" => "hear where hosts are",
+            "host.read" => "read the locations and addresses of hosts",
             "spawn" => "start other programs",
             other => other,
         }

@@ -125,5 +125,5 @@ fn text(path: &Path, bytes_max: usize) -> Result<String, String> {
     let bytes = read_bounded(path, bytes_max).map_err(|error| format!("{name} cannot be read ({error})"))?;
     bytes
         .and_then(|bytes| String::from_utf8(bytes).ok())
-        .ok_or_else(|| format!("{name} is not as it was installed"))
+        .ok_or_else(|| format!("{name} has changed since it was installed"))
 }

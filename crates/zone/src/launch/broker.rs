@@ -271,11 +271,11 @@ fn not_let_through(number: i64, first: u64) -> String {
     let namespace = number == libc::SYS_clone && first & NAMESPACES != 0;
     if [libc::SYS_bind, libc::SYS_listen, libc::SYS_accept, libc::SYS_accept4].contains(&number) {
         let name = names::name(number);
-        return format!("{name} is not let through: the node opens the sockets that net.listen grants");
+        return format!("{name} is not permitted: the node opens the sockets that net.listen grants");
     }
     match process.contains(&number) && !namespace {
         true => "starting a process is not granted: spawn is false".to_owned(),
-        false => format!("the system call {} is not let through", names::name(number)),
+        false => format!("the system call {} is not permitted", names::name(number)),
     }
 }
 
@@ -485,10 +485,10 @@ mod tests {
     fn a_call_that_no_app_may_make_is_named() {
         let check = |number, first, expected: &str| assert_eq!(not_let_through(number, first), expected);
         let opens = "the node opens the sockets that net.listen grants";
-        check(libc::SYS_bind, 1, &format!("bind is not let through: {opens}"));
-        check(libc::SYS_kill, 1, "the system call kill is not let through");
+        check(libc::SYS_bind, 1, &format!("bind is not permitted: {opens}"));
+        check(libc::SYS_kill, 1, "the system call kill is not permitted");
         check(libc::SYS_clone, 17, "starting a process is not granted: spawn is false");
         let user = u64::from(libc::CLONE_NEWUSER.unsigned_abs());
-        check(libc::SYS_clone, user, "the system call clone is not let through");
+        check(libc::SYS_clone, user, "the system call clone is not permitted");
     }
 }

@@ -38,7 +38,7 @@ fn a_zone_serves_its_socket_and_does_nothing_else_with_it() {
     let refused = said.lines().filter(|line| line.ends_with(": refused")).count();
     assert_eq!(refused, ATTEMPTS, "{said}");
     assert!(said.contains("no delay: done\n"), "{said}");
-    let told = "{\"denied\":\"bind is not let through: the node opens the sockets that net.listen grants\"";
+    let told = "{\"denied\":\"bind is not permitted: the node opens the sockets that net.listen grants\"";
     assert!(said.contains(told), "{said}");
 }
 

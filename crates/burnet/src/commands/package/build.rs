@@ -84,7 +84,7 @@ fn put(path: &PackagePath, source: &Path, files: &mut Vec<NewFile>) -> Result<()
     let shown = source.display();
     let unreadable = |error: std::io::Error| {
         CommandError::Usage(format!(
-            "{shown} cannot be read ({error}): it is to be {path} in the package; build it first"
+            "{shown} cannot be read ({error}): the package needs it as {path}; build it first"
         ))
     };
     let metadata = fs::metadata(source).map_err(unreadable)?;
@@ -110,7 +110,7 @@ fn put(path: &PackagePath, source: &Path, files: &mut Vec<NewFile>) -> Result<()
         let name = entry.file_name().into_string().unwrap_or_default();
         if !kind.is_file() && !kind.is_dir() {
             return cannot_be(format!(
-                "{} is a link or worse: packages hold plain files",
+                "{} is not a plain file: packages hold only plain files and folders",
                 entry.path().display()
             ));
         }

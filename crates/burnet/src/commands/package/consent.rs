@@ -109,7 +109,7 @@ fn shared_priorities(others: &[Other], manifest: &Manifest) -> Vec<String> {
     reached
         .map(|(name, (low, high))| {
             format!(
-                "its rules may have priorities up to {}, and those of {name} have {low} to {high}: [apps] order in burnet.toml says whose come first",
+                "its rules may have priorities up to {}, and those of {name} have {low} to {high}: [apps] order in burnet.toml decides which come first",
                 own.1
             )
         })

@@ -103,7 +103,7 @@ pub fn revoke(args: &RevokeArgs) -> Result<String, CommandError> {
     held.keep("app_revoked", args.asks.join(", "))?;
     let (name, asks) = (&held.name, args.asks.join(", "));
     Ok(format!(
-        "{name} may no longer: {asks}; {ENDED}, and burnet app restart {name} starts it with what is left\n"
+        "{name} may no longer: {asks}; {ENDED}, and burnet app restart {name} starts it with the remaining grants\n"
     ))
 }
 
@@ -131,7 +131,7 @@ pub fn untrust(args: &InstalledArgs) -> Result<String, CommandError> {
     held.keep("app_untrusted", format!("digest {}", held.record.digest))?;
     let name = &held.name;
     Ok(format!(
-        "{name} may no longer run inside the kernel's process; a node that runs it there moves it out within a second or two\n"
+        "{name} may no longer run inside the kernel's process; a running node moves it to a process zone within two seconds\n"
     ))
 }
 
@@ -144,7 +144,7 @@ pub fn remove(args: &AppRemoveArgs) -> Result<String, CommandError> {
         let asking = NodeArgs { json: false, socket: args.socket.clone() };
         let question = Question::App { app: name.to_string(), verb: Verb::Remove, why: None };
         return Ok(match ask(&asking, &question) {
-            Ok(Answer::Done) => format!("{name} is removed, and ends on the running node\n"),
+            Ok(Answer::Done) => format!("{name} is removed, and the running node stops it\n"),
             // No node is running, or it does not run this app.
             _ => format!("{name} is removed\n"),
         });

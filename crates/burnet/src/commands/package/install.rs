@@ -201,7 +201,7 @@ fn start(manifest: &Manifest, digest: &str, args: &AppInstallArgs) -> Result<Str
     let name = manifest.name.to_string();
     let asking = NodeArgs { json: false, socket: args.socket.clone() };
     let installed =
-        |why: String| CommandError::DidNotWork(format!("{name} is installed, and not started: {why}"));
+        |why: String| CommandError::DidNotWork(format!("{name} is installed, but was not started: {why}"));
     let answer = ask(&asking, &Question::Apps).map_err(|error| installed(error.to_string()))?;
     let Answer::Apps(before) = answer else { return Err(unexpected()) };
     let before = before.iter().find(|app| app.status.app == name).map(|app| app.status.generation);

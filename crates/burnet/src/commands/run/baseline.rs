@@ -13,7 +13,7 @@ const NEVER_MS: u64 = 1 << 40;
 /// Removes from a plan what isolates apps and what recovers from their failures.
 pub(super) fn make_monolithic(plan: &mut Plan) {
     tracing::warn!(
-        "monolithic: every app runs inside the kernel, and nothing that ends is started again; for comparison only, never for a network"
+        "monolithic: all apps run in the kernel process, and nothing restarts after a crash; use it for comparison only, never in a real network"
     );
     // A monolithic node has no service that watches apps.
     plan.apps.retain(|app| app.role == AppRole::App);

@@ -22,8 +22,7 @@ pub(super) fn say(config: &Config) {
     }
     if !all.is_empty() {
         tracing::warn!(
-            "--grant-all: {} may hear and send every packet, write rules and change ports on every switch, and talk to all apps; for a \
-             laptop, never for a network of others",
+            "--grant-all: {} may receive and send every packet, write rules and change ports on every switch, and communicate with all apps; use it on a laptop only, never in a production network",
             all.join(", ")
         );
     }

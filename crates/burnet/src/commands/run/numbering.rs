@@ -45,8 +45,7 @@ pub fn give_numbers(folder: &Path, apps: &mut [AppSpec]) -> Result<Owners, Comma
     let text = read(&path, TEXT_BYTES_MAX).map_err(trouble)?;
     let mut numbers = ZoneNumbers::parse(&text).map_err(|why| {
         CommandError::Usage(format!(
-            "{}, {why}: by these numbers rules in switches are known as an app's; put the file back as it was, or remove it if \
-             no switch has rules of this node's",
+            "{}, {why}: these numbers say to which app a rule in a switch belongs; restore the file, or remove it if no switch has rules of this node",
             path.display()
         ))
     })?;
@@ -77,7 +76,7 @@ fn owners(path: &Path, is_known: impl Fn(u16) -> bool) -> io::Result<Owners> {
     let (owners, damaged) = Owners::parse(&read(path, owners::TEXT_BYTES_MAX)?, is_known);
     if let Some(line) = damaged {
         tracing::warn!(
-            "{}, line {line}: no group or meter of an app; apps without rule.write.others cannot change the group or meter that it was of",
+            "{}, line {line}: it names no group or meter; only apps with rule.write.others can change the group or meter that it named",
             path.display()
         );
     }

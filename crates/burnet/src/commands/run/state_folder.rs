@@ -52,8 +52,7 @@ fn do_without_a_folder(config: &mut Config) {
         .and_then(|()| Ok(rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK)?));
     if let Err(error) = usable {
         tracing::warn!(
-            "the state folder {} cannot be used ({error}): no incidents, logs, numbers and users of apps are kept, nor who did what; \
-             name another with --state DIR",
+            "the state folder {} cannot be used ({error}): the node cannot store incidents, app logs, app numbers, app users and the audit log; choose another folder with --state DIR",
             folder.display()
         );
         (node.records, node.state, node.audit) = (None, None, None);
