@@ -119,7 +119,7 @@ mod tests {
         );
         check(&[("a", "'localhost:8181'")], Err("line 3: \"localhost:8181\" is no address to listen on"));
         let trusted = "[app.a]\npath = '/a.so'\nzone = 'trusted'\nsandbox.net.listen = ['127.0.0.1:8181']";
-        assert!(merged(trusted).unwrap_err().contains("runs trusted"));
+        assert!(merged(trusted).unwrap_err().contains("trusted app cannot receive sockets"));
     }
 
     #[test]
