@@ -9,7 +9,7 @@ import { setToken, request, items, sentenceOf, Problem } from './api/client.ts';
 import { decodeApp, decodeAudit, decodeIncident, decodeNode, decodeObject, decodeTrace, present } from './api/decode.ts';
 import { follow, type Connection } from './api/events.ts';
 import { addressOf, parseAddress, type View } from './address.ts';
-import { emptyModel, reduce } from './model/model.ts';
+import { emptyModel, reduce, type Known, type StreamEvent } from './model/model.ts';
 import { alertsOf, cablesOf, countsOf, endName, endSwitch, intentName } from './model/topology.ts';
 import type { App, AuditRecord, Incident, Intent, NodeInfo, Selection, Trace } from './model/objects.ts';
 
@@ -32,6 +32,8 @@ export type Theme = 'dark' | 'light';
 const THEME = 'burnet.theme';
 /** Apps are asked for this often; the stream does not carry them. */
 const APPS_EVERY_MS = 2000;
+/** Nobody sees a load change more often. */
+const COUNTERS_EVERY_MS = 500;
 const NODE_EVERY_MS = 10_000;
 const TOAST_MS = 7000;
 /** More than these would cover the page. The oldest goes. */
@@ -53,12 +55,25 @@ class Session {
   /** Counts up when the map should move to the selection. */
   reveal = $state(0);
 
-  cables = $derived(cablesOf(this.model.links));
-  counts = $derived(countsOf(this.model, this.cables));
-  alerts = $derived(alertsOf(this.model, this.cables, this.apps));
+  // Each table by itself: who reads one is not disturbed by changes of the others.
+  switches = $derived(this.model.switches);
+  ports = $derived(this.model.ports);
+  links = $derived(this.model.links);
+  hosts = $derived(this.model.hosts);
+  intents = $derived(this.model.intents);
+  paths = $derived(this.model.paths);
+  /** The counters as they are drawn: a little later than in the model, so that many small updates are one. */
+  counters = $state.raw<Known['counters']>(new Map());
+  known = $derived<Known>({
+    switches: this.switches, ports: this.ports, links: this.links, hosts: this.hosts, intents: this.intents, paths: this.paths, counters: this.counters,
+  });
+  cables = $derived(cablesOf(this.links));
+  counts = $derived(countsOf(this.known, this.cables));
+  alerts = $derived(alertsOf(this.known, this.cables, this.apps));
 
   private stream: ReturnType<typeof follow> | null = null;
   private nextToast = 1;
+  private countersDue: ReturnType<typeof setTimeout> | undefined;
 
   start(): void {
     const wished = localStorage.getItem(THEME);
@@ -73,9 +88,19 @@ class Session {
   private connect(): void {
     this.stream?.close();
     this.stream = follow({
-      events: (batch) => (this.model = reduce(this.model, batch)),
+      events: (batch) => this.onEvents(batch),
       connection: (connection) => this.onConnection(connection),
     });
+  }
+
+  private onEvents(batch: readonly StreamEvent[]): void {
+    this.model = reduce(this.model, batch);
+    if (this.model.counters === this.counters || this.countersDue) return;
+    const wait = this.counters.size === 0 ? 0 : COUNTERS_EVERY_MS;
+    this.countersDue = setTimeout(() => {
+      this.countersDue = undefined;
+      this.counters = this.model.counters;
+    }, wait);
   }
 
   private onConnection(connection: Connection): void {

@@ -25,6 +25,7 @@ mod size;
 mod stage;
 mod suite;
 mod tree;
+mod web;
 mod wheel;
 
 use std::process::ExitCode;

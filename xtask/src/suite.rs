@@ -11,7 +11,7 @@
 use crate::packages;
 use crate::process::{self, Ended};
 use crate::stage::{self, Finished, StageResult, Tests};
-use crate::{demo, instructions, python, rules, tree, wheel};
+use crate::{demo, instructions, python, rules, tree, web, wheel};
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -97,6 +97,7 @@ impl Suite {
         self.stage("demo", Suite::demo);
         self.stage("real switches", Suite::real_switches);
         self.slow_stage("Python SDK", Suite::python_sdk);
+        self.slow_stage("web page", Suite::web_page);
         self.slow_stage("instructions", |_| instructions::check());
         self.slow_stage("documentation", |suite| {
             let mut doc = process::cargo();
@@ -255,6 +256,21 @@ impl Suite {
         pytest.args(["-m", "pytest", "-q", "-p", "no:cacheprovider"]).current_dir(wheel::folder());
         pytest.env(BINARY, tested_binary()?).env("PYTHONDONTWRITEBYTECODE", "1");
         self.command(&mut pytest)
+    }
+
+    /// The operator's page: its types, whether the built page is what the sources give, and its tests in a browser.
+    fn web_page(&self) -> Stage {
+        if let Err(reason) = web::prepare() {
+            return left_out(&reason);
+        }
+        let mut last = (StageResult::Passed, Tests::default());
+        for check in web::CHECKS {
+            last = self.command(&mut web::check(check))?;
+            if last.0 != StageResult::Passed {
+                break;
+            }
+        }
+        Ok(last)
     }
 
     fn cargo_deny(&self) -> Stage {

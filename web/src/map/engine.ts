@@ -9,7 +9,7 @@
 import { between, fit, pan, toScreen, toWorld, zoom, type Camera, type Insets, type Point, type Size } from './camera.ts';
 import { isMoving, NO_HIGHLIGHTS, paintHighlights, type Highlights } from './highlight.ts';
 import type { Land } from './land.ts';
-import { hostAt, hostsVisible, isSpread, paint, radiusOf, type Colours, type Frame, type Options } from './paint.ts';
+import { hostAt, hostsVisible, isSpread, paint, radiusOf, type Colours, type Frame, type LabelPlaces, type Options } from './paint.ts';
 import { emptyScene, find, type Found, type Scene } from './scene.ts';
 
 export interface Listener {
@@ -47,11 +47,12 @@ export class MapEngine {
   private loads = new Float32Array(0);
   private highlights: Highlights = NO_HIGHLIGHTS;
   private colours: Colours | null = null;
-  private options: Options = { showLoad: true, showLabels: true, showHosts: true };
+  private options: Options = { showLoad: true, showHosts: true };
   private land: Land | null = null;
   private landScale = 1;
   private camera: Camera = { x: 0, y: 0, scale: 1 };
   private size: Size = { width: 0, height: 0 };
+  private names: LabelPlaces = new Map();
   private glide: Glide | null = null;
   private drags = new Map<number, Drag>();
   private stale = { lower: true, upper: true };
@@ -218,11 +219,11 @@ export class MapEngine {
   private drawLower(colours: Colours): void {
     const frame = this.begin(this.lower, colours);
     if (this.land) this.drawLand(frame, this.land);
-    paint(frame, this.scene, this.loads, this.options);
+    this.names = paint(frame, this.scene, this.loads, this.options);
   }
 
   private drawUpper(colours: Colours, nowMs: number): void {
-    paintHighlights(this.begin(this.upper, colours), this.scene, this.highlights, nowMs);
+    paintHighlights(this.begin(this.upper, colours), this.scene, this.names, this.highlights, nowMs);
   }
 
   private begin(canvas: HTMLCanvasElement, colours: Colours): Frame {

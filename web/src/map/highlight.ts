@@ -2,7 +2,7 @@
 //
 // In: a scene and highlights. Out: pixels on the upper canvas, which alone is drawn anew while something moves. Keeps nothing.
 
-import { at, endsOf, FONT, hostAt, radiusOf, type Frame } from './paint.ts';
+import { at, endsOf, FONT, hostAt, radiusOf, type Frame, type LabelPlaces } from './paint.ts';
 import type { Point } from './camera.ts';
 import type { Scene, SwitchMark } from './scene.ts';
 
@@ -32,16 +32,16 @@ export function isMoving(highlights: Highlights): boolean {
   return highlights.routes.some((route) => route.role === 'working' || route.role === 'trace');
 }
 
-export function paintHighlights(frame: Frame, scene: Scene, highlights: Highlights, nowMs: number): void {
+export function paintHighlights(frame: Frame, scene: Scene, names: LabelPlaces, highlights: Highlights, nowMs: number): void {
   const rank = { backup: 0, preview: 1, working: 2, trace: 3 };
-  for (const route of [...highlights.routes].sort((a, b) => rank[a.role] - rank[b.role])) paintRoute(frame, scene, route, nowMs);
+  for (const route of [...highlights.routes].sort((a, b) => rank[a.role] - rank[b.role])) paintRoute(frame, scene, names, route, nowMs);
   if (highlights.hovered) paintRing(frame, scene, highlights.hovered, 0.55);
   if (highlights.selected) paintRing(frame, scene, highlights.selected, 1);
   if (highlights.draft) paintDraft(frame, scene, highlights.draft);
   for (const id of highlights.faults) paintFault(frame, scene.byId.get(id));
 }
 
-function paintRoute(frame: Frame, scene: Scene, route: Route, nowMs: number): void {
+function paintRoute(frame: Frame, scene: Scene, names: LabelPlaces, route: Route, nowMs: number): void {
   const { context, colours } = frame;
   const path = new Path2D();
   const switches = new Set<SwitchMark>();
@@ -64,7 +64,7 @@ function paintRoute(frame: Frame, scene: Scene, route: Route, nowMs: number): vo
     paintPackets(frame, points, nowMs);
   }
   context.lineCap = 'butt';
-  for (const mark of switches) paintSwitch(frame, mark);
+  for (const mark of switches) paintSwitch(frame, mark, names.get(mark.id));
 }
 
 /** The pieces of a route on the screen, in the direction of its packets, from its first to its last end. */
@@ -109,7 +109,8 @@ function paintPackets(frame: Frame, pieces: readonly [Point, Point][], nowMs: nu
   context.fill(dots);
 }
 
-function paintSwitch(frame: Frame, mark: SwitchMark): void {
+/** A switch of a route, with its name over the dim one of the lower canvas, or below it if that has none. */
+function paintSwitch(frame: Frame, mark: SwitchMark, name: Point | undefined): void {
   const { context, colours, camera } = frame;
   const { x, y } = at(frame, mark);
   const radius = radiusOf(camera) + 0.5;
@@ -121,13 +122,15 @@ function paintSwitch(frame: Frame, mark: SwitchMark): void {
   context.strokeStyle = mark.up ? colours.accent : colours.bad;
   context.stroke();
   context.font = FONT;
-  context.textAlign = 'center';
+  context.textAlign = name ? 'left' : 'center';
   context.textBaseline = 'top';
   context.lineWidth = 3;
+  context.lineJoin = 'round';
   context.strokeStyle = colours.background;
-  context.strokeText(mark.label, x, y + radius + 3);
+  const [left, top] = name ? [name.x, name.y] : [x, y + radius + 3];
+  context.strokeText(mark.label, left, top);
   context.fillStyle = colours.text;
-  context.fillText(mark.label, x, y + radius + 3);
+  context.fillText(mark.label, left, top);
 }
 
 function paintRing(frame: Frame, scene: Scene, { kind, id }: { kind: string; id: string }, strength: number): void {

@@ -31,7 +31,6 @@ export interface Frame {
 
 export interface Options {
   showLoad: boolean;
-  showLabels: boolean;
   showHosts: boolean;
 }
 
@@ -71,12 +70,16 @@ export function isSpread(host: HostMark): boolean {
   return host.at.hosts.length <= HOSTS_SPREAD_MAX;
 }
 
-export function paint(frame: Frame, scene: Scene, loads: Float32Array, options: Options): void {
+/** Draws all, and tells where the names of switches are. */
+export function paint(frame: Frame, scene: Scene, loads: Float32Array, options: Options): LabelPlaces {
   paintCables(frame, scene, loads, options);
   if (hostsVisible(scene, frame.camera, options)) paintHosts(frame, scene);
   paintSwitches(frame, scene);
-  if (options.showLabels) paintLabels(frame, scene, options);
+  return paintLabels(frame, scene, options);
 }
+
+/** The upper left corners of the names of switches, by id. */
+export type LabelPlaces = ReadonlyMap<string, Point>;
 
 function widthOf(mark: CableMark, camera: Camera): 0 | 1 | 2 {
   const gbps = mark.cable.there.capacityKbps / 1_000_000;
@@ -253,7 +256,7 @@ function labelWidth(context: CanvasRenderingContext2D, label: string): number {
   return width;
 }
 
-function paintLabels(frame: Frame, scene: Scene, options: Options): void {
+function paintLabels(frame: Frame, scene: Scene, options: Options): LabelPlaces {
   const { context, colours, size, camera } = frame;
   context.font = FONT;
   context.textAlign = 'left';
@@ -266,25 +269,37 @@ function paintLabels(frame: Frame, scene: Scene, options: Options): void {
   const hosts = hostsVisible(scene, camera, options);
   occupy(frame, scene, occupied, hosts);
   let count = 0;
-  const label = (text: string, { x, y }: Point, away: number, colour: string): void => {
-    if (count >= LABELS_MAX || !isVisible(size, { x, y }, 20)) return;
+  const label = (text: string, { x, y }: Point, away: number, colour: string, must: boolean): Point | null => {
+    if (count >= LABELS_MAX || !isVisible(size, { x, y }, 20)) return null;
     const width = labelWidth(context, text);
-    // Below, right, left, above: the first that is free.
-    const tries = [[x - width / 2, y + away], [x + away + 1, y - 6], [x - away - 1 - width, y - 6], [x - width / 2, y - away - LABEL_HEIGHT]] as const;
-    const free = tries.find(([left, top]) => occupied.take(left, top, width, LABEL_HEIGHT));
-    if (!free) return;
+    const tries = around(x, y, away, width);
+    const free = tries.find((corner) => occupied.take(corner.x, corner.y, width, LABEL_HEIGHT)) ?? (must ? tries[0]! : null);
+    if (!free) return null;
     count += 1;
-    context.strokeText(text, free[0], free[1]);
+    context.strokeText(text, free.x, free.y);
     context.fillStyle = colour;
-    context.fillText(text, free[0], free[1]);
+    context.fillText(text, free.x, free.y);
+    return free;
   };
+  const places = new Map<string, Point>();
   for (const mark of byImportance(scene.switches)) {
     // Far away, the names of some switches would be noise; those that failed are not.
     if (count >= LABELS_MAX || (camera.scale < FAR && mark.up)) break;
-    label(mark.label, at(frame, mark), radius + 3, mark.up ? colours.text : colours.bad);
+    const place = label(mark.label, at(frame, mark), radius + 3, mark.up ? colours.text : colours.bad, camera.scale > 0.8);
+    if (place) places.set(mark.id, place);
   }
-  if (!hosts || camera.scale < HOST_NAMES) return;
-  for (const host of scene.hosts) if (isSpread(host)) label(host.label, hostAt(frame, host), 6, colours.muted);
+  if (!hosts || camera.scale < HOST_NAMES) return places;
+  for (const host of scene.hosts) if (isSpread(host)) label(host.label, hostAt(frame, host), 6, colours.muted, false);
+  return places;
+}
+
+/** Where a name can be: below, right, left, above, and at the corners between. The first that is free is taken. */
+function around(x: number, y: number, away: number, width: number): Point[] {
+  const [right, left, above, below] = [x + away + 1, x - away - 1 - width, y - away - LABEL_HEIGHT, y + away];
+  return [
+    { x: x - width / 2, y: below }, { x: right, y: y - 6 }, { x: left, y: y - 6 }, { x: x - width / 2, y: above },
+    { x: right - 5, y: below - 5 }, { x: left + 5, y: below - 5 }, { x: right - 5, y: above + 5 }, { x: left + 5, y: above + 5 },
+  ];
 }
 
 /** Above this scale, hosts have names. */

@@ -4,7 +4,7 @@
 //
 // In: the network and a kind of layout. Out: a place for each switch, later. A newer question replaces an older one.
 
-import type { Model } from '../model/model.ts';
+import type { Known } from '../model/model.ts';
 import type { Cable } from '../model/topology.ts';
 import { switchOf } from '../model/topology.ts';
 import type { Point } from './camera.ts';
@@ -33,7 +33,7 @@ export class Places {
 }
 
 /** The network as the layouts see it; switches in the order of `ids`. */
-export function graphOf(model: Model, cables: readonly Cable[], ids: readonly string[], before: PlaceMap): Graph {
+export function graphOf(model: Known, cables: readonly Cable[], ids: readonly string[], before: PlaceMap): Graph {
   const index = new Map(ids.map((id, i) => [id, i]));
   const withHosts = new Set([...model.hosts.values()].map((host) => switchOf(host.at)));
   return {

@@ -5,7 +5,8 @@
 //
 // In: the model and the places of its switches. Out: a scene. Pure; it holds no canvas.
 
-import type { Model } from '../model/model.ts';
+import type { Table, Tables } from '../model/model.ts';
+import type { Counters } from '../model/objects.ts';
 import type { Cable } from '../model/topology.ts';
 import { hostName, loadOf, switchName, switchOf } from '../model/topology.ts';
 import type { Point } from './camera.ts';
@@ -49,7 +50,7 @@ export function emptyScene(): Scene {
   return { switches: [], byId: new Map(), cables: [], cableById: new Map(), hosts: [], hostById: new Map() };
 }
 
-export function sceneOf(model: Model, cables: readonly Cable[], places: ReadonlyMap<string, Point>): Scene {
+export function sceneOf(model: Pick<Tables, 'switches' | 'hosts'>, cables: readonly Cable[], places: ReadonlyMap<string, Point>): Scene {
   const scene = emptyScene();
   for (const sw of model.switches.values()) {
     const place = places.get(sw.id);
@@ -59,7 +60,7 @@ export function sceneOf(model: Model, cables: readonly Cable[], places: Readonly
     scene.byId.set(sw.id, mark);
   }
   addCables(scene, cables);
-  addHosts(scene, model);
+  addHosts(scene, model.hosts);
   return scene;
 }
 
@@ -91,8 +92,8 @@ function addCables(scene: Scene, cables: readonly Cable[]): void {
   }
 }
 
-function addHosts(scene: Scene, model: Model): void {
-  for (const host of model.hosts.values()) {
+function addHosts(scene: Scene, hosts: Tables['hosts']): void {
+  for (const host of hosts.values()) {
     const at = scene.byId.get(switchOf(host.at));
     if (!at) continue;
     const mark = { id: host.id, label: hostName(host, host.id), at, angle: 0 };
@@ -124,11 +125,11 @@ function spread(hosts: HostMark[], directions: readonly number[]): void {
 }
 
 /** The load of both directions of each cable, 0 to 1; −1 if unknown. */
-export function loadsOf(scene: Scene, model: Model): Float32Array {
+export function loadsOf(scene: Scene, counters: Table<Counters>): Float32Array {
   const loads = new Float32Array(scene.cables.length * 2);
   scene.cables.forEach(({ cable }, i) => {
-    loads[2 * i] = loadOf(cable.there, model.counters) ?? -1;
-    loads[2 * i + 1] = loadOf(cable.back, model.counters) ?? -1;
+    loads[2 * i] = loadOf(cable.there, counters) ?? -1;
+    loads[2 * i + 1] = loadOf(cable.back, counters) ?? -1;
   });
   return loads;
 }

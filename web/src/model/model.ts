@@ -19,10 +19,15 @@ export interface Tables {
   paths: Table<Path>;
 }
 
-export interface Model extends Tables {
+/** What the page draws. */
+export interface Known extends Tables {
+  /** By port. */
+  counters: Table<Counters>;
+}
+
+export interface Model extends Known {
   /** A snapshot under way. The tables above stay as they were until it is complete, so the page never shows half a network. */
   pending: Tables | null;
-  counters: Table<Counters>;
   /** Bits a second that all ports together send: now, and one value for each round of counters. */
   totalBps: number;
   traffic: readonly { atMs: number; bps: number }[];

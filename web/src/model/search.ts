@@ -2,7 +2,7 @@
 //
 // In: the model, the apps, a text. Out: at most `FOUND_MAX` keys with names, the best first. Pure.
 
-import type { Model } from './model.ts';
+import type { Known } from './model.ts';
 import type { App } from './objects.ts';
 import type { Cable } from './topology.ts';
 import { hostName, intentName, shortId, switchName } from './topology.ts';
@@ -17,7 +17,7 @@ export interface Found {
 /** More than this nobody reads: the operator types one more letter instead. */
 const FOUND_MAX = 12;
 
-export function search(model: Model, cables: readonly Cable[], apps: readonly App[], typed: string): Found[] {
+export function search(model: Known, cables: readonly Cable[], apps: readonly App[], typed: string): Found[] {
   const words = typed.toLowerCase().split(/\s+/).filter((word) => word !== '');
   if (words.length === 0) return [];
   const scored: { found: Found; score: number }[] = [];
@@ -40,7 +40,7 @@ function scoreOf({ name, detail }: Found, words: readonly string[]): number {
   return score + 1 / (1 + low.length);
 }
 
-function* candidates(model: Model, cables: readonly Cable[], apps: readonly App[]): Generator<Found> {
+function* candidates(model: Known, cables: readonly Cable[], apps: readonly App[]): Generator<Found> {
   for (const sw of model.switches.values()) {
     yield { key: `switch/${sw.id}`, kind: 'switch', name: switchName(sw, sw.id), detail: `${shortId(sw.id)} ${sw.id}` };
   }

@@ -1,8 +1,8 @@
 // What can be computed from the model: cables, names, load, alerts. Pure functions.
 //
-// In: a model, or tables of it. Out: values to draw. It keeps nothing.
+// In: what is known, or tables of it. Out: values to draw. It keeps nothing.
 
-import type { Model, Table } from './model.ts';
+import type { Known, Table } from './model.ts';
 import type { App, Counters, Host, Intent, Link, Path, Switch } from './objects.ts';
 
 /** A cable between two switches: one or two links. */
@@ -73,35 +73,35 @@ export function hostName(host: Host | undefined, id: string): string {
 }
 
 /** `of:…1/3` becomes `Vienna 3`. */
-export function placeName(model: Model, connectPoint: string): string {
+export function placeName(model: Known, connectPoint: string): string {
   const id = switchOf(connectPoint);
   return `${switchName(model.switches.get(id), id)} ${portOf(connectPoint)}`;
 }
 
-export function linkName(model: Model, id: string): string {
+export function linkName(model: Known, id: string): string {
   const link = model.links.get(id);
   return link ? `${placeName(model, link.from)} – ${placeName(model, link.to)}` : id;
 }
 
 /** The name of a host or connect point that an intent names as its end. */
-export function endName(model: Model, end: string): string {
+export function endName(model: Known, end: string): string {
   return end.includes('/') ? placeName(model, end) : hostName(model.hosts.get(end), end);
 }
 
-export function intentName(model: Model, intent: Intent): string {
+export function intentName(model: Known, intent: Intent): string {
   const between = intent.type === 'host_to_host' ? ' ↔ ' : ' → ';
   return intent.ends.map((end) => endName(model, end)).join(between) || `Intent ${intent.id}`;
 }
 
 /** The paths of an intent. A way back over the same cables as the way there is left out. */
-export function pathsOf(model: Model, intent: string): Path[] {
+export function pathsOf(model: Known, intent: string): Path[] {
   const found = [...model.paths.values()].filter((path) => path.intent === intent).sort((x, y) => (x.id < y.id ? -1 : 1));
   const turned = ({ links }: Path) => links.map((id) => id.split('-').reverse().join('-')).reverse().join();
   return found.filter((path) => path.leg !== 1 || !found.some((other) => other.leg === 0 && other.role === path.role && other.links.join() === turned(path)));
 }
 
 /** The name of any object by its key, `kind/id`. */
-export function nameOf(model: Model, key: string): string {
+export function nameOf(model: Known, key: string): string {
   const slash = key.indexOf('/');
   const id = key.slice(slash + 1);
   switch (key.slice(0, slash)) {
@@ -118,7 +118,7 @@ export function nameOf(model: Model, key: string): string {
 }
 
 /** The switch where the end of an intent is. */
-export function endSwitch(model: Model, end: string): string | null {
+export function endSwitch(model: Known, end: string): string | null {
   if (end.includes('/')) return switchOf(end);
   const host = model.hosts.get(end);
   return host ? switchOf(host.at) : null;
@@ -131,7 +131,7 @@ export interface Counts {
   intents: [installed: number, all: number];
 }
 
-export function countsOf(model: Model, cables: readonly Cable[]): Counts {
+export function countsOf(model: Known, cables: readonly Cable[]): Counts {
   return {
     switches: [count(model.switches.values(), (sw) => sw.state === 'up'), model.switches.size],
     cables: [cables.filter((cable) => cable.up).length, cables.length],
@@ -159,12 +159,12 @@ export interface Alert {
 export const HOT = 0.9;
 
 /** What is wrong now, the worst first. It ends by itself when its cause ends. */
-export function alertsOf(model: Model, cables: readonly Cable[], apps: readonly App[]): Alert[] {
+export function alertsOf(model: Known, cables: readonly Cable[], apps: readonly App[]): Alert[] {
   const alerts = [...switchAlerts(model), ...linkAlerts(model, cables), ...intentAlerts(model), ...appAlerts(apps)];
   return alerts.sort((x, y) => (x.severity === y.severity ? y.sinceMs - x.sinceMs : x.severity === 'high' ? -1 : 1));
 }
 
-function* switchAlerts(model: Model): Generator<Alert> {
+function* switchAlerts(model: Known): Generator<Alert> {
   for (const sw of model.switches.values()) {
     if (sw.state === 'up') continue;
     const title = `Switch ${switchName(sw, sw.id)} is disconnected`;
@@ -172,7 +172,7 @@ function* switchAlerts(model: Model): Generator<Alert> {
   }
 }
 
-function* linkAlerts(model: Model, cables: readonly Cable[]): Generator<Alert> {
+function* linkAlerts(model: Known, cables: readonly Cable[]): Generator<Alert> {
   for (const cable of cables) {
     if (cable.up) continue;
     const failed = cable.there.state === 'down' ? cable.there : cable.back!;
@@ -187,11 +187,11 @@ function* linkAlerts(model: Model, cables: readonly Cable[]): Generator<Alert> {
   yield { key: `link/${worst.cable.id}`, severity: 'medium', title, detail, sinceMs: 0 };
 }
 
-export function cableName(model: Model, { a, b }: Cable): string {
+export function cableName(model: Known, { a, b }: Cable): string {
   return `${switchName(model.switches.get(a), a)} – ${switchName(model.switches.get(b), b)}`;
 }
 
-function* intentAlerts(model: Model): Generator<Alert> {
+function* intentAlerts(model: Known): Generator<Alert> {
   for (const intent of model.intents.values()) {
     if (intent.state !== 'failed' && intent.state !== 'waiting') continue;
     const title = `Intent ${intentName(model, intent)} ${intent.state === 'failed' ? 'failed' : 'has no path'}`;

@@ -1,0 +1,64 @@
+// Measures the frames of the page while events arrive: the time between frames, and how long the page's thread is busy for each.
+//
+//   node build/frames.mjs [SIZE …]
+//
+// Out: a line for each situation. Without a graphics card, Chromium draws with the processor, so that a figure here is an upper bound.
+
+import { chromium } from 'playwright-core';
+import { start } from '../mock/server.mjs';
+
+const SECONDS = 6;
+const sizes = process.argv.slice(2).map(Number);
+const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] });
+
+/** Frames of some seconds, while `during` goes on. */
+async function measure(page, client, during) {
+  const metrics = async () => Object.fromEntries((await client.send('Performance.getMetrics')).metrics.map(({ name, value }) => [name, value]));
+  const before = await metrics();
+  const frames = page.evaluate(
+    (ms) =>
+      new Promise((resolve) => {
+        const times = [];
+        const step = (now) => (times.push(now), now - times[0] < ms ? requestAnimationFrame(step) : resolve(times));
+        requestAnimationFrame(step);
+      }),
+    SECONDS * 1000,
+  );
+  const stop = during ? await during() : null;
+  const times = await frames;
+  await stop?.();
+  const after = await metrics();
+  const gaps = times.slice(1).map((time, i) => time - times[i]).sort((x, y) => x - y);
+  const at = (part) => gaps[Math.min(gaps.length - 1, Math.floor(gaps.length * part))].toFixed(1);
+  const busy = ((after.TaskDuration - before.TaskDuration) * 1000) / gaps.length;
+  const script = ((after.ScriptDuration - before.ScriptDuration) * 1000) / gaps.length;
+  return `${(gaps.length / SECONDS).toFixed(1).padStart(5)} frames/s, gap p50 ${at(0.5)} p95 ${at(0.95)} p99 ${at(0.99)} ms, busy ${busy.toFixed(1)} ms a frame, of it script ${script.toFixed(1)}`;
+}
+
+for (const size of sizes.length > 0 ? sizes : [20, 205, 2000]) {
+  const server = await start({ size, pace: 60 });
+  const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
+  const client = await page.context().newCDPSession(page);
+  // Time that the thread ran, not time that passed: other programs of the machine do not count.
+  await client.send('Performance.enable', { timeDomain: 'threadTicks' });
+  await page.goto(`http://127.0.0.1:${server.port}/`);
+  await page.waitForTimeout(size > 500 ? 8000 : 3000);
+  console.log(`${size} switches, counters arrive: ${await measure(page, client)}`);
+  await page.evaluate(() => (location.hash = '#/network/intent/1'));
+  await page.waitForTimeout(800);
+  console.log(`${size} switches, a path moves: ${await measure(page, client)}`);
+  await page.evaluate(() => (location.hash = '#/network'));
+  const drag = async () => {
+    await page.mouse.move(500, 450);
+    await page.mouse.down();
+    let on = true;
+    const moves = (async () => {
+      for (let i = 0; on; i += 1) await page.mouse.move(500 + 120 * Math.sin(i / 20), 450 + 80 * Math.cos(i / 20));
+    })();
+    return async () => ((on = false), await moves, page.mouse.up());
+  };
+  console.log(`${size} switches, the map is dragged: ${await measure(page, client, drag)}`);
+  await page.close();
+  server.close();
+}
+await browser.close();

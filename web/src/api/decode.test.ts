@@ -1,0 +1,67 @@
+// Decoding: damaged input first.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { randomFrom } from '../../tests/random.ts';
+import { decodeApp, decodeAudit, decodeCounters, decodeEvent, decodeIncident, decodeNode, decodeObject, decodeTrace } from './decode.ts';
+import { Lines } from './events.ts';
+
+const MEMBERS = ['kind', 'id', 'state', 'at', 'links', 'addresses', 'one', 'from', 'limits', 'samples', 'steps', 'object', 'event', 'items', 'key', 'annotations', 'constraints'];
+const WORDS = ['switch', 'port', 'link', 'host', 'intent', 'path', 'put', 'remove', 'counters', 'incident', 'of:1/1-of:2/1', 'of:1/1', '', '-', 'up'];
+
+/** Any JSON, with members that the decoder looks at. */
+function anyJson(random: () => number, depth: number): unknown {
+  const dice = random();
+  if (dice < 0.35 || depth === 0) return WORDS[Math.floor(random() * WORDS.length)];
+  if (dice < 0.5) return [null, true, 1e308 * 10, -1, 0.5][Math.floor(random() * 5)];
+  if (dice < 0.6) return Array.from({ length: 3 }, () => anyJson(random, depth - 1));
+  const named = random() < 0.5 ? { kind: WORDS[Math.floor(random() * 6)], id: WORDS[10 + Math.floor(random() * 4)] } : {};
+  return { ...named, ...Object.fromEntries(Array.from({ length: 6 }, () => [MEMBERS[Math.floor(random() * MEMBERS.length)], anyJson(random, depth - 1)])) };
+}
+
+test('decode: no JSON is too damaged', () => {
+  const random = randomFrom(3);
+  let objects = 0;
+  for (let i = 0; i < 20_000; i += 1) {
+    const json = anyJson(random, 3);
+    for (const decode of [decodeApp, decodeAudit, decodeCounters, decodeIncident, decodeNode, decodeTrace]) decode(json);
+    const found = decodeObject(json);
+    if (found) objects += 1;
+    if (found?.kind === 'link') assert.ok(found.from !== '' && found.to !== '');
+    const event = decodeEvent(json, 1);
+    if (event?.event === 'put') assert.equal(typeof event.object.id, 'string');
+  }
+  assert.ok(objects > 100, `only ${objects} inputs were objects`);
+});
+
+test('decode: what is no object is nothing', () => {
+  const check = (json: unknown) => assert.equal(decodeObject(json), null, JSON.stringify(json));
+  check(null);
+  check([]);
+  check({ kind: 'switch' });
+  check({ kind: 'rule', id: '1' });
+  check({ kind: 'link', id: 'of:1/1' });
+  check({ kind: 'host', id: '00:00:00:00:00:01' });
+});
+
+test('decode: the objects of the REST interface', () => {
+  const check = (json: unknown, expected: object) => {
+    const found = decodeObject(json) as object | null;
+    for (const [name, value] of Object.entries(expected)) assert.deepEqual((found as Record<string, unknown>)[name], value, name);
+  };
+  check({ kind: 'switch', id: 'of:0000000000000001', state: 'down', annotations: { name: 'Vienna', bad: 3 } }, { state: 'down', annotations: { name: 'Vienna' } });
+  check({ kind: 'link', id: 'of:1/3-of:2/1', state: 'up', capacity_kbps: 5 }, { from: 'of:1/3', to: 'of:2/1', capacityKbps: 5, latencyUs: null });
+  check({ kind: 'intent', id: 7, type: 'host_to_host', one: 'a', two: 'b', constraints: { bandwidth_kbps: 9 } }, { id: '7', ends: ['a', 'b'], bandwidthKbps: 9 });
+  check({ kind: 'intent', id: 7, type: 'multi_to_single', from: ['a/1', 'b/1'], to: 'c/1' }, { ends: ['a/1', 'b/1', 'c/1'] });
+  check({ kind: 'path', id: '7.1b', intent: 7, links: ['a/1-b/1'] }, { intent: '7', leg: 1, role: 'backup' });
+});
+
+test('events: lines are cut wherever the pieces end', () => {
+  const text = 'event: put\ndata: {"a":1}\n\n: alive\n\ndata: {"b":2}\n\n';
+  for (let size = 1; size < text.length; size += 1) {
+    const lines = new Lines();
+    const found: string[] = [];
+    for (let i = 0; i < text.length; i += size) found.push(...lines.push(text.slice(i, i + size)));
+    assert.deepEqual(found, ['{"a":1}', '{"b":2}'], `pieces of ${size}`);
+  }
+});

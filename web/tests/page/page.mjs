@@ -1,0 +1,301 @@
+// The page in a real browser, over a network that the mock server plays.
+//
+// In: the built page in `dist`, Debian's Chromium. Out: tests. Each has a server and a tab of its own; none depends on the machine's speed.
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { chromium } from 'playwright-core';
+import { start } from '../../mock/server.mjs';
+
+const CHROMIUM = process.env.BURNET_CHROMIUM ?? '/usr/bin/chromium';
+/** Only there to end a hang. */
+const PATIENCE_MS = 60_000;
+const DESKTOP = { width: 1280, height: 800 };
+const PHONE = { width: 390, height: 844 };
+
+let browser;
+before(async () => {
+  browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-gpu'] });
+});
+after(() => browser?.close());
+
+/** A test with a server and an open page. Errors in the console, and requests to other servers, fail it. */
+function pageTest(name, { viewport = DESKTOP, server = {}, ready = true, hasTouch = false, expected = [] }, body) {
+  test(`page: ${name}`, async () => {
+    const { port, state, close } = await start({ size: 20, still: true, ...server });
+    const context = await browser.newContext({ viewport, hasTouch, colorScheme: 'dark' });
+    const page = await context.newPage();
+    page.setDefaultTimeout(PATIENCE_MS);
+    const faults = [];
+    page.on('console', (message) => message.type() === 'error' && !expected.some((part) => message.text().includes(part)) && faults.push(message.text()));
+    page.on('pageerror', (error) => faults.push(String(error)));
+    page.on('request', (request) => new URL(request.url()).host !== `127.0.0.1:${port}` && faults.push(`a request to ${request.url()}`));
+    try {
+      await page.goto(`http://127.0.0.1:${port}/`);
+      if (ready) await drawn(page, state);
+      await body({ page, state, world: state.world, port });
+      assert.deepEqual(faults, []);
+    } finally {
+      await context.close();
+      close();
+    }
+  });
+}
+
+/** Waits until the map has given the switches their places and stands still. */
+async function drawn(page, state) {
+  const id = [...state.world.tables.switch.keys()][0];
+  await page.waitForFunction((id) => globalThis.burnet?.placeOf({ kind: 'switch', id }) != null, id, { timeout: PATIENCE_MS });
+  await still(page, { kind: 'switch', id });
+}
+
+async function still(page, found) {
+  await page.waitForFunction(
+    async (found) => {
+      const place = () => JSON.stringify(globalThis.burnet.placeOf(found));
+      const before = place();
+      for (let i = 0; i < 6; i += 1) await new Promise(requestAnimationFrame);
+      return before === place();
+    },
+    found,
+    { timeout: PATIENCE_MS },
+  );
+}
+
+async function placeOf(page, found) {
+  await still(page, found);
+  const [place, box] = [await page.evaluate((found) => globalThis.burnet.placeOf(found), found), await page.locator('.input canvas').boundingBox()];
+  return { x: box.x + place.x, y: box.y + place.y };
+}
+
+async function click(page, kind, id) {
+  const { x, y } = await placeOf(page, { kind, id });
+  await page.mouse.move(x, y);
+  await page.mouse.click(x, y);
+}
+
+/** Whether a pixel near the middle of a cable has the colour of a failure. */
+function isRed(page, id) {
+  return page.evaluate((id) => {
+    const { x, y } = globalThis.burnet.placeOf({ kind: 'link', id });
+    const canvas = document.querySelector('.map > canvas');
+    const ratio = canvas.width / canvas.clientWidth;
+    const { data } = canvas.getContext('2d').getImageData((x - 9) * ratio, (y - 9) * ratio, 18 * ratio, 18 * ratio);
+    for (let i = 0; i < data.length; i += 4) if (data[i] > 200 && data[i + 1] < 130 && data[i + 2] < 140 && data[i + 3] > 200) return true;
+    return false;
+  }, id);
+}
+
+const hostsOf = (world) => [...world.tables.host.keys()];
+const panel = (page) => page.locator('aside');
+
+pageTest('shows the figures of the network, and asks no other server', {}, async ({ page }) => {
+  const figures = page.getByLabel('State of the network');
+  await figures.getByText('Switches').waitFor();
+  assert.match(await figures.innerText(), /Switches\s*20/);
+  assert.match(await figures.innerText(), /Links\s*32/);
+  await page.getByText('Live').waitFor();
+});
+
+pageTest('a click on a switch, a link or a host shows it', {}, async ({ page, world }) => {
+  await click(page, 'switch', 'of:0000000000000011');
+  await panel(page).getByRole('heading', { name: 'Vienna' }).waitFor();
+  await panel(page).getByText('Emulated switch').waitFor();
+  const link = [...world.tables.link.keys()][0];
+  await click(page, 'link', link);
+  await panel(page).getByRole('heading', { name: 'Lisbon – Madrid' }).waitFor();
+  await click(page, 'host', hostsOf(world)[5]);
+  await panel(page).getByRole('heading', { name: '10.0.6.10' }).waitFor();
+  await panel(page).getByRole('button', { name: 'Barcelona', exact: true }).click();
+  await panel(page).getByRole('heading', { name: 'Barcelona' }).waitFor();
+  assert.match(page.url(), /#\/network\/switch\/of:0000000000000003$/);
+  await page.goBack();
+  await panel(page).getByRole('heading', { name: '10.0.6.10' }).waitFor();
+});
+
+pageTest('the keyboard reaches views, search, help and the map', {}, async ({ page }) => {
+  await page.keyboard.press('?');
+  await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor();
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('/');
+  await page.keyboard.type('vienna');
+  await page.getByRole('listbox').getByRole('option').first().waitFor();
+  await page.keyboard.press('Enter');
+  await panel(page).getByRole('heading', { name: 'Vienna', exact: true }).waitFor();
+  await page.keyboard.press('Escape');
+  await page.getByRole('complementary', { name: 'Overview' }).waitFor();
+  await page.keyboard.press('2');
+  await page.getByRole('table', { name: 'Switches' }).waitFor();
+  await page.keyboard.press('1');
+  await page.getByRole('application').focus();
+  await page.keyboard.press('ArrowRight');
+  await page.keyboard.press('ArrowRight');
+  await page.keyboard.press('Enter');
+  await page.getByRole('complementary', { name: 'Selected switch' }).waitFor();
+});
+
+pageTest('an intent is drawn with two clicks, and withdrawn', {}, async ({ page, world }) => {
+  const hosts = hostsOf(world);
+  const [one, two] = [hosts[0], hosts[33]];
+  const known = new Set(world.tables.intent.keys());
+  await page.keyboard.press('i');
+  await page.getByText('Click the first host.').waitFor();
+  await click(page, 'host', one);
+  await page.getByText('Click the second host.').waitFor();
+  await click(page, 'host', two);
+  await panel(page).getByText('installed', { exact: true }).first().waitFor();
+  const added = [...world.tables.intent.values()].find((intent) => !known.has(intent.id));
+  assert.deepEqual([added.type, added.one, added.two, added.protection], ['host_to_host', one, two, 'restored']);
+  for (const name of ['Lisbon', 'Vienna']) await panel(page).getByRole('button', { name, exact: true }).waitFor();
+  await panel(page).getByRole('button', { name: 'Withdraw' }).click();
+  await page.getByText(`Intent ${added.id} withdrawn`).first().waitFor();
+  assert.equal(world.tables.intent.has(added.id), false);
+});
+
+pageTest('an intent is drawn by keyboard alone', {}, async ({ page, world }) => {
+  const count = world.tables.intent.size;
+  await page.keyboard.press('i');
+  for (const address of ['10.0.3.10', '10.0.40.10']) {
+    await page.keyboard.press('/');
+    await page.keyboard.type(address);
+    await page.getByRole('listbox').getByRole('option').first().waitFor();
+    await page.keyboard.press('Enter');
+  }
+  await panel(page).getByText('installed', { exact: true }).first().waitFor();
+  assert.equal(world.tables.intent.size, count + 1);
+});
+
+pageTest('an intent that the node refuses says why', { expected: ['422'] }, async ({ page, world }) => {
+  const [one, two] = hostsOf(world);
+  await page.keyboard.press('i');
+  await click(page, 'host', one);
+  world.placeOf = () => null;
+  await click(page, 'host', two);
+  await page.getByText('is no known host. (one)').waitFor();
+});
+
+pageTest('a link that fails turns red, and its intents get another path', {}, async ({ page, world }) => {
+  const path = world.tables.path.get('1.0');
+  const failed = path.links[1];
+  await page.keyboard.press('/');
+  await page.keyboard.type('intent 1');
+  await page.getByRole('listbox').getByRole('option').first().waitFor();
+  await page.keyboard.press('Enter');
+  await panel(page).getByText('installed', { exact: true }).first().waitFor();
+  await still(page, { kind: 'link', id: failed });
+  assert.equal(await isRed(page, failed), false);
+  await page.keyboard.press('Escape');
+  world.setLink(failed, 'down');
+  await page.getByText(/^Link .* is down$/).first().waitFor();
+  await page.waitForFunction(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => resolve(true)))));
+  assert.equal(await isRed(page, failed), true);
+  assert.match(await page.getByLabel('State of the network').innerText(), /31\s*\/\s*32/);
+  await page.getByRole('complementary', { name: 'Overview' }).getByText('installed').first().waitFor();
+  assert.equal(world.tables.path.get('1.0').links.includes(failed), false);
+  world.setLink(failed, 'up');
+  await page.getByText(/is up again/).first().waitFor();
+  await page.waitForFunction(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => resolve(true)))));
+  assert.equal(await isRed(page, failed), false);
+});
+
+pageTest('a lost connection is told, and what happened meanwhile is shown after it', { expected: ['Failed to load resource', 'ERR_'] }, async ({ page, state, world }) => {
+  state.awayUntilMs = Date.now() + 3_600_000;
+  for (const client of state.streams) client.end();
+  await page.getByRole('alert').getByText('Connection lost').waitFor();
+  assert.match(await page.getByLabel('State of the network').innerText(), /Switches\s*20/);
+  world.remove('host', hostsOf(world)[0]);
+  world.setSwitch('of:0000000000000011', 'down');
+  state.awayUntilMs = 0;
+  await page.getByRole('button', { name: 'Connect now' }).click();
+  await page.getByText('Live').waitFor();
+  await page.getByText('Switch Vienna is disconnected').waitFor();
+  await page.getByRole('alert').waitFor({ state: 'detached' });
+  assert.match(await page.getByLabel('State of the network').innerText(), /Hosts\s*39/);
+});
+
+pageTest('a node that asks for a token gets it', { server: { token: 'sesame' }, ready: false, expected: ['401'] }, async ({ page, state }) => {
+  await page.getByRole('dialog', { name: 'Token' }).waitFor();
+  await page.getByLabel('Token', { exact: true }).last().fill('wrong');
+  await page.getByRole('button', { name: 'Open' }).click();
+  await page.getByText('This token is not known.').waitFor();
+  await page.getByLabel('Token', { exact: true }).last().fill('sesame');
+  await page.getByRole('button', { name: 'Open' }).click();
+  await page.getByText('Live').waitFor();
+  await drawn(page, state);
+  await page.reload();
+  await page.getByText('Live').waitFor();
+});
+
+pageTest('a packet is traced through the network', {}, async ({ page, world }) => {
+  const hosts = hostsOf(world);
+  await page.keyboard.press('t');
+  await click(page, 'host', hosts[2]);
+  await click(page, 'host', hosts[20]);
+  const trace = page.getByRole('complementary', { name: 'Trace' });
+  await trace.getByText('delivered').waitFor();
+  await trace.getByRole('button', { name: 'Madrid', exact: true }).waitFor();
+  await page.keyboard.press('Escape');
+  await trace.waitFor({ state: 'detached' });
+});
+
+pageTest('a phone shows all views, and a tap opens a sheet', { viewport: PHONE, hasTouch: true }, async ({ page }) => {
+  const place = await placeOf(page, { kind: 'switch', id: 'of:000000000000000d' });
+  await page.touchscreen.tap(place.x, place.y);
+  await panel(page).getByRole('heading', { name: 'Stockholm' }).waitFor();
+  await panel(page).getByRole('button', { name: 'Close' }).click();
+  for (const view of ['Inventory', 'Intents', 'Apps', 'Incidents', 'Audit', 'Network']) {
+    await page.getByRole('navigation').getByRole('button', { name: view }).click();
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    assert.ok(wide <= 0, `${view} is ${wide} pixels too wide`);
+  }
+});
+
+pageTest('apps, incidents and the audit log are shown', {}, async ({ page }) => {
+  await page.keyboard.press('4');
+  await page.getByRole('button', { name: /^dhcp quarantined/ }).click();
+  await panel(page).getByText(/exceeded its memory limit/).waitFor();
+  await page.keyboard.press('5');
+  await page.getByText('App dhcp is quarantined').waitFor();
+  await page.getByText('App qos did not read its events for 2 s').waitFor();
+  await page.keyboard.press('6');
+  await page.getByRole('button', { name: 'Refused only' }).click();
+  await page.getByText('Connection to 192.0.2.7:443 refused: not granted').first().waitFor();
+});
+
+pageTest('dark and light are remembered', {}, async ({ page }) => {
+  const theme = () => page.evaluate(() => document.documentElement.dataset.theme);
+  assert.equal(await theme(), 'dark');
+  await page.getByRole('button', { name: 'Light colours' }).click();
+  assert.equal(await theme(), 'light');
+  await page.reload();
+  await page.getByRole('button', { name: 'Dark colours' }).waitFor();
+  assert.equal(await theme(), 'light');
+});
+
+pageTest('everything that can be focused has a name', {}, async ({ page }) => {
+  for (const key of ['1', '2', '3', '4', '5', '6', 'i', '/', '?']) {
+    await page.keyboard.press(key);
+    await page.waitForFunction(() => new Promise((resolve) => requestAnimationFrame(() => resolve(true))));
+    const nameless = await page.evaluate(() =>
+      [...document.querySelectorAll('button, a, input, select, [tabindex="0"]')]
+        .filter((element) => element.checkVisibility())
+        .filter((element) => !(element.getAttribute('aria-label') || element.innerText?.trim() || element.labels?.length))
+        .map((element) => element.outerHTML.slice(0, 120)),
+    );
+    assert.deepEqual(nameless, [], `after ${key}`);
+    if (key === 'i' || key === '/') await page.keyboard.press('Escape');
+  }
+});
+
+pageTest('2,000 switches can be searched and opened', { server: { size: 2000 }, ready: false }, async ({ page, state }) => {
+  await drawn(page, state);
+  await page.keyboard.press('/');
+  await page.keyboard.type('r1999');
+  await page.getByRole('listbox').getByRole('option').first().waitFor();
+  await page.keyboard.press('Enter');
+  await panel(page).getByRole('heading', { name: 'r1999' }).waitFor();
+  await page.keyboard.press('2');
+  await page.getByRole('table', { name: 'Switches' }).waitFor();
+  const rows = await page.getByRole('row').count();
+  assert.ok(rows < 100, `${rows} rows were made for 2,000 switches`);
+});
