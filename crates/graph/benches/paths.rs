@@ -14,7 +14,7 @@ const CABLES: u64 = 416;
 fn link(from: u64, to: u64) -> Link {
     let point = |switch: u64, peer: u64| ConnectPoint {
         switch: DatapathId(switch + 1),
-        port: PortNo(u32::try_from(peer + 1).unwrap()),
+        port: PortNo(u32::try_from(peer + 1).expect("it is there")),
     };
     Link {
         id: LinkId { from: point(from, to), to: point(to, from) },
@@ -36,7 +36,7 @@ fn network() -> (Graph, Vec<Link>) {
     let mut links = Vec::new();
     for (one, two) in cables {
         for link in [link(one, two), link(two, one)] {
-            graph.put_link(&link).unwrap();
+            graph.put_link(&link).expect("it is there");
             links.push(link);
         }
     }
@@ -45,9 +45,9 @@ fn network() -> (Graph, Vec<Link>) {
 
 fn paths(criterion: &mut Criterion) {
     let (mut graph, links) = network();
-    let hops = graph.metric(&Weight::Hops).unwrap();
+    let hops = graph.metric(&Weight::Hops).expect("it is there");
     for to in 0..SWITCHES {
-        graph.distance(hops, SwitchNo(0), SwitchNo(u32::try_from(to).unwrap()));
+        graph.distance(hops, SwitchNo(0), SwitchNo(u32::try_from(to).expect("it is there")));
     }
     let six: Vec<_> = (0..206u32 * 206)
         .map(|pair| (SwitchNo(pair / 206), SwitchNo(pair % 206)))
@@ -69,7 +69,7 @@ fn paths(criterion: &mut Criterion) {
             let mut link = links[number % links.len()].clone();
             graph.remove_link(link.id);
             link.state = LinkState::Up;
-            graph.put_link(&link).unwrap();
+            graph.put_link(&link).expect("it is there");
         });
     });
     criterion.bench_function("two paths without a common switch", |bencher| {

@@ -33,16 +33,16 @@ fn trial(seed: u64, cables: u64) -> Option<Trial> {
 
 impl Trial {
     fn latency(&self, path: &[usize]) -> u64 {
-        path.iter().map(|number| self.links[*number].latency_us.unwrap()).sum()
+        path.iter().map(|number| self.links[*number].latency_us.expect("it is there")).sum()
     }
 
     fn cost(&self, path: &[usize]) -> u64 {
-        path.iter().map(|number| self.links[*number].annotations["cost"].parse::<u64>().unwrap()).sum()
+        path.iter().map(|number| self.links[*number].annotations["cost"].parse::<u64>().expect("it is there")).sum()
     }
 
     fn numbers(&self, path: &[LinkNo]) -> Vec<usize> {
         let of = |link: &LinkNo| {
-            self.links.iter().position(|known| known.id == self.graph.topology().slot(*link).id).unwrap()
+            self.links.iter().position(|known| known.id == self.graph.topology().slot(*link).id).expect("it is there")
         };
         path.iter().map(of).collect()
     }
@@ -56,7 +56,7 @@ fn weight() -> Weight {
 fn the_path_within_a_latency_is_the_cheapest_of_all() {
     for seed in 0..300 {
         let Some(mut it) = trial(seed, 13) else { continue };
-        let metric = it.graph.metric(&weight()).unwrap();
+        let metric = it.graph.metric(&weight()).expect("it is there");
         let max_us = it.random.below(25) + 1;
         let avoided = it.random.below(it.links.len() as u64) as usize;
         let avoided_id = it.links[avoided].id;
@@ -94,7 +94,7 @@ fn best(
     if left == 0 {
         return most;
     }
-    let start = chosen.last().map_or(0, |last| it.all.iter().position(|path| path == *last).unwrap() + 1);
+    let start = chosen.last().map_or(0, |last| it.all.iter().position(|path| path == *last).expect("it is there") + 1);
     for path in &it.all[start..] {
         if chosen.iter().all(|other| !shares(other, path)) {
             let more: Vec<_> = chosen.iter().copied().chain([path]).collect();
@@ -112,7 +112,7 @@ fn best(
 fn disjoint_paths_are_as_many_and_as_cheap_as_can_be() {
     for seed in 0..120 {
         let Some(mut it) = trial(seed, 10) else { continue };
-        let metric = it.graph.metric(&weight()).unwrap();
+        let metric = it.graph.metric(&weight()).expect("it is there");
         let inner = |path: &[usize]| -> BTreeSet<_> {
             path.iter().skip(1).map(|number| it.links[*number].id.from.switch).collect()
         };
@@ -152,22 +152,22 @@ fn disjoint_paths_are_as_many_and_as_cheap_as_can_be() {
 fn a_full_link_is_not_used_until_something_is_given_back() {
     let mut graph = Graph::new();
     for (one, two) in [(0, 1), (0, 2), (2, 1)] {
-        graph.put_link(&link(one, two, 0)).unwrap();
+        graph.put_link(&link(one, two, 0)).expect("it is there");
     }
-    let hops = graph.metric(&Weight::Hops).unwrap();
-    let number = |graph: &Graph, id| graph.topology().switch(DatapathId(id)).unwrap();
+    let hops = graph.metric(&Weight::Hops).expect("it is there");
+    let number = |graph: &Graph, id| graph.topology().switch(DatapathId(id)).expect("it is there");
     let ends = (number(&graph, 0), number(&graph, 1));
     let hops_with = |graph: &mut Graph, kbps: u64| {
         let mut path = Vec::new();
         let usable = |_, slot: &graph::LinkSlot| slot.free_kbps().is_some_and(|free| free >= kbps);
         graph.constrained(hops, ends, 0, usable, &mut path).then_some(path)
     };
-    let direct = hops_with(&mut graph, 600_000).unwrap();
+    let direct = hops_with(&mut graph, 600_000).expect("it is there");
     assert_eq!(direct.len(), 1);
     graph.topology_mut().reserve(direct[0], 600_000);
-    assert_eq!(hops_with(&mut graph, 400_000).unwrap().len(), 1);
-    assert_eq!(hops_with(&mut graph, 400_001).unwrap().len(), 2);
+    assert_eq!(hops_with(&mut graph, 400_000).expect("it is there").len(), 1);
+    assert_eq!(hops_with(&mut graph, 400_001).expect("it is there").len(), 2);
     graph.topology_mut().release(direct[0], 600_000);
-    assert_eq!(hops_with(&mut graph, 1_000_000).unwrap().len(), 1);
+    assert_eq!(hops_with(&mut graph, 1_000_000).expect("it is there").len(), 1);
     assert_eq!(hops_with(&mut graph, 1_000_001), None);
 }

@@ -1,1 +1,35 @@
 //! The service `paths`: it computes paths, and keeps intents true.
+//!
+//! ```text
+//!   apps ──questions──────────────────────> [ engine ] ──streams of intents and paths──> apps
+//!   discovery, hosts ──the view───────────>   │    ^
+//!   store <──what is wanted──> [ storage ]    v    └──states of sets── flows
+//!                                     sets of rules ──────────────────> flows
+//! ```
+//!
+//! In: the network view, questions with their grants, states of rules. Out: answers, sets of wanted rules, two tables as streams. It sends
+//! nothing to a switch itself.
+
+pub mod compile;
+pub mod engine;
+pub mod network;
+pub mod plan;
+mod publish;
+mod questions;
+mod rule_sets;
+pub mod rules;
+mod service;
+mod storage;
+pub mod usage;
+
+pub use service::{Paths, PathsSettings};
+
+use std::process::ExitCode;
+
+/// What the service needs of its node: tables of a manifest.
+pub const NEEDS: &str = include_str!("../needs.toml");
+
+/// Runs the service until its zone ends. It is in this crate so that it is compiled with the options of the service.
+pub fn run() -> ExitCode {
+    burnet_sdk::run::<Paths>()
+}

@@ -27,7 +27,7 @@ impl Random {
 pub fn link(from: u64, to: u64, cable: u32) -> Link {
     let point = |switch, peer: u64| ConnectPoint {
         switch: DatapathId(switch),
-        port: PortNo(u32::try_from(peer).unwrap() * 8 + cable + 1),
+        port: PortNo(u32::try_from(peer).expect("it is there") * 8 + cable + 1),
     };
     Link {
         id: LinkId { from: point(from, to), to: point(to, from) },
@@ -48,7 +48,7 @@ pub fn network(random: &mut Random, switches: u64, cables: u64) -> Vec<Link> {
         if one == two {
             continue;
         }
-        let mut there = link(one, two, u32::try_from(random.below(2)).unwrap());
+        let mut there = link(one, two, u32::try_from(random.below(2)).expect("it is there"));
         there.latency_us = Some(random.below(9) + 1);
         there.capacity_kbps = random.below(3) * 1_000_000;
         there.annotations.insert("cost".to_owned(), (random.below(5) + 1).to_string());

@@ -19,7 +19,9 @@ pub use answer::{Counts, Page, Way, Ways};
 pub use declaration::{DECLARATION, READ, WRITE};
 pub use follow::Follow;
 pub use grant::{Grant, Region};
-pub use question::{Filter, NAME_BYTES_MAX, PAGE_DEFAULT, PAGE_MAX, QUESTION_BYTES_MAX, Question, WAYS_MAX};
+pub use question::{
+    Choice, Filter, NAME_BYTES_MAX, PAGE_DEFAULT, PAGE_MAX, QUESTION_BYTES_MAX, Question, WAYS_MAX,
+};
 pub use wanted::{ENDS_MAX, LINKS_MAX, LISTED_MAX, check_wanted};
 
 /// The name of the service.

@@ -1,0 +1,592 @@
+//! The engine: keeps intents true through all that happens.
+//!
+//! ```text
+//!              stored            compiled           confirmed
+//!   Requested ───────> Compiling ───────> Installing ───────> Installed ──link failed──> Rerouting ──> Installed
+//!                       │   ^                 │                   │
+//!                no path│   │network changed  │refused by a switch│withdrawn
+//!                       v   │                 v                   v
+//!                      Waiting              Failed            Withdrawing ──nothing left──> gone
+//! ```
+//!
+//! In: events of the network, of the store and of the service `flows`, and the time. Out: effects. Each event costs as much as what it
+//! changes; what is to be compiled waits in a queue, and a turn compiles at most [`COMPILED_IN_A_TURN`]. It sends nothing, and reads no clock.
+
+mod entry;
+mod settle;
+
+use crate::compile::{Task, WhyNot, compile};
+use crate::network::Network;
+use crate::rules;
+use crate::usage::Usage;
+pub use entry::{Entry, Kept};
+use flows_contract::{Failure, FailureKind, Items, Phase, SetState};
+use graph::{Change, LinkNo};
+use settle::Settle;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use view::{Host, HostId, IntentId, IntentState, Link, LinkId, Path, PathId, Switch, Wanted};
+
+/// How many intents one turn compiles: some 2 ms. The rest waits for the next turn, so that the first rules leave early.
+pub const COMPILED_IN_A_TURN: usize = 200;
+
+/// The maximum number of intents. One more is refused.
+pub const INTENTS_MAX: usize = 200_000;
+
+/// What happened.
+#[derive(Debug)]
+pub enum Event<'e> {
+    /// A switch is known, or changed.
+    Switch(&'e Switch),
+    /// A switch is gone.
+    SwitchGone(flow::DatapathId),
+    /// A link is known, or changed.
+    Link(&'e Link),
+    /// A link is gone.
+    LinkGone(LinkId),
+    /// A host is known, or changed.
+    Host(&'e Host),
+    /// A host is gone.
+    HostGone(HostId),
+    /// An intent is wanted. It is not in the store yet.
+    Requested(Kept),
+    /// The store has an intent: one that was requested, or one from before a restart.
+    Stored(Kept),
+    /// The store did not take an intent that was requested.
+    NotStored(IntentId),
+    /// An intent is not wanted any more, and is not in the store.
+    Withdrawn(IntentId),
+    /// The state of an intent's rules. `None`: there are none any more.
+    Rules(u64, Option<&'e SetState>),
+    /// The service of rules did not take a change of an intent's rules. It may do so later.
+    RulesNotTaken(u64),
+    /// The service of rules refused an intent's rules.
+    RulesRefused(u64, &'e str),
+    /// All states of rules were told. Others do not exist.
+    RulesComplete(&'e BTreeSet<u64>),
+    /// The view is complete, or not any more.
+    ViewComplete(bool),
+    /// All intents of the store were told.
+    Loaded,
+    /// Time has passed.
+    Time,
+}
+
+/// What to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Put the rules of an intent: [`Engine::write_rules`] has them.
+    PutRules(u64),
+    /// Remove the rules of an intent, up to this version.
+    RemoveRules(u64, u64),
+    /// An intent or its paths changed.
+    Changed(u64),
+    /// An intent is gone.
+    Gone(u64),
+}
+
+/// The engine.
+#[derive(Debug)]
+pub struct Engine {
+    network: Network,
+    intents: BTreeMap<u64, Entry>,
+    names: HashMap<(String, String), u64>,
+    by_host: HashMap<HostId, BTreeSet<u64>>,
+    usage: Usage,
+    /// What is to be compiled: the highest priority first, then the oldest.
+    queue: BTreeSet<(Reverse<u16>, u64)>,
+    /// Those that may be served when the network changes.
+    hopeful: BTreeSet<u64>,
+    settle: Settle,
+    /// A table counted as full at the last look.
+    had_full: bool,
+    last_version: u64,
+    last_id: u64,
+    counts: paths_contract::Counts,
+}
+
+impl Engine {
+    /// An engine without intents. Versions of rules are above `first_version`, which must grow with each start.
+    pub fn new(first_version: u64, settle_ms: u64, now_ms: u64) -> Engine {
+        Engine {
+            network: Network::default(),
+            intents: BTreeMap::new(),
+            names: HashMap::new(),
+            by_host: HashMap::new(),
+            usage: Usage::default(),
+            queue: BTreeSet::new(),
+            hopeful: BTreeSet::new(),
+            settle: Settle::new(settle_ms, now_ms),
+            had_full: false,
+            last_version: first_version,
+            last_id: 0,
+            counts: paths_contract::Counts::default(),
+        }
+    }
+
+    /// Takes an event. What is to be compiled waits for [`Event::Time`].
+    pub fn on_event(&mut self, event: Event<'_>, now_ms: u64, out: &mut Vec<Effect>) {
+        match event {
+            Event::Time => self.on_time(now_ms, out),
+            Event::Switch(switch) => {
+                if self.network.put_switch(switch) {
+                    self.on_topology(now_ms);
+                }
+            }
+            Event::SwitchGone(id) => self.network.remove_switch(id),
+            Event::Link(link) => {
+                let change = self.network.put_link(link);
+                self.on_link(change, now_ms);
+            }
+            Event::LinkGone(id) => {
+                let change = self.network.remove_link(id);
+                self.on_link(change, now_ms);
+            }
+            Event::Host(host) => self.on_host(host),
+            // It may only be silent: its intents keep their last way.
+            Event::HostGone(id) if self.by_host.contains_key(&id) => {}
+            Event::HostGone(id) => self.network.remove_host(id),
+            Event::Requested(kept) => self.on_requested(kept, now_ms, out),
+            Event::Stored(kept) => self.on_stored(kept, now_ms, out),
+            Event::NotStored(id) => self.forget(id.0, out),
+            Event::Withdrawn(id) => self.on_withdrawn(id.0, now_ms, out),
+            Event::Rules(id, Some(state)) => self.on_rules(id, state, now_ms, out),
+            Event::Rules(id, None) => self.on_rules_gone(id, now_ms, out),
+            Event::RulesNotTaken(id) => self.on_not_taken(id, out),
+            Event::RulesRefused(id, why) => self.wait(id, WhyNot::Never(why.to_owned()), now_ms, out),
+            Event::RulesComplete(there) => self.on_rules_complete(there, now_ms, out),
+            Event::ViewComplete(is_complete) => self.settle.on_view(is_complete, now_ms),
+            Event::Loaded => self.settle.on_loaded(!self.intents.is_empty()),
+        }
+    }
+
+    fn on_time(&mut self, now_ms: u64, out: &mut Vec<Effect>) {
+        if self.settle.ready_at_ms(now_ms) > now_ms {
+            return;
+        }
+        self.settle.finish();
+        if self.had_full && !self.network.has_full(now_ms) {
+            self.had_full = false;
+            self.queue_hopeful();
+        }
+        self.compile_queue(now_ms, out);
+    }
+
+    /// When to call again, if nothing happens before.
+    pub fn next_due_ms(&self, now_ms: u64) -> Option<u64> {
+        let compile = (!self.queue.is_empty()).then(|| self.settle.ready_at_ms(now_ms));
+        let full_until_ms = self.network.full_until_ms();
+        let retry = (full_until_ms > now_ms && !self.hopeful.is_empty()).then_some(full_until_ms);
+        compile.into_iter().chain(retry).min()
+    }
+
+    fn on_topology(&mut self, now_ms: u64) {
+        self.settle.on_change(now_ms);
+        self.queue_hopeful();
+    }
+
+    fn queue_hopeful(&mut self) {
+        for id in std::mem::take(&mut self.hopeful) {
+            self.enqueue(id);
+        }
+    }
+
+    fn enqueue(&mut self, id: u64) {
+        if let Some(entry) = self.intents.get(&id).filter(|entry| entry.is_wanted()) {
+            self.queue.insert((Reverse(entry.kept.wanted.priority), id));
+        }
+    }
+
+    fn on_link(&mut self, change: Option<Change>, now_ms: u64) {
+        let Some(Change { link, was_up, is_up }) = change else { return };
+        if was_up != is_up {
+            self.settle.on_change(now_ms);
+        }
+        if is_up && !was_up {
+            self.queue_hopeful();
+        } else if was_up || is_up {
+            self.queue_users(link, is_up);
+        }
+    }
+
+    /// The users of a link that failed; or of one that changed, if they have constraints.
+    fn queue_users(&mut self, link: LinkNo, only_constrained: bool) {
+        let users: Vec<u64> = self.usage.users(link).collect();
+        for id in users {
+            let is_concerned = |entry: &Entry| !only_constrained || entry.has_bounds();
+            if self.intents.get(&id).is_some_and(is_concerned) {
+                self.enqueue(id);
+            }
+        }
+    }
+
+    /// A host that moved takes its intents along. One that is gone keeps them: it may only be silent.
+    fn on_host(&mut self, host: &Host) {
+        if self.network.put_host(host) {
+            let users: Vec<u64> = self.by_host.get(&host.id).into_iter().flatten().copied().collect();
+            users.into_iter().for_each(|id| self.enqueue(id));
+        }
+    }
+
+    fn on_requested(&mut self, kept: Kept, now_ms: u64, out: &mut Vec<Effect>) {
+        let id = kept.id.0;
+        match self.intents.contains_key(&id) {
+            // A change: the earlier wish stands until the new one is stored.
+            true => {}
+            false => {
+                self.insert(Entry::new(kept, IntentState::Requested, now_ms));
+                out.push(Effect::Changed(id));
+            }
+        }
+    }
+
+    fn insert(&mut self, entry: Entry) {
+        let id = entry.kept.id.0;
+        self.last_id = self.last_id.max(id);
+        if !entry.kept.name.is_empty() {
+            self.names.insert((entry.kept.owner.clone(), entry.kept.name.clone()), id);
+        }
+        for host in entry.hosts() {
+            self.by_host.entry(host).or_default().insert(id);
+        }
+        self.intents.insert(id, entry);
+    }
+
+    fn on_stored(&mut self, kept: Kept, now_ms: u64, out: &mut Vec<Effect>) {
+        let id = kept.id.0;
+        match self.intents.get(&id) {
+            None => {
+                let mut entry = Entry::new(kept, IntentState::Compiling, now_ms);
+                // Its rules may be in the switches already.
+                entry.is_from_before = true;
+                self.insert(entry);
+            }
+            Some(entry) if entry.kept.wanted == kept.wanted => {}
+            Some(_) => self.replace_wish(id, kept),
+        }
+        if let Some(entry) = self.intents.get_mut(&id).filter(|entry| entry.state == IntentState::Requested) {
+            entry.enter(IntentState::Compiling, None, now_ms);
+        }
+        self.enqueue(id);
+        out.push(Effect::Changed(id));
+    }
+
+    /// The rules of the earlier wish stay until those of the new one are confirmed.
+    fn replace_wish(&mut self, id: u64, kept: Kept) {
+        let Some(entry) = self.intents.get_mut(&id) else { return };
+        let hosts = entry.hosts();
+        if let Some(plan) = &entry.plan {
+            self.usage.remove(id, &entry.kept.wanted, plan);
+            reserve(&mut self.network, &entry.kept.wanted, entry.plan.as_ref(), false);
+        }
+        entry.replace_wish(kept);
+        for host in hosts {
+            self.by_host.entry(host).or_default().remove(&id);
+        }
+        for host in self.intents.get(&id).map(Entry::hosts).unwrap_or_default() {
+            self.by_host.entry(host).or_default().insert(id);
+        }
+    }
+
+    fn on_withdrawn(&mut self, id: u64, now_ms: u64, out: &mut Vec<Effect>) {
+        self.queue.retain(|(_, queued)| *queued != id);
+        self.hopeful.remove(&id);
+        self.free(id);
+        let Some(entry) = self.intents.get_mut(&id) else { return };
+        if entry.version == 0 && !entry.is_from_before {
+            return self.forget(id, out);
+        }
+        entry.enter(IntentState::Withdrawing, None, now_ms);
+        let version = self.next_version();
+        out.extend([Effect::RemoveRules(id, version), Effect::Changed(id)]);
+    }
+
+    /// Gives back what the plan of an intent uses. Others may have waited for it.
+    fn free(&mut self, id: u64) {
+        let Some(entry) = self.intents.get_mut(&id) else { return };
+        if let Some(plan) = entry.plan.take() {
+            self.usage.remove(id, &entry.kept.wanted, &plan);
+            reserve(&mut self.network, &entry.kept.wanted, Some(&plan), false);
+        }
+        self.queue_hopeful();
+    }
+
+    fn forget(&mut self, id: u64, out: &mut Vec<Effect>) {
+        self.free(id);
+        let Some(entry) = self.intents.remove(&id) else { return };
+        self.names.remove(&(entry.kept.owner.clone(), entry.kept.name.clone()));
+        for host in entry.hosts() {
+            if let Some(users) = self.by_host.get_mut(&host) {
+                users.remove(&id);
+                if users.is_empty() {
+                    self.by_host.remove(&host);
+                }
+            }
+        }
+        out.push(Effect::Gone(id));
+    }
+
+    fn next_version(&mut self) -> u64 {
+        self.last_version += 1;
+        self.last_version
+    }
+
+    fn compile_queue(&mut self, now_ms: u64, out: &mut Vec<Effect>) {
+        for _ in 0..COMPILED_IN_A_TURN {
+            let Some((_, id)) = self.queue.pop_first() else { return };
+            self.compile_one(id, now_ms, out);
+        }
+    }
+
+    fn compile_one(&mut self, id: u64, now_ms: u64, out: &mut Vec<Effect>) {
+        let Some(entry) = self.intents.get(&id) else { return };
+        self.counts.compiled += 1;
+        let task = Task { id, wanted: &entry.kept.wanted, earlier: entry.plan.as_ref(), now_ms };
+        let compiled = compile(&task, &mut self.network);
+        let wanted_of = |other: u64| self.intents.get(&other).map(|entry| &*entry.kept.wanted);
+        let compiled = compiled.and_then(|plan| {
+            match self.usage.rival(id, &entry.kept.wanted, &plan, wanted_of) {
+                None => Ok(plan),
+                Some(rival) => Err(WhyNot::Never(format!(
+                    "selector: the intent {rival} of the same priority wants some of these packets on the same way"
+                ))),
+            }
+        });
+        match compiled {
+            Ok(plan) => self.use_plan(id, plan, now_ms, out),
+            Err(why) => self.wait(id, why, now_ms, out),
+        }
+    }
+
+    /// There is no plan. The rules of an earlier one stay: packets are lost with them or without them, and the way may heal.
+    fn wait(&mut self, id: u64, why: WhyNot, now_ms: u64, out: &mut Vec<Effect>) {
+        let Some(entry) = self.intents.get_mut(&id) else { return };
+        let (state, reason) = match why {
+            WhyNot::NotNow(reason) => (IntentState::Waiting, reason),
+            WhyNot::Never(reason) => (IntentState::Failed, reason),
+        };
+        self.hopeful.insert(id);
+        if entry.enter(state, Some(reason), now_ms) {
+            out.push(Effect::Changed(id));
+        }
+    }
+
+    fn use_plan(&mut self, id: u64, plan: crate::plan::Plan, now_ms: u64, out: &mut Vec<Effect>) {
+        let Some(entry) = self.intents.get_mut(&id) else { return };
+        if plan.lacks.is_some() {
+            self.hopeful.insert(id);
+        }
+        let is_same = entry.plan.as_ref().is_some_and(|before| before.legs == plan.legs);
+        if is_same && !entry.must_put {
+            entry.plan = Some(plan);
+            entry.settle_state(now_ms);
+            return out.push(Effect::Changed(id));
+        }
+        self.counts.rerouted += u64::from(entry.plan.is_some());
+        if let Some(before) = &entry.plan {
+            self.usage.remove(id, &entry.kept.wanted, before);
+        }
+        reserve(&mut self.network, &entry.kept.wanted, entry.plan.as_ref(), false);
+        self.usage.add(id, &entry.kept.wanted, &plan);
+        reserve(&mut self.network, &entry.kept.wanted, Some(&plan), true);
+        self.last_version += 1;
+        entry.use_plan(plan, self.last_version, now_ms);
+        out.extend([Effect::PutRules(id), Effect::Changed(id)]);
+    }
+
+    fn on_rules(&mut self, id: u64, state: &SetState, now_ms: u64, out: &mut Vec<Effect>) {
+        let Some(entry) = self.intents.get_mut(&id) else {
+            // Rules of an intent that was withdrawn before a restart.
+            if self.settle.is_loaded() && state.phase != Phase::Removing {
+                let version = self.next_version().max(state.version);
+                out.push(Effect::RemoveRules(id, version));
+            }
+            return;
+        };
+        self.last_version = self.last_version.max(state.version);
+        if state.version != entry.version || !entry.is_wanted() {
+            return;
+        }
+        let topology = self.network.graph.topology();
+        let changed = match &state.phase {
+            Phase::Installed => entry.confirm(now_ms),
+            Phase::Waiting { switches } => {
+                let missing = entry
+                    .plan
+                    .as_ref()
+                    .and_then(|plan| switches.iter().find(|switch| plan.visits(topology, **switch)));
+                match missing {
+                    // What is left of the earlier path goes when its switch comes back.
+                    None => entry.confirm(now_ms),
+                    Some(switch) => entry.await_switch(*switch, now_ms),
+                }
+            }
+            Phase::Failed(failure) => {
+                self.counts.switch_failures += 1;
+                return self.on_failure(id, failure, now_ms, out);
+            }
+            Phase::Pending | Phase::Removing => false,
+        };
+        if changed {
+            out.push(Effect::Changed(id));
+        }
+    }
+
+    /// A switch did not take a rule. Another way may help if its table is full.
+    fn on_failure(&mut self, id: u64, failure: &Failure, now_ms: u64, out: &mut Vec<Effect>) {
+        let Failure { switch, reason, .. } = failure;
+        if failure.failure == FailureKind::TableFull {
+            self.network.mark_full(*switch, now_ms);
+            self.had_full = true;
+            self.enqueue(id);
+        }
+        let what = match failure.failure {
+            FailureKind::TableFull => format!("the table of the switch {switch} is full"),
+            _ => format!("the switch {switch} does not take a rule: {reason}"),
+        };
+        self.hopeful.insert(id);
+        let Some(entry) = self.intents.get_mut(&id) else { return };
+        entry.must_put = true;
+        entry.enter(IntentState::Failed, Some(what), now_ms);
+        out.push(Effect::Changed(id));
+    }
+
+    fn on_rules_gone(&mut self, id: u64, now_ms: u64, out: &mut Vec<Effect>) {
+        match self.intents.get_mut(&id) {
+            Some(entry) if entry.state == IntentState::Withdrawing => self.forget(id, out),
+            Some(entry) if entry.version != 0 => {
+                // The service has lost them.
+                entry.must_put = true;
+                entry.enter(IntentState::Compiling, None, now_ms);
+                self.enqueue(id);
+            }
+            _ => {}
+        }
+    }
+
+    fn on_not_taken(&mut self, id: u64, out: &mut Vec<Effect>) {
+        match self.intents.get_mut(&id) {
+            Some(entry) if entry.is_wanted() => {
+                entry.must_put = true;
+                self.enqueue(id);
+            }
+            Some(_) => {
+                let version = self.next_version();
+                out.push(Effect::RemoveRules(id, version));
+            }
+            None => {}
+        }
+    }
+
+    /// The service `flows` began anew, or its stream did: whatever it does not have is put again.
+    fn on_rules_complete(&mut self, there: &BTreeSet<u64>, now_ms: u64, out: &mut Vec<Effect>) {
+        let can_have = |it: &&Entry| it.version != 0 || it.state == IntentState::Withdrawing;
+        let lost: Vec<u64> = self.intents.values().filter(can_have).map(|it| it.kept.id.0).collect();
+        for id in lost {
+            if !there.contains(&id) {
+                self.on_rules_gone(id, now_ms, out);
+            }
+        }
+    }
+}
+
+/// Reserves what a plan needs on its links, or gives it back. An intent with several ends reserves once on a link that they share.
+fn reserve(network: &mut Network, wanted: &Wanted, plan: Option<&crate::plan::Plan>, is_begin: bool) {
+    let kbps = wanted.constraints.bandwidth_kbps;
+    let Some(plan) = plan.filter(|_| kbps > 0) else { return };
+    let links: BTreeSet<LinkNo> = plan.links().collect();
+    for link in links {
+        match is_begin {
+            true => network.graph.topology_mut().reserve(link, kbps),
+            false => network.graph.topology_mut().release(link, kbps),
+        }
+    }
+}
+
+/// What others ask.
+impl Engine {
+    /// An intent.
+    pub fn entry(&self, id: IntentId) -> Option<&Entry> {
+        self.intents.get(&id.0)
+    }
+
+    /// All intents behind one, in the order of their numbers.
+    pub fn entries_after(&self, after: Option<IntentId>) -> impl Iterator<Item = &Entry> {
+        let first = after.map_or(0, |after| after.0.saturating_add(1));
+        self.intents.range(first..).map(|(_, entry)| entry)
+    }
+
+    /// The intent to which its owner gave this name.
+    pub fn named(&self, owner: &str, name: &str) -> Option<&Entry> {
+        let id = self.names.get(&(owner.to_owned(), name.to_owned()))?;
+        self.intents.get(id)
+    }
+
+    /// How many intents there are.
+    pub fn len(&self) -> usize {
+        self.intents.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.intents.is_empty()
+    }
+
+    /// The highest number that an intent has had.
+    pub fn last_id(&self) -> u64 {
+        self.last_id
+    }
+
+    /// The network, to compute ways on it.
+    pub fn network_mut(&mut self) -> &mut Network {
+        &mut self.network
+    }
+
+    /// The network.
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// What was counted.
+    pub fn counts(&self) -> paths_contract::Counts {
+        let in_state = |state| self.intents.values().filter(|entry| entry.state == state).count() as u64;
+        paths_contract::Counts {
+            intents: self.intents.len() as u64,
+            installed: in_state(IntentState::Installed),
+            waiting: in_state(IntentState::Waiting),
+            failed: in_state(IntentState::Failed),
+            ..self.counts
+        }
+    }
+
+    /// The paths of an intent, as the view has them.
+    pub fn paths(&self, id: u64) -> Vec<Path> {
+        let Some(entry) = self.intents.get(&id) else { return Vec::new() };
+        let topology = self.network.graph.topology();
+        let path = |leg: &crate::plan::Leg| Path {
+            id: PathId { intent: IntentId(id), leg: leg.number, backup: leg.backup },
+            intent: IntentId(id),
+            from: leg.from,
+            to: leg.to,
+            links: leg.links.iter().map(|link| topology.slot(*link).id).collect(),
+            bandwidth_kbps: entry.kept.wanted.constraints.bandwidth_kbps,
+            latency_us: self.network.graph.latency_us(&leg.links),
+        };
+        entry.plan.iter().flat_map(|plan| &plan.legs).map(path).collect()
+    }
+
+    /// Whether an intent's paths use this link.
+    pub fn uses(&self, id: u64, link: LinkId) -> bool {
+        let number = self.network.graph.topology().link(link);
+        let plan = self.intents.get(&id).and_then(|entry| entry.plan.as_ref());
+        plan.zip(number).is_some_and(|(plan, number)| plan.links().any(|used| used == number))
+    }
+
+    /// Writes the rules of an intent, for the effect [`Effect::PutRules`].
+    pub fn write_rules(&self, id: u64, items: &mut Items<'_>) {
+        let Some(entry) = self.intents.get(&id) else { return };
+        let Some(plan) = &entry.plan else { return };
+        let topology = self.network.graph.topology();
+        rules::write(id, &entry.kept.wanted, plan, &entry.earlier, topology, items);
+    }
+}

@@ -1,0 +1,115 @@
+//! What the compiler knows of the network: the graph, the hosts, and facts about switches.
+//!
+//! In: objects of the view. Out: which links changed, and answers to the compiler. It knows no intents.
+
+use flow::DatapathId;
+use graph::{Change, Graph, LinkNo, SwitchNo};
+use std::collections::HashMap;
+use view::{ConnectPoint, Host, HostId, Link, LinkId, Switch, SwitchState};
+
+/// How long a switch whose table was full gets no further rules, if there is another way.
+pub const FULL_MS: u64 = 30_000;
+
+/// What is known of a switch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SwitchFacts {
+    /// A node has a session with it.
+    pub is_up: bool,
+    /// It has fast-failover groups.
+    pub has_groups: bool,
+    /// Until when its table counts as full.
+    pub full_until_ms: u64,
+}
+
+/// The network.
+#[derive(Clone, Debug, Default)]
+pub struct Network {
+    /// Switches and links.
+    pub graph: Graph,
+    hosts: HashMap<HostId, ConnectPoint>,
+    switches: HashMap<DatapathId, SwitchFacts>,
+    /// The latest time until which a table counts as full.
+    full_until_ms: u64,
+}
+
+impl Network {
+    /// A switch is known, or changed. Says whether its session began or ended.
+    pub fn put_switch(&mut self, switch: &Switch) -> bool {
+        // Beyond the bound, the switch is in no path, and intents that name it say that it is not known.
+        let _ = self.graph.topology_mut().put_switch(switch.id);
+        let facts = self.switches.entry(switch.id).or_default();
+        facts.has_groups = switch.openflow != "1.0";
+        let is_up = switch.state == SwitchState::Up;
+        std::mem::replace(&mut facts.is_up, is_up) != is_up
+    }
+
+    /// A switch is gone.
+    pub fn remove_switch(&mut self, id: DatapathId) {
+        self.switches.remove(&id);
+    }
+
+    /// What is known of a switch. `None`: it is not known.
+    pub fn switch(&self, id: DatapathId) -> Option<(SwitchNo, SwitchFacts)> {
+        Some((self.graph.topology().switch(id)?, *self.switches.get(&id)?))
+    }
+
+    /// A link is known, or changed. `None`: nothing that matters, or one link too many.
+    pub fn put_link(&mut self, link: &Link) -> Option<Change> {
+        self.graph.put_link(link).ok()
+    }
+
+    /// A link is gone.
+    pub fn remove_link(&mut self, id: LinkId) -> Option<Change> {
+        self.graph.remove_link(id)
+    }
+
+    /// A host is known, or changed. Says whether it is at another place.
+    pub fn put_host(&mut self, host: &Host) -> bool {
+        self.hosts.insert(host.id, host.at) != Some(host.at)
+    }
+
+    /// A host is gone.
+    pub fn remove_host(&mut self, id: HostId) {
+        self.hosts.remove(&id);
+    }
+
+    /// Where a host is.
+    pub fn host(&self, id: HostId) -> Option<ConnectPoint> {
+        self.hosts.get(&id).copied()
+    }
+
+    /// The table of a switch is full.
+    pub fn mark_full(&mut self, id: DatapathId, now_ms: u64) {
+        if let Some(facts) = self.switches.get_mut(&id) {
+            facts.full_until_ms = now_ms + FULL_MS;
+            self.full_until_ms = now_ms + FULL_MS;
+        }
+    }
+
+    /// Whether the table of this switch counts as full.
+    pub fn is_full(&self, id: DatapathId, now_ms: u64) -> bool {
+        now_ms < self.full_until_ms
+            && self.switches.get(&id).is_some_and(|facts| now_ms < facts.full_until_ms)
+    }
+
+    /// Whether any table counts as full.
+    pub fn has_full(&self, now_ms: u64) -> bool {
+        now_ms < self.full_until_ms
+    }
+
+    /// The time after which no table counts as full.
+    pub fn full_until_ms(&self) -> u64 {
+        self.full_until_ms
+    }
+
+    /// The other direction of a link, if it is known.
+    pub fn reverse(&self, link: LinkNo) -> Option<LinkNo> {
+        let topology = self.graph.topology();
+        topology.link(topology.slot(link).id.reversed())
+    }
+
+    /// The other direction of a path, if all of it is known.
+    pub fn reversed(&self, links: &[LinkNo]) -> Option<Vec<LinkNo>> {
+        links.iter().rev().map(|link| self.reverse(*link)).collect()
+    }
+}

@@ -1,0 +1,216 @@
+//! The sets of rules in the service `flows`: puts and removals in batches, and the stream of their states.
+//!
+//! ```text
+//!   effects ──> batches ──queries──> flows        flows ──stream of states──> events for the engine
+//! ```
+//!
+//! In: effects of the engine, answers and states of the service. Out: queries, and events for the engine. A batch that is not taken is
+//! reported, so that the engine puts its sets again.
+
+use crate::engine::{Engine, Entry};
+use burnet_sdk::stream::Update;
+use burnet_sdk::{Commands, QueryReply, Ticket};
+use flows_contract::{Batch, Follow, SERVICE, SetOptions, SetState, read_refusals, status};
+use std::collections::{BTreeSet, HashMap};
+use view::IntentId;
+
+/// How long after its end the stream is opened again, and how long after a failure sets are put again.
+const RETRY_MS: u64 = 500;
+
+/// The first part of the names of sets. The number of the intent follows.
+const PREFIX: &str = "intent/";
+
+/// The name of an intent's set.
+pub fn name_of(id: u64) -> String {
+    format!("{PREFIX}{id}")
+}
+
+fn id_of(name: &[u8]) -> Option<u64> {
+    std::str::from_utf8(name).ok()?.strip_prefix(PREFIX)?.parse().ok()
+}
+
+/// What came of it.
+#[derive(Debug, PartialEq)]
+pub enum Heard {
+    /// The state of a set. `None`: it is gone.
+    State(u64, Option<SetState>),
+    /// These sets exist, and no others.
+    Complete(BTreeSet<u64>),
+    /// A set was not put or not removed, because the service did not take the query.
+    NotTaken(u64),
+    /// A set was refused, for this reason.
+    Refused(u64, String),
+    /// A set does not fit into a batch.
+    TooLong(u64),
+    /// Something for the log.
+    Complaint(String),
+}
+
+#[derive(Debug)]
+enum Stream {
+    Open(Ticket),
+    AgainAt(u64),
+}
+
+/// The sets of rules.
+#[derive(Debug)]
+pub struct RuleSets {
+    stream: Stream,
+    /// The sets of the snapshot that is coming.
+    there: Option<BTreeSet<u64>>,
+    batch: Batch,
+    in_batch: Vec<u64>,
+    /// The sets of each query that is under way: as many queries as an app may have open.
+    under_way: HashMap<Ticket, Vec<u64>>,
+    /// Sets to put again at a time.
+    again: Option<(u64, BTreeSet<u64>)>,
+    /// What the engine is told next.
+    pub heard: Vec<Heard>,
+}
+
+impl RuleSets {
+    /// Nothing is put yet.
+    pub fn new(now_ms: u64) -> RuleSets {
+        RuleSets {
+            stream: Stream::AgainAt(now_ms),
+            there: None,
+            batch: Batch::new(),
+            in_batch: Vec::new(),
+            under_way: HashMap::new(),
+            again: None,
+            heard: Vec::new(),
+        }
+    }
+
+    /// Puts the rules of an intent.
+    pub fn put(&mut self, engine: &Engine, id: u64, out: &mut Commands) {
+        let Some(entry) = engine.entry(IntentId(id)) else { return };
+        if self.try_put(engine, entry, id) {
+            return self.in_batch.push(id);
+        }
+        self.send(out);
+        match self.try_put(engine, entry, id) {
+            true => self.in_batch.push(id),
+            false => self.heard.push(Heard::TooLong(id)),
+        }
+    }
+
+    fn try_put(&mut self, engine: &Engine, entry: &Entry, id: u64) -> bool {
+        let options = SetOptions { in_order: entry.is_in_order(), permanent: false };
+        self.batch.put(&name_of(id), entry.version, options, |items| engine.write_rules(id, items))
+    }
+
+    /// Removes the rules of an intent.
+    pub fn remove(&mut self, id: u64, version: u64, out: &mut Commands) {
+        if !self.batch.remove(&name_of(id), version) {
+            self.send(out);
+            self.batch.remove(&name_of(id), version);
+        }
+        self.in_batch.push(id);
+    }
+
+    /// Sends what is in the batch.
+    pub fn send(&mut self, out: &mut Commands) {
+        if !self.batch.is_empty() {
+            let ticket = out.query(SERVICE, self.batch.as_bytes());
+            self.under_way.insert(ticket, std::mem::take(&mut self.in_batch));
+            self.batch.clear();
+        }
+    }
+
+    /// Opens the stream again, and tells which sets to put again.
+    pub fn on_time(&mut self, now_ms: u64, out: &mut Commands) {
+        if matches!(self.stream, Stream::AgainAt(at_ms) if at_ms <= now_ms) {
+            self.stream = Stream::Open(out.follow(SERVICE, &Follow::STATES.to_bytes()));
+        }
+        if let Some((_, sets)) = self.again.take_if(|(at_ms, _)| *at_ms <= now_ms) {
+            self.heard.extend(sets.into_iter().map(Heard::NotTaken));
+        }
+    }
+
+    /// When to call [`RuleSets::on_time`].
+    pub fn next_due_ms(&self) -> Option<u64> {
+        let stream = match self.stream {
+            Stream::Open(_) => None,
+            Stream::AgainAt(at_ms) => Some(at_ms),
+        };
+        stream.into_iter().chain(self.again.as_ref().map(|(at_ms, _)| *at_ms)).min()
+    }
+
+    /// An answer. Says whether it is to a call of this file.
+    pub fn on_reply(&mut self, reply: &QueryReply<'_>, now_ms: u64) -> bool {
+        let Some(sets) = self.under_way.remove(&Ticket(reply.ticket)) else { return false };
+        match reply.status {
+            status::DONE => {}
+            status::SOME_REFUSED => match read_refusals(reply.payload) {
+                Ok(refusals) => {
+                    for refusal in refusals {
+                        let at = usize::try_from(refusal.number).ok();
+                        let Some(id) = at.and_then(|at| sets.get(at)).copied() else { continue };
+                        match refusal.status {
+                            status::NOT_FOUND => self.heard.push(Heard::State(id, None)),
+                            status::STALE => self.put_again([id], now_ms),
+                            _ => self.heard.push(Heard::Refused(id, refusal.reason)),
+                        }
+                    }
+                }
+                Err(why) => self.heard.push(Heard::Complaint(format!("flows: {why}"))),
+            },
+            status::NOT_GRANTED | status::BAD_QUESTION => {
+                let why = String::from_utf8_lossy(reply.payload).into_owned();
+                self.heard.extend(sets.into_iter().map(|id| Heard::Refused(id, why.clone())));
+            }
+            _ => self.put_again(sets, now_ms),
+        }
+        true
+    }
+
+    fn put_again(&mut self, sets: impl IntoIterator<Item = u64>, now_ms: u64) {
+        let (_, again) = self.again.get_or_insert_with(|| (now_ms + RETRY_MS, BTreeSet::new()));
+        again.extend(sets);
+    }
+
+    /// The kernel refused a call. Says whether it is one of this file.
+    pub fn on_refused(&mut self, ticket: Ticket, reason: &str, now_ms: u64) -> bool {
+        if matches!(self.stream, Stream::Open(open) if open == ticket) {
+            self.stream = Stream::AgainAt(now_ms + RETRY_MS);
+            self.heard.push(Heard::Complaint(format!("no states of rules from flows: {reason}")));
+            return true;
+        }
+        let Some(sets) = self.under_way.remove(&ticket) else { return false };
+        self.put_again(sets, now_ms);
+        true
+    }
+
+    /// An update of a stream. Says whether it is the one of this file.
+    pub fn on_stream(&mut self, stream: Ticket, update: &Update<'_>, now_ms: u64) -> bool {
+        if !matches!(self.stream, Stream::Open(open) if open == stream) {
+            return false;
+        }
+        match *update {
+            Update::Begin { .. } => self.there = Some(BTreeSet::new()),
+            Update::Entry { key, value } | Update::Put { key, value, .. } => self.on_state(key, value),
+            Update::Removed { key, .. } => {
+                if let Some(id) = id_of(key) {
+                    self.there.as_mut().map(|there| there.remove(&id));
+                    self.heard.push(Heard::State(id, None));
+                }
+            }
+            Update::Complete { .. } => self.heard.extend(self.there.take().map(Heard::Complete)),
+            Update::Missed { .. } => {}
+            Update::Ended { .. } => self.stream = Stream::AgainAt(now_ms + RETRY_MS),
+        }
+        true
+    }
+
+    fn on_state(&mut self, key: &[u8], value: &[u8]) {
+        let Some(id) = id_of(key) else { return };
+        if let Some(there) = &mut self.there {
+            there.insert(id);
+        }
+        self.heard.push(match SetState::from_bytes(value) {
+            Ok(state) => Heard::State(id, Some(state)),
+            Err(why) => Heard::Complaint(format!("flows: {why}")),
+        });
+    }
+}

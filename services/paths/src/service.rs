@@ -1,0 +1,362 @@
+//! The shell of the service: events of the node to the engine, and the engine's effects to the node.
+//!
+//! In: events. Out: commands. It decides only who may ask, and that a change counts when the store has it.
+
+use crate::engine::{Effect, Engine, Event, INTENTS_MAX, Kept};
+use crate::publish::Tables;
+use crate::questions::{self, Refused, no_intent, record};
+use crate::rule_sets::{self, RuleSets};
+use crate::storage::{self, Storage, Writing};
+use burnet_sdk::stream::Update;
+use burnet_sdk::{
+    App, Commands, Form, Interests, Level, Outcome, Query, QueryReply, Receipt, Settings, Ticket,
+};
+use paths_contract::{Follow, Grant, Question, status};
+use serde::Deserialize;
+use std::collections::HashMap;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use view::{Batch, IntentId, IntentState, Kind, Notice, Object, Snapshot};
+
+/// The settings: `[network.paths]` of `burnet.toml`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PathsSettings {
+    /// After a restart: how long the network must not change before intents of before are compiled.
+    pub settle_ms: u64,
+}
+
+impl Default for PathsSettings {
+    fn default() -> PathsSettings {
+        PathsSettings { settle_ms: 1_000 }
+    }
+}
+
+/// The bits of a version below the start time of the run: a million changes a millisecond.
+const VERSION_BITS: u32 = 20;
+
+/// The service.
+pub struct Paths {
+    engine: Engine,
+    storage: Storage,
+    rule_sets: RuleSets,
+    tables: Tables,
+    clock: Clock,
+    effects: Vec<Effect>,
+    /// The callers that wait until the store has a change of an intent: at most [`storage::WRITES_MAX`] changes.
+    waiting: HashMap<IntentId, Vec<Ticket>>,
+    is_view_complete: bool,
+}
+
+/// The time since 1970 in milliseconds, which never goes back.
+#[derive(Debug)]
+struct Clock {
+    began: Instant,
+    began_ms: u64,
+}
+
+impl Clock {
+    fn start() -> Clock {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Clock { began: Instant::now(), began_ms: u64::try_from(since.as_millis()).unwrap_or(u64::MAX / 2) }
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.began_ms + u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX / 2)
+    }
+}
+
+impl App for Paths {
+    fn new(settings: &Settings) -> Result<Self, String> {
+        let settings: PathsSettings = settings.read()?;
+        let clock = Clock::start();
+        let now_ms = clock.now_ms();
+        Ok(Paths {
+            engine: Engine::new(now_ms << VERSION_BITS, settings.settle_ms, now_ms),
+            storage: Storage::default(),
+            rule_sets: RuleSets::new(now_ms),
+            tables: Tables::new(now_ms),
+            clock,
+            effects: Vec::new(),
+            waiting: HashMap::new(),
+            is_view_complete: false,
+        })
+    }
+
+    fn interests(&self) -> Interests {
+        Interests::none().view(&[Kind::Switch, Kind::Link, Kind::Host])
+    }
+
+    fn on_start(&mut self, out: &mut Commands) {
+        self.storage.load(out);
+        self.finish(out);
+    }
+
+    fn on_view(&mut self, changes: &Batch, _: &Snapshot, out: &mut Commands) {
+        for notice in changes.iter() {
+            self.on_notice(notice);
+        }
+        self.finish(out);
+    }
+
+    fn on_receipt(&mut self, _: flow::DatapathId, receipt: &Receipt, out: &mut Commands) {
+        let (ticket, now_ms) = (Ticket(receipt.ticket), self.clock.now_ms());
+        if receipt.outcome == Outcome::Refused && !self.rule_sets.on_refused(ticket, receipt.reason, now_ms) {
+            let heard = self.storage.refused(ticket, receipt.reason, now_ms);
+            self.on_stored(heard, out);
+        }
+    }
+
+    fn on_stream(&mut self, stream: Ticket, update: &Update, _: &mut Commands) {
+        self.rule_sets.on_stream(stream, update, self.clock.now_ms());
+    }
+
+    fn on_query(&mut self, query: &Query, out: &mut Commands) {
+        let ticket = Ticket(query.ticket);
+        let answered = match query.form {
+            Form::Stream => self.follow(query, out).map(|()| None),
+            _ => self.on_question(query, out),
+        };
+        match answered {
+            Ok(Some(payload)) => out.answer(ticket, status::DONE, false, &payload),
+            Ok(None) => {}
+            Err((status, why)) => out.answer(ticket, status, false, why.as_bytes()),
+        }
+    }
+
+    fn on_query_reply(&mut self, reply: &QueryReply, out: &mut Commands) {
+        let now_ms = self.clock.now_ms();
+        if !self.rule_sets.on_reply(reply, now_ms) {
+            let heard = self.storage.hear(reply, now_ms, out);
+            self.on_stored(heard, out);
+        }
+    }
+
+    fn on_credit(&mut self, _: Ticket, out: &mut Commands) {
+        self.tables.send(&self.engine, out);
+    }
+
+    fn on_caught_up(&mut self, out: &mut Commands) {
+        self.finish(out);
+    }
+
+    fn on_wake(&mut self, out: &mut Commands) {
+        self.finish(out);
+    }
+}
+
+fn grant(query: &Query) -> Result<Grant, Refused> {
+    Grant::from_bytes(query.caller.grant).map_err(|why| (status::NOT_GRANTED, why))
+}
+
+impl Paths {
+    fn tell(&mut self, event: Event<'_>) {
+        self.engine.on_event(event, self.clock.now_ms(), &mut self.effects);
+    }
+
+    fn on_notice(&mut self, notice: &Notice) {
+        match (notice.now(), notice.before()) {
+            (Some(Object::Switch(switch)), _) => self.tell(Event::Switch(switch)),
+            (Some(Object::Link(link)), _) => self.tell(Event::Link(link)),
+            (Some(Object::Host(host)), _) => self.tell(Event::Host(host)),
+            (None, Some(Object::Switch(switch))) => self.tell(Event::SwitchGone(switch.id)),
+            (None, Some(Object::Link(link))) => self.tell(Event::LinkGone(link.id)),
+            (None, Some(Object::Host(host))) => self.tell(Event::HostGone(host.id)),
+            _ => {}
+        }
+    }
+
+    fn follow(&mut self, query: &Query, out: &mut Commands) -> Result<(), Refused> {
+        grant(query)?.check_follow().map_err(|why| (status::NOT_GRANTED, why))?;
+        let follow = Follow::from_bytes(query.payload).map_err(|why| (status::BAD_QUESTION, why))?;
+        self.tables.follow(&follow, query, &self.engine, out);
+        Ok(())
+    }
+
+    /// The payload of the answer, if it can be given now.
+    fn on_question(&mut self, query: &Query, out: &mut Commands) -> Result<Option<Vec<u8>>, Refused> {
+        let question = Question::from_bytes(query.payload).map_err(|why| (status::BAD_QUESTION, why))?;
+        let grant = grant(query)?;
+        grant.check(&question).map_err(|why| (status::NOT_GRANTED, why))?;
+        if !question.writes() {
+            return questions::answer(&question, &mut self.engine, &self.tables).map(Some);
+        }
+        if !self.storage.is_loaded() {
+            let why = "the store has not answered yet: nothing can be kept until it does".to_owned();
+            return Err((status::NOT_READY, why));
+        }
+        if !self.storage.has_room() {
+            return Err((
+                status::NOT_STORED,
+                "too many changes wait for the store: ask again later".to_owned(),
+            ));
+        }
+        let caller = (query.caller.name, Ticket(query.ticket));
+        match question {
+            Question::Add { name, intent, annotations } => {
+                self.add(caller, (name, Box::new(intent), annotations), out)
+            }
+            Question::Change { id, intent } => {
+                let kept = Kept { wanted: Box::new(intent), ..self.owned(id, caller.0, &grant)?.clone() };
+                self.write(Writing::Put(Box::new(kept)), id, caller.1, out);
+                Ok(None)
+            }
+            Question::Withdraw { id } => {
+                self.owned(id, caller.0, &grant)?;
+                self.write(Writing::Delete(id), id, caller.1, out);
+                Ok(None)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn write(&mut self, change: Writing, id: IntentId, caller: Ticket, out: &mut Commands) {
+        self.waiting.entry(id).or_default().push(caller);
+        self.storage.write(change, out);
+    }
+
+    /// An intent that this app may change: its own, or any if its grant has no bounds.
+    fn owned(&self, id: IntentId, caller: &str, grant: &Grant) -> Result<&Kept, Refused> {
+        let entry = self.engine.entry(id).ok_or_else(|| no_intent(id))?;
+        let owner = &entry.kept.owner;
+        if owner != caller && !grant.write.as_ref().is_some_and(Vec::is_empty) {
+            return Err((status::CONFLICT, format!("id: the intent {id} belongs to the app {owner}")));
+        }
+        match entry.state {
+            IntentState::Withdrawing => {
+                Err((status::CONFLICT, format!("id: the intent {id} is being withdrawn")))
+            }
+            _ => Ok(&entry.kept),
+        }
+    }
+
+    fn add(
+        &mut self,
+        (owner, caller): (&str, Ticket),
+        (name, wanted, annotations): (String, Box<view::Wanted>, view::Annotations),
+        out: &mut Commands,
+    ) -> Result<Option<Vec<u8>>, Refused> {
+        if let Some(entry) = self.engine.named(owner, &name).filter(|_| !name.is_empty()) {
+            let id = entry.kept.id;
+            if entry.kept.wanted != wanted || entry.state == IntentState::Withdrawing {
+                let why = format!(
+                    "name: the intent {id} has this name, and wants something else or is being withdrawn"
+                );
+                return Err((status::CONFLICT, why));
+            }
+            if entry.state == IntentState::Requested {
+                self.waiting.entry(id).or_default().push(caller);
+                return Ok(None);
+            }
+            return Ok(Some(record(entry, &self.tables).to_bytes()));
+        }
+        if self.engine.len() >= INTENTS_MAX {
+            return Err((status::FULL, format!("there are {INTENTS_MAX} intents already")));
+        }
+        let id = self.storage.next_id(out);
+        let kept = Kept { id, owner: owner.to_owned(), name, wanted, annotations };
+        self.tell(Event::Requested(kept.clone()));
+        self.write(Writing::Put(Box::new(kept)), id, caller, out);
+        Ok(None)
+    }
+
+    fn on_stored(&mut self, heard: storage::Heard, out: &mut Commands) {
+        match heard {
+            storage::Heard::NotMine | storage::Heard::Nothing => {}
+            storage::Heard::Complaint(why) => out.log(Level::Warning, &why),
+            storage::Heard::Loaded(kept) => {
+                self.tell(Event::Stored(*kept));
+                self.on_loaded();
+            }
+            storage::Heard::LoadedAll => self.on_loaded(),
+            storage::Heard::Written(Writing::Put(kept)) => {
+                let id = kept.id;
+                self.tell(Event::Stored(*kept));
+                self.answer_waiting(id, None, out);
+            }
+            storage::Heard::Written(Writing::Delete(id)) => {
+                // Before it can be gone.
+                let last = self.engine.entry(id).map(|entry| record(entry, &self.tables).to_bytes());
+                self.tell(Event::Withdrawn(id));
+                self.answer_waiting(id, last, out);
+            }
+            storage::Heard::Failed(change, why) => {
+                let id = match &change {
+                    Writing::Put(kept) => kept.id,
+                    Writing::Delete(id) => *id,
+                };
+                if self.engine.entry(id).is_some_and(|entry| entry.state == IntentState::Requested) {
+                    self.tell(Event::NotStored(id));
+                }
+                for caller in self.waiting.remove(&id).unwrap_or_default() {
+                    out.answer(caller, status::NOT_STORED, false, why.as_bytes());
+                }
+            }
+        }
+    }
+
+    fn on_loaded(&mut self) {
+        if self.storage.is_loaded() {
+            self.tell(Event::Loaded);
+        }
+    }
+
+    /// Answers all callers that wait for a change of this intent. `last`: what it was, if it may be gone.
+    fn answer_waiting(&mut self, id: IntentId, last: Option<Vec<u8>>, out: &mut Commands) {
+        let Some(callers) = self.waiting.remove(&id) else { return };
+        // The state that was just entered gets its stamp before it is told.
+        self.tables.send(&self.engine, out);
+        let now = self.engine.entry(id).map(|entry| record(entry, &self.tables).to_bytes());
+        let payload = now.or(last).unwrap_or_default();
+        callers.into_iter().for_each(|caller| out.answer(caller, status::DONE, false, &payload));
+    }
+
+    fn on_rules(&mut self, heard: rule_sets::Heard, out: &mut Commands) {
+        match heard {
+            rule_sets::Heard::State(id, state) => self.tell(Event::Rules(id, state.as_ref())),
+            rule_sets::Heard::Complete(there) => self.tell(Event::RulesComplete(&there)),
+            rule_sets::Heard::NotTaken(id) => self.tell(Event::RulesNotTaken(id)),
+            rule_sets::Heard::Refused(id, why) => self.tell(Event::RulesRefused(id, &why)),
+            rule_sets::Heard::TooLong(id) => {
+                self.tell(Event::RulesRefused(
+                    id,
+                    "the paths to all ends have more rules than one intent can have",
+                ));
+            }
+            rule_sets::Heard::Complaint(why) => out.log(Level::Warning, &why),
+        }
+    }
+
+    /// Tells the engine the time, does what it wants, and asks for the next wake-up.
+    fn finish(&mut self, out: &mut Commands) {
+        let now_ms = self.clock.now_ms();
+        if self.storage.retry_at_ms().is_some_and(|at_ms| at_ms <= now_ms) {
+            self.storage.load(out);
+        }
+        self.rule_sets.on_time(now_ms, out);
+        for heard in std::mem::take(&mut self.rule_sets.heard) {
+            self.on_rules(heard, out);
+        }
+        let is_complete = out.view_is_current();
+        if std::mem::replace(&mut self.is_view_complete, is_complete) != is_complete {
+            self.tell(Event::ViewComplete(is_complete));
+        }
+        self.tell(Event::Time);
+        self.carry_out(out);
+        self.tables.send(&self.engine, out);
+        let due = [self.engine.next_due_ms(now_ms), self.storage.retry_at_ms(), self.rule_sets.next_due_ms()];
+        if let Some(next_ms) = due.into_iter().flatten().min() {
+            out.wake_after(Duration::from_millis(next_ms.saturating_sub(now_ms)));
+        }
+    }
+
+    fn carry_out(&mut self, out: &mut Commands) {
+        for effect in std::mem::take(&mut self.effects) {
+            match effect {
+                Effect::PutRules(id) => self.rule_sets.put(&self.engine, id, out),
+                Effect::RemoveRules(id, version) => self.rule_sets.remove(id, version, out),
+                Effect::Changed(id) | Effect::Gone(id) => self.tables.change(id),
+            }
+        }
+        self.rule_sets.send(out);
+    }
+}

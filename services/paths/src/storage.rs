@@ -1,0 +1,259 @@
+//! What the service keeps in the service `store`: it is loaded at the start, and each change is written before it counts.
+//!
+//! ```text
+//!   start ──list──> keys ──get, 64 at a time──> Loaded, one by one ──> LoadedAll
+//!   change ──put or delete──> answer ──> Written or Failed
+//! ```
+//!
+//! In: answers of the store. Out: calls to it, and what has come of them. It decides nothing about intents.
+
+use crate::engine::Kept;
+use burnet_sdk::store::{keys, status};
+use burnet_sdk::{Commands, QueryReply, Ticket, query_status};
+use std::collections::{HashMap, VecDeque};
+use view::IntentId;
+
+/// The first part of the keys of intents.
+const PREFIX: &str = "paths/intent/";
+
+/// The key of the lowest number that no intent can have had.
+const NEXT: &str = "paths/next";
+
+/// How many numbers are reserved at a time.
+const RESERVED: u64 = 1_000;
+
+/// Values that are read at one time. It is a part of the calls that one app may have open.
+const READS_MAX: usize = 64;
+
+/// Changes that wait for the store at one time. One more is refused: its caller can ask again.
+pub const WRITES_MAX: usize = 128;
+
+/// How long after a failure the store is asked again. It may start later than this service.
+const RETRY_MS: u64 = 1_000;
+
+/// A change that waits for the store.
+#[derive(Debug)]
+pub enum Writing {
+    /// An intent is added, or wants something else from now on.
+    Put(Box<Kept>),
+    /// An intent is withdrawn.
+    Delete(IntentId),
+}
+
+/// What an answer of the store means.
+#[derive(Debug)]
+pub enum Heard {
+    /// The answer is to no call of this file.
+    NotMine,
+    /// Nothing yet.
+    Nothing,
+    /// An intent was kept.
+    Loaded(Box<Kept>),
+    /// All intents are loaded.
+    LoadedAll,
+    /// A change is in the store.
+    Written(Writing),
+    /// A change is not in the store, for this reason.
+    Failed(Writing, String),
+    /// Something for the log.
+    Complaint(String),
+}
+
+/// What the service keeps in the store.
+#[derive(Debug, Default)]
+pub struct Storage {
+    is_loaded: bool,
+    next: Option<Ticket>,
+    listing: Option<Ticket>,
+    reading: HashMap<Ticket, String>,
+    /// At most as many as the store has: the service bounds what it writes.
+    to_read: VecDeque<String>,
+    /// Where the list goes on.
+    after: Option<String>,
+    writing: HashMap<Ticket, Writing>,
+    retry_at_ms: Option<u64>,
+    has_complained: bool,
+    /// Numbers below it are reserved in the store.
+    reserved: u64,
+    last_id: u64,
+}
+
+fn key_of(id: IntentId) -> String {
+    // With leading zeros, so that keys are in the order of the numbers.
+    format!("{PREFIX}{:020}", id.0)
+}
+
+impl Storage {
+    /// Begins to load.
+    pub fn load(&mut self, out: &mut Commands) {
+        self.retry_at_ms = None;
+        self.next = Some(out.store_get(NEXT));
+    }
+
+    /// When the store is asked again.
+    pub fn retry_at_ms(&self) -> Option<u64> {
+        self.retry_at_ms
+    }
+
+    /// Whether all intents are loaded.
+    pub fn is_loaded(&self) -> bool {
+        self.is_loaded
+    }
+
+    /// Whether one more change can wait for the store.
+    pub fn has_room(&self) -> bool {
+        self.writing.len() < WRITES_MAX
+    }
+
+    /// A number that no intent has had.
+    pub fn next_id(&mut self, out: &mut Commands) -> IntentId {
+        self.last_id += 1;
+        if self.last_id >= self.reserved {
+            self.reserved = self.last_id + RESERVED;
+            // Before the intent's own key, and in the same transaction or an earlier one.
+            out.store_put(NEXT, self.reserved.to_string().as_bytes());
+        }
+        IntentId(self.last_id)
+    }
+
+    /// Writes a change.
+    pub fn write(&mut self, change: Writing, out: &mut Commands) {
+        let ticket = match &change {
+            // Only maps whose keys are no texts can fail.
+            Writing::Put(kept) => {
+                out.store_put(&key_of(kept.id), &serde_json::to_vec(kept).unwrap_or_default())
+            }
+            Writing::Delete(id) => out.store_delete(&key_of(*id)),
+        };
+        self.writing.insert(ticket, change);
+    }
+
+    /// An answer of a service. The kernel's refusals come as [`Storage::refused`].
+    pub fn hear(&mut self, reply: &QueryReply<'_>, now_ms: u64, out: &mut Commands) -> Heard {
+        let ticket = Ticket(reply.ticket);
+        if self.next.take_if(|next| *next == ticket).is_some() {
+            return self.hear_next(reply, now_ms, out);
+        }
+        if self.listing.take_if(|listing| *listing == ticket).is_some() {
+            return self.hear_list(reply, now_ms, out);
+        }
+        if let Some(key) = self.reading.remove(&ticket) {
+            return self.hear_value(&key, reply, now_ms, out);
+        }
+        let Some(change) = self.writing.remove(&ticket) else { return Heard::NotMine };
+        let is_done = match change {
+            Writing::Put(_) => reply.status == status::DONE,
+            Writing::Delete(_) => matches!(reply.status, status::DONE | status::NOT_FOUND),
+        };
+        match is_done {
+            true => Heard::Written(change),
+            false => Heard::Failed(change, why(reply)),
+        }
+    }
+
+    /// The kernel refused a call.
+    pub fn refused(&mut self, ticket: Ticket, reason: &str, now_ms: u64) -> Heard {
+        let is_of_load =
+            self.next == Some(ticket) || self.listing == Some(ticket) || self.reading.contains_key(&ticket);
+        if is_of_load {
+            return self.give_up(now_ms, reason);
+        }
+        match self.writing.remove(&ticket) {
+            Some(change) => Heard::Failed(change, reason.to_owned()),
+            None => Heard::NotMine,
+        }
+    }
+
+    fn hear_next(&mut self, reply: &QueryReply<'_>, now_ms: u64, out: &mut Commands) -> Heard {
+        match reply.status {
+            status::DONE => {
+                let next = String::from_utf8_lossy(reply.payload).parse().unwrap_or(0);
+                (self.last_id, self.reserved) = (next, next);
+            }
+            status::NOT_FOUND => {}
+            _ => return self.give_up(now_ms, &why(reply)),
+        }
+        self.listing = Some(out.store_list(PREFIX, ""));
+        Heard::Nothing
+    }
+
+    fn hear_list(&mut self, reply: &QueryReply<'_>, now_ms: u64, out: &mut Commands) -> Heard {
+        if !matches!(reply.status, status::DONE | status::MORE_KEYS) {
+            return self.give_up(now_ms, &why(reply));
+        }
+        self.to_read.extend(keys(reply.payload).map(str::to_owned));
+        self.after = self.to_read.back().cloned().filter(|_| reply.status == status::MORE_KEYS);
+        self.go_on(out, Heard::Nothing)
+    }
+
+    fn hear_value(&mut self, key: &str, reply: &QueryReply<'_>, now_ms: u64, out: &mut Commands) -> Heard {
+        match reply.status {
+            status::DONE => {
+                let heard = match serde_json::from_slice::<Box<Kept>>(reply.payload) {
+                    Ok(kept) => {
+                        self.last_id = self.last_id.max(kept.id.0);
+                        Heard::Loaded(kept)
+                    }
+                    Err(error) => {
+                        Heard::Complaint(format!("the store's key {key} is damaged and left out: {error}"))
+                    }
+                };
+                self.go_on(out, heard)
+            }
+            status::NOT_FOUND => self.go_on(out, Heard::Nothing),
+            _ => self.give_up(now_ms, &why(reply)),
+        }
+    }
+
+    /// Reads further values, then further keys. The caller asks [`Storage::is_loaded`] after the last one.
+    fn go_on(&mut self, out: &mut Commands, heard: Heard) -> Heard {
+        while self.reading.len() < READS_MAX
+            && let Some(key) = self.to_read.pop_front()
+        {
+            self.reading.insert(out.store_get(&key), key);
+        }
+        if self.reading.is_empty() {
+            match self.after.take() {
+                Some(after) => self.listing = Some(out.store_list(PREFIX, &after)),
+                None => self.is_loaded = true,
+            }
+        }
+        match heard {
+            Heard::Nothing if self.is_loaded => Heard::LoadedAll,
+            heard => heard,
+        }
+    }
+
+    /// Begins again later, from the first key: what was loaded is loaded once more.
+    fn give_up(&mut self, now_ms: u64, why: &str) -> Heard {
+        let has_complained = std::mem::replace(&mut self.has_complained, true);
+        let writing = std::mem::take(&mut self.writing);
+        *self = Storage {
+            retry_at_ms: Some(now_ms + RETRY_MS),
+            has_complained: true,
+            writing,
+            ..Storage::default()
+        };
+        match has_complained {
+            true => Heard::Nothing,
+            false => Heard::Complaint(format!("intents are not available: {why}")),
+        }
+    }
+}
+
+/// Why the store did not do it, as a sentence.
+fn why(reply: &QueryReply<'_>) -> String {
+    let known = match reply.status {
+        status::STORE_FULL => "the store is full",
+        status::FAILED => "the store's disk failed; the node's log says why",
+        query_status::NO_SUCH_SERVICE => "this node has no store",
+        query_status::SERVICE_GONE => "the store ended",
+        query_status::SERVICE_BUSY => "the store is busy",
+        query_status::NO_ANSWER_IN_TIME => "the store did not answer in time",
+        _ => "the store refused",
+    };
+    match String::from_utf8_lossy(reply.payload) {
+        reason if reason.is_empty() => known.to_owned(),
+        reason => format!("{known}: {reason}"),
+    }
+}
