@@ -18,11 +18,16 @@ struct BuiltIn {
     run: fn() -> ExitCode,
 }
 
-const BUILT_IN: [BuiltIn; 3] = [
+const BUILT_IN: [BuiltIn; 5] = [
     BuiltIn {
         about: app("firewall", include_str!("../../../apps/firewall/app.toml")),
         table: &firewall::TABLE,
         run: firewall::run,
+    },
+    BuiltIn {
+        about: app("forwarding", include_str!("../../../apps/forwarding/app.toml")),
+        table: &forwarding::TABLE,
+        run: forwarding::run,
     },
     BuiltIn {
         about: app("hub", include_str!("../../../apps/hub/app.toml")),
@@ -33,6 +38,11 @@ const BUILT_IN: [BuiltIn; 3] = [
         about: app("learning-switch", include_str!("../../../apps/learning-switch/app.toml")),
         table: &learning_switch::TABLE,
         run: learning_switch::run,
+    },
+    BuiltIn {
+        about: app("proxy-arp", include_str!("../../../apps/proxy-arp/app.toml")),
+        table: &proxy_arp::TABLE,
+        run: proxy_arp::run,
     },
 ];
 
@@ -153,6 +163,8 @@ mod tests {
         assert_eq!(asks("hub"), ["packet.in", "packet.out"]);
         assert_eq!(asks("learning-switch"), ["packet.in", "packet.out", "rule.write", "view.read"]);
         assert_eq!(asks("firewall"), ["rule.write", "view.read"]);
+        assert_eq!(asks("forwarding"), ["host.read", "packet.in", "packet.out", "rule.write", "view.read"]);
+        assert_eq!(asks("proxy-arp"), ["host.read", "packet.in", "packet.out", "view.read"]);
         let rules =
             ALL.iter().filter_map(|app| Manifest::parse(app.manifest).unwrap().capabilities.rule_write);
         let mut ranges: Vec<_> = rules.map(|rules| rules.priority.unwrap()).collect();

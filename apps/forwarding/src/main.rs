@@ -1,0 +1,3 @@
+//! Runs the app `forwarding` in a process of its own.
+
+burnet_sdk::main!(forwarding::Forwarding);

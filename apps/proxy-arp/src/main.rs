@@ -1,0 +1,3 @@
+//! Runs the app `proxy-arp` in a process of its own.
+
+burnet_sdk::main!(proxy_arp::ProxyArp);
