@@ -64,7 +64,7 @@ impl Frame {
         let fields = FrameFields::read(packet.data);
         let mac =
             |field| fields.get(field).and_then(|value| u64::try_from(value).ok()).map(MacAddr::from_u64);
-        // The lower 12 bits are the VLAN; the bit above says that there is a tag (OpenFlow 1.3.5, 7.2.3.7).
+        // The lower 12 bits are the VLAN; the bit above marks a tagged frame (OpenFlow 1.3.5, 7.2.3.7).
         let tag = fields.get(Field::VlanVid).and_then(|tag| u16::try_from(tag & 0x0fff).ok());
         let vlan = tag.filter(|vlan| *vlan != 0);
         let host = |field| mac(field).map(|mac| HostId { mac, vlan });

@@ -38,8 +38,8 @@ const TARGET_LINK_ADDRESS: [u8; 2] = [2, 1];
 /// A frame with a smaller hop limit has passed a router, and is no question of a neighbour (RFC 4861, 7.1.1).
 const HOP_LIMIT: u8 = 255;
 
-/// The answer to a neighbour solicitation. `None` if the frame is too short, has passed a router, or asks whether an address is in use
-/// (RFC 4862, 5.4): its sender has no address to which an answer could go.
+/// The answer to a neighbour solicitation. `None` if the frame is too short or has passed a router. Also `None` if the sender has no address
+/// yet and asks whether this one is in use (RFC 4862, 5.4): no answer could reach it.
 pub(crate) fn neighbour(question: &[u8], header: usize, mac: MacAddr) -> Option<Vec<u8>> {
     let packet = question.get(header..header + IPV6_LEN + 24)?;
     let (hop_limit, asker, target) = (packet[7], &packet[8..24], &packet[IPV6_LEN + 8..IPV6_LEN + 24]);

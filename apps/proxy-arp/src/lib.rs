@@ -57,7 +57,7 @@ impl Question {
         let header = if frame.get(12..14)? == [0x81, 0x00] { TAGGED_HEADER } else { HEADER };
         let eth_type = fields.get(Field::EthType)?.to_be_bytes();
         let is_behind_one_tag = frame.get(header - 2..header)? == &eth_type[14..];
-        // The lower 12 bits are the VLAN; the bit above says that there is a tag (OpenFlow 1.3.5, 7.2.3.7).
+        // The lower 12 bits are the VLAN; the bit above marks a tagged frame (OpenFlow 1.3.5, 7.2.3.7).
         let tag = fields.get(Field::VlanVid).and_then(|tag| u16::try_from(tag & 0x0fff).ok());
         let asker = HostId { mac, vlan: tag.filter(|vlan| *vlan != 0) };
         is_behind_one_tag.then_some(Question { asker, address, header })
