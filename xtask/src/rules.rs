@@ -27,7 +27,8 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("ring", &[]),
     ("southbound", &["flow", "abi", "openflow"]),
     // openflow only to read switches' answers to statistics requests.
-    ("kernel", &["flow", "abi", "openflow"]),
+    // zone only for the processor's prefetch instruction, which needs `unsafe`.
+    ("kernel", &["flow", "abi", "openflow", "zone"]),
     ("zone", &["flow", "abi", "contract", "ring"]),
     ("monitor-channel", &["audit-contract", "ring", "zone"]),
     // The contracts of the services that have a duty for the monitor.

@@ -163,14 +163,10 @@ impl App for LearningSwitch {
         for of_one_switch in packets.chunk_by(|one, next| one.datapath == next.datapath) {
             let table = of_one_switch.first().and_then(|packet| self.switches.get(packet.datapath));
             let Some(table) = table else { continue };
-            // First all addresses, then all look-ups. With few instructions between two look-ups, the processor waits
-            // for several of them at once.
-            let mut addresses = [None; MOST_AHEAD];
-            let packets = of_one_switch.iter().filter_map(|packet| forwardable(packet.data));
-            addresses.iter_mut().zip(packets).for_each(|(address, both)| *address = Some(both));
-            std::hint::black_box(addresses.iter().flatten().fold(0, |read, (destination, source)| {
-                read ^ table.first_place(*destination) ^ table.first_place(*source)
-            }));
+            for (destination, source) in of_one_switch.iter().filter_map(|packet| forwardable(packet.data)) {
+                table.fetch(destination);
+                table.fetch(source);
+            }
         }
     }
 

@@ -7,7 +7,7 @@
 //! Never grows beyond its bound: when it is full, a new address takes the place of one that has not been seen for longest among a few
 //! that are looked at. It does not know what its answers are used for.
 
-use burnet_sdk::{MacAddr, PortNo};
+use burnet_sdk::{MacAddr, PortNo, prefetch};
 use foldhash::fast::RandomState;
 use std::hash::BuildHasher;
 
@@ -144,15 +144,13 @@ impl AddressTable {
         self.count
     }
 
-    /// What stands at the start of the line in which an address most likely is. Reading it brings the line into the cache. No branch depends on what
-    /// is read, so the processor goes on to the next line before this one has arrived.
+    /// Fetches the line in which an address most likely is into the processor's cache, without waiting for it.
     #[inline]
-    pub fn first_place(&self, address: MacAddr) -> u64 {
-        if self.lines.is_empty() {
-            return 0;
+    pub fn fetch(&self, address: MacAddr) {
+        if !self.lines.is_empty() {
+            let [first, _] = self.lines_of(address.to_u64() | IS_THERE);
+            prefetch(&self.lines[first].0[0].address);
         }
-        let [first, _] = self.lines_of(address.to_u64() | IS_THERE);
-        self.lines[first].0[0].address
     }
 
     /// Forgets all addresses behind a port that was removed.

@@ -169,8 +169,9 @@ impl RuleShape {
 }
 
 impl RuleUse {
+    /// The values of a frame whose shape is known.
     #[inline(always)]
-    fn read(frame: &[u8; RULE_LEN]) -> RuleUse {
+    pub fn read(frame: &[u8; RULE_LEN]) -> RuleUse {
         RuleUse {
             datapath: DatapathId(word(frame, 1)),
             ticket: word(frame, 2),

@@ -22,6 +22,11 @@ impl Datapaths {
         self.places.contains_key(id)
     }
 
+    /// How many switches are connected.
+    pub fn len(&self) -> usize {
+        self.there.len()
+    }
+
     /// The record of a switch.
     #[inline]
     pub fn get(&self, id: &DatapathId) -> Option<&Datapath> {

@@ -69,6 +69,7 @@ pub use group_or_meter::GroupOrMeter;
 pub use metering::Metering;
 pub use own_messages::{Asked, Unanswered};
 pub use precedence::{Eviction, OnOverlap};
+pub use prepared::{COMMANDS_AHEAD, RulesAhead};
 pub use punt::{PuntCounters, PuntLimits};
 pub use quota::{NodeRates, Quota, QuotaKind, Quotas};
 pub use record::{RULES_PER_SWITCH, Wanted};

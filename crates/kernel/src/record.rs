@@ -132,16 +132,16 @@ impl Record {
         }
     }
 
-    /// Whether a search in the record waits for memory.
+    /// Whether a search in the record waits for memory, if this many switches have such a record.
     #[inline]
-    pub fn is_large(&self) -> bool {
-        self.rules.is_large()
+    pub fn is_large(&self, switches: usize) -> bool {
+        self.rules.is_large(switches)
     }
 
-    /// The first entry that the search for a rule reads.
+    /// Fetches the first entry that the search for a rule reads into the processor's cache.
     #[inline]
-    pub fn first_place(&self, key: RuleKey) -> u64 {
-        self.rules.first_place(key)
+    pub fn fetch(&self, key: RuleKey) {
+        self.rules.fetch(key);
     }
 
     /// The place of this zone's rule, or a free place for it. `None`: another zone owns the rule, or there is little

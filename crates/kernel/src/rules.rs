@@ -18,6 +18,7 @@
 use crate::rule_key::RuleKey;
 use crate::zone_set::{MAX_ZONE, is_zone_number};
 use abi::ZoneId;
+use zone::prefetch::prefetch;
 
 /// Bits of a place that hold the owner; a place of zeros is free.
 const OWNER: u64 = 0x7ff;
@@ -43,7 +44,7 @@ const KEY: u64 = !(OWNER | SEEN | SURE | AGE << AGE_SHIFT);
 /// Places of the smallest table.
 const PLACES_MIN: usize = 16;
 
-/// Places of a table that is large: 64 KiB. With more, a search waits for memory.
+/// Places of large tables: 64 KiB. With more, a search waits for memory.
 const LARGE_PLACES: usize = 1 << 13;
 
 /// The cookie of the kernel's own rules. Its upper bits are no zone's number, as in most rules of other controllers;
@@ -146,16 +147,19 @@ impl Rules {
         self.count
     }
 
-    /// Whether the table is so large that a search waits for memory.
+    /// Whether the table is so large that a search waits for memory, if this many switches have such a table. Each switch's turn
+    /// brings its table into the cache again.
     #[inline]
-    pub fn is_large(&self) -> bool {
-        self.places.len() >= LARGE_PLACES
+    pub fn is_large(&self, switches: usize) -> bool {
+        self.places.len().saturating_mul(switches) >= LARGE_PLACES
     }
 
-    /// The first entry that the search for a rule reads. Reading it loads the place into the processor's cache.
+    /// Fetches the first entry that the search for a rule reads into the processor's cache, without waiting for it.
     #[inline]
-    pub fn first_place(&self, key: RuleKey) -> u64 {
-        self.places.get(self.home(key.0)).copied().unwrap_or_default()
+    pub fn fetch(&self, key: RuleKey) {
+        if let Some(place) = self.places.get(self.home(key.0)) {
+            prefetch(place);
+        }
     }
 
     /// The record of a rule.
@@ -206,7 +210,10 @@ impl Rules {
         }
         let word = self.word(key, owner, is_sure, age);
         let Some(place) = self.places.get_mut(slot.at) else { return false };
-        *place = word;
+        // A line of the cache that was not written need not go back to memory.
+        if *place != word {
+            *place = word;
+        }
         if !slot.is_known {
             self.count += 1;
             self.moves += 1;

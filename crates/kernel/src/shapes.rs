@@ -59,6 +59,19 @@ impl Prepared {
         found
     }
 
+    /// The shape of a frame, and its place.
+    pub fn place_of(&self, frame: &[u8; RULE_LEN]) -> Option<(usize, &PreparedShape)> {
+        let shapes = self.shapes.iter().enumerate();
+        let mut there = shapes.filter_map(|(place, shape)| Some((place, shape.as_ref()?)));
+        there.find(|(_, shape)| shape.shape.values(frame).is_some())
+    }
+
+    /// The shape with this number, if it is still at this place.
+    #[inline(always)]
+    pub fn at(&self, place: usize, number: u64) -> Option<&PreparedShape> {
+        self.shapes.get(place)?.as_ref().filter(|it| it.number == number)
+    }
+
     /// Whether a new shape may be stored now.
     pub fn has_place(&mut self) -> bool {
         let is_free = self.shapes.iter().any(Option::is_none);

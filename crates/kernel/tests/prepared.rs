@@ -5,6 +5,7 @@
 
 use abi::command::{self, Command, FlowMod, Subscribe, What};
 use abi::event::{self, FlowRemoved, OpenFlowVersion, SwitchUp};
+use abi::prepared::RULE_LEN;
 use abi::{Frame, ZoneId};
 use flow::canonical::{InstructionWriter, MatchWriter, write_match};
 use flow::text::parse_match;
@@ -143,8 +144,11 @@ impl Node {
     fn rule(&mut self, rule: &Rule) {
         let (bytes, zone) = (rule.frame(), ZoneId(rule.zone));
         let frame = Frame::read(&bytes).unwrap();
-        let prepared =
-            if self.takes_short_way { self.kernel.on_prepared(zone, &frame, self.now_ms) } else { None };
+        let prepared = if self.takes_short_way {
+            self.kernel.on_prepared(zone, &frame, self.now_ms, &mut self.effects)
+        } else {
+            None
+        };
         self.short += u64::from(prepared.is_some());
         let decision = match prepared {
             Some(rule) => Decision::Send(rule.command().unwrap()),
@@ -343,4 +347,73 @@ fn what_was_decided_by_a_grant_does_not_outlive_it() {
     node.step(&Step::Grant(2, 9));
     node.rule(&rule(0));
     assert!(node.story.last().unwrap().contains("Needs"), "{:?}", node.story.last());
+}
+
+/// A node whose switch 1 takes many rules.
+fn large() -> Node {
+    let mut node = Node::new(true);
+    node.kernel.fill_tables_to(TableRoom { percent: 90, entries_if_unknown: Some(1 << 20) });
+    node.kernel.know_rules_up_to(1 << 20);
+    node.step(&Step::Up(1, true));
+    node
+}
+
+/// Decides on commands as a worker does, with those that can be read ahead first. Returns how many were.
+fn run_ahead(node: &mut Node, zone: ZoneId, mut commands: &[u8]) -> usize {
+    let mut read_ahead = 0;
+    while !commands.is_empty() {
+        if let Some(ahead) = node.kernel.look_ahead(zone, commands) {
+            for number in 0..ahead.len() {
+                let Some(rule) = node.kernel.on_ahead(&ahead, number, node.now_ms, &mut node.effects) else {
+                    break;
+                };
+                node.story.push(format!("{:?}", Decision::Send(rule.command().unwrap())));
+                node.kernel.on_sent();
+                read_ahead += 1;
+                commands = &commands[RULE_LEN..];
+            }
+        }
+        let Ok((frame, behind)) = Frame::split(commands) else { break };
+        let decision = node.kernel.on_command(zone, &frame, node.now_ms, &mut node.effects);
+        node.story.push(format!("{decision:?}"));
+        if matches!(decision, Decision::Send(_)) {
+            node.kernel.on_sent();
+        }
+        commands = behind;
+    }
+    read_ahead
+}
+
+#[test]
+fn rules_that_are_read_ahead_are_decided_alike() {
+    let rule = |number: u64| Rule {
+        zone: 2,
+        // Another switch, another shape, and a port beyond the grant now and then.
+        datapath: if number % 1_000 == 77 { 2 } else { 1 },
+        port: 1,
+        destination: number % 4,
+        source: number % 9_000,
+        output: if number % 500 == 33 { 1 } else { 0 },
+        buffer: Some(number as u32),
+        shape: usize::from(number % 300 == 5),
+        ticket: number % 3,
+        is_sent: true,
+    };
+    let (mut one_by_one, mut ahead) = (large(), large());
+    for node in [&mut one_by_one, &mut ahead] {
+        node.step(&Step::Grant(2, 2));
+        node.story.clear();
+    }
+    let rules: Vec<_> = (0..20_000).map(rule).collect();
+    rules.iter().for_each(|rule| one_by_one.rule(rule));
+    let commands: Vec<u8> = rules.iter().flat_map(Rule::frame).collect();
+    let read_ahead = run_ahead(&mut ahead, ZoneId(2), &commands);
+    assert!(read_ahead > 5_000, "{read_ahead}");
+    assert!(one_by_one.story.iter().any(|it| it.starts_with("Refuse")), "the grant allows all");
+    assert_eq!(one_by_one.story.len(), ahead.story.len());
+    let differs = one_by_one.story.iter().zip(&ahead.story).position(|(one, other)| one != other);
+    assert_eq!(differs, None);
+    assert_eq!(one_by_one.effects, ahead.effects);
+    let counters = |node: &Node| node.kernel.zone(ZoneId(2)).unwrap().counters;
+    assert_eq!(format!("{:?}", counters(&one_by_one)), format!("{:?}", counters(&ahead)));
 }

@@ -33,11 +33,12 @@ use super::unsent::Unsent;
 use super::yield_policy::YieldPolicy;
 use super::zones::{Fault, ZoneEnd};
 use abi::event::{CANCELLED, SoftLimit, kind, write};
+use abi::prepared::RULE_LEN;
 use abi::{Frame, ZoneId};
 use config::NodeLimits;
 use flow::{DatapathId, ErrorCode};
 use kernel::calls::End;
-use kernel::{Claims, Decision, Effect, Kernel, QuotaKind, Refusal, ZoneSet};
+use kernel::{COMMANDS_AHEAD, Claims, Decision, Effect, Kernel, QuotaKind, Refusal, ZoneSet};
 use mio::{Events, Poll, Token};
 use monitor_channel::LINES_PER_S_MAX;
 use southbound::{NotAdopted, Roster, Southbound, SouthboundConfig};
@@ -361,17 +362,20 @@ impl Worker {
 
     /// Executes commands until this zone has reached the cost limit. Returns the remaining commands and the cost.
     fn execute_all<'c>(&mut self, zone: ZoneId, mut commands: &'c [u8]) -> (&'c [u8], u64) {
-        let (mut compared, mut ahead) = (0, 0_usize);
+        let (mut compared, mut number) = (0, 0);
         while !commands.is_empty() && compared < COMPARED_PER_TURN {
+            if number % COMMANDS_AHEAD == 0 {
+                commands = self.execute_ahead(zone, commands);
+                if commands.is_empty() {
+                    break;
+                }
+            }
+            number += 1;
             // A trusted app's frames are checked only here; a process zone's were checked when they were read.
             let Ok((frame, rest)) = Frame::split(commands) else {
                 tracing::warn!(%zone, "the app sent malformed commands; the rest of its commands is dropped");
                 return (&[], compared);
             };
-            if ahead == 0 {
-                ahead = self.dispatch.kernel.look_ahead(zone, commands);
-            }
-            ahead -= 1;
             self.execute(zone, &frame);
             compared += self.dispatch.kernel.take_compared();
             commands = rest;
@@ -382,10 +386,32 @@ impl Worker {
         (commands, compared)
     }
 
+    /// Executes the next rules whose shape the kernel knows, and whose places it has read in advance. Returns the commands behind them.
+    fn execute_ahead<'c>(&mut self, zone: ZoneId, mut commands: &'c [u8]) -> &'c [u8] {
+        while let Some(ahead) = self.dispatch.kernel.look_ahead(zone, commands) {
+            for number in 0..ahead.len() {
+                let Dispatch { kernel, effects, .. } = &mut self.dispatch;
+                let Some(rule) = kernel.on_ahead(&ahead, number, self.now_ms, effects) else {
+                    return commands;
+                };
+                self.send_rule(zone, rule);
+                commands = commands.get(RULE_LEN..).unwrap_or_default();
+                if self.waits_for_sizes(zone) {
+                    return commands;
+                }
+            }
+            if ahead.is_empty() {
+                break;
+            }
+        }
+        commands
+    }
+
     /// Executes one command by the kernel's decision, or passes it to the worker that has the switch.
     fn execute(&mut self, zone: ZoneId, frame: &Frame<'_>) {
-        if let Some(rule) = self.dispatch.kernel.on_prepared(zone, frame, self.now_ms) {
-            return self.send_rule(zone, rule, frame);
+        let Dispatch { kernel, effects, .. } = &mut self.dispatch;
+        if let Some(rule) = kernel.on_prepared(zone, frame, self.now_ms, effects) {
+            return self.send_rule(zone, rule);
         }
         let Worker { routes, dispatch, .. } = self;
         if let Route::Worker(worker) = routes.find(frame, |datapath| dispatch.kernel.is_up(datapath)) {

@@ -6,6 +6,7 @@
 use crate::connection::Connection;
 use flow::DatapathId;
 use foldhash::{HashMap, HashMapExt};
+use std::collections::VecDeque;
 
 /// The connections, by slot. [`crate::ConnectionCaps`] bounds their number.
 #[derive(Debug)]
@@ -15,8 +16,8 @@ pub struct Connections {
     by_datapath: HashMap<DatapathId, usize>,
     /// The switch of the last command, and its slot. Consecutive commands are often for the same switch.
     last_commanded: Option<(DatapathId, usize)>,
-    /// Connections with unsent output. Each once.
-    dirty: Vec<usize>,
+    /// Connections with unsent output, in the order in which they got it. Each once.
+    dirty: VecDeque<usize>,
 }
 
 impl Connections {
@@ -26,7 +27,7 @@ impl Connections {
             free: Vec::new(),
             by_datapath: HashMap::new(),
             last_commanded: None,
-            dirty: Vec::new(),
+            dirty: VecDeque::new(),
         }
     }
 
@@ -118,11 +119,16 @@ impl Connections {
             && !connection.dirty
         {
             connection.dirty = true;
-            self.dirty.push(slot);
+            self.dirty.push_back(slot);
         }
     }
 
     pub fn next_dirty(&mut self) -> Option<usize> {
-        self.dirty.pop()
+        self.dirty.pop_front()
+    }
+
+    /// Takes this connection out of the list of unsent output, if it is the last there.
+    pub fn take_if_last_dirty(&mut self, slot: usize) -> bool {
+        self.dirty.pop_back_if(|last| *last == slot).is_some()
     }
 }

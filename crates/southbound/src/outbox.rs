@@ -61,6 +61,14 @@ impl Outbox {
         Ok(Flushed::Empty)
     }
 
+    /// Exchanges its memory with `memory`, if no bytes wait here. `memory` must be empty.
+    pub fn exchange(&mut self, memory: &mut Vec<u8>) {
+        if self.is_empty() {
+            self.reset();
+            std::mem::swap(&mut self.bytes, memory);
+        }
+    }
+
     fn reset(&mut self) {
         self.gone = 0;
         self.bytes.clear();

@@ -54,6 +54,10 @@ pub struct Southbound {
     contested: Contested,
     buffer: ReadBuffer,
     frame: Vec<u8>,
+    /// Empty memory for the output of the connection that is read. It is the same for all connections, so it stays in the processor's cache.
+    output: Vec<u8>,
+    /// Whether the connection that was read last has this memory.
+    is_output_lent: bool,
     limit: LineLimit,
     limit_of_refusals: LineLimit,
     limits_of_ends: EndLimits,
@@ -109,6 +113,8 @@ impl Southbound {
             contested: Contested::default(),
             buffer: ReadBuffer::new(),
             frame: Vec::new(),
+            output: Vec::new(),
+            is_output_lent: false,
             limit: LineLimit::default(),
             limit_of_refusals: LineLimit::of_refusals(),
             limits_of_ends: EndLimits::default(),
@@ -378,15 +384,36 @@ impl Southbound {
             self.with(slot, sink, |connection, _| connection.ending.take().map_or(Next::Keep, Next::End));
         }
         while let Some(slot) = self.connections.next_dirty() {
-            self.with(slot, sink, |connection, resources| {
-                connection.dirty = false;
-                match connection.flush(resources) {
-                    Ok(_) => Next::Keep,
-                    Err(_) if connection.lingers_until_ms.is_some() => Next::Drop,
-                    Err(end) => Next::End(end),
-                }
-            });
+            self.flush_slot(slot, sink);
         }
+    }
+
+    /// Sends the output of the connection that was read last. Call it after the commands that its data caused. So a
+    /// switch has its answers while the next one is read, and not only at the end of the turn.
+    pub fn flush_last_read(&mut self, now_ms: u64, sink: &mut Sink<'_>) {
+        self.now_ms = now_ms;
+        if !std::mem::take(&mut self.is_output_lent) {
+            return;
+        }
+        let slot = self.last_read;
+        let has_output = self.connections.get(slot).is_some_and(|it| !it.outbox.is_empty());
+        if has_output && self.connections.take_if_last_dirty(slot) {
+            self.flush_slot(slot, sink);
+        }
+        if let Some(connection) = self.connections.get_mut(slot) {
+            connection.outbox.exchange(&mut self.output);
+        }
+    }
+
+    fn flush_slot(&mut self, slot: usize, sink: &mut Sink<'_>) {
+        self.with(slot, sink, |connection, resources| {
+            connection.dirty = false;
+            match connection.flush(resources) {
+                Ok(_) => Next::Keep,
+                Err(_) if connection.lingers_until_ms.is_some() => Next::Drop,
+                Err(end) => Next::End(end),
+            }
+        });
     }
 
     /// Ends a switch's session, at the next flush. `false` if it has none here.
@@ -463,6 +490,10 @@ impl Southbound {
 
     fn read(&mut self, slot: usize, sink: &mut Sink<'_>) {
         self.last_read = slot;
+        if let Some(connection) = self.connections.get_mut(slot) {
+            connection.outbox.exchange(&mut self.output);
+            self.is_output_lent = true;
+        }
         let bytes = std::mem::replace(&mut self.read_bytes, self.config.read_bytes_per_turn);
         self.with(slot, sink, |connection, resources| {
             if connection.lingers_until_ms.is_some() {

@@ -28,6 +28,8 @@ pub mod limits;
 pub mod overflow;
 #[cfg(feature = "host")]
 pub mod port;
+#[allow(unsafe_code, reason = "an instruction of the processor")]
+pub mod prefetch;
 pub mod sandbox;
 #[cfg(feature = "host")]
 mod shares;

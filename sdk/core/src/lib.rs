@@ -44,3 +44,4 @@ pub use store_contract as store;
 pub use view;
 #[doc(hidden)]
 pub use zone::export_app;
+pub use zone::prefetch::prefetch;

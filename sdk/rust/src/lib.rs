@@ -41,8 +41,8 @@ pub use burnet_sdk_core::{
     GroupMod, InstructionWriter, Interests, Level, MOST_AHEAD, MacAddr, MatchWriter, MeterMod, Outcome,
     PacketIn, PacketOut, PacketOutBuilder, PortFacts, PortMod, PortNo, PortRecord, PortStatus, Query,
     QueryAnswer, QueryOver, QueryReply, Receipt, Settings, SoftLimit, StatsReply, StatsRequest, SwitchError,
-    SwitchUp, Ticket, Topic, WAKE_AFTER_MAX, What, ZoneId, flow, query_status, quota, store, stream, table,
-    testing, view,
+    SwitchUp, Ticket, Topic, WAKE_AFTER_MAX, What, ZoneId, flow, prefetch, query_status, quota, store,
+    stream, table, testing, view,
 };
 #[doc(hidden)]
 pub use burnet_sdk_core::{calls, export_app, view_follower};

@@ -108,7 +108,7 @@ impl Node {
     ) -> Result<std::result::Result<(), String>> {
         self.now_ms += 1;
         let Ok(frame) = Frame::read(bytes) else { return Ok(Err("no frame".to_owned())) };
-        if let Some(rule) = self.kernel.on_prepared(zone, &frame, self.now_ms) {
+        if let Some(rule) = self.kernel.on_prepared(zone, &frame, self.now_ms, &mut self.effects) {
             let tag = Tag { zone, ticket: rule.of_use.ticket };
             let sent = self.turn(|session, turn| session.send_rule(rule, tag, 0, turn));
             if sent.is_ok() {

@@ -205,7 +205,7 @@ impl Worker {
         while !rest.is_empty() {
             let (command, behind) = Frame::split(rest).unwrap();
             rest = behind;
-            if let Some(rule) = kernel.on_prepared(ZONE, &command, 0) {
+            if let Some(rule) = kernel.on_prepared(ZONE, &command, 0, effects) {
                 let tag = Tag { zone: ZONE, ticket: rule.of_use.ticket };
                 let waiting = out.len();
                 let mut turn = Turn { now_ms: 0, out, frame, sink: &mut |_| {} };

@@ -106,6 +106,8 @@ impl Worker {
             self.southbound.on_waited(waited);
         }
         self.serve_trusted();
+        let Worker { southbound, dispatch, now_ms, .. } = self;
+        southbound.flush_last_read(*now_ms, &mut |event| dispatch.hear(event));
     }
 }
 

@@ -23,10 +23,15 @@ impl Worker {
     }
 
     /// Sends a rule that was accepted by its shape.
-    pub(super) fn send_rule(&mut self, zone: ZoneId, rule: PreparedRule<'_>, frame: &Frame<'_>) {
+    pub(super) fn send_rule(&mut self, zone: ZoneId, rule: PreparedRule<'_>) {
         match self.southbound.send_rule(rule, Tag { zone, ticket: rule.of_use.ticket }) {
             Ok(()) => self.dispatch.kernel.on_sent(),
-            Err(refused) => self.refuse(zone, frame, &refused.to_string()),
+            Err(refused) => {
+                if let Some(frame) = rule.frame() {
+                    self.refuse(zone, &frame, &refused.to_string());
+                }
+            }
         }
+        self.carry_out_effects();
     }
 }

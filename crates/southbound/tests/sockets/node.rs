@@ -61,6 +61,19 @@ impl Node {
 
     /// One turn of the loop: everything that is ready, and then one flush.
     pub fn turn(&mut self) {
+        self.read();
+        let Node { southbound, now_ms, frames, to_zones, ended, .. } = self;
+        let mut sink = |event: SouthboundEvent<'_>| match event {
+            SouthboundEvent::Event(frame) => frames.push(frame.to_vec()),
+            SouthboundEvent::ToZone { zone, frame } => to_zones.push((zone, frame.to_vec())),
+            SouthboundEvent::Ended { datapath, end, .. } => ended.push((datapath, end.clone())),
+        };
+        southbound.settle(*now_ms, &mut sink);
+        southbound.flush(*now_ms, &mut sink);
+    }
+
+    /// Everything that is ready. Each connection gets its answers after it was read.
+    pub fn read(&mut self) {
         let Node { poll, ready, listeners, southbound, now_ms, frames, to_zones, ended, as_if_from, .. } =
             self;
         let mut sink = |event: SouthboundEvent<'_>| match event {
@@ -71,13 +84,14 @@ impl Node {
         let wait_ms = if southbound.has_backlog() { 0 } else { 2 };
         poll.poll(ready, Some(Duration::from_millis(wait_ms))).unwrap();
         southbound.release(*now_ms);
-        let waiting = southbound.resume(*now_ms, &mut sink);
-        for _ in 1..waiting {
+        for _ in 0..southbound.waiting() {
             southbound.resume(*now_ms, &mut sink);
+            southbound.flush_last_read(*now_ms, &mut sink);
         }
         for event in ready.iter() {
             if southbound.owns(event.token()) {
                 southbound.on_ready(event.token(), event.into(), *now_ms, &mut sink);
+                southbound.flush_last_read(*now_ms, &mut sink);
             } else {
                 let Token(index) = event.token();
                 while listeners.accept(index, |stream, peer| {
@@ -86,8 +100,6 @@ impl Node {
                 }) {}
             }
         }
-        southbound.settle(*now_ms, &mut sink);
-        southbound.flush(*now_ms, &mut sink);
     }
 
     /// Sets the clock and says so.

@@ -8,6 +8,7 @@ use flow::{DatapathId, PortNo};
 use openflow::message::{ROLE_EQUAL, ROLE_MASTER, Role};
 use openflow::{Body, Version};
 use southbound::{ControllerRole, Refused, RoleWanted, SouthboundConfig, Tag};
+use std::time::{Duration, Instant};
 
 const BOTH: [Version; 2] = [Version::V1_0, Version::V1_3];
 const TAG: Tag = Tag { zone: ZoneId(3), ticket: 9 };
@@ -38,6 +39,29 @@ fn a_packet_goes_up_and_a_rule_and_a_packet_come_down() {
         let record = node.only_switch();
         assert_eq!((record.datapath, record.version, record.worker), (DatapathId(7), version, 0));
     }
+}
+
+#[test]
+fn a_switch_has_its_answers_before_the_end_of_the_turn() {
+    let mut node = Node::new(SouthboundConfig::default());
+    let mut switches = [1, 2].map(|datapath| Switch::up(&mut node, Version::V1_3, datapath));
+    for number in [0, 1, 1, 0, 1] {
+        let switch = &mut switches[number];
+        switch.heard.clear();
+        switch.say(Version::V1_3, Body::EchoRequest(vec![number as u8]));
+        let began = Instant::now();
+        while !switch.has_heard(|body| *body == Body::EchoReply(vec![number as u8])) {
+            assert!(began.elapsed() < Duration::from_secs(60), "it waits for the end of the turn");
+            node.read();
+        }
+    }
+    // The output of another switch waits, and keeps its memory.
+    node.southbound.send(DatapathId(2), &flow_mod(2, false), 5, TAG).unwrap();
+    switches[0].say(Version::V1_3, Body::EchoRequest(Vec::new()));
+    node.until("both", |_| {
+        let has_rule = switches[1].has_heard(|body| matches!(body, Body::FlowMod(sent) if sent.cookie == 5));
+        has_rule && switches[0].has_heard(|body| *body == Body::EchoReply(Vec::new()))
+    });
 }
 
 #[test]
