@@ -16,6 +16,7 @@ const busy = async ({ state }) => {
 };
 
 const SHOTS = [
+  { name: 'guide', size: 20, view: { width: 1200, height: 740 }, before: busy, hash: () => '#/network/intent/1' },
   { name: 'wan-dark', size: 20, view: desktop, before: busy },
   { name: 'wan-light', size: 20, view: desktop, theme: 'light', before: busy },
   { name: 'wan-phone', size: 20, view: phone, before: busy },

@@ -45,21 +45,22 @@ export class Apps {
 }
 
 export function incidents(nowMs) {
+  const [limit, slow] = ['It exceeded its hard limit of memory (64 MiB)', 'It did not read its events for 2 s'];
   return [
-    { id: '2', at_ms: nowMs - 420_000, app: 'dhcp', what: 'App dhcp ended five times in a minute', why: 'It exceeded its hard limit of memory (64 MiB).', action: 'It is quarantined. Restart it when the cause is fixed.' },
-    { id: '1', at_ms: nowMs - 3_000_000, app: 'qos', what: 'App qos did not read its events for 2 s', why: 'Its handler of packet-ins took 2.1 s.', action: 'It was restarted.' },
+    { number: 1, unix_ms: nowMs - 3_000_000, what: 'app_ended', app: 'qos', generation: 3, reason: slow, then: 'restarted after 1 s', finding: { culprit: 'qos', sentence: 'Its handler of packet-ins took 2.1 s' }, evidence: {} },
+    { number: 2, unix_ms: nowMs - 420_000, what: 'quarantined', app: 'dhcp', generation: 6, reason: limit, then: 'stopped until the operator restarts it', finding: { culprit: 'dhcp', sentence: '' }, evidence: {} },
   ];
 }
 
 export function auditLog(nowMs) {
   const rows = [
-    ['operator', 'intent.add', 'Intent 3 between 10.0.1.10 and 10.0.33.10', true], ['forwarding', 'rule.write', 'Rule with priority 40000 refused: the bound is 0 to 30000', false],
-    ['operator', 'app.install', 'Package qos 1.2.0, signed by key ops', true], ['paths', 'rule.write', '12 rules on 6 switches for intent 2', true],
-    ['dhcp', 'net.connect', 'Connection to 192.0.2.7:443 refused: not granted', false], ['operator', 'app.grant', 'packet.out for router, 500 a second', true],
-    ['monitor', 'app.quarantine', 'App dhcp after five failures', true], ['operator', 'login', 'Token ops, role operator, from 127.0.0.1', true],
+    ['asked', 'operator', 'qos', undefined, 'restart'], ['refused', 'app', 'forwarding', 'rule.write', 'priority 40000 is outside 0 to 30000'],
+    ['app_installed', 'operator', 'qos', undefined, 'qos 1.2.0, signed by key ops'], ['started', 'monitor', 'qos', undefined, 'in a process zone'],
+    ['denied', 'app', 'dhcp', 'net.connect', 'connection to 192.0.2.7:443 is not granted'], ['app_granted', 'operator', 'router', 'packet.out', '500 a second'],
+    ['quarantined', 'monitor', 'dhcp', undefined, 'after five failures in a minute'], ['switch_refused', 'switch', undefined, undefined, '192.0.2.14: the datapath id belongs to a connected switch'],
   ];
   return Array.from({ length: 48 }, (_, i) => {
-    const [who, what, detail, ok] = rows[i % rows.length];
-    return { id: String(4000 - i), at_ms: nowMs - i * 61_000, who, what, detail, ok };
+    const [what, who, app, capability, text] = rows[i % rows.length];
+    return { line: 4000 - i, unix_ms: nowMs - i * 61_000, what, who, app, capability, count: i % 5 === 1 ? 12 : 1, text };
   });
 }

@@ -118,18 +118,32 @@ function decodeSample(value: unknown): Sample {
   return { atMs: number(unix_ms), values: Object.fromEntries(Object.entries(rest).map(([name, used]) => [name, number(used)])) };
 }
 
+/** What happened, in the words of `burnet incidents`. */
+const INCIDENTS: Record<string, string> = {
+  app_ended: 'ended', zone_fault: 'broke its port', demoted: 'lost its trust', quarantined: 'is quarantined', refused: 'was refused',
+  kernel_ended: 'The kernel process ended', node_restarted: 'The node restarted', safe_mode: 'The node is in safe mode', process_error: 'The node gave up',
+};
+
 export function decodeIncident(value: unknown): Incident | null {
   const from = object(value);
-  const atMs = number(from.at_ms);
-  const id = text(from.id, `${atMs}`);
-  return { id, atMs, app: text(from.app), what: text(from.what), why: text(from.why), action: text(from.action) };
+  const atMs = number(from.unix_ms);
+  const app = text(from.app);
+  const what = INCIDENTS[text(from.what)] ?? text(from.what).replaceAll('_', ' ');
+  const why = [text(from.reason), text(object(from.finding).sentence)].filter((part) => part !== '').join('. ');
+  return { id: text(from.number, `${atMs}`), atMs, app, what: app === '' ? what : `App ${app} ${what}`, why, action: text(from.then) };
 }
+
+/** Records of what was not allowed (docs/reference/audit.md). */
+const REFUSALS = new Set(['refused', 'denied', 'switch_refused', 'switch_cut_off', 'package_refused']);
 
 export function decodeAudit(value: unknown): AuditRecord | null {
   const from = object(value);
-  const id = text(from.id);
-  if (id === '') return null;
-  return { id, atMs: number(from.at_ms), who: text(from.who), what: text(from.what), detail: text(from.detail), ok: from.ok !== false };
+  const what = text(from.what);
+  if (what === '') return null;
+  const times = number(from.count, 1);
+  const detail = [text(from.capability), text(from.text), times > 1 ? `${times} times` : ''].filter((part) => part !== '').join(' · ');
+  const about = text(from.app) || text(from.switch);
+  return { id: text(from.line), atMs: number(from.unix_ms), who: text(from.who), what, about, detail, ok: !REFUSALS.has(what) };
 }
 
 export function decodeNode(value: unknown): NodeInfo {

@@ -32,8 +32,8 @@ export const SHORTCUTS: readonly { title: string; keys: readonly Shortcut[] }[] 
       { shown: ['l'], text: 'Next layout' },
       { shown: ['u'], text: 'Utilisation on or off' },
       { shown: ['+', '−'], text: 'Zoom' },
-      { shown: ['←', '↑', '→', '↓'], text: 'Next switch (focus on the map)' },
-      { shown: ['Enter'], text: 'Select the switch' },
+      { shown: ['←', '↑', '→', '↓'], text: 'Next switch, on the map' },
+      { shown: ['Enter'], text: 'Select that switch' },
     ],
   },
 ];

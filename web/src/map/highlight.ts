@@ -4,7 +4,7 @@
 
 import { at, endsOf, FONT, hostAt, radiusOf, type Frame, type LabelPlaces } from './paint.ts';
 import type { Point } from './camera.ts';
-import type { Scene, SwitchMark } from './scene.ts';
+import type { HostMark, Scene, SwitchMark } from './scene.ts';
 
 export interface Route {
   /** Link ids in their order. */
@@ -65,6 +65,35 @@ function paintRoute(frame: Frame, scene: Scene, names: LabelPlaces, route: Route
   }
   context.lineCap = 'butt';
   for (const mark of switches) paintSwitch(frame, mark, names.get(mark.id));
+  for (const end of new Set([route.ends[0], route.ends.at(-1)])) {
+    const host = scene.hostById.get(end ?? '');
+    if (host) paintHost(frame, host);
+  }
+}
+
+/** A host where a route begins or ends, with its name on the side away from its switch. */
+function paintHost(frame: Frame, host: HostMark): void {
+  const { context, colours } = frame;
+  const { x, y } = hostAt(frame, host);
+  context.beginPath();
+  context.roundRect(x - 5, y - 5, 10, 10, 3);
+  context.fillStyle = colours.accent;
+  context.fill();
+  const right = Math.cos(host.angle) >= 0;
+  name(frame, host.label, right ? x + 9 : x - 9, y - 6, right ? 'left' : 'right');
+}
+
+/** A text that is legible above lines. */
+function name({ context, colours }: Frame, text: string, x: number, y: number, align: CanvasTextAlign): void {
+  context.font = FONT;
+  context.textAlign = align;
+  context.textBaseline = 'top';
+  context.lineWidth = 3;
+  context.lineJoin = 'round';
+  context.strokeStyle = colours.background;
+  context.strokeText(text, x, y);
+  context.fillStyle = colours.text;
+  context.fillText(text, x, y);
 }
 
 /** The pieces of a route on the screen, in the direction of its packets, from its first to its last end. */
@@ -110,7 +139,7 @@ function paintPackets(frame: Frame, pieces: readonly [Point, Point][], nowMs: nu
 }
 
 /** A switch of a route, with its name over the dim one of the lower canvas, or below it if that has none. */
-function paintSwitch(frame: Frame, mark: SwitchMark, name: Point | undefined): void {
+function paintSwitch(frame: Frame, mark: SwitchMark, place: Point | undefined): void {
   const { context, colours, camera } = frame;
   const { x, y } = at(frame, mark);
   const radius = radiusOf(camera) + 0.5;
@@ -121,16 +150,8 @@ function paintSwitch(frame: Frame, mark: SwitchMark, name: Point | undefined): v
   context.lineWidth = 2.4;
   context.strokeStyle = mark.up ? colours.accent : colours.bad;
   context.stroke();
-  context.font = FONT;
-  context.textAlign = name ? 'left' : 'center';
-  context.textBaseline = 'top';
-  context.lineWidth = 3;
-  context.lineJoin = 'round';
-  context.strokeStyle = colours.background;
-  const [left, top] = name ? [name.x, name.y] : [x, y + radius + 3];
-  context.strokeText(mark.label, left, top);
-  context.fillStyle = colours.text;
-  context.fillText(mark.label, left, top);
+  if (place) name(frame, mark.label, place.x, place.y, 'left');
+  else name(frame, mark.label, x, y + radius + 3, 'center');
 }
 
 function paintRing(frame: Frame, scene: Scene, { kind, id }: { kind: string; id: string }, strength: number): void {

@@ -124,6 +124,8 @@ export interface AuditRecord {
   atMs: number;
   who: string;
   what: string;
+  /** The app or switch that it is about, if any. */
+  about: string;
   detail: string;
   ok: boolean;
 }
