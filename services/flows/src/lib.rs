@@ -1,1 +1,30 @@
 //! The service `flows`: which rules, groups and meters are wanted in which switches, and whether they are there.
+//!
+//! ```text
+//!   apps ──sets──> [ grant ] ──> [ engine: wanted against known, per switch ] ──commands with receipts──> switches
+//!        <──states of sets, tables of entries──┘        ^──receipts, reports of tables──┘
+//! ```
+//!
+//! In: sets of apps, sessions and reports of switches. Out: commands, states, tables. It never removes a rule from a switch whose rules it
+//! has not read, and never reports a rule as installed that its switch has not confirmed.
+
+pub mod change;
+mod counters;
+pub mod engine;
+mod kept;
+pub mod key;
+mod listing;
+pub mod outgoing;
+mod permitted;
+pub mod policy;
+pub mod progress;
+mod reading;
+pub mod report;
+mod service;
+pub mod sets;
+pub mod slot;
+mod streams;
+pub mod switch;
+pub mod wanted;
+
+pub use service::{Flows, run};

@@ -63,6 +63,8 @@ pub mod status {
     pub const NOT_STORED: u16 = 5;
     /// The switch is not connected, or did not answer.
     pub const NO_ANSWER_OF_SWITCH: u16 = 6;
+    /// Another set wants an entry with the same switch, table, priority and match, or the same id. Nothing of the set has changed.
+    pub const CONFLICT: u16 = 7;
     /// The app has no grant for this question (`abi::event::NOT_GRANTED`).
     pub const NOT_GRANTED: u16 = 0xff80;
     /// The question is wrong (`abi::event::BAD_QUESTION`). Nothing has changed.

@@ -69,15 +69,13 @@ pub enum FailureKind {
     Switch = 2,
     /// The kernel refused it: a capability, a quota, or a rule of another owner at its place.
     Refused = 3,
-    /// Another set wants another rule at the same place.
-    Conflict = 4,
     /// The OpenFlow version of the switch cannot express it.
-    Unsupported = 5,
+    Unsupported = 4,
 }
 
 impl FailureKind {
     fn from_number(number: u8) -> Option<FailureKind> {
-        [Self::TableFull, Self::Switch, Self::Refused, Self::Conflict, Self::Unsupported]
+        [Self::TableFull, Self::Switch, Self::Refused, Self::Unsupported]
             .into_iter()
             .find(|kind| *kind as u8 == number)
     }

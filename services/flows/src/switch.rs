@@ -1,0 +1,445 @@
+//! One switch: its entries, what is under way to it, and what waits for its window.
+//!
+//! ```text
+//!   Due, Removing ──queue──> [ window of commands with receipts ] ──receipt──> Installed, Failed, gone
+//! ```
+//!
+//! In: entries that are due, receipts. Out: commands, as many at a time as the window has room for. A receipt counts only if its command is
+//! under way in this session and is the last one for its entry.
+
+use crate::key::{EntryKey, EntryKind};
+use crate::outgoing::{Context, Send};
+use crate::slot::{ENDS, MARK, PRESENT, QUEUED, Slot, State};
+use crate::wanted::{Wanted, What};
+use burnet_sdk::Outcome;
+use flow::{DatapathId, ErrorCode};
+use flows_contract::{Failure, FailureKind, Tables};
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// The most commands without a receipt at one switch. Southbound keeps the last 1,024 commands of a session for errors, and shares that with other
+/// apps. More commands wait in the queue, so a large difference is paced by the switch's own confirmations.
+pub const WINDOW: usize = 256;
+
+/// After a refusal that can pass, nothing is sent to the switch for this time. It doubles up to [`PAUSE_MS_MAX`].
+const PAUSE_MS: u64 = 20;
+
+/// The longest pause.
+const PAUSE_MS_MAX: u64 = 1_000;
+
+/// An entry that was refused so often has failed. An audit tries it again.
+const ATTEMPTS_MAX: u8 = 5;
+
+/// The most rules that are removed after one audit because no set wants them. The next audit finds the rest.
+pub const LEFTOVERS_MAX: usize = 16_384;
+
+/// Errors of OpenFlow 1.3.5, 7.5.4: OFPET_FLOW_MOD_FAILED, GROUP_MOD_FAILED, METER_MOD_FAILED.
+const FLOW_MOD_FAILED: u16 = 5;
+const GROUP_MOD_FAILED: u16 = 6;
+const METER_MOD_FAILED: u16 = 12;
+
+/// The hasher of the entries: a key of a rule is a hash already.
+#[derive(Default)]
+pub struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    fn finish(&self) -> u64 {
+        // The map takes the upper bits of a hash for its control bytes, and the ids of groups have none there.
+        self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.0 = self.0.rotate_left(8) ^ u64::from(*byte));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 ^= number;
+    }
+}
+
+/// The entries of a switch.
+pub type Slots = HashMap<EntryKey, Slot, BuildHasherDefault<KeyHasher>>;
+
+/// A command under way.
+#[derive(Clone, Copy, Debug)]
+struct Flight {
+    ticket: u64,
+    key: EntryKey,
+    is_removal: bool,
+}
+
+/// A rule in the switch that no set wants, and that is to be removed.
+#[derive(Debug)]
+pub struct Leftover {
+    /// Its key.
+    pub key: EntryKey,
+    /// Its table.
+    pub table_id: u8,
+    /// Its priority.
+    pub priority: u16,
+    /// Its match.
+    pub matching: Box<[u8]>,
+}
+
+/// One switch.
+#[derive(Debug)]
+pub struct Switch {
+    /// Its datapath id.
+    pub datapath: DatapathId,
+    /// Whether its OpenFlow version is 1.0, which has no groups and meters.
+    pub is_v10: bool,
+    /// Whether its tables are known.
+    pub tables: Tables,
+    /// Its entries.
+    pub slots: Slots,
+    /// The reading of its tables that is under way.
+    pub reading: crate::progress::Progress,
+    queue: VecDeque<EntryKey>,
+    flights: VecDeque<Flight>,
+    leftovers: VecDeque<Leftover>,
+    paused_until_ms: u64,
+    pause_ms: u64,
+}
+
+impl Switch {
+    /// A switch that is not connected.
+    pub fn new(datapath: DatapathId) -> Switch {
+        Switch {
+            datapath,
+            is_v10: false,
+            tables: Tables::Away,
+            slots: Slots::default(),
+            reading: Default::default(),
+            queue: VecDeque::new(),
+            flights: VecDeque::new(),
+            leftovers: VecDeque::new(),
+            paused_until_ms: 0,
+            pause_ms: PAUSE_MS,
+        }
+    }
+
+    /// Whether commands may be sent to it.
+    pub fn is_ready(&self) -> bool {
+        self.tables == Tables::Known
+    }
+
+    /// How many commands are under way or wait.
+    pub fn pending(&self) -> usize {
+        self.queue.len() + self.flights.len() + self.leftovers.len()
+    }
+
+    /// Until when it is paused. `None`: nothing waits for the end of a pause.
+    pub fn resumes_at_ms(&self) -> Option<u64> {
+        let waits = !self.queue.is_empty() || !self.leftovers.is_empty();
+        (waits && self.is_ready() && self.flights.len() < WINDOW).then_some(self.paused_until_ms)
+    }
+
+    /// Gives an entry another state, and counts it.
+    pub fn set_state(&mut self, key: EntryKey, state: State, at: &mut Context<'_, '_>) {
+        let is_ready = self.is_ready();
+        if let Some(slot) = self.slots.get_mut(&key) {
+            at.sets.set_state(slot, state, (is_ready, is_ready));
+            at.notes.changed(self.datapath, key);
+        }
+    }
+
+    /// Drops an entry.
+    pub fn drop_slot(&mut self, key: EntryKey, at: &mut Context<'_, '_>) {
+        if let Some(slot) = self.slots.remove(&key) {
+            at.sets.drop_slot(slot, self.is_ready());
+            at.notes.changed(self.datapath, key);
+        }
+    }
+
+    /// An entry is due, or is to be removed: it is sent when the window has room.
+    pub fn enqueue(&mut self, key: EntryKey) {
+        let Some(slot) = self.slots.get_mut(&key).filter(|slot| !slot.has(QUEUED)) else { return };
+        slot.set(QUEUED, true);
+        self.queue.push_back(key);
+    }
+
+    /// A rule that no set wants is to be removed. It stays for the next audit if too many wait.
+    pub fn leave_over(&mut self, leftover: Leftover) {
+        if self.leftovers.len() < LEFTOVERS_MAX {
+            self.leftovers.push_back(leftover);
+        }
+    }
+
+    /// Sends what waits, as far as the window goes.
+    pub fn pump(&mut self, at: &mut Context<'_, '_>) {
+        while self.is_ready() && self.flights.len() < WINDOW && at.now_ms >= self.paused_until_ms {
+            if let Some(key) = self.queue.pop_front() {
+                self.send_entry(key, at);
+            } else if let Some(leftover) = self.leftovers.pop_front() {
+                self.send_leftover(&leftover, at);
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn send_entry(&mut self, key: EntryKey, at: &mut Context<'_, '_>) {
+        let Some(slot) = self.slots.get_mut(&key) else { return };
+        slot.set(QUEUED, false);
+        let is_removal = match slot.state {
+            State::Due => false,
+            State::Removing => true,
+            _ => return,
+        };
+        let Some(body) = slot.body.clone() else { return };
+        let Some(wanted) = body.wanted(slot.place(), at.scratch) else { return };
+        if let Some(reason) = unsupported(self.is_v10, &wanted) {
+            return self.fail(key, FailureKind::Unsupported, reason, at);
+        }
+        let ticket = (at.send)(self.datapath, &command(&wanted, is_removal, slot.has(PRESENT)));
+        slot.set_ticket(ticket);
+        slot.set(ENDS, matches!(wanted.what, What::Rule { idle_timeout_s, hard_timeout_s, .. } if (idle_timeout_s, hard_timeout_s) != (0, 0)));
+        let state = if is_removal { State::RemoveSent } else { State::Sent };
+        at.sets.set_state(slot, state, (true, true));
+        self.flights.push_back(Flight { ticket, key, is_removal });
+    }
+
+    fn send_leftover(&mut self, leftover: &Leftover, at: &mut Context<'_, '_>) {
+        let Leftover { key, table_id, priority, ref matching } = *leftover;
+        // A set may want a rule with this key by now.
+        if self.slots.contains_key(&key) {
+            return;
+        }
+        let (idle_timeout_s, hard_timeout_s, cookie) = (0, 0, 0);
+        let instructions = &[];
+        let send = Send::Rule {
+            is_removed: true,
+            table_id,
+            priority,
+            idle_timeout_s,
+            hard_timeout_s,
+            cookie,
+            matching,
+            instructions,
+        };
+        let ticket = (at.send)(self.datapath, &send);
+        self.flights.push_back(Flight { ticket, key, is_removal: true });
+    }
+
+    /// The outcome of a command. A ticket of an earlier session, or of nobody, changes nothing.
+    pub fn on_receipt(
+        &mut self,
+        ticket: u64,
+        outcome: Outcome,
+        error: ErrorCode,
+        reason: &str,
+        at: &mut Context<'_, '_>,
+    ) {
+        let Ok(number) = self.flights.binary_search_by_key(&ticket, |flight| flight.ticket) else { return };
+        let Some(flight) = self.flights.remove(number) else { return };
+        let awaited = if flight.is_removal { State::RemoveSent } else { State::Sent };
+        let slot = self.slots.get(&flight.key);
+        let is_last = slot.is_some_and(|slot| slot.is_last(ticket) && slot.state == awaited);
+        if is_last {
+            match outcome {
+                Outcome::Programmed => self.on_programmed(flight, at),
+                Outcome::Failed => self.on_failed(flight, error, reason, at),
+                Outcome::Refused => self.on_refused(flight, reason, at),
+                Outcome::Unknown => self.on_unknown(flight, at),
+            }
+        } else if outcome == Outcome::Unknown {
+            self.reading.is_wanted = true;
+        } else if outcome != Outcome::Programmed {
+            at.notes.line(|| {
+                format!("{}: a rule that no set wants could not be removed: {reason}", self.datapath)
+            });
+        }
+        self.pump(at);
+    }
+
+    fn on_programmed(&mut self, flight: Flight, at: &mut Context<'_, '_>) {
+        self.pause_ms = PAUSE_MS;
+        if flight.is_removal {
+            return self.drop_slot(flight.key, at);
+        }
+        let parity = self.reading.parity;
+        if let Some(slot) = self.slots.get_mut(&flight.key) {
+            slot.attempts = 0;
+            slot.set(PRESENT, true);
+            slot.set(MARK, parity);
+        }
+        self.set_state(flight.key, State::Installed, at);
+    }
+
+    /// The switch did not answer the barrier in time. The command is sent again: it changes nothing if it was carried out.
+    fn on_unknown(&mut self, flight: Flight, at: &mut Context<'_, '_>) {
+        self.reading.is_wanted = true;
+        let state = if flight.is_removal { State::Removing } else { State::Due };
+        self.set_state(flight.key, state, at);
+        self.enqueue(flight.key);
+    }
+
+    fn on_failed(&mut self, flight: Flight, error: ErrorCode, reason: &str, at: &mut Context<'_, '_>) {
+        if flight.is_removal {
+            at.notes.line(|| format!("{}: a removal failed: {reason}", self.datapath));
+            return self.drop_slot(flight.key, at);
+        }
+        let Some(slot) = self.slots.get_mut(&flight.key) else { return };
+        slot.attempts = slot.attempts.saturating_add(1);
+        // A group or meter exists already, or does not exist yet: the other command is right.
+        let (exists, unknown) =
+            (is_error(error, 0), is_error(error, 8) || error.kind == METER_MOD_FAILED && error.code == 2);
+        if !flight.key.is_rule() && slot.attempts < 2 && error.kind != FLOW_MOD_FAILED && (exists || unknown)
+        {
+            slot.set(PRESENT, exists);
+            return self.again(flight.key, at);
+        }
+        let kind = if is_full(error) { FailureKind::TableFull } else { FailureKind::Switch };
+        self.fail(flight.key, kind, reason.to_owned(), at);
+    }
+
+    /// The kernel or southbound refused the command. Some reasons pass: a slow connection, a rule whose owner is being asked.
+    fn on_refused(&mut self, flight: Flight, reason: &str, at: &mut Context<'_, '_>) {
+        self.paused_until_ms = at.now_ms + self.pause_ms;
+        self.pause_ms = (self.pause_ms * 2).min(PAUSE_MS_MAX);
+        let Some(slot) = self.slots.get_mut(&flight.key) else { return };
+        slot.attempts = slot.attempts.saturating_add(1);
+        if slot.attempts < ATTEMPTS_MAX {
+            let state = if flight.is_removal { State::Removing } else { State::Due };
+            self.set_state(flight.key, state, at);
+            return self.enqueue(flight.key);
+        }
+        match flight.is_removal {
+            true => {
+                at.notes.line(|| format!("{}: a removal was refused: {reason}", self.datapath));
+                self.drop_slot(flight.key, at);
+            }
+            false => self.fail(flight.key, FailureKind::Refused, reason.to_owned(), at),
+        }
+    }
+
+    fn again(&mut self, key: EntryKey, at: &mut Context<'_, '_>) {
+        self.set_state(key, State::Due, at);
+        self.enqueue(key);
+    }
+
+    fn fail(&mut self, key: EntryKey, failure: FailureKind, reason: String, at: &mut Context<'_, '_>) {
+        let number = self.slots.get(&key).and_then(Slot::set_number);
+        if let Some(set) = number.and_then(|number| at.sets.get_mut(number)) {
+            let rule = if key.is_rule() { key.number() } else { 0 };
+            set.failure = Some(Box::new(Failure { switch: self.datapath, rule, failure, reason }));
+        }
+        self.set_state(key, State::Failed, at);
+        if let Some(number) = number {
+            at.sets.touch(number);
+        }
+    }
+
+    /// Failed entries are tried again.
+    pub fn retry(&mut self, at: &mut Context<'_, '_>) {
+        let failed = self.slots.iter().filter(|(_, slot)| slot.state == State::Failed);
+        let keys: Vec<EntryKey> = failed.map(|(key, _)| *key).take(RETRIES_MAX).collect();
+        for key in keys {
+            if let Some(slot) = self.slots.get_mut(&key) {
+                slot.attempts = 0;
+            }
+            self.again(key, at);
+        }
+    }
+
+    /// The session has ended: nothing under way will be confirmed, and no table is known.
+    pub fn on_down(&mut self, at: &mut Context<'_, '_>) {
+        let was_ready = self.is_ready();
+        self.tables = Tables::Away;
+        self.flights.clear();
+        self.queue.clear();
+        self.leftovers.clear();
+        self.reading.stop();
+        self.paused_until_ms = 0;
+        let mut gone = Vec::new();
+        for (key, slot) in &mut self.slots {
+            slot.set(QUEUED | PRESENT, false);
+            let state = match slot.state {
+                State::Removing | State::RemoveSent | State::Orphan => {
+                    gone.push(*key);
+                    continue;
+                }
+                State::Held => State::Held,
+                _ => State::Due,
+            };
+            at.sets.set_state(slot, state, (was_ready, false));
+            at.notes.changed(self.datapath, *key);
+        }
+        gone.into_iter().for_each(|key| self.drop_slot(key, at));
+    }
+
+    /// Its tables are known from now on: what is due is sent.
+    pub fn on_known(&mut self, at: &mut Context<'_, '_>) {
+        let is_first = !self.is_ready();
+        self.tables = Tables::Known;
+        let mut due = Vec::new();
+        for (key, slot) in &mut self.slots {
+            if is_first {
+                let before = slot.class(false);
+                at.sets.recount(slot, before, true);
+            }
+            if slot.state == State::Due && !slot.has(QUEUED) {
+                due.push(*key);
+            }
+        }
+        // Rules may refer to groups and meters.
+        due.sort_unstable_by_key(|key| (key.is_rule(), *key));
+        due.into_iter().for_each(|key| self.enqueue(key));
+        self.pump(at);
+    }
+}
+
+/// The most failed entries that one audit tries again.
+const RETRIES_MAX: usize = 64;
+
+fn is_error(error: ErrorCode, code: u16) -> bool {
+    matches!(error.kind, GROUP_MOD_FAILED | METER_MOD_FAILED) && error.code == code
+}
+
+/// OFPFMFC_TABLE_FULL, OFPGMFC_OUT_OF_GROUPS, OFPMMFC_OUT_OF_METERS (7.5.4.6, 7.5.4.7, 7.5.4.13).
+fn is_full(error: ErrorCode) -> bool {
+    matches!((error.kind, error.code), (FLOW_MOD_FAILED, 1) | (GROUP_MOD_FAILED, 3) | (METER_MOD_FAILED, 10))
+}
+
+/// Why OpenFlow 1.0 cannot express an entry.
+fn unsupported(is_v10: bool, wanted: &Wanted<'_>) -> Option<String> {
+    match wanted.what {
+        _ if !is_v10 => None,
+        What::Group { .. } => Some("the switch speaks OpenFlow 1.0, which has no groups".to_owned()),
+        What::Meter { .. } => Some("the switch speaks OpenFlow 1.0, which has no meters".to_owned()),
+        What::Rule { priority, matching, .. } => {
+            let is_exact =
+                flow::canonical::read_match(matching).is_ok_and(|rule| flow::is_exact_in_v10(&rule));
+            (is_exact && priority != u16::MAX).then(|| {
+                "the match has all fields of OpenFlow 1.0: such a rule has the priority 65535 there"
+                    .to_owned()
+            })
+        }
+    }
+}
+
+fn command<'a>(wanted: &Wanted<'a>, is_removed: bool, is_present: bool) -> Send<'a> {
+    let command = if is_removed { 2 } else { u16::from(is_present) };
+    match (wanted.what, wanted.key.kind()) {
+        (What::Group { group_type, buckets }, EntryKind::Group(group_id)) => {
+            Send::Group { command, group_type, group_id, buckets: if is_removed { &[] } else { buckets } }
+        }
+        (What::Meter { flags, bands }, EntryKind::Meter(meter_id)) => {
+            Send::Meter { command, flags, meter_id, bands: if is_removed { &[] } else { bands } }
+        }
+        (What::Rule { table_id, priority, idle_timeout_s, hard_timeout_s, matching, instructions }, _) => {
+            Send::Rule {
+                is_removed,
+                table_id,
+                priority,
+                idle_timeout_s,
+                hard_timeout_s,
+                cookie: wanted.content,
+                matching,
+                instructions: if is_removed { &[] } else { instructions },
+            }
+        }
+        // A key is made from what it names.
+        _ => Send::Read(crate::report::FLOWS),
+    }
+}
