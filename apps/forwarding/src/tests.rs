@@ -1,5 +1,7 @@
 //! The app on a ring of four switches, one host at each: what it commands, in words.
 
+mod network;
+
 use super::*;
 use burnet_sdk::testing::Trial;
 use burnet_sdk::view::{Key, LinkId, LinkKind, Port, Switch};
