@@ -263,11 +263,10 @@ impl Suite {
         if let Err(reason) = web::prepare() {
             return left_out(&reason);
         }
-        let mut last = (StageResult::Passed, Tests::default());
+        let mut last = self.command(&mut web::install())?;
         for check in web::CHECKS {
-            last = self.command(&mut web::check(check))?;
-            if last.0 != StageResult::Passed {
-                break;
+            if last.0 == StageResult::Passed {
+                last = self.command(&mut web::check(check))?;
             }
         }
         Ok(last)
