@@ -1,40 +1,34 @@
 //! The service `discovery`: it finds switches, ports and links, and publishes them.
 //!
 //! ```text
-//!   switches up and down, port status ──┐                       ┌──> stream of switches, ports and links
-//!   probes that come back as packet-ins ┴──> [ this service ] ──┴──> probes as packet-outs
+//!   switches up and down, port status ──┐                 ┌──> stream of switches, ports and links
+//!   probes that come back as packet-ins ┼──> [ engine ] ──┼──> probes as packet-outs
+//!   questions of apps ──────────────────┘                 └──> answers, incidents
 //! ```
 //!
 //! In: events of switches, probes that come back, questions of apps. Out: probes, records of the view, answers. It never forwards a
 //! host's packet, and writes no file.
 
-use burnet_sdk::{App, Interests, Settings};
-use serde::Deserialize;
+pub mod engine;
+pub mod frame;
+mod incidents;
+mod schedule;
+pub mod signature;
+pub mod tables;
+pub mod time;
+
+mod notes;
+mod published;
+mod service;
+
+pub use service::Discovery;
+
 use std::process::ExitCode;
 
 /// What the service needs of its node: tables of a manifest.
 pub const NEEDS: &str = include_str!("../needs.toml");
 
-/// The settings: `[network.discovery]` of `burnet.toml`.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct DiscoverySettings {}
-
-/// The service.
-struct Discovery;
-
-/// Runs the service until its zone ends.
+/// Runs the service until its zone ends. It is in this crate so that it is compiled with the options of the service.
 pub fn run() -> ExitCode {
     burnet_sdk::run::<Discovery>()
-}
-
-impl App for Discovery {
-    fn new(settings: &Settings) -> Result<Self, String> {
-        let DiscoverySettings {} = settings.read()?;
-        Ok(Discovery)
-    }
-
-    fn interests(&self) -> Interests {
-        Interests::none().switches().ports()
-    }
 }

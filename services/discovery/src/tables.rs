@@ -1,0 +1,244 @@
+//! The tables of switches, ports and links, under the rules that keep them whole.
+//!
+//! ```text
+//!   put, remove ──> [ Tables ] ──> a stamped record for each object that has changed
+//! ```
+//!
+//! In: objects. Out: records. A link is taken only if both ports are there, and goes with them. An object that is put as it was makes
+//! no record. It decides nothing about time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use view::{Annotations, ConnectPoint, Key, Link, LinkId, Object, Port, Record, Stamp, Switch};
+
+use flow::{DatapathId, PortNo};
+
+/// Switches in the table: ten times the largest networks that one node controls. One more is not taken.
+pub const SWITCHES_MAX: usize = 10_000;
+
+/// Ports in the table. One more is not taken.
+pub const PORTS_MAX: usize = 500_000;
+
+/// Links in the table, each direction for itself. One more is not taken.
+pub const LINKS_MAX: usize = 500_000;
+
+/// Notes of objects that are kept, whether the object is there or not. The store bounds them by its quota before that.
+pub const NOTED_MAX: usize = 100_000;
+
+/// An object that has changed, or `None` if it is gone.
+pub type Changed = (Key, Option<Record>);
+
+/// The tables.
+#[derive(Debug)]
+pub struct Tables {
+    stamp: Stamp,
+    switches: BTreeMap<DatapathId, Switch>,
+    ports: BTreeMap<ConnectPoint, Port>,
+    links: BTreeMap<LinkId, Link>,
+    /// The links by their end, which comes first here.
+    into: BTreeSet<(ConnectPoint, ConnectPoint)>,
+    notes: BTreeMap<Key, Annotations>,
+    changed: Vec<Changed>,
+    no_room: u64,
+}
+
+impl Tables {
+    /// Empty tables. Their stamps have this term.
+    pub fn new(term: u64) -> Tables {
+        Tables {
+            stamp: Stamp { term, ..Stamp::default() },
+            switches: BTreeMap::new(),
+            ports: BTreeMap::new(),
+            links: BTreeMap::new(),
+            into: BTreeSet::new(),
+            notes: BTreeMap::new(),
+            changed: Vec::new(),
+            no_room: 0,
+        }
+    }
+
+    /// What has changed since the last call, in order.
+    pub fn take_changed(&mut self) -> Vec<Changed> {
+        std::mem::take(&mut self.changed)
+    }
+
+    /// The number of switches, ports, links, and of objects that were not taken.
+    pub fn sizes(&self) -> [u64; 4] {
+        let sizes = [self.switches.len(), self.ports.len(), self.links.len()];
+        let [switches, ports, links] = sizes.map(|size| size as u64);
+        [switches, ports, links, self.no_room]
+    }
+
+    /// A switch.
+    pub fn switch(&self, id: DatapathId) -> Option<&Switch> {
+        self.switches.get(&id)
+    }
+
+    /// All switches.
+    pub fn switches(&self) -> impl Iterator<Item = &Switch> {
+        self.switches.values()
+    }
+
+    /// A port.
+    pub fn port(&self, id: ConnectPoint) -> Option<&Port> {
+        self.ports.get(&id)
+    }
+
+    /// The ports of a switch.
+    pub fn ports_of(&self, switch: DatapathId) -> impl Iterator<Item = &Port> {
+        let first = ConnectPoint { switch, port: PortNo(0) };
+        let last = ConnectPoint { switch, port: PortNo(u32::MAX) };
+        self.ports.range(first..=last).map(|(_, port)| port)
+    }
+
+    /// A link.
+    pub fn link(&self, id: LinkId) -> Option<&Link> {
+        self.links.get(&id)
+    }
+
+    /// All links.
+    pub fn links(&self) -> impl Iterator<Item = &Link> {
+        self.links.values()
+    }
+
+    /// The links that begin at this port.
+    pub fn links_from(&self, from: ConnectPoint) -> impl Iterator<Item = &Link> {
+        let lowest = ConnectPoint { switch: DatapathId(0), port: PortNo(0) };
+        let behind = self.links.range(LinkId { from, to: lowest }..).map(|(_, link)| link);
+        behind.take_while(move |link| link.id.from == from)
+    }
+
+    /// The links that end at this port.
+    pub fn links_into(&self, to: ConnectPoint) -> impl Iterator<Item = &Link> {
+        let lowest = ConnectPoint { switch: DatapathId(0), port: PortNo(0) };
+        let behind = self.into.range((to, lowest)..).take_while(move |(end, _)| *end == to);
+        behind.filter_map(move |(_, from)| self.links.get(&LinkId { from: *from, to }))
+    }
+
+    /// The links that begin or end at this port.
+    pub fn links_at(&self, port: ConnectPoint) -> Vec<LinkId> {
+        self.links_from(port).chain(self.links_into(port)).map(|link| link.id).collect()
+    }
+
+    /// Takes a switch. Says whether there was room.
+    pub fn put_switch(&mut self, mut switch: Switch) -> bool {
+        if !self.switches.contains_key(&switch.id) && self.switches.len() >= SWITCHES_MAX {
+            self.no_room += 1;
+            return false;
+        }
+        switch.annotations = self.notes_of(Key::Switch(switch.id));
+        if self.switches.get(&switch.id) != Some(&switch) {
+            self.note_change(switch.clone().into());
+            self.switches.insert(switch.id, switch);
+        }
+        true
+    }
+
+    /// Takes a port. Says whether its switch is there and there was room.
+    pub fn put_port(&mut self, mut port: Port) -> bool {
+        let is_new = !self.ports.contains_key(&port.id);
+        if !self.switches.contains_key(&port.id.switch) || is_new && self.ports.len() >= PORTS_MAX {
+            self.no_room += 1;
+            return false;
+        }
+        port.annotations = self.notes_of(Key::Port(port.id));
+        if self.ports.get(&port.id) != Some(&port) {
+            self.note_change(port.clone().into());
+            self.ports.insert(port.id, port);
+        }
+        true
+    }
+
+    /// Takes a link. Its capacity follows from its ports. Says whether both ports are there and there was room.
+    pub fn put_link(&mut self, mut link: Link) -> bool {
+        let is_new = !self.links.contains_key(&link.id);
+        let (Some(from), Some(to)) = (self.ports.get(&link.id.from), self.ports.get(&link.id.to)) else {
+            return false;
+        };
+        if is_new && self.links.len() >= LINKS_MAX {
+            self.no_room += 1;
+            return false;
+        }
+        link.capacity_kbps = lower_speed(from.speed_kbps, to.speed_kbps);
+        link.annotations = self.notes_of(Key::Link(link.id));
+        if self.links.get(&link.id) != Some(&link) {
+            self.note_change(link.clone().into());
+            self.into.insert((link.id.to, link.id.from));
+            self.links.insert(link.id, link);
+        }
+        true
+    }
+
+    /// Removes a link.
+    pub fn remove_link(&mut self, id: LinkId) {
+        if self.links.remove(&id).is_some() {
+            self.into.remove(&(id.to, id.from));
+            self.stamp.sequence += 1;
+            self.changed.push((Key::Link(id), None));
+        }
+    }
+
+    /// Removes a port, and its links before it.
+    pub fn remove_port(&mut self, id: ConnectPoint) {
+        self.links_at(id).into_iter().for_each(|link| self.remove_link(link));
+        if self.ports.remove(&id).is_some() {
+            self.stamp.sequence += 1;
+            self.changed.push((Key::Port(id), None));
+        }
+    }
+
+    /// Removes a switch, and its ports and links before it.
+    pub fn remove_switch(&mut self, id: DatapathId) {
+        let ports: Vec<ConnectPoint> = self.ports_of(id).map(|port| port.id).collect();
+        ports.into_iter().for_each(|port| self.remove_port(port));
+        if self.switches.remove(&id).is_some() {
+            self.stamp.sequence += 1;
+            self.changed.push((Key::Switch(id), None));
+        }
+    }
+
+    /// The notes of an object, which may be gone.
+    pub fn notes_of(&self, key: Key) -> Annotations {
+        self.notes.get(&key).cloned().unwrap_or_default()
+    }
+
+    /// Whether there is such an object.
+    pub fn has(&self, key: Key) -> bool {
+        match key {
+            Key::Switch(id) => self.switches.contains_key(&id),
+            Key::Port(id) => self.ports.contains_key(&id),
+            Key::Link(id) => self.links.contains_key(&id),
+            _ => false,
+        }
+    }
+
+    /// Sets the notes of an object. If it is not there, it gets them when it is found.
+    pub fn annotate(&mut self, key: Key, notes: Annotations) {
+        if notes.is_empty() {
+            self.notes.remove(&key);
+        } else if self.notes.len() < NOTED_MAX || self.notes.contains_key(&key) {
+            self.notes.insert(key, notes);
+        } else {
+            self.no_room += 1;
+        }
+        // An object that is put again gets its notes.
+        match key {
+            Key::Switch(id) => self.switches.get(&id).cloned().map(|it| self.put_switch(it)),
+            Key::Port(id) => self.ports.get(&id).cloned().map(|it| self.put_port(it)),
+            Key::Link(id) => self.links.get(&id).cloned().map(|it| self.put_link(it)),
+            _ => None,
+        };
+    }
+
+    fn note_change(&mut self, object: Object) {
+        self.stamp.sequence += 1;
+        self.changed.push((object.key(), Some(Record { stamp: self.stamp, object })));
+    }
+}
+
+/// The lower of two speeds, of which 0 is unknown.
+fn lower_speed(one: u64, two: u64) -> u64 {
+    match (one, two) {
+        (0, known) | (known, 0) => known,
+        (one, two) => one.min(two),
+    }
+}
