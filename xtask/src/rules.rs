@@ -38,6 +38,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "audit-contract",
             "contract",
             "monitor-channel",
+            "northbound-contract",
             "resource-contract",
             "ring",
             "security-contract",

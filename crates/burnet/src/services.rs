@@ -73,6 +73,12 @@ static SERVICES: &[Service] = &[
         run: discovery::run,
         need: |config| of_network(config, discovery_contract::SERVICE, discovery::NEEDS),
     },
+    Service {
+        name: northbound_contract::SERVICE,
+        duty: Some(Duty::ShowApps),
+        run: northbound::run,
+        need: needs_northbound,
+    },
 ];
 
 /// A service of the network view runs if the configuration says so, with the settings of `[network.NAME]`.
@@ -80,6 +86,16 @@ fn of_network(config: &Config, name: &str, needs: &str) -> Option<Need> {
     // A test shows that what each service needs can be read.
     let ServiceShare { limits, sandbox, settings, grant } = config.network_share(name, needs).ok()??;
     Some(Need { limits, sandbox, settings, grant })
+}
+
+/// It also listens for the command line, wherever the operator lets it listen for others.
+fn needs_northbound(config: &Config) -> Option<Need> {
+    let mut need = of_network(config, northbound_contract::SERVICE, northbound::NEEDS)?;
+    let (socket, listen) = (northbound_contract::SOCKET.parse().ok()?, &mut need.sandbox.net.listen);
+    if !listen.contains(&socket) {
+        listen.push(socket);
+    }
+    Some(need)
 }
 
 /// A node that runs apps or services of the network also watches their resource use.
@@ -219,6 +235,10 @@ mod tests {
         let all = of_network("[network]");
         assert_eq!(all.len(), OF_NETWORK.len(), "a service is in one table only, or its needs are damaged");
         assert!(all.iter().all(|service| service.grant != AppGrant::default().to_json()));
+        let elsewhere = of_network("[network.northbound]\nlisten = ['127.0.0.1:9000']");
+        let northbound = elsewhere.iter().find(|app| app.name == northbound_contract::SERVICE).unwrap();
+        let listens: Vec<_> = northbound.sandbox.net.listen.iter().map(ToString::to_string).collect();
+        assert_eq!(listens, ["127.0.0.1:9000", northbound_contract::SOCKET], "the command line reaches it");
         let only = of_network("[network]\nservices = ['discovery']");
         assert_eq!(only.iter().map(|app| app.name.as_str()).collect::<Vec<_>>(), ["discovery"]);
     }

@@ -67,6 +67,8 @@ pub enum Duty {
     VerifyPackages,
     /// It reports how many bytes each app has stored: `store_contract`.
     ReportStoredBytes,
+    /// It shows the apps to people and programs: `northbound_contract`.
+    ShowApps,
 }
 
 /// The location of an app's code.

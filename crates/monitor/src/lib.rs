@@ -22,6 +22,7 @@
 
 mod app_life;
 mod app_phase;
+mod app_report;
 mod audit;
 mod backoff;
 mod children;

@@ -626,6 +626,7 @@ impl Monitor {
         let kernel = self.kernel.as_ref().map(|kernel| read(kernel.child.pid())).unwrap_or_default();
         let node = self.resources.on_node(kernel, read(std::process::id()), at);
         self.tell_observations();
+        self.tell_apps();
         // Waiting messages would be older: send only if the kernel process reads.
         if self.kernel.as_ref().is_some_and(KernelProcess::is_idle) {
             self.tell_kernel(&ToKernel::Resources { zones: self.resources.usages(), node }, Vec::new());

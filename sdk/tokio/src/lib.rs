@@ -40,6 +40,9 @@
 //! }
 //! ```
 
+/// The runtime that [`run`] starts, in the version and with the features that this crate has.
+pub use tokio;
+
 use burnet_sdk::{App, AppLoop, Commands, ProcessError, State};
 use std::fmt::Display;
 use std::future::{Future, poll_fn};

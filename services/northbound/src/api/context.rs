@@ -1,0 +1,132 @@
+//! What a resource is, what it is asked, and what it may answer.
+//!
+//! In and out: values. It decides nothing.
+
+use super::filters;
+use crate::feed::Interest;
+use crate::http::{Method, Problem, Request, Response};
+use crate::state::State;
+use burnet_sdk::view::Kind;
+use northbound_contract::Role;
+use std::fmt;
+
+/// What to do with a request.
+#[derive(Debug)]
+pub enum Answer {
+    /// Send this.
+    Ready(Response),
+    /// Call a service, and send what its answer becomes.
+    Call(Call),
+    /// Send events until the client leaves.
+    Stream(Interest),
+}
+
+/// What the answer of a service becomes: its status and payload go in.
+pub type Reading = Box<dyn FnOnce(u16, &[u8]) -> Result<Response, Problem> + Send>;
+
+/// A call of another service.
+pub struct Call {
+    /// The service.
+    pub service: &'static str,
+    /// The question.
+    pub payload: Vec<u8>,
+    /// What its answer becomes.
+    pub read: Reading,
+}
+
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Call({}, {})", self.service, String::from_utf8_lossy(&self.payload))
+    }
+}
+
+/// A request to one resource.
+pub struct Context<'a> {
+    /// What is known.
+    pub state: &'a State,
+    /// The request.
+    pub request: &'a Request,
+    /// The part of the path that stands for `{id}`.
+    pub id: &'a str,
+    /// The role of its sender.
+    pub role: Role,
+    /// All resources.
+    pub routes: &'static [Route],
+}
+
+/// What a resource answers.
+pub type Answered = Result<Answer, Problem>;
+
+impl Context<'_> {
+    /// The value of a parameter, if it was sent.
+    pub fn parameter(&self, name: &str) -> Option<&str> {
+        self.request.parameters.iter().find(|(it, _)| it == name).map(|(_, value)| value.as_str())
+    }
+
+    /// A number among the parameters, within bounds.
+    pub fn number(&self, name: &str, (low, high): (usize, usize)) -> Result<Option<usize>, Problem> {
+        let Some(text) = self.parameter(name) else { return Ok(None) };
+        let number = text.parse().ok().filter(|it| (low..=high).contains(it));
+        let wrong =
+            || Problem::parameter(name, format!("{text:?} is wrong: write a number from {low} to {high}"));
+        number.map(Some).ok_or_else(wrong)
+    }
+
+    /// The tag of what these kinds show now.
+    pub fn tag(&self, kinds: &[Kind]) -> String {
+        format!("\"{}-{}\"", self.state.run, self.state.version_of(kinds))
+    }
+
+    /// The response, or 304 if the client has it.
+    pub fn ready(&self, response: Response) -> Answered {
+        Ok(Answer::Ready(response.unless_known(self.request.if_none_match.as_deref())))
+    }
+}
+
+/// What stands for one part of a path, or, at the end, for the rest of it.
+pub const ID: &str = "{id}";
+
+/// Which parameters a resource takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takes {
+    /// These.
+    Only(&'static [&'static str]),
+    /// Those of a page, and the filters of this kind.
+    Page(Kind),
+    /// Those of a page, and these.
+    PageWith(&'static [&'static str]),
+}
+
+impl Takes {
+    /// Whether it is one of them.
+    pub fn has(self, name: &str) -> bool {
+        match self {
+            Takes::Only(names) => names.contains(&name),
+            Takes::Page(kind) => PAGE.contains(&name) || filters::names(kind).contains(&name),
+            Takes::PageWith(names) => PAGE.contains(&name) || names.contains(&name),
+        }
+    }
+}
+
+/// The parameters of every page.
+pub const PAGE: [&str; 2] = ["limit", "after"];
+
+/// One method of one resource.
+pub struct Route {
+    /// The method.
+    pub method: Method,
+    /// The path. `{id}` stands for one part, or for the rest at the end.
+    pub path: &'static str,
+    /// What it does, as a sentence for the description.
+    pub about: &'static str,
+    /// The schema of its answer, in `schemas.json`. Empty: any JSON.
+    pub schema: &'static str,
+    /// The schema of its body. Empty: it has none.
+    pub body: &'static str,
+    /// The role that it needs.
+    pub needs: Role,
+    /// The parameters.
+    pub takes: Takes,
+    /// What it does.
+    pub act: fn(&Context<'_>) -> Answered,
+}

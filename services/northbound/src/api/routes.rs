@@ -1,0 +1,237 @@
+//! The table of all resources, and the way from a request to one of them.
+//!
+//! In: a request, the role of its sender, and the state. Out: an answer. The description for code generators is made from the same table.
+
+#[cfg(test)]
+use super::context::Answer;
+use super::context::{Answered, Context, ID, Route, Takes};
+use super::{apps, index, metrics, onos, openapi, page, ryu, streams, topology, writes};
+use crate::access::permits;
+use crate::http::{Method, Problem, Request};
+use crate::state::State;
+use burnet_sdk::view::Kind;
+use northbound_contract::Role;
+
+const fn get(
+    path: &'static str,
+    schema: &'static str,
+    about: &'static str,
+    takes: Takes,
+    act: fn(&Context<'_>) -> Answered,
+) -> Route {
+    Route { method: Method::Get, path, about, schema, body: "", needs: Role::Viewer, takes, act }
+}
+
+const fn change(
+    method: Method,
+    path: &'static str,
+    (body, schema): (&'static str, &'static str),
+    about: &'static str,
+    act: fn(&Context<'_>) -> Answered,
+) -> Route {
+    Route { method, path, about, schema, body, needs: Role::Operator, takes: NONE, act }
+}
+
+const NONE: Takes = Takes::Only(&[]);
+
+/// All resources.
+pub static ROUTES: &[Route] = &[
+    get("/api/v1", "Index", "The addresses of the collections.", NONE, index::index),
+    get("/api/v1/node", "Node", "The node.", NONE, index::node),
+    get("/api/v1/openapi.json", "", "This description.", NONE, openapi::answer),
+    get(
+        "/api/v1/apps",
+        "Apps",
+        "Apps and services of the node.",
+        Takes::Only(&["role", "state", "limit"]),
+        apps::list,
+    ),
+    get("/api/v1/apps/{id}", "App", "One app.", NONE, apps::one),
+    get("/api/v1/topology", "Topology", "The network in one piece.", NONE, topology::topology),
+    get("/api/v1/switches", "Switches", "Known switches.", Takes::Page(Kind::Switch), |it| {
+        page::list(it, Kind::Switch)
+    }),
+    get("/api/v1/switches/{id}", "Switch", "One switch.", NONE, |it| page::one(it, Kind::Switch)),
+    get("/api/v1/switches/{id}/ports", "Ports", "The ports of a switch.", Takes::Page(Kind::Port), |it| {
+        page::of_switch(it, Kind::Port)
+    }),
+    get(
+        "/api/v1/switches/{id}/links",
+        "Links",
+        "The links that leave or reach a switch.",
+        Takes::Page(Kind::Link),
+        |it| page::of_switch(it, Kind::Link),
+    ),
+    get("/api/v1/switches/{id}/hosts", "Hosts", "The hosts at a switch.", Takes::Page(Kind::Host), |it| {
+        page::of_switch(it, Kind::Host)
+    }),
+    get("/api/v1/ports", "Ports", "Ports.", Takes::Page(Kind::Port), |it| page::list(it, Kind::Port)),
+    get("/api/v1/ports/{id}", "Port", "One port.", NONE, |it| page::one(it, Kind::Port)),
+    get("/api/v1/links", "Links", "Links, each direction by itself.", Takes::Page(Kind::Link), |it| {
+        page::list(it, Kind::Link)
+    }),
+    get("/api/v1/links/{id}", "Link", "One direction of a link.", NONE, |it| page::one(it, Kind::Link)),
+    get("/api/v1/hosts", "Hosts", "Hosts.", Takes::Page(Kind::Host), |it| page::list(it, Kind::Host)),
+    get("/api/v1/hosts/{id}", "Host", "One host.", NONE, |it| page::one(it, Kind::Host)),
+    get(
+        "/api/v1/port-counters",
+        "PortCounters",
+        "The counters of ports.",
+        Takes::Only(&["switch"]),
+        index::port_counters,
+    ),
+    get("/api/v1/stream", "", "Changes as server-sent events.", Takes::Only(STREAM), streams::stream),
+    get("/api/v1/ws", "", "Changes over a WebSocket.", Takes::Only(STREAM), streams::stream),
+    get("/metrics", "", "Metrics for Prometheus.", NONE, metrics::metrics),
+    change(Method::Post, "/api/v1/hosts", ("NewHost", "Host"), "Configures a host.", writes::add_host),
+    change(
+        Method::Patch,
+        "/api/v1/hosts/{id}",
+        ("HostChange", "Host"),
+        "Changes a host.",
+        writes::change_host,
+    ),
+    change(Method::Delete, "/api/v1/hosts/{id}", ("", ""), "Removes a host.", writes::remove_host),
+    get("/api/v1/intents", "Intents", "Intents.", Takes::Page(Kind::Intent), |it| {
+        page::list(it, Kind::Intent)
+    }),
+    get("/api/v1/intents/{id}", "Intent", "One intent.", NONE, |it| page::one(it, Kind::Intent)),
+    change(Method::Post, "/api/v1/intents", ("NewIntent", "Intent"), "Adds an intent.", writes::add_intent),
+    change(
+        Method::Put,
+        "/api/v1/intents/{id}",
+        ("NewIntent", "Intent"),
+        "Replaces an intent.",
+        writes::change_intent,
+    ),
+    change(
+        Method::Delete,
+        "/api/v1/intents/{id}",
+        ("", "Intent"),
+        "Withdraws an intent.",
+        writes::withdraw_intent,
+    ),
+    get("/api/v1/paths", "Paths", "The paths of intents.", Takes::Page(Kind::Path), |it| {
+        page::list(it, Kind::Path)
+    }),
+    get("/api/v1/paths/{id}", "Path", "One path.", NONE, |it| page::one(it, Kind::Path)),
+    get(
+        "/api/v1/routes",
+        "Routes",
+        "Ways between two ends, without an intent.",
+        Takes::Only(&["from", "to", "k", "choice", "bandwidth_kbps", "latency_us_max"]),
+        writes::routes,
+    ),
+    get("/api/v1/flows", "Flows", "Wanted rules.", ENTRIES, |it| writes::entries(it, Kind::Rule)),
+    get("/api/v1/flows/{id}", "Flow", "One wanted rule.", NONE, |it| writes::entry(it, Kind::Rule)),
+    get("/api/v1/groups", "Groups", "Wanted groups.", ENTRIES, |it| writes::entries(it, Kind::Group)),
+    get("/api/v1/groups/{id}", "Group", "One wanted group.", NONE, |it| writes::entry(it, Kind::Group)),
+    get("/api/v1/meters", "Meters", "Wanted meters.", ENTRIES, |it| writes::entries(it, Kind::Meter)),
+    get("/api/v1/meters/{id}", "Meter", "One wanted meter.", NONE, |it| writes::entry(it, Kind::Meter)),
+    get("/api/v1/switches/{id}/flows", "Flows", "The wanted rules of a switch.", OF_SWITCH, |it| {
+        writes::entries_of(it, Kind::Rule)
+    }),
+    get("/api/v1/switches/{id}/groups", "Groups", "The wanted groups of a switch.", OF_SWITCH, |it| {
+        writes::entries_of(it, Kind::Group)
+    }),
+    get("/api/v1/switches/{id}/meters", "Meters", "The wanted meters of a switch.", OF_SWITCH, |it| {
+        writes::entries_of(it, Kind::Meter)
+    }),
+    change(Method::Put, "/api/v1/rule-sets/{id}", ("RuleSet", ""), "Puts a set of rules.", writes::put_rules),
+    change(
+        Method::Delete,
+        "/api/v1/rule-sets/{id}",
+        ("", ""),
+        "Removes a set of rules.",
+        writes::remove_rules,
+    ),
+    get("/stats/switches", "", "Ryu: the datapath ids.", NONE, ryu::switches),
+    get("/stats/desc/{id}", "", "Ryu: the description of a switch.", NONE, ryu::description),
+    get("/stats/port/{id}", "", "Ryu: the counters of the ports of a switch.", NONE, ryu::port_stats),
+    get("/stats/portdesc/{id}", "", "Ryu: the ports of a switch.", NONE, ryu::port_descriptions),
+    get("/stats/flow/{id}", "", "Ryu: the wanted rules of a switch.", NONE, writes::ryu_flows),
+    get("/v1.0/topology/switches", "", "Ryu: switches.", NONE, ryu::topology_switches),
+    get("/v1.0/topology/switches/{id}", "", "Ryu: one switch.", NONE, ryu::topology_switch),
+    get("/v1.0/topology/links", "", "Ryu: links.", NONE, ryu::topology_links),
+    get("/v1.0/topology/links/{id}", "", "Ryu: the links from a switch.", NONE, ryu::topology_links_of),
+    get("/v1.0/topology/hosts", "", "Ryu: hosts.", NONE, ryu::topology_hosts),
+    get("/v1.0/topology/hosts/{id}", "", "Ryu: the hosts at a switch.", NONE, ryu::topology_hosts_of),
+    get("/onos/v1/devices", "", "ONOS: switches.", NONE, onos::devices),
+    get("/onos/v1/devices/{id}", "", "ONOS: one switch.", NONE, onos::one_device),
+    get("/onos/v1/devices/{id}/ports", "", "ONOS: the ports of a switch.", NONE, onos::device_ports),
+    get("/onos/v1/links", "", "ONOS: links.", Takes::Only(&["device", "direction"]), onos::links),
+    get("/onos/v1/hosts", "", "ONOS: hosts.", NONE, onos::hosts),
+    get("/onos/v1/hosts/{id}", "", "ONOS: one host.", NONE, onos::one_host),
+    get("/onos/v1/topology", "", "ONOS: the size of the network.", NONE, onos::topology),
+];
+
+/// The filters of rules, groups and meters.
+const ENTRIES: Takes = Takes::PageWith(&["switch", "owner", "state", "table_id"]);
+
+/// The same for those of one switch.
+const OF_SWITCH: Takes = Takes::PageWith(&["owner", "state", "table_id"]);
+
+const STREAM: &[&str] = &["kinds", "changes_only"];
+
+/// Whether the interface has addresses that begin so. Others are files of the page.
+pub fn is_api(path: &str) -> bool {
+    ["/api", "/metrics", "/stats", "/v1.0", "/onos"]
+        .iter()
+        .any(|it| path.strip_prefix(it).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
+}
+
+/// Answers a request.
+///
+/// # Errors
+/// There is no such resource, or the request is wrong, or the role too low.
+pub fn answer(state: &State, request: &Request, role: Role) -> Answered {
+    let segments = request.segments()?;
+    let found: Vec<(&Route, String)> =
+        ROUTES.iter().filter_map(|route| Some((route, id_in(route.path, &segments)?))).collect();
+    // A path without a placeholder, or a longer one, is meant rather than the rest of a shorter one.
+    let longest = found.iter().map(|(route, _)| rank(route.path)).max();
+    let found: Vec<_> = found.into_iter().filter(|(route, _)| Some(rank(route.path)) == longest).collect();
+    if found.is_empty() {
+        return Err(Problem::not_found("no resource has this address: /api/v1 lists them"));
+    }
+    let Some((route, id)) = found.iter().find(|(route, _)| route.method == request.method) else {
+        return Err(Problem::bad_method(
+            &found.iter().map(|(route, _)| route.method.name()).collect::<Vec<_>>(),
+        ));
+    };
+    permits(role, route.needs)?;
+    if let Some((name, _)) = request.parameters.iter().find(|(name, _)| !route.takes.has(name)) {
+        return Err(Problem::parameter(name, "this resource has no such parameter"));
+    }
+    (route.act)(&Context { state, request, id, role, routes: ROUTES })
+}
+
+fn rank(path: &str) -> (usize, bool) {
+    (path.split('/').count(), !path.contains(ID))
+}
+
+/// What stands for `{id}` in these parts of a path; empty if the path has none. `None`: it is another path.
+fn id_in(path: &str, segments: &[String]) -> Option<String> {
+    let pattern: Vec<&str> = path[1..].split('/').collect();
+    let at = pattern.iter().position(|part| *part == ID);
+    let is_rest = at.is_some_and(|at| at + 1 == pattern.len());
+    if segments.len() < pattern.len() || segments.len() > pattern.len() && !is_rest {
+        return None;
+    }
+    let matches = pattern.iter().zip(segments).all(|(part, segment)| *part == ID || part == segment);
+    let id =
+        at.map_or(String::new(), |at| if is_rest { segments[at..].join("/") } else { segments[at].clone() });
+    matches.then_some(id)
+}
+
+/// For tests: what a resource answers at once.
+#[cfg(test)]
+pub fn ready(state: &State, target: &str) -> crate::http::Response {
+    let request = Request::new(Method::Get, target);
+    let answered = request.and_then(|request| answer(state, &request, Role::Viewer));
+    match answered {
+        Ok(Answer::Ready(response)) => response,
+        Ok(other) => panic!("{target}: {other:?}"),
+        Err(problem) => problem.to_response(target),
+    }
+}

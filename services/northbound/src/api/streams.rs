@@ -1,0 +1,48 @@
+//! What a client of a stream asks for.
+//!
+//! In: the parameters of a request. Out: an interest, or a problem. It sends nothing.
+
+use super::context::{Answer, Answered, Context};
+use super::objects::AT_HAND;
+use crate::feed::{About, Interest};
+use crate::http::Problem;
+
+/// Events until the client leaves.
+pub fn stream(context: &Context<'_>) -> Answered {
+    let changes_only = match context.parameter("changes_only") {
+        None | Some("false") => false,
+        Some("true") => true,
+        Some(other) => {
+            return Err(Problem::parameter(
+                "changes_only",
+                format!("{other:?} is wrong: write true or false"),
+            ));
+        }
+    };
+    let about = match context.parameter("kinds") {
+        None => AT_HAND.into_iter().map(About::Object).collect(),
+        Some(list) => named(list)?,
+    };
+    Ok(Answer::Stream(Interest { about, changes_only }))
+}
+
+fn named(list: &str) -> Result<Vec<About>, Problem> {
+    let mut about = Vec::new();
+    for name in list.split(',') {
+        let found = About::named(name).filter(is_published).ok_or_else(|| {
+            let known: Vec<_> =
+                AT_HAND.iter().map(|kind| kind.word()).chain(["counters", "incident"]).collect();
+            Problem::parameter("kinds", format!("{name:?} is unknown: write some of {}", known.join(", ")))
+        })?;
+        if !about.contains(&found) {
+            about.push(found);
+        }
+    }
+    // The snapshot brings what others need first.
+    about.sort();
+    Ok(about)
+}
+
+fn is_published(about: &About) -> bool {
+    if let About::Object(kind) = about { AT_HAND.contains(kind) } else { true }
+}

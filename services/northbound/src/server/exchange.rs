@@ -1,0 +1,203 @@
+//! One request and its response.
+//!
+//! In: the head of a request and its body. Out: the response. It checks sender, role, method and body in this order, so that a wrong sender learns
+//! nothing and costs nothing.
+
+use super::body::{self, ResponseBody};
+use super::events::{Events, server_sent};
+use super::websocket;
+use crate::access::Access;
+use crate::api::{self, Answer, Call};
+use crate::app::{Northbound, Shared, now_ms};
+use crate::guard::{self, Sender};
+use crate::http::{Method, Problem, Request, Response};
+use crate::{access, files};
+use burnet_sdk_tokio::Handle;
+use burnet_sdk_tokio::tokio;
+use hyper::HeaderMap;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH};
+use northbound_contract::Role;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long another service may take to answer.
+const CALL_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Where a request comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peer {
+    /// A TCP address.
+    Remote,
+    /// The socket file that only the operator may open.
+    Operator,
+}
+
+/// What answers requests.
+#[derive(Clone)]
+pub struct Exchange {
+    /// The app.
+    pub app: Handle<Northbound>,
+    /// What requests share.
+    pub shared: Arc<Shared>,
+    /// Who may do what.
+    pub access: Arc<Access>,
+}
+
+type HttpResponse = hyper::Response<ResponseBody>;
+
+/// A response, or what follows its head.
+enum Outcome {
+    Whole(Response),
+    ServerSent(Events),
+    WebSocket(Response, Events),
+}
+
+impl Exchange {
+    /// Answers a request.
+    pub async fn answer(&self, request: hyper::Request<Incoming>, peer: Peer) -> HttpResponse {
+        let path = request.uri().path().to_owned();
+        let name = Method::named(request.method().as_str()).map_or("OTHER", Method::name);
+        let (mut parts, body) = request.into_parts();
+        let upgrade = parts.extensions.remove::<hyper::upgrade::OnUpgrade>();
+        let outcome = self.outcome(&parts, body, peer).await;
+        let outcome = outcome.unwrap_or_else(|problem| {
+            let response = problem.to_response(&path);
+            // What is left of the body is not read.
+            let ends = matches!(problem.status, 408 | 413);
+            Outcome::Whole(if ends { response.with("connection", "close") } else { response })
+        });
+        let response = match outcome {
+            Outcome::Whole(response) => whole(response),
+            Outcome::ServerSent(events) => {
+                let head = Response::new(200, "text/event-stream", "").with("cache-control", "no-store");
+                let (parts, _) = whole(head).into_parts();
+                HttpResponse::from_parts(parts, ResponseBody::Parts(server_sent(events)))
+            }
+            Outcome::WebSocket(head, events) => {
+                upgrade.map(|upgrade| tokio::spawn(websocket::run(upgrade, events)));
+                whole(head)
+            }
+        };
+        let status = response.status().as_u16();
+        *self.shared.state().requests.entry((name, status)).or_default() += 1;
+        response
+    }
+
+    async fn outcome(
+        &self,
+        parts: &hyper::http::request::Parts,
+        body: Incoming,
+        peer: Peer,
+    ) -> Result<Outcome, Problem> {
+        let headers = &parts.headers;
+        let text = |name: &str| headers.get(name).and_then(|it| it.to_str().ok());
+        let is_remote = peer == Peer::Remote;
+        if is_remote {
+            let sender = Sender {
+                host: text("host"),
+                origin: text("origin"),
+                fetch_site: text("sec-fetch-site"),
+                fetch_mode: text("sec-fetch-mode"),
+            };
+            guard::check(&sender, &self.shared.settings.names)?;
+        }
+        let path = parts.uri.path();
+        let is_read = matches!(Method::named(parts.method.as_str()), Some(Method::Get));
+        // The page itself is no secret; what it shows needs a token.
+        if let Some(file) = files::file(path).filter(|_| is_read) {
+            return Ok(Outcome::Whole(file.unless_known(text(IF_NONE_MATCH.as_str()))));
+        }
+        let is_websocket = path == "/api/v1/ws";
+        let role = match is_remote {
+            false => Role::Admin,
+            true => {
+                let protocol = if is_websocket { websocket::authorization(headers) } else { None };
+                let header = headers.get(AUTHORIZATION).map(|it| it.to_str().unwrap_or_default().to_owned());
+                self.access.role(header.or(protocol).as_deref())?
+            }
+        };
+        let request = read(parts, body, role).await?;
+        self.dispatch(&request, role, headers).await
+    }
+
+    async fn dispatch(&self, request: &Request, role: Role, headers: &HeaderMap) -> Result<Outcome, Problem> {
+        let answer = {
+            let mut state = self.shared.state();
+            state.now_ms = now_ms();
+            api::answer(&state, request, role)?
+        };
+        match answer {
+            Answer::Ready(response) => Ok(Outcome::Whole(response)),
+            Answer::Call(call) => self.call(call).await.map(Outcome::Whole),
+            Answer::Stream(interest) if request.path.ends_with("/ws") => {
+                let head = websocket::accept(headers)?;
+                Ok(Outcome::WebSocket(head, Events::join(&self.shared, interest)?))
+            }
+            Answer::Stream(interest) => Events::join(&self.shared, interest).map(Outcome::ServerSent),
+        }
+    }
+
+    async fn call(&self, call: Call) -> Result<Response, Problem> {
+        let Call { service, payload, read } = call;
+        let ended = |_| Problem::no_service(service, "the node ends");
+        let waiting = self.app.act(move |app, out| app.call(service, &payload, out)).await.map_err(ended)?;
+        let waiting =
+            waiting.ok_or_else(|| Problem::too_many("too many requests wait for services of the node"))?;
+        let late = |_| Problem::no_service(service, "it did not answer within 10 seconds");
+        let reply = tokio::time::timeout(CALL_TIMEOUT, waiting).await.map_err(late)?;
+        let (status, payload) = reply.map_err(|_| Problem::no_service(service, "it ended"))?;
+        read(status, &payload)
+    }
+}
+
+/// The request as a value. A body is read only if the role may change something.
+async fn read(parts: &hyper::http::request::Parts, body: Incoming, role: Role) -> Result<Request, Problem> {
+    let Some(method) = Method::named(parts.method.as_str()) else {
+        return Err(Problem::bad_method(&["GET", "POST", "PUT", "PATCH", "DELETE"]));
+    };
+    let target = parts.uri.path_and_query().map_or("/", |it| it.as_str());
+    let mut request = Request::new(method, target)?;
+    let text = |name: &HeaderName| parts.headers.get(name).and_then(|it| it.to_str().ok()).map(str::to_owned);
+    request.if_none_match = text(&IF_NONE_MATCH);
+    request.if_match = text(&IF_MATCH);
+    if method == Method::Get {
+        return Ok(request);
+    }
+    access::permits(role, Role::Operator)?;
+    request.body = body::read(body).await?;
+    let is_json = |it: &str| it.split(';').next().is_some_and(|it| it.trim().ends_with("json"));
+    if !request.body.is_empty() && !text(&CONTENT_TYPE).as_deref().is_some_and(is_json) {
+        let detail = "send the body as JSON, with the header Content-Type: application/json";
+        return Err(Problem::new(415, "not-json", "The body is not declared as JSON", detail));
+    }
+    Ok(request)
+}
+
+/// Headers of every response: what a browser must not do with it.
+const ALWAYS: [(&str, &str); 4] = [
+    ("x-content-type-options", "nosniff"),
+    ("x-frame-options", "DENY"),
+    ("referrer-policy", "no-referrer"),
+    (
+        "content-security-policy",
+        "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; \
+         form-action 'none'",
+    ),
+];
+
+fn whole(response: Response) -> HttpResponse {
+    let Response { status, content_type, body, etag, headers } = response;
+    let body = if body.is_empty() { None } else { Some(Bytes::from(body)) };
+    let mut out = HttpResponse::new(ResponseBody::Whole(body));
+    *out.status_mut() = hyper::StatusCode::from_u16(status).unwrap_or_default();
+    let own = headers.iter().map(|(name, value)| (*name, value.as_str()));
+    let kind = Some(("content-type", content_type)).filter(|(_, it)| !it.is_empty() && status != 304);
+    let tag = etag.as_deref().map(|etag| ("etag", etag));
+    for (name, value) in own.chain(kind).chain(tag).chain(ALWAYS) {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            out.headers_mut().insert(HeaderName::from_static(name), value);
+        }
+    }
+    out
+}
