@@ -10,6 +10,7 @@
 
 pub mod audit;
 pub mod incidents;
+pub mod network;
 mod node;
 pub mod package;
 pub mod tls;
@@ -25,6 +26,7 @@ use flow::DatapathId;
 
 use self::audit::AuditArgs;
 use self::incidents::{AppLogsArgs, AppQuarantineArgs, IncidentsArgs, SafeModeArgs};
+use self::network::{EventsArgs, IntentsArgs, MetricsArgs, ObjectsArgs};
 pub use self::node::NodeArgs;
 use self::package::{
     AppBuildArgs, AppInstallArgs, AppRemoveArgs, AppShowArgs, AppSignArgs, AppVerifyArgs, GrantArgs,
@@ -90,6 +92,32 @@ pub enum BurnetCommand {
     /// Show the flow entries of the switches of the running node
     #[command(after_help = FLOWS_EXAMPLES)]
     Flows(FlowsArgs),
+    /// Show the ports of the network view
+    #[command(after_help = network::LIST_EXAMPLES)]
+    Ports(ObjectsArgs),
+    /// Show the links of the network view
+    #[command(after_help = network::LIST_EXAMPLES)]
+    Links(ObjectsArgs),
+    /// Show the hosts of the network view
+    #[command(after_help = network::LIST_EXAMPLES)]
+    Hosts(ObjectsArgs),
+    /// Show the wanted groups of the network view
+    #[command(after_help = network::LIST_EXAMPLES)]
+    Groups(ObjectsArgs),
+    /// Show the wanted meters of the network view
+    #[command(after_help = network::LIST_EXAMPLES)]
+    Meters(ObjectsArgs),
+    /// Show the paths that serve intents
+    #[command(after_help = network::LIST_EXAMPLES)]
+    Paths(ObjectsArgs),
+    /// Show, add and withdraw intents
+    #[command(after_help = network::INTENTS_EXAMPLES)]
+    Intents(IntentsArgs),
+    /// Show changes of the network view as they happen
+    #[command(after_help = network::EVENTS_EXAMPLES)]
+    Events(EventsArgs),
+    /// Print the metrics of the network view in the format of Prometheus
+    Metrics(MetricsArgs),
     /// Show or remove pins of switch certificates
     #[command(after_help = tls::EXAMPLES)]
     Tls(TlsArgs),

@@ -9,6 +9,7 @@ pub mod flows;
 pub mod incidents;
 pub mod key;
 pub mod logs;
+pub mod network;
 pub mod package;
 pub mod reload;
 pub mod run;

@@ -2,6 +2,7 @@
 
 use burnet::cli::package::KeyCommand;
 use burnet::cli::{AppCommand, BurnetCommand, Cli, CommandError};
+use burnet::commands::network::{self, Collection};
 use burnet::commands::{
     app, audit, explain_grant, flows, incidents, key, logs, package, reload, run, safe_mode, switches, tls,
     top,
@@ -26,6 +27,15 @@ fn main() -> ExitCode {
         | BurnetCommand::Bench(_) => Err(laboratory::replace_this_process()),
         BurnetCommand::Switches(args) => switches::switches(&args).and_then(print),
         BurnetCommand::Flows(args) => flows::flows(&args).and_then(print),
+        BurnetCommand::Ports(args) => network::objects(&args, Collection::Ports).and_then(print),
+        BurnetCommand::Links(args) => network::objects(&args, Collection::Links).and_then(print),
+        BurnetCommand::Hosts(args) => network::objects(&args, Collection::Hosts).and_then(print),
+        BurnetCommand::Groups(args) => network::objects(&args, Collection::Groups).and_then(print),
+        BurnetCommand::Meters(args) => network::objects(&args, Collection::Meters).and_then(print),
+        BurnetCommand::Paths(args) => network::objects(&args, Collection::Paths).and_then(print),
+        BurnetCommand::Intents(args) => network::intents(&args).and_then(print),
+        BurnetCommand::Events(args) => network::events(&args).and_then(print),
+        BurnetCommand::Metrics(args) => network::metrics(&args).and_then(print),
         BurnetCommand::Ofp(args) => ofp::run(&args, std::io::stdin().lock(), std::io::stdout().lock())
             .map(|()| ExitCode::SUCCESS)
             .map_err(CommandError::from),
