@@ -79,6 +79,12 @@ static SERVICES: &[Service] = &[
         run: northbound::run,
         need: needs_northbound,
     },
+    Service {
+        name: hosts_contract::SERVICE,
+        duty: None,
+        run: hosts::run,
+        need: |config| of_network(config, hosts_contract::SERVICE, hosts::NEEDS),
+    },
 ];
 
 /// A service of the network view runs if the configuration says so, with the settings of `[network.NAME]`.

@@ -84,7 +84,7 @@ mod tests {
         );
         check(
             "[network]\nservices = ['switches']",
-            "burnet.toml, line 2: `switches` is no service of the network: write some of discovery",
+            "burnet.toml, line 2: `switches` is no service of the network: write some of discovery, hosts",
         );
         let refused = config("[network.discovery]\nlisten = ['8181']", false).unwrap_err();
         assert!(refused.contains("listen: \"8181\" is no address to listen on"), "{refused}");

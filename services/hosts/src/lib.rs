@@ -28,6 +28,9 @@ pub use service::Hosts;
 
 use std::process::ExitCode;
 
+/// What the service needs of its node: tables of a manifest.
+pub const NEEDS: &str = include_str!("../needs.toml");
+
 /// Runs the service until its zone ends. It is in this crate so that it is compiled with the options of the service.
 pub fn run() -> ExitCode {
     burnet_sdk::run::<Hosts>()

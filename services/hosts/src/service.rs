@@ -13,8 +13,9 @@ use burnet_sdk::{
     App, Commands, DatapathId, Form, Interests, Level, Outcome, PacketIn, PortNo, Query, QueryReply, Receipt,
     Settings, SwitchUp, Ticket,
 };
+use discovery_contract::Follow;
 use hosts_contract::question::{PAGE_DEFAULT, PAGE_MAX};
-use hosts_contract::{Filter, Grant, INCIDENT_TOPIC, Incident, Page, Question, status};
+use hosts_contract::{Filter, Grant, INCIDENT_TOPIC, Incident, Page, Question, SERVICE, status};
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use view::{ConnectPoint, HostId, Key, Kind, Object, Record, Stamp};
@@ -338,25 +339,10 @@ fn grant(query: &Query) -> Result<Grant, Refused> {
     Grant::from_bytes(query.caller.grant).map_err(|why| (status::NOT_GRANTED, why))
 }
 
-/// The kinds that a follower asks for.
-#[derive(serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Follow {
-    kinds: Vec<Kind>,
-}
-
 fn check_follow(query: &Query) -> Result<(), Refused> {
     grant(query)?.check_follow().map_err(|why| (status::NOT_GRANTED, why))?;
-    if query.payload.is_empty() {
-        return Ok(());
-    }
-    let bad = |why: String| (status::BAD_QUESTION, why);
-    let follow: Follow =
-        serde_json::from_slice(query.payload).map_err(|why| bad(format!("the question is wrong: {why}")))?;
-    match follow.kinds.as_slice() {
-        [Kind::Host] => Ok(()),
-        _ => Err(bad("kinds: this service has the kind \"host\" only".to_owned())),
-    }
+    let kinds = Follow::kinds_of(query.payload, SERVICE);
+    kinds.map(drop).map_err(|why| (status::BAD_QUESTION, why))
 }
 
 fn read(query: &Query) -> Result<Question, Refused> {

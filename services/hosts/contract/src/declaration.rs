@@ -12,18 +12,27 @@ pub const READ: &str = "host.read";
 /// The capability to configure hosts, to annotate them and to remove them.
 pub const WRITE: &str = "host.write";
 
-/// The declaration. The node lists it in its table of services. The manifest itself has `host.read`, which is why it is not here.
+/// The declaration. The node lists it in its table of services.
 pub const DECLARATION: Service = Service {
     name: Borrowed(SERVICE),
-    capabilities: Borrowed(&[Capability {
-        name: Borrowed(WRITE),
-        takes: Takes::Flag,
-        permits: Borrowed("configure, annotate and remove hosts"),
-        permits_only: None,
-        danger: Some(Borrowed("an app that places a host elsewhere draws its traffic there")),
-    }]),
+    capabilities: Borrowed(&[
+        Capability {
+            name: Borrowed(READ),
+            takes: Takes::Flag,
+            permits: Borrowed("read hosts, and follow their changes"),
+            permits_only: None,
+            danger: None,
+        },
+        Capability {
+            name: Borrowed(WRITE),
+            takes: Takes::Flag,
+            permits: Borrowed("configure, annotate and remove hosts"),
+            permits_only: None,
+            danger: Some(Borrowed("an app that places a host elsewhere draws its traffic there")),
+        },
+    ]),
     quotas: Borrowed(&[]),
     why_missing: Some(Borrowed(
-        "this node does not run the network services: add the table [network] to burnet.toml, or start the node with --network",
+        "this node does not run the services of the network: add [network] to burnet.toml, or start the node with --network",
     )),
 };

@@ -47,7 +47,13 @@ fn a_question_without_a_grant_is_refused_with_the_capability() {
     check(Form::Query, b"", br#"{"op":"list"}"#, status::NOT_GRANTED, "host.read: the app does not hold");
     check(Form::Stream, b"", b"", status::NOT_GRANTED, "host.read: the app does not hold");
     check(Form::Query, ALL, b"{", status::BAD_QUESTION, "the question is wrong");
-    check(Form::Stream, ALL, br#"{"kinds":["link"]}"#, status::BAD_QUESTION, "kinds: this service has");
+    check(
+        Form::Stream,
+        ALL,
+        br#"{"kinds":["link"]}"#,
+        status::BAD_QUESTION,
+        "kinds: the service hosts has no link",
+    );
     check(
         Form::Query,
         ALL,
