@@ -456,6 +456,13 @@ impl FlowBuilder<'_> {
         self
     }
 
+    /// For deletes: only rules of the app whose cookie has this value in the bits of the mask.
+    #[inline]
+    pub fn with_cookie(mut self, cookie: u64, mask: u64) -> Self {
+        (self.fields.cookie, self.fields.cookie_mask) = (cookie, mask);
+        self
+    }
+
     /// Sends the command.
     #[inline]
     pub fn send(self) {

@@ -1,0 +1,3 @@
+//! Runs the access list in a process of its own.
+
+burnet_sdk::main!(acl::Acl);
