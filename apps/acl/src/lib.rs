@@ -13,7 +13,7 @@ use crate::list::{Entry, HIGHEST_PRIORITY, Rule, Verdict};
 use burnet_sdk::flow::canonical::write_match;
 use burnet_sdk::flow::text::match_to_string;
 use burnet_sdk::{
-    App, AppTable, Commands, DatapathId, Interests, Level, Outcome, Receipt, Settings, SwitchUp,
+    App, AppTable, Commands, DatapathId, InstructionWriter, Interests, Level, Outcome, Receipt, Settings, SwitchUp,
 };
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -112,7 +112,12 @@ impl Acl {
             write_match(&rule.matching, &mut matching);
             let add = out.rule(switch).priority(priority).cookie(self.cookie).matching_bytes(&matching);
             match self.next_table.filter(|_| rule.verdict == Verdict::Permit) {
-                Some(table) => add.instructions(|it| drop(it.goto_table(table))).send_with_receipt(),
+                Some(table) => {
+                    let go_on = |it: &mut InstructionWriter<'_>| {
+                        it.goto_table(table);
+                    };
+                    add.instructions(go_on).send_with_receipt()
+                }
                 None => add.send_with_receipt(),
             };
         }
@@ -131,7 +136,9 @@ fn remove_earlier(switch: DatapathId, cookie: u64, out: &mut Commands) {
 fn cookie_of(rules: &[Rule], next_table: Option<u8>) -> u64 {
     let text = |rule: &Rule| format!("{:?} {}\n", rule.verdict, match_to_string(&rule.matching));
     let all: String = rules.iter().map(text).chain([format!("{next_table:?}")]).collect();
-    let hash = all.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    let hash = all.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
     (hash ^ hash >> LIST_BITS) & ((1 << LIST_BITS) - 1)
 }
 
@@ -167,13 +174,18 @@ mod tests {
         let said = rules(r#"{"rules": ["permit ip,nw_src=10.0.0.0/25", "deny ip,nw_src=10.0.0.0/24"]}"#, 7);
         assert_eq!(
             said,
-            ["add-rule of:0000000000000007 priority=52000 match=[eth_type=0x800,ipv4_src=0xa000080/0xffffff80] actions=[]"]
+            [
+                "add-rule of:0000000000000007 priority=52000 match=[eth_type=0x800,ipv4_src=0xa000080/0xffffff80] actions=[]"
+            ]
         );
     }
 
     #[test]
     fn with_a_next_table_each_line_is_a_rule_and_the_default_the_last() {
-        let said = rules(r#"{"rules": ["permit tcp6,tp_dst=22", "deny ipv6"], "default": "deny", "next_table": 1}"#, 7);
+        let said = rules(
+            r#"{"rules": ["permit tcp6,tp_dst=22", "deny ipv6"], "default": "deny", "next_table": 1}"#,
+            7,
+        );
         assert_eq!(said.len(), 3);
         assert!(said[0].contains("priority=52000") && said[0].contains("actions=[GotoTable"), "{said:?}");
         assert!(said[1].ends_with("priority=51999 match=[eth_type=0x86dd] actions=[]"), "{said:?}");

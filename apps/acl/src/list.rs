@@ -55,7 +55,8 @@ pub fn read(line: &str) -> Result<Entry, String> {
     let matching = match rest.trim() {
         "any" => Match::any(),
         "" => return Err(format!("`{line}` in its setting `rules` has no match: write any for all packets")),
-        text => parse_match(text).map_err(|bad| format!("`{line}` in its setting `rules` has no valid match: {bad}"))?,
+        text => parse_match(text)
+            .map_err(|bad| format!("`{line}` in its setting `rules` has no valid match: {bad}"))?,
     };
     Ok(Entry { verdict, matching })
 }
@@ -103,7 +104,9 @@ pub fn for_one_table(entries: &[Entry], default: Verdict) -> Result<Vec<Rule>, S
 fn check_count(count: usize) -> Result<(), String> {
     match count <= RULES_MAX {
         true => Ok(()),
-        false => Err(format!("its setting `rules` needs {count} rules in each switch; at most {RULES_MAX} can be")),
+        false => {
+            Err(format!("its setting `rules` needs {count} rules in each switch; at most {RULES_MAX} can be"))
+        }
     }
 }
 
@@ -168,10 +171,14 @@ mod tests {
 
     #[test]
     fn what_a_line_permits_is_cut_out_of_those_behind_it() {
-        let rules = for_one_table(&entries(&["permit ip,nw_src=10.0.0.5", "deny ip,nw_src=10.0.0.4/30"]), Verdict::Permit);
+        let rules = for_one_table(
+            &entries(&["permit ip,nw_src=10.0.0.5", "deny ip,nw_src=10.0.0.4/30"]),
+            Verdict::Permit,
+        );
         let text: Vec<_> = rules.unwrap().iter().map(|rule| match_to_string(&rule.matching)).collect();
         assert_eq!(text, ["ip,nw_src=10.0.0.6/31", "ip,nw_src=10.0.0.4"]);
-        let apart = for_one_table(&entries(&["permit tcp", "deny udp", "deny arp"]), Verdict::Permit).unwrap();
+        let apart =
+            for_one_table(&entries(&["permit tcp", "deny udp", "deny arp"]), Verdict::Permit).unwrap();
         assert_eq!(apart.len(), 2, "they have no packet in common");
         let covered = for_one_table(&entries(&["permit ip", "deny tcp"]), Verdict::Permit).unwrap();
         assert!(covered.is_empty(), "nothing is left to deny");
@@ -183,7 +190,11 @@ mod tests {
             let why = for_one_table(&entries(lines), default).unwrap_err();
             assert!(why.contains(part), "{why}");
         };
-        check(&["deny arp", "permit tcp", "deny ip"], Verdict::Permit, "line 2 of its setting `rules` permits a part of what line 3");
+        check(
+            &["deny arp", "permit tcp", "deny ip"],
+            Verdict::Permit,
+            "line 2 of its setting `rules` permits a part of what line 3",
+        );
         check(&["permit ip"], Verdict::Deny, "line 1 of its setting `rules` permits a part of what line 2");
         let many = vec!["deny arp"; RULES_MAX + 1];
         check(&many, Verdict::Permit, "at most 1000 can be");
@@ -201,33 +212,38 @@ mod tests {
         let source = (0..4_u8, 24..=32_u8).prop_map(|(last, bits)| format!(",nw_src=10.0.0.{last}/{bits}"));
         let target = (0..4_u8, 28..=32_u8).prop_map(|(last, bits)| format!(",nw_dst=10.0.0.{last}/{bits}"));
         let part = |part: BoxedStrategy<String>| prop_oneof![Just(String::new()), part];
-        let protocol = prop::sample::select(vec!["ip", "tcp", "tcp,tp_dst=80", "udp", "arp", "tcp6,tp_dst=80"]);
-        (verdict, protocol, part(source.boxed()), part(target.boxed())).prop_map(|(verdict, protocol, source, target)| {
-            match protocol {
+        let protocol =
+            prop::sample::select(vec!["ip", "tcp", "tcp,tp_dst=80", "udp", "arp", "tcp6,tp_dst=80"]);
+        (verdict, protocol, part(source.boxed()), part(target.boxed())).prop_map(
+            |(verdict, protocol, source, target)| match protocol {
                 "arp" | "tcp6,tp_dst=80" => format!("{verdict} {protocol}"),
                 _ => format!("{verdict} {protocol}{source}{target}"),
-            }
-        })
+            },
+        )
     }
 
     fn packet() -> impl Strategy<Value = FrameFields> {
         let kind = prop::sample::select(vec![(0x0800_u16, 6_u8), (0x0800, 17), (0x0806, 0), (0x86dd, 6)]);
-        (kind, 0..6_u8, 0..6_u8, prop::sample::select(vec![80_u16, 443])).prop_map(|((kind, protocol), from, to, port)| {
-            let mut frame = vec![0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 1];
-            frame.extend(kind.to_be_bytes());
-            if kind == 0x0800 {
-                frame.extend([0x45, 0, 0, 28, 0, 0, 0, 0, 64, protocol, 0, 0, 10, 0, 0, from, 10, 0, 0, to]);
-            } else if kind == 0x86dd {
-                frame.extend([0x60, 0, 0, 0, 0, 8, protocol, 64]);
-                frame.extend([0; 32]);
-            } else {
-                frame.extend([0, 1, 8, 0, 6, 4, 0, 1]);
-            }
-            frame.extend([0, 7]);
-            frame.extend(port.to_be_bytes());
-            frame.extend([0; 20]);
-            FrameFields::read(&frame)
-        })
+        (kind, 0..6_u8, 0..6_u8, prop::sample::select(vec![80_u16, 443])).prop_map(
+            |((kind, protocol), from, to, port)| {
+                let mut frame = vec![0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 1];
+                frame.extend(kind.to_be_bytes());
+                if kind == 0x0800 {
+                    frame.extend([
+                        0x45, 0, 0, 28, 0, 0, 0, 0, 64, protocol, 0, 0, 10, 0, 0, from, 10, 0, 0, to,
+                    ]);
+                } else if kind == 0x86dd {
+                    frame.extend([0x60, 0, 0, 0, 0, 8, protocol, 64]);
+                    frame.extend([0; 32]);
+                } else {
+                    frame.extend([0, 1, 8, 0, 6, 4, 0, 1]);
+                }
+                frame.extend([0, 7]);
+                frame.extend(port.to_be_bytes());
+                frame.extend([0; 20]);
+                FrameFields::read(&frame)
+            },
+        )
     }
 
     proptest! {

@@ -15,8 +15,8 @@ use crate::learned::Learned;
 use crate::networks::{Members, Networks, Tag, Written};
 use burnet_sdk::flow::frame::FrameFields;
 use burnet_sdk::{
-    ActionWriter, App, AppTable, Commands, DatapathId, Field, Interests, Level, MacAddr, MatchWriter, Outcome,
-    PacketIn, PortNo, PortStatus, Receipt, Settings, SwitchUp,
+    ActionWriter, App, AppTable, Commands, DatapathId, Field, Interests, Level, MacAddr, MatchWriter,
+    Outcome, PacketIn, PortNo, PortStatus, Receipt, Settings, SwitchUp,
 };
 use serde::Deserialize;
 use std::process::ExitCode;
@@ -91,7 +91,10 @@ impl App for Vlan {
         // What earlier settings have left.
         out.rule(switch).delete_within().send();
         for port in self.networks.ports_of(switch) {
-            add(switch, priority::DROP, out, |m| drop(m.field(Field::InPort, port)), |_| ());
+            let at_port = |m: &mut MatchWriter<'_>| {
+                m.field(Field::InPort, port);
+            };
+            add(switch, priority::DROP, out, at_port, |_| ());
         }
         for (vlan, members) in self.networks.of_switch(switch) {
             members.iter().for_each(|(port, tag)| add_member(switch, vlan, members, (*port, *tag), out));
@@ -111,13 +114,17 @@ impl App for Vlan {
     fn on_packet_in(&mut self, packet: &PacketIn, out: &mut Commands) {
         let (switch, port) = (packet.datapath, packet.in_port);
         let fields = FrameFields::read(packet.data);
-        let (Some(source), Some(destination)) = (address(&fields, Field::EthSrc), address(&fields, Field::EthDst)) else {
+        let (Some(source), Some(destination)) =
+            (address(&fields, Field::EthSrc), address(&fields, Field::EthDst))
+        else {
             return;
         };
-        let tag = fields.get(Field::VlanVid).and_then(|vid| u16::try_from(vid).ok()).map(|vid| vid & !PRESENT);
+        let tag =
+            fields.get(Field::VlanVid).and_then(|vid| u16::try_from(vid).ok()).map(|vid| vid & !PRESENT);
         let tag = tag.filter(|vlan| *vlan != 0);
         let is_for_neighbour = destination.to_u64() & NEIGHBOUR.1 == NEIGHBOUR.0;
-        let Some((vlan, members)) = self.networks.network_of(switch, port, tag).filter(|_| !is_for_neighbour) else {
+        let Some((vlan, members)) = self.networks.network_of(switch, port, tag).filter(|_| !is_for_neighbour)
+        else {
             return;
         };
         let from = if tag.is_some() { Tag::Tagged } else { Tag::Untagged };
@@ -189,7 +196,9 @@ fn add_member(switch: DatapathId, vlan: u16, members: &Members, at: (PortNo, Tag
         m.masked(Field::EthDst, MacAddr::from_u64(GROUP_BIT), MacAddr::from_u64(GROUP_BIT));
     };
     add(switch, priority::GROUP, out, group, |actions| send_within(vlan, at.1, members, at.0, actions));
-    let up = |actions: &mut ActionWriter<'_>| drop(actions.output(PortNo::CONTROLLER, WHOLE_PACKET));
+    let up = |actions: &mut ActionWriter<'_>| {
+        actions.output(PortNo::CONTROLLER, WHOLE_PACKET);
+    };
     add(switch, priority::UP, out, |m| frames_of(vlan, at, m), up);
 }
 
@@ -211,12 +220,17 @@ fn add_pair(
 
 /// Removes the rules to an address that is elsewhere now.
 fn forget_pairs(switch: DatapathId, mac: MacAddr, out: &mut Commands) {
-    out.rule(switch).delete_within().matching(|m| drop(m.field(Field::EthDst, mac))).send();
+    let to_it = |m: &mut MatchWriter<'_>| {
+        m.field(Field::EthDst, mac);
+    };
+    out.rule(switch).delete_within().matching(to_it).send();
 }
 
 /// Sends a frame to these members but the one that it came from: first to those where its tag is as it is, then to the others.
 fn send_within(vlan: u16, from: Tag, members: &Members, in_port: PortNo, actions: &mut ActionWriter<'_>) {
-    let to = |tag: Tag| members.iter().filter(move |(port, it)| **it == tag && **port != in_port).map(|(port, _)| *port);
+    let to = |tag: Tag| {
+        members.iter().filter(move |(port, it)| **it == tag && **port != in_port).map(|(port, _)| *port)
+    };
     for port in to(from) {
         actions.output(port, 0);
     }

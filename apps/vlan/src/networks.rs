@@ -110,7 +110,8 @@ pub(crate) mod tests {
     use proptest::prelude::*;
 
     pub(crate) fn networks(text: &str) -> Result<Networks, String> {
-        let settings = burnet_sdk::Settings::from_json(format!("{{\"networks\": {text}}}").as_bytes()).unwrap();
+        let settings =
+            burnet_sdk::Settings::from_json(format!("{{\"networks\": {text}}}").as_bytes()).unwrap();
         #[derive(Deserialize)]
         struct All {
             networks: Vec<Written>,

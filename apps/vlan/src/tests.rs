@@ -44,15 +44,24 @@ fn a_switch_drops_what_is_in_no_network_and_floods_groups_within_theirs() {
     has("add-rule of:0000000000000001 priority=20000 match=[in_port=0x9] actions=[]");
     assert!(!said.iter().any(|line| line.contains("in_port=0x4")), "port 4 is left to others");
     let groups: Vec<_> = said.iter().filter(|line| line.contains("priority=20100")).collect();
-    assert!(groups[0].contains("vlan_vid=0x0") && groups[0].contains("actions=[output:2,PushVlan"), "{groups:#?}");
-    assert!(groups[2].contains("vlan_vid=0x1005") && groups[2].contains("actions=[PopVlan,output:1,output:2]"), "{groups:#?}");
+    assert!(
+        groups[0].contains("vlan_vid=0x0") && groups[0].contains("actions=[output:2,PushVlan"),
+        "{groups:#?}"
+    );
+    assert!(
+        groups[2].contains("vlan_vid=0x1005") && groups[2].contains("actions=[PopVlan,output:1,output:2]"),
+        "{groups:#?}"
+    );
 }
 
 #[test]
 fn frames_stay_in_their_network() {
     let mut app = started();
     let flooded = app.packet_in(1, 1, &frame(9, 1, None));
-    assert!(flooded[0].contains("actions=[output:2,PushVlan") && flooded[0].ends_with("output:9]"), "{flooded:?}");
+    assert!(
+        flooded[0].contains("actions=[output:2,PushVlan") && flooded[0].ends_with("output:9]"),
+        "{flooded:?}"
+    );
     assert!(!flooded[0].contains("output:3"));
     assert_eq!(app.packet_in(1, 9, &frame(9, 7, Some(6))), [sent("PopVlan,output:3", 9)]);
     // The same address in the other network is another one.
@@ -80,7 +89,12 @@ fn a_known_address_gets_a_rule_within_its_network() {
     let mut app = started();
     app.packet_in(1, 9, &frame(9, 7, Some(5)));
     let said = app.packet_in(1, 1, &frame(7, 1, None));
-    assert!(said[0].starts_with("add-rule of:0000000000000001 priority=20200 idle=60 hard=0 match=[in_port=0x1,vlan_vid=0x0"), "{said:?}");
+    assert!(
+        said[0].starts_with(
+            "add-rule of:0000000000000001 priority=20200 idle=60 hard=0 match=[in_port=0x1,vlan_vid=0x0"
+        ),
+        "{said:?}"
+    );
     assert!(said[0].contains("PushVlan") && said[0].ends_with("output:9]"), "{said:?}");
     assert!(said[1].starts_with("packet-out") && said[1].ends_with("output:9]"), "{said:?}");
 }

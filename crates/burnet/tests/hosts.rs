@@ -35,7 +35,9 @@ fn hosts_are_learned_and_move_and_a_forged_frame_moves_none() {
     });
     node.wait_for_line("still answers at");
     node.wait_for_line("host_at_two_ports");
-    network.change(Change::Move { host: "h1".to_owned(), switch: "s2".to_owned(), port: Some(flow::PortNo(9)) }).unwrap();
+    network
+        .change(Change::Move { host: "h1".to_owned(), switch: "s2".to_owned(), port: Some(flow::PortNo(9)) })
+        .unwrap();
     node.wait_for_line("00:00:00:00:00:01 at of:0000000000000002/9 with [10.0.0.1");
 }
 

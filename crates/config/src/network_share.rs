@@ -82,10 +82,10 @@ mod tests {
             "\n[network.discover]",
             "burnet.toml, line 2: unknown key `discover`: did you mean `discovery`?",
         );
-        check(
-            "[network]\nservices = ['switches']",
-            "burnet.toml, line 2: `switches` is no service of the network: write some of discovery, hosts",
-        );
+        let refused = config("[network]\nservices = ['switches']", false).unwrap_err();
+        let names_them =
+            "burnet.toml, line 2: `switches` is no service of the network: write some of discovery, ";
+        assert!(refused.starts_with(names_them), "{refused}");
         let refused = config("[network.discovery]\nlisten = ['8181']", false).unwrap_err();
         assert!(refused.contains("listen: \"8181\" is no address to listen on"), "{refused}");
         let refused = config("[network.discovery.limits]\nmemory = 1", false).unwrap_err();
