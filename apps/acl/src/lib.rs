@@ -13,7 +13,8 @@ use crate::list::{Entry, HIGHEST_PRIORITY, Rule, Verdict};
 use burnet_sdk::flow::canonical::write_match;
 use burnet_sdk::flow::text::match_to_string;
 use burnet_sdk::{
-    App, AppTable, Commands, DatapathId, InstructionWriter, Interests, Level, Outcome, Receipt, Settings, SwitchUp,
+    App, AppTable, Commands, DatapathId, InstructionWriter, Interests, Level, Outcome, Receipt, Settings,
+    SwitchUp,
 };
 use serde::Deserialize;
 use std::collections::BTreeSet;

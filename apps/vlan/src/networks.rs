@@ -148,7 +148,7 @@ pub(crate) mod tests {
         ) {
             // An untagged port is in one network: the last one that names it.
             let mut access = BTreeMap::new();
-            ports.iter().filter(|(_, tagged)| !**tagged).for_each(|((vlan, port), _)| drop(access.insert(*port, *vlan)));
+            access.extend(ports.iter().filter(|(_, tagged)| !**tagged).map(|((vlan, port), _)| (*port, *vlan)));
             let of = |vlan: u16, tagged: bool| {
                 let is_it = |((v, p), t): &(&(u16, u32), &bool)| *v == vlan && **t == tagged && (tagged || access[p] == vlan);
                 ports.iter().filter(is_it).map(|((_, port), _)| format!("\"1/{port}\"")).collect::<Vec<_>>().join(",")
