@@ -44,7 +44,7 @@ const IDLE_S: u16 = 60;
 /// The whole packet (`OFPCML_NO_BUFFER`).
 const WHOLE_PACKET: u16 = 0xffff;
 
-/// The bit of a VLAN field that says that there is a tag (OpenFlow 1.3.5, 7.2.3.7).
+/// The bit of a VLAN field that marks a tag (OpenFlow 1.3.5, 7.2.3.7).
 const PRESENT: u16 = 0x1000;
 
 /// The EtherType of a tag.
