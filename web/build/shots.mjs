@@ -25,6 +25,10 @@ const SHOTS = [
   { name: 'wan-switch', size: 20, view: desktop, hash: async (page) => `#/network/switch/${await first(page, 'switches')}` },
   { name: 'wan-link', size: 20, view: desktop, theme: 'light', hash: async (page) => `#/network/link/${await first(page, 'links')}` },
   { name: 'wan-draw', size: 20, view: desktop, keys: ['i'] },
+  { name: 'wan-trace', size: 20, view: desktop, theme: 'light', keys: ['t'], hosts: ['10.0.3.10', '10.0.30.10'] },
+  { name: 'wan-lost', size: 20, view: desktop, before: ({ state }) => ((state.awayUntilMs = Infinity), state.streams.forEach((client) => client.end())) },
+  { name: 'empty', size: 0, view: desktop },
+  { name: 'draw-phone', size: 20, view: phone, keys: ['i'] },
   { name: 'mid-dark', size: 205, view: desktop, before: busy },
   { name: 'mid-light-layers', size: 205, view: desktop, theme: 'light', keys: ['l', 'l'] },
   { name: 'mid-circle', size: 205, view: desktop, keys: ['l'] },
@@ -53,6 +57,12 @@ for (const shot of SHOTS.filter(({ name }) => only.length === 0 || only.includes
   await shot.before?.(server);
   if (shot.hash) await page.evaluate((hash) => (location.hash = hash), await shot.hash(page));
   for (const key of shot.keys ?? []) await page.keyboard.press(key);
+  for (const host of shot.hosts ?? []) {
+    await page.keyboard.press('/');
+    await page.keyboard.type(host);
+    await page.getByRole('listbox').getByRole('option').first().waitFor();
+    await page.keyboard.press('Enter');
+  }
   if (shot.type) await page.keyboard.type(shot.type);
   await page.waitForTimeout(shot.wait ?? 2500);
   await page.screenshot({ path: `${folder}/${shot.name}.png` });

@@ -82,9 +82,13 @@ export class MapEngine {
 
   setScene(scene: Scene): void {
     const shown = this.scene.byId;
-    const switches = scene.switches.flatMap(({ id, x, y }) => {
+    const dragged = [...this.drags.values()].map((drag) => drag.switchId);
+    const switches = scene.switches.flatMap((mark) => {
+      const { id, x, y } = mark;
       const before = shown.get(id);
-      return before && (before.x !== x || before.y !== y) ? [{ id, from: { x: before.x, y: before.y }, to: { x, y } }] : [];
+      if (before && dragged.includes(id)) Object.assign(mark, { x: before.x, y: before.y });
+      else if (before && (before.x !== x || before.y !== y)) return [{ id, from: { x: before.x, y: before.y }, to: { x, y } }];
+      return [];
     });
     this.scene = scene;
     if (switches.length > 0 && !this.still) this.startGlide({ switches });
@@ -178,9 +182,14 @@ export class MapEngine {
   }
 
   private startGlide(part: Partial<Glide>): void {
-    this.glide = { camera: this.glide?.camera ?? null, switches: [], ...part, startMs: performance.now() };
-    if (this.glide.camera) this.glide.camera.from = this.camera;
-    for (const { id, from } of this.glide.switches) Object.assign(this.scene.byId.get(id)!, from);
+    const camera = part.camera ?? this.glide?.camera;
+    const going = (this.glide?.switches ?? []).flatMap(({ id, to }) => {
+      const mark = this.scene.byId.get(id);
+      return mark ? [{ id, from: { x: mark.x, y: mark.y }, to }] : [];
+    });
+    const switches = part.switches ?? going;
+    this.glide = { startMs: performance.now(), camera: camera ? { from: this.camera, to: camera.to } : null, switches };
+    for (const { id, from } of switches) Object.assign(this.scene.byId.get(id)!, from);
     this.draw('lower');
   }
 

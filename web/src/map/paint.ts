@@ -241,6 +241,8 @@ class Occupied {
   }
 }
 
+/** In a network of up to this many switches, each has its name, even if it covers something. */
+const MUST_NAME = 40;
 const CELL = 5;
 const LABEL_HEIGHT = 11;
 
@@ -285,7 +287,7 @@ function paintLabels(frame: Frame, scene: Scene, options: Options): LabelPlaces 
   for (const mark of byImportance(scene.switches)) {
     // Far away, the names of some switches would be noise; those that failed are not.
     if (count >= LABELS_MAX || (camera.scale < FAR && mark.up)) break;
-    const place = label(mark.label, at(frame, mark), radius + 3, mark.up ? colours.text : colours.bad, camera.scale > 0.8);
+    const place = label(mark.label, at(frame, mark), radius + 3, mark.up ? colours.text : colours.bad, camera.scale > 0.8 || scene.switches.length <= MUST_NAME);
     if (place) places.set(mark.id, place);
   }
   if (!hosts || camera.scale < HOST_NAMES) return places;

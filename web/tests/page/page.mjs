@@ -262,6 +262,22 @@ pageTest('apps, incidents and the audit log are shown', {}, async ({ page }) => 
   await page.getByText(/connection to 192.0.2.7:443 is not granted/).first().waitFor();
 });
 
+pageTest('the layouts move the switches, also while the network changes', {}, async ({ page, world }) => {
+  const ids = [...world.tables.switch.keys()];
+  await page.getByRole('button', { name: 'Circle' }).click();
+  world.setLink([...world.tables.link.keys()][0], 'down');
+  await page.waitForFunction(
+    (ids) => {
+      const points = ids.map((id) => globalThis.burnet.placeOf({ kind: 'switch', id }));
+      const middle = points.reduce((sum, { x, y }) => ({ x: sum.x + x / ids.length, y: sum.y + y / ids.length }), { x: 0, y: 0 });
+      const far = points.map(({ x, y }) => Math.hypot(x - middle.x, y - middle.y));
+      return Math.max(...far) - Math.min(...far) < 1;
+    },
+    ids,
+    { timeout: PATIENCE_MS },
+  );
+});
+
 pageTest('dark and light are remembered', {}, async ({ page }) => {
   const theme = () => page.evaluate(() => document.documentElement.dataset.theme);
   assert.equal(await theme(), 'dark');
