@@ -260,38 +260,50 @@ impl Snapshot {
 
     /// Sets an object. It is invisible until [`Snapshot::show`].
     pub(crate) fn put(&mut self, key: Key, record: Arc<Record>) {
-        self.unindex(key);
-        match &record.object {
-            Object::Link(link) => drop(self.links_to.insert((link.id.to, link.id.from), ())),
-            Object::Host(host) => {
-                self.hosts_at.insert((host.at, host.id), ());
-                for address in &host.addresses {
-                    self.hosts_by_address.insert((*address, host.id), ());
-                }
-            }
-            _ => {}
-        }
-        let is_visible = self.slot(key).is_some_and(|slot| slot.is_visible);
+        let before = self.slots.get(&key).cloned();
+        let is_visible = before.as_ref().is_some_and(|slot| slot.is_visible);
+        self.index(before.as_ref().map(|slot| &slot.record.object), Some(&record.object));
         self.slots.insert(key, Slot { record, is_visible });
     }
 
     pub(crate) fn remove(&mut self, key: Key) {
         self.show(key, false);
-        self.unindex(key);
-        self.slots.remove(&key);
+        if let Some(slot) = self.slots.remove(&key) {
+            self.index(Some(&slot.record.object), None);
+        }
     }
 
-    fn unindex(&mut self, key: Key) {
-        let Some(slot) = self.slots.get(&key) else { return };
-        match &slot.record.object {
-            Object::Link(link) => drop(self.links_to.remove(&(link.id.to, link.id.from))),
-            Object::Host(host) => {
-                self.hosts_at.remove(&(host.at, host.id));
-                for address in &host.addresses {
-                    self.hosts_by_address.remove(&(*address, host.id));
-                }
-            }
+    /// Changes the indices where they differ for an object as it was and as it is.
+    fn index(&mut self, before: Option<&Object>, now: Option<&Object>) {
+        match (before, now) {
+            (None, Some(Object::Link(link))) => drop(self.links_to.insert((link.id.to, link.id.from), ())),
+            (Some(Object::Link(link)), None) => drop(self.links_to.remove(&(link.id.to, link.id.from))),
+            (Some(Object::Host(before)), Some(Object::Host(now))) => self.index_host(Some(before), Some(now)),
+            (None, Some(Object::Host(now))) => self.index_host(None, Some(now)),
+            (Some(Object::Host(before)), None) => self.index_host(Some(before), None),
             _ => {}
+        }
+    }
+
+    fn index_host(&mut self, before: Option<&Host>, now: Option<&Host>) {
+        let addresses = |host: Option<&Host>| host.map_or_else(Vec::new, |host| host.addresses.clone());
+        let (addresses_before, addresses_now) = (addresses(before), addresses(now));
+        let Some(id) = before.or(now).map(|host| host.id) else { return };
+        for address in addresses_before.iter().filter(|address| !addresses_now.contains(address)) {
+            self.hosts_by_address.remove(&(*address, id));
+        }
+        for address in addresses_now.iter().filter(|address| !addresses_before.contains(address)) {
+            self.hosts_by_address.insert((*address, id), ());
+        }
+        let (at_before, at_now) = (before.map(|host| host.at), now.map(|host| host.at));
+        if at_before == at_now {
+            return;
+        }
+        if let Some(at) = at_before {
+            self.hosts_at.remove(&(at, id));
+        }
+        if let Some(at) = at_now {
+            self.hosts_at.insert((at, id), ());
         }
     }
 

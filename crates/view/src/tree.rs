@@ -7,12 +7,13 @@
 //! ```
 //!
 //! In: keys and values. Out: the same, in the order of the keys. A clone costs one count. A change costs the same with many more
-//! entries: the height is 4 with a million of them. It never reads what a value means.
+//! entries: the height is 6 with a million of them. It never reads what a value means.
 
 use std::sync::Arc;
 
-/// The maximum number of entries of a node. Copying a node of this size costs less than a microsecond.
-const NODE_MAX: usize = 32;
+/// The maximum number of entries of a node. A copy of a node counts each entry once more, which reads memory that is in no cache: in
+/// large tables, that is what a change costs. Smaller nodes make higher trees.
+const NODE_MAX: usize = 16;
 
 /// A node with fewer entries is joined with its neighbour. Well below a half, so that a node just split is not joined again.
 const NODE_MIN: usize = NODE_MAX / 4;
@@ -318,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_million_entries_are_four_levels_high() {
+    fn a_million_entries_are_six_levels_high() {
         let mut tree = Tree::default();
         for key in 0..1_000_000u32 {
             tree.insert(key.reverse_bits(), ());
@@ -327,6 +328,6 @@ mod tests {
         while let Node::Branch(children) = &**node {
             (height, node) = (height + 1, &children[0].1);
         }
-        assert!(height <= 5, "{height}");
+        assert!(height <= 6, "{height}");
     }
 }
