@@ -20,6 +20,8 @@ pub enum WhyNot {
     NotNow(String),
     /// It cannot have one as it is.
     Never(String),
+    /// Another intent of the same priority wants some of the same packets.
+    Rival(u64),
 }
 
 fn not_now<T>(why: String) -> Result<T, WhyNot> {

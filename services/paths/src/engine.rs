@@ -304,11 +304,17 @@ impl Engine {
     /// Gives back what the plan of an intent uses. Others may have waited for it.
     fn free(&mut self, id: u64) {
         let Some(entry) = self.intents.get_mut(&id) else { return };
+        let gives_bandwidth = entry.kept.wanted.constraints.bandwidth_kbps > 0;
         if let Some(plan) = entry.plan.take() {
             self.usage.remove(id, &entry.kept.wanted, &plan);
             reserve(&mut self.network, &entry.kept.wanted, Some(&plan), false);
         }
-        self.queue_hopeful();
+        let waits = |other: &Entry| other.rival == Some(id) || gives_bandwidth && other.has_bounds();
+        let waiting = self.hopeful.iter().filter(|other| self.intents.get(other).is_some_and(waits));
+        for other in waiting.copied().collect::<Vec<_>>() {
+            self.hopeful.remove(&other);
+            self.enqueue(other);
+        }
     }
 
     fn forget(&mut self, id: u64, out: &mut Vec<Effect>) {
@@ -344,14 +350,11 @@ impl Engine {
         let task = Task { id, wanted: &entry.kept.wanted, earlier: entry.plan.as_ref(), now_ms };
         let compiled = compile(&task, &mut self.network);
         let wanted_of = |other: u64| self.intents.get(&other).map(|entry| &*entry.kept.wanted);
-        let compiled = compiled.and_then(|plan| {
-            match self.usage.rival(id, &entry.kept.wanted, &plan, wanted_of) {
+        let compiled =
+            compiled.and_then(|plan| match self.usage.rival(id, &entry.kept.wanted, &plan, wanted_of) {
                 None => Ok(plan),
-                Some(rival) => Err(WhyNot::Never(format!(
-                    "selector: the intent {rival} of the same priority wants some of these packets on the same way"
-                ))),
-            }
-        });
+                Some(rival) => Err(WhyNot::Rival(rival)),
+            });
         match compiled {
             Ok(plan) => self.use_plan(id, plan, now_ms, out),
             Err(why) => self.wait(id, why, now_ms, out),
@@ -361,10 +364,19 @@ impl Engine {
     /// There is no plan. The rules of an earlier one stay: packets are lost with them or without them, and the way may heal.
     fn wait(&mut self, id: u64, why: WhyNot, now_ms: u64, out: &mut Vec<Effect>) {
         let Some(entry) = self.intents.get_mut(&id) else { return };
+        let mut rival = None;
         let (state, reason) = match why {
+            WhyNot::Rival(other) => {
+                rival = Some(other);
+                let why = format!(
+                    "selector: the intent {other} of the same priority wants some of these packets on the same way"
+                );
+                (IntentState::Failed, why)
+            }
             WhyNot::NotNow(reason) => (IntentState::Waiting, reason),
             WhyNot::Never(reason) => (IntentState::Failed, reason),
         };
+        entry.rival = rival;
         self.hopeful.insert(id);
         if entry.enter(state, Some(reason), now_ms) {
             out.push(Effect::Changed(id));

@@ -5,9 +5,11 @@
 
 use crate::plan::Plan;
 use crate::rules::packets;
+use flow::Field;
 use flow::relation::overlaps;
 use graph::LinkNo;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Bound::{Excluded, Unbounded};
 use view::{ConnectPoint, Ends, Wanted};
 
 /// The users of a link or a port.
@@ -15,16 +17,59 @@ use view::{ConnectPoint, Ends, Wanted};
 struct Users {
     /// Intents between two hosts: each wants the packets of its pair only.
     pairs: BTreeSet<u64>,
-    /// All others.
-    others: BTreeSet<u64>,
+    /// All others, by their tags.
+    others: BTreeSet<(Tag, u64)>,
+}
+
+/// The first whole field of a selector, in the order of [`TAGS`], and its value. Two selectors with different values of one field have no
+/// packet in common.
+type Tag = (u8, u128);
+
+/// The fields that tell selectors apart best.
+const TAGS: [Field; 8] = [
+    Field::Ipv4Dst,
+    Field::Ipv6Dst,
+    Field::EthDst,
+    Field::Ipv4Src,
+    Field::Ipv6Src,
+    Field::EthSrc,
+    Field::VlanVid,
+    Field::EthType,
+];
+
+/// The tag of a selector without a whole field.
+const NO_TAG: Tag = (u8::MAX, 0);
+
+fn tag(wanted: &Wanted) -> Tag {
+    let whole = |field: &Field| {
+        let (value, mask) = wanted.selector.get(*field)?;
+        (mask == field.full_mask()).then_some((field.number(), value))
+    };
+    TAGS.iter().find_map(whole).unwrap_or(NO_TAG)
 }
 
 impl Users {
-    fn of(&mut self, wanted: &Wanted) -> &mut BTreeSet<u64> {
+    fn add(&mut self, id: u64, wanted: &Wanted) {
         match wanted.ends {
-            Ends::HostToHost { .. } => &mut self.pairs,
-            _ => &mut self.others,
-        }
+            Ends::HostToHost { .. } => self.pairs.insert(id),
+            _ => self.others.insert((tag(wanted), id)),
+        };
+    }
+
+    fn remove(&mut self, id: u64, wanted: &Wanted) {
+        match wanted.ends {
+            Ends::HostToHost { .. } => self.pairs.remove(&id),
+            _ => self.others.remove(&(tag(wanted), id)),
+        };
+    }
+
+    /// The others that can have a packet in common with a selector of this tag.
+    fn others_beside(&self, tag: Tag) -> impl Iterator<Item = u64> {
+        let (field, _) = tag;
+        let before = self.others.range(..((field, 0), 0));
+        let same = self.others.range((tag, 0)..=(tag, u64::MAX));
+        let behind = self.others.range((Excluded(((field, u128::MAX), u64::MAX)), Unbounded));
+        before.chain(same).chain(behind).map(|(_, id)| *id)
     }
 }
 
@@ -53,10 +98,10 @@ impl Usage {
             if self.links.len() <= link.index() {
                 self.links.resize_with(link.index() + 1, Users::default);
             }
-            self.links[link.index()].of(wanted).insert(id);
+            self.links[link.index()].add(id, wanted);
         }
         for leg in &plan.legs {
-            self.ports.entry(leg.from).or_default().of(wanted).insert(id);
+            self.ports.entry(leg.from).or_default().add(id, wanted);
         }
         if let Some(pair) = pair(wanted) {
             self.pairs.entry(pair).or_default().insert(id);
@@ -67,12 +112,12 @@ impl Usage {
     pub fn remove(&mut self, id: u64, wanted: &Wanted, plan: &Plan) {
         for link in plan.links() {
             if let Some(users) = self.links.get_mut(link.index()) {
-                users.of(wanted).remove(&id);
+                users.remove(id, wanted);
             }
         }
         for leg in &plan.legs {
             if let Some(users) = self.ports.get_mut(&leg.from) {
-                users.of(wanted).remove(&id);
+                users.remove(id, wanted);
                 if users.pairs.is_empty() && users.others.is_empty() {
                     self.ports.remove(&leg.from);
                 }
@@ -91,7 +136,7 @@ impl Usage {
     /// The intents that use a link.
     pub fn users(&self, link: LinkNo) -> impl Iterator<Item = u64> {
         let users = self.links.get(link.index()).into_iter();
-        users.flat_map(|users| users.pairs.iter().chain(&users.others)).copied()
+        users.flat_map(|users| users.pairs.iter().copied().chain(users.others.iter().map(|(_, id)| *id)))
     }
 
     /// An intent of the same priority that wants some of the same packets at the same place.
@@ -116,17 +161,22 @@ impl Usage {
         let at_links = plan.links().filter_map(|link| self.links.get(link.index()));
         let at_ports = plan.legs.iter().filter_map(|leg| self.ports.get(&leg.from));
         let is_pair = pair(wanted).is_some();
+        // The hosts of a pair are part of its packets, but not of its selector.
+        let tag = if is_pair { NO_TAG } else { tag(wanted) };
         let mut found = at_links.chain(at_ports).flat_map(|users| {
             // Two pairs clash only if they are the same, which was looked up.
             let pairs = (!is_pair).then_some(&users.pairs).into_iter().flatten();
-            users.others.iter().chain(pairs)
+            users.others_beside(tag).chain(pairs.copied())
         });
-        found.find(|other| is_rival(other)).copied()
+        found.find(is_rival)
     }
 }
 
 /// Whether a packet can be of both.
 fn clash(one: &Wanted, two: &Wanted) -> bool {
+    if pair(one).is_none() && pair(two).is_none() {
+        return overlaps(&one.selector, &two.selector);
+    }
     let ways = |wanted: &Wanted| if pair(wanted).is_some() { 0..2 } else { 0..1 };
     ways(one).any(|first| ways(two).any(|second| overlaps(&packets(one, first), &packets(two, second))))
 }

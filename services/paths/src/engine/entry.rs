@@ -49,6 +49,8 @@ pub struct Entry {
     pub(crate) is_confirmed: bool,
     /// Whether rules were ever confirmed, so that a change must leave no gap.
     pub(crate) has_carried: bool,
+    /// The intent that wants the same packets.
+    pub(crate) rival: Option<u64>,
     /// Put rules even if the plan stays the same.
     pub(crate) must_put: bool,
     /// Whether rules of an earlier run can be in the switches.
@@ -67,6 +69,7 @@ impl Entry {
             earlier: Vec::new(),
             is_confirmed: false,
             has_carried: false,
+            rival: None,
             must_put: false,
             is_from_before: false,
         }
