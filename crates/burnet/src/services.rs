@@ -85,6 +85,12 @@ static SERVICES: &[Service] = &[
         run: hosts::run,
         need: |config| of_network(config, hosts_contract::SERVICE, hosts::NEEDS),
     },
+    Service {
+        name: paths_contract::SERVICE,
+        duty: None,
+        run: paths::run,
+        need: |config| of_network(config, paths_contract::SERVICE, paths::NEEDS),
+    },
 ];
 
 /// A service of the network view runs if the configuration says so, with the settings of `[network.NAME]`.
