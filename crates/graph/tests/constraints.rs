@@ -37,12 +37,17 @@ impl Trial {
     }
 
     fn cost(&self, path: &[usize]) -> u64 {
-        path.iter().map(|number| self.links[*number].annotations["cost"].parse::<u64>().expect("it is there")).sum()
+        path.iter()
+            .map(|number| self.links[*number].annotations["cost"].parse::<u64>().expect("it is there"))
+            .sum()
     }
 
     fn numbers(&self, path: &[LinkNo]) -> Vec<usize> {
         let of = |link: &LinkNo| {
-            self.links.iter().position(|known| known.id == self.graph.topology().slot(*link).id).expect("it is there")
+            self.links
+                .iter()
+                .position(|known| known.id == self.graph.topology().slot(*link).id)
+                .expect("it is there")
         };
         path.iter().map(of).collect()
     }
@@ -94,7 +99,9 @@ fn best(
     if left == 0 {
         return most;
     }
-    let start = chosen.last().map_or(0, |last| it.all.iter().position(|path| path == *last).expect("it is there") + 1);
+    let start = chosen
+        .last()
+        .map_or(0, |last| it.all.iter().position(|path| path == *last).expect("it is there") + 1);
     for path in &it.all[start..] {
         if chosen.iter().all(|other| !shares(other, path)) {
             let more: Vec<_> = chosen.iter().copied().chain([path]).collect();

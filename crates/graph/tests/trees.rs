@@ -33,11 +33,11 @@ fn cost_of(link: &Link, weight: &Weight) -> u32 {
         Weight::Capacity if link.capacity_kbps == 0 => 1_000,
         Weight::Capacity => 1_000_000_000 / link.capacity_kbps,
         Weight::Annotation(name) => match link.annotations.get(name) {
-            Some(text) => text.parse().unwrap(),
+            Some(text) => text.parse().expect("it is there"),
             None => return NONE,
         },
     };
-    if link.state == LinkState::Up { u32::try_from(cost).unwrap() } else { NONE }
+    if link.state == LinkState::Up { u32::try_from(cost).expect("it is there") } else { NONE }
 }
 
 fn change(random: &mut Random, links: &mut BTreeMap<LinkId, Link>, graph: &mut Graph) {
@@ -51,9 +51,9 @@ fn change(random: &mut Random, links: &mut BTreeMap<LinkId, Link>, graph: &mut G
         _ => link.state = LinkState::Up,
     }
     if link.state == LinkState::Down && random.below(2) == 0 {
-        graph.remove_link(link.id).unwrap();
+        graph.remove_link(link.id).expect("it is there");
     } else {
-        graph.put_link(link).unwrap();
+        graph.put_link(link).expect("it is there");
     }
 }
 
@@ -65,9 +65,9 @@ fn a_repaired_tree_is_the_one_computed_from_scratch() {
         let mut graph = Graph::new();
         let mut links: BTreeMap<_, _> =
             network(&mut random, SWITCHES, 24).into_iter().map(|link| (link.id, link)).collect();
-        let metrics = weights.clone().map(|weight| graph.metric(&weight).unwrap());
+        let metrics = weights.clone().map(|weight| graph.metric(&weight).expect("it is there"));
         for (number, link) in links.values().enumerate() {
-            graph.put_link(link).unwrap();
+            graph.put_link(link).expect("it is there");
             // Some trees exist before all switches are known.
             if number == 3 {
                 metrics.iter().for_each(|metric| drop(graph.next_hops(*metric, SwitchNo(0), SwitchNo(1))));
@@ -80,7 +80,9 @@ fn a_repaired_tree_is_the_one_computed_from_scratch() {
                     let expected = cost_of(&links[&slot.id], weight);
                     assert_eq!(graph.cost(*metric, number), expected, "seed {seed}, step {step}");
                 }
-                let to = SwitchNo(u32::try_from(random.below(graph.topology().switches() as u64)).unwrap());
+                let to = SwitchNo(
+                    u32::try_from(random.below(graph.topology().switches() as u64)).expect("it is there"),
+                );
                 let expected = from_scratch(&graph, |link| graph.cost(*metric, link), to);
                 for (from, expected) in (0..).map(SwitchNo).zip(expected) {
                     let distance = graph.distance(*metric, from, to);
@@ -108,7 +110,7 @@ fn a_path_is_a_shortest_one_and_does_not_depend_on_the_order_of_discovery() {
         let mut random = Random::new(seed);
         let links = network(&mut random, SWITCHES, 24);
         let (mut forward, mut backward) = (Graph::new(), Graph::new());
-        let hops = forward.metric(&Weight::Hops).unwrap();
+        let hops = forward.metric(&Weight::Hops).expect("it is there");
         links.iter().for_each(|link| assert!(forward.put_link(link).is_ok()));
         links.iter().rev().for_each(|link| assert!(backward.put_link(link).is_ok()));
         assert_eq!(backward.metric(&Weight::Hops), Some(hops));
@@ -135,10 +137,10 @@ fn hashes_spread_over_all_equal_paths() {
     let mut graph = Graph::new();
     // Three ways of two hops, one of three.
     for (one, two) in [(0, 1), (0, 2), (0, 3), (1, 4), (2, 4), (3, 4), (0, 5), (5, 6), (6, 4)] {
-        graph.put_link(&link(one, two, 0)).unwrap();
+        graph.put_link(&link(one, two, 0)).expect("it is there");
     }
-    let hops = graph.metric(&Weight::Hops).unwrap();
-    let number = |graph: &Graph, id| graph.topology().switch(DatapathId(id)).unwrap();
+    let hops = graph.metric(&Weight::Hops).expect("it is there");
+    let number = |graph: &Graph, id| graph.topology().switch(DatapathId(id)).expect("it is there");
     let (from, to) = (number(&graph, 0), number(&graph, 4));
     let all = graph.equal_paths(hops, from, to, 16);
     assert_eq!((all.len(), graph.next_hops(hops, from, to).len()), (3, 3));
@@ -147,7 +149,7 @@ fn hashes_spread_over_all_equal_paths() {
     for hash in 0..3_000 {
         let mut path = Vec::new();
         assert!(graph.path(hops, from, to, hash, &mut path));
-        used[all.iter().position(|one| *one == path).unwrap()] += 1;
+        used[all.iter().position(|one| *one == path).expect("it is there")] += 1;
     }
     assert!(used.iter().all(|count| (800..1_200).contains(count)), "{used:?}");
 }
@@ -157,7 +159,7 @@ fn a_path_of_a_known_tree_allocates_nothing() {
     let mut random = Random::new(1);
     let mut graph = Graph::new();
     network(&mut random, SWITCHES, 40).iter().for_each(|link| assert!(graph.put_link(link).is_ok()));
-    let hops = graph.metric(&Weight::Hops).unwrap();
+    let hops = graph.metric(&Weight::Hops).expect("it is there");
     let mut path = Vec::with_capacity(64);
     graph.path(hops, SwitchNo(0), SwitchNo(1), 0, &mut path);
     let info = allocation_counter::measure(|| {

@@ -490,7 +490,7 @@ impl Engine {
         }
     }
 
-    /// The service `flows` began anew, or its stream did: whatever it does not have is put again.
+    /// The service `flows` or its stream has restarted: what it does not have is put again.
     fn on_rules_complete(&mut self, there: &BTreeSet<u64>, now_ms: u64, out: &mut Vec<Effect>) {
         let can_have = |it: &&Entry| it.version != 0 || it.state == IntentState::Withdrawing;
         let lost: Vec<u64> = self.intents.values().filter(can_have).map(|it| it.kept.id.0).collect();

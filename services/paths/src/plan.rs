@@ -65,7 +65,7 @@ impl Plan {
     }
 }
 
-/// The port to write into a rule: a switch does not send a packet back unless it is told so.
+/// The port to write into a rule: a switch sends a packet back only if the rule says IN_PORT.
 pub fn output_port(in_port: PortNo, out_port: PortNo) -> PortNo {
     if in_port == out_port { PortNo::IN_PORT } else { out_port }
 }

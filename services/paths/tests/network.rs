@@ -82,7 +82,7 @@ impl Trial {
     }
 
     fn join(&mut self, one: u64, two: u64) {
-        let port = |peer: u64| u32::try_from(peer).unwrap();
+        let port = |peer: u64| u32::try_from(peer).expect("it is there");
         let id = LinkId { from: point(one, port(two)), to: point(two, port(one)) };
         for id in [id, id.reversed()] {
             let link = Link {
@@ -222,7 +222,7 @@ impl Trial {
         let mut others: Vec<u64> = (1..=self.switches).collect();
         let mut next = |model: &mut Model| others.swap_remove(model.random.below(others.len()));
         // Each intent has ports of its own, so that none wants another one's packets.
-        let port = 100 + u32::try_from(id).unwrap();
+        let port = 100 + u32::try_from(id).expect("it is there");
         let model = &mut self.model;
         let (one, two) = (next(model), next(model));
         let more = [two, next(model), next(model)].map(|switch| point(switch, port)).to_vec();
@@ -265,7 +265,7 @@ fn what_is_installed_carries_its_packets_and_what_is_withdrawn_leaves_nothing() 
                     if is_pair && trial.model.random.below(2) == 0 {
                         wanted.protection = Protection::Protected;
                     }
-                    wanted.priority = 1_000 + u16::try_from(next_id).unwrap();
+                    wanted.priority = 1_000 + u16::try_from(next_id).expect("it is there");
                     // Only pairs of hosts want packets that can be told apart from those of others.
                     wanted.selector = match wanted.ends {
                         Ends::HostToHost { .. } => flow::Match::any(),
@@ -502,10 +502,13 @@ fn bandwidth_is_reserved_once_and_given_back() {
     let mut ids = 1..;
     let mut add = |trial: &mut Trial, kbps| {
         let id = ids.next().expect("numbers do not end");
-        let port = 100 + u32::try_from(id).unwrap();
+        let port = 100 + u32::try_from(id).expect("it is there");
         let ends = Ends::PointToPoint { from: point(1, port), to: point(3, port) };
         let constraints = Constraints { bandwidth_kbps: kbps, ..Constraints::default() };
-        trial.add(id, Wanted { constraints, priority: u16::try_from(id).unwrap(), ..wanted(ends) });
+        trial.add(
+            id,
+            Wanted { constraints, priority: u16::try_from(id).expect("it is there"), ..wanted(ends) },
+        );
         trial.settle();
         trial.state(id)
     };

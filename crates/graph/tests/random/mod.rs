@@ -83,9 +83,11 @@ fn extend(
     for (number, link) in links.iter().enumerate() {
         let next = link.id.to.switch;
         if link.state == LinkState::Up && link.id.from.switch == at && !seen.contains(&next) {
-            (seen.push(next), path.push(number));
+            seen.push(next);
+            path.push(number);
             extend(links, next, to, seen, path, found);
-            (seen.pop(), path.pop());
+            seen.pop();
+            path.pop();
         }
     }
 }
