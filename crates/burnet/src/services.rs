@@ -91,6 +91,12 @@ static SERVICES: &[Service] = &[
         run: paths::run,
         need: |config| of_network(config, paths_contract::SERVICE, paths::NEEDS),
     },
+    Service {
+        name: flows_contract::SERVICE,
+        duty: None,
+        run: flows::run,
+        need: |config| of_network(config, flows_contract::SERVICE, flows::NEEDS),
+    },
 ];
 
 /// A service of the network view runs if the configuration says so, with the settings of `[network.NAME]`.

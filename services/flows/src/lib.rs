@@ -27,4 +27,4 @@ mod streams;
 pub mod switch;
 pub mod wanted;
 
-pub use service::{Flows, run};
+pub use service::{Flows, NEEDS, run};

@@ -25,6 +25,9 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+/// What the service needs of its node: tables of a manifest.
+pub const NEEDS: &str = include_str!("../needs.toml");
+
 /// The version byte of OpenFlow 1.0.
 const V1_0: u8 = 1;
 
@@ -144,6 +147,9 @@ impl App for Flows {
 
     fn on_receipt(&mut self, datapath: DatapathId, receipt: &Receipt, out: &mut Commands) {
         let Receipt { ticket, outcome, error, reason } = *receipt;
+        if datapath.0 == 0 && outcome == Outcome::Programmed {
+            return;
+        }
         if datapath.0 == 0 {
             return self.on_call_over(ticket, abi_refused(outcome), reason.as_bytes(), out);
         }

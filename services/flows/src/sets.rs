@@ -240,7 +240,7 @@ impl Sets {
         let Some(number) = slot.set_number().filter(|_| slot.has(IN_STEP)) else { return };
         slot.set(IN_STEP, false);
         if let Some(set) = self.get_mut(number) {
-            set.open -= 1;
+            set.open = set.open.saturating_sub(1);
             if set.open == 0 {
                 self.finished.push(number);
             }

@@ -31,6 +31,7 @@ static OF_NODE: [Service; 4] = [
 /// The services of the network view, which a node runs if it has `[network]`: one line for each.
 pub static OF_NETWORK: &[Service] = &[
     discovery_contract::DECLARATION,
+    flows_contract::DECLARATION,
     hosts_contract::DECLARATION,
     northbound_contract::DECLARATION,
     paths_contract::DECLARATION,
