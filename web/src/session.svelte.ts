@@ -235,7 +235,7 @@ class Session {
 
   private async traceBetween(from: string, to: string): Promise<void> {
     try {
-      const answer = await request(`explain?from=${encodeURIComponent(from)}&to=${encodeURIComponent(to)}`);
+      const answer = await offered(request(`explain?from=${encodeURIComponent(from)}&to=${encodeURIComponent(to)}`));
       this.select(null);
       this.trace = { ...decodeTrace(answer), ends: [from, to] };
       this.reveal += 1;
@@ -292,11 +292,11 @@ class Session {
   }
 
   incidents(): Promise<Incident[]> {
-    return items('incidents?limit=200', 200).then((found) => present(found.map(decodeIncident)));
+    return offered(items('incidents?limit=200', 200)).then((found) => present(found.map(decodeIncident)));
   }
 
   audit(): Promise<AuditRecord[]> {
-    return items('audit?limit=200', 200).then((found) => present(found.map(decodeAudit)));
+    return offered(items('audit?limit=200', 200)).then((found) => present(found.map(decodeAudit)));
   }
 
   // --- Messages ---
@@ -315,6 +315,13 @@ class Session {
     if (error instanceof Problem && error.status === 401) this.connection = { state: 'locked', why: error.message };
     else this.toast(`${what}. ${sentenceOf(error)}`, 'bad');
   }
+}
+
+/** An older node does not have every collection; its own words about that are for programmers. */
+function offered<T>(answer: Promise<T>): Promise<T> {
+  return answer.catch((error: unknown) => {
+    throw error instanceof Problem && error.status === 404 ? new Problem(404, 'Not offered', 'This version of the node does not offer it.', null) : error;
+  });
 }
 
 function endsOfLink(id: string): string[] {

@@ -41,7 +41,8 @@ export async function request(path: string, options: { method?: string; body?: u
     ...(signal ? { signal } : {}),
   });
   if (!answer.ok) throw await problemOf(answer);
-  return answer.status === 204 ? null : answer.json();
+  const text = await answer.text();
+  return text === '' ? null : JSON.parse(text);
 }
 
 /** All items of a collection, page by page. */
