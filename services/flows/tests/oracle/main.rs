@@ -266,7 +266,7 @@ fn a_full_table_fails_the_set_and_room_heals_it() {
         }
         // The new version of a set waits for room beside the old one. So the owners remove their sets, and put what fits.
         let model = std::mem::take(&mut trial.model);
-        for ((owner, name), _) in &model {
+        for (owner, name) in model.keys() {
             let now_ms = trial.world.now_ms;
             trial.world.act(|engine, send| engine.remove(*owner, name, u64::MAX, now_ms, send)).unwrap();
         }
