@@ -62,7 +62,8 @@ pub struct HostsSettings {
     /// Where DHCP servers may answer. Empty: everywhere.
     pub dhcp_servers: Vec<ConnectPoint>,
     /// Whether the switches send ARP, neighbour discovery and DHCP to the controller by rules of this service. Without these rules, only frames
-    /// that no other rule matches tell of hosts.
+    /// that no other rule matches tell of hosts. With them, other apps do not receive these frames, unless they hold
+    /// `rule.write.others`: the kernel gives a packet-in to the owner of its rule. So it is off unless the operator wants it.
     pub punt: bool,
 }
 
@@ -75,7 +76,7 @@ impl Default for HostsSettings {
             move_wait_ms: 1_000,
             hosts_per_port: HOSTS_PER_PORT_DEFAULT,
             dhcp_servers: Vec::new(),
-            punt: true,
+            punt: false,
         }
     }
 }

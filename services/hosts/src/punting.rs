@@ -1,6 +1,7 @@
 //! What the service asks the switches for: rules that send it the frames that tell of hosts, and no others.
 //!
-//! In: a switch that is up. Out: rules. It takes no packet away from an app: apps that subscribe to these packets get them too.
+//! In: a switch that is up. Out: rules. The kernel gives these packets to this service
+//! alone, and to apps with `rule.write.others`.
 
 use burnet_sdk::flow::canonical::write_match;
 use burnet_sdk::flow::text::parse_match;

@@ -7,7 +7,7 @@ use burnet_sdk::testing::Trial;
 const ALL: &[u8] = br#"{"capabilities":{"host.read":true,"host.write":true}}"#;
 
 fn started() -> Trial<Hosts> {
-    let mut trial = Trial::<Hosts>::start("{}").unwrap();
+    let mut trial = Trial::<Hosts>::start(r#"{"punt": true}"#).unwrap();
     let rules = trial.switch_up(1, &[1, 2, 3]);
     assert_eq!(rules.len(), MATCHES.len());
     let arp =
