@@ -1,0 +1,109 @@
+//! An app that wants rules by the service `flows`, and prints for tests when all of them are installed.
+//!
+//! In: how many sets, and how many rules for each of them in switch 1. Out: one put for each set, again whenever the service was gone. It
+//! does nothing useful.
+
+use burnet_sdk::stream::Update;
+use burnet_sdk::{App, Commands, DatapathId, Field, Interests, QueryReply, Receipt, Settings, Ticket};
+use flows_contract::{Batch, Follow, Items, Phase, Rule, SERVICE, SetOptions, SetState};
+use serde::Deserialize;
+use std::collections::BTreeSet;
+use std::process::ExitCode;
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PlannerSettings {
+    sets: u64,
+    rules: u64,
+}
+
+struct Planner {
+    settings: PlannerSettings,
+    states: Option<Ticket>,
+    installed: BTreeSet<Vec<u8>>,
+}
+
+/// A rule for one Ethernet address.
+fn rule(items: &mut Items<'_>, address: u64) {
+    let (mut matching, mut instructions) = (Vec::new(), Vec::new());
+    burnet_sdk::MatchWriter::new(&mut matching).field(Field::EthDst, 0x0200_0000_0000 + address);
+    burnet_sdk::InstructionWriter::new(&mut instructions).apply_actions(|actions| {
+        actions.output(burnet_sdk::PortNo(1), 0);
+    });
+    items.rule(&Rule {
+        switch: DatapathId(1),
+        table_id: 0,
+        stage: 0,
+        priority: 100,
+        idle_timeout_s: 0,
+        hard_timeout_s: 0,
+        matching: &matching,
+        instructions: &instructions,
+    });
+}
+
+impl Planner {
+    fn put_all(&self, out: &mut Commands) {
+        let PlannerSettings { sets, rules } = self.settings;
+        for set in 0..sets {
+            let mut batch = Batch::new();
+            batch.put(&format!("set{set}"), 1, SetOptions::default(), |items| {
+                (0..rules).for_each(|number| rule(items, set * rules + number));
+            });
+            out.query(SERVICE, batch.as_bytes());
+        }
+    }
+
+    fn note(&mut self, name: &[u8], value: &[u8]) {
+        let is_installed = SetState::from_bytes(value).is_ok_and(|state| state.phase == Phase::Installed);
+        match is_installed {
+            true => self.installed.insert(name.to_vec()),
+            false => self.installed.remove(name),
+        };
+        if self.installed.len() as u64 == self.settings.sets {
+            println!("all {} sets are installed", self.settings.sets);
+        }
+    }
+}
+
+impl App for Planner {
+    fn new(settings: &Settings) -> Result<Self, String> {
+        Ok(Planner { settings: settings.read()?, states: None, installed: BTreeSet::new() })
+    }
+
+    fn interests(&self) -> Interests {
+        Interests::none().ticks()
+    }
+
+    fn on_tick(&mut self, _: u64, out: &mut Commands) {
+        if self.states.is_none() {
+            self.states = Some(out.follow(SERVICE, &Follow::STATES.to_bytes()));
+            self.put_all(out);
+        }
+    }
+
+    fn on_stream(&mut self, stream: Ticket, update: &Update, _: &mut Commands) {
+        match update {
+            _ if self.states != Some(stream) => {}
+            Update::Begin { .. } => self.installed.clear(),
+            Update::Entry { key, value } | Update::Put { key, value, .. } => self.note(key, value),
+            Update::Ended { .. } => self.states = None,
+            _ => {}
+        }
+    }
+
+    fn on_receipt(&mut self, _: DatapathId, receipt: &Receipt, _: &mut Commands) {
+        println!("refused: {}", receipt.reason);
+        self.states = None;
+    }
+
+    fn on_query_reply(&mut self, reply: &QueryReply, _: &mut Commands) {
+        if reply.status != 0 {
+            println!("answered: {} {}", reply.status, String::from_utf8_lossy(reply.payload));
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    burnet_sdk::run::<Planner>()
+}
