@@ -163,8 +163,8 @@ mod tests {
         assert_eq!(asks("hub"), ["packet.in", "packet.out"]);
         assert_eq!(asks("learning-switch"), ["packet.in", "packet.out", "rule.write", "view.read"]);
         assert_eq!(asks("firewall"), ["rule.write", "view.read"]);
-        assert_eq!(asks("forwarding"), ["host.read", "packet.in", "packet.out", "rule.write", "view.read"]);
-        assert_eq!(asks("proxy-arp"), ["host.read", "packet.in", "packet.out", "view.read"]);
+        assert_eq!(asks("forwarding"), ["packet.in", "packet.out", "rule.write", "view.read", "host.read"]);
+        assert_eq!(asks("proxy-arp"), ["packet.in", "packet.out", "view.read", "host.read"]);
         let rules =
             ALL.iter().filter_map(|app| Manifest::parse(app.manifest).unwrap().capabilities.rule_write);
         let mut ranges: Vec<_> = rules.map(|rules| rules.priority.unwrap()).collect();

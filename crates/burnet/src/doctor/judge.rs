@@ -388,7 +388,7 @@ mod tests {
         check("memory", |facts| facts.memory_available_bytes = 1 << 20, State::Lacks, "512 MiB by default");
         check("seccomp", |facts| facts.seccomp = false, State::Lacks, "without a filter");
         let off = Err("Operation not supported".to_owned());
-        check("Landlock", |facts| facts.landlock = off, State::Lacks, "an empty root alone");
+        check("Landlock", |facts| facts.landlock = off, State::Lacks, "only an empty root folder");
         let by = Some("sysctl user.max_user_namespaces is 0".to_owned());
         check("user namespaces", |facts| facts.user_namespaces_forbidden = by, State::Lacks, "is 0");
         check("cgroups", |facts| drop(facts.cgroup.writable.remove(1)), State::Lacks, "not writable: memory");

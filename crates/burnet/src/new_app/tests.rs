@@ -65,16 +65,16 @@ fn what_cannot_be_a_name_is_refused_before_anything_is_written() {
 fn a_folder_that_is_there_already_stays_as_it_is() {
     let scratch = Scratch::with_checkout("existing");
     fs::create_dir(scratch.0.join("mine")).unwrap();
-    refused(&named("mine"), &scratch.0, "mine exists and is not changed");
+    refused(&named("mine"), &scratch.0, "mine already exists");
     std::os::unix::fs::symlink("/nowhere", scratch.0.join("linked")).unwrap();
-    refused(&named("linked"), &scratch.0, "linked exists");
+    refused(&named("linked"), &scratch.0, "linked already exists");
     assert_eq!(scratch.entries("mine").len(), 0);
 }
 
 #[test]
 fn without_an_sdk_it_says_what_to_pass() {
     let scratch = Scratch::new("no-sdk");
-    refused(&named("mine"), &scratch.0, "say where it is with --sdk PATH");
+    refused(&named("mine"), &scratch.0, "give its path with --sdk PATH");
     let elsewhere = AppNewArgs { sdk: Some("/usr".into()), ..named("mine") };
     refused(&elsewhere, &scratch.0, "/usr is not Burnet's SDK");
     let nowhere = AppNewArgs { dir: Some("gone".into()), ..named("mine") };

@@ -185,9 +185,10 @@ mod tests {
             expected.iter().for_each(|part| assert!(lines.concat().contains(part), "{lines:?}"));
         };
         let (learning, firewall) = ("learning-switch have 1 to 9999", "firewall have 50000 to 65535");
-        check("'rule.write' = true", &[learning, firewall]);
-        check("'rule.write' = { priority = [10000, 49999] }", &[learning]);
-        check("'rule.write' = { priority = [5, 50000] }", &[learning, firewall]);
+        let forwarding = "forwarding have 10000 to 19999";
+        check("'rule.write' = true", &[learning, forwarding, firewall]);
+        check("'rule.write' = { priority = [10000, 49999] }", &[learning, forwarding]);
+        check("'rule.write' = { priority = [5, 50000] }", &[learning, forwarding, firewall]);
         check("'packet.in' = true", &[]);
     }
 
