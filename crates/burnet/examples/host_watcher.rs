@@ -28,6 +28,8 @@ impl Default for WatcherSettings {
 struct Watcher {
     settings: WatcherSettings,
     hosts: Vec<Host>,
+    /// The question failed, for example because the store has not started yet. It is asked again at the next tick.
+    asks_again: bool,
 }
 
 /// A gratuitous ARP request of this host.
@@ -40,7 +42,7 @@ fn announcement(mac: MacAddr, address: [u8; 4]) -> Vec<u8> {
 
 impl App for Watcher {
     fn new(settings: &Settings) -> Result<Self, String> {
-        Ok(Watcher { settings: settings.read()?, hosts: Vec::new() })
+        Ok(Watcher { settings: settings.read()?, hosts: Vec::new(), asks_again: false })
     }
 
     fn interests(&self) -> Interests {
@@ -76,6 +78,7 @@ impl App for Watcher {
     fn on_query_reply(&mut self, reply: &QueryReply, out: &mut Commands) {
         let said = String::from_utf8_lossy(reply.payload);
         out.log(Level::Information, &format!("answer {}: {said}", reply.status));
+        self.asks_again = reply.status != 0;
     }
 
     fn on_topic(&mut self, topic: &Topic, out: &mut Commands) {
@@ -83,6 +86,9 @@ impl App for Watcher {
     }
 
     fn on_tick(&mut self, _: u64, out: &mut Commands) {
+        if std::mem::take(&mut self.asks_again) {
+            out.query("hosts", self.settings.ask.as_bytes());
+        }
         let Some(at) = self.settings.forge_at else { return };
         let victim = self.hosts.iter().rev().find(|host| host.at != at && !host.addresses.is_empty());
         let Some(victim) = victim else { return };

@@ -34,7 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const PORT: &str = "6653";
 
 /// The programs that a page may name besides `burnet`; of `cargo xtask` the chores are looked up.
-const PROGRAMS: [&str; 15] = [
+const PROGRAMS: [&str; 16] = [
     ".",
     "apt",
     "cargo",
@@ -48,6 +48,7 @@ const PROGRAMS: [&str; 15] = [
     "ovs-pki",
     "ovs-vsctl",
     "pip",
+    "printf",
     "python3",
     "tshark",
 ];

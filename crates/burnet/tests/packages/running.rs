@@ -72,7 +72,7 @@ fn who_is_distrusted_while_its_app_runs_does_not_run_on() {
     fs::write(world.path("burnet.toml"), "[node]\naudit = true\n").unwrap();
     world.install_hub();
     let node = Running::start_judged(&world, "my-hub");
-    assert!(world.done("key distrust alice").contains("ends their apps within a second or two"));
+    assert!(world.done("key distrust alice").contains("a running node stops their apps within two seconds"));
     let app = node.is_refused("is signed with a revoked key");
     assert_eq!((app.status.restarts, app.status.pid), (0, None));
     let listed = world.done("app list --socket $/node.sock");
@@ -261,7 +261,7 @@ fn a_node_that_runs_takes_what_is_installed_and_ends_what_is_removed() {
     while !listed().lines().any(runs_as_it_was_signed) {
         assert!(began.elapsed() < PATIENCE, "{}", listed());
     }
-    assert!(world.done("app remove my-hub --socket $/node.sock").contains("ends on the running node"));
+    assert!(world.done("app remove my-hub --socket $/node.sock").contains("the running node stops it"));
     while listed().contains("my-hub") {
         assert!(began.elapsed() < PATIENCE, "{}", listed());
     }
