@@ -105,7 +105,7 @@ fn an_address_in_use_is_the_reason_why_the_service_does_not_start() {
     let address = theirs.local_addr().unwrap();
     let program = service(&bed, &address.to_string());
     let node = bed.node().app(program.to_str().unwrap()).log("info").start();
-    node.wait_for_line(&format!("it cannot listen on {address}: another program has it"));
+    node.wait_for_line(&format!("it cannot listen on {address}: another program uses it"));
     drop(theirs);
     node.wait("the service is there", is_there);
     assert!(get(address, "/").ends_with("/switches\n"));
