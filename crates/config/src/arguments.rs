@@ -15,7 +15,7 @@ pub struct RunArgs {
     /// Run this app: a built-in or installed name, or the path of a program or folder with an app.toml; =trusted runs it inside the kernel process (repeat for more)
     #[arg(long = "app", value_name = "NAME[=trusted]")]
     pub apps: Vec<AppArgument>,
-    /// Run the services of the network view, as the table [network] of the configuration does
+    /// Run the services of the network view, as the table `[network]` of the configuration does
     #[arg(long)]
     pub network: bool,
     /// Grant apps that have no manifest the usual capabilities, without bounds; for test networks only
