@@ -36,7 +36,7 @@ pub enum Phase {
     Installed,
     /// Everything is confirmed but what belongs to switches that are not connected, or whose rules are not known yet.
     Waiting {
-        /// Some of these switches, at most [`SWITCHES_NAMED_MAX`].
+        /// Some of these switches, at most `SWITCHES_NAMED_MAX`.
         switches: Vec<DatapathId>,
     },
     /// A part of it cannot be installed. What was installed of an earlier version stays. The service tries again at each audit.
