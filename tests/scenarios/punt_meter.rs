@@ -80,7 +80,7 @@ fn open_vswitch_limits_what_a_flood_sends_up() {
         bridge.switch().ofctl(Version::V1_3, &["del-meters", "br0"])?;
         node.wait_for_switch("that its meter was deleted", |switch| {
             let reason = switch["meter"]["without"]["reason"].as_str();
-            reason.is_some_and(|reason| reason.contains("deleted the node's meter"))
+            reason.is_some_and(|reason| reason.contains("the node's meter in the switch was deleted"))
         })?;
         node.wait_until("the rule is back", |_| {
             Ok(punting_rule(&bridge).is_ok_and(|rule| !rule.contains("meter:")))
