@@ -3,30 +3,22 @@
 //! In: answers of the store. Out: calls to it, and what they brought. It knows no pool.
 
 use crate::leases::Lease;
-use burnet_sdk::store::{keys, status};
-use burnet_sdk::{Commands, QueryReply, Ticket, query_status};
-use std::collections::{HashMap, VecDeque};
+use burnet_sdk::{Commands, QueryReply, StoreLoader, Ticket};
 use std::net::Ipv4Addr;
 
 /// How the keys begin. The rest is the address.
 const PREFIX: &str = "dhcp/";
 
-/// Values that are read at one time: a part of the calls that an app may have open.
-const READS_MAX: usize = 32;
-
-/// How often the store is asked again, a second apart, if it is not there. It may start later than this app.
+/// How often the store is asked, a second apart, if it is not there. It may start later than this app.
 const ATTEMPTS: u32 = 10;
 
 /// The loading of the leases.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Loading {
-    list: Option<Ticket>,
-    reading: HashMap<Ticket, Ipv4Addr>,
-    to_read: VecDeque<Ipv4Addr>,
-    after: Option<String>,
+    loader: StoreLoader,
     is_retry: bool,
     failures: u32,
-    has_ended: bool,
+    has_given_up: bool,
 }
 
 /// What an answer of the store means for the loading.
@@ -42,16 +34,22 @@ pub enum Loaded {
     NoStore(String),
 }
 
+impl Default for Loading {
+    fn default() -> Loading {
+        Loading { loader: StoreLoader::new(PREFIX), is_retry: false, failures: 0, has_given_up: false }
+    }
+}
+
 impl Loading {
-    /// Begins, or goes on behind the last key.
+    /// Begins at the first key.
     pub fn start(&mut self, out: &mut Commands) {
         self.is_retry = false;
-        self.list = Some(out.store_list(PREFIX, self.after.as_deref().unwrap_or_default()));
+        self.loader.start(out);
     }
 
     /// Whether all leases are there, or none can be.
     pub fn has_ended(&self) -> bool {
-        self.has_ended
+        self.has_given_up || self.loader.is_complete()
     }
 
     /// A second has passed.
@@ -63,65 +61,38 @@ impl Loading {
 
     /// An answer.
     pub fn hear(&mut self, reply: &QueryReply<'_>, out: &mut Commands) -> Loaded {
-        let ticket = Ticket(reply.ticket);
-        if self.list.take_if(|list| *list == ticket).is_some() {
-            return self.hear_list(reply, out);
-        }
-        let Some(address) = self.reading.remove(&ticket) else { return Loaded::NotMine };
-        match reply.status {
-            status::DONE | status::NOT_FOUND => self.go_on(out),
-            _ => return self.fail(reply),
-        }
-        let lease = serde_json::from_slice(reply.payload).ok().filter(|_| reply.status == status::DONE);
-        lease.map_or(Loaded::Nothing, |lease| Loaded::Lease(address, lease))
-    }
-
-    /// The kernel refused a call: the app has no grant for the store.
-    pub fn refused(&mut self, ticket: Ticket, reason: &str) -> Loaded {
-        match self.list == Some(ticket) || self.reading.contains_key(&ticket) {
-            true => self.end(reason),
-            false => Loaded::NotMine,
-        }
-    }
-
-    fn hear_list(&mut self, reply: &QueryReply<'_>, out: &mut Commands) -> Loaded {
-        if !matches!(reply.status, status::DONE | status::MORE_KEYS) {
-            return self.fail(reply);
-        }
-        let listed: Vec<&str> = keys(reply.payload).collect();
-        let addresses = listed.iter().filter_map(|key| key.strip_prefix(PREFIX)?.parse::<Ipv4Addr>().ok());
-        self.to_read.extend(addresses);
-        self.after = listed.last().map(|key| (*key).to_owned()).filter(|_| reply.status == status::MORE_KEYS);
-        self.go_on(out);
-        Loaded::Nothing
-    }
-
-    fn go_on(&mut self, out: &mut Commands) {
-        while self.reading.len() < READS_MAX
-            && let Some(address) = self.to_read.pop_front()
-        {
-            self.reading.insert(out.store_get(&key_of(address)), address);
-        }
-        if self.reading.is_empty() {
-            match self.after {
-                Some(_) => self.start(out),
-                None => self.has_ended = true,
+        match self.loader.on_reply(reply, out) {
+            burnet_sdk::Loaded::NotMine => Loaded::NotMine,
+            burnet_sdk::Loaded::Nothing => Loaded::Nothing,
+            burnet_sdk::Loaded::Value(key, value) => {
+                let address = key.strip_prefix(PREFIX).and_then(|address| address.parse().ok());
+                let lease = address.zip(serde_json::from_slice(value).ok());
+                lease.map_or(Loaded::Nothing, |(address, lease)| Loaded::Lease(address, lease))
             }
+            burnet_sdk::Loaded::Failed(why) => self.fail(&why),
         }
     }
 
-    fn fail(&mut self, reply: &QueryReply<'_>) -> Loaded {
-        let failures = self.failures + 1;
-        if failures < ATTEMPTS {
-            *self = Loading { is_retry: true, failures, ..Loading::default() };
+    /// The kernel refused a call: the app has no grant for the store. Then it does not try again.
+    pub fn refused(&mut self, ticket: Ticket, reason: &str) -> Loaded {
+        match self.loader.on_refusal(ticket, reason) {
+            burnet_sdk::Loaded::Failed(why) => self.give_up(&why),
+            _ => Loaded::NotMine,
+        }
+    }
+
+    fn fail(&mut self, why: &str) -> Loaded {
+        self.failures += 1;
+        if self.failures < ATTEMPTS {
+            self.is_retry = true;
             return Loaded::Nothing;
         }
-        self.end(&why(reply))
+        self.give_up(why)
     }
 
-    fn end(&mut self, reason: &str) -> Loaded {
-        *self = Loading { has_ended: true, ..Loading::default() };
-        Loaded::NoStore(reason.to_owned())
+    fn give_up(&mut self, why: &str) -> Loaded {
+        self.has_given_up = true;
+        Loaded::NoStore(why.to_owned())
     }
 }
 
@@ -136,26 +107,22 @@ pub fn value_of(lease: &Lease) -> Vec<u8> {
     serde_json::to_vec(lease).unwrap_or_default()
 }
 
-/// Why the store did not do it.
-pub fn why(reply: &QueryReply<'_>) -> String {
-    let known = match reply.status {
-        status::STORE_FULL => "the store is full",
-        status::FAILED => "the store's disk failed; the node's log says why",
-        query_status::NO_SUCH_SERVICE => "this node has no store",
-        _ => "the store did not answer",
-    };
-    match String::from_utf8_lossy(reply.payload) {
-        reason if reason.is_empty() => known.to_owned(),
-        reason => format!("{known}: {reason}"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use burnet_sdk::query_status;
+    use burnet_sdk::store::status;
 
-    fn reply(ticket: Ticket, status: u16, payload: &[u8]) -> QueryReply<'_> {
-        QueryReply { ticket: ticket.0, status, more: false, payload }
+    fn reply(ticket: u64, status: u16, payload: &[u8]) -> QueryReply<'_> {
+        QueryReply { ticket, status, more: false, payload }
+    }
+
+    /// Gives this answer to the call that is under way, whatever its ticket.
+    fn answer(loading: &mut Loading, out: &mut Commands, status: u16, payload: &[u8]) -> Loaded {
+        // Tickets count up from the first one.
+        let first = Commands::new().store_get("first").0;
+        let mut heard = (first..first + 100).map(|ticket| loading.hear(&reply(ticket, status, payload), out));
+        heard.find(|heard| *heard != Loaded::NotMine).unwrap()
     }
 
     #[test]
@@ -163,10 +130,9 @@ mod tests {
         let (mut loading, mut out) = (Loading::default(), Commands::new());
         loading.start(&mut out);
         for attempt in 1..=ATTEMPTS {
-            let ticket = loading.list.unwrap();
-            let heard = loading.hear(&reply(ticket, query_status::NO_SUCH_SERVICE, b""), &mut out);
+            let heard = answer(&mut loading, &mut out, query_status::NO_SUCH_SERVICE, b"");
             let last = attempt == ATTEMPTS;
-            assert_eq!(heard == Loaded::NoStore("this node has no store".to_owned()), last);
+            assert_eq!(matches!(heard, Loaded::NoStore(_)), last, "{heard:?}");
             assert_eq!(loading.has_ended(), last);
             loading.on_tick(&mut out);
         }
@@ -178,16 +144,13 @@ mod tests {
         loading.start(&mut out);
         let list =
             [[13, 0].as_slice(), b"dhcp/10.0.0.7", &[13, 0], b"dhcp/10.0.0.8", &[6, 0], b"dhcp/x"].concat();
-        let ticket = loading.list.unwrap();
-        assert_eq!(loading.hear(&reply(ticket, status::DONE, &list), &mut out), Loaded::Nothing);
+        assert_eq!(answer(&mut loading, &mut out, status::DONE, &list), Loaded::Nothing);
         let lease = Lease { mac: Some(burnet_sdk::MacAddr([0, 0, 0, 0, 0, 7])), until_ms: 5 };
-        let mut tickets: Vec<_> =
-            loading.reading.iter().map(|(ticket, address)| (*address, *ticket)).collect();
-        tickets.sort_unstable();
-        let heard = loading.hear(&reply(tickets[0].1, status::DONE, &value_of(&lease)), &mut out);
-        assert_eq!(heard, Loaded::Lease(Ipv4Addr::new(10, 0, 0, 7), lease));
+        let heard = answer(&mut loading, &mut out, status::DONE, &value_of(&lease));
+        assert!(matches!(heard, Loaded::Lease(_, same) if same == lease), "{heard:?}");
         assert!(!loading.has_ended());
-        assert_eq!(loading.hear(&reply(tickets[1].1, status::DONE, b"{"), &mut out), Loaded::Nothing);
+        assert_eq!(answer(&mut loading, &mut out, status::DONE, b"{"), Loaded::Nothing);
+        assert_eq!(answer(&mut loading, &mut out, status::DONE, b"{"), Loaded::Nothing);
         assert!(loading.has_ended());
     }
 }

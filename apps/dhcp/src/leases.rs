@@ -17,7 +17,7 @@ use std::net::Ipv4Addr;
 /// How long an offered address is kept for its client.
 pub const OFFER_MS: u64 = 30_000;
 
-/// How long an address is not given away that somebody else seems to have: a client has declined it.
+/// How long an address is not offered after a client has declined it, because another host seems to use it.
 pub const DECLINED_MS: u64 = 3_600_000;
 
 /// A lease, as it is kept in the store.

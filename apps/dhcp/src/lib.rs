@@ -252,8 +252,11 @@ impl Dhcp {
             leases.end(waiting.address);
         }
         self.ports.release(waiting.place, waiting.mac);
-        let text =
-            format!("{} gets no address, since its lease cannot be kept: {}", waiting.mac, kept::why(reply));
+        let text = format!(
+            "{} gets no address, since its lease cannot be kept: {}",
+            waiting.mac,
+            burnet_sdk::store_failure(reply)
+        );
         self.tell((self.clock)(), &text, out);
     }
 

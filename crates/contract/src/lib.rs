@@ -9,9 +9,11 @@
 
 mod address;
 mod part;
+mod question;
 
 pub use address::{NAME_BYTES_MAX, ServiceAddress};
-pub use part::{Part, Permitted};
+pub use part::{Part, Permitted, not_held};
+pub use question::{from_json, to_json};
 
 use std::borrow::Cow;
 

@@ -49,10 +49,23 @@ impl Part {
         self.capabilities.get(capability)
     }
 
+    /// Refuses a caller without this capability.
+    ///
+    /// # Errors
+    /// A sentence for the caller, which begins with the capability.
+    pub fn require(&self, capability: &str) -> Result<&Permitted, String> {
+        self.permitted(capability).ok_or_else(|| not_held(capability))
+    }
+
     /// The hard limit of this quota, if one was written.
     pub fn hard(&self, quota: &str) -> Option<u64> {
         self.quotas.get(quota).copied()
     }
+}
+
+/// The refusal of a caller that does not hold a capability, as a sentence that begins with the capability.
+pub fn not_held(capability: &str) -> String {
+    format!("{capability}: the app does not hold this capability")
 }
 
 impl Permitted {

@@ -14,6 +14,7 @@ mod commands;
 pub mod instance;
 mod part;
 mod settings;
+mod store_loader;
 pub mod stream;
 pub mod testing;
 #[doc(hidden)]
@@ -41,6 +42,7 @@ pub use flow::{self, DatapathId, Field, MacAddr, PortNo};
 pub use instance::table;
 pub use settings::Settings;
 pub use store_contract as store;
+pub use store_loader::{Loaded, StoreLoader, failure as store_failure};
 pub use view;
 #[doc(hidden)]
 pub use zone::export_app;

@@ -8,16 +8,15 @@
 //! In: answers of the store, and changes. Out: calls to it, and what has come of them. One change is written at a time, so that each is
 //! made to what the one before has left. It knows no object.
 
-use burnet_sdk::store::{keys, status};
-use burnet_sdk::{Commands, QueryReply, Ticket, query_status};
-use std::collections::{HashMap, VecDeque};
+use burnet_sdk::store::status;
+use burnet_sdk::{Commands, Loaded, QueryReply, StoreLoader, Ticket, store_failure};
+use std::collections::VecDeque;
 use view::{Annotations, Key};
 
 /// What the service's keys in the store begin with. `needs.toml` requests it.
 const PREFIX: &str = "discovery/notes/";
 
-/// Values that are read at one time, and changes that wait: a part of the calls that an app may have open. One more is refused.
-const READS_MAX: usize = 32;
+/// Changes that wait for the store. One more is refused.
 const WAITING_MAX: usize = 64;
 
 /// A change that a caller wants.
@@ -45,23 +44,23 @@ pub enum Heard {
 }
 
 /// The notes of this service in the store.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Notes {
-    is_loaded: bool,
-    listing: Option<Ticket>,
-    reading: HashMap<Ticket, Key>,
-    to_read: VecDeque<Key>,
-    after: Option<String>,
+    loader: StoreLoader,
     writing: Option<(Ticket, Ticket, Key, Annotations)>,
     waiting: VecDeque<Wanted>,
+}
+
+impl Default for Notes {
+    fn default() -> Notes {
+        Notes { loader: StoreLoader::new(PREFIX), writing: None, waiting: VecDeque::new() }
+    }
 }
 
 impl Notes {
     /// Loads what is not loaded yet. To be called at the start, and again once a second: the store can start later.
     pub fn load(&mut self, out: &mut Commands) {
-        if !self.is_loaded && self.listing.is_none() && self.reading.is_empty() {
-            self.listing = Some(out.store_list(PREFIX, self.after.as_deref().unwrap_or_default()));
-        }
+        self.loader.start(out);
     }
 
     /// A change waits for its turn.
@@ -69,7 +68,7 @@ impl Notes {
     /// # Errors
     /// Too many wait, or the store is silent: a sentence for the caller.
     pub fn want(&mut self, wanted: Wanted) -> Result<(), String> {
-        if !self.is_loaded {
+        if !self.loader.is_complete() {
             return Err("the store does not answer: annotations cannot be kept until it does. It runs on a node with a state \
                         folder"
                 .to_owned());
@@ -99,67 +98,35 @@ impl Notes {
 
     /// An answer of the store.
     pub fn hear(&mut self, reply: &QueryReply<'_>, out: &mut Commands) -> Heard {
+        match self.loader.on_reply(reply, out) {
+            Loaded::NotMine => {}
+            Loaded::Value(key, value) => {
+                let key = key.strip_prefix(PREFIX).and_then(|key| key.parse::<Key>().ok());
+                let notes = key.zip(serde_json::from_slice(value).ok());
+                return notes.map_or(Heard::Nothing, |(key, notes)| Heard::Loaded(key, notes));
+            }
+            Loaded::Nothing | Loaded::Failed(_) => return Heard::Nothing,
+        }
         let ticket = Ticket(reply.ticket);
-        if self.listing.take_if(|listing| *listing == ticket).is_some() {
-            self.hear_list(reply, out);
-            return Heard::Nothing;
-        }
-        if let Some(key) = self.reading.remove(&ticket) {
-            self.read_on(out);
-            let notes = serde_json::from_slice(reply.payload).ok().filter(|_| reply.status == status::DONE);
-            return notes.map_or(Heard::Nothing, |notes| Heard::Loaded(key, notes));
-        }
         match self.writing.take_if(|(writing, ..)| *writing == ticket) {
             None => Heard::Nothing,
             Some((_, caller, key, notes)) => match reply.status {
                 status::DONE => Heard::Written(caller, key, notes),
                 // It was to be deleted, and is not there.
                 status::NOT_FOUND if notes.is_empty() => Heard::Written(caller, key, notes),
-                other => Heard::Failed(caller, why(other, reply.payload)),
+                _ => Heard::Failed(caller, store_failure(reply)),
             },
         }
     }
 
     /// The kernel refused a call to the store.
     pub fn refused(&mut self, ticket: Ticket, reason: &str) -> Heard {
-        self.listing.take_if(|listing| *listing == ticket);
-        self.reading.remove(&ticket);
+        if self.loader.on_refusal(ticket, reason) != Loaded::NotMine {
+            return Heard::Nothing;
+        }
         match self.writing.take_if(|(writing, ..)| *writing == ticket) {
             Some((_, caller, ..)) => Heard::Failed(caller, reason.to_owned()),
             None => Heard::Nothing,
         }
-    }
-
-    fn hear_list(&mut self, reply: &QueryReply<'_>, out: &mut Commands) {
-        if !matches!(reply.status, status::DONE | status::MORE_KEYS) {
-            return;
-        }
-        let listed: Vec<&str> = keys(reply.payload).collect();
-        self.to_read.extend(listed.iter().filter_map(|key| key.strip_prefix(PREFIX)?.parse::<Key>().ok()));
-        self.after = listed.last().filter(|_| reply.status == status::MORE_KEYS).map(|key| (*key).to_owned());
-        self.read_on(out);
-    }
-
-    fn read_on(&mut self, out: &mut Commands) {
-        while self.reading.len() < READS_MAX
-            && let Some(key) = self.to_read.pop_front()
-        {
-            self.reading.insert(out.store_get(&format!("{PREFIX}{key}")), key);
-        }
-        if self.reading.is_empty() {
-            self.is_loaded = self.after.is_none();
-            self.load(out);
-        }
-    }
-}
-
-fn why(status: u16, payload: &[u8]) -> String {
-    let said = String::from_utf8_lossy(payload).into_owned();
-    match status {
-        query_status::NO_SUCH_SERVICE if said.is_empty() => {
-            "this node has no store: name a state folder".to_owned()
-        }
-        _ if said.is_empty() => format!("the store answered with status {status}"),
-        _ => said,
     }
 }

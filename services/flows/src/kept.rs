@@ -7,21 +7,18 @@
 //! In: answers of the store. Out: calls of the store, and what is to be done when they have succeeded. Sets of apps that put them again
 //! by themselves are not stored.
 
-use burnet_sdk::Commands;
-use burnet_sdk::store::{VALUE_BYTES_MAX, keys, status as store_status};
+use burnet_sdk::store::{VALUE_BYTES_MAX, status as store_status};
+use burnet_sdk::{Commands, Loaded as Value, QueryReply, StoreLoader, store_failure};
 use flows_contract::{Batch, Change, Items, SetOptions, items, read_batch, status};
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 
 /// The prefix of the keys. Behind it come the owner and the name of the set.
 const PREFIX: &str = "flows/set/";
 
-/// The most sets that are loaded at once: the node lets an app have 256 open calls.
-const LOADS_MAX: usize = 64;
-
 /// The most changes that wait for the store. One more is refused.
 const WAITING_MAX: usize = 64;
 
-/// After a failure, the sets are asked for again in this time.
+/// After a failure, the sets are loaded again in this time.
 const AGAIN_MS: u64 = 1_000;
 
 /// A change of a permanent set that waits for the store.
@@ -42,8 +39,6 @@ pub struct Delayed {
 /// What a call of the store is for.
 #[derive(Debug)]
 enum Call {
-    List,
-    Load(String),
     Change(Box<Delayed>),
     /// A set is not permanent any more. Nobody waits for it.
     Forget,
@@ -74,13 +69,19 @@ pub enum Answered {
 }
 
 /// The calls of the store.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Kept {
+    loader: StoreLoader,
     calls: HashMap<u64, Call>,
-    to_load: VecDeque<String>,
     changes: usize,
-    /// When the list is asked for again. `None`: it was received.
-    list_again_ms: Option<u64>,
+    /// When the sets are loaded again. `None`: no load has failed.
+    load_again_ms: Option<u64>,
+}
+
+impl Default for Kept {
+    fn default() -> Kept {
+        Kept { loader: StoreLoader::new(PREFIX), calls: HashMap::new(), changes: 0, load_again_ms: None }
+    }
 }
 
 /// The key of a set in the store.
@@ -91,14 +92,13 @@ fn key(owner: &str, name: &str) -> String {
 impl Kept {
     /// Asks for the sets.
     pub fn load(&mut self, out: &mut Commands) {
-        let ticket = out.store_list(PREFIX, "");
-        self.calls.insert(ticket.0, Call::List);
+        self.loader.start(out);
     }
 
     /// Asks again if the store did not answer.
     pub fn on_tick(&mut self, now_ms: u64, out: &mut Commands) {
-        if self.list_again_ms.is_some_and(|at_ms| now_ms >= at_ms) {
-            self.list_again_ms = None;
+        if self.load_again_ms.is_some_and(|at_ms| now_ms >= at_ms) {
+            self.load_again_ms = None;
             self.load(out);
         }
     }
@@ -140,75 +140,36 @@ impl Kept {
     }
 
     /// The store has answered, or the call was refused. `None`: the call is not one of these.
-    pub fn on_answer(
-        &mut self,
-        ticket: u64,
-        answered: u16,
-        payload: &[u8],
-        now_ms: u64,
-        out: &mut Commands,
-    ) -> Option<Answered> {
-        let is_done = matches!(answered, store_status::DONE | store_status::MORE_KEYS);
-        Some(match self.calls.remove(&ticket)? {
-            Call::List if is_done => {
-                self.to_load.extend(keys(payload).map(str::to_owned));
-                if let (store_status::MORE_KEYS, Some(last)) = (answered, self.to_load.back()) {
-                    let ticket = out.store_list(PREFIX, last);
-                    self.calls.insert(ticket.0, Call::List);
-                }
-                self.load_some(out);
-                Answered::Nothing
+    pub fn on_answer(&mut self, reply: &QueryReply<'_>, now_ms: u64, out: &mut Commands) -> Option<Answered> {
+        match self.loader.on_reply(reply, out) {
+            Value::NotMine => {}
+            Value::Nothing => return Some(Answered::Nothing),
+            Value::Value(key, value) => return Some(loaded(&key, value)),
+            Value::Failed(_) => {
+                self.load_again_ms = Some(now_ms + AGAIN_MS);
+                return Some(Answered::Nothing);
             }
-            Call::List => {
-                self.list_again_ms = Some(now_ms + AGAIN_MS);
-                Answered::Nothing
+        }
+        let Call::Change(delayed) = self.calls.remove(&reply.ticket)? else { return Some(Answered::Nothing) };
+        self.changes -= 1;
+        Some(match reply.status {
+            // A set that is removed need not have been stored.
+            store_status::DONE | store_status::NOT_FOUND => Answered::Stored(delayed),
+            _ => {
+                let why = format!("permanent: the change was not stored: {}", store_failure(reply));
+                Answered::Refused(delayed, status::NOT_STORED, why)
             }
-            Call::Load(key) => {
-                self.load_some(out);
-                self.loaded(&key, answered, payload, now_ms)
-            }
-            Call::Change(delayed) => {
-                self.changes -= 1;
-                match answered {
-                    // A set that is removed need not have been stored.
-                    store_status::DONE | store_status::NOT_FOUND => Answered::Stored(delayed),
-                    _ => {
-                        let why = String::from_utf8_lossy(payload);
-                        let why =
-                            format!("permanent: the store did not take the change (status {answered}) {why}");
-                        Answered::Refused(delayed, status::NOT_STORED, why)
-                    }
-                }
-            }
-            Call::Forget => Answered::Nothing,
         })
     }
+}
 
-    fn load_some(&mut self, out: &mut Commands) {
-        let under_way = self.calls.values().filter(|call| matches!(call, Call::Load(_))).count();
-        for _ in under_way..LOADS_MAX {
-            let Some(key) = self.to_load.pop_front() else { return };
-            let ticket = out.store_get(&key);
-            self.calls.insert(ticket.0, Call::Load(key));
-        }
-    }
-
-    fn loaded(&mut self, key: &str, answered: u16, payload: &[u8], now_ms: u64) -> Answered {
-        let owner =
-            key.strip_prefix(PREFIX).and_then(|rest| rest.split_once('/')).map(|(owner, _)| owner.to_owned());
-        match (answered, owner) {
-            (store_status::DONE, Some(owner)) => match read_batch(payload) {
-                Ok(_) => Answered::Loaded(Loaded { owner, batch: payload.to_vec() }),
-                Err(why) => {
-                    Answered::Damaged(format!("the stored set {key:?} is damaged and left out: {why}"))
-                }
-            },
-            (store_status::NOT_FOUND, _) => Answered::Nothing,
-            _ => {
-                self.list_again_ms = Some(now_ms + AGAIN_MS);
-                Answered::Nothing
-            }
-        }
+fn loaded(key: &str, value: &[u8]) -> Answered {
+    let owner =
+        key.strip_prefix(PREFIX).and_then(|rest| rest.split_once('/')).map(|(owner, _)| owner.to_owned());
+    match (owner, read_batch(value)) {
+        (Some(owner), Ok(_)) => Answered::Loaded(Loaded { owner, batch: value.to_vec() }),
+        (None, _) => Answered::Damaged(format!("the stored set {key:?} has no owner and is left out")),
+        (_, Err(why)) => Answered::Damaged(format!("the stored set {key:?} is damaged and left out: {why}")),
     }
 }
 

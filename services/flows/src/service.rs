@@ -151,7 +151,9 @@ impl App for Flows {
             return;
         }
         if datapath.0 == 0 {
-            return self.on_call_over(ticket, abi_refused(outcome), reason.as_bytes(), out);
+            let refusal =
+                QueryReply { ticket, status: abi_refused(outcome), more: false, payload: reason.as_bytes() };
+            return self.on_call_over(&refusal, out);
         }
         if outcome != Outcome::Programmed {
             self.readings.on_refused(ticket, reason, out);
@@ -181,7 +183,7 @@ impl App for Flows {
     }
 
     fn on_query_reply(&mut self, reply: &QueryReply, out: &mut Commands) {
-        self.on_call_over(reply.ticket, reply.status, reply.payload, out);
+        self.on_call_over(reply, out);
     }
 
     fn on_credit(&mut self, _: Ticket, out: &mut Commands) {
@@ -311,6 +313,17 @@ impl Flows {
         };
         let known = self.engine.sets().number(owner, name).and_then(|it| self.engine.sets().get(it));
         let was_permanent = known.is_some_and(|set| set.options.permanent);
+        // The store must not get a change that the engine refuses as late: the stored set of the present version would be lost.
+        let (Change::Put { version, .. } | Change::Remove { version, .. }) = *change;
+        let is_late = |set: &&crate::sets::Set| {
+            (is_permanent || was_permanent) && !set.is_removing && version < set.version
+        };
+        if let Some(set) = known.filter(is_late) {
+            return Err((
+                status::STALE,
+                format!("version: set {name:?} has the version {} already", set.version),
+            ));
+        }
         if let Change::Put { items, .. } = *change {
             permitted::check(grant, name, items, &mut self.scratch)?;
         }
@@ -345,9 +358,9 @@ impl Flows {
     }
 
     /// A call of another service is answered, or was refused.
-    fn on_call_over(&mut self, ticket: u64, answered: u16, payload: &[u8], out: &mut Commands) {
+    fn on_call_over(&mut self, reply: &QueryReply<'_>, out: &mut Commands) {
         let now_ms = self.now_ms();
-        let Some(answer) = self.kept.on_answer(ticket, answered, payload, now_ms, out) else { return };
+        let Some(answer) = self.kept.on_answer(reply, now_ms, out) else { return };
         match answer {
             Answered::Nothing => {}
             Answered::Damaged(line) => out.log(Level::Error, &line),

@@ -10,27 +10,17 @@
 
 use crate::engine::Plan;
 use crate::kept::{Kept, PREFIX, id_of, key_of};
-use burnet_sdk::store::{keys, status};
-use burnet_sdk::{Commands, QueryReply, Ticket, query_status};
-use std::collections::{HashMap, VecDeque};
+use burnet_sdk::store::status;
+use burnet_sdk::{Commands, Loaded, QueryReply, StoreLoader, Ticket, store_failure};
 use view::HostId;
-
-/// Values that are read at one time. It is a part of the calls that one app may have open.
-const READS_MAX: usize = 32;
 
 /// How long after a failure the store is asked again. It may start later than this service.
 pub const RETRY_MS: u64 = 1_000;
 
 /// What the service keeps in the store.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Storage {
-    is_loaded: bool,
-    listing: Option<Ticket>,
-    reading: HashMap<Ticket, HostId>,
-    /// At most as many as the store has: the service bounds what it writes.
-    to_read: VecDeque<HostId>,
-    /// Where the list goes on.
-    after: Option<String>,
+    loader: StoreLoader,
     writing: Option<(Ticket, Ticket, Plan)>,
     retry_at_ms: Option<u64>,
     /// The store's absence was logged.
@@ -54,11 +44,17 @@ pub enum Heard {
     Complaint(String),
 }
 
+impl Default for Storage {
+    fn default() -> Storage {
+        Storage { loader: StoreLoader::new(PREFIX), writing: None, retry_at_ms: None, has_complained: false }
+    }
+}
+
 impl Storage {
     /// Begins to load.
     pub fn load(&mut self, out: &mut Commands) {
         self.retry_at_ms = None;
-        self.listing = Some(out.store_list(PREFIX, self.after.as_deref().unwrap_or_default()));
+        self.loader.start(out);
     }
 
     /// When the store is asked again.
@@ -71,7 +67,7 @@ impl Storage {
     /// # Errors
     /// The store has not answered yet: a sentence for the caller.
     pub fn check_ready(&self) -> Result<(), String> {
-        match self.is_loaded {
+        match self.loader.is_complete() {
             true => Ok(()),
             false => Err("the store does not answer: nothing can be kept until it does".to_owned()),
         }
@@ -94,14 +90,13 @@ impl Storage {
 
     /// An answer of a service. The kernel's refusals come as [`Storage::refused`].
     pub fn hear(&mut self, reply: &QueryReply<'_>, now_ms: u64, out: &mut Commands) -> Heard {
+        match self.loader.on_reply(reply, out) {
+            Loaded::NotMine => {}
+            Loaded::Nothing => return Heard::Nothing,
+            Loaded::Value(key, value) => return read(&key, value),
+            Loaded::Failed(why) => return self.retry_later(now_ms, &why),
+        }
         let ticket = Ticket(reply.ticket);
-        if self.listing == Some(ticket) {
-            self.listing = None;
-            return self.hear_list(reply, now_ms, out);
-        }
-        if let Some(id) = self.reading.remove(&ticket) {
-            return self.hear_value(id, reply, now_ms, out);
-        }
         match self.writing.take_if(|(written, _, _)| *written == ticket) {
             Some((_, caller, plan)) => hear_written(caller, plan, reply),
             None => Heard::NotMine,
@@ -110,8 +105,8 @@ impl Storage {
 
     /// The kernel refused a call.
     pub fn refused(&mut self, ticket: Ticket, reason: &str, now_ms: u64) -> Heard {
-        if self.listing == Some(ticket) || self.reading.contains_key(&ticket) {
-            return self.give_up(now_ms, reason);
+        if let Loaded::Failed(why) = self.loader.on_refusal(ticket, reason) {
+            return self.retry_later(now_ms, &why);
         }
         match self.writing.take_if(|(written, _, _)| *written == ticket) {
             Some((_, caller, _)) => Heard::Failed(caller, reason.to_owned()),
@@ -119,66 +114,21 @@ impl Storage {
         }
     }
 
-    fn hear_list(&mut self, reply: &QueryReply<'_>, now_ms: u64, out: &mut Commands) -> Heard {
-        if !matches!(reply.status, status::DONE | status::MORE_KEYS) {
-            return self.give_up(now_ms, &why(reply));
-        }
-        let listed: Vec<&str> = keys(reply.payload).collect();
-        self.to_read.extend(listed.iter().filter_map(|key| id_of(key)));
-        self.after = listed.last().map(|key| (*key).to_owned()).filter(|_| reply.status == status::MORE_KEYS);
-        self.go_on(out);
-        Heard::Nothing
-    }
-
-    fn hear_value(&mut self, id: HostId, reply: &QueryReply<'_>, now_ms: u64, out: &mut Commands) -> Heard {
-        match reply.status {
-            status::DONE => {
-                self.go_on(out);
-                match Kept::from_bytes(reply.payload) {
-                    Ok(kept) => Heard::Loaded(id, kept),
-                    Err(error) => Heard::Complaint(format!(
-                        "the store's key {} is damaged and left out: {error}",
-                        key_of(id)
-                    )),
-                }
-            }
-            status::NOT_FOUND => {
-                self.go_on(out);
-                Heard::Nothing
-            }
-            _ => self.give_up(now_ms, &why(reply)),
-        }
-    }
-
-    /// Reads further values, then further keys.
-    fn go_on(&mut self, out: &mut Commands) {
-        while self.reading.len() < READS_MAX
-            && let Some(id) = self.to_read.pop_front()
-        {
-            self.reading.insert(out.store_get(&key_of(id)), id);
-        }
-        if self.reading.is_empty() {
-            match self.after {
-                Some(_) => self.load(out),
-                None => self.is_loaded = true,
-            }
-        }
-    }
-
-    /// Begins again later, from the first key: what was loaded is loaded once more.
-    fn give_up(&mut self, now_ms: u64, why: &str) -> Heard {
-        let has_complained = std::mem::replace(&mut self.has_complained, true);
-        let writing = self.writing.take();
-        *self = Storage {
-            retry_at_ms: Some(now_ms + RETRY_MS),
-            has_complained: true,
-            writing,
-            ..Storage::default()
-        };
-        match has_complained {
+    /// The next load begins at the first key: what was loaded is loaded once more.
+    fn retry_later(&mut self, now_ms: u64, why: &str) -> Heard {
+        self.retry_at_ms = Some(now_ms + RETRY_MS);
+        match std::mem::replace(&mut self.has_complained, true) {
             true => Heard::Nothing,
             false => Heard::Complaint(format!("configured hosts and notes are not available: {why}")),
         }
+    }
+}
+
+fn read(key: &str, value: &[u8]) -> Heard {
+    let Some(id) = id_of(key) else { return Heard::Nothing };
+    match Kept::from_bytes(value) {
+        Ok(kept) => Heard::Loaded(id, kept),
+        Err(error) => Heard::Complaint(format!("the store's key {key} is damaged and left out: {error}")),
     }
 }
 
@@ -189,79 +139,37 @@ fn hear_written(caller: Ticket, plan: Plan, reply: &QueryReply<'_>) -> Heard {
     };
     match is_done {
         true => Heard::Written(caller, plan),
-        false => Heard::Failed(caller, why(reply)),
-    }
-}
-
-/// Why the store did not do it, as a sentence.
-fn why(reply: &QueryReply<'_>) -> String {
-    let known = match reply.status {
-        status::STORE_FULL => "the store is full",
-        status::FAILED => "the store's disk failed; the node's log says why",
-        query_status::NO_SUCH_SERVICE => "this node has no store",
-        query_status::SERVICE_GONE => "the store ended",
-        query_status::SERVICE_BUSY => "the store is busy",
-        query_status::NO_ANSWER_IN_TIME => "the store did not answer in time",
-        _ => "the store refused",
-    };
-    match String::from_utf8_lossy(reply.payload) {
-        reason if reason.is_empty() => known.to_owned(),
-        reason => format!("{known}: {reason}"),
+        false => Heard::Failed(caller, store_failure(reply)),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use burnet_sdk::testing::in_words;
+    use burnet_sdk::query_status;
 
     fn reply(ticket: Ticket, status: u16, payload: &[u8]) -> QueryReply<'_> {
         QueryReply { ticket: ticket.0, status, more: false, payload }
     }
 
-    /// A list of keys as the store writes it.
-    fn list(keys: &[&str]) -> Vec<u8> {
-        let key = |key: &&str| [&(key.len() as u16).to_le_bytes()[..], key.as_bytes()].concat();
-        keys.iter().flat_map(key).collect()
-    }
-
-    const ONE: &str = "hosts/00:00:00:00:00:01";
     const VALUE: &[u8] = br#"{"annotations":{"a":"b"}}"#;
 
     #[test]
     fn a_store_that_is_away_is_asked_again_and_complained_of_once() {
-        let (mut storage, mut out) = (Storage::default(), Commands::new());
-        storage.load(&mut out);
-        let ticket = storage.listing.unwrap();
-        let heard = storage.hear(&reply(ticket, query_status::NO_SUCH_SERVICE, b""), 5, &mut out);
-        let why = "configured hosts and notes are not available: this node has no store";
-        assert_eq!(heard, Heard::Complaint(why.to_owned()));
+        let mut storage = Storage::default();
+        let why = "configured hosts and notes are not available: away";
+        assert_eq!(storage.retry_later(5, "away"), Heard::Complaint(why.to_owned()));
         assert_eq!(storage.retry_at_ms(), Some(5 + RETRY_MS));
         assert!(storage.check_ready().is_err());
-        storage.load(&mut out);
-        let ticket = storage.listing.unwrap();
-        assert_eq!(storage.refused(ticket, "query: not granted", 9), Heard::Nothing);
+        assert_eq!(storage.retry_later(9, "away"), Heard::Nothing);
     }
 
     #[test]
-    fn all_pages_are_loaded_and_damaged_values_are_left_out() {
-        let (mut storage, mut out) = (Storage::default(), Commands::new());
-        storage.load(&mut out);
-        let first = storage.listing.unwrap();
-        storage.hear(&reply(first, status::MORE_KEYS, &list(&[ONE, "hosts/x"])), 0, &mut out);
-        let get = *storage.reading.keys().next().unwrap();
-        let heard = storage.hear(&reply(get, status::DONE, b"{"), 0, &mut out);
-        assert!(matches!(heard, Heard::Complaint(_)), "{heard:?}");
-        let second = storage.listing.unwrap();
-        storage.hear(&reply(second, status::DONE, &list(&["hosts/00:00:00:00:00:02"])), 0, &mut out);
-        let get = *storage.reading.keys().next().unwrap();
-        let Heard::Loaded(id, kept) = storage.hear(&reply(get, status::DONE, VALUE), 0, &mut out) else {
-            panic!()
-        };
-        assert_eq!((id.to_string().as_str(), kept.annotations["a"].as_str()), ("00:00:00:00:00:02", "b"));
-        assert!(storage.check_ready().is_ok());
-        let said = in_words(out.frames());
-        assert!(said[2].contains("List \"hosts/\""), "{said:?}");
+    fn a_damaged_value_is_left_out_with_its_key() {
+        assert!(matches!(read("hosts/00:00:00:00:00:01", VALUE), Heard::Loaded(..)));
+        assert_eq!(read("hosts/x", VALUE), Heard::Nothing);
+        let Heard::Complaint(line) = read("hosts/00:00:00:00:00:01", b"{") else { panic!() };
+        assert!(line.contains("hosts/00:00:00:00:00:01"), "{line}");
     }
 
     #[test]
@@ -282,7 +190,11 @@ mod tests {
         };
         let kept = Some(Kept::from_bytes(VALUE).unwrap());
         check(kept.clone(), status::STORE_FULL, Some("the store is full"));
-        check(kept.clone(), status::FAILED, Some("the store's disk failed; the node's log says why"));
+        check(
+            kept.clone(),
+            status::FAILED,
+            Some("the store's disk failed; the log of the node has the reason"),
+        );
         check(kept.clone(), query_status::SERVICE_GONE, Some("the store ended"));
         check(kept, status::DONE, None);
         check(None, status::NOT_FOUND, None);

@@ -1,16 +1,16 @@
 //! What the service keeps in the service `store`: it is loaded at the start, and each change is written before it counts.
 //!
 //! ```text
-//!   start ──list──> keys ──get, 64 at a time──> Loaded, one by one ──> LoadedAll
+//!   start ──list──> keys ──get, 32 at a time──> Loaded, one by one ──> LoadedAll
 //!   change ──put or delete──> answer ──> Written or Failed
 //! ```
 //!
 //! In: answers of the store. Out: calls to it, and what has come of them. It decides nothing about intents.
 
 use crate::engine::Kept;
-use burnet_sdk::store::{keys, status};
-use burnet_sdk::{Commands, QueryReply, Ticket, query_status};
-use std::collections::{HashMap, VecDeque};
+use burnet_sdk::store::status;
+use burnet_sdk::{Commands, Loaded, QueryReply, StoreLoader, Ticket, store_failure};
+use std::collections::HashMap;
 use view::IntentId;
 
 /// The first part of the keys of intents.
@@ -21,9 +21,6 @@ const NEXT: &str = "paths/next";
 
 /// How many numbers are reserved at a time.
 const RESERVED: u64 = 1_000;
-
-/// Values that are read at one time. It is a part of the calls that one app may have open.
-const READS_MAX: usize = 64;
 
 /// Changes that wait for the store at one time. One more is refused: its caller can ask again.
 pub const WRITES_MAX: usize = 128;
@@ -60,16 +57,10 @@ pub enum Heard {
 }
 
 /// What the service keeps in the store.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Storage {
-    is_loaded: bool,
     next: Option<Ticket>,
-    listing: Option<Ticket>,
-    reading: HashMap<Ticket, String>,
-    /// At most as many as the store has: the service bounds what it writes.
-    to_read: VecDeque<String>,
-    /// Where the list goes on.
-    after: Option<String>,
+    loader: StoreLoader,
     writing: HashMap<Ticket, Writing>,
     retry_at_ms: Option<u64>,
     has_complained: bool,
@@ -81,6 +72,20 @@ pub struct Storage {
 fn key_of(id: IntentId) -> String {
     // With leading zeros, so that keys are in the order of the numbers.
     format!("{PREFIX}{:020}", id.0)
+}
+
+impl Default for Storage {
+    fn default() -> Storage {
+        Storage {
+            next: None,
+            loader: StoreLoader::new(PREFIX),
+            writing: HashMap::new(),
+            retry_at_ms: None,
+            has_complained: false,
+            reserved: 0,
+            last_id: 0,
+        }
+    }
 }
 
 impl Storage {
@@ -97,7 +102,7 @@ impl Storage {
 
     /// Whether all intents are loaded.
     pub fn is_loaded(&self) -> bool {
-        self.is_loaded
+        self.loader.is_complete()
     }
 
     /// Whether one more change can wait for the store.
@@ -134,11 +139,11 @@ impl Storage {
         if self.next.take_if(|next| *next == ticket).is_some() {
             return self.hear_next(reply, now_ms, out);
         }
-        if self.listing.take_if(|listing| *listing == ticket).is_some() {
-            return self.hear_list(reply, now_ms, out);
-        }
-        if let Some(key) = self.reading.remove(&ticket) {
-            return self.hear_value(&key, reply, now_ms, out);
+        match self.loader.on_reply(reply, out) {
+            Loaded::NotMine => {}
+            Loaded::Nothing => return self.progress(Heard::Nothing),
+            Loaded::Value(key, value) => return self.hear_value(&key, value),
+            Loaded::Failed(why) => return self.retry_later(now_ms, &why),
         }
         let Some(change) = self.writing.remove(&ticket) else { return Heard::NotMine };
         let is_done = match change {
@@ -147,16 +152,16 @@ impl Storage {
         };
         match is_done {
             true => Heard::Written(change),
-            false => Heard::Failed(change, why(reply)),
+            false => Heard::Failed(change, store_failure(reply)),
         }
     }
 
     /// The kernel refused a call.
     pub fn refused(&mut self, ticket: Ticket, reason: &str, now_ms: u64) -> Heard {
-        let is_of_load =
-            self.next == Some(ticket) || self.listing == Some(ticket) || self.reading.contains_key(&ticket);
-        if is_of_load {
-            return self.give_up(now_ms, reason);
+        if self.next.take_if(|next| *next == ticket).is_some()
+            || self.loader.on_refusal(ticket, reason) != Loaded::NotMine
+        {
+            return self.retry_later(now_ms, reason);
         }
         match self.writing.remove(&ticket) {
             Some(change) => Heard::Failed(change, reason.to_owned()),
@@ -171,89 +176,36 @@ impl Storage {
                 (self.last_id, self.reserved) = (next, next);
             }
             status::NOT_FOUND => {}
-            _ => return self.give_up(now_ms, &why(reply)),
+            _ => return self.retry_later(now_ms, &store_failure(reply)),
         }
-        self.listing = Some(out.store_list(PREFIX, ""));
+        self.loader.start(out);
         Heard::Nothing
     }
 
-    fn hear_list(&mut self, reply: &QueryReply<'_>, now_ms: u64, out: &mut Commands) -> Heard {
-        if !matches!(reply.status, status::DONE | status::MORE_KEYS) {
-            return self.give_up(now_ms, &why(reply));
-        }
-        self.to_read.extend(keys(reply.payload).map(str::to_owned));
-        self.after = self.to_read.back().cloned().filter(|_| reply.status == status::MORE_KEYS);
-        self.go_on(out, Heard::Nothing)
-    }
-
-    fn hear_value(&mut self, key: &str, reply: &QueryReply<'_>, now_ms: u64, out: &mut Commands) -> Heard {
-        match reply.status {
-            status::DONE => {
-                let heard = match serde_json::from_slice::<Box<Kept>>(reply.payload) {
-                    Ok(kept) => {
-                        self.last_id = self.last_id.max(kept.id.0);
-                        Heard::Loaded(kept)
-                    }
-                    Err(error) => {
-                        Heard::Complaint(format!("the store's key {key} is damaged and left out: {error}"))
-                    }
-                };
-                self.go_on(out, heard)
+    fn hear_value(&mut self, key: &str, value: &[u8]) -> Heard {
+        match serde_json::from_slice::<Box<Kept>>(value) {
+            Ok(kept) => {
+                self.last_id = self.last_id.max(kept.id.0);
+                Heard::Loaded(kept)
             }
-            status::NOT_FOUND => self.go_on(out, Heard::Nothing),
-            _ => self.give_up(now_ms, &why(reply)),
+            Err(error) => Heard::Complaint(format!("the store's key {key} is damaged and left out: {error}")),
         }
     }
 
-    /// Reads further values, then further keys. The caller asks [`Storage::is_loaded`] after the last one.
-    fn go_on(&mut self, out: &mut Commands, heard: Heard) -> Heard {
-        while self.reading.len() < READS_MAX
-            && let Some(key) = self.to_read.pop_front()
-        {
-            self.reading.insert(out.store_get(&key), key);
-        }
-        if self.reading.is_empty() {
-            match self.after.take() {
-                Some(after) => self.listing = Some(out.store_list(PREFIX, &after)),
-                None => self.is_loaded = true,
-            }
-        }
+    /// The caller asks [`Storage::is_loaded`] after an intent, which can be the last one.
+    fn progress(&self, heard: Heard) -> Heard {
         match heard {
-            Heard::Nothing if self.is_loaded => Heard::LoadedAll,
+            Heard::Nothing if self.is_loaded() => Heard::LoadedAll,
             heard => heard,
         }
     }
 
-    /// Begins again later, from the first key: what was loaded is loaded once more.
-    fn give_up(&mut self, now_ms: u64, why: &str) -> Heard {
-        let has_complained = std::mem::replace(&mut self.has_complained, true);
-        let writing = std::mem::take(&mut self.writing);
-        *self = Storage {
-            retry_at_ms: Some(now_ms + RETRY_MS),
-            has_complained: true,
-            writing,
-            ..Storage::default()
-        };
-        match has_complained {
+    /// The next load begins at the first key: what was loaded is loaded once more.
+    fn retry_later(&mut self, now_ms: u64, why: &str) -> Heard {
+        self.retry_at_ms = Some(now_ms + RETRY_MS);
+        match std::mem::replace(&mut self.has_complained, true) {
             true => Heard::Nothing,
             false => Heard::Complaint(format!("intents are not available: {why}")),
         }
-    }
-}
-
-/// Why the store did not do it, as a sentence.
-fn why(reply: &QueryReply<'_>) -> String {
-    let known = match reply.status {
-        status::STORE_FULL => "the store is full",
-        status::FAILED => "the store's disk failed; the node's log says why",
-        query_status::NO_SUCH_SERVICE => "this node has no store",
-        query_status::SERVICE_GONE => "the store ended",
-        query_status::SERVICE_BUSY => "the store is busy",
-        query_status::NO_ANSWER_IN_TIME => "the store did not answer in time",
-        _ => "the store refused",
-    };
-    match String::from_utf8_lossy(reply.payload) {
-        reason if reason.is_empty() => known.to_owned(),
-        reason => format!("{known}: {reason}"),
     }
 }

@@ -96,7 +96,7 @@ impl Grant {
     /// # Errors
     /// A sentence for the caller, which begins with the missing capability.
     pub fn check_read(&self) -> Result<(), String> {
-        self.read.then_some(()).ok_or_else(|| missing(READ))
+        self.read.then_some(()).ok_or_else(|| contract::not_held(READ))
     }
 
     /// Whether the app may put sets at all, and follow their states.
@@ -104,7 +104,7 @@ impl Grant {
     /// # Errors
     /// A sentence for the caller, which begins with the missing capability.
     pub fn check_write(&self) -> Result<(), String> {
-        self.write.as_ref().map(drop).ok_or_else(|| missing(WRITE))
+        self.write.as_ref().map(drop).ok_or_else(|| contract::not_held(WRITE))
     }
 
     /// Whether the app may have every rule. Then the rules need not be looked at.
@@ -123,7 +123,7 @@ impl Grant {
         priority: u16,
         matching: &Match,
     ) -> Result<(), String> {
-        let Some(regions) = &self.write else { return Err(missing(WRITE)) };
+        let Some(regions) = &self.write else { return Err(contract::not_held(WRITE)) };
         let holds = |region: &&Region| {
             region.is_at(switch) && region.tables.contains(&table_id) && region.priorities.contains(&priority)
         };
@@ -143,14 +143,10 @@ impl Grant {
     /// # Errors
     /// A sentence for the caller, which begins with the capability.
     pub fn check_switch(&self, switch: DatapathId) -> Result<(), String> {
-        let Some(regions) = &self.write else { return Err(missing(WRITE)) };
+        let Some(regions) = &self.write else { return Err(contract::not_held(WRITE)) };
         let is_within = regions.is_empty() || regions.iter().any(|region| region.is_at(switch));
         is_within.then_some(()).ok_or_else(|| format!("{WRITE}: it is not granted for {switch}"))
     }
-}
-
-fn missing(capability: &str) -> String {
-    format!("{capability}: the app does not hold this capability")
 }
 
 #[cfg(test)]

@@ -7,13 +7,8 @@ use crate::question::Question;
 use contract::Part;
 
 /// The part of an app's grant that concerns the hosts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Grant {
-    /// The app may read and follow the table.
-    pub read: bool,
-    /// The app may configure, annotate and remove hosts.
-    pub write: bool,
-}
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Grant(Part);
 
 impl Grant {
     /// Reads the bytes that come with a call. No bytes grant nothing.
@@ -21,33 +16,24 @@ impl Grant {
     /// # Errors
     /// A sentence for the log: the node and the service have different versions.
     pub fn from_bytes(bytes: &[u8]) -> Result<Grant, String> {
-        let part = Part::from_bytes(bytes)?;
-        let holds = |name| part.permitted(name).is_some();
-        Ok(Grant { read: holds(READ), write: holds(WRITE) })
+        Part::from_bytes(bytes).map(Grant)
     }
 
-    /// Whether the app may follow the table.
+    /// Whether the app may read and follow.
     ///
     /// # Errors
     /// A sentence for the caller, which begins with the missing capability.
-    pub fn check_follow(self) -> Result<(), String> {
-        needs(self.read, READ)
+    pub fn check_follow(&self) -> Result<(), String> {
+        self.0.require(READ).map(drop)
     }
 
-    /// Whether the app may ask this.
+    /// Whether the app may ask this. [`WRITE`] permits to configure, annotate and remove hosts.
     ///
     /// # Errors
     /// A sentence for the caller, which begins with the missing capability.
-    pub fn check(self, question: &Question) -> Result<(), String> {
-        match question.writes() {
-            true => needs(self.write, WRITE),
-            false => needs(self.read, READ),
-        }
+    pub fn check(&self, question: &Question) -> Result<(), String> {
+        self.0.require(if question.writes() { WRITE } else { READ }).map(drop)
     }
-}
-
-fn needs(held: bool, capability: &str) -> Result<(), String> {
-    held.then_some(()).ok_or_else(|| format!("{capability}: the app does not hold this capability"))
 }
 
 #[cfg(test)]

@@ -83,7 +83,7 @@ impl Grant {
     /// # Errors
     /// A sentence for the caller, which begins with the missing capability.
     pub fn check_follow(&self) -> Result<(), String> {
-        self.read.then_some(()).ok_or_else(|| missing(READ))
+        self.read.then_some(()).ok_or_else(|| contract::not_held(READ))
     }
 
     /// Whether the app may ask this.
@@ -94,16 +94,12 @@ impl Grant {
         if !question.writes() {
             return self.check_follow();
         }
-        let regions = self.write.as_ref().ok_or_else(|| missing(WRITE))?;
+        let regions = self.write.as_ref().ok_or_else(|| contract::not_held(WRITE))?;
         let Some(wanted) = question.wanted() else { return Ok(()) };
         let is_within = regions.is_empty() || regions.iter().any(|region| region.has(wanted));
         let why = || format!("{WRITE}: the selector and the priority are within no region that is granted");
         is_within.then_some(()).ok_or_else(why)
     }
-}
-
-fn missing(capability: &str) -> String {
-    format!("{capability}: the app does not hold this capability")
 }
 
 #[cfg(test)]
