@@ -101,8 +101,11 @@ static SERVICES: &[Service] = &[
 
 /// A service of the network view runs if the configuration says so, with the settings of `[network.NAME]`.
 fn of_network(config: &Config, name: &str, needs: &str) -> Option<Need> {
-    // A test shows that what each service needs can be read.
-    let ServiceShare { limits, sandbox, settings, grant } = config.network_share(name, needs).ok()??;
+    // The needs are compiled in, and a test reads those of each service. So an error is a mistake of ours, and must not hide a service.
+    let share = config
+        .network_share(name, needs)
+        .unwrap_or_else(|fault| unreachable!("the needs of {name}: {fault:?}"));
+    let ServiceShare { limits, sandbox, settings, grant } = share?;
     Some(Need { limits, sandbox, settings, grant })
 }
 

@@ -5,7 +5,7 @@
 
 use crate::heap::Heap;
 use crate::topology::{LinkNo, LinkSlot, SwitchNo, Topology};
-use crate::trees::{NONE, cost_of, sum};
+use crate::trees::{NONE, cost_of, is_tight};
 
 /// Whether a link may be used.
 pub(crate) type Usable<'u> = dyn Fn(LinkNo, &LinkSlot) -> bool + 'u;
@@ -75,7 +75,7 @@ pub(crate) fn walk(
         }
         let tight = || {
             let arcs = topology.out(at).iter();
-            arcs.filter(|arc| sum(cost_of(cost, arc.link), distance[arc.peer.index()]) == Some(own))
+            arcs.filter(|arc| is_tight(cost, distance, own, **arc))
         };
         let mut count = 0u64;
         let mut first = None;

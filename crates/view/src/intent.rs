@@ -52,7 +52,7 @@ impl FromStr for PathId {
     type Err = NotAKey;
 
     fn from_str(text: &str) -> Result<Self, NotAKey> {
-        let no_path = || NotAKey(format!("{text:?} is no path: write INTENT.LEG or INTENT.LEGb"));
+        let no_path = || NotAKey(format!("{text:?} is no path: write INTENT.WAY or INTENT.WAYb"));
         let (intent, leg) = text.split_once('.').ok_or_else(no_path)?;
         let (leg, backup) = leg.strip_suffix('b').map_or((leg, false), |leg| (leg, true));
         Ok(PathId { intent: intent.parse()?, leg: leg.parse().map_err(|_| no_path())?, backup })

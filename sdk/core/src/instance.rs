@@ -206,6 +206,13 @@ fn hear_stream<A: App>(app: &mut A, out: &mut Commands, reply: &QueryReply<'_>) 
     }
     if is_of_view {
         let changes = out.view.end_part(ticket);
+        if let Some(first) = changes.refused.first() {
+            let (count, key, why) = (changes.refused.len(), first.key, first.why);
+            out.log(
+                Level::Warning,
+                &format!("view: {count} changes were refused, the first of {key}: {why:?}"),
+            );
+        }
         tell_view(app, out, &changes);
     }
 }

@@ -133,7 +133,7 @@ impl ViewFollower {
         let State::Open(open) = &mut stream.state else { return None };
         let why = open.hear(tables, update).err()?;
         let is_first = !std::mem::replace(&mut open.has_complained, true);
-        is_first.then(|| format!("view: the service {} sent what is no object: {why}", stream.service))
+        is_first.then(|| format!("view: the service {} sent an invalid object: {why}", stream.service))
     }
 
     /// The kernel refused to open a stream. The reason comes back as a sentence for the log.

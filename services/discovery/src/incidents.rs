@@ -39,6 +39,9 @@ impl Incidents {
         claimed: Option<ConnectPoint>,
         now: Now,
     ) -> Option<Incident> {
+        if self.places.len() >= PLACES_MAX && !self.places.contains_key(&(at, refusal)) {
+            self.places.retain(|_, place| now.us < place.told_us + INTERVAL_US);
+        }
         let is_full = self.places.len() >= PLACES_MAX;
         let repeated = match self.places.get_mut(&(at, refusal)) {
             Some(place) if now.us < place.told_us + INTERVAL_US => {

@@ -12,7 +12,8 @@ use flow::DatapathId;
 use std::collections::{BTreeMap, BTreeSet};
 use view::ConnectPoint;
 
-/// Probes that a switch gets in one window, at most: a large switch is probed within a second, and its processor is not flooded.
+/// Turns that the ports of a switch get at once, at most, and in each window on average. A turn is one probe, or two with the
+/// broadcast. Repetitions of missing probes come on top.
 pub const PROBES_PER_WINDOW: u32 = 64;
 
 /// The length of a window.

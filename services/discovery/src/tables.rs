@@ -21,7 +21,7 @@ pub const PORTS_MAX: usize = 500_000;
 /// Links in the table, each direction for itself. One more is not taken.
 pub const LINKS_MAX: usize = 500_000;
 
-/// Notes of objects that are kept, whether the object is there or not. The store bounds them by its quota before that.
+/// Notes of objects that are kept, whether the object is there or not. The notes of one more are in the store, and not in the table.
 pub const NOTED_MAX: usize = 100_000;
 
 /// An object that has changed, or `None` if it is gone.

@@ -18,7 +18,7 @@ use crate::wanted::{Body, Place};
 use flows_contract::{SetOptions, status};
 use std::rc::Rc;
 
-/// The most entries that are kept: beyond it a set is refused with the status `FULL`. Two million need some 150 MiB.
+/// The most entries that are kept: beyond it a set is refused with the status `FULL`.
 pub const ENTRIES_MAX: usize = 2_000_000;
 
 /// A status and a sentence.
@@ -83,7 +83,7 @@ impl Engine {
             None => self
                 .sets
                 .create(put.owner, put.name)
-                .ok_or_else(|| (status::FULL, "sets: as many are kept as can be".to_owned()))?,
+                .ok_or_else(|| (status::FULL, "sets: the service holds as many sets as it can".to_owned()))?,
         };
         let body = Rc::new(Body { set: number, bytes: put.items.into() });
         self.entries += news.len();
@@ -138,7 +138,10 @@ impl Engine {
                 let (key, content, stage) = (wanted.key, wanted.content, wanted.stage);
                 news.push(New { switch, key, content, place, stage });
             }
-            None => refused = Some((status::FULL, "switches: as many are known as can be".to_owned())),
+            None => {
+                refused =
+                    Some((status::FULL, "switches: the service knows as many switches as it can".to_owned()))
+            }
         });
         self.scratch = scratch;
         match refused {

@@ -69,7 +69,7 @@ fn refers_to_own(
 ) -> Result<(), String> {
     let refused = |what: &str, id: u32| {
         Err(format!(
-            "flows.write: with bounds, a rule refers to groups and meters of its own set only, and not to {what} {id}"
+            "flows.write: with regions, a rule may refer only to groups and meters of its own set: {what} {id} is not in the set"
         ))
     };
     for instruction in read_instructions(instructions).map_err(|why| why.to_string())? {

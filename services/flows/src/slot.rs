@@ -7,7 +7,7 @@
 //!                         └─session lost──┴──────────────────────┘                    Orphan: in the switch, and in no set
 //! ```
 //!
-//! In: nothing. Out: types. What changes them is in `tables` and `engine`.
+//! In: nothing. Out: types. What changes them is in `change`, `engine`, `switch` and `reading`.
 
 use crate::wanted::{Body, Place};
 use std::rc::Rc;

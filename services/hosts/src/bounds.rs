@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 use view::ConnectPoint;
 
-/// The most hosts. One more is not learned, and is an incident. 200,000 take some 150 MiB in this process.
+/// The most hosts. One more is not learned, and is an incident.
 pub const HOSTS_MAX: usize = 200_000;
 
 /// The most hosts at one port, if the operator says nothing: a large wireless network behind one port. One more is not learned, and is an

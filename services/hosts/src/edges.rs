@@ -5,15 +5,12 @@
 //! ```
 //!
 //! In: records of switches, ports and links. Out: whether a port can have hosts, and which ports can no longer. It knows no host.
-//! Its maps are as large as discovery's tables.
+//! Its maps are as large as discovery's tables. Ports and switches that vanish while discovery is away stay in them.
 
 use crate::bounds::{LINK_GRACE_MS, PORT_SETTLES_MS};
 use burnet_sdk::{DatapathId, PortNo};
 use std::collections::{HashMap, HashSet};
 use view::{ConnectPoint, Key, LinkId, Object, SwitchState};
-
-/// The first number that is no ordinary port (OpenFlow 1.3.5, 7.2.1).
-const FIRST_RESERVED: PortNo = PortNo(0xffff_ff00);
 
 /// What is known of the network's ports.
 #[derive(Debug, Default)]
@@ -24,6 +21,8 @@ pub struct Edges {
     links: HashMap<LinkId, Option<u64>>,
     /// How many ends of links each port is.
     ends: HashMap<ConnectPoint, u32>,
+    /// When the first link is forgotten.
+    forget_ms: Option<u64>,
     /// The links of the snapshot that is being read.
     fresh: Option<HashSet<LinkId>>,
 }
@@ -41,7 +40,7 @@ impl Edges {
     /// Whether a host can be at this port, as far as is known. A port that discovery has not told of yet is one.
     pub fn is_edge(&self, at: ConnectPoint) -> bool {
         let is_live = self.ports.get(&at).is_none_or(|port| port.live);
-        at.port < FIRST_RESERVED && is_live && !self.has_link(at)
+        at.port <= PortNo::MAX && is_live && !self.has_link(at)
     }
 
     /// Whether a link ends at this port.
@@ -72,6 +71,7 @@ impl Edges {
                 forget_at.get_or_insert(now_ms + LINK_GRACE_MS);
             }
         }
+        self.forget_ms = self.links.values().flatten().min().copied();
     }
 
     /// An object is new or has changed. Returns the ports that lose their hosts by it.
@@ -133,11 +133,20 @@ impl Edges {
         }
     }
 
+    /// When [`Edges::on_time`] has something to do.
+    pub fn next_due(&self) -> Option<u64> {
+        self.forget_ms
+    }
+
     /// Forgets links whose time is over.
     pub fn on_time(&mut self, now_ms: u64) {
+        if self.forget_ms.is_none_or(|at_ms| now_ms < at_ms) {
+            return;
+        }
         let over = self.links.iter().filter(|(_, at)| at.is_some_and(|at| at <= now_ms));
         let over: Vec<LinkId> = over.map(|(link, _)| *link).collect();
         over.into_iter().for_each(|link| self.forget_link(link));
+        self.forget_ms = self.links.values().flatten().min().copied();
     }
 
     fn forget_link(&mut self, link: LinkId) {
@@ -222,10 +231,12 @@ mod tests {
         edges.begin();
         edges.put(&link("1/2-2/2"), 100);
         edges.complete(100);
+        assert_eq!(edges.next_due(), Some(100 + LINK_GRACE_MS));
         edges.on_time(99 + LINK_GRACE_MS);
         assert!(!edges.is_edge(at("1/1")));
         edges.on_time(100 + LINK_GRACE_MS);
         assert!(edges.is_edge(at("1/1")) && !edges.is_edge(at("1/2")));
+        assert_eq!(edges.next_due(), None);
         edges.begin();
         edges.complete(200);
         edges.put(&link("1/2-2/2"), 300);

@@ -26,9 +26,6 @@ const CHANGES_WAITING_MAX: usize = 64;
 /// How long after its end the stream of discovery is opened again.
 const FOLLOW_AGAIN_MS: u64 = 500;
 
-/// The kinds of objects that decide where an edge is.
-const FOLLOWED: &[u8] = br#"{"kinds":["switch","port","link"]}"#;
-
 /// The service.
 pub struct Hosts {
     settings: HostsSettings,
@@ -208,7 +205,9 @@ impl Hosts {
         self.table.send(out);
         let now_ms = self.clock.now_ms();
         if matches!(self.discovery, Following::AgainAt(at_ms) if at_ms <= now_ms) {
-            self.discovery = Following::Open(out.follow(Kind::Port.service(), FOLLOWED));
+            // They decide where an edge is.
+            let kinds = Follow { kinds: vec![Kind::Switch, Kind::Port, Kind::Link] };
+            self.discovery = Following::Open(out.follow(Kind::Port.service(), &kinds.to_bytes()));
         }
         let again_ms = match self.discovery {
             Following::AgainAt(at_ms) => Some(at_ms),

@@ -82,10 +82,10 @@ impl App for Northbound {
         state.change(changes, view);
     }
 
-    fn on_switch_up(&mut self, up: &SwitchUp, _: &mut Commands) {
+    fn on_switch_up(&mut self, up: &SwitchUp, out: &mut Commands) {
         self.switches.insert(up.datapath);
         // A new switch is shown with its counters soon.
-        self.counters_due_ms = 0;
+        out.request_stats(up.datapath, OFPMP_PORT_STATS, &ALL_PORTS);
     }
 
     fn on_switch_down(&mut self, datapath: DatapathId, _: &mut Commands) {

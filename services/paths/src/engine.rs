@@ -9,8 +9,8 @@
 //!                      Waiting              Failed            Withdrawing ──nothing left──> gone
 //! ```
 //!
-//! In: events of the network, of the store and of the service `flows`, and the time. Out: effects. Each event costs as much as what it
-//! changes; what is to be compiled waits in a queue, and a turn compiles at most [`COMPILED_IN_A_TURN`]. It sends nothing, and reads no clock.
+//! In: events of the network, of the store and of the service `flows`, and the time. Out: effects. Most events cost as much as what they
+//! change; a withdrawal also walks what waits. What is to be compiled waits in a queue, and a turn compiles at most [`COMPILED_IN_A_TURN`]. It sends nothing, and reads no clock.
 
 mod entry;
 mod settle;
@@ -27,7 +27,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use view::{Host, HostId, IntentId, IntentState, Link, LinkId, Path, PathId, Switch, Wanted};
 
-/// How many intents one turn compiles: some 2 ms. The rest waits for the next turn, so that the first rules leave early.
+/// How many intents one turn compiles. The rest waits for the next turn, so that the first rules leave early.
 pub const COMPILED_IN_A_TURN: usize = 200;
 
 /// The maximum number of intents. One more is refused.
@@ -101,7 +101,6 @@ pub struct Engine {
     /// A table counted as full at the last look.
     had_full: bool,
     last_version: u64,
-    last_id: u64,
     counts: paths_contract::Counts,
 }
 
@@ -119,7 +118,6 @@ impl Engine {
             settle: Settle::new(settle_ms, now_ms),
             had_full: false,
             last_version: first_version,
-            last_id: 0,
             counts: paths_contract::Counts::default(),
         }
     }
@@ -161,7 +159,7 @@ impl Engine {
     }
 
     fn on_time(&mut self, now_ms: u64, out: &mut Vec<Effect>) {
-        if self.settle.ready_at_ms(now_ms) > now_ms {
+        if self.settle.ready_at_ms() > now_ms {
             return;
         }
         self.settle.finish();
@@ -174,7 +172,7 @@ impl Engine {
 
     /// When to call again, if nothing happens before.
     pub fn next_due_ms(&self, now_ms: u64) -> Option<u64> {
-        let compile = (!self.queue.is_empty()).then(|| self.settle.ready_at_ms(now_ms));
+        let compile = (!self.queue.is_empty()).then(|| self.settle.ready_at_ms());
         let full_until_ms = self.network.full_until_ms();
         let retry = (full_until_ms > now_ms && !self.hopeful.is_empty()).then_some(full_until_ms);
         compile.into_iter().chain(retry).min()
@@ -242,7 +240,6 @@ impl Engine {
 
     fn insert(&mut self, entry: Entry) {
         let id = entry.kept.id.0;
-        self.last_id = self.last_id.max(id);
         if !entry.kept.name.is_empty() {
             self.names.insert((entry.kept.owner.clone(), entry.kept.name.clone()), id);
         }
@@ -281,7 +278,7 @@ impl Engine {
         }
         entry.replace_wish(kept);
         for host in hosts {
-            self.by_host.entry(host).or_default().remove(&id);
+            self.leave_host(host, id);
         }
         for host in self.intents.get(&id).map(Entry::hosts).unwrap_or_default() {
             self.by_host.entry(host).or_default().insert(id);
@@ -317,17 +314,22 @@ impl Engine {
         }
     }
 
+    /// An intent does not concern a host any more. A host without intents is left out.
+    fn leave_host(&mut self, host: HostId, id: u64) {
+        if let Some(users) = self.by_host.get_mut(&host) {
+            users.remove(&id);
+            if users.is_empty() {
+                self.by_host.remove(&host);
+            }
+        }
+    }
+
     fn forget(&mut self, id: u64, out: &mut Vec<Effect>) {
         self.free(id);
         let Some(entry) = self.intents.remove(&id) else { return };
         self.names.remove(&(entry.kept.owner.clone(), entry.kept.name.clone()));
         for host in entry.hosts() {
-            if let Some(users) = self.by_host.get_mut(&host) {
-                users.remove(&id);
-                if users.is_empty() {
-                    self.by_host.remove(&host);
-                }
-            }
+            self.leave_host(host, id);
         }
         out.push(Effect::Gone(id));
     }
@@ -542,11 +544,6 @@ impl Engine {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.intents.is_empty()
-    }
-
-    /// The highest number that an intent has had.
-    pub fn last_id(&self) -> u64 {
-        self.last_id
     }
 
     /// The network, to compute ways on it.

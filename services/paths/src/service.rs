@@ -262,7 +262,11 @@ impl Paths {
     fn on_stored(&mut self, heard: storage::Heard, out: &mut Commands) {
         match heard {
             storage::Heard::NotMine | storage::Heard::Nothing => {}
-            storage::Heard::Complaint(why) => out.log(Level::Warning, &why),
+            storage::Heard::Complaint(why) => {
+                out.log(Level::Warning, &why);
+                // The last value can be the damaged one.
+                self.on_loaded();
+            }
             storage::Heard::Loaded(kept) => {
                 self.tell(Event::Stored(*kept));
                 self.on_loaded();

@@ -34,7 +34,7 @@ Examples:
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub struct ObjectsArgs {
     /// Only objects that this filter lets through, such as switch=1 or state=down (repeat for more)
-    #[arg(long = "where", value_name = "NAME=VALUE", global = true)]
+    #[arg(long = "where", value_name = "NAME=VALUE")]
     pub filters: Vec<String>,
     /// Show the present objects, then each change, until Ctrl-C
     #[arg(long)]
@@ -107,7 +107,7 @@ pub struct WithdrawIntentArgs {
 /// `burnet events`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub struct EventsArgs {
-    /// Only changes of these kinds of objects: switch, port, link, host, path, intent, counters
+    /// Only changes of these kinds of objects: switch, port, link, host, path, intent, counters, incident
     #[arg(long, value_name = "KINDS")]
     pub kinds: Option<String>,
     /// The node's socket, and the output format.

@@ -242,7 +242,7 @@ fn port(fact: &PortFact) -> Finding {
     if !in_use {
         return ok(
             &subject,
-            if is_openflow { "free" } else { "free (reserved for REST, which does not exist yet)" },
+            if is_openflow { "free" } else { "free (REST and the web page of a node with [network])" },
         );
     }
     let by = holder.as_ref().map_or_else(
@@ -253,8 +253,8 @@ fn port(fact: &PortFact) -> Finding {
         return lacks(
             &subject,
             by,
-            "nothing yet: it is reserved for REST, which does not exist yet",
-            "nothing yet",
+            "the service northbound of a node with [network] cannot listen there",
+            "stop that process, or set listen in [network.northbound]",
         );
     }
     lacks(
@@ -417,7 +417,7 @@ mod tests {
         check("port 6653", taken, State::Lacks, "in use by ovs-testcontrol (process 7)");
         let hidden = |facts: &mut Facts| facts.ports[1].in_use = true;
         check("port 6633", hidden, State::Lacks, "a process of another user");
-        check("port 8181", |facts| facts.ports[2].in_use = true, State::Lacks, "nothing yet");
+        check("port 8181", |facts| facts.ports[2].in_use = true, State::Lacks, "northbound");
     }
 
     #[test]

@@ -72,8 +72,7 @@ pub struct Filter {
 impl Question {
     /// The payload of the query.
     pub fn to_bytes(&self) -> Vec<u8> {
-        // Only maps whose keys are no texts can fail, and a question has none.
-        serde_json::to_vec(self).unwrap_or_default()
+        contract::to_json(self)
     }
 
     /// Reads a payload.
@@ -81,12 +80,7 @@ impl Question {
     /// # Errors
     /// A sentence that names the wrong field. The caller has made a mistake.
     pub fn from_bytes(payload: &[u8]) -> Result<Question, String> {
-        if payload.len() > QUESTION_BYTES_MAX {
-            let bytes = payload.len();
-            return Err(format!("the question has {bytes} bytes, and at most {QUESTION_BYTES_MAX} are read"));
-        }
-        let question: Question =
-            serde_json::from_slice(payload).map_err(|why| format!("the question is wrong: {why}"))?;
+        let question: Question = contract::from_json(payload, QUESTION_BYTES_MAX)?;
         question.check()?;
         Ok(question)
     }
@@ -98,9 +92,7 @@ impl Question {
 
     fn check(&self) -> Result<(), String> {
         match self {
-            Question::List { limit: Some(0), .. } => {
-                Err("limit: 0 objects are none: write 1 or more".to_owned())
-            }
+            Question::List { limit: Some(0), .. } => Err("limit: 0 is too small: write 1 or more".to_owned()),
             Question::List { filter, .. } => {
                 filter.kinds.iter().try_for_each(|kind| check_kind("filter.kinds", *kind))
             }
@@ -110,7 +102,7 @@ impl Question {
                 annotations.iter().try_for_each(|(name, value)| check_note(name, value.as_deref()))
             }
             Question::Remove { key } => match key.kind() {
-                Kind::Port => Err("key: a port goes with its switch: remove the switch".to_owned()),
+                Kind::Port => Err("key: a port cannot be removed alone: remove its switch".to_owned()),
                 kind => check_kind("key", kind),
             },
             Question::Incidents | Question::Counts => Ok(()),
@@ -154,9 +146,9 @@ mod tests {
             r#"{"op":"list","filter":{"kinds":["host"]}}"#,
             "filter.kinds: the service discovery has no host: ask hosts",
         );
-        check(r#"{"op":"list","limit":0}"#, "limit: 0 objects");
+        check(r#"{"op":"list","limit":0}"#, "limit: 0 is too small");
         check(r#"{"op":"get","key":"link/x"}"#, "is no link");
-        check(r#"{"op":"remove","key":"port/1/2"}"#, "key: a port goes with its switch");
+        check(r#"{"op":"remove","key":"port/1/2"}"#, "key: a port cannot be removed alone");
         check(r#"{"op":"remove","key":"host/00:00:00:00:00:01"}"#, "key: the service discovery has no host");
         let annotate =
             |notes: &str| format!(r#"{{"op":"annotate","key":"switch/1","annotations":{{{notes}}}}}"#);

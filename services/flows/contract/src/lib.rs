@@ -44,9 +44,6 @@ pub const SET_NAME_BYTES_MAX: usize = 64;
 /// at most so many bytes too: some thousand rules. An app that wants more uses several sets.
 pub const BATCH_BYTES_MAX: usize = 96 << 10;
 
-/// The most hops of a path.
-pub const HOPS_MAX: usize = 255;
-
 /// The statuses of answers, in addition to those common to all services. A payload of a refusal is a sentence.
 pub mod status {
     /// Success: the whole batch was taken. The sets are wanted from now on; their states say when they are installed.

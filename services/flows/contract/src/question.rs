@@ -151,8 +151,7 @@ pub struct Filter {
 impl Question {
     /// The payload of the query.
     pub fn to_bytes(&self) -> Vec<u8> {
-        // Only maps whose keys are no texts can fail, and a question has none.
-        serde_json::to_vec(self).unwrap_or_default()
+        contract::to_json(self)
     }
 
     /// Reads a payload.
@@ -160,14 +159,7 @@ impl Question {
     /// # Errors
     /// A sentence that names the wrong field. The caller has made a mistake.
     pub fn from_bytes(payload: &[u8]) -> Result<Question, String> {
-        if payload.len() > QUESTION_BYTES_MAX {
-            return Err(format!(
-                "the question has {} bytes, and at most {QUESTION_BYTES_MAX} are read",
-                payload.len()
-            ));
-        }
-        let question: Question =
-            serde_json::from_slice(payload).map_err(|why| format!("the question is wrong: {why}"))?;
+        let question: Question = contract::from_json(payload, QUESTION_BYTES_MAX)?;
         question.check()?;
         Ok(question)
     }

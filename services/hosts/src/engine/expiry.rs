@@ -25,7 +25,7 @@ impl Engine {
             0 => due_ms.max(self.probes_refilled_ms + REFILL_MS),
             _ => due_ms,
         });
-        [look_ms, self.claims.next_due()].into_iter().flatten().min()
+        [look_ms, self.claims.next_due(), self.edges.next_due()].into_iter().flatten().min()
     }
 
     /// The time has passed.

@@ -86,7 +86,7 @@ pub enum Role {
     Viewer,
     /// It also changes the network: intents, flows, hosts, annotations.
     Operator,
-    /// It also starts and stops apps.
+    /// The role of the command line. It permits nothing more yet.
     Admin,
 }
 

@@ -173,13 +173,6 @@ const OF_SWITCH: Takes = Takes::PageWith(&["owner", "state", "table_id"]);
 
 const STREAM: &[&str] = &["kinds", "changes_only"];
 
-/// Whether the interface has addresses that begin so. Others are files of the page.
-pub fn is_api(path: &str) -> bool {
-    ["/api", "/metrics", "/stats", "/v1.0", "/onos"]
-        .iter()
-        .any(|it| path.strip_prefix(it).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
-}
-
 /// Answers a request.
 ///
 /// # Errors

@@ -48,6 +48,7 @@ const OF_FLOWS: Statuses = Statuses {
     http: &[
         (flows_contract::status::NOT_FOUND, 404),
         (flows_contract::status::STALE, 409),
+        (flows_contract::status::CONFLICT, 409),
         (flows_contract::status::FULL, 507),
         (flows_contract::status::NOT_STORED, 507),
         (flows_contract::status::NO_ANSWER_OF_SWITCH, 504),
@@ -192,8 +193,9 @@ pub fn routes(context: &Context<'_>) -> Answered {
     let choice = context.parameter("choice").unwrap_or("equal");
     let question = json!({ "op": "ways", "from": from.to_string(), "to": to.to_string(), "count": count, "choice": choice,
                            "constraints": constraints });
-    let payload = checked(&question, paths_contract::Question::from_bytes)
-        .map_err(|problem| Problem::parameter("choice", problem.detail))?;
+    let payload = checked(&question, paths_contract::Question::from_bytes).map_err(|problem| {
+        Problem::parameter(problem.field.as_deref().unwrap_or("choice"), problem.detail.clone())
+    })?;
     let read: Reading = Box::new(|answer, payload| match answer {
         0 => {
             let ways: paths_contract::Ways = read_json(&OF_PATHS, payload)?;
@@ -302,7 +304,7 @@ pub fn remove_rules(context: &Context<'_>) -> Answered {
     done(&OF_FLOWS, checked(&question, flows_contract::Question::from_bytes)?)
 }
 
-/// `/stats/flow/{id}`: Ryu's list of the rules of a switch, with their counters.
+/// `/stats/flow/{id}`: Ryu's list of the wanted rules of a switch, without counters, at most [`LIMIT_MAX`] of them.
 pub fn ryu_flows(context: &Context<'_>) -> Answered {
     let key = key(Kind::Switch, context.id)?;
     let Key::Switch(switch) = key else { return Err(Problem::not_found("it is no switch")) };

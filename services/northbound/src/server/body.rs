@@ -13,7 +13,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// The most bytes of a request's body. A thousand intents in one request are shorter.
+/// The most bytes of a request's body. The contracts of the services accept less.
 pub const BODY_BYTES_MAX: usize = 1 << 20;
 
 /// How long a client may take for a body.

@@ -139,8 +139,7 @@ pub struct Filter {
 impl Question {
     /// The payload of the query.
     pub fn to_bytes(&self) -> Vec<u8> {
-        // Only maps whose keys are no texts can fail, and a question has none.
-        serde_json::to_vec(self).unwrap_or_default()
+        contract::to_json(self)
     }
 
     /// Reads a payload.
@@ -148,19 +147,13 @@ impl Question {
     /// # Errors
     /// A sentence that names the wrong field. The caller has made a mistake.
     pub fn from_bytes(payload: &[u8]) -> Result<Question, String> {
-        if payload.len() > QUESTION_BYTES_MAX {
-            let length = payload.len();
-            return Err(format!(
-                "the question has {length} bytes, and at most {QUESTION_BYTES_MAX} are read"
-            ));
-        }
-        let wrong = |why: serde_json::Error| format!("the question is wrong: {why}");
-        let value: Value = serde_json::from_slice(payload).map_err(wrong)?;
+        let value: Value = contract::from_json(payload, QUESTION_BYTES_MAX)?;
         // A flat object cannot refuse unknown members by itself.
         if let Some(intent) = value.get("intent") {
             read_wanted(intent)?;
         }
-        let question: Question = serde_json::from_value(value).map_err(wrong)?;
+        let question: Question =
+            serde_json::from_value(value).map_err(|why| format!("the question is wrong: {why}"))?;
         question.check()?;
         Ok(question)
     }

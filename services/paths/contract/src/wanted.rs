@@ -87,7 +87,7 @@ fn check_hosts(one: HostId, two: HostId) -> Result<(), String> {
 
 fn check_points(field: &str, single: ConnectPoint, several: &[ConnectPoint]) -> Result<(), String> {
     if several.is_empty() || several.len() > ENDS_MAX {
-        return Err(format!("intent.{field}: {} ports, and 1 to {ENDS_MAX} can be", several.len()));
+        return Err(format!("intent.{field}: {} ports: write 1 to {ENDS_MAX}", several.len()));
     }
     let is_port = |point: &ConnectPoint| (PortNo(1)..=PortNo::MAX).contains(&point.port);
     if let Some(wrong) = several.iter().chain([&single]).find(|point| !is_port(point)) {
@@ -102,7 +102,7 @@ fn check_points(field: &str, single: ConnectPoint, several: &[ConnectPoint]) -> 
 
 fn check_links(from: ConnectPoint, to: ConnectPoint, links: &[LinkId]) -> Result<(), String> {
     if links.len() > LINKS_MAX {
-        return Err(format!("intent.links: {} links, and at most {LINKS_MAX} can be", links.len()));
+        return Err(format!("intent.links: {} links: at most {LINKS_MAX} are allowed", links.len()));
     }
     let (mut at, mut seen) = (from.switch, BTreeSet::new());
     for (number, link) in links.iter().enumerate() {
@@ -127,7 +127,7 @@ fn check_selector(wanted: &Wanted) -> Result<(), String> {
     }
     for entry in wanted.selector.entries() {
         let MatchEntry::Field { field, .. } = entry else {
-            return Err("intent.selector: only the fields of OpenFlow 1.3 can be".to_owned());
+            return Err("intent.selector: it may have only fields of OpenFlow 1.3".to_owned());
         };
         match field {
             Field::InPort | Field::InPhyPort => {
@@ -165,7 +165,9 @@ fn check_treatment(treatment: &[Action]) -> Result<(), String> {
         let why = match action {
             Action::Output { .. } | Action::Enqueue { .. } => "the ends of the intent are its only outputs",
             Action::Group(_) => "groups belong to the service",
-            Action::Experimenter { .. } | Action::SetUnknownField { .. } => "only standard actions can be",
+            Action::Experimenter { .. } | Action::SetUnknownField { .. } => {
+                "only standard actions are allowed"
+            }
             _ => continue,
         };
         return Err(format!("intent.treatment[{number}]: {why}"));

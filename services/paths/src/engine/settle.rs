@@ -52,14 +52,14 @@ impl Settle {
     }
 
     /// The time from which on intents are compiled. It is in the past once the start is over.
-    pub(crate) fn ready_at_ms(&self, now_ms: u64) -> u64 {
+    pub(crate) fn ready_at_ms(&self) -> u64 {
         let latest_ms = self.started_ms + SETTLE_MAX_MS;
         if self.is_over {
             return 0;
         }
         match self.is_view_complete && self.is_loaded {
             true => (self.changed_ms + self.quiet_ms).min(latest_ms),
-            false => latest_ms.max(now_ms.min(latest_ms)),
+            false => latest_ms,
         }
     }
 

@@ -4,8 +4,8 @@
 //!   method, path, body ──HTTP/1.0──> node.listen/northbound ──> JSON, or a sentence that says why not
 //! ```
 //!
-//! In: requests. Out: answers. It speaks HTTP/1.0, in which an answer ends with its connection, so it needs no library and no framing. It waits 15
-//! seconds for an answer, and at most 30 seconds for the next event: the service sends a sign of life each 15 seconds.
+//! In: requests. Out: answers. It speaks HTTP/1.0, in which an answer ends with its connection, so it needs no library and no framing. It waits 30
+//! seconds for an answer or for the next event. The service sends a sign of life each 15 seconds.
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -26,6 +26,7 @@ fn line(event: &Value) -> Option<String> {
         "remove" => Some(format!("{key}  gone")),
         "missed" => Some(format!("({} changes were left out)", event["count"])),
         "counters" => Some(format!("counters  {}", event["items"])),
+        "incident" => Some(format!("incident  {}", event["incident"])),
         _ => None,
     }
 }
