@@ -55,7 +55,7 @@ pub fn service_of(name: &str) -> &str {
 pub struct Capability {
     /// Its name in manifests, such as `store.read`.
     pub name: Text,
-    /// What an app may write behind it.
+    /// The values that a manifest may give it, for example a list of prefixes.
     pub takes: Takes,
     /// What it permits without bounds, as a verb phrase for `app install`.
     pub permits: Text,

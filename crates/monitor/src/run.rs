@@ -677,7 +677,7 @@ fn in_and_out(is_waiting: bool) -> PollFlags {
 /// The memory of one port: its rings, and a few pages of indices.
 fn port_bytes(sizes: Sizes) -> u64 {
     const INDICES: u64 = 64 << 10;
-    // The sizes of memory that exists.
+    // The rings exist, so their sizes fit the address space and the sum cannot overflow.
     [sizes.packets_bytes(), sizes.control_bytes(), sizes.from_app_bytes()]
         .iter()
         .fold(INDICES, |sum, bytes| sum.saturating_add(*bytes as u64))

@@ -69,7 +69,7 @@ pub(crate) fn print(process: &mut ZoneProcess, line: &str, writer: &mut RecordWr
 #[derive(Default)]
 pub(crate) struct Reported {
     pub(crate) gaps: Vec<SupervisorEvent>,
-    /// Its app, and what it tried and was not let do.
+    /// Its app, and the operation that was refused.
     pub(crate) denied: Vec<(String, Denied)>,
 }
 

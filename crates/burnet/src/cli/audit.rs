@@ -1,6 +1,6 @@
 //! The commands about the log of who did what, as types.
 //!
-//! It does nothing of what is asked.
+//! It only parses. `commands::audit` carries the command out.
 
 use audit::line::Hash;
 use clap::{Args, Subcommand};
@@ -10,8 +10,8 @@ use super::package::StateArgs;
 
 const EXAMPLES: &str = "\
 Examples:
-  burnet audit                              all of it
-  burnet audit --app my-app --refused       what my-app was not let do
+  burnet audit                              the whole log
+  burnet audit --app my-app --refused       what the node refused to my-app
   burnet audit --what operator --since 1d
   burnet audit --follow --json | jq .text
   burnet audit verify --head 3f1c…          with a hash that you stored elsewhere";

@@ -117,7 +117,7 @@ impl Entry {
         self.must_put = true;
     }
 
-    /// New paths, whose rules are put with this version.
+    /// Replaces the plan of the intent. Its rules are written with this version.
     pub(crate) fn use_plan(&mut self, plan: Plan, version: u64, now_ms: u64) {
         let before = self.plan.replace(plan);
         self.earlier.extend(before.filter(|_| self.has_carried));
