@@ -101,7 +101,7 @@ function resource({ world, apps }, method, [name, ...rest], query, body) {
   const id = rest.join('/');
   if (name === 'intents' && method === 'POST') return addIntent(world, body);
   if (name === 'intents' && method === 'DELETE') return world.removeIntent(id), null;
-  if (name === 'apps' && method === 'POST') return Object.assign(apps.find(id), { state: body.do === 'stop' ? 'stopped' : 'running', since_ms: Date.now(), pid: 9000 });
+  if (name === 'apps' && method === 'POST') return orderApp(apps, ...rest);
   if (name in PLURALS) {
     const table = world.tables[PLURALS[name]];
     return id === '' ? page(name, [...table.values()], query) : (table.get(id) ?? missing(id));
@@ -120,6 +120,12 @@ function resource({ world, apps }, method, [name, ...rest], query, body) {
     case 'explain': return world.explain(query.get('from'), query.get('to'));
     default: return missing(name);
   }
+}
+
+function orderApp(apps, id, verb) {
+  const app = apps.find(id) ?? missing(id);
+  Object.assign(app, { state: verb === 'stop' ? 'stopped' : 'running', since_ms: Date.now(), pid: 9000 });
+  return null;
 }
 
 function addIntent(world, body) {

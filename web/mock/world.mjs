@@ -214,7 +214,7 @@ export class World {
     const port = (place) => (place?.includes('/') ? place.slice(place.lastIndexOf('/') + 1) : null);
     return {
       switch: sw, in_port: port(inPort), table: 0, rule: out ? 'priority 100, eth_dst' : 'table-miss', owner: out ? 'paths' : 'kernel',
-      action: out ? `output ${port(out) ?? 'to the host'}` : 'drop', out_port: port(out), packets: Math.round(this.random() * 1e5),
+      action: out ? `output ${port(out) ?? 'to the host'}` : 'drop', out_port: port(out), packets: Math.round(this.random() * 1e5), intent: null, notes: [],
     };
   }
 }

@@ -283,7 +283,7 @@ class Session {
 
   async orderApp(app: App, order: 'start' | 'stop' | 'restart'): Promise<void> {
     try {
-      await request(`apps/${app.id}`, { method: 'POST', body: { do: order } });
+      await request(`apps/${app.id}/${order}`, { method: 'POST' });
       this.toast(`App ${app.id}: ${order} requested`, 'plain');
       await this.loadApps();
     } catch (error) {

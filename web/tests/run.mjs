@@ -1,6 +1,6 @@
 // Runs all tests of the page: the unit tests beside the sources, and the tests in a browser.
 //
-// In: `src/**/*.test.ts`, `tests/page/*.mjs`, the built page in `dist`. Out: a line for each test, in the words of Rust's test harness.
+// In: `src/**/*.test.ts`, `tests/page/*.mjs`, `tests/node/*.mjs`, the built page in `dist`. Out: a line for each test, in the words of Rust's test harness.
 
 import { build } from 'esbuild';
 import { spawn } from 'node:child_process';
@@ -20,7 +20,7 @@ function below(folder, end) {
 
 const units = below('src', '.test.ts').sort();
 await build({ entryPoints: units.map((path) => join(ROOT, path)), outdir: OUT, outbase: ROOT, bundle: true, format: 'esm', platform: 'node', target: 'node18', outExtension: { '.js': '.mjs' }, logLevel: 'warning' });
-const files = [...units.map((path) => join(OUT, path.replace(/\.ts$/, '.mjs'))), ...below('tests/page', '.mjs').sort().map((path) => join(ROOT, path))];
+const files = [...units.map((path) => join(OUT, path.replace(/\.ts$/, '.mjs'))), ...['tests/page', 'tests/node'].flatMap((folder) => below(folder, '.mjs').sort()).map((path) => join(ROOT, path))];
 mkdirSync(OUT, { recursive: true });
 writeFileSync(join(OUT, 'all.mjs'), files.map((path) => `import ${JSON.stringify(path)};\n`).join(''));
 const reporter = join(ROOT, 'tests', 'reporter.mjs');

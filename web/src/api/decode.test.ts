@@ -56,6 +56,16 @@ test('decode: the objects of the REST interface', () => {
   check({ kind: 'path', id: '7.1b', intent: 7, links: ['a/1-b/1'] }, { intent: '7', leg: 1, role: 'backup' });
 });
 
+test('decode: an incident names its app, or what a service found in the network', () => {
+  const check = (json: unknown, what: string, why: string) => {
+    const found = decodeIncident(json);
+    assert.deepEqual([found?.what, found?.why], [what, why]);
+  };
+  check({ id: '7', unix_ms: 1, source: 'monitor', what: 'app_ended', app: 'qos', reason: 'It leaked' }, 'App qos ended', 'It leaked');
+  check({ id: 'hosts-1', unix_ms: 1, source: 'hosts', what: 'host_at_two_ports', app: 'hosts', reason: 'at of:1/1' }, 'Host at two ports', 'at of:1/1');
+  check({ unix_ms: 1, what: 'safe_mode', finding: { sentence: 'Two services failed' } }, 'The node is in safe mode', 'Two services failed');
+});
+
 test('events: lines are cut wherever the pieces end', () => {
   const text = 'event: put\ndata: {"a":1}\n\n: alive\n\ndata: {"b":2}\n\n';
   for (let size = 1; size < text.length; size += 1) {

@@ -105,7 +105,7 @@ export function decodeApp(value: unknown): App | null {
   const id = text(from.id);
   if (id === '') return null;
   return {
-    kind: 'app', id, role: from.role === 'service' ? 'service' : 'app', state: text(from.state), zoneKind: text(from.zone_kind),
+    kind: 'app', id, role: from.role === 'service' ? 'service' : 'app', state: text(from.state).replaceAll('_', ' '), zoneKind: text(from.zone_kind),
     pid: numberOrNull(from.pid), restarts: number(from.restarts), sinceMs: number(from.since_ms), lastEnd: textOrNull(from.last_end),
     events: number(from.events), dropped: number(from.dropped), commands: number(from.commands), refusals: number(from.refusals),
     limits: list(from.limits).map(object).map((limit) => ({ resource: text(limit.resource), soft: number(limit.soft), hard: number(limit.hard) })),
@@ -128,9 +128,12 @@ export function decodeIncident(value: unknown): Incident | null {
   const from = object(value);
   const atMs = number(from.unix_ms);
   const app = text(from.app);
-  const what = INCIDENTS[text(from.what)] ?? text(from.what).replaceAll('_', ' ');
+  const words = INCIDENTS[text(from.what)] ?? text(from.what).replaceAll('_', ' ');
+  // What services report is about the network: the sentence needs no app as its subject.
+  const isOfNode = text(from.source, 'monitor') === 'monitor';
+  const what = isOfNode && app !== '' ? `App ${app} ${words}` : words.charAt(0).toUpperCase() + words.slice(1);
   const why = [text(from.reason), text(object(from.finding).sentence)].filter((part) => part !== '').join('. ');
-  return { id: text(from.number, `${atMs}`), atMs, app, what: app === '' ? what : `App ${app} ${what}`, why, action: text(from.then) };
+  return { id: text(from.id, text(from.number, `${atMs}`)), atMs, app, what, why, action: text(from.then) };
 }
 
 /** Records of what was not allowed (docs/reference/audit.md). */
@@ -151,11 +154,11 @@ export function decodeNode(value: unknown): NodeInfo {
   return { version: text(from.version), uptimeMs: number(from.uptime_ms), role: text(from.role, 'viewer'), name: text(from.name) };
 }
 
-const VERDICTS = ['delivered', 'dropped', 'punted', 'looped'] as const;
+const VERDICTS = ['delivered', 'dropped', 'punted', 'looped', 'unknown'] as const;
 
 export function decodeTrace(value: unknown): Trace {
   const from = object(value);
-  const verdict = VERDICTS.find((known) => known === from.verdict) ?? 'dropped';
+  const verdict = VERDICTS.find((known) => known === from.verdict) ?? 'unknown';
   return { verdict, reason: text(from.reason), steps: list(from.steps).map(decodeStep), links: texts(from.links) };
 }
 
@@ -164,6 +167,7 @@ function decodeStep(value: unknown): TraceStep {
   return {
     switch: text(from.switch), inPort: textOrNull(text(from.in_port)), table: numberOrNull(from.table), rule: text(from.rule),
     owner: text(from.owner), action: text(from.action), outPort: textOrNull(text(from.out_port)), packets: numberOrNull(from.packets),
+    intent: textOrNull(text(from.intent)), rewrites: text(from.rewrites), notes: texts(from.notes),
   };
 }
 

@@ -61,7 +61,27 @@ function geography(graph: Graph): Point[] {
     const { x, y } = mercator(place);
     return { x: x * scale, y: y * scale };
   });
-  return known.every((point) => point !== null) ? (known as Point[]) : settle(graph, known, 0.3);
+  return apart(known.every((point) => point !== null) ? (known as Point[]) : settle(graph, known, 0.3));
+}
+
+/** Switches at the same place are drawn on a small circle around it, so that each can be seen and clicked. */
+function apart(points: readonly Point[]): Point[] {
+  const together = new Map<string, number[]>();
+  points.forEach(({ x, y }, index) => {
+    const place = `${Math.round(x)} ${Math.round(y)}`;
+    together.set(place, [...(together.get(place) ?? []), index]);
+  });
+  const moved = [...points];
+  for (const indices of together.values()) {
+    if (indices.length === 1) continue;
+    const radius = Math.max(SPACING * 0.2, (indices.length * SPACING * 0.3) / (2 * Math.PI));
+    indices.forEach((index, rank) => {
+      const angle = (rank / indices.length) * 2 * Math.PI + Math.PI / 4;
+      const { x, y } = points[index]!;
+      moved[index] = { x: x + radius * Math.cos(angle), y: y + radius * Math.sin(angle) };
+    });
+  }
+  return moved;
 }
 
 function force(graph: Graph): Point[] {

@@ -44,6 +44,14 @@ test('layout: switches that the operator knows stay when another one joins', () 
   assert.deepEqual(more.slice(0, 10), first);
 });
 
+test('layout: switches at one place are beside each other, and the others stay', () => {
+  const [london, paris] = [{ x: -0.13, y: 51.51 }, { x: 2.35, y: 48.85 }];
+  const of = (places: Graph['places']) => layout('geography', { places, edges: [[0, 2]], edgeSwitch: places.map(() => false), before: places.map(() => null) });
+  const [one, two, third] = of([london, london, paris]);
+  assert.ok(Math.hypot(one!.x - two!.x, one!.y - two!.y) > 20);
+  assert.deepEqual(third, of([london, paris, paris].map((place, i) => (i === 1 ? null : place)))[2]);
+});
+
 test('layout: north is up and east is right', () => {
   const [vienna, rome] = [mercator({ x: 16.4, y: 48.2 }), mercator({ x: 12.5, y: 41.9 })];
   assert.ok(vienna.y < rome.y && vienna.x > rome.x);

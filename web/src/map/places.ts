@@ -5,6 +5,7 @@
 // In: the network and a kind of layout. Out: a place for each switch, later. A newer question replaces an older one.
 
 import type { Known } from '../model/model.ts';
+import type { Switch } from '../model/objects.ts';
 import type { Cable } from '../model/topology.ts';
 import { switchOf } from '../model/topology.ts';
 import type { Point } from './camera.ts';
@@ -42,6 +43,11 @@ export function graphOf(model: Known, cables: readonly Cable[], ids: readonly st
     edgeSwitch: ids.map((id) => withHosts.has(id)),
     before: ids.map((id) => before.get(id) ?? null),
   };
+}
+
+/** A text that is another one if the switch has another place on earth. */
+export function placeTextOf({ id, annotations }: Switch): string {
+  return `${id} ${annotations.longitude ?? ''} ${annotations.latitude ?? ''}`;
 }
 
 /** Longitude and latitude from annotations, if they are numbers. */

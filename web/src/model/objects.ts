@@ -157,10 +157,16 @@ export interface TraceStep {
   action: string;
   outPort: string | null;
   packets: number | null;
+  /** The intent that wants the rule, if one does. */
+  intent: string | null;
+  /** What it changes in the packet; empty if nothing. */
+  rewrites: string;
+  /** What an operator should know of this step. */
+  notes: readonly string[];
 }
 
 export interface Trace {
-  verdict: 'delivered' | 'dropped' | 'punted' | 'looped';
+  verdict: 'delivered' | 'dropped' | 'punted' | 'looped' | 'unknown';
   reason: string;
   steps: readonly TraceStep[];
   links: readonly string[];

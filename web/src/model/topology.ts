@@ -202,7 +202,7 @@ function* intentAlerts(model: Known): Generator<Alert> {
 const STOPPED = new Map([
   ['quarantined', 'It stays stopped until you restart it.'],
   ['refused', 'Its package failed verification.'],
-  ['backing-off', 'It failed, and the node restarts it soon.'],
+  ['backing off', 'It failed, and the node restarts it soon.'],
 ]);
 
 function* appAlerts(apps: readonly App[]): Generator<Alert> {

@@ -6,10 +6,9 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { chromium } from 'playwright-core';
 import { start } from '../../mock/server.mjs';
+import { click, drawn as drawnOf, isRed, panel, PATIENCE_MS, placeOf, still } from '../map.mjs';
 
 const CHROMIUM = process.env.BURNET_CHROMIUM ?? '/usr/bin/chromium';
-/** Only there to end a hang. */
-const PATIENCE_MS = 60_000;
 const DESKTOP = { width: 1280, height: 800 };
 const PHONE = { width: 390, height: 844 };
 
@@ -42,52 +41,10 @@ function pageTest(name, { viewport = DESKTOP, server = {}, ready = true, hasTouc
   });
 }
 
-/** Waits until the map has given the switches their places and stands still. */
-async function drawn(page, state) {
-  const id = [...state.world.tables.switch.keys()][0];
-  await page.waitForFunction((id) => globalThis.burnet?.placeOf({ kind: 'switch', id }) != null, id, { timeout: PATIENCE_MS });
-  await still(page, { kind: 'switch', id });
-}
-
-async function still(page, found) {
-  await page.waitForFunction(
-    async (found) => {
-      const place = () => JSON.stringify(globalThis.burnet.placeOf(found));
-      const before = place();
-      for (let i = 0; i < 6; i += 1) await new Promise(requestAnimationFrame);
-      return before === place();
-    },
-    found,
-    { timeout: PATIENCE_MS },
-  );
-}
-
-async function placeOf(page, found) {
-  await still(page, found);
-  const [place, box] = [await page.evaluate((found) => globalThis.burnet.placeOf(found), found), await page.locator('.input canvas').boundingBox()];
-  return { x: box.x + place.x, y: box.y + place.y };
-}
-
-async function click(page, kind, id) {
-  const { x, y } = await placeOf(page, { kind, id });
-  await page.mouse.move(x, y);
-  await page.mouse.click(x, y);
-}
-
-/** Whether a pixel near the middle of a cable has the colour of a failure. */
-function isRed(page, id) {
-  return page.evaluate((id) => {
-    const { x, y } = globalThis.burnet.placeOf({ kind: 'link', id });
-    const canvas = document.querySelector('.map > canvas');
-    const ratio = canvas.width / canvas.clientWidth;
-    const { data } = canvas.getContext('2d').getImageData((x - 9) * ratio, (y - 9) * ratio, 18 * ratio, 18 * ratio);
-    for (let i = 0; i < data.length; i += 4) if (data[i] > 200 && data[i + 1] < 130 && data[i + 2] < 140 && data[i + 3] > 200) return true;
-    return false;
-  }, id);
-}
+/** Waits until the map of this network stands still. */
+const drawn = (page, state) => drawnOf(page, [...state.world.tables.switch.keys()][0]);
 
 const hostsOf = (world) => [...world.tables.host.keys()];
-const panel = (page) => page.locator('aside');
 
 pageTest('shows the figures of the network, and asks no other server', {}, async ({ page }) => {
   const figures = page.getByLabel('State of the network');
