@@ -46,8 +46,9 @@ pub const INCIDENT_PORTS_MAX: usize = 4_096;
 /// one of the ports may be the end of a link.
 pub const PORT_SETTLES_MS: u64 = 5_000;
 
-/// How long links are remembered that are missing after the service `discovery` has started again: twice as long as it takes to find them.
-pub const LINK_GRACE_MS: u64 = 30_000;
+/// How long links, ports and switches are remembered that are missing after the service `discovery` has started again: twice as long as it
+/// takes to find links.
+pub const VANISHED_GRACE_MS: u64 = 30_000;
 
 /// What the operator may set, under `[network.hosts]`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

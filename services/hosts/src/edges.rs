@@ -5,9 +5,9 @@
 //! ```
 //!
 //! In: records of switches, ports and links. Out: whether a port can have hosts, and which ports can no longer. It knows no host.
-//! Its maps are as large as discovery's tables. Ports and switches that vanish while discovery is away stay in them.
+//! Its maps are as large as discovery's tables. What vanished while discovery was away is forgotten after a time of grace.
 
-use crate::bounds::{LINK_GRACE_MS, PORT_SETTLES_MS};
+use crate::bounds::{PORT_SETTLES_MS, VANISHED_GRACE_MS};
 use burnet_sdk::{DatapathId, PortNo};
 use std::collections::{HashMap, HashSet};
 use view::{ConnectPoint, Key, LinkId, Object, SwitchState};
@@ -17,14 +17,15 @@ use view::{ConnectPoint, Key, LinkId, Object, SwitchState};
 pub struct Edges {
     ports: HashMap<ConnectPoint, PortFacts>,
     down: HashSet<DatapathId>,
-    /// The links, and when a link is forgotten that the last snapshot did not have.
-    links: HashMap<LinkId, Option<u64>>,
+    links: HashSet<LinkId>,
     /// How many ends of links each port is.
     ends: HashMap<ConnectPoint, u32>,
-    /// When the first link is forgotten.
+    /// What the last snapshot did not have, and when it is forgotten.
+    vanished: HashMap<Key, u64>,
+    /// When the first of them is forgotten.
     forget_ms: Option<u64>,
-    /// The links of the snapshot that is being read.
-    fresh: Option<HashSet<LinkId>>,
+    /// The objects of the snapshot that is being read.
+    fresh: Option<HashSet<Key>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -63,19 +64,22 @@ impl Edges {
         self.fresh = Some(HashSet::new());
     }
 
-    /// The snapshot is complete. Links that are not in it are forgotten later: discovery may have started again, and finds them soon.
+    /// The snapshot is complete. What is not in it is forgotten later: discovery may have started again, and finds it soon.
     pub fn complete(&mut self, now_ms: u64) {
         let Some(fresh) = self.fresh.take() else { return };
-        for (link, forget_at) in &mut self.links {
-            if !fresh.contains(link) {
-                forget_at.get_or_insert(now_ms + LINK_GRACE_MS);
-            }
+        let known = self.links.iter().map(|link| Key::Link(*link));
+        let known = known.chain(self.ports.keys().map(|port| Key::Port(*port)));
+        let known = known.chain(self.down.iter().map(|switch| Key::Switch(*switch)));
+        for key in known.filter(|key| !fresh.contains(key)) {
+            self.vanished.entry(key).or_insert(now_ms + VANISHED_GRACE_MS);
         }
-        self.forget_ms = self.links.values().flatten().min().copied();
+        self.forget_ms = self.vanished.values().min().copied();
     }
 
     /// An object is new or has changed. Returns the ports that lose their hosts by it.
     pub fn put(&mut self, object: &Object, now_ms: u64) -> Lost {
+        self.vanished.remove(&object.key());
+        self.fresh.iter_mut().for_each(|fresh| fresh.extend([object.key()]));
         match object {
             Object::Switch(switch) => {
                 match switch.state {
@@ -99,8 +103,7 @@ impl Edges {
     }
 
     fn put_link(&mut self, link: LinkId) -> Lost {
-        self.fresh.iter_mut().for_each(|fresh| fresh.extend([link]));
-        if self.links.insert(link, None).is_some() {
+        if !self.links.insert(link) {
             return Lost::new();
         }
         let ends = [link.from, link.to];
@@ -116,6 +119,7 @@ impl Edges {
 
     /// An object is gone. Returns the ports that lose their hosts by it.
     pub fn removed(&mut self, key: Key) -> Lost {
+        self.vanished.remove(&key);
         match key {
             Key::Switch(switch) => {
                 self.down.remove(&switch);
@@ -138,19 +142,20 @@ impl Edges {
         self.forget_ms
     }
 
-    /// Forgets links whose time is over.
-    pub fn on_time(&mut self, now_ms: u64) {
+    /// Forgets what vanished and whose time is over. Returns the ports that lose their hosts by it.
+    pub fn on_time(&mut self, now_ms: u64) -> Lost {
         if self.forget_ms.is_none_or(|at_ms| now_ms < at_ms) {
-            return;
+            return Lost::new();
         }
-        let over = self.links.iter().filter(|(_, at)| at.is_some_and(|at| at <= now_ms));
-        let over: Vec<LinkId> = over.map(|(link, _)| *link).collect();
-        over.into_iter().for_each(|link| self.forget_link(link));
-        self.forget_ms = self.links.values().flatten().min().copied();
+        let over = self.vanished.iter().filter(|(_, at_ms)| **at_ms <= now_ms);
+        let over: Vec<Key> = over.map(|(key, _)| *key).collect();
+        let lost = over.into_iter().flat_map(|key| self.removed(key)).collect();
+        self.forget_ms = self.vanished.values().min().copied();
+        lost
     }
 
     fn forget_link(&mut self, link: LinkId) {
-        if self.links.remove(&link).is_none() {
+        if !self.links.remove(&link) {
             return;
         }
         for end in [link.from, link.to] {
@@ -198,6 +203,19 @@ mod tests {
         })
     }
 
+    fn switch(id: u64, state: SwitchState) -> Object {
+        Object::Switch(view::Switch {
+            id: DatapathId(id),
+            state,
+            openflow: "1.3".to_owned(),
+            n_tables: 1,
+            n_buffers: 0,
+            description: Default::default(),
+            since_ms: 0,
+            annotations: Annotations::new(),
+        })
+    }
+
     #[test]
     fn a_port_that_is_down_reserved_or_has_a_link_is_no_edge() {
         let mut edges = Edges::default();
@@ -231,10 +249,10 @@ mod tests {
         edges.begin();
         edges.put(&link("1/2-2/2"), 100);
         edges.complete(100);
-        assert_eq!(edges.next_due(), Some(100 + LINK_GRACE_MS));
-        edges.on_time(99 + LINK_GRACE_MS);
+        assert_eq!(edges.next_due(), Some(100 + VANISHED_GRACE_MS));
+        edges.on_time(99 + VANISHED_GRACE_MS);
         assert!(!edges.is_edge(at("1/1")));
-        edges.on_time(100 + LINK_GRACE_MS);
+        edges.on_time(100 + VANISHED_GRACE_MS);
         assert!(edges.is_edge(at("1/1")) && !edges.is_edge(at("1/2")));
         assert_eq!(edges.next_due(), None);
         edges.begin();
@@ -242,5 +260,29 @@ mod tests {
         edges.put(&link("1/2-2/2"), 300);
         edges.on_time(u64::MAX);
         assert!(!edges.is_edge(at("1/2")), "it was found again");
+    }
+
+    #[test]
+    fn ports_and_switches_that_vanished_while_discovery_was_away_are_forgotten() {
+        let mut edges = Edges::default();
+        edges.put(&port("1/1", true), 0);
+        edges.put(&port("1/2", false), 0);
+        edges.put(&port("2/1", true), 0);
+        edges.put(&switch(1, SwitchState::Down), 0);
+        assert!(edges.is_down(DatapathId(1)) && !edges.is_edge(at("1/2")));
+        edges.begin();
+        edges.put(&port("2/1", true), 100);
+        edges.complete(100);
+        let mut lost = edges.on_time(100 + VANISHED_GRACE_MS);
+        lost.sort_unstable();
+        assert_eq!(lost, [at("1/1"), at("1/2")], "their hosts are gone, and not those at 2/1");
+        assert!(!edges.is_down(DatapathId(1)) && edges.is_edge(at("1/2")), "nothing is known of them");
+        assert_eq!(edges.next_due(), None);
+        // What comes back in time stays.
+        edges.begin();
+        edges.complete(200);
+        edges.put(&port("2/1", true), 300);
+        assert!(edges.on_time(u64::MAX).is_empty());
+        assert_eq!((edges.settled_at(at("2/1")), edges.next_due()), (PORT_SETTLES_MS, None));
     }
 }

@@ -30,7 +30,8 @@ impl Engine {
 
     /// The time has passed.
     pub fn on_time(&mut self, now_ms: u64, out: &mut Vec<Effect>) {
-        self.edges.on_time(now_ms);
+        let lost = self.edges.on_time(now_ms);
+        self.remove_learned(lost, out);
         self.examine_claims(now_ms, out);
         if now_ms.saturating_sub(self.probes_refilled_ms) >= REFILL_MS {
             (self.probes_left, self.probes_refilled_ms) = (PROBES_PER_S_MAX, now_ms);

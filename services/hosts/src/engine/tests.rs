@@ -175,6 +175,21 @@ fn a_port_that_fails_takes_its_hosts_with_it() {
 }
 
 #[test]
+fn a_port_that_vanished_while_discovery_was_away_takes_its_hosts_with_it() {
+    let mut bed = bed();
+    bed.put(&port("1/1", true));
+    bed.put(&port("1/2", true));
+    bed.says("1/1", 7, 7);
+    bed.says("1/2", 8, 8);
+    bed.run(|engine, _, _| engine.on_view_begin());
+    bed.put(&port("1/1", true));
+    bed.run(|engine, now_ms, _| engine.on_view_complete(now_ms));
+    assert_eq!(bed.wait(29_999), "", "discovery may still find it");
+    assert_eq!(bed.wait(1), "-8");
+    assert_eq!(bed.says("1/2", 8, 8), "8@1/2[10.0.0.8]", "a host that is there after all");
+}
+
+#[test]
 fn a_host_moves_if_its_old_port_is_silent() {
     let mut bed = bed();
     bed.says("1/1", 7, 7);
