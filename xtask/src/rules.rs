@@ -22,6 +22,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("abi", &["flow"]),
     ("view", &["flow"]),
     ("graph", &["flow", "view"]),
+    ("explain", &["flow", "view"]),
     ("openflow", &["flow"]),
     ("openflow-text", &["flow", "openflow"]),
     ("ring", &[]),
@@ -97,6 +98,21 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("security", &["burnet-sdk", "package", "security-contract"]),
     // What it computes paths with is a crate of its own, so that benchmarks and tests reach it.
     ("paths", &["burnet-sdk", "flow", "flows-contract", "graph", "paths-contract", "view"]),
+    // It explains the ways of packets, on what the service `flows` reads from switches.
+    (
+        "northbound",
+        &[
+            "burnet-sdk",
+            "burnet-sdk-tokio",
+            "explain",
+            "flow",
+            "flows-contract",
+            "hosts-contract",
+            "northbound-contract",
+            "paths-contract",
+            "view",
+        ],
+    ),
     // The laboratory knows the node's program as operators do, and of its library what the operator's commands share.
     (
         "lab",
