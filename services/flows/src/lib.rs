@@ -14,6 +14,7 @@ pub mod engine;
 mod kept;
 pub mod key;
 mod listing;
+mod looks;
 pub mod outgoing;
 mod permitted;
 pub mod policy;

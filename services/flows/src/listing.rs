@@ -99,7 +99,8 @@ fn group_word(group_type: u8) -> String {
     words.get(usize::from(group_type)).map_or_else(|| group_type.to_string(), |word| (*word).to_owned())
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Bytes as hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut digits, byte| {
         // Writing to a string does not fail.
         let _ = write!(digits, "{byte:02x}");

@@ -95,13 +95,20 @@ fn rule(entry: &[u8]) -> Option<RuleEntry<'_>> {
 }
 
 /// The groups in the body of a reply (7.3.5.10): their keys and contents.
-pub fn groups(mut body: &[u8]) -> impl Iterator<Item = (EntryKey, u64)> {
+pub fn groups(body: &[u8]) -> impl Iterator<Item = (EntryKey, u64)> {
+    raw_groups(body).map(|(number, group_type, buckets)| {
+        let key = EntryKey::group(number);
+        (key, other_content(key, group_type.into(), buckets))
+    })
+}
+
+/// The same as numbers, types and buckets.
+pub fn raw_groups(mut body: &[u8]) -> impl Iterator<Item = (u32, u8, &[u8])> {
     std::iter::from_fn(move || {
         let length = usize::from(u16_at(body, 0)?);
         let (entry, rest) = body.split_at_checked(length).filter(|_| length >= 8)?;
         body = rest;
-        let key = EntryKey::group(u32_at(entry, 4)?);
-        Some((key, other_content(key, entry[2].into(), &entry[8..])))
+        Some((u32_at(entry, 4)?, entry[2], &entry[8..]))
     })
 }
 

@@ -6,6 +6,7 @@ use crate::change::Put;
 use crate::counters::Readings;
 use crate::engine::Engine;
 use crate::kept::{Answered, Delayed, Kept, one_put, one_removal};
+use crate::looks::{self, Looks};
 use crate::outgoing::Send;
 use crate::policy::Settings;
 use crate::report::{FLOWS, METERS, METERS_REQUEST, flows_request};
@@ -49,6 +50,7 @@ pub struct Flows {
     streams: Streams,
     kept: Kept,
     readings: Readings,
+    looks: Looks,
     open: BTreeMap<u64, Open>,
     grants: BTreeMap<u32, (Vec<u8>, Grant)>,
     scratch: Scratch,
@@ -112,6 +114,7 @@ impl App for Flows {
             streams: Streams::new(term),
             kept: Kept::default(),
             readings: Readings::default(),
+            looks: Looks::default(),
             open: BTreeMap::new(),
             grants: BTreeMap::new(),
             scratch: Scratch::default(),
@@ -141,6 +144,8 @@ impl App for Flows {
         let StatsReply { datapath, ticket, more, body, .. } = *reply;
         let now_ms = self.now_ms();
         if !self.engine.on_report(datapath, (ticket, more), body, now_ms, &mut sender(out)) {
+            let looked = self.looks.on_report(&self.engine, (ticket, more), body);
+            answer_look(looked, out);
             self.readings.on_report(&self.engine, datapath, (ticket, more), body, out);
         }
     }
@@ -157,6 +162,7 @@ impl App for Flows {
         }
         if outcome != Outcome::Programmed {
             self.readings.on_refused(ticket, reason, out);
+            answer_look(self.looks.on_refused(&self.engine, ticket, reason), out);
         }
         let now_ms = self.now_ms();
         self.engine.on_receipt(datapath, (ticket, outcome, error), reason, now_ms, &mut sender(out));
@@ -180,6 +186,7 @@ impl App for Flows {
     fn on_query_over(&mut self, over: &burnet_sdk::QueryOver, _: &mut Commands) {
         self.open.remove(&over.ticket);
         self.readings.on_over(over.ticket);
+        self.looks.on_over(over.ticket);
     }
 
     fn on_query_reply(&mut self, reply: &QueryReply, out: &mut Commands) {
@@ -204,6 +211,16 @@ impl App for Flows {
         self.engine.on_tick(now_ms, &mut sender(out));
         self.tell(out);
     }
+}
+
+/// Answers the question of a look, if it is complete.
+fn answer_look(looked: Option<looks::Answer>, out: &mut Commands) {
+    let Some((query, look)) = looked else { return };
+    let (status, payload) = match look {
+        Ok(look) => json(&look),
+        Err(why) => (status::NO_ANSWER_OF_SWITCH, why.into_bytes()),
+    };
+    out.answer(Ticket(query), status, false, &payload);
 }
 
 /// What a receipt for a call means as a status of an answer.
@@ -421,8 +438,36 @@ impl Flows {
                 self.one(grant, query, &change, out)
             }
             Question::Counters { switch, table_id } => self.counters(query.ticket, switch, table_id, out),
+            Question::Look { switch, packet } => self.look(query.ticket, switch, &packet, out),
             other => Some(self.list(other)),
         }
+    }
+
+    fn look(
+        &mut self,
+        query: u64,
+        switch: DatapathId,
+        packet: &flow::Match,
+        out: &mut Commands,
+    ) -> Option<Reply> {
+        let known = self.engine.switch(switch).filter(|it| it.tables != flows_contract::Tables::Away);
+        let Some(known) = known else {
+            let why = format!("switch: {switch} is not connected");
+            return Some((status::NO_ANSWER_OF_SWITCH, why.into_bytes()));
+        };
+        if !self.looks.has_room() {
+            let why = format!("{} switches are being read for other callers", looks::LOOKS_MAX);
+            return Some((burnet_sdk::query_status::SERVICE_BUSY, why.into_bytes()));
+        }
+        let is_v10 = known.is_v10;
+        let mut tickets = [None; 3];
+        // OpenFlow 1.0 has neither groups nor meters.
+        let count = if is_v10 { 1 } else { tickets.len() };
+        for (ticket, kind) in tickets.iter_mut().zip(looks::KINDS).take(count) {
+            *ticket = Some(read_tables(out, switch, kind, u8::MAX));
+        }
+        self.looks.begin(query, switch, is_v10, packet, tickets);
+        None
     }
 
     fn counters(
@@ -471,7 +516,7 @@ impl Flows {
                 }
             },
             // They are answered before.
-            Question::Put(_) | Question::Remove { .. } | Question::Counters { .. } => {
+            Question::Put(_) | Question::Remove { .. } | Question::Counters { .. } | Question::Look { .. } => {
                 (status::BAD_QUESTION, Vec::new())
             }
         }

@@ -52,6 +52,13 @@ pub enum Question {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         table_id: Option<u8>,
     },
+    /// What is in a switch now for a packet, and what is wanted there for it. The answer is a [`Look`](crate::Look).
+    Look {
+        /// The switch.
+        switch: DatapathId,
+        /// The fields of the packet that arrives, with its input port. A masked field is refused.
+        packet: Match,
+    },
     /// The sets and their states, in the order of owners and names. The answer is a [`SetPage`](crate::SetPage).
     Sets {
         /// Only sets of this app.
@@ -177,6 +184,13 @@ impl Question {
             Question::Get { key } if key.kind().service() != crate::SERVICE => {
                 Err(format!("key: this service has no objects of the kind {}", key.kind()))
             }
+            Question::Look { packet, .. } => {
+                let is_whole = |entry: &flow::MatchEntry| matches!(entry, flow::MatchEntry::Field { mask: None, .. });
+                match packet.entries().iter().all(is_whole) {
+                    true => Ok(()),
+                    false => Err("packet: a packet has one value of each field, and no mask".to_owned()),
+                }
+            }
             Question::Put(set) => check_name(&set.name),
             Question::Remove { name } => check_name(name),
             _ => Ok(()),
@@ -201,6 +215,7 @@ mod tests {
         check(r#"{"op":"list","kind":"rule","filter":{"port":1}}"#, "unknown field `port`");
         check(r#"{"op":"get","key":"switch/1"}"#, "no objects of the kind switch");
         check(r#"{"op":"get","key":"rule/1"}"#, "write DATAPATH/NUMBER");
+        check(r#"{"op":"look","switch":"1","packet":{"ipv4_dst":"10.0.0.0/8"}}"#, "packet: ");
         check(r#"{"op":"put","name":"","rules":[]}"#, "name: ");
         check(r#"{"op":"put","name":"a"}"#, "missing field `rules`");
         check(r#"{"op":"put","name":"a","rules":[{"switch":"1"}]}"#, "missing field `priority`");
@@ -219,6 +234,7 @@ mod tests {
         check(r#"{"op":"get","key":"rule/1/00000000000000a2"}"#);
         check(r#"{"op":"counters","switch":"1"}"#);
         check(r#"{"op":"sets","owner":"paths","after":["paths","intent/1"]}"#);
+        check(r#"{"op":"look","switch":"1","packet":{"in_port":1,"eth_type":"0x0800"}}"#);
         check(r#"{"op":"switches"}"#);
         check(
             r#"{"op":"put","name":"a","permanent":true,"rules":[{"switch":"1","priority":7,"match":{"in_port":1},
