@@ -11,9 +11,13 @@ mod apps;
 #[cfg(test)]
 mod call_tests;
 mod context;
+mod explain;
+#[cfg(test)]
+mod explain_tests;
 mod filters;
 mod index;
 mod metrics;
+mod network_files;
 mod objects;
 mod onos;
 mod openapi;

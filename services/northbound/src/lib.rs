@@ -18,6 +18,9 @@ mod guard;
 mod http;
 mod server;
 mod state;
+mod steps;
+mod versions;
+mod way;
 
 use std::process::ExitCode;
 

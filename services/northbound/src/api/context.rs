@@ -6,6 +6,7 @@ use super::filters;
 use crate::feed::Interest;
 use crate::http::{Method, Problem, Request, Response};
 use crate::state::State;
+use crate::steps::Steps;
 use burnet_sdk::view::Kind;
 use northbound_contract::Role;
 use std::fmt;
@@ -17,6 +18,8 @@ pub enum Answer {
     Ready(Response),
     /// Call a service, and send what its answer becomes.
     Call(Call),
+    /// Call services, one after the other.
+    Steps(Box<dyn Steps>),
     /// Send events until the client leaves.
     Stream(Interest),
 }

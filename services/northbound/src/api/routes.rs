@@ -5,7 +5,7 @@
 #[cfg(test)]
 use super::context::Answer;
 use super::context::{Answered, Context, ID, Route, Takes};
-use super::{apps, index, metrics, onos, openapi, page, ryu, streams, topology, writes};
+use super::{apps, explain, index, metrics, network_files, onos, openapi, page, ryu, streams, topology, writes};
 use crate::access::permits;
 use crate::http::{Method, Problem, Request};
 use crate::state::State;
@@ -122,6 +122,13 @@ pub static ROUTES: &[Route] = &[
         Takes::Only(&["from", "to", "k", "choice", "bandwidth_kbps", "latency_us_max"]),
         writes::routes,
     ),
+    get(
+        "/api/v1/explain",
+        "Explanation",
+        "The way of a packet through the switches.",
+        Takes::Only(&["from", "at", "to", "packet"]),
+        explain::explain,
+    ),
     get("/api/v1/flows", "Flows", "Wanted rules.", ENTRIES, |it| writes::entries(it, Kind::Rule)),
     get("/api/v1/flows/{id}", "Flow", "One wanted rule.", NONE, |it| writes::entry(it, Kind::Rule)),
     get("/api/v1/groups", "Groups", "Wanted groups.", ENTRIES, |it| writes::entries(it, Kind::Group)),
@@ -144,6 +151,27 @@ pub static ROUTES: &[Route] = &[
         ("", ""),
         "Removes a set of rules.",
         writes::remove_rules,
+    ),
+    get(
+        "/api/v1/network-files/{id}",
+        "NetworkFile",
+        "The versions of a file that was applied, or NAME/VERSION: its document.",
+        NONE,
+        network_files::get,
+    ),
+    change(
+        Method::Put,
+        "/api/v1/network-files/{id}",
+        ("NewVersion", "NetworkFile"),
+        "Keeps a document as the next version of a file.",
+        network_files::put,
+    ),
+    change(
+        Method::Patch,
+        "/api/v1/network-files/{id}",
+        ("VersionNote", "NetworkFile"),
+        "Notes how long a version took.",
+        network_files::note,
     ),
     get("/stats/switches", "", "Ryu: the datapath ids.", NONE, ryu::switches),
     get("/stats/desc/{id}", "", "Ryu: the description of a switch.", NONE, ryu::description),

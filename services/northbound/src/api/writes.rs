@@ -56,7 +56,7 @@ const OF_FLOWS: Statuses = Statuses {
 };
 
 /// The body, which is an object.
-fn object(context: &Context<'_>) -> Result<Map<String, Value>, Problem> {
+pub fn object(context: &Context<'_>) -> Result<Map<String, Value>, Problem> {
     let value = serde_json::from_slice(&context.request.body);
     let value = value.map_err(|why| Problem::bad_request(&format!("the body is no JSON: {why}")))?;
     match value {

@@ -8,9 +8,10 @@ use super::events::{Events, server_sent};
 use super::websocket;
 use crate::access::Access;
 use crate::api::{self, Answer, Call};
-use crate::app::{Northbound, Shared, now_ms};
+use crate::app::{Northbound, Reply, Shared, now_ms};
 use crate::guard::{self, Sender};
 use crate::http::{Method, Problem, Request, Response};
+use crate::steps::{Question, Steps};
 use crate::{access, files};
 use burnet_sdk_tokio::Handle;
 use burnet_sdk_tokio::tokio;
@@ -43,6 +44,9 @@ pub struct Exchange {
     /// Who may do what.
     pub access: Arc<Access>,
 }
+
+/// How long all calls for one request may take together: less than one call may, so that what is known by then is answered.
+const STEPS_TIMEOUT: Duration = Duration::from_secs(9);
 
 type HttpResponse = hyper::Response<ResponseBody>;
 
@@ -130,6 +134,7 @@ impl Exchange {
         match answer {
             Answer::Ready(response) => Ok(Outcome::Whole(response)),
             Answer::Call(call) => self.call(call).await.map(Outcome::Whole),
+            Answer::Steps(steps) => self.steps(steps).await.map(Outcome::Whole),
             Answer::Stream(interest) if request.path.ends_with("/ws") => {
                 let head = websocket::accept(headers)?;
                 Ok(Outcome::WebSocket(head, Events::join(&self.shared, interest)?))
@@ -138,16 +143,36 @@ impl Exchange {
         }
     }
 
+    /// Calls services, one after the other, as long as there is time.
+    async fn steps(&self, mut steps: Box<dyn Steps>) -> Result<Response, Problem> {
+        let until = tokio::time::Instant::now() + STEPS_TIMEOUT;
+        while let Some(Question { service, payload }) = steps.question() {
+            match tokio::time::timeout_at(until, self.ask(service, payload)).await {
+                Ok(reply) => reply.map(|(status, payload)| steps.take(status, &payload))?,
+                Err(_) => {
+                    steps.stop();
+                    break;
+                }
+            }
+        }
+        steps.response()
+    }
+
     async fn call(&self, call: Call) -> Result<Response, Problem> {
         let Call { service, payload, read } = call;
+        let (status, payload) = self.ask(service, payload).await?;
+        read(status, &payload)
+    }
+
+    /// Asks a service, and waits for its answer.
+    async fn ask(&self, service: &'static str, payload: Vec<u8>) -> Result<Reply, Problem> {
         let ended = |_| Problem::no_service(service, "the node ends");
         let waiting = self.app.act(move |app, out| app.call(service, &payload, out)).await.map_err(ended)?;
         let waiting =
             waiting.ok_or_else(|| Problem::too_many("too many requests wait for services of the node"))?;
         let late = |_| Problem::no_service(service, "it did not answer within 10 seconds");
         let reply = tokio::time::timeout(CALL_TIMEOUT, waiting).await.map_err(late)?;
-        let (status, payload) = reply.map_err(|_| Problem::no_service(service, "it ended"))?;
-        read(status, &payload)
+        reply.map_err(|_| Problem::no_service(service, "it ended"))
     }
 }
 

@@ -1,0 +1,380 @@
+//! The versions of network files: what operators applied, kept in the service `store`.
+//!
+//! ```text
+//!   request ──> get head ──> get or put parts of a document ──> put head ──> delete parts that are too old ──> response
+//! ```
+//!
+//! In: a request for one file, and answers of the store. Out: calls of the store, and the response. A document is written before the head that
+//! names it, so a crash in between leaves the earlier head. It knows no meaning of a document.
+
+use crate::http::{Problem, Response};
+use crate::steps::{Question, Steps};
+use burnet_sdk::store::{Ask, Op, VALUE_BYTES_MAX, status};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+
+/// The most versions that are kept of one file. With one more, the oldest is deleted.
+pub const VERSIONS_MAX: usize = 10;
+
+/// The longest document in bytes, as JSON: some thousand intents. A longer one is refused.
+pub const DOCUMENT_BYTES_MAX: usize = 512 << 10;
+
+/// The prefix of the keys. Behind it come the name, and `head` or the version and the number of the part.
+const PREFIX: &str = "northbound/file/";
+
+/// The service.
+const STORE: &str = "store";
+
+/// One version of a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Version {
+    /// Its number, from 1.
+    pub version: u64,
+    /// When it was applied, in milliseconds since 1970.
+    pub at_ms: u64,
+    /// The number of its parts in the store.
+    pub parts: usize,
+    /// The version whose document it has, if it is a rollback. 0: the empty one before the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restores: Option<u64>,
+    /// How many rules it changed, and how long the switches took to confirm them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub took: Option<Took>,
+}
+
+/// How long the switches took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Took {
+    /// Rules that were added or removed.
+    pub rules: u64,
+    /// Milliseconds until the last one was confirmed.
+    pub took_ms: u64,
+}
+
+/// The versions of a file, the latest last.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Head {
+    versions: Vec<Version>,
+}
+
+/// What is done with a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// List its versions.
+    List,
+    /// The document of a version.
+    Get(u64),
+    /// Keep a document as the next version.
+    Put {
+        /// The version that it follows.
+        base: u64,
+        /// The document.
+        document: Value,
+        /// The version whose document it is.
+        restores: Option<u64>,
+        /// The time.
+        now_ms: u64,
+    },
+    /// Note how long a version took.
+    Note {
+        /// The version.
+        version: u64,
+        /// How long.
+        took: Took,
+    },
+}
+
+/// What the next answers are to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Head,
+    Reading,
+    Writing,
+    Closing,
+    Tidying,
+}
+
+/// A request for a file that is under way.
+#[derive(Debug)]
+pub struct Keeping {
+    name: String,
+    act: Act,
+    phase: Phase,
+    head: Head,
+    body: Vec<u8>,
+    calls: VecDeque<Vec<u8>>,
+    old: Vec<Version>,
+    outcome: Option<Result<Response, Problem>>,
+}
+
+impl Keeping {
+    /// Begins.
+    pub fn new(name: &str, act: Act) -> Keeping {
+        let mut keeping = Keeping {
+            name: name.to_owned(),
+            act,
+            phase: Phase::Head,
+            head: Head::default(),
+            body: Vec::new(),
+            calls: VecDeque::new(),
+            old: Vec::new(),
+            outcome: None,
+        };
+        keeping.call(Op::Get, "head", &[]);
+        keeping
+    }
+
+    fn call(&mut self, op: Op, behind: &str, value: &[u8]) {
+        let key = format!("{PREFIX}{}/{behind}", self.name);
+        self.calls.push_back(Ask { op, key: &key, value }.to_bytes());
+    }
+
+    fn end(&mut self, outcome: Result<Response, Problem>) {
+        self.calls.clear();
+        self.outcome = Some(outcome);
+    }
+
+    fn on_head(&mut self, status: u16, payload: &[u8]) {
+        if status != status::NOT_FOUND {
+            match serde_json::from_slice(payload) {
+                Ok(head) => self.head = head,
+                Err(why) => return self.end(Err(damaged(&self.name, &why.to_string()))),
+            }
+        }
+        match self.act.clone() {
+            Act::List => {
+                let body = json!({ "name": self.name, "versions": self.head.versions });
+                self.end(Ok(Response::value(&body)));
+            }
+            Act::Get(version) => match self.head.versions.iter().find(|it| it.version == version).cloned() {
+                Some(found) => {
+                    self.phase = Phase::Reading;
+                    (0..found.parts).for_each(|part| self.call(Op::Get, &format!("{version}/{part}"), &[]));
+                }
+                None => {
+                    let why = format!("version {version} of the file {:?} is not kept", self.name);
+                    self.end(Err(Problem::not_found(&why)));
+                }
+            },
+            Act::Put { base, document, restores, now_ms } => {
+                self.put(base, &document, restores, now_ms);
+            }
+            Act::Note { version, took } => {
+                match self.head.versions.iter_mut().find(|it| it.version == version) {
+                    Some(found) => found.took = Some(took),
+                    None => return self.end(Err(Problem::not_found("this version is not kept"))),
+                }
+                self.close();
+            }
+        }
+    }
+
+    fn put(&mut self, base: u64, document: &Value, restores: Option<u64>, at_ms: u64) {
+        let latest = self.head.versions.last().map_or(0, |it| it.version);
+        if latest != base {
+            let why = format!(
+                "base: the file {:?} has the version {latest} meanwhile, and not {base}: plan again",
+                self.name
+            );
+            return self.end(Err(Problem::new(409, "conflict", "It contradicts another object", why)));
+        }
+        let bytes = document.to_string().into_bytes();
+        if bytes.len() > DOCUMENT_BYTES_MAX {
+            let why = format!(
+                "document: {} bytes are more than the limit of {DOCUMENT_BYTES_MAX}: divide the file",
+                bytes.len()
+            );
+            return self.end(Err(Problem::field("document", why)));
+        }
+        let version = latest + 1;
+        let parts: Vec<&[u8]> = bytes.chunks(VALUE_BYTES_MAX).collect();
+        for (part, bytes) in parts.iter().enumerate() {
+            self.call(Op::Put, &format!("{version}/{part}"), bytes);
+        }
+        self.head.versions.push(Version { version, at_ms, parts: parts.len(), restores, took: None });
+        let excess = self.head.versions.len().saturating_sub(VERSIONS_MAX);
+        self.old = self.head.versions.drain(..excess).collect();
+        self.phase = Phase::Writing;
+    }
+
+    /// Writes the head, which makes the change.
+    fn close(&mut self) {
+        self.phase = Phase::Closing;
+        let head = serde_json::to_vec(&self.head).unwrap_or_default();
+        self.call(Op::Put, "head", &head);
+    }
+
+    fn tidy(&mut self) {
+        self.phase = Phase::Tidying;
+        for old in std::mem::take(&mut self.old) {
+            (0..old.parts).for_each(|part| self.call(Op::Delete, &format!("{}/{part}", old.version), &[]));
+        }
+        let body = json!({ "name": self.name, "versions": self.head.versions });
+        let status = if matches!(self.act, Act::Put { .. }) { 201 } else { 200 };
+        self.outcome = Some(Ok(Response { status, ..Response::value(&body) }));
+    }
+}
+
+fn damaged(name: &str, why: &str) -> Problem {
+    Problem::no_service(STORE, &format!("what it keeps of the file {name:?} is damaged: {why}"))
+}
+
+/// What an answer of the store that is no success means.
+fn failure(status: u16, payload: &[u8]) -> Problem {
+    match status {
+        status::STORE_FULL | status::APP_FULL => {
+            Problem::new(507, "no-room", "The node cannot keep it", "the store has no room for another version")
+        }
+        status::FAILED => {
+            Problem::new(507, "no-room", "The node cannot keep it", "the disk failed; the log has the details")
+        }
+        other => {
+            let why = String::from_utf8_lossy(payload);
+            Problem::no_service(STORE, &format!("{why} (status {other})"))
+        }
+    }
+}
+
+impl Steps for Keeping {
+    fn question(&mut self) -> Option<Question> {
+        Some(Question { service: STORE, payload: self.calls.pop_front()? })
+    }
+
+    fn take(&mut self, status: u16, payload: &[u8]) {
+        let is_new = self.phase == Phase::Head && status == status::NOT_FOUND;
+        if status != status::DONE && !is_new {
+            // What could not be deleted is in nobody's way.
+            return match self.phase {
+                Phase::Tidying => {}
+                _ => self.end(Err(failure(status, payload))),
+            };
+        }
+        match self.phase {
+            Phase::Head => self.on_head(status, payload),
+            Phase::Reading => {
+                self.body.extend_from_slice(payload);
+                if self.calls.is_empty() {
+                    let document = serde_json::from_slice::<Value>(&self.body);
+                    let document = document.map_err(|why| damaged(&self.name, &why.to_string()));
+                    self.end(document.map(|document| Response::value(&json!({ "document": document }))));
+                }
+            }
+            Phase::Writing if self.calls.is_empty() => self.close(),
+            Phase::Closing => self.tidy(),
+            Phase::Writing | Phase::Tidying => {}
+        }
+    }
+
+    fn stop(&mut self) {
+        if self.outcome.is_none() {
+            self.end(Err(Problem::no_service(STORE, "it did not answer in time")));
+        }
+    }
+
+    fn response(self: Box<Self>) -> Result<Response, Problem> {
+        self.outcome.unwrap_or_else(|| Err(Problem::no_service(STORE, "it gave no answer")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    /// A store in memory, which fails at one call, or never.
+    #[derive(Default)]
+    struct Store {
+        values: BTreeMap<String, Vec<u8>>,
+        calls: usize,
+        fails_at: Option<usize>,
+    }
+
+    impl Store {
+        fn run(&mut self, act: Act) -> Result<Value, Problem> {
+            let mut keeping = Box::new(Keeping::new("campus", act));
+            while let Some(question) = keeping.question() {
+                self.calls += 1;
+                if self.fails_at == Some(self.calls) {
+                    keeping.take(status::STORE_FULL, &[]);
+                    continue;
+                }
+                let ask = Ask::from_bytes(&question.payload).unwrap();
+                let found = self.values.get(ask.key).cloned();
+                match (ask.op, found) {
+                    (Op::Get, None) => keeping.take(status::NOT_FOUND, &[]),
+                    (Op::Get, Some(value)) => keeping.take(status::DONE, &value),
+                    (Op::Put, _) => {
+                        self.values.insert(ask.key.to_owned(), ask.value.to_vec());
+                        keeping.take(status::DONE, &[]);
+                    }
+                    (Op::Delete, _) => {
+                        self.values.remove(ask.key);
+                        keeping.take(status::DONE, &[]);
+                    }
+                    (Op::List, _) => panic!("nothing is listed"),
+                }
+            }
+            let response = keeping.response()?;
+            Ok(serde_json::from_slice(&response.body).unwrap())
+        }
+
+        fn put(&mut self, base: u64, document: Value) -> Result<Value, Problem> {
+            self.run(Act::Put { base, document, restores: None, now_ms: 7 })
+        }
+    }
+
+    #[test]
+    fn a_file_that_others_applied_meanwhile_is_not_replaced() {
+        let mut store = Store::default();
+        assert_eq!(store.put(1, json!({})).unwrap_err().status, 409);
+        store.put(0, json!({"a": 1})).unwrap();
+        let refused = store.put(0, json!({"a": 2})).unwrap_err();
+        assert_eq!(refused.status, 409);
+        assert!(refused.detail.contains("has the version 1"), "{}", refused.detail);
+        assert_eq!(store.run(Act::Get(1)).unwrap()["document"], json!({"a": 1}));
+        assert_eq!(store.run(Act::Get(2)).unwrap_err().status, 404);
+    }
+
+    #[test]
+    fn a_store_that_fails_at_any_call_keeps_the_earlier_version() {
+        let long = json!("x".repeat(3 * VALUE_BYTES_MAX));
+        for fails_at in 1..8 {
+            let mut store = Store::default();
+            store.put(0, json!("first")).unwrap();
+            store.fails_at = Some(store.calls + fails_at);
+            let done = store.put(1, long.clone());
+            store.fails_at = None;
+            let latest = if done.is_ok() { 2 } else { 1 };
+            let list = store.run(Act::List).unwrap();
+            assert_eq!(list["versions"].as_array().unwrap().last().unwrap()["version"], latest, "{fails_at}");
+            let document = store.run(Act::Get(latest)).unwrap()["document"].clone();
+            assert_eq!(document, if latest == 2 { long.clone() } else { json!("first") });
+        }
+    }
+
+    #[test]
+    fn only_the_last_versions_are_kept() {
+        let mut store = Store::default();
+        for version in 0..15 {
+            store.put(version, json!(version)).unwrap();
+        }
+        let list = store.run(Act::List).unwrap();
+        assert_eq!(list["versions"].as_array().unwrap().len(), VERSIONS_MAX);
+        assert_eq!(store.values.len(), VERSIONS_MAX + 1, "parts and the head");
+        assert_eq!(store.run(Act::Get(15)).unwrap()["document"], 14);
+        let too_long = store.put(15, json!("x".repeat(DOCUMENT_BYTES_MAX))).unwrap_err();
+        assert_eq!((too_long.status, too_long.field.as_deref()), (422, Some("document")));
+    }
+
+    #[test]
+    fn how_long_a_version_took_is_noted() {
+        let mut store = Store::default();
+        store.put(0, json!({})).unwrap();
+        let took = Took { rules: 12, took_ms: 30 };
+        let list = store.run(Act::Note { version: 1, took }).unwrap();
+        assert_eq!(list["versions"][0]["took"], json!({"rules": 12, "took_ms": 30}));
+        assert_eq!(store.run(Act::Note { version: 2, took }).unwrap_err().status, 404);
+    }
+}
