@@ -21,5 +21,5 @@ pub use packet::{Effect, Packet};
 pub use packet_text::read_packet;
 pub use pipeline::{COPIES_MAX, Choice, Event, Fate, Output, Passage, pass};
 pub use tables::{Bucket, GROUP_NONE, Group, GroupKind, Rule, Tables};
-pub use trace::{Network, Need, STOPS_MAX, Stop, StopEnd, Way, trace};
+pub use trace::{Need, Network, STOPS_MAX, Stop, StopEnd, Way, trace};
 pub use verdict::{Exit, Verdict, exits, verdict};

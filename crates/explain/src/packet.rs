@@ -431,8 +431,16 @@ mod tests {
 
     #[test]
     fn a_header_that_is_missing_is_not_changed() {
-        check("dl_type=0x1234", "set_field:10.0.0.9->ip_dst,dec_ttl", Ok("vlan_tci=0x0000/0x1fff,dl_type=0x1234"));
-        check("dl_type=0x1234", "set_field:4101->vlan_vid,pop_vlan", Ok("vlan_tci=0x0000/0x1fff,dl_type=0x1234"));
+        check(
+            "dl_type=0x1234",
+            "set_field:10.0.0.9->ip_dst,dec_ttl",
+            Ok("vlan_tci=0x0000/0x1fff,dl_type=0x1234"),
+        );
+        check(
+            "dl_type=0x1234",
+            "set_field:4101->vlan_vid,pop_vlan",
+            Ok("vlan_tci=0x0000/0x1fff,dl_type=0x1234"),
+        );
     }
 
     #[test]

@@ -55,7 +55,9 @@ fn packet(wanted: &Match) -> Result<Packet, String> {
     for entry in wanted.entries() {
         match entry {
             MatchEntry::Field { field: Field::InPort | Field::InPhyPort | Field::Metadata, .. } => {
-                return Err("a packet has no in_port and no metadata: name its connect point with --at".to_owned());
+                return Err(
+                    "a packet has no in_port and no metadata: name its connect point with --at".to_owned()
+                );
             }
             MatchEntry::Field { field, value, mask } => {
                 if mask.is_some_and(|mask| mask != field.full_mask()) {
@@ -92,10 +94,9 @@ fn complete(fields: &mut FrameFields) -> Result<(), String> {
             fill(fields, &[Field::IpDscp, Field::IpEcn, Field::IpProto, Field::Ipv6Src, Field::Ipv6Dst]);
             fill(fields, &[Field::Ipv6Flabel, Field::Ipv6Exthdr]);
         }
-        Some(ARP) => fill(
-            fields,
-            &[Field::ArpOp, Field::ArpSpa, Field::ArpTpa, Field::ArpSha, Field::ArpTha],
-        ),
+        Some(ARP) => {
+            fill(fields, &[Field::ArpOp, Field::ArpSpa, Field::ArpTpa, Field::ArpSha, Field::ArpTha])
+        }
         Some(MPLS) => fill(fields, &[Field::MplsLabel, Field::MplsTc, Field::MplsBos]),
         _ => {}
     }
@@ -205,7 +206,10 @@ mod tests {
         };
         check("", "dl_type=0x0000");
         check("tcp_dst=80", "tcp,nw_src=0.0.0.0,nw_dst=0.0.0.0,tp_src=0,tp_dst=80");
-        check("arp,arp_tpa=10.0.0.2", "arp,arp_spa=0.0.0.0,arp_tpa=10.0.0.2,arp_op=0,arp_sha=00:00:00:00:00:00,arp_tha=00:00:00:00:00:00");
+        check(
+            "arp,arp_tpa=10.0.0.2",
+            "arp,arp_spa=0.0.0.0,arp_tpa=10.0.0.2,arp_op=0,arp_sha=00:00:00:00:00:00,arp_tha=00:00:00:00:00:00",
+        );
         check("udp_dst=53,ip_dst=10.0.0.2", "udp,nw_src=0.0.0.0,nw_dst=10.0.0.2,tp_src=0,tp_dst=53");
         assert_eq!(read_packet("ip,nw_ttl=3").unwrap().ttl(), 3);
         assert_eq!(read_packet("tcp_dst=1,ipv6_dst=::1").unwrap().get(Field::EthType), Some(IPV6));

@@ -90,11 +90,7 @@ impl Network {
 
     /// The tables of a switch, for every packet.
     pub fn add(&mut self, switch: DatapathId, tables: Tables) {
-        self.readings.entry(switch).or_default().push(Reading {
-            packet: None,
-            in_port: PortNo::ANY,
-            tables,
-        });
+        self.readings.entry(switch).or_default().push(Reading { packet: None, in_port: PortNo::ANY, tables });
     }
 
     /// The tables of a switch, read for this need.
@@ -240,11 +236,7 @@ mod tests {
                 Some(switch(2, &[("ip", back)])),
             );
             let ends: Vec<StopEnd> = way(&network).stops.into_iter().map(|stop| stop.end).collect();
-            assert_eq!(
-                ends,
-                [StopEnd::Passed, StopEnd::Passed, StopEnd::Passed, StopEnd::Loop(1)],
-                "{back}"
-            );
+            assert_eq!(ends, [StopEnd::Passed, StopEnd::Passed, StopEnd::Passed, StopEnd::Loop(1)], "{back}");
         }
     }
 

@@ -55,7 +55,8 @@ pub fn exits(way: &Way) -> Vec<Exit> {
 fn is_choice(way: &Way, mut stop: usize, mut event: usize) -> bool {
     loop {
         let Some(here) = way.stops.get(stop) else { return false };
-        if matches!(here.passage.events.get(event), Some(Event::Output(output)) if !output.choices.is_empty()) {
+        if matches!(here.passage.events.get(event), Some(Event::Output(output)) if !output.choices.is_empty())
+        {
             return true;
         }
         match here.from {
@@ -86,14 +87,20 @@ pub fn verdict(way: &Way, to: Option<ConnectPoint>) -> (Verdict, String) {
         return (if all { Verdict::Delivered } else { Verdict::Unknown }, why);
     }
     if way.is_cut {
-        return (Verdict::Looped, "it multiplies from switch to switch; the rest of its way is left out".to_owned());
+        return (
+            Verdict::Looped,
+            "it multiplies from switch to switch; the rest of its way is left out".to_owned(),
+        );
     }
-    let worst = way.stops.iter().enumerate().filter_map(|(number, stop)| end_of(number, stop)).min_by_key(|it| it.0);
+    let worst =
+        way.stops.iter().enumerate().filter_map(|(number, stop)| end_of(number, stop)).min_by_key(|it| it.0);
     if let Some((_, verdict, reason)) = worst {
         return (verdict, reason);
     }
     match exits.first() {
-        Some(exit) => (Verdict::Dropped, format!("it leaves the network by {}, and not where it should", exit.at)),
+        Some(exit) => {
+            (Verdict::Dropped, format!("it leaves the network by {}, and not where it should", exit.at))
+        }
         None => (Verdict::Dropped, "nothing sends it anywhere".to_owned()),
     }
 }

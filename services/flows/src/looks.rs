@@ -112,9 +112,10 @@ impl Looks {
     }
 
     fn find(&self, ticket: u64) -> Option<(usize, usize)> {
-        self.0.iter().enumerate().find_map(|(at, looking)| {
-            Some((at, looking.tickets.iter().position(|it| *it == Some(ticket))?))
-        })
+        self.0
+            .iter()
+            .enumerate()
+            .find_map(|(at, looking)| Some((at, looking.tickets.iter().position(|it| *it == Some(ticket))?)))
     }
 
     fn end_if_read(&mut self, engine: &Engine, at: usize) -> Option<Answer> {
@@ -179,9 +180,10 @@ impl Looking {
         let Some(switch) = engine.switch(self.look.switch) else { return Vec::new() };
         let mut scratch = Scratch::default();
         let mut missing = Vec::new();
-        let slots = switch.slots.iter().filter(|(key, slot)| {
-            key.is_rule() && is_wanted(slot) && !self.seen.contains(key)
-        });
+        let slots = switch
+            .slots
+            .iter()
+            .filter(|(key, slot)| key.is_rule() && is_wanted(slot) && !self.seen.contains(key));
         for (key, slot) in slots {
             let Some(body) = &slot.body else { continue };
             let is_for_it = body.wanted(slot.place(), &mut scratch).is_some_and(|wanted| match wanted.what {
@@ -332,12 +334,17 @@ mod tests {
             .iter()
             .map(|rule| (rule.table_id, rule.packets, rule.is_own, rule.wanted.as_ref().map(|it| it.is_same)))
             .collect();
-        let expected =
-            [(0, 12, true, Some(true)), (0, 12, true, Some(false)), (0, 12, false, None), (2, 12, false, None)];
+        let expected = [
+            (0, 12, true, Some(true)),
+            (0, 12, true, Some(false)),
+            (0, 12, false, None),
+            (2, 12, false, None),
+        ];
         assert_eq!(shown, expected);
         let claim = look.rules[0].wanted.as_ref().unwrap();
         assert_eq!((claim.owner.as_str(), claim.set.as_str()), ("paths", "intent/7"));
-        let missing: Vec<_> = look.missing.iter().map(|rule| flow::text::match_to_string(&rule.matching)).collect();
+        let missing: Vec<_> =
+            look.missing.iter().map(|rule| flow::text::match_to_string(&rule.matching)).collect();
         assert_eq!(missing, ["tcp"], "that for udp is for other packets");
     }
 }

@@ -516,9 +516,10 @@ impl Flows {
                 }
             },
             // They are answered before.
-            Question::Put(_) | Question::Remove { .. } | Question::Counters { .. } | Question::Look { .. } => {
-                (status::BAD_QUESTION, Vec::new())
-            }
+            Question::Put(_)
+            | Question::Remove { .. }
+            | Question::Counters { .. }
+            | Question::Look { .. } => (status::BAD_QUESTION, Vec::new()),
         }
     }
 

@@ -224,12 +224,18 @@ fn damaged(name: &str, why: &str) -> Problem {
 /// What an answer of the store that is no success means.
 fn failure(status: u16, payload: &[u8]) -> Problem {
     match status {
-        status::STORE_FULL | status::APP_FULL => {
-            Problem::new(507, "no-room", "The node cannot keep it", "the store has no room for another version")
-        }
-        status::FAILED => {
-            Problem::new(507, "no-room", "The node cannot keep it", "the disk failed; the log has the details")
-        }
+        status::STORE_FULL | status::APP_FULL => Problem::new(
+            507,
+            "no-room",
+            "The node cannot keep it",
+            "the store has no room for another version",
+        ),
+        status::FAILED => Problem::new(
+            507,
+            "no-room",
+            "The node cannot keep it",
+            "the disk failed; the log has the details",
+        ),
         other => {
             let why = String::from_utf8_lossy(payload);
             Problem::no_service(STORE, &format!("{why} (status {other})"))

@@ -40,7 +40,11 @@ fn leaves(twins: &mut [Twin], bytes: &[u8]) -> Option<Vec<String>> {
             let out = ConnectPoint { switch: at.switch, port };
             match links.get(&out) {
                 Some(there) => ahead.push_back((*there, frame)),
-                None => left.push(format!("{} {}", at.switch, line(port, &Packet::new(FrameFields::read(&frame))))),
+                None => left.push(format!(
+                    "{} {}",
+                    at.switch,
+                    line(port, &Packet::new(FrameFields::read(&frame)))
+                )),
             }
         }
     }
@@ -68,7 +72,8 @@ fn a_packet_leaves_where_the_tracer_says_and_a_loop_is_a_loop() {
             twin.add_meter();
             twin.add_group(1, rules::group(&mut seed, &fields, &[]));
             let groups: Vec<u32> = twin.tables.groups.keys().copied().collect();
-            (1..=6).for_each(|priority| twin.add_rule(rules::rule_v13(&mut seed, &fields, priority, &groups)));
+            (1..=6)
+                .for_each(|priority| twin.add_rule(rules::rule_v13(&mut seed, &fields, priority, &groups)));
         }
         let mut network = Network::new(links());
         twins.iter().for_each(|twin| network.add(twin.switch.datapath_id(), twin.tables.clone()));
@@ -87,10 +92,11 @@ fn a_packet_leaves_where_the_tracer_says_and_a_loop_is_a_loop() {
         if has_loop {
             continue;
         }
-        let found = exits(&way).into_iter().map(|exit| match &way.stops[exit.stop].passage.events[exit.event] {
-            Event::Output(it) => format!("{} {}", exit.at.switch, line(it.port, &it.packet)),
-            other => panic!("{other:?}"),
-        });
+        let found =
+            exits(&way).into_iter().map(|exit| match &way.stops[exit.stop].passage.events[exit.event] {
+                Event::Output(it) => format!("{} {}", exit.at.switch, line(it.port, &it.packet)),
+                other => panic!("{other:?}"),
+            });
         assert_eq!(left, sorted(found), "seed {number}\n{way:#?}");
         compared += 1;
         long += u64::from(way.stops.len() > 2);

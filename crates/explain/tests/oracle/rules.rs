@@ -15,7 +15,9 @@ const KINDS: [Field; 4] = [Field::EthType, Field::VlanVid, Field::IpProto, Field
 fn matching(seed: &mut Seed, fields: &FrameFields, is_v10: bool) -> Match {
     let mut wanted = Match::any();
     for (field, value) in fields.iter() {
-        if matches!(field, Field::TunnelId | Field::IpEcn | Field::Ipv6Exthdr) || is_v10 && field == Field::Metadata {
+        if matches!(field, Field::TunnelId | Field::IpEcn | Field::Ipv6Exthdr)
+            || is_v10 && field == Field::Metadata
+        {
             continue;
         }
         let percent = if KINDS.contains(&field) { 55 } else { 12 };
@@ -139,8 +141,7 @@ pub fn rule_v10(seed: &mut Seed, fields: &FrameFields, priority: u16) -> Rule {
 
 /// A group. Only groups before it are among its actions.
 pub fn group(seed: &mut Seed, fields: &FrameFields, before: &[u32]) -> Group {
-    let kind =
-        seed.one(&[GroupKind::All, GroupKind::Select, GroupKind::Indirect, GroupKind::FastFailover]);
+    let kind = seed.one(&[GroupKind::All, GroupKind::Select, GroupKind::Indirect, GroupKind::FastFailover]);
     let count = if kind == GroupKind::Indirect { 1 } else { seed.below(4) };
     let bucket = |seed: &mut Seed| Bucket {
         weight: if kind == GroupKind::Select { u16::try_from(seed.below(3)).unwrap() } else { 0 },

@@ -154,7 +154,8 @@ fn selectable(event: &Event) -> Option<&[usize]> {
 }
 
 fn under(passage: &Passage, chosen: &BTreeMap<usize, usize>) -> Vec<String> {
-    let fits = |choices: &[explain::Choice]| choices.iter().all(|it| chosen.get(&it.visit) == Some(&it.bucket));
+    let fits =
+        |choices: &[explain::Choice]| choices.iter().all(|it| chosen.get(&it.visit) == Some(&it.bucket));
     sorted(passage.events.iter().filter_map(|event| match event {
         Event::Output(it) if it.fate == Fate::Sent && fits(&it.choices) => Some(line(it.port, &it.packet)),
         Event::Controller { packet, is_expired: false, choices } if fits(choices) => {

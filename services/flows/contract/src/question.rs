@@ -185,7 +185,8 @@ impl Question {
                 Err(format!("key: this service has no objects of the kind {}", key.kind()))
             }
             Question::Look { packet, .. } => {
-                let is_whole = |entry: &flow::MatchEntry| matches!(entry, flow::MatchEntry::Field { mask: None, .. });
+                let is_whole =
+                    |entry: &flow::MatchEntry| matches!(entry, flow::MatchEntry::Field { mask: None, .. });
                 match packet.entries().iter().all(is_whole) {
                     true => Ok(()),
                     false => Err("packet: a packet has one value of each field, and no mask".to_owned()),

@@ -50,7 +50,9 @@ pub fn explain(context: &Context<'_>) -> Answered {
     };
     let from = end(view, name, start)?;
     let to = context.parameter("to").map(|to| end(view, "to", to)).transpose()?;
-    if context.parameter("packet").is_none() && (from.host.is_none() || to.as_ref().is_none_or(|it| it.host.is_none())) {
+    if context.parameter("packet").is_none()
+        && (from.host.is_none() || to.as_ref().is_none_or(|it| it.host.is_none()))
+    {
         let why = "it is missing: between two hosts, their addresses make the packet; otherwise write its fields, such as ip_dst=10.0.0.2,tcp_dst=80";
         return Err(Problem::parameter("packet", why));
     }
@@ -66,7 +68,8 @@ pub fn explain(context: &Context<'_>) -> Answered {
 /// A host by its id or address, or a connect point.
 fn end<'v>(view: &'v Snapshot, name: &str, text: &str) -> Result<End<'v>, Problem> {
     let of_host = |host: &'v Host| End { at: host.at, host: Some(host) };
-    let unknown = || Problem::parameter(name, format!("the network has no host {text}: `burnet hosts` lists them"));
+    let unknown =
+        || Problem::parameter(name, format!("the network has no host {text}: `burnet hosts` lists them"));
     if text.contains('/') {
         let point = text.parse::<ConnectPoint>();
         let at = point.map_err(|why| Problem::parameter(name, why.to_string()))?;
@@ -76,7 +79,9 @@ fn end<'v>(view: &'v Snapshot, name: &str, text: &str) -> Result<End<'v>, Proble
         return view.hosts_with_address(address).next().map(of_host).ok_or_else(unknown);
     }
     match text.parse::<HostId>() {
-        Ok(id) => view.host(id).or_else(|| view.hosts_with_mac(id.mac).next()).map(of_host).ok_or_else(unknown),
+        Ok(id) => {
+            view.host(id).or_else(|| view.hosts_with_mac(id.mac).next()).map(of_host).ok_or_else(unknown)
+        }
         Err(_) => {
             let why = format!(
                 "{text:?} is wrong: write a host, such as 00:00:00:00:00:01 or 10.0.0.1, or a connect point, such as of:1/3"

@@ -56,7 +56,8 @@ fn explaining(view: &Snapshot, target: &str) -> Result<Box<dyn Steps>, Problem> 
 
 /// A rule in a switch: cookie, match, instructions, and the set that wants it.
 fn seen(switch: u64, cookie: u64, matching: &str, instructions: &str, set: Option<(&str, &str)>) -> Value {
-    let wanted = set.map(|(owner, set)| json!({"owner": owner, "set": set, "state": "installed", "is_same": true}));
+    let wanted =
+        set.map(|(owner, set)| json!({"owner": owner, "set": set, "state": "installed", "is_same": true}));
     let mut rule = json!({
         "id": format!("of:{switch:016x}/00000000000000a2"), "table_id": 0, "priority": 9,
         "match": parse_match(matching).unwrap(), "instructions": parse_instructions(instructions).unwrap(),
@@ -94,7 +95,12 @@ const BETWEEN: &str = "/api/v1/explain?from=10.0.0.1&to=00:00:00:00:00:02";
 fn a_question_that_names_no_way_is_refused_with_the_parameter() {
     let check = |target: &str, field: &str, part: &str| {
         let problem = explaining(&view(2), &format!("/api/v1/explain?{target}")).unwrap_err();
-        assert_eq!((problem.status, problem.field.as_deref()), (400, Some(field)), "{target}: {}", problem.detail);
+        assert_eq!(
+            (problem.status, problem.field.as_deref()),
+            (400, Some(field)),
+            "{target}: {}",
+            problem.detail
+        );
         assert!(problem.detail.contains(part), "{}", problem.detail);
     };
     check("", "from", "missing");
@@ -112,7 +118,10 @@ fn a_question_that_names_no_way_is_refused_with_the_parameter() {
 #[test]
 fn a_switch_that_does_not_answer_is_no_drop() {
     let answer = explained_with(BETWEEN, &[]);
-    assert_eq!((answer["verdict"].as_str(), answer["unread"][0]["reason"].as_str()), (Some("unknown"), Some("it did not answer")));
+    assert_eq!(
+        (answer["verdict"].as_str(), answer["unread"][0]["reason"].as_str()),
+        (Some("unknown"), Some("it did not answer"))
+    );
 }
 
 #[test]
@@ -127,8 +136,14 @@ fn each_rule_has_its_owner_and_its_counter() {
     assert_eq!(answer["links"], json!(["of:0000000000000001/2-of:0000000000000002/3"]));
     assert_eq!(answer["exits"][0]["hosts"], json!(["00:00:00:00:00:02"]));
     let (first, second) = (&answer["steps"][0], &answer["steps"][1]);
-    assert_eq!((&first["owner"], &first["intent"], &first["state"]), (&json!("paths"), &json!(7), &json!("installed")));
-    assert_eq!((&first["in_port"], &first["out_port"], &first["packets"]), (&json!("1"), &json!("2"), &json!(12)));
+    assert_eq!(
+        (&first["owner"], &first["intent"], &first["state"]),
+        (&json!("paths"), &json!(7), &json!("installed"))
+    );
+    assert_eq!(
+        (&first["in_port"], &first["out_port"], &first["packets"]),
+        (&json!("1"), &json!("2"), &json!(12))
+    );
     assert_eq!((&second["owner"], &second["state"]), (&json!("firewall"), &json!("unmanaged")));
     assert!(answer["packet"].as_str().unwrap().contains("nw_src=10.0.0.1,nw_dst=10.0.0.2"), "{answer}");
 }
@@ -143,9 +158,24 @@ fn a_drop_says_who_dropped_it_and_what_is_missing() {
         assert!(answer["steps"].to_string().contains(note), "{answer}");
     };
     check(&[look(1, vec![], vec![])], "dropped", "No rule in table 0", "no rule matches");
-    check(&[look(1, vec![seen(1, 1, "ip", "drop", None)], vec![])], "dropped", "A rule of", "no app of this node added this rule");
-    check(&[look(1, vec![seen(1, 1, "ip", "output:4", None)], vec![])], "dropped", "Port 4 of", "port 4 is down");
-    check(&[look(1, vec![seen(1, 1, "ip", "group:4", None)], vec![])], "dropped", "no group 4", "group 4 is not in the switch");
+    check(
+        &[look(1, vec![seen(1, 1, "ip", "drop", None)], vec![])],
+        "dropped",
+        "A rule of",
+        "no app of this node added this rule",
+    );
+    check(
+        &[look(1, vec![seen(1, 1, "ip", "output:4", None)], vec![])],
+        "dropped",
+        "Port 4 of",
+        "port 4 is down",
+    );
+    check(
+        &[look(1, vec![seen(1, 1, "ip", "group:4", None)], vec![])],
+        "dropped",
+        "no group 4",
+        "group 4 is not in the switch",
+    );
     let wanted = json!({"id": "1/00000000000000a3", "owner": "paths", "set": "intent/7", "table_id": 0, "priority": 20,
                         "match": {"eth_type": "0x0800"}, "instructions": [], "cookie": 1, "state": "failed"});
     check(

@@ -5,7 +5,9 @@
 #[cfg(test)]
 use super::context::Answer;
 use super::context::{Answered, Context, ID, Route, Takes};
-use super::{apps, explain, index, metrics, network_files, onos, openapi, page, ryu, streams, topology, writes};
+use super::{
+    apps, explain, index, metrics, network_files, onos, openapi, page, ryu, streams, topology, writes,
+};
 use crate::access::permits;
 use crate::http::{Method, Problem, Request};
 use crate::state::State;

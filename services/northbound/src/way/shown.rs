@@ -184,7 +184,8 @@ fn steps_of(it: &Explaining, number: usize, stop: &Stop) -> Vec<Value> {
             }
             Event::Miss { table_id, unsure } => {
                 let action = if look.is_v10 { "to the controller" } else { "drop" };
-                let what = json!({ "table": table_id, "rule": "no rule matches", "owner": "", "action": action });
+                let what =
+                    json!({ "table": table_id, "rule": "no rule matches", "owner": "", "action": action });
                 let mut step = Step::new(number, stop, what);
                 step.notes.extend(ambiguous(look, &[], unsure));
                 steps.push(step);
@@ -219,9 +220,9 @@ fn missing_note(rule: &Rule) -> String {
 
 fn ambiguous(look: &Look, equal: &[usize], unsure: &[usize]) -> Vec<String> {
     let name = |number: &usize| look.rules.get(*number).map(rule_text).unwrap_or_default();
-    let equal = equal
-        .iter()
-        .map(|it| format!("a rule of the same priority matches too, so the switch may take it: {}", name(it)));
+    let equal = equal.iter().map(|it| {
+        format!("a rule of the same priority matches too, so the switch may take it: {}", name(it))
+    });
     let unsure = unsure
         .iter()
         .map(|it| format!("a rule with a field that is not followed may match instead: {}", name(it)));
@@ -276,7 +277,9 @@ fn note(it: &Explaining, stop: &Stop, at: usize, event: &Event, step: &mut Step)
         Event::Meter { meter, is_there: false } => {
             step.notes.push(format!("the rule names meter {meter}, which {switch} does not have"));
         }
-        Event::Group { group, kind, buckets } => step.notes.push(group_note(it, stop, *group, *kind, buckets)),
+        Event::Group { group, kind, buckets } => {
+            step.notes.push(group_note(it, stop, *group, *kind, buckets))
+        }
         Event::Controller { is_expired: true, .. } => {
             step.notes.push("its time-to-live has ended: the switch forwards it no further".to_owned());
         }
@@ -326,7 +329,9 @@ fn add_output(it: &Explaining, stop: &Stop, at: usize, output: &Output, step: &m
         Fate::Sent => ("sent", None),
         Fate::Down => ("down", Some(format!("port {} is down", output.port))),
         Fate::NoPort => ("no-port", Some(format!("the switch has no port {}", output.port))),
-        Fate::InPort => ("in-port", Some(format!("it came by port {}, and only IN_PORT sends it back", output.port))),
+        Fate::InPort => {
+            ("in-port", Some(format!("it came by port {}, and only IN_PORT sends it back", output.port)))
+        }
     };
     step.notes.extend(note);
     let hosts: Vec<_> = it.view.hosts_at(here).map(|host| host.id.to_string()).collect();
@@ -335,5 +340,7 @@ fn add_output(it: &Explaining, stop: &Stop, at: usize, output: &Output, step: &m
         step.members.insert("out_port".to_owned(), output.port.to_string().into());
     }
     let next_at = next.and_then(|next| it.way.stops.get(next)).map(|next| next.at);
-    step.outputs.push(json!({ "port": output.port.to_string(), "fate": fate, "next": next, "to": next_at, "hosts": hosts }));
+    step.outputs.push(
+        json!({ "port": output.port.to_string(), "fate": fate, "next": next, "to": next_at, "hosts": hosts }),
+    );
 }
