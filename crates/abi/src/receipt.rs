@@ -49,7 +49,8 @@ pub struct Receipt<'a> {
     pub ticket: u64,
     /// The outcome.
     pub outcome: Outcome,
-    /// For `Failed`: the switch's error, in the numbers of OpenFlow 1.3. Otherwise zeros.
+    /// For `Failed`: the switch's error, in the numbers of OpenFlow 1.3. For `Refused`: OFPFMFC_TABLE_FULL if the table has as many rules as the
+    /// operator allows. Otherwise zeros.
     pub error: flow::ErrorCode,
     /// The reason as text for people. Empty for `Programmed`.
     pub reason: &'a str,

@@ -91,12 +91,7 @@ static SERVICES: &[Service] = &[
         run: paths::run,
         need: |config| of_network(config, paths_contract::SERVICE, paths::NEEDS),
     },
-    Service {
-        name: flows_contract::SERVICE,
-        duty: None,
-        run: flows::run,
-        need: |config| of_network(config, flows_contract::SERVICE, flows::NEEDS),
-    },
+    Service { name: flows_contract::SERVICE, duty: None, run: flows::run, need: needs_flows },
 ];
 
 /// A service of the network view runs if the configuration says so, with the settings of `[network.NAME]`.
@@ -107,6 +102,17 @@ fn of_network(config: &Config, name: &str, needs: &str) -> Option<Need> {
         .unwrap_or_else(|fault| unreachable!("the needs of {name}: {fault:?}"));
     let ServiceShare { limits, sandbox, settings, grant } = share?;
     Some(Need { limits, sandbox, settings, grant })
+}
+
+/// It may delete the rules of other controllers only if the operator wants that.
+fn needs_flows(config: &Config) -> Option<Need> {
+    let need = of_network(config, flows_contract::SERVICE, flows::NEEDS)?;
+    match need.settings.get("foreign").and_then(serde_json::Value::as_str) {
+        Some("remove") => {
+            of_network(config, flows_contract::SERVICE, &flows::needs_to_remove_foreign_rules())
+        }
+        _ => Some(need),
+    }
 }
 
 /// It also listens for the command line, wherever the operator lets it listen for others.

@@ -175,6 +175,7 @@ fn granted(written: &Capabilities) -> Grant {
     let mut grant = Grant::nothing();
     let wholes = [
         (Capability::RuleWriteOthers, written.rule_write_others),
+        (Capability::RuleDeleteForeign, written.rule_delete_foreign),
         (Capability::RuleRead, written.rule_read),
         (Capability::StatsRead, written.stats_read),
         (Capability::ViewRead, written.view_read),

@@ -17,6 +17,8 @@ pub enum Capability {
     RuleWrite,
     /// Change and delete the rules of others.
     RuleWriteOthers,
+    /// Delete rules that no app of this node added, each by its whole cookie.
+    RuleDeleteForeign,
     /// See the rules, groups and meters of others.
     RuleRead,
     /// Ask switches for statistics.
@@ -40,11 +42,12 @@ pub enum Capability {
     Subscribe,
 }
 
-const NAMES: [(Capability, &str); 14] = [
+const NAMES: [(Capability, &str); 15] = [
     (Capability::PacketIn, "packet.in"),
     (Capability::PacketOut, "packet.out"),
     (Capability::RuleWrite, "rule.write"),
     (Capability::RuleWriteOthers, "rule.write.others"),
+    (Capability::RuleDeleteForeign, "rule.delete.foreign"),
     (Capability::RuleRead, "rule.read"),
     (Capability::StatsRead, "stats.read"),
     (Capability::ViewRead, "view.read"),

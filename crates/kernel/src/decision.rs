@@ -269,7 +269,15 @@ impl OrderRefused {
     }
 }
 
+/// OFPET_FLOW_MOD_FAILED, OFPFMFC_TABLE_FULL (OpenFlow 1.3.5, 7.5.4.6).
+const TABLE_FULL: flow::ErrorCode = flow::ErrorCode { kind: 5, code: 1 };
+
 impl Refusal {
+    /// The error of a switch that means the same. A sender can then react as it would to a switch whose table is full.
+    pub fn as_error(&self) -> Option<flow::ErrorCode> {
+        matches!(self, Refusal::Quota { kind: QuotaKind::TableEntries, .. }).then_some(TABLE_FULL)
+    }
+
     /// The other app that it concerns.
     pub(crate) fn other(&self) -> Option<ZoneId> {
         match self {

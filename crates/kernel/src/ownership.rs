@@ -122,8 +122,13 @@ impl Ownership {
         match switch.record.known(key) {
             Some(known) if known.owner == Owner::Zone(zone) => Ok(Some((key, Some(known)))),
             Some(known) => {
-                let others_too = there.is_some_and(|it| it.grant.holds(Capability::RuleWriteOthers));
-                if others_too {
+                let holds = |capability| there.is_some_and(|it| it.grant.holds(capability));
+                let may_delete = || {
+                    known.owner == Owner::Foreign
+                        && names_foreign_rule(it)
+                        && holds(Capability::RuleDeleteForeign)
+                };
+                if holds(Capability::RuleWriteOthers) || may_delete() {
                     return Ok(Some((key, Some(known))));
                 }
                 Err(refuse_others(switch, datapath, it, (key, known), now_ms, effects))
@@ -177,6 +182,14 @@ impl Ownership {
         let (_, Claimant { ticket, wants_receipt }) = self.owned.settle(receipt.ticket, is_done)?;
         Some((wants_receipt || !is_done).then_some(Receipt { ticket, ..*receipt }))
     }
+}
+
+/// Whether this deletes one rule by its whole cookie, and that cookie is of no app of this node. The switch then deletes no other rule.
+/// OpenFlow 1.0 has no cookie in a delete; there, only the record of the owners protects other rules.
+pub(crate) fn names_foreign_rule(it: &FlowMod<'_>) -> bool {
+    it.command == flow_command::DELETE_STRICT
+        && it.cookie_mask == u64::MAX
+        && Owner::of_cookie(it.cookie) == Some(Owner::Foreign)
 }
 
 /// A rule of another owner. The kernel asks the switch whether it still has the rule.

@@ -9,7 +9,7 @@ use crate::capability::Capability;
 use crate::charge::{Becomes, take};
 use crate::decision::{Decision, Effect, Refusal};
 use crate::dispatch::Kernel;
-use crate::ownership::{MeantRule, Then, ToNote};
+use crate::ownership::{MeantRule, Then, ToNote, names_foreign_rule};
 use crate::precedence::Others;
 use crate::receivers::needed_to_hear;
 
@@ -370,6 +370,8 @@ impl Kernel {
             (_, Some((key, Some(known)))) if !has_filter(it) => (key, Then::Gone(known.owner)),
             (flow_command::MODIFY, _) => return None,
             (_, Some((_, None))) => return None,
+            // It is in the record until the switch reports that it is gone.
+            _ if names_foreign_rule(it) => return None,
             _ => return Some(self.doubt(zone, datapath)),
         };
         Some(ToNote::Rule { datapath, key: then.0, then: then.1 })
@@ -542,6 +544,11 @@ impl Kernel {
             let writes = flow_mod.command < flow_command::DELETE && self.sessions.speaks_1_0(datapath);
             let cookie = if writes { zone.stamp(flow_mod.cookie) } else { flow_mod.cookie };
             return (cookie, flow_mod.cookie_mask);
+        }
+        if names_foreign_rule(flow_mod) && self.require(zone, Capability::RuleDeleteForeign).is_ok() {
+            // A delete of 1.0 names no cookie. The record of the owners has been asked.
+            let mask = if self.sessions.speaks_1_0(datapath) { !COOKIE_MASK } else { flow_mod.cookie_mask };
+            return (flow_mod.cookie, mask);
         }
         (zone.stamp(flow_mod.cookie), !COOKIE_MASK | own_mask)
     }

@@ -155,6 +155,23 @@ impl Node {
         }
     }
 
+    /// A strict delete with this cookie and mask: as it is sent, or why it is refused.
+    fn delete(&mut self, zone: ZoneId, matching: &str, cookie: u64, cookie_mask: u64) -> String {
+        let matching = canonical(matching);
+        let (priority, command) = (7, 4);
+        let it = FlowMod { priority, command, cookie, cookie_mask, matching: &matching, ..FlowMod::ADD };
+        let mut bytes = Vec::new();
+        let command = Command { datapath: SWITCH, ticket: 7, wants_receipt: false, what: What::FlowMod(it) };
+        assert!(command::write::command(&mut bytes, &command));
+        match self.kernel.on_command(zone, &Frame::read(&bytes).unwrap(), ASKED_MS, &mut self.effects) {
+            Decision::Send(Command { what: What::FlowMod(sent), .. }) => {
+                format!("{:016x}/{:016x}", sent.cookie, sent.cookie_mask)
+            }
+            Decision::Refuse(refusal) => refusal.to_string(),
+            other => panic!("{other:?}"),
+        }
+    }
+
     fn found(&self) -> Option<RuleReport> {
         self.kernel.of_switches().find(|it| it.datapath == SWITCH).map(|it| it.rule_report)
     }
@@ -190,6 +207,30 @@ fn rules_that_no_app_of_this_node_made_are_nobodys_to_replace() {
     let grant = Grant::everywhere(&kernel::Capability::GRANT_ALL).with(kernel::Capability::RuleWriteOthers);
     node.kernel.attach(ONE, "app", grant, 0);
     assert_eq!(node.add(ONE, RULE), Ok(()));
+}
+
+#[test]
+fn a_foreign_rule_is_deleted_by_its_whole_cookie_and_no_other_rule_is() {
+    let mut node = Node::asked();
+    let foreign = 0xffff_0000_0000_f00d;
+    let of_app = OTHER.stamp(5);
+    node.say(&[entry_with(foreign, RULE), entry_with(of_app, "arp")].concat(), false);
+    let delete = |node: &mut Node, matching, cookie, mask| node.delete(ONE, matching, cookie, mask);
+    let refused = "rule.write.others: a rule with this table, priority and match ";
+    assert!(delete(&mut node, RULE, foreign, u64::MAX).starts_with(refused), "without the capability");
+    let grant = Grant::everywhere(&kernel::Capability::GRANT_ALL).with(kernel::Capability::RuleDeleteForeign);
+    node.kernel.attach(ONE, "app", grant, 0);
+    assert_eq!(delete(&mut node, RULE, foreign, u64::MAX), "ffff00000000f00d/ffffffffffffffff");
+    // Also one that the kernel has not heard of: the switch compares the cookie.
+    assert_eq!(delete(&mut node, "udp", foreign, u64::MAX), "ffff00000000f00d/ffffffffffffffff");
+    assert!(delete(&mut node, RULE, foreign, 0).starts_with(refused), "a part of the cookie is not enough");
+    for cookie in [of_app, kernel::OWN_COOKIE, foreign] {
+        assert!(delete(&mut node, "arp", cookie, u64::MAX).starts_with(refused), "it is an app's");
+    }
+    // The cookie of an app or of the kernel reaches only the sender's own rules.
+    let own = format!("{:016x}/ffffffffffffffff", ONE.stamp(of_app));
+    assert_eq!(delete(&mut node, "udp", of_app, u64::MAX), own);
+    assert_eq!(node.add(ONE, RULE), Err(None), "the capability replaces nothing");
 }
 
 #[test]

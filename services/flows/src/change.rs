@@ -13,7 +13,7 @@ use crate::engine::Engine;
 use crate::key::EntryKey;
 use crate::outgoing::Sender;
 use crate::sets::{Op, Part};
-use crate::slot::{IN_STEP, Slot, State};
+use crate::slot::{IN_STEP, PRESENT, Slot, State};
 use crate::wanted::{Body, Place};
 use flows_contract::{SetOptions, status};
 use std::rc::Rc;
@@ -62,22 +62,8 @@ impl Engine {
     /// # Errors
     /// The status and the sentence for the caller. Then nothing has changed.
     pub fn put(&mut self, put: &Put<'_>, now_ms: u64, send: &mut Sender<'_>) -> Result<(), Refused> {
+        let Some(news) = self.admit(put)? else { return Ok(()) };
         let known = self.sets.number(put.owner, put.name);
-        if let Some(set) = known.and_then(|number| self.sets.get(number)).filter(|set| !set.is_removing) {
-            let is_same = set.version == put.version
-                && set.options == put.options
-                && set.bodies.first().is_some_and(|body| *body.bytes == *put.items);
-            if is_same {
-                return Ok(());
-            }
-            if put.version <= set.version {
-                let why = format!("version: set {:?} has the version {} already", put.name, set.version);
-                return Err((status::STALE, why));
-            }
-        }
-        let mut news = self.expand(put.items)?;
-        news.sort_unstable_by_key(|new| (new.switch, new.key));
-        self.check(known, put.name, &news)?;
         let number = match known {
             Some(number) => number,
             None => self
@@ -93,6 +79,35 @@ impl Engine {
         self.replace(number, body, &news);
         self.begin_change(number, now_ms, send);
         Ok(())
+    }
+
+    /// Whether a set could be put now.
+    ///
+    /// # Errors
+    /// As [`Engine::put`].
+    pub fn check_put(&mut self, put: &Put<'_>) -> Result<(), Refused> {
+        self.admit(put).map(drop)
+    }
+
+    /// The entries of a set that may be put, sorted. `None`: this version is wanted already.
+    fn admit(&mut self, put: &Put<'_>) -> Result<Option<Vec<New>>, Refused> {
+        let known = self.sets.number(put.owner, put.name);
+        if let Some(set) = known.and_then(|number| self.sets.get(number)).filter(|set| !set.is_removing) {
+            let is_same = set.version == put.version
+                && set.options == put.options
+                && set.bodies.first().is_some_and(|body| *body.bytes == *put.items);
+            if is_same {
+                return Ok(None);
+            }
+            if put.version <= set.version {
+                let why = format!("version: set {:?} has the version {} already", put.name, set.version);
+                return Err((status::STALE, why));
+            }
+        }
+        let mut news = self.expand(put.items)?;
+        news.sort_unstable_by_key(|new| (new.switch, new.key));
+        self.check(known, put.name, &news)?;
+        Ok(Some(news))
     }
 
     /// Removes a set of at most this version, with what its switches have of it.
@@ -206,12 +221,12 @@ impl Engine {
         }
         let mut plan = Vec::new();
         for new in news {
+            let may_be_there = in_order && self.may_be_there(new);
             let Some(op) = self.place(number, &body, new) else { continue };
-            let by_stage = BY_STAGE + u16::from(new.stage);
+            let lets_packets_in = new.stage == last_stage || may_be_there || op != Op::Add;
             let order = match op {
                 Op::Add if !new.key.is_rule() => OTHERS_FIRST,
-                Op::Add if !in_order || new.stage < last_stage => RULES,
-                _ if in_order => by_stage,
+                _ if in_order && lets_packets_in => BY_STAGE + u16::from(new.stage),
                 _ => RULES,
             };
             plan.push(Part { order, switch: new.switch, key: new.key, op });
@@ -227,6 +242,13 @@ impl Engine {
             set.bodies.extend(olds.into_iter().filter(|old| Rc::strong_count(old) > 1));
             set.plan = plan;
         }
+    }
+
+    /// Whether the switch may have an entry with this key, by an earlier run or an earlier version. Of a switch that was not read yet,
+    /// nothing is known.
+    fn may_be_there(&self, new: &New) -> bool {
+        let Some(switch) = self.switches.get(new.switch as usize) else { return true };
+        !switch.is_ready() || switch.slots.get(&new.key).is_some_and(|slot| slot.has(PRESENT))
     }
 
     /// Gives a new entry its slot. Returns what is to be done for it, if anything is.

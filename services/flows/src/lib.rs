@@ -29,3 +29,8 @@ pub mod switch;
 pub mod wanted;
 
 pub use service::{Flows, NEEDS, run};
+
+/// The same, if the operator wants rules of other controllers removed.
+pub fn needs_to_remove_foreign_rules() -> String {
+    NEEDS.replacen("[capabilities]", "[capabilities]\n\"rule.delete.foreign\" = true", 1)
+}

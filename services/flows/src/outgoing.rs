@@ -29,6 +29,17 @@ pub enum Send<'a> {
         /// Its instructions; none for a removal.
         instructions: &'a [u8],
     },
+    /// Remove exactly this rule of another controller.
+    Foreign {
+        /// Its table.
+        table_id: u8,
+        /// Its priority.
+        priority: u16,
+        /// Its whole cookie.
+        cookie: u64,
+        /// Its match.
+        matching: &'a [u8],
+    },
     /// Add (0), modify (1) or remove (2) a group.
     Group {
         /// `ofp_group_mod_command`.

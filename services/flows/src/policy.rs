@@ -15,7 +15,7 @@ pub struct Settings {
     pub grace_s: u64,
     /// Each switch is read so often, in seconds.
     pub audit_interval_s: u64,
-    /// What happens to rules that no app of this node added: `report` or `remove`. Removal needs the capability `rule.write.others`.
+    /// What happens to rules that no app of this node added: `report` or `remove`. The node grants `rule.delete.foreign` for the latter.
     pub foreign: Foreign,
     /// Rules with these cookies are left alone: `COOKIE` or `COOKIE/MASK` in hexadecimal digits.
     pub ignore_cookies: Vec<String>,

@@ -106,7 +106,7 @@ impl Switch {
         if !policy.is_own(entry.cookie, [Some(computed), slot.map(Slot::content)]) {
             self.reading.foreign[1] += 1;
             if policy.removes(entry) {
-                self.leave_over(leftover(key, entry));
+                self.leave_over(Leftover { foreign: Some(entry.cookie), ..leftover(key, entry) });
             }
             return;
         }
@@ -202,5 +202,6 @@ impl Switch {
 }
 
 fn leftover(key: EntryKey, entry: &RuleEntry<'_>) -> Leftover {
-    Leftover { key, table_id: entry.table_id, priority: entry.priority, matching: entry.matching.into() }
+    let (table_id, priority, matching) = (entry.table_id, entry.priority, entry.matching.into());
+    Leftover { key, table_id, priority, matching, foreign: None }
 }

@@ -5,7 +5,7 @@
 use crate::change::Put;
 use crate::counters::Readings;
 use crate::engine::Engine;
-use crate::kept::{Answered, Delayed, Kept, one_put, one_removal};
+use crate::kept::{Answered, Course, Delayed, Kept, Loaded};
 use crate::looks::{self, Looks};
 use crate::outgoing::Send;
 use crate::policy::Settings;
@@ -81,6 +81,10 @@ fn sender(out: &mut Commands) -> impl FnMut(DatapathId, &Send<'_>) -> u64 {
                 true => rule.delete().send_with_receipt().0,
                 false => rule.instruction_bytes(instructions).send_with_receipt().0,
             }
+        }
+        Send::Foreign { table_id, priority, cookie, matching } => {
+            let rule = out.rule(switch).table(table_id).priority(priority).matching_bytes(matching);
+            rule.with_cookie(cookie, u64::MAX).delete().send_with_receipt().0
         }
         Send::Group { command, group_type, group_id, buckets } => {
             out.command(switch, What::GroupMod(GroupMod { command, group_type, group_id, buckets })).0
@@ -323,42 +327,29 @@ impl Flows {
         change: &Change<'_>,
         out: &mut Commands,
     ) -> Result<bool, (u16, String)> {
-        let owner = self.engine.owner(query.caller.name);
-        let (name, is_permanent) = match *change {
-            Change::Put { name, options, .. } => (name, options.permanent),
-            Change::Remove { name, .. } => (name, false),
-        };
+        let caller = query.caller.name;
+        let owner = self.engine.owner(caller);
+        let (Change::Put { name, .. } | Change::Remove { name, .. }) = *change;
         let known = self.engine.sets().number(owner, name).and_then(|it| self.engine.sets().get(it));
-        let was_permanent = known.is_some_and(|set| set.options.permanent);
-        // The store must not get a change that the engine refuses as late: the stored set of the present version would be lost.
-        let (Change::Put { version, .. } | Change::Remove { version, .. }) = *change;
-        let is_late = |set: &&crate::sets::Set| {
-            (is_permanent || was_permanent) && !set.is_removing && version < set.version
-        };
-        if let Some(set) = known.filter(is_late) {
-            return Err((
-                status::STALE,
-                format!("version: set {name:?} has the version {} already", set.version),
-            ));
-        }
+        let course = self.kept.course(caller, change, known)?;
         if let Change::Put { items, .. } = *change {
             permitted::check(grant, name, items, &mut self.scratch)?;
         }
-        let one = match *change {
-            Change::Put { version, options, items, .. } if is_permanent => {
-                one_put(name, version, options, items)
-            }
-            Change::Remove { version, .. } if was_permanent => one_removal(name, version),
-            _ => {
+        let stored = match course {
+            Course::Stored(stored) => stored,
+            Course::AtOnce => return self.make(owner, change, out).map(|()| false),
+            Course::AtOnceAndForget => {
                 self.make(owner, change, out)?;
-                if was_permanent {
-                    self.kept.forget(query.caller.name, name, out);
-                }
+                self.kept.forget(caller, name, out);
                 return Ok(false);
             }
         };
-        let owner_name = query.caller.name.to_owned();
-        self.kept.change(Delayed { query: query.ticket, number, owner, owner_name, change: one }, out)?;
+        // The store must not get a set that the engine refuses.
+        if let Change::Put { version, options, items, .. } = *change {
+            self.engine.check_put(&Put { owner, name, version, options, items })?;
+        }
+        let owner_name = caller.to_owned();
+        self.kept.change(Delayed { query: query.ticket, number, owner, owner_name, change: stored }, out)?;
         Ok(true)
     }
 
@@ -380,21 +371,29 @@ impl Flows {
         let Some(answer) = self.kept.on_answer(reply, now_ms, out) else { return };
         match answer {
             Answered::Nothing => {}
-            Answered::Damaged(line) => out.log(Level::Error, &line),
-            Answered::Loaded(loaded) => {
-                let owner = self.engine.owner(&loaded.owner);
-                for change in read_batch(&loaded.batch).unwrap_or_default() {
-                    if let Err((_, why)) = self.make(owner, &change, out) {
-                        out.log(
-                            Level::Error,
-                            &format!("a stored set of {} is left out: {why}", loaded.owner),
-                        );
-                    }
-                }
-            }
+            Answered::Complaint(line) => out.log(Level::Error, &line),
+            Answered::Loaded(loaded) => self.on_loaded(&loaded, out),
             Answered::Stored(delayed) => self.on_stored(&delayed, out),
             Answered::Refused(delayed, status, reason) => {
                 self.on_delayed(delayed.query, Some(Refusal { number: delayed.number, status, reason }), out);
+            }
+        }
+    }
+
+    fn on_loaded(&mut self, loaded: &Loaded, out: &mut Commands) {
+        let owner = self.engine.owner(&loaded.owner);
+        for change in read_batch(&loaded.batch).unwrap_or_default() {
+            let (Change::Put { name, .. } | Change::Remove { name, .. }) = change;
+            if self.kept.was_removed_early(&loaded.owner, name) {
+                self.kept.forget(&loaded.owner, name, out);
+            } else if let Err((status, why)) = self.make(owner, &change, out) {
+                match status {
+                    // Its owner has put a later version meanwhile. That one is stored if it is permanent.
+                    status::STALE => self.correct(&loaded.owner, name, out),
+                    _ => {
+                        out.log(Level::Error, &format!("a stored set of {} is left out: {why}", loaded.owner))
+                    }
+                }
             }
         }
     }
@@ -403,13 +402,19 @@ impl Flows {
         let mut refusal = None;
         for change in read_batch(delayed.change.as_bytes()).unwrap_or_default() {
             if let Err((status, reason)) = self.make(delayed.owner, &change, out) {
-                if let Change::Put { name, .. } = change {
-                    self.kept.forget(&delayed.owner_name, name, out);
-                }
+                let (Change::Put { name, .. } | Change::Remove { name, .. }) = change;
+                self.correct(&delayed.owner_name, name, out);
                 refusal = Some(Refusal { number: delayed.number, status, reason });
             }
         }
         self.on_delayed(delayed.query, refusal, out);
+    }
+
+    /// The store has another version of a set than the engine.
+    fn correct(&mut self, owner: &str, name: &str, out: &mut Commands) {
+        let number = self.engine.owner(owner);
+        let present = self.engine.sets().number(number, name).and_then(|it| self.engine.sets().get(it));
+        self.kept.correct(owner, name, present, out);
     }
 
     /// A change that waited for the store is made, or refused.
@@ -615,3 +620,6 @@ fn sets(
     }
     page
 }
+
+#[cfg(test)]
+mod tests;

@@ -30,6 +30,9 @@ const PAUSE_MS_MAX: u64 = 1_000;
 /// An entry that was refused so often has failed. An audit tries it again.
 const ATTEMPTS_MAX: u8 = 5;
 
+/// The same for a rule that the kernel refuses because the table has as many rules as it may have.
+const ATTEMPTS_IF_FULL_MAX: u8 = 2;
+
 /// The most rules that are removed after one audit because no set wants them. The next audit finds the rest.
 pub const LEFTOVERS_MAX: usize = 16_384;
 
@@ -79,6 +82,8 @@ pub struct Leftover {
     pub priority: u16,
     /// Its match.
     pub matching: Box<[u8]>,
+    /// The whole cookie, if it is a rule of another controller.
+    pub foreign: Option<u64>,
 }
 
 /// One switch.
@@ -200,10 +205,14 @@ impl Switch {
     }
 
     fn send_leftover(&mut self, leftover: &Leftover, at: &mut Context<'_, '_>) {
-        let Leftover { key, table_id, priority, ref matching } = *leftover;
+        let Leftover { key, table_id, priority, ref matching, foreign } = *leftover;
         // A set may want a rule with this key by now.
         if self.slots.contains_key(&key) {
             return;
+        }
+        if let Some(cookie) = foreign {
+            let ticket = (at.send)(self.datapath, &Send::Foreign { table_id, priority, cookie, matching });
+            return self.flights.push_back(Flight { ticket, key, is_removal: true });
         }
         let (idle_timeout_s, hard_timeout_s, cookie) = (0, 0, 0);
         let instructions = &[];
@@ -239,7 +248,7 @@ impl Switch {
             match outcome {
                 Outcome::Programmed => self.on_programmed(flight, at),
                 Outcome::Failed => self.on_failed(flight, error, reason, at),
-                Outcome::Refused => self.on_refused(flight, reason, at),
+                Outcome::Refused => self.on_refused(flight, error, reason, at),
                 Outcome::Unknown => self.on_unknown(flight, at),
             }
         } else if outcome == Outcome::Unknown {
@@ -293,13 +302,18 @@ impl Switch {
         self.fail(flight.key, kind, reason.to_owned(), at);
     }
 
-    /// The kernel or southbound refused the command. Some reasons pass: a slow connection, a rule whose owner is being asked.
-    fn on_refused(&mut self, flight: Flight, reason: &str, at: &mut Context<'_, '_>) {
+    /// The kernel or southbound refused the command. Some reasons pass: a slow connection, a rule whose owner is being asked, a count of rules
+    /// that is too high until the switch is asked for it.
+    fn on_refused(&mut self, flight: Flight, error: ErrorCode, reason: &str, at: &mut Context<'_, '_>) {
         self.paused_until_ms = at.now_ms + self.pause_ms;
         self.pause_ms = (self.pause_ms * 2).min(PAUSE_MS_MAX);
         let Some(slot) = self.slots.get_mut(&flight.key) else { return };
         slot.attempts = slot.attempts.saturating_add(1);
-        if slot.attempts < ATTEMPTS_MAX {
+        let (kind, attempts_max) = match is_full(error) {
+            true => (FailureKind::TableFull, ATTEMPTS_IF_FULL_MAX),
+            false => (FailureKind::Refused, ATTEMPTS_MAX),
+        };
+        if slot.attempts < attempts_max {
             let state = if flight.is_removal { State::Removing } else { State::Due };
             self.set_state(flight.key, state, at);
             return self.enqueue(flight.key);
@@ -309,7 +323,7 @@ impl Switch {
                 at.notes.line(|| format!("{}: a removal was refused: {reason}", self.datapath));
                 self.drop_slot(flight.key, at);
             }
-            false => self.fail(flight.key, FailureKind::Refused, reason.to_owned(), at),
+            false => self.fail(flight.key, kind, reason.to_owned(), at),
         }
     }
 
@@ -441,5 +455,79 @@ fn command<'a>(wanted: &Wanted<'a>, is_removed: bool, is_present: bool) -> Send<
         }
         // A key is made from what it names.
         _ => Send::Read(crate::report::FLOWS),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::change::Put;
+    use crate::engine::Engine;
+    use crate::policy::Settings;
+    use flows_contract::{Items, Phase, Rule, SetOptions};
+
+    const SWITCH: DatapathId = DatapathId(1);
+
+    /// What is sent: the ticket of each command, and whether it is a rule.
+    #[derive(Default)]
+    struct Sent(Vec<(u64, bool)>);
+
+    impl Sent {
+        fn take(&mut self, send: &Send<'_>) -> u64 {
+            let ticket = self.0.len() as u64 + 1;
+            self.0.push((ticket, matches!(send, Send::Rule { .. })));
+            ticket
+        }
+    }
+
+    /// An engine whose only switch has empty tables, and wants one rule. Returns the ticket of the rule too.
+    fn with_a_rule(sent: &mut Sent) -> (Engine, u64) {
+        let mut engine = Engine::new(&Settings::default(), 0).unwrap();
+        engine.owner("app");
+        engine.on_up(SWITCH, false, 0, &mut |_, send| sent.take(send));
+        for ticket in 1..=3 {
+            engine.on_report(SWITCH, (ticket, false), &[], 0, &mut |_, send| sent.take(send));
+        }
+        let mut items = Vec::new();
+        let (switch, table_id, stage, priority) = (SWITCH, 0, 0, 7);
+        let (idle_timeout_s, hard_timeout_s, matching, instructions) = (0, 0, &[][..], &[][..]);
+        Items::new(&mut items).rule(&Rule {
+            switch,
+            table_id,
+            stage,
+            priority,
+            idle_timeout_s,
+            hard_timeout_s,
+            matching,
+            instructions,
+        });
+        let put = Put { owner: 0, name: "s", version: 1, options: SetOptions::default(), items: &items };
+        engine.put(&put, 0, &mut |_, send| sent.take(send)).unwrap();
+        let (ticket, is_rule) = *sent.0.last().unwrap();
+        assert!(is_rule);
+        (engine, ticket)
+    }
+
+    fn phase(engine: &Engine) -> Phase {
+        engine.state(engine.sets().number(0, "s").unwrap()).unwrap().phase
+    }
+
+    #[test]
+    fn a_rule_that_the_operators_limit_leaves_no_room_for_fails_as_in_a_full_table() {
+        let mut sent = Sent::default();
+        let (mut engine, mut ticket) = with_a_rule(&mut sent);
+        let full = ErrorCode { kind: FLOW_MOD_FAILED, code: 1 };
+        let mut now_ms = 0;
+        for attempt in 1..=ATTEMPTS_IF_FULL_MAX {
+            let why = "quota table entries: the hard limit 90 is reached";
+            let outcome = (ticket, Outcome::Refused, full);
+            engine.on_receipt(SWITCH, outcome, why, now_ms, &mut |_, send| sent.take(send));
+            let has_failed = matches!(phase(&engine), Phase::Failed(failure)
+                if failure.failure == FailureKind::TableFull && failure.switch == SWITCH && failure.reason == why);
+            assert_eq!(has_failed, attempt == ATTEMPTS_IF_FULL_MAX, "{:?}", phase(&engine));
+            now_ms += PAUSE_MS_MAX;
+            engine.resume(now_ms, &mut |_, send| sent.take(send));
+            ticket = sent.0.last().unwrap().0;
+        }
     }
 }

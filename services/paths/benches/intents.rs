@@ -83,7 +83,8 @@ impl Trial {
         let (treatment, constraints, protection) = Default::default();
         let wanted = Wanted { ends, selector, treatment, constraints, priority: 9, protection };
         let (owner, name, annotations) = Default::default();
-        let kept = Kept { id: IntentId(id), owner, name, wanted: Box::new(wanted), annotations };
+        let kept =
+            Kept { id: IntentId(id), owner, name, wanted: Box::new(wanted), annotations, places: None };
         self.tell(Event::Stored(kept));
     }
 

@@ -25,7 +25,9 @@ use graph::{Change, LinkNo};
 use settle::Settle;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use view::{Host, HostId, IntentId, IntentState, Link, LinkId, Path, PathId, Switch, Wanted};
+use view::{
+    ConnectPoint, Ends, Host, HostId, IntentId, IntentState, Link, LinkId, Path, PathId, Switch, Wanted,
+};
 
 /// How many intents one turn compiles. The rest waits for the next turn, so that the first rules leave early.
 pub const COMPILED_IN_A_TURN: usize = 200;
@@ -79,6 +81,8 @@ pub enum Effect {
     PutRules(u64),
     /// Remove the rules of an intent, up to this version.
     RemoveRules(u64, u64),
+    /// The store has another place of an intent's hosts.
+    KeepPlaces(u64),
     /// An intent or its paths changed.
     Changed(u64),
     /// An intent is gone.
@@ -253,6 +257,10 @@ impl Engine {
         let id = kept.id.0;
         match self.intents.get(&id) {
             None => {
+                if let (Ends::HostToHost { one, two }, Some(places)) = (&kept.wanted.ends, &kept.places) {
+                    self.network.remember_host(*one, places[0]);
+                    self.network.remember_host(*two, places[1]);
+                }
                 let mut entry = Entry::new(kept, IntentState::Compiling, now_ms);
                 // Its rules may be in the switches already.
                 entry.is_from_before = true;
@@ -358,8 +366,26 @@ impl Engine {
                 Some(rival) => Err(WhyNot::Rival(rival)),
             });
         match compiled {
-            Ok(plan) => self.use_plan(id, plan, now_ms, out),
+            Ok(plan) => {
+                self.note_places(id, out);
+                self.use_plan(id, plan, now_ms, out);
+            }
             Err(why) => self.wait(id, why, now_ms, out),
+        }
+    }
+
+    /// Where the hosts of an intent are now. `None`: it has no hosts, or one is not known.
+    pub fn places(&self, wanted: &Wanted) -> Option<Box<[ConnectPoint; 2]>> {
+        let Ends::HostToHost { one, two } = &wanted.ends else { return None };
+        Some(Box::new([self.network.host(*one)?, self.network.host(*two)?]))
+    }
+
+    fn note_places(&mut self, id: u64, out: &mut Vec<Effect>) {
+        let Some(entry) = self.intents.get(&id) else { return };
+        let places = self.places(&entry.kept.wanted);
+        if let Some(entry) = self.intents.get_mut(&id).filter(|entry| entry.kept.places != places) {
+            entry.kept.places = places;
+            out.push(Effect::KeepPlaces(id));
         }
     }
 
@@ -564,6 +590,8 @@ impl Engine {
             installed: in_state(IntentState::Installed),
             waiting: in_state(IntentState::Waiting),
             failed: in_state(IntentState::Failed),
+            switches_left_out: self.network.left_out().switches,
+            links_left_out: self.network.left_out().links,
             ..self.counts
         }
     }
@@ -596,6 +624,7 @@ impl Engine {
         let Some(entry) = self.intents.get(&id) else { return };
         let Some(plan) = &entry.plan else { return };
         let topology = self.network.graph.topology();
-        rules::write(id, &entry.kept.wanted, plan, &entry.earlier, topology, items);
+        let before = rules::Before { plans: &entry.earlier, is_unknown: entry.is_from_before };
+        rules::write(id, &entry.kept.wanted, plan, before, topology, items);
     }
 }

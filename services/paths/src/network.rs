@@ -30,13 +30,23 @@ pub struct Network {
     switches: HashMap<DatapathId, SwitchFacts>,
     /// The latest time until which a table counts as full.
     full_until_ms: u64,
+    left_out: LeftOut,
+}
+
+/// What the graph has no room for. It is in no path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// How often a switch was left out.
+    pub switches: u64,
+    /// How often a link was left out, because of itself or of its switches.
+    pub links: u64,
 }
 
 impl Network {
     /// A switch is known, or changed. Says whether its session began or ended.
     pub fn put_switch(&mut self, switch: &Switch) -> bool {
         // Beyond the bound, the switch is in no path, and intents that name it say that it is not known.
-        let _ = self.graph.topology_mut().put_switch(switch.id);
+        self.left_out.switches += u64::from(self.graph.topology_mut().put_switch(switch.id).is_err());
         let facts = self.switches.entry(switch.id).or_default();
         facts.has_groups = switch.openflow != "1.0";
         let is_up = switch.state == SwitchState::Up;
@@ -55,7 +65,14 @@ impl Network {
 
     /// A link is known, or changed. `None`: nothing that matters, or one link too many.
     pub fn put_link(&mut self, link: &Link) -> Option<Change> {
-        self.graph.put_link(link).ok()
+        let change = self.graph.put_link(link).ok();
+        self.left_out.links += u64::from(change.is_none());
+        change
+    }
+
+    /// What the graph had no room for.
+    pub fn left_out(&self) -> LeftOut {
+        self.left_out
     }
 
     /// A link is gone.
@@ -66,6 +83,11 @@ impl Network {
     /// A host is known, or changed. Says whether it is at another place.
     pub fn put_host(&mut self, host: &Host) -> bool {
         self.hosts.insert(host.id, host.at) != Some(host.at)
+    }
+
+    /// A host was here before a restart. What is known since then counts more.
+    pub fn remember_host(&mut self, id: HostId, at: ConnectPoint) {
+        self.hosts.entry(id).or_insert(at);
     }
 
     /// A host is gone.
@@ -111,5 +133,40 @@ impl Network {
     /// The other direction of a path, if all of it is known.
     pub fn reversed(&self, links: &[LinkNo]) -> Option<Vec<LinkNo>> {
         links.iter().rev().map(|link| self.reverse(*link)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_graph_has_no_room_for_is_counted() {
+        let mut network = Network::default();
+        let bound = graph::SWITCHES_MAX as u64;
+        for id in 1..=bound + 1 {
+            network.put_switch(&Switch {
+                id: DatapathId(id),
+                state: SwitchState::Up,
+                openflow: "1.3".to_owned(),
+                n_tables: 1,
+                n_buffers: 0,
+                description: Default::default(),
+                since_ms: 0,
+                annotations: Default::default(),
+            });
+        }
+        assert_eq!(network.left_out(), LeftOut { switches: 1, links: 0 });
+        let id: LinkId = format!("1/1-{}/1", bound + 1).parse().expect("a link");
+        let change = network.put_link(&Link {
+            id,
+            found: view::LinkKind::Direct,
+            state: view::LinkState::Up,
+            capacity_kbps: 0,
+            latency_us: None,
+            since_ms: 0,
+            annotations: Default::default(),
+        });
+        assert_eq!((change, network.left_out()), (None, LeftOut { switches: 1, links: 1 }));
     }
 }

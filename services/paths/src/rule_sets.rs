@@ -149,7 +149,8 @@ impl RuleSets {
                         let Some(id) = at.and_then(|at| sets.get(at)).copied() else { continue };
                         match refusal.status {
                             status::NOT_FOUND => self.heard.push(Heard::State(id, None)),
-                            status::STALE => self.put_again([id], now_ms),
+                            // Sets that are not loaded yet are a matter of moments.
+                            status::STALE | status::NOT_STORED => self.put_again([id], now_ms),
                             _ => self.heard.push(Heard::Refused(id, refusal.reason)),
                         }
                     }

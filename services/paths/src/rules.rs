@@ -6,7 +6,7 @@
 //!   a protected path ──> a fast-failover group at each switch, and rules that carry packets back to the entry
 //! ```
 //!
-//! In: a plan, and those before it. Out: items. A rule that changes its output comes after all rules behind it, so that no packet meets a
+//! In: a plan, and what was before it. Out: items. A rule that changes its output comes after all rules behind it, so that no packet meets a
 //! gap. It decides no path.
 
 use crate::plan::{Leg, Plan, output_port};
@@ -110,17 +110,28 @@ fn add_protected(acts: &mut BTreeMap<Place, Act>, topology: &Topology, leg: &Leg
     }
 }
 
-/// The stage of each rule that changes its output: behind all rules that follow it on a path. What is new has the stage 0.
+/// What can be in the switches already.
+#[derive(Clone, Copy, Debug)]
+pub struct Before<'p> {
+    /// These plans.
+    pub plans: &'p [Plan],
+    /// And rules of an earlier run, of which nothing is known.
+    pub is_unknown: bool,
+}
+
+/// The stage of each rule that changes its output, or that may do so: behind all rules that follow it on a path. What is new has the
+/// stage 0.
 fn stages(
     wanted: &Wanted,
     (plan, now): (&Plan, &BTreeMap<Place, Act>),
-    earlier: &[BTreeMap<Place, Act>],
+    before: Before<'_>,
     topology: &Topology,
 ) -> BTreeMap<Place, u8> {
+    let earlier: Vec<_> = before.plans.iter().map(|plan| acts(wanted, plan, topology)).collect();
     let is_change = |place: &Place| {
         let differs =
             |before: &BTreeMap<Place, Act>| before.get(place).is_some_and(|act| now.get(place) != Some(act));
-        earlier.iter().any(differs)
+        before.is_unknown || earlier.iter().any(differs)
     };
     let mut stages = BTreeMap::new();
     for leg in &plan.legs {
@@ -144,18 +155,19 @@ fn is_plain(plan: &Plan, wanted: &Wanted) -> bool {
         && plan.legs.iter().all(|leg| !leg.backup)
 }
 
-/// Writes the items of a plan that takes the place of earlier ones.
+/// Writes the items of a plan that takes the place of what was before.
 pub fn write(
     id: u64,
     wanted: &Wanted,
     plan: &Plan,
-    earlier: &[Plan],
+    before: Before<'_>,
     topology: &Topology,
     items: &mut Items<'_>,
 ) {
-    match earlier.is_empty() && is_plain(plan, wanted) {
+    // The rules of a path item have stages by themselves: the distance to its end.
+    match before.plans.is_empty() && is_plain(plan, wanted) {
         true => write_paths(wanted, plan, topology, items),
-        false => write_rules(id, wanted, plan, earlier, topology, items),
+        false => write_rules(id, wanted, plan, before, topology, items),
     }
 }
 
@@ -186,13 +198,12 @@ fn write_rules(
     id: u64,
     wanted: &Wanted,
     plan: &Plan,
-    earlier: &[Plan],
+    before: Before<'_>,
     topology: &Topology,
     items: &mut Items<'_>,
 ) {
     let now = acts(wanted, plan, topology);
-    let earlier: Vec<_> = earlier.iter().map(|plan| acts(wanted, plan, topology)).collect();
-    let stages = stages(wanted, (plan, &now), &earlier, topology);
+    let stages = stages(wanted, (plan, &now), before, topology);
     let (mut matching, mut instructions) = (Vec::new(), Vec::new());
     for (place, act) in &now {
         let (way, switch, in_port) = *place;

@@ -3,6 +3,7 @@
 //! In: events. Out: commands. It decides only who may ask, and that a change counts when the store has it.
 
 use crate::engine::{Effect, Engine, Event, INTENTS_MAX, Kept};
+use crate::network::LeftOut;
 use crate::publish::Tables;
 use crate::questions::{self, Refused, no_intent, record};
 use crate::rule_sets::{self, RuleSets};
@@ -13,7 +14,7 @@ use burnet_sdk::{
 };
 use paths_contract::{Follow, Grant, Question, status};
 use serde::Deserialize;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use view::{Batch, IntentId, IntentState, Kind, Notice, Object, Snapshot};
 
@@ -44,7 +45,11 @@ pub struct Paths {
     effects: Vec<Effect>,
     /// The callers that wait until the store has a change of an intent: at most [`storage::WRITES_MAX`] changes.
     waiting: HashMap<IntentId, Vec<Ticket>>,
+    /// The intents whose hosts are at another place than the store has. They are written as the store takes them.
+    moved: BTreeSet<u64>,
     is_view_complete: bool,
+    /// Whether the log says that switches or links are left out.
+    has_told_left_out: bool,
 }
 
 /// The time since 1970 in milliseconds, which never goes back.
@@ -78,7 +83,9 @@ impl App for Paths {
             clock,
             effects: Vec::new(),
             waiting: HashMap::new(),
+            moved: BTreeSet::new(),
             is_view_complete: false,
+            has_told_left_out: false,
         })
     }
 
@@ -196,7 +203,9 @@ impl Paths {
                 self.add(caller, (name, Box::new(intent), annotations), out)
             }
             Question::Change { id, intent } => {
-                let kept = Kept { wanted: Box::new(intent), ..self.owned(id, caller.0, &grant)?.clone() };
+                let places = self.engine.places(&intent);
+                let wanted = Box::new(intent);
+                let kept = Kept { wanted, places, ..self.owned(id, caller.0, &grant)?.clone() };
                 self.write(Writing::Put(Box::new(kept)), id, caller.1, out);
                 Ok(None)
             }
@@ -253,7 +262,8 @@ impl Paths {
             return Err((status::FULL, format!("there are {INTENTS_MAX} intents already")));
         }
         let id = self.storage.next_id(out);
-        let kept = Kept { id, owner: owner.to_owned(), name, wanted, annotations };
+        let places = self.engine.places(&wanted);
+        let kept = Kept { id, owner: owner.to_owned(), name, wanted, annotations, places };
         self.tell(Event::Requested(kept.clone()));
         self.write(Writing::Put(Box::new(kept)), id, caller, out);
         Ok(None)
@@ -277,6 +287,14 @@ impl Paths {
                 self.tell(Event::Stored(*kept));
                 self.answer_waiting(id, None, out);
             }
+            storage::Heard::Written(Writing::Places(_)) => {}
+            storage::Heard::Failed(Writing::Places(kept), why) => {
+                let id = kept.id;
+                out.log(
+                    Level::Warning,
+                    &format!("the store does not know where the hosts of intent {id} are: {why}"),
+                );
+            }
             storage::Heard::Written(Writing::Delete(id)) => {
                 // Before it can be gone.
                 let last = self.engine.entry(id).map(|entry| record(entry, &self.tables).to_bytes());
@@ -285,7 +303,7 @@ impl Paths {
             }
             storage::Heard::Failed(change, why) => {
                 let id = match &change {
-                    Writing::Put(kept) => kept.id,
+                    Writing::Put(kept) | Writing::Places(kept) => kept.id,
                     Writing::Delete(id) => *id,
                 };
                 if self.engine.entry(id).is_some_and(|entry| entry.state == IntentState::Requested) {
@@ -330,6 +348,20 @@ impl Paths {
         }
     }
 
+    /// Says once that the network is larger than paths can be.
+    fn tell_left_out(&mut self, out: &mut Commands) {
+        let is_nothing = self.engine.network().left_out() == LeftOut::default();
+        if is_nothing || std::mem::replace(&mut self.has_told_left_out, true) {
+            return;
+        }
+        let why = format!(
+            "the network has more than {} switches or {} links: the further ones are in no path, and the question counts says how many",
+            graph::SWITCHES_MAX,
+            graph::LINKS_MAX
+        );
+        out.log(Level::Warning, &why);
+    }
+
     /// Tells the engine the time, does what it wants, and asks for the next wake-up.
     fn finish(&mut self, out: &mut Commands) {
         let now_ms = self.clock.now_ms();
@@ -345,6 +377,7 @@ impl Paths {
             self.tell(Event::ViewComplete(is_complete));
         }
         self.tell(Event::Time);
+        self.tell_left_out(out);
         self.carry_out(out);
         self.tables.send(&self.engine, out);
         let due = [self.engine.next_due_ms(now_ms), self.storage.retry_at_ms(), self.rule_sets.next_due_ms()];
@@ -358,9 +391,26 @@ impl Paths {
             match effect {
                 Effect::PutRules(id) => self.rule_sets.put(&self.engine, id, out),
                 Effect::RemoveRules(id, version) => self.rule_sets.remove(id, version, out),
+                Effect::KeepPlaces(id) => drop(self.moved.insert(id)),
                 Effect::Changed(id) | Effect::Gone(id) => self.tables.change(id),
             }
         }
         self.rule_sets.send(out);
+        self.keep_places(out);
+    }
+
+    /// Stores where hosts are now. A change that a caller waits for goes first, and must not be overwritten.
+    fn keep_places(&mut self, out: &mut Commands) {
+        let is_free = |id: &u64| !self.waiting.contains_key(&IntentId(*id));
+        let due: Vec<u64> = self.moved.iter().copied().filter(is_free).take(storage::WRITES_MAX).collect();
+        for id in due {
+            if !self.storage.has_room_for_places() {
+                return;
+            }
+            self.moved.remove(&id);
+            if let Some(entry) = self.engine.entry(IntentId(id)).filter(|entry| entry.is_wanted()) {
+                self.storage.write(Writing::Places(Box::new(entry.kept.clone())), out);
+            }
+        }
     }
 }

@@ -29,16 +29,18 @@ pub const WRITES_MAX: usize = 128;
 const RETRY_MS: u64 = 1_000;
 
 /// A change that waits for the store.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub enum Writing {
     /// An intent is added, or wants something else from now on.
     Put(Box<Kept>),
+    /// The hosts of an intent are at another place. Nobody waits for it.
+    Places(Box<Kept>),
     /// An intent is withdrawn.
     Delete(IntentId),
 }
 
 /// What an answer of the store means.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub enum Heard {
     /// The answer is to no call of this file.
     NotMine,
@@ -60,11 +62,13 @@ pub enum Heard {
 #[derive(Debug)]
 pub struct Storage {
     next: Option<Ticket>,
+    /// The reservation of numbers that is under way, and up to which number.
+    reserving: Option<(Ticket, u64)>,
     loader: StoreLoader,
     writing: HashMap<Ticket, Writing>,
     retry_at_ms: Option<u64>,
     has_complained: bool,
-    /// Numbers below it are reserved in the store.
+    /// Numbers below it are reserved in the store, or are asked for.
     reserved: u64,
     last_id: u64,
 }
@@ -78,6 +82,7 @@ impl Default for Storage {
     fn default() -> Storage {
         Storage {
             next: None,
+            reserving: None,
             loader: StoreLoader::new(PREFIX),
             writing: HashMap::new(),
             retry_at_ms: None,
@@ -110,13 +115,19 @@ impl Storage {
         self.writing.len() < WRITES_MAX
     }
 
+    /// Whether one more place can wait for the store. Half of the room is for changes that a caller waits for.
+    pub fn has_room_for_places(&self) -> bool {
+        self.writing.len() < WRITES_MAX / 2
+    }
+
     /// A number that no intent has had.
     pub fn next_id(&mut self, out: &mut Commands) -> IntentId {
         self.last_id += 1;
         if self.last_id >= self.reserved {
             self.reserved = self.last_id + RESERVED;
             // Before the intent's own key, and in the same transaction or an earlier one.
-            out.store_put(NEXT, self.reserved.to_string().as_bytes());
+            let ticket = out.store_put(NEXT, self.reserved.to_string().as_bytes());
+            self.reserving = Some((ticket, self.last_id));
         }
         IntentId(self.last_id)
     }
@@ -125,7 +136,7 @@ impl Storage {
     pub fn write(&mut self, change: Writing, out: &mut Commands) {
         let ticket = match &change {
             // Only maps whose keys are no texts can fail.
-            Writing::Put(kept) => {
+            Writing::Put(kept) | Writing::Places(kept) => {
                 out.store_put(&key_of(kept.id), &serde_json::to_vec(kept).unwrap_or_default())
             }
             Writing::Delete(id) => out.store_delete(&key_of(*id)),
@@ -139,6 +150,12 @@ impl Storage {
         if self.next.take_if(|next| *next == ticket).is_some() {
             return self.hear_next(reply, now_ms, out);
         }
+        if let Some(reserving) = self.reserving.take_if(|(reserving, _)| *reserving == ticket) {
+            return match reply.status {
+                status::DONE => Heard::Nothing,
+                _ => self.not_reserved(reserving, &store_failure(reply)),
+            };
+        }
         match self.loader.on_reply(reply, out) {
             Loaded::NotMine => {}
             Loaded::Nothing => return self.progress(Heard::Nothing),
@@ -147,7 +164,7 @@ impl Storage {
         }
         let Some(change) = self.writing.remove(&ticket) else { return Heard::NotMine };
         let is_done = match change {
-            Writing::Put(_) => reply.status == status::DONE,
+            Writing::Put(_) | Writing::Places(_) => reply.status == status::DONE,
             Writing::Delete(_) => matches!(reply.status, status::DONE | status::NOT_FOUND),
         };
         match is_done {
@@ -163,10 +180,19 @@ impl Storage {
         {
             return self.retry_later(now_ms, reason);
         }
+        if let Some(reserving) = self.reserving.take_if(|(reserving, _)| *reserving == ticket) {
+            return self.not_reserved(reserving, reason);
+        }
         match self.writing.remove(&ticket) {
             Some(change) => Heard::Failed(change, reason.to_owned()),
             None => Heard::NotMine,
         }
+    }
+
+    /// The next intent asks again. Until then, a restart could give the number of a withdrawn intent to a new one.
+    fn not_reserved(&mut self, (_, last_id): (Ticket, u64), why: &str) -> Heard {
+        self.reserved = last_id;
+        Heard::Complaint(format!("numbers for intents are not reserved in the store: {why}"))
     }
 
     fn hear_next(&mut self, reply: &QueryReply<'_>, now_ms: u64, out: &mut Commands) -> Heard {
@@ -207,5 +233,53 @@ impl Storage {
             true => Heard::Nothing,
             false => Heard::Complaint(format!("intents are not available: {why}")),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use burnet_sdk::testing::in_words;
+
+    fn reply(ticket: Ticket, status: u16, payload: &[u8]) -> QueryReply<'_> {
+        QueryReply { ticket: ticket.0, status, more: false, payload }
+    }
+
+    /// Loaded from an empty store.
+    fn loaded(out: &mut Commands) -> Storage {
+        let mut storage = Storage::default();
+        storage.load(out);
+        let next = storage.next.expect("it is asked for");
+        assert_eq!(storage.hear(&reply(next, status::NOT_FOUND, b""), 0, out), Heard::Nothing);
+        storage
+    }
+
+    #[test]
+    fn numbers_that_could_not_be_reserved_are_asked_for_again_and_the_operator_is_told() {
+        let mut out = Commands::new();
+        let mut storage = loaded(&mut out);
+        assert_eq!(storage.next_id(&mut out), IntentId(1));
+        let (ticket, _) = storage.reserving.expect("the numbers up to 1,001 are asked for");
+        assert_eq!(storage.next_id(&mut out), IntentId(2));
+        assert_eq!(storage.reserving, Some((ticket, 1)), "they are asked for once");
+        let heard = storage.hear(&reply(ticket, status::FAILED, b"no disk"), 0, &mut out);
+        assert!(matches!(&heard, Heard::Complaint(why) if why.contains("not reserved")), "{heard:?}");
+        assert_eq!(storage.next_id(&mut out), IntentId(3));
+        let (again, _) = storage.reserving.expect("they are asked for again");
+        assert_eq!(storage.hear(&reply(again, status::DONE, b""), 0, &mut out), Heard::Nothing);
+        assert_eq!((storage.next_id(&mut out), storage.reserving), (IntentId(4), None));
+        let asked = in_words(out.frames());
+        let puts = asked.iter().filter(|line| line.contains("Put \"paths/next\""));
+        assert_eq!(puts.count(), 2, "{asked:?}");
+    }
+
+    #[test]
+    fn a_reservation_that_the_kernel_refuses_is_no_silence_either() {
+        let mut out = Commands::new();
+        let mut storage = loaded(&mut out);
+        storage.next_id(&mut out);
+        let (ticket, _) = storage.reserving.expect("it is asked for");
+        assert!(matches!(storage.refused(ticket, "no", 0), Heard::Complaint(_)));
+        assert_eq!(storage.refused(ticket, "no", 0), Heard::NotMine);
     }
 }

@@ -18,6 +18,8 @@ struct Trial {
     links: BTreeMap<LinkId, Link>,
     switches: u64,
     wanted: BTreeMap<u64, Wanted>,
+    /// What the store has.
+    stored: BTreeMap<u64, Kept>,
 }
 
 fn point(switch: u64, port: u32) -> ConnectPoint {
@@ -49,19 +51,10 @@ fn wanted(ends: Ends) -> Wanted {
 impl Trial {
     fn new(seed: u64, switches: u64) -> Trial {
         let (engine, model) = (Engine::new(1_000, 0, 0), Model::new(seed));
-        let mut trial =
-            Trial { engine, model, now_ms: 0, links: BTreeMap::new(), switches, wanted: BTreeMap::new() };
-        for id in 1..=switches {
-            trial.tell(Event::Switch(&switch(id, "1.3")));
-            trial.tell(Event::Host(&Host {
-                id: host(id),
-                addresses: Vec::new(),
-                at: point(id, 100),
-                since_ms: 0,
-                configured: false,
-                annotations: Default::default(),
-            }));
-        }
+        let (links, wanted, stored) = Default::default();
+        let mut trial = Trial { engine, model, now_ms: 0, links, switches, wanted, stored };
+        trial.tell_switches();
+        trial.tell_hosts();
         trial.tell(Event::Loaded);
         trial
     }
@@ -121,15 +114,57 @@ impl Trial {
                     model.put(id, version, |items| engine.write_rules(id, items));
                 }
                 Effect::RemoveRules(id, version) => self.model.remove(id, version),
+                Effect::KeepPlaces(id) => {
+                    let kept = self.engine.entry(IntentId(id)).expect("it is there").kept.clone();
+                    self.stored.insert(id, kept);
+                }
                 Effect::Changed(_) | Effect::Gone(_) => {}
             }
+        }
+    }
+
+    /// The engine starts again. It knows the network and what is wanted, and nothing of the rules that are there.
+    fn restart(&mut self, hosts_speak: bool) {
+        self.now_ms += 1;
+        self.engine = Engine::new(self.now_ms << 20, 0, self.now_ms);
+        self.tell_switches();
+        if hosts_speak {
+            self.tell_hosts();
+        }
+        for link in self.links.values().cloned().collect::<Vec<_>>() {
+            self.tell(Event::Link(&link));
+        }
+        for kept in self.stored.values().cloned().collect::<Vec<_>>() {
+            self.tell(Event::Stored(kept));
+        }
+        self.tell(Event::Loaded);
+    }
+
+    fn tell_switches(&mut self) {
+        for id in 1..=self.switches {
+            self.tell(Event::Switch(&switch(id, "1.3")));
+        }
+    }
+
+    fn tell_hosts(&mut self) {
+        for id in 1..=self.switches {
+            self.tell(Event::Host(&Host {
+                id: host(id),
+                addresses: Vec::new(),
+                at: point(id, 100),
+                since_ms: 0,
+                configured: false,
+                annotations: Default::default(),
+            }));
         }
     }
 
     fn add(&mut self, id: u64, wanted: Wanted) {
         self.wanted.insert(id, wanted.clone());
         let (owner, name, annotations) = ("test".to_owned(), format!("i{id}"), Default::default());
-        let kept = Kept { id: IntentId(id), owner, name, wanted: Box::new(wanted), annotations };
+        let kept =
+            Kept { id: IntentId(id), owner, name, wanted: Box::new(wanted), annotations, places: None };
+        self.stored.insert(id, kept.clone());
         self.tell(Event::Requested(kept.clone()));
         self.tell(Event::Stored(kept));
     }
@@ -346,6 +381,38 @@ fn an_intent_that_moves_to_another_path_loses_no_packet() {
 }
 
 #[test]
+fn an_intent_that_moves_after_a_restart_loses_no_packet() {
+    for seed in 0..60 {
+        let mut trial = Trial::random(seed);
+        let protection = if seed % 2 == 0 { Protection::Protected } else { Protection::Restored };
+        trial.add(1, Wanted { protection, ..wanted(Ends::HostToHost { one: host(1), two: host(5) }) });
+        trial.settle();
+        for round in 0..6 {
+            // The new engine knows a link as down that the intent uses, and that still carries frames.
+            let used = trial.engine.paths(1).into_iter().flat_map(|path| path.links).collect::<Vec<_>>();
+            let link = used[trial.model.random.below(used.len())];
+            for id in [link, link.reversed()] {
+                trial.links.get_mut(&id).expect("it is there").state = LinkState::Down;
+            }
+            // Hosts that say nothing are served too.
+            trial.restart(round % 2 == 0);
+            for _ in 0..trial.model.random.below(40) {
+                trial.step();
+                trial.check_arrives(1, &format!("seed {seed}, round {round}"));
+            }
+            trial.settle();
+            trial.check_arrives(1, &format!("seed {seed}, after round {round}"));
+            assert_eq!(trial.state(1), IntentState::Installed);
+            for id in [link, link.reversed()] {
+                trial.links.get_mut(&id).expect("it is there").state = LinkState::Up;
+                let link = trial.links[&id].clone();
+                trial.tell(Event::Link(&link));
+            }
+        }
+    }
+}
+
+#[test]
 fn a_protected_intent_survives_each_single_failure_before_anybody_reacts() {
     for seed in 0..40 {
         let mut trial = Trial::random(seed);
@@ -542,6 +609,10 @@ fn a_host_that_moves_takes_its_intents_along() {
     assert_eq!(trial.state(1), IntentState::Installed);
     trial.tell(Event::Host(&moved));
     trial.settle();
+    // It is there also after a restart, until it says something else.
+    trial.restart(false);
+    trial.settle();
+    assert_eq!(trial.state(1), IntentState::Installed);
     let walk = trial.model.walk(&frame(host(1), host(2), 0x88b5), point(1, 100));
     assert_eq!((walk.out, walk.lost), (BTreeSet::from([at]), false));
     assert!(is_edge(at.port));

@@ -20,7 +20,7 @@ impl Worker {
     pub(super) fn refuse_for(&mut self, zone: ZoneId, frame: &Frame<'_>, refusal: &Refusal) {
         let words = self.dispatch.kernel.in_words(refusal).to_string();
         self.to_record.count(zone, refusal, || words.clone());
-        self.refuse(zone, frame, &words);
+        self.refuse_with(zone, frame, refusal.as_error().unwrap_or(NO_ERROR), &words);
     }
 
     /// Records the refusals since the last call.
@@ -41,6 +41,10 @@ impl Worker {
     }
 
     pub(super) fn refuse(&mut self, zone: ZoneId, frame: &Frame<'_>, reason: &str) {
+        self.refuse_with(zone, frame, NO_ERROR, reason);
+    }
+
+    fn refuse_with(&mut self, zone: ZoneId, frame: &Frame<'_>, error: flow::ErrorCode, reason: &str) {
         let app = self.dispatch.zones.get(zone).map(|end| end.app()).unwrap_or("?");
         tracing::debug!(app, datapath = %frame.datapath(), "command refused: {reason}");
         if frame.header.flags.get() & FLAG_RECEIPT == 0 {
@@ -49,7 +53,7 @@ impl Worker {
         let receipt = Receipt {
             ticket: frame.header.sequence.get(),
             outcome: Outcome::Refused,
-            error: NO_ERROR,
+            error,
             reason,
         };
         let datapath = frame.datapath();

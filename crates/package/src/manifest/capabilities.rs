@@ -41,6 +41,9 @@ pub struct Capabilities {
     /// Change and delete the rules of others.
     #[serde(rename = "rule.write.others", skip_serializing_if = "Option::is_none")]
     pub rule_write_others: Option<Whole>,
+    /// Delete rules that no app of the node added.
+    #[serde(rename = "rule.delete.foreign", skip_serializing_if = "Option::is_none")]
+    pub rule_delete_foreign: Option<Whole>,
     /// Read flow entries.
     #[serde(rename = "rule.read", skip_serializing_if = "Option::is_none")]
     pub rule_read: Option<Whole>,
@@ -82,6 +85,7 @@ const FIELDS: &[&str] = &[
     "packet.out",
     "rule.write",
     "rule.write.others",
+    "rule.delete.foreign",
     "rule.read",
     "stats.read",
     "view.read",
@@ -240,6 +244,7 @@ impl Capabilities {
         visitor.visit("packet.out", &self.packet_out, &before.packet_out);
         visitor.visit("rule.write", &self.rule_write, &before.rule_write);
         visitor.visit("rule.write.others", &self.rule_write_others, &before.rule_write_others);
+        visitor.visit("rule.delete.foreign", &self.rule_delete_foreign, &before.rule_delete_foreign);
         visitor.visit("rule.read", &self.rule_read, &before.rule_read);
         visitor.visit("stats.read", &self.stats_read, &before.stats_read);
         visitor.visit("view.read", &self.view_read, &before.view_read);
@@ -279,6 +284,7 @@ impl Capabilities {
             packet_out: keep(kept("packet.out"), &self.packet_out),
             rule_write: keep(kept("rule.write"), &self.rule_write),
             rule_write_others: keep(kept("rule.write.others"), &self.rule_write_others),
+            rule_delete_foreign: keep(kept("rule.delete.foreign"), &self.rule_delete_foreign),
             rule_read: keep(kept("rule.read"), &self.rule_read),
             stats_read: keep(kept("stats.read"), &self.stats_read),
             view_read: keep(kept("view.read"), &self.view_read),
@@ -380,6 +386,7 @@ impl Requestable for Whole {
     fn words(&self, name: &str) -> String {
         match name {
             "rule.write.others" => "change and delete the rules of other apps",
+            "rule.delete.foreign" => "delete rules that no app of this node added",
             "rule.read" => "read the flow entries of switches",
             "stats.read" => "request statistics from switches",
             "view.read" => "receive events about switches, ports, links and removed rules",
@@ -396,8 +403,11 @@ impl Requestable for Whole {
     }
 
     fn danger(&self, name: &str) -> Option<&str> {
-        (name == "rule.write.others")
-            .then_some("it can delete the rules of every other app, including a firewall")
+        match name {
+            "rule.write.others" => Some("it can delete the rules of every other app, including a firewall"),
+            "rule.delete.foreign" => Some("it can delete the rules of other controllers"),
+            _ => None,
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use flow::canonical::{write_instructions, write_match};
 use flow::text::{parse_instructions, parse_match};
 use flow::{DatapathId, PortNo};
 use flows::change::Put;
+use flows::policy::{Foreign, Settings};
 use flows_contract::{Hop, Hops, Items, Path, Phase, Rule, SetOptions, hop_bytes};
 use openflow::Body;
 use openflow::message::FlowModFields;
@@ -288,6 +289,39 @@ fn a_full_table_fails_the_set_and_room_heals_it() {
     }
 }
 
+/// The rules of the other controller go, but for those that the operator's lists name.
+#[test]
+fn foreign_rules_are_removed_by_policy_and_those_on_a_list_stay() {
+    for seed in 0..40 {
+        let is_v10 = seed % 2 == 0;
+        let policy = Settings {
+            foreign: Foreign::Remove,
+            ignore_matches: vec!["arp".to_owned()],
+            ignore_tables: if is_v10 { Vec::new() } else { vec![1] },
+            ignore_cookies: vec!["beef".to_owned()],
+            ..Settings::default()
+        };
+        let mut trial = Trial::new(seed, is_v10, 1_000);
+        trial.world = World::with(policy, 3, is_v10, 1_000);
+        trial.name_owners();
+        for _ in 0..40 {
+            trial.step();
+            trial.meddle();
+        }
+        let fields = FlowModFields { priority: 60, cookie: 0xbeef, ..FlowModFields::default() };
+        let (named, instructions) =
+            (parse_match("dl_vlan=9").unwrap(), parse_instructions("output:4").unwrap());
+        trial.foreign[0].insert(line(0, 60, &named, &instructions));
+        trial.world.switches[0].say_as_other(Body::FlowMod(fields.with(named, instructions)));
+        trial.world.settle();
+        let stays = |line: &Line| {
+            line.contains(" arp,") || line.contains("priority=60") || !is_v10 && line.starts_with("table=1 ")
+        };
+        trial.foreign.iter_mut().for_each(|rules| rules.retain(stays));
+        trial.check(seed);
+    }
+}
+
 /// A restart with every rule in place sends no flow mod at all.
 #[test]
 fn a_restart_adds_and_removes_nothing() {
@@ -354,46 +388,88 @@ fn way(world: &mut World) -> bool {
     false
 }
 
+fn hop(switch: u64, in_port: u32, out_port: u32) -> Hop {
+    Hop { switch: DatapathId(switch), in_port: PortNo(in_port), out_port: PortNo(out_port) }
+}
+
+/// The two paths from host 1 to host 2.
+fn put_path(world: &mut World, owner: u32, version: u64) {
+    let paths = [[hop(1, 1, 2), hop(2, 1, 2), hop(4, 2, 1)], [hop(1, 1, 3), hop(3, 1, 2), hop(4, 3, 1)]];
+    let mut items = Vec::new();
+    let hops = hop_bytes(&paths[version as usize % 2]);
+    let (table_id, priority) = (0, 9);
+    Items::new(&mut items).path(&Path {
+        table_id,
+        priority,
+        selector: &[],
+        treatment: &[],
+        hops: Hops::of(&hops),
+    });
+    let options = SetOptions { in_order: true, permanent: false };
+    let put = Put { owner, name: "p", version, options, items: &items };
+    let now_ms = world.now_ms;
+    world.act(|engine, send| engine.put(&put, now_ms, send)).unwrap();
+}
+
+fn messages_with_a_way(world: &mut World, random: &mut Random, count: u64, when: &str) {
+    for _ in 0..count {
+        let number = random.below(4) as usize;
+        match random.chance(50) {
+            true => world.push_on(number),
+            false => world.pull(number),
+        };
+        assert!(way(world), "{when}");
+    }
+}
+
 #[test]
 fn while_a_path_is_replaced_a_packet_always_has_a_way() {
-    let hop = |switch, in_port, out_port| Hop {
-        switch: DatapathId(switch),
-        in_port: PortNo(in_port),
-        out_port: PortNo(out_port),
-    };
-    let paths = [[hop(1, 1, 2), hop(2, 1, 2), hop(4, 2, 1)], [hop(1, 1, 3), hop(3, 1, 2), hop(4, 3, 1)]];
     for seed in 0..60 {
         let mut random = Random(seed);
         let mut world = World::new(4, seed % 2 == 0, 1_000);
         let owner = world.engine.owner("paths");
         (0..4).for_each(|number| world.connect(number));
-        for version in 1..12_usize {
-            let mut items = Vec::new();
-            let hops = hop_bytes(&paths[version % 2]);
-            let (table_id, priority) = (0, 9);
-            Items::new(&mut items).path(&Path {
-                table_id,
-                priority,
-                selector: &[],
-                treatment: &[],
-                hops: Hops::of(&hops),
-            });
-            let options = SetOptions { in_order: true, permanent: false };
-            let put = Put { owner, name: "p", version: version as u64, options, items: &items };
-            let now_ms = world.now_ms;
-            world.act(|engine, send| engine.put(&put, now_ms, send)).unwrap();
+        put_path(&mut world, owner, 1);
+        world.deliver();
+        for version in 2..12 {
+            put_path(&mut world, owner, version);
             // A replaced path may be replaced again at any point.
-            let messages = if version == 1 { 1_000 } else { random.below(40) };
-            for _ in 0..messages {
-                let number = random.below(4) as usize;
-                match random.chance(50) {
-                    true => world.push_on(number),
-                    false => world.pull(number),
-                };
-                assert!(version == 1 || way(&mut world), "seed {seed}, version {version}");
-            }
+            let count = random.below(40);
+            messages_with_a_way(&mut world, &mut random, count, &format!("seed {seed}, version {version}"));
         }
         world.deliver();
+        assert!(way(&mut world), "seed {seed}");
+        let left: usize = world.switches.iter_mut().map(|switch| switch.rules().len()).sum();
+        assert_eq!(left, 3, "seed {seed}");
+    }
+}
+
+/// The service knows nothing of the path that is there. Its owner wants another one: before, while or after the switches are read.
+#[test]
+fn a_path_that_is_replaced_after_a_restart_always_has_a_way() {
+    for seed in 0..120 {
+        let mut random = Random(seed);
+        let mut world = World::new(4, seed % 2 == 0, 1_000);
+        let owner = world.engine.owner("paths");
+        (0..4).for_each(|number| world.connect(number));
+        put_path(&mut world, owner, 1);
+        world.deliver();
+        for round in 1..6 {
+            let when = format!("seed {seed}, round {round}");
+            world.restart();
+            assert_eq!(world.engine.owner("paths"), owner);
+            let count = random.below(60);
+            messages_with_a_way(&mut world, &mut random, count, &when);
+            let version = 10 * round + random.below(2);
+            put_path(&mut world, owner, version);
+            let count = 20 + random.below(60);
+            messages_with_a_way(&mut world, &mut random, count, &when);
+            if random.chance(50) {
+                world.deliver();
+                assert!(way(&mut world), "{when}");
+            }
+        }
+        world.settle();
         assert!(way(&mut world), "seed {seed}");
         let left: usize = world.switches.iter_mut().map(|switch| switch.rules().len()).sum();
         assert_eq!(left, 3, "seed {seed}");

@@ -134,7 +134,12 @@ fn encoded(message: &Message) -> Vec<u8> {
 
 impl World {
     pub fn new(switches: u64, is_v10: bool, max_entries: u32) -> World {
-        let settings = Settings { grace_s: 5, audit_interval_s: 20, ..Settings::default() };
+        World::with(Settings::default(), switches, is_v10, max_entries)
+    }
+
+    /// The same with a policy for the rules of others.
+    pub fn with(policy: Settings, switches: u64, is_v10: bool, max_entries: u32) -> World {
+        let settings = Settings { grace_s: 5, audit_interval_s: 20, ..policy };
         World {
             engine: Engine::new(&settings, 0).unwrap(),
             switches: (1..=switches).map(|number| Connected::new(number, is_v10, max_entries)).collect(),
@@ -266,8 +271,13 @@ impl World {
         });
         for (datapath, ticket, frame) in sent {
             let number = datapath.0 as usize - 1;
-            let command = Command::read(&Frame::read(&frame).unwrap()).unwrap();
+            let mut command = Command::read(&Frame::read(&frame).unwrap()).unwrap();
+            if let (What::FlowMod(it), Version::V1_0) = (&mut command.what, self.switches[number].version) {
+                it.cookie_mask &= abi::zone_id::COOKIE_MASK ^ u64::MAX;
+            }
             let cookie = match command.what {
+                // The kernel lets the cookie of a foreign rule pass as it is. OpenFlow 1.0 has none in a delete.
+                What::FlowMod(it) if it.cookie_mask != 0 => it.cookie,
                 What::FlowMod(it) => ZONE.stamp(it.cookie),
                 _ => 0,
             };
@@ -335,6 +345,15 @@ fn frame(datapath: DatapathId, ticket: u64, send: &Send<'_>) -> Vec<u8> {
                 ..FlowMod::ADD
             })
         }
+        Send::Foreign { table_id, priority, cookie, matching } => What::FlowMod(FlowMod {
+            command: 4,
+            table_id,
+            priority,
+            cookie,
+            cookie_mask: u64::MAX,
+            matching,
+            ..FlowMod::ADD
+        }),
         Send::Group { command, group_type, group_id, buckets } => {
             What::GroupMod(GroupMod { command, group_type, group_id, buckets })
         }

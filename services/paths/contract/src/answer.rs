@@ -54,4 +54,10 @@ pub struct Counts {
     pub rerouted: u64,
     /// Failures that a switch reported for the rules of an intent.
     pub switch_failures: u64,
+    /// How often a switch was left out of all paths, because there are too many.
+    #[serde(default)]
+    pub switches_left_out: u64,
+    /// How often a link was left out of all paths, because there are too many links or switches.
+    #[serde(default)]
+    pub links_left_out: u64,
 }

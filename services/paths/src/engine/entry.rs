@@ -5,7 +5,7 @@
 use crate::plan::Plan;
 use flow::DatapathId;
 use serde::{Deserialize, Serialize};
-use view::{Annotations, Ends, HostId, Intent, IntentId, IntentState, Wanted};
+use view::{Annotations, ConnectPoint, Ends, HostId, Intent, IntentId, IntentState, Wanted};
 
 /// How many earlier plans are remembered while none is confirmed. Beyond it, the oldest one that was never confirmed is forgotten: a packet
 /// that is still on it can be lost.
@@ -26,6 +26,9 @@ pub struct Kept {
     /// Notes.
     #[serde(default, skip_serializing_if = "Annotations::is_empty")]
     pub annotations: Annotations,
+    /// Where its two hosts were last. After a restart, hosts that say nothing are still served.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub places: Option<Box<[ConnectPoint; 2]>>,
 }
 
 /// An intent of the engine.
@@ -166,7 +169,7 @@ impl Entry {
 
     /// The intent as the view has it.
     pub fn to_intent(&self) -> Intent {
-        let Kept { id, owner, name, wanted, annotations } = self.kept.clone();
+        let Kept { id, owner, name, wanted, annotations, .. } = self.kept.clone();
         let (state, reason, since_ms) = (self.state, self.reason.clone(), self.since_ms);
         Intent { id, owner, name, state, reason, wanted, since_ms, annotations }
     }

@@ -292,7 +292,9 @@ fn add_item(item: &Item<'_>, wanted: &mut BTreeMap<Place, (Vec<u8>, u8)>) {
             for (number, hop) in path.hops.iter().enumerate() {
                 let treatment = if number == last { path.treatment } else { &[] };
                 let place = Place::Rule(hop.switch, path.priority, matching_at(&selector, hop));
-                add(place, instructions_of(treatment, hop), u8::from(number == 0));
+                // A rule waits for all rules behind it.
+                let stage = u8::try_from(last - number).expect("a short path");
+                add(place, instructions_of(treatment, hop), stage);
             }
         }
         Item::Meter(_) => panic!("an intent has no meter"),
