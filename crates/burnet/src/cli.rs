@@ -26,7 +26,9 @@ use flow::DatapathId;
 
 use self::audit::AuditArgs;
 use self::incidents::{AppLogsArgs, AppQuarantineArgs, IncidentsArgs, SafeModeArgs};
-use self::network::{EventsArgs, IntentsArgs, MetricsArgs, ObjectsArgs};
+use self::network::{
+    ApplyArgs, EventsArgs, ExplainArgs, IntentsArgs, MetricsArgs, ObjectsArgs, PlanArgs, RollbackArgs,
+};
 pub use self::node::NodeArgs;
 use self::package::{
     AppBuildArgs, AppInstallArgs, AppRemoveArgs, AppShowArgs, AppSignArgs, AppVerifyArgs, GrantArgs,
@@ -113,6 +115,18 @@ pub enum BurnetCommand {
     /// Show, add and withdraw intents
     #[command(after_help = network::INTENTS_EXAMPLES)]
     Intents(IntentsArgs),
+    /// Explain the way of a packet: which rules it meets, who owns them, and where it ends
+    #[command(after_help = network::EXPLAIN_EXAMPLES)]
+    Explain(ExplainArgs),
+    /// Show what a network file would change
+    #[command(after_help = network::FILE_EXAMPLES)]
+    Plan(PlanArgs),
+    /// Make the network as a file says
+    #[command(after_help = network::FILE_EXAMPLES)]
+    Apply(ApplyArgs),
+    /// Return to the version of a network file that was applied before
+    #[command(after_help = network::FILE_EXAMPLES)]
+    Rollback(RollbackArgs),
     /// Show changes of the network view as they happen
     #[command(after_help = network::EVENTS_EXAMPLES)]
     Events(EventsArgs),

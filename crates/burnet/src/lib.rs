@@ -15,6 +15,7 @@ pub mod completion;
 pub mod doctor;
 pub mod interpreter;
 pub mod laboratory;
+pub mod network_file;
 pub mod new_app;
 pub mod ofp;
 pub mod services;

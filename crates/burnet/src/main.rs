@@ -34,6 +34,10 @@ fn main() -> ExitCode {
         BurnetCommand::Meters(args) => network::objects(&args, Collection::Meters).and_then(print),
         BurnetCommand::Paths(args) => network::objects(&args, Collection::Paths).and_then(print),
         BurnetCommand::Intents(args) => network::intents(&args).and_then(print),
+        BurnetCommand::Explain(args) => network::explain(&args).and_then(print),
+        BurnetCommand::Plan(args) => network::plan_file(&args).and_then(print),
+        BurnetCommand::Apply(args) => network::apply_file(&args).and_then(print),
+        BurnetCommand::Rollback(args) => network::rollback(&args).and_then(print),
         BurnetCommand::Events(args) => network::events(&args).and_then(print),
         BurnetCommand::Metrics(args) => network::metrics(&args).and_then(print),
         BurnetCommand::Ofp(args) => ofp::run(&args, std::io::stdin().lock(), std::io::stdout().lock())

@@ -4,7 +4,8 @@
 //!   console            every line is run, in order, in a folder of its own
 //!   console minutes    needs minutes or a package registry; each line is read by the parser of the command that it names
 //!   console root       needs root, real switches or another machine; likewise
-//!   toml               is a burnet.toml or an app.toml, and is read as one; `toml scenario` as a scenario
+//!   toml               is a burnet.toml or an app.toml, and is read as one; `toml scenario` as a scenario,
+//!                      `toml network` as a network file
 //!   python             carries a manifest that can be read, if it carries one
 //!   text, rust         shows a form; no line of it is a command
 //! ```
@@ -214,6 +215,7 @@ fn trouble(block: &Block, chores: &str) -> Option<String> {
         "toml scenario" => {
             toml::from_str::<toml::Table>(&block.text).err().and_then(|it| unread(it.to_string()))
         }
+        "toml network" => burnet::network_file::source::read(&block.place(), &block.text).err(),
         "python" => Needs::in_comments(&block.text).err().and_then(|it| unread(it.to_string())),
         "rust" => None,
         "text" => {

@@ -4,6 +4,7 @@
 
 use super::node::NodeArgs;
 use clap::{Args, Subcommand};
+use std::path::PathBuf;
 
 /// Of the commands that list objects.
 pub const LIST_EXAMPLES: &str = "\
@@ -29,6 +30,90 @@ pub const EVENTS_EXAMPLES: &str = "\
 Examples:
   burnet events
   burnet events --kinds link,host --json";
+
+/// Of `burnet explain`.
+pub const EXPLAIN_EXAMPLES: &str = "\
+Examples:
+  burnet explain 10.0.0.1 10.0.0.2                    both directions
+  burnet explain 10.0.0.1 10.0.0.2 'tcp_dst=80'       this packet
+  burnet explain --at of:1/3 'eth_dst=00:00:00:00:00:02,ip_dst=10.0.0.2,tcp_dst=80'
+  burnet explain 10.0.0.1 10.0.0.2 --watch 5          which counters move within 5 seconds
+
+The rules are read from the switches on the way. The fields are those of ovs-ofctl and of ovs-appctl ofproto/trace.";
+
+/// `burnet explain`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+pub struct ExplainArgs {
+    /// Two hosts or ports, and the fields of a packet if it is no plain one; with --at only the fields
+    #[arg(value_name = "A B [FIELDS]", num_args = 0..=3)]
+    pub words: Vec<String>,
+    /// Where the packet enters the network, such as of:1/3
+    #[arg(long, value_name = "PORT")]
+    pub at: Option<String>,
+    /// Where it should arrive: a host or a port
+    #[arg(long, value_name = "HOST")]
+    pub to: Option<String>,
+    /// Only from A to B
+    #[arg(long)]
+    pub one_way: bool,
+    /// Ask again after so many seconds (2), and show which counters have moved
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "2", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub watch: Option<u64>,
+    /// The node's socket, and the output format.
+    #[command(flatten)]
+    pub asking: NodeArgs,
+}
+
+/// Of `burnet plan`, `burnet apply` and `burnet rollback`.
+pub const FILE_EXAMPLES: &str = "\
+Examples:
+  burnet plan -f network.toml          what the file would change
+  burnet apply -f network.toml --wait  change it, and wait until the switches have confirmed it
+  burnet rollback campus --wait        return to the version before
+  burnet rollback campus --to 0        withdraw everything of this file
+
+docs/reference/network-file.md describes the file.";
+
+/// `burnet plan`.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct PlanArgs {
+    /// The file that says what is wanted
+    #[arg(short, long, value_name = "FILE")]
+    pub file: PathBuf,
+    /// The node's socket, and the output format.
+    #[command(flatten)]
+    pub asking: NodeArgs,
+}
+
+/// `burnet apply`.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct ApplyArgs {
+    /// The file that says what is wanted
+    #[arg(short, long, value_name = "FILE")]
+    pub file: PathBuf,
+    /// Wait until every switch has confirmed it, or until something fails
+    #[arg(long)]
+    pub wait: bool,
+    /// The node's socket, and the output format.
+    #[command(flatten)]
+    pub asking: NodeArgs,
+}
+
+/// `burnet rollback`.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct RollbackArgs {
+    /// The name in the file
+    pub name: String,
+    /// The version to return to; 0: before the first one
+    #[arg(long, value_name = "VERSION")]
+    pub to: Option<u64>,
+    /// Wait until every switch has confirmed it, or until something fails
+    #[arg(long)]
+    pub wait: bool,
+    /// The node's socket, and the output format.
+    #[command(flatten)]
+    pub asking: NodeArgs,
+}
 
 /// A command that lists objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]

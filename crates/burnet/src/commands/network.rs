@@ -7,10 +7,15 @@
 //! In: parsed options. Out: text or JSON. The commands keep nothing.
 
 mod client;
+mod explain;
+mod files;
 mod intents;
 mod rows;
+mod settle;
 mod watch;
 
+pub use explain::explain;
+pub use files::{apply_file, plan_file, rollback};
 pub use intents::intents;
 
 use super::json;
@@ -89,9 +94,14 @@ fn all(client: &Client, collection: Collection, filters: &[String]) -> Result<Ve
         })?;
         target += &format!("&{}={}", encoded(name), encoded(value));
     }
-    let mut items = Vec::new();
+    paged(client, &target).map_err(failed)
+}
+
+/// The items of a collection, page by page.
+fn paged(client: &Client, first: &str) -> Result<Vec<Value>, String> {
+    let (mut items, mut target) = (Vec::new(), first.to_owned());
     loop {
-        let page = client.ask("GET", &target, None).map_err(failed)?;
+        let page = client.ask("GET", &target, None)?;
         items.extend(page["items"].as_array().cloned().unwrap_or_default());
         match page["next"].as_str() {
             Some(next) => target = next.to_owned(),
