@@ -102,7 +102,7 @@ fn allocations_of_flow(spec: &FlowSpec) -> (u64, u64) {
         network.on_message(at, &Message { version: Version::V1_3, xid: 1, body }, NOW, &mut effects);
     }
     for link in 0..2 {
-        network.set_link_quality(link, "rate=100M,delay=100us".parse().unwrap());
+        network.set_link_quality(link, "rate=100M,delay=100us".parse().unwrap(), &mut effects);
     }
     let id = network.start_flow(spec, NOW, &mut effects).unwrap();
     let mut now = NOW;

@@ -27,9 +27,12 @@ const STATE_BLOCKED: u32 = 1 << 1;
 const STATE_STP_BLOCK: u32 = 3 << 8;
 /// 1.3's OFPPS_LIVE.
 const STATE_LIVE: u32 = 1 << 2;
-/// OFPPF_10GB_FD, the same bit in both versions.
-const RATE_10GB_FD: u32 = 1 << 6;
-const RATE_10GB_KBPS: u32 = 10_000_000;
+/// The speeds that have a bit in both versions, OFPPF_10MB_FD to OFPPF_10GB_FD, in kbit/s.
+const RATES: [(u32, u32); 4] = [(10_000_000, 1 << 6), (1_000_000, 1 << 5), (100_000, 1 << 3), (10_000, 1 << 1)];
+/// 1.3's OFPPF_OTHER: a speed without a bit.
+const RATE_OTHER: u32 = 1 << 10;
+/// The speed of a port whose link has no limit.
+const RATE_DEFAULT_KBPS: u32 = 10_000_000;
 /// OFPPF_COPPER.
 const COPPER_V10: u32 = 1 << 7;
 const COPPER_V13: u32 = 1 << 11;
@@ -43,6 +46,7 @@ pub(crate) struct SwitchPort {
     config: u32,
     link_down: bool,
     blocked: bool,
+    speed_kbps: u32,
     since: Duration,
     pub(crate) rx_packets: u64,
     pub(crate) rx_bytes: u64,
@@ -63,6 +67,7 @@ impl SwitchPort {
             config: 0,
             link_down: false,
             blocked: false,
+            speed_kbps: RATE_DEFAULT_KBPS,
             since: now,
             rx_packets: 0,
             rx_bytes: 0,
@@ -118,6 +123,12 @@ impl SwitchPort {
         std::mem::replace(&mut self.link_down, !up) == up
     }
 
+    /// Sets the speed of the link. Returns whether that changed anything.
+    pub(crate) fn set_speed(&mut self, kbps: Option<u32>) -> bool {
+        let speed = kbps.unwrap_or(RATE_DEFAULT_KBPS);
+        std::mem::replace(&mut self.speed_kbps, speed) != speed
+    }
+
     /// Changes the configuration. Returns whether that changed anything.
     pub(crate) fn modify(&mut self, wanted: &PortMod, version: Version) -> Result<bool, Refusal> {
         if wanted.hw_addr != self.hw_addr {
@@ -126,7 +137,7 @@ impl SwitchPort {
         if wanted.mask & !config_bits(version) != 0 {
             return Err(Refusal::PortModConfig);
         }
-        if wanted.advertise & !features(version) != 0 {
+        if wanted.advertise & !self.features(version) != 0 {
             return Err(Refusal::PortModAdvertise);
         }
         let before = self.config;
@@ -134,10 +145,21 @@ impl SwitchPort {
         Ok(self.config != before)
     }
 
+    /// The bits of its speed and its medium. 1.0 knows only speeds with a bit: the next lower one is given.
+    fn features(&self, version: Version) -> u32 {
+        let exact = RATES.iter().find(|(kbps, _)| *kbps == self.speed_kbps);
+        let lower = RATES.iter().find(|(kbps, _)| *kbps <= self.speed_kbps).unwrap_or(&RATES[3]);
+        match version {
+            Version::V1_0 => lower.1 | COPPER_V10,
+            _ => exact.map_or(RATE_OTHER, |(_, bit)| *bit) | COPPER_V13,
+        }
+    }
+
     /// Its description in the format of a version.
     pub(crate) fn describe(&self, version: Version) -> Port {
         let live = if version != Version::V1_0 && self.is_live() { STATE_LIVE } else { 0 };
-        let rate = if version == Version::V1_0 { 0 } else { RATE_10GB_KBPS };
+        let rate = if version == Version::V1_0 { 0 } else { self.speed_kbps };
+        let features = self.features(version);
         Port {
             port_no: self.number,
             hw_addr: self.hw_addr,
@@ -146,9 +168,9 @@ impl SwitchPort {
             state: live
                 | if self.link_down { PORT_STATE_LINK_DOWN } else { 0 }
                 | if self.blocked { blocked_bits(version) } else { 0 },
-            curr: features(version),
-            advertised: features(version),
-            supported: features(version),
+            curr: features,
+            advertised: features,
+            supported: features,
             peer: 0,
             curr_speed_kbps: rate,
             max_speed_kbps: rate,
@@ -188,8 +210,4 @@ fn config_bits(version: Version) -> u32 {
 /// The bits by which a version reports that a port is off the spanning tree.
 fn blocked_bits(version: Version) -> u32 {
     if version == Version::V1_0 { STATE_STP_BLOCK } else { STATE_BLOCKED }
-}
-
-fn features(version: Version) -> u32 {
-    RATE_10GB_FD | if version == Version::V1_0 { COPPER_V10 } else { COPPER_V13 }
 }

@@ -8,7 +8,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::plugs::Plug;
-use super::{Network, NetworkEffects};
+use super::{Network, NetworkEffects, speed_kbps};
 use crate::link::LinkQuality;
 use crate::topology::Endpoint;
 use software_switch::{Effects, Switch};
@@ -148,7 +148,9 @@ impl Network {
         self.pass_to(now);
         match change {
             Change::Link { link, up } => self.set_link(self.link_named(link)?, *up, effects),
-            Change::Quality { link, quality } => self.set_link_quality(self.link_named(link)?, *quality),
+            Change::Quality { link, quality } => {
+                self.set_link_quality(self.link_named(link)?, *quality, effects);
+            }
             Change::Switch { switch, up } => self.set_switch(self.switch_named(switch)?, *up, effects),
             Change::Host { host, up } => self.set_host(self.host_named(host)?, *up, effects),
             Change::Move { host, switch, port } => {
@@ -229,11 +231,11 @@ impl Network {
         self.look_at_link(link, effects);
     }
 
-    /// Sets a link's quality. Frames that are on the link arrive as before.
-    pub fn set_link_quality(&mut self, link: usize, quality: LinkQuality) {
+    /// Sets a link's quality. Frames that are on the link arrive as before. The switches at its ends report the new speed.
+    pub fn set_link_quality(&mut self, link: usize, quality: LinkQuality, effects: &mut NetworkEffects) {
         let Some(cable) = self.cables.get_mut(link) else { return };
         cable.link.quality = quality;
-        self.tell_hosts_of_rate(link);
+        self.tell_ends_of_rate(link, effects);
     }
 
     /// Switches a switch off or on. When it goes off, it loses its connections, rules, groups and buffered packets.
@@ -258,6 +260,9 @@ impl Network {
         for port in &self.ports_made[index] {
             switch.add_port(*port, self.clock, &mut Effects::default());
             switch.set_link(*port, false, &mut Effects::default());
+            let plug = self.plugs.get(Endpoint::Switch { index, port: *port });
+            let quality = plug.map(|plug| self.cables[plug.link].link.quality).unwrap_or_default();
+            switch.set_speed(*port, speed_kbps(&quality), &mut Effects::default());
         }
         switch
     }
@@ -311,6 +316,7 @@ impl Network {
         let way = plug.way.reverse();
         self.plugs.set(to, Some(Plug { link: plug.link, way }));
         self.make_port(switch, port, effects);
+        self.tell_ends_of_rate(plug.link, effects);
         self.set_link(plug.link, true, effects);
         self.at_host(host, effects, |host, out| host.announce(out));
         Ok(())

@@ -35,6 +35,7 @@ use std::time::Duration;
 
 use crate::digest::Digest;
 use crate::host::{Host, HostCounters, HostEffects, PingReply};
+use crate::link::LinkQuality;
 use crate::random::Random;
 use crate::topology::{Endpoint, HostPlan, Link, SwitchPlan, Topology};
 use cable::{Cable, Fate, Way};
@@ -154,17 +155,23 @@ impl Network {
                 self.make_port(index, port, &mut NetworkEffects::default());
             }
         }
-        self.tell_hosts_of_rate(number);
+        self.tell_ends_of_rate(number, &mut NetworkEffects::default());
     }
 
-    /// Sets the line rate of the hosts at a link.
-    fn tell_hosts_of_rate(&mut self, link: usize) {
+    /// Sets the line rate of the hosts at a link, and the speed of the switches' ports there.
+    fn tell_ends_of_rate(&mut self, link: usize, effects: &mut NetworkEffects) {
         let Some(Link { one, two, quality }) = self.cables.get(link).map(|cable| cable.link) else { return };
         for end in [one, two] {
-            if let Endpoint::Host { index } = end
-                && let Some(host) = self.hosts.get_mut(index)
-            {
-                host.set_line_rate(quality.rate_bits_per_s);
+            match end {
+                Endpoint::Host { index } => {
+                    if let Some(host) = self.hosts.get_mut(index) {
+                        host.set_line_rate(quality.rate_bits_per_s);
+                    }
+                }
+                Endpoint::Switch { index, port } => {
+                    let speed = speed_kbps(&quality);
+                    self.at_switch(index, effects, |switch, out| switch.set_speed(port, speed, out));
+                }
             }
         }
     }
@@ -413,6 +420,12 @@ impl Network {
         self.frames_lost += 1;
         self.of_host.recycle(frame);
     }
+}
+
+/// The speed that a port at a link reports, if the link has a limit.
+fn speed_kbps(quality: &LinkQuality) -> Option<u32> {
+    let kbps = quality.rate_bits_per_s?.div_ceil(1000);
+    Some(u32::try_from(kbps).unwrap_or(u32::MAX))
 }
 
 #[cfg(test)]

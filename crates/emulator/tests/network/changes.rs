@@ -139,3 +139,19 @@ fn a_host_that_moves_announces_itself_where_it_is_now() {
     assert_eq!(bench.port_statuses(), ["s2.3 down", "s1.1 up"], "both ports are known already");
     assert!(reaches(&mut bench, "h2", "h1"));
 }
+
+#[test]
+fn a_switch_reports_the_speed_of_its_links() {
+    let mut bench = Bench::new("linear,2", "ideal");
+    let speeds = |bench: &mut Bench, quality: &str| -> Vec<u32> {
+        bench.change(Change::Quality { link: "s1-s2".into(), quality: quality.parse().unwrap() });
+        let told = bench.effects.messages.drain(..).filter_map(|(_, message)| match message.body {
+            Body::PortStatus(status) => Some(status.port.curr_speed_kbps),
+            _ => None,
+        });
+        told.collect()
+    };
+    assert_eq!(speeds(&mut bench, "rate=10M"), [10_000; 2]);
+    assert!(speeds(&mut bench, "rate=10M,delay=1ms").is_empty(), "the speed is the same");
+    assert_eq!(speeds(&mut bench, "ideal"), [10_000_000; 2]);
+}

@@ -198,6 +198,13 @@ impl Switch {
         }
     }
 
+    /// Sets the speed of a port's link; without one, the port has 10 Gbit/s. If it changed, sends a port status.
+    pub fn set_speed(&mut self, number: PortNo, kbps: Option<u32>, effects: &mut Effects) {
+        if self.ports.get_mut(&number).is_some_and(|port| port.set_speed(kbps)) {
+            self.tell_port_status(PORT_MODIFIED, number, effects);
+        }
+    }
+
     /// Removes a port from the spanning tree, so that nothing is flooded out of it, or adds it again. If the port's
     /// state changed, sends a port status.
     pub fn set_blocked(&mut self, number: PortNo, blocked: bool, effects: &mut Effects) {

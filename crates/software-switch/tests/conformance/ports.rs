@@ -204,6 +204,26 @@ fn a_new_port_is_told() {
 }
 
 #[test]
+fn a_port_tells_the_speed_of_its_link() {
+    let check = |version, kbps: Option<u32>, speed: u32, bits: u32| {
+        let mut bench = Bench::new(version);
+        let mut effects = software_switch::Effects::default();
+        bench.switch.set_speed(PortNo(1), kbps, &mut effects);
+        let port = &bench.ports()[0];
+        assert_eq!((port.curr_speed_kbps, port.curr & 0x7ff), (speed, bits), "{kbps:?}");
+        bench.switch.set_speed(PortNo(1), kbps, &mut effects);
+        assert!(effects.messages.len() <= 1, "the same speed is told twice");
+    };
+    check(V13, None, 10_000_000, 1 << 6);
+    check(V13, Some(10_000), 10_000, 1 << 1);
+    check(V13, Some(2_500_000), 2_500_000, 1 << 10);
+    // 1.0 has no number. Its bit for copper is one of the lowest eleven.
+    check(V10, Some(1_000_000), 0, 1 << 5 | 1 << 7);
+    check(V10, Some(2_500_000), 0, 1 << 5 | 1 << 7);
+    check(V10, Some(1), 0, 1 << 1 | 1 << 7);
+}
+
+#[test]
 fn statistics_count_both_ways() {
     in_both(|mut bench| {
         bench.add(&[rule(1).output("2")]);
