@@ -11,7 +11,7 @@ import { drawn } from '../tests/map.mjs';
 
 const FILE = process.argv[2] ?? fileURLToPath(new URL('../../docs/pictures/web-page.png', import.meta.url));
 const VIEW = { width: 1200, height: 740 };
-const [BUDAPEST, SETTLED_MS] = ['of:0000000000000001', 1500];
+const [BUDAPEST, SETTLED_MS, PATIENCE_MS] = ['of:0000000000000001', 1500, 120_000];
 
 const demo = await startDemo();
 const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] });
@@ -23,8 +23,10 @@ try {
   const intent = items.find(({ protection }) => protection === 'protected');
   await page.evaluate((id) => (location.hash = `#/network/intent/${id}`), intent.id);
   await page.getByText('installed', { exact: true }).first().waitFor();
-  // The picture shows a failure, and counters of all links.
-  await page.waitForFunction(async () => (await (await fetch('/api/v1/links?state=down')).json()).total > 0, null, { polling: 500, timeout: 120_000 });
+  // The picture shows a failure, and the traffic of all links.
+  const figures = page.getByLabel('State of the network');
+  await figures.getByText(/[1-9].*bit\/s/).waitFor({ timeout: PATIENCE_MS });
+  await figures.getByText(/\d+\s*\/\s*\d+/).first().waitFor({ timeout: PATIENCE_MS });
   await page.waitForTimeout(SETTLED_MS);
   await page.screenshot({ path: FILE });
   console.log(FILE);

@@ -16,7 +16,7 @@ pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
 }
 
 /// Builds `burnet` with the laboratory beside it, and asks Cargo where it lies; none when they do not compile (Cargo has said why).
-fn built_binary() -> Result<Option<PathBuf>, String> {
+pub fn built_binary() -> Result<Option<PathBuf>, String> {
     binary_after(&["build", "--package", "burnet", "--package", "lab"])
 }
 

@@ -37,7 +37,7 @@ struct Chore {
     run: fn(&[String]) -> Result<ExitCode, String>,
 }
 
-const CHORES: [Chore; 11] = [
+const CHORES: [Chore; 12] = [
     Chore {
         name: "test",
         about: "run every check and test; --quick leaves out the slow ones",
@@ -82,6 +82,11 @@ const CHORES: [Chore; 11] = [
         name: "size",
         about: "build the release of burnet from nothing, and print its size and the time; minutes",
         run: size::run,
+    },
+    Chore {
+        name: "web",
+        about: "build the page into web/dist; --figures measures its frames, --picture takes the picture of the docs",
+        run: web::run,
     },
     Chore { name: "wheel", about: "build the wheel of the Python SDK", run: wheel::run },
     Chore {

@@ -208,11 +208,13 @@ fn a_network_with_a_loop_and_no_spanning_tree_is_warned_about_with_the_reason() 
 
 #[test]
 fn a_demo_that_goes_well_warns_of_nothing() {
-    let Output { status, stderr, .. } = bed().run(&["demo", "--once"]);
-    let complained = String::from_utf8(stderr).unwrap();
-    assert!(status.success(), "{complained}");
-    let of_switches = complained.lines().filter(|line| !line.contains("is not enforced"));
-    assert_eq!(of_switches.collect::<Vec<_>>(), [""; 0]);
+    for network in [["--topo", "tree,2"], ["--rest", "127.0.0.1:0"]] {
+        let Output { status, stderr, .. } = bed().run(&[&["demo", "--once"][..], &network].concat());
+        let complained = String::from_utf8(stderr).unwrap();
+        assert!(status.success(), "{complained}");
+        let of_switches = complained.lines().filter(|line| !line.contains("is not enforced"));
+        assert_eq!(of_switches.collect::<Vec<_>>(), [""; 0]);
+    }
 }
 
 #[test]

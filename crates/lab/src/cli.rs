@@ -97,14 +97,14 @@ mod tests {
     }
 
     #[test]
-    fn the_demo_has_a_learning_switch_by_default() {
+    fn the_demo_has_the_defaults_of_its_kind() {
         let LabCommand::Demo(demo) = parse("burnet demo --once").unwrap() else { panic!("another command") };
-        assert_eq!((demo.topo.switches.len(), demo.topo.hosts.len()), (3, 4));
+        assert_eq!((demo.topo, demo.rest, demo.apps), (None, None, Vec::new()));
         assert_eq!(demo.version, OpenFlowVersion::V1_3);
-        assert_eq!(demo.apps, ["learning-switch".parse().unwrap()]);
-        let LabCommand::Demo(demo) = parse("burnet demo --app hub").unwrap() else {
+        let LabCommand::Demo(demo) = parse("burnet demo --app hub --topo tree,2").unwrap() else {
             panic!("another command")
         };
         assert_eq!(demo.apps, ["hub".parse().unwrap()]);
+        refused("burnet demo --rest 8282", "--rest <ADDRESS:PORT>");
     }
 }

@@ -4,7 +4,7 @@
 //!   burnet bench|attack|emulate|demo ARGS ──exec──> burnet-lab ──cli──┬─> bench    load generator ⇄ a controller
 //!                                                                     ├─> attack   hostile apps and switches ⇄ a node of its own
 //!                                                                     ├─> emulate  switches and hosts ⇄ any controller
-//!                                                                     └─> demo     a node and a small network
+//!                                                                     └─> demo     a node, a network, the page
 //!   burnet zone ──exec of a link to burnet-lab──> apps                the hostile apps and test apps, each in its zone
 //! ```
 //!

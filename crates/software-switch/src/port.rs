@@ -28,7 +28,8 @@ const STATE_STP_BLOCK: u32 = 3 << 8;
 /// 1.3's OFPPS_LIVE.
 const STATE_LIVE: u32 = 1 << 2;
 /// The speeds that have a bit in both versions, OFPPF_10MB_FD to OFPPF_10GB_FD, in kbit/s.
-const RATES: [(u32, u32); 4] = [(10_000_000, 1 << 6), (1_000_000, 1 << 5), (100_000, 1 << 3), (10_000, 1 << 1)];
+const RATES: [(u32, u32); 4] =
+    [(10_000_000, 1 << 6), (1_000_000, 1 << 5), (100_000, 1 << 3), (10_000, 1 << 1)];
 /// 1.3's OFPPF_OTHER: a speed without a bit.
 const RATE_OTHER: u32 = 1 << 10;
 /// The speed of a port whose link has no limit.

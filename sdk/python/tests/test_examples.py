@@ -13,7 +13,8 @@ from firewall import Firewall
 from frames import ethernet
 from hub import Hub
 from learning_switch import LearningSwitch
-from view_objects import link, port, switch
+from to_server import ToServer
+from view_objects import host, link, port, switch
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 FLOODED_FROM_1 = "packet-out of:0000000000000001 in_port=1 actions=[output:FLOOD]"
@@ -105,3 +106,17 @@ def test_each_link_that_fails_is_printed(capsys: pytest.CaptureFixture[str]) -> 
     trial.view_removed("switch/of:2")
     ends = "of:0000000000000001/1 to of:0000000000000002/1"
     assert capsys.readouterr().out.splitlines() == [f"works: {ends}", f"failed: {ends}"] * 2
+
+
+def test_each_host_is_connected_with_the_server(capsys: pytest.CaptureFixture[str]) -> None:
+    trial = Trial(ToServer, {"server": "10.0.0.4"})
+    trial.view_put(switch(1), port(1, 1), port(1, 4), host(1, 1, 1, "10.0.0.1"))
+    asked = trial.view_put(host(4, 1, 4, "10.0.0.4"))
+    (question,) = [line for line in asked if "paths" in line]
+    assert "host_to_host" in question and "protected" in question
+    intent = {"kind": "intent", "id": 1, "owner": "to-server", "name": "00:00:00:00:00:01", "state": "installed",
+              "type": "host_to_host", "one": "00:00:00:00:00:01", "two": "00:00:00:00:00:04", "since_ms": 0}
+    assert trial.view_put(intent) == [], "only a change of hosts is a reason to ask"
+    assert capsys.readouterr().out == "00:00:00:00:00:01: installed\n"
+    lines = (EXAMPLES / "to_server.py").read_text().splitlines()
+    assert len(lines) <= 40

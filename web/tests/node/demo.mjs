@@ -74,7 +74,7 @@ nodeTest('the figures, the map by geography, and an object at each click', {}, a
   await panel(page).getByRole('heading', { name: host.addresses[0], exact: true }).waitFor();
   const link = (await api(`switches/${MADRID}/links`)).items[0];
   await click(page, 'link', link.id);
-  await panel(page).getByRole('heading', { name: /Madrid/ }).waitFor();
+  await panel(page).getByRole('heading', { name: /Madrid/ }).first().waitFor();
   await panel(page).getByText('10 Mbit/s').first().waitFor();
 });
 

@@ -21,7 +21,8 @@ pub use intents::intents;
 use super::json;
 use crate::cli::network::{EventsArgs, MetricsArgs, ObjectsArgs};
 use crate::cli::{CommandError, NodeArgs};
-use client::{Client, encoded};
+pub use client::Client;
+use client::encoded;
 use config::Environment;
 use serde_json::Value;
 

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! In: requests. Out: answers. It speaks HTTP/1.0, in which an answer ends with its connection, so it needs no library and no framing. It waits 30
-//! seconds for an answer or for the next event. The service sends a sign of life each 15 seconds.
+//! seconds for an answer or for the next event. The service sends a comment at least every 15 seconds.
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
