@@ -25,7 +25,7 @@ class ToServer(burnet.App):
         return burnet.Interests().view("host", "intent")
 
     def on_view(self, changes: list[Change], view: View, out: burnet.Commands) -> None:
-        """Print the states of intents. If hosts changed, ask for the intents again: the same question can be repeated."""
+        """Print the states of intents. If hosts changed, ask for all intents again: a question can be repeated."""
         for change in changes:
             if change.kind == "intent" and change.now is not None:
                 print(f"{change.now['name']}: {change.now['state']}", flush=True)

@@ -1,5 +1,6 @@
 """The examples, tried without a node."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from firewall import Firewall
 from frames import ethernet
 from hub import Hub
 from learning_switch import LearningSwitch
+from test_stream import payload
 from to_server import ToServer
 from view_objects import host, link, port, switch
 
@@ -112,8 +114,9 @@ def test_each_host_is_connected_with_the_server(capsys: pytest.CaptureFixture[st
     trial = Trial(ToServer, {"server": "10.0.0.4"})
     trial.view_put(switch(1), port(1, 1), port(1, 4), host(1, 1, 1, "10.0.0.1"))
     asked = trial.view_put(host(4, 1, 4, "10.0.0.4"))
-    (question,) = [line for line in asked if "paths" in line]
-    assert "host_to_host" in question and "protected" in question
+    (question,) = [json.loads(payload(line)) for line in asked if "paths" in line]
+    ends = {"type": "host_to_host", "one": "00:00:00:00:00:01", "two": "00:00:00:00:00:04", "protection": "protected"}
+    assert question == {"op": "add", "name": "00:00:00:00:00:01", "intent": ends}
     intent = {"kind": "intent", "id": 1, "owner": "to-server", "name": "00:00:00:00:00:01", "state": "installed",
               "type": "host_to_host", "one": "00:00:00:00:00:01", "two": "00:00:00:00:00:04", "since_ms": 0}
     assert trial.view_put(intent) == [], "only a change of hosts is a reason to ask"
