@@ -47,8 +47,8 @@ export class Apps {
 export function incidents(nowMs) {
   const [limit, slow] = ['It exceeded its hard limit of memory (64 MiB)', 'It did not read its events for 2 s'];
   return [
-    { number: 1, unix_ms: nowMs - 3_000_000, what: 'app_ended', app: 'qos', generation: 3, reason: slow, then: 'restarted after 1 s', finding: { culprit: 'qos', sentence: 'Its handler of packet-ins took 2.1 s' }, evidence: {} },
-    { number: 2, unix_ms: nowMs - 420_000, what: 'quarantined', app: 'dhcp', generation: 6, reason: limit, then: 'stopped until the operator restarts it', finding: { culprit: 'dhcp', sentence: '' }, evidence: {} },
+    { kind: 'incident', id: '1', source: 'monitor', number: 1, unix_ms: nowMs - 3_000_000, what: 'app_ended', app: 'qos', generation: 3, reason: slow, then: 'restarted after 1 s', finding: { culprit: 'qos', sentence: 'Its handler of packet-ins took 2.1 s' } },
+    { kind: 'incident', id: '2', source: 'monitor', number: 2, unix_ms: nowMs - 420_000, what: 'quarantined', app: 'dhcp', generation: 6, reason: limit, then: 'stopped until the operator restarts it', finding: { culprit: 'dhcp', sentence: '' } },
   ];
 }
 

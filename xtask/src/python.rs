@@ -25,9 +25,10 @@ pub const SDK: Environment = Environment {
     packages: &["maturin==1.16.0", "mypy==2.4.1", "pytest==9.2.0", "ruff==0.17.6"],
 };
 
-/// What tests hold Burnet against: another controller framework, and a collection of the topologies of real networks.
+/// What tests hold Burnet against: another controller framework, a collection of the topologies of real networks, and a program that
+/// tries a REST interface by its description.
 pub const OTHERS: Environment =
-    Environment { folder: "others", packages: &["os-ken==4.2.2", "topohub==1.5.1"] };
+    Environment { folder: "others", packages: &["os-ken==4.2.2", "schemathesis==4.32.5", "topohub==1.5.1"] };
 
 /// Why no environment can be made here, as a sentence.
 pub fn why_not() -> Option<String> {

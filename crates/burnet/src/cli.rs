@@ -27,7 +27,8 @@ use flow::DatapathId;
 use self::audit::AuditArgs;
 use self::incidents::{AppLogsArgs, AppQuarantineArgs, IncidentsArgs, SafeModeArgs};
 use self::network::{
-    ApplyArgs, EventsArgs, ExplainArgs, IntentsArgs, MetricsArgs, ObjectsArgs, PlanArgs, RollbackArgs,
+    AnnotateArgs, ApplyArgs, EventsArgs, ExplainArgs, IntentsArgs, MetricsArgs, ObjectsArgs, PlanArgs,
+    RollbackArgs,
 };
 pub use self::node::NodeArgs;
 use self::package::{
@@ -127,6 +128,9 @@ pub enum BurnetCommand {
     /// Return to the version of a network file that was applied before
     #[command(after_help = network::FILE_EXAMPLES)]
     Rollback(RollbackArgs),
+    /// Set or remove notes about a switch, a port, a link or a host
+    #[command(after_help = network::ANNOTATE_EXAMPLES)]
+    Annotate(AnnotateArgs),
     /// Show changes of the network view as they happen
     #[command(after_help = network::EVENTS_EXAMPLES)]
     Events(EventsArgs),

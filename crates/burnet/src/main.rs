@@ -38,6 +38,7 @@ fn main() -> ExitCode {
         BurnetCommand::Plan(args) => network::plan_file(&args).and_then(print),
         BurnetCommand::Apply(args) => network::apply_file(&args).and_then(print),
         BurnetCommand::Rollback(args) => network::rollback(&args).and_then(print),
+        BurnetCommand::Annotate(args) => network::annotate(&args).and_then(print),
         BurnetCommand::Events(args) => network::events(&args).and_then(print),
         BurnetCommand::Metrics(args) => network::metrics(&args).and_then(print),
         BurnetCommand::Ofp(args) => ofp::run(&args, std::io::stdin().lock(), std::io::stdout().lock())

@@ -122,7 +122,45 @@ fn needs_northbound(config: &Config) -> Option<Need> {
     if !listen.contains(&socket) {
         listen.push(socket);
     }
+    // `check` has reported what is wrong with it.
+    let tls = need.settings.get("tls").and_then(|tls| serde_json::from_value(tls.clone()).ok());
+    let identity = tls.and_then(|tls| identity(&tls).ok()).and_then(|it| serde_json::to_value(it).ok());
+    need.settings.extend(identity.map(|identity| ("identity".to_owned(), identity)));
     Some(need)
+}
+
+/// Checks the settings that only the contract of a service knows, before anything is started.
+///
+/// # Errors
+/// A sentence with the table and the key.
+pub fn check(config: &Config) -> Result<(), String> {
+    let need = of_network(config, northbound_contract::SERVICE, northbound::NEEDS);
+    let Some(need) = need else { return Ok(()) };
+    let wrong = |why: String| format!("[network.{}] {why}", northbound_contract::SERVICE);
+    let settings = serde_json::from_value::<northbound_contract::Settings>(need.settings.into());
+    let settings = settings.map_err(|why| wrong(why.to_string()))?;
+    if settings.identity.is_some() {
+        return Err(wrong(
+            "identity: the node fills it in: write tls.certificate and tls.private_key".to_owned(),
+        ));
+    }
+    let is_open = need.sandbox.net.listen.iter().any(|it| it.is_open());
+    let if_open = || settings.flaw_if_open().filter(|_| is_open).map(str::to_owned);
+    if let Some(flaw) = settings.flaw().or_else(if_open) {
+        return Err(wrong(flaw));
+    }
+    let Some(tls) = &settings.tls else { return Ok(()) };
+    identity(tls).and_then(|identity| northbound::check_identity(&identity)).map_err(wrong)
+}
+
+/// What is in the files of a certificate. The service cannot read them: its sandbox has no files, and the key is the node's.
+fn identity(tls: &northbound_contract::Tls) -> Result<northbound_contract::Identity, String> {
+    let read = |key: &str, path: &std::path::Path| {
+        std::fs::read_to_string(path)
+            .map_err(|error| format!("tls.{key}: {} cannot be read: {error}", path.display()))
+    };
+    let certificate = read("certificate", &tls.certificate)?;
+    Ok(northbound_contract::Identity { certificate, private_key: read("private_key", &tls.private_key)? })
 }
 
 /// A node that runs apps or services of the network also watches their resource use.
@@ -268,6 +306,45 @@ mod tests {
         assert_eq!(listens, ["127.0.0.1:9000", northbound_contract::SOCKET], "the command line reaches it");
         let only = of_network("[network]\nservices = ['discovery']");
         assert_eq!(only.iter().map(|app| app.name.as_str()).collect::<Vec<_>>(), ["discovery"]);
+    }
+
+    #[test]
+    fn wrong_settings_of_a_service_are_refused_before_the_start() {
+        let check = |text: &str, expected: &str| {
+            let file = ConfigFile::parse(text, std::path::Path::new("t")).unwrap();
+            let around = Environment { uid: 1000, ..Environment::default() };
+            let args = RunArgs { records: Some("/r".into()), ..RunArgs::default() };
+            let config = Config::merge(file, &args, &around, &apps::ALL).unwrap();
+            let refused = super::check(&config).err().unwrap_or_default();
+            assert!(
+                refused.contains(expected) && refused.is_empty() == expected.is_empty(),
+                "{text}: {refused}"
+            );
+        };
+        let token = "[network.northbound.tokens]\na = { role = 'viewer', sha256 =";
+        check("", "");
+        check("[network]", "");
+        check(
+            "[network.northbound]\nlisten = ['0.0.0.0:8181']",
+            "[network.northbound] listen: other machines",
+        );
+        check(
+            "[network.northbound]\nmay_change_app = true",
+            "[network.northbound] unknown field `may_change_app`",
+        );
+        check("[network.northbound]\nmay_change_apps = 'yes'", "invalid type");
+        let tls = "[network.northbound.tls]\nprivate_key = '/nowhere/k.pem'\ncertificate =";
+        check(
+            &format!("{tls} '/nowhere/c.pem'"),
+            "tls.certificate: /nowhere/c.pem cannot be read: No such file",
+        );
+        check(
+            "[network.northbound.identity]\ncertificate = ''\nprivate_key = ''",
+            "identity: the node fills it in",
+        );
+        check(&format!("{token} 'x' }}"), "[network.northbound] tokens.a.sha256: it is no SHA-256");
+        check(&format!("{token} '{}' }}", "0".repeat(64)), "");
+        check("[network]\nservices = ['discovery']\n[network.northbound]\nname = 1", "");
     }
 
     #[test]

@@ -227,9 +227,183 @@ fn a_websocket_answers_the_handshake_of_the_standard() {
 fn an_address_that_others_reach_needs_a_token() {
     let bed = bed();
     let port = free().port();
+    let config = bed.file("open.toml", &format!("[network.northbound]\nlisten = ['0.0.0.0:{port}']"));
+    let refused = bed.run(&["run", "--config", config.to_str().unwrap()]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(2), "{said}");
+    assert!(said.contains("[network.northbound] listen: other machines can reach this address"), "{said}");
+}
+
+/// Asks with the token `secret`, if the node has tokens, and returns the JSON.
+fn json(address: SocketAddr, path: &str) -> serde_json::Value {
+    let (mut status, mut answer) = get(address, path);
+    if status == 401 {
+        (status, answer) = request(address, "GET", path, &format!("Host: localhost\r\n{ADMIN}"), "");
+    }
+    assert_eq!(status, 200, "{path}: {answer}");
+    serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap()
+}
+
+const ADMIN: &str = "Authorization: Bearer secret\r\n";
+
+fn admin(more: &str) -> String {
+    format!("{more}\n{}", TOKENS.replace("viewer", "admin"))
+}
+
+/// A node with the app hub and an audit log.
+fn operated(bed: &Bed, more: &str) -> (Node, SocketAddr) {
+    let address = free();
+    let config = format!("[network.northbound]\nlisten = ['{address}']\n{}", admin(more));
+    let state = bed.state();
     let node =
-        bed.node().config(&format!("[network.northbound]\nlisten = ['0.0.0.0:{port}']")).log("info").start();
-    node.wait_for_line("other machines can reach this address, and there is no token");
+        bed.node().config(&config).app("hub").args([std::path::Path::new("--state"), &state]).start_ready();
+    node.wait("the service is there", |node| node.pid_of("northbound").is_some());
+    (node, address)
+}
+
+#[test]
+fn an_app_is_stopped_and_restarted_over_rest_if_the_operator_permits_it() {
+    let bed = bed();
+    let (node, address) = operated(&bed, "may_change_apps = true");
+    let order = |app: &str, verb: &str| {
+        let path = format!("/api/v1/apps/{app}/{verb}");
+        request(address, "POST", &path, &format!("Host: localhost\r\n{ADMIN}"), "").0
+    };
+    node.wait("the apps are reported", |_| json(address, "/api/v1/apps")["total"].as_u64() > Some(5));
+    assert_eq!(order("nobody", "stop"), 404);
+    assert_eq!(order("flows", "stop"), 409);
+    assert_eq!(order("hub", "stop"), 202);
+    node.wait("it is stopped", |_| json(address, "/api/v1/apps/hub")["state"] == "stopped");
+    assert_eq!(order("hub", "start"), 202);
+    node.wait("it runs", |_| json(address, "/api/v1/apps/hub")["state"] == "running");
+    // The log is written by another service, which may take a moment.
+    let asked = |_: &Node| {
+        let page = json(address, "/api/v1/audit?what=asked&app=hub");
+        let texts: Vec<_> = page["items"].as_array().unwrap().iter().map(|it| it["text"].clone()).collect();
+        texts == ["start (over REST, token a)", "stop (over REST, token a)"]
+    };
+    node.wait("the audit log has both, the newest first", asked);
+    let pid = node.pid_of("hub").unwrap();
+    kill(pid);
+    let failed = |_: &Node| {
+        let page = json(address, "/api/v1/incidents?app=hub");
+        page["items"][0]["what"] == "app_ended" && page["items"][0]["source"] == "monitor"
+    };
+    node.wait("its end is an incident", failed);
+}
+
+#[test]
+fn without_the_operators_word_no_app_is_changed_over_rest() {
+    let bed = bed();
+    let (node, address) = operated(&bed, "");
+    node.wait("the apps are reported", |_| json(address, "/api/v1/apps")["total"].as_u64() > Some(5));
+    let headers = format!("Host: localhost\r\n{ADMIN}");
+    let (status, answer) = request(address, "POST", "/api/v1/apps/hub/stop", &headers, "");
+    assert_eq!(status, 403, "{answer}");
+    assert!(answer.contains("may_change_apps = true"), "{answer}");
+    assert!(node.pid_of("hub").is_some());
+}
+
+#[test]
+fn programs_for_ryu_and_onos_add_and_delete_rules_in_a_switch() {
+    let bed = bed();
+    let (node, address) = node(&bed, "");
+    node.wait_ready();
+    let _network = node.network("single,2", &emulator::SwitchOptions::default());
+    let ask = |method: &str, path: &str, headers: &str, body: &str| {
+        let (status, answer) = request(address, method, path, &format!("Host: localhost\r\n{headers}"), body);
+        (status, answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default())
+    };
+    let shows = |path: &str, part: &str| ask("GET", path, "", "").1.contains(part);
+    node.wait("the switch is known", |_| shows("/stats/switches", "[1]"));
+    // As curl sends it.
+    let form = "Content-Type: application/x-www-form-urlencoded\r\n";
+    let entry = r#"{"dpid":1,"priority":777,"match":{"in_port":1},"actions":[{"type":"OUTPUT","port":2}]}"#;
+    assert_eq!(ask("POST", "/stats/flowentry/add", form, entry).0, 200);
+    node.wait("the switch has the rule", |_| shows("/stats/flow/1", "\"priority\":777"));
+    assert!(shows("/stats/flow/1", "OUTPUT:2") && shows("/onos/v1/flows/of:1", "\"priority\":777"));
+    for path in [
+        "aggregateflow",
+        "table",
+        "port",
+        "portdesc",
+        "queue",
+        "group",
+        "groupdesc",
+        "groupfeatures",
+        "meter",
+        "meterconfig",
+        "meterfeatures",
+    ] {
+        let (status, answer) = ask("GET", &format!("/stats/{path}/1"), "", "");
+        assert!(status == 200 && answer.starts_with("{\"1\":["), "{path}: {status} {answer}");
+    }
+    assert_eq!(ask("POST", "/stats/flowentry/delete", form, r#"{"dpid":1,"match":{"in_port":1}}"#).0, 200);
+    node.wait("the switch has it no more", |_| !shows("/stats/flow/1", "\"priority\":777"));
+    let json = "Content-Type: application/json\r\n";
+    let flow = r#"{"priority":888,"isPermanent":true,"treatment":{"instructions":[{"type":"OUTPUT","port":"1"}]},
+                   "selector":{"criteria":[{"type":"IN_PORT","port":"2"}]}}"#;
+    let (status, answer) =
+        request(address, "POST", "/onos/v1/flows/of:1", &format!("Host: localhost\r\n{json}"), flow);
+    assert_eq!(status, 201, "{answer}");
+    let location = answer.lines().find_map(|line| line.strip_prefix("location: ")).unwrap().to_owned();
+    node.wait("the switch has it", |_| shows("/stats/flow/1", "\"priority\":888"));
+    assert_eq!(ask("DELETE", &location, "", "").0, 204);
+    node.wait("and has it no more", |_| !shows("/stats/flow/1", "\"priority\":888"));
+}
+
+#[test]
+fn a_switch_gets_a_name() {
+    let bed = bed();
+    let address = free();
+    let state = bed.state();
+    let config = format!("[network.northbound]\nlisten = ['{address}']");
+    let node = bed.node().config(&config).args([std::path::Path::new("--state"), &state]).start_ready();
+    let _network = node.network("single,2", &emulator::SwitchOptions::default());
+    node.wait("the switch is known", |_| get(address, "/api/v1/switches/1").0 == 200);
+    node.wait("the notes are loaded", |_| bed.run(&["annotate", "of:1", "name=Vienna"]).status.success());
+    assert!(get(address, "/api/v1/switches/1").1.contains("\"name\":\"Vienna\""));
+    let said = bed.run(&["annotate", "of:1", "name="]);
+    assert!(said.status.success() && said.stdout.is_empty(), "{said:?}");
+    assert!(!get(address, "/api/v1/switches/1").1.contains("Vienna"));
+}
+
+/// The program that tries the interface by its description, if it is installed.
+fn schemathesis() -> Option<std::path::PathBuf> {
+    let python = std::env::var_os("BURNET_OTHERS_PYTHON")?;
+    let program = std::path::Path::new(&python).with_file_name("schemathesis");
+    program.exists().then_some(program)
+}
+
+#[test]
+fn schemathesis_finds_nothing() {
+    let Some(program) = schemathesis() else {
+        eprintln!("left out: schemathesis_finds_nothing: schemathesis is not installed");
+        return;
+    };
+    let bed = bed();
+    let address = free();
+    let state = bed.state();
+    let config = format!("[network.northbound]\nlisten = ['{address}']");
+    let node = bed.node().config(&config).args([std::path::Path::new("--state"), &state]).start_ready();
+    let _network = node.network("ring,4", &emulator::SwitchOptions::default());
+    node.wait("the links are known", |_| json(address, "/api/v1/links?state=up")["total"] == 8);
+    // Bodies with rules: which fields a match needs beside others is not part of the description.
+    let with_rules = ["post_intents", "put_intents__id", "put_rule-sets__id"];
+    let check = |arguments: &[&str], operations: &str| {
+        let mut command = std::process::Command::new(&program);
+        command.arg("run").arg(format!("http://{address}/api/v1/openapi.json")).current_dir(bed.folder());
+        // Streams do not end.
+        command.args(["--exclude-path", "/api/v1/stream", "--exclude-path", "/api/v1/ws"]).args(arguments);
+        command.args(with_rules.iter().flat_map(|id| [operations, *id]));
+        command.args(["--phases", "coverage,fuzzing", "--max-examples", "3", "--seed", "1", "--no-color"]);
+        command.args(["--generation-database", "none", "--request-timeout", "20", "--continue-on-failure"]);
+        let ended = command.output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stdout);
+        assert!(ended.status.success(), "{said}\n{}", String::from_utf8_lossy(&ended.stderr));
+    };
+    check(&[], "--exclude-operation-id");
+    check(&["--exclude-checks", "positive_data_acceptance"], "--include-operation-id");
 }
 
 #[test]

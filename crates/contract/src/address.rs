@@ -44,6 +44,11 @@ impl ServiceAddress {
         }
     }
 
+    /// Whether other machines can reach it.
+    pub fn is_open(&self) -> bool {
+        matches!(self, ServiceAddress::Tcp(address) if !address.ip().is_loopback())
+    }
+
     /// Whether it is a TCP address.
     pub fn is_tcp(&self) -> bool {
         matches!(self, ServiceAddress::Tcp(_))

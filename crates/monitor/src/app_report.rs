@@ -1,13 +1,19 @@
 //! An app as the REST interface shows it.
 //!
-//! In: the status, limits and last sample of an app. Out: a report of the contract `northbound`. It measures nothing.
+//! In: the status, limits, last sample and counts of an app. Out: a report of the contract `northbound`. It measures nothing.
 
 use crate::app::{AppRole, AppState, AppStatus};
+use crate::resources::ZoneCounts;
 use northbound_contract::{AppReport, Limit};
 use zone::{Limits, Resource, Sample};
 
 /// The report about one app.
-pub(crate) fn app_report(status: AppStatus, limits: &Limits, sample: Option<Sample>) -> AppReport {
+pub(crate) fn app_report(
+    status: AppStatus,
+    limits: &Limits,
+    sample: Option<Sample>,
+    counts: ZoneCounts,
+) -> AppReport {
     let limit = |resource: &Resource| {
         let (soft, hard) = (resource.soft(limits)?, resource.hard(limits)?);
         Some(Limit { resource: resource.key().to_owned(), soft, hard })
@@ -22,6 +28,11 @@ pub(crate) fn app_report(status: AppStatus, limits: &Limits, sample: Option<Samp
         restarts: status.restarts,
         since_ms: status.since_unix_ms,
         last_end: status.last_end.map(|end| end.reason),
+        events: counts.events,
+        dropped: counts.dropped,
+        commands: counts.commands,
+        packet_outs: counts.packet_outs,
+        refusals: counts.refusals,
         limits: Resource::ALL.iter().filter_map(limit).collect(),
         sample: sample.map(numbers),
     }
@@ -71,7 +82,9 @@ mod tests {
             listens: Vec::new(),
         };
         let sample = Sample { unix_ms: 7, memory_bytes: Some(8), open_files: None, ..Sample::default() };
-        let report = app_report(status, &Limits::default(), Some(sample));
+        let counts = ZoneCounts { events: 9, refusals: 4, ..ZoneCounts::default() };
+        let report = app_report(status, &Limits::default(), Some(sample), counts);
+        assert_eq!((report.events, report.refusals, report.commands), (9, 4, 0));
         assert_eq!((report.state.as_str(), report.last_end.as_deref()), ("backing_off", Some("exit code 3")));
         let sample = report.sample.unwrap();
         assert_eq!((sample["unix_ms"], sample["memory_bytes"], sample.get("open_files")), (7, 8, None));

@@ -20,6 +20,7 @@
 //!
 //! It never decides about a packet, a rule or a switch, and holds no state of the network.
 
+mod app_command;
 mod app_life;
 mod app_phase;
 mod app_report;
@@ -32,6 +33,7 @@ mod enforcement;
 mod event;
 mod finder;
 pub mod incident;
+mod incident_list;
 mod kernel_life;
 mod kernel_messages;
 mod kernel_process;

@@ -16,6 +16,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::{Duration, SystemTime};
 
 use crate::incident::Incident;
+use crate::incident_list::{self, Stored};
 use crate::records::{
     INCIDENTS_MAX, LOG_BYTES_MAX, LOGS_MAX, incident, incident_file, incident_numbers, incidents_folder,
     log_files, logs_folder, owners_file, time_text,
@@ -23,6 +24,10 @@ use crate::records::{
 
 /// The maximum number of waiting requests: what all apps may print in half a second.
 const REQUESTS_MAX: usize = 4_096;
+
+/// The maximum number of waiting reports about stored incidents: those of earlier nodes, and as many new ones. The monitor takes them twice a
+/// second. What does not fit is not shown over REST.
+const STORED_MAX: usize = 2 * INCIDENTS_MAX;
 
 /// How long the node waits for the disk when it ends.
 const GOODBYE: Duration = Duration::from_secs(2);
@@ -45,6 +50,7 @@ enum WriteRequest {
 pub(crate) struct RecordWriter {
     requests: Option<SyncSender<WriteRequest>>,
     done: Option<Receiver<()>>,
+    stored: Option<Receiver<Stored>>,
     left_out: u64,
 }
 
@@ -54,8 +60,10 @@ impl RecordWriter {
         let Some(records) = records else { return Ok(RecordWriter::default()) };
         let (requests, inbox) = sync_channel(REQUESTS_MAX);
         let (finished, done) = sync_channel(1);
+        let (tell, stored) = sync_channel(STORED_MAX);
         let body = move || {
-            let mut files = Files::new(records);
+            let mut files = Files::new(records, Some(tell));
+            files.tell_all();
             for request in inbox {
                 files.keep(request);
             }
@@ -63,7 +71,12 @@ impl RecordWriter {
             let _ = finished.send(());
         };
         std::thread::Builder::new().name("writer".to_owned()).spawn(body)?;
-        Ok(RecordWriter { requests: Some(requests), done: Some(done), left_out: 0 })
+        Ok(RecordWriter { requests: Some(requests), done: Some(done), stored: Some(stored), left_out: 0 })
+    }
+
+    /// What happened to stored incidents since the last call. The first ones are those of earlier nodes.
+    pub(crate) fn take_stored(&mut self) -> Vec<Stored> {
+        self.stored.as_ref().map(|stored| stored.try_iter().collect()).unwrap_or_default()
     }
 
     /// Writes a line that an app printed.
@@ -115,6 +128,8 @@ struct Files {
     logs: HashMap<String, Log>,
     /// The subject of each incident, by number. `None` until the folder has been read.
     incidents: Option<BTreeMap<u64, String>>,
+    /// `None` in tests, and after the monitor has ended.
+    stored: Option<SyncSender<Stored>>,
     complained: bool,
 }
 
@@ -124,8 +139,22 @@ struct Log {
 }
 
 impl Files {
-    fn new(records: PathBuf) -> Files {
-        Files { records, logs: HashMap::new(), incidents: None, complained: false }
+    fn new(records: PathBuf, stored: Option<SyncSender<Stored>>) -> Files {
+        Files { records, logs: HashMap::new(), incidents: None, stored, complained: false }
+    }
+
+    /// Reports the incidents of earlier nodes. If the folder cannot be read, the next incident says so.
+    fn tell_all(&mut self) {
+        for number in incident_numbers(&self.records).unwrap_or_default() {
+            if let Ok(incident) = incident(&self.records, number) {
+                self.tell(Stored::Kept(incident_list::report(&incident)));
+            }
+        }
+    }
+
+    fn tell(&mut self, stored: Stored) {
+        // If the monitor does not read, it does not show this incident. It is on the disk.
+        let _ = self.stored.as_ref().map(|to| to.try_send(stored));
     }
 
     fn keep(&mut self, request: WriteRequest) {
@@ -195,6 +224,7 @@ impl Files {
                 Ok(()) => {
                     tracing::info!("incident {number}: {subject} {what}: {sentence}");
                     self.known()?.insert(number, subject);
+                    self.tell(Stored::Kept(incident_list::report(&incident)));
                     return self.forget_incidents();
                 }
             }
@@ -221,6 +251,7 @@ impl Files {
             self.known()?.remove(&number);
             // Another node may have deleted it.
             let _ = fs::remove_file(incident_file(&self.records, number));
+            self.tell(Stored::Deleted(number));
         }
         Ok(())
     }
@@ -322,7 +353,7 @@ mod tests {
         let folder = Folder::new("file");
         let file = folder.0.join("file");
         fs::write(&file, "").unwrap();
-        let mut files = Files::new(file);
+        let mut files = Files::new(file, None);
         files.keep(ended("hub"));
         files.keep(line("hub", "x"));
         assert!(files.complained);
@@ -331,9 +362,9 @@ mod tests {
     #[test]
     fn incidents_are_numbered_on_from_those_that_are_there() {
         let folder = Folder::new("numbers");
-        let mut files = Files::new(folder.0.clone());
+        let mut files = Files::new(folder.0.clone(), None);
         files.keep(ended("hub"));
-        let mut another = Files::new(folder.0.clone());
+        let mut another = Files::new(folder.0.clone(), None);
         another.keep(ended("switch"));
         // The first writer does not know the second's incidents, and still takes the next free number.
         files.keep(ended("hub"));
@@ -347,7 +378,7 @@ mod tests {
         let folder = Folder::new("damaged");
         fs::create_dir_all(incidents_folder(&folder.0)).unwrap();
         fs::write(incident_file(&folder.0, 7), "{\"unix_ms\":").unwrap();
-        let mut files = Files::new(folder.0.clone());
+        let mut files = Files::new(folder.0.clone(), None);
         files.keep(ended("hub"));
         assert!(incident(&folder.0, 7).is_err());
         assert_eq!(incident(&folder.0, 8).unwrap().number, 8);
@@ -357,7 +388,7 @@ mod tests {
     #[test]
     fn who_has_most_incidents_loses_the_oldest() {
         let folder = Folder::new("most");
-        let mut files = Files::new(folder.0.clone());
+        let mut files = Files::new(folder.0.clone(), None);
         files.keep(ended("rare"));
         for _ in 0..=INCIDENTS_MAX {
             files.keep(ended("hub"));
@@ -370,7 +401,7 @@ mod tests {
     #[test]
     fn a_log_is_begun_anew_when_it_is_full_and_one_before_it_is_kept() {
         let folder = Folder::new("rotated");
-        let mut files = Files::new(folder.0.clone());
+        let mut files = Files::new(folder.0.clone(), None);
         let long = "x".repeat(64 << 10);
         for _ in 0..40 {
             files.keep(line("hub", &long));
@@ -386,7 +417,7 @@ mod tests {
     #[test]
     fn the_logs_of_many_apps_are_not_all_kept() {
         let folder = Folder::new("many");
-        let mut files = Files::new(folder.0.clone());
+        let mut files = Files::new(folder.0.clone(), None);
         for number in 0..LOGS_MAX + 9 {
             files.keep(line(&format!("app-{number}"), "hello"));
         }
@@ -396,7 +427,7 @@ mod tests {
     #[test]
     fn a_log_that_is_open_is_kept_however_long_ago_it_was_written_to() {
         let folder = Folder::new("open");
-        let mut files = Files::new(folder.0.clone());
+        let mut files = Files::new(folder.0.clone(), None);
         for number in 0..LOGS_MAX {
             files.keep(line(&format!("app-{number}"), "hello"));
         }
@@ -416,7 +447,7 @@ mod tests {
             let [_, before] = log_files(&folder.0, &format!("app-{number}"));
             File::create(before).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
         }
-        Files::new(folder.0.clone()).keep(line("hub", "hello"));
+        Files::new(folder.0.clone(), None).keep(line("hub", "hello"));
         assert_eq!(fs::read_dir(logs_folder(&folder.0)).unwrap().count(), LOGS_MAX);
         assert!(log_files(&folder.0, "hub")[0].exists());
     }

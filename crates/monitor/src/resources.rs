@@ -271,6 +271,11 @@ impl Resources {
         self.zones.iter().filter_map(usage).collect()
     }
 
+    /// What the kernel process counted for a zone last.
+    pub(crate) fn counts_of(&self, zone: u16) -> ZoneCounts {
+        self.counts.get(&zone).copied().unwrap_or_default()
+    }
+
     /// The last samples of a zone, oldest first, including those of ended processes.
     pub(crate) fn history(&self, zone: u16) -> Vec<Sample> {
         self.zones.get(&zone).map(|watched| watched.history.iter().copied().collect()).unwrap_or_default()

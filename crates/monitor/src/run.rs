@@ -6,6 +6,7 @@
 mod owning;
 mod reloading;
 pub(crate) mod serving;
+mod showing;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{AsFd, OwnedFd};
@@ -25,6 +26,7 @@ use crate::audit::{Batch, Record};
 use crate::clock::{now_ms, timespec, unix_ms_at_zero};
 use crate::finder::{Finder, ReloadRequest};
 use crate::incident::Incident;
+use crate::incident_list::IncidentList;
 use crate::kernel_messages::{KernelMessage, event};
 use crate::kernel_process::KernelProcess;
 use crate::owners::Owners;
@@ -119,6 +121,7 @@ pub struct Monitor {
     statuses_changed: bool,
     /// `None` if the node has no service that stores records: then the monitor collects none.
     recording: Option<Recording>,
+    incidents: IncidentList,
     outcome: Option<NodeEnd>,
 }
 
@@ -157,6 +160,7 @@ impl Monitor {
             next_owners_ms: None,
             statuses_changed: false,
             recording: None,
+            incidents: IncidentList::default(),
             outcome: None,
         };
         monitor.recording = records_service
@@ -626,7 +630,7 @@ impl Monitor {
         let kernel = self.kernel.as_ref().map(|kernel| read(kernel.child.pid())).unwrap_or_default();
         let node = self.resources.on_node(kernel, read(std::process::id()), at);
         self.tell_observations();
-        self.tell_apps();
+        self.tell_state();
         // Waiting messages would be older: send only if the kernel process reads.
         if self.kernel.as_ref().is_some_and(KernelProcess::is_idle) {
             self.tell_kernel(&ToKernel::Resources { zones: self.resources.usages(), node }, Vec::new());

@@ -4,10 +4,11 @@
 //!   monitor ──records──> [ this service ] ──lines──> FOLDER/audit-….jsonl <──lines── the operator's commands
 //!           <──kept up to N──      │
 //!                                  └─ each line holds the hash of the one before it
+//!   northbound ──a question──> [ this service ] ──the newest records──> northbound
 //! ```
 //!
-//! In: records, numbered by the node, and repeated until they are acknowledged. Out: one line on disk for each, then the
-//! acknowledgement. After a crash, the service continues after the last record on disk. It does not decide what is
+//! In: records, numbered by the node, and repeated until they are acknowledged; questions for records. Out: one line on disk for each
+//! record, then the acknowledgement; records. After a crash, the service continues after the last record on disk. It does not decide what is
 //! recorded, and reads no packet.
 //!
 //! The operator's commands use [`read`] and [`log::Log`] as well.
@@ -16,12 +17,13 @@ pub mod files;
 pub mod line;
 pub mod log;
 pub mod read;
+mod recent;
 
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use audit_contract::{Batch, Kept};
-use burnet_sdk::{App, Commands, Interests, Level, Settings, read_monitor};
+use audit_contract::{Batch, Grant, Kept, Question, status};
+use burnet_sdk::{App, Commands, Form, Interests, Level, Query, Settings, Ticket, read_monitor};
 use std::process::ExitCode;
 
 use crate::log::{Bounds, Log};
@@ -40,6 +42,7 @@ pub struct AuditSettings {
 #[derive(Debug)]
 pub struct Audit {
     run: String,
+    folder: PathBuf,
     log: Log,
     /// All records up to this number are on disk.
     kept: u64,
@@ -55,9 +58,9 @@ pub fn run() -> ExitCode {
 impl App for Audit {
     fn new(settings: &Settings) -> Result<Self, String> {
         let settings: AuditSettings = settings.read()?;
-        let log = Log::at(settings.folder, Bounds::default());
+        let log = Log::at(settings.folder.clone(), Bounds::default());
         let kept = log.last_of(&settings.run).map_err(|error| error.to_string())?;
-        Ok(Audit { run: settings.run, log, kept, complained: false })
+        Ok(Audit { run: settings.run, folder: settings.folder, log, kept, complained: false })
     }
 
     fn interests(&self) -> Interests {
@@ -91,6 +94,31 @@ impl App for Audit {
             }
         }
         Ok(())
+    }
+
+    fn on_query(&mut self, query: &Query, out: &mut Commands) {
+        let answer = match query.form {
+            Form::Query => self.answer(query.caller.grant, query.payload),
+            Form::Stream => {
+                Err((status::BAD_QUESTION, "this service has no stream: ask for the records".to_owned()))
+            }
+        };
+        match answer {
+            Ok(payload) => out.answer(Ticket(query.ticket), status::DONE, false, &payload),
+            Err((status, why)) => out.answer(Ticket(query.ticket), status, false, why.as_bytes()),
+        }
+    }
+}
+
+impl Audit {
+    fn answer(&self, grant: &[u8], payload: &[u8]) -> Result<Vec<u8>, (u16, String)> {
+        let grant = Grant::from_bytes(grant).and_then(|grant| grant.check_read());
+        grant.map_err(|why| (status::NOT_GRANTED, why))?;
+        let question = Question::from_bytes(payload).map_err(|why| (status::BAD_QUESTION, why))?;
+        let Question::List { filter, before, limit } = question;
+        let page = recent::records(&self.folder, &filter, before, limit);
+        page.map(|page| page.to_bytes())
+            .map_err(|error| (status::NOT_READ, format!("the audit log cannot be read: {error}")))
     }
 }
 

@@ -11,6 +11,7 @@
 pub mod change;
 mod counters;
 pub mod engine;
+mod json_set;
 mod kept;
 pub mod key;
 mod listing;

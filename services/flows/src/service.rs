@@ -5,6 +5,7 @@
 use crate::change::Put;
 use crate::counters::Readings;
 use crate::engine::Engine;
+use crate::json_set::wanted_items;
 use crate::kept::{Answered, Course, Delayed, Kept, Loaded};
 use crate::looks::{self, Looks};
 use crate::outgoing::Send;
@@ -19,8 +20,8 @@ use burnet_sdk::{
 };
 use flow::DatapathId;
 use flows_contract::{
-    Change, Follow, Grant, Items, PAGE_DEFAULT, PAGE_MAX, Question, Refusal, Rule, SERVICE, SetOptions,
-    SetPage, SetSummary, WantedSet, is_batch, read_batch, status, write_refusals,
+    Change, Follow, Grant, PAGE_DEFAULT, PAGE_MAX, Question, Refusal, SERVICE, SetOptions, SetPage,
+    SetSummary, WantedSet, is_batch, read_batch, status, write_refusals,
 };
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -567,31 +568,6 @@ impl Flows {
 fn json(value: &impl serde::Serialize) -> Reply {
     // Plain data can always be written as JSON.
     (status::DONE, serde_json::to_vec(value).unwrap_or_default())
-}
-
-fn wanted_items(set: &WantedSet) -> Result<Vec<u8>, String> {
-    let (mut bytes, mut matching, mut instructions) = (Vec::new(), Vec::new(), Vec::new());
-    for (number, rule) in set.rules.iter().enumerate() {
-        if set.permanent && (rule.idle_timeout_s, rule.hard_timeout_s) != (0, 0) {
-            return Err(format!("rules[{number}]: a permanent rule has no time-outs"));
-        }
-        matching.clear();
-        instructions.clear();
-        flow::canonical::write_match(&rule.matching, &mut matching);
-        flow::canonical::write_instructions(&rule.instructions, &mut instructions)
-            .map_err(|why| format!("rules[{number}].instructions: {why}"))?;
-        Items::new(&mut bytes).rule(&Rule {
-            switch: rule.switch,
-            table_id: rule.table_id,
-            stage: rule.stage,
-            priority: rule.priority,
-            idle_timeout_s: rule.idle_timeout_s,
-            hard_timeout_s: rule.hard_timeout_s,
-            matching: &matching,
-            instructions: &instructions,
-        });
-    }
-    Ok(bytes)
 }
 
 fn sets(

@@ -1,42 +1,62 @@
 //! Who may do what: tokens and roles.
 //!
 //! ```text
-//!   header Authorization ──> Access::role ──> Role, or the problem
+//!   header Authorization ──> Access::sender ──> Sender with its role, or the problem
 //! ```
 //!
-//! In: the hashes of the configuration, and a header. Out: a role, or a problem. It keeps no token, and compares hashes in constant time.
+//! In: the hashes of the configuration, and a header. Out: a sender, or a problem. It keeps no token, and compares hashes in constant time.
 
 use crate::http::Problem;
 use northbound_contract::{Role, Settings};
 use sha2::{Digest, Sha256};
 
+/// Who sent a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sender {
+    /// What it may do.
+    pub role: Role,
+    /// Its name for the audit log.
+    pub name: String,
+}
+
+impl Sender {
+    /// The operator, who may open the socket file.
+    pub fn operator() -> Sender {
+        Sender { role: Role::Admin, name: "the operator's socket".to_owned() }
+    }
+}
+
 /// The tokens of the configuration, as hashes.
 #[derive(Debug)]
 pub struct Access {
-    tokens: Vec<([u8; 32], Role)>,
+    tokens: Vec<([u8; 32], Sender)>,
     without_token: Option<Role>,
 }
 
 impl Access {
     /// The access that these settings give. `is_open`: other machines can connect. A wrong hash is left out; `Settings::flaw` has reported it.
     pub fn new(settings: &Settings, is_open: bool) -> Access {
-        let tokens = settings.tokens.values().filter_map(|token| Some((token.hash()?, token.role))).collect();
+        let sender = |name: &str, role| Sender { role, name: format!("token {name}") };
+        let tokens = settings.tokens.iter();
+        let tokens =
+            tokens.filter_map(|(name, token)| Some((token.hash()?, sender(name, token.role)))).collect();
         Access { tokens, without_token: settings.without_token(is_open).role() }
     }
 
-    /// The role of a request with this header, or without one.
+    /// The sender of a request with this header, or without one.
     ///
     /// # Errors
     /// 401: the token is missing or unknown.
-    pub fn role(&self, authorization: Option<&str>) -> Result<Role, Problem> {
+    pub fn sender(&self, authorization: Option<&str>) -> Result<Sender, Problem> {
         let Some(header) = authorization else {
-            return self.without_token.ok_or_else(|| {
+            let nobody = |role| Sender { role, name: "no token".to_owned() };
+            return self.without_token.map(nobody).ok_or_else(|| {
                 unauthorized("no-token", "A token is missing", "send the header Authorization: Bearer TOKEN")
             });
         };
         let token = header.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
-        let role = token.and_then(|(_, token)| self.role_of(token.trim()));
-        role.ok_or_else(|| {
+        let sender = token.and_then(|(_, token)| self.owner_of(token.trim()));
+        sender.cloned().ok_or_else(|| {
             unauthorized(
                 "wrong-token",
                 "The token is unknown",
@@ -45,13 +65,10 @@ impl Access {
         })
     }
 
-    /// The role of a token. All hashes are compared, so the time tells nothing about them.
-    fn role_of(&self, token: &str) -> Option<Role> {
+    /// The sender with a token. All hashes are compared, so the time tells nothing about them.
+    fn owner_of(&self, token: &str) -> Option<&Sender> {
         let hash: [u8; 32] = Sha256::digest(token.as_bytes()).into();
-        let found = |role: Option<Role>, (known, of): &([u8; 32], Role)| {
-            if same(&hash, known) { Some(*of) } else { role }
-        };
-        self.tokens.iter().fold(None, found)
+        self.tokens.iter().fold(None, |found, (known, of)| if same(&hash, known) { Some(of) } else { found })
     }
 }
 
@@ -91,8 +108,16 @@ mod tests {
     const ONE: &str = r#"{"tokens":{"a":{"role":"viewer","sha256":"2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b"}}}"#;
 
     fn check(access: &Access, header: Option<&str>, expected: Result<Role, &str>) {
-        let got = access.role(header);
-        assert_eq!(got.map_err(|problem| problem.name), expected, "{header:?}");
+        let got = access.sender(header);
+        let role = got.map(|sender| sender.role).map_err(|problem| problem.name);
+        assert_eq!(role, expected, "{header:?}");
+    }
+
+    #[test]
+    fn a_sender_has_the_name_of_its_token() {
+        let shut = access(ONE);
+        assert_eq!(shut.sender(Some("Bearer secret")).unwrap().name, "token a");
+        assert_eq!(access("{}").sender(None).unwrap().name, "no token");
     }
 
     #[test]

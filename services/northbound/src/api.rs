@@ -7,6 +7,8 @@
 //! In: whole requests. Out: what to do. Each resource is one line of the table in `routes`, from which the description for code generators
 //! is made too. It never waits.
 
+mod annotations;
+mod app_metrics;
 mod apps;
 #[cfg(test)]
 mod call_tests;
@@ -14,25 +16,33 @@ mod context;
 mod explain;
 #[cfg(test)]
 mod explain_tests;
+mod exposition;
 mod filters;
+mod incidents;
 mod index;
 mod metrics;
 mod network_files;
 mod objects;
+mod ofctl;
 mod onos;
 mod openapi;
+#[cfg(test)]
+mod operations_tests;
 mod page;
+mod parameters;
 mod refusal;
 pub mod routes;
 mod ryu;
 mod streams;
+mod switch_metrics;
 #[cfg(test)]
 mod tests;
 mod topology;
 mod writes;
 
-pub use context::{Answer, Call};
+pub use apps::answered;
+pub use context::{Answer, Call, First, SwitchQuestion};
 pub use objects::AT_HAND;
 #[cfg(test)]
 use openapi::document;
-pub use routes::answer;
+pub use routes::{answer, methods};

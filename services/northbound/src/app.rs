@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   the view ──on_view──> Northbound ──change──> State
-//!   switches ──counters──>     │
+//!   switches, flows ──counters──>  │
+//!   monitor ──apps, incidents──>   │ ──commands for apps──> monitor
 //!   requests ──call──> services ──answer──> the request that waits
 //! ```
 //!
@@ -18,7 +19,7 @@ use burnet_sdk::{
     read_monitor,
 };
 use burnet_sdk_tokio::tokio::sync::oneshot;
-use northbound_contract::NodeReport;
+use northbound_contract::{AppCommand, CommandRefused, FromMonitor};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -28,6 +29,15 @@ const COUNTERS_INTERVAL_MS: u64 = 5_000;
 
 /// The most calls of services that wait for an answer. A request beyond it is refused.
 const CALLS_MAX: usize = 256;
+
+/// The most commands that wait for the monitor, which answers at once. A request beyond it is refused.
+const ORDERS_MAX: usize = 64;
+
+/// The most requests that wait for switches. A request beyond it is refused.
+const ASKED_MAX: usize = 64;
+
+/// The most bytes of one switch's answer that are kept: some 100,000 flow entries. A longer answer is refused.
+const SWITCH_ANSWER_BYTES_MAX: usize = 16 << 20;
 
 /// What requests share with the app.
 pub struct Shared {
@@ -47,12 +57,33 @@ impl Shared {
 /// The answer of a service: status and payload.
 pub type Reply = (u16, Vec<u8>);
 
+/// Why the monitor does not carry out a command, or `None` if it does.
+pub type Ordered = Option<CommandRefused>;
+
+/// The parts of a switch's answer, or why there is none.
+pub type Parts = Result<Vec<Vec<u8>>, String>;
+
+/// A request that waits for a switch.
+struct Asked {
+    waiting: oneshot::Sender<Parts>,
+    parts: Vec<Vec<u8>>,
+    bytes: usize,
+}
+
 /// The app.
 pub struct Northbound {
     shared: Arc<Shared>,
     calls: BTreeMap<Ticket, oneshot::Sender<Reply>>,
+    /// Requests that wait for switches.
+    asked: BTreeMap<Ticket, Asked>,
+    /// Commands that wait for the monitor, by their tickets.
+    orders: BTreeMap<u64, oneshot::Sender<Ordered>>,
+    /// The ticket of the last command.
+    last_order: u64,
     switches: BTreeSet<DatapathId>,
     counters_due_ms: u64,
+    /// The question for the rules of all switches that waits for its answer.
+    rules_asked: Option<Ticket>,
 }
 
 impl App for Northbound {
@@ -63,12 +94,18 @@ impl App for Northbound {
         }
         let now_ms = now_ms();
         let run = format!("{now_ms:x}");
-        let state = Mutex::new(State::new(run, now_ms));
+        let mut state = State::new(run, now_ms);
+        state.may_change_apps = settings.may_change_apps;
+        let state = Mutex::new(state);
         Ok(Northbound {
             shared: Arc::new(Shared { state, settings }),
             calls: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            orders: BTreeMap::new(),
+            last_order: 0,
             switches: BTreeSet::new(),
             counters_due_ms: 0,
+            rules_asked: None,
         })
     }
 
@@ -102,10 +139,14 @@ impl App for Northbound {
         for switch in &self.switches {
             out.request_stats(*switch, OFPMP_PORT_STATS, &ALL_PORTS);
         }
+        let question = flows_contract::Question::Switches.to_bytes();
+        self.rules_asked = Some(out.query(flows_contract::SERVICE, &question));
     }
 
     fn on_stats_reply(&mut self, reply: &StatsReply, _: &mut Commands) {
-        if reply.multipart == OFPMP_PORT_STATS {
+        if self.asked.contains_key(&Ticket(reply.ticket)) {
+            self.hear_switch(Ticket(reply.ticket), reply.more, reply.body);
+        } else if reply.multipart == OFPMP_PORT_STATS {
             let mut state = self.shared.state();
             let taken = state.counters.take(reply.datapath, reply.body, now_ms());
             state.counted(&taken);
@@ -117,18 +158,37 @@ impl App for Northbound {
     }
 
     fn on_monitor(&mut self, message: &[u8], _: &mut Commands) -> Result<(), String> {
-        let report: NodeReport = read_monitor(message)?;
-        self.shared.state().apps = report.apps;
+        match read_monitor(message)? {
+            FromMonitor::Apps(report) => self.shared.state().apps.take(report),
+            FromMonitor::Incidents { is_first, incidents } => {
+                self.shared.state().on_stored(is_first, incidents);
+            }
+            FromMonitor::Answered { ticket, refused } => {
+                if let Some(waiting) = self.orders.remove(&ticket) {
+                    // Its client may be gone.
+                    let _ = waiting.send(refused);
+                }
+            }
+        }
         Ok(())
     }
 
     fn on_topic(&mut self, topic: &Topic, _: &mut Commands) {
-        if topic.topic == hosts_contract::INCIDENT_TOPIC {
-            self.shared.state().on_incident(hosts_contract::SERVICE, topic.payload);
-        }
+        let service = match topic.topic {
+            discovery_contract::INCIDENT_TOPIC => discovery_contract::SERVICE,
+            hosts_contract::INCIDENT_TOPIC => hosts_contract::SERVICE,
+            _ => return,
+        };
+        self.shared.state().on_incident(service, topic.payload);
     }
 
     fn on_query_reply(&mut self, reply: &QueryReply, _: &mut Commands) {
+        if self.rules_asked.take_if(|asked| asked.0 == reply.ticket).is_some() {
+            // Without an answer, for example because the service restarts, the numbers are left out.
+            let rules = if reply.status == 0 { serde_json::from_slice(reply.payload).ok() } else { None };
+            self.shared.state().rules = rules.unwrap_or_default();
+            return;
+        }
         if let Some(waiting) = self.calls.remove(&Ticket(reply.ticket)) {
             // Its client may be gone.
             let _ = waiting.send((reply.status, reply.payload.to_vec()));
@@ -136,6 +196,9 @@ impl App for Northbound {
     }
 
     fn on_receipt(&mut self, _: DatapathId, receipt: &Receipt, _: &mut Commands) {
+        if let Some(asked) = self.asked.remove(&Ticket(receipt.ticket)) {
+            let _ = asked.waiting.send(Err(receipt.reason.to_owned()));
+        }
         if let Some(waiting) = self.calls.remove(&Ticket(receipt.ticket)) {
             let _ = waiting.send((burnet_sdk::query_status::NOT_GRANTED, receipt.reason.as_bytes().to_vec()));
         }
@@ -162,6 +225,55 @@ impl Northbound {
         }
         let (done, answer) = oneshot::channel();
         self.calls.insert(out.query(service, payload), done);
+        Some(answer)
+    }
+
+    /// Asks a switch. `None`: too many requests wait for switches.
+    pub fn ask_switch(
+        &mut self,
+        switch: DatapathId,
+        (multipart, body): (u16, &[u8]),
+        out: &mut Commands,
+    ) -> Option<oneshot::Receiver<Parts>> {
+        self.asked.retain(|_, asked| !asked.waiting.is_closed());
+        if self.asked.len() >= ASKED_MAX {
+            return None;
+        }
+        let (waiting, answer) = oneshot::channel();
+        let ticket = out.request_stats(switch, multipart, body);
+        self.asked.insert(ticket, Asked { waiting, parts: Vec::new(), bytes: 0 });
+        Some(answer)
+    }
+
+    /// A part of the answer of a switch that a request waits for.
+    fn hear_switch(&mut self, ticket: Ticket, more: bool, body: &[u8]) {
+        let Some(asked) = self.asked.get_mut(&ticket) else { return };
+        asked.bytes += body.len();
+        let is_too_long = asked.bytes > SWITCH_ANSWER_BYTES_MAX;
+        if !is_too_long {
+            asked.parts.push(body.to_vec());
+        }
+        if more && !is_too_long {
+            return;
+        }
+        let Some(Asked { waiting, parts, .. }) = self.asked.remove(&ticket) else { return };
+        let too_long =
+            || format!("its answer has more than {SWITCH_ANSWER_BYTES_MAX} bytes: ask for one table");
+        // The client may be gone.
+        let _ = waiting.send(if is_too_long { Err(too_long()) } else { Ok(parts) });
+    }
+
+    /// Sends the monitor a command for an app. `None`: too many commands wait.
+    pub fn order(&mut self, command: AppCommand, out: &mut Commands) -> Option<oneshot::Receiver<Ordered>> {
+        self.orders.retain(|_, waiting| !waiting.is_closed());
+        if self.orders.len() >= ORDERS_MAX {
+            return None;
+        }
+        self.last_order += 1;
+        let ticket = self.last_order;
+        let (done, answer) = oneshot::channel();
+        out.tell_monitor(&AppCommand { ticket, ..command });
+        self.orders.insert(ticket, done);
         Some(answer)
     }
 }

@@ -16,16 +16,27 @@ mod feed;
 mod files;
 mod guard;
 mod http;
+mod incidents;
+mod known_apps;
 mod server;
 mod state;
 mod steps;
 mod versions;
 mod way;
+mod wire;
 
 use std::process::ExitCode;
 
 /// What the service needs of its node: the tables of a manifest.
 pub const NEEDS: &str = include_str!("../needs.toml");
+
+/// Checks a certificate and its key before the service starts.
+///
+/// # Errors
+/// A sentence that begins with the key of the configuration.
+pub fn check_identity(identity: &northbound_contract::Identity) -> Result<(), String> {
+    server::tls::acceptor(identity).map(drop)
+}
 
 /// Runs the service until its zone ends. It is in this crate so that it is compiled with the options of the service.
 pub fn run() -> ExitCode {

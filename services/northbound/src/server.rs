@@ -11,12 +11,15 @@ mod body;
 mod events;
 mod exchange;
 mod patient;
+pub mod tls;
 mod websocket;
 
 use crate::access::Access;
 use crate::app::Northbound;
+use burnet_sdk::Level;
 use burnet_sdk_tokio::tokio;
 use burnet_sdk_tokio::tokio::io::{AsyncRead, AsyncWrite};
+use burnet_sdk_tokio::tokio::net::TcpStream;
 use burnet_sdk_tokio::tokio::sync::Semaphore;
 use burnet_sdk_tokio::{Handle, Listener};
 use exchange::{Exchange, Peer};
@@ -27,6 +30,7 @@ use patient::Patient;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio_rustls::TlsAcceptor;
 
 /// The most connections. Beyond it, clients wait in the socket's queue.
 pub const CONNECTIONS_MAX: usize = 2_048;
@@ -57,14 +61,26 @@ pub async fn serve(app: Handle<Northbound>, listeners: Vec<Listener>) -> Result<
     if let Some(flaw) = shared.settings.flaw_if_open().filter(|_| is_open) {
         return Err(format!("[network.northbound]: {flaw}"));
     }
+    let wrong = |flaw: String| format!("[network.northbound] {flaw}");
+    let acceptor = shared.settings.identity.as_ref().map(tls::acceptor).transpose().map_err(wrong)?;
+    if is_open && acceptor.is_none() {
+        let _ = app.act(|_, out| out.log(Level::Warning, WITHOUT_TLS)).await;
+    }
+    let is_local_too = shared.settings.tls.as_ref().is_some_and(|tls| tls.local);
     let access = Arc::new(Access::new(&shared.settings, is_open));
     let exchange = Exchange { app, shared, access };
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     for listener in listeners {
-        tokio::spawn(accept(listener, exchange.clone(), Arc::clone(&room)));
+        let uses_tls = is_local_too || self::is_open(&listener);
+        let acceptor = acceptor.clone().filter(|_| uses_tls);
+        tokio::spawn(accept(listener, acceptor, exchange.clone(), Arc::clone(&room)));
     }
     Ok(())
 }
+
+/// For the log of a node that others reach without TLS.
+const WITHOUT_TLS: &str = "other machines can reach the REST interface without TLS, so tokens can be read on their way: add \
+                           [network.northbound.tls], or put a proxy with TLS before it";
 
 /// Whether other machines can connect. If that is not known, they might.
 fn is_open(listener: &Listener) -> bool {
@@ -74,7 +90,7 @@ fn is_open(listener: &Listener) -> bool {
     }
 }
 
-async fn accept(listener: Listener, exchange: Exchange, room: Arc<Semaphore>) {
+async fn accept(listener: Listener, acceptor: Option<TlsAcceptor>, exchange: Exchange, room: Arc<Semaphore>) {
     loop {
         // The semaphore is never closed.
         let Ok(permit) = Arc::clone(&room).acquire_owned().await else { return };
@@ -83,8 +99,9 @@ async fn accept(listener: Listener, exchange: Exchange, room: Arc<Semaphore>) {
             Listener::Tcp(tcp) => tcp.accept().await.map(|(stream, _)| {
                 // Small answers go out at once.
                 let _ = stream.set_nodelay(true);
+                let acceptor = acceptor.clone();
                 tokio::spawn(async move {
-                    connection(stream, exchange, Peer::Remote).await;
+                    remote(stream, acceptor, exchange).await;
                     drop(permit);
                 });
             }),
@@ -97,6 +114,18 @@ async fn accept(listener: Listener, exchange: Exchange, room: Arc<Semaphore>) {
         };
         if accepted.is_err() {
             tokio::time::sleep(ACCEPT_RETRY).await;
+        }
+    }
+}
+
+/// A connection over TCP, with TLS or without.
+async fn remote(stream: TcpStream, acceptor: Option<TlsAcceptor>, exchange: Exchange) {
+    match acceptor {
+        None => connection(stream, exchange, Peer::Remote).await,
+        Some(acceptor) => {
+            if let Some(stream) = tls::accept(acceptor, stream).await {
+                connection(stream, exchange, Peer::Remote).await;
+            }
         }
     }
 }

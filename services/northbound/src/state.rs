@@ -5,8 +5,11 @@
 
 use crate::counters::{Counters, PortCounters};
 use crate::feed::{About, Feed, Message, message};
+use crate::incidents::{Incident, Incidents};
+use crate::known_apps::KnownApps;
 use burnet_sdk::view::{Batch, Kind, Snapshot};
-use northbound_contract::AppReport;
+use flows_contract::SwitchSummary;
+use northbound_contract::IncidentReport;
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -21,8 +24,14 @@ pub struct State {
     versions: BTreeMap<Kind, u64>,
     /// The counters of ports.
     pub counters: Counters,
-    /// The apps and services of the node, as the monitor reported them last.
-    pub apps: Vec<AppReport>,
+    /// The apps and services of the node.
+    pub apps: KnownApps,
+    /// Whether the node accepts commands for apps.
+    pub may_change_apps: bool,
+    /// What the service `flows` knows of each switch.
+    pub rules: Vec<SwitchSummary>,
+    /// What went wrong.
+    pub incidents: Incidents,
     /// The clients of streams.
     pub feed: Feed,
     /// The number of this run of the service. Versions of another run mean something else.
@@ -64,19 +73,21 @@ impl State {
         }
     }
 
-    /// A service has published an incident: JSON with `kind` and `time_ms`.
+    /// A service has published an incident.
     pub fn on_incident(&mut self, service: &str, payload: &[u8]) {
-        let Ok(serde_json::Value::Object(incident)) = serde_json::from_slice(payload) else { return };
-        let details = incident.iter().filter(|(name, _)| !matches!(name.as_str(), "kind" | "time_ms"));
-        let why: Vec<_> = details.map(|(name, value)| format!("{name} {}", plain(value))).collect();
-        let of = |name: &str| incident.get(name).cloned().unwrap_or_default();
-        let members =
-            json!({ "at_ms": of("time_ms"), "app": service, "what": of("kind"), "why": why.join(", ") });
-        self.feed.publish(About::Incident, || Message::new("incident", json!({ "incident": members })));
+        if let Some(incident) = self.incidents.hear(service, payload) {
+            publish(&mut self.feed, incident);
+        }
+    }
+
+    /// The monitor has stored incidents.
+    pub fn on_stored(&mut self, is_first: bool, reports: Vec<IncidentReport>) {
+        for incident in self.incidents.take(is_first, reports) {
+            publish(&mut self.feed, &incident);
+        }
     }
 }
 
-/// A value without the quotes of JSON.
-fn plain(value: &serde_json::Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+fn publish(feed: &mut Feed, incident: &Incident) {
+    feed.publish(About::Incident, || Message::new("incident", json!({ "incident": incident.to_json() })));
 }

@@ -1,4 +1,4 @@
-//! `burnet ports`, `links`, `hosts`, `groups`, `meters`, `paths`, `intents`, `events` and `metrics`: what may be asked of the network view.
+//! `burnet ports`, `links`, `hosts`, `groups`, `meters`, `paths`, `intents`, `annotate`, `events` and `metrics`: what may be asked of the network view.
 //!
 //! In: the command line. Out: the options, parsed. It never connects to a node.
 
@@ -24,6 +24,15 @@ Examples:
   burnet intents add 00:00:00:00:00:01 00:00:00:00:00:02 --wait
   burnet intents add of:1/1 of:4/2 --bandwidth-kbps 100000 --protected --name backup-link
   burnet intents withdraw 7 --wait";
+
+/// Of `burnet annotate`.
+pub const ANNOTATE_EXAMPLES: &str = "\
+Examples:
+  burnet annotate of:1 name=Vienna latitude=48.21 longitude=16.37
+  burnet annotate of:1/2 note='to the roof'
+  burnet annotate of:1 note=            remove a note
+
+The map shows the notes name, latitude and longitude of a switch.";
 
 /// Of `burnet events`.
 pub const EVENTS_EXAMPLES: &str = "\
@@ -184,6 +193,19 @@ pub struct WithdrawIntentArgs {
     /// Wait until no rule of it is left
     #[arg(long)]
     pub wait: bool,
+    /// The node's socket, and the output format.
+    #[command(flatten)]
+    pub asking: NodeArgs,
+}
+
+/// `burnet annotate`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+pub struct AnnotateArgs {
+    /// A switch, a port, a link or a host, such as of:1, of:1/2, of:1/2-of:2/1 or 00:00:00:00:00:01
+    pub object: String,
+    /// The notes; without a value, the note is removed
+    #[arg(value_name = "NAME=VALUE", required = true)]
+    pub notes: Vec<String>,
     /// The node's socket, and the output format.
     #[command(flatten)]
     pub asking: NodeArgs,

@@ -6,6 +6,7 @@
 //!
 //! In: parsed options. Out: text or JSON. The commands keep nothing.
 
+mod annotate;
 mod client;
 mod explain;
 mod files;
@@ -14,6 +15,7 @@ mod rows;
 mod settle;
 mod watch;
 
+pub use annotate::annotate;
 pub use explain::explain;
 pub use files::{apply_file, plan_file, rollback};
 pub use intents::intents;

@@ -17,6 +17,7 @@ use self::state_folder::{give_numbers, make_store, users_of};
 use crate::apps;
 use crate::cli::{CommandError, LaunchArgs, RunArgs};
 use crate::interpreter::Interpreter;
+use crate::services;
 use audit_contract::Batch;
 use audit_folder::AuditFolder;
 use config::{Config, Environment, Installed, users};
@@ -51,6 +52,7 @@ struct ZoneLaunch {
 /// Runs `burnet run`: this process becomes the monitor.
 pub fn run(args: &RunArgs) -> Result<ExitCode, CommandError> {
     let mut config = Config::load(args, &Environment::of_this_process()?, &apps::WITHIN)?;
+    services::check(&config).map_err(CommandError::Usage)?;
     logging::start(config.node.log);
     for line in config::shared_folders(&config.apps) {
         tracing::warn!("{line}");

@@ -4,7 +4,7 @@
 //! them, as bytes of their contracts. It never waits for a service. Data that the next message replaces is dropped.
 
 use audit_contract::Kept;
-use northbound_contract::NodeReport;
+use northbound_contract::AppCommand;
 use resource_contract::{Observation, Observed, Rulings};
 use security_contract::Verified;
 use serde::Serialize;
@@ -13,8 +13,7 @@ use store_contract::Stored;
 use zone::Resource;
 
 use super::Monitor;
-use crate::app::{AppStatus, Duty, ZoneKind};
-use crate::app_report::app_report;
+use crate::app::{Duty, ZoneKind};
 use crate::channel::encode;
 use crate::clock::now_ms;
 use crate::kernel_messages::legible_verdicts;
@@ -70,7 +69,8 @@ impl Monitor {
                 self.on_stored(generation, &app, bytes);
             }
             Some(Duty::ShowApps) => {
-                return Err("it sent the monitor a message, and it only listens".to_owned());
+                let command: AppCommand = read(message)?;
+                self.on_app_command(&command)?;
             }
             None => return Err("it sent the monitor a message, and has no duty for it".to_owned()),
         }
@@ -103,21 +103,6 @@ impl Monitor {
             zones.push(Observation { zone, sample, limits: spec.limits.clone(), keeps_cpu });
         }
         self.tell_service(Duty::JudgeUsage, &Observed { zones });
-    }
-
-    /// Sends the apps with what they use.
-    pub(super) fn tell_apps(&mut self) {
-        if self.supervisor.zone_on(Duty::ShowApps).is_none() {
-            return;
-        }
-        let samples = self.resources.usages();
-        let report = |status: AppStatus| {
-            let sample = samples.iter().find(|usage| usage.zone == status.zone).map(|usage| usage.sample);
-            let limits = self.supervisor.spec(status.zone).map(|spec| spec.limits.clone());
-            app_report(status, &limits.unwrap_or_default(), sample)
-        };
-        let apps = self.statuses().into_iter().map(report).collect();
-        self.tell_service(Duty::ShowApps, &NodeReport { apps });
     }
 }
 

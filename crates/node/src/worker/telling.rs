@@ -50,12 +50,8 @@ impl Worker {
         if frame.header.flags.get() & FLAG_RECEIPT == 0 {
             return;
         }
-        let receipt = Receipt {
-            ticket: frame.header.sequence.get(),
-            outcome: Outcome::Refused,
-            error,
-            reason,
-        };
+        let receipt =
+            Receipt { ticket: frame.header.sequence.get(), outcome: Outcome::Refused, error, reason };
         let datapath = frame.datapath();
         self.tell([zone], |out, sequence| write::receipt(out, sequence, datapath, &receipt));
     }

@@ -3,17 +3,23 @@
 //! ```text
 //!   monitor ──Batch──> service ──one line of the log for each record──> disk
 //!           <──Kept───
+//!   northbound ──Question──> service ──Page──> northbound
 //! ```
 //!
 //! In and out: values, and their JSON. It decides nothing, and opens no file.
+
+mod declaration;
+mod grant;
+mod question;
+
+pub use declaration::{DECLARATION, READ};
+pub use grant::Grant;
+pub use question::{Entry, Filter, PAGE_DEFAULT, PAGE_MAX, Page, Question};
 
 use serde::{Deserialize, Serialize};
 
 /// The name of the service.
 pub const SERVICE: &str = "audit";
-
-/// It has no capabilities: only the monitor sends to it.
-pub const DECLARATION: contract::Service = contract::Service::without_capabilities(SERVICE);
 
 /// The maximum length of a text in bytes. A longer text is cut.
 pub const TEXT_BYTES_MAX: usize = 2_048;
@@ -97,4 +103,16 @@ impl Record {
             && self.capability == other.capability
             && self.text == other.text
     }
+}
+
+/// The statuses of answers, in addition to those common to all services. The payload of a refusal is a sentence.
+pub mod status {
+    /// Success.
+    pub const DONE: u16 = 0;
+    /// The log cannot be read.
+    pub const NOT_READ: u16 = 1;
+    /// The app has no grant for this question (`abi::event::NOT_GRANTED`).
+    pub const NOT_GRANTED: u16 = 0xff80;
+    /// The question is wrong (`abi::event::BAD_QUESTION`).
+    pub const BAD_QUESTION: u16 = 0xff82;
 }

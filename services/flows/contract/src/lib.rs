@@ -32,7 +32,10 @@ pub use follow::Follow;
 pub use grant::{Grant, Region};
 pub use item::{Group, Hop, Hops, Item, Meter, Path, Rule, hop_bytes};
 pub use look::{Claim, LOOK_RULES_MAX, Look, SeenGroup, SeenRule};
-pub use question::{Filter, PAGE_DEFAULT, PAGE_MAX, Question, WantedRule, WantedSet};
+pub use question::{
+    Filter, GroupType, MeterUnit, PAGE_DEFAULT, PAGE_MAX, Question, WantedBand, WantedBucket, WantedGroup,
+    WantedMeter, WantedRule, WantedSet,
+};
 pub use read::{Change, ItemIter, is_batch, items, read_batch};
 pub use state::{Failure, FailureKind, Phase, SetState};
 

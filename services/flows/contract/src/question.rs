@@ -7,7 +7,7 @@
 //! In: typed questions, or bytes. Out: the other of the two. It checks what can be checked without the tables.
 
 use crate::read::check_name;
-use flow::{DatapathId, Instruction, Match};
+use flow::{Action, DatapathId, Instruction, Match, PortNo};
 use serde::{Deserialize, Serialize};
 use view::rule::EntryState;
 use view::{Key, Kind};
@@ -104,6 +104,116 @@ pub struct WantedSet {
     pub permanent: bool,
     /// Its rules.
     pub rules: Vec<WantedRule>,
+    /// Its groups.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<WantedGroup>,
+    /// Its meters.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub meters: Vec<WantedMeter>,
+}
+
+/// A group in JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WantedGroup {
+    /// The switch.
+    pub switch: DatapathId,
+    /// Its number.
+    pub group_id: u32,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub group_type: GroupType,
+    /// Its buckets.
+    pub buckets: Vec<WantedBucket>,
+}
+
+/// The type of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[repr(u8)]
+pub enum GroupType {
+    /// Every bucket gets the packet.
+    All = 0,
+    /// The switch chooses a bucket.
+    Select = 1,
+    /// There is one bucket.
+    Indirect = 2,
+    /// The first live bucket.
+    FastFailover = 3,
+}
+
+/// A bucket in JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WantedBucket {
+    /// Its weight in a select group.
+    #[serde(default)]
+    pub weight: u16,
+    /// The port whose liveness decides. `None`: no port.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watch_port: Option<PortNo>,
+    /// The group whose liveness decides. `None`: no group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watch_group: Option<u32>,
+    /// What it does with the packet. Empty: it drops it.
+    #[serde(default)]
+    pub actions: Vec<Action>,
+}
+
+/// A meter in JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WantedMeter {
+    /// The switch.
+    pub switch: DatapathId,
+    /// Its number.
+    pub meter_id: u32,
+    /// What its rates count.
+    #[serde(default)]
+    pub unit: MeterUnit,
+    /// Whether its bands have burst sizes.
+    #[serde(default)]
+    pub burst: bool,
+    /// Whether the switch counts what it drops.
+    #[serde(default)]
+    pub stats: bool,
+    /// Its bands.
+    pub bands: Vec<WantedBand>,
+}
+
+/// What the rates of a meter count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MeterUnit {
+    /// Kilobits per second.
+    #[default]
+    Kbps,
+    /// Packets per second.
+    PacketsPerS,
+}
+
+/// A band in JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub enum WantedBand {
+    /// Drops packets above the rate.
+    Drop {
+        /// The rate.
+        rate: u32,
+        /// The burst size, in kilobits or packets.
+        #[serde(default)]
+        burst_size: u32,
+    },
+    /// Raises the drop precedence of packets above the rate.
+    DscpRemark {
+        /// The rate.
+        rate: u32,
+        /// The burst size, in kilobits or packets.
+        #[serde(default)]
+        burst_size: u32,
+        /// By how much.
+        prec_level: u8,
+    },
 }
 
 /// A rule in JSON.
@@ -220,6 +330,12 @@ mod tests {
         check(r#"{"op":"put","name":"","rules":[]}"#, "name: ");
         check(r#"{"op":"put","name":"a"}"#, "missing field `rules`");
         check(r#"{"op":"put","name":"a","rules":[{"switch":"1"}]}"#, "missing field `priority`");
+        let group = r#"{"op":"put","name":"a","rules":[],"groups":[{"switch":"1","group_id":1,"type":"some","buckets":[]}]}"#;
+        check(group, "unknown variant `some`");
+        check(
+            r#"{"op":"put","name":"a","rules":[],"meters":[{"switch":"1","meter_id":1}]}"#,
+            "missing field `bands`",
+        );
         check(r#"{"op":"remove","name":"\n"}"#, "control character");
         check(&" ".repeat(QUESTION_BYTES_MAX + 1), "are read");
     }
@@ -240,6 +356,11 @@ mod tests {
         check(
             r#"{"op":"put","name":"a","permanent":true,"rules":[{"switch":"1","priority":7,"match":{"in_port":1},
                "instructions":[{"type":"apply_actions","actions":[{"type":"output","port":2}]}]}]}"#,
+        );
+        check(
+            r#"{"op":"put","name":"a","rules":[],"groups":[{"switch":"1","group_id":7,"type":"select",
+               "buckets":[{"weight":1,"actions":[{"type":"output","port":2}]}]}],
+               "meters":[{"switch":"1","meter_id":7,"bands":[{"type":"drop","rate":100}]}]}"#,
         );
         check(r#"{"op":"remove","name":"a"}"#);
         check(r#"{"op":"audit","switch":"1"}"#);

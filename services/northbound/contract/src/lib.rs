@@ -2,15 +2,24 @@
 //!
 //! ```text
 //!   burnet.toml ──Settings──> check ──> settings of the service
-//!   monitor ──NodeReport──> service, each half second
+//!   monitor ──FromMonitor──> service: apps each half second, incidents, and the results of commands
+//!           <──AppCommand─── service
 //! ```
 //!
-//! In: the table of the configuration. Out: the same as types, or a sentence that names the wrong key. It declares no capability: apps do
-//! not call this service.
+//! In: the table of the configuration, and messages as JSON. Out: the same as types, or a sentence that names the wrong key. It declares no
+//! capability: apps do not call this service.
+
+mod messages;
+
+pub use messages::{
+    AppCommand, AppReport, CommandRefused, FromMonitor, IncidentReport, Limit, NodeReport, SENDER_BYTES_MAX,
+    Verb, WHY_BYTES_MAX,
+};
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 
 /// The name of the service.
 pub const SERVICE: &str = "northbound";
@@ -27,57 +36,6 @@ pub const TOKENS_MAX: usize = 64;
 /// The most names of this machine that a request may address.
 pub const NAMES_MAX: usize = 64;
 
-/// From the monitor, twice a second: the apps and services of the node.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct NodeReport {
-    /// In the operator's order; services last.
-    pub apps: Vec<AppReport>,
-}
-
-/// An app or service, as its object in the REST interface shows it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct AppReport {
-    /// Its name.
-    pub id: String,
-    /// `app` or `service`.
-    pub role: String,
-    /// `starting`, `running`, `ending`, `backing_off`, `quarantined`, `stopped`, `held` or `refused`.
-    pub state: String,
-    /// The number of its zone.
-    pub zone: u16,
-    /// `process` or `trusted`.
-    pub zone_kind: String,
-    /// Its process, if it has one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pid: Option<u32>,
-    /// How often it was restarted.
-    pub restarts: u64,
-    /// When its state began, in milliseconds since 1970.
-    pub since_ms: u64,
-    /// Why it ended last, if it did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last_end: Option<String>,
-    /// Its limits: the resource, and the soft and the hard limit.
-    pub limits: Vec<Limit>,
-    /// What it used in the last half second, by resource.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sample: Option<BTreeMap<String, u64>>,
-}
-
-/// The limits of one resource.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Limit {
-    /// The resource.
-    pub resource: String,
-    /// Above it, the app and the operator are told.
-    pub soft: u64,
-    /// Above it, an operation fails or the app is ended.
-    pub hard: u64,
-}
-
 /// What a request may do. A later role includes the earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -86,7 +44,7 @@ pub enum Role {
     Viewer,
     /// It also changes the network: intents, flows, hosts, annotations.
     Operator,
-    /// The role of the command line. It permits nothing more yet.
+    /// It also starts and stops apps, as far as the node permits it. It is the role of the command line.
     Admin,
 }
 
@@ -158,9 +116,49 @@ pub struct Settings {
     /// `nothing`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub without_token: Option<WithoutToken>,
+    /// Whether requests with the role `admin` may start, stop, restart and quarantine apps. The monitor checks it: without it, a fault in the
+    /// service cannot stop an app.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub may_change_apps: bool,
+    /// TLS, if the service uses it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls: Option<Tls>,
+    /// What is in the files of `tls`. The node fills it in, because the sandbox of the service has no files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub identity: Option<Identity>,
     /// The tokens, by the operator's name for each.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub tokens: BTreeMap<String, Token>,
+}
+
+/// The table `[network.northbound.tls]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tls {
+    /// A PEM file with the certificate, followed by those of the authorities between it and one that clients trust.
+    pub certificate: PathBuf,
+    /// A PEM file with the private key of the certificate.
+    pub private_key: PathBuf,
+    /// Whether addresses that only this machine can reach also use TLS.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub local: bool,
+}
+
+/// A certificate and its key.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Identity {
+    /// The certificates in PEM.
+    pub certificate: String,
+    /// The private key in PEM.
+    pub private_key: String,
+}
+
+impl fmt::Debug for Identity {
+    /// Without the key, which no log must have.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Identity")
+    }
 }
 
 impl Settings {
@@ -187,8 +185,13 @@ impl Settings {
         if self.names.len() > NAMES_MAX {
             return Some(format!("names: {} names are more than the limit of {NAMES_MAX}", self.names.len()));
         }
-        let wrong = self.names.iter().find(|name| !is_host_name(name))?;
-        Some(format!("names: {wrong:?} is no host name: write it without scheme and port"))
+        if let Some(wrong) = self.names.iter().find(|name| !is_host_name(name)) {
+            return Some(format!("names: {wrong:?} is no host name: write it without scheme and port"));
+        }
+        let Tls { certificate, private_key, .. } = self.tls.as_ref()?;
+        let files = [("certificate", certificate), ("private_key", private_key)];
+        let (key, path) = files.into_iter().find(|(_, path)| !path.is_absolute())?;
+        Some(format!("tls.{key}: {:?} is no absolute path", path.display().to_string()))
     }
 
     /// What is wrong if other machines can connect.
@@ -241,6 +244,8 @@ mod tests {
     fn a_wrong_value_is_named_by_its_key() {
         check(r#"{"tokens":{"a":{"role":"admin","sha256":"secret"}}}"#, false, Err("tokens.a.sha256: "));
         check(r#"{"names":["http://x"]}"#, false, Err("names: "));
+        check(r#"{"tls":{"certificate":"c.pem","private_key":"/k"}}"#, false, Err("tls.certificate: "));
+        check(r#"{"tls":{"certificate":"/c","private_key":"k"}}"#, false, Err("tls.private_key: "));
         for wrong in [r#"{"token":{}}"#, r#"{"tokens":{"a":{"role":"root","sha256":""}}}"#] {
             assert!(serde_json::from_str::<Settings>(wrong).is_err(), "{wrong}");
         }

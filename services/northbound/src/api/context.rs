@@ -7,8 +7,9 @@ use crate::feed::Interest;
 use crate::http::{Method, Problem, Request, Response};
 use crate::state::State;
 use crate::steps::Steps;
+use burnet_sdk::DatapathId;
 use burnet_sdk::view::Kind;
-use northbound_contract::Role;
+use northbound_contract::{AppCommand, Role};
 use std::fmt;
 
 /// What to do with a request.
@@ -20,6 +21,12 @@ pub enum Answer {
     Call(Call),
     /// Call services, one after the other.
     Steps(Box<dyn Steps>),
+    /// Call a service. Its answer decides what is done next.
+    Then(First),
+    /// Ask a switch, and send what its answer becomes.
+    Ask(SwitchQuestion),
+    /// Send the monitor a command for an app, and send what [`super::answered`] makes of its answer.
+    Order(AppCommand),
     /// Send events until the client leaves.
     Stream(Interest),
 }
@@ -40,6 +47,43 @@ pub struct Call {
 impl fmt::Debug for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Call({}, {})", self.service, String::from_utf8_lossy(&self.payload))
+    }
+}
+
+/// A call of another service whose answer decides what is done next.
+pub struct First {
+    /// The service.
+    pub service: &'static str,
+    /// The question.
+    pub payload: Vec<u8>,
+    /// What is done after the answer, whose status and payload go in.
+    pub next: Box<dyn FnOnce(u16, &[u8]) -> Answered + Send>,
+}
+
+impl fmt::Debug for First {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "First({}, {})", self.service, String::from_utf8_lossy(&self.payload))
+    }
+}
+
+/// What the parts of a switch's answer become.
+pub type Showing = Box<dyn FnOnce(&[Vec<u8>]) -> Response + Send>;
+
+/// A multipart request to a switch.
+pub struct SwitchQuestion {
+    /// The switch.
+    pub switch: DatapathId,
+    /// `ofp_multipart_type`.
+    pub multipart: u16,
+    /// The body of the request, in the form of OpenFlow 1.3.
+    pub body: Vec<u8>,
+    /// What its answer becomes.
+    pub read: Showing,
+}
+
+impl fmt::Debug for SwitchQuestion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SwitchQuestion({}, {}, {:02x?})", self.switch, self.multipart, self.body)
     }
 }
 
@@ -128,6 +172,8 @@ pub struct Route {
     pub body: &'static str,
     /// The role that it needs.
     pub needs: Role,
+    /// Whether its answer has a tag, so that a client can ask whether it has changed.
+    pub has_tag: bool,
     /// The parameters.
     pub takes: Takes,
     /// What it does.

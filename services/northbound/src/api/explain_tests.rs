@@ -47,7 +47,8 @@ fn explaining(view: &Snapshot, target: &str) -> Result<Box<dyn Steps>, Problem> 
                      "since_ms": 5, "limits": []});
     let apps = vec![serde_json::from_value::<AppReport>(app).unwrap()];
     let mut state = State::default();
-    (state.view, state.apps) = (view.clone(), apps);
+    state.view = view.clone();
+    state.apps.take(northbound_contract::NodeReport { apps });
     match answer(&state, &Request::new(Method::Get, target)?, Role::Viewer)? {
         Answer::Steps(steps) => Ok(steps),
         other => panic!("{target}: {other:?}"),

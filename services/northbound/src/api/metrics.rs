@@ -3,6 +3,8 @@
 //! In: the state. Out: text. The names of the metrics are those of the ecosystem: base units, `_total` for counters.
 
 use super::context::{Answer, Answered, Context};
+use super::exposition::head;
+use super::{app_metrics, switch_metrics};
 use crate::counters::PortCounters;
 use crate::http::Response;
 use crate::state::State;
@@ -17,14 +19,11 @@ const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 pub fn metrics(context: &Context<'_>) -> Answered {
     let mut text = String::new();
     objects(&mut text, context.state);
+    switch_metrics::write(&mut text, context.state);
+    app_metrics::write(&mut text, context.state);
     ports(&mut text, context.state);
     requests(&mut text, context.state);
     Ok(Answer::Ready(Response::new(200, TEXT, text)))
-}
-
-fn head(text: &mut String, name: &str, kind: &str, help: &str) {
-    // Writing to a string cannot fail.
-    let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
 }
 
 /// The number of objects of each kind, by state.
@@ -51,7 +50,7 @@ fn objects(text: &mut String, state: &State) {
 fn words(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Host => &[""],
-        Kind::Intent => &["installed", "waiting", "failed"],
+        Kind::Intent => &["failed", "installed", "waiting"],
         _ => &["up", "down"],
     }
 }
@@ -100,6 +99,8 @@ fn requests(text: &mut String, state: &State) {
     let _ = writeln!(text, "burnet_http_stream_clients {}", state.feed.clients());
     head(text, "burnet_http_stream_missed_total", "counter", "Events that were left out for slow clients.");
     let _ = writeln!(text, "burnet_http_stream_missed_total {}", state.feed.missed());
+    head(text, "burnet_view_current", "gauge", "Whether the changes of all objects arrive.");
+    let _ = writeln!(text, "burnet_view_current {}", u8::from(state.is_current));
     head(text, "burnet_build_info", "gauge", "The version of the node.");
     let _ = writeln!(text, "burnet_build_info{{version=\"{}\"}} 1", env!("CARGO_PKG_VERSION"));
 }

@@ -82,7 +82,18 @@ fn part_of(switch: DatapathId, part: &str) -> String {
 pub fn index() -> Value {
     let of = |kind: &Kind| (collection(*kind).to_owned(), json!(format!("{BASE}/{}", collection(*kind))));
     let mut links: Map<String, Value> = Kind::ALL.iter().map(of).collect();
-    for name in ["apps", "topology", "routes", "port-counters", "stream", "ws", "node", "openapi.json"] {
+    for name in [
+        "apps",
+        "incidents",
+        "audit",
+        "topology",
+        "routes",
+        "port-counters",
+        "stream",
+        "ws",
+        "node",
+        "openapi.json",
+    ] {
         links.insert(name.to_owned(), format!("{BASE}/{name}").into());
     }
     json!({ "_links": links })

@@ -2,15 +2,20 @@
 //!
 //! In: the state. Out: JSON with the names of ONOS. Members for which a node has nothing have the value that ONOS shows for a plain OpenFlow switch.
 
+pub mod criteria;
+pub mod flows;
+pub mod instructions;
+pub mod intents;
+mod shapes;
+
 use super::context::{Answer, Answered, Context};
 use super::filters::parsed;
 use super::page::{key, missing};
 use crate::http::{Problem, Response};
 use burnet_sdk::DatapathId;
-use burnet_sdk::view::{
-    ConnectPoint, Host, Key, Kind, Link, LinkKind, LinkState, Port, Snapshot, Switch, SwitchState,
-};
+use burnet_sdk::view::{Key, Kind, Link, LinkState, Snapshot, Switch, SwitchState};
 use serde_json::{Value, json};
+use shapes::{device, host, link, port};
 use std::collections::BTreeMap;
 
 fn ready(value: &Value) -> Answered {
@@ -70,12 +75,9 @@ pub fn hosts(context: &Context<'_>) -> Answered {
 
 /// `/onos/v1/hosts/{id}`: the Ethernet address, a slash, and the VLAN or `None`.
 pub fn one_host(context: &Context<'_>) -> Answered {
-    let id = match context.id.split_once('/') {
-        Some((mac, "None" | "-1")) => mac.to_owned(),
-        Some((mac, vlan)) => format!("{mac}.{vlan}"),
-        None => context.id.to_owned(),
-    };
-    let key = key(Kind::Host, &id)?;
+    let not_found =
+        || Problem::not_found(&format!("{:?} is no host: write MAC/VLAN or MAC/None", context.id));
+    let key = Key::Host(shapes::read_host(context.id).ok_or_else(not_found)?);
     let Key::Host(id) = key else { return Err(missing(key)) };
     ready(&host(context.state.view.host(id).ok_or_else(|| missing(key))?))
 }
@@ -122,83 +124,4 @@ fn switch<'a>(context: &'a Context<'_>) -> Result<&'a Switch, Problem> {
     let key = key(Kind::Switch, context.id)?;
     let Key::Switch(id) = key else { return Err(missing(key)) };
     context.state.view.switch(id).ok_or_else(|| missing(key))
-}
-
-fn device(switch: &Switch) -> Value {
-    let of = |name: &str| switch.description.get(name).map_or("", String::as_str);
-    let is_up = switch.state == SwitchState::Up;
-    json!({
-        "id": switch.id.to_string(),
-        "type": "SWITCH",
-        "available": is_up,
-        "role": if is_up { "MASTER" } else { "NONE" },
-        "mfr": of("manufacturer"),
-        "hw": of("hardware"),
-        "sw": of("software"),
-        "serial": of("serial_number"),
-        "driver": "default",
-        "chassisId": format!("{:x}", switch.id.0),
-        "lastUpdate": switch.since_ms.to_string(),
-        "humanReadableLastUpdate": if is_up { "connected" } else { "disconnected" },
-        "annotations": annotations(&switch.annotations, [
-            ("protocol", format!("OF_{}", switch.openflow.replace('.', ""))),
-            ("datapathDescription", of("datapath").to_owned()),
-        ]),
-    })
-}
-
-fn annotations<const N: usize>(notes: &BTreeMap<String, String>, own: [(&str, String); N]) -> Value {
-    let own = own.into_iter().map(|(name, value)| (name.to_owned(), value));
-    own.chain(notes.clone())
-        .map(|(name, value)| (name, Value::from(value)))
-        .collect::<serde_json::Map<_, _>>()
-        .into()
-}
-
-fn port(port: &Port) -> Value {
-    json!({
-        "element": port.id.switch.to_string(),
-        "port": port_number(port.id),
-        "isEnabled": port.live,
-        "type": "copper",
-        "portSpeed": port.speed_kbps / 1_000,
-        "annotations": annotations(&port.annotations, [
-            ("adminState", if port.enabled { "enabled" } else { "disabled" }.to_owned()),
-            ("portMac", port.mac.to_string()),
-            ("portName", port.name.clone()),
-        ]),
-    })
-}
-
-/// ONOS shows reserved ports by their names in small letters.
-fn port_number(at: ConnectPoint) -> String {
-    at.port.reserved_name().map_or_else(|| at.port.0.to_string(), str::to_lowercase)
-}
-
-fn end(at: ConnectPoint) -> Value {
-    json!({ "port": port_number(at), "device": at.switch.to_string() })
-}
-
-fn link(link: &Link) -> Value {
-    json!({
-        "src": end(link.id.from),
-        "dst": end(link.id.to),
-        "type": if link.found == LinkKind::Indirect { "INDIRECT" } else { "DIRECT" },
-        "state": if link.state == LinkState::Up { "ACTIVE" } else { "INACTIVE" },
-    })
-}
-
-fn host(host: &Host) -> Value {
-    let vlan = host.id.vlan.map_or_else(|| "None".to_owned(), |vlan| vlan.to_string());
-    json!({
-        "id": format!("{}/{vlan}", host.id.mac.to_string().to_uppercase()),
-        "mac": host.id.mac.to_string().to_uppercase(),
-        "vlan": vlan,
-        "innerVlan": "None",
-        "outerTpid": "0x0000",
-        "configured": host.configured,
-        "suspended": false,
-        "ipAddresses": host.addresses,
-        "locations": [{ "elementId": host.at.switch.to_string(), "port": port_number(host.at) }],
-    })
 }

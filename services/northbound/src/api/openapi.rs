@@ -9,6 +9,7 @@
 
 use super::context::{Answered, Context, PAGE, Route, Takes};
 use super::filters;
+use super::parameters::parameter_schema;
 use crate::http::{Method, Response};
 use northbound_contract::Role;
 use serde_json::{Map, Value, json};
@@ -69,7 +70,7 @@ fn operation(route: &Route) -> Value {
         _ => json!({ success(route): { "description": "Success", "content": content } }),
     };
     let mut responses = success.as_object().cloned().unwrap_or_default();
-    if !route.schema.is_empty() && route.method == Method::Get {
+    if !route.schema.is_empty() && route.has_tag {
         responses.insert("304".to_owned(), json!({ "description": "If-None-Match names the present state" }));
     }
     responses.insert("default".to_owned(), json!({ "$ref": "#/components/responses/Problem" }));
@@ -91,6 +92,8 @@ fn operation(route: &Route) -> Value {
 /// The status of success.
 fn success(route: &Route) -> &'static str {
     match (route.method, route.schema) {
+        // The app's state changes later.
+        (Method::Post, "") if route.body == "AppCommand" => "202",
         (_, "") if route.method != Method::Get => "204",
         (Method::Post, _) => "201",
         (Method::Delete, _) => "202",
@@ -100,15 +103,8 @@ fn success(route: &Route) -> &'static str {
 
 fn parameters(route: &Route) -> Vec<Value> {
     let parameter = |name: &str, place: &str| {
-        let schema = match name {
-            "limit" => json!({ "type": "integer", "minimum": 1, "maximum": super::page::LIMIT_MAX }),
-            "k" | "bandwidth_kbps" | "latency_us_max" | "table_id" => {
-                json!({ "type": "integer", "minimum": 0 })
-            }
-            "live" | "changes_only" => json!({ "type": "boolean" }),
-            _ => json!({ "type": "string" }),
-        };
-        json!({ "name": name, "in": place, "required": place == "path", "schema": schema })
+        let required = place == "path" || route.path == "/api/v1/routes" && matches!(name, "from" | "to");
+        json!({ "name": name, "in": place, "required": required, "schema": parameter_schema(route.path, name) })
     };
     let id = route.path.contains("{id}").then(|| parameter("id", "path"));
     let names: Vec<&str> = match route.takes {

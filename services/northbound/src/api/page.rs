@@ -9,7 +9,7 @@ use super::objects::{BASE, address, collection, id_of, shown};
 use crate::feed::behind;
 use crate::http::request::encoded;
 use crate::http::{Problem, Response};
-use burnet_sdk::view::{Key, Kind, Record};
+use burnet_sdk::view::{Key, Kind, Record, Switch, SwitchState};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -60,6 +60,17 @@ pub fn key(kind: Kind, id: &str) -> Result<Key, Problem> {
 /// There is no such object.
 pub fn missing(key: Key) -> Problem {
     Problem::not_found(&format!("the network has no {} {}", key.kind(), id_of(key)))
+}
+
+/// The connected switch with this id.
+///
+/// # Errors
+/// The id is not well formed, or the switch is not connected.
+pub fn connected<'a>(context: &'a Context<'_>, id: &str) -> Result<&'a Switch, Problem> {
+    let key = key(Kind::Switch, id)?;
+    let Key::Switch(id) = key else { return Err(missing(key)) };
+    let switch = context.state.view.switch(id).filter(|it| it.state == SwitchState::Up);
+    switch.ok_or_else(|| missing(key))
 }
 
 fn tests(context: &Context<'_>, kind: Kind) -> Result<Vec<Test>, Problem> {

@@ -20,6 +20,7 @@ pub fn refusal(of: &Statuses, answer: u16, payload: &[u8]) -> Problem {
     let named = Problem { detail: sentence.clone(), ..of_sentence(&sentence) };
     match own {
         Some(404) => Problem::not_found(&sentence),
+        Some(422) => named,
         Some(409) => {
             Problem { status: 409, name: "conflict", title: "It contradicts another object", ..named }
         }

@@ -5,14 +5,16 @@
 #[cfg(test)]
 use super::context::Answer;
 use super::context::{Answered, Context, ID, Route, Takes};
+use super::ofctl::entries::{self, Means};
 use super::{
-    apps, explain, index, metrics, network_files, onos, openapi, page, ryu, streams, topology, writes,
+    annotations, apps, explain, incidents, index, metrics, network_files, ofctl, onos, openapi, page, ryu,
+    streams, topology, writes,
 };
 use crate::access::permits;
 use crate::http::{Method, Problem, Request};
 use crate::state::State;
 use burnet_sdk::view::Kind;
-use northbound_contract::Role;
+use northbound_contract::{Role, Verb};
 
 const fn get(
     path: &'static str,
@@ -21,7 +23,22 @@ const fn get(
     takes: Takes,
     act: fn(&Context<'_>) -> Answered,
 ) -> Route {
-    Route { method: Method::Get, path, about, schema, body: "", needs: Role::Viewer, takes, act }
+    Route {
+        method: Method::Get,
+        path,
+        about,
+        schema,
+        body: "",
+        needs: Role::Viewer,
+        has_tag: true,
+        takes,
+        act,
+    }
+}
+
+/// A resource whose answer has no tag: it is different each time, or it has nothing by which a change could be noticed.
+const fn untagged(route: Route) -> Route {
+    Route { has_tag: false, ..route }
 }
 
 const fn change(
@@ -31,24 +48,71 @@ const fn change(
     about: &'static str,
     act: fn(&Context<'_>) -> Answered,
 ) -> Route {
-    Route { method, path, about, schema, body, needs: Role::Operator, takes: NONE, act }
+    Route { method, path, about, schema, body, needs: Role::Operator, has_tag: false, takes: NONE, act }
+}
+
+/// A command for an app.
+const fn command(path: &'static str, about: &'static str, act: fn(&Context<'_>) -> Answered) -> Route {
+    Route { needs: Role::Admin, ..change(Method::Post, path, ("AppCommand", ""), about, act) }
+}
+
+/// A change of an entry with Ryu's JSON.
+const fn entry(path: &'static str, about: &'static str, act: fn(&Context<'_>) -> Answered) -> Route {
+    change(Method::Post, path, ("", ""), about, act)
+}
+
+/// An addition with ONOS's JSON. Its clients name an app, which the node does not need.
+const fn add(path: &'static str, about: &'static str, act: fn(&Context<'_>) -> Answered) -> Route {
+    Route { takes: Takes::Only(&["appId"]), ..change(Method::Post, path, ("", ""), about, act) }
+}
+
+/// A request that only reads, and has a body that says what.
+const fn choosing(path: &'static str, about: &'static str, act: fn(&Context<'_>) -> Answered) -> Route {
+    change(Method::Post, path, ("", ""), about, act)
 }
 
 const NONE: Takes = Takes::Only(&[]);
 
 /// All resources.
 pub static ROUTES: &[Route] = &[
-    get("/api/v1", "Index", "The addresses of the collections.", NONE, index::index),
-    get("/api/v1/node", "Node", "The node.", NONE, index::node),
+    untagged(get("/api/v1", "Index", "The addresses of the collections.", NONE, index::index)),
+    untagged(get("/api/v1/node", "Node", "The node.", NONE, index::node)),
     get("/api/v1/openapi.json", "", "This description.", NONE, openapi::answer),
-    get(
+    untagged(get(
         "/api/v1/apps",
         "Apps",
         "Apps and services of the node.",
         Takes::Only(&["role", "state", "limit"]),
         apps::list,
+    )),
+    untagged(get("/api/v1/apps/{id}", "App", "One app.", NONE, apps::one)),
+    command("/api/v1/apps/{id}/start", "Starts an app if it does not run.", |it| {
+        apps::command(it, Verb::Start)
+    }),
+    command("/api/v1/apps/{id}/stop", "Stops an app.", |it| apps::command(it, Verb::Stop)),
+    command("/api/v1/apps/{id}/restart", "Restarts an app.", |it| apps::command(it, Verb::Restart)),
+    command("/api/v1/apps/{id}/quarantine", "Stops an app until an operator restarts it.", |it| {
+        apps::command(it, Verb::Quarantine)
+    }),
+    get(
+        "/api/v1/incidents",
+        "Incidents",
+        "What went wrong, the newest first.",
+        Takes::PageWith(incidents::FILTERS),
+        incidents::list,
     ),
-    get("/api/v1/apps/{id}", "App", "One app.", NONE, apps::one),
+    get("/api/v1/incidents/{id}", "Incident", "One incident.", NONE, incidents::one),
+    Route {
+        needs: Role::Operator,
+        has_tag: false,
+        ..get(
+            "/api/v1/audit",
+            "AuditRecords",
+            "Who did what, the newest first.",
+            Takes::PageWith(incidents::AUDIT_FILTERS),
+            incidents::audit,
+        )
+    },
     get("/api/v1/topology", "Topology", "The network in one piece.", NONE, topology::topology),
     get("/api/v1/switches", "Switches", "Known switches.", Takes::Page(Kind::Switch), |it| {
         page::list(it, Kind::Switch)
@@ -84,6 +148,21 @@ pub static ROUTES: &[Route] = &[
     ),
     get("/api/v1/stream", "", "Changes as server-sent events.", Takes::Only(STREAM), streams::stream),
     get("/api/v1/ws", "", "Changes over a WebSocket.", Takes::Only(STREAM), streams::stream),
+    change(Method::Patch, "/api/v1/switches/{id}", ("Annotations", "Switch"), "Annotates a switch.", |it| {
+        annotations::annotate(it, Kind::Switch)
+    }),
+    change(Method::Patch, "/api/v1/ports/{id}", ("Annotations", "Port"), "Annotates a port.", |it| {
+        annotations::annotate(it, Kind::Port)
+    }),
+    change(Method::Patch, "/api/v1/links/{id}", ("Annotations", "Link"), "Annotates a link.", |it| {
+        annotations::annotate(it, Kind::Link)
+    }),
+    change(Method::Delete, "/api/v1/switches/{id}", ("", ""), "Forgets a switch that is down.", |it| {
+        annotations::remove(it, Kind::Switch)
+    }),
+    change(Method::Delete, "/api/v1/links/{id}", ("", ""), "Forgets a link that is down.", |it| {
+        annotations::remove(it, Kind::Link)
+    }),
     get("/metrics", "", "Metrics for Prometheus.", NONE, metrics::metrics),
     change(Method::Post, "/api/v1/hosts", ("NewHost", "Host"), "Configures a host.", writes::add_host),
     change(
@@ -117,35 +196,47 @@ pub static ROUTES: &[Route] = &[
         page::list(it, Kind::Path)
     }),
     get("/api/v1/paths/{id}", "Path", "One path.", NONE, |it| page::one(it, Kind::Path)),
-    get(
+    untagged(get(
         "/api/v1/routes",
         "Routes",
         "Ways between two ends, without an intent.",
         Takes::Only(&["from", "to", "k", "choice", "bandwidth_kbps", "latency_us_max"]),
         writes::routes,
-    ),
-    get(
+    )),
+    untagged(get(
         "/api/v1/explain",
         "Explanation",
         "The way of a packet through the switches.",
         Takes::Only(&["from", "at", "to", "packet"]),
         explain::explain,
-    ),
-    get("/api/v1/flows", "Flows", "Wanted rules.", ENTRIES, |it| writes::entries(it, Kind::Rule)),
+    )),
+    untagged(get("/api/v1/flows", "Flows", "Wanted rules.", ENTRIES, |it| writes::entries(it, Kind::Rule))),
     get("/api/v1/flows/{id}", "Flow", "One wanted rule.", NONE, |it| writes::entry(it, Kind::Rule)),
-    get("/api/v1/groups", "Groups", "Wanted groups.", ENTRIES, |it| writes::entries(it, Kind::Group)),
+    untagged(get("/api/v1/groups", "Groups", "Wanted groups.", ENTRIES, |it| {
+        writes::entries(it, Kind::Group)
+    })),
     get("/api/v1/groups/{id}", "Group", "One wanted group.", NONE, |it| writes::entry(it, Kind::Group)),
-    get("/api/v1/meters", "Meters", "Wanted meters.", ENTRIES, |it| writes::entries(it, Kind::Meter)),
+    untagged(get("/api/v1/meters", "Meters", "Wanted meters.", ENTRIES, |it| {
+        writes::entries(it, Kind::Meter)
+    })),
     get("/api/v1/meters/{id}", "Meter", "One wanted meter.", NONE, |it| writes::entry(it, Kind::Meter)),
-    get("/api/v1/switches/{id}/flows", "Flows", "The wanted rules of a switch.", OF_SWITCH, |it| {
+    untagged(get("/api/v1/switches/{id}/flows", "Flows", "The wanted rules of a switch.", OF_SWITCH, |it| {
         writes::entries_of(it, Kind::Rule)
-    }),
-    get("/api/v1/switches/{id}/groups", "Groups", "The wanted groups of a switch.", OF_SWITCH, |it| {
-        writes::entries_of(it, Kind::Group)
-    }),
-    get("/api/v1/switches/{id}/meters", "Meters", "The wanted meters of a switch.", OF_SWITCH, |it| {
-        writes::entries_of(it, Kind::Meter)
-    }),
+    })),
+    untagged(get(
+        "/api/v1/switches/{id}/groups",
+        "Groups",
+        "The wanted groups of a switch.",
+        OF_SWITCH,
+        |it| writes::entries_of(it, Kind::Group),
+    )),
+    untagged(get(
+        "/api/v1/switches/{id}/meters",
+        "Meters",
+        "The wanted meters of a switch.",
+        OF_SWITCH,
+        |it| writes::entries_of(it, Kind::Meter),
+    )),
     change(Method::Put, "/api/v1/rule-sets/{id}", ("RuleSet", ""), "Puts a set of rules.", writes::put_rules),
     change(
         Method::Delete,
@@ -177,9 +268,43 @@ pub static ROUTES: &[Route] = &[
     ),
     get("/stats/switches", "", "Ryu: the datapath ids.", NONE, ryu::switches),
     get("/stats/desc/{id}", "", "Ryu: the description of a switch.", NONE, ryu::description),
-    get("/stats/port/{id}", "", "Ryu: the counters of the ports of a switch.", NONE, ryu::port_stats),
-    get("/stats/portdesc/{id}", "", "Ryu: the ports of a switch.", NONE, ryu::port_descriptions),
-    get("/stats/flow/{id}", "", "Ryu: the wanted rules of a switch.", NONE, writes::ryu_flows),
+    get("/stats/flow/{id}", "", "Ryu: the flow entries of a switch.", NONE, ofctl::flows),
+    choosing("/stats/flow/{id}", "Ryu: chosen flow entries of a switch.", ofctl::flows),
+    get("/stats/aggregateflow/{id}", "", "Ryu: sums over flow entries.", NONE, ofctl::aggregate),
+    choosing("/stats/aggregateflow/{id}", "Ryu: sums over chosen flow entries.", ofctl::aggregate),
+    get("/stats/table/{id}", "", "Ryu: the counters of tables.", NONE, ofctl::tables),
+    get("/stats/port/{id}", "", "Ryu: the counters of ports.", NONE, ofctl::ports),
+    get("/stats/portdesc/{id}", "", "Ryu: the ports of a switch.", NONE, ofctl::port_descriptions),
+    get("/stats/queue/{id}", "", "Ryu: the counters of queues.", NONE, ofctl::queues),
+    get("/stats/group/{id}", "", "Ryu: the counters of groups.", NONE, ofctl::groups),
+    get("/stats/groupdesc/{id}", "", "Ryu: the groups of a switch.", NONE, ofctl::group_descriptions),
+    get("/stats/groupfeatures/{id}", "", "Ryu: what groups a switch can have.", NONE, ofctl::group_features),
+    get("/stats/meter/{id}", "", "Ryu: the counters of meters.", NONE, ofctl::meters),
+    get("/stats/meterconfig/{id}", "", "Ryu: the meters of a switch.", NONE, ofctl::meter_configurations),
+    get("/stats/meterfeatures/{id}", "", "Ryu: what meters a switch can have.", NONE, ofctl::meter_features),
+    get("/stats/role/{id}", "", "Ryu: the role of the node at a switch.", NONE, ofctl::role),
+    entry("/stats/flowentry/add", "Ryu: adds a flow entry.", entries::add),
+    entry("/stats/flowentry/modify", "Ryu: changes flow entries.", |it| entries::modify(it, Means::Within)),
+    entry("/stats/flowentry/modify_strict", "Ryu: changes a flow entry.", |it| {
+        entries::modify(it, Means::Strictly)
+    }),
+    entry("/stats/flowentry/delete", "Ryu: removes flow entries.", |it| entries::delete(it, Means::Within)),
+    entry("/stats/flowentry/delete_strict", "Ryu: removes a flow entry.", |it| {
+        entries::delete(it, Means::Strictly)
+    }),
+    change(
+        Method::Delete,
+        "/stats/flowentry/clear/{id}",
+        ("", ""),
+        "Ryu: removes all flow entries that were added here.",
+        entries::clear,
+    ),
+    entry("/stats/groupentry/add", "Ryu: adds a group.", entries::put_group),
+    entry("/stats/groupentry/modify", "Ryu: changes a group.", entries::put_group),
+    entry("/stats/groupentry/delete", "Ryu: removes a group.", entries::delete_group),
+    entry("/stats/meterentry/add", "Ryu: adds a meter.", entries::put_meter),
+    entry("/stats/meterentry/modify", "Ryu: changes a meter.", entries::put_meter),
+    entry("/stats/meterentry/delete", "Ryu: removes a meter.", entries::delete_meter),
     get("/v1.0/topology/switches", "", "Ryu: switches.", NONE, ryu::topology_switches),
     get("/v1.0/topology/switches/{id}", "", "Ryu: one switch.", NONE, ryu::topology_switch),
     get("/v1.0/topology/links", "", "Ryu: links.", NONE, ryu::topology_links),
@@ -192,6 +317,29 @@ pub static ROUTES: &[Route] = &[
     get("/onos/v1/links", "", "ONOS: links.", Takes::Only(&["device", "direction"]), onos::links),
     get("/onos/v1/hosts", "", "ONOS: hosts.", NONE, onos::hosts),
     get("/onos/v1/hosts/{id}", "", "ONOS: one host.", NONE, onos::one_host),
+    get("/onos/v1/flows", "", "ONOS: the wanted rules.", NONE, onos::flows::all),
+    get("/onos/v1/flows/{id}", "", "ONOS: the wanted rules of a switch.", NONE, onos::flows::of_device),
+    add("/onos/v1/flows", "ONOS: adds rules.", onos::flows::add_all),
+    add("/onos/v1/flows/{id}", "ONOS: adds a rule.", onos::flows::add_one),
+    change(Method::Delete, "/onos/v1/flows", ("", ""), "ONOS: removes rules.", onos::flows::remove_all),
+    change(Method::Delete, "/onos/v1/flows/{id}", ("", ""), "ONOS: removes a rule.", onos::flows::remove_one),
+    get("/onos/v1/intents", "", "ONOS: intents.", NONE, onos::intents::all),
+    get("/onos/v1/intents/{id}", "", "ONOS: one intent.", NONE, onos::intents::one),
+    add("/onos/v1/intents", "ONOS: adds an intent.", onos::intents::add),
+    change(
+        Method::Delete,
+        "/onos/v1/intents/{id}",
+        ("", ""),
+        "ONOS: withdraws an intent.",
+        onos::intents::withdraw,
+    ),
+    get(
+        "/onos/v1/paths/{id}",
+        "",
+        "ONOS: the shortest paths between two elements.",
+        NONE,
+        onos::intents::paths,
+    ),
     get("/onos/v1/topology", "", "ONOS: the size of the network.", NONE, onos::topology),
 ];
 
@@ -203,19 +351,40 @@ const OF_SWITCH: Takes = Takes::PageWith(&["owner", "state", "table_id"]);
 
 const STREAM: &[&str] = &["kinds", "changes_only"];
 
+/// The methods of the resource with this path, for a request with another one.
+///
+/// # Errors
+/// There is no such resource.
+pub fn methods(path: &str) -> Result<Vec<&'static str>, Problem> {
+    let segments = Request::new(Method::Get, path)?.segments()?;
+    let found = meant(&segments);
+    match found.is_empty() {
+        true => Err(no_resource()),
+        false => Ok(found.iter().map(|(route, _)| route.method.name()).collect()),
+    }
+}
+
+/// The resources with this path: one for each method.
+fn meant(segments: &[String]) -> Vec<(&'static Route, String)> {
+    let found: Vec<(&Route, String)> =
+        ROUTES.iter().filter_map(|route| Some((route, id_in(route.path, segments)?))).collect();
+    // A path without a placeholder, or a longer one, is meant rather than the rest of a shorter one.
+    let longest = found.iter().map(|(route, _)| rank(route.path)).max();
+    found.into_iter().filter(|(route, _)| Some(rank(route.path)) == longest).collect()
+}
+
+fn no_resource() -> Problem {
+    Problem::not_found("no resource has this address: /api/v1 lists them")
+}
+
 /// Answers a request.
 ///
 /// # Errors
 /// There is no such resource, or the request is wrong, or the role too low.
 pub fn answer(state: &State, request: &Request, role: Role) -> Answered {
-    let segments = request.segments()?;
-    let found: Vec<(&Route, String)> =
-        ROUTES.iter().filter_map(|route| Some((route, id_in(route.path, &segments)?))).collect();
-    // A path without a placeholder, or a longer one, is meant rather than the rest of a shorter one.
-    let longest = found.iter().map(|(route, _)| rank(route.path)).max();
-    let found: Vec<_> = found.into_iter().filter(|(route, _)| Some(rank(route.path)) == longest).collect();
+    let found = meant(&request.segments()?);
     if found.is_empty() {
-        return Err(Problem::not_found("no resource has this address: /api/v1 lists them"));
+        return Err(no_resource());
     }
     let Some((route, id)) = found.iter().find(|(route, _)| route.method == request.method) else {
         return Err(Problem::bad_method(

@@ -1,26 +1,18 @@
-//! The interface of Ryu's `ofctl_rest` and `rest_topology`, for programs that were written for it.
+//! The interface of Ryu's `rest_topology`, and what `ofctl_rest` answers without asking a switch.
 //!
 //! In: the state. Out: JSON with Ryu's names and number formats: datapath ids in decimal (`ofctl_rest`) or in 16 hexadecimal digits
 //! (`rest_topology`). Errors are those of this interface.
 
 use super::context::{Answer, Answered, Context};
-use super::page::{key, missing};
+use super::page::connected;
 use crate::http::{Problem, Response};
 use burnet_sdk::DatapathId;
-use burnet_sdk::view::{ConnectPoint, Host, Key, Kind, Link, LinkState, Port, Snapshot, Switch, SwitchState};
+use burnet_sdk::view::{Host, Link, LinkState, Port, Snapshot, Switch, SwitchState};
 use serde_json::{Map, Value, json};
 use std::net::IpAddr;
 
 fn ready(value: &Value) -> Answered {
     Ok(Answer::Ready(Response::value(value)))
-}
-
-/// The switch `{id}`, if it is connected.
-fn connected<'a>(context: &'a Context<'_>) -> Result<&'a Switch, Problem> {
-    let key = key(Kind::Switch, context.id)?;
-    let Key::Switch(id) = key else { return Err(missing(key)) };
-    let switch = context.state.view.switch(id).filter(|it| it.state == SwitchState::Up);
-    switch.ok_or_else(|| missing(key))
 }
 
 /// An object whose only member is the datapath id in decimal.
@@ -36,7 +28,7 @@ pub fn switches(context: &Context<'_>) -> Answered {
 
 /// `/stats/desc/{id}`
 pub fn description(context: &Context<'_>) -> Answered {
-    let switch = connected(context)?;
+    let switch = connected(context, context.id)?;
     let of = |name: &str| switch.description.get(name).map_or("", String::as_str);
     let value = json!({
         "mfr_desc": of("manufacturer"),
@@ -46,62 +38,6 @@ pub fn description(context: &Context<'_>) -> Answered {
         "dp_desc": of("datapath"),
     });
     by_number(switch.id, value)
-}
-
-/// `/stats/port/{id}`
-pub fn port_stats(context: &Context<'_>) -> Answered {
-    let switch = connected(context)?;
-    let of_switch = context.state.counters.iter().filter(|it| it.id.switch == switch.id);
-    let value = of_switch.map(|it| {
-        json!({
-            "port_no": port_number(it.id),
-            "rx_packets": it.rx_packets,
-            "tx_packets": it.tx_packets,
-            "rx_bytes": it.rx_bytes,
-            "tx_bytes": it.tx_bytes,
-            "rx_dropped": it.rx_dropped,
-            "tx_dropped": it.tx_dropped,
-            "rx_errors": it.rx_errors,
-            "tx_errors": it.tx_errors,
-            "rx_frame_err": 0,
-            "rx_over_err": 0,
-            "rx_crc_err": 0,
-            "collisions": 0,
-        })
-    });
-    by_number(switch.id, value.collect())
-}
-
-/// Ryu shows reserved ports by their names.
-fn port_number(at: ConnectPoint) -> Value {
-    match at.port.reserved_name() {
-        Some(name) => name.into(),
-        None => at.port.0.into(),
-    }
-}
-
-/// `OFPPC_PORT_DOWN` and `OFPPS_LINK_DOWN` (OpenFlow 1.3.5, 7.2.1).
-const DOWN: u32 = 1;
-
-/// `/stats/portdesc/{id}`
-pub fn port_descriptions(context: &Context<'_>) -> Answered {
-    let switch = connected(context)?;
-    let ports = context.state.view.ports_of(switch.id).map(|port| {
-        json!({
-            "port_no": port_number(port.id),
-            "hw_addr": port.mac.to_string(),
-            "name": port.name,
-            "config": if port.enabled { 0 } else { DOWN },
-            "state": if port.live { 0 } else { DOWN },
-            "curr": 0,
-            "advertised": 0,
-            "supported": 0,
-            "peer": 0,
-            "curr_speed": port.speed_kbps,
-            "max_speed": 0,
-        })
-    });
-    by_number(switch.id, ports.collect())
 }
 
 /// `/v1.0/topology/switches`

@@ -55,8 +55,16 @@ fn network() -> (State, Tables) {
     let batch = tables.apply(objects().into_iter().map(|object| change(1, object.key(), Some(object))));
     state.change(&batch, tables.view());
     let app = json!({"id": "hub", "role": "app", "state": "running", "zone": 1, "zone_kind": "process", "pid": 7, "restarts": 0,
-                     "since_ms": 5, "limits": [{"resource": "memory_bytes", "soft": 1, "hard": 2}], "sample": {"unix_ms": 9}});
-    state.apps = vec![serde_json::from_value(app).unwrap()];
+                     "since_ms": 5, "limits": [{"resource": "memory_bytes", "soft": 1, "hard": 2}], "refusals": 4,
+                     "sample": {"unix_ms": 9, "cpu_percent": 150}});
+    state.apps.take(serde_json::from_value(json!({ "apps": [app] })).unwrap());
+    let ended = json!({"number": 1, "unix_ms": 5, "what": "app_ended", "app": "hub", "reason": "exit code 3", "then": "it restarts",
+                       "culprit": "hub", "finding": "it ended by itself"});
+    state.on_stored(true, serde_json::from_value(json!([ended])).unwrap());
+    state.on_incident("hosts", br#"{"kind":"moved","time_ms":7,"mac":"00:00:00:00:00:01"}"#);
+    let summary = json!([{"switch": "1", "tables": "known", "wanted": 3, "installed": 2, "pending": 1, "foreign": 0, "orphans": 0,
+                          "audits": 4, "repaired": 0}]);
+    state.rules = serde_json::from_value(summary).unwrap();
     state.counters.take(burnet_sdk::DatapathId(1), &[&1_u32.to_be_bytes()[..], &[0; 108]].concat(), 9);
     (state, tables)
 }
@@ -120,6 +128,8 @@ fn a_resource_names_its_methods() {
     let request = Request::new(Method::Delete, "/api/v1/topology").unwrap();
     let problem = answer(&state, &request, Role::Admin).unwrap_err();
     assert_eq!((problem.status, problem.headers), (405, vec![("allow", "GET".to_owned())]));
+    assert_eq!(super::methods("/api/v1/hosts").unwrap(), ["GET", "POST"]);
+    assert_eq!(super::methods("/api/v1/nothing").unwrap_err().status, 404);
 }
 
 #[test]
@@ -263,9 +273,7 @@ fn ryus_programs_find_what_they_know() {
         "/v1.0/topology/hosts",
         json!([{"mac": "00:00:00:00:00:0a", "ipv4": ["10.0.0.1"], "ipv6": ["fe80::1"], "port": port(1, 1)}]),
     );
-    let ports = body(&state, "/stats/portdesc/2");
-    assert_eq!(ports["2"][0]["curr_speed"], 10_000_000);
-    assert_eq!(body(&state, "/stats/port/1")["1"][0]["port_no"], 1);
+    check("/stats/role/1", json!({"1": [{"role": "EQUAL", "generation_id": 0}]}));
 }
 
 #[test]
@@ -296,6 +304,15 @@ fn metrics_are_in_the_form_of_prometheus() {
         "burnet_links{state=\"down\"} 1",
         "burnet_hosts 1",
         "burnet_port_receive_bytes_total{switch=\"of:0000000000000001\",port=\"1\"} 0",
+        "burnet_port_speed_bytes{switch=\"of:0000000000000002\",port=\"1\"} 1250000000",
+        "burnet_switch_up{switch=\"of:0000000000000002\"} 1",
+        "burnet_switch_rules_installed{switch=\"of:0000000000000001\"} 2",
+        "burnet_link_up{from=\"of:0000000000000002/1\",to=\"of:0000000000000001/2\"} 0",
+        "burnet_app_up{app=\"hub\",role=\"app\"} 1",
+        "burnet_app_cpu_cores{app=\"hub\"} 1.5",
+        "burnet_app_memory_limit_bytes{app=\"hub\",limit=\"hard\"} 2",
+        "burnet_app_commands_refused_total{app=\"hub\"} 4",
+        "burnet_incidents{source=\"hosts\",what=\"moved\"} 1",
     ] {
         assert!(text.lines().any(|it| it == line), "{line} is missing in {text}");
     }
@@ -303,6 +320,36 @@ fn metrics_are_in_the_form_of_prometheus() {
         text.lines().filter_map(|it| it.strip_prefix("# TYPE ")?.split(' ').next()).collect();
     for line in text.lines().filter(|it| !it.starts_with('#')) {
         assert!(names.contains(line.split(['{', ' ']).next().unwrap()), "{line} has no type");
+    }
+}
+
+/// The metrics that the dashboard for Grafana shows.
+const DASHBOARD: &str = include_str!("../../../../deploy/grafana/burnet.json");
+
+/// The names of metrics in the queries of a dashboard.
+fn queried(value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Array(items) => items.iter().for_each(|it| queried(it, found)),
+        Value::Object(members) => members.values().for_each(|it| queried(it, found)),
+        Value::String(text) => {
+            let words = text.split(|it: char| !it.is_ascii_lowercase() && it != '_');
+            found.extend(words.filter(|word| word.starts_with("burnet_")).map(str::to_owned));
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn the_dashboard_shows_only_metrics_that_are_served() {
+    let (state, _) = network();
+    let text = String::from_utf8(ready(&state, "/metrics").body).unwrap();
+    let served: BTreeSet<&str> =
+        text.lines().filter_map(|it| it.strip_prefix("# TYPE ")?.split(' ').next()).collect();
+    let mut found = BTreeSet::new();
+    queried(&serde_json::from_str(DASHBOARD).unwrap(), &mut found);
+    assert!(found.len() > 10, "{found:?}");
+    for name in &found {
+        assert!(served.contains(name.as_str()), "{name} is not served");
     }
 }
 
@@ -324,7 +371,9 @@ fn the_description_in_the_repository_is_current() {
 
 /// Whether another service answers it.
 fn is_asked(path: &str) -> bool {
-    ["flows", "groups", "meters", "routes", "explain", "network-files"].iter().any(|it| path.contains(it))
+    ["flows", "groups", "meters", "routes", "audit", "explain", "network-files"]
+        .iter()
+        .any(|it| path.contains(it))
 }
 
 /// A small judge of JSON by the parts of JSON Schema that the description uses.
@@ -390,8 +439,9 @@ fn every_answer_fits_its_schema() {
         };
         let schema = json!({ "$ref": route.schema });
         assert_eq!(fits(&schema, &body(&state, &target), schemas), Ok(()), "{target}");
+        assert_eq!(ready(&state, &target).etag.is_some(), route.has_tag, "{target}");
         let refused: Value =
-            serde_json::from_slice(&ready(&state, &format!("{target}?what=1")).body).unwrap();
+            serde_json::from_slice(&ready(&state, &format!("{target}?nothing=1")).body).unwrap();
         assert_eq!(fits(&json!({ "$ref": "Problem" }), &refused, schemas), Ok(()), "{target}");
     }
     // The judge itself finds what is missing, unknown or of another type.

@@ -15,7 +15,7 @@ use super::refusal::{Statuses, of_sentence, refusal};
 use crate::http::request::encoded;
 use crate::http::{Problem, Response};
 use burnet_sdk::DatapathId;
-use burnet_sdk::view::{ConnectPoint, HostId, Key, Kind, Object, Record};
+use burnet_sdk::view::{ConnectPoint, HostId, Key, Kind, Record};
 use serde_json::{Map, Value, json};
 
 /// The statuses of the service `hosts`, and those of HTTP for them.
@@ -30,7 +30,7 @@ const OF_HOSTS: Statuses = Statuses {
 };
 
 /// Those of the service `paths`.
-const OF_PATHS: Statuses = Statuses {
+pub const OF_PATHS: Statuses = Statuses {
     service: paths_contract::SERVICE,
     http: &[
         (paths_contract::status::NOT_FOUND, 404),
@@ -43,7 +43,7 @@ const OF_PATHS: Statuses = Statuses {
 };
 
 /// Those of the service `flows`.
-const OF_FLOWS: Statuses = Statuses {
+pub const OF_FLOWS: Statuses = Statuses {
     service: flows_contract::SERVICE,
     http: &[
         (flows_contract::status::NOT_FOUND, 404),
@@ -66,7 +66,7 @@ pub fn object(context: &Context<'_>) -> Result<Map<String, Value>, Problem> {
 }
 
 /// Fails if the client changes another state than the one it knows.
-fn precondition(context: &Context<'_>, key: Key) -> Result<(), Problem> {
+pub fn precondition(context: &Context<'_>, key: Key) -> Result<(), Problem> {
     let Some(wanted) = &context.request.if_match else { return Ok(()) };
     let present = context.state.view.get(key).map(|record| tag_of(record));
     if wanted == "*" && present.is_some() || present.as_ref() == Some(wanted) {
@@ -77,7 +77,7 @@ fn precondition(context: &Context<'_>, key: Key) -> Result<(), Problem> {
 }
 
 /// A call whose answer is a record.
-fn change(statuses: &'static Statuses, payload: Vec<u8>, status: u16) -> Answered {
+pub fn change(statuses: &'static Statuses, payload: Vec<u8>, status: u16) -> Answered {
     let read: Reading = Box::new(move |answer, payload| {
         if answer != 0 {
             return Err(refusal(statuses, answer, payload));
@@ -96,7 +96,7 @@ fn response_of(record: &Record, status: u16) -> Response {
 }
 
 /// Checks a question by the rules of its contract.
-fn checked<Q>(value: &Value, read: impl FnOnce(&[u8]) -> Result<Q, String>) -> Result<Vec<u8>, Problem> {
+pub fn checked<Q>(value: &Value, read: impl FnOnce(&[u8]) -> Result<Q, String>) -> Result<Vec<u8>, Problem> {
     let payload = value.to_string().into_bytes();
     read(&payload).map_err(|why| of_sentence(&why))?;
     Ok(payload)
@@ -138,7 +138,7 @@ fn host(context: &Context<'_>) -> Result<(Key, HostId), Problem> {
 }
 
 /// A call whose answer has no payload.
-fn done(statuses: &'static Statuses, payload: Vec<u8>) -> Answered {
+pub fn done(statuses: &'static Statuses, payload: Vec<u8>) -> Answered {
     let read: Reading = Box::new(move |answer, payload| match answer {
         0 => Ok(Response::new(204, "", "")),
         answer => Err(refusal(statuses, answer, payload)),
@@ -221,7 +221,7 @@ fn end(context: &Context<'_>, name: &str) -> Result<DatapathId, Problem> {
     parsed(name, text)
 }
 
-fn read_json<T: serde::de::DeserializeOwned>(statuses: &Statuses, payload: &[u8]) -> Result<T, Problem> {
+pub fn read_json<T: serde::de::DeserializeOwned>(statuses: &Statuses, payload: &[u8]) -> Result<T, Problem> {
     let wrong = |why| Problem::no_service(statuses.service, &format!("its answer is damaged: {why}"));
     serde_json::from_slice(payload).map_err(wrong)
 }
@@ -302,34 +302,4 @@ pub fn put_rules(context: &Context<'_>) -> Answered {
 pub fn remove_rules(context: &Context<'_>) -> Answered {
     let question = json!({ "op": "remove", "name": context.id });
     done(&OF_FLOWS, checked(&question, flows_contract::Question::from_bytes)?)
-}
-
-/// `/stats/flow/{id}`: Ryu's list of the wanted rules of a switch, without counters, at most [`LIMIT_MAX`] of them.
-pub fn ryu_flows(context: &Context<'_>) -> Answered {
-    let key = key(Kind::Switch, context.id)?;
-    let Key::Switch(switch) = key else { return Err(Problem::not_found("it is no switch")) };
-    let question = json!({ "op": "list", "kind": "rule", "filter": { "switch": switch.to_string() }, "limit": LIMIT_MAX });
-    let payload = checked(&question, flows_contract::Question::from_bytes)?;
-    let read: Reading = Box::new(move |answer, payload| match answer {
-        0 => {
-            let page: flows_contract::EntryPage = read_json(&OF_FLOWS, payload)?;
-            let rules: Vec<_> = page.entries.iter().filter_map(|record| ryu_flow(&record.object)).collect();
-            Ok(Response::value(&Value::Object(Map::from_iter([(switch.0.to_string(), rules.into())]))))
-        }
-        answer => Err(refusal(&OF_FLOWS, answer, payload)),
-    });
-    Ok(Answer::Call(Call { service: flows_contract::SERVICE, payload, read }))
-}
-
-fn ryu_flow(object: &Object) -> Option<Value> {
-    let Object::Rule(rule) = object else { return None };
-    Some(json!({
-        "table_id": rule.table_id,
-        "priority": rule.priority,
-        "cookie": rule.cookie,
-        "idle_timeout": rule.idle_timeout_s,
-        "hard_timeout": rule.hard_timeout_s,
-        "match": rule.matching,
-        "instructions": rule.instructions,
-    }))
 }

@@ -59,6 +59,8 @@ pub struct Request {
     pub if_match: Option<String>,
     /// The body. It is empty for a GET.
     pub body: Vec<u8>,
+    /// Who sent it: the name of a token, for the audit log. The connection sets it.
+    pub sender: String,
 }
 
 /// The most parameters of one request. No resource has as many filters.
@@ -85,7 +87,8 @@ impl Request {
             return Err(Problem::bad_request(&format!("a request has at most {PARAMETERS_MAX} parameters")));
         }
         let path = path.to_owned();
-        Ok(Request { method, path, parameters, if_none_match: None, if_match: None, body: Vec::new() })
+        let (body, sender) = (Vec::new(), String::new());
+        Ok(Request { method, path, parameters, if_none_match: None, if_match: None, body, sender })
     }
 
     /// The parts of the path between slashes, decoded. An empty part at the end is left out.

@@ -7,7 +7,7 @@ use super::body::{self, ResponseBody};
 use super::events::{Events, server_sent};
 use super::websocket;
 use crate::access::Access;
-use crate::api::{self, Answer, Call};
+use crate::api::{self, Answer, Call, First, SwitchQuestion};
 use crate::app::{Northbound, Reply, Shared, now_ms};
 use crate::guard::{self, Sender};
 use crate::http::{Method, Problem, Request, Response};
@@ -18,12 +18,15 @@ use burnet_sdk_tokio::tokio;
 use hyper::HeaderMap;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH};
-use northbound_contract::Role;
+use northbound_contract::{AppCommand, Role};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// How long another service may take to answer.
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a switch may take to answer.
+const SWITCH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Where a request comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,16 +116,17 @@ impl Exchange {
             return Ok(Outcome::Whole(file.unless_known(text(IF_NONE_MATCH.as_str()))));
         }
         let is_websocket = path == "/api/v1/ws";
-        let role = match is_remote {
-            false => Role::Admin,
+        let sender = match is_remote {
+            false => access::Sender::operator(),
             true => {
                 let protocol = if is_websocket { websocket::authorization(headers) } else { None };
                 let header = headers.get(AUTHORIZATION).map(|it| it.to_str().unwrap_or_default().to_owned());
-                self.access.role(header.or(protocol).as_deref())?
+                self.access.sender(header.or(protocol).as_deref())?
             }
         };
-        let request = read(parts, body, role).await?;
-        self.dispatch(&request, role, headers).await
+        let mut request = read(parts, body, sender.role).await?;
+        request.sender = sender.name;
+        self.dispatch(&request, sender.role, headers).await
     }
 
     async fn dispatch(&self, request: &Request, role: Role, headers: &HeaderMap) -> Result<Outcome, Problem> {
@@ -131,15 +135,38 @@ impl Exchange {
             state.now_ms = now_ms();
             api::answer(&state, request, role)?
         };
-        match answer {
-            Answer::Ready(response) => Ok(Outcome::Whole(response)),
-            Answer::Call(call) => self.call(call).await.map(Outcome::Whole),
-            Answer::Steps(steps) => self.steps(steps).await.map(Outcome::Whole),
-            Answer::Stream(interest) if request.path.ends_with("/ws") => {
-                let head = websocket::accept(headers)?;
-                Ok(Outcome::WebSocket(head, Events::join(&self.shared, interest)?))
-            }
-            Answer::Stream(interest) => Events::join(&self.shared, interest).map(Outcome::ServerSent),
+        self.carry_out(answer, request, headers).await
+    }
+
+    async fn carry_out(
+        &self,
+        mut answer: Answer,
+        request: &Request,
+        headers: &HeaderMap,
+    ) -> Result<Outcome, Problem> {
+        loop {
+            return match answer {
+                Answer::Then(First { service, payload, next }) => {
+                    let (status, payload) = self.ask(service, payload).await?;
+                    answer = next(status, &payload)?;
+                    continue;
+                }
+                Answer::Ready(response) => Ok(Outcome::Whole(response)),
+                Answer::Call(call) => {
+                    let response = self.call(call).await?;
+                    let is_read = request.method == Method::Get;
+                    let known = request.if_none_match.as_deref().filter(|_| is_read);
+                    Ok(Outcome::Whole(response.unless_known(known)))
+                }
+                Answer::Ask(question) => self.ask_switch(question).await.map(Outcome::Whole),
+                Answer::Steps(steps) => self.steps(steps).await.map(Outcome::Whole),
+                Answer::Order(command) => self.order(command).await.map(Outcome::Whole),
+                Answer::Stream(interest) if request.path.ends_with("/ws") => {
+                    let head = websocket::accept(headers)?;
+                    Ok(Outcome::WebSocket(head, Events::join(&self.shared, interest)?))
+                }
+                Answer::Stream(interest) => Events::join(&self.shared, interest).map(Outcome::ServerSent),
+            };
         }
     }
 
@@ -174,12 +201,39 @@ impl Exchange {
         let reply = tokio::time::timeout(CALL_TIMEOUT, waiting).await.map_err(late)?;
         reply.map_err(|_| Problem::no_service(service, "it ended"))
     }
+
+    /// Asks a switch.
+    async fn ask_switch(&self, question: SwitchQuestion) -> Result<Response, Problem> {
+        let SwitchQuestion { switch, multipart, body, read } = question;
+        let no_answer = |why: &str| {
+            let detail = format!("the switch {switch} did not answer: {why}");
+            Problem::new(504, "no-answer", "The switch did not answer", detail)
+        };
+        let asked = self.app.act(move |app, out| app.ask_switch(switch, (multipart, &body), out)).await;
+        let waiting = asked.map_err(|_| no_answer("the node ends"))?;
+        let waiting = waiting.ok_or_else(|| Problem::too_many("too many requests wait for switches"))?;
+        let late = |_| no_answer("it took longer than 5 seconds");
+        let parts = tokio::time::timeout(SWITCH_TIMEOUT, waiting).await.map_err(late)?;
+        let parts = parts.map_err(|_| no_answer("the node ends"))?;
+        Ok(read(&parts.map_err(|why| no_answer(&why))?))
+    }
+
+    /// Sends the monitor a command.
+    async fn order(&self, command: AppCommand) -> Result<Response, Problem> {
+        let ended = |_| Problem::no_service("monitor", "the node ends");
+        let name = command.app.clone();
+        let waiting = self.app.act(move |app, out| app.order(command, out)).await.map_err(ended)?;
+        let waiting = waiting.ok_or_else(|| Problem::too_many("too many commands wait for the monitor"))?;
+        let late = |_| Problem::no_service("monitor", "it did not answer within 10 seconds");
+        let answer = tokio::time::timeout(CALL_TIMEOUT, waiting).await.map_err(late)?;
+        api::answered(&name, answer.map_err(|_| Problem::no_service("monitor", "the node ends"))?)
+    }
 }
 
 /// The request as a value. A body is read only if the role may change something.
 async fn read(parts: &hyper::http::request::Parts, body: Incoming, role: Role) -> Result<Request, Problem> {
     let Some(method) = Method::named(parts.method.as_str()) else {
-        return Err(Problem::bad_method(&["GET", "POST", "PUT", "PATCH", "DELETE"]));
+        return Err(Problem::bad_method(&api::methods(parts.uri.path())?));
     };
     let target = parts.uri.path_and_query().map_or("/", |it| it.as_str());
     let mut request = Request::new(method, target)?;
@@ -192,7 +246,9 @@ async fn read(parts: &hyper::http::request::Parts, body: Incoming, role: Role) -
     access::permits(role, Role::Operator)?;
     request.body = body::read(body).await?;
     let is_json = |it: &str| it.split(';').next().is_some_and(|it| it.trim().ends_with("json"));
-    if !request.body.is_empty() && !text(&CONTENT_TYPE).as_deref().is_some_and(is_json) {
+    // Programs for Ryu declare nothing, or a form. Pages of other sites are refused by their origin.
+    let is_ryus = request.path.starts_with("/stats/");
+    if !request.body.is_empty() && !is_ryus && !text(&CONTENT_TYPE).as_deref().is_some_and(is_json) {
         let detail = "send the body as JSON, with the header Content-Type: application/json";
         return Err(Problem::new(415, "not-json", "The body is not declared as JSON", detail));
     }

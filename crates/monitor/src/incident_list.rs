@@ -1,0 +1,157 @@
+//! The stored incidents, for the service that shows them. Pure.
+//!
+//! ```text
+//!   record_writer ──stored, deleted──> IncidentList ──FromMonitor──> service
+//! ```
+//!
+//! In: what happened to incidents in the state folder, and which start of the service runs. Out: messages for that start, once for each
+//! change. It reads no file. The evidence stays on the disk, because it contains output of apps.
+
+use std::collections::BTreeMap;
+
+use northbound_contract::{FromMonitor, IncidentReport};
+
+use crate::incident::Incident;
+use crate::records::INCIDENTS_MAX;
+
+/// The most incidents in one message. With the bounds of their texts, they fit into one datagram.
+const IN_A_MESSAGE_MAX: usize = 64;
+
+/// What happened to an incident in the state folder.
+#[derive(Debug)]
+pub(crate) enum Stored {
+    Kept(IncidentReport),
+    Deleted(u64),
+}
+
+/// The incidents in the state folder, at most [`INCIDENTS_MAX`]: above it, the oldest is left out.
+#[derive(Debug, Default)]
+pub(crate) struct IncidentList {
+    reports: BTreeMap<u64, IncidentReport>,
+    version: u64,
+    /// Which start of the service has which version.
+    told: Option<(u64, u64)>,
+}
+
+impl IncidentList {
+    pub(crate) fn on_stored(&mut self, stored: Stored) {
+        self.version += 1;
+        match stored {
+            Stored::Kept(report) => drop(self.reports.insert(report.number, report)),
+            Stored::Deleted(number) => drop(self.reports.remove(&number)),
+        }
+        if self.reports.len() > INCIDENTS_MAX {
+            self.reports.pop_first();
+        }
+    }
+
+    /// The messages that this start of the service does not have yet.
+    pub(crate) fn untold(&self, generation: u64) -> Vec<FromMonitor> {
+        if self.told == Some((generation, self.version)) {
+            return Vec::new();
+        }
+        let all: Vec<_> = self.reports.values().cloned().collect();
+        let message = |(index, part): (usize, &[IncidentReport])| FromMonitor::Incidents {
+            is_first: index == 0,
+            incidents: part.to_vec(),
+        };
+        match all.is_empty() {
+            true => vec![FromMonitor::Incidents { is_first: true, incidents: all }],
+            false => all.chunks(IN_A_MESSAGE_MAX).enumerate().map(message).collect(),
+        }
+    }
+
+    /// This start of the service has all of them.
+    pub(crate) fn on_told(&mut self, generation: u64) {
+        self.told = Some((generation, self.version));
+    }
+}
+
+/// An incident without its evidence.
+pub(crate) fn report(incident: &Incident) -> IncidentReport {
+    let what = serde_json::to_value(incident.what).unwrap_or_default();
+    IncidentReport {
+        number: incident.number,
+        unix_ms: incident.unix_ms,
+        what: what.as_str().unwrap_or_default().to_owned(),
+        app: incident.app.clone(),
+        reason: incident.reason.clone(),
+        then: incident.then.clone(),
+        culprit: incident.finding.culprit.clone(),
+        finding: incident.finding.sentence.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::incident::IncidentKind;
+
+    fn kept(number: u64) -> Stored {
+        let incident =
+            Incident { number, ..Incident::of_app(IncidentKind::AppEnded, "hub", 1, "exit code 3", 5) };
+        Stored::Kept(report(&incident))
+    }
+
+    /// The numbers in the messages, and in which of them the list begins.
+    fn numbers(messages: &[FromMonitor]) -> (Vec<u64>, Vec<bool>) {
+        let parts = messages.iter().map(|message| match message {
+            FromMonitor::Incidents { is_first, incidents } => (*is_first, incidents),
+            other => panic!("{other:?}"),
+        });
+        let (firsts, lists): (Vec<_>, Vec<_>) = parts.unzip();
+        (lists.into_iter().flatten().map(|it| it.number).collect(), firsts)
+    }
+
+    #[test]
+    fn each_start_of_the_service_gets_each_change_once() {
+        let mut list = IncidentList::default();
+        assert_eq!(numbers(&list.untold(1)), (vec![], vec![true]));
+        list.on_told(1);
+        assert!(list.untold(1).is_empty());
+        list.on_stored(kept(7));
+        list.on_stored(kept(8));
+        assert_eq!(numbers(&list.untold(1)).0, [7, 8]);
+        list.on_told(1);
+        list.on_stored(Stored::Deleted(7));
+        assert_eq!(numbers(&list.untold(1)).0, [8]);
+        list.on_told(1);
+        assert_eq!(numbers(&list.untold(2)).0, [8], "another start knows nothing");
+    }
+
+    #[test]
+    fn a_long_list_comes_in_parts_and_the_oldest_is_left_out() {
+        let mut list = IncidentList::default();
+        let all = u64::try_from(INCIDENTS_MAX).unwrap() + 1;
+        (1..=all).for_each(|number| list.on_stored(kept(number)));
+        let (found, firsts) = numbers(&list.untold(1));
+        assert_eq!(found, (2..=all).collect::<Vec<_>>());
+        assert_eq!(firsts, [true, false, false, false]);
+    }
+
+    #[test]
+    fn a_report_has_the_word_of_the_kind() {
+        let Stored::Kept(report) = kept(3) else { panic!("it is kept") };
+        assert_eq!((report.what.as_str(), report.app.as_deref()), ("app_ended", Some("hub")));
+        assert_eq!((report.reason.as_str(), report.culprit.as_deref()), ("exit code 3", Some("hub")));
+    }
+
+    #[test]
+    fn the_longest_part_fits_into_a_datagram() {
+        let text = |bytes: usize| "\"".repeat(bytes);
+        let name = || Some(text(crate::app::APP_NAME_BYTES_MAX));
+        let longest = IncidentReport {
+            number: u64::MAX,
+            unix_ms: u64::MAX,
+            what: text(20),
+            app: name(),
+            reason: text(2 * crate::app::REASON_BYTES_MAX),
+            then: text(400),
+            culprit: name(),
+            finding: text(600),
+        };
+        let part = FromMonitor::Incidents { is_first: true, incidents: vec![longest; IN_A_MESSAGE_MAX] };
+        let bytes = serde_json::to_vec(&part).unwrap().len();
+        assert!(bytes <= crate::channel::DATAGRAM_BYTES_MAX, "{bytes}");
+    }
+}

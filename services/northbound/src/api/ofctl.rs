@@ -1,0 +1,227 @@
+//! Ryu's `ofctl_rest`: what a switch says when it is asked now.
+//!
+//! ```text
+//!   GET /stats/flow/1 ──> SwitchQuestion ──> switch ──parts──> bodies ──> {"1": […]}
+//! ```
+//!
+//! In: requests. Out: questions for a switch, with a bound and a deadline for its answer, and the JSON that Ryu makes of it. Changes of
+//! entries are in `entries`.
+
+pub mod actions;
+pub mod bodies;
+pub mod entries;
+pub mod matches;
+#[cfg(test)]
+mod recorded_tests;
+
+use super::context::{Answer, Answered, Context, SwitchQuestion};
+use super::page::connected;
+use crate::http::{Problem, Response};
+use actions::Item;
+use burnet_sdk::flow::PortNo;
+use burnet_sdk::flow::canonical::write_match;
+use serde_json::{Map, Value, json};
+
+/// Numbers of multipart requests (OpenFlow 1.3.5, 7.3.5).
+mod kind {
+    pub const FLOW: u16 = 1;
+    pub const AGGREGATE: u16 = 2;
+    pub const TABLE: u16 = 3;
+    pub const PORT: u16 = 4;
+    pub const QUEUE: u16 = 5;
+    pub const GROUP: u16 = 6;
+    pub const GROUP_DESC: u16 = 7;
+    pub const GROUP_FEATURES: u16 = 8;
+    pub const METER: u16 = 9;
+    pub const METER_CONFIG: u16 = 10;
+    pub const METER_FEATURES: u16 = 11;
+    pub const PORT_DESC: u16 = 13;
+}
+
+/// All ports, queues, groups and meters in a request.
+const ANY: u32 = 0xffff_ffff;
+const ALL_GROUPS: u32 = 0xffff_fffc;
+
+/// Asks the switch `{id}`. Its entries become the only member of an object, by the datapath id in decimal.
+fn ask(
+    context: &Context<'_>,
+    multipart: u16,
+    body: Vec<u8>,
+    show: impl Fn(&[u8]) -> Vec<Value> + Send + 'static,
+) -> Answered {
+    let switch = connected(context, first(context.id))?.id;
+    let read = move |parts: &[Vec<u8>]| {
+        let entries: Vec<Value> = parts.iter().flat_map(|part| show(part)).collect();
+        Response::value(&Value::Object(Map::from_iter([(switch.0.to_string(), entries.into())])))
+    };
+    Ok(Answer::Ask(SwitchQuestion { switch, multipart, body, read: Box::new(read) }))
+}
+
+fn first(id: &str) -> &str {
+    id.split('/').next().unwrap_or_default()
+}
+
+/// The number at this place behind the switch. `ALL`, or nothing, is `all`.
+fn further(context: &Context<'_>, place: usize, all: u32) -> Result<u32, Problem> {
+    match context.id.split('/').nth(place) {
+        None | Some("ALL") => Ok(all),
+        Some(text) => {
+            let digits = text.strip_prefix("0x");
+            let number = digits.map_or_else(|| text.parse().ok(), |it| u32::from_str_radix(it, 16).ok());
+            number.ok_or_else(|| Problem::not_found(&format!("{text:?} is no number")))
+        }
+    }
+}
+
+/// Fails if more parts than these are behind the switch.
+fn at_most(context: &Context<'_>, parts: usize) -> Result<(), Problem> {
+    match context.id.split('/').count() <= parts + 1 {
+        true => Ok(()),
+        false => Err(Problem::not_found("no resource has this address")),
+    }
+}
+
+/// A request with numbers of four bytes.
+fn numbers<const N: usize>(list: [u32; N]) -> Vec<u8> {
+    list.iter().flat_map(|it| it.to_be_bytes()).collect()
+}
+
+/// `/stats/flow/{id}`: the flow entries, or with a body those that it chooses.
+pub fn flows(context: &Context<'_>) -> Answered {
+    at_most(context, 0)?;
+    let (body, priority) = chosen(context)?;
+    ask(context, kind::FLOW, body, move |part| bodies::flows(part, priority))
+}
+
+/// `/stats/aggregateflow/{id}`
+pub fn aggregate(context: &Context<'_>) -> Answered {
+    at_most(context, 0)?;
+    let (body, _) = chosen(context)?;
+    ask(context, kind::AGGREGATE, body, bodies::aggregate)
+}
+
+/// Which entries the body of a request chooses: the body of the request to the switch (7.3.5.2), and a priority, which the switch does not
+/// know.
+fn chosen(context: &Context<'_>) -> Result<(Vec<u8>, Option<u16>), Problem> {
+    let members = match context.request.body.as_slice() {
+        [] => Map::new(),
+        body => match serde_json::from_slice(body) {
+            Ok(Value::Object(members)) => members,
+            _ => return Err(Problem::bad_request("the body is no JSON object")),
+        },
+    };
+    let item = Item { members: &members, at: "flow" };
+    let table_id = match members.get("table_id").and_then(Value::as_str) {
+        Some("ALL" | "OFPTT_ALL") => 0xff,
+        _ => item.number_or("table_id", 0xff_u8)?,
+    };
+    let out_port = if members.contains_key("out_port") { item.port("out_port")? } else { PortNo::ANY };
+    let out_group = item.number_or("out_group", ANY)?;
+    let priority = members.contains_key("priority").then(|| item.number("priority")).transpose()?;
+    let mut body = vec![table_id, 0, 0, 0];
+    body.extend(numbers([out_port.0, out_group, 0]));
+    body.extend(item.number_or("cookie", 0_u64)?.to_be_bytes());
+    body.extend(item.number_or("cookie_mask", 0_u64)?.to_be_bytes());
+    let mut tlvs = Vec::new();
+    write_match(&matches::read(members.get("match"))?, &mut tlvs);
+    // OFPMT_OXM, the length without padding, the fields, and padding.
+    let length = u16::try_from(tlvs.len() + 4).map_err(|_| Problem::field("match", "it is too long"))?;
+    body.extend([0, 1]);
+    body.extend(length.to_be_bytes());
+    body.extend(tlvs);
+    body.resize(body.len().next_multiple_of(8), 0);
+    Ok((body, priority))
+}
+
+/// `/stats/table/{id}`
+pub fn tables(context: &Context<'_>) -> Answered {
+    at_most(context, 0)?;
+    ask(context, kind::TABLE, Vec::new(), bodies::tables)
+}
+
+/// `/stats/port/{id}`, also with a port behind it.
+pub fn ports(context: &Context<'_>) -> Answered {
+    at_most(context, 1)?;
+    ask(context, kind::PORT, numbers([further(context, 1, ANY)?, 0]), bodies::ports)
+}
+
+/// `/stats/portdesc/{id}`. A switch with OpenFlow 1.0 has no such answer, so the view gives it.
+pub fn port_descriptions(context: &Context<'_>) -> Answered {
+    at_most(context, 0)?;
+    let switch = connected(context, context.id)?;
+    if switch.openflow != "1.0" {
+        return ask(context, kind::PORT_DESC, Vec::new(), bodies::port_descriptions);
+    }
+    let down = |is_up: bool| u8::from(!is_up);
+    let ports = context.state.view.ports_of(switch.id).map(|port| {
+        json!({
+            "port_no": matches::port(port.id.port),
+            "hw_addr": port.mac.to_string(),
+            "name": port.name,
+            "config": down(port.enabled),
+            "state": down(port.live),
+            "curr": 0,
+            "advertised": 0,
+            "supported": 0,
+            "peer": 0,
+            "curr_speed": port.speed_kbps,
+            "max_speed": 0,
+        })
+    });
+    let ports: Vec<Value> = ports.collect();
+    Ok(Answer::Ready(Response::value(&Value::Object(Map::from_iter([(
+        switch.id.0.to_string(),
+        ports.into(),
+    )])))))
+}
+
+/// `/stats/queue/{id}`, also with a port and a queue behind it.
+pub fn queues(context: &Context<'_>) -> Answered {
+    at_most(context, 2)?;
+    let body = numbers([further(context, 1, ANY)?, further(context, 2, ANY)?]);
+    ask(context, kind::QUEUE, body, bodies::queues)
+}
+
+/// `/stats/group/{id}`, also with a group behind it.
+pub fn groups(context: &Context<'_>) -> Answered {
+    at_most(context, 1)?;
+    ask(context, kind::GROUP, numbers([further(context, 1, ALL_GROUPS)?, 0]), bodies::groups)
+}
+
+/// `/stats/groupdesc/{id}`
+pub fn group_descriptions(context: &Context<'_>) -> Answered {
+    at_most(context, 1)?;
+    ask(context, kind::GROUP_DESC, Vec::new(), bodies::group_descriptions)
+}
+
+/// `/stats/groupfeatures/{id}`
+pub fn group_features(context: &Context<'_>) -> Answered {
+    at_most(context, 0)?;
+    ask(context, kind::GROUP_FEATURES, Vec::new(), bodies::group_features)
+}
+
+/// `/stats/meter/{id}`, also with a meter behind it.
+pub fn meters(context: &Context<'_>) -> Answered {
+    at_most(context, 1)?;
+    ask(context, kind::METER, numbers([further(context, 1, ANY)?, 0]), bodies::meters)
+}
+
+/// `/stats/meterconfig/{id}`, also with a meter behind it.
+pub fn meter_configurations(context: &Context<'_>) -> Answered {
+    at_most(context, 1)?;
+    ask(context, kind::METER_CONFIG, numbers([further(context, 1, ANY)?, 0]), bodies::meter_configurations)
+}
+
+/// `/stats/meterfeatures/{id}`
+pub fn meter_features(context: &Context<'_>) -> Answered {
+    at_most(context, 0)?;
+    ask(context, kind::METER_FEATURES, Vec::new(), bodies::meter_features)
+}
+
+/// `/stats/role/{id}`: a node requests no role, so each session keeps the one with which it begins (6.3.4).
+pub fn role(context: &Context<'_>) -> Answered {
+    at_most(context, 0)?;
+    let switch = connected(context, context.id)?;
+    let roles = json!([{ "role": "EQUAL", "generation_id": 0 }]);
+    Ok(Answer::Ready(Response::value(&Value::Object(Map::from_iter([(switch.id.0.to_string(), roles)])))))
+}

@@ -1,0 +1,94 @@
+//! The forms of parameters, for the description of the interface.
+//!
+//! In: the path of a resource and the name of a parameter. Out: a schema: what it lets through, the resource accepts.
+
+use serde_json::{Value, json};
+
+/// A datapath id in each of its forms.
+const SWITCH: &str =
+    "((of:|0x)[0-9a-fA-F]{1,16}|[0-9]{1,18}|[0-9a-fA-F]{16}|([0-9a-fA-F]{2}:){7}[0-9a-fA-F]{2})";
+
+/// The number of a port.
+const NUMBER: &str = "[1-9][0-9]{0,8}";
+
+/// An Ethernet address of a single host, and a VLAN.
+const HOST: &str = "[0-9a-f][02468ace](:[0-9a-f]{2}){5}([.][1-9][0-9]{0,2})?";
+
+/// The schema of a parameter.
+pub fn parameter_schema(path: &str, name: &str) -> Value {
+    match name {
+        "limit" => json!({ "type": "integer", "minimum": 1, "maximum": super::page::LIMIT_MAX }),
+        "after" => after(path),
+        "id" => json!({ "type": "string", "minLength": 1 }),
+        "k" => json!({ "type": "integer", "minimum": 1, "maximum": paths_contract::WAYS_MAX }),
+        "table_id" => json!({ "type": "integer", "minimum": 0, "maximum": 255 }),
+        "vlan" => json!({ "type": "integer", "minimum": 1, "maximum": 4094 }),
+        "bandwidth_kbps" | "latency_us_max" | "intent" => {
+            json!({ "type": "integer", "minimum": 0, "maximum": u64::MAX })
+        }
+        "live" | "changes_only" => json!({ "type": "boolean" }),
+        "address" => json!({ "type": "string", "anyOf": [{ "format": "ipv4" }, { "format": "ipv6" }] }),
+        "mac" => pattern("[0-9a-f]{2}(:[0-9a-f]{2}){5}"),
+        "at" => pattern(&port()),
+        "from" | "to" => pattern(SWITCH),
+        "switch" if path != "/api/v1/audit" => pattern(SWITCH),
+        "found" => words(&["direct", "indirect", "static"]),
+        "choice" => words(&["equal", "link_disjoint", "switch_disjoint"]),
+        "kinds" => {
+            let one = "(switch|port|link|host|path|intent|counters|incident)";
+            pattern(&format!("{one}(,{one})*"))
+        }
+        "state" => state(path),
+        _ => json!({ "type": "string" }),
+    }
+}
+
+fn pattern(pattern: &str) -> Value {
+    json!({ "type": "string", "pattern": format!("^{pattern}$") })
+}
+
+fn port() -> String {
+    format!("{SWITCH}/{NUMBER}")
+}
+
+fn words(words: &[&str]) -> Value {
+    json!({ "type": "string", "enum": words })
+}
+
+/// The last part of the path says which collection it is.
+fn collection(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or_default()
+}
+
+fn after(path: &str) -> Value {
+    match collection(path) {
+        "switches" => pattern(SWITCH),
+        "ports" => pattern(&port()),
+        "links" => pattern(&format!("{}-{}", port(), port())),
+        "hosts" => pattern(HOST),
+        "paths" => pattern("[1-9][0-9]{0,9}[.][0-9]"),
+        "intents" | "audit" => json!({ "type": "integer", "minimum": 0, "maximum": u64::MAX }),
+        "incidents" => pattern("[0-9]{1,15}[.][a-z0-9-]+"),
+        "flows" => pattern(&format!("{SWITCH}/[0-9a-f]{{16}}")),
+        "groups" | "meters" => pattern(&port()),
+        _ => json!({ "type": "string" }),
+    }
+}
+
+fn state(path: &str) -> Value {
+    match collection(path) {
+        "switches" | "links" => words(&["up", "down"]),
+        "intents" => words(&[
+            "requested",
+            "compiling",
+            "installing",
+            "installed",
+            "rerouting",
+            "waiting",
+            "failed",
+            "withdrawing",
+        ]),
+        "flows" | "groups" | "meters" => words(&["pending", "installed", "waiting", "failed", "removing"]),
+        _ => json!({ "type": "string" }),
+    }
+}
