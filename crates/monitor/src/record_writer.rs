@@ -154,7 +154,9 @@ impl Files {
 
     fn tell(&mut self, stored: Stored) {
         // If the monitor does not read, it does not show this incident. It is on the disk.
-        let _ = self.stored.as_ref().map(|to| to.try_send(stored));
+        if let Some(to) = &self.stored {
+            let _ = to.try_send(stored);
+        }
     }
 
     fn keep(&mut self, request: WriteRequest) {

@@ -50,14 +50,17 @@ impl fmt::Debug for Call {
     }
 }
 
+/// What is done after the answer of a service: its status and payload go in.
+pub type Next = Box<dyn FnOnce(u16, &[u8]) -> Answered + Send>;
+
 /// A call of another service whose answer decides what is done next.
 pub struct First {
     /// The service.
     pub service: &'static str,
     /// The question.
     pub payload: Vec<u8>,
-    /// What is done after the answer, whose status and payload go in.
-    pub next: Box<dyn FnOnce(u16, &[u8]) -> Answered + Send>,
+    /// What is done after the answer.
+    pub next: Next,
 }
 
 impl fmt::Debug for First {

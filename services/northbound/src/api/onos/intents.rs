@@ -301,8 +301,8 @@ pub fn paths(context: &Context<'_>) -> Answered {
         let shown = |id: &LinkId| view.link(*id).map_or(Value::Null, link);
         let path = |links: &[LinkId]| {
             let mut all: Vec<Value> = links.iter().map(shown).collect();
-            all.splice(0..0, from.1.clone().map(|host| edge(host, true)));
-            all.extend(to.1.clone().map(|host| edge(host, false)));
+            all.splice(0..0, from.1.map(|host| edge(host, true)));
+            all.extend(to.1.map(|host| edge(host, false)));
             json!({ "cost": all.len(), "links": all })
         };
         let paths: Vec<Value> = ways.ways.iter().map(|way| path(&way.links)).collect();
