@@ -7,7 +7,7 @@ use burnet_sdk::stream::Update;
 use burnet_sdk::{App, Commands, DatapathId, Field, Interests, QueryReply, Receipt, Settings, Ticket};
 use flows_contract::{Batch, Follow, Items, Phase, Rule, SERVICE, SetOptions, SetState};
 use serde::Deserialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 
 #[derive(Clone, Debug, Deserialize)]
@@ -21,7 +21,13 @@ struct Planner {
     settings: PlannerSettings,
     states: Option<Ticket>,
     installed: BTreeSet<Vec<u8>>,
+    /// The sets that are still to be put, and those whose put is not answered yet.
+    to_put: Vec<u64>,
+    open: BTreeMap<Ticket, u64>,
 }
+
+/// How many puts wait for their answers. A service takes only so many bytes at a time.
+const OPEN_MAX: usize = 2;
 
 /// A rule for one Ethernet address.
 fn rule(items: &mut Items<'_>, address: u64) {
@@ -43,14 +49,16 @@ fn rule(items: &mut Items<'_>, address: u64) {
 }
 
 impl Planner {
-    fn put_all(&self, out: &mut Commands) {
-        let PlannerSettings { sets, rules } = self.settings;
-        for set in 0..sets {
+    fn put_more(&mut self, out: &mut Commands) {
+        let rules = self.settings.rules;
+        while self.open.len() < OPEN_MAX
+            && let Some(set) = self.to_put.pop()
+        {
             let mut batch = Batch::new();
             batch.put(&format!("set{set}"), 1, SetOptions::default(), |items| {
                 (0..rules).for_each(|number| rule(items, set * rules + number));
             });
-            out.query(SERVICE, batch.as_bytes());
+            self.open.insert(out.query(SERVICE, batch.as_bytes()), set);
         }
     }
 
@@ -68,7 +76,9 @@ impl Planner {
 
 impl App for Planner {
     fn new(settings: &Settings) -> Result<Self, String> {
-        Ok(Planner { settings: settings.read()?, states: None, installed: BTreeSet::new() })
+        let settings = settings.read()?;
+        let (states, installed, to_put, open) = Default::default();
+        Ok(Planner { settings, states, installed, to_put, open })
     }
 
     fn interests(&self) -> Interests {
@@ -78,8 +88,10 @@ impl App for Planner {
     fn on_tick(&mut self, _: u64, out: &mut Commands) {
         if self.states.is_none() {
             self.states = Some(out.follow(SERVICE, &Follow::STATES.to_bytes()));
-            self.put_all(out);
+            self.to_put = (0..self.settings.sets).collect();
+            self.open.clear();
         }
+        self.put_more(out);
     }
 
     fn on_stream(&mut self, stream: Ticket, update: &Update, _: &mut Commands) {
@@ -97,10 +109,14 @@ impl App for Planner {
         self.states = None;
     }
 
-    fn on_query_reply(&mut self, reply: &QueryReply, _: &mut Commands) {
-        if reply.status != 0 {
-            println!("answered: {} {}", reply.status, String::from_utf8_lossy(reply.payload));
+    fn on_query_reply(&mut self, reply: &QueryReply, out: &mut Commands) {
+        let Some(set) = self.open.remove(&Ticket(reply.ticket)) else { return };
+        if reply.status == 0 {
+            return self.put_more(out);
         }
+        println!("answered: {} {}", reply.status, String::from_utf8_lossy(reply.payload));
+        // The next tick puts it again.
+        self.to_put.push(set);
     }
 }
 
