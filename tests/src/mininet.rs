@@ -6,6 +6,7 @@
 use crate::sandbox::Sandbox;
 use crate::{Result, Version};
 use std::io::{BufRead, BufReader, PipeReader, Write};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
@@ -40,6 +41,22 @@ pub enum Switches {
 
 /// The Python class, as it is distributed.
 const BURNET_SWITCH: &str = include_str!("../../deploy/mininet/burnet_switch.py");
+
+/// A topology that Mininet does not have.
+const RING: &str = r#"
+from mininet.topo import Topo
+
+class Ring(Topo):
+    def build(self, count=4):
+        switches = [self.addSwitch('s%d' % number) for number in range(1, count + 1)]
+        for number, switch in enumerate(switches, 1):
+            host = self.addHost('h%d' % number, ip='10.0.0.%d' % number, mac='00:00:00:00:00:%02x' % number)
+            self.addLink(host, switch)
+        for one, two in zip(switches, switches[1:] + switches[:1]):
+            self.addLink(one, two)
+
+topos = {'ring': Ring}
+"#;
 
 /// A running Mininet at its prompt.
 pub struct Mininet {
@@ -78,6 +95,24 @@ impl Mininet {
         switches: Switches,
         controller: Controller,
     ) -> Result<Mininet> {
+        Mininet::try_to_start(sandbox, (topology, None), switches, controller)
+    }
+
+    /// A ring of so many Open vSwitches of 1.3, each with one host. `h1` has the address 00:00:00:00:00:01 and is at `s1`.
+    pub fn start_ring(sandbox: &Sandbox, switches: u32, controller: Controller) -> Result<Mininet> {
+        let file = sandbox.folder().join("ring.py");
+        std::fs::write(&file, RING).map_err(|error| format!("no topology: {error}"))?;
+        let (topology, custom) = (format!("ring,{switches}"), file.display().to_string());
+        let kind = Switches::OpenVSwitch(Version::V1_3);
+        Mininet::try_to_start(sandbox, (&topology, Some(&custom)), kind, controller)
+    }
+
+    fn try_to_start(
+        sandbox: &Sandbox,
+        topology: (&str, Option<&str>),
+        switches: Switches,
+        controller: Controller,
+    ) -> Result<Mininet> {
         let mut reason = String::new();
         for _ in 0..ATTEMPTS {
             let mut mininet = Mininet::launch(sandbox, topology, switches, controller)?;
@@ -93,13 +128,16 @@ impl Mininet {
 
     fn launch(
         sandbox: &Sandbox,
-        topology: &str,
+        (topology, custom): (&str, Option<&str>),
         switches: Switches,
         controller: Controller,
     ) -> Result<Mininet> {
         // nsenter reports its child's process id only outside, so the child prints its own.
         let mut command = sandbox.command("sh");
         command.args(["-c", "echo $$; exec \"$@\"", "sh", "mn", "--topo", topology]);
+        if let Some(file) = custom {
+            command.args(["--custom", file]);
+        }
         match switches {
             Switches::OpenVSwitch(version) => {
                 command.args(["--switch", &format!("ovsk,datapath=user,protocols={}", version.in_ovs())]);
@@ -153,6 +191,27 @@ impl Mininet {
         Err(format!("not all of {pings} pings came back: {found:?}; mn said:\n{}", self.heard))
     }
 
+    /// Takes a link down, or up.
+    pub fn set_link(&mut self, one: &str, two: &str, up: bool) -> Result<()> {
+        self.type_line(&format!("link {one} {two} {}", if up { "up" } else { "down" }))
+    }
+
+    /// Lets a host ping another so often, with this many milliseconds between two pings. What it prints goes to this file.
+    pub fn begin_pings(
+        &mut self,
+        from: &str,
+        to: &str,
+        count: u32,
+        spacing_ms: u32,
+        file: &Path,
+    ) -> Result<()> {
+        let spacing = f64::from(spacing_ms) / 1_000.0;
+        self.type_line(&format!(
+            "{from} ping -n -i {spacing} -c {count} -W 1 {to} > {} 2>&1 &",
+            file.display()
+        ))
+    }
+
     /// Ends the network normally.
     pub fn exit(mut self) -> Result<()> {
         self.type_line("exit")?;
@@ -199,6 +258,13 @@ fn lines_of(reader: PipeReader) -> Receiver<String> {
     lines
 }
 
+/// How many pings were lost, by what `ping` has printed at its end: `200 packets transmitted, 199 received, …`.
+pub fn lost_pings(printed: &str) -> Option<u32> {
+    let line = printed.lines().find(|line| line.contains("packets transmitted"))?;
+    let mut numbers = line.split(", ").filter_map(|part| part.split(' ').next()?.parse::<u32>().ok());
+    numbers.next()?.checked_sub(numbers.next()?)
+}
+
 /// Reads `*** Results: 0% dropped (12/12 received)`.
 fn result_in(line: &str) -> Option<Pingall> {
     let (_, counts) = line.split_once('(')?;
@@ -213,6 +279,15 @@ mod tests {
     fn check(line: &str, expected: Option<(u32, u32)>) {
         let expected = expected.map(|(received, sent)| Pingall { sent, received });
         assert_eq!(result_in(line), expected, "{line}");
+    }
+
+    #[test]
+    fn the_result_of_ping_is_read() {
+        assert_eq!(lost_pings(""), None);
+        assert_eq!(lost_pings("5 packets transmitted"), None);
+        let text = "--- 10.0.0.3 ping statistics ---\n200 packets transmitted, 199 received, 0.5% packet loss, time 2012ms\n";
+        assert_eq!(lost_pings(text), Some(1));
+        assert_eq!(lost_pings("2 packets transmitted, 0 received, +2 errors, 100% packet loss"), Some(2));
     }
 
     #[test]
