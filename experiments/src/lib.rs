@@ -8,7 +8,8 @@
 //! ```
 //!
 //! It uses Burnet from outside, as an operator does: the binary, its socket, the processes. Nodes, processes and the
-//! machine are those of the laboratory. It never touches a node that it did not start.
+//! machine are those of the laboratory. Some experiments have an app of their own in the node, and some run the engine
+//! of a service in this process. It never touches a node that it did not start.
 //!
 //! Another paper is a module with a [`paper::Paper`] in [`PAPERS`], and a folder with its page and its numbers. Starting,
 //! waiting, sampling, plotting and the pages of results are shared.
@@ -17,6 +18,7 @@ pub mod lab;
 pub mod machine;
 pub mod network;
 pub mod node;
+pub mod onos;
 pub mod paper;
 pub mod pings;
 pub mod plot;
@@ -26,4 +28,4 @@ pub mod rosemary;
 pub mod spread;
 
 /// All papers.
-pub const PAPERS: [paper::Paper; 1] = [rosemary::PAPER];
+pub const PAPERS: [paper::Paper; 2] = [onos::PAPER, rosemary::PAPER];

@@ -30,9 +30,16 @@ struct Args {
     /// Where results go; if not said, PAPER/results beside this program's sources, and nowhere with --short
     #[arg(long, value_name = "DIR")]
     results: Option<PathBuf>,
+    /// Measures a part of an experiment in this process, and prints it
+    #[arg(long, hide = true, value_name = "KIND:COUNT")]
+    part: Option<String>,
 }
 
 fn main() -> ExitCode {
+    // The node runs this program as an app, by a link with the app's name.
+    if experiments::onos::probe::is_started() {
+        return experiments::onos::probe::run();
+    }
     let done = run(&Args::parse());
     done.unwrap_or_else(|trouble| {
         eprintln!("experiments: {trouble}");
@@ -41,6 +48,10 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &Args) -> Result<ExitCode, String> {
+    if let Some(part) = &args.part {
+        println!("{}", experiments::onos::scale_part::measure(part)?);
+        return Ok(ExitCode::SUCCESS);
+    }
     let Some(name) = &args.paper else {
         PAPERS.iter().for_each(|it| println!("{:<14}{}", it.name, it.about));
         return Ok(ExitCode::SUCCESS);
@@ -157,7 +168,7 @@ mod tests {
 
     #[test]
     fn an_unknown_paper_or_experiment_is_refused_by_name() {
-        assert!(paper("onos").err().is_some_and(|why| why.contains("no paper onos")));
+        assert!(paper("onix").err().is_some_and(|why| why.contains("no paper onix")));
         for paper in PAPERS {
             let unknown = paper.wanted(&["fig99".to_owned()]).err();
             assert!(unknown.is_some_and(|why| why.contains("no experiment fig99")));

@@ -2,7 +2,7 @@
 //!
 //! In: a topology, the node's address, options. Out: the running network. It measures nothing.
 
-use emulator::{Emulation, Handle, SwitchOptions, Versions};
+use emulator::{Emulation, Handle, SwitchOptions, Topology, Versions};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -24,10 +24,18 @@ pub fn start(topology: &str, controller: SocketAddr) -> Result<Handle, String> {
 ///
 /// As [`start`].
 pub fn start_with(topology: &str, controller: SocketAddr, options: SwitchOptions) -> Result<Handle, String> {
-    let options = SwitchOptions { versions: Versions::Only13, ..options };
     let topology = topology.parse().map_err(|error| format!("{error}"))?;
-    let network =
-        Emulation::start(&topology, controller, &options).map_err(|error| format!("no network: {error}"))?;
+    let network = begin(&topology, controller, options)?;
     network.wait_connected(PATIENCE).map_err(|error| error.to_string())?;
     Ok(network)
+}
+
+/// Starts a network, and does not wait until its switches are connected.
+///
+/// # Errors
+///
+/// It does not start: a message.
+pub fn begin(topology: &Topology, controller: SocketAddr, options: SwitchOptions) -> Result<Handle, String> {
+    let options = SwitchOptions { versions: Versions::Only13, ..options };
+    Emulation::start(topology, controller, &options).map_err(|error| format!("no network: {error}"))
 }

@@ -133,8 +133,9 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ),
     // For tests of whole nodes, which it starts and asks as an operator does.
     ("test-bed", &["emulator", "monitor-channel", "operator"]),
-    // These look at Burnet from outside, as an operator does; the experiments with the laboratory's nodes and emulated switches.
-    ("experiments", &["emulator", "lab"]),
+    // These look at Burnet from outside, as an operator does; the experiments with the laboratory's nodes and emulated switches. Some
+    // experiments have an app in the node, and some run the engine of a service without a node.
+    ("experiments", &["burnet-sdk", "emulator", "flow", "flows", "flows-contract", "graph", "lab", "paths", "paths-contract", "view"]),
     ("xtask", &[]),
     ("system-tests", &[]),
 ];

@@ -15,6 +15,7 @@ pub(crate) struct Counters {
     pub(super) packet_ins: AtomicU64,
     pub(super) packet_outs: AtomicU64,
     pub(super) flow_mods: AtomicU64,
+    pub(super) barriers: AtomicU64,
     pub(super) errors: AtomicU64,
     pub(super) frames_lost: AtomicU64,
     pub(super) frames_not_sent: AtomicU64,
@@ -44,6 +45,8 @@ pub struct EmulationCounters {
     pub packet_outs: u64,
     /// Flow mods that were received.
     pub flow_mods: u64,
+    /// Barriers that switches answered.
+    pub barriers: u64,
     /// Errors that switches sent.
     pub errors: u64,
     /// Frames that were lost on links that are down, or in a storm.
@@ -67,6 +70,7 @@ impl Counters {
             packet_ins_dropped: read(&self.packet_ins_dropped),
             packet_outs: read(&self.packet_outs),
             flow_mods: read(&self.flow_mods),
+            barriers: read(&self.barriers),
             errors: read(&self.errors),
             frames_lost: read(&self.frames_lost),
             frames_not_sent: read(&self.frames_not_sent),

@@ -82,6 +82,9 @@ impl Observers {
                     buffered: packet_in.buffer_id != NO_BUFFER,
                 });
             }
+            Body::BarrierReply => {
+                self.counters.barriers.fetch_add(1, Ordering::Relaxed);
+            }
             Body::Error(error) => {
                 self.counters.errors.fetch_add(1, Ordering::Relaxed);
                 self.tell(|| NetworkEvent::ErrorSent { datapath_id, kind: error.kind, code: error.code });
