@@ -95,11 +95,31 @@ impl<'n> Arrivals<'n> {
         Ok(())
     }
 
-    /// Waits until nothing arrives any more.
+    /// Waits until so many have arrived, and no more come.
+    ///
+    /// # Errors
+    /// Fewer came in time.
+    pub fn wait_for(&mut self, flow_mods: u64) -> Result<Times, String> {
+        let began_ns = now_ns();
+        loop {
+            let times = self.wait()?;
+            if times.flow_mods >= flow_mods {
+                return Ok(times);
+            }
+            if between_ms(began_ns, now_ns()) > PATIENCE_MS {
+                return Err(format!(
+                    "{} flow mods arrived in {PATIENCE_MS} ms, not {flow_mods}",
+                    times.flow_mods
+                ));
+            }
+        }
+    }
+
+    /// Waits until nothing arrives any more. It can be called again, for what comes later.
     ///
     /// # Errors
     /// None came.
-    pub fn wait(mut self) -> Result<Times, String> {
+    pub fn wait(&mut self) -> Result<Times, String> {
         self.wait_for_first()?;
         loop {
             let now_ns = now_ns();
@@ -110,7 +130,7 @@ impl<'n> Arrivals<'n> {
             std::thread::sleep(LOOK);
         }
         let first_ns = self.first_ns.unwrap_or(self.last_ns);
-        let Arrivals { last_ns, confirmed_ns, .. } = self;
+        let Arrivals { last_ns, confirmed_ns, .. } = *self;
         Ok(Times { first_ns, last_ns, confirmed_ns, flow_mods: self.last - self.before })
     }
 }

@@ -176,7 +176,9 @@ impl Bed {
     pub fn poll(&mut self, service: &str, text: &str, interval: Duration, until: &str) -> Result<(), String> {
         self.load(service, vec![Payload::Text(text.to_owned())])?;
         let interval_us = u64::try_from(interval.as_micros()).unwrap_or(u64::MAX);
-        let most = usize::try_from(PATIENCE.as_micros() / interval.as_micros().max(1)).unwrap_or(usize::MAX);
+        // Less than the patience for a word of the probe, so that the probe is the one that gives up.
+        let most = PATIENCE.as_micros() / 2 / interval.as_micros().max(1);
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
         self.order(&Order::Poll { interval_us, until: until.to_owned(), most })
     }
 
@@ -278,10 +280,10 @@ fn configuration(plan: Plan<'_>, settings: &ProbeSettings, program: &Path) -> St
     let list = |words: &[&str]| words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(", ");
     let kinds: Vec<&str> = settings.kinds.iter().map(|kind| kind.word()).collect();
     format!(
-        "[node]\nlog = \"error\"\n[network]\nservices = [{services}]\n{more}\n\
+        "[node]\nlog = \"warn\"\n[network]\nservices = [{services}]\n{more}\n\
          [app.{name}]\npath = '{program}'\n\
          [app.{name}.capabilities]\n'view.read' = true\n'host.read' = true\n'intent.read' = true\n'intent.write' = true\n\
-         'flows.read' = true\n'flows.write' = true\n'packet.in' = {{ match = ['dl_type=0x88cc'] }}\n\
+         'flows.read' = true\n'flows.write' = true\n\
          [app.{name}.sandbox]\nnet.connect = ['{line}']\n\
          [app.{name}.limits]\nmemory_bytes = 1073741824\n\
          [app.{name}.settings]\nline = '{line}'\nkinds = [{kinds}]\nraw = {raw}\n",

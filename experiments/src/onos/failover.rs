@@ -17,7 +17,7 @@ use crate::plot::{Chart, Content, Figure, ReferenceLine, Scale, Shape, Style, ax
 use crate::report::Claim;
 use crate::spread::{median, spread_point, spread_text};
 use emulator::host::flow::FlowSpec;
-use flow::Match;
+use flow::{Field, Match};
 use paths_contract::{Question, SERVICE};
 use serde::Serialize;
 use serde_json::json;
@@ -29,6 +29,9 @@ use view::{Ends, Protection, Wanted};
 const PER_S: u64 = 10_000;
 const PAYLOAD_BYTES: usize = 100;
 const MS_OF_ONE: f64 = 1000.0 / PER_S as f64;
+
+const ARP: u16 = 0x0806;
+const IPV4: u16 = 0x0800;
 
 const ASKED_RESTORED_MS: f64 = 20.0;
 
@@ -69,7 +72,7 @@ fn one_failure(
     (from, to): (usize, usize),
     protection: Protection,
 ) -> Result<(u64, u64), String> {
-    connect(trial, &[(from, to), (to, from)], protection)?;
+    connect(trial, (from, to), protection)?;
     let spec = FlowSpec {
         payload_bytes: PAYLOAD_BYTES,
         ..FlowSpec::udp(format!("h{}", from + 1), format!("h{}", to + 1), PAYLOAD_BYTES as u64 * 8 * PER_S)
@@ -121,21 +124,27 @@ fn is_link(known: &str, name: &str) -> bool {
     bare(known) == bare(name)
 }
 
-fn connect(trial: &mut Trial, pairs: &[(usize, usize)], protection: Protection) -> Result<(), String> {
+/// Connects two switches' hosts: address resolution in both directions, and IPv4 in one, which is what the datagrams need.
+fn connect(trial: &mut Trial, pair: (usize, usize), protection: Protection) -> Result<(), String> {
     let wan = &trial.detour.wan;
-    let wanted = |(from, to): &(usize, usize)| Wanted {
-        ends: Ends::PointToPoint { from: wan.edge(*from), to: wan.edge(*to) },
-        selector: Match::any(),
-        treatment: Vec::new(),
-        constraints: Default::default(),
-        priority: view::INTENT_PRIORITY,
-        protection,
+    let add = |(from, to): (usize, usize), ether_type: u16, protection| {
+        let intent = Wanted {
+            ends: Ends::PointToPoint { from: wan.edge(from), to: wan.edge(to) },
+            selector: Match::any().with(Field::EthType, ether_type),
+            treatment: Vec::new(),
+            constraints: Default::default(),
+            priority: view::INTENT_PRIORITY,
+            protection,
+        };
+        payload(&Question::Add { name: String::new(), intent, annotations: Default::default() })
     };
-    let add =
-        |pair| Question::Add { name: String::new(), intent: wanted(pair), annotations: Default::default() };
-    let questions = pairs.iter().map(|pair| payload(&add(pair))).collect();
-    let total = u32::try_from(pairs.len()).unwrap_or(u32::MAX);
-    trial.add(questions, total).map(drop)
+    let back = (pair.1, pair.0);
+    let questions = vec![
+        add(pair, ARP, Protection::Restored),
+        add(back, ARP, Protection::Restored),
+        add(pair, IPV4, protection),
+    ];
+    trial.add(questions, 3).map(drop)
 }
 
 fn withdraw(trial: &mut Trial) -> Result<(), String> {

@@ -16,7 +16,7 @@ use super::flows;
 use super::paper::{Paper, paper};
 use super::planner::{Wish, removals};
 use super::protocol::Payload;
-use super::reroute::{AT_ONCE, SERVICES, Trial, latency_chart, latency_text, rounds_chart};
+use super::reroute::{AT_ONCE, ROUNDS_TIME, SERVICES, Trial, latency_chart, latency_text, rounds_chart};
 use super::scale_part::RULES_OF_PATH;
 use super::wan::Detour;
 use crate::lab::Lab;
@@ -28,7 +28,7 @@ use flows_contract::SwitchSummary;
 use paths_contract::{Page, Question, SERVICE};
 use serde::Serialize;
 use serde_json::json;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Between two questions whether all is as it was before.
 const SETTLED_LOOK: Duration = Duration::from_millis(5);
@@ -66,7 +66,11 @@ pub(super) fn run(lab: &Lab) -> Result<Findings, String> {
     seen.first_fill_per_s = f64::from(beside) / trial.add(questions, beside)?;
     lab.say(&format!("table3: {beside} flows are installed, {:.0} a second", seen.first_fill_per_s));
     let rounds = lab.times(40, 1);
+    let began = Instant::now();
     for round in 0..rounds {
+        if began.elapsed() > ROUNDS_TIME {
+            break;
+        }
         with_intents(&mut trial, &mut seen)?;
         with_own_paths(&mut trial, round as u64 + 1, &mut seen)?;
         if round % 10 == 9 {
@@ -92,10 +96,11 @@ fn with_intents(trial: &mut Trial, seen: &mut Measured) -> Result<(), String> {
     let last = last_id(trial)?;
     trial.bed.load(SERVICE, questions)?;
     trial.bed.count()?;
-    let arrivals = Arrivals::begin(&trial.network);
+    let mut arrivals = Arrivals::begin(&trial.network);
     trial.bed.ask(AT_ONCE)?;
-    let times = arrivals.wait()?;
+    let times = arrivals.wait_for((seen.added * RULES_OF_PATH).into());
     let asked = trial.bed.asked()?;
+    let times = times.map_err(|why| format!("{why}; {:?}", trial.counts()))?;
     seen.intents.push(times.since(asked.began_ns));
     seen.answered_ms.push(between_ms(asked.began_ns, asked.ended_ns));
     trial.wait_installed(seen.beside + seen.added, SETTLED_LOOK)?;
@@ -138,13 +143,14 @@ fn with_own_paths(trial: &mut Trial, version: u64, seen: &mut Measured) -> Resul
     let Detour { wan, six, .. } = &trial.detour;
     let pairs =
         six.iter().take(seen.added as usize).map(|(from, to)| (wan.edge(*from), wan.edge(*to))).collect();
-    let wish = Wish { pairs, count: seen.added, version };
+    let wish = Wish { pairs, first: 0, count: seen.added, version };
     let before = confirmed(trial)?;
     let wanted = before.0 + u64::from(seen.added * RULES_OF_PATH);
-    let arrivals = Arrivals::begin(&trial.network);
+    let mut arrivals = Arrivals::begin(&trial.network);
     trial.bed.install(&wish)?;
-    let times = arrivals.wait()?;
+    let times = arrivals.wait_for((seen.added * RULES_OF_PATH).into());
     let asked = trial.bed.asked()?;
+    let times = times?;
     seen.own.push(times.since(asked.began_ns));
     wait_until("all rules of the paths are confirmed", || Ok(confirmed(trial)? == (wanted, wanted)))?;
     trial.bed.load(flows_contract::SERVICE, vec![Payload::of_bytes(removals(&wish).as_bytes())])?;

@@ -6,16 +6,20 @@
 //!
 //! In: links, and pairs of ports. Out: payloads. It sends nothing.
 
+use super::wan::Wan;
 use burnet_sdk::DatapathId;
 use burnet_sdk::flow::Field;
 use burnet_sdk::flow::canonical::MatchWriter;
-use burnet_sdk::view::{ConnectPoint, Link, LinkId, Weight};
+use burnet_sdk::view::{ConnectPoint, Link, LinkId, LinkKind, LinkState, Weight};
 use flows_contract::{Batch, Hop, Hops, Path, SetOptions, hop_bytes};
 use graph::{Graph, LinkNo};
 use serde::{Deserialize, Serialize};
 
 /// The destination addresses of the paths begin here.
 const FIRST_ADDRESS: u32 = 0x2800_0000;
+
+/// A batch is given at this size. The kernel keeps some 190 KiB of queries for a service, and a caller may have half of what is left.
+const BATCH_BYTES: usize = 24 << 10;
 
 /// The priority of their rules.
 const PRIORITY: u16 = 100;
@@ -25,6 +29,8 @@ const PRIORITY: u16 = 100;
 pub struct Wish {
     /// From which port to which port. The pairs are taken in turn.
     pub pairs: Vec<(ConnectPoint, ConnectPoint)>,
+    /// The number of the first path.
+    pub first: u32,
     /// How many paths.
     pub count: u32,
     /// The version of their sets.
@@ -63,7 +69,7 @@ impl Planner {
     /// There is no path, or it does not fit into a batch.
     pub fn plan(&mut self, wish: &Wish, mut send: impl FnMut(&[u8])) -> Result<(), String> {
         let mut batch = Batch::new();
-        for number in 0..wish.count {
+        for number in wish.first..wish.first + wish.count {
             let pair = wish.pairs.get(number as usize % wish.pairs.len().max(1));
             let (from, to) = *pair.ok_or("there is no pair of ports")?;
             self.route(from, to, number)?;
@@ -73,6 +79,10 @@ impl Planner {
                 if !self.write(number, wish.version, &mut batch) {
                     return Err(format!("the path from {from} to {to} does not fit into a batch"));
                 }
+            }
+            if batch.as_bytes().len() >= BATCH_BYTES {
+                send(batch.as_bytes());
+                batch.clear();
             }
         }
         if !batch.is_empty() {
@@ -116,26 +126,9 @@ impl Planner {
     }
 }
 
-/// The batch that removes the sets of a wish.
-pub fn removals(wish: &Wish) -> Batch {
-    let mut batch = Batch::new();
-    // A removal takes some twenty bytes, so thousands fit into one batch.
-    for number in 0..wish.count {
-        batch.remove(&name(number), wish.version);
-    }
-    batch
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::onos::wan::Wan;
-    use burnet_sdk::view::{LinkKind, LinkState};
-    use flows_contract::{Change, read_batch};
-
-    #[test]
-    fn each_path_becomes_a_set_and_is_removed_by_its_name() {
-        let wan = Wan::new(8, 10, 1);
+impl Planner {
+    /// A planner whose view has all links of a network.
+    pub fn of(wan: &Wan) -> Planner {
         let mut planner = Planner::default();
         for (from, to) in wan.cables.iter().filter_map(|cable| wan.ends(*cable)) {
             for id in [LinkId { from, to }, LinkId { from: to, to: from }] {
@@ -145,7 +138,30 @@ mod tests {
                 planner.put(&link);
             }
         }
-        let wish = Wish { pairs: vec![(wan.edge(0), wan.edge(4))], count: 1_000, version: 3 };
+        planner
+    }
+}
+
+/// The batch that removes the sets of a wish.
+pub fn removals(wish: &Wish) -> Batch {
+    let mut batch = Batch::new();
+    // A removal takes some twenty bytes, so thousands fit into one batch.
+    for number in wish.first..wish.first + wish.count {
+        batch.remove(&name(number), wish.version);
+    }
+    batch
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flows_contract::{Change, read_batch};
+
+    #[test]
+    fn each_path_becomes_a_set_and_is_removed_by_its_name() {
+        let wan = Wan::new(8, 10, 1);
+        let mut planner = Planner::of(&wan);
+        let wish = Wish { pairs: vec![(wan.edge(0), wan.edge(4))], first: 0, count: 1_000, version: 3 };
         let (mut sets, mut batches) = (0, 0);
         planner
             .plan(&wish, |bytes| {
@@ -163,7 +179,7 @@ mod tests {
     #[test]
     fn a_switch_that_is_not_there_is_named() {
         let wan = Wan::new(4, 4, 1);
-        let wish = Wish { pairs: vec![(wan.edge(0), wan.edge(2))], count: 1, version: 1 };
+        let wish = Wish { pairs: vec![(wan.edge(0), wan.edge(2))], first: 0, count: 1, version: 1 };
         let why = Planner::default().plan(&wish, |_| ()).unwrap_err();
         assert!(why.contains("of:0000000000000001 is not in the view"), "{why}");
     }

@@ -11,11 +11,9 @@
 use super::clock::now_ns;
 use super::planner::{Planner, Wish};
 use super::protocol::{Asked, Counted, Order, Payload, ProbeSettings, Sight, Word, to_line};
-use burnet_sdk::flow::Match;
 use burnet_sdk::view::{Batch, IntentState, Key, Kind, LinkState, Notice, Object, Snapshot, SwitchState};
 use burnet_sdk::{
-    App, AppLoop, Commands, DatapathId, Field, Interests, PacketIn, PortStatus, QueryReply, Receipt,
-    Settings, State, SwitchUp,
+    App, AppLoop, Commands, DatapathId, Interests, PortStatus, QueryReply, Receipt, Settings, State, SwitchUp,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{BufRead, BufReader, Write};
@@ -26,11 +24,11 @@ use std::time::Duration;
 /// The name of the app.
 pub const NAME: &str = "onos-probe";
 
-/// The EtherType of the probes of `discovery`.
-const LLDP: u16 = 0x88cc;
-
 /// The most sights that are kept for a report. Later ones are not noted.
 const SIGHTS_MAX: usize = 1_000_000;
+
+/// The most batches of rules that are not answered yet: what a service has room for.
+const BATCHES_AT_ONCE: usize = 3;
 
 /// The most reasons of failures that are told.
 const FAILURES_MAX: usize = 5;
@@ -64,15 +62,7 @@ impl App for Probe {
 
     fn interests(&self) -> Interests {
         let interests = Interests::none().view(&self.settings.kinds);
-        if !self.settings.raw {
-            return interests;
-        }
-        let probes = Match::any().with(Field::EthType, LLDP);
-        interests.switches().ports().packets_within(probes)
-    }
-
-    fn on_packet_in(&mut self, packet: &PacketIn, _: &mut Commands) {
-        self.saw(true, format!("probe/{}/{}", packet.datapath, packet.in_port), true);
+        if self.settings.raw { interests.switches().ports() } else { interests }
     }
 
     fn on_switch_up(&mut self, up: &SwitchUp, _: &mut Commands) {
@@ -180,14 +170,12 @@ impl Probe {
 
     fn install(&mut self, wish: &Wish, out: &mut Commands) {
         let mut asked = Asked { began_ns: now_ns(), ..Asked::default() };
-        self.payloads.clear();
-        let mut open = 0;
-        let planned = self.planner.plan(wish, |batch| {
-            out.query(flows_contract::SERVICE, batch);
-            open += 1;
-        });
-        asked.failures.extend(planned.err());
-        self.task = Task::Asking { asked, next: 0, open };
+        let Probe { planner, payloads, .. } = self;
+        payloads.clear();
+        asked.failures.extend(planner.plan(wish, |batch| payloads.push(batch.to_vec())).err());
+        self.service = flows_contract::SERVICE.to_owned();
+        self.task = Task::Asking { asked, next: 0, open: 0 };
+        self.ask_more(BATCHES_AT_ONCE, out);
         self.end_if_all_are_answered();
     }
 

@@ -120,7 +120,7 @@ fn one_more(trial: &mut Trial, number: u32) -> Result<f64, String> {
     let question = flows::adds(&trial.detour.wan, &trial.detour.six, 1, number);
     trial.bed.load(SERVICE, question)?;
     trial.bed.count()?;
-    let arrivals = Arrivals::begin(&trial.network);
+    let mut arrivals = Arrivals::begin(&trial.network);
     trial.bed.ask(1)?;
     let times = arrivals.wait()?;
     let asked = trial.bed.asked()?;

@@ -30,7 +30,7 @@ use view::{
 };
 
 /// How many intents one turn compiles. The rest waits for the next turn, so that the first rules leave early.
-pub const COMPILED_IN_A_TURN: usize = 200;
+pub const COMPILED_IN_A_TURN: usize = 64;
 
 /// The maximum number of intents. One more is refused.
 pub const INTENTS_MAX: usize = 200_000;

@@ -11,11 +11,21 @@ use crate::engine::{Engine, Entry};
 use burnet_sdk::stream::Update;
 use burnet_sdk::{Commands, QueryReply, Ticket};
 use flows_contract::{Batch, Follow, SERVICE, SetOptions, SetState, read_refusals, status};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use view::IntentId;
 
 /// How long after its end the stream is opened again, and how long after a failure sets are put again.
 const RETRY_MS: u64 = 500;
+
+/// A batch is closed at this size, so that the first rules leave while others are still computed.
+const BATCH_BYTES: usize = 24 << 10;
+
+/// The most bytes of queries that are not answered. The kernel keeps some 190 KiB of queries for a service, and an app may have no more of
+/// them than it leaves free. Beyond that it answers that the service is busy, and the sets would have to be put again later.
+const UNDER_WAY_BYTES_MAX: usize = 72 << 10;
+
+/// If more bytes than this wait, the engine compiles nothing more until the service has answered.
+const WAITING_BYTES_MAX: usize = 256 << 10;
 
 /// The first part of the names of sets. The number of the intent follows.
 const PREFIX: &str = "intent/";
@@ -52,6 +62,14 @@ enum Stream {
     AgainAt(u64),
 }
 
+/// A batch, and the sets of its changes. Of a query under way, only the length of the batch is kept.
+#[derive(Debug)]
+struct Closed {
+    bytes: Vec<u8>,
+    length: usize,
+    sets: Vec<u64>,
+}
+
 /// The sets of rules.
 #[derive(Debug)]
 pub struct RuleSets {
@@ -60,8 +78,12 @@ pub struct RuleSets {
     there: Option<BTreeSet<u64>>,
     batch: Batch,
     in_batch: Vec<u64>,
-    /// The sets of each query that is under way: as many queries as an app may have open.
-    under_way: HashMap<Ticket, Vec<u64>>,
+    /// Closed batches that wait until earlier ones are answered: little more than [`WAITING_BYTES_MAX`].
+    waiting: VecDeque<Closed>,
+    waiting_bytes: usize,
+    /// The queries that are under way, with at most [`UNDER_WAY_BYTES_MAX`] or one batch.
+    under_way: HashMap<Ticket, Closed>,
+    under_way_bytes: usize,
     /// Sets to put again at a time.
     again: Option<(u64, BTreeSet<u64>)>,
     /// What the engine is told next.
@@ -76,22 +98,32 @@ impl RuleSets {
             there: None,
             batch: Batch::new(),
             in_batch: Vec::new(),
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
             under_way: HashMap::new(),
+            under_way_bytes: 0,
             again: None,
             heard: Vec::new(),
         }
     }
 
     /// Puts the rules of an intent.
-    pub fn put(&mut self, engine: &Engine, id: u64, out: &mut Commands) {
+    pub fn put(&mut self, engine: &Engine, id: u64) {
         let Some(entry) = engine.entry(IntentId(id)) else { return };
-        if self.try_put(engine, entry, id) {
-            return self.in_batch.push(id);
+        if !self.try_put(engine, entry, id) {
+            self.close();
+            if !self.try_put(engine, entry, id) {
+                return self.heard.push(Heard::TooLong(id));
+            }
         }
-        self.send(out);
-        match self.try_put(engine, entry, id) {
-            true => self.in_batch.push(id),
-            false => self.heard.push(Heard::TooLong(id)),
+        self.added(id);
+    }
+
+    /// A change is in the batch.
+    fn added(&mut self, id: u64) {
+        self.in_batch.push(id);
+        if self.batch.as_bytes().len() >= BATCH_BYTES {
+            self.close();
         }
     }
 
@@ -101,21 +133,47 @@ impl RuleSets {
     }
 
     /// Removes the rules of an intent.
-    pub fn remove(&mut self, id: u64, version: u64, out: &mut Commands) {
+    pub fn remove(&mut self, id: u64, version: u64) {
         if !self.batch.remove(&name_of(id), version) {
-            self.send(out);
+            self.close();
             self.batch.remove(&name_of(id), version);
         }
-        self.in_batch.push(id);
+        self.added(id);
     }
 
-    /// Sends what is in the batch.
-    pub fn send(&mut self, out: &mut Commands) {
+    /// Closes the batch. It waits for its turn.
+    fn close(&mut self) {
         if !self.batch.is_empty() {
-            let ticket = out.query(SERVICE, self.batch.as_bytes());
-            self.under_way.insert(ticket, std::mem::take(&mut self.in_batch));
+            let bytes = self.batch.as_bytes().to_vec();
+            let length = bytes.len();
+            self.waiting_bytes += length;
+            self.waiting.push_back(Closed { bytes, length, sets: std::mem::take(&mut self.in_batch) });
             self.batch.clear();
         }
+    }
+
+    /// Whether so much waits that nothing more should be put.
+    pub fn is_crowded(&self) -> bool {
+        self.waiting_bytes > WAITING_BYTES_MAX
+    }
+
+    /// Sends what the service has room for. The rest is sent after its answers.
+    pub fn send(&mut self, out: &mut Commands) {
+        self.close();
+        let has_room = |all: usize, next: &mut Closed| all == 0 || all + next.length <= UNDER_WAY_BYTES_MAX;
+        while let Some(mut closed) = self.waiting.pop_front_if(|next| has_room(self.under_way_bytes, next)) {
+            self.waiting_bytes -= closed.length;
+            self.under_way_bytes += closed.length;
+            let ticket = out.query(SERVICE, &std::mem::take(&mut closed.bytes));
+            self.under_way.insert(ticket, closed);
+        }
+    }
+
+    /// The sets of a query that is over.
+    fn take_under_way(&mut self, ticket: Ticket) -> Option<Vec<u64>> {
+        let Closed { length, sets, .. } = self.under_way.remove(&ticket)?;
+        self.under_way_bytes -= length;
+        Some(sets)
     }
 
     /// Opens the stream again, and tells which sets to put again.
@@ -139,7 +197,7 @@ impl RuleSets {
 
     /// An answer. Says whether it is to a call of this file.
     pub fn on_reply(&mut self, reply: &QueryReply<'_>, now_ms: u64) -> bool {
-        let Some(sets) = self.under_way.remove(&Ticket(reply.ticket)) else { return false };
+        let Some(sets) = self.take_under_way(Ticket(reply.ticket)) else { return false };
         match reply.status {
             status::DONE => {}
             status::SOME_REFUSED => match read_refusals(reply.payload) {
@@ -178,7 +236,7 @@ impl RuleSets {
             self.heard.push(Heard::Complaint(format!("no states of rules from flows: {reason}")));
             return true;
         }
-        let Some(sets) = self.under_way.remove(&ticket) else { return false };
+        let Some(sets) = self.take_under_way(ticket) else { return false };
         self.put_again(sets, now_ms);
         true
     }

@@ -376,11 +376,16 @@ impl Paths {
         if std::mem::replace(&mut self.is_view_complete, is_complete) != is_complete {
             self.tell(Event::ViewComplete(is_complete));
         }
-        self.tell(Event::Time);
+        // Answers of the service of rules make room. They end in another call of this function.
+        let is_crowded = self.rule_sets.is_crowded();
+        if !is_crowded {
+            self.tell(Event::Time);
+        }
         self.tell_left_out(out);
         self.carry_out(out);
         self.tables.send(&self.engine, out);
-        let due = [self.engine.next_due_ms(now_ms), self.storage.retry_at_ms(), self.rule_sets.next_due_ms()];
+        let compile = self.engine.next_due_ms(now_ms).filter(|_| !is_crowded);
+        let due = [compile, self.storage.retry_at_ms(), self.rule_sets.next_due_ms()];
         if let Some(next_ms) = due.into_iter().flatten().min() {
             out.wake_after(Duration::from_millis(next_ms.saturating_sub(now_ms)));
         }
@@ -389,8 +394,8 @@ impl Paths {
     fn carry_out(&mut self, out: &mut Commands) {
         for effect in std::mem::take(&mut self.effects) {
             match effect {
-                Effect::PutRules(id) => self.rule_sets.put(&self.engine, id, out),
-                Effect::RemoveRules(id, version) => self.rule_sets.remove(id, version, out),
+                Effect::PutRules(id) => self.rule_sets.put(&self.engine, id),
+                Effect::RemoveRules(id, version) => self.rule_sets.remove(id, version),
                 Effect::KeepPlaces(id) => drop(self.moved.insert(id)),
                 Effect::Changed(id) | Effect::Gone(id) => self.tables.change(id),
             }
