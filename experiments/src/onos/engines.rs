@@ -62,7 +62,14 @@ impl PathsEngine {
     pub fn add(&mut self, wan: &Wan, pair: (usize, usize), number: u32) {
         let Question::Add { name, intent, annotations } = add(wan, pair, number) else { return };
         let (id, owner) = (IntentId(u64::from(number) + 1), "probe".to_owned());
-        self.tell(Event::Stored(Kept { id, owner, name, wanted: Box::new(intent), annotations }));
+        self.tell(Event::Stored(Kept {
+            id,
+            owner,
+            name,
+            wanted: Box::new(intent),
+            annotations,
+            places: None,
+        }));
     }
 
     /// Compiles all that waits.

@@ -13,9 +13,11 @@ use super::planner::{Planner, Wish};
 use super::protocol::{Asked, Counted, Order, Payload, ProbeSettings, Sight, Word, to_line};
 use burnet_sdk::view::{Batch, IntentState, Key, Kind, LinkState, Notice, Object, Snapshot, SwitchState};
 use burnet_sdk::{
-    App, AppLoop, Commands, DatapathId, Interests, PortStatus, QueryReply, Receipt, Settings, State, SwitchUp,
+    App, AppLoop, Commands, DatapathId, Interests, PortStatus, QueryReply, Receipt, Settings, State,
+    SwitchUp, query_status,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::process::ExitCode;
@@ -26,6 +28,9 @@ pub const NAME: &str = "onos-probe";
 
 /// The most sights that are kept for a report. Later ones are not noted.
 const SIGHTS_MAX: usize = 1_000_000;
+
+/// How long the probe waits after a service was busy.
+const BUSY_TIME: Duration = Duration::from_millis(1);
 
 /// The most batches of rules that are not answered yet: what a service has room for.
 const BATCHES_AT_ONCE: usize = 3;
@@ -47,7 +52,7 @@ pub struct Probe {
 /// What is under way.
 enum Task {
     None,
-    Asking { asked: Asked, next: usize, open: usize },
+    Asking { asked: Asked, next: usize, open: HashMap<u64, usize>, again: Vec<usize> },
     Polling { interval: Duration, until: String, most: usize, questions: usize },
 }
 
@@ -95,19 +100,23 @@ impl App for Probe {
     }
 
     fn on_query_reply(&mut self, reply: &QueryReply, out: &mut Commands) {
-        self.on_answer(reply.status, reply.payload, out);
+        self.on_answer(reply.ticket, reply.status, reply.payload, out);
     }
 
     fn on_receipt(&mut self, _: DatapathId, receipt: &Receipt, out: &mut Commands) {
         if receipt.outcome != burnet_sdk::Outcome::Programmed {
-            self.on_answer(u16::MAX, receipt.reason.as_bytes(), out);
+            self.on_answer(receipt.ticket, u16::MAX, receipt.reason.as_bytes(), out);
         }
     }
 
     fn on_wake(&mut self, out: &mut Commands) {
-        if let Task::Polling { questions, .. } = &mut self.task {
-            *questions += 1;
-            self.ask_first(out);
+        match &mut self.task {
+            Task::Polling { questions, .. } => {
+                *questions += 1;
+                self.ask_first(out);
+            }
+            Task::Asking { .. } => self.ask_again(out),
+            Task::None => {}
         }
     }
 }
@@ -147,7 +156,7 @@ impl Probe {
             }
             Order::Ask { at_once } => {
                 let asked = Asked { began_ns: now_ns(), ..Asked::default() };
-                self.task = Task::Asking { asked, next: 0, open: 0 };
+                self.task = Task::Asking { asked, next: 0, open: HashMap::new(), again: Vec::new() };
                 self.ask_more(at_once, out);
                 self.end_if_all_are_answered();
             }
@@ -174,7 +183,7 @@ impl Probe {
         payloads.clear();
         asked.failures.extend(planner.plan(wish, |batch| payloads.push(batch.to_vec())).err());
         self.service = flows_contract::SERVICE.to_owned();
-        self.task = Task::Asking { asked, next: 0, open: 0 };
+        self.task = Task::Asking { asked, next: 0, open: HashMap::new(), again: Vec::new() };
         self.ask_more(BATCHES_AT_ONCE, out);
         self.end_if_all_are_answered();
     }
@@ -188,18 +197,31 @@ impl Probe {
     fn ask_more(&mut self, at_most: usize, out: &mut Commands) {
         let Probe { service, payloads, task: Task::Asking { next, open, .. }, .. } = self else { return };
         let until = payloads.len().min(*next + at_most);
-        for payload in &payloads[*next..until] {
-            out.query(service, payload);
+        for (number, payload) in payloads.iter().enumerate().take(until).skip(*next) {
+            open.insert(out.query(service, payload).0, number);
         }
-        *open += until - *next;
         *next = until;
     }
 
-    fn on_answer(&mut self, status: u16, payload: &[u8], out: &mut Commands) {
+    /// Asks again what found the service busy.
+    fn ask_again(&mut self, out: &mut Commands) {
+        let Probe { service, payloads, task: Task::Asking { open, again, .. }, .. } = self else { return };
+        for number in again.drain(..) {
+            if let Some(payload) = payloads.get(number) {
+                open.insert(out.query(service, payload).0, number);
+            }
+        }
+    }
+
+    fn on_answer(&mut self, ticket: u64, status: u16, payload: &[u8], out: &mut Commands) {
         match &mut self.task {
             Task::None => {}
-            Task::Asking { asked, open, .. } => {
-                *open = open.saturating_sub(1);
+            Task::Asking { asked, open, again, .. } => {
+                let number = open.remove(&ticket);
+                if status == query_status::SERVICE_BUSY {
+                    again.extend(number);
+                    return out.wake_after(BUSY_TIME);
+                }
                 asked.ended_ns = now_ns();
                 match status {
                     0 => {
@@ -227,8 +249,8 @@ impl Probe {
     }
 
     fn end_if_all_are_answered(&mut self) {
-        let Task::Asking { asked, next, open } = &mut self.task else { return };
-        if *open == 0 && *next >= self.payloads.len() {
+        let Task::Asking { asked, next, open, again } = &mut self.task else { return };
+        if open.is_empty() && again.is_empty() && *next >= self.payloads.len() {
             let word = Word::Asked(std::mem::take(asked));
             self.task = Task::None;
             self.say(&word);

@@ -37,7 +37,7 @@ pub const AT_ONCE: usize = 120;
 pub const SEED: u64 = 2014;
 
 /// After this time, no further round begins.
-pub const ROUNDS_TIME: Duration = Duration::from_secs(30);
+pub const ROUNDS_TIME: Duration = Duration::from_secs(90);
 
 const ASKED_FIRST_MS: f64 = 2.0;
 const ASKED_TOTAL_MS: f64 = 10.0;

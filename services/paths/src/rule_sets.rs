@@ -9,7 +9,7 @@
 
 use crate::engine::{Engine, Entry};
 use burnet_sdk::stream::Update;
-use burnet_sdk::{Commands, QueryReply, Ticket};
+use burnet_sdk::{Commands, QueryReply, Ticket, query_status};
 use flows_contract::{Batch, Follow, SERVICE, SetOptions, SetState, read_refusals, status};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use view::IntentId;
@@ -26,6 +26,9 @@ const UNDER_WAY_BYTES_MAX: usize = 72 << 10;
 
 /// If more bytes than this wait, the engine compiles nothing more until the service has answered.
 const WAITING_BYTES_MAX: usize = 256 << 10;
+
+/// How long nothing is sent after the service was busy. It doubles up to [`RETRY_MS`] while the service stays busy.
+const BUSY_MS: u64 = 1;
 
 /// The first part of the names of sets. The number of the intent follows.
 const PREFIX: &str = "intent/";
@@ -62,11 +65,10 @@ enum Stream {
     AgainAt(u64),
 }
 
-/// A batch, and the sets of its changes. Of a query under way, only the length of the batch is kept.
+/// A batch, and the sets of its changes.
 #[derive(Debug)]
 struct Closed {
     bytes: Vec<u8>,
-    length: usize,
     sets: Vec<u64>,
 }
 
@@ -84,6 +86,8 @@ pub struct RuleSets {
     /// The queries that are under way, with at most [`UNDER_WAY_BYTES_MAX`] or one batch.
     under_way: HashMap<Ticket, Closed>,
     under_way_bytes: usize,
+    /// Until when nothing is sent, and how long the next pause is.
+    pause: (u64, u64),
     /// Sets to put again at a time.
     again: Option<(u64, BTreeSet<u64>)>,
     /// What the engine is told next.
@@ -102,6 +106,7 @@ impl RuleSets {
             waiting_bytes: 0,
             under_way: HashMap::new(),
             under_way_bytes: 0,
+            pause: (0, BUSY_MS),
             again: None,
             heard: Vec::new(),
         }
@@ -145,9 +150,8 @@ impl RuleSets {
     fn close(&mut self) {
         if !self.batch.is_empty() {
             let bytes = self.batch.as_bytes().to_vec();
-            let length = bytes.len();
-            self.waiting_bytes += length;
-            self.waiting.push_back(Closed { bytes, length, sets: std::mem::take(&mut self.in_batch) });
+            self.waiting_bytes += bytes.len();
+            self.waiting.push_back(Closed { bytes, sets: std::mem::take(&mut self.in_batch) });
             self.batch.clear();
         }
     }
@@ -158,22 +162,35 @@ impl RuleSets {
     }
 
     /// Sends what the service has room for. The rest is sent after its answers.
-    pub fn send(&mut self, out: &mut Commands) {
+    pub fn send(&mut self, now_ms: u64, out: &mut Commands) {
         self.close();
-        let has_room = |all: usize, next: &mut Closed| all == 0 || all + next.length <= UNDER_WAY_BYTES_MAX;
-        while let Some(mut closed) = self.waiting.pop_front_if(|next| has_room(self.under_way_bytes, next)) {
-            self.waiting_bytes -= closed.length;
-            self.under_way_bytes += closed.length;
-            let ticket = out.query(SERVICE, &std::mem::take(&mut closed.bytes));
+        if now_ms < self.pause.0 {
+            return;
+        }
+        let has_room =
+            |all: usize, next: &mut Closed| all == 0 || all + next.bytes.len() <= UNDER_WAY_BYTES_MAX;
+        while let Some(closed) = self.waiting.pop_front_if(|next| has_room(self.under_way_bytes, next)) {
+            self.waiting_bytes -= closed.bytes.len();
+            self.under_way_bytes += closed.bytes.len();
+            let ticket = out.query(SERVICE, &closed.bytes);
             self.under_way.insert(ticket, closed);
         }
     }
 
-    /// The sets of a query that is over.
-    fn take_under_way(&mut self, ticket: Ticket) -> Option<Vec<u64>> {
-        let Closed { length, sets, .. } = self.under_way.remove(&ticket)?;
-        self.under_way_bytes -= length;
-        Some(sets)
+    /// A query that is over.
+    fn take_under_way(&mut self, ticket: Ticket) -> Option<Closed> {
+        let closed = self.under_way.remove(&ticket)?;
+        self.under_way_bytes -= closed.bytes.len();
+        Some(closed)
+    }
+
+    /// The kernel keeps as many queries for the service as it can. The batch is sent again soon.
+    fn on_busy(&mut self, closed: Closed, now_ms: u64) {
+        self.waiting_bytes += closed.bytes.len();
+        self.waiting.push_front(closed);
+        if now_ms >= self.pause.0 {
+            self.pause = (now_ms + self.pause.1, (self.pause.1 * 2).min(RETRY_MS));
+        }
     }
 
     /// Opens the stream again, and tells which sets to put again.
@@ -192,12 +209,19 @@ impl RuleSets {
             Stream::Open(_) => None,
             Stream::AgainAt(at_ms) => Some(at_ms),
         };
-        stream.into_iter().chain(self.again.as_ref().map(|(at_ms, _)| *at_ms)).min()
+        let pause = Some(self.pause.0).filter(|_| !self.waiting.is_empty() && self.under_way.is_empty());
+        stream.into_iter().chain(self.again.as_ref().map(|(at_ms, _)| *at_ms)).chain(pause).min()
     }
 
     /// An answer. Says whether it is to a call of this file.
     pub fn on_reply(&mut self, reply: &QueryReply<'_>, now_ms: u64) -> bool {
-        let Some(sets) = self.take_under_way(Ticket(reply.ticket)) else { return false };
+        let Some(closed) = self.take_under_way(Ticket(reply.ticket)) else { return false };
+        if reply.status == query_status::SERVICE_BUSY {
+            self.on_busy(closed, now_ms);
+            return true;
+        }
+        let sets = closed.sets;
+        self.pause.1 = BUSY_MS;
         match reply.status {
             status::DONE => {}
             status::SOME_REFUSED => match read_refusals(reply.payload) {
@@ -236,8 +260,8 @@ impl RuleSets {
             self.heard.push(Heard::Complaint(format!("no states of rules from flows: {reason}")));
             return true;
         }
-        let Some(sets) = self.take_under_way(ticket) else { return false };
-        self.put_again(sets, now_ms);
+        let Some(closed) = self.take_under_way(ticket) else { return false };
+        self.put_again(closed.sets, now_ms);
         true
     }
 

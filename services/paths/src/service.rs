@@ -400,7 +400,7 @@ impl Paths {
                 Effect::Changed(id) | Effect::Gone(id) => self.tables.change(id),
             }
         }
-        self.rule_sets.send(out);
+        self.rule_sets.send(self.clock.now_ms(), out);
         self.keep_places(out);
     }
 
