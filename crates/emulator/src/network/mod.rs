@@ -233,6 +233,24 @@ impl Network {
         self.at_host(host, effects, |host, out| host.ping(to, sequence, now, out));
     }
 
+    /// Sends a frame from a host, as it is. The host itself knows nothing of it.
+    ///
+    /// # Errors
+    ///
+    /// The host does not exist.
+    pub fn send_frame(
+        &mut self,
+        host: &str,
+        frame: Vec<u8>,
+        now: Duration,
+        effects: &mut NetworkEffects,
+    ) -> Result<(), CannotChange> {
+        let index = self.host_named(host)?;
+        self.pass_to(now);
+        self.send(Endpoint::Host { index }, frame, effects);
+        Ok(())
+    }
+
     /// A host no longer waits for a ping. Returns whether it had no reply yet.
     pub fn give_up(&mut self, host: usize, to: impl Into<IpAddr>, sequence: u16) -> bool {
         self.hosts.get_mut(host).is_some_and(|host| host.give_up(to, sequence))

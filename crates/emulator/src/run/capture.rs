@@ -21,6 +21,8 @@ const FRAMES_MAX: usize = 32_768;
 pub enum Tap {
     /// Frames that leave or enter this end of a link.
     Port(Endpoint),
+    /// Only frames that enter this end of a link: what a host receives.
+    Arrivals(Endpoint),
     /// The messages between switches and controllers, as TCP: of one switch, by its index, or of all.
     Control(Option<usize>),
 }
@@ -88,18 +90,16 @@ impl Sinks {
     /// The ends of links with a tap.
     pub(crate) fn places(&self) -> impl Iterator<Item = Endpoint> {
         self.sinks.iter().filter_map(|sink| match sink.tap {
-            Tap::Port(place) => Some(place),
+            Tap::Port(place) | Tap::Arrivals(place) => Some(place),
             Tap::Control(_) => None,
         })
     }
 
     /// Frames have passed taps.
     pub(crate) fn on_frames(&self, captured: &mut Vec<Capture>) {
-        for Capture { at, place, frame, .. } in captured.drain(..) {
-            self.sinks
-                .iter()
-                .filter(|sink| sink.tap == Tap::Port(place))
-                .for_each(|sink| sink.put(at, &frame));
+        for Capture { at, place, outgoing, frame } in captured.drain(..) {
+            let is_heard = |tap: Tap| tap == Tap::Port(place) || !outgoing && tap == Tap::Arrivals(place);
+            self.sinks.iter().filter(|sink| is_heard(sink.tap)).for_each(|sink| sink.put(at, &frame));
         }
     }
 
@@ -167,5 +167,15 @@ mod tests {
         sinks.on_frames(&mut frames);
         assert_eq!((captured.dropped(), frames.len()), (3, 0));
         assert_eq!(captured.next_within(Duration::ZERO).unwrap().1, [1]);
+    }
+
+    #[test]
+    fn arrivals_are_heard_without_what_is_sent_there() {
+        let place = Endpoint::Host { index: 0 };
+        let (sink, captured) = channel(Tap::Arrivals(place));
+        let one = |outgoing, frame| Capture { at: Duration::ZERO, place, outgoing, frame: vec![frame] };
+        Sinks::new(vec![sink]).on_frames(&mut vec![one(true, 1), one(false, 2)]);
+        assert_eq!(captured.next_within(Duration::ZERO).unwrap().1, [2]);
+        assert!(captured.next_within(Duration::ZERO).is_err());
     }
 }

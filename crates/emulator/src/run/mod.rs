@@ -321,6 +321,17 @@ impl Handle {
         self.ask(|answer| Request::PassTo { time, answer }).recv().is_ok()
     }
 
+    /// Sends a frame from a host, as it is. The host itself knows nothing of it.
+    ///
+    /// # Errors
+    ///
+    /// The host does not exist, or the emulation has ended.
+    pub fn send_frame(&self, host: &str, frame: Vec<u8>) -> Result<(), CannotChange> {
+        let host = host.to_owned();
+        let sent = self.ask(|answer| Request::SendFrame { host, frame, answer });
+        sent.recv().unwrap_or(Err(CannotChange::Ended))
+    }
+
     /// Starts a flow between two hosts.
     ///
     /// # Errors

@@ -411,6 +411,9 @@ impl Reactor {
             Request::SetLink { link, up } => network.set_link(link, up, effects),
             Request::Change { change, answer } => reply(&answer, network.change(&change, time, effects)),
             Request::PassTo { time, answer } => self.goals.add(time, answer),
+            Request::SendFrame { host, frame, answer } => {
+                reply(&answer, network.send_frame(&host, frame, time, effects));
+            }
             Request::StartFlow { spec, answer } => reply(&answer, network.start_flow(&spec, time, effects)),
             Request::StopFlow { id, answer } => reply(&answer, network.stop_flow(id, time, effects)),
             Request::ReportFlow { id, answer } => reply(&answer, network.flow_report(id)),

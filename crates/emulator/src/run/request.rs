@@ -38,6 +38,8 @@ pub(crate) enum Request {
     Change { change: Change, answer: Sender<Result<(), CannotChange>> },
     /// Answer when this much time has passed in the network.
     PassTo { time: Duration, answer: Sender<()> },
+    /// Send a frame from a host.
+    SendFrame { host: String, frame: Vec<u8>, answer: Sender<Result<(), CannotChange>> },
     /// Start a flow.
     StartFlow { spec: FlowSpec, answer: Sender<Result<FlowId, FlowRefused>> },
     /// Stop a flow, and return whether it exists.
