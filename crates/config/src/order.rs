@@ -2,13 +2,14 @@
 //!
 //! Apps that `order` does not name come after those that it names. Among them, the app whose lowest granted priority
 //! is higher comes first, because the operator placed its priorities above the others'. An app without a bound on
-//! priorities comes last. Equal apps keep the order in which they are named.
+//! priorities comes last. Equal apps keep the order in which they are named. A service that keeps rules for others comes
+//! behind the apps that block, and before the apps that forward.
 //!
 //! In: what was written, and the apps with their grants. Out: the rank of each. It decides about no rule: the kernel
 //! does.
 
 use super::{AppGrant, ConfigError, contradiction};
-use monitor_channel::AppSpec;
+use monitor_channel::{AppRole, AppSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::cmp::Reverse;
@@ -67,11 +68,16 @@ pub(super) fn rank(order: &[String], specs: &mut [AppSpec]) -> Result<(), Config
     Ok(())
 }
 
-/// The lowest priority that its rules may have. 0 if it is not bounded, or if the app writes no rules.
+/// Where a service without a bound on priorities stands: it keeps the rules of intents and routes. These are for particular packets, so
+/// they come before apps that forward all packets, and behind services and apps that take packets from 40,000 on.
+const OF_SERVICE: u16 = 39_999;
+
+/// The lowest priority that its rules may have. If it is not bounded: 0, and [`OF_SERVICE`] for a service.
 fn lowest_priority(spec: &AppSpec) -> u16 {
     // If it cannot be read here, the code that needs it reports the error.
     let grant = AppGrant::read(spec.grant.clone()).unwrap_or_default();
-    grant.capabilities.rule_write.and_then(|rules| rules.priority).map_or(0, |range| range.low)
+    let unbounded = if spec.role == AppRole::Service { OF_SERVICE } else { 0 };
+    grant.capabilities.rule_write.map_or(0, |rules| rules.priority.map_or(unbounded, |range| range.low))
 }
 
 #[cfg(test)]
@@ -120,5 +126,19 @@ mod tests {
             format!("[app.any.capabilities]\n'rule.write' = true\n{}{}", rules("low", 1), rules("high", 9));
         check(&apps, &["high", "low", "any"]);
         check(&format!("{apps}[apps]\norder = ['any']"), &["any", "high", "low"]);
+    }
+
+    #[test]
+    fn a_service_that_keeps_rules_for_others_stands_between_apps_that_block_and_apps_that_forward() {
+        let rules = |text: &str| toml::from_str::<Capabilities>(text).unwrap();
+        let of = |name: &str, capabilities: &str| spec(name.to_owned(), Some(rules(capabilities)));
+        let low = of("forwarding", "'rule.write' = { priority = [10000, 19999] }");
+        let mut service = of("flows", "'rule.write' = true");
+        service.role = AppRole::Service;
+        let high = of("acl", "'rule.write' = { priority = [50000, 52000] }");
+        let mut specs = [low, of("any", "'rule.write' = true"), service, high];
+        rank(&[], &mut specs).unwrap();
+        specs.sort_by_key(|spec| AppGrant::read(spec.grant.clone()).unwrap().to_kernel().rank());
+        assert_eq!(specs.map(|spec| spec.name), ["acl", "flows", "forwarding", "any"]);
     }
 }

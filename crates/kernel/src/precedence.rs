@@ -32,7 +32,7 @@ use crate::zone_set::ZoneSet;
 use crate::zones::Zone;
 use abi::ZoneId;
 use abi::command::FlowMod;
-use flow::canonical::{read_match, read_match_into, write_match};
+use flow::canonical::{instructions_raw, read_match, read_match_into, write_match};
 use flow::relation::covers;
 use flow::{DatapathId, Match};
 
@@ -211,6 +211,12 @@ impl Precedence {
     }
 }
 
+/// The later table to which a rule passes packets on.
+#[cold]
+fn passes_on_to(it: &FlowMod<'_>) -> Option<u8> {
+    instructions_raw(it.instructions).flatten().find_map(|raw| raw.goto_table())
+}
+
 /// The rules of others that conflict with an add.
 #[derive(Default)]
 struct Met {
@@ -269,19 +275,24 @@ impl Precedence {
         if it.table_id == 0 && (it.matching.is_empty() || !others.receivers.selective.is_empty()) {
             self.check_blinding(zone, it, others)?;
         }
+        if it.matching.is_empty() && others.receivers.want_packets() {
+            effects.extend(passes_on_to(it).map(|table_id| Effect::PuntFrom { datapath, table_id }));
+        }
         match key.filter(|_| self.compares(zone)) {
             Some(key) => self.compare(zone, (datapath, it.table_id), key, it, others, now_ms, effects),
             None => Ok(()),
         }
     }
 
-    /// Whether it takes all packets that an earlier app wants to receive.
+    /// Whether it takes all packets that an earlier app wants to receive. A rule that passes packets on to a later table takes none of
+    /// an app whose priorities are all higher: that app's rules come first, and the rest goes on.
     #[cold]
     fn check_blinding(&mut self, zone: ZoneId, it: &FlowMod<'_>, others: &Others<'_>) -> Result<(), Refusal> {
         if read_match_into(it.matching, &mut self.scratch).is_err() {
             return Ok(());
         }
         let matching = &self.scratch;
+        let passes_on = passes_on_to(it).is_some();
         let hears = others.receivers.of_packets();
         let all = hears.iter().map(|it| (it, None)).filter(|_| covers(matching, &Match::any()));
         let some = others
@@ -292,6 +303,7 @@ impl Precedence {
         let blinded = all.chain(some).find(|(receiver, packets)| {
             *receiver != zone
                 && self.is_before(*receiver, zone)
+                && !(passes_on && self.is_above(*receiver, it.priority))
                 && packets.is_none_or(|packets| covers(matching, packets))
         });
         match blinded {
@@ -300,6 +312,12 @@ impl Precedence {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Whether all rules of an app have a higher priority than this.
+    fn is_above(&self, zone: ZoneId, priority: u16) -> bool {
+        let territory = self.territories.get(usize::from(zone.0)).and_then(Option::as_ref);
+        territory.is_some_and(|it| it.lowest > priority)
     }
 
     /// Whether precedence applies to this zone.

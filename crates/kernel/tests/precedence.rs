@@ -5,9 +5,9 @@
 use abi::command::{self, Command, FlowMod, Subscribe, What};
 use abi::event::{self, SwitchUp, kind};
 use abi::{Frame, OpenFlowVersion, ZoneId};
-use flow::canonical::{read_match, write_match};
+use flow::canonical::{read_match, write_instructions, write_match};
 use flow::relation::overlaps;
-use flow::text::parse_match;
+use flow::text::{parse_instructions, parse_match};
 use flow::{DatapathId, Match};
 use kernel::{Bounds, Capability, Decision, Effect, Grant, Kernel, OnOverlap};
 use proptest::prelude::*;
@@ -227,6 +227,48 @@ fn a_later_app_does_not_take_all_packets_that_one_before_it_hears() {
     assert_eq!(node.add(LATER, 1, "ip"), "sent");
     node.command(LATER, What::Subscribe(Subscribe { events, packets: &[] }));
     assert_eq!(node.add(BEFORE, 2, ""), "sent", "the one before is not bound by the one behind");
+}
+
+#[test]
+fn a_rule_that_passes_packets_on_takes_none_of_an_app_whose_priorities_are_above_it() {
+    let from = |lowest: u16| Bounds { priorities: lowest..=65535, ..Bounds::default() };
+    let hears =
+        |lowest: u16| Grant::nothing().with(Capability::PacketIn).with_rules(from(lowest)).with_rank(1);
+    let check = |lowest: u16, instructions: &str, expected: &str| {
+        let mut node = Node::with(writer(2), hears(lowest));
+        let events = kind::bit(kind::PACKET_IN);
+        node.command(BEFORE, What::Subscribe(Subscribe { events, packets: &[] }));
+        let mut bytes = Vec::new();
+        write_instructions(&parse_instructions(instructions).unwrap(), &mut bytes).unwrap();
+        let rest = FlowMod { instructions: &bytes, ..FlowMod::ADD };
+        let said = node.rule(LATER, 30, &Match::any(), rest);
+        assert!(said.starts_with(expected), "{lowest} {instructions}: {said}");
+    };
+    let blinds = "rule.write: it would take every packet";
+    check(31, "output:1", blinds);
+    check(30, "goto_table:1", blinds);
+    check(31, "goto_table:1", "sent");
+    check(31, "output:1,goto_table:1", "sent");
+}
+
+#[test]
+fn where_all_packets_are_passed_on_the_next_table_gets_the_table_miss_rule_too() {
+    let check = |hears: bool, matching: &str, instructions: &str, expected: bool| {
+        let mut node = Node::with(writer(2), writer(1));
+        let events = if hears { kind::bit(kind::PACKET_IN) } else { 0 };
+        node.command(LATER, What::Subscribe(Subscribe { events, packets: &[] }));
+        let mut bytes = Vec::new();
+        write_instructions(&parse_instructions(instructions).unwrap(), &mut bytes).unwrap();
+        let rest = FlowMod { instructions: &bytes, ..FlowMod::ADD };
+        node.rule(BEFORE, 30, &parse_match(matching).unwrap(), rest);
+        let punt = Effect::PuntFrom { datapath: SWITCH, table_id: 3 };
+        assert_eq!(node.effects.contains(&punt), expected, "{hears} {matching} {instructions}");
+    };
+    check(true, "", "goto_table:3", true);
+    check(true, "", "output:1,goto_table:3", true);
+    check(true, "ip", "goto_table:3", false);
+    check(true, "", "output:1", false);
+    check(false, "", "goto_table:3", false);
 }
 
 #[test]

@@ -49,6 +49,15 @@ impl Worker {
         }
     }
 
+    /// Sends the table-miss rule of a later table. It has no meter: the limits of packet-ins in the kernel hold for it.
+    pub(super) fn punt_from(&mut self, datapath: DatapathId, table_id: u8) {
+        let instructions = instructions(None);
+        let rule = FlowMod { table_id, instructions: &instructions, ..FlowMod::ADD };
+        if let Err(refused) = self.tell_switch(datapath, 0, What::FlowMod(rule)) {
+            tracing::warn!(%datapath, table_id, "the table-miss rule could not be sent to the switch: {refused}");
+        }
+    }
+
     /// Takes a step to set up the meter.
     pub(super) fn take_meter_step(&mut self, datapath: DatapathId, step: MeterStep) {
         let (bands, which);
