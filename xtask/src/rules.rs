@@ -94,6 +94,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     // monitor-channel: an app in a process zone gets its ports over that socket.
     ("burnet-sdk", &["burnet-sdk-core", "flow", "abi", "ring", "zone", "monitor-channel"]),
     ("burnet-sdk-tokio", &["burnet-sdk"]),
+    ("burnet-sdk-rules", &["burnet-sdk", "flows-contract"]),
     // A service like any other, whose judging is the package crate's own: the monitor judges by it too while the service is silent.
     ("security", &["burnet-sdk", "package", "security-contract"]),
     // What it computes paths with is a crate of its own, so that benchmarks and tests reach it.
@@ -145,7 +146,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
 
 /// What apps and services may build on: what an author outside the project has too, by the SDK or from it. In addition, the contracts
 /// of services.
-const APPS_MAY_KNOW: &[&str] = &["burnet-sdk", "burnet-sdk-tokio", "flow", "view"];
+const APPS_MAY_KNOW: &[&str] = &["burnet-sdk", "burnet-sdk-rules", "burnet-sdk-tokio", "flow", "view"];
 
 /// What the contract of a service may build on, if the table does not say otherwise.
 const CONTRACTS_MAY_KNOW: &[&str] = &["contract", "flow", "view"];
