@@ -13,8 +13,8 @@ use crate::list::{Entry, HIGHEST_PRIORITY, Rule, Verdict};
 use burnet_sdk::flow::canonical::write_match;
 use burnet_sdk::flow::text::match_to_string;
 use burnet_sdk::{
-    App, AppTable, Commands, DatapathId, InstructionWriter, Interests, Level, Outcome, Receipt, Settings,
-    SwitchUp,
+    App, AppTable, Commands, DatapathId, InstructionWriter, Interests, Level, OpenFlowVersion, Outcome,
+    Receipt, Settings, SwitchUp,
 };
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -43,12 +43,17 @@ enum Otherwise {
     Deny,
 }
 
+/// The highest table to which the app may pass packets on, by its manifest.
+const NEXT_TABLE_MAX: u8 = 9;
+
 /// The bits of the cookie that tell one list from another.
 const LIST_BITS: u32 = 24;
 
 /// The access list.
 pub struct Acl {
     rules: Vec<Rule>,
+    /// The list for switches with one table, although others pass packets on. The error says why there is none.
+    of_one_table: Result<Vec<Rule>, String>,
     next_table: Option<u8>,
     switches: BTreeSet<DatapathId>,
     /// The cookie of its rules, which depends on the list.
@@ -66,20 +71,23 @@ pub fn run() -> ExitCode {
 impl App for Acl {
     fn new(settings: &Settings) -> Result<Self, String> {
         let AclSettings { rules, default, next_table, switches } = settings.read()?;
-        if next_table.is_some_and(|table| !(1..=254).contains(&table)) {
-            return Err("its setting `next_table` is no table behind table 0: write 1 to 254".to_owned());
+        if next_table.is_some_and(|table| !(1..=NEXT_TABLE_MAX).contains(&table)) {
+            return Err(format!(
+                "its setting `next_table` is no table behind table 0 that its manifest names: write 1 to {NEXT_TABLE_MAX}"
+            ));
         }
         let entries: Vec<Entry> = rules.iter().map(|line| list::read(line)).collect::<Result<_, _>>()?;
         let default = match default {
             Otherwise::Permit => Verdict::Permit,
             Otherwise::Deny => Verdict::Deny,
         };
+        let of_one_table = list::for_one_table(&entries, default);
         let rules = match next_table {
             Some(_) => list::for_two_tables(&entries, default)?,
-            None => list::for_one_table(&entries, default)?,
+            None => of_one_table.clone()?,
         };
         let cookie = cookie_of(&rules, next_table);
-        Ok(Acl { rules, next_table, switches, cookie })
+        Ok(Acl { rules, of_one_table, next_table, switches, cookie })
     }
 
     fn serves_switches_apart(_: &Settings) -> bool {
@@ -92,10 +100,25 @@ impl App for Acl {
 
     fn on_switch_up(&mut self, up: &SwitchUp, out: &mut Commands) {
         let is_wanted = self.switches.is_empty() || self.switches.contains(&up.datapath);
-        if is_wanted {
-            self.add(up.datapath, out);
+        // OpenFlow 1.0 knows one table, and cannot tell rules apart by their cookie: there the earlier list goes first.
+        let is_v10 = up.openflow == OpenFlowVersion::V1_0;
+        let next = self.next_table.filter(|_| !is_v10);
+        if is_v10 {
+            out.rule(up.datapath).delete_within().send_with_receipt();
         }
-        remove_earlier(up.datapath, self.cookie, out);
+        match &self.of_one_table {
+            _ if !is_wanted => {}
+            Err(why) if self.next_table.is_some() && next.is_none() => {
+                let text =
+                    format!("{} does not follow the access list: it has one table, and {why}", up.datapath);
+                out.log(Level::Error, &text);
+            }
+            Ok(rules) if next.is_none() => add(up.datapath, rules, None, self.cookie, out),
+            _ => add(up.datapath, &self.rules, next, self.cookie, out),
+        }
+        if !is_v10 {
+            remove_earlier(up.datapath, self.cookie, out);
+        }
     }
 
     fn on_receipt(&mut self, datapath: DatapathId, receipt: &Receipt, out: &mut Commands) {
@@ -106,22 +129,20 @@ impl App for Acl {
     }
 }
 
-impl Acl {
-    fn add(&self, switch: DatapathId, out: &mut Commands) {
-        for (priority, rule) in (0..=HIGHEST_PRIORITY).rev().zip(&self.rules) {
-            let mut matching = Vec::new();
-            write_match(&rule.matching, &mut matching);
-            let add = out.rule(switch).priority(priority).cookie(self.cookie).matching_bytes(&matching);
-            match self.next_table.filter(|_| rule.verdict == Verdict::Permit) {
-                Some(table) => {
-                    let go_on = |it: &mut InstructionWriter<'_>| {
-                        it.goto_table(table);
-                    };
-                    add.instructions(go_on).send_with_receipt()
-                }
-                None => add.send_with_receipt(),
-            };
-        }
+fn add(switch: DatapathId, rules: &[Rule], next: Option<u8>, cookie: u64, out: &mut Commands) {
+    for (priority, rule) in (0..=HIGHEST_PRIORITY).rev().zip(rules) {
+        let mut matching = Vec::new();
+        write_match(&rule.matching, &mut matching);
+        let add = out.rule(switch).priority(priority).cookie(cookie).matching_bytes(&matching);
+        match next.filter(|_| rule.verdict == Verdict::Permit) {
+            Some(table) => {
+                let go_on = |it: &mut InstructionWriter<'_>| {
+                    it.goto_table(table);
+                };
+                add.instructions(go_on).send_with_receipt()
+            }
+            None => add.send_with_receipt(),
+        };
     }
 }
 
@@ -158,7 +179,7 @@ mod tests {
         check_refused(r#"{"rule": []}"#, "unknown field `rule`");
         check_refused(r#"{"rules": ["deny ip,nw_src=x"]}"#, "`deny ip,nw_src=x`");
         check_refused(r#"{"rules": ["permit tcp", "deny ip"]}"#, "set next_table");
-        check_refused(r#"{"next_table": 0}"#, "write 1 to 254");
+        check_refused(r#"{"next_table": 0}"#, "write 1 to 9");
         check_refused(r#"{"default": "drop"}"#, "unknown variant `drop`");
     }
 

@@ -4,7 +4,7 @@
 //! beginning, so that a packet that gets a new rule finds the others. Each rule matches its input port, so a packet cannot go in circles.
 
 use burnet_sdk::view::{ConnectPoint, HostId};
-use burnet_sdk::{Commands, Field, FlowBuilder, PortNo};
+use burnet_sdk::{Commands, DatapathId, Field, FlowBuilder, PortNo};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -16,11 +16,13 @@ pub(crate) struct ForwardingSettings {
     priority: u16,
     /// Seconds without a packet until a switch removes a rule.
     idle_timeout_s: u16,
+    /// The table of its rules in switches that have several.
+    pub(crate) table: u8,
 }
 
 impl Default for ForwardingSettings {
     fn default() -> Self {
-        ForwardingSettings { priority: 10_000, idle_timeout_s: 30 }
+        ForwardingSettings { priority: 10_000, idle_timeout_s: 30, table: 0 }
     }
 }
 
@@ -71,6 +73,8 @@ pub(crate) struct Flows {
     numbers: HashMap<FlowId, u64>,
     by_exit: BTreeSet<(ConnectPoint, u64)>,
     by_host: BTreeSet<(HostId, u64)>,
+    /// The switches that have one table: those with OpenFlow 1.0.
+    one_table: BTreeSet<DatapathId>,
 }
 
 /// The app's part of a cookie: the number of the flow.
@@ -82,6 +86,14 @@ pub(crate) fn number_of(cookie: u64) -> u64 {
 const COOKIE_MASK: u64 = (1 << 48) - 1;
 
 impl Flows {
+    /// Whether a switch has one table.
+    pub(crate) fn note_tables(&mut self, switch: DatapathId, has_one: bool) {
+        match has_one {
+            true => self.one_table.insert(switch),
+            false => self.one_table.remove(&switch),
+        };
+    }
+
     pub(crate) fn id(&self, number: u64) -> Option<FlowId> {
         self.flows.get(&number).map(|flow| flow.id)
     }
@@ -106,7 +118,8 @@ impl Flows {
     ) {
         let number = self.numbers.get(&id).copied().unwrap_or_else(|| self.next(settings, out));
         for (at, hop) in hops.iter().enumerate().rev() {
-            let rule = rule(id, *hop, settings, out).cookie(number).idle_timeout_s(settings.idle_timeout_s);
+            let rule =
+                self.rule(id, *hop, settings, out).cookie(number).idle_timeout_s(settings.idle_timeout_s);
             // One report is enough to forget the flow.
             let rule = if at == 0 { rule.tell_when_removed() } else { rule };
             rule.output(hop.out_port).send();
@@ -114,7 +127,7 @@ impl Flows {
         let before = self.take(number).map_or_else(Vec::new, |flow| flow.hops);
         let is_replaced = |hop: &Hop| hops.iter().any(|new| new.from() == hop.from());
         for hop in before.into_iter().filter(|hop| !is_replaced(hop)) {
-            rule(id, hop, settings, out).delete().send();
+            self.rule(id, hop, settings, out).delete().send();
         }
         self.by_exit.extend(hops.iter().map(|hop| (hop.to(), number)));
         self.by_host.extend([(id.src, number), (id.dst, number)]);
@@ -126,7 +139,7 @@ impl Flows {
     pub(crate) fn withdraw(&mut self, number: u64, settings: ForwardingSettings, out: &mut Commands) {
         let Some(flow) = self.take(number) else { return };
         for hop in flow.hops {
-            rule(flow.id, hop, settings, out).delete().send();
+            self.rule(flow.id, hop, settings, out).delete().send();
         }
     }
 
@@ -146,6 +159,25 @@ impl Flows {
         Some(flow)
     }
 
+    fn rule<'c>(
+        &self,
+        id: FlowId,
+        hop: Hop,
+        settings: ForwardingSettings,
+        out: &'c mut Commands,
+    ) -> FlowBuilder<'c> {
+        let Hop { entry, .. } = hop;
+        let table = if self.one_table.contains(&entry.switch) { 0 } else { settings.table };
+        out.rule(entry.switch).table(table).priority(settings.priority).matching(|m| {
+            m.field(Field::InPort, entry.port)
+                .field(Field::EthSrc, id.src.mac)
+                .field(Field::EthDst, id.dst.mac);
+            if let Some(vlan) = id.dst.vlan {
+                m.field(Field::VlanVid, vlan | VLAN_PRESENT);
+            }
+        })
+    }
+
     fn next(&mut self, settings: ForwardingSettings, out: &mut Commands) -> u64 {
         if self.flows.len() >= FLOWS_MAX
             && let Some((oldest, _)) = self.flows.first_key_value()
@@ -155,16 +187,6 @@ impl Flows {
         self.last_number = (self.last_number + 1) & COOKIE_MASK;
         self.last_number
     }
-}
-
-fn rule(id: FlowId, hop: Hop, settings: ForwardingSettings, out: &mut Commands) -> FlowBuilder<'_> {
-    let Hop { entry, .. } = hop;
-    out.rule(entry.switch).priority(settings.priority).matching(|m| {
-        m.field(Field::InPort, entry.port).field(Field::EthSrc, id.src.mac).field(Field::EthDst, id.dst.mac);
-        if let Some(vlan) = id.dst.vlan {
-            m.field(Field::VlanVid, vlan | VLAN_PRESENT);
-        }
-    })
 }
 
 /// OFPVID_PRESENT (OpenFlow 1.3.5, 7.2.3.7).

@@ -91,7 +91,10 @@ const NEIGHBOUR_SOLICITATION: u128 = 135;
 
 impl App for Forwarding {
     fn new(settings: &Settings) -> Result<Self, String> {
-        let settings = settings.read()?;
+        let settings: ForwardingSettings = settings.read()?;
+        if settings.table > 254 {
+            return Err(format!("table = {}: write 0 to 254", settings.table));
+        }
         let (routes, flows, flood) = (Routes::default(), Flows::default(), Flood::default());
         Ok(Forwarding { settings, routes, flows, flood })
     }
@@ -137,6 +140,7 @@ impl App for Forwarding {
                 {
                     // Rules of an earlier run, or of an earlier session, would lead along old paths.
                     out.rule(switch.id).delete_within().send();
+                    self.flows.note_tables(switch.id, switch.openflow == "1.0");
                 }
                 (Some(Object::Link(link)), now) if carries(link) && !now.is_some_and(is_carrying) => {
                     concerned.extend(self.flows.through(link.id.from));

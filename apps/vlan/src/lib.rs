@@ -16,9 +16,10 @@ use crate::networks::{Members, Networks, Tag, Written};
 use burnet_sdk::flow::frame::FrameFields;
 use burnet_sdk::{
     ActionWriter, App, AppTable, Commands, DatapathId, Field, Interests, Level, MacAddr, MatchWriter,
-    Outcome, PacketIn, PortNo, PortStatus, Receipt, Settings, SwitchUp,
+    OpenFlowVersion, Outcome, PacketIn, PortNo, PortStatus, Receipt, Settings, SwitchUp,
 };
 use serde::Deserialize;
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 /// What the operator may set under `[app.vlan.settings]`.
@@ -26,6 +27,8 @@ use std::process::ExitCode;
 #[serde(deny_unknown_fields, default)]
 struct VlanSettings {
     networks: Vec<Written>,
+    /// The table of its rules in switches that have several.
+    table: u8,
 }
 
 /// The priorities of its rules: what is in no network is dropped; frames of a network go up; groups are flooded; learned pairs; frames for
@@ -56,9 +59,23 @@ const NEIGHBOUR: (u64, u64) = (0x0180_c200_0000, 0xffff_ffff_fff0);
 /// The bit of an address that makes it that of a group.
 const GROUP_BIT: u64 = 0x0100_0000_0000;
 
+/// The highest table that the app may have rules in, by its manifest.
+const TABLE_MAX: u8 = 9;
+
+/// A switch, and the table of the app's rules there.
+#[derive(Clone, Copy, Debug)]
+struct Here {
+    switch: DatapathId,
+    table: u8,
+    is_v10: bool,
+}
+
 /// The static networks.
 pub struct Vlan {
     networks: Networks,
+    table: u8,
+    /// The switches that have one table: those with OpenFlow 1.0.
+    one_table: BTreeSet<DatapathId>,
     learned: Learned,
     now_ms: u64,
 }
@@ -73,8 +90,12 @@ pub fn run() -> ExitCode {
 
 impl App for Vlan {
     fn new(settings: &Settings) -> Result<Self, String> {
-        let VlanSettings { networks } = settings.read()?;
-        Ok(Vlan { networks: Networks::read(networks)?, learned: Learned::default(), now_ms: 0 })
+        let VlanSettings { networks, table } = settings.read()?;
+        if table > TABLE_MAX {
+            return Err(format!("table = {table}: write 0 to {TABLE_MAX}"));
+        }
+        let (networks, one_table) = (Networks::read(networks)?, BTreeSet::new());
+        Ok(Vlan { networks, table, one_table, learned: Learned::default(), now_ms: 0 })
     }
 
     fn serves_switches_apart(_: &Settings) -> bool {
@@ -88,16 +109,21 @@ impl App for Vlan {
     fn on_switch_up(&mut self, up: &SwitchUp, out: &mut Commands) {
         let switch = up.datapath;
         self.learned.forget_switch(switch);
+        match up.openflow {
+            OpenFlowVersion::V1_0 => self.one_table.insert(switch),
+            OpenFlowVersion::V1_3 => self.one_table.remove(&switch),
+        };
+        let here = self.here(switch);
         // What earlier settings have left.
         out.rule(switch).delete_within().send();
         for port in self.networks.ports_of(switch) {
             let at_port = |m: &mut MatchWriter<'_>| {
                 m.field(Field::InPort, port);
             };
-            add(switch, priority::DROP, out, at_port, |_| ());
+            add(here, priority::DROP, out, at_port, |_| ());
         }
         for (vlan, members) in self.networks.of_switch(switch) {
-            members.iter().for_each(|(port, tag)| add_member(switch, vlan, members, (*port, *tag), out));
+            members.iter().for_each(|(port, tag)| add_member(here, vlan, members, (*port, *tag), out));
         }
     }
 
@@ -128,6 +154,7 @@ impl App for Vlan {
             return;
         };
         let from = if tag.is_some() { Tag::Tagged } else { Tag::Untagged };
+        let here = self.here(switch);
         if self.learned.see(switch, vlan, source, port, self.now_ms) {
             forget_pairs(switch, source, out);
         }
@@ -136,13 +163,11 @@ impl App for Vlan {
             Some(to) if to == port => {}
             Some(to) => {
                 let only: Members = members.get(&to).map(|tag| (to, *tag)).into_iter().collect();
-                add_pair(switch, vlan, (port, from), (source, destination), &only, out);
-                let sent = out.packet_out(switch).packet(packet);
-                sent.actions(|actions| send_within(vlan, from, &only, port, actions)).send();
+                add_pair(here, vlan, (port, from), (source, destination), &only, out);
+                send_packet(here, packet, (vlan, from), &only, out);
             }
             None => {
-                let sent = out.packet_out(switch).packet(packet);
-                sent.actions(|actions| send_within(vlan, from, members, port, actions)).send();
+                send_packet(here, packet, (vlan, from), members, out);
             }
         }
     }
@@ -160,19 +185,27 @@ impl App for Vlan {
     }
 }
 
+impl Vlan {
+    fn here(&self, switch: DatapathId) -> Here {
+        let is_v10 = self.one_table.contains(&switch);
+        Here { switch, table: if is_v10 { 0 } else { self.table }, is_v10 }
+    }
+}
+
 fn address(fields: &FrameFields, field: Field) -> Option<MacAddr> {
     fields.get(field).and_then(|value| u64::try_from(value).ok()).map(MacAddr::from_u64)
 }
 
 /// Adds a rule, with a receipt.
 fn add(
-    switch: DatapathId,
+    here: Here,
     priority: u16,
     out: &mut Commands,
     matching: impl FnOnce(&mut MatchWriter<'_>),
     actions: impl FnOnce(&mut ActionWriter<'_>),
 ) {
-    out.rule(switch).priority(priority).matching(matching).apply(actions).send_with_receipt();
+    let rule = out.rule(here.switch).table(here.table).priority(priority).matching(matching);
+    rule.apply(actions).send_with_receipt();
 }
 
 /// Matches the frames of a network at a port.
@@ -185,25 +218,32 @@ fn frames_of(vlan: u16, (port, tag): (PortNo, Tag), matching: &mut MatchWriter<'
 }
 
 /// The rules for the frames of one network at one port.
-fn add_member(switch: DatapathId, vlan: u16, members: &Members, at: (PortNo, Tag), out: &mut Commands) {
+fn add_member(here: Here, vlan: u16, members: &Members, at: (PortNo, Tag), out: &mut Commands) {
     let neighbour = |m: &mut MatchWriter<'_>| {
         frames_of(vlan, at, m);
         m.masked(Field::EthDst, MacAddr::from_u64(NEIGHBOUR.0), MacAddr::from_u64(NEIGHBOUR.1));
     };
-    add(switch, priority::NEIGHBOUR, out, neighbour, |_| ());
+    if !here.is_v10 {
+        add(here, priority::NEIGHBOUR, out, neighbour, |_| ());
+    }
     let group = |m: &mut MatchWriter<'_>| {
         frames_of(vlan, at, m);
-        m.masked(Field::EthDst, MacAddr::from_u64(GROUP_BIT), MacAddr::from_u64(GROUP_BIT));
+        let group = MacAddr::from_u64(GROUP_BIT);
+        // OpenFlow 1.0 has no masks of Ethernet addresses. There the app itself sends on frames for other groups, and drops those for neighbours.
+        match here.is_v10 {
+            true => m.field(Field::EthDst, MacAddr([0xff; 6])),
+            false => m.masked(Field::EthDst, group, group),
+        };
     };
-    add(switch, priority::GROUP, out, group, |actions| send_within(vlan, at.1, members, at.0, actions));
+    add(here, priority::GROUP, out, group, |actions| send_within(vlan, at.1, members, at.0, actions));
     let up = |actions: &mut ActionWriter<'_>| {
         actions.output(PortNo::CONTROLLER, WHOLE_PACKET);
     };
-    add(switch, priority::UP, out, |m| frames_of(vlan, at, m), up);
+    add(here, priority::UP, out, |m| frames_of(vlan, at, m), up);
 }
 
 fn add_pair(
-    switch: DatapathId,
+    here: Here,
     vlan: u16,
     at: (PortNo, Tag),
     (source, destination): (MacAddr, MacAddr),
@@ -214,9 +254,40 @@ fn add_pair(
         frames_of(vlan, at, m);
         m.field(Field::EthDst, destination).field(Field::EthSrc, source);
     };
-    let rule = out.rule(switch).priority(priority::PAIR).idle_timeout_s(IDLE_S).matching(matching);
-    rule.apply(|actions| send_within(vlan, at.1, to, at.0, actions)).send();
+    let rule = out.rule(here.switch).table(here.table).priority(priority::PAIR).idle_timeout_s(IDLE_S);
+    rule.matching(matching).apply(|actions| send_within(vlan, at.1, to, at.0, actions)).send();
 }
+
+/// Sends the packet of a packet-in to these members of its network. OpenFlow 1.0 cannot push a tag in a packet-out, so there the app does it.
+fn send_packet(
+    here: Here,
+    packet: &PacketIn<'_>,
+    (vlan, from): (u16, Tag),
+    to: &Members,
+    out: &mut Commands,
+) {
+    let in_port = packet.in_port;
+    let pushes = from == Tag::Untagged && to.values().any(|tag| *tag == Tag::Tagged);
+    if !here.is_v10 || !pushes || packet.buffer_id.is_some() {
+        let sent = out.packet_out(here.switch).packet(packet);
+        return sent.actions(|actions| send_within(vlan, from, to, in_port, actions)).send();
+    }
+    let tagged: Vec<PortNo> =
+        to.iter().filter(|(_, tag)| **tag == Tag::Tagged).map(|(port, _)| *port).collect();
+    let plain: Members =
+        to.iter().filter(|(_, tag)| **tag == from).map(|(port, tag)| (*port, *tag)).collect();
+    if plain.keys().any(|port| *port != in_port) {
+        let sent = out.packet_out(here.switch).packet(packet);
+        sent.actions(|actions| send_within(vlan, from, &plain, in_port, actions)).send();
+    }
+    let Some((addresses, rest)) = packet.data.split_at_checked(ADDRESSES_LEN) else { return };
+    let frame = [addresses, &TAG.to_be_bytes(), &vlan.to_be_bytes(), rest].concat();
+    let sent = out.packet_out(here.switch).frame(&frame).in_port(in_port);
+    tagged.into_iter().fold(sent, |sent, port| sent.output(port)).send();
+}
+
+/// The length of the two Ethernet addresses. A tag comes behind them.
+const ADDRESSES_LEN: usize = 12;
 
 /// Removes the rules to an address that is elsewhere now.
 fn forget_pairs(switch: DatapathId, mac: MacAddr, out: &mut Commands) {
