@@ -1,0 +1,3 @@
+//! Runs the app `mirror` in a process of its own.
+
+burnet_sdk::main!(mirror::Mirror);

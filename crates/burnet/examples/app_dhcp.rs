@@ -1,0 +1,3 @@
+//! The app `dhcp` of the folder `apps`, for tests of whole nodes. It runs by the app's own manifest.
+
+burnet_sdk::main!(dhcp::Dhcp);

@@ -1,0 +1,15 @@
+//! Whole nodes with emulated networks: does a frame come out where the apps of the folder `apps` say, and nowhere else?
+//!
+//! Each app runs in a process zone with the capabilities of its own manifest. So an app that asks for too little fails here.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
+
+mod acl;
+mod dhcp;
+mod frames;
+mod mirror;
+mod proxy_arp;
+mod qos;
+mod router;
+mod stage;
+mod vlan;
