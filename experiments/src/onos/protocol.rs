@@ -122,7 +122,7 @@ pub struct Counted {
     pub links: usize,
     /// Hosts.
     pub hosts: usize,
-    /// Whether the view has all that there is.
+    /// Whether the view is complete.
     pub is_current: bool,
 }
 
