@@ -13,7 +13,7 @@ use super::bed::wait_until;
 use super::clock::between_ms;
 use super::engines;
 use super::flows;
-use super::paper::{Paper, paper};
+use super::paper::{Installation, Paper, paper};
 use super::planner::{Wish, removals};
 use super::protocol::Payload;
 use super::reroute::{AT_ONCE, ROUNDS_TIME, SERVICES, Trial, latency_chart, latency_text, rounds_chart};
@@ -173,44 +173,43 @@ fn of(bursts: &[Burst], value: fn(&Burst) -> f64) -> Vec<f64> {
 }
 
 fn claims(seen: &Measured, paper: &Paper) -> Vec<Claim> {
-    let table = &paper.table3;
+    let ways = [("intents", &seen.intents), ("paths that the app has computed", &seen.own)];
+    let mut claims: Vec<Claim> = ways
+        .into_iter()
+        .flat_map(|(how, bursts)| way_claims(how, bursts, seen.added, &paper.table3))
+        .collect();
+    claims.extend(engine_claims(seen, paper));
+    claims
+}
+
+/// What is claimed of one way to add the paths.
+fn way_claims(how: &str, bursts: &[Burst], added: u32, table: &Installation) -> Vec<Claim> {
     let said = |median_ms: f64, p99_ms: f64| format!("median {median_ms} ms, p99 {p99_ms} ms");
-    let (first_said, last_said) =
-        (said(table.first_median_ms, table.first_p99_ms), said(table.total_median_ms, table.total_p99_ms));
-    let mut claims = Vec::new();
-    for (how, bursts) in [("intents", &seen.intents), ("paths that the app has computed", &seen.own)] {
-        let last = of(bursts, |it| it.last_ms);
-        claims.push(
-            Claim::seen(
-                &format!("{how}: question to the first flow mod"),
-                latency_text(&of(bursts, |it| it.first_ms)),
-            )
-            .beside(&first_said),
-        );
-        claims.push(
-            Claim::asked(
-                &format!("{how}: question to the last flow mod"),
-                "median <= 10 ms",
-                latency_text(&last),
-                !last.is_empty() && median(&last) <= ASKED_TOTAL_MS,
-            )
-            .beside(&last_said),
-        );
-        let confirmed = of(bursts, |it| it.confirmed_ms);
-        claims.push(Claim::seen(
-            &format!("{how}: question to the last barrier's answer"),
-            latency_text(&confirmed),
-        ));
-        let per_s = f64::from(seen.added) / median(&last).max(1e-9) * 1000.0;
-        let confirmed_per_s = f64::from(seen.added) / median(&confirmed).max(1e-9) * 1000.0;
-        claims.push(
-            Claim::seen(
-                &format!("{how}: paths a second, derived as in the paper"),
-                format!("{per_s:.0}; confirmed by barriers: {confirmed_per_s:.0}"),
-            )
-            .beside(&format!("{:.0}", table.paths_per_s)),
-        );
-    }
+    let [first, last, confirmed] =
+        [of(bursts, |it| it.first_ms), of(bursts, |it| it.last_ms), of(bursts, |it| it.confirmed_ms)];
+    let per_s = |values: &[f64]| f64::from(added) / median(values).max(1e-9) * 1000.0;
+    vec![
+        Claim::seen(&format!("{how}: question to the first flow mod"), latency_text(&first))
+            .beside(&said(table.first_median_ms, table.first_p99_ms)),
+        Claim::asked(
+            &format!("{how}: question to the last flow mod"),
+            "median <= 10 ms",
+            latency_text(&last),
+            !last.is_empty() && median(&last) <= ASKED_TOTAL_MS,
+        )
+        .beside(&said(table.total_median_ms, table.total_p99_ms)),
+        Claim::seen(&format!("{how}: question to the last barrier's answer"), latency_text(&confirmed)),
+        Claim::seen(
+            &format!("{how}: paths a second, derived as in the paper"),
+            format!("{:.0}; confirmed by barriers: {:.0}", per_s(&last), per_s(&confirmed)),
+        )
+        .beside(&format!("{:.0}", table.paths_per_s)),
+    ]
+}
+
+/// What is claimed of the store and of the engines.
+fn engine_claims(seen: &Measured, paper: &Paper) -> Vec<Claim> {
+    let (table, mut claims) = (&paper.table3, Vec::new());
     claims.push(Claim::seen(
         "intents: until the last one is answered, which means that the store has it",
         latency_text(&seen.answered_ms),
