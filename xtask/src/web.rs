@@ -41,7 +41,10 @@ pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
             picture
         }
         _ => {
-            return Err(format!("`web` does not know `{}`; it takes --figures or --picture", words.join(" ")));
+            return Err(format!(
+                "`web` does not know `{}`; it takes --figures or --picture",
+                words.join(" ")
+            ));
         }
     };
     prepare()?;

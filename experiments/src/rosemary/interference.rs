@@ -21,6 +21,10 @@ use std::process::{Command, Stdio};
 /// Rounds with each attack. Single ones differ by a tenth and more on a machine that others share.
 const ROUNDS: usize = 5;
 
+/// The attacks of a family that are measured. One takes half a minute on an idle machine, and there are more than a hundred; those of one
+/// family disturb others in the same way.
+const OF_A_FAMILY: usize = 2;
+
 /// What is tried when only to see that all works.
 const SHORT: [&str; 2] = ["exit", "infinite-loop"];
 
@@ -35,6 +39,13 @@ const ASKED: f64 = 0.9;
 
 /// How many of those who kept least are named below the figure.
 const NAMED: usize = 6;
+
+/// An attack, as `burnet attack --list --json` has it.
+#[derive(Debug, Deserialize)]
+struct Listed {
+    case: String,
+    family: String,
+}
 
 /// An attack on Burnet, as `burnet attack --json` has it.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -75,17 +86,43 @@ pub(super) fn run(lab: &Lab) -> Result<Findings, String> {
     Ok(Findings { claims: claims(&scores, &seen), data, figure: figure(&scores, &seen) })
 }
 
-/// All attacks; those who kept least come first.
+/// Attacks of each family; those beside which least was kept come first.
 fn attack(lab: &Lab) -> Result<Vec<Score>, String> {
-    lab.say("interference: burnet attack --throughput");
+    let cases = if lab.short { SHORT.map(str::to_owned).to_vec() } else { spread_over_families(&list(lab)?) };
+    lab.say(&format!("interference: burnet attack --throughput, {} attacks", cases.len()));
+    let rounds = lab.times(ROUNDS, 1).to_string();
+    let mut asked = vec!["--throughput", "--rounds", &rounds];
+    asked.extend(cases.iter().flat_map(|case| ["--case", case]));
+    read(&burnet_attack(lab, &asked)?)
+}
+
+/// All attacks that the binary knows.
+fn list(lab: &Lab) -> Result<Vec<Listed>, String> {
+    serde_json::from_slice(&burnet_attack(lab, &["--list"])?)
+        .map_err(|error| format!("burnet attack --list printed no list of attacks: {error}"))
+}
+
+fn burnet_attack(lab: &Lab, asked: &[&str]) -> Result<Vec<u8>, String> {
     let mut command = Command::new(&lab.burnet);
-    command.args(["attack", "--throughput", "--json", "--rounds"]).arg(lab.times(ROUNDS, 1).to_string());
-    if lab.short {
-        command.args(SHORT.iter().flat_map(|case| ["--case", case]));
+    let output =
+        command.args(["attack", "--json"]).args(asked).stdin(Stdio::null()).stderr(Stdio::inherit()).output();
+    output.map(|output| output.stdout).map_err(|error| format!("burnet attack cannot be run: {error}"))
+}
+
+/// Of each family as many attacks as are measured, at equal distances in its list.
+fn spread_over_families(listed: &[Listed]) -> Vec<String> {
+    let mut families: Vec<(&str, Vec<&str>)> = Vec::new();
+    for Listed { case, family } in listed {
+        match families.iter_mut().find(|(name, _)| name == family) {
+            Some((_, cases)) => cases.push(case),
+            None => families.push((family, vec![case])),
+        }
     }
-    let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output();
-    let output = output.map_err(|error| format!("burnet attack cannot be run: {error}"))?;
-    read(&output.stdout)
+    let spread = |cases: Vec<&str>| {
+        let count = cases.len().min(OF_A_FAMILY);
+        (0..count).map(|place| cases[place * cases.len() / count].to_owned()).collect::<Vec<_>>()
+    };
+    families.into_iter().flat_map(|(_, cases)| spread(cases)).collect()
 }
 
 fn read(printed: &[u8]) -> Result<Vec<Score>, String> {
@@ -245,7 +282,7 @@ fn figure(scores: &[Score], seen: &[Measured]) -> Figure {
     Figure {
         title: "What an innocent app answers while another app or a switch does harm".to_owned(),
         panels: vec![
-            panel(format!("Burnet, {} attacks", scores.len()), Content::Chart(ours)),
+            panel(format!("Burnet, {} attacks of all families", scores.len()), Content::Chart(ours)),
             panel("Everything in one process", Content::Chart(baseline)),
         ],
         notes: vec![
@@ -260,6 +297,21 @@ fn figure(scores: &[Score], seen: &[Measured]) -> Figure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_family_has_as_many_attacks_as_are_measured() {
+        let check = |families: &str, expected: &[&str]| {
+            let listed: Vec<Listed> = families
+                .split(' ')
+                .enumerate()
+                .map(|(place, family)| Listed { case: format!("{family}{place}"), family: family.to_owned() })
+                .collect();
+            assert_eq!(spread_over_families(&listed), expected, "{families}");
+        };
+        check("a", &["a0"]);
+        check("a a b", &["a0", "a1", "b2"]);
+        check("a b a a a", &["a0", "a3", "b1"]);
+    }
 
     fn score(case: &str, held: bool, median: f64) -> String {
         format!(

@@ -5,7 +5,7 @@ use abi::event::{Caller, write};
 use abi::service::{at_home, home_for};
 use burnet_sdk::store::status as store_status;
 use burnet_sdk::testing::Trial;
-use flows_contract::Batch;
+use flows_contract::{Batch, Items, Rule};
 
 const ALL: &[u8] = br#"{"capabilities":{"flows.write":true,"flows.read":true}}"#;
 
