@@ -55,7 +55,7 @@ fn lease(stage: &Stage, host: &str, client: Mac, tags: &[u16]) -> [u8; 4] {
 fn stage(apps: &[App<'_>], topology: &str, versions: emulator::Versions) -> Stage {
     let stage = Stage::new(apps, "", topology, versions);
     stage.node.wait("dhcp has its rules", |_| {
-        stage.rules("dhcp").len() % 2 == 0 && !stage.rules("dhcp").is_empty()
+        stage.rules("dhcp").len().is_multiple_of(2) && !stage.rules("dhcp").is_empty()
     });
     // Until the leases of an earlier run are loaded, it answers nobody.
     stage.node.wait("the leases are loaded", |_| {
