@@ -124,6 +124,13 @@ pub enum ToKernel {
         /// The settings that change only after a restart of the node, one line each.
         left: Vec<String>,
     },
+    /// The result of a [`FromKernel::SaveStore`].
+    StoreSaved {
+        /// Its ticket.
+        ticket: u64,
+        /// Why there is no copy, if there is none.
+        trouble: Option<String>,
+    },
     /// An app was added that the configuration does not have, or has otherwise.
     AppAdded {
         /// The app's name.
@@ -216,6 +223,11 @@ pub enum FromKernel {
         ticket: u64,
         /// If set, only this app.
         app: Option<String>,
+    },
+    /// The operator wants a copy of the store. [`ToKernel::StoreSaved`] is the answer.
+    SaveStore {
+        /// The ticket, which the answer repeats.
+        ticket: u64,
     },
     /// The operator ends safe mode.
     LeaveSafeMode,

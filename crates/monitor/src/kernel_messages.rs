@@ -26,6 +26,10 @@ pub(crate) enum KernelMessage {
         ticket: u64,
         app: Option<String>,
     },
+    /// The operator wants a copy of the store.
+    SaveStore {
+        ticket: u64,
+    },
     /// Changed owners of groups and meters.
     Owned(Vec<Owned>),
     Records(Vec<Record>),
@@ -46,6 +50,7 @@ pub(crate) fn event(message: FromKernel) -> KernelMessage {
         FromKernel::Reload { ticket, app } => {
             return KernelMessage::Reload { ticket, app: app.map(|app| legible(&app, APP_NAME_BYTES_MAX)) };
         }
+        FromKernel::SaveStore { ticket } => return KernelMessage::SaveStore { ticket },
         FromKernel::Owned { changes } => return KernelMessage::Owned(changes),
         FromKernel::Audit { records } => return KernelMessage::Records(records),
         FromKernel::Line { app, generation, line } => {

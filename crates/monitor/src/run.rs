@@ -119,6 +119,8 @@ pub struct Monitor {
     /// The time of the next write of the owners, if they have changed.
     next_owners_ms: Option<u64>,
     statuses_changed: bool,
+    /// The kernel process and its ticket that wait for a copy of the store. A later request replaces it.
+    saving: Option<(u64, u64)>,
     /// `None` if the node has no service that stores records: then the monitor collects none.
     recording: Option<Recording>,
     incidents: IncidentList,
@@ -159,6 +161,7 @@ impl Monitor {
             owners,
             next_owners_ms: None,
             statuses_changed: false,
+            saving: None,
             recording: None,
             incidents: IncidentList::default(),
             outcome: None,
@@ -484,6 +487,7 @@ impl Monitor {
             KernelMessage::Reload { ticket, app } => {
                 self.request_reload(ReloadRequest { app, answer_to: Some((generation, ticket)) });
             }
+            KernelMessage::SaveStore { ticket } => self.save_store(generation, ticket),
             KernelMessage::Owned(changes) => self.on_owned(&changes, now_ms()),
             KernelMessage::Line { app, generation, line } => self.on_line(&app, generation, &line),
             KernelMessage::Records(told) => {

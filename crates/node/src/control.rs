@@ -293,6 +293,7 @@ impl Control {
             ToKernel::Reloaded { ticket, refused, done, left } => {
                 self.on_reloaded(ticket, refused, done, left)
             }
+            ToKernel::StoreSaved { ticket, trouble } => self.queries.on_saved(ticket, trouble),
             ToKernel::AppAdded { app, limits, about } => {
                 self.packages.add(&app, about);
                 self.usage.add(app, limits);

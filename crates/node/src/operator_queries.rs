@@ -53,8 +53,11 @@ enum Waiting {
         switches: BTreeMap<u64, SwitchFlows>,
         bytes: usize,
     },
-    /// The monitor's result, once it has arrived.
-    Reload(Option<Result<ReloadView, String>>),
+    /// The monitor's answer, once it has arrived, and the refusal if it is late.
+    Monitor {
+        said: Option<Answer>,
+        late: String,
+    },
 }
 
 /// The flow entries of one switch that have arrived.
@@ -139,15 +142,36 @@ impl OperatorQueries {
 
     /// Opens the request to reload the configuration. The caller must ask the monitor with the ticket.
     pub fn open_reload(&mut self, operator_id: OperatorId, now_ms: u64) -> u64 {
-        self.open(operator_id, Waiting::Reload(None), 1, now_ms + RELOAD_PATIENCE_MS - PATIENCE_MS)
+        let late = "the configuration was not read within {} ms; see the log of the node for the result";
+        self.open_for_monitor(operator_id, late, now_ms)
     }
 
-    /// The monitor reports the result.
+    /// Opens the request for a copy of the store. The caller must ask the monitor with the ticket.
+    pub fn open_save(&mut self, operator_id: OperatorId, now_ms: u64) -> u64 {
+        self.open_for_monitor(operator_id, "the store was not copied within {} ms: try again", now_ms)
+    }
+
+    fn open_for_monitor(&mut self, operator_id: OperatorId, late: &str, now_ms: u64) -> u64 {
+        let late = late.replace("{}", &RELOAD_PATIENCE_MS.to_string());
+        let waiting = Waiting::Monitor { said: None, late };
+        self.open(operator_id, waiting, 1, now_ms + RELOAD_PATIENCE_MS - PATIENCE_MS)
+    }
+
+    /// The monitor reports the result of a reload.
     pub fn on_reloaded(&mut self, ticket: u64, outcome: Result<ReloadView, String>) {
+        self.on_monitor(ticket, outcome.map_or_else(Answer::Refused, Answer::Reloaded));
+    }
+
+    /// The monitor reports whether the copy of the store exists.
+    pub fn on_saved(&mut self, ticket: u64, trouble: Option<String>) {
+        self.on_monitor(ticket, trouble.map_or(Answer::Done, Answer::Refused));
+    }
+
+    fn on_monitor(&mut self, ticket: u64, answer: Answer) {
         if let Some(open) = self.open.get_mut(&ticket)
-            && let Waiting::Reload(said) = &mut open.waiting
+            && let Waiting::Monitor { said, .. } = &mut open.waiting
         {
-            *said = Some(outcome);
+            *said = Some(answer);
             open.missing = 0;
         }
     }
@@ -174,7 +198,7 @@ impl OperatorQueries {
                 kept.extend(of_switches);
             }
             Waiting::Apps { counts, .. } => counts.extend(of_zones),
-            Waiting::Flows { .. } | Waiting::Reload(_) => return,
+            Waiting::Flows { .. } | Waiting::Monitor { .. } => return,
         }
         open.missing = open.missing.saturating_sub(1);
     }
@@ -275,11 +299,7 @@ impl SwitchFlows {
 
 fn answer(open: Open, now_ms: u64) -> Answer {
     match open.waiting {
-        Waiting::Reload(Some(Ok(view))) => Answer::Reloaded(view),
-        Waiting::Reload(Some(Err(why))) => Answer::Refused(why),
-        Waiting::Reload(None) => Answer::Refused(format!(
-            "the configuration was not read within {RELOAD_PATIENCE_MS} ms; see the log of the node for the result"
-        )),
+        Waiting::Monitor { said, late } => said.unwrap_or(Answer::Refused(late)),
         Waiting::Switches { records, sessions, kept } => Answer::Switches(
             records.iter().map(|record| switch_view(record, &sessions, &kept, now_ms)).collect(),
         ),
@@ -668,6 +688,21 @@ mod tests {
         );
         queries.on_reloaded(first, Ok(ReloadView::default()));
         assert!(queries.take_answers(u64::MAX).is_empty());
+    }
+
+    #[test]
+    fn who_asked_for_a_copy_of_the_store_learns_whether_it_exists() {
+        let mut queries = OperatorQueries::default();
+        let tickets = [7, 8, 9].map(|operator_id| queries.open_save(operator_id, 0));
+        queries.on_saved(tickets[0], None);
+        queries.on_saved(tickets[1], Some("the disk is full".to_owned()));
+        let refused = Answer::Refused("the disk is full".to_owned());
+        assert_eq!(queries.take_answers(PATIENCE_MS), [(7, Answer::Done), (8, refused)]);
+        let late = queries.take_answers(RELOAD_PATIENCE_MS);
+        assert!(
+            matches!(late.as_slice(), [(9, Answer::Refused(why))] if why.contains("was not copied")),
+            "{late:?}"
+        );
     }
 
     #[test]

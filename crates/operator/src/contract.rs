@@ -53,6 +53,8 @@ pub enum Question {
     },
     /// Leave safe mode.
     LeaveSafeMode,
+    /// Write a copy of the store into its folder, for a backup. Answer: [`Answer::Done`].
+    SaveStore,
     /// Read the configuration again, and apply the changes.
     Reload {
         /// Only the changes for this app; `None` for all.

@@ -190,11 +190,7 @@ mod tests {
         };
         let kept = Some(Kept::from_bytes(VALUE).unwrap());
         check(kept.clone(), status::STORE_FULL, Some("the store is full"));
-        check(
-            kept.clone(),
-            status::FAILED,
-            Some("the store's disk failed; the log of the node has the reason"),
-        );
+        check(kept.clone(), status::FAILED, Some("the store cannot keep anything now"));
         check(kept.clone(), query_status::SERVICE_GONE, Some("the store ended"));
         check(kept, status::DONE, None);
         check(None, status::NOT_FOUND, None);

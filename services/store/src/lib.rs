@@ -4,11 +4,13 @@
 //!   apps ──get, put, delete, list──> kernel ──and the grant──> [ this service ] ──one transaction a turn──> FOLDER/store.redb
 //!        <─────────answers──────────        <──────────────────────┘ │
 //!                                           <──how many bytes each app has
+//!                                 monitor ──save──> a copy of all keys in FOLDER/store.saved
 //! ```
 //!
 //! In: requests of apps, with their grants. Out: an answer to each, and the number of bytes of each app. A change is answered
 //! after it is on disk. All waiting requests of one worker become one transaction. The service enforces grants and quotas.
 
+pub mod copy;
 pub mod folder;
 pub mod store_file;
 
@@ -19,7 +21,7 @@ use std::process::ExitCode;
 use burnet_sdk::store::{Ask, Grant, Op, status};
 use burnet_sdk::{App, Caller, Commands, Interests, Level, Query, Settings, Ticket};
 
-use store_contract::Stored;
+use store_contract::{Save, ToMonitor};
 
 use crate::store_file::{PutResult, StoreError, StoreFile};
 
@@ -41,8 +43,9 @@ struct Answer {
 }
 
 impl Answer {
-    fn of(ticket: Ticket, status: u16) -> Answer {
-        Answer { ticket, status, parts: Vec::new() }
+    /// The file cannot be used, for this reason.
+    fn failed(ticket: Ticket, why: &str) -> Answer {
+        Answer { ticket, status: status::FAILED, parts: vec![why.as_bytes().to_vec()] }
     }
 
     fn say(&self, out: &mut Commands) {
@@ -65,8 +68,8 @@ pub struct Store {
     told: BTreeMap<String, u64>,
     /// Opening the file was tried in this turn.
     tried: bool,
-    /// A failure to store has been logged.
-    complained: bool,
+    /// Why the file cannot be used. It has been logged.
+    trouble: Option<String>,
     /// The grants of callers: one for each app.
     grants: BTreeMap<u32, (Vec<u8>, Grant)>,
 }
@@ -80,7 +83,7 @@ impl App for Store {
     fn new(settings: &Settings) -> Result<Self, String> {
         let StoreSettings { folder } = settings.read()?;
         let (answers, told, grants) = Default::default();
-        Ok(Store { folder, file: None, answers, told, tried: false, complained: false, grants })
+        Ok(Store { folder, file: None, answers, told, tried: false, trouble: None, grants })
     }
 
     fn interests(&self) -> Interests {
@@ -96,6 +99,17 @@ impl App for Store {
         self.tell_used(out);
     }
 
+    fn on_monitor(&mut self, message: &[u8], out: &mut Commands) -> Result<(), String> {
+        let Save { ticket } = serde_json::from_slice(message)
+            .map_err(|error| format!("the monitor's message cannot be read: {error}"))?;
+        let saved = match &self.file {
+            Some(file) => file.save(&self.folder).map_err(|error| error.to_string()),
+            None => Err(self.trouble.clone().unwrap_or_default()),
+        };
+        out.tell_monitor(&ToMonitor::Saved { ticket, trouble: saved.err() });
+        Ok(())
+    }
+
     fn on_query(&mut self, query: &Query, out: &mut Commands) {
         let ticket = Ticket(query.ticket);
         let (ask, hard_bytes) = match self.read(query) {
@@ -108,12 +122,12 @@ impl App for Store {
             self.open(out);
         }
         let Some(file) = &mut self.file else {
-            return self.answers.push(Answer::of(ticket, status::FAILED));
+            return self.answers.push(Answer::failed(ticket, self.trouble.as_deref().unwrap_or_default()));
         };
         match do_it(file, query.caller.name, hard_bytes, &ask) {
             Ok((status, parts)) => self.answers.push(Answer { ticket, status, parts }),
             Err(error) => {
-                self.answers.push(Answer::of(ticket, status::FAILED));
+                self.answers.push(Answer::failed(ticket, ""));
                 self.give_up(&error, out);
             }
         }
@@ -155,7 +169,7 @@ impl Store {
         match StoreFile::open(&self.folder, now_ms()) {
             Ok((store, remark)) => {
                 self.file = Some(store);
-                self.complained = false;
+                self.trouble = None;
                 if let Some(remark) = remark {
                     out.log(Level::Error, &remark);
                 }
@@ -167,16 +181,17 @@ impl Store {
     /// Nothing of this turn is on disk, so all its answers become failures.
     fn give_up(&mut self, error: &StoreError, out: &mut Commands) {
         self.file = None;
+        let why = error.to_string();
         for answer in &mut self.answers {
-            *answer = Answer::of(answer.ticket, status::FAILED);
+            *answer = Answer::failed(answer.ticket, &why);
         }
         self.tried = true;
         self.complain(error, out);
     }
 
-    /// Logs the failure once.
+    /// Logs the failure once, until the file can be used again.
     fn complain(&mut self, error: &StoreError, out: &mut Commands) {
-        if !std::mem::replace(&mut self.complained, true) {
+        if self.trouble.replace(error.to_string()).is_none() {
             let line = format!("{error}: requests to the store fail until the cause is fixed");
             out.log(Level::Error, &line);
         }
@@ -191,7 +206,7 @@ impl Store {
         let gone = self.told.keys().filter(|app| !file.used().contains_key(*app)).map(|app| (app, &0));
         let changed = file.used().iter().filter(|(app, bytes)| self.told.get(*app) != Some(bytes));
         for (app, bytes) in changed.chain(gone) {
-            out.tell_monitor(&Stored { app: app.clone(), bytes: *bytes });
+            out.tell_monitor(&ToMonitor::Stored { app: app.clone(), bytes: *bytes });
         }
         self.told.clone_from(file.used());
     }

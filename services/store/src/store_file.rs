@@ -3,23 +3,27 @@
 //! ```text
 //!   key ──> (the app that wrote it last, value)          FOLDER/store.redb
 //!   app ──> bytes of its keys and values                 counted when the file is opened, and with each change
+//!   "format" ──> the version of these tables             format.rs: older ones are migrated, newer ones refused
 //! ```
 //!
 //! In: changes, which wait for [`StoreFile::commit`]. Out: the content, including waiting changes. After a successful `commit`,
 //! all changes are on disk. After an error, none is, and the file must be opened again. A damaged file is renamed, never
 //! deleted. This module knows no tickets and sends nothing.
 
+mod format;
+
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
+use crate::copy::{Entry, Writer};
 use burnet_sdk::store::{VALUE_BYTES_MAX, push_key};
 use redb::{
-    CommitError, Database, DatabaseError, ReadableTable, StorageError, Table, TableDefinition, TableError,
-    TransactionError, WriteTransaction,
+    CommitError, Database, DatabaseError, ReadableDatabase, ReadableTable, StorageError, Table,
+    TableDefinition, TableError, TransactionError, WriteTransaction,
 };
 
 /// The name of the file in its folder.
@@ -73,12 +77,35 @@ enum FileFault {
     Damaged(String),
     /// The file cannot be read or written now.
     NotNow(String),
+    /// A newer version of Burnet wrote the file, in this format.
+    Newer(u64),
+}
+
+impl FileFault {
+    /// The reason, as a phrase.
+    fn why(self) -> String {
+        match self {
+            FileFault::Damaged(why) | FileFault::NotNow(why) => why,
+            FileFault::Newer(format) => format!("it has format {format}"),
+        }
+    }
+}
+
+impl From<io::Error> for FileFault {
+    fn from(error: io::Error) -> FileFault {
+        FileFault::NotNow(error.to_string())
+    }
 }
 
 impl From<FileFault> for StoreError {
     fn from(fault: FileFault) -> StoreError {
-        let (FileFault::Damaged(why) | FileFault::NotNow(why)) = fault;
-        StoreError(format!("the store's file cannot be used ({why})"))
+        if let FileFault::Newer(format) = fault {
+            return StoreError(format!(
+                "the store's file has format {format}, and this version of Burnet knows up to {}: update Burnet, or restore a backup of this version",
+                format::NEWEST
+            ));
+        }
+        StoreError(format!("the store's file cannot be used ({})", fault.why()))
     }
 }
 
@@ -168,6 +195,67 @@ impl StoreFile {
             }
             Err(fault) => Err(fault.into()),
         }
+    }
+
+    /// Whether this folder has a file.
+    pub fn is_in(folder: &Path) -> bool {
+        folder.join(FILE).is_file()
+    }
+
+    /// A copy of the file in this folder, which no service has open.
+    ///
+    /// # Errors
+    /// The file is open, damaged or cannot be read. It stays where it is.
+    pub fn copy_of(folder: &Path) -> Result<Vec<u8>, StoreError> {
+        let (store, _) = try_open(&folder.join(FILE))?;
+        Ok(store.write_copy(Vec::new())?)
+    }
+
+    /// Creates the file in this folder with these keys. The folder must have none.
+    ///
+    /// # Errors
+    /// There is such a file, or it cannot be written.
+    pub fn create(folder: &Path, entries: &[Entry<'_>]) -> Result<(), StoreError> {
+        let file = folder.join(FILE);
+        if fs::symlink_metadata(&file).is_ok() {
+            return Err(StoreError(format!("{} already exists", file.display())));
+        }
+        let (mut store, _) = try_open(&file)?;
+        for Entry { app, key, value } in entries {
+            store.table()?.insert(*key, (*app, *value)).map_err(FileFault::from)?;
+        }
+        store.changed = true;
+        store.commit()
+    }
+
+    /// Writes a copy of what is on disk to [`store_contract::SAVED`] in this folder. Changes that wait for their commit are not in it.
+    ///
+    /// # Errors
+    /// The copy cannot be written. An earlier one is gone.
+    pub fn save(&self, folder: &Path) -> Result<(), StoreError> {
+        let place = folder.join(store_contract::SAVED);
+        let _ = fs::remove_file(&place);
+        let draft = folder.join(format!("{}.new", store_contract::SAVED));
+        let written = File::create(&draft).map_err(FileFault::from).and_then(|file| {
+            let writer = self.write_copy(BufWriter::new(file))?;
+            Ok(writer.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?)
+        });
+        let done = written.and_then(|()| Ok(fs::rename(&draft, &place)?));
+        done.map_err(|fault| {
+            let _ = fs::remove_file(&draft);
+            StoreError(format!("the copy {} cannot be written ({})", place.display(), fault.why()))
+        })
+    }
+
+    fn write_copy<W: Write>(&self, to: W) -> Result<W, FileFault> {
+        let keys = self.database.begin_read()?.open_table(KEYS)?;
+        let mut writer = Writer::new(to)?;
+        for entry in keys.iter()? {
+            let (key, found) = entry?;
+            let (app, value) = found.value();
+            writer.add(&Entry { app, key: key.value(), value })?;
+        }
+        Ok(writer.end()?)
     }
 
     /// The bytes of the keys and values of each app that has some.
@@ -320,11 +408,12 @@ fn try_open(file: &Path) -> Result<(StoreFile, bool), FileFault> {
 fn open_and_check(file: &Path) -> Result<(StoreFile, bool), FileFault> {
     let mut database = Database::builder().set_cache_size(CACHE_BYTES).create(file)?;
     let whole = database.check_integrity()?;
+    format::migrate(&database)?;
     let mut store =
         StoreFile { turn: None, database, used: BTreeMap::new(), changed: true, bytes_max: BYTES_MAX };
     let used = used_by(&store.table()?)?;
     store.used = used;
-    // The commit creates the table.
+    // The commit creates the table of a new file.
     store.commit().map_err(|StoreError(why)| FileFault::NotNow(why))?;
     Ok((store, whole))
 }

@@ -67,8 +67,10 @@ fn answer(status: u16, payload: &[u8]) -> String {
 const FULL: &str =
     "store_bytes: the hard limit 10 is reached; the operator raises it by store_bytes in the app's quotas";
 
+const AWAY: &str = "the store's file cannot be used (I/O error: No such file or directory (os error 2))";
+
 fn used(bytes: u64) -> String {
-    format!(r#"{{"app":"a","bytes":{bytes}}}"#)
+    format!(r#"{{"stored":{{"app":"a","bytes":{bytes}}}}}"#)
 }
 
 /// What was commanded, then what the monitor was told.
@@ -85,12 +87,30 @@ fn what_cannot_be_kept_is_said_once_and_answered_each_time() {
     let said = world.ask(Op::Put, "k", b"v");
     assert!(said[0].starts_with("log the store's file cannot be used ("), "{said:?}");
     assert_eq!(world.ask(Op::Get, "k", b""), [""; 0]);
-    assert_eq!(world.end_turn(), [answer(status::FAILED, b""), answer(status::FAILED, b"")]);
+    let away = answer(status::FAILED, AWAY.as_bytes());
+    assert_eq!(world.end_turn(), [away.clone(), away.clone()]);
     assert_eq!(world.ask(Op::Get, "k", b""), [""; 0]);
-    assert_eq!(world.end_turn(), [answer(status::FAILED, b"")]);
+    assert_eq!(world.end_turn(), [away]);
     folder::make(&world.folder).unwrap();
     world.ask(Op::Put, "k", b"v");
     assert_eq!(world.end_turn(), [answer(status::DONE, b""), used(2)], "it is put right");
+}
+
+#[test]
+fn the_monitor_gets_a_copy_or_the_reason_why_there_is_none() {
+    let mut world = World::new("saved");
+    let save = |world: &mut World| {
+        let mut out = Commands::new();
+        world.store.on_monitor(br#"{"ticket":3}"#, &mut out).unwrap();
+        all(&out)
+    };
+    assert_eq!(save(&mut world), [r#"{"saved":{"ticket":3,"trouble":""}}"#], "it was never opened");
+    world.ask(Op::Put, "k", b"v");
+    world.end_turn();
+    assert_eq!(save(&mut world), [r#"{"saved":{"ticket":3,"trouble":null}}"#]);
+    let saved = fs::read(world.folder.join(store_contract::SAVED)).unwrap();
+    assert_eq!(copy::read(&saved).unwrap(), [copy::Entry { app: "a", key: "k", value: b"v" }]);
+    assert!(world.store.on_monitor(b"{}", &mut Commands::new()).is_err());
 }
 
 #[test]

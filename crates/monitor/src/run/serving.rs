@@ -9,14 +9,15 @@ use resource_contract::{Observation, Observed, Rulings};
 use security_contract::Verified;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use store_contract::Stored;
+use store_contract::{Save, ToMonitor};
 use zone::Resource;
 
 use super::Monitor;
-use crate::app::{Duty, ZoneKind};
+use crate::app::{Duty, REASON_BYTES_MAX, ZoneKind, legible};
 use crate::channel::encode;
 use crate::clock::now_ms;
 use crate::kernel_messages::legible_verdicts;
+use crate::protocol::ToKernel;
 use crate::supervisor::SupervisorEvent;
 
 /// How many messages of one service are read in one turn, so that it cannot delay the monitor's other work.
@@ -64,10 +65,10 @@ impl Monitor {
                 let verdicts = self.verification.on_service(generation, round, legible_verdicts(verdicts));
                 self.on_verdicts(verdicts);
             }
-            Some(Duty::ReportStoredBytes) => {
-                let Stored { app, bytes } = read(message)?;
-                self.on_stored(generation, &app, bytes);
-            }
+            Some(Duty::ReportStoredBytes) => match read(message)? {
+                ToMonitor::Stored { app, bytes } => self.on_stored(generation, &app, bytes),
+                ToMonitor::Saved { ticket, trouble } => self.on_saved(ticket, trouble),
+            },
             Some(Duty::ShowApps) => {
                 let command: AppCommand = read(message)?;
                 self.on_app_command(&command)?;
@@ -82,6 +83,23 @@ impl Monitor {
         let zone = self.supervisor.statuses(0).into_iter().find(|status| status.app == app);
         if let Some(status) = zone {
             self.resources.on_stored(generation, status.zone, bytes);
+        }
+    }
+
+    /// Asks the service for a copy of the store. The answer goes to this start of the kernel process.
+    pub(super) fn save_store(&mut self, generation: u64, ticket: u64) {
+        self.saving = Some((generation, ticket));
+        if !self.tell_service(Duty::ReportStoredBytes, &Save { ticket }) {
+            self.on_saved(ticket, Some("the service of the store does not run on this node now".to_owned()));
+        }
+    }
+
+    fn on_saved(&mut self, ticket: u64, trouble: Option<String>) {
+        let Some((generation, _)) = self.saving.take_if(|(_, waiting)| *waiting == ticket) else { return };
+        // A kernel process that started later did not ask.
+        if self.kernel.as_ref().is_some_and(|kernel| kernel.generation == generation) {
+            let trouble = trouble.map(|why| legible(&why, REASON_BYTES_MAX));
+            self.tell_kernel(&ToKernel::StoreSaved { ticket, trouble }, Vec::new());
         }
     }
 

@@ -66,6 +66,7 @@ impl Kernel {
                 | ToKernel::Reloaded { .. }
                 | ToKernel::Apps { .. }
                 | ToKernel::Resources { .. }
+                | ToKernel::StoreSaved { .. }
                 | ToKernel::SoftLimit { .. } => {}
             }
         }

@@ -100,6 +100,11 @@ impl Control {
                 let peer = self.operators.peer(operator_id);
                 self.ask_reload(operator_id, app, peer)
             }
+            Question::SaveStore => {
+                let ticket = self.queries.open_save(operator_id, now_ms);
+                self.to_monitor.push(FromKernel::SaveStore { ticket });
+                None
+            }
             Question::Pins => Some(self.pins_view()),
             Question::ForgetPin { datapath } => {
                 let peer = self.operators.peer(operator_id);

@@ -15,7 +15,7 @@ BAD_QUESTION: Final = 0xFF82
 STORE_FULL: Final = 3
 """All apps together would have more in the store than it takes. Nothing is changed."""
 FAILED: Final = 4
-"""The disk failed, which the node's log says more of. Nothing is changed."""
+"""The file cannot be read or written; the payload says why. Nothing is changed."""
 MORE_KEYS: Final = 5
 """Of a list: these are keys, and there are more of them behind the last."""
 NO_ANSWER_IN_TIME: Final = 0xFFFC

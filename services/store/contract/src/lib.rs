@@ -16,15 +16,36 @@ pub use grant::{Grant, Prefixes};
 /// The name of the service.
 pub const SERVICE: &str = "store";
 
-/// To the monitor, at each start of the service and after each change: the bytes of an app in the store.
+/// A message to the monitor.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Stored {
-    /// The app's name.
-    pub app: String,
-    /// Bytes of its keys and values.
-    pub bytes: u64,
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum ToMonitor {
+    /// At each start of the service and after each change: the bytes of an app in the store.
+    Stored {
+        /// The app's name.
+        app: String,
+        /// Bytes of its keys and values.
+        bytes: u64,
+    },
+    /// The answer to a [`Save`].
+    Saved {
+        /// Its ticket.
+        ticket: u64,
+        /// Why the copy does not exist, if it does not.
+        trouble: Option<String>,
+    },
 }
+
+/// From the monitor: write a copy of all committed keys to the file [`SAVED`] in the folder of the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Save {
+    /// The ticket, which the answer repeats.
+    pub ticket: u64,
+}
+
+/// The name of the copy in the folder of the store. Only one copy exists at a time; who asked for it removes it.
+pub const SAVED: &str = "store.saved";
 
 /// The maximum length of a key, in bytes of UTF-8. A longer key is refused.
 pub const KEY_BYTES_MAX: usize = 256;
@@ -81,7 +102,7 @@ pub mod status {
     pub const NOT_FOUND: u16 = 1;
     /// The store is full. Nothing has changed.
     pub const STORE_FULL: u16 = 3;
-    /// The disk failed; the node's log has the details. Nothing has changed.
+    /// The file cannot be read or written. The payload is a sentence with the reason. Nothing has changed.
     pub const FAILED: u16 = 4;
     /// Of a list: the payload is keys, and more keys follow.
     pub const MORE_KEYS: u16 = 5;
