@@ -9,6 +9,7 @@
 //! configuration error ([`CommandError`]).
 
 pub mod audit;
+pub mod backup;
 pub mod incidents;
 pub mod network;
 mod node;
@@ -25,6 +26,7 @@ use clap_complete::Shell;
 use flow::DatapathId;
 
 use self::audit::AuditArgs;
+use self::backup::{BackupArgs, RestoreArgs};
 use self::incidents::{AppLogsArgs, AppQuarantineArgs, IncidentsArgs, SafeModeArgs};
 use self::network::{
     AnnotateArgs, ApplyArgs, EventsArgs, ExplainArgs, IntentsArgs, MetricsArgs, ObjectsArgs, PlanArgs,
@@ -89,6 +91,12 @@ pub enum BurnetCommand {
     Key(KeyArgs),
     /// Show the audit log, and check that it is unaltered
     Audit(AuditArgs),
+    /// Write a backup of a node into a file; the node may run
+    #[command(after_help = backup::BACKUP_EXAMPLES)]
+    Backup(BackupArgs),
+    /// Put a backup in the place of the state of a node that does not run
+    #[command(after_help = backup::RESTORE_EXAMPLES)]
+    Restore(RestoreArgs),
     /// Show the switches of the running node
     #[command(after_help = SWITCHES_EXAMPLES)]
     Switches(SwitchesArgs),

@@ -4,6 +4,7 @@
 
 pub mod app;
 pub mod audit;
+pub mod backup;
 pub mod explain_grant;
 pub mod flows;
 pub mod incidents;
@@ -12,6 +13,7 @@ pub mod logs;
 pub mod network;
 pub mod package;
 pub mod reload;
+pub mod restore;
 pub mod run;
 pub mod safe_mode;
 pub mod stop_signal;

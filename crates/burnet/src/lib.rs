@@ -9,6 +9,7 @@
 //! It decides nothing about switches or packets. It starts the parts of a node, and shows their state to people.
 
 pub mod apps;
+pub mod backup;
 pub mod cli;
 pub mod commands;
 pub mod completion;

@@ -4,8 +4,8 @@ use burnet::cli::package::KeyCommand;
 use burnet::cli::{AppCommand, BurnetCommand, Cli, CommandError};
 use burnet::commands::network::{self, Collection};
 use burnet::commands::{
-    app, audit, explain_grant, flows, incidents, key, logs, package, reload, run, safe_mode, switches, tls,
-    top,
+    app, audit, backup, explain_grant, flows, incidents, key, logs, package, reload, restore, run, safe_mode,
+    switches, tls, top,
 };
 use burnet::{apps, completion, doctor, laboratory, new_app, ofp};
 use clap::Parser;
@@ -56,6 +56,8 @@ fn main() -> ExitCode {
         }
         .and_then(print),
         BurnetCommand::Audit(args) => audit::audit(&args),
+        BurnetCommand::Backup(args) => backup::backup(&args).and_then(print),
+        BurnetCommand::Restore(args) => restore::restore(&args).and_then(print),
         BurnetCommand::Doctor(args) => {
             let (text, code) = doctor::doctor(&args, run::try_zone());
             print(text).map(|_| code)

@@ -13,8 +13,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
-/// The unit of a tar archive.
-const BLOCK: usize = 512;
+/// The unit of a tar archive, in bytes.
+pub const BLOCK: usize = 512;
 
 /// A file in an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,7 +88,7 @@ pub fn read(archive: &[u8], entries_max: usize) -> Result<Vec<Entry<'_>>, BadArc
     let mut rest = archive;
     loop {
         let last = || entries.last().map(|entry| entry.path.to_string());
-        let Some((block, behind)) = rest.split_at_checked(BLOCK) else {
+        let Some((block, behind)) = rest.split_first_chunk::<BLOCK>() else {
             return Err(last().map_or(BadArchive::NoTar, BadArchive::CutShort));
         };
         if block.iter().all(|byte| *byte == 0) {
@@ -108,7 +108,22 @@ pub fn read(archive: &[u8], entries_max: usize) -> Result<Vec<Entry<'_>>, BadArc
     }
 }
 
-fn read_entry<'a>(block: &[u8], behind: &'a [u8]) -> Result<(Entry<'a>, &'a [u8]), BadArchive> {
+/// What a header says about its file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// Its path, unchecked.
+    pub path: String,
+    /// The size of its content in bytes.
+    pub size: usize,
+    /// Whether it can be executed.
+    pub executable: bool,
+}
+
+/// Reads a header.
+///
+/// # Errors
+/// It is not as [`header`] would have made it.
+pub fn read_header(block: &[u8; BLOCK]) -> Result<Head, BadArchive> {
     if block[257..265] != *MAGIC {
         return Err(BadArchive::NoTar);
     }
@@ -119,10 +134,14 @@ fn read_entry<'a>(block: &[u8], behind: &'a [u8]) -> Result<(Entry<'a>, &'a [u8]
     let size = str::from_utf8(&block[124..135]).ok().and_then(|digits| usize::from_str_radix(digits, 8).ok());
     let executable = block[100..108] == *MODES[1];
     // Any other content of the header, also in unused fields, makes it differ from ours.
-    let Some(size) = size.filter(|size| header(&path, *size, executable).is_some_and(|ours| ours == block))
-    else {
-        return Err(BadArchive::OddHeader(path));
-    };
+    match size.filter(|size| header(&path, *size, executable).is_some_and(|ours| ours == *block)) {
+        Some(size) => Ok(Head { path, size, executable }),
+        None => Err(BadArchive::OddHeader(path)),
+    }
+}
+
+fn read_entry<'a>(block: &[u8; BLOCK], behind: &'a [u8]) -> Result<(Entry<'a>, &'a [u8]), BadArchive> {
+    let Head { path, size, executable } = read_header(block)?;
     let padding = size.next_multiple_of(BLOCK) - size;
     let parts = behind
         .split_at_checked(size)
@@ -170,7 +189,7 @@ const PREFIX: usize = 155;
 
 /// The header of a file, without owner and time. `None` if the path does not fit, or the size has more than eleven
 /// digits.
-fn header(path: &str, size: usize, executable: bool) -> Option<[u8; BLOCK]> {
+pub fn header(path: &str, size: usize, executable: bool) -> Option<[u8; BLOCK]> {
     let (prefix, name) = if path.len() <= NAME { ("", path) } else { cut(path)? };
     let size = format!("{size:011o}");
     if size.len() > 11 {

@@ -12,7 +12,7 @@ mod state_folder;
 mod verification;
 
 use self::launches::Launches;
-use self::state_folder::{give_numbers, make_store, users_of};
+use self::state_folder::{finish_restore, give_numbers, hold, make_store, users_of};
 
 use crate::apps;
 use crate::cli::{CommandError, LaunchArgs, RunArgs};
@@ -51,7 +51,12 @@ struct ZoneLaunch {
 
 /// Runs `burnet run`: this process becomes the monitor.
 pub fn run(args: &RunArgs) -> Result<ExitCode, CommandError> {
-    let mut config = Config::load(args, &Environment::of_this_process()?, &apps::WITHIN)?;
+    let around = Environment::of_this_process()?;
+    let mut config = Config::load(args, &around, &apps::WITHIN);
+    if finish_restore(args, &around, config.as_ref().ok())? {
+        config = Config::load(args, &around, &apps::WITHIN);
+    }
+    let mut config = config?;
     services::check(&config).map_err(CommandError::Usage)?;
     logging::start(config.node.log);
     for line in config::shared_folders(&config.apps) {
@@ -59,6 +64,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, CommandError> {
     }
     granting::say(&config);
     let owners = give_numbers(&mut config)?;
+    let _held = hold(&config);
     if args.die_with_parent {
         monitor::child::die_with_parent().map_err(|error| {
             CommandError::DidNotWork(format!("the node cannot follow the end of its parent process: {error}"))

@@ -5,14 +5,48 @@
 //! stored. It starts no app.
 
 use super::numbering;
-use crate::cli::CommandError;
-use config::{Config, users};
+use crate::backup::exchange;
+use crate::cli::{CommandError, RunArgs};
+use config::{Config, Environment, users};
 use monitor::Duty;
 use monitor::owners::Owners;
 use package::state::State;
 use rustix::fs::Access;
 use rustix::process::geteuid;
 use std::collections::BTreeMap;
+use std::fs::File;
+
+/// Finishes a restore that a crash interrupted. Returns whether there was one. Then the configuration must be read again, because
+/// the state folder has other apps.
+pub(super) fn finish_restore(
+    args: &RunArgs,
+    around: &Environment,
+    config: Option<&Config>,
+) -> Result<bool, CommandError> {
+    let state = match config {
+        Some(config) => config.node.state.clone(),
+        // The apps that it names may be in the restore.
+        None => around.state(args.state.as_deref(), None).ok(),
+    };
+    let Some(state) = state.filter(|state| state.is_dir()) else { return Ok(false) };
+    let finished = exchange::finish(&state).map_err(|error| {
+        CommandError::Usage(format!(
+            "a restore of {} was interrupted and cannot be finished: {error}; fix the cause, and start the node again",
+            state.display()
+        ))
+    })?;
+    Ok(finished.is_some())
+}
+
+/// Keeps `burnet restore` away from the state folder while the node runs. A folder that cannot be locked is no reason not to run.
+pub(super) fn hold(config: &Config) -> Option<File> {
+    let state = config.node.state.as_ref()?;
+    let held = exchange::hold(state);
+    held.inspect_err(|error| {
+        tracing::warn!("the state folder {} cannot be locked against a restore: {error}", state.display());
+    })
+    .ok()
+}
 
 /// Gives the store's folder to its service. Only root can do that, and only if root runs the node does the service
 /// have its own user.
@@ -84,7 +118,7 @@ pub(super) fn users_of(config: &Config) -> Result<BTreeMap<String, u32>, Command
 mod tests {
     use super::*;
     use crate::apps;
-    use config::{ConfigFile, Environment, RunArgs};
+    use config::ConfigFile;
     use std::path::Path;
 
     fn given(file: &str, around: &Environment) -> Result<Config, CommandError> {
