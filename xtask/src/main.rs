@@ -6,18 +6,21 @@
 
 mod circles;
 mod code;
+mod deb;
 mod demo;
 mod draw;
 mod experiment;
 mod fuzz;
 mod instructions;
 mod lengths;
+mod oci;
 mod packages;
 mod pages;
 mod pictures;
 mod process;
 mod prose;
 mod python;
+mod release;
 mod rules;
 mod sentences;
 mod site;
@@ -25,6 +28,7 @@ mod size;
 mod stage;
 mod suite;
 mod tree;
+mod trial;
 mod web;
 mod wheel;
 
@@ -37,7 +41,7 @@ struct Chore {
     run: fn(&[String]) -> Result<ExitCode, String>,
 }
 
-const CHORES: [Chore; 12] = [
+const CHORES: [Chore; 14] = [
     Chore {
         name: "test",
         about: "run every check and test; --quick leaves out the slow ones",
@@ -89,6 +93,16 @@ const CHORES: [Chore; 12] = [
         run: web::run,
     },
     Chore { name: "wheel", about: "build the wheel of the Python SDK", run: wheel::run },
+    Chore {
+        name: "deb",
+        about: "build the packages for Debian 12, and try them: deb [--binaries DIR] [--try]",
+        run: deb::run,
+    },
+    Chore {
+        name: "oci",
+        about: "build an image for container engines, and try it: oci [--binaries DIR] [--try]",
+        run: oci::run,
+    },
     Chore {
         name: "fuzz",
         about: "run the fuzz targets: fuzz [TARGET|oracle] [--seconds N] [--seed N]",
@@ -150,6 +164,8 @@ mod tests {
         check("pictures", "--fast");
         check("sentences", "--fast");
         check("wheel", "--fast");
+        check("deb", "--fast");
+        check("oci", "--fast");
         check("fuzz", "--minutes");
         check("instructions", "--fast");
         check("experiment", "onos");

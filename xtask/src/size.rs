@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 /// The most that `burnet` may have without symbols.
-const BYTES_MAX: u64 = 9 << 20;
+const BYTES_MAX: u64 = 15 << 20;
 
 /// What the build is to take on two idle cores.
 const BUILD_TARGET: Duration = Duration::from_secs(6 * 60);
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_binary_that_is_too_large_is_named_so() {
-        assert!(size_line(BYTES_MAX).contains("9.00 MiB (9437184 bytes), within 9.00 MiB"));
+        assert!(size_line(BYTES_MAX).contains("15.00 MiB (15728640 bytes), within 15.00 MiB"));
         assert!(size_line(BYTES_MAX + 1).contains("MORE THAN"));
     }
 

@@ -12,7 +12,7 @@ use crate::packages;
 use crate::process::{self, Ended};
 use crate::stage::{self, Finished, StageResult, Tests};
 use crate::web::BINARY;
-use crate::{demo, instructions, python, rules, tree, web, wheel};
+use crate::{deb, demo, instructions, oci, python, rules, tree, trial, web, wheel};
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -96,6 +96,7 @@ impl Suite {
         self.stage("real switches", Suite::real_switches);
         self.slow_stage("Python SDK", Suite::python_sdk);
         self.slow_stage("web page", Suite::web_page);
+        self.slow_stage("packages", Suite::packages);
         self.slow_stage("instructions", |_| instructions::check());
         self.slow_stage("documentation", |suite| {
             let mut doc = process::cargo();
@@ -269,6 +270,18 @@ impl Suite {
             }
         }
         Ok(last)
+    }
+
+    /// The packages of the programs that the tests were built with: made, installed in a fresh Debian, run there and removed.
+    fn packages(&self) -> Stage {
+        if let Some(reason) = trial::why_not() {
+            return left_out(&reason);
+        }
+        let programs = tested_binary()?;
+        let programs = programs.parent().ok_or("the program is in no folder")?.display().to_string();
+        deb::run(&["--binaries".to_owned(), programs.clone(), "--try".to_owned()])?;
+        oci::run(&["--binaries".to_owned(), programs, "--try".to_owned()])?;
+        passed()
     }
 
     fn cargo_deny(&self) -> Stage {
