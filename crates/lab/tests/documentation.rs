@@ -35,14 +35,16 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const PORT: &str = "6653";
 
 /// The programs that a page may name besides `burnet`; of `cargo xtask` the chores are looked up.
-const PROGRAMS: [&str; 16] = [
+const PROGRAMS: [&str; 19] = [
     ".",
     "apt",
     "cargo",
     "cd",
     "cp",
     "curl",
+    "docker",
     "export",
+    "journalctl",
     "mn",
     "openssl",
     "ovs-ofctl",
@@ -51,6 +53,7 @@ const PROGRAMS: [&str; 16] = [
     "pip",
     "printf",
     "python3",
+    "systemctl",
     "tshark",
 ];
 
@@ -261,7 +264,10 @@ impl Reader {
             let path = entry.unwrap().path();
             symlink(&path, folder.join("here").join(path.file_name().unwrap())).unwrap();
         }
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
+        // The web page of a node gets another port too.
+        let network = format!("[network.northbound]\nlisten = ['127.0.0.1:{}']\n", free_port());
+        fs::write(folder.join("here/network.toml"), network).unwrap();
         Reader { folder, port, node: None }
     }
 
@@ -314,7 +320,8 @@ impl Reader {
         }
         self.end_node();
         let listen = if line.contains("--listen") { "" } else { " --listen 127.0.0.1:6653" };
-        let mut shell = self.shell(&format!("exec {line}{listen} --die-with-parent"), "state");
+        let config = if line.contains("--network") { " --config network.toml" } else { "" };
+        let mut shell = self.shell(&format!("exec {line}{listen}{config} --die-with-parent"), "state");
         self.node = Some(shell.stderr(Stdio::null()).spawn().unwrap());
         self.wait_for_apps();
     }
@@ -333,7 +340,10 @@ impl Reader {
             let apps = apps(&self.folder);
             let serves =
                 |app: &serde_json::Value| app["status"]["state"] == "running" && app["commands"] != 0;
-            let silent = |app: &serde_json::Value| app["package"].is_object();
+            let silent = |app: &serde_json::Value| {
+                app["package"].is_object()
+                    || (app["status"]["role"] == "service" && app["status"]["state"] == "running")
+            };
             if !apps.is_empty() && apps.iter().all(|app| serves(app) || silent(app)) {
                 return;
             }
@@ -366,6 +376,10 @@ impl Reader {
         }
         followed
     }
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 fn apps(folder: &Path) -> Vec<serde_json::Value> {
@@ -430,7 +444,15 @@ fn the_guide_to_packages_works_as_it_is_typed() {
 #[test]
 fn the_guide_to_operating_a_node_works_as_it_is_typed() {
     let page = checkout().join("docs/guide/operating.md");
-    assert_eq!(Reader::new("operating", &page).follows(&page), 1);
+    assert_eq!(Reader::new("operating", &page).follows(&page), 2);
+}
+
+#[test]
+fn the_guides_for_users_of_other_controllers_work_as_they_are_typed() {
+    for (guide, blocks) in [("coming-from-faucet", 1), ("coming-from-onos", 3)] {
+        let page = checkout().join("docs/guide").join(guide).with_extension("md");
+        assert_eq!(Reader::new(guide, &page).follows(&page), blocks, "{guide}");
+    }
 }
 
 #[test]
@@ -449,6 +471,8 @@ fn each_page_with_something_to_run_is_followed_by_a_test() {
     pages.dedup();
     let followed = [
         "README.md",
+        "docs/guide/coming-from-faucet.md",
+        "docs/guide/coming-from-onos.md",
         "docs/guide/first-network.md",
         "docs/guide/operating.md",
         "docs/guide/packages-and-grants.md",
