@@ -168,6 +168,6 @@ mod tests {
         check("oci", "--fast");
         check("fuzz", "--minutes");
         check("instructions", "--fast");
-        check("experiment", "onos");
+        check("experiment", "no-such-paper");
     }
 }
