@@ -6,6 +6,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The laboratory's program, beside which Cargo puts the node's.
 fn laboratory() -> &'static Path {
@@ -30,6 +31,9 @@ fn refuses(program: &Path, arguments: &[&str], words: &str) {
     assert_eq!((complained.lines().count(), text(&output.stdout)), (1, ""), "{complained}");
 }
 
+/// So that two tests of one process have different folders.
+static FOLDERS: AtomicUsize = AtomicUsize::new(0);
+
 /// A folder with one program alone in it, which ends with this value.
 struct Alone {
     folder: PathBuf,
@@ -40,8 +44,9 @@ impl Alone {
     fn with(program: &Path) -> Alone {
         let name = program.file_name().unwrap();
         // Where links are possible: a program finds itself by its file, not by a symbolic link to it.
+        let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!(
-            "alone-{}-{}",
+            "alone-{}-{}-{number}",
             name.display(),
             std::process::id()
         ));

@@ -430,7 +430,7 @@ fn the_page_of_packages_works_as_it_is_typed() {
 #[test]
 fn the_guide_to_a_first_network_works_as_it_is_typed() {
     let page = checkout().join("docs/guide/first-network.md");
-    assert_eq!(Reader::new("first-network", &page).follows(&page), 6);
+    assert_eq!(Reader::new("first-network", &page).follows(&page), 7);
 }
 
 #[test]

@@ -12,6 +12,7 @@ use std::fs::DirBuilder;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// A bound socket.
 pub struct OperatorSocket {
@@ -59,6 +60,9 @@ const FOLDER_MODE: u32 = 0o750;
 /// Operators that may wait to be accepted; the system refuses further ones.
 const BACKLOG: i32 = 64;
 
+/// The umask belongs to the whole process. Two threads that bind at once would restore each other's.
+static UMASK: Mutex<()> = Mutex::new(());
+
 fn listen(path: &Path) -> io::Result<UnixListener> {
     let owner_and_group = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP;
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -66,9 +70,13 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
     let address = SocketAddrUnix::new(path)?;
     // The socket is created with its mode. With a later chmod, other users could connect first, or replace the file
     // before the chmod.
-    let before = umask(Mode::from_raw_mode(0o777) - owner_and_group);
-    let bound = rustix::net::bind(&socket, &address);
-    umask(before);
+    let bound = {
+        let _alone = UMASK.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = umask(Mode::from_raw_mode(0o777) - owner_and_group);
+        let bound = rustix::net::bind(&socket, &address);
+        umask(before);
+        bound
+    };
     bound?;
     rustix::net::listen(&socket, BACKLOG)?;
     Ok(UnixListener::from_std(std::os::unix::net::UnixListener::from(socket)))

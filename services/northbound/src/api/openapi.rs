@@ -96,6 +96,8 @@ fn success(route: &Route) -> &'static str {
         (Method::Post, "") if route.body == "AppCommand" => "202",
         (_, "") if route.method != Method::Get => "204",
         (Method::Post, _) => "201",
+        // Each file has a new version.
+        (Method::Put, "NetworkFile") => "201",
         (Method::Delete, _) => "202",
         _ => "200",
     }

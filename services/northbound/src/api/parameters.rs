@@ -66,7 +66,7 @@ fn after(path: &str) -> Value {
         "ports" => pattern(&port()),
         "links" => pattern(&format!("{}-{}", port(), port())),
         "hosts" => pattern(HOST),
-        "paths" => pattern("[1-9][0-9]{0,9}[.][0-9]"),
+        "paths" => pattern("[0-9]{1,10}[.][0-9]{1,3}"),
         "intents" | "audit" => json!({ "type": "integer", "minimum": 0, "maximum": u64::MAX }),
         "incidents" => pattern("[0-9]{1,15}[.][a-z0-9-]+"),
         "flows" => pattern(&format!("{SWITCH}/[0-9a-f]{{16}}")),
