@@ -9,7 +9,7 @@ use super::writes::object;
 use crate::http::Problem;
 use crate::versions::{Act, Keeping, Took};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// The longest name of a file. The names of its objects begin with it.
 const NAME_BYTES_MAX: usize = 24;
@@ -19,7 +19,7 @@ const NAME_BYTES_MAX: usize = 24;
 #[serde(deny_unknown_fields)]
 struct Put {
     base: u64,
-    document: Value,
+    document: Map<String, Value>,
     #[serde(default)]
     restores: Option<u64>,
 }
@@ -68,6 +68,7 @@ pub fn get(context: &Context<'_>) -> Answered {
 pub fn put(context: &Context<'_>) -> Answered {
     let (name, _) = named(context)?;
     let Put { base, document, restores } = body(context)?;
+    let document = Value::Object(document);
     steps(name, Act::Put { base, document, restores, now_ms: context.state.now_ms })
 }
 
