@@ -91,7 +91,8 @@ fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        if path.is_dir() && !path.is_symlink() && !name.starts_with('.') && name != "target" {
+        let is_ours = !name.starts_with('.') && name != "target" && name != "node_modules";
+        if path.is_dir() && !path.is_symlink() && is_ours {
             pages(&path, found);
         } else if name.ends_with(".md") {
             found.push(path);
