@@ -20,7 +20,7 @@ use burnet_sdk::{
     Receipt, Settings, Ticket,
 };
 use burnet_sdk_rules::tree::{self, Tree};
-use burnet_sdk_rules::{Items, Rule, RuleSets, Told, copy_items};
+use burnet_sdk_rules::{Items, Notes, Rule, RuleSets, Told, copy_items};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -39,9 +39,6 @@ const TAG: u16 = 0x8100;
 /// The most rules that copy in one switch: more than mirrors, as a port can have several hosts. Further ones are left out, and the operator is told.
 const RULES_MAX: usize = 500;
 
-/// The most lines of the log a second. Further ones are left out.
-const LINES_PER_S: usize = 10;
-
 /// How many ticks after the view is complete sets of an earlier run are removed.
 const SETTLE_TICKS: u32 = 10;
 
@@ -49,9 +46,7 @@ const SETTLE_TICKS: u32 = 10;
 pub struct Mirror {
     settings: MirrorSettings,
     sets: RuleSets,
-    /// What the operator was told.
-    told: BTreeSet<String>,
-    untold: Vec<String>,
+    notes: Notes,
     settled: u32,
 }
 
@@ -68,7 +63,7 @@ impl App for Mirror {
         let settings = MirrorSettings::read(settings)?;
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let sets = RuleSets::new(u64::try_from(since.as_millis()).unwrap_or(u64::MAX));
-        Ok(Mirror { settings, sets, told: BTreeSet::new(), untold: Vec::new(), settled: 0 })
+        Ok(Mirror { settings, sets, notes: Notes::default(), settled: 0 })
     }
 
     fn interests(&self) -> Interests {
@@ -92,8 +87,7 @@ impl App for Mirror {
                 Some(format!("{} makes no copies: {}", failure.switch, failure.reason))
             }
         });
-        let lines: Vec<String> = self.untold.drain(..).chain(of_sets).collect();
-        lines.iter().take(LINES_PER_S).for_each(|line| out.log(Level::Error, line));
+        self.notes.log(of_sets, Level::Error, out);
     }
 
     fn on_stream(&mut self, stream: Ticket, update: &Update, out: &mut Commands) {
@@ -161,13 +155,13 @@ impl Mirror {
                     (Some(copy), Some(at)) => copies[at].1.push(copy),
                     (Some(copy), None) if copies.len() < RULES_MAX => copies.push((matching, vec![copy])),
                     (Some(_), None) => {
-                        self.tell(format!("{} has {RULES_MAX} rules that copy: further ones are left out", switch.id));
+                        self.notes.tell(format!("{} has {RULES_MAX} rules that copy: further ones are left out", switch.id));
                     }
-                    (None, _) if is_v10 => self.tell(format!(
+                    (None, _) if is_v10 => self.notes.tell(format!(
                         "{} makes no copies: OpenFlow 1.0 has one table, so a packet cannot be copied and then be forwarded by another app",
                         switch.id
                     )),
-                    (None, _) => self.tell(format!(
+                    (None, _) => self.notes.tell(format!(
                         "no path leads from {} to {}: its packets are not copied",
                         switch.id, mirror.to
                     )),
@@ -175,12 +169,6 @@ impl Mirror {
             }
         }
         copies
-    }
-
-    fn tell(&mut self, line: String) {
-        if self.told.insert(line.clone()) {
-            self.untold.push(line);
-        }
     }
 }
 

@@ -71,7 +71,7 @@ fn rules(mirrors: &str, switch: u64, openflow: &str) -> (Vec<String>, Vec<String
         let instructions = instructions_to_string(&read_instructions(rule.instructions).unwrap());
         format!("{} {} [{matching}] {instructions}", rule.table_id, rule.priority)
     };
-    (flows_contract::items(&items).map(line).collect(), app.untold)
+    (flows_contract::items(&items).map(line).collect(), app.notes.waiting().to_vec())
 }
 
 const REST: [&str; 1] = ["0 31000 [] goto_table:1"];

@@ -22,8 +22,7 @@ use burnet_sdk::{
     StatsReply, SwitchUp, Ticket,
 };
 use burnet_sdk_rules::traffic::Way;
-use burnet_sdk_rules::{Items, Meter, Rule, RuleSets, Told, copy_items};
-use std::collections::BTreeSet;
+use burnet_sdk_rules::{Items, Meter, Notes, Rule, RuleSets, Told, copy_items};
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -36,9 +35,6 @@ mod priority {
 /// The flags of a meter (OpenFlow 1.3.5, 7.3.4.3): kbit/s, burst, statistics.
 const METER_FLAGS: u16 = 1 | 1 << 2 | 1 << 3;
 
-/// The most lines of the log a second. Further ones are left out.
-const LINES_PER_S: usize = 10;
-
 /// How many ticks after the view is complete sets of an earlier run are removed.
 const SETTLE_TICKS: u32 = 10;
 
@@ -47,8 +43,7 @@ pub struct Qos {
     settings: QosSettings,
     sets: RuleSets,
     queues: Queues,
-    told: BTreeSet<String>,
-    untold: Vec<String>,
+    notes: Notes,
     settled: u32,
 }
 
@@ -66,7 +61,7 @@ impl App for Qos {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let sets = RuleSets::new(u64::try_from(since.as_millis()).unwrap_or(u64::MAX));
         let queues = Queues::default();
-        Ok(Qos { settings, sets, queues, told: BTreeSet::new(), untold: Vec::new(), settled: 0 })
+        Ok(Qos { settings, sets, queues, notes: Notes::default(), settled: 0 })
     }
 
     fn interests(&self) -> Interests {
@@ -84,7 +79,7 @@ impl App for Qos {
         let missing =
             self.settings.classes.iter().filter(|it| it.is_at(switch) && !there.contains(&it.queue));
         let lines: Vec<String> = missing.map(|class| no_queue(switch, class)).collect();
-        lines.into_iter().for_each(|line| self.tell(line));
+        lines.into_iter().for_each(|line| self.notes.tell(line));
     }
 
     fn on_view(&mut self, changes: &Batch, view: &Snapshot, out: &mut Commands) {
@@ -104,8 +99,7 @@ impl App for Qos {
                 Some(format!("{} does not limit rates and choose queues: {}", failure.switch, failure.reason))
             }
         });
-        let lines: Vec<String> = self.untold.drain(..).chain(of_sets).collect();
-        lines.iter().take(LINES_PER_S).for_each(|line| out.log(Level::Warning, line));
+        self.notes.log(of_sets, Level::Warning, out);
     }
 
     fn on_stream(&mut self, stream: Ticket, update: &Update, out: &mut Commands) {
@@ -198,24 +192,18 @@ impl Qos {
     fn write_v10(&mut self, here: &Here, view: &Snapshot, items: &mut Items<'_>) {
         let switch = here.switch;
         if self.settings.limits.iter().any(|limit| !limit.traffic.at(switch, view).is_empty()) {
-            self.tell(format!("{switch} limits no rates: OpenFlow 1.0 has no meters"));
+            self.notes.tell(format!("{switch} limits no rates: OpenFlow 1.0 has no meters"));
         }
         let classes: Vec<Class> =
             self.settings.classes.iter().filter(|class| class.is_at(switch)).cloned().collect();
         for (number, class) in (0..).zip(&classes) {
             match class.out {
                 Some(_) => here.write_class(0, priority::FIRST - number, class, None, items),
-                None => self.tell(format!(
+                None => self.notes.tell(format!(
                     "{switch} puts the packets of {:?} into no queue: OpenFlow 1.0 has one table, so the class needs a port `out`",
                     class.text
                 )),
             }
-        }
-    }
-
-    fn tell(&mut self, line: String) {
-        if self.told.insert(line.clone()) {
-            self.untold.push(line);
         }
     }
 }

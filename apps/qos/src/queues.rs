@@ -9,6 +9,9 @@ use std::collections::{BTreeSet, HashMap};
 const QUEUE_STATS: u16 = 5;
 const ALL: [u8; 8] = [0xff; 8];
 
+/// The most queues of a switch that are noted. A switch that reports more gets a log line for a class whose queue is not among them.
+const QUEUES_MAX: usize = 65_536;
+
 /// The length of `ofp_queue_stats`.
 const ENTRY: usize = 40;
 
@@ -28,7 +31,8 @@ impl Queues {
     pub(crate) fn hear(&mut self, reply: &StatsReply<'_>) -> Option<(DatapathId, BTreeSet<u32>)> {
         let (_, queues) = self.0.get_mut(&reply.ticket)?;
         let entries = reply.body.as_chunks::<ENTRY>().0.iter();
-        queues.extend(entries.map(|it| u32::from_be_bytes([it[4], it[5], it[6], it[7]])));
+        let room = QUEUES_MAX.saturating_sub(queues.len());
+        queues.extend(entries.take(room).map(|it| u32::from_be_bytes([it[4], it[5], it[6], it[7]])));
         if reply.more {
             return None;
         }

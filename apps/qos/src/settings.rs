@@ -124,7 +124,8 @@ impl QosSettings {
                 return Err(format!("{name}: there are {count}; at most {most} can be"));
             }
         }
-        let both = !limits.is_empty() && classes.iter().any(|class| class.out.is_none());
+        // In one table, a limit and a class of the same packets would have the same priority.
+        let both = !limits.is_empty() && !classes.is_empty();
         let classes_table = table.saturating_add(u8::from(both));
         check_tables(table, classes_table, next_table)?;
         let goes_on = !limits.is_empty() || classes.iter().any(|class| class.out.is_none());

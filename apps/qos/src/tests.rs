@@ -45,7 +45,7 @@ fn items(settings: &str, openflow: &str) -> (Vec<String>, Vec<String>) {
         Item::Meter(meter) => format!("meter {} {:?}", meter.meter_id, meter.bands),
         other => panic!("{other:?}"),
     };
-    (flows_contract::items(&items).map(line).collect(), app.untold)
+    (flows_contract::items(&items).map(line).collect(), app.notes.waiting().to_vec())
 }
 
 #[test]

@@ -22,7 +22,7 @@ use crate::answer::{MAC, Recipient, Trouble};
 use crate::frame::{Content, Frame, Packet};
 use crate::settings::{Interface, NextHop, RouterSettings};
 use crate::waiting::{Waiting, WaitingPackets};
-use crate::way::Ways;
+use crate::way::{Edge, Ways};
 use burnet_sdk::flow::Match;
 use burnet_sdk::stream::Update;
 use burnet_sdk::view::{Batch, ConnectPoint, Host, Kind, Object, Snapshot};
@@ -123,8 +123,10 @@ impl App for Router {
         self.settled = if out.view_is_current() { self.settled.saturating_add(1) } else { 0 };
         self.ways.sets.on_tick(now_ms, self.settled >= SETTLE_TICKS, out);
         let (again, given_up) = self.waiting.on_tick();
-        let view = out.view();
-        again.into_iter().for_each(|next| self.ask_for(next, &view, out));
+        if !again.is_empty() {
+            let edge = way::edge(&out.view());
+            again.into_iter().for_each(|next| self.ask_for(next, &edge, out));
+        }
         for waiting in given_up {
             self.refuse_waiting(&waiting, out);
         }
@@ -226,19 +228,19 @@ impl Router {
         }
         let waiting = Waiting { at, frame: bytes.to_vec() };
         if self.waiting.add(next, waiting) {
-            self.ask_for(next, &view, out);
+            self.ask_for(next, &way::edge(&view), out);
         }
     }
 
     /// Asks for a next hop at all ports of the edge.
-    fn ask_for(&self, next: NextHop, view: &Snapshot, out: &mut Commands) {
+    fn ask_for(&self, next: NextHop, edge: &Edge, out: &mut Commands) {
         let Some(interface) = self.settings.interfaces.get(next.interface) else { return };
         let Some(question) = answer::question(interface.vlan, interface.gateway, next.neighbour) else {
             return;
         };
-        for (switch, ports) in way::edge(view) {
-            let packet_out = out.packet_out(switch).frame(&question);
-            ports.into_iter().fold(packet_out, |packet_out, port| packet_out.output(port)).send();
+        for (switch, ports) in edge {
+            let packet_out = out.packet_out(*switch).frame(&question);
+            ports.iter().fold(packet_out, |packet_out, port| packet_out.output(*port)).send();
         }
     }
 

@@ -3,7 +3,7 @@
 //! In: `10.0.1.0/24` or `fd00:1::/64`. Out: whether an address is in it, and how many bits decide. It knows no route.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// A range of addresses of one version of IP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -59,6 +59,30 @@ impl Prefix {
     /// Whether the two have an address in common.
     pub fn overlaps(self, other: Prefix) -> bool {
         self.contains(other.address) || other.contains(self.address)
+    }
+
+    /// The addresses of this range that are in none of the others, as ranges.
+    pub fn without(self, others: &[Prefix]) -> Vec<Prefix> {
+        let inside: Vec<Prefix> = others.iter().copied().filter(|other| self.overlaps(*other)).collect();
+        if inside.is_empty() {
+            return vec![self];
+        }
+        if inside.iter().any(|other| other.bits <= self.bits) {
+            return Vec::new();
+        }
+        self.halves().into_iter().flat_map(|half| half.without(&inside)).collect()
+    }
+
+    /// Its two halves. It must have more than one address.
+    fn halves(self) -> [Prefix; 2] {
+        let bits = self.bits + 1;
+        let second = self.value() | 1_u128 << (width(self.address) - bits);
+        let address = match self.address {
+            // The lower 32 bits.
+            IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::from_bits(second as u32)),
+            IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::from_bits(second)),
+        };
+        [Prefix { address: self.address, bits }, Prefix { address, bits }]
     }
 
     /// Whether a host of this network can have the address: it is neither the network's own nor, in IPv4, the one for all.
@@ -118,6 +142,23 @@ mod tests {
         check("fd00:1::/64", "fd00:1::ffff:ffff:ffff:ffff", [true, true]);
         check("fd00:1::/64", "fd00:1::", [true, false]);
         check("::/0", "10.0.0.1", [false, false]);
+    }
+
+    #[test]
+    fn a_network_without_others_is_the_rest_of_its_addresses() {
+        let read = |texts: &[&str]| -> Vec<Prefix> {
+            texts.iter().map(|text| Prefix::read(text).unwrap()).collect()
+        };
+        let check = |network: &str, others: &[&str], expected: &[&str]| {
+            let rest = Prefix::read(network).unwrap().without(&read(others));
+            assert_eq!(rest, read(expected), "{network} {others:?}");
+        };
+        check("10.0.0.0/8", &[], &["10.0.0.0/8"]);
+        check("10.0.0.0/8", &["11.0.0.0/24", "fd00::/64"], &["10.0.0.0/8"]);
+        check("10.0.0.0/22", &["10.0.1.0/24"], &["10.0.0.0/24", "10.0.2.0/23"]);
+        check("10.0.0.0/23", &["10.0.0.0/24", "10.0.1.0/24"], &[]);
+        check("10.0.1.0/24", &["10.0.0.0/16"], &[]);
+        check("fd00::/62", &["fd00:0:0:2::/64"], &["fd00::/63", "fd00:0:0:3::/64"]);
     }
 
     #[test]

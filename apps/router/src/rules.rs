@@ -103,11 +103,11 @@ fn routed(m: &mut MatchWriter<'_>, in_port: Option<PortNo>, vlan: Option<u16>, i
     };
 }
 
-/// The rule of a switch for packets to these destinations, whose next hop is this host.
+/// The rules of a switch for packets to this part of the destinations of a route. Their next hop is this host. The whole route decides the priority.
 pub(crate) fn hop(
     place: Place,
     settings: &RouterSettings,
-    to: Prefix,
+    (route, to): (Prefix, Prefix),
     host: &Host,
     tree: &Tree,
     items: &mut Items<'_>,
@@ -126,14 +126,14 @@ pub(crate) fn hop(
     for vlan in settings.vlans(is_ipv4) {
         let change = |actions: &mut ActionWriter<'_>| change(place, vlan, host.id.mac, host.id.vlan, actions);
         let matching = |m: &mut MatchWriter<'_>| routed(m, None, vlan, is_ipv4, to);
-        place.rule(items, priority_of(to), matching, |actions| {
+        place.rule(items, priority_of(route), matching, |actions| {
             change(actions);
             actions.output(out_port, 0);
         });
         if is_here {
             // A switch sends a packet back to where it came from only by this name.
             let matching = |m: &mut MatchWriter<'_>| routed(m, Some(out_port), vlan, is_ipv4, to);
-            place.rule(items, priority_of(to) + 1, matching, |actions| {
+            place.rule(items, priority_of(route) + 1, matching, |actions| {
                 change(actions);
                 actions.output(PortNo::IN_PORT, 0);
             });

@@ -67,10 +67,12 @@ pub struct Interface {
 }
 
 /// A static route.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
     /// The destinations.
     pub to: Prefix,
+    /// The destinations without the subnets of interfaces. A packet to an unknown host of a subnet must reach the app, and not the neighbour.
+    pub parts: Vec<Prefix>,
     /// The neighbour that takes them.
     pub via: IpAddr,
     /// Where the neighbour is: the number of the interface.
@@ -194,7 +196,9 @@ fn check_routes(written: Vec<WrittenRoute>, interfaces: &[Interface]) -> Result<
         if interfaces.iter().any(|other| Prefix::of_one(other.gateway) == to) {
             return Err(format!("routes.to: {text} is the router's own address"));
         }
-        routes.push(Route { to, via, interface });
+        let is_inside = |it: &Prefix| to.contains(it.address) && it.bits > to.bits;
+        let subnets: Vec<Prefix> = interfaces.iter().map(|it| it.network).filter(is_inside).collect();
+        routes.push(Route { to, parts: to.without(&subnets), via, interface });
     }
     Ok(routes)
 }

@@ -12,6 +12,9 @@ pub(crate) const ASKED_MAX: usize = 256;
 /// The most packets that wait for one next hop. A further one is dropped.
 pub(crate) const PER_HOP_MAX: usize = 8;
 
+/// The longest frame that waits: a jumbo frame. A longer one is dropped. All waiting frames together then have at most 19 MB.
+pub(crate) const FRAME_BYTES_MAX: usize = 9_216;
+
 /// How often a next hop is asked for, a second apart (RFC 4861, 10).
 const ATTEMPTS: u32 = 3;
 
@@ -35,6 +38,9 @@ pub(crate) struct WaitingPackets(BTreeMap<(usize, std::net::IpAddr), Asked>);
 impl WaitingPackets {
     /// A packet waits for this next hop. Whether the hop must be asked for now.
     pub(crate) fn add(&mut self, next: NextHop, packet: Waiting) -> bool {
+        if packet.frame.len() > FRAME_BYTES_MAX {
+            return false;
+        }
         let key = (next.interface, next.neighbour);
         let is_new = !self.0.contains_key(&key);
         if is_new && self.0.len() >= ASKED_MAX {
@@ -92,6 +98,14 @@ mod tests {
         assert_eq!(waiting.take(hop(1)).len(), PER_HOP_MAX);
         let count = (0..300).filter(|number| waiting.add(hop(*number), packet(1))).count();
         assert_eq!(count, ASKED_MAX);
+    }
+
+    #[test]
+    fn a_frame_that_is_too_long_does_not_wait() {
+        let mut waiting = WaitingPackets::default();
+        let frame = vec![0; FRAME_BYTES_MAX + 1];
+        assert!(!waiting.add(hop(1), Waiting { frame, ..packet(1) }));
+        assert!(waiting.take(hop(1)).is_empty());
     }
 
     #[test]

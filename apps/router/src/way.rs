@@ -17,8 +17,11 @@ use burnet_sdk_rules::tree::{self, Tree};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-/// How many switches share one set of a host, so that a set fits into a batch.
+/// How many switches share one set of a host at most. A change of one switch sends the rules of all of them again.
 const SWITCHES_PER_SET: usize = 64;
+
+/// The most rules of such a set: each has at most 175 bytes, so the set is smaller than [`burnet_sdk_rules::SET_BYTES_MAX`].
+const RULES_PER_SET: usize = 512;
 
 /// The rule sets, and what was told.
 #[derive(Debug)]
@@ -89,10 +92,12 @@ impl Ways {
     /// The rules for packets to one destination and, if it is the next hop of routes, to theirs.
     fn renew_hop(&mut self, address: IpAddr, view: &Snapshot, settings: &RouterSettings, trees: &mut Trees) {
         let own = settings.next_hop(address).filter(|next| next.neighbour == address);
-        let own = own.map(|next| (Prefix::of_one(address), next));
+        let one = Prefix::of_one(address);
+        let own = own.map(|next| (one, vec![one], next));
         let routed = settings.routes.iter().filter(|route| route.via == address);
-        let routed = routed.map(|it| (it.to, NextHop { interface: it.interface, neighbour: it.via }));
-        for (to, next) in own.into_iter().chain(routed) {
+        let routed = routed
+            .map(|it| (it.to, it.parts.clone(), NextHop { interface: it.interface, neighbour: it.via }));
+        for (to, parts, next) in own.into_iter().chain(routed) {
             if settings.with_gateway(address).is_some() {
                 // A host that pretends to be the router gets nothing.
                 continue;
@@ -101,7 +106,10 @@ impl Ways {
             match self.host(next, settings, view) {
                 Some(host) => {
                     let tree = trees.entry(host.at.switch).or_insert_with(|| tree::to(view, host.at.switch));
-                    self.want_hop(&name, to, host, view, settings, tree);
+                    for part in parts {
+                        let name = if part == to { name.clone() } else { format!("{name}{part}/") };
+                        self.want_hop(&name, (to, part), host, view, settings, tree);
+                    }
                 }
                 None => self.unwant(&name),
             }
@@ -111,20 +119,31 @@ impl Ways {
     fn want_hop(
         &mut self,
         name: &str,
-        to: Prefix,
+        (route, part): (Prefix, Prefix),
         host: &Host,
         view: &Snapshot,
         settings: &RouterSettings,
         tree: &Tree,
     ) {
         let places: Vec<Place> = view.switches().map(|switch| Place::of(switch, settings)).collect();
-        // One chunk more than there are: its set is empty, and so is removed when there are fewer switches than before.
-        for number in 0..=places.len() / SWITCHES_PER_SET + 1 {
-            let places = places.iter().skip(number * SWITCHES_PER_SET).take(SWITCHES_PER_SET);
+        // One rule for each VLAN in each switch, and one more for each in the host's own switch.
+        let of_switch = settings.vlans(part.address.is_ipv4()).len().max(1);
+        let per_set = (RULES_PER_SET / of_switch).saturating_sub(1).clamp(1, SWITCHES_PER_SET);
+        for (number, places) in places.chunks(per_set).enumerate() {
             self.sets.want(&format!("{name}{number}"), |items| {
-                places.for_each(|place| rules::hop(*place, settings, to, host, tree, items));
+                places.iter().for_each(|place| {
+                    rules::hop(*place, settings, (route, part), host, tree, items);
+                });
             });
         }
+        // There may be fewer switches than before.
+        let count = places.len().div_ceil(per_set);
+        let is_left = |set: &&str| {
+            let number = set.strip_prefix(name).and_then(|number| number.parse::<usize>().ok());
+            number.is_some_and(|number| number >= count)
+        };
+        let left: Vec<String> = self.sets.names(name).filter(is_left).map(str::to_owned).collect();
+        left.iter().for_each(|set| self.sets.unwant(set));
     }
 
     fn unwant(&mut self, prefix: &str) {
@@ -171,11 +190,14 @@ fn limits_of_v10(switch: DatapathId, settings: &RouterSettings) -> Vec<String> {
 }
 
 /// The ports of the connected switches that are live and have no link.
-pub(crate) fn edge(view: &Snapshot) -> BTreeMap<DatapathId, Vec<PortNo>> {
+pub(crate) type Edge = BTreeMap<DatapathId, Vec<PortNo>>;
+
+/// The edge of the network.
+pub(crate) fn edge(view: &Snapshot) -> Edge {
     let is_edge = |port: &&Port| port.live && port.id.port < PortNo::MAX && !view.has_link(port.id);
     let is_up =
         |switch: DatapathId| matches!(view.switch(switch), Some(switch) if switch.state == SwitchState::Up);
-    let mut edge: BTreeMap<DatapathId, Vec<PortNo>> = BTreeMap::new();
+    let mut edge = Edge::new();
     for port in view.ports().filter(is_edge).filter(|port| is_up(port.id.switch)) {
         edge.entry(port.id.switch).or_default().push(port.id.port);
     }

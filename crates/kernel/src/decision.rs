@@ -19,8 +19,8 @@ pub enum Effect {
     /// An app wants this switch's packets. Install the kernel's table-miss rule, with the meter that
     /// [`crate::Kernel::punt_meter`] returns.
     Punt(DatapathId),
-    /// An app passes all packets of a table on to this one. Install the table-miss rule there too: packets without a rule still reach the
-    /// apps that want them.
+    /// An app passes all packets of an earlier table on to this one. Install the table-miss rule there too. Then packets without a rule still
+    /// reach the apps that want them.
     PuntFrom {
         /// The switch.
         datapath: DatapathId,

@@ -13,7 +13,7 @@ use crate::decision::{Effect, InWords, Refusal};
 use crate::grant::Grant;
 use crate::owned::Owned;
 use crate::ownership::{Ownership, doubt_rules};
-use crate::precedence::{Eviction, OnOverlap, Precedence};
+use crate::precedence::{Eviction, OnOverlap, Precedence, passes_on_to};
 use crate::punt::PuntLimits;
 use crate::quota::NodeRates;
 use crate::receivers::Receivers;
@@ -25,6 +25,7 @@ use crate::subscription::Subscription;
 use crate::topics::{Position, Topics};
 use crate::zone_set::{ZoneSet, is_zone_number};
 use crate::zones::{Zone, ZoneCounters};
+use abi::command::FlowMod;
 use abi::event::{Cause, Event, FlowRemoved, PacketIn, SwitchUp, Topic, kind};
 use abi::{Frame, Malformed, OpenFlowVersion, Receipt, ZoneId};
 use flow::DatapathId;
@@ -423,7 +424,26 @@ impl Kernel {
         self.receivers.index(&self.zones);
         effects.push(Effect::Replay(zone));
         if !wanted_before && self.receivers.want_packets() {
-            effects.extend(self.sessions.datapaths.keys().map(|id| Effect::Punt(*id)));
+            for (datapath, there) in self.sessions.datapaths.iter() {
+                effects.push(Effect::Punt(*datapath));
+                let is_free =
+                    |table_id: &u8| !self.ownership.is_table_miss_of_app(there, *datapath, *table_id);
+                let tables = there.passed_to().filter(is_free);
+                effects.extend(tables.map(|table_id| Effect::PuntFrom { datapath: *datapath, table_id }));
+            }
+        }
+    }
+
+    /// An app adds a rule that passes all packets of a table on. If the later table has no rule for a packet, apps still receive the packet.
+    #[cold]
+    pub(crate) fn pass_on(&mut self, datapath: DatapathId, it: &FlowMod<'_>, effects: &mut Vec<Effect>) {
+        let Some(table_id) = passes_on_to(it) else { return };
+        let Some(there) = self.sessions.datapaths.get_mut(&datapath) else { return };
+        if there.note_passed_to(table_id)
+            && self.receivers.want_packets()
+            && !self.ownership.is_table_miss_of_app(there, datapath, table_id)
+        {
+            effects.push(Effect::PuntFrom { datapath, table_id });
         }
     }
 

@@ -23,7 +23,7 @@ use crate::sessions::Sessions;
 use crate::zones::Zone;
 use abi::command::FlowMod;
 use abi::{OpenFlowVersion, Outcome, Receipt, ZoneId};
-use flow::DatapathId;
+use flow::{DatapathId, Match};
 use std::collections::BTreeMap;
 
 /// What to record of a command once it is sent. The type is small and plain, so that storing it for each rule need not
@@ -142,6 +142,14 @@ impl Ownership {
                 if room.is_free { Ok(Some((key, None))) } else { Err(Refusal::TooManyRules(datapath)) }
             }
         }
+    }
+
+    /// Whether an app has the rule for all packets at priority 0 of this table. A table-miss rule of the kernel would replace it.
+    pub fn is_table_miss_of_app(&self, there: &Datapath, datapath: DatapathId, table_id: u8) -> bool {
+        let any = Match::any();
+        let matched = Matched::Any { is_complete: true, rule: &any };
+        let key = self.keys.of_taken(there.openflow, datapath, (table_id, 0), matched);
+        there.record.known(key).is_some_and(|known| matches!(known.owner, Owner::Zone(_)))
     }
 
     /// The worker sent the last decided command. See [`crate::Kernel::on_sent`].

@@ -171,6 +171,9 @@ impl Kernel {
         if flow_mod.command < flow_command::DELETE && is_new {
             self.take_entry(zone, (command.datapath, taken.table_id), now_ms, effects)?;
         }
+        if flow_mod.command < flow_command::DELETE && taken.matching.is_empty() {
+            self.pass_on(command.datapath, &taken, effects);
+        }
         let stamped = self.stamp(zone, command.datapath, flow_mod);
         self.ownership.to_note = self.what_follows(zone, command.datapath, &flow_mod, meant, now_ms);
         self.send(Command { what: What::FlowMod(stamped), ..command })

@@ -13,8 +13,9 @@
 //! disjoint priority bands cost nothing. The kernel compares only apps that may conflict, rule by rule
 //! (`crate::overlap`).
 //!
-//! If a rule matches every packet that an earlier app wants to receive, that app receives nothing. The kernel refuses
-//! such a rule too ([`OrderRefused::Blinds`]).
+//! If a rule of table 0 matches every packet that an earlier app wants to receive, that app receives nothing. The kernel
+//! refuses such a rule too ([`OrderRefused::Blinds`]), unless it passes packets on to a later table and has a lower
+//! priority than all rules of the earlier app.
 //!
 //! In: adds, and the rules that switches report. Out: refusals, and rules to evict. It never sends anything. It neither
 //! refuses nor evicts rules of an app that holds `rule.write.others`.
@@ -211,10 +212,11 @@ impl Precedence {
     }
 }
 
-/// The later table to which a rule passes packets on.
+/// The later table to which a rule passes packets on. A switch refuses a goto-table to any other table (OpenFlow 1.3.5, 5.1).
 #[cold]
-fn passes_on_to(it: &FlowMod<'_>) -> Option<u8> {
-    instructions_raw(it.instructions).flatten().find_map(|raw| raw.goto_table())
+pub(crate) fn passes_on_to(it: &FlowMod<'_>) -> Option<u8> {
+    let to = instructions_raw(it.instructions).flatten().find_map(|raw| raw.goto_table());
+    to.filter(|table_id| *table_id > it.table_id && *table_id < ALL_TABLES)
 }
 
 /// The rules of others that conflict with an add.
@@ -274,9 +276,6 @@ impl Precedence {
     ) -> Result<(), Refusal> {
         if it.table_id == 0 && (it.matching.is_empty() || !others.receivers.selective.is_empty()) {
             self.check_blinding(zone, it, others)?;
-        }
-        if it.matching.is_empty() && others.receivers.want_packets() {
-            effects.extend(passes_on_to(it).map(|table_id| Effect::PuntFrom { datapath, table_id }));
         }
         match key.filter(|_| self.compares(zone)) {
             Some(key) => self.compare(zone, (datapath, it.table_id), key, it, others, now_ms, effects),

@@ -8,7 +8,7 @@ use abi::{Frame, OpenFlowVersion, ZoneId};
 use flow::canonical::{read_match, write_instructions, write_match};
 use flow::relation::overlaps;
 use flow::text::{parse_instructions, parse_match};
-use flow::{DatapathId, Match};
+use flow::{DatapathId, Instruction, Match};
 use kernel::{Bounds, Capability, Decision, Effect, Grant, Kernel, OnOverlap};
 use proptest::prelude::*;
 
@@ -269,6 +269,49 @@ fn where_all_packets_are_passed_on_the_next_table_gets_the_table_miss_rule_too()
     check(true, "ip", "goto_table:3", false);
     check(true, "", "output:1", false);
     check(false, "", "goto_table:3", false);
+}
+
+#[test]
+fn the_table_miss_rule_is_only_for_later_tables_that_the_switch_has() {
+    for table_id in [0, 8, 255] {
+        let mut node = Node::new();
+        let events = kind::bit(kind::PACKET_IN);
+        node.command(LATER, What::Subscribe(Subscribe { events, packets: &[] }));
+        pass_all_on(&mut node, table_id);
+        let punt = Effect::PuntFrom { datapath: SWITCH, table_id };
+        assert!(!node.effects.contains(&punt), "{table_id}");
+    }
+}
+
+#[test]
+fn an_app_that_wants_packets_later_also_gets_those_of_later_tables() {
+    let mut node = Node::new();
+    pass_all_on(&mut node, 3);
+    let punt = Effect::PuntFrom { datapath: SWITCH, table_id: 3 };
+    assert!(!node.effects.contains(&punt));
+    let events = kind::bit(kind::PACKET_IN);
+    node.command(LATER, What::Subscribe(Subscribe { events, packets: &[] }));
+    assert!(node.effects.contains(&punt));
+}
+
+#[test]
+fn an_app_keeps_its_own_table_miss_rule_in_a_later_table() {
+    let mut node = Node::new();
+    let events = kind::bit(kind::PACKET_IN);
+    node.command(LATER, What::Subscribe(Subscribe { events, packets: &[] }));
+    let own = FlowMod { table_id: 3, ..FlowMod::ADD };
+    assert_eq!(node.rule(LATER, 0, &Match::any(), own), "sent");
+    pass_all_on(&mut node, 3);
+    let punt = Effect::PuntFrom { datapath: SWITCH, table_id: 3 };
+    assert!(!node.effects.contains(&punt));
+}
+
+/// The earlier app passes all packets of table 0 on.
+fn pass_all_on(node: &mut Node, table_id: u8) {
+    let mut bytes = Vec::new();
+    write_instructions(&[Instruction::GotoTable(table_id)], &mut bytes).unwrap();
+    let rest = FlowMod { instructions: &bytes, ..FlowMod::ADD };
+    node.rule(BEFORE, 30, &Match::any(), rest);
 }
 
 #[test]

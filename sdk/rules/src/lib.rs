@@ -9,8 +9,11 @@
 //! want to tell its operator. An app says what it wants as often as it likes: only what differs is sent. When the service restarts, the sets
 //! are put again. Sets of an earlier run that the app does not want any more are removed. It never reads the network view.
 
+mod notes;
 pub mod traffic;
 pub mod tree;
+
+pub use crate::notes::Notes;
 
 use burnet_sdk::stream::Update;
 use burnet_sdk::{Commands, QueryReply, Ticket, query_status};
@@ -20,6 +23,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The most sets of one app. A further one is not wanted, and the app is told.
 pub const SETS_MAX: usize = 16_384;
+
+/// The most sets that the service can report: those of this run and of an earlier one. Further ones are not noted.
+const THERE_MAX: usize = 2 * SETS_MAX;
 
 /// The longest set in bytes, below the bound of a batch. A longer one is not wanted, and the app is told.
 pub const SET_BYTES_MAX: usize = 90 << 10;
@@ -226,7 +232,9 @@ impl RuleSets {
                     }
                     _ => {}
                 }
-                self.there.insert(name, state.version);
+                if self.there.len() < THERE_MAX || self.there.contains_key(&name) {
+                    self.there.insert(name, state.version);
+                }
             }
             Err(why) => self.told.push(Told::Complaint(why)),
         }

@@ -229,3 +229,28 @@ fn a_host_that_goes_leaves_no_rule() {
     wanted(out.frames(), &mut network.sets);
     assert_eq!(network.sets.len(), before);
 }
+
+#[test]
+fn a_default_route_leaves_packets_to_unknown_hosts_of_subnets_to_the_app() {
+    let mut network = Network::new(2, &[]);
+    let settings = SETTINGS.replace("192.168.0.0/16", "0.0.0.0/0").replace("10.0.2.9", "10.0.2.102");
+    network.settings = settings::tests::settings(&settings).unwrap();
+    network.put(vec![switch(3, "1.3")]);
+    assert!(network.sets.keys().any(|name| name.starts_with("0.0.0.0/0/")), "the next router is known");
+    assert!(network.send(1, 50).is_none(), "10.0.2.150 is not known");
+    assert!(network.send(1, 2).is_some());
+}
+
+#[test]
+fn fewer_switches_leave_no_set_of_those_that_are_gone() {
+    let mut network = Network::new(130, &[]);
+    let sets = |network: &Network| network.ways.sets.names("10.0.1.101/").count();
+    assert_eq!(sets(&network), 3);
+    network.sequence += 1;
+    let stamp = burnet_sdk::view::Stamp { term: 0, sequence: network.sequence, origin: 0 };
+    let gone =
+        (2..=130).map(|id| burnet_sdk::view::Change { stamp, key: switch(id, "1.3").key(), object: None });
+    let batch = network.view.apply(gone);
+    network.ways.on_view(&batch, &network.view.snapshot(), &network.settings, &mut Commands::new());
+    assert_eq!(sets(&network), 1);
+}
