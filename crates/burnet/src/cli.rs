@@ -53,7 +53,7 @@ pub struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  burnet demo                         a small network in this terminal, controlled by a learning switch
+  burnet demo                         a network with intents and failing links, and its web page
   burnet run --app learning-switch    control the switches that connect to port 6653 or 6633
   burnet switches                     which switches are connected to the running node
   burnet doctor                       what this machine has and lacks
@@ -66,7 +66,7 @@ pub enum BurnetCommand {
     /// Run a node: listen for switches, and run apps
     #[command(after_help = RUN_EXAMPLES)]
     Run(RunArgs),
-    /// Show Burnet at work on a small emulated network; needs no privileges
+    /// Show Burnet at work on an emulated network; needs no privileges
     Demo(LaboratoryArgs),
     /// Run a network of emulated switches and hosts against any controller; needs no privileges
     Emulate(LaboratoryArgs),
@@ -94,7 +94,7 @@ pub enum BurnetCommand {
     /// Write a backup of a node into a file; the node may run
     #[command(after_help = backup::BACKUP_EXAMPLES)]
     Backup(BackupArgs),
-    /// Put a backup in the place of the state of a node that does not run
+    /// Replace the state of a stopped node with a backup
     #[command(after_help = backup::RESTORE_EXAMPLES)]
     Restore(RestoreArgs),
     /// Show the switches of the running node

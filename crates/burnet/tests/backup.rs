@@ -123,7 +123,7 @@ fn a_damaged_or_newer_backup_changes_nothing() {
     };
     damage(&|bytes| bytes.truncate(sound.len() / 2), "nothing has changed");
     // The content of the second file comes after two headers and the first file.
-    damage(&|bytes| bytes[3 * 512] ^= 1, "is damaged: its content does not fit to its checksum");
+    damage(&|bytes| bytes[3 * 512] ^= 1, "is damaged: its content does not match its checksum");
     damage(&|bytes| bytes[512 + 9] = b'?', "its first file cannot be read");
     damage(&|bytes| bytes[512 + 9] = b'7', "it has format 7, and this version of Burnet reads up to 1");
     refused(&bed, &["restore", &path(&bed, "nowhere.tar")], 2, "nowhere.tar cannot be read");

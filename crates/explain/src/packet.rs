@@ -16,6 +16,9 @@ const VLAN_PRESENT: u128 = 0x1000;
 /// The time-to-live of a packet whose text names none, and of a label that is pushed on a packet without one (RFC 1700).
 const TTL_DEFAULT: u8 = 64;
 
+/// The most VLAN tags, and the most MPLS labels, below the outer one. With more, the packet is no longer followed.
+const INNER_HEADERS_MAX: usize = 64;
+
 /// The fields that belong to the frame and not to what it carries.
 const OF_FRAME: [Field; 4] = [Field::EthDst, Field::EthSrc, Field::VlanVid, Field::VlanPcp];
 
@@ -253,6 +256,9 @@ impl Packet {
     fn push_vlan(&mut self) -> Effect {
         let (mut vid, mut priority) = (VLAN_PRESENT, 0);
         if self.is_tagged() {
+            if self.tags.len() >= INNER_HEADERS_MAX {
+                return unknown("it has too many VLAN tags to be followed");
+            }
             vid = self.visible.get(Field::VlanVid).unwrap_or(VLAN_PRESENT);
             priority = self.visible.get(Field::VlanPcp).unwrap_or_default();
             self.tags.push((vid, priority));
@@ -316,6 +322,9 @@ impl Packet {
     /// The new label copies the one above which it is, or the time-to-live of the IP header (1.3.5, 5.12.1).
     fn push_mpls(&mut self, kind: u16) -> Effect {
         let new = match self.label() {
+            Some(_) if self.labels.len() >= INNER_HEADERS_MAX => {
+                return unknown("it has too many MPLS labels to be followed");
+            }
             Some(outer) => {
                 self.labels.push(outer);
                 Label { is_bottom: 0, ..outer }

@@ -17,6 +17,10 @@ use std::ops::ControlFlow;
 /// says so.
 pub const COPIES_MAX: usize = 256;
 
+/// The most events in one switch. A rule can have thousands of actions, and a switch can report such rules in 255 tables. At the bound the
+/// passage ends, and says so.
+const EVENTS_MAX: usize = 4096;
+
 /// The most groups within groups. A switch refuses circles (OFPGMFC_LOOP), but what it reports may be damaged.
 const DEPTH_MAX: usize = 16;
 
@@ -113,7 +117,7 @@ pub enum Event {
     NoAction,
     /// What happens next is not known.
     Unknown(String),
-    /// There were [`COPIES_MAX`] copies.
+    /// There were [`COPIES_MAX`] copies, or too many actions.
     TooMany,
 }
 
@@ -232,6 +236,9 @@ impl<'t> Run<'t> {
     /// Carries out actions in order. Breaks if the packet goes no further, or nobody knows.
     fn carry_out(&mut self, actions: &[Action], packet: &mut Packet, branch: &Branch) -> ControlFlow<()> {
         for action in actions {
+            if self.events.len() >= EVENTS_MAX {
+                return self.too_many();
+            }
             match action {
                 Action::Output { port, .. } | Action::Enqueue { port, .. } => {
                     self.output(*port, packet, branch)?;
@@ -263,6 +270,10 @@ impl<'t> Run<'t> {
         if self.copies <= COPIES_MAX {
             return ControlFlow::Continue(());
         }
+        self.too_many()
+    }
+
+    fn too_many(&mut self) -> ControlFlow<()> {
         if self.events.last() != Some(&Event::TooMany) {
             self.events.push(Event::TooMany);
         }
@@ -271,7 +282,10 @@ impl<'t> Run<'t> {
 
     fn output(&mut self, port: PortNo, packet: &Packet, branch: &Branch) -> ControlFlow<()> {
         match port {
-            PortNo::CONTROLLER => self.punt(packet, false, branch),
+            PortNo::CONTROLLER => {
+                self.copy()?;
+                self.punt(packet, false, branch);
+            }
             PortNo::NORMAL => self.events.push(Event::Normal),
             PortNo::IN_PORT => return self.send(self.in_port, packet, branch),
             PortNo::ALL | PortNo::FLOOD => {
@@ -283,7 +297,10 @@ impl<'t> Run<'t> {
             }
             // A rule cannot send a packet to the tables again (1.3.5, 4.5).
             PortNo::TABLE => {}
-            port if port == self.in_port => self.add_output(port, packet, Fate::InPort, branch),
+            port if port == self.in_port => {
+                self.copy()?;
+                self.add_output(port, packet, Fate::InPort, branch);
+            }
             port => return self.send(port, packet, branch),
         }
         ControlFlow::Continue(())
@@ -424,6 +441,17 @@ mod tests {
         assert_eq!(events(&tables), "0:0 group 1:[1] 2:Sent");
         tables.ports.insert(PortNo(2), false);
         assert_eq!(events(&tables), "0:0 group 1:[]");
+    }
+
+    #[test]
+    fn a_rule_with_too_many_outputs_is_cut() {
+        for output in ["output:1", "output:2", "controller"] {
+            let actions = [output; COPIES_MAX + 9].join(",");
+            let tables = tables(&format!("0 5 ip -> {actions}"));
+            let events = pass(&tables, &read_packet("ip").unwrap(), PortNo(1)).events;
+            // The rule, the copies, and the event that says so.
+            assert_eq!((events.len(), events.last()), (COPIES_MAX + 2, Some(&Event::TooMany)), "{output}");
+        }
     }
 
     #[test]

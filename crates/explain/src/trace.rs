@@ -66,8 +66,8 @@ pub struct Stop {
     pub passage: Passage,
     /// How it ends.
     pub end: StopEnd,
-    /// Where each sent output goes: the number of the event, and the number of the stop behind it. An output that is not here leaves the
-    /// network.
+    /// Where each sent output goes: the number of the event, and the number of the stop behind it. If the way is cut, that stop may be
+    /// missing. An output that is not here leaves the network.
     pub next: Vec<(usize, usize)>,
 }
 
@@ -117,22 +117,20 @@ pub fn trace(network: &Network, at: ConnectPoint, packet: Packet) -> Way {
     let mut way = Way::default();
     let mut ahead = VecDeque::from([(at, packet, None)]);
     while let Some((at, packet, from)) = ahead.pop_front() {
-        if way.stops.len() >= STOPS_MAX {
-            way.is_cut = true;
-            break;
-        }
         let number = way.stops.len();
-        if let Some((stop, event)) = from {
-            let before: &mut Stop = &mut way.stops[stop];
-            before.next.push((event, number));
-        }
-        let stop = arrive(network, &mut way, at, packet, from);
-        for (event, output) in outputs(&stop.passage) {
-            let here = ConnectPoint { switch: at.switch, port: output.0 };
-            if let Some(there) = network.links.get(&here) {
-                ahead.push_back((*there, output.1.clone(), Some((number, event))));
+        let mut stop = arrive(network, &mut way, at, packet, from);
+        let mut next = Vec::new();
+        for (event, (port, packet)) in outputs(&stop.passage) {
+            let Some(there) = network.links.get(&ConnectPoint { switch: at.switch, port }) else { continue };
+            // Each packet ahead becomes a stop, in this order.
+            let behind = number + 1 + ahead.len();
+            next.push((event, behind));
+            match behind < STOPS_MAX {
+                true => ahead.push_back((*there, packet.clone(), Some((number, event)))),
+                false => way.is_cut = true,
             }
         }
+        stop.next = next;
         way.stops.push(stop);
     }
     way
@@ -249,5 +247,7 @@ mod tests {
         }
         let found = way(&network);
         assert!(found.is_cut && found.stops.len() == STOPS_MAX);
+        let exits = crate::exits(&found);
+        assert!(exits.iter().all(|exit| exit.at.port == PortNo(1)), "the other ports have links: {exits:?}");
     }
 }

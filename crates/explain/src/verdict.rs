@@ -12,7 +12,7 @@ use view::ConnectPoint;
 pub enum Verdict {
     /// It arrives: where it should, or, without such a place, at some edge of the network.
     Delivered,
-    /// It arrives only if a switch selects that bucket of a group, or by a switch's own forwarding.
+    /// It arrives only if a switch selects that bucket of a group, or by a switch's own forwarding. Or the switch does what is not followed.
     Unknown,
     /// It goes to the controller.
     Punted,
@@ -82,8 +82,9 @@ pub fn verdict(way: &Way, to: Option<ConnectPoint>) -> (Verdict, String) {
     }
     if let Some(exit) = may_arrive {
         let why = format!("it leaves by {} if the select group on the way selects that bucket", exit.at);
-        // Whatever is selected, it arrives.
-        let all = to.is_none();
+        // Whatever is selected, it arrives: nothing else becomes of it at any stop.
+        let all =
+            to.is_none() && way.stops.iter().enumerate().all(|(number, stop)| end_of(number, stop).is_none());
         return (if all { Verdict::Delivered } else { Verdict::Unknown }, why);
     }
     if way.is_cut {
@@ -127,7 +128,9 @@ fn reason(event: &Event, stop: &Stop) -> Option<(u8, Verdict, String)> {
     Some(match event {
         Event::Unknown(why) => (2, Verdict::Unknown, format!("{switch}: {why}")),
         Event::Normal => (3, Verdict::Unknown, format!("{switch} forwards it by its own addresses (NORMAL)")),
-        Event::TooMany => (4, Verdict::Looped, format!("the groups of {switch} make too many copies of it")),
+        Event::TooMany => {
+            (4, Verdict::Unknown, format!("{switch} copies or changes it too often to be followed"))
+        }
         Event::Controller { is_expired: true, .. } => {
             (5, Verdict::Dropped, format!("its time-to-live ends at {switch}"))
         }
@@ -158,8 +161,8 @@ fn reason(event: &Event, stop: &Stop) -> Option<(u8, Verdict, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Network, Rule, Tables, read_packet, trace};
-    use flow::text::{parse_instructions, parse_match};
+    use crate::{Bucket, GROUP_NONE, Group, GroupKind, Network, Rule, Tables, read_packet, trace};
+    use flow::text::{parse_actions, parse_instructions, parse_match};
     use flow::{DatapathId, PortNo};
 
     fn check(instructions: &str, to: Option<&str>, expected: Verdict, part: &str) {
@@ -190,6 +193,33 @@ mod tests {
         check("output:3,controller", None, Verdict::Punted, "to the controller");
         check("normal", None, Verdict::Unknown, "NORMAL");
         check("dec_ttl,goto_table:3", None, Verdict::Dropped, "table 3");
+    }
+
+    #[test]
+    fn a_select_group_delivers_only_if_all_its_buckets_do() {
+        let bucket = |actions: &str| Bucket {
+            weight: 1,
+            watch_port: PortNo::ANY,
+            watch_group: GROUP_NONE,
+            actions: parse_actions(actions).unwrap(),
+        };
+        let check = |other: &str, expected: Verdict| {
+            let rule = Rule {
+                table_id: 0,
+                priority: 1,
+                matching: parse_match("ip").unwrap(),
+                instructions: parse_instructions("group:1").unwrap(),
+            };
+            let group = Group { kind: GroupKind::Select, buckets: vec![bucket("output:2"), bucket(other)] };
+            let ports = [(PortNo(1), true), (PortNo(2), true), (PortNo(3), false), (PortNo(4), true)].into();
+            let mut network = Network::default();
+            let groups = [(1, group)].into();
+            network.add(DatapathId(1), Tables { rules: vec![rule], groups, ports, ..Tables::default() });
+            let way = trace(&network, "1/1".parse().unwrap(), read_packet("ip").unwrap());
+            assert_eq!(verdict(&way, None).0, expected, "{other}");
+        };
+        check("output:3", Verdict::Unknown);
+        check("output:4", Verdict::Delivered);
     }
 
     #[test]

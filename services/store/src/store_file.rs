@@ -197,17 +197,22 @@ impl StoreFile {
         }
     }
 
-    /// Whether this folder has a file.
+    /// Whether this folder has a file, or something else in its place. No link is followed.
     pub fn is_in(folder: &Path) -> bool {
-        folder.join(FILE).is_file()
+        fs::symlink_metadata(folder.join(FILE)).is_ok()
     }
 
     /// A copy of the file in this folder, which no service has open.
     ///
     /// # Errors
-    /// The file is open, damaged or cannot be read. It stays where it is.
+    /// The file is open, damaged, a link, or cannot be read. It stays where it is.
     pub fn copy_of(folder: &Path) -> Result<Vec<u8>, StoreError> {
-        let (store, _) = try_open(&folder.join(FILE))?;
+        let file = folder.join(FILE);
+        // The folder belongs to the service, which must not choose what another user opens.
+        if !fs::symlink_metadata(&file).is_ok_and(|found| found.is_file()) {
+            return Err(StoreError(format!("{} is no plain file", file.display())));
+        }
+        let (store, _) = try_open(&file)?;
         Ok(store.write_copy(Vec::new())?)
     }
 

@@ -4,8 +4,8 @@
 //!   about.toml · FILE · FILE · … · checksums ("SHA-256  PATH" for each) · the end of a tar archive
 //! ```
 //!
-//! In: files one after the other, or an untrusted archive. Out: the other form. It holds one block at a time, whatever the size. It
-//! decides nothing about paths. `sha256sum -c checksums` checks an unpacked backup.
+//! In: files one after the other, or an untrusted archive. Out: the other form. It keeps the checksums in memory, but never the content of a
+//! file. It decides nothing about paths. `sha256sum -c checksums` checks an unpacked backup.
 
 use package::archive::{BLOCK, Head, header, read_header};
 use sha2::{Digest, Sha256};
@@ -15,7 +15,7 @@ use std::io::{self, Read, Write};
 /// The last file.
 pub const CHECKSUMS: &str = "checksums";
 
-/// The maximum number of files in a backup: 100 packages of the largest number of files, and more than anybody keeps.
+/// The maximum number of files in a backup: 100 packages of the largest number of files, and more than a node keeps. A backup with more is refused.
 pub const FILES_MAX: usize = 400_000;
 
 /// The maximum size of the checksums in bytes: a line of 66 bytes and a path for each file.
@@ -153,8 +153,8 @@ fn check_end(mut from: impl Read, head: &Head, computed: &str) -> Result<(), Bad
 fn first_difference(noted: &str, computed: &str) -> String {
     let differs = computed.lines().zip(noted.lines()).find(|(computed, noted)| computed != noted);
     match differs.and_then(|(computed, _)| computed.split_once("  ")) {
-        Some((_, path)) => format!("{path:?} in it is damaged: its content does not fit to its checksum"),
-        None => "its checksums do not fit to its files".to_owned(),
+        Some((_, path)) => format!("{path:?} in it is damaged: its content does not match its checksum"),
+        None => "its checksums do not match its files".to_owned(),
     }
 }
 
@@ -247,7 +247,7 @@ mod tests {
         let mut bytes = sound();
         bytes[3 * BLOCK + 5] ^= 1;
         let why = read_all(&bytes).unwrap_err().to_string();
-        assert_eq!(why, "\"state/apps/a/x\" in it is damaged: its content does not fit to its checksum");
+        assert_eq!(why, "\"state/apps/a/x\" in it is damaged: its content does not match its checksum");
     }
 
     #[test]

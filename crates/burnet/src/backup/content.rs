@@ -1,4 +1,4 @@
-//! What of a node belongs into a backup, and where each file of a backup belongs.
+//! What of a node belongs in a backup, and where each file of a backup belongs.
 //!
 //! ```text
 //!   STATE/{apps, keys, owners, pins, trust.toml, users.toml, zones} ──> state/…
@@ -45,7 +45,7 @@ pub struct Source {
     pub executable: bool,
 }
 
-/// Finds the files of a state folder that belong into a backup, in the order of their paths.
+/// Finds the files of a state folder that belong in a backup, in the order of their paths.
 ///
 /// # Errors
 /// A folder cannot be read, or a name is not UTF-8. A missing part is no error.

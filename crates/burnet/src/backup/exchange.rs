@@ -73,6 +73,12 @@ pub fn finish(state: &Path) -> io::Result<Option<PathBuf>> {
     Ok(last)
 }
 
+/// Whether a restore has begun and is not finished. Its command may still run, or may have been interrupted.
+pub fn is_under_way(state: &Path) -> bool {
+    let has = |stage: &str| pending(state, stage).is_ok_and(|found| !found.is_empty());
+    [DRAFT, READY, PLACING].into_iter().any(has)
+}
+
 /// Locks the state folder for a running node, or for a restore. The lock ends with the returned file.
 ///
 /// # Errors
@@ -106,7 +112,10 @@ fn pending(state: &Path, stage: &str) -> io::Result<Vec<(String, PathBuf)>> {
 fn move_if_there(from: &Path, to: &Path) -> io::Result<()> {
     match fs::rename(from, to) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        moved => moved,
+        moved => moved.map_err(|error| {
+            let why = format!("{} cannot be moved to {}: {error}", from.display(), to.display());
+            io::Error::new(error.kind(), why)
+        }),
     }
 }
 
@@ -162,7 +171,9 @@ mod tests {
         let folder = Folder::new("draft");
         assert_eq!(finish(&folder.0).unwrap(), None);
         assert_eq!(folder.text("zones"), "old");
+        assert!(is_under_way(&folder.0));
         remove_drafts(&folder.0).unwrap();
+        assert!(!is_under_way(&folder.0));
         assert!(!draft(&folder.0, 7).exists());
     }
 

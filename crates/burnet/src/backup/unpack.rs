@@ -16,8 +16,9 @@ use store::store_file::{BYTES_MAX, StoreFile};
 /// The maximum size of a configuration file in a backup, in bytes.
 const CONFIG_BYTES_MAX: usize = 1 << 20;
 
-/// The maximum size of the copy of a store, in bytes. A key costs at least two bytes and eight of its own in the copy.
-const STORE_BYTES_MAX: usize = (BYTES_MAX as usize) * 6;
+/// The maximum size of the copy of a store, in bytes. It is larger than [`BYTES_MAX`], because the copy has eight bytes and the app's name
+/// beside each key and value.
+pub const STORE_BYTES_MAX: usize = (BYTES_MAX as usize) * 6;
 
 /// What was unpacked.
 #[derive(Debug)]
@@ -30,12 +31,14 @@ pub struct Unpacked {
     pub files: usize,
 }
 
-/// Unpacks into `draft`, which is created.
+/// Unpacks into `draft`. The folder must not exist yet, but the folder above it must.
 ///
 /// # Errors
 /// The backup is damaged, or the draft cannot be written.
 pub fn unpack(from: impl Read, draft: &Path) -> Result<Unpacked, BadBackup> {
-    make_folder(draft, 0o700).map_err(|error| cannot_write(draft, &error))?;
+    // Not a folder or link that is there already: the owner of the state folder may have put it there.
+    let made = DirBuilder::new().mode(0o700).create(draft);
+    made.map_err(|error| cannot_write(draft, &error))?;
     let (mut about, mut config, mut store) = (None, None, None);
     let files = archive::read(from, |head, content| {
         let place = place_of(&head.path, head.executable).map_err(BadBackup)?;

@@ -25,13 +25,13 @@ pub struct BackupArgs {
     /// The file to write; it must not exist
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// Add this configuration file to the backup, and take node.state from it
+    /// Add this configuration file to the backup, and take node.state and node.socket from it
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// The state folder [default: $BURNET_STATE, else /var/lib/burnet for root and $XDG_STATE_HOME/burnet for others]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
-    /// The socket of the node [default: $BURNET_SOCKET, else the default of burnet run for this user]
+    /// The socket of the node [default: $BURNET_SOCKET, else node.socket of --config, else the default of burnet run for this user]
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
     /// Also back up private keys: keep the file as safe as the keys

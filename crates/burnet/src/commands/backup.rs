@@ -1,6 +1,7 @@
 //! `burnet backup`: writes one file with all of a node that is wanted and kept.
 //!
-//! In: a state folder, and the node that runs with it, if one does. Out: a new file, or an error and none. It changes no state.
+//! In: a state folder, and the node that runs with it, if one does. Out: a new file, or an error and none. It changes no
+//! state, but reading the store of a stopped node opens its file, and so repairs or migrates it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufWriter, Read, Write};
@@ -13,9 +14,11 @@ use operator::client;
 use operator::contract::{Answer, Question};
 use package::state::State;
 use rustix::fs::OFlags;
+use store::copy;
 use store::store_file::StoreFile;
 
 use crate::backup::archive::Writer;
+use crate::backup::unpack::STORE_BYTES_MAX;
 use crate::backup::{About, FORMAT, content};
 use crate::cli::CommandError;
 use crate::cli::backup::BackupArgs;
@@ -23,7 +26,9 @@ use crate::cli::backup::BackupArgs;
 /// The output of `burnet backup`.
 pub fn backup(args: &BackupArgs) -> Result<String, CommandError> {
     let around = Environment::of_this_process()?;
-    let state = state_folder(&around, args.state.as_deref(), args.config.as_deref())?;
+    let config = args.config.as_deref().map(ConfigFile::read).transpose()?.unwrap_or_default();
+    let state = around.state(args.state.as_deref(), config.node.state.as_deref())?;
+    let socket = around.socket(args.socket.as_deref(), config.node.socket.as_deref())?;
     if !state.is_dir() {
         return Err(CommandError::Usage(format!(
             "there is no state folder {}: name the node's with --state DIR, or its configuration with --config FILE",
@@ -32,7 +37,7 @@ pub fn backup(args: &BackupArgs) -> Result<String, CommandError> {
     }
     // So that no package and no grant changes meanwhile.
     let _lock = State::at(state.clone()).lock()?;
-    let store = copy_of_store(&around, args, &state)?;
+    let store = copy_of_store(&socket, &state)?;
     let not_written = |why: String| {
         CommandError::DidNotWork(format!("the backup {} was not written: {why}", args.file.display()))
     };
@@ -115,21 +120,16 @@ fn open_plain(path: &Path) -> std::io::Result<File> {
     }
 }
 
-/// The copy of the store. A running node makes it, because nobody else can read the file then.
-fn copy_of_store(
-    around: &Environment,
-    args: &BackupArgs,
-    state: &Path,
-) -> Result<Option<Vec<u8>>, CommandError> {
+/// The copy of the store. A running node makes it, because no other process can read the file then.
+fn copy_of_store(socket: &Path, state: &Path) -> Result<Option<Vec<u8>>, CommandError> {
     let folder = state.join(store::folder::NAME);
     if !StoreFile::is_in(&folder) {
         return Ok(None);
     }
-    let socket = around.socket(args.socket.as_deref(), None)?;
     let saved = folder.join(store_contract::SAVED);
     // One of an interrupted command.
     let _ = fs::remove_file(&saved);
-    let answer = client::ask(&socket, &Question::SaveStore);
+    let answer = client::ask(socket, &Question::SaveStore);
     let copied = match answer {
         Ok(Answer::Done) if saved.exists() => take(&saved).map_err(|error| error.to_string()),
         // No node runs, another one answers, or it has no store.
@@ -138,12 +138,21 @@ fn copy_of_store(
             Ok(_) => format!("{error}; the node at {} has another state folder", socket.display()),
         }),
     };
-    copied.map(Some).map_err(|why| CommandError::DidNotWork(format!("the store cannot be copied: {why}")))
+    let sound = copied.and_then(|bytes| {
+        copy::read(&bytes).map_err(|why| format!("its copy is damaged: {why}"))?;
+        Ok(bytes)
+    });
+    sound.map(Some).map_err(|why| CommandError::DidNotWork(format!("the store cannot be copied: {why}")))
 }
 
+/// Reads the copy and removes it. The service wrote it, so neither its kind nor its length is trusted.
 fn take(saved: &Path) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    open_plain(saved)?.read_to_end(&mut bytes)?;
+    open_plain(saved)?.take(STORE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
     fs::remove_file(saved)?;
+    if bytes.len() > STORE_BYTES_MAX {
+        let why = format!("the copy has more than {STORE_BYTES_MAX} bytes");
+        return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, why));
+    }
     Ok(bytes)
 }

@@ -1,7 +1,8 @@
 //! `burnet restore`: puts a backup in the place of the state of a node that does not run.
 //!
-//! In: a backup. Out: the state folder as it was then, and the state before beside it. After an error before the exchange, nothing has
-//! changed. After a crash during the exchange, the next start of the node or of this command finishes it.
+//! In: a backup. Out: the state folder as it was then, and the state before in a folder of its own. After an error before the exchange, nothing
+//! has changed. After a crash during the exchange, the next start of the node or of this command finishes it. The configuration file is written
+//! last, and only by this command.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader};
@@ -77,7 +78,7 @@ fn not_restored(file: &Path, state: &Path, error: &io::Error) -> CommandError {
     ))
 }
 
-/// The keys of this machine stay, if the backup has no private keys.
+/// The keys of this machine stay, if the backup has no private keys. A private key and its public key stay together, whatever the backup has.
 fn keep_keys(state: &Path, draft: &Path) -> io::Result<()> {
     let present = match fs::read_dir(state.join("keys")) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -88,7 +89,8 @@ fn keep_keys(state: &Path, draft: &Path) -> io::Result<()> {
     for entry in present {
         let entry = entry?;
         let place = keys.join(entry.file_name());
-        if entry.file_type()?.is_file() && !place.exists() {
+        let is_of_pair = entry.path().with_extension("key").is_file();
+        if entry.file_type()?.is_file() && (is_of_pair || !place.exists()) {
             // With the mode of the original.
             fs::copy(entry.path(), place)?;
         }
@@ -115,17 +117,20 @@ fn give_all(path: &Path, user: u32, group: u32) -> io::Result<()> {
 
 /// Replaces the configuration file. Returns where the one before is.
 fn put_config(place: &Path, text: &[u8], now_ms: u64) -> Result<Option<PathBuf>, CommandError> {
+    // `write_file` syncs the folder, so a bare name needs one.
+    let place = std::path::absolute(place).unwrap_or_else(|_| place.to_owned());
     let name = place.file_name().unwrap_or_default().to_string_lossy();
     let before = place.with_file_name(format!("{name}.before-restore-{now_ms}"));
     let cannot = |error: &dyn std::fmt::Display| {
         CommandError::DidNotWork(format!("the state is restored, but not the configuration: {error}"))
     };
-    let kept = match fs::copy(place, &before) {
+    let mode = fs::metadata(&place).map_or(0o644, |present| present.mode() & 0o777);
+    let kept = match fs::copy(&place, &before) {
         Ok(_) => Some(before),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(cannot(&format!("{} cannot be kept: {error}", place.display()))),
     };
-    write_file(place, text, 0o644).map_err(|error| cannot(&error))?;
+    write_file(&place, text, mode).map_err(|error| cannot(&error))?;
     Ok(kept)
 }
 

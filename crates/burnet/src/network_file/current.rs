@@ -19,7 +19,7 @@ pub struct Version {
     /// The version whose document it has, if it is a rollback; 0: the empty one.
     #[serde(default)]
     pub restores: Option<u64>,
-    /// How long it took, if somebody waited for it.
+    /// How long it took, if it was applied with `--wait`.
     #[serde(default)]
     pub took: Option<Took>,
 }

@@ -217,6 +217,9 @@ fn question(members: &Map<String, Value>, more: &[(&str, Value)]) -> Vec<u8> {
 }
 
 fn read_host(host: &Map<String, Value>, number: usize, names: &mut Names) -> Result<WantedHost, Wrong> {
+    if host.contains_key("op") {
+        return Err(at("host", number, Some("op"), "unknown key"));
+    }
     let read = hosts_contract::Question::from_bytes(&question(host, &[("op", "add".into())]));
     match read.map_err(|why| of_sentence("host", number, &why, host))? {
         hosts_contract::Question::Add { id, at, mut addresses, annotations } => {
@@ -225,7 +228,7 @@ fn read_host(host: &Map<String, Value>, number: usize, names: &mut Names) -> Res
             addresses.dedup();
             Ok(WantedHost { id, at, addresses, annotations })
         }
-        _ => Err(at("host", number, Some("op"), "unknown key")),
+        _ => Err(at("host", number, None, "it is no host")),
     }
 }
 

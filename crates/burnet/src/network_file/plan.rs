@@ -304,6 +304,10 @@ impl Plan {
         for step in &self.steps {
             let what = format!("{} {}", step.kind, step.name);
             self.refused.extend(protected::objections(&what, &step.effect, &protected));
+            if step.effect.is_open && !protected.is_empty() {
+                let why = "a way is not known yet, so the plan cannot tell whether it uses a protected port";
+                self.warnings.push(format!("{what}: {why}"));
+            }
         }
     }
 

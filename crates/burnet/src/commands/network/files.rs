@@ -15,9 +15,11 @@ use crate::cli::network::{ApplyArgs, PlanArgs, RollbackArgs};
 use crate::commands::json;
 use crate::network_file::current::{Current, Version, objects};
 use crate::network_file::document::Document;
-use crate::network_file::plan::{OWNER, Plan, plan, ways};
+use crate::network_file::plan::{Act, OWNER, Plan, plan, ways};
 use crate::network_file::{shown, source};
 use serde_json::{Value, json};
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use std::time::Instant;
 
@@ -69,13 +71,14 @@ struct Target {
 
 fn read(file: &Path) -> Result<Document, CommandError> {
     let path = file.display().to_string();
-    let length = std::fs::metadata(file).map_err(|why| CommandError::Usage(format!("{path}: {why}")))?.len();
-    if length > FILE_BYTES_MAX {
+    let unreadable = |why: std::io::Error| CommandError::Usage(format!("{path}: {why}"));
+    let (opened, mut text) = (File::open(file).map_err(unreadable)?, String::new());
+    let length = opened.take(FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(unreadable)?;
+    if length as u64 > FILE_BYTES_MAX {
         return Err(CommandError::Usage(format!(
-            "{path}: {length} bytes are more than the limit of {FILE_BYTES_MAX}: divide the file"
+            "{path}: it has more than the limit of {FILE_BYTES_MAX} bytes: divide the file"
         )));
     }
-    let text = std::fs::read_to_string(file).map_err(|why| CommandError::Usage(format!("{path}: {why}")))?;
     source::read(&path, &text).map_err(CommandError::Usage)
 }
 
@@ -181,17 +184,29 @@ fn without_nulls(mut body: Value) -> Value {
 fn take_steps(client: &Client, plan: &Plan) -> Result<(), String> {
     for (number, step) in plan.steps.iter().enumerate() {
         let (method, target, body) = &step.request;
-        if let Err(why) = client.ask(method, target, body.as_ref()) {
+        // The name of a set can have a space or a question mark.
+        if let Err(why) = client.ask(method, &encoded(target), body.as_ref()) {
             let done: Vec<String> =
                 plan.steps.iter().take(number).map(|it| format!("{} {}", it.kind, it.name)).collect();
+            // A file owns the hosts of its last version, and that is this one already.
+            let leaves_hosts =
+                plan.steps.iter().skip(number).any(|it| it.kind == "host" && it.act == Act::Withdraw);
+            let then = match leaves_hosts {
+                true => format!(
+                    "hosts that the file no longer has are still there: run `burnet rollback {}`, and then `burnet apply` again",
+                    plan.name
+                ),
+                false => {
+                    format!("run `burnet apply` again to go on, or `burnet rollback {}` to return", plan.name)
+                }
+            };
             let done = if done.is_empty() { "nothing".to_owned() } else { done.join(", ") };
             return Err(format!(
-                "{} {}: {why}\ndone so far: {done}; {} of {} steps are left\nrun `burnet apply` again to go on, or `burnet rollback {}` to return",
+                "{} {}: {why}\ndone so far: {done}; {} of {} steps are left\n{then}",
                 step.kind,
                 step.name,
                 plan.steps.len() - number,
-                plan.steps.len(),
-                plan.name
+                plan.steps.len()
             ));
         }
     }

@@ -7,7 +7,7 @@
 use super::numbering;
 use crate::backup::exchange;
 use crate::cli::{CommandError, RunArgs};
-use config::{Config, Environment, users};
+use config::{Config, ConfigFile, Environment, users};
 use monitor::Duty;
 use monitor::owners::Owners;
 use package::state::State;
@@ -25,10 +25,23 @@ pub(super) fn finish_restore(
 ) -> Result<bool, CommandError> {
     let state = match config {
         Some(config) => config.node.state.clone(),
-        // The apps that it names may be in the restore.
-        None => around.state(args.state.as_deref(), None).ok(),
+        // The apps that it names may be in the restore. The file itself can still name the folder.
+        None => {
+            let file =
+                args.config.as_deref().and_then(|file| ConfigFile::read(file).ok()).unwrap_or_default();
+            around.state(args.state.as_deref(), file.node.state.as_deref()).ok()
+        }
     };
     let Some(state) = state.filter(|state| state.is_dir()) else { return Ok(false) };
+    // Held until the end of this function, so that two processes never finish one restore.
+    let held = exchange::hold(&state);
+    let is_busy = held.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock);
+    if is_busy && exchange::is_under_way(&state) {
+        return Err(CommandError::Usage(format!(
+            "`burnet restore` is changing the state folder {}: start the node when it has ended",
+            state.display()
+        )));
+    }
     let finished = exchange::finish(&state).map_err(|error| {
         CommandError::Usage(format!(
             "a restore of {} was interrupted and cannot be finished: {error}; fix the cause, and start the node again",
@@ -118,7 +131,6 @@ pub(super) fn users_of(config: &Config) -> Result<BTreeMap<String, u32>, Command
 mod tests {
     use super::*;
     use crate::apps;
-    use config::ConfigFile;
     use std::path::Path;
 
     fn given(file: &str, around: &Environment) -> Result<Config, CommandError> {
