@@ -388,8 +388,8 @@ fn schemathesis_finds_nothing() {
     let node = bed.node().config(&config).args([std::path::Path::new("--state"), &state]).start_ready();
     let _network = node.network("ring,4", &emulator::SwitchOptions::default());
     node.wait("the links are known", |_| json(address, "/api/v1/links?state=up")["total"] == 8);
-    // What they accept depends on more than a description can say: fields that a match needs beside others, addresses that a host can have,
-    // members and parameters that exclude each other, numbers that are written with a point.
+    // A description cannot say all that they check: fields that a match needs beside others, which addresses a host can have, and which
+    // members exclude each other.
     let with_conditions = [
         "get_explain",
         "patch_hosts__id",

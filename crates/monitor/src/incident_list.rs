@@ -45,7 +45,8 @@ impl IncidentList {
         }
     }
 
-    /// The messages that this start of the service does not have yet.
+    /// The messages that this start of the service does not have yet. The newest incidents come first, so that the service knows which ones
+    /// are new to it.
     pub(crate) fn untold(&self, generation: u64) -> Vec<FromMonitor> {
         if self.told == Some((generation, self.version)) {
             return Vec::new();
@@ -57,7 +58,7 @@ impl IncidentList {
         };
         match all.is_empty() {
             true => vec![FromMonitor::Incidents { is_first: true, incidents: all }],
-            false => all.chunks(IN_A_MESSAGE_MAX).enumerate().map(message).collect(),
+            false => all.rchunks(IN_A_MESSAGE_MAX).enumerate().map(message).collect(),
         }
     }
 
@@ -124,7 +125,9 @@ mod tests {
         let mut list = IncidentList::default();
         let all = u64::try_from(INCIDENTS_MAX).unwrap() + 1;
         (1..=all).for_each(|number| list.on_stored(kept(number)));
-        let (found, firsts) = numbers(&list.untold(1));
+        let (mut found, firsts) = numbers(&list.untold(1));
+        assert_eq!(found[IN_A_MESSAGE_MAX - 1], all, "the first message has the newest one");
+        found.sort_unstable();
         assert_eq!(found, (2..=all).collect::<Vec<_>>());
         assert_eq!(firsts, [true, false, false, false]);
     }

@@ -25,7 +25,6 @@ pub(super) const PATIENCE_MS: u64 = 10;
 
 /// After this time, the worker no longer waits for an app that reads nothing. Before that, it reads a little every
 /// [`PATIENCE_MS`] and drops what does not fit. The app may only lack processor time, and loses less that way.
-/// only have been kept from its core, and loses less then.
 pub(super) const LONG_PATIENCE_MS: u64 = 100;
 
 /// How much it reads then.

@@ -27,7 +27,7 @@ pub fn records(
     before: Option<u64>,
     limit: Option<usize>,
 ) -> io::Result<Page> {
-    let limit = limit.unwrap_or(PAGE_DEFAULT).min(PAGE_MAX);
+    let limit = limit.unwrap_or(PAGE_DEFAULT).clamp(1, PAGE_MAX);
     let before = before.unwrap_or(u64::MAX);
     let (mut page, mut page_bytes, mut scanned) = (Page::default(), 0, 0);
     let mut files = files::of(folder)?;
@@ -49,7 +49,12 @@ pub fn records(
                 page.damaged += 1;
                 continue;
             };
-            if number >= before || !filter.fits(&record) {
+            if number >= before {
+                // The damaged lines so far are newer than `before`: an earlier page has counted them.
+                page.damaged = 0;
+                continue;
+            }
+            if !filter.fits(&record) {
                 continue;
             }
             if page.records.len() >= limit || page_bytes > PAGE_BYTES_MAX {

@@ -18,6 +18,7 @@ use burnet_sdk::{
     App, Commands, DatapathId, Interests, QueryReply, Receipt, Settings, StatsReply, SwitchUp, Ticket, Topic,
     read_monitor,
 };
+use burnet_sdk_tokio::tokio;
 use burnet_sdk_tokio::tokio::sync::oneshot;
 use northbound_contract::{AppCommand, CommandRefused, FromMonitor};
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,12 +37,18 @@ const ORDERS_MAX: usize = 64;
 /// The most requests that wait for switches. A request beyond it is refused.
 const ASKED_MAX: usize = 64;
 
-/// The most bytes of one switch's answer that are kept: some 100,000 flow entries. A longer answer is refused.
+/// The most bytes of one switch's answer that are kept. A longer answer is refused.
 const SWITCH_ANSWER_BYTES_MAX: usize = 16 << 20;
+
+/// The most bytes of all answers that are not complete, so that switches cannot fill the memory of the service. The answer that passes it
+/// is refused.
+const SWITCH_ANSWERS_BYTES_MAX: usize = 32 << 20;
 
 /// What requests share with the app.
 pub struct Shared {
     state: Mutex<State>,
+    /// Held by a request that must run alone: see [`crate::steps::Steps::is_alone`].
+    pub alone: tokio::sync::Mutex<()>,
     /// What the operator wrote.
     pub settings: northbound_contract::Settings,
 }
@@ -98,7 +105,7 @@ impl App for Northbound {
         state.may_change_apps = settings.may_change_apps;
         let state = Mutex::new(state);
         Ok(Northbound {
-            shared: Arc::new(Shared { state, settings }),
+            shared: Arc::new(Shared { state, alone: tokio::sync::Mutex::new(()), settings }),
             calls: BTreeMap::new(),
             asked: BTreeMap::new(),
             orders: BTreeMap::new(),
@@ -247,9 +254,14 @@ impl Northbound {
 
     /// A part of the answer of a switch that a request waits for.
     fn hear_switch(&mut self, ticket: Ticket, more: bool, body: &[u8]) {
+        // A client that is gone needs no more parts.
+        self.asked.retain(|_, asked| !asked.waiting.is_closed());
+        let kept: usize = self.asked.values().map(|asked| asked.bytes).sum();
         let Some(asked) = self.asked.get_mut(&ticket) else { return };
-        asked.bytes += body.len();
-        let is_too_long = asked.bytes > SWITCH_ANSWER_BYTES_MAX;
+        // An empty part takes room, too.
+        let added = body.len() + size_of::<Vec<u8>>();
+        asked.bytes += added;
+        let is_too_long = asked.bytes > SWITCH_ANSWER_BYTES_MAX || kept + added > SWITCH_ANSWERS_BYTES_MAX;
         if !is_too_long {
             asked.parts.push(body.to_vec());
         }
@@ -257,8 +269,12 @@ impl Northbound {
             return;
         }
         let Some(Asked { waiting, parts, .. }) = self.asked.remove(&ticket) else { return };
-        let too_long =
-            || format!("its answer has more than {SWITCH_ANSWER_BYTES_MAX} bytes: ask for one table");
+        let too_long = || {
+            format!(
+                "its answer has more than {SWITCH_ANSWER_BYTES_MAX} bytes, or all answers together more than \
+                 {SWITCH_ANSWERS_BYTES_MAX}: ask for one table"
+            )
+        };
         // The client may be gone.
         let _ = waiting.send(if is_too_long { Err(too_long()) } else { Ok(parts) });
     }

@@ -14,7 +14,7 @@ pub struct Sender<'a> {
     pub origin: Option<&'a str>,
     /// `Sec-Fetch-Site`.
     pub fetch_site: Option<&'a str>,
-    /// `Sec-Fetch-Mode`.
+    /// `Sec-Fetch-Mode`, if the request only reads.
     pub fetch_mode: Option<&'a str>,
 }
 
@@ -114,6 +114,7 @@ mod tests {
         check(Some("http://localhost:8181"), None, None, true);
         check(None, Some("cross-site"), Some("cors"), false);
         check(None, Some("cross-site"), Some("no-cors"), false);
+        check(None, Some("cross-site"), None, false);
         check(None, Some("same-site"), Some("websocket"), false);
         check(None, Some("cross-site"), Some("navigate"), true);
         check(None, Some("same-origin"), Some("cors"), true);

@@ -60,21 +60,23 @@ pub struct Incidents {
     /// How many were heard of services.
     heard: u64,
     version: u64,
-    /// Whether the monitor has sent its list once.
-    has_begun: bool,
+    /// The highest number that the monitor has sent. `None` before its first list.
+    newest: Option<u64>,
 }
 
 impl Incidents {
-    /// Takes incidents of the monitor. Returns those that are new. Those of the first list are not: they happened before.
+    /// Takes incidents of the monitor. Returns those that are new. Those of the first list are not: they happened before. The first
+    /// message of a list has its newest incidents, so the messages after it have no new ones.
     pub fn take(&mut self, is_first: bool, reports: Vec<IncidentReport>) -> Vec<Incident> {
         self.version += 1;
-        let last = self.of_monitor.last_key_value().map_or(0, |(number, _)| *number);
         if is_first {
             self.of_monitor.clear();
         }
         let taken: Vec<(u64, Incident)> = reports.into_iter().map(|it| (it.number, of_monitor(it))).collect();
-        let had_begun = std::mem::replace(&mut self.has_begun, true);
-        let is_new = |number: &u64| had_begun && *number > last;
+        let known = self.newest;
+        let newest = taken.iter().map(|(number, _)| *number).max().max(known);
+        self.newest = Some(newest.unwrap_or_default());
+        let is_new = |number: &u64| known.is_some_and(|known| *number > known);
         let new = taken.iter().filter(|(number, _)| is_new(number)).map(|(_, it)| it.clone()).collect();
         self.of_monitor.extend(taken);
         new
@@ -166,11 +168,20 @@ mod tests {
     fn what_happened_after_the_first_list_is_new_once() {
         let mut incidents = Incidents::default();
         assert!(incidents.take(true, vec![report(1), report(2)]).is_empty());
-        assert!(incidents.take(false, vec![report(3)]).is_empty() || incidents.get("3").is_some());
+        assert_eq!(ids(&incidents.take(false, vec![report(3)])), ["3"]);
         let new = incidents.take(true, vec![report(2), report(3), report(4)]);
         assert_eq!(ids(&new), ["4"]);
         assert_eq!(ids(&incidents.newest()), ["4", "3", "2"], "the first one was deleted");
         assert!(incidents.take(true, vec![report(4)]).is_empty());
+    }
+
+    #[test]
+    fn the_later_messages_of_a_list_have_nothing_new() {
+        let mut incidents = Incidents::default();
+        assert!(incidents.take(true, vec![report(3), report(4)]).is_empty());
+        assert!(incidents.take(false, vec![report(1), report(2)]).is_empty());
+        assert_eq!(ids(&incidents.take(true, vec![report(4), report(5)])), ["5"]);
+        assert!(incidents.take(false, vec![report(2), report(3)]).is_empty());
     }
 
     #[test]

@@ -26,6 +26,11 @@ pub trait Steps: Send + fmt::Debug {
     /// The status and the payload of the answer to the last question.
     fn take(&mut self, status: u16, payload: &[u8]);
 
+    /// Whether no other such request may run at the same time, because it reads what it then replaces.
+    fn is_alone(&self) -> bool {
+        false
+    }
+
     /// There is no time left for more questions.
     fn stop(&mut self);
 

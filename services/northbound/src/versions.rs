@@ -273,6 +273,11 @@ impl Steps for Keeping {
         }
     }
 
+    /// The store has no call that compares before it writes. Two changes at once would both follow the same version.
+    fn is_alone(&self) -> bool {
+        matches!(self.act, Act::Put { .. } | Act::Note { .. })
+    }
+
     fn stop(&mut self) {
         if self.outcome.is_none() {
             self.end(Err(Problem::no_service(STORE, "it did not answer in time")));

@@ -15,7 +15,7 @@ const QUESTION_BYTES_MAX: usize = 4 << 10;
 /// The records in one answer if the question names no limit.
 pub const PAGE_DEFAULT: usize = 100;
 
-/// The most records in one answer. A greater limit is cut to it.
+/// The most records in one answer. A greater limit is cut to it, and the limit 0 means 1.
 pub const PAGE_MAX: usize = 1_000;
 
 /// A question.

@@ -19,9 +19,9 @@ pub enum FromMonitor {
     Apps(NodeReport),
     /// Stored incidents.
     Incidents {
-        /// They replace those of earlier messages. Otherwise they are added to them.
+        /// They begin a list that replaces the earlier one. Otherwise they are added to it.
         is_first: bool,
-        /// In the order of their numbers.
+        /// In the order of their numbers. The first message of a list has the highest numbers.
         incidents: Vec<IncidentReport>,
     },
     /// The result of an [`AppCommand`].

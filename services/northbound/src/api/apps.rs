@@ -49,7 +49,7 @@ pub fn command(context: &Context<'_>, verb: Verb) -> Answered {
     if !context.state.may_change_apps {
         let detail = format!(
             "the node does not accept commands for apps over this interface: write may_change_apps = true into \
-             [network.northbound] and restart the node, or run: burnet app list, burnet app restart {}",
+             [network.northbound] and restart the node, or run on the node, for example: burnet app restart {}",
             app.id
         );
         return Err(Problem::new(403, "not-granted", "The node does not permit this", detail));

@@ -216,6 +216,9 @@ fn ryus_wrong_requests_are_refused_with_the_field() {
     check(add, json!({"dpid": 1, "buffer_id": 7}), 422, Some("buffer_id"));
     check(add, json!({"dpid": 1, "table_id": "ALL"}), 422, Some("table_id"));
     check("/stats/flowentry/delete", json!({"dpid": 1, "cookie_mask": 1}), 422, Some("cookie_mask"));
+    check("/stats/flowentry/modify", json!({"dpid": 1, "cookie_mask": 1}), 422, Some("cookie_mask"));
+    // Nothing but the last member is wrong.
+    check(add, json!({"dpid": 1, "cookie_mask": 1, "buffer_id": 7}), 422, Some("buffer_id"));
     check("/stats/groupentry/add", json!({"dpid": 1}), 422, Some("group.group_id"));
     check("/stats/groupentry/add", json!({"dpid": 1, "group_id": 1, "type": "SOME"}), 422, Some("type"));
     check(

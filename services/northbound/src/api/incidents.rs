@@ -3,7 +3,6 @@
 //! In: the state, and requests. Out: JSON, or a question for the service `audit`. Both lists begin with the newest.
 
 use super::context::{Answer, Answered, Call, Context, Reading};
-
 use super::page::{LIMIT_DEFAULT, LIMIT_MAX};
 use super::refusal::{Statuses, refusal};
 use crate::http::request::encoded;

@@ -190,7 +190,7 @@ pub fn groups(context: &Context<'_>) -> Answered {
 
 /// `/stats/groupdesc/{id}`
 pub fn group_descriptions(context: &Context<'_>) -> Answered {
-    at_most(context, 1)?;
+    at_most(context, 0)?;
     ask(context, kind::GROUP_DESC, Vec::new(), bodies::group_descriptions)
 }
 

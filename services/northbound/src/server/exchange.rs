@@ -51,6 +51,9 @@ pub struct Exchange {
 /// How long all calls for one request may take together: less than one call may, so that what is known by then is answered.
 const STEPS_TIMEOUT: Duration = Duration::from_secs(9);
 
+/// How long all calls of a chain may take together. A list of all rules asks for each page, and a list of removals for each rule.
+const CHAIN_TIMEOUT: Duration = Duration::from_secs(30);
+
 type HttpResponse = hyper::Response<ResponseBody>;
 
 /// A response, or what follows its head.
@@ -100,17 +103,18 @@ impl Exchange {
         let headers = &parts.headers;
         let text = |name: &str| headers.get(name).and_then(|it| it.to_str().ok());
         let is_remote = peer == Peer::Remote;
+        let is_read = matches!(Method::named(parts.method.as_str()), Some(Method::Get));
         if is_remote {
             let sender = Sender {
                 host: text("host"),
                 origin: text("origin"),
                 fetch_site: text("sec-fetch-site"),
-                fetch_mode: text("sec-fetch-mode"),
+                // A link reads. A form of another site also navigates, and must change nothing.
+                fetch_mode: text("sec-fetch-mode").filter(|_| is_read),
             };
             guard::check(&sender, &self.shared.settings.names)?;
         }
         let path = parts.uri.path();
-        let is_read = matches!(Method::named(parts.method.as_str()), Some(Method::Get));
         // The page itself is no secret; what it shows needs a token.
         if let Some(file) = files::file(path).filter(|_| is_read) {
             return Ok(Outcome::Whole(file.unless_known(text(IF_NONE_MATCH.as_str()))));
@@ -144,10 +148,15 @@ impl Exchange {
         request: &Request,
         headers: &HeaderMap,
     ) -> Result<Outcome, Problem> {
+        let until = tokio::time::Instant::now() + CHAIN_TIMEOUT;
         loop {
             return match answer {
                 Answer::Then(First { service, payload, next }) => {
-                    let (status, payload) = self.ask(service, payload).await?;
+                    let late = |_| {
+                        Problem::no_service(service, "all calls for the request took longer than 30 seconds")
+                    };
+                    let asked = tokio::time::timeout_at(until, self.ask(service, payload)).await;
+                    let (status, payload) = asked.map_err(late)??;
                     answer = next(status, &payload)?;
                     continue;
                 }
@@ -173,6 +182,13 @@ impl Exchange {
     /// Calls services, one after the other, as long as there is time.
     async fn steps(&self, mut steps: Box<dyn Steps>) -> Result<Response, Problem> {
         let until = tokio::time::Instant::now() + STEPS_TIMEOUT;
+        let is_alone = steps.is_alone();
+        let _alone = if is_alone {
+            let alone = tokio::time::timeout_at(until, self.shared.alone.lock()).await;
+            Some(alone.map_err(|_| Problem::too_many("another change of a network file is under way"))?)
+        } else {
+            None
+        };
         while let Some(Question { service, payload }) = steps.question() {
             match tokio::time::timeout_at(until, self.ask(service, payload)).await {
                 Ok(reply) => reply.map(|(status, payload)| steps.take(status, &payload))?,

@@ -69,10 +69,6 @@ fn wanted(context: &Context<'_>) -> Result<Wanted, Problem> {
             return Err(Problem::field("buffer_id", "the node keeps no packet for it: leave it out"));
         }
     }
-    if item.number_or("cookie_mask", 0_u64)? != 0 {
-        let why = "the node's rules have cookies of its own: leave it out, and name the match";
-        return Err(Problem::field("cookie_mask", why));
-    }
     let all_tables = is_any("table_id", ["ALL", "OFPTT_ALL"]);
     let table_id = if all_tables { ALL_TABLES } else { item.number_or("table_id", 0)? };
     let out_port = if members.contains_key("out_port") { Some(item.port("out_port")?) } else { None };
@@ -91,6 +87,16 @@ fn wanted(context: &Context<'_>) -> Result<Wanted, Problem> {
         instructions: action_json::read(members.get("actions"))?,
     };
     Ok(Wanted { rule, out_port: out_port.filter(|it| *it != PortNo::ANY), out_group })
+}
+
+/// What a change or a removal means. An addition may have a cookie mask, as in Ryu's own examples, because it selects nothing there.
+fn selected(context: &Context<'_>) -> Result<Wanted, Problem> {
+    let members = object(context)?;
+    if (Item { members: &members, at: "flow" }).number_or("cookie_mask", 0_u64)? != 0 {
+        let why = "the node's rules have cookies of its own: leave it out, and name the match";
+        return Err(Problem::field("cookie_mask", why));
+    }
+    wanted(context)
 }
 
 /// The switch that the body names. Ryu refuses one that is not connected.
@@ -128,7 +134,7 @@ pub fn add(context: &Context<'_>) -> Answered {
 
 /// `POST /stats/flowentry/modify` and `modify_strict`: what the rules do. Rules that are not there are not added.
 pub fn modify(context: &Context<'_>, means: Means) -> Answered {
-    let wanted = wanted(context)?;
+    let wanted = selected(context)?;
     let instructions = wanted.rule.instructions.clone();
     let change = move |rule: Rule| {
         let rule = WantedRule {
@@ -148,7 +154,7 @@ pub fn modify(context: &Context<'_>, means: Means) -> Answered {
 
 /// `POST /stats/flowentry/delete` and `delete_strict`
 pub fn delete(context: &Context<'_>, means: Means) -> Answered {
-    let wanted = wanted(context)?;
+    let wanted = selected(context)?;
     for_each(wanted.rule.switch, move |rule| is_meant(&wanted, means, rule), removal)
 }
 
@@ -230,7 +236,7 @@ fn collect(
         found.extend(rules);
         match page.next {
             None => then(found),
-            Some(_) if pages == 0 => Err(Problem::too_many("the switch has too many rules for this request")),
+            Some(_) if pages <= 1 => Err(Problem::too_many("the switch has too many rules for this request")),
             next => collect(switch, next, found, pages - 1, then),
         }
     };

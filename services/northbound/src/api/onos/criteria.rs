@@ -118,8 +118,14 @@ pub fn read(selector: Option<&Value>) -> Result<Match, Problem> {
         let at = format!("selector.criteria[{index}]");
         let (field, value, mask) =
             read_one(criterion).map_err(|why| Problem::field(&at, format!("{at}: {why}")))?;
+        if matching.get(field).is_some() {
+            return Err(Problem::field(&at, format!("{at}: the field is there twice")));
+        }
         match mask {
             None => matching.set(field, value),
+            Some(_) if !field.maskable() => {
+                return Err(Problem::field(&at, format!("{at}: this field has no mask")));
+            }
             Some(mask) => matching.set_masked(field, value & mask, mask),
         }
     }
@@ -134,7 +140,9 @@ fn read_one(criterion: &Value) -> Result<(Field, u128, Option<u128>), String> {
     let text = plain(&criterion[member]).ok_or_else(|| format!("{member} is missing"))?;
     let text = match (form, is_masked) {
         (Form::Mac, true) => format!("{text}/{}", plain(&criterion["macMask"]).ok_or("macMask is missing")?),
-        (Form::Vlan, _) => {
+        // Without its mask, the rule would match other packets.
+        (_, true) => return Err(format!("there is no criterion {kind:?}")),
+        (Form::Vlan, false) => {
             let vid: u128 = text.parse().map_err(|_| format!("{text:?} is no VLAN id"))?;
             (vid | VID_PRESENT).to_string()
         }
@@ -183,8 +191,14 @@ mod tests {
         check(json!([{}]), "[0]: type is missing");
         check(json!([{"type": "WEATHER"}]), "there is no criterion \"WEATHER\"");
         check(json!([{"type": "ETH_TYPE"}]), "ethType is missing");
+        check(
+            json!([{"type": "TCP_DST_MASKED", "tcpPort": 80, "tcpMask": 240}]),
+            "there is no criterion \"TCP_DST_MASKED\"",
+        );
         check(json!([{"type": "IN_PORT", "port": 1}, {"type": "ETH_SRC", "mac": "x"}]), "[1]: ");
         check(json!([{"type": "VLAN_VID", "vlanId": "x"}]), "no VLAN id");
+        check(json!([{"type": "IN_PORT", "port": 1}, {"type": "IN_PORT", "port": 2}]), "[1]: the field is");
+        check(json!([{"type": "ETH_TYPE", "ethType": "0x800/0xff00"}]), "has no mask");
     }
 
     #[test]

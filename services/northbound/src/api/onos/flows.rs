@@ -28,8 +28,8 @@ const FLOWS: &str = "onos/";
 /// The most pages of rules in one answer.
 const PAGES_MAX: usize = 10;
 
-/// The most rules in one request.
-const ADDED_MAX: usize = 1_000;
+/// The most rules that one request adds or removes: each needs two calls of the service `flows`.
+const RULES_MAX: usize = 1_000;
 
 /// What is done with the payload of an answer.
 type Next = Box<dyn FnOnce(&[u8]) -> Answered + Send>;
@@ -106,7 +106,7 @@ fn collect(
             }));
             match page.next {
                 None => then(found),
-                Some(_) if pages == 0 => Err(Problem::too_many(
+                Some(_) if pages <= 1 => Err(Problem::too_many(
                     "the network has too many rules for one answer: ask for one device",
                 )),
                 next => collect(switch, next, found, pages - 1, then),
@@ -191,9 +191,7 @@ pub fn add_all(context: &Context<'_>) -> Answered {
     let Some(Value::Array(list)) = body.get("flows") else {
         return Err(Problem::field("flows", "flows: write a list of flow rules"));
     };
-    if list.len() > ADDED_MAX {
-        return Err(Problem::field("flows", format!("flows: they are more than {ADDED_MAX}")));
-    }
+    bounded(list)?;
     let no_object = || Problem::field("flows", "flows: it is no list of objects");
     let rule = |item: &Value| wanted(context, item.as_object().ok_or_else(no_object)?, None);
     let rules = list.iter().map(rule).collect::<Result<VecDeque<_>, _>>()?;
@@ -204,6 +202,13 @@ pub fn add_all(context: &Context<'_>) -> Answered {
         Ok(Answer::Ready(Response::value(&json!({ "flows": flows }))))
     };
     add(rules, Vec::new(), Box::new(then))
+}
+
+fn bounded(list: &[Value]) -> Result<(), Problem> {
+    match list.len() <= RULES_MAX {
+        true => Ok(()),
+        false => Err(Problem::field("flows", format!("flows: a request has at most {RULES_MAX} flow rules"))),
+    }
 }
 
 fn wanted(
@@ -302,6 +307,7 @@ pub fn remove_all(context: &Context<'_>) -> Answered {
     let Some(Value::Array(list)) = body.get("flows") else {
         return Err(Problem::field("flows", "flows: write a list of objects with deviceId and flowId"));
     };
+    bounded(list)?;
     let of = |item: &Value| {
         let member = |name: &str| {
             let missing = || Problem::field("flows", format!("flows: {name} is missing"));
