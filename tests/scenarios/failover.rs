@@ -23,8 +23,8 @@ const BEFORE_FAILURE: Duration = Duration::from_secs(1);
 /// How often the link fails. The bound is for the median: a busy machine may delay one of them.
 const FAILURES: usize = 5;
 
-/// The most pings that a failure may cost. An idle machine loses at most one, which is printed. Without another path, or with one only after
-/// missed probes, each failure would cost all remaining pings, or a hundred.
+/// The most pings that a failure may cost. The test prints how many each failure cost. Without another path, all remaining pings are lost.
+/// If the node notices the failure only by missing probes, more than a hundred are lost.
 const LOST_RESTORED_MAX: u32 = 20;
 /// Open vSwitch itself takes a few milliseconds until it sees that a port is down.
 const LOST_PROTECTED_MAX: u32 = 3;

@@ -14,8 +14,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use view::LinkId;
 
-/// The maximum number of labels of one search, so that a search ends in a bounded time. At the bound, the path with the least latency is taken instead of the one with
-/// the least cost.
+/// The maximum number of labels of one search, so that a search ends in a bounded time. At the bound, the path with the least latency is
+/// taken instead of the one with the least cost.
 pub const LABELS_MAX: usize = 100_000;
 
 /// A way from the first switch to another one.

@@ -13,7 +13,7 @@ use super::clock::{between_ms, now_ns};
 use super::paper::{Paper, paper};
 use super::protocol::Sight;
 use super::reroute::{SEED, latency_text};
-use super::wan::Wan;
+use super::wan::{Wan, cable_name};
 use crate::lab::Lab;
 use crate::network;
 use crate::paper::Findings;
@@ -102,7 +102,7 @@ fn by_status(
 ) -> Result<(), String> {
     let all = wan.cables.len() * 2;
     for cable in wan.cables.iter().take(lab.times(100, 3)) {
-        let link = format!("s{}-s{}", cable.0 + 1, cable.1 + 1);
+        let link = cable_name(*cable);
         let set = |up| {
             let link = link.clone();
             network.change(Change::Link { link, up }).map_err(|error| error.to_string())
@@ -143,7 +143,7 @@ fn by_silence(
     for cable in &cables {
         begins.push(now_ns());
         let quality = LinkQuality { loss_ppm: ALL_PPM, ..LinkQuality::default() };
-        let link = format!("s{}-s{}", cable.0 + 1, cable.1 + 1);
+        let link = cable_name(*cable);
         network.change(Change::Quality { link, quality }).map_err(|error| error.to_string())?;
         // The cables fail at different phases of the interval.
         std::thread::sleep(Duration::from_millis(seen.interval_ms / 20));

@@ -11,6 +11,7 @@
 use super::bed::wait_until;
 use super::flows::payload;
 use super::reroute::{SERVICES, Trial};
+use super::wan::cable_name;
 use crate::lab::Lab;
 use crate::paper::Findings;
 use crate::plot::{Chart, Content, Figure, ReferenceLine, Scale, Shape, Style, axis, panel, series};
@@ -104,8 +105,8 @@ fn busy_cable(trial: &Trial) -> Result<(usize, usize), String> {
     let before = count();
     std::thread::sleep(Duration::from_millis(30));
     let after = count();
-    let is_busy = |(one, two): &&(usize, usize)| {
-        let name = format!("s{}-s{}", one + 1, two + 1);
+    let is_busy = |cable: &&(usize, usize)| {
+        let name = cable_name(**cable);
         let frames = |counts: &HashMap<String, u64>| {
             counts.iter().find(|(known, _)| is_link(known, &name)).map_or(0, |(_, frames)| *frames)
         };

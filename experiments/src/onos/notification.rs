@@ -11,7 +11,7 @@ use super::bed::{Bed, Plan};
 use super::clock::{between_ms, now_ns};
 use super::paper::{Said, paper};
 use super::reroute::latency_text;
-use super::wan::Wan;
+use super::wan::{Wan, cable_name};
 use crate::lab::Lab;
 use crate::paper::Findings;
 use crate::plot::{Chart, Content, Figure, Point, Scale, Shape, Style, axis, panel, quote, series};
@@ -84,7 +84,7 @@ fn one_failure(
     phase: f64,
 ) -> Result<f64, String> {
     let set = |up| {
-        let link = format!("s{}-s{}", cable.0 + 1, cable.1 + 1);
+        let link = cable_name(cable);
         network.change(Change::Link { link, up }).map_err(|error| error.to_string())
     };
     bed.report()?;

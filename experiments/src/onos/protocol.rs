@@ -38,12 +38,12 @@ pub enum Order {
         /// The most open calls.
         at_once: usize,
     },
-    /// Ask the first kept question again and again until the object that it asks for is up or down. The answer is
+    /// Ask the first kept question again and again, until its answer contains a text. The answer to the order is
     /// [`Word::Polled`].
     Poll {
         /// From an answer to the next question.
         interval_us: u64,
-        /// Part of the answer that ends it.
+        /// The text that ends it.
         until: String,
         /// The most questions.
         most: usize,

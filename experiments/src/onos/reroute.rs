@@ -14,7 +14,7 @@ use super::clock::{between_ms, now_ns};
 use super::flows;
 use super::paper::{Latency, paper};
 use super::protocol::Payload;
-use super::wan::{Detour, detour};
+use super::wan::{Detour, cable_name, detour};
 use crate::lab::Lab;
 use crate::paper::Findings;
 use crate::plot::{Chart, Content, Figure, Point, ReferenceLine, Scale, Shape, Style, axis, panel, series};
@@ -121,8 +121,8 @@ impl Trial {
         self.network.change(Trial::link(cable, up)).map_err(|error| error.to_string())
     }
 
-    fn link((one, two): (usize, usize), up: bool) -> Change {
-        Change::Link { link: format!("s{}-s{}", one + 1, two + 1), up }
+    fn link(cable: (usize, usize), up: bool) -> Change {
+        Change::Link { link: cable_name(cable), up }
     }
 
     /// Takes a cable up, and waits until both directions are found again.

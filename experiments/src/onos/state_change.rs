@@ -15,7 +15,7 @@ use super::clock::{between_ms, now_ns};
 use super::generic_graph::{Cost, GraphStore};
 use super::paper::{Row, Table1, paper};
 use super::protocol::Sight;
-use super::wan::Wan;
+use super::wan::{Wan, cable_name};
 use crate::lab::Lab;
 use crate::network;
 use crate::paper::Findings;
@@ -145,7 +145,7 @@ fn add_link(
     let Some((one, two)) = wan.ends(cable) else { return Ok(()) };
     let links = [format!("link/{one}-{two}"), format!("link/{two}-{one}")];
     let set = |up| {
-        let link = format!("s{}-s{}", cable.0 + 1, cable.1 + 1);
+        let link = cable_name(cable);
         network.change(Change::Link { link, up }).map_err(|error| error.to_string())
     };
     bed.report()?;

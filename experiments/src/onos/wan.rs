@@ -127,6 +127,11 @@ fn in_order(one: usize, two: usize) -> (usize, usize) {
     (one.min(two), one.max(two))
 }
 
+/// The name of a cable in the emulator.
+pub fn cable_name((one, two): (usize, usize)) -> String {
+    format!("s{}-s{}", one + 1, two + 1)
+}
+
 /// The datapath id of a switch.
 pub fn datapath(index: usize) -> DatapathId {
     DatapathId(index as u64 + 1)

@@ -336,11 +336,10 @@ impl Engine {
         });
         self.scratch = scratch;
         for (switch, key) in unsent {
-            if let Some(slot) =
-                self.switches.get_mut(switch as usize).map(|it| (it.is_ready(), it.slots.remove(&key)))
-                && let (is_ready, Some(slot)) = slot
-            {
-                self.sets.drop_slot(slot, is_ready);
+            let Some(switch) = self.switches.get_mut(switch as usize) else { continue };
+            if let Some(slot) = switch.slots.remove(&key) {
+                self.sets.drop_slot(slot, switch.is_ready());
+                self.notes.changed(switch.datapath, key);
             }
         }
     }

@@ -14,14 +14,23 @@ use view::RuleId;
 /// The most counters in one answer: some 10 MiB. An answer that would be longer is cut; ask for one table.
 const COUNTERS_MAX: usize = 100_000;
 
-/// The readings that are under way, by the ticket of the request.
+/// The most readings at once. Each reads a switch. Beyond it, a question is answered as busy.
+pub const READINGS_MAX: usize = 16;
+
+/// The readings that are under way, by the ticket of the request: at most [`READINGS_MAX`]. A reading without a query has no caller any more.
+/// It counts until the switch has answered, so that callers that leave early cannot exceed the bound.
 #[derive(Debug, Default)]
-pub struct Readings(HashMap<u64, (u64, Vec<Counters>)>);
+pub struct Readings(HashMap<u64, (Option<u64>, Vec<Counters>)>);
 
 impl Readings {
+    /// Whether another reading may begin.
+    pub fn has_room(&self) -> bool {
+        self.0.len() < READINGS_MAX
+    }
+
     /// A caller's question has become this request.
     pub fn begin(&mut self, ticket: u64, query: u64) {
-        self.0.insert(ticket, (query, Vec::new()));
+        self.0.insert(ticket, (Some(query), Vec::new()));
     }
 
     /// A part of a reply.
@@ -34,7 +43,7 @@ impl Readings {
         out: &mut Commands,
     ) {
         let Some((query, counters)) = self.0.get_mut(&ticket) else { return };
-        let room = COUNTERS_MAX - counters.len();
+        let room = if query.is_some() { COUNTERS_MAX - counters.len() } else { 0 };
         let slots = engine.switch(switch).map(|switch| &switch.slots);
         counters.extend(rules(body).take(room).map(|rule| {
             let key = rule.key();
@@ -48,22 +57,47 @@ impl Readings {
             }
         }));
         if !more {
-            // Plain data can always be written as JSON.
-            let payload = serde_json::to_vec(counters).unwrap_or_default();
-            out.answer(Ticket(*query), status::DONE, false, &payload);
+            if let Some(query) = *query {
+                // Plain data can always be written as JSON.
+                let payload = serde_json::to_vec(counters).unwrap_or_default();
+                out.answer(Ticket(query), status::DONE, false, &payload);
+            }
             self.0.remove(&ticket);
         }
     }
 
     /// The request was refused, or the switch did not answer it.
     pub fn on_refused(&mut self, ticket: u64, reason: &str, out: &mut Commands) {
-        if let Some((query, _)) = self.0.remove(&ticket) {
+        if let Some((Some(query), _)) = self.0.remove(&ticket) {
             out.answer(Ticket(query), status::NO_ANSWER_OF_SWITCH, false, reason.as_bytes());
         }
     }
 
     /// The caller waits no more.
     pub fn on_over(&mut self, query: u64) {
-        self.0.retain(|_, (of, _)| *of != query);
+        for reading in self.0.values_mut() {
+            if reading.0 == Some(query) {
+                *reading = (None, Vec::new());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reading_counts_until_the_switch_has_answered() {
+        let (mut readings, mut out) = (Readings::default(), Commands::new());
+        for number in 0..READINGS_MAX as u64 {
+            assert!(readings.has_room(), "{number}");
+            readings.begin(number, 100 + number);
+        }
+        assert!(!readings.has_room());
+        readings.on_over(100);
+        assert!(!readings.has_room(), "the caller has left, and the switch still answers");
+        readings.on_refused(0, "away", &mut out);
+        assert!(readings.has_room());
     }
 }

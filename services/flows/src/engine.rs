@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, HashMap};
 /// The most switches that are known. A set that names one more is refused.
 pub const SWITCHES_MAX: usize = 16_384;
 
-/// The most switches that are read at once by audits. Readings of new sessions begin at once: southbound paces them.
+/// The most switches that are read at once by audits. Readings of new sessions begin at once, also beyond this bound.
 const READINGS_MAX: usize = 16;
 
 /// All sets and switches.

@@ -49,14 +49,17 @@ pub fn wanted_items(set: &WantedSet) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// `ofp_meter_flags` (OpenFlow 1.3.5, 7.3.4.4).
+/// `ofp_meter_flags` (OpenFlow 1.3.5, 7.3.4.3).
 const KBPS: u16 = 1;
 const PACKETS_PER_S: u16 = 2;
 const BURST: u16 = 4;
 const STATS: u16 = 8;
 
-/// The bytes of a bucket before its actions (7.3.4.3).
+/// The bytes of a bucket before its actions (7.3.4.2).
 const BUCKET_HEAD: usize = 16;
+
+/// The longest buckets of a group: an OpenFlow message has at most 65,535 bytes, and a group mod has 16 before its buckets (7.3.4.2).
+const BUCKETS_BYTES_MAX: usize = u16::MAX as usize - 16;
 
 /// No port and no group.
 const ANY: u32 = 0xffff_ffff;
@@ -76,13 +79,13 @@ fn buckets(group: &WantedGroup) -> Result<Vec<u8>, String> {
         bytes.extend([0; 4]);
         bytes.extend(&actions);
     }
-    match u16::try_from(bytes.len()) {
-        Ok(_) => Ok(bytes),
-        Err(_) => Err("buckets: they are too long for a group mod".to_owned()),
+    match bytes.len() <= BUCKETS_BYTES_MAX {
+        true => Ok(bytes),
+        false => Err("buckets: they are too long for a group mod".to_owned()),
     }
 }
 
-/// The bands of a meter (7.3.4.4): each has sixteen bytes.
+/// The bands of a meter (7.3.4.3): each has sixteen bytes.
 fn bands(meter: &WantedMeter) -> Vec<u8> {
     let mut bytes = Vec::new();
     for band in &meter.bands {

@@ -21,7 +21,7 @@ use flows_contract::{Claim, LOOK_RULES_MAX, Look, SeenGroup, SeenRule};
 use std::collections::HashSet;
 use view::{Object, Rule, RuleId};
 
-/// The most looks at once. Each reads a switch. Beyond it, a question is refused as too many.
+/// The most looks at once. Each reads a switch. Beyond it, a question is answered as busy.
 pub const LOOKS_MAX: usize = 16;
 
 /// The requests of a look, in the order of its tickets.
@@ -31,8 +31,11 @@ pub const KINDS: [u16; 3] = [FLOWS, GROUPS, METERS];
 #[derive(Debug)]
 struct Looking {
     query: u64,
+    /// The caller waits no more. The look counts until the switch has answered, so that callers that leave early cannot exceed the bound.
+    is_over: bool,
     tickets: [Option<u64>; 3],
     fields: FrameFields,
+    /// The rules of table 0 that the switch has for the packet.
     seen: HashSet<EntryKey>,
     look: Look,
 }
@@ -67,7 +70,7 @@ impl Looks {
         }
         let (rules, groups, meters, missing) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let look = Look { switch, is_v10, rules, groups, meters, missing, left_out: 0 };
-        self.0.push(Looking { query, tickets, fields, seen: HashSet::new(), look });
+        self.0.push(Looking { query, is_over: false, tickets, fields, seen: HashSet::new(), look });
     }
 
     /// A part of a reply. Returns the answer if it was the last one.
@@ -100,7 +103,8 @@ impl Looks {
     pub fn on_refused(&mut self, engine: &Engine, ticket: u64, reason: &str) -> Option<Answer> {
         let (at, kind) = self.find(ticket)?;
         if KINDS[kind] == FLOWS {
-            return Some((self.0.remove(at).query, Err(reason.to_owned())));
+            let looking = self.0.remove(at);
+            return (!looking.is_over).then(|| (looking.query, Err(reason.to_owned())));
         }
         self.0[at].tickets[kind] = None;
         self.end_if_read(engine, at)
@@ -108,7 +112,7 @@ impl Looks {
 
     /// The caller waits no more.
     pub fn on_over(&mut self, query: u64) {
-        self.0.retain(|looking| looking.query != query);
+        self.0.iter_mut().filter(|looking| looking.query == query).for_each(|looking| looking.is_over = true);
     }
 
     fn find(&self, ticket: u64) -> Option<(usize, usize)> {
@@ -123,6 +127,9 @@ impl Looks {
             return None;
         }
         let mut looking = self.0.remove(at);
+        if looking.is_over {
+            return None;
+        }
         looking.look.missing = looking.missing(engine);
         Some((looking.query, Ok(looking.look)))
     }
@@ -144,10 +151,12 @@ impl Looking {
             self.look.left_out += 1;
             return;
         };
-        if entry.table_id == 0 && !may_match(&matching, &self.fields) {
-            return;
+        if entry.table_id == 0 {
+            if !may_match(&matching, &self.fields) {
+                return;
+            }
+            self.seen.insert(key);
         }
-        self.seen.insert(key);
         if self.look.rules.len() >= LOOK_RULES_MAX {
             self.look.left_out += 1;
             return;

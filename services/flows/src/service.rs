@@ -3,7 +3,7 @@
 //! In: queries, receipts, reports, the time. Out: commands and answers. It decides nothing about rules.
 
 use crate::change::Put;
-use crate::counters::Readings;
+use crate::counters::{READINGS_MAX, Readings};
 use crate::engine::Engine;
 use crate::json_set::wanted_items;
 use crate::kept::{Answered, Course, Delayed, Kept, Loaded};
@@ -12,6 +12,7 @@ use crate::outgoing::Send;
 use crate::policy::Settings;
 use crate::report::{FLOWS, METERS, METERS_REQUEST, flows_request};
 use crate::streams::Streams;
+use crate::switch::Switch;
 use crate::wanted::Scratch;
 use crate::{listing, permitted};
 use burnet_sdk::{
@@ -449,6 +450,12 @@ impl Flows {
         }
     }
 
+    /// A connected switch, or the answer that it is not connected.
+    fn connected(&self, switch: DatapathId) -> Result<&Switch, Reply> {
+        let known = self.engine.switch(switch).filter(|it| it.tables != flows_contract::Tables::Away);
+        known.ok_or_else(|| not_connected(switch))
+    }
+
     fn look(
         &mut self,
         query: u64,
@@ -456,16 +463,13 @@ impl Flows {
         packet: &flow::Match,
         out: &mut Commands,
     ) -> Option<Reply> {
-        let known = self.engine.switch(switch).filter(|it| it.tables != flows_contract::Tables::Away);
-        let Some(known) = known else {
-            let why = format!("switch: {switch} is not connected");
-            return Some((status::NO_ANSWER_OF_SWITCH, why.into_bytes()));
+        let is_v10 = match self.connected(switch) {
+            Ok(known) => known.is_v10,
+            Err(answer) => return Some(answer),
         };
         if !self.looks.has_room() {
-            let why = format!("{} switches are being read for other callers", looks::LOOKS_MAX);
-            return Some((burnet_sdk::query_status::SERVICE_BUSY, why.into_bytes()));
+            return Some(busy(looks::LOOKS_MAX));
         }
-        let is_v10 = known.is_v10;
         let mut tickets = [None; 3];
         // OpenFlow 1.0 has neither groups nor meters.
         let count = if is_v10 { 1 } else { tickets.len() };
@@ -483,11 +487,11 @@ impl Flows {
         table_id: Option<u8>,
         out: &mut Commands,
     ) -> Option<Reply> {
-        if self.engine.switch(switch).is_none_or(|it| it.tables == flows_contract::Tables::Away) {
-            return Some((
-                status::NO_ANSWER_OF_SWITCH,
-                format!("switch: {switch} is not connected").into_bytes(),
-            ));
+        if let Err(answer) = self.connected(switch) {
+            return Some(answer);
+        }
+        if !self.readings.has_room() {
+            return Some(busy(READINGS_MAX));
         }
         let ticket = read_tables(out, switch, FLOWS, table_id.unwrap_or(u8::MAX));
         self.readings.begin(ticket, query);
@@ -517,9 +521,7 @@ impl Flows {
             Question::Switches => json(&engine.switches().iter().map(listing::summary).collect::<Vec<_>>()),
             Question::Audit { switch } => match engine.audit(switch) {
                 true => (status::DONE, Vec::new()),
-                false => {
-                    (status::NO_ANSWER_OF_SWITCH, format!("switch: {switch} is not connected").into_bytes())
-                }
+                false => not_connected(switch),
             },
             // They are answered before.
             Question::Put(_)
@@ -563,6 +565,16 @@ impl Flows {
             Err((status, why)) => Some((status, why.into_bytes())),
         }
     }
+}
+
+fn not_connected(switch: DatapathId) -> Reply {
+    (status::NO_ANSWER_OF_SWITCH, format!("switch: {switch} is not connected").into_bytes())
+}
+
+/// As many switches are read for callers as may be.
+fn busy(readings: usize) -> Reply {
+    let why = format!("{readings} switches are being read for other callers");
+    (burnet_sdk::query_status::SERVICE_BUSY, why.into_bytes())
 }
 
 fn json(value: &impl serde::Serialize) -> Reply {

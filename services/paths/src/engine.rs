@@ -10,7 +10,8 @@
 //! ```
 //!
 //! In: events of the network, of the store and of the service `flows`, and the time. Out: effects. Most events cost as much as what they
-//! change; a withdrawal also walks what waits. What is to be compiled waits in a queue, and a turn compiles at most [`COMPILED_IN_A_TURN`]. It sends nothing, and reads no clock.
+//! change; a withdrawal also walks what waits. What is to be compiled waits in a queue, and a turn compiles at most
+//! [`COMPILED_IN_A_TURN`]. It sends nothing, and reads no clock.
 
 mod entry;
 mod settle;
@@ -444,6 +445,13 @@ impl Engine {
             return;
         };
         self.last_version = self.last_version.max(state.version);
+        if entry.state == IntentState::Withdrawing {
+            // If the service was busy for the put and not for the removal, the rules arrived after the removal.
+            if matches!(state.phase, Phase::Installed | Phase::Pending | Phase::Waiting { .. }) {
+                self.on_not_taken(id, out);
+            }
+            return;
+        }
         if state.version != entry.version || !entry.is_wanted() {
             return;
         }

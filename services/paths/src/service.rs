@@ -355,7 +355,7 @@ impl Paths {
             return;
         }
         let why = format!(
-            "the network has more than {} switches or {} links: the further ones are in no path, and the question counts says how many",
+            "the network has more than {} switches or {} links: the others are in no path; the question counts says how often one was left out",
             graph::SWITCHES_MAX,
             graph::LINKS_MAX
         );

@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
+mod command_frame;
 mod world;
 
 use flow::canonical::{write_instructions, write_match};

@@ -7,7 +7,8 @@
 //!
 //! In: what a test does. Out: what the switches have. A session can be lost with whatever is under way in its queues.
 
-use abi::command::{Command, FlowMod, GroupMod, MeterMod, StatsRequest, What};
+use crate::command_frame::frame_of;
+use abi::command::{Command, What};
 use abi::event::Event;
 use abi::{Frame, ZoneId};
 use flow::{DatapathId, PortNo};
@@ -266,7 +267,7 @@ impl World {
         let result = act(engine, &mut |datapath, send| {
             *ticket += 1;
             *flow_mods += usize::from(matches!(send, Send::Rule { .. }));
-            sent.push((datapath, *ticket, frame(datapath, *ticket, send)));
+            sent.push((datapath, *ticket, frame_of(datapath, *ticket, send)));
             *ticket
         });
         for (datapath, ticket, frame) in sent {
@@ -317,62 +318,4 @@ impl World {
         }
         self.deliver();
     }
-}
-
-fn frame(datapath: DatapathId, ticket: u64, send: &Send<'_>) -> Vec<u8> {
-    let flows_request = flows::report::flows_request(0xff);
-    let what = match *send {
-        Send::Rule {
-            is_removed,
-            table_id,
-            priority,
-            cookie,
-            matching,
-            instructions,
-            idle_timeout_s,
-            hard_timeout_s,
-        } => {
-            let command = if is_removed { 4 } else { 0 };
-            What::FlowMod(FlowMod {
-                cookie,
-                table_id,
-                priority,
-                command,
-                matching,
-                instructions,
-                idle_timeout_s,
-                hard_timeout_s,
-                ..FlowMod::ADD
-            })
-        }
-        Send::Foreign { table_id, priority, cookie, matching } => What::FlowMod(FlowMod {
-            command: 4,
-            table_id,
-            priority,
-            cookie,
-            cookie_mask: u64::MAX,
-            matching,
-            ..FlowMod::ADD
-        }),
-        Send::Group { command, group_type, group_id, buckets } => {
-            What::GroupMod(GroupMod { command, group_type, group_id, buckets })
-        }
-        Send::Meter { command, flags, meter_id, bands } => {
-            What::MeterMod(MeterMod { command, flags, meter_id, bands })
-        }
-        Send::Read(multipart) => {
-            let body: &[u8] = match multipart {
-                flows::report::FLOWS => &flows_request,
-                flows::report::METERS => &flows::report::METERS_REQUEST,
-                _ => &[],
-            };
-            What::StatsRequest(StatsRequest { multipart, body })
-        }
-    };
-    let mut bytes = Vec::new();
-    assert!(abi::command::write::command(
-        &mut bytes,
-        &Command { datapath, ticket, wants_receipt: true, what }
-    ));
-    bytes
 }

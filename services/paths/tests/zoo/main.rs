@@ -7,6 +7,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
+#[path = "../../../flows/tests/oracle/command_frame.rs"]
+mod command_frame;
 mod wiring;
 
 use emulator::{SwitchOptions, Topology, topology::zoo_names};

@@ -9,14 +9,15 @@
 //! In: changes of the emulated network, wanted intents, a seed. Out: what is in the switches. What is under way to and from a switch waits
 //! in queues, and arrives in the order of the seed.
 
-use abi::command::{Command, FlowMod, GroupMod, MeterMod, StatsRequest, What};
+use crate::command_frame::frame_of;
+use abi::command::{Command, What};
 use abi::event::Event as AbiEvent;
 use abi::{Frame, ZoneId};
 use emulator::topology::{Endpoint, Link as Cable};
 use emulator::{ControllerId, Network, NetworkEffects, Random, SwitchOptions, Topology, network::Channel};
 use flow::{DatapathId, PortNo};
 use flows::change::Put;
-use flows::outgoing::{Send, Sender};
+use flows::outgoing::Sender;
 use flows_contract::{Items, SetOptions, SetState, status};
 use openflow::{Body, Message};
 use paths::engine::{Effect, Event};
@@ -161,12 +162,8 @@ impl Wiring {
             true => self.connect(index),
             false => self.disconnect(index),
         }
-        // Its own end of each link: the other end is told by port status.
-        let cables: Vec<(Cable, bool)> = self.network.links().collect();
-        let is_its = |end| matches!(end, Endpoint::Switch { index: at, .. } if at == index);
-        for (cable, is_up) in cables.into_iter().filter(|(cable, _)| is_its(cable.one) || is_its(cable.two)) {
-            self.tell_link(&cable, is_up);
-        }
+        // The switches at the other ends send port statuses.
+        self.tell_links_at(index);
     }
 
     fn connect(&mut self, index: usize) {
@@ -230,8 +227,8 @@ impl Wiring {
         }
     }
 
-    /// The port of a switch has another state: the link at it has it too.
-    fn on_port_status(&mut self, index: usize) {
+    /// Tells the engine of paths the present state of all links at a switch.
+    fn tell_links_at(&mut self, index: usize) {
         let cables: Vec<(Cable, bool)> = self.network.links().collect();
         let is_its = |end| matches!(end, Endpoint::Switch { index: at, .. } if at == index);
         for (cable, is_up) in cables.into_iter().filter(|(cable, _)| is_its(cable.one) || is_its(cable.two)) {
@@ -269,7 +266,7 @@ impl Wiring {
             session.on_message(&bytes, turn).unwrap();
         });
         if matches!(Message::decode(&bytes).unwrap().body, Body::PortStatus(_)) {
-            self.on_port_status(index);
+            self.tell_links_at(index);
         }
         true
     }
@@ -315,7 +312,7 @@ impl Wiring {
         let Wiring { flows, ticket, .. } = self;
         let result = act(flows, &mut |datapath, send| {
             *ticket += 1;
-            sent.push((datapath, *ticket, frame(datapath, *ticket, send)));
+            sent.push((datapath, *ticket, frame_of(datapath, *ticket, send)));
             *ticket
         });
         for (datapath, ticket, frame) in sent {
@@ -445,57 +442,4 @@ impl Wiring {
         there.sort_unstable();
         (!goes_on).then_some(there)
     }
-}
-
-fn frame(datapath: DatapathId, ticket: u64, send: &Send<'_>) -> Vec<u8> {
-    let flows_request = flows::report::flows_request(0xff);
-    let what = match *send {
-        Send::Rule {
-            is_removed,
-            table_id,
-            priority,
-            cookie,
-            matching,
-            instructions,
-            idle_timeout_s,
-            hard_timeout_s,
-        } => What::FlowMod(FlowMod {
-            cookie,
-            table_id,
-            priority,
-            command: if is_removed { 4 } else { 0 },
-            matching,
-            instructions,
-            idle_timeout_s,
-            hard_timeout_s,
-            ..FlowMod::ADD
-        }),
-        Send::Foreign { table_id, priority, cookie, matching } => What::FlowMod(FlowMod {
-            command: 4,
-            table_id,
-            priority,
-            cookie,
-            cookie_mask: u64::MAX,
-            matching,
-            ..FlowMod::ADD
-        }),
-        Send::Group { command, group_type, group_id, buckets } => {
-            What::GroupMod(GroupMod { command, group_type, group_id, buckets })
-        }
-        Send::Meter { command, flags, meter_id, bands } => {
-            What::MeterMod(MeterMod { command, flags, meter_id, bands })
-        }
-        Send::Read(multipart) => {
-            let body: &[u8] = match multipart {
-                flows::report::FLOWS => &flows_request,
-                flows::report::METERS => &flows::report::METERS_REQUEST,
-                _ => &[],
-            };
-            What::StatsRequest(StatsRequest { multipart, body })
-        }
-    };
-    let mut bytes = Vec::new();
-    let command = Command { datapath, ticket, wants_receipt: true, what };
-    assert!(abi::command::write::command(&mut bytes, &command));
-    bytes
 }
