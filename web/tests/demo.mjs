@@ -24,7 +24,7 @@ export function startDemo() {
       const address = /the page: (http:\/\/\S+)/.exec(said)?.[1];
       if (!address || !said.includes(READY)) return;
       clearTimeout(timer);
-      resolve({ address, stop, said: () => said });
+      resolve({ address, stop });
     };
     demo.stdout.on('data', hear);
     demo.stderr.on('data', hear);

@@ -24,7 +24,7 @@ pub fn why_not() -> Option<String> {
     if !process::is_root() {
         return Some("not root".to_owned());
     }
-    let missing = ["debootstrap", "dpkg-deb", "unshare", "chroot"]
+    let missing = ["debootstrap", "dpkg-deb", "ip", "unshare", "chroot"]
         .into_iter()
         .find(|name| process::find(name).is_none());
     missing.map(|program| format!("{program} is missing"))

@@ -24,7 +24,7 @@ pub struct Cli {
 /// One of the commands.
 #[derive(Debug, Subcommand)]
 pub enum LabCommand {
-    /// Show Burnet at work on a small emulated network; needs no privileges
+    /// Show Burnet at work on an emulated network; needs no privileges
     Demo(DemoArgs),
     /// Run a network of emulated switches and hosts against any controller; needs no privileges
     Emulate(EmulateArgs),
