@@ -67,6 +67,7 @@ pub use excess::Excess;
 pub use grant::{Bounds, Grant, Names, TableSet, VendorParts, Vendors};
 pub use group_or_meter::GroupOrMeter;
 pub use metering::Metering;
+pub use overlap::COMPARED_MAX;
 pub use own_messages::{Asked, Unanswered};
 pub use precedence::{Eviction, OnOverlap};
 pub use prepared::{COMMANDS_AHEAD, RulesAhead};

@@ -88,23 +88,29 @@ impl Overlaps {
     ) -> u64 {
         let Some(shapes) = self.tables.get_mut(&table) else { return 0 };
         let (mut compared, mut dropped) = (0, 0);
+        // Drops what is gone, and passes on what overlaps. Returns whether something is left.
+        let mut look = |rules: &mut Vec<Placed>| {
+            let before = rules.len();
+            rules.retain(&is_there);
+            dropped += before - rules.len();
+            for rule in rules.iter().filter(|rule| rule.owner != asker) {
+                compared += 1;
+                if overlaps(&rule.matching, matching) {
+                    each(rule);
+                }
+            }
+            !rules.is_empty()
+        };
         for shape in shapes {
-            let mut look = |rules: &mut Vec<Placed>| {
-                let before = rules.len();
-                rules.retain(&is_there);
-                dropped += before - rules.len();
-                for rule in rules.iter().filter(|rule| rule.owner != asker) {
-                    compared += 1;
-                    if overlaps(&rule.matching, matching) {
-                        each(rule);
+            match values_within(&shape.fields, matching) {
+                // One entry at most, so the others of the shape are not looked at.
+                Some(values) => {
+                    if shape.by_values.get_mut(&values).is_some_and(|rules| !look(rules)) {
+                        shape.by_values.remove(&values);
                     }
                 }
-            };
-            match values_within(&shape.fields, matching) {
-                Some(values) => shape.by_values.get_mut(&values).into_iter().for_each(look),
-                None => shape.by_values.values_mut().for_each(&mut look),
+                None => shape.by_values.retain(|_, rules| look(rules)),
             }
-            shape.by_values.retain(|_, rules| !rules.is_empty());
         }
         self.count -= dropped;
         compared

@@ -269,8 +269,8 @@ impl Kernel {
         effects: &mut Vec<Effect>,
     ) -> Result<(), Refusal> {
         let Kernel { precedence, sessions, zones, receivers, scratch, .. } = self;
-        let mut others = Others { datapaths: &sessions.datapaths, zones, receivers, scratch };
-        precedence.check_place(zone, datapath, key, it, &mut others, now_ms, effects)
+        let mut others = Others { datapaths: &sessions.datapaths, zones, receivers, scratch, now_ms };
+        precedence.check_place(zone, datapath, key, it, &mut others, effects)
     }
 
     #[inline]

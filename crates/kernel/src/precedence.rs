@@ -11,7 +11,8 @@
 //! The operator's order is that of `[apps] order`, then that of the apps' entries. If all priorities of an app lie
 //! below those of every earlier app, it can shadow none of them. The kernel does not compare its rules or keep them. So
 //! disjoint priority bands cost nothing. The kernel compares only apps that may conflict, rule by rule
-//! (`crate::overlap`).
+//! (`crate::overlap`). Of such an app, it compares only the rules whose priorities can decide against another app
+//! ([`Contest`]).
 //!
 //! If a rule of table 0 matches every packet that an earlier app wants to receive, that app receives nothing. The kernel
 //! refuses such a rule too ([`OrderRefused::Blinds`]), unless it passes packets on to a later table and has a lower
@@ -25,7 +26,7 @@ use crate::capability::Capability;
 use crate::datapaths::Datapaths;
 use crate::decision::{Effect, OrderRefused, Refusal};
 use crate::grant::{Bounds, Grant, TableSet};
-use crate::overlap::{Overlaps, Placed, Table};
+use crate::overlap::{COMPARED_MAX, Overlaps, Placed, Table};
 use crate::receivers::Receivers;
 use crate::rule_key::RuleKey;
 use crate::rules::Owner;
@@ -94,6 +95,12 @@ impl Territory {
         }
     }
 
+    /// This one, with the priorities of an earlier grant of the same app: rules from that time are still in the switches.
+    fn with_priorities_of(self, earlier: &Territory) -> Territory {
+        let (lowest, highest) = (self.lowest.min(earlier.lowest), self.highest.max(earlier.highest));
+        Territory { lowest, highest, ..self }
+    }
+
     /// Whether the two have a table of a switch in common.
     fn meets(&self, other: &Territory) -> bool {
         let tables = match (&self.tables, &other.tables) {
@@ -108,6 +115,44 @@ impl Territory {
     }
 }
 
+/// The priorities at which a zone's rules can conflict with another app's. No other rule of the zone is compared or kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Contest {
+    /// A rule with at least this priority may shadow a rule of an earlier app.
+    may_shadow_from: Option<u16>,
+    /// A later app may shadow a rule with at most this priority.
+    may_be_shadowed_to: Option<u16>,
+}
+
+impl Contest {
+    fn has(&self, priority: u16) -> bool {
+        self.may_shadow_from.is_some_and(|from| priority >= from)
+            || self.may_be_shadowed_to.is_some_and(|to| priority <= to)
+    }
+
+    /// Whether rules that are not in `before` are in this one.
+    fn is_wider_than(&self, before: &Contest) -> bool {
+        let from = |it: &Contest| it.may_shadow_from.map_or(u32::MAX, u32::from);
+        from(self) < from(before) || self.may_be_shadowed_to > before.may_be_shadowed_to
+    }
+
+    fn add_earlier(&mut self, other: &Territory) {
+        let lowest = self.may_shadow_from.map_or(other.lowest, |from| from.min(other.lowest));
+        self.may_shadow_from = Some(lowest);
+    }
+
+    fn add_later(&mut self, other: &Territory) {
+        self.may_be_shadowed_to = self.may_be_shadowed_to.max(Some(other.highest));
+    }
+}
+
+/// By zone number.
+type Contests = Vec<Contest>;
+
+/// At the bound of compared rules, the kernel searches for rules that are gone once in this interval. A search compares
+/// all of them, which takes tens of milliseconds. A search for each refused rule once kept a worker busy for seconds.
+const SWEEP_INTERVAL_MS: u64 = 1_000;
+
 /// The apps' precedence, and the compared rules.
 #[derive(Clone, Debug)]
 pub(crate) struct Precedence {
@@ -116,6 +161,8 @@ pub(crate) struct Precedence {
     territories: Vec<Option<Territory>>,
     /// Apps that may conflict.
     compared: ZoneSet,
+    /// Which of their rules may conflict.
+    contests: Contests,
     pub on_overlap: OnOverlap,
     overlaps: Overlaps,
     /// The last decided rule, until it is sent.
@@ -123,6 +170,8 @@ pub(crate) struct Precedence {
     evictions: Vec<Eviction>,
     /// The next notice to the operator about a shadowing rule comes no sooner than this.
     tell_from_ms: u64,
+    /// The next search for compared rules that are gone comes no sooner than this.
+    sweep_from_ms: u64,
     scratch: Match,
 }
 
@@ -131,11 +180,13 @@ impl Default for Precedence {
         Precedence {
             territories: Vec::new(),
             compared: ZoneSet::EMPTY,
+            contests: Contests::new(),
             on_overlap: OnOverlap::default(),
             overlaps: Overlaps::default(),
             pending: None,
             evictions: Vec::new(),
             tell_from_ms: 0,
+            sweep_from_ms: 0,
             scratch: Match::any(),
         }
     }
@@ -146,6 +197,11 @@ impl Precedence {
     #[inline]
     pub fn compares(&self, zone: ZoneId) -> bool {
         self.compared.contains(zone)
+    }
+
+    /// Whether a rule of this zone with this priority is compared with those of others.
+    fn compares_at(&self, zone: ZoneId, priority: u16) -> bool {
+        self.compares(zone) && self.contests.get(usize::from(zone.0)).is_some_and(|it| it.has(priority))
     }
 
     /// Whether a decided rule waits to be sent.
@@ -168,30 +224,41 @@ impl Precedence {
         let territory = grant.holds(Capability::RuleWrite).then(|| Territory::of(grant));
         let place = usize::from(zone.0);
         self.territories.resize(self.territories.len().max(place + 1), None);
+        let territory = match (territory, &self.territories[place]) {
+            (Some(new), Some(earlier)) => Some(new.with_priorities_of(earlier)),
+            (territory, _) => territory,
+        };
         if self.territories[place] == territory {
             return false;
         }
         let had = std::mem::replace(&mut self.territories[place], territory);
         // With a thousand apps, comparing all pairs is slow. A new app does not need it.
-        let now = if had.is_some() { self.contenders() } else { self.contenders_with(zone) };
-        let is_more = now.iter().any(|zone| !self.compared.contains(zone));
-        self.compared = now;
+        let now = if had.is_some() { self.all_contests() } else { self.contests_with(zone) };
+        let before = |number: usize| self.contests.get(number).copied().unwrap_or_default();
+        let is_more = now.iter().enumerate().any(|(number, it)| it.is_wider_than(&before(number)));
+        let contending = now.iter().zip(0..).filter(|(it, _)| **it != Contest::default());
+        self.compared = contending.map(|(_, number)| ZoneId(number)).collect();
+        self.contests = now;
         is_more
     }
 
-    /// All apps that may conflict with another.
-    fn contenders(&self) -> ZoneSet {
-        self.writers().filter(|one| self.writers().any(|other| self.contend(*one, other))).collect()
+    /// The contests of all apps.
+    fn all_contests(&self) -> Contests {
+        let mut contests = vec![Contest::default(); self.territories.len()];
+        for one in self.writers() {
+            for other in self.writers().filter(|other| one < *other) {
+                self.add_contest(one, other, &mut contests);
+            }
+        }
+        contests
     }
 
-    /// The apps that were compared before, and those that conflict with this one.
-    fn contenders_with(&self, zone: ZoneId) -> ZoneSet {
-        let mut found = self.compared.clone();
-        for other in self.writers().filter(|other| self.contend(zone, *other)) {
-            found.insert(other);
-            found.insert(zone);
-        }
-        found
+    /// The contests that were there before, and those with this app.
+    fn contests_with(&self, zone: ZoneId) -> Contests {
+        let mut contests = self.contests.clone();
+        contests.resize(self.territories.len(), Contest::default());
+        self.writers().for_each(|other| self.add_contest(zone, other, &mut contests));
+        contests
     }
 
     /// The apps that may write rules.
@@ -200,14 +267,19 @@ impl Precedence {
         there.map(|(_, number)| ZoneId(number))
     }
 
-    fn contend(&self, one: ZoneId, other: ZoneId) -> bool {
+    /// Notes what two apps can do to each other.
+    fn add_contest(&self, one: ZoneId, other: ZoneId, contests: &mut Contests) {
         let territory = |zone: ZoneId| self.territories.get(usize::from(zone.0)).and_then(Option::as_ref);
         let (first, second) = if self.is_before(one, other) { (one, other) } else { (other, one) };
-        match (territory(first), territory(second)) {
-            (Some(first), Some(second)) => {
-                one != other && first.lowest <= second.highest && first.meets(second)
-            }
-            _ => false,
+        let (Some(earlier), Some(later)) = (territory(first), territory(second)) else { return };
+        if one == other || earlier.lowest > later.highest || !earlier.meets(later) {
+            return;
+        }
+        if let Some(contest) = contests.get_mut(usize::from(first.0)) {
+            contest.add_later(later);
+        }
+        if let Some(contest) = contests.get_mut(usize::from(second.0)) {
+            contest.add_earlier(earlier);
         }
     }
 }
@@ -233,6 +305,7 @@ pub(crate) struct Others<'a> {
     pub zones: &'a [Option<Zone>],
     pub receivers: &'a Receivers,
     pub scratch: &'a mut Scratch,
+    pub now_ms: u64,
 }
 
 impl Others<'_> {
@@ -260,10 +333,6 @@ impl Precedence {
     /// Whether an add may be placed among the rules of others. `it` has the table and the priority that its switch
     /// gives it.
     #[inline]
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "one step of a decision, and nothing that would be a type of its own"
-    )]
     pub fn check_place(
         &mut self,
         zone: ZoneId,
@@ -271,14 +340,13 @@ impl Precedence {
         key: Option<RuleKey>,
         it: &FlowMod<'_>,
         others: &mut Others<'_>,
-        now_ms: u64,
         effects: &mut Vec<Effect>,
     ) -> Result<(), Refusal> {
         if it.table_id == 0 && (it.matching.is_empty() || !others.receivers.selective.is_empty()) {
             self.check_blinding(zone, it, others)?;
         }
-        match key.filter(|_| self.compares(zone)) {
-            Some(key) => self.compare(zone, (datapath, it.table_id), key, it, others, now_ms, effects),
+        match key.filter(|_| self.compares_at(zone, it.priority)) {
+            Some(key) => self.compare(zone, (datapath, it.table_id), key, it, others, effects),
             None => Ok(()),
         }
     }
@@ -325,10 +393,6 @@ impl Precedence {
     }
 
     #[cold]
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "one step of a decision, and nothing that would be a type of its own"
-    )]
     fn compare(
         &mut self,
         zone: ZoneId,
@@ -336,7 +400,6 @@ impl Precedence {
         key: RuleKey,
         it: &FlowMod<'_>,
         others: &mut Others<'_>,
-        now_ms: u64,
         effects: &mut Vec<Effect>,
     ) -> Result<(), Refusal> {
         let mut matching = Match::any();
@@ -352,8 +415,8 @@ impl Precedence {
                 let why = OrderRefused::Shadows { of, its: priority, priority: it.priority };
                 return Err(Refusal::Order(why));
             }
-            Some((of, its)) if now_ms >= self.tell_from_ms => {
-                self.tell_from_ms = now_ms + TELL_INTERVAL_MS;
+            Some((of, its)) if others.now_ms >= self.tell_from_ms => {
+                self.tell_from_ms = others.now_ms + TELL_INTERVAL_MS;
                 let (datapath, priority) = (table.0, it.priority);
                 effects.push(Effect::Shadowed { zone, of, datapath, its, priority });
             }
@@ -362,7 +425,7 @@ impl Precedence {
         if met.evictions.len() > EVICTIONS_MAX {
             return Err(Refusal::Order(OrderRefused::ShadowedByMany));
         }
-        if !self.make_room(others.datapaths) {
+        if !self.make_room(others) {
             return Err(Refusal::Order(OrderRefused::TooManyCompared));
         }
         if !met.evictions.is_empty() && self.on_overlap == OnOverlap::Refuse {
@@ -411,9 +474,12 @@ impl Precedence {
         }
     }
 
-    /// Whether there is memory for one more compared rule.
-    fn make_room(&mut self, datapaths: &Datapaths) -> bool {
-        if self.overlaps.is_full() {
+    /// Whether there is memory for one more compared rule. A search for rules that are gone counts as comparisons.
+    fn make_room(&mut self, others: &mut Others<'_>) -> bool {
+        if self.overlaps.is_full() && others.now_ms >= self.sweep_from_ms {
+            self.sweep_from_ms = others.now_ms.saturating_add(SWEEP_INTERVAL_MS);
+            let datapaths = others.datapaths;
+            others.scratch.count_compared(COMPARED_MAX as u64);
             self.overlaps.sweep(|table, it| has(datapaths, table, it));
         }
         !self.overlaps.is_full()
@@ -448,7 +514,7 @@ impl Precedence {
         matching: &[u8],
         others: &mut Others<'_>,
     ) {
-        if !self.compares(owner) || table.1 == ALL_TABLES {
+        if !self.compares_at(owner, priority) || table.1 == ALL_TABLES {
             return;
         }
         let Ok(matching) = read_match(matching) else { return };
@@ -458,7 +524,7 @@ impl Precedence {
             met.evictions.push(eviction(table, &rule, of));
         }
         self.keep_evictions(met.evictions);
-        if self.make_room(others.datapaths) {
+        if self.make_room(others) {
             self.overlaps.note(table, rule);
         }
     }

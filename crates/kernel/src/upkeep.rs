@@ -159,7 +159,7 @@ impl Kernel {
             let Some(openflow) = openflow else { break };
             let place = taken_place(openflow, rule.table_id, rule.priority, rule.matching);
             let Kernel { sessions, precedence, zones, receivers, scratch, .. } = self;
-            let mut others = Others { datapaths: &sessions.datapaths, zones, receivers, scratch };
+            let mut others = Others { datapaths: &sessions.datapaths, zones, receivers, scratch, now_ms };
             let table = (reply.datapath, place.0);
             precedence.on_rule_found(table, key, zone, place.1, rule.matching, &mut others);
         }
