@@ -11,7 +11,7 @@ use crate::network::Network;
 use crate::plan::{Leg, Plan};
 use flow::DatapathId;
 use graph::{Disjoint, Found, LinkNo, LinkSlot, MetricNo, SwitchNo};
-use view::{ConnectPoint, Constraints, Ends, LinkState, Protection, Wanted, Weight};
+use view::{ConnectPoint, Constraints, Ends, LinkState, Protection, Wanted};
 
 /// Why an intent has no plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,8 +124,13 @@ impl Compiler<'_> {
 
     /// Whether no link is excluded, so that the trees have the answer.
     fn is_free(&self, network: &Network) -> bool {
-        let plain = Constraints { weight: Weight::default(), ..self.task.wanted.constraints.clone() };
-        plain == Constraints::default() && !network.has_full(self.task.now_ms)
+        let Constraints { bandwidth_kbps, latency_us_max, via, avoid_switches, avoid_links, weight: _ } =
+            &self.task.wanted.constraints;
+        (*bandwidth_kbps, *latency_us_max) == (0, None)
+            && via.is_empty()
+            && avoid_switches.is_empty()
+            && avoid_links.is_empty()
+            && !network.has_full(self.task.now_ms)
     }
 
     fn way(&self, network: &Network, from: ConnectPoint, to: ConnectPoint) -> Result<Way, WhyNot> {

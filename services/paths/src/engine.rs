@@ -9,29 +9,33 @@
 //!                      Waiting              Failed            Withdrawing ──nothing left──> gone
 //! ```
 //!
-//! In: events of the network, of the store and of the service `flows`, and the time. Out: effects. Most events cost as much as what they
-//! change; a withdrawal also walks what waits. What is to be compiled waits in a queue, and a turn compiles at most
-//! [`COMPILED_IN_A_TURN`]. It sends nothing, and reads no clock.
+//! In: events of the network, of the store and of the service `flows`, and the time. Out: effects. An event costs as much as what it
+//! changes. What is to be compiled waits in a queue, and a turn compiles at most [`COMPILED_IN_A_TURN`]. It sends nothing, and reads no
+//! clock.
 
 mod entry;
+mod hopeful;
 mod settle;
 
 use crate::compile::{Task, WhyNot, compile};
 use crate::network::Network;
+use crate::plan::{Leg, Plan};
 use crate::rules;
 use crate::usage::Usage;
 pub use entry::{Entry, Kept};
 use flows_contract::{Failure, FailureKind, Items, Phase, SetState};
 use graph::{Change, LinkNo};
+use hopeful::{Hope, Hopeful};
 use settle::Settle;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use view::{
-    ConnectPoint, Ends, Host, HostId, IntentId, IntentState, Link, LinkId, Path, PathId, Switch, Wanted,
-};
+use view::{ConnectPoint, Ends, Host, HostId, IntentId, IntentState, Link, LinkId, Path, Switch, Wanted};
 
 /// How many intents one turn compiles. The rest waits for the next turn, so that the first rules leave early.
 pub const COMPILED_IN_A_TURN: usize = 64;
+
+/// How many intents the first turn compiles after a turn that found nothing more to do. Each further turn compiles twice as many.
+const COMPILED_FIRST: usize = 8;
 
 /// The maximum number of intents. One more is refused.
 pub const INTENTS_MAX: usize = 200_000;
@@ -95,13 +99,16 @@ pub enum Effect {
 pub struct Engine {
     network: Network,
     intents: BTreeMap<u64, Entry>,
-    names: HashMap<(String, String), u64>,
+    /// By the owner, then by the name that it gave.
+    names: HashMap<String, HashMap<String, u64>>,
     by_host: HashMap<HostId, BTreeSet<u64>>,
     usage: Usage,
     /// What is to be compiled: the highest priority first, then the oldest.
     queue: BTreeSet<(Reverse<u16>, u64)>,
+    /// How many intents the next turn compiles.
+    turn: usize,
     /// Those that may be served when the network changes.
-    hopeful: BTreeSet<u64>,
+    hopeful: Hopeful,
     settle: Settle,
     /// A table counted as full at the last look.
     had_full: bool,
@@ -119,7 +126,8 @@ impl Engine {
             by_host: HashMap::new(),
             usage: Usage::default(),
             queue: BTreeSet::new(),
-            hopeful: BTreeSet::new(),
+            turn: COMPILED_FIRST,
+            hopeful: Hopeful::default(),
             settle: Settle::new(settle_ms, now_ms),
             had_full: false,
             last_version: first_version,
@@ -189,7 +197,7 @@ impl Engine {
     }
 
     fn queue_hopeful(&mut self) {
-        for id in std::mem::take(&mut self.hopeful) {
+        for id in self.hopeful.take() {
             self.enqueue(id);
         }
     }
@@ -246,12 +254,30 @@ impl Engine {
     fn insert(&mut self, entry: Entry) {
         let id = entry.kept.id.0;
         if !entry.kept.name.is_empty() {
-            self.names.insert((entry.kept.owner.clone(), entry.kept.name.clone()), id);
+            self.name(&entry.kept);
         }
         for host in entry.hosts() {
             self.by_host.entry(host).or_default().insert(id);
         }
         self.intents.insert(id, entry);
+    }
+
+    fn name(&mut self, kept: &Kept) {
+        if !self.names.contains_key(&kept.owner) {
+            self.names.insert(kept.owner.clone(), HashMap::new());
+        }
+        if let Some(names) = self.names.get_mut(&kept.owner) {
+            names.insert(kept.name.clone(), kept.id.0);
+        }
+    }
+
+    fn forget_name(&mut self, kept: &Kept) {
+        if let Some(names) = self.names.get_mut(&kept.owner) {
+            names.remove(&kept.name);
+            if names.is_empty() {
+                self.names.remove(&kept.owner);
+            }
+        }
     }
 
     fn on_stored(&mut self, kept: Kept, now_ms: u64, out: &mut Vec<Effect>) {
@@ -285,6 +311,7 @@ impl Engine {
             self.usage.remove(id, &entry.kept.wanted, plan);
             reserve(&mut self.network, &entry.kept.wanted, entry.plan.as_ref(), false);
         }
+        self.queue.remove(&(Reverse(entry.kept.wanted.priority), id));
         entry.replace_wish(kept);
         for host in hosts {
             self.leave_host(host, id);
@@ -295,10 +322,10 @@ impl Engine {
     }
 
     fn on_withdrawn(&mut self, id: u64, now_ms: u64, out: &mut Vec<Effect>) {
-        self.queue.retain(|(_, queued)| *queued != id);
-        self.hopeful.remove(&id);
+        self.hopeful.remove(id);
         self.free(id);
         let Some(entry) = self.intents.get_mut(&id) else { return };
+        self.queue.remove(&(Reverse(entry.kept.wanted.priority), id));
         if entry.version == 0 && !entry.is_from_before {
             return self.forget(id, out);
         }
@@ -315,10 +342,7 @@ impl Engine {
             self.usage.remove(id, &entry.kept.wanted, &plan);
             reserve(&mut self.network, &entry.kept.wanted, Some(&plan), false);
         }
-        let waits = |other: &Entry| other.rival == Some(id) || gives_bandwidth && other.has_bounds();
-        let waiting = self.hopeful.iter().filter(|other| self.intents.get(other).is_some_and(waits));
-        for other in waiting.copied().collect::<Vec<_>>() {
-            self.hopeful.remove(&other);
+        for other in self.hopeful.take_behind(id, gives_bandwidth) {
             self.enqueue(other);
         }
     }
@@ -334,9 +358,11 @@ impl Engine {
     }
 
     fn forget(&mut self, id: u64, out: &mut Vec<Effect>) {
+        self.hopeful.remove(id);
         self.free(id);
         let Some(entry) = self.intents.remove(&id) else { return };
-        self.names.remove(&(entry.kept.owner.clone(), entry.kept.name.clone()));
+        self.queue.remove(&(Reverse(entry.kept.wanted.priority), id));
+        self.forget_name(&entry.kept);
         for host in entry.hosts() {
             self.leave_host(host, id);
         }
@@ -349,26 +375,32 @@ impl Engine {
     }
 
     fn compile_queue(&mut self, now_ms: u64, out: &mut Vec<Effect>) {
-        for _ in 0..COMPILED_IN_A_TURN {
-            let Some((_, id)) = self.queue.pop_first() else { return };
+        for _ in 0..self.turn {
+            let Some((_, id)) = self.queue.pop_first() else {
+                self.turn = COMPILED_FIRST;
+                return;
+            };
             self.compile_one(id, now_ms, out);
         }
+        self.turn = (self.turn * 2).min(COMPILED_IN_A_TURN);
     }
 
     fn compile_one(&mut self, id: u64, now_ms: u64, out: &mut Vec<Effect>) {
         let Some(entry) = self.intents.get(&id) else { return };
         self.counts.compiled += 1;
-        let task = Task { id, wanted: &entry.kept.wanted, earlier: entry.plan.as_ref(), now_ms };
-        let compiled = compile(&task, &mut self.network);
+        let (wanted, earlier) = (&*entry.kept.wanted, entry.plan.as_ref());
+        let compiled = compile(&Task { id, wanted, earlier, now_ms }, &mut self.network);
         let wanted_of = |other: u64| self.intents.get(&other).map(|entry| &*entry.kept.wanted);
         let compiled =
-            compiled.and_then(|plan| match self.usage.rival(id, &entry.kept.wanted, &plan, wanted_of) {
+            compiled.and_then(|plan| match self.usage.rival(id, wanted, (earlier, &plan), wanted_of) {
                 None => Ok(plan),
                 Some(rival) => Err(WhyNot::Rival(rival)),
             });
         match compiled {
             Ok(plan) => {
-                self.note_places(id, out);
+                if matches!(wanted.ends, Ends::HostToHost { .. }) {
+                    self.note_places(id, out);
+                }
                 self.use_plan(id, plan, now_ms, out);
             }
             Err(why) => self.wait(id, why, now_ms, out),
@@ -405,17 +437,16 @@ impl Engine {
             WhyNot::NotNow(reason) => (IntentState::Waiting, reason),
             WhyNot::Never(reason) => (IntentState::Failed, reason),
         };
-        entry.rival = rival;
-        self.hopeful.insert(id);
+        self.hopeful.insert(id, Hope { rival, has_bounds: entry.has_bounds() });
         if entry.enter(state, Some(reason), now_ms) {
             out.push(Effect::Changed(id));
         }
     }
 
-    fn use_plan(&mut self, id: u64, plan: crate::plan::Plan, now_ms: u64, out: &mut Vec<Effect>) {
+    fn use_plan(&mut self, id: u64, plan: Plan, now_ms: u64, out: &mut Vec<Effect>) {
         let Some(entry) = self.intents.get_mut(&id) else { return };
         if plan.lacks.is_some() {
-            self.hopeful.insert(id);
+            self.hopeful.insert(id, Hope { rival: None, has_bounds: entry.has_bounds() });
         }
         let is_same = entry.plan.as_ref().is_some_and(|before| before.legs == plan.legs);
         if is_same && !entry.must_put {
@@ -424,11 +455,8 @@ impl Engine {
             return out.push(Effect::Changed(id));
         }
         self.counts.rerouted += u64::from(entry.plan.is_some());
-        if let Some(before) = &entry.plan {
-            self.usage.remove(id, &entry.kept.wanted, before);
-        }
         reserve(&mut self.network, &entry.kept.wanted, entry.plan.as_ref(), false);
-        self.usage.add(id, &entry.kept.wanted, &plan);
+        self.usage.put(id, &entry.kept.wanted, entry.plan.as_ref(), &plan);
         reserve(&mut self.network, &entry.kept.wanted, Some(&plan), true);
         self.last_version += 1;
         entry.use_plan(plan, self.last_version, now_ms);
@@ -492,8 +520,8 @@ impl Engine {
             FailureKind::TableFull => format!("the table of the switch {switch} is full"),
             _ => format!("the switch {switch} does not take a rule: {reason}"),
         };
-        self.hopeful.insert(id);
         let Some(entry) = self.intents.get_mut(&id) else { return };
+        self.hopeful.insert(id, Hope { rival: None, has_bounds: entry.has_bounds() });
         entry.must_put = true;
         entry.enter(IntentState::Failed, Some(what), now_ms);
         out.push(Effect::Changed(id));
@@ -539,7 +567,7 @@ impl Engine {
 }
 
 /// Reserves what a plan needs on its links, or gives it back. An intent with several ends reserves once on a link that they share.
-fn reserve(network: &mut Network, wanted: &Wanted, plan: Option<&crate::plan::Plan>, is_begin: bool) {
+fn reserve(network: &mut Network, wanted: &Wanted, plan: Option<&Plan>, is_begin: bool) {
     let kbps = wanted.constraints.bandwidth_kbps;
     let Some(plan) = plan.filter(|_| kbps > 0) else { return };
     let links: BTreeSet<LinkNo> = plan.links().collect();
@@ -566,8 +594,7 @@ impl Engine {
 
     /// The intent to which its owner gave this name.
     pub fn named(&self, owner: &str, name: &str) -> Option<&Entry> {
-        let id = self.names.get(&(owner.to_owned(), name.to_owned()))?;
-        self.intents.get(id)
+        self.intents.get(self.names.get(owner)?.get(name)?)
     }
 
     /// How many intents there are.
@@ -592,12 +619,20 @@ impl Engine {
 
     /// What was counted.
     pub fn counts(&self) -> paths_contract::Counts {
-        let in_state = |state| self.intents.values().filter(|entry| entry.state == state).count() as u64;
+        let (mut installed, mut waiting, mut failed) = (0, 0, 0);
+        for entry in self.intents.values() {
+            match entry.state {
+                IntentState::Installed => installed += 1,
+                IntentState::Waiting => waiting += 1,
+                IntentState::Failed => failed += 1,
+                _ => {}
+            }
+        }
         paths_contract::Counts {
             intents: self.intents.len() as u64,
-            installed: in_state(IntentState::Installed),
-            waiting: in_state(IntentState::Waiting),
-            failed: in_state(IntentState::Failed),
+            installed,
+            waiting,
+            failed,
             switches_left_out: self.network.left_out().switches,
             links_left_out: self.network.left_out().links,
             ..self.counts
@@ -608,8 +643,8 @@ impl Engine {
     pub fn paths(&self, id: u64) -> Vec<Path> {
         let Some(entry) = self.intents.get(&id) else { return Vec::new() };
         let topology = self.network.graph.topology();
-        let path = |leg: &crate::plan::Leg| Path {
-            id: PathId { intent: IntentId(id), leg: leg.number, backup: leg.backup },
+        let path = |leg: &Leg| Path {
+            id: entry.path_id(leg),
             intent: IntentId(id),
             from: leg.from,
             to: leg.to,

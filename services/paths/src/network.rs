@@ -27,7 +27,8 @@ pub struct Network {
     /// Switches and links.
     pub graph: Graph,
     hosts: HashMap<HostId, ConnectPoint>,
-    switches: HashMap<DatapathId, SwitchFacts>,
+    /// By the number of the switch. `None`: it is not known, or not any more.
+    switches: Vec<Option<SwitchFacts>>,
     /// The latest time until which a table counts as full.
     full_until_ms: u64,
     left_out: LeftOut,
@@ -46,8 +47,14 @@ impl Network {
     /// A switch is known, or changed. Says whether its session began or ended.
     pub fn put_switch(&mut self, switch: &Switch) -> bool {
         // Beyond the bound, the switch is in no path, and intents that name it say that it is not known.
-        self.left_out.switches += u64::from(self.graph.topology_mut().put_switch(switch.id).is_err());
-        let facts = self.switches.entry(switch.id).or_default();
+        let Ok(number) = self.graph.topology_mut().put_switch(switch.id) else {
+            self.left_out.switches += 1;
+            return false;
+        };
+        if self.switches.len() <= number.index() {
+            self.switches.resize(number.index() + 1, None);
+        }
+        let facts = self.switches[number.index()].get_or_insert_default();
         facts.has_groups = switch.openflow != "1.0";
         let is_up = switch.state == SwitchState::Up;
         std::mem::replace(&mut facts.is_up, is_up) != is_up
@@ -55,12 +62,16 @@ impl Network {
 
     /// A switch is gone.
     pub fn remove_switch(&mut self, id: DatapathId) {
-        self.switches.remove(&id);
+        let number = self.graph.topology().switch(id);
+        if let Some(facts) = number.and_then(|number| self.switches.get_mut(number.index())) {
+            *facts = None;
+        }
     }
 
     /// What is known of a switch. `None`: it is not known.
     pub fn switch(&self, id: DatapathId) -> Option<(SwitchNo, SwitchFacts)> {
-        Some((self.graph.topology().switch(id)?, *self.switches.get(&id)?))
+        let number = self.graph.topology().switch(id)?;
+        Some((number, (*self.switches.get(number.index())?)?))
     }
 
     /// A link is known, or changed. `None`: nothing that matters, or one link too many.
@@ -102,7 +113,9 @@ impl Network {
 
     /// The table of a switch is full.
     pub fn mark_full(&mut self, id: DatapathId, now_ms: u64) {
-        if let Some(facts) = self.switches.get_mut(&id) {
+        let number = self.graph.topology().switch(id);
+        let facts = number.and_then(|number| self.switches.get_mut(number.index())?.as_mut());
+        if let Some(facts) = facts {
             facts.full_until_ms = now_ms + FULL_MS;
             self.full_until_ms = now_ms + FULL_MS;
         }
@@ -110,8 +123,7 @@ impl Network {
 
     /// Whether the table of this switch counts as full.
     pub fn is_full(&self, id: DatapathId, now_ms: u64) -> bool {
-        now_ms < self.full_until_ms
-            && self.switches.get(&id).is_some_and(|facts| now_ms < facts.full_until_ms)
+        now_ms < self.full_until_ms && self.switch(id).is_some_and(|(_, facts)| now_ms < facts.full_until_ms)
     }
 
     /// Whether any table counts as full.

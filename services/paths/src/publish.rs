@@ -2,7 +2,7 @@
 //!
 //! In: which intents changed. Out: entries of streams. A table exists from its first reader on. It decides nothing.
 
-use crate::engine::Engine;
+use crate::engine::{Engine, Entry};
 use burnet_sdk::stream::Table;
 use burnet_sdk::{Commands, Query};
 use paths_contract::Follow;
@@ -70,22 +70,27 @@ impl Tables {
         for id in std::mem::take(&mut self.changed) {
             self.sequence += 1;
             let stamp = Stamp { term: self.term, sequence: self.sequence, origin: 0 };
-            let is_there = engine.entry(IntentId(id)).is_some();
-            let paths: Vec<PathId> = engine.paths(id).iter().map(|path| path.id).collect();
-            let gone = self.published.get(&id).map(|(_, before)| before.clone()).unwrap_or_default();
+            let entry = engine.entry(IntentId(id));
+            let paths = || entry.into_iter().flat_map(Entry::path_ids);
+            let (known, before) = self.published.entry(id).or_default();
+            *known = stamp;
+            let mut gone = Vec::new();
+            if !before.iter().copied().eq(paths()) {
+                gone = std::mem::replace(before, paths().collect());
+                gone.retain(|path| !before.contains(path));
+            }
+            if entry.is_none() {
+                self.published.remove(&id);
+            }
             for (table, kinds) in self.tables.iter_mut().zip(TABLES) {
                 let Some(table) = table else { continue };
-                for path in gone.iter().filter(|path| !paths.contains(path)) {
+                for path in &gone {
                     table.remove(Key::Path(*path).to_string().as_bytes());
                 }
-                match is_there {
+                match entry.is_some() {
                     true => put(table, kinds, id, stamp, engine),
                     false => drop(table.remove(Key::Intent(IntentId(id)).to_string().as_bytes())),
                 }
-            }
-            match is_there {
-                true => drop(self.published.insert(id, (stamp, paths))),
-                false => drop(self.published.remove(&id)),
             }
         }
     }

@@ -266,7 +266,7 @@ impl RuleSets {
     }
 
     /// An update of a stream. Says whether it is the one of this file.
-    pub fn on_stream(&mut self, stream: Ticket, update: &Update<'_>, now_ms: u64) -> bool {
+    pub fn on_stream(&mut self, stream: Ticket, update: &Update<'_>, now_ms: impl FnOnce() -> u64) -> bool {
         if !matches!(self.stream, Stream::Open(open) if open == stream) {
             return false;
         }
@@ -281,7 +281,7 @@ impl RuleSets {
             }
             Update::Complete { .. } => self.heard.extend(self.there.take().map(Heard::Complete)),
             Update::Missed { .. } => {}
-            Update::Ended { .. } => self.stream = Stream::AgainAt(now_ms + RETRY_MS),
+            Update::Ended { .. } => self.stream = Stream::AgainAt(now_ms() + RETRY_MS),
         }
         true
     }

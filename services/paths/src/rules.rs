@@ -1,7 +1,7 @@
 //! The rules of a plan, as items of a set of the service `flows`.
 //!
 //! ```text
-//!   one path, nothing in its place yet ──> a path item: the service makes a rule for each switch
+//!   one path, or nothing in its place yet ──> a path item: the service makes a rule for each switch
 //!   anything else ──> a rule item for each switch and input port, with the stage in which it is added
 //!   a protected path ──> a fast-failover group at each switch, and rules that carry packets back to the entry
 //! ```
@@ -164,8 +164,10 @@ pub fn write(
     topology: &Topology,
     items: &mut Items<'_>,
 ) {
-    // The rules of a path item have stages by themselves: the distance to its end.
-    match before.plans.is_empty() && is_plain(plan, wanted) {
+    // The rules of a path item have stages by themselves: the distance to its end. With two paths, these stages would let one wait for the
+    // other where both change.
+    let has_stages = before.plans.is_empty() || plan.legs.len() == 1;
+    match has_stages && is_plain(plan, wanted) {
         true => write_paths(wanted, plan, topology, items),
         false => write_rules(id, wanted, plan, before, topology, items),
     }
@@ -175,10 +177,13 @@ fn write_paths(wanted: &Wanted, plan: &Plan, topology: &Topology, items: &mut It
     let mut treatment = Vec::new();
     write_treatment(&wanted.treatment, &mut treatment);
     let mut selector = Vec::with_capacity(64);
+    let mut hops = Vec::new();
     for leg in &plan.legs {
         selector.clear();
         write_match(&packets(wanted, leg.number), &mut selector);
-        let hops: Vec<Hop> = leg.hops(topology).collect();
+        hops.clear();
+        hops.reserve(leg.links.len() + 1);
+        hops.extend(leg.hops(topology));
         items.path(&Path {
             table_id: TABLE,
             priority: wanted.priority,

@@ -98,11 +98,11 @@ impl App for Paths {
         self.finish(out);
     }
 
-    fn on_view(&mut self, changes: &Batch, _: &Snapshot, out: &mut Commands) {
+    /// What follows from it is done when all that has come is heard: the first rules leave the process with the end of that turn.
+    fn on_view(&mut self, changes: &Batch, _: &Snapshot, _: &mut Commands) {
         for notice in changes.iter() {
             self.on_notice(notice);
         }
-        self.finish(out);
     }
 
     fn on_receipt(&mut self, _: flow::DatapathId, receipt: &Receipt, out: &mut Commands) {
@@ -114,7 +114,8 @@ impl App for Paths {
     }
 
     fn on_stream(&mut self, stream: Ticket, update: &Update, _: &mut Commands) {
-        self.rule_sets.on_stream(stream, update, self.clock.now_ms());
+        let clock = &self.clock;
+        self.rule_sets.on_stream(stream, update, || clock.now_ms());
     }
 
     fn on_query(&mut self, query: &Query, out: &mut Commands) {
@@ -332,20 +333,18 @@ impl Paths {
         callers.into_iter().for_each(|caller| out.answer(caller, status::DONE, false, &payload));
     }
 
-    fn on_rules(&mut self, heard: rule_sets::Heard, out: &mut Commands) {
-        match heard {
-            rule_sets::Heard::State(id, state) => self.tell(Event::Rules(id, state.as_ref())),
-            rule_sets::Heard::Complete(there) => self.tell(Event::RulesComplete(&there)),
-            rule_sets::Heard::NotTaken(id) => self.tell(Event::RulesNotTaken(id)),
-            rule_sets::Heard::Refused(id, why) => self.tell(Event::RulesRefused(id, &why)),
+    fn on_rules(&mut self, heard: rule_sets::Heard, now_ms: u64, out: &mut Commands) {
+        let event = match &heard {
+            rule_sets::Heard::State(id, state) => Event::Rules(*id, state.as_ref()),
+            rule_sets::Heard::Complete(there) => Event::RulesComplete(there),
+            rule_sets::Heard::NotTaken(id) => Event::RulesNotTaken(*id),
+            rule_sets::Heard::Refused(id, why) => Event::RulesRefused(*id, why),
             rule_sets::Heard::TooLong(id) => {
-                self.tell(Event::RulesRefused(
-                    id,
-                    "the paths to all ends have more rules than one intent can have",
-                ));
+                Event::RulesRefused(*id, "the paths to all ends have more rules than one intent can have")
             }
-            rule_sets::Heard::Complaint(why) => out.log(Level::Warning, &why),
-        }
+            rule_sets::Heard::Complaint(why) => return out.log(Level::Warning, why),
+        };
+        self.engine.on_event(event, now_ms, &mut self.effects);
     }
 
     /// Says once that the network is larger than paths can be.
@@ -370,7 +369,7 @@ impl Paths {
         }
         self.rule_sets.on_time(now_ms, out);
         for heard in std::mem::take(&mut self.rule_sets.heard) {
-            self.on_rules(heard, out);
+            self.on_rules(heard, now_ms, out);
         }
         let is_complete = out.view_is_current();
         if std::mem::replace(&mut self.is_view_complete, is_complete) != is_complete {

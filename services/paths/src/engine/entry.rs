@@ -2,10 +2,10 @@
 //!
 //! In: what the engine decides. Out: the intent as the view has it. It decides only what a state means.
 
-use crate::plan::Plan;
+use crate::plan::{Leg, Plan};
 use flow::DatapathId;
 use serde::{Deserialize, Serialize};
-use view::{Annotations, ConnectPoint, Ends, HostId, Intent, IntentId, IntentState, Wanted};
+use view::{Annotations, ConnectPoint, Ends, HostId, Intent, IntentId, IntentState, PathId, Wanted};
 
 /// How many earlier plans are remembered while none is confirmed. Beyond it, the oldest one that was never confirmed is forgotten: a packet
 /// that is still on it can be lost.
@@ -52,8 +52,6 @@ pub struct Entry {
     pub(crate) is_confirmed: bool,
     /// Whether rules were ever confirmed, so that a change must leave no gap.
     pub(crate) has_carried: bool,
-    /// The intent that wants the same packets.
-    pub(crate) rival: Option<u64>,
     /// Put rules even if the plan stays the same.
     pub(crate) must_put: bool,
     /// Whether rules of an earlier run can be in the switches.
@@ -72,7 +70,6 @@ impl Entry {
             earlier: Vec::new(),
             is_confirmed: false,
             has_carried: false,
-            rival: None,
             must_put: false,
             is_from_before: false,
         }
@@ -94,6 +91,15 @@ impl Entry {
             Ends::HostToHost { one, two } => vec![one, two],
             _ => Vec::new(),
         }
+    }
+
+    pub(crate) fn path_id(&self, leg: &Leg) -> PathId {
+        PathId { intent: self.kept.id, leg: leg.number, backup: leg.backup }
+    }
+
+    /// The ids of its paths.
+    pub(crate) fn path_ids(&self) -> impl Iterator<Item = PathId> {
+        self.plan.iter().flat_map(|plan| &plan.legs).map(|leg| self.path_id(leg))
     }
 
     /// Whether its rules must be added from the far end, since packets are on the way.

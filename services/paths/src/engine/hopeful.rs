@@ -1,0 +1,86 @@
+//! The intents that may be served when something changes, and what each waits for.
+//!
+//! In: intents that have no plan, or less than they want. Out: those that a change concerns. It decides nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What an intent waits for, beside a change of the network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Hope {
+    /// The intent that wants the same packets.
+    pub(crate) rival: Option<u64>,
+    /// Bandwidth that another intent gives back may serve it.
+    pub(crate) has_bounds: bool,
+}
+
+/// The intents that wait: at most as many as there are intents.
+#[derive(Debug, Default)]
+pub(crate) struct Hopeful {
+    all: BTreeMap<u64, Hope>,
+    /// By the rival: the intents that wait for it.
+    rivals: BTreeSet<(u64, u64)>,
+    bounded: BTreeSet<u64>,
+}
+
+impl Hopeful {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// An intent waits for this from now on.
+    pub(crate) fn insert(&mut self, id: u64, hope: Hope) {
+        self.remove(id);
+        self.all.insert(id, hope);
+        self.rivals.extend(hope.rival.map(|rival| (rival, id)));
+        if hope.has_bounds {
+            self.bounded.insert(id);
+        }
+    }
+
+    pub(crate) fn remove(&mut self, id: u64) {
+        let Some(hope) = self.all.remove(&id) else { return };
+        if let Some(rival) = hope.rival {
+            self.rivals.remove(&(rival, id));
+        }
+        self.bounded.remove(&id);
+    }
+
+    /// Takes all of them out.
+    pub(crate) fn take(&mut self) -> impl Iterator<Item = u64> + use<> {
+        std::mem::take(self).all.into_keys()
+    }
+
+    /// Takes out those that an intent may have been in the way of.
+    pub(crate) fn take_behind(&mut self, id: u64, gives_bandwidth: bool) -> Vec<u64> {
+        let mut behind: Vec<u64> =
+            self.rivals.range((id, 0)..=(id, u64::MAX)).map(|(_, other)| *other).collect();
+        if gives_bandwidth {
+            behind.extend(&self.bounded);
+        }
+        behind.iter().for_each(|other| self.remove(*other));
+        behind
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_intent_that_goes_wakes_those_that_waited_for_it_and_no_others() {
+        let mut hopeful = Hopeful::default();
+        let behind = |rival| Hope { rival: Some(rival), has_bounds: false };
+        hopeful.insert(1, behind(7));
+        hopeful.insert(2, behind(8));
+        hopeful.insert(3, Hope { rival: None, has_bounds: true });
+        // It waits for another one meanwhile.
+        hopeful.insert(4, behind(7));
+        hopeful.insert(4, behind(9));
+        assert_eq!(hopeful.take_behind(7, false), [1]);
+        assert_eq!(hopeful.take_behind(7, true), [3]);
+        hopeful.remove(2);
+        assert!(hopeful.take_behind(8, true).is_empty());
+        assert_eq!(hopeful.take().collect::<Vec<_>>(), [4]);
+        assert!(hopeful.is_empty() && hopeful.take_behind(9, true).is_empty());
+    }
+}
