@@ -540,9 +540,21 @@ impl Worker {
 
     /// Sends the messages of this turn.
     fn write(&mut self) {
+        self.flush_zones();
         let Worker { southbound, dispatch, now_ms, .. } = self;
-        southbound.flush(*now_ms, &mut |event| dispatch.hear(event));
-        let Dispatch { zones, faults, .. } = dispatch;
+        let mut has_heard = false;
+        southbound.flush(*now_ms, &mut |event| {
+            has_heard = true;
+            dispatch.hear(event);
+        });
+        if has_heard {
+            self.flush_zones();
+        }
+    }
+
+    /// Wakes the apps that have events. A write to a socket takes ten times as long, so apps are woken before it.
+    fn flush_zones(&mut self) {
+        let Dispatch { zones, faults, .. } = &mut self.dispatch;
         for (zone, end) in zones.iter() {
             if let Err(fault) = end.flush() {
                 faults.push((zone, fault));

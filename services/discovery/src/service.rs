@@ -38,6 +38,9 @@ pub struct Discovery {
     notes: Notes,
     began: Instant,
     commands: Vec<Command>,
+    /// What a new switch gets after apps know of it: its rules, the question about its description, and the first probes of its
+    /// ports. It is carried out when the app is woken, which is at once, or before the next event: so it is of one switch.
+    later: Vec<Command>,
 }
 
 impl App for Discovery {
@@ -52,6 +55,7 @@ impl App for Discovery {
             notes: Notes::default(),
             began: Instant::now(),
             commands: Vec::new(),
+            later: Vec::new(),
         })
     }
 
@@ -160,12 +164,19 @@ impl Discovery {
     }
 
     fn feed(&mut self, event: Event<'_>, out: &mut Commands) {
+        let mut later = std::mem::take(&mut self.later);
+        self.carry_out(&mut later, out);
         let now = self.now();
+        let is_new_switch = matches!(event, Event::SwitchUp(..));
         let mut commands = std::mem::take(&mut self.commands);
         self.engine.on_event(event, now, &mut commands);
+        if is_new_switch {
+            later.extend(commands.extract_if(.., |command| !matches!(command, Command::Publish(_))));
+        }
         self.carry_out(&mut commands, out);
-        self.commands = commands;
-        out.wake_after(Duration::from_micros(self.engine.next_us().saturating_sub(now.us)));
+        let wait_us = if later.is_empty() { self.engine.next_us().saturating_sub(now.us) } else { 0 };
+        (self.commands, self.later) = (commands, later);
+        out.wake_after(Duration::from_micros(wait_us));
     }
 
     fn carry_out(&mut self, commands: &mut Vec<Command>, out: &mut Commands) {
