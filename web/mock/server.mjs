@@ -27,11 +27,11 @@ class Refused extends Error {
   }
 }
 
-export function start({ size = 20, port = 0, seed = 1, pace = 2, token = '', still = false } = {}) {
+export function start({ size = 20, port = 0, seed = 1, pace = 2, token = '', still = false, dist = DIST } = {}) {
   const streams = new Set();
   const emit = (event) => streams.forEach((client) => client.send(event));
   const world = new World(networkOf(size, seed), seed, emit);
-  const state = { world, streams, token, awayUntilMs: 0, apps: new Apps(randomFrom(seed + 2), Date.now() - 3_600_000) };
+  const state = { world, streams, token, dist, awayUntilMs: 0, apps: new Apps(randomFrom(seed + 2), Date.now() - 3_600_000) };
   const timers = play(state, pace, still);
   const server = createServer((request, response) => {
     if (Date.now() < state.awayUntilMs && !request.url.startsWith('/mock/')) return request.socket.destroy();
@@ -78,7 +78,7 @@ function firstIntents(world) {
 async function answer(state, request, response) {
   const url = new URL(request.url, 'http://mock');
   if (url.pathname.startsWith('/mock/')) return order(state, url, response);
-  if (!url.pathname.startsWith('/api/v1/')) return file(url.pathname, response);
+  if (!url.pathname.startsWith('/api/v1/')) return file(state.dist, url.pathname, response);
   if (state.token !== '' && request.headers.authorization !== `Bearer ${state.token}`) {
     const known = request.headers.authorization ? 'wrong-token' : 'no-token';
     throw new Refused(401, known, 'No access', known === 'no-token' ? 'Send a token.' : 'This token is not known.');
@@ -176,9 +176,9 @@ function order({ world, streams, ...state }, url, response) {
   return response.writeHead(204).end();
 }
 
-async function file(path, response) {
+async function file(dist, path, response) {
   const name = normalize(path === '/' ? '/index.html' : path);
-  const bytes = await readFile(join(DIST, name)).catch(() => null);
+  const bytes = await readFile(join(dist, name)).catch(() => null);
   if (!bytes) return response.writeHead(404).end();
   response.writeHead(200, { 'Content-Type': TYPES[extname(name)] ?? 'application/octet-stream', 'Content-Security-Policy': POLICY, 'X-Content-Type-Options': 'nosniff' });
   response.end(bytes);

@@ -19,15 +19,15 @@ export function startDemo() {
   return new Promise((resolve, reject) => {
     const fail = (why) => (clearTimeout(timer), void stop(), reject(new Error(`the demo ${why}:\n${said}`)));
     const timer = setTimeout(() => fail('was not ready in time'), PATIENCE_MS);
-    const hear = (piece) => {
+    const onOutput = (piece) => {
       said += piece;
       const address = /the page: (http:\/\/\S+)/.exec(said)?.[1];
       if (!address || !said.includes(READY)) return;
       clearTimeout(timer);
       resolve({ address, stop });
     };
-    demo.stdout.on('data', hear);
-    demo.stderr.on('data', hear);
+    demo.stdout.on('data', onOutput);
+    demo.stderr.on('data', onOutput);
     demo.on('error', (error) => fail(`cannot be started: ${error}`));
     demo.on('close', (code) => fail(`ended with ${code}`));
   });

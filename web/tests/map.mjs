@@ -26,7 +26,7 @@ export async function still(page, found) {
 
 export async function placeOf(page, found) {
   await still(page, found);
-  const [place, box] = [await page.evaluate((found) => globalThis.burnet.placeOf(found), found), await page.locator('.input canvas').boundingBox()];
+  const [place, box] = [await page.evaluate((found) => globalThis.burnet.placeOf(found), found), await page.locator('.input').boundingBox()];
   return { x: box.x + place.x, y: box.y + place.y };
 }
 
@@ -36,16 +36,32 @@ export async function click(page, kind, id) {
   await page.mouse.click(x, y);
 }
 
-/** Whether a pixel near the middle of a cable has the colour of a failure. */
-export function isRed(page, id) {
-  return page.evaluate((id) => {
-    const { x, y } = globalThis.burnet.placeOf({ kind: 'link', id });
-    const canvas = document.querySelector('.map > canvas');
-    const ratio = canvas.width / canvas.clientWidth;
-    const { data } = canvas.getContext('2d').getImageData((x - 9) * ratio, (y - 9) * ratio, 18 * ratio, 18 * ratio);
-    for (let i = 0; i < data.length; i += 4) if (data[i] > 200 && data[i + 1] < 130 && data[i + 2] < 140 && data[i + 3] > 200) return true;
-    return false;
-  }, id);
+/** The colour of failures and that of paths in the dark page: the least and the most of red, green and blue. */
+const [RED, BLUE] = [[[200, 255], [0, 130], [70, 140]], [[60, 140], [130, 200], [200, 255]]];
+
+/** Whether a pixel near the middle of a cable has the colour of a failure, once the network is drawn as it is and not dimmed. */
+export const isRed = (page, id) => hasColour(page, '.map > canvas', { kind: 'link', id }, 9, RED);
+
+/** Whether a path or a trace is drawn over the middle of a cable. */
+export const isOnRoute = (page, id) => hasColour(page, '.input canvas', { kind: 'link', id }, 9, BLUE);
+
+/** Whether a ring around a switch says that a trace ends there badly. */
+export const hasFault = (page, id) => hasColour(page, '.input canvas', { kind: 'switch', id }, 24, RED);
+
+async function hasColour(page, canvas, found, reach, colour) {
+  await page.waitForFunction(() => !globalThis.burnet.isMoving(), undefined, { timeout: PATIENCE_MS });
+  return page.evaluate(
+    ({ canvas: name, found, reach, colour }) => {
+      const canvas = document.querySelector(name);
+      if (canvas.hidden) return false;
+      const place = globalThis.burnet.placeOf(found);
+      const [x, y, ratio] = [place.x - canvas.offsetLeft, place.y - canvas.offsetTop, canvas.width / canvas.clientWidth];
+      const { data } = canvas.getContext('2d').getImageData((x - reach) * ratio, (y - reach) * ratio, 2 * reach * ratio, 2 * reach * ratio);
+      for (let i = 0; i < data.length; i += 4) if (data[i + 3] > 200 && colour.every(([least, most], of) => data[i + of] >= least && data[i + of] <= most)) return true;
+      return false;
+    },
+    { canvas, found, reach, colour },
+  );
 }
 
 export const panel = (page) => page.locator('aside');

@@ -4,12 +4,15 @@
 //   pointer and wheel ──────────────────→     └──→ on.choose, on.hover, on.moved
 //
 // In: what to draw, gestures. Out: pixels and what the operator pointed at. It draws only if something changed or moves, the
-// lower canvas only if the network or the camera changed. It knows no session and changes no object of the network.
+// lower canvas only if the network or the camera changed. While the map is dragged, it copies a picture. It knows no session and
+// changes no object of the network.
 
 import { between, fit, pan, toScreen, toWorld, zoom, type Camera, type Insets, type Point, type Size } from './camera.ts';
-import { isMoving, NO_HIGHLIGHTS, paintHighlights, type Highlights } from './highlight.ts';
+import { Backdrop } from './backdrop.ts';
+import { isMoving, NO_HIGHLIGHTS, type Highlights } from './highlight.ts';
 import type { Land } from './land.ts';
-import { hostAt, hostsVisible, isSpread, paint, radiusOf, type Colours, type Frame, type LabelPlaces, type Options } from './paint.ts';
+import { Overlay } from './overlay.ts';
+import { hostAt, hostsVisible, isSpread, LABELS_MAX, paint, radiusOf, type Colours, type Frame, type LabelPlaces, type Options } from './paint.ts';
 import { emptyScene, find, type Found, type Scene } from './scene.ts';
 
 export interface Listener {
@@ -20,6 +23,9 @@ export interface Listener {
 }
 
 const MOVE_MS = 420;
+const DIM_MS = 250;
+/** How much of the network is seen behind a path. */
+const DIMMED = 0.42;
 /** A pointer that moves less is a click. */
 const CLICK_PX = 5;
 /** A finger rolls further than a mouse. */
@@ -32,6 +38,9 @@ interface Glide {
   camera: { from: Camera; to: Camera } | null;
   switches: { id: string; from: Point; to: Point }[];
 }
+
+/** What has to be drawn again: all because the network changed, all because it is seen from elsewhere, the lower canvas, the upper one. */
+type Stale = 'content' | 'lower' | 'dim' | 'upper';
 
 interface Drag {
   at: Point;
@@ -52,21 +61,33 @@ export class MapEngine {
   private landScale = 1;
   private camera: Camera = { x: 0, y: 0, scale: 1 };
   private size: Size = { width: 0, height: 0 };
-  private names: LabelPlaces = new Map();
+  private names: LabelPlaces = () => undefined;
   private glide: Glide | null = null;
+  /** How strongly the network is dimmed, from 0 to 1: now, and when the change is over. */
+  private dim = { now: 0, from: 0, to: 0, startMs: 0 };
   private drags = new Map<number, Drag>();
+  private panning = false;
   private stale = { lower: true, upper: true };
   private asked = 0;
   private fitted = false;
   private readonly still = matchMedia('(prefers-reduced-motion: reduce)').matches;
   private readonly resizes: ResizeObserver;
   private readonly gestures = new AbortController();
+  private readonly context: CanvasRenderingContext2D;
+  private readonly backdrop: Backdrop;
+  private readonly overlay: Overlay;
 
+  /** `input` gets the gestures; it is as large as the lower canvas. */
   constructor(
     private lower: HTMLCanvasElement,
-    private upper: HTMLCanvasElement,
+    upper: HTMLCanvasElement,
+    private input: HTMLElement,
     private on: Listener,
   ) {
+    // Without transparency, the browser copies the canvas and does not blend it with what is behind.
+    this.context = lower.getContext('2d', { alpha: false })!;
+    this.backdrop = new Backdrop(lower);
+    this.overlay = new Overlay(upper);
     this.resizes = new ResizeObserver(() => this.resize());
     this.resizes.observe(lower);
     this.listen();
@@ -94,12 +115,12 @@ export class MapEngine {
     if (switches.length > 0 && !this.still) this.startGlide({ switches });
     else if (this.glide) this.glide.switches = [];
     if (!this.fitted && scene.switches.length > 0 && this.size.width > 0) this.fit(false);
-    this.draw('lower');
+    this.draw('content');
   }
 
   setLoads(loads: Float32Array): void {
     this.loads = loads as Float32Array<ArrayBuffer>;
-    this.draw('lower');
+    this.draw('content');
   }
 
   setHighlights(highlights: Highlights): void {
@@ -109,18 +130,31 @@ export class MapEngine {
 
   setColours(colours: Colours): void {
     this.colours = colours;
-    this.draw('lower');
+    this.draw('content');
   }
 
   setOptions(options: Options): void {
     this.options = options;
-    this.draw('lower');
+    this.draw('content');
   }
 
   setLand(land: Land | null, scale: number): void {
     this.land = land;
     this.landScale = scale;
-    this.draw('lower');
+    this.draw('content');
+  }
+
+  /** Whether the network is dimmed, so that a path is seen better. */
+  setDim(dim: boolean): void {
+    const to = dim ? 1 : 0;
+    if (this.dim.to === to) return;
+    this.dim = this.still ? { now: to, from: to, to, startMs: 0 } : { ...this.dim, from: this.dim.now, to, startMs: performance.now() };
+    this.draw('dim');
+  }
+
+  /** Whether the network is not yet drawn as it will be. The dots of a path do not count: they never rest. */
+  get isMoving(): boolean {
+    return this.stale.lower || this.stale.upper || this.glide !== null || this.dim.now !== this.dim.to;
   }
 
   // --- The camera ---
@@ -190,7 +224,7 @@ export class MapEngine {
     const switches = part.switches ?? going;
     this.glide = { startMs: performance.now(), camera: camera ? { from: this.camera, to: camera.to } : null, switches };
     for (const { id, from } of switches) Object.assign(this.scene.byId.get(id)!, from);
-    this.draw('lower');
+    this.draw('content');
   }
 
   private stepGlide(nowMs: number): void {
@@ -202,15 +236,31 @@ export class MapEngine {
       const mark = this.scene.byId.get(id);
       if (mark) Object.assign(mark, { x: from.x + (to.x - from.x) * eased, y: from.y + (to.y - from.y) * eased });
     }
+    this.mark(this.glide.switches.length > 0 ? 'content' : 'lower');
     if (part === 1) this.glide = null;
-    this.draw('lower');
+  }
+
+  private stepDim(nowMs: number): void {
+    if (this.dim.now === this.dim.to) return;
+    const part = Math.max(0, Math.min(1, (nowMs - this.dim.startMs) / DIM_MS));
+    this.dim.now = part === 1 ? this.dim.to : this.dim.from + (this.dim.to - this.dim.from) * part;
+    this.mark('dim');
   }
 
   // --- Drawing ---
 
-  private draw(layer: 'lower' | 'upper'): void {
-    this.stale.upper = true;
-    if (layer === 'lower') this.stale.lower = true;
+  private draw(what: Stale): void {
+    this.mark(what);
+    this.ask();
+  }
+
+  private mark(what: Stale): void {
+    if (what === 'content') this.backdrop.forget();
+    if (what !== 'upper') this.stale.lower = true;
+    if (what !== 'dim') this.stale.upper = true;
+  }
+
+  private ask(): void {
     this.asked ||= requestAnimationFrame((nowMs) => this.frame(nowMs));
   }
 
@@ -218,29 +268,41 @@ export class MapEngine {
     this.asked = 0;
     if (!this.colours || this.size.width === 0) return;
     this.stepGlide(nowMs);
+    this.stepDim(nowMs);
     if (this.stale.lower) this.drawLower(this.colours);
     const moving = isMoving(this.highlights) && !this.still;
-    if (this.stale.upper || moving) this.drawUpper(this.colours, this.still ? 0 : nowMs);
-    this.stale = { lower: this.glide !== null, upper: false };
-    if (this.glide || moving) this.asked ||= requestAnimationFrame((ms) => this.frame(ms));
+    if (this.stale.upper) this.overlay.paint(this.view(this.colours), this.ratio, this.scene, this.names, this.highlights);
+    if (this.stale.upper || moving) this.overlay.step(this.colours.background, this.still ? 0 : nowMs);
+    this.stale = { lower: false, upper: false };
+    if (moving || this.glide !== null || this.dim.now !== this.dim.to) this.ask();
   }
 
   private drawLower(colours: Colours): void {
-    const frame = this.begin(this.lower, colours);
+    const frame = { ...this.view(colours), context: this.context };
+    this.context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+    const isCopied = this.panning || this.dim.now !== this.dim.to;
+    this.names = isCopied ? this.backdrop.show(frame, this.ratio, (it) => this.paint(it)) : this.paint(frame);
+    if (this.dim.now === 0) return;
+    this.context.globalAlpha = this.dim.now * (1 - DIMMED);
+    this.context.fillStyle = colours.background;
+    this.context.fillRect(0, 0, this.size.width, this.size.height);
+    this.context.globalAlpha = 1;
+  }
+
+  private paint(frame: Frame): LabelPlaces {
+    frame.context.fillStyle = frame.colours.background;
+    frame.context.fillRect(0, 0, frame.size.width, frame.size.height);
     if (this.land) this.drawLand(frame, this.land);
-    this.names = paint(frame, this.scene, this.loads, this.options);
+    return paint(frame, this.scene, this.loads, this.options);
   }
 
-  private drawUpper(colours: Colours, nowMs: number): void {
-    paintHighlights(this.begin(this.upper, colours), this.scene, this.names, this.highlights, nowMs);
+  private view(colours: Colours): Omit<Frame, 'context'> {
+    return { size: this.size, camera: this.camera, colours, labelsMax: LABELS_MAX };
   }
 
-  private begin(canvas: HTMLCanvasElement, colours: Colours): Frame {
-    const context = canvas.getContext('2d')!;
-    const ratio = canvas.width / this.size.width;
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    context.clearRect(0, 0, this.size.width, this.size.height);
-    return { context, size: this.size, camera: this.camera, colours };
+  /** Pixels of the canvas for each CSS pixel. */
+  private get ratio(): number {
+    return this.lower.width / this.size.width;
   }
 
   private drawLand(frame: Frame, land: Land): void {
@@ -263,10 +325,8 @@ export class MapEngine {
     if (width === 0 || height === 0) return;
     this.size = { width, height };
     const ratio = Math.min(PIXEL_RATIO_MAX, devicePixelRatio || 1);
-    for (const canvas of [this.lower, this.upper]) {
-      canvas.width = Math.round(width * ratio);
-      canvas.height = Math.round(height * ratio);
-    }
+    this.lower.width = Math.round(width * ratio);
+    this.lower.height = Math.round(height * ratio);
     if (!this.fitted && this.scene.switches.length > 0) this.fit(false);
     // Setting a size clears a canvas, so it is drawn at once and not with the next frame.
     this.stale = { lower: true, upper: true };
@@ -277,19 +337,19 @@ export class MapEngine {
   // --- Gestures ---
 
   private listen(): void {
-    const { upper, gestures } = this;
+    const { input, gestures } = this;
     const options = { signal: gestures.signal };
-    upper.addEventListener('pointerdown', (event) => this.onDown(event), options);
-    upper.addEventListener('pointermove', (event) => this.onMove(event), options);
-    upper.addEventListener('pointerup', (event) => this.onUp(event), options);
-    upper.addEventListener('pointercancel', (event) => this.drags.delete(event.pointerId), options);
-    upper.addEventListener('pointerleave', () => this.on.hover(null, null), options);
-    upper.addEventListener('wheel', (event) => this.onWheel(event), { ...options, passive: false });
+    input.addEventListener('pointerdown', (event) => this.onDown(event), options);
+    input.addEventListener('pointermove', (event) => this.onMove(event), options);
+    input.addEventListener('pointerup', (event) => this.onUp(event), options);
+    input.addEventListener('pointercancel', (event) => this.endDrag(event), options);
+    input.addEventListener('pointerleave', () => this.on.hover(null, null), options);
+    input.addEventListener('wheel', (event) => this.onWheel(event), { ...options, passive: false });
   }
 
   private onDown(event: PointerEvent): void {
     if (event.button > 0) return;
-    this.upper.setPointerCapture(event.pointerId);
+    this.input.setPointerCapture(event.pointerId);
     const found = event.pointerType === 'mouse' && this.drags.size === 0 ? this.find(event) : null;
     this.drags.set(event.pointerId, { at: pointOf(event), far: false, switchId: found?.kind === 'switch' ? found.id : null });
   }
@@ -303,13 +363,26 @@ export class MapEngine {
     drag.far = true;
     if (this.drags.size === 2) this.pinch(event.pointerId, drag.at, point);
     else if (drag.switchId) this.dragSwitch(drag.switchId, point);
-    else this.moveTo(pan(this.camera, dx, dy), false);
+    else this.pan(dx, dy);
     drag.at = point;
   }
 
-  private onUp(event: PointerEvent): void {
+  private pan(dx: number, dy: number): void {
+    this.panning = true;
+    this.moveTo(pan(this.camera, dx, dy), false);
+  }
+
+  private endDrag(event: PointerEvent): Drag | undefined {
     const drag = this.drags.get(event.pointerId);
     this.drags.delete(event.pointerId);
+    // The picture has names that are not on the canvas; they took the places of others.
+    if (this.panning) this.draw('lower');
+    this.panning = false;
+    return drag;
+  }
+
+  private onUp(event: PointerEvent): void {
+    const drag = this.endDrag(event);
     if (!drag) return;
     const mark = drag.switchId ? this.scene.byId.get(drag.switchId) : undefined;
     if (drag.far && mark) this.on.moved(mark.id, { x: mark.x, y: mark.y });
@@ -332,7 +405,7 @@ export class MapEngine {
 
   private dragSwitch(id: string, to: Point): void {
     Object.assign(this.scene.byId.get(id) ?? {}, toWorld(this.camera, this.size, to));
-    this.draw('lower');
+    this.draw('content');
   }
 
   private find(event: PointerEvent): Found | null {

@@ -1,8 +1,11 @@
 // Draws what the operator looks at, above the network: the selection, paths, a trace, an intent that is being drawn.
 //
-// In: a scene and highlights. Out: pixels on the upper canvas, which alone is drawn anew while something moves. Keeps nothing.
+//   paintRoutes: lines ──→ paintDots: what moves on them ──→ paintMarks: switches, hosts, names, rings
+//
+// In: a scene and highlights. Out: pixels in three layers, of which only the dots change from frame to frame, and the box around
+// all of them. Keeps nothing.
 
-import { at, endsOf, FONT, hostAt, radiusOf, type Frame, type LabelPlaces } from './paint.ts';
+import { at, endsOf, FONT, hostAt, labelWidth, radiusOf, type Frame, type LabelPlaces } from './paint.ts';
 import type { Point } from './camera.ts';
 import type { HostMark, Scene, SwitchMark } from './scene.ts';
 
@@ -29,29 +32,36 @@ export const NO_HIGHLIGHTS: Highlights = { selected: null, hovered: null, routes
 
 /** Whether the upper canvas has to be drawn in each frame. */
 export function isMoving(highlights: Highlights): boolean {
-  return highlights.routes.some((route) => route.role === 'working' || route.role === 'trace');
+  return highlights.routes.some(hasDots);
 }
 
-export function paintHighlights(frame: Frame, scene: Scene, names: LabelPlaces, highlights: Highlights, nowMs: number): void {
-  const rank = { backup: 0, preview: 1, working: 2, trace: 3 };
-  for (const route of [...highlights.routes].sort((a, b) => rank[a.role] - rank[b.role])) paintRoute(frame, scene, names, route, nowMs);
-  if (highlights.hovered) paintRing(frame, scene, highlights.hovered, 0.55);
-  if (highlights.selected) paintRing(frame, scene, highlights.selected, 1);
-  if (highlights.draft) paintDraft(frame, scene, highlights.draft);
-  for (const id of highlights.faults) paintFault(frame, scene.byId.get(id));
+function hasDots({ role }: Route): boolean {
+  return role === 'working' || role === 'trace';
 }
 
-function paintRoute(frame: Frame, scene: Scene, names: LabelPlaces, route: Route, nowMs: number): void {
-  const { context, colours } = frame;
+const RANK = { backup: 0, preview: 1, working: 2, trace: 3 };
+
+/** The routes as they lie above each other. */
+function inOrder({ routes }: Highlights): Route[] {
+  return [...routes].sort((a, b) => RANK[a.role] - RANK[b.role]);
+}
+
+/** The lowest layer: the lines of all routes. */
+export function paintRoutes(frame: Frame, scene: Scene, highlights: Highlights): void {
+  for (const route of inOrder(highlights)) paintLine(frame, route, pointsOf(frame, scene, route));
+}
+
+function paintLine({ context, colours }: Frame, { role }: Route, pieces: readonly Piece[]): void {
   const path = new Path2D();
-  const switches = new Set<SwitchMark>();
-  const points = pointsOf(frame, scene, route, switches);
-  points.forEach(([from, to]) => (path.moveTo(from.x, from.y), path.lineTo(to.x, to.y)));
+  for (const [from, to] of pieces) {
+    path.moveTo(from.x, from.y);
+    path.lineTo(to.x, to.y);
+  }
   context.lineCap = 'round';
   context.strokeStyle = colours.accent;
-  if (route.role === 'backup' || route.role === 'preview') {
-    context.lineWidth = route.role === 'backup' ? 2 : 3;
-    context.setLineDash(route.role === 'backup' ? [2, 6] : [8, 6]);
+  if (role === 'backup' || role === 'preview') {
+    context.lineWidth = role === 'backup' ? 2 : 3;
+    context.setLineDash(role === 'backup' ? [2, 6] : [8, 6]);
     context.stroke(path);
     context.setLineDash([]);
   } else {
@@ -61,14 +71,20 @@ function paintRoute(frame: Frame, scene: Scene, names: LabelPlaces, route: Route
     context.globalAlpha = 1;
     context.lineWidth = 3.2;
     context.stroke(path);
-    paintPackets(frame, points, nowMs);
   }
   context.lineCap = 'butt';
-  for (const mark of switches) paintSwitch(frame, mark, names.get(mark.id));
-  for (const end of new Set([route.ends[0], route.ends.at(-1)])) {
-    const host = scene.hostById.get(end ?? '');
-    if (host) paintHost(frame, host);
+}
+
+/** The highest layer: switches and hosts of routes with their names, and rings. */
+export function paintMarks(frame: Frame, scene: Scene, names: LabelPlaces, highlights: Highlights): void {
+  for (const route of inOrder(highlights)) {
+    for (const mark of switchesOf(scene, route)) paintSwitch(frame, mark, names(mark.id));
+    for (const host of endsOfRoute(scene, route)) paintHost(frame, host);
   }
+  if (highlights.hovered) paintRing(frame, scene, highlights.hovered, 0.55);
+  if (highlights.selected) paintRing(frame, scene, highlights.selected, 1);
+  if (highlights.draft) paintDraft(frame, scene, highlights.draft);
+  for (const id of highlights.faults) paintFault(frame, scene.byId.get(id));
 }
 
 /** A host where a route begins or ends, with its name on the side away from its switch. */
@@ -96,47 +112,115 @@ function name({ context, colours }: Frame, text: string, x: number, y: number, a
   context.fillText(text, x, y);
 }
 
+export type Piece = readonly [Point, Point];
+
 /** The pieces of a route on the screen, in the direction of its packets, from its first to its last end. */
-function pointsOf(frame: Frame, scene: Scene, route: Route, switches: Set<SwitchMark>): [Point, Point][] {
-  const pieces: [Point, Point][] = [];
+function pointsOf(frame: Pick<Frame, 'camera' | 'size'>, scene: Scene, route: Route): Piece[] {
+  const pieces: Piece[] = [];
   for (const id of route.links) {
     const mark = scene.cableById.get(id);
     if (!mark) continue;
     const [a, b] = endsOf(frame, mark);
     pieces.push(mark.cable.there.id === id ? [a, b] : [b, a]);
-    switches.add(mark.a).add(mark.b);
   }
-  const [first, last] = [scene.hostById.get(route.ends[0] ?? ''), scene.hostById.get(route.ends.at(-1) ?? '')];
-  if (first) {
-    pieces.unshift([hostAt(frame, first), at(frame, first.at)]);
-    switches.add(first.at);
-  }
-  if (last && last !== first) {
-    pieces.push([at(frame, last.at), hostAt(frame, last)]);
-    switches.add(last.at);
-  }
+  const { first, last } = hostsOf(scene, route);
+  if (first) pieces.unshift([hostAt(frame, first), at(frame, first.at)]);
+  if (last && last !== first) pieces.push([at(frame, last.at), hostAt(frame, last)]);
   return pieces;
 }
 
-/** Small dots that go along the route show its direction. */
-function paintPackets(frame: Frame, pieces: readonly [Point, Point][], nowMs: number): void {
-  const { context, colours } = frame;
-  const gap = 46;
-  let offset = ((nowMs / 1000) * 70) % gap;
-  const dots = new Path2D();
-  for (const [from, to] of pieces) {
-    const length = Math.hypot(to.x - from.x, to.y - from.y);
-    for (; offset < length; offset += gap) {
-      const part = offset / length;
-      const [x, y] = [from.x + (to.x - from.x) * part, from.y + (to.y - from.y) * part];
-      dots.moveTo(x + 2.4, y);
-      dots.arc(x, y, 2.4, 0, 7);
-    }
-    offset -= length;
-  }
-  context.fillStyle = colours.background;
-  context.fill(dots);
+function hostsOf(scene: Scene, { ends }: Route): { first: HostMark | undefined; last: HostMark | undefined } {
+  return { first: scene.hostById.get(ends[0] ?? ''), last: scene.hostById.get(ends.at(-1) ?? '') };
 }
+
+/** The hosts where a route begins and ends, each once. */
+function endsOfRoute(scene: Scene, route: Route): Set<HostMark> {
+  const { first, last } = hostsOf(scene, route);
+  return new Set([first, last].filter((host) => host !== undefined));
+}
+
+/** The switches that a route passes. */
+function switchesOf(scene: Scene, route: Route): Set<SwitchMark> {
+  const cables = route.links.flatMap((id) => scene.cableById.get(id) ?? []);
+  return new Set([...cables.flatMap(({ a, b }) => [a, b]), ...[...endsOfRoute(scene, route)].map((host) => host.at)]);
+}
+
+/** The pieces of a route on which dots move. */
+export type Trail = readonly Piece[];
+
+export function trailsOf(frame: Pick<Frame, 'camera' | 'size'>, scene: Scene, highlights: Highlights): Trail[] {
+  return inOrder(highlights).filter(hasDots).map((route) => pointsOf(frame, scene, route));
+}
+
+/** The distance of two dots, and how fast they move, in pixels and pixels a second. */
+const [GAP, SPEED] = [46, 70];
+
+/** The middle layer: small dots that go along the routes show their directions. */
+export function paintDots(context: CanvasRenderingContext2D, trails: readonly Trail[], colour: string, nowMs: number): void {
+  if (trails.length === 0) return;
+  context.beginPath();
+  for (const pieces of trails) {
+    let offset = ((nowMs / 1000) * SPEED) % GAP;
+    for (const [from, to] of pieces) {
+      const length = Math.hypot(to.x - from.x, to.y - from.y);
+      for (; offset < length; offset += GAP) {
+        const part = offset / length;
+        const [x, y] = [from.x + (to.x - from.x) * part, from.y + (to.y - from.y) * part];
+        context.moveTo(x + 2.4, y);
+        context.arc(x, y, 2.4, 0, 7);
+      }
+      offset -= length;
+    }
+  }
+  context.fillStyle = colour;
+  context.fill();
+}
+
+/** A part of the screen. */
+export interface Box {
+  left: number;
+  top: number;
+  right: number;
+  bottom: number;
+}
+
+/** The box around all that is drawn here, or a little more; nothing if nothing is drawn. */
+export function boundsOf(frame: Frame, scene: Scene, names: LabelPlaces, highlights: Highlights): Box | null {
+  const box = { left: Infinity, top: Infinity, right: -Infinity, bottom: -Infinity };
+  const add = ({ x, y }: Point, wide: number, high = wide) => {
+    box.left = Math.min(box.left, x - wide);
+    box.right = Math.max(box.right, x + wide);
+    box.top = Math.min(box.top, y - high);
+    box.bottom = Math.max(box.bottom, y + high);
+  };
+  const radius = radiusOf(frame.camera);
+  for (const route of highlights.routes) {
+    for (const piece of pointsOf(frame, scene, route)) for (const point of piece) add(point, 8);
+    for (const mark of switchesOf(scene, route)) {
+      const place = names(mark.id) ?? at(frame, mark);
+      add(place, labelWidth(frame.context, mark.label) + 4, radius + NAME_HEIGHT);
+      add(at(frame, mark), radius + 4);
+    }
+    for (const host of endsOfRoute(scene, route)) add(hostAt(frame, host), labelWidth(frame.context, host.label) + 14, NAME_HEIGHT);
+  }
+  for (const found of [highlights.hovered, highlights.selected]) {
+    if (!found) continue;
+    const mark = found.kind === 'link' ? scene.cableById.get(found.id) : undefined;
+    const places = mark ? endsOf(frame, mark) : [placeOf(frame, scene, found.kind, found.id)];
+    for (const place of places) if (place) add(place, radius + 12);
+  }
+  const { draft } = highlights;
+  const start = draft && placeOf(frame, scene, kindOfEnd(draft.end), draft.end);
+  if (start) for (const point of [start, draft.pointer ?? start]) add(point, 14);
+  for (const id of highlights.faults) {
+    const mark = scene.byId.get(id);
+    if (mark) add(at(frame, mark), radius + 12);
+  }
+  return box.left < box.right ? box : null;
+}
+
+/** The height of a name with its outline. */
+const NAME_HEIGHT = 18;
 
 /** A switch of a route, with its name over the dim one of the lower canvas, or below it if that has none. */
 function paintSwitch(frame: Frame, mark: SwitchMark, place: Point | undefined): void {
@@ -197,10 +281,14 @@ function placeOf(frame: Frame, scene: Scene, kind: string, id: string): Point | 
   return mark ? at(frame, mark) : null;
 }
 
+/** An end is a host or a connect point. */
+function kindOfEnd(end: string): 'host' | 'port' {
+  return end.includes('/') ? 'port' : 'host';
+}
+
 function paintDraft(frame: Frame, scene: Scene, draft: { end: string; pointer: Point | null }): void {
   const { context, colours } = frame;
-  const kind = draft.end.includes('/') ? 'port' : 'host';
-  const from = placeOf(frame, scene, kind, draft.end);
+  const from = placeOf(frame, scene, kindOfEnd(draft.end), draft.end);
   if (!from) return;
   context.strokeStyle = colours.accent;
   ring(context, from, 10, 1);

@@ -1,7 +1,7 @@
 // Draws the network on a canvas.
 //
 // In: a scene, the loads of its cables, the camera, colours. Out: pixels. Lines of one look are one path, so that thousands of
-// cables cost a few strokes. It decides nothing, and keeps nothing but the sizes of labels.
+// cables cost a few strokes. It decides nothing. It keeps the sizes of labels, and the memory in which it places them.
 
 import type { Camera, Point, Size } from './camera.ts';
 import { toScreen } from './camera.ts';
@@ -27,6 +27,8 @@ export interface Frame {
   size: Size;
   camera: Camera;
   colours: Colours;
+  /** How many names it may draw. */
+  labelsMax: number;
 }
 
 export interface Options {
@@ -38,7 +40,7 @@ export interface Options {
 export const LOAD_CLASSES = [0.1, 0.3, 0.5, 0.7, 0.9] as const;
 
 /** Above this number of labels a frame would take too long, and nobody reads them. */
-const LABELS_MAX = 220;
+export const LABELS_MAX = 220;
 /** Below this scale, cables have one colour for both directions, and hosts are left out. */
 const FAR = 0.22;
 
@@ -78,8 +80,8 @@ export function paint(frame: Frame, scene: Scene, loads: Float32Array, options: 
   return paintLabels(frame, scene, options);
 }
 
-/** The upper left corners of the names of switches, by id. */
-export type LabelPlaces = ReadonlyMap<string, Point>;
+/** The upper left corner of the name of a switch, by its id; nothing if it has none. */
+export type LabelPlaces = (id: string) => Point | undefined;
 
 function widthOf(mark: CableMark, camera: Camera): 0 | 1 | 2 {
   const gbps = mark.cable.there.capacityKbps / 1_000_000;
@@ -225,32 +227,51 @@ function paintSwitches(frame: Frame, scene: Scene): void {
   if (!small) for (const { x, y } of downMarks) cross(context, x, y, radius * 0.4);
 }
 
-/** Which cells of the screen hold something that a label must not cover. */
+/** Which cells of the screen hold something that a label must not cover. What is further outside than `OUTSIDE` is free. */
 class Occupied {
-  private cells = new Set<number>();
+  private cells = new Uint8Array(0);
+  private columns = 0;
+  private rows = 0;
+
+  /** All cells of a screen are free. */
+  clear({ width, height }: Size): void {
+    this.columns = Math.ceil((width + 2 * OUTSIDE) / CELL);
+    this.rows = Math.ceil((height + 2 * OUTSIDE) / CELL);
+    const count = this.columns * this.rows;
+    if (this.cells.length < count) this.cells = new Uint8Array(count);
+    else this.cells.fill(0, 0, count);
+  }
 
   /** Takes a rectangle by its upper left corner, if it is free or `force` is set. */
   take(x: number, y: number, width: number, height: number, force = false): boolean {
-    const [left, right] = [Math.floor(x / CELL), Math.floor((x + width) / CELL)];
-    const [top, bottom] = [Math.floor(y / CELL), Math.floor((y + height) / CELL)];
+    const left = Math.max(0, Math.floor((x + OUTSIDE) / CELL));
+    const right = Math.min(this.columns - 1, Math.floor((x + width + OUTSIDE) / CELL));
+    const top = Math.max(0, Math.floor((y + OUTSIDE) / CELL));
+    const bottom = Math.min(this.rows - 1, Math.floor((y + height + OUTSIDE) / CELL));
     for (let row = top; row <= bottom && !force; row += 1) {
-      for (let cell = left; cell <= right; cell += 1) if (this.cells.has(row * 8192 + cell)) return false;
+      for (let cell = left; cell <= right; cell += 1) if (this.cells[row * this.columns + cell] !== 0) return false;
     }
-    for (let row = top; row <= bottom; row += 1) for (let cell = left; cell <= right; cell += 1) this.cells.add(row * 8192 + cell);
+    for (let row = top; row <= bottom; row += 1) this.cells.fill(1, row * this.columns + left, row * this.columns + right + 1);
     return true;
   }
 }
 
+/** One for all frames: they come one after the other. */
+const occupied = new Occupied();
+
 /** In a network of up to this many switches, each has its name, even if it covers something. */
 const MUST_NAME = 40;
 const CELL = 5;
+/** How far outside of the screen cells are remembered: further than a name that is partly on it can reach. A multiple of `CELL`. */
+const OUTSIDE = 400;
 const LABEL_HEIGHT = 11;
 
 const widths = new Map<string, number>();
 
-function labelWidth(context: CanvasRenderingContext2D, label: string): number {
+export function labelWidth(context: CanvasRenderingContext2D, label: string): number {
   const known = widths.get(label);
   if (known !== undefined) return known;
+  context.font = FONT;
   const width = context.measureText(label).width;
   // A bound, because host names come and go; at the bound the sizes are measured again.
   if (widths.size > 20_000) widths.clear();
@@ -259,23 +280,22 @@ function labelWidth(context: CanvasRenderingContext2D, label: string): number {
 }
 
 function paintLabels(frame: Frame, scene: Scene, options: Options): LabelPlaces {
-  const { context, colours, size, camera } = frame;
+  const { context, colours, size, camera, labelsMax } = frame;
   context.font = FONT;
   context.textAlign = 'left';
   context.textBaseline = 'top';
   context.lineWidth = 3;
   context.lineJoin = 'round';
   context.strokeStyle = colours.background;
-  const occupied = new Occupied();
+  occupied.clear(size);
   const radius = radiusOf(camera);
   const hosts = hostsVisible(scene, camera, options);
-  occupy(frame, scene, occupied, hosts);
+  occupy(frame, scene, hosts);
   let count = 0;
   const label = (text: string, { x, y }: Point, away: number, colour: string, must: boolean): Point | null => {
-    if (count >= LABELS_MAX || !isVisible(size, { x, y }, 20)) return null;
+    if (count >= labelsMax || !isVisible(size, { x, y }, 20)) return null;
     const width = labelWidth(context, text);
-    const tries = around(x, y, away, width);
-    const free = tries.find((corner) => occupied.take(corner.x, corner.y, width, LABEL_HEIGHT)) ?? (must ? tries[0]! : null);
+    const free = freeCorner(x, y, away, width) ?? (must ? corner(0, x, y, away, width) : null);
     if (!free) return null;
     count += 1;
     context.strokeText(text, free.x, free.y);
@@ -286,28 +306,46 @@ function paintLabels(frame: Frame, scene: Scene, options: Options): LabelPlaces 
   const places = new Map<string, Point>();
   for (const mark of byImportance(scene.switches)) {
     // Far away, the names of some switches would be noise; those that failed are not.
-    if (count >= LABELS_MAX || (camera.scale < FAR && mark.up)) break;
+    if (count >= labelsMax || (camera.scale < FAR && mark.up)) break;
     const place = label(mark.label, at(frame, mark), radius + 3, mark.up ? colours.text : colours.bad, camera.scale > 0.8 || scene.switches.length <= MUST_NAME);
     if (place) places.set(mark.id, place);
   }
-  if (!hosts || camera.scale < HOST_NAMES) return places;
+  const named = (id: string) => places.get(id);
+  if (!hosts || camera.scale < HOST_NAMES) return named;
   for (const host of scene.hosts) if (isSpread(host)) label(host.label, hostAt(frame, host), 6, colours.muted, false);
-  return places;
+  return named;
+}
+
+/** The places around a point that a name can take. */
+const CORNERS = 8;
+
+function freeCorner(x: number, y: number, away: number, width: number): Point | null {
+  for (let place = 0; place < CORNERS; place += 1) {
+    const found = corner(place, x, y, away, width);
+    if (occupied.take(found.x, found.y, width, LABEL_HEIGHT)) return found;
+  }
+  return null;
 }
 
 /** Where a name can be: below, right, left, above, and at the corners between. The first that is free is taken. */
-function around(x: number, y: number, away: number, width: number): Point[] {
+function corner(place: number, x: number, y: number, away: number, width: number): Point {
   const [right, left, above, below] = [x + away + 1, x - away - 1 - width, y - away - LABEL_HEIGHT, y + away];
-  return [
-    { x: x - width / 2, y: below }, { x: right, y: y - 6 }, { x: left, y: y - 6 }, { x: x - width / 2, y: above },
-    { x: right - 5, y: below - 5 }, { x: left + 5, y: below - 5 }, { x: right - 5, y: above + 5 }, { x: left + 5, y: above + 5 },
-  ];
+  switch (place) {
+    case 0: return { x: x - width / 2, y: below };
+    case 1: return { x: right, y: y - 6 };
+    case 2: return { x: left, y: y - 6 };
+    case 3: return { x: x - width / 2, y: above };
+    case 4: return { x: right - 5, y: below - 5 };
+    case 5: return { x: left + 5, y: below - 5 };
+    case 6: return { x: right - 5, y: above + 5 };
+    default: return { x: left + 5, y: above + 5 };
+  }
 }
 
 /** Above this scale, hosts have names. */
 const HOST_NAMES = 1.7;
 
-function occupy(frame: Frame, scene: Scene, occupied: Occupied, hosts: boolean): void {
+function occupy(frame: Frame, scene: Scene, hosts: boolean): void {
   if (frame.camera.scale < FAR) return;
   const radius = radiusOf(frame.camera);
   for (const mark of scene.switches) {

@@ -161,7 +161,13 @@ export const HOT = 0.9;
 /** What is wrong now, the worst first. It ends by itself when its cause ends. */
 export function alertsOf(model: Known, cables: readonly Cable[], apps: readonly App[]): Alert[] {
   const alerts = [...switchAlerts(model), ...linkAlerts(model, cables), ...intentAlerts(model), ...appAlerts(apps)];
-  return alerts.sort((x, y) => (x.severity === y.severity ? y.sinceMs - x.sinceMs : x.severity === 'high' ? -1 : 1));
+  return alerts.sort((x, y) => rankOf(x) - rankOf(y) || y.sinceMs - x.sinceMs);
+}
+
+/** A disconnected switch comes first: it is the cause of what its links and intents report. */
+function rankOf({ key, severity }: Alert): number {
+  if (severity !== 'high') return 2;
+  return key.startsWith('switch/') ? 0 : 1;
 }
 
 function* switchAlerts(model: Known): Generator<Alert> {

@@ -7,7 +7,7 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { chromium } from 'playwright-core';
 import { BINARY, startDemo } from '../demo.mjs';
-import { click, drawn, isRed, panel, PATIENCE_MS, placeOf } from '../map.mjs';
+import { click, drawn, hasFault, isOnRoute, isRed, panel, PATIENCE_MS, placeOf } from '../map.mjs';
 
 const CHROMIUM = process.env.BURNET_CHROMIUM ?? '/usr/bin/chromium';
 const SKIP = BINARY === '' ? 'BURNET_BINARY names no burnet; cargo xtask test builds one' : false;
@@ -108,16 +108,61 @@ nodeTest('an intent is drawn with two clicks, its path is shown, and it is withd
   await page.getByText(`Intent ${added.id} withdrawn`).first().waitFor();
 });
 
+/** Asks again until there is an answer. `what` is told if none comes. */
+async function eventually(page, what, ask) {
+  for (const endMs = Date.now() + PATIENCE_MS; Date.now() < endMs; await page.waitForTimeout(100)) {
+    const answer = await ask();
+    if (answer) return answer;
+  }
+  throw new Error(`it did not happen: ${what}`);
+}
+
 nodeTest('a link that fails is an alert and turns red, until it heals', {}, async (page) => {
   const alert = page.getByRole('button', { name: /^Link .* is down/ }).first();
   await alert.waitFor();
-  const failed = (await api('links?state=down')).items[0];
-  // The link may have healed meanwhile; then the next one is looked at.
-  if (failed) await page.waitForFunction((id) => globalThis.burnet.placeOf({ kind: 'link', id }) != null, failed.id);
-  const red = failed ? await isRed(page, failed.id) : true;
-  const stillDown = failed && (await api(`links/${failed.id}`)).state === 'down';
-  assert.ok(red || !stillDown, 'a failed link is not red');
+  // A link may heal before it is looked at. Then the next one that fails is looked at.
+  const failed = await eventually(page, 'a failed link is red', async () => {
+    for (const { id } of (await api('links?state=down')).items) if (await isRed(page, id)) return id;
+    return null;
+  });
+  await eventually(page, `${failed} is up and not red`, async () => (await api(`links/${failed}`)).state === 'up' && !(await isRed(page, failed)));
   await page.getByText(/is up again/).first().waitFor();
+});
+
+/** Draws a trace with two clicks. Returns what the node answered. */
+async function trace(page, from, to) {
+  await page.keyboard.press('t');
+  await click(page, 'host', from);
+  const [response] = await Promise.all([page.waitForResponse((response) => response.url().includes('/api/v1/explain?')), click(page, 'host', to)]);
+  const answer = await response.json();
+  await page.getByRole('complementary', { name: 'Trace' }).getByText(answer.verdict, { exact: true }).waitFor();
+  return answer;
+}
+
+nodeTest('a packet is traced over the map, along the links that the node reports', {}, async (page) => {
+  const intent = (await api('intents?state=installed')).items.find(({ type }) => type === 'host_to_host');
+  // While a link fails, the packet may be lost. Then it is traced again.
+  const found = await eventually(page, 'the packet arrives', async () => {
+    const answer = await trace(page, intent.one, intent.two);
+    return answer.verdict === 'delivered' && answer;
+  });
+  assert.ok(found.links.length > 0 && found.steps.length > found.links.length, `the way has ${found.links.length} links`);
+  for (const link of found.links) assert.ok(await isOnRoute(page, link), `${link} is not drawn`);
+  assert.equal(await hasFault(page, found.steps.at(-1).switch), false);
+  const switches = new Set(found.steps.map((step) => step.switch));
+  const steps = page.getByRole('complementary', { name: 'Trace' }).getByRole('listitem');
+  assert.equal(await steps.count(), found.steps.length);
+  const away = (await api('links')).items.find(({ id }) => id.split('-').every((place) => !switches.has(place.split('/')[0])));
+  assert.equal(await isOnRoute(page, away.id), false, `${away.id} is drawn, and the packet does not pass it`);
+  await page.keyboard.press('Escape');
+  await page.getByRole('complementary', { name: 'Trace' }).waitFor({ state: 'detached' });
+  assert.equal(await isOnRoute(page, found.links[0]), false);
+});
+
+nodeTest('a packet that does not arrive has a red ring at its last switch', {}, async (page) => {
+  const [one, two] = [await hostAt(MILAN), await hostAt(MADRID)];
+  const found = await trace(page, one.id, two.id);
+  assert.equal(await hasFault(page, found.steps.at(-1).switch), found.verdict !== 'delivered', found.verdict);
 });
 
 nodeTest('apps and services are shown with what they use', {}, async (page) => {

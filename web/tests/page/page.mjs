@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { chromium } from 'playwright-core';
 import { start } from '../../mock/server.mjs';
-import { click, drawn as drawnOf, isRed, panel, PATIENCE_MS, placeOf, still } from '../map.mjs';
+import { click, drawn as drawnOf, hasFault, isOnRoute, isRed, panel, PATIENCE_MS, placeOf, still } from '../map.mjs';
 
 const CHROMIUM = process.env.BURNET_CHROMIUM ?? '/usr/bin/chromium';
 const DESKTOP = { width: 1280, height: 800 };
@@ -191,8 +191,53 @@ pageTest('a packet is traced through the network', {}, async ({ page, world }) =
   const trace = page.getByRole('complementary', { name: 'Trace' });
   await trace.getByText('delivered').waitFor();
   await trace.getByRole('button', { name: 'Madrid', exact: true }).waitFor();
+  const links = world.route(hosts[2], hosts[20]);
+  for (const link of links) assert.ok(await isOnRoute(page, link), `${link} is not drawn`);
   await page.keyboard.press('Escape');
   await trace.waitFor({ state: 'detached' });
+  assert.equal(await isOnRoute(page, links[0]), false);
+});
+
+pageTest('a packet that is dropped has a red ring at its last switch', {}, async ({ page, world }) => {
+  const hosts = hostsOf(world);
+  const at = world.placeOf(hosts[2]);
+  for (const link of world.tables.link.keys()) if (link.startsWith(`${at}/`)) world.setLink(link, 'down');
+  await page.keyboard.press('t');
+  await click(page, 'host', hosts[2]);
+  await click(page, 'host', hosts[20]);
+  await page.getByRole('complementary', { name: 'Trace' }).getByText('dropped').waitFor();
+  assert.equal(await hasFault(page, at), true);
+  assert.equal(await hasFault(page, world.placeOf(hosts[20])), false);
+});
+
+/** The pixels of the network. */
+const pixels = (page) =>
+  page.evaluate(() => {
+    const canvas = document.querySelector('.map > canvas');
+    return [...canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data];
+  });
+
+/** How many values differ by more than rounding. */
+const differences = (one, two) => one.reduce((sum, value, i) => sum + (Math.abs(value - two[i]) > 40 ? 1 : 0), 0);
+
+pageTest('a map that is dragged shows the same as after it', {}, async ({ page }) => {
+  const id = 'of:0000000000000011';
+  const settled = () => page.waitForFunction(() => !globalThis.burnet.isMoving(), undefined, { timeout: PATIENCE_MS });
+  const [from, before] = [await placeOf(page, { kind: 'switch', id }), await pixels(page)];
+  const { x, y } = await page.locator('.input').boundingBox();
+  await page.mouse.move(x + 60, y + 300);
+  await page.mouse.down();
+  // Further than the picture from which a drag copies. Names are placed in cells of 5 pixels, so they stay if the steps are whole cells.
+  for (let step = 1; step <= 12; step += 1) await page.mouse.move(x + 60 + 20 * step, y + 300 - 5 * step);
+  await settled();
+  const during = await pixels(page);
+  const to = await placeOf(page, { kind: 'switch', id });
+  assert.deepEqual([Math.round(to.x - from.x), Math.round(to.y - from.y)], [240, -60]);
+  await page.mouse.up();
+  await settled();
+  const after = await pixels(page);
+  assert.ok(differences(before, during) > 10_000, 'the map has not moved');
+  assert.ok(differences(during, after) < 500, `${differences(during, after)} values changed when the map was let go`);
 });
 
 pageTest('a phone shows all views, and a tap opens a sheet', { viewport: PHONE, hasTouch: true }, async ({ page }) => {
