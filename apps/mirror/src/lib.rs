@@ -39,15 +39,11 @@ const TAG: u16 = 0x8100;
 /// The most rules that copy in one switch: more than mirrors, as a port can have several hosts. Further ones are left out, and the operator is told.
 const RULES_MAX: usize = 500;
 
-/// How many ticks after the view is complete sets of an earlier run are removed.
-const SETTLE_TICKS: u32 = 10;
-
 /// The mirror.
 pub struct Mirror {
     settings: MirrorSettings,
     sets: RuleSets,
     notes: Notes,
-    settled: u32,
 }
 
 /// The app's table, for the kernel process of a node that has it built in. It is here and not there so that its code is built as the app's is.
@@ -63,7 +59,7 @@ impl App for Mirror {
         let settings = MirrorSettings::read(settings)?;
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let sets = RuleSets::new(u64::try_from(since.as_millis()).unwrap_or(u64::MAX));
-        Ok(Mirror { settings, sets, notes: Notes::default(), settled: 0 })
+        Ok(Mirror { settings, sets, notes: Notes::default() })
     }
 
     fn interests(&self) -> Interests {
@@ -78,8 +74,7 @@ impl App for Mirror {
     }
 
     fn on_tick(&mut self, now_ms: u64, out: &mut Commands) {
-        self.settled = if out.view_is_current() { self.settled.saturating_add(1) } else { 0 };
-        self.sets.on_tick(now_ms, self.settled >= SETTLE_TICKS, out);
+        self.sets.on_tick_with_view(now_ms, out);
         let of_sets = self.sets.take_told().into_iter().filter_map(|told| match told {
             Told::Installed(_) => None,
             Told::Complaint(why) => Some(why),

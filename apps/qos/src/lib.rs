@@ -35,16 +35,12 @@ mod priority {
 /// The flags of a meter (OpenFlow 1.3.5, 7.3.4.3): kbit/s, burst, statistics.
 const METER_FLAGS: u16 = 1 | 1 << 2 | 1 << 3;
 
-/// How many ticks after the view is complete sets of an earlier run are removed.
-const SETTLE_TICKS: u32 = 10;
-
 /// Quality of service.
 pub struct Qos {
     settings: QosSettings,
     sets: RuleSets,
     queues: Queues,
     notes: Notes,
-    settled: u32,
 }
 
 /// The app's table, for the kernel process of a node that has it built in. It is here and not there so that its code is built as the app's is.
@@ -61,7 +57,7 @@ impl App for Qos {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let sets = RuleSets::new(u64::try_from(since.as_millis()).unwrap_or(u64::MAX));
         let queues = Queues::default();
-        Ok(Qos { settings, sets, queues, notes: Notes::default(), settled: 0 })
+        Ok(Qos { settings, sets, queues, notes: Notes::default() })
     }
 
     fn interests(&self) -> Interests {
@@ -90,8 +86,7 @@ impl App for Qos {
     }
 
     fn on_tick(&mut self, now_ms: u64, out: &mut Commands) {
-        self.settled = if out.view_is_current() { self.settled.saturating_add(1) } else { 0 };
-        self.sets.on_tick(now_ms, self.settled >= SETTLE_TICKS, out);
+        self.sets.on_tick_with_view(now_ms, out);
         let of_sets = self.sets.take_told().into_iter().filter_map(|told| match told {
             Told::Installed(_) => None,
             Told::Complaint(why) => Some(why),

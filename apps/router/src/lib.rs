@@ -42,9 +42,6 @@ const ERRORS_PER_S: u32 = 100;
 /// The most lines of the log a second. Further ones are left out.
 const LINES_PER_S: usize = 10;
 
-/// How long after the start the view counts as complete, so that sets of an earlier run can be removed.
-const SETTLE_TICKS: u32 = 10;
-
 /// `OFPR_INVALID_TTL`.
 const INVALID_TTL: u8 = 2;
 
@@ -56,8 +53,6 @@ pub struct Router {
     /// What may still be sent until the next tick.
     answers_left: u32,
     errors_left: u32,
-    /// Ticks with a complete view.
-    settled: u32,
 }
 
 /// The app's table, for the kernel process of a node that has it built in. It is here and not there so that its code is built as the app's is.
@@ -79,7 +74,6 @@ impl App for Router {
             waiting: WaitingPackets::default(),
             answers_left: ANSWERS_PER_S,
             errors_left: ERRORS_PER_S,
-            settled: 0,
         })
     }
 
@@ -120,8 +114,7 @@ impl App for Router {
 
     fn on_tick(&mut self, now_ms: u64, out: &mut Commands) {
         (self.answers_left, self.errors_left) = (ANSWERS_PER_S, ERRORS_PER_S);
-        self.settled = if out.view_is_current() { self.settled.saturating_add(1) } else { 0 };
-        self.ways.sets.on_tick(now_ms, self.settled >= SETTLE_TICKS, out);
+        self.ways.sets.on_tick_with_view(now_ms, out);
         let (again, given_up) = self.waiting.on_tick();
         if !again.is_empty() {
             let edge = way::edge(&out.view());

@@ -39,6 +39,9 @@ const RETRY_MS: u64 = 1_000;
 /// How long after a refusal a set is put again: what stood in its way may be gone.
 const REFUSED_RETRY_MS: u64 = 30_000;
 
+/// How many ticks after the view is complete sets of an earlier run are removed, so that the app had time to want what it wants.
+const SETTLE_TICKS: u32 = 10;
+
 /// The bits of a version below the start time of the run: a million changes a millisecond.
 const VERSION_BITS: u32 = 20;
 
@@ -76,6 +79,8 @@ pub struct RuleSets {
     /// Sets to put or to remove.
     differing: BTreeSet<String>,
     is_complete: bool,
+    /// Ticks with a complete view.
+    settled: u32,
     stream: Stream,
     under_way: HashMap<Ticket, Vec<String>>,
     /// Sets that the service refused, and when they are put again.
@@ -95,6 +100,7 @@ impl RuleSets {
             there: BTreeMap::new(),
             differing: BTreeSet::new(),
             is_complete: false,
+            settled: 0,
             stream: Stream::AgainAt(0),
             under_way: HashMap::new(),
             refused: (BTreeSet::new(), 0),
@@ -172,6 +178,12 @@ impl RuleSets {
                 batch.remove(name, self.last_version)
             }
         }
+    }
+
+    /// Time has passed, for an app that wants what follows from the network view.
+    pub fn on_tick_with_view(&mut self, now_ms: u64, out: &mut Commands) {
+        self.settled = if out.view_is_current() { self.settled.saturating_add(1) } else { 0 };
+        self.on_tick(now_ms, self.settled >= SETTLE_TICKS, out);
     }
 
     /// Time has passed. `is_settled`: the app wants all that it will want, so other sets of it are of an earlier run.
