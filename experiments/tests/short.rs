@@ -11,9 +11,8 @@ use std::process::{Command, Stdio};
 #[test]
 fn all_experiments_of_onos_run_with_small_numbers() {
     let program = Path::new(env!("CARGO_BIN_EXE_experiments"));
-    if !program.with_file_name("burnet").is_file() {
-        return eprintln!("left out: all_experiments_of_onos_run_with_small_numbers: burnet is not built");
-    }
+    let burnet = program.with_file_name("burnet");
+    assert!(burnet.is_file(), "{} is missing: cargo build --package burnet", burnet.display());
     let results = std::env::temp_dir().join(format!("burnet-short-{}", std::process::id()));
     let ran = Command::new(program)
         .args(["onos", "all", "--short", "--results"])
