@@ -1,4 +1,4 @@
-//! The app on trial: frames and answers of the store in, frames out.
+//! The app under test: frames and answers of the store in, frames out.
 
 use super::*;
 use abi::event::write;

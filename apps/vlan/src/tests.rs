@@ -1,4 +1,4 @@
-//! The app on trial: frames in, rules and packets out.
+//! The app under test: frames in, rules and packets out.
 
 use super::*;
 use burnet_sdk::testing::Trial;

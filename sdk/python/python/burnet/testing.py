@@ -17,7 +17,7 @@ A = TypeVar("A", bound=App)
 
 
 class Trial(_native.Trial, Generic[A]):
-    """An app on trial. Its subscription is not looked at."""
+    """An app under test. Its subscription is not checked."""
 
     app: A
 

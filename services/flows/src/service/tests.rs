@@ -1,4 +1,4 @@
-//! The shell on trial, with a store in memory: what is stored is what is wanted, whatever is refused.
+//! Tests of the shell, with a store in memory: what is stored is what is wanted, whatever is refused.
 
 use super::*;
 use abi::event::{Caller, write};

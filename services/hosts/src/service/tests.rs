@@ -1,4 +1,4 @@
-//! The shell on trial: events in, commands out.
+//! Tests of the shell: events in, commands out.
 
 use super::*;
 use abi::event::{Caller, write};
