@@ -10,7 +10,7 @@ import { readFile } from 'node:fs/promises';
 import { extname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { networkOf, randomFrom } from './network.mjs';
-import { Apps, auditLog, incidents } from './node.mjs';
+import { Apps, auditLog, evidence, incidents } from './node.mjs';
 import { World } from './world.mjs';
 
 const DIST = fileURLToPath(new URL('../dist', import.meta.url));
@@ -109,7 +109,7 @@ function resource({ world, apps }, method, [name, ...rest], query, body) {
   switch (name) {
     case 'node': return { name: 'mock', version: '0.4.0', uptime_ms: Date.now() - world.started + 3_600_000, role: 'operator' };
     case 'apps': return id === '' ? page(name, apps.listed(), query) : (apps.listed().find((app) => app.id === id) ?? missing(id));
-    case 'incidents': return page(name, incidents(world.started), query);
+    case 'incidents': return id.endsWith('/evidence') ? evidence(id.slice(0, -'/evidence'.length), world.started) ?? missing(id) : page(name, incidents(world.started), query);
     case 'audit': return page(name, auditLog(Date.now()), query);
     case 'events': return page(name, world.events, query);
     case 'port-counters': return page(name, [...world.counters.values()], query);

@@ -6,12 +6,12 @@
 // In: events of the stream, actions of components. Out: state that components read. A component never changes this state by itself.
 
 import { setToken, request, items, sentenceOf, Problem } from './api/client.ts';
-import { decodeApp, decodeAudit, decodeIncident, decodeNode, decodeObject, decodeTrace, present } from './api/decode.ts';
+import { decodeApp, decodeAudit, decodeEvidence, decodeIncident, decodeNode, decodeObject, decodeTrace, present } from './api/decode.ts';
 import { follow, type Connection } from './api/events.ts';
 import { addressOf, parseAddress, type View } from './address.ts';
 import { emptyModel, reduce, type Known, type StreamEvent } from './model/model.ts';
 import { alertsOf, cablesOf, countsOf, endName, endSwitch, intentName } from './model/topology.ts';
-import type { App, AuditRecord, Incident, Intent, NodeInfo, Selection, Trace } from './model/objects.ts';
+import type { App, AuditRecord, Evidence, Incident, Intent, NodeInfo, Selection, Trace } from './model/objects.ts';
 
 export interface Drawing {
   purpose: 'intent' | 'trace';
@@ -293,6 +293,10 @@ class Session {
 
   incidents(): Promise<Incident[]> {
     return offered(items('incidents?limit=200', 200)).then((found) => present(found.map(decodeIncident)));
+  }
+
+  evidence(id: string): Promise<Evidence> {
+    return offered(request(`incidents/${encodeURIComponent(id)}/evidence`)).then(decodeEvidence);
   }
 
   audit(): Promise<AuditRecord[]> {

@@ -290,6 +290,11 @@ fn an_app_is_stopped_and_restarted_over_rest_if_the_operator_permits_it() {
         page["items"][0]["what"] == "app_ended" && page["items"][0]["source"] == "monitor"
     };
     node.wait("its end is an incident", failed);
+    let incident = json(address, "/api/v1/incidents?app=hub")["items"][0]["id"].as_str().unwrap().to_owned();
+    let evidence = json(address, &format!("/api/v1/incidents/{incident}/evidence"));
+    assert_eq!((&evidence["id"], &evidence["signal"]), (&incident.as_str().into(), &9.into()), "{evidence}");
+    let log = evidence["log"].as_array().unwrap();
+    assert!(log.iter().any(|line| line["line"].as_str().unwrap().contains("hub")), "{evidence}");
 }
 
 #[test]

@@ -52,7 +52,7 @@ fn word(state: AppState) -> &'static str {
 }
 
 /// The numbers of a sample by name; what was not measured is left out.
-fn numbers(sample: Sample) -> std::collections::BTreeMap<String, u64> {
+pub(crate) fn numbers(sample: Sample) -> std::collections::BTreeMap<String, u64> {
     let value = serde_json::to_value(sample).unwrap_or_default();
     let members = value.as_object().cloned().unwrap_or_default();
     members.into_iter().filter_map(|(name, value)| Some((name, value.as_u64()?))).collect()

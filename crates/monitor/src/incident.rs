@@ -24,7 +24,8 @@ pub(crate) const FACT_BYTES_MAX: usize = 400;
 pub enum IncidentKind {
     /// The process of an app ended unexpectedly.
     AppEnded,
-    /// The kernel found that a zone violated the protocol of its port.
+    /// The zone was ended for a fault of its app: it stopped reading, broke the protocol of its port, sent a malformed command or exceeded a
+    /// limit. The reason says which.
     ZoneFault,
     /// A trusted app failed, and lost its trust.
     Demoted,
@@ -48,7 +49,7 @@ impl IncidentKind {
     pub const fn words(self) -> &'static str {
         match self {
             IncidentKind::AppEnded => "ended",
-            IncidentKind::ZoneFault => "broke its port",
+            IncidentKind::ZoneFault => "broke a rule of its zone",
             IncidentKind::Demoted => "demoted",
             IncidentKind::Quarantined => "quarantined",
             IncidentKind::Refused => "package refused",

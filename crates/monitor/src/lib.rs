@@ -31,6 +31,7 @@ mod clock;
 mod difference;
 mod enforcement;
 mod event;
+mod evidence;
 mod finder;
 pub mod incident;
 mod incident_list;

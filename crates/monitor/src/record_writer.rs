@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::{Duration, SystemTime};
 
+use crate::evidence::{self, EvidenceAsked, EvidenceRead};
 use crate::incident::Incident;
 use crate::incident_list::{self, Stored};
 use crate::records::{
@@ -28,6 +29,10 @@ const REQUESTS_MAX: usize = 4_096;
 /// The maximum number of waiting reports about stored incidents: those of earlier nodes, and as many new ones. The monitor takes them twice a
 /// second. What does not fit is not shown over REST.
 const STORED_MAX: usize = 2 * INCIDENTS_MAX;
+
+/// The maximum number of read evidences that wait for the monitor, which takes them twice a second. One that does not fit is dropped, and its
+/// reader gets no answer.
+const READ_MAX: usize = 64;
 
 /// How long the node waits for the disk when it ends.
 const GOODBYE: Duration = Duration::from_secs(2);
@@ -43,6 +48,7 @@ enum WriteRequest {
     Line { app: String, generation: u64, unix_ms: u64, line: String },
     Incident(Box<Incident>),
     Owners(String),
+    ReadEvidence(EvidenceAsked),
 }
 
 /// The monitor's end.
@@ -51,6 +57,7 @@ pub(crate) struct RecordWriter {
     requests: Option<SyncSender<WriteRequest>>,
     done: Option<Receiver<()>>,
     stored: Option<Receiver<Stored>>,
+    read: Option<Receiver<EvidenceRead>>,
     left_out: u64,
 }
 
@@ -61,17 +68,33 @@ impl RecordWriter {
         let (requests, inbox) = sync_channel(REQUESTS_MAX);
         let (finished, done) = sync_channel(1);
         let (tell, stored) = sync_channel(STORED_MAX);
+        let (tell_read, read) = sync_channel(READ_MAX);
         let body = move || {
             let mut files = Files::new(records, Some(tell));
             files.tell_all();
             for request in inbox {
-                files.keep(request);
+                match request {
+                    WriteRequest::ReadEvidence(asked) => drop(tell_read.try_send(files.read_evidence(asked))),
+                    request => files.keep(request),
+                }
             }
             // The monitor may have stopped waiting.
             let _ = finished.send(());
         };
         std::thread::Builder::new().name("writer".to_owned()).spawn(body)?;
-        Ok(RecordWriter { requests: Some(requests), done: Some(done), stored: Some(stored), left_out: 0 })
+        let (requests, done, stored, read) = (Some(requests), Some(done), Some(stored), Some(read));
+        Ok(RecordWriter { requests, done, stored, read, left_out: 0 })
+    }
+
+    /// Has the evidence of an incident read. Returns whether there will be an answer.
+    pub(crate) fn read_evidence(&mut self, asked: EvidenceAsked) -> bool {
+        let requests = self.requests.as_ref();
+        requests.is_some_and(|requests| requests.try_send(WriteRequest::ReadEvidence(asked)).is_ok())
+    }
+
+    /// What was read since the last call.
+    pub(crate) fn take_read(&mut self) -> Vec<EvidenceRead> {
+        self.read.as_ref().map(|read| read.try_iter().collect()).unwrap_or_default()
     }
 
     /// What happened to stored incidents since the last call. The first ones are those of earlier nodes.
@@ -166,6 +189,8 @@ impl Files {
             }
             WriteRequest::Incident(incident) => self.keep_incident(*incident),
             WriteRequest::Owners(text) => write_whole(&owners_file(&self.records), text.as_bytes()),
+            // The thread answers it.
+            WriteRequest::ReadEvidence(_) => Ok(()),
         };
         match kept {
             Ok(()) => self.complained = false,
@@ -178,6 +203,11 @@ impl Files {
             }
             Err(_) => {}
         }
+    }
+
+    fn read_evidence(&self, asked: EvidenceAsked) -> EvidenceRead {
+        let read = incident(&self.records, asked.number);
+        EvidenceRead { asked, evidence: read.ok().map(|incident| evidence::report(incident.evidence)) }
     }
 
     fn keep_line(&mut self, app: &str, line: &str) -> io::Result<()> {
@@ -359,6 +389,23 @@ mod tests {
         files.keep(ended("hub"));
         files.keep(line("hub", "x"));
         assert!(files.complained);
+    }
+
+    #[test]
+    fn the_evidence_of_a_stored_incident_is_read() {
+        let folder = Folder::new("evidence");
+        let mut files = Files::new(folder.0.clone(), None);
+        let mut incident = Incident::of_app(IncidentKind::AppEnded, "hub", 1, "exit code 3", 5);
+        incident.evidence.last_lines = vec!["no room".to_owned()];
+        files.keep(WriteRequest::Incident(Box::new(incident)));
+        let read = |number| files.read_evidence(EvidenceAsked { generation: 1, ticket: 9, number });
+        assert_eq!(read(1).evidence.map(|it| it.last_lines), Some(vec!["no room".to_owned()]));
+        assert_eq!(
+            read(2),
+            EvidenceRead { asked: EvidenceAsked { generation: 1, ticket: 9, number: 2 }, evidence: None }
+        );
+        fs::write(incident_file(&folder.0, 2), "{").unwrap();
+        assert_eq!(read(2).evidence, None);
     }
 
     #[test]

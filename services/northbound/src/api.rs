@@ -42,6 +42,7 @@ mod writes;
 
 pub use apps::answered;
 pub use context::{Answer, Call, First, SwitchQuestion};
+pub use incidents::evidence_shown;
 pub use objects::AT_HAND;
 #[cfg(test)]
 use openapi::document;

@@ -3,7 +3,7 @@
 //! ```text
 //!   the view ──on_view──> Northbound ──change──> State
 //!   switches, flows ──counters──>  │
-//!   monitor ──apps, incidents──>   │ ──commands for apps──> monitor
+//!   monitor ──apps, incidents──>   │ ──commands for apps, questions for evidence──> monitor
 //!   requests ──call──> services ──answer──> the request that waits
 //! ```
 //!
@@ -20,7 +20,7 @@ use burnet_sdk::{
 };
 use burnet_sdk_tokio::tokio;
 use burnet_sdk_tokio::tokio::sync::oneshot;
-use northbound_contract::{AppCommand, CommandRefused, FromMonitor};
+use northbound_contract::{AppCommand, CommandRefused, EvidenceReport, FromMonitor, ToMonitor};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -33,6 +33,9 @@ const CALLS_MAX: usize = 256;
 
 /// The most commands that wait for the monitor, which answers at once. A request beyond it is refused.
 const ORDERS_MAX: usize = 64;
+
+/// The most questions for evidence that wait for the monitor, which answers within a second. A request beyond it is refused.
+const EVIDENCE_MAX: usize = 32;
 
 /// The most requests that wait for switches. A request beyond it is refused.
 const ASKED_MAX: usize = 64;
@@ -67,6 +70,9 @@ pub type Reply = (u16, Vec<u8>);
 /// Why the monitor does not carry out a command, or `None` if it does.
 pub type Ordered = Option<CommandRefused>;
 
+/// The evidence of an incident, or `None` if the node no longer has it.
+pub type Evidence = Option<Box<EvidenceReport>>;
+
 /// The parts of a switch's answer, or why there is none.
 pub type Parts = Result<Vec<Vec<u8>>, String>;
 
@@ -85,7 +91,9 @@ pub struct Northbound {
     asked: BTreeMap<Ticket, Asked>,
     /// Commands that wait for the monitor, by their tickets.
     orders: BTreeMap<u64, oneshot::Sender<Ordered>>,
-    /// The ticket of the last command.
+    /// Questions for evidence that wait for the monitor, by their tickets.
+    evidence: BTreeMap<u64, oneshot::Sender<Evidence>>,
+    /// The ticket of the last message to the monitor.
     last_order: u64,
     switches: BTreeSet<DatapathId>,
     counters_due_ms: u64,
@@ -109,6 +117,7 @@ impl App for Northbound {
             calls: BTreeMap::new(),
             asked: BTreeMap::new(),
             orders: BTreeMap::new(),
+            evidence: BTreeMap::new(),
             last_order: 0,
             switches: BTreeSet::new(),
             counters_due_ms: 0,
@@ -174,6 +183,12 @@ impl App for Northbound {
                 if let Some(waiting) = self.orders.remove(&ticket) {
                     // Its client may be gone.
                     let _ = waiting.send(refused);
+                }
+            }
+            FromMonitor::Evidence { ticket, evidence } => {
+                if let Some(waiting) = self.evidence.remove(&ticket) {
+                    // Its client may be gone.
+                    let _ = waiting.send(evidence);
                 }
             }
         }
@@ -288,8 +303,22 @@ impl Northbound {
         self.last_order += 1;
         let ticket = self.last_order;
         let (done, answer) = oneshot::channel();
-        out.tell_monitor(&AppCommand { ticket, ..command });
+        out.tell_monitor(&ToMonitor::Command(AppCommand { ticket, ..command }));
         self.orders.insert(ticket, done);
+        Some(answer)
+    }
+
+    /// Asks the monitor for the evidence of an incident. `None`: too many questions wait.
+    pub fn read_evidence(&mut self, number: u64, out: &mut Commands) -> Option<oneshot::Receiver<Evidence>> {
+        self.evidence.retain(|_, waiting| !waiting.is_closed());
+        if self.evidence.len() >= EVIDENCE_MAX {
+            return None;
+        }
+        self.last_order += 1;
+        let ticket = self.last_order;
+        let (done, answer) = oneshot::channel();
+        out.tell_monitor(&ToMonitor::ReadEvidence { ticket, number });
+        self.evidence.insert(ticket, done);
         Some(answer)
     }
 }

@@ -29,12 +29,14 @@ pub struct Incident {
     pub app: String,
     /// Its other members.
     more: Map<String, Value>,
+    /// What a service published about it.
+    details: Map<String, Value>,
 }
 
 impl Incident {
     /// Its JSON.
     pub fn to_json(&self) -> Value {
-        let Incident { id, unix_ms, source, what, app, more } = self;
+        let Incident { id, unix_ms, source, what, app, more, .. } = self;
         let mut value =
             json!({ "kind": "incident", "id": id, "unix_ms": unix_ms, "source": source, "what": what });
         if let Value::Object(members) = &mut value {
@@ -44,6 +46,16 @@ impl Incident {
             members.extend(more.clone());
         }
         value
+    }
+
+    /// The monitor's number for it. `None`: a service has published it.
+    pub fn number(&self) -> Option<u64> {
+        self.more.get("number").and_then(Value::as_u64)
+    }
+
+    /// What a service published about it: its evidence.
+    pub fn details(&self) -> &Map<String, Value> {
+        &self.details
     }
 
     /// By what the list is ordered: the newest comes first.
@@ -100,6 +112,7 @@ impl Incidents {
             what: what.as_ref().map(plain).unwrap_or_default(),
             app: service.to_owned(),
             more: Map::from_iter([("reason".to_owned(), why.join(", ").into())]),
+            details: members,
         });
         self.of_services.back()
     }
@@ -135,6 +148,7 @@ fn of_monitor(report: IncidentReport) -> Incident {
         what,
         app: app.unwrap_or_default(),
         more: more.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+        details: Map::new(),
     }
 }
 

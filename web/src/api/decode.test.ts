@@ -3,10 +3,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { randomFrom } from '../../tests/random.ts';
-import { decodeApp, decodeAudit, decodeCounters, decodeEvent, decodeIncident, decodeNode, decodeObject, decodeTrace } from './decode.ts';
+import { decodeApp, decodeAudit, decodeCounters, decodeEvent, decodeEvidence, decodeIncident, decodeNode, decodeObject, decodeTrace } from './decode.ts';
 import { Lines } from './events.ts';
 
-const MEMBERS = ['kind', 'id', 'state', 'at', 'links', 'addresses', 'one', 'from', 'limits', 'samples', 'steps', 'object', 'event', 'items', 'key', 'annotations', 'constraints'];
+const MEMBERS = ['details', 'log', 'last_lines', 'kind', 'id', 'state', 'at', 'links', 'addresses', 'one', 'from', 'limits', 'samples', 'steps', 'object', 'event', 'items', 'key', 'annotations', 'constraints'];
 const WORDS = ['switch', 'port', 'link', 'host', 'intent', 'path', 'put', 'remove', 'counters', 'incident', 'of:1/1-of:2/1', 'of:1/1', '', '-', 'up'];
 
 /** Any JSON, with members that the decoder looks at. */
@@ -24,7 +24,7 @@ test('decode: no JSON is too damaged', () => {
   let objects = 0;
   for (let i = 0; i < 20_000; i += 1) {
     const json = anyJson(random, 3);
-    for (const decode of [decodeApp, decodeAudit, decodeCounters, decodeIncident, decodeNode, decodeTrace]) decode(json);
+    for (const decode of [decodeApp, decodeAudit, decodeCounters, decodeEvidence, decodeIncident, decodeNode, decodeTrace]) decode(json);
     const found = decodeObject(json);
     if (found) objects += 1;
     if (found?.kind === 'link') assert.ok(found.from !== '' && found.to !== '');
@@ -64,6 +64,13 @@ test('decode: an incident names its app, or what a service found in the network'
   check({ id: '7', unix_ms: 1, source: 'monitor', what: 'app_ended', app: 'qos', reason: 'It leaked' }, 'App qos ended', 'It leaked');
   check({ id: 'hosts-1', unix_ms: 1, source: 'hosts', what: 'host_at_two_ports', app: 'hosts', reason: 'at of:1/1' }, 'Host at two ports', 'at of:1/1');
   check({ unix_ms: 1, what: 'safe_mode', finding: { sentence: 'Two services failed' } }, 'The node is in safe mode', 'Two services failed');
+});
+
+test('decode: the evidence of a service has the members that it published', () => {
+  const monitor = decodeEvidence({ id: '7', exit_code: 3, signal: null, last_lines: ['a', 7], log: [{ unix_ms: 5, line: 'x' }], samples: [{ unix_ms: 4, memory_bytes: 9 }] });
+  assert.deepEqual(monitor, { facts: [['Exit code', '3']], output: ['a'], log: [{ atMs: 5, line: 'x' }], samples: [{ atMs: 4, values: { memory_bytes: 9 } }] });
+  const service = decodeEvidence({ id: 'hosts-1', details: { mac: '00:00:00:00:00:01', old_at: ['1/2'] } });
+  assert.deepEqual(service.facts, [['mac', '00:00:00:00:00:01'], ['old at', '["1/2"]']]);
 });
 
 test('events: lines are cut wherever the pieces end', () => {

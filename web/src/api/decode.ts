@@ -4,7 +4,7 @@
 // a neutral value, because an older node may not send it. It never throws.
 
 import type { StreamEvent } from '../model/model.ts';
-import type { App, AuditRecord, Counters, Host, Incident, Intent, Link, NodeInfo, Path, Port, Sample, Switch, Trace, TraceStep, ViewObject } from '../model/objects.ts';
+import type { App, AuditRecord, Counters, Evidence, Host, Incident, Intent, Link, NodeInfo, Path, Port, Sample, Switch, Trace, TraceStep, ViewObject } from '../model/objects.ts';
 
 type Json = Record<string, unknown>;
 
@@ -120,7 +120,7 @@ function decodeSample(value: unknown): Sample {
 
 /** What happened, in the words of `burnet incidents`. */
 const INCIDENTS: Record<string, string> = {
-  app_ended: 'ended', zone_fault: 'broke its port', demoted: 'lost its trust', quarantined: 'is quarantined', refused: 'was refused',
+  app_ended: 'ended', zone_fault: 'broke a rule of its zone', demoted: 'lost its trust', quarantined: 'is quarantined', refused: 'was refused',
   kernel_ended: 'The kernel process ended', node_restarted: 'The node restarted', safe_mode: 'The node is in safe mode', process_error: 'The node gave up',
 };
 
@@ -134,6 +134,19 @@ export function decodeIncident(value: unknown): Incident | null {
   const what = isOfNode && app !== '' ? `App ${app} ${words}` : words.charAt(0).toUpperCase() + words.slice(1);
   const why = [text(from.reason), text(object(from.finding).sentence)].filter((part) => part !== '').join('. ');
   return { id: text(from.id, text(from.number, `${atMs}`)), atMs, app, what, why, action: text(from.then) };
+}
+
+export function decodeEvidence(value: unknown): Evidence {
+  const from = object(value);
+  const [code, signal, called] = [numberOrNull(from.exit_code), numberOrNull(from.signal), texts(from.called)];
+  const facts: [string, string][] = [];
+  if (code !== null) facts.push(['Exit code', String(code)]);
+  if (signal !== null) facts.push(['Signal', `${signal}${from.core_dumped === true ? ', a core dump was left' : ''}`]);
+  if (called.length > 0) facts.push(['Called by the kernel', called.join(', ')]);
+  // What a service published about the network: any members.
+  for (const [name, detail] of Object.entries(object(from.details))) facts.push([name.replaceAll('_', ' '), typeof detail === 'string' ? detail : JSON.stringify(detail)]);
+  const log = list(from.log).map(object).map((line) => ({ atMs: number(line.unix_ms), line: text(line.line) }));
+  return { facts, output: texts(from.last_lines), log, samples: list(from.samples).map(decodeSample) };
 }
 
 /** Records of what was not allowed (docs/reference/audit.md). */

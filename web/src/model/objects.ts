@@ -119,6 +119,18 @@ export interface Incident {
   action: string;
 }
 
+/** What the node kept of an incident. */
+export interface Evidence {
+  /** Names and values, such as the exit code. */
+  facts: readonly (readonly [string, string])[];
+  /** The last lines that the process printed. */
+  output: readonly string[];
+  /** The log lines of the node before the incident. */
+  log: readonly { atMs: number; line: string }[];
+  /** What the app used before the incident. */
+  samples: readonly Sample[];
+}
+
 export interface AuditRecord {
   id: string;
   atMs: number;

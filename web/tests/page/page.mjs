@@ -259,6 +259,11 @@ pageTest('apps, incidents and the audit log are shown', {}, async ({ page }) => 
   await page.keyboard.press('5');
   await page.getByText('App dhcp is quarantined').first().waitFor();
   await page.getByText('App qos ended').waitFor();
+  await page.getByRole('button', { name: 'Evidence: App qos ended' }).click();
+  const evidence = page.getByRole('region', { name: 'Evidence of incident 1' });
+  for (const text of ['Exit code', 'no room for 4', 'Memory before it: 67 MiB', /uses more than a soft limit/]) await evidence.getByText(text).first().waitFor();
+  await page.getByRole('button', { name: 'Evidence: App qos ended' }).click();
+  await evidence.waitFor({ state: 'detached' });
   await page.keyboard.press('6');
   await page.getByRole('button', { name: 'Refused only' }).click();
   await page.getByText(/connection to 192.0.2.7:443 is not granted/).first().waitFor();

@@ -4,7 +4,6 @@
 //! them, as bytes of their contracts. It never waits for a service. Data that the next message replaces is dropped.
 
 use audit_contract::Kept;
-use northbound_contract::AppCommand;
 use resource_contract::{Observation, Observed, Rulings};
 use security_contract::Verified;
 use serde::Serialize;
@@ -70,8 +69,8 @@ impl Monitor {
                 ToMonitor::Saved { ticket, trouble } => self.on_saved(ticket, trouble),
             },
             Some(Duty::ShowApps) => {
-                let command: AppCommand = read(message)?;
-                self.on_app_command(&command)?;
+                let order: northbound_contract::ToMonitor = read(message)?;
+                self.on_order(generation, &order)?;
             }
             None => return Err("it sent the monitor a message, and has no duty for it".to_owned()),
         }

@@ -1,15 +1,16 @@
 //! The duty to show the node: reports about apps and incidents for the service, and its commands for apps.
 //!
-//! In: the states of apps, stored incidents, and commands of the service. Out: messages to the service, and events for the supervisor. What
-//! the service may do, [`crate::app_command`] decides.
+//! In: the states of apps, stored incidents, and commands and questions of the service. Out: messages to the service, and events for the
+//! supervisor. What the service may do, [`crate::app_command`] decides.
 
-use northbound_contract::{AppCommand, FromMonitor, NodeReport};
+use northbound_contract::{AppCommand, FromMonitor, NodeReport, ToMonitor};
 
 use super::Monitor;
 use crate::app::{AppStatus, Duty};
 use crate::app_command::{check_permitted, judge};
 use crate::app_report::app_report;
 use crate::clock::{now_ms, unix_ms_at_zero};
+use crate::evidence::{EvidenceAsked, EvidenceRead};
 
 impl Monitor {
     /// Sends the apps with what they use, and the incidents that the service does not have yet.
@@ -20,6 +21,7 @@ impl Monitor {
         let Some(zone) = self.supervisor.zone_on(Duty::ShowApps) else { return };
         self.tell_apps();
         let Some(generation) = self.zones.of(zone).map(|process| process.generation) else { return };
+        self.tell_evidence(generation);
         let untold = self.incidents.untold(generation);
         // If there is no room for one of them, all are sent again after the next measurement.
         if untold.iter().all(|message| self.tell_service(Duty::ShowApps, message)) {
@@ -39,8 +41,35 @@ impl Monitor {
         self.tell_service(Duty::ShowApps, &FromMonitor::Apps(NodeReport { apps }));
     }
 
+    /// A message of the service.
+    pub(super) fn on_order(&mut self, generation: u64, order: &ToMonitor) -> Result<(), String> {
+        match order {
+            ToMonitor::Command(command) => self.on_app_command(command),
+            ToMonitor::ReadEvidence { ticket, number } => {
+                let asked = EvidenceAsked { generation, ticket: *ticket, number: *number };
+                if !self.writer.read_evidence(asked) {
+                    self.tell_service(
+                        Duty::ShowApps,
+                        &FromMonitor::Evidence { ticket: *ticket, evidence: None },
+                    );
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Sends what was read for this start of the service.
+    fn tell_evidence(&mut self, generation: u64) {
+        for EvidenceRead { asked, evidence } in self.writer.take_read() {
+            if asked.generation == generation {
+                let evidence = evidence.map(Box::new);
+                self.tell_service(Duty::ShowApps, &FromMonitor::Evidence { ticket: asked.ticket, evidence });
+            }
+        }
+    }
+
     /// A command of the operator, which the service passes on.
-    pub(super) fn on_app_command(&mut self, command: &AppCommand) -> Result<(), String> {
+    fn on_app_command(&mut self, command: &AppCommand) -> Result<(), String> {
         let spec = self.supervisor.zone_on(Duty::ShowApps).and_then(|zone| self.supervisor.spec(zone));
         check_permitted(&spec.map(|spec| spec.settings.clone()).unwrap_or_default())?;
         let now_unix_ms = unix_ms_at_zero().saturating_add(now_ms());

@@ -73,7 +73,7 @@ fn what_the_operator_asks_for_is_no_incident_but_a_quarantine_is() {
 fn a_fault_of_a_port_and_a_caught_panic_are_told_apart() {
     let fault =
         SupervisorEvent::ZoneFault { app: "hub".into(), generation: 1, reason: "garbage at byte 7".into() };
-    let expected = ["hub broke its port by hub; it restarts now"];
+    let expected = ["hub broke a rule of its zone by hub; it restarts now"];
     assert_eq!(check(|world| world.hear(fault), &expected)[0].reason, "garbage at byte 7");
     let panic = SupervisorEvent::TrustedFault { app: "switch".into(), reason: "it panicked".into() };
     check(|world| world.hear(panic), &["switch demoted by switch; it restarts now"]);

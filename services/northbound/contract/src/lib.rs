@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   burnet.toml ──Settings──> check ──> settings of the service
-//!   monitor ──FromMonitor──> service: apps each half second, incidents, and the results of commands
-//!           <──AppCommand─── service
+//!   monitor ──FromMonitor──> service: apps each half second, incidents, evidence, and the results of commands
+//!           <──ToMonitor──── service: commands for apps, questions for evidence
 //! ```
 //!
 //! In: the table of the configuration, and messages as JSON. Out: the same as types, or a sentence that names the wrong key. It declares no
@@ -12,8 +12,8 @@
 mod messages;
 
 pub use messages::{
-    AppCommand, AppReport, CommandRefused, FromMonitor, IncidentReport, Limit, NodeReport, SENDER_BYTES_MAX,
-    Verb, WHY_BYTES_MAX,
+    AppCommand, AppReport, CommandRefused, EvidenceReport, FromMonitor, IncidentReport, Limit, LogLine,
+    NodeReport, SENDER_BYTES_MAX, ToMonitor, Verb, WHY_BYTES_MAX,
 };
 
 use serde::{Deserialize, Serialize};

@@ -31,6 +31,60 @@ pub enum FromMonitor {
         /// Why the monitor does not carry it out. `None`: it does.
         refused: Option<CommandRefused>,
     },
+    /// The answer to [`ToMonitor::ReadEvidence`].
+    Evidence {
+        /// The ticket of the question.
+        ticket: u64,
+        /// What the state folder has. `None`: there is no such incident, or it cannot be read.
+        evidence: Option<Box<EvidenceReport>>,
+    },
+}
+
+/// From the service.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum ToMonitor {
+    /// A command for an app.
+    Command(AppCommand),
+    /// A question for the evidence of a stored incident.
+    ReadEvidence {
+        /// A number of the service. The answer repeats it.
+        ticket: u64,
+        /// The number of the incident.
+        number: u64,
+    },
+}
+
+/// The evidence of an incident. The monitor bounds its lists and lines.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EvidenceReport {
+    /// The code with which the process exited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// The number of the signal that ended it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+    /// Whether it left a core dump.
+    pub core_dumped: bool,
+    /// The trusted apps that the kernel process was calling when it ended.
+    pub called: Vec<String>,
+    /// The last lines that the process printed.
+    pub last_lines: Vec<String>,
+    /// The log lines of the monitor before the incident, oldest first.
+    pub log: Vec<LogLine>,
+    /// What the app used before the incident, oldest first, by resource.
+    pub samples: Vec<BTreeMap<String, u64>>,
+}
+
+/// A line of the monitor's log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LogLine {
+    /// When, in milliseconds since 1970.
+    pub unix_ms: u64,
+    /// The text.
+    pub line: String,
 }
 
 /// Why the monitor does not carry out a command.
@@ -74,7 +128,7 @@ pub enum Verb {
     Quarantine,
 }
 
-/// A failure on the node, without its evidence, which `burnet incidents NUMBER` shows.
+/// A failure on the node, without its evidence: see [`ToMonitor::ReadEvidence`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct IncidentReport {

@@ -27,6 +27,8 @@ pub enum Answer {
     Ask(SwitchQuestion),
     /// Send the monitor a command for an app, and send what [`super::answered`] makes of its answer.
     Order(AppCommand),
+    /// Ask the monitor for the evidence of the incident with this number, and send what [`super::evidence_shown`] makes of it.
+    Evidence(u64),
     /// Send events until the client leaves.
     Stream(Interest),
 }

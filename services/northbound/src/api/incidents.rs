@@ -1,6 +1,6 @@
-//! What went wrong, and who did what: incidents and the audit log.
+//! What went wrong, and who did what: incidents with their evidence, and the audit log.
 //!
-//! In: the state, and requests. Out: JSON, or a question for the service `audit`. Both lists begin with the newest.
+//! In: the state, and requests. Out: JSON, or a question for the service `audit` or the monitor. Both lists begin with the newest.
 
 use super::context::{Answer, Answered, Call, Context, Reading};
 use super::page::{LIMIT_DEFAULT, LIMIT_MAX};
@@ -8,6 +8,7 @@ use super::refusal::{Statuses, refusal};
 use crate::http::request::encoded;
 use crate::http::{Problem, Response};
 use crate::incidents::Incident;
+use northbound_contract::EvidenceReport;
 use serde_json::{Value, json};
 use std::cmp::Reverse;
 
@@ -47,6 +48,33 @@ pub fn one(context: &Context<'_>) -> Answered {
     let missing = || Problem::not_found(&format!("the node knows no incident {:?}", context.id));
     let incident = context.state.incidents.get(context.id).ok_or_else(missing)?;
     context.ready(Response::value(&incident.to_json()).tagged(tag(context)))
+}
+
+/// `/api/v1/incidents/{id}/evidence`
+pub fn evidence(context: &Context<'_>) -> Answered {
+    let missing = || Problem::not_found(&format!("the node knows no incident {:?}", context.id));
+    let incident = context.state.incidents.get(context.id).ok_or_else(missing)?;
+    match incident.number() {
+        Some(number) => Ok(Answer::Evidence(number)),
+        None => {
+            Ok(Answer::Ready(Response::value(&json!({ "id": incident.id, "details": incident.details() }))))
+        }
+    }
+}
+
+/// What the monitor's answer becomes.
+pub fn evidence_shown(number: u64, evidence: Option<Box<EvidenceReport>>) -> Result<Response, Problem> {
+    let Some(evidence) = evidence else {
+        let detail =
+            format!("the evidence of incident {number} cannot be read: the node may have deleted it");
+        return Err(Problem::not_found(&detail));
+    };
+    let mut value = json!({ "id": number.to_string() });
+    if let (Value::Object(members), Ok(Value::Object(report))) = (&mut value, serde_json::to_value(evidence))
+    {
+        members.extend(report);
+    }
+    Ok(Response::value(&value))
 }
 
 fn tag(context: &Context<'_>) -> String {

@@ -13,6 +13,7 @@ pub mod entries;
 pub mod matches;
 #[cfg(test)]
 mod recorded_tests;
+pub mod table_features;
 
 use super::context::{Answer, Answered, Context, SwitchQuestion};
 use super::page::connected;
@@ -35,6 +36,7 @@ mod kind {
     pub const METER: u16 = 9;
     pub const METER_CONFIG: u16 = 10;
     pub const METER_FEATURES: u16 = 11;
+    pub const TABLE_FEATURES: u16 = 12;
     pub const PORT_DESC: u16 = 13;
 }
 
@@ -137,6 +139,41 @@ fn chosen(context: &Context<'_>) -> Result<(Vec<u8>, Option<u16>), Problem> {
 pub fn tables(context: &Context<'_>) -> Answered {
     at_most(context, 0)?;
     ask(context, kind::TABLE, Vec::new(), bodies::tables)
+}
+
+/// `/stats/tablefeatures/{id}`. OpenFlow 1.0 has no such answer.
+pub fn features_of_tables(context: &Context<'_>) -> Answered {
+    at_most(context, 0)?;
+    if connected(context, context.id)?.openflow == "1.0" {
+        return Err(not_in_version("the features of tables"));
+    }
+    ask(context, kind::TABLE_FEATURES, Vec::new(), table_features::table_features)
+}
+
+/// What Ryu answers for a request that the OpenFlow version of a switch does not have.
+fn not_in_version(what: &str) -> Problem {
+    let detail = format!("the OpenFlow version of the switch has no request for {what}");
+    Problem::new(501, "not-supported", "The switch has no such request", detail)
+}
+
+/// `/stats/queuedesc/{id}` and `/stats/meterdesc/{id}`: OpenFlow 1.4 and 1.5.
+pub fn of_later_versions(context: &Context<'_>) -> Answered {
+    connected(context, first(context.id))?;
+    Err(not_in_version("this: OpenFlow 1.4 or later is needed, and the node speaks 1.0 and 1.3"))
+}
+
+/// `/stats/queueconfig/{id}`: the node sends no such message.
+pub fn queue_configuration(context: &Context<'_>) -> Answered {
+    connected(context, first(context.id))?;
+    let detail = "the node does not ask switches for the configuration of queues: /stats/queue lists the queues with their counters";
+    Err(Problem::new(501, "not-supported", "The node does not offer this", detail))
+}
+
+/// `POST /stats/portdesc/modify`, `/stats/role` and `/stats/experimenter/{id}`: what the node decides itself, or does not send.
+pub fn not_offered(_: &Context<'_>) -> Answered {
+    let detail = "the node does not change ports, takes no role from outside and sends no experimenter messages: these are for apps with \
+                  the capability, or for the switch's own tools";
+    Err(Problem::new(501, "not-supported", "The node does not offer this", detail))
 }
 
 /// `/stats/port/{id}`, also with a port behind it.

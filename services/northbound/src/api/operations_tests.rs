@@ -1,7 +1,7 @@
 //! Apps, incidents and the audit log: pages, filters, commands and their refusals.
 
 use super::routes::{answer, ready};
-use super::{Answer, answered};
+use super::{Answer, answered, evidence_shown};
 use crate::http::{Method, Problem, Request};
 use crate::state::State;
 use northbound_contract::{AppCommand, CommandRefused, IncidentReport, Role, Verb};
@@ -120,6 +120,41 @@ fn incidents_come_with_the_newest_first_on_pages_of_any_size() {
     for wrong in ["after=x", "after=x.1", "limit=0", "colour=red"] {
         assert_eq!(ready(&state, &format!("/api/v1/incidents?{wrong}")).status, 400, "{wrong}");
     }
+}
+
+#[test]
+fn evidence_is_asked_of_the_monitor_or_is_what_a_service_published() {
+    let mut state = state();
+    state.on_stored(true, vec![report(4, "hub")]);
+    state.on_incident(
+        "hosts",
+        br#"{"kind":"moved","time_ms":1000,"mac":"00:00:00:00:00:01","at":["1/2","2/3"]}"#,
+    );
+    let asked = |id: &str, role| {
+        let request = Request::new(Method::Get, &format!("/api/v1/incidents/{id}/evidence")).unwrap();
+        answer(&state, &request, role)
+    };
+    assert!(matches!(asked("4", Role::Operator), Ok(Answer::Evidence(4))));
+    let status = |id: &str, role| asked(id, role).unwrap_err().status;
+    assert_eq!((status("4", Role::Viewer), status("hosts-1", Role::Viewer)), (403, 403));
+    assert_eq!((status("5", Role::Operator), status("hosts-2", Role::Operator)), (404, 404));
+    let Ok(Answer::Ready(response)) = asked("hosts-1", Role::Operator) else { panic!("it is at hand") };
+    let shown: Value = serde_json::from_slice(&response.body).unwrap();
+    assert_eq!(
+        shown,
+        json!({"id": "hosts-1", "details": {"mac": "00:00:00:00:00:01", "at": ["1/2", "2/3"]}})
+    );
+}
+
+#[test]
+fn evidence_has_what_the_monitor_read() {
+    let read = json!({"exit_code": 3, "core_dumped": false, "called": [], "last_lines": ["no room"],
+                      "log": [{"unix_ms": 5, "line": "app hub: started"}], "samples": [{"unix_ms": 4, "memory_bytes": 7}]});
+    let response = evidence_shown(7, Some(serde_json::from_value(read.clone()).unwrap())).unwrap();
+    let mut shown: Value = serde_json::from_slice(&response.body).unwrap();
+    assert_eq!(shown.as_object_mut().unwrap().remove("id"), Some(json!("7")));
+    assert_eq!(shown, read);
+    assert_eq!(evidence_shown(7, None).unwrap_err().status, 404);
 }
 
 #[test]

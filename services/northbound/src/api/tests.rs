@@ -365,13 +365,13 @@ fn the_description_in_the_repository_is_current() {
     let file = std::fs::read_to_string(FILE).unwrap_or_default();
     assert!(
         file == text,
-        "docs/reference/openapi.json is out of date: BURNET_BLESS=1 cargo test -p northbound openapi"
+        "docs/reference/openapi.json is out of date: BURNET_BLESS=1 cargo test -p northbound the_description"
     );
 }
 
 /// Whether another service answers it.
 fn is_asked(path: &str) -> bool {
-    ["flows", "groups", "meters", "routes", "audit", "explain", "network-files"]
+    ["flows", "groups", "meters", "routes", "audit", "explain", "network-files", "evidence"]
         .iter()
         .any(|it| path.contains(it))
 }
@@ -444,6 +444,11 @@ fn every_answer_fits_its_schema() {
             serde_json::from_slice(&ready(&state, &format!("{target}?nothing=1")).body).unwrap();
         assert_eq!(fits(&json!({ "$ref": "Problem" }), &refused, schemas), Ok(()), "{target}");
     }
+    let read = json!({"exit_code": 3, "core_dumped": false, "called": ["hub"], "last_lines": ["no room"],
+                      "log": [{"unix_ms": 5, "line": "x"}], "samples": [{"unix_ms": 4, "memory_bytes": 7}]});
+    let evidence = super::evidence_shown(7, serde_json::from_value(read).unwrap()).unwrap();
+    let evidence: Value = serde_json::from_slice(&evidence.body).unwrap();
+    assert_eq!(fits(&json!({ "$ref": "IncidentEvidence" }), &evidence, schemas), Ok(()));
     // The judge itself finds what is missing, unknown or of another type.
     let port = json!({"$ref": "Port"});
     for wrong in [json!({}), json!({"kind": "port", "id": 1}), json!(7)] {

@@ -170,6 +170,7 @@ impl Exchange {
                 Answer::Ask(question) => self.ask_switch(question).await.map(Outcome::Whole),
                 Answer::Steps(steps) => self.steps(steps).await.map(Outcome::Whole),
                 Answer::Order(command) => self.order(command).await.map(Outcome::Whole),
+                Answer::Evidence(number) => self.evidence(number).await.map(Outcome::Whole),
                 Answer::Stream(interest) if request.path.ends_with("/ws") => {
                     let head = websocket::accept(headers)?;
                     Ok(Outcome::WebSocket(head, Events::join(&self.shared, interest)?))
@@ -243,6 +244,16 @@ impl Exchange {
         let late = |_| Problem::no_service("monitor", "it did not answer within 10 seconds");
         let answer = tokio::time::timeout(CALL_TIMEOUT, waiting).await.map_err(late)?;
         api::answered(&name, answer.map_err(|_| Problem::no_service("monitor", "the node ends"))?)
+    }
+
+    /// Asks the monitor for the evidence of an incident.
+    async fn evidence(&self, number: u64) -> Result<Response, Problem> {
+        let ended = |_| Problem::no_service("monitor", "the node ends");
+        let waiting = self.app.act(move |app, out| app.read_evidence(number, out)).await.map_err(ended)?;
+        let waiting = waiting.ok_or_else(|| Problem::too_many("too many requests wait for evidence"))?;
+        let late = |_| Problem::no_service("monitor", "it did not answer within 10 seconds");
+        let evidence = tokio::time::timeout(CALL_TIMEOUT, waiting).await.map_err(late)?;
+        api::evidence_shown(number, evidence.map_err(|_| Problem::no_service("monitor", "the node ends"))?)
     }
 }
 

@@ -48,6 +48,7 @@ ASKED = [
     ("flow", ofctl.get_flow_stats),
     ("aggregateflow", ofctl.get_aggregate_flow_stats),
     ("table", ofctl.get_table_stats),
+    ("tablefeatures", ofctl.get_table_features),
     ("port", ofctl.get_port_stats),
     ("portdesc", ofctl.get_port_desc),
     ("queue", ofctl.get_queue_stats),
@@ -61,6 +62,12 @@ ASKED = [
 
 # Of a multipart reply, what comes before its body: the header, the type, the flags and padding.
 HEAD = 16
+
+
+def first_table(answer, part):
+    """A switch has many tables that are alike: the first one, and its bytes."""
+    length = int.from_bytes(bytes.fromhex(part[:4]), "big")
+    return answer[:1], [part[:2 * length]]
 
 
 class Outgoing:
@@ -93,7 +100,7 @@ class Record(app_manager.OSKenApp):
 
     @set_ev_cls([getattr(ofp_event, f"EventOFP{name}Reply") for name in (
         "DescStats", "FlowStats", "AggregateStats", "TableStats", "PortStats", "PortDescStats", "QueueStats", "GroupStats", "GroupDescStats",
-        "GroupFeaturesStats", "MeterStats", "MeterConfigStats", "MeterFeaturesStats")], MAIN_DISPATCHER)
+        "GroupFeaturesStats", "MeterStats", "MeterConfigStats", "MeterFeaturesStats", "TableFeaturesStats")], MAIN_DISPATCHER)
     def on_reply(self, event):
         message = event.msg
         waiting = self.waiters.get(message.datapath.id, {})
@@ -129,7 +136,10 @@ class Record(app_manager.OSKenApp):
         for name, ask in ASKED:
             self.parts = []
             answer = ask(datapath, self.waiters)
-            answers.append({"path": name, "parts": self.parts, "json": next(iter(answer.values()))})
+            answer, parts = next(iter(answer.values())), self.parts
+            if name == "tablefeatures":
+                answer, parts = first_table(answer, parts[0])
+            answers.append({"path": name, "parts": parts, "json": answer})
         with open(os.environ["OFCTL_RECORD"], "w", encoding="utf-8") as file:
             json.dump({"sent": sent, "answers": answers}, file, indent=1, sort_keys=True)
             file.write("\n")

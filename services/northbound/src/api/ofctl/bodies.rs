@@ -42,7 +42,8 @@ fn flow(entry: &[u8]) -> Option<(u16, Value)> {
     Some((priority, value))
 }
 
-fn table(table_id: u8) -> Value {
+/// The number of a table, or Ryu's word for it.
+pub fn table(table_id: u8) -> Value {
     match table_id {
         0xff => "ALL".into(),
         0xfe => "MAX".into(),

@@ -109,13 +109,13 @@ fn switch(context: &Context<'_>, members: &Map<String, Value>) -> Result<Datapat
     connected(context, &dpid).map(|switch| switch.id)
 }
 
-/// The name of the set with this rule.
-fn name_of(rule: &WantedRule) -> String {
+/// The name of the set with this rule, for an interface whose sets begin with `prefix`.
+pub fn set_name(prefix: &str, rule: &WantedRule) -> String {
     let mut tlvs = Vec::new();
     write_match(&rule.matching, &mut tlvs);
     let hash = Sha256::digest(&tlvs);
     let digits: String = hash[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{FLOWS}{:x}/{}/{}/{digits}", rule.switch.0, rule.table_id, rule.priority)
+    format!("{prefix}{:x}/{}/{}/{digits}", rule.switch.0, rule.table_id, rule.priority)
 }
 
 fn put(name: String, rules: Vec<WantedRule>, groups: Vec<WantedGroup>, meters: Vec<WantedMeter>) -> Vec<u8> {
@@ -129,7 +129,7 @@ pub fn add(context: &Context<'_>) -> Answered {
     if rule.table_id == ALL_TABLES {
         return Err(Problem::field("table_id", "a rule is in one table"));
     }
-    in_turn(VecDeque::from([put(name_of(&rule), vec![rule], Vec::new(), Vec::new())]))
+    in_turn(VecDeque::from([put(set_name(FLOWS, &rule), vec![rule], Vec::new(), Vec::new())]))
 }
 
 /// `POST /stats/flowentry/modify` and `modify_strict`: what the rules do. Rules that are not there are not added.
@@ -147,7 +147,7 @@ pub fn modify(context: &Context<'_>, means: Means) -> Answered {
             matching: rule.matching.sorted(),
             instructions: instructions.clone(),
         };
-        put(name_of(&rule), vec![rule], Vec::new(), Vec::new())
+        put(set_name(FLOWS, &rule), vec![rule], Vec::new(), Vec::new())
     };
     for_each(wanted.rule.switch, move |rule| is_meant(&wanted, means, rule), change)
 }

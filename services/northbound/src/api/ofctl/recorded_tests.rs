@@ -2,7 +2,7 @@
 //!
 //! The file was recorded with `tests/ofctl/record.py` from os-ken 4.2.2 and the emulator. It has the bodies of the answers beside the JSON.
 
-use super::{actions, bodies, matches};
+use super::{actions, bodies, matches, table_features};
 use crate::api::call_tests::with_switch;
 use crate::api::{Answer, routes::answer};
 use crate::http::{Method, Request};
@@ -28,6 +28,7 @@ fn show(path: &str, body: &[u8]) -> Vec<Value> {
         "flow" => bodies::flows(body, None),
         "aggregateflow" => bodies::aggregate(body),
         "table" => bodies::tables(body),
+        "tablefeatures" => table_features::table_features(body),
         "port" => bodies::ports(body),
         "portdesc" => bodies::port_descriptions(body),
         "queue" => bodies::queues(body),
@@ -45,7 +46,7 @@ fn show(path: &str, body: &[u8]) -> Vec<Value> {
 fn each_answer_of_a_switch_is_shown_as_os_ken_shows_it() {
     // The description comes from the view.
     let answers: Vec<Value> = recorded("answers").into_iter().filter(|it| it["path"] != "desc").collect();
-    assert_eq!(answers.len(), 12);
+    assert_eq!(answers.len(), 13);
     for recorded in answers {
         let path = recorded["path"].as_str().unwrap();
         let parts = recorded["parts"].as_array().unwrap();

@@ -9,17 +9,16 @@
 
 use super::{criteria, instructions};
 use crate::api::context::{Answer, Answered, Call, Context, First, Reading};
+use crate::api::ofctl::entries::set_name;
 use crate::api::page::{key, missing};
 use crate::api::refusal::refusal;
 use crate::api::writes::{OF_FLOWS, object, read_json};
 use crate::http::{Problem, Response};
 use burnet_sdk::DatapathId;
-use burnet_sdk::flow::canonical::write_match;
 use burnet_sdk::view::rule::EntryState;
 use burnet_sdk::view::{Key, Kind, Object, Record, Rule, RuleId};
 use flows_contract::{Counters, EntryPage, Filter, PAGE_MAX, Question, WantedRule, WantedSet, status};
 use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// How the names of sets of this interface begin.
@@ -256,7 +255,7 @@ type Added = Box<dyn FnOnce(Vec<RuleId>) -> Answered + Send>;
 /// Puts each rule as a set, and asks for its number.
 fn add(mut rules: VecDeque<WantedRule>, mut added: Vec<RuleId>, then: Added) -> Answered {
     let Some(rule) = rules.pop_front() else { return then(added) };
-    let (switch, name) = (rule.switch, name_of(&rule));
+    let (switch, name) = (rule.switch, set_name(FLOWS, &rule));
     let set = WantedSet {
         name: name.clone(),
         version: None,
@@ -281,14 +280,6 @@ fn add(mut rules: VecDeque<WantedRule>, mut added: Vec<RuleId>, then: Added) -> 
         ask(&question, Box::new(numbered))
     };
     ask(&Question::Put(set), Box::new(find))
-}
-
-fn name_of(rule: &WantedRule) -> String {
-    let mut tlvs = Vec::new();
-    write_match(&rule.matching, &mut tlvs);
-    let hash = Sha256::digest(&tlvs);
-    let digits: String = hash[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{FLOWS}{:x}/{}/{}/{digits}", rule.switch.0, rule.table_id, rule.priority)
 }
 
 /// `DELETE /onos/v1/flows/{id}`: the device and the id of the rule.
