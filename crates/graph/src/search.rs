@@ -58,6 +58,9 @@ const fn mix(flow_hash: u64, switch: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
+/// So many links of a switch that begin shortest paths are remembered. Beyond it, the chosen one is looked for a second time.
+const REMEMBERED: usize = 4;
+
 /// Appends a shortest path along these distances.
 pub(crate) fn walk(
     topology: &Topology,
@@ -73,21 +76,21 @@ pub(crate) fn walk(
         if own == NONE || own == 0 {
             return own == 0;
         }
-        let tight = || {
-            let arcs = topology.out(at).iter();
-            arcs.filter(|arc| is_tight(cost, distance, own, **arc))
-        };
-        let mut count = 0u64;
-        let mut first = None;
-        for arc in tight() {
-            first = first.or(Some(arc));
+        let tight = topology.out(at).iter().filter(|arc| is_tight(cost, distance, own, **arc));
+        let (mut first, mut count) = ([None; REMEMBERED], 0usize);
+        for arc in tight.clone() {
+            if let Some(place) = first.get_mut(count) {
+                *place = Some(*arc);
+            }
             count += 1;
         }
-        let arc = match count {
-            0 | 1 => first,
+        let chosen = match count {
+            0 | 1 => 0,
             // Fewer than the ports of a switch.
-            _ => tight().nth((mix(flow_hash, topology.switch_id(at).0) % count) as usize),
+            _ => (mix(flow_hash, topology.switch_id(at).0) % count as u64) as usize,
         };
+        let remembered = first.get(chosen).copied();
+        let arc = remembered.unwrap_or_else(|| tight.clone().nth(chosen).copied());
         // There is one as long as the distances fit the costs.
         let Some(arc) = arc else { return false };
         out.push(arc.link);
