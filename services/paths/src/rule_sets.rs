@@ -24,6 +24,10 @@ const BATCH_BYTES: usize = 24 << 10;
 /// them than it leaves free. Beyond that it answers that the service is busy, and the sets would have to be put again later.
 const UNDER_WAY_BYTES_MAX: usize = 72 << 10;
 
+/// The most bytes that are not answered at the begin of a burst. They double with each answer up to [`UNDER_WAY_BYTES_MAX`]. The service sends no
+/// rule before it has read all that waits for it, so the first rules of a burst leave only if little waits.
+const UNDER_WAY_BYTES_FIRST: usize = 2 << 10;
+
 /// If more bytes than this wait, the engine compiles nothing more until the service has answered.
 const WAITING_BYTES_MAX: usize = 256 << 10;
 
@@ -86,6 +90,8 @@ pub struct RuleSets {
     /// The queries that are under way, with at most [`UNDER_WAY_BYTES_MAX`] or one batch.
     under_way: HashMap<Ticket, Closed>,
     under_way_bytes: usize,
+    /// How many bytes may be under way now.
+    window_bytes: usize,
     /// Until when nothing is sent, and how long the next pause is.
     pause: (u64, u64),
     /// Sets to put again at a time.
@@ -106,6 +112,7 @@ impl RuleSets {
             waiting_bytes: 0,
             under_way: HashMap::new(),
             under_way_bytes: 0,
+            window_bytes: UNDER_WAY_BYTES_FIRST,
             pause: (0, BUSY_MS),
             again: None,
             heard: Vec::new(),
@@ -167,8 +174,11 @@ impl RuleSets {
         if now_ms < self.pause.0 {
             return;
         }
-        let has_room =
-            |all: usize, next: &mut Closed| all == 0 || all + next.bytes.len() <= UNDER_WAY_BYTES_MAX;
+        if self.under_way.is_empty() && self.waiting_bytes <= UNDER_WAY_BYTES_FIRST {
+            self.window_bytes = UNDER_WAY_BYTES_FIRST;
+        }
+        let window_bytes = self.window_bytes;
+        let has_room = |all: usize, next: &mut Closed| all == 0 || all + next.bytes.len() <= window_bytes;
         while let Some(closed) = self.waiting.pop_front_if(|next| has_room(self.under_way_bytes, next)) {
             self.waiting_bytes -= closed.bytes.len();
             self.under_way_bytes += closed.bytes.len();
@@ -222,6 +232,7 @@ impl RuleSets {
         }
         let sets = closed.sets;
         self.pause.1 = BUSY_MS;
+        self.window_bytes = (self.window_bytes * 2).min(UNDER_WAY_BYTES_MAX);
         match reply.status {
             status::DONE => {}
             status::SOME_REFUSED => match read_refusals(reply.payload) {
@@ -295,5 +306,41 @@ impl RuleSets {
             Ok(state) => Heard::State(id, Some(state)),
             Err(why) => Heard::Complaint(format!("flows: {why}")),
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wait(sets: &mut RuleSets, id: u64, bytes: usize) {
+        sets.waiting_bytes += bytes;
+        sets.waiting.push_back(Closed { bytes: vec![0; bytes], sets: vec![id] });
+    }
+
+    fn answer(sets: &mut RuleSets) {
+        let ticket = sets.under_way.keys().next().expect("one is under way").0;
+        assert!(sets.on_reply(&QueryReply { ticket, status: status::DONE, more: false, payload: &[] }, 0));
+    }
+
+    #[test]
+    fn a_burst_begins_with_one_batch_and_has_more_under_way_with_each_answer() {
+        let (mut sets, mut out) = (RuleSets::new(0), Commands::new());
+        (0..20).for_each(|id| wait(&mut sets, id, 8 << 10));
+        let mut under_way = Vec::new();
+        while !sets.waiting.is_empty() {
+            sets.send(0, &mut out);
+            under_way.push(sets.under_way.len());
+            answer(&mut sets);
+        }
+        assert_eq!(under_way[..6], [1, 1, 1, 2, 4, 8]);
+        while !sets.under_way.is_empty() {
+            answer(&mut sets);
+        }
+        // The next burst begins small again.
+        sets.send(0, &mut out);
+        (0..3).for_each(|id| wait(&mut sets, id, 8 << 10));
+        sets.send(0, &mut out);
+        assert_eq!(sets.under_way.len(), 1);
     }
 }
