@@ -11,6 +11,7 @@ use super::held::Held;
 use super::pauses::Pauses;
 use super::storm::StormWatch;
 use super::switch_faults::SwitchFaults;
+use super::unread_answers::UnreadAnswers;
 use super::zones::{Fault, ZoneEnd, ZoneEnds};
 use abi::event::{Event, PacketIn, kind, write};
 use abi::{Frame, Malformed, Outcome, ZoneId};
@@ -36,6 +37,8 @@ pub(super) struct Dispatch {
     pub subscribers: ZoneSet,
     /// The switches that wait for apps.
     pub pauses: Pauses,
+    /// The switches whose answers an app has not read yet.
+    pub unread_answers: UnreadAnswers,
     /// Events of the connection that is read now for which an app had no space at once.
     pub waited: usize,
     /// Watches for packets that loop.
@@ -68,6 +71,7 @@ impl Dispatch {
             heard_packets: ZoneSet::EMPTY,
             subscribers: ZoneSet::EMPTY,
             pauses: Pauses::default(),
+            unread_answers: UnreadAnswers::default(),
             waited: 0,
             storm: StormWatch::new(),
             switch_faults: SwitchFaults::default(),
@@ -106,7 +110,18 @@ impl Dispatch {
                 let visible = self.kernel.cut_down(zone, frame, &mut cut_down).unwrap_or(frame);
                 self.deliver_control(zone, visible);
                 self.cut_down = cut_down;
+                if self.zones.get(zone).is_some_and(|end| end.is_behind()) {
+                    self.note_unread(zone, frame);
+                }
             }
+        }
+    }
+
+    /// An app has not taken an earlier answer: the switch is not to send more of them than the app reads.
+    #[cold]
+    fn note_unread(&mut self, zone: ZoneId, frame: &[u8]) {
+        if let Ok(frame) = Frame::read(frame) {
+            self.unread_answers.on_answer(frame.datapath(), zone, self.now_ms);
         }
     }
 
@@ -196,6 +211,7 @@ impl Dispatch {
                 self.end_held(datapath);
                 self.pass_on(&frame);
                 self.pauses.forget(datapath);
+                self.unread_answers.forget(datapath);
             }
             _ => self.pass_on(&frame),
         }

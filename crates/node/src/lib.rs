@@ -40,6 +40,7 @@ mod socket;
 mod storm;
 mod switch_faults;
 mod switch_requests;
+mod unread_answers;
 mod unsent;
 mod usage;
 mod worker;

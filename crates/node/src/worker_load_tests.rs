@@ -1,7 +1,8 @@
 //! A worker under load: a switch that says as little as a load generator does, and apps that are slower than their switches.
 
 use super::*;
-use openflow::message::PacketIn;
+use abi::command::StatsRequest;
+use openflow::message::{FlowStats, MultipartReply, PacketIn, ReplyBody};
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read};
 
@@ -19,6 +20,8 @@ struct Silent {
     said: VecDeque<u8>,
     flow_mods: usize,
     passed_over: usize,
+    /// The xid of the last statistics request.
+    asked: Option<[u8; 4]>,
 }
 
 impl Silent {
@@ -29,7 +32,7 @@ impl Silent {
 
     fn on(stream: TcpStream) -> Silent {
         stream.set_nonblocking(true).unwrap();
-        Silent { stream, read: Vec::new(), said: VecDeque::new(), flow_mods: 0, passed_over: 0 }
+        Silent { stream, read: Vec::new(), said: VecDeque::new(), flow_mods: 0, passed_over: 0, asked: None }
     }
 
     /// Takes what is there.
@@ -51,7 +54,10 @@ impl Silent {
             }
             match header[1] {
                 FLOW_MOD => self.flow_mods += 1,
-                STATS_REQUEST => self.passed_over += 1,
+                STATS_REQUEST => {
+                    self.passed_over += 1;
+                    self.asked = header.last_chunk().copied();
+                }
                 BARRIER_REQUEST => {
                     let mut reply = *header;
                     reply[1] = BARRIER_REPLY;
@@ -275,6 +281,122 @@ fn an_app_that_keeps_up_does_not_wait_for_one_that_does_not() {
     let lost = bench.worker.dispatch.zones.all().map(|(_, end)| end.dropped()).sum::<u64>();
     assert_eq!(lost, unheard(&bench), "all by the slow one");
     assert!(lost > FLOOD as u64 / 2, "{lost}");
+}
+
+/// Flow entries in one part of an answer, and the parts of an answer about 100,000.
+const ENTRIES_OF_PART: usize = 600;
+const PARTS: usize = 167;
+
+/// A part of an answer about flow entries.
+fn part(xid: u32, more: bool) -> Vec<u8> {
+    let entry = FlowStats {
+        table_id: 0,
+        duration_s: 1,
+        duration_ns: 0,
+        priority: 5,
+        idle_timeout_s: 0,
+        hard_timeout_s: 0,
+        flags: 0,
+        cookie: 7,
+        packet_count: 0,
+        byte_count: 0,
+        matching: parse_match("in_port=1").unwrap(),
+        instructions: parse_instructions("output:2").unwrap(),
+    };
+    let body = ReplyBody::Flow(vec![entry; ENTRIES_OF_PART]);
+    let reply = MultipartReply { flags: u16::from(more), body };
+    let mut bytes = Vec::new();
+    Message { version: Version::V1_0, xid, body: Body::MultipartReply(reply) }.encode(&mut bytes).unwrap();
+    bytes
+}
+
+/// The bench's app asks for the rules of a switch, which begins to answer.
+fn answer_about_all_rules(bench: &mut Bench, app: &mut App, switch: &mut Silent) {
+    bench.worker.poll.poll(&mut bench.events, Some(Duration::ZERO)).unwrap();
+    bench.turn();
+    switch.take();
+    switch.asked = None;
+    let mut body = vec![0xff, 0, 0, 0];
+    body.extend([0xff; 8]);
+    body.extend([0; 20]);
+    body.extend([0, 1, 0, 4, 0, 0, 0, 0]);
+    let multipart = 1;
+    assert_eq!(app.command_unheard(1, What::StatsRequest(StatsRequest { multipart, body: &body })), 1);
+    while switch.asked.is_none() {
+        bench.turn();
+        switch.take();
+    }
+    let xid = u32::from_be_bytes(switch.asked.unwrap());
+    (1..=PARTS).for_each(|number| switch.said.extend(part(xid, number < PARTS)));
+}
+
+/// One millisecond of the worker's clock.
+fn pass(bench: &mut Bench, switch: &mut Silent) {
+    switch.take();
+    bench.worker.poll.poll(&mut bench.events, Some(Duration::ZERO)).unwrap();
+    bench.worker.now_ms += 1;
+    bench.worker.dispatch.now_ms += 1;
+    bench.turn();
+}
+
+#[test]
+fn an_answer_that_is_far_larger_than_an_apps_ring_comes_as_fast_as_the_app_reads() {
+    let mut bench = Bench::new();
+    let mut switch = Silent::connect(&mut bench, DatapathId(1));
+    let grant = Grant::everywhere(&kernel::Capability::GRANT_ALL);
+    let mut app = bench.attach_with(RING_BYTES / 4, VICTIM, "slow", grant);
+    answer_about_all_rules(&mut bench, &mut app, &mut switch);
+    let (mut buffer, mut parts, mut bytes, mut turns) = (Vec::new(), 0, 0, 0);
+    while parts < PARTS {
+        pass(&mut bench, &mut switch);
+        turns += 1;
+        assert!(turns < TURNS_MAX && bench.faults() == 0, "{parts} of {PARTS} parts came");
+        // Two parts each ten milliseconds: that takes far longer than the switch needs to send all.
+        for _ in 0..if turns % 10 == 0 { 2 } else { 0 } {
+            if !app.end.pop_into(&mut buffer).unwrap() {
+                break;
+            }
+            if let Ok(Event::StatsReply(reply)) = Event::read(&Frame::read(&buffer).unwrap()) {
+                parts += 1;
+                bytes += reply.body.len();
+                assert_eq!(reply.more, parts < PARTS);
+            }
+        }
+    }
+    assert!(bytes > 8 << 20, "{bytes} bytes are not much larger than a ring");
+}
+
+#[test]
+fn an_app_that_does_not_read_its_answer_holds_the_switch_back_for_a_moment_and_then_is_ended() {
+    let mut bench = Bench::new();
+    let mut switch = Silent::connect(&mut bench, DatapathId(1));
+    let mut other_switch = Silent::connect(&mut bench, DatapathId(2));
+    let grant = || Grant::everywhere(&kernel::Capability::GRANT_ALL);
+    let mut app = bench.attach_with(RING_BYTES / 4, VICTIM, "stopped", grant());
+    let mut other = bench.attach(OTHER, "other", grant());
+    listen(&mut bench, &mut other);
+    answer_about_all_rules(&mut bench, &mut app, &mut switch);
+    let (mut ended_ms, mut number, mut heard) = (None, 0, 0);
+    for ms in 0..10_000 {
+        other_switch.said.extend(packet_in(number));
+        other_switch.take();
+        number += 1;
+        pass(&mut bench, &mut switch);
+        heard += other.hear(|event| matches!(event, Event::PacketIn(_)).then_some(())).len();
+        if bench.faults() > 0 {
+            ended_ms = Some(ms);
+            break;
+        }
+    }
+    let ended_ms = ended_ms.expect("it is ended");
+    assert!(ended_ms > 500, "an app that only lacks processor time lives: {ended_ms} ms");
+    for _ in 0..1_000 {
+        pass(&mut bench, &mut switch);
+        heard += other.hear(|event| matches!(event, Event::PacketIn(_)).then_some(())).len();
+    }
+    assert_eq!((heard, unheard(&bench)), (number as usize, 0), "nobody else is slowed down");
+    // The rest of the answer has no receiver, and the switch is read as before.
+    assert!(switch.said.is_empty());
 }
 
 #[test]

@@ -1,6 +1,7 @@
-//! Reads switches no faster than the apps read their packet-ins.
+//! Reads switches no faster than the apps read their packet-ins and answers.
 //!
-//! In: a switch that has sent data. Out: how much to read now, or that the switch waits; `crate::pauses` decides that.
+//! In: a switch that has sent data. Out: how much to read now, or that the switch waits; `crate::pauses` and
+//! `crate::unread_answers` decide that.
 //! Connections before the end of their handshake, and ends of connections, never wait. Packet-ins from before apps knew
 //! a switch are passed on in the same way. The worker reads the switch again when apps have received all of them.
 
@@ -94,10 +95,12 @@ impl Worker {
 
     fn after_read(&mut self, switch: Option<DatapathId>) {
         self.dispatch.report_ready();
-        let Dispatch { kernel, pauses, heard_packets, has_packets, .. } = &mut self.dispatch;
+        let Dispatch { kernel, pauses, unread_answers, heard_packets, has_packets, now_ms, .. } =
+            &mut self.dispatch;
         // The data that was read may have ended it.
         if let Some(datapath) = switch.filter(|datapath| kernel.is_up(*datapath)) {
             pauses.on_read(datapath, has_packets.then_some(heard_packets));
+            unread_answers.on_read(datapath, *now_ms);
         }
         heard_packets.clear();
         *has_packets = false;
@@ -114,13 +117,30 @@ impl Worker {
 impl Dispatch {
     /// Whether to read this switch now, and at most how many bytes. A switch whose answer is pending is always read:
     /// the answer comes after the data that it has already sent.
-    fn reading(&mut self, datapath: DatapathId, bytes: usize, now_ms: u64) -> Reading {
+    fn reading(&mut self, datapath: DatapathId, mut bytes: usize, now_ms: u64) -> Reading {
         let is_held = self.kernel.is_held(datapath);
+        if !is_held && !self.unread_answers.is_empty() {
+            match self.room_for_answers(datapath, bytes, now_ms) {
+                Reading::Now(most) => bytes = most,
+                Reading::NotYet => return Reading::NotYet,
+            }
+        }
         match self.held.has(datapath) {
             true if !is_held => Reading::NotYet,
             true if self.held.is_full(datapath) && self.kernel.is_passed_over(datapath) => Reading::NotYet,
             _ if is_held => Reading::Now(bytes),
             _ => self.room_of_receivers(datapath, bytes, now_ms),
+        }
+    }
+
+    /// Whether the apps that this switch answers have read its earlier answers, and how many bytes to read.
+    #[cold]
+    fn room_for_answers(&mut self, datapath: DatapathId, bytes: usize, now_ms: u64) -> Reading {
+        let Dispatch { zones, unread_answers, .. } = self;
+        let is_behind = |zone| zones.get(zone).is_some_and(|end| end.is_behind());
+        match unread_answers.decide(datapath, is_behind, bytes, now_ms) {
+            Some(bytes) => Reading::Now(bytes),
+            None => Reading::NotYet,
         }
     }
 
