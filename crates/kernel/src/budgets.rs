@@ -23,7 +23,7 @@ use abi::event::StatsReply;
 use flow::DatapathId;
 use openflow::statistics::kind as statistics;
 
-/// The interval at which the kernel asks a switch whether it still has the app's meter. If a controller deletes a
+/// The interval at which the kernel asks a switch whether it still has the kernel's meter. If a controller deletes a
 /// meter, the switch also deletes the rules that use it (1.3.5, 6.6). Open vSwitch does not report that to a 1.3
 /// controller.
 const CHECK_INTERVAL_MS: u64 = 10_000;
@@ -35,7 +35,7 @@ pub(crate) struct Budgets {
     pub rules_per_switch: u32,
     pub punt_limits: PuntLimits,
     pub meter_per_s: Option<u32>,
-    check_meters_from_ms: u64,
+    check_from_ms: u64,
     /// Entries that may be added to the table that had the last one.
     pub lease: Option<EntryLease>,
 }
@@ -47,7 +47,7 @@ impl Default for Budgets {
             rules_per_switch: RULES_PER_SWITCH,
             punt_limits: PuntLimits::default(),
             meter_per_s: None,
-            check_meters_from_ms: 0,
+            check_from_ms: 0,
             lease: None,
         }
     }
@@ -100,11 +100,11 @@ impl Budgets {
         Ok(())
     }
 
-    /// Whether it is time to ask the switches about their meters. Returns true once per interval.
-    pub fn is_meter_check_due(&mut self, now_ms: u64) -> bool {
-        let is_due = self.meter_per_s.is_some() && now_ms >= self.check_meters_from_ms;
+    /// Whether it is time to look at the table-miss rules and their meters. Returns true once per interval.
+    pub fn is_check_due(&mut self, now_ms: u64) -> bool {
+        let is_due = now_ms >= self.check_from_ms;
         if is_due {
-            self.check_meters_from_ms = now_ms + CHECK_INTERVAL_MS;
+            self.check_from_ms = now_ms + CHECK_INTERVAL_MS;
         }
         is_due
     }

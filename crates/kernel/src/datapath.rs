@@ -5,6 +5,7 @@
 use crate::charge::{Copies, FlowAnswer};
 use crate::entries::Entries;
 use crate::fanout::Fanout;
+use crate::later_punts::LaterPunts;
 use crate::metering::Metering;
 use crate::punt::{PuntCounters, Punts};
 use crate::record::Record;
@@ -12,7 +13,7 @@ use crate::rule_report::{Inquiry, RuleReport};
 use crate::zone_set::ZoneSet;
 use abi::event::{OpenFlowVersion, PortRecord, PortStatus, SwitchUp};
 use flow::DatapathId;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// A connected switch.
 #[derive(Clone, Debug)]
@@ -23,8 +24,8 @@ pub struct Datapath {
     ports: Vec<PortRecord>,
     /// For each table, the largest number of packets that a rule makes of one packet.
     fanouts: BTreeMap<u8, u64>,
-    /// The tables to which rules pass all packets of an earlier table on.
-    passed_to: BTreeSet<u8>,
+    /// The kernel's table-miss rules behind table 0.
+    pub(crate) later_punts: LaterPunts,
     /// The zones whose packet-outs caused packet-ins in this session.
     pub(crate) senders_up: ZoneSet,
     pub(crate) flow_answer: FlowAnswer,
@@ -63,7 +64,7 @@ impl Datapath {
             openflow: up.openflow,
             ports,
             fanouts: BTreeMap::new(),
-            passed_to: BTreeSet::new(),
+            later_punts: LaterPunts::default(),
             senders_up: ZoneSet::EMPTY,
             flow_answer: FlowAnswer::default(),
             copies: Copies::default(),
@@ -87,18 +88,9 @@ impl Datapath {
         *most = packets.max(*most);
     }
 
-    /// The kernel accepted a rule that passes all packets of an earlier table on to this one. Returns whether the switch has this table.
-    pub(crate) fn note_passed_to(&mut self, table_id: u8) -> bool {
-        let is_there = self.openflow != OpenFlowVersion::V1_0 && table_id < self.n_tables;
-        if is_there {
-            self.passed_to.insert(table_id);
-        }
-        is_there
-    }
-
-    /// The tables to which rules of this session pass all packets on.
-    pub(crate) fn passed_to(&self) -> impl Iterator<Item = u8> + '_ {
-        self.passed_to.iter().copied()
+    /// Whether it has this table. With OpenFlow 1.0 there is only one.
+    pub(crate) fn has_table(&self, table_id: u8) -> bool {
+        self.openflow != OpenFlowVersion::V1_0 && table_id < self.n_tables
     }
 
     /// How many packets a flooded packet becomes.

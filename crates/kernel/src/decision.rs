@@ -19,12 +19,19 @@ pub enum Effect {
     /// An app wants this switch's packets. Install the kernel's table-miss rule, with the meter that
     /// [`crate::Kernel::punt_meter`] returns.
     Punt(DatapathId),
-    /// An app passes all packets of an earlier table on to this one. Install the table-miss rule there too. Then packets without a rule still
-    /// reach the apps that want them.
+    /// An app passes all packets that some app wants on to this table. Install the table-miss rule there too, with the meter that
+    /// [`crate::Kernel::later_punt_meter`] returns. Then packets without a rule still reach the apps that want them.
     PuntFrom {
         /// The switch.
         datapath: DatapathId,
         /// The table to which packets are passed on.
+        table_id: u8,
+    },
+    /// No app passes packets on to this table any more. Delete the kernel's table-miss rule there.
+    EndPuntFrom {
+        /// The switch.
+        datapath: DatapathId,
+        /// The table.
         table_id: u8,
     },
     /// Send a switch this step for the meter of that rule; see [`crate::metering`].
@@ -239,13 +246,15 @@ pub enum OrderRefused {
     ShadowedByMany,
     /// The node has reached its limit of compared rules of apps that share priorities.
     TooManyCompared,
+    /// The app has as many rules that match all packets which some app wants as the node compares, at this switch.
+    TooManyWide,
 }
 
 impl OrderRefused {
     fn other(&self) -> Option<ZoneId> {
         match self {
             OrderRefused::Shadows { of: other, .. } | OrderRefused::Blinds(other) => Some(*other),
-            OrderRefused::ShadowedByMany | OrderRefused::TooManyCompared => None,
+            OrderRefused::ShadowedByMany | OrderRefused::TooManyCompared | OrderRefused::TooManyWide => None,
         }
     }
 
@@ -272,6 +281,12 @@ impl OrderRefused {
                 f,
                 "rule.write: apps that share priorities have {} rules already, which is all that the node compares: grant them different priorities",
                 crate::overlap::COMPARED_MAX
+            ),
+            OrderRefused::TooManyWide => write!(
+                f,
+                "rule.write: this app has {} rules at the switch that match all packets which an app receives, and the node compares \
+                 no more of them: delete some, or match fewer packets",
+                crate::wide::WIDE_MAX
             ),
         }
     }

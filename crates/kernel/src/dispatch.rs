@@ -13,7 +13,7 @@ use crate::decision::{Effect, InWords, Refusal};
 use crate::grant::Grant;
 use crate::owned::Owned;
 use crate::ownership::{Ownership, doubt_rules};
-use crate::precedence::{Eviction, OnOverlap, Precedence, passes_on_to};
+use crate::precedence::{Eviction, OnOverlap, Others, Precedence};
 use crate::punt::PuntLimits;
 use crate::quota::NodeRates;
 use crate::receivers::Receivers;
@@ -25,7 +25,6 @@ use crate::subscription::Subscription;
 use crate::topics::{Position, Topics};
 use crate::zone_set::{ZoneSet, is_zone_number};
 use crate::zones::{Zone, ZoneCounters};
-use abi::command::FlowMod;
 use abi::event::{Cause, Event, FlowRemoved, PacketIn, SwitchUp, Topic, kind};
 use abi::{Frame, Malformed, OpenFlowVersion, Receipt, ZoneId};
 use flow::DatapathId;
@@ -47,6 +46,8 @@ pub struct Kernel {
     /// A bit set of the kinds of rules that were ever kept; see [`crate::prepared`].
     pub(crate) shapes: u64,
     pub(crate) scratch: Scratch,
+    /// Switches that have reported their rules in this turn.
+    pub(crate) to_settle: Vec<DatapathId>,
 }
 
 impl Kernel {
@@ -64,6 +65,7 @@ impl Kernel {
             topics: Topics::default(),
             shapes: 0,
             scratch: Scratch::default(),
+            to_settle: Vec::new(),
         }
     }
 
@@ -375,6 +377,7 @@ impl Kernel {
             Event::SwitchUp(up) => self.on_switch_up(up, now_ms, effects),
             Event::SwitchDown(id) => {
                 self.sessions.on_switch_down(*id);
+                self.precedence.forget_switch(*id);
                 self.ownership.owned.release_meter(*id);
                 self.ownership.owned.on_switch_down(*id);
             }
@@ -390,6 +393,7 @@ impl Kernel {
 
     fn on_switch_up(&mut self, up: &SwitchUp<'_>, now_ms: u64, effects: &mut Vec<Effect>) {
         self.sessions.on_switch_up(up, self.budgets.rules_per_switch);
+        self.precedence.forget_switch(up.datapath);
         self.ownership.owned.on_switch_up(up.datapath);
         self.sessions.begin_inquiry(up.datapath, now_ms);
         if let Some(there) = self.sessions.datapaths.get_mut(&up.datapath)
@@ -404,7 +408,7 @@ impl Kernel {
 
     fn on_flow_removed(&mut self, removed: &FlowRemoved<'_>, now_ms: u64, effects: &mut Vec<Effect>) {
         let Some(there) = self.sessions.datapaths.get_mut(&removed.datapath) else { return };
-        if removed.cookie == OWN_COOKIE {
+        if removed.cookie == OWN_COOKIE && removed.table_id == 0 {
             there.metering.on_own_rule_removed(removed.datapath, effects);
         }
         there.entries.on_removed(removed.owner(), removed.table_id);
@@ -423,27 +427,41 @@ impl Kernel {
         }
         self.receivers.index(&self.zones);
         effects.push(Effect::Replay(zone));
+        let datapaths: Vec<DatapathId> = self.sessions.datapaths.keys().copied().collect();
         if !wanted_before && self.receivers.want_packets() {
-            for (datapath, there) in self.sessions.datapaths.iter() {
-                effects.push(Effect::Punt(*datapath));
-                let is_free =
-                    |table_id: &u8| !self.ownership.is_table_miss_of_app(there, *datapath, *table_id);
-                let tables = there.passed_to().filter(is_free);
-                effects.extend(tables.map(|table_id| Effect::PuntFrom { datapath: *datapath, table_id }));
-            }
+            effects.extend(datapaths.iter().copied().map(Effect::Punt));
         }
+        datapaths.into_iter().for_each(|datapath| self.on_wishes(datapath, effects));
     }
 
-    /// An app adds a rule that passes all packets of a table on. If the later table has no rule for a packet, apps still receive the packet.
+    /// Apps want other packets of this switch now, or it has reported its rules.
+    pub(crate) fn on_wishes(&mut self, datapath: DatapathId, effects: &mut Vec<Effect>) {
+        let Kernel { precedence, sessions, zones, receivers, scratch, .. } = self;
+        let others = Others { datapaths: &sessions.datapaths, zones, receivers, scratch, now_ms: 0 };
+        precedence.on_wishes(datapath, &others);
+        precedence.say_evictions(effects);
+        self.punt_from_reached(datapath, effects);
+    }
+
+    /// Tables that all packets of some app reach get the table-miss rule, also by a rule that is sent now. If such a table has
+    /// no rule for a packet, apps still receive the packet.
     #[cold]
-    pub(crate) fn pass_on(&mut self, datapath: DatapathId, it: &FlowMod<'_>, effects: &mut Vec<Effect>) {
-        let Some(table_id) = passes_on_to(it) else { return };
-        let Some(there) = self.sessions.datapaths.get_mut(&datapath) else { return };
-        if there.note_passed_to(table_id)
-            && self.receivers.want_packets()
-            && !self.ownership.is_table_miss_of_app(there, datapath, table_id)
-        {
-            effects.push(Effect::PuntFrom { datapath, table_id });
+    #[inline(never)]
+    pub(crate) fn punt_from_reached(&mut self, datapath: DatapathId, effects: &mut Vec<Effect>) {
+        let Kernel { precedence, sessions, ownership, zones, receivers, scratch, .. } = self;
+        if !receivers.want_packets() || !precedence.may_reach_later(datapath) {
+            return;
+        }
+        let others = Others { datapaths: &sessions.datapaths, zones, receivers, scratch, now_ms: 0 };
+        let reached = precedence.reached(datapath, &others);
+        let Some(there) = sessions.datapaths.get_mut(&datapath) else { return };
+        for table_id in reached {
+            // An app's own table-miss rule stays, unless it is evicted.
+            let is_apps = ownership.is_table_miss_of_app(there, datapath, table_id)
+                && !precedence.evicts(datapath, table_id, 0);
+            if !is_apps && there.has_table(table_id) && there.later_punts.add(table_id) {
+                effects.push(Effect::PuntFrom { datapath, table_id });
+            }
         }
     }
 

@@ -11,6 +11,7 @@
 //!
 //! This crate never does I/O and never reads a clock. It knows neither a wire protocol nor how a zone is built.
 
+mod blinding;
 pub mod bounds;
 pub mod budget;
 mod budgets;
@@ -29,6 +30,7 @@ pub mod grant;
 mod group_effects;
 mod group_or_meter;
 mod indirect_effects;
+mod later_punts;
 pub mod metering;
 mod overlap;
 pub mod own_messages;
@@ -55,6 +57,7 @@ pub mod topics;
 mod upkeep;
 mod visible;
 mod wellformed;
+mod wide;
 pub mod zone_set;
 pub mod zones;
 

@@ -14,7 +14,9 @@
 //! looks at a packet. Memory: one state for each connected switch, with at most one sentence from the switch.
 
 use crate::decision::Effect;
-use crate::own_messages::{CHECK_TICKET, FEATURES_TICKET, METER_TICKET, MeterStep, MeterWanted, RULE_TICKET};
+use crate::own_messages::{
+    CHECK_TICKET, FEATURES_TICKET, METER_TICKET, MeterStep, MeterWanted, RULE_TICKET, later_table_of,
+};
 use crate::owned::Owned;
 use abi::event::{Event, StatsReply};
 use abi::{Outcome, Receipt};
@@ -297,4 +299,5 @@ pub(crate) fn is_about_the_meter(event: &Event<'_>) -> bool {
 
 fn is_own_ticket(ticket: u64) -> bool {
     matches!(ticket, FEATURES_TICKET | METER_TICKET | RULE_TICKET | CHECK_TICKET)
+        || later_table_of(ticket).is_some()
 }

@@ -171,8 +171,8 @@ impl Kernel {
         if flow_mod.command < flow_command::DELETE && is_new {
             self.take_entry(zone, (command.datapath, taken.table_id), now_ms, effects)?;
         }
-        if flow_mod.command < flow_command::DELETE && taken.matching.is_empty() {
-            self.pass_on(command.datapath, &taken, effects);
+        if self.precedence.is_pending() {
+            self.punt_from_reached(command.datapath, effects);
         }
         let stamped = self.stamp(zone, command.datapath, flow_mod);
         self.ownership.to_note = self.what_follows(zone, command.datapath, &flow_mod, meant, now_ms);
@@ -330,7 +330,7 @@ impl Kernel {
             // Open vSwitch takes it for table 0 of an add and for each table of a modify; the specification has no such rule.
             return Err(Refusal::AllTables);
         }
-        if it.priority == 0 && matches!(it.table_id, 0 | ALL_TABLES) && self.is_kernels_own(datapath, it) {
+        if it.priority == 0 && self.is_kernels_own(datapath, it) {
             self.require(zone, Capability::RuleWriteOthers).map_err(|_| Refusal::KernelsRule)?;
         }
         if it.buffer_id.is_some() && it.command < flow_command::DELETE {
@@ -394,12 +394,20 @@ impl Kernel {
         ToNote::Doubt { datapath, zone: (!reaches_all).then_some(zone) }
     }
 
-    /// Whether the command addresses the kernel's table-miss rule. An add would replace the rule, and in 1.0 no cookie
-    /// protects it from a strict command. A loose command reaches only its owner's rules.
+    /// Whether the command addresses a table-miss rule of the kernel: that of table 0, or of a table to which apps pass
+    /// packets on. An add would replace the rule, and in 1.0 no cookie protects it from a strict command. A loose command
+    /// reaches only its owner's rules.
     #[inline]
     fn is_kernels_own(&mut self, datapath: DatapathId, it: &FlowMod<'_>) -> bool {
         // It names no field.
-        !begins_with_usual(it.matching) && self.has_its_key(datapath, it)
+        !begins_with_usual(it.matching)
+            && (matches!(it.table_id, 0 | ALL_TABLES) || self.has_later_punt(datapath, it.table_id))
+            && self.has_its_key(datapath, it)
+    }
+
+    #[cold]
+    fn has_later_punt(&self, datapath: DatapathId, table_id: u8) -> bool {
+        self.sessions.datapaths.get(&datapath).is_some_and(|there| there.later_punts.has(table_id))
     }
 
     #[cold]

@@ -14,9 +14,10 @@
 //! (`crate::overlap`). Of such an app, it compares only the rules whose priorities can decide against another app
 //! ([`Contest`]).
 //!
-//! If a rule of table 0 matches every packet that an earlier app wants to receive, that app receives nothing. The kernel
-//! refuses such a rule too ([`OrderRefused::Blinds`]), unless it passes packets on to a later table and has a lower
-//! priority than all rules of the earlier app.
+//! If a rule matches every packet that an earlier app wants to receive, that app receives nothing. The kernel refuses
+//! such a rule too ([`OrderRefused::Blinds`]), or evicts it if these packets reach its table only later (`crate::wide`). A
+//! rule that passes the packets on unchanged to a later table may stay, if all rules of the earlier app have a higher
+//! priority.
 //!
 //! In: adds, and the rules that switches report. Out: refusals, and rules to evict. It never sends anything. It neither
 //! refuses nor evicts rules of an app that holds `rule.write.others`.
@@ -30,12 +31,12 @@ use crate::overlap::{COMPARED_MAX, Overlaps, Placed, Table};
 use crate::receivers::Receivers;
 use crate::rule_key::RuleKey;
 use crate::rules::Owner;
+use crate::wide::{Wide, WideRules};
 use crate::zone_set::ZoneSet;
 use crate::zones::Zone;
 use abi::ZoneId;
 use abi::command::FlowMod;
-use flow::canonical::{instructions_raw, read_match, read_match_into, write_match};
-use flow::relation::covers;
+use flow::canonical::{read_match, read_match_into, write_match};
 use flow::{DatapathId, Match};
 
 /// The reaction to a rule that would shadow a rule of an earlier app.
@@ -61,9 +62,11 @@ pub struct Eviction {
     pub matching: Vec<u8>,
     /// Its owner.
     pub owner: ZoneId,
-    /// The owner of the rule that it would have shadowed.
+    /// The owner of the rule that it would have shadowed, or the app that would have received no packet.
     pub for_zone: ZoneId,
-    key: RuleKey,
+    /// Whether that app would have received no packet.
+    pub takes_all: bool,
+    pub(crate) key: RuleKey,
 }
 
 /// How many rules one command may evict. A command that would evict more is refused: its app cannot empty a whole table
@@ -165,14 +168,25 @@ pub(crate) struct Precedence {
     contests: Contests,
     pub on_overlap: OnOverlap,
     overlaps: Overlaps,
+    pub(crate) wide: WideRules,
     /// The last decided rule, until it is sent.
-    pending: Option<Box<(Table, Placed, Vec<Eviction>)>>,
-    evictions: Vec<Eviction>,
+    pub(crate) pending: Option<Box<Pending>>,
+    pub(crate) evictions: Vec<Eviction>,
     /// The next notice to the operator about a shadowing rule comes no sooner than this.
     tell_from_ms: u64,
     /// The next search for compared rules that are gone comes no sooner than this.
     sweep_from_ms: u64,
-    scratch: Match,
+    pub(crate) scratch: Match,
+}
+
+/// A decided rule that waits to be sent.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pending {
+    /// To be compared with others.
+    placed: Option<(Table, Placed)>,
+    /// It matches all packets that an app wants.
+    pub wide: Option<(DatapathId, Wide)>,
+    pub evictions: Vec<Eviction>,
 }
 
 impl Default for Precedence {
@@ -183,6 +197,7 @@ impl Default for Precedence {
             contests: Contests::new(),
             on_overlap: OnOverlap::default(),
             overlaps: Overlaps::default(),
+            wide: WideRules::default(),
             pending: None,
             evictions: Vec::new(),
             tell_from_ms: 0,
@@ -211,7 +226,7 @@ impl Precedence {
     }
 
     /// Whether the first zone precedes the second: by rank, and by number if the ranks are equal.
-    fn is_before(&self, first: ZoneId, second: ZoneId) -> bool {
+    pub(crate) fn is_before(&self, first: ZoneId, second: ZoneId) -> bool {
         let place = |zone: ZoneId| {
             let territory = self.territories.get(usize::from(zone.0)).and_then(Option::as_ref);
             (territory.map_or(u16::MAX, |it| it.rank), zone.0)
@@ -284,13 +299,6 @@ impl Precedence {
     }
 }
 
-/// The later table to which a rule passes packets on. A switch refuses a goto-table to any other table (OpenFlow 1.3.5, 5.1).
-#[cold]
-pub(crate) fn passes_on_to(it: &FlowMod<'_>) -> Option<u8> {
-    let to = instructions_raw(it.instructions).flatten().find_map(|raw| raw.goto_table());
-    to.filter(|table_id| *table_id > it.table_id && *table_id < ALL_TABLES)
-}
-
 /// The rules of others that conflict with an add.
 #[derive(Default)]
 struct Met {
@@ -342,8 +350,8 @@ impl Precedence {
         others: &mut Others<'_>,
         effects: &mut Vec<Effect>,
     ) -> Result<(), Refusal> {
-        if it.table_id == 0 && (it.matching.is_empty() || !others.receivers.selective.is_empty()) {
-            self.check_blinding(zone, it, others)?;
+        if others.receivers.may_be_wide(it.matching) {
+            self.check_blinding(zone, datapath, key, it, others)?;
         }
         match key.filter(|_| self.compares_at(zone, it.priority)) {
             Some(key) => self.compare(zone, (datapath, it.table_id), key, it, others, effects),
@@ -351,44 +359,14 @@ impl Precedence {
         }
     }
 
-    /// Whether it takes all packets that an earlier app wants to receive. A rule that passes packets on to a later table takes none of
-    /// an app whose priorities are all higher: that app's rules come first, and the rest goes on.
-    #[cold]
-    fn check_blinding(&mut self, zone: ZoneId, it: &FlowMod<'_>, others: &Others<'_>) -> Result<(), Refusal> {
-        if read_match_into(it.matching, &mut self.scratch).is_err() {
-            return Ok(());
-        }
-        let matching = &self.scratch;
-        let passes_on = passes_on_to(it).is_some();
-        let hears = others.receivers.of_packets();
-        let all = hears.iter().map(|it| (it, None)).filter(|_| covers(matching, &Match::any()));
-        let some = others
-            .receivers
-            .selective
-            .iter()
-            .filter_map(|it| Some((it, Some(others.zone(it)?.subscription.packets()?))));
-        let blinded = all.chain(some).find(|(receiver, packets)| {
-            *receiver != zone
-                && self.is_before(*receiver, zone)
-                && !(passes_on && self.is_above(*receiver, it.priority))
-                && packets.is_none_or(|packets| covers(matching, packets))
-        });
-        match blinded {
-            Some((receiver, _)) if self.is_enforced(zone, others) => {
-                Err(Refusal::Order(OrderRefused::Blinds(receiver)))
-            }
-            _ => Ok(()),
-        }
-    }
-
     /// Whether all rules of an app have a higher priority than this.
-    fn is_above(&self, zone: ZoneId, priority: u16) -> bool {
+    pub(crate) fn is_above(&self, zone: ZoneId, priority: u16) -> bool {
         let territory = self.territories.get(usize::from(zone.0)).and_then(Option::as_ref);
         territory.is_some_and(|it| it.lowest > priority)
     }
 
     /// Whether precedence applies to this zone.
-    fn is_enforced(&self, zone: ZoneId, others: &Others<'_>) -> bool {
+    pub(crate) fn is_enforced(&self, zone: ZoneId, others: &Others<'_>) -> bool {
         self.on_overlap == OnOverlap::Refuse && !others.may_cross(zone)
     }
 
@@ -431,7 +409,9 @@ impl Precedence {
         if !met.evictions.is_empty() && self.on_overlap == OnOverlap::Refuse {
             effects.push(Effect::Evict);
         }
-        self.pending = Some(Box::new((table, rule, met.evictions)));
+        let pending = self.pending.get_or_insert_default();
+        pending.placed = Some((table, rule));
+        pending.evictions.extend(met.evictions);
         Ok(())
     }
 
@@ -461,7 +441,7 @@ impl Precedence {
         met
     }
 
-    fn keep_evictions(&mut self, evictions: Vec<Eviction>) {
+    pub(crate) fn keep_evictions(&mut self, evictions: Vec<Eviction>) {
         if self.on_overlap == OnOverlap::Refuse {
             self.evictions.extend(evictions);
         }
@@ -488,9 +468,14 @@ impl Precedence {
     /// The last decided add was sent: only now are the conflicting rules evicted.
     #[inline]
     pub fn on_placed(&mut self) {
-        if let Some(placed) = self.pending.take() {
-            let (table, rule, evictions) = *placed;
-            self.overlaps.note(table, rule);
+        if let Some(pending) = self.pending.take() {
+            let Pending { placed, wide, evictions } = *pending;
+            if let Some((table, rule)) = placed {
+                self.overlaps.note(table, rule);
+            }
+            if let Some((datapath, rule)) = wide {
+                self.wide.note(datapath, rule);
+            }
             self.keep_evictions(evictions);
         }
     }
@@ -536,9 +521,9 @@ fn has(datapaths: &Datapaths, (datapath, _): Table, rule: &Placed) -> bool {
     known.is_some_and(|known| known.owner == Owner::Zone(rule.owner))
 }
 
-fn eviction((datapath, table_id): Table, rule: &Placed, for_zone: ZoneId) -> Eviction {
+pub(crate) fn eviction((datapath, table_id): Table, rule: &Placed, for_zone: ZoneId) -> Eviction {
     let mut matching = Vec::new();
     write_match(&rule.matching, &mut matching);
     let Placed { owner, priority, key, .. } = *rule;
-    Eviction { datapath, table_id, priority, matching, owner, for_zone, key }
+    Eviction { datapath, table_id, priority, matching, owner, for_zone, takes_all: false, key }
 }

@@ -89,6 +89,13 @@ impl Receivers {
         &self.by_kind[usize::from(kind::PACKET_IN)]
     }
 
+    /// Whether a rule with this match, in canonical bytes, may take all packets that an app wants. An exact first field
+    /// leaves some packets out; the third byte of a field tells whether it has a mask.
+    #[inline]
+    pub fn may_be_wide(&self, matching: &[u8]) -> bool {
+        !self.selective.is_empty() || matching.get(2).is_none_or(|header| header & 1 != 0)
+    }
+
     /// Whether an app wants packets of switches.
     pub fn want_packets(&self) -> bool {
         !(self.of_packets().is_empty() && self.selective.is_empty())

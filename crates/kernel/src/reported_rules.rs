@@ -21,6 +21,7 @@ pub(crate) struct ReportedRule<'a> {
     /// Whether the node learns of its end: it has no time-out, or the switch reports its removal.
     pub stays: bool,
     pub matching: &'a [u8],
+    pub instructions: &'a [u8],
 }
 
 /// The rules of an answer. A malformed match ends them.
@@ -32,6 +33,7 @@ pub(crate) fn reported_rules(body: &[u8]) -> impl Iterator<Item = ReportedRule<'
             cookie: entry.cookie(),
             stays: stays(entry.idle_timeout_s(), entry.hard_timeout_s(), entry.flags()),
             matching: entry.matching()?,
+            instructions: entry.instructions(),
         })
     })
 }

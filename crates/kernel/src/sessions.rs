@@ -25,7 +25,7 @@ use crate::owned_check::OwnedCheck;
 use crate::reported_rules::{ReportedRule, reported_rules};
 use crate::rule_key::{RuleKey, RuleKeys};
 use crate::rule_report::{Inquiry, Stage};
-use crate::rules::Owner;
+use crate::rules::{OWN_COOKIE, Owner};
 use abi::event::{StatsReply, SwitchUp};
 use abi::{OpenFlowVersion, ZoneId};
 use flow::DatapathId;
@@ -227,7 +227,7 @@ impl Sessions {
         &mut self,
         reply: &StatsReply<'r>,
         keys: &mut RuleKeys,
-        compares: impl Fn(ZoneId) -> bool,
+        compares: impl Fn(ZoneId, &ReportedRule<'_>) -> bool,
         now_ms: u64,
     ) -> Vec<OwnedRule<'r>> {
         let mut to_compare = Vec::new();
@@ -236,13 +236,17 @@ impl Sessions {
             return to_compare;
         }
         for rule in reported_rules(reply.body) {
+            if rule.cookie == OWN_COOKIE && rule.table_id > 0 && there.has_table(rule.table_id) {
+                // An earlier run of the node has put its table-miss rule there.
+                there.later_punts.add(rule.table_id);
+            }
             let Some(owner) = Owner::of_cookie(rule.cookie) else { continue };
             let key = keys.of(there.openflow, reply.datapath, rule.table_id, rule.priority, rule.matching);
             let Some(key) = key else { continue };
             there.record.find(key, owner, rule.stays, now_ms);
             if let Owner::Zone(zone) = owner {
                 there.inquiry.rules = there.inquiry.rules.saturating_add(1);
-                if compares(zone) {
+                if compares(zone, &rule) {
                     to_compare.push((key, zone, rule));
                 }
             }

@@ -12,11 +12,12 @@ use crate::datapath::Datapath;
 use crate::decision::Effect;
 use crate::dispatch::Kernel;
 use crate::metering::{AtSwitch, Metering, is_about_the_meter};
-use crate::own_messages::{Asked, Unanswered};
+use crate::own_messages::{Asked, Unanswered, later_table_of};
 use crate::precedence::Others;
 use crate::record::Wanted;
-use crate::reported_rules::reported_rules;
+use crate::reported_rules::{ReportedRule, reported_rules};
 use crate::rule_key::taken_place;
+use crate::rule_report::RuleReport;
 use crate::rules::Owner;
 use abi::event::{Event, StatsReply, kind};
 use abi::{Frame, Outcome, ZoneId};
@@ -45,15 +46,38 @@ impl Kernel {
 impl Kernel {
     /// Asks the switches that are due for their rules, as many as one turn allows.
     pub fn ask_for_owners(&mut self, now_ms: u64, effects: &mut Vec<Effect>) {
+        while let Some(datapath) = self.to_settle.pop() {
+            self.settle_found(datapath, effects);
+        }
         self.precedence.say_evictions(effects);
         self.sessions.ask_for_owners(&self.ownership.owned, now_ms, effects);
     }
 
-    /// Asks the switches whether they still have their meters, if that is due.
+    /// Asks the switches whether they still have their meters, if that is due. Deletes table-miss rules of later tables to
+    /// which no app passes packets on.
     pub fn check_meters(&mut self, now_ms: u64, effects: &mut Vec<Effect>) {
-        if self.budgets.is_meter_check_due(now_ms) {
-            let switches = self.sessions.datapaths.iter();
-            switches.for_each(|(datapath, there)| there.metering.check(*datapath, effects));
+        if !self.budgets.is_check_due(now_ms) {
+            return;
+        }
+        let switches = self.sessions.datapaths.iter();
+        switches.for_each(|(datapath, there)| there.metering.check(*datapath, effects));
+        let with_later = |(datapath, there): (&DatapathId, &Datapath)| {
+            there.later_punts.tables().next().map(|_| *datapath)
+        };
+        let later: Vec<DatapathId> = self.sessions.datapaths.iter().filter_map(with_later).collect();
+        later.into_iter().for_each(|datapath| self.look_at_later_punts(datapath, effects));
+        // An app may have deleted its own table-miss rule.
+        let all: Vec<DatapathId> = self.sessions.datapaths.keys().copied().collect();
+        all.into_iter().for_each(|datapath| self.punt_from_reached(datapath, effects));
+    }
+
+    /// While a switch has not reported all of its rules, an unknown one may pass packets on.
+    fn look_at_later_punts(&mut self, datapath: DatapathId, effects: &mut Vec<Effect>) {
+        let passed_to = self.precedence.passed_to(datapath, &self.sessions.datapaths);
+        let Some(there) = self.sessions.datapaths.get_mut(&datapath) else { return };
+        if matches!(there.inquiry.report(), RuleReport::Answered(_)) {
+            let gone = there.later_punts.on_look(&passed_to).into_iter();
+            effects.extend(gone.map(|table_id| Effect::EndPuntFrom { datapath, table_id }));
         }
     }
 
@@ -75,6 +99,12 @@ impl Kernel {
     /// The number of the meter that the table-miss rule of this switch should have now.
     pub fn punt_meter(&self, datapath: DatapathId) -> Option<u32> {
         Some(self.metering(datapath)?.of_the_rule()?.meter_id)
+    }
+
+    /// The same for the table-miss rule of a later table.
+    pub fn later_punt_meter(&self, datapath: DatapathId, table_id: u8) -> Option<u32> {
+        let there = self.sessions.datapaths.get(&datapath)?;
+        there.later_punts.may_have_meter(table_id).then(|| self.punt_meter(datapath))?
     }
 }
 
@@ -151,9 +181,10 @@ impl Kernel {
 
     /// Rules that a switch had when it connected.
     fn on_owners(&mut self, reply: &StatsReply<'_>, now_ms: u64) {
-        let Kernel { sessions, ownership, precedence, .. } = self;
-        let to_compare =
-            sessions.on_owners(reply, &mut ownership.keys, |zone| precedence.compares(zone), now_ms);
+        let Kernel { sessions, ownership, precedence, receivers, .. } = self;
+        let is_to_compare =
+            |zone, rule: &ReportedRule<'_>| precedence.compares(zone) || receivers.may_be_wide(rule.matching);
+        let to_compare = sessions.on_owners(reply, &mut ownership.keys, is_to_compare, now_ms);
         let openflow = sessions.datapaths.get(&reply.datapath).map(|there| there.openflow);
         for (key, zone, rule) in to_compare {
             let Some(openflow) = openflow else { break };
@@ -162,10 +193,22 @@ impl Kernel {
             let mut others = Others { datapaths: &sessions.datapaths, zones, receivers, scratch, now_ms };
             let table = (reply.datapath, place.0);
             precedence.on_rule_found(table, key, zone, place.1, rule.matching, &mut others);
+            let wide = (place.1, rule.matching, rule.instructions);
+            precedence.on_wide_found(table, key, zone, wide, &others);
         }
         if !reply.more {
             self.sessions.on_last_owners(reply.datapath, now_ms);
+            self.to_settle.push(reply.datapath);
         }
+    }
+
+    /// A switch has reported its rules. Those that keep all packets from an earlier app are evicted. The table-miss rules of
+    /// later tables are added again: the meter may be another one than that of the last session.
+    fn settle_found(&mut self, datapath: DatapathId, effects: &mut Vec<Effect>) {
+        self.on_wishes(datapath, effects);
+        let Some(there) = self.sessions.datapaths.get(&datapath) else { return };
+        let tables = there.later_punts.tables().filter(|_| self.receivers.want_packets());
+        effects.extend(tables.map(|table_id| Effect::PuntFrom { datapath, table_id }));
     }
 
     /// The switch's rules, in answer to a question about one. If that rule is missing, it is gone.
@@ -211,18 +254,50 @@ impl Kernel {
         if !is_about_the_meter(&event) {
             return false;
         }
-        if let Some((metering, at)) = self.meter_at(frame.datapath()) {
+        let datapath = frame.datapath();
+        if let Event::Receipt(_, receipt) = &event
+            && let Some(table_id) = later_table_of(receipt.ticket)
+        {
+            self.on_later_receipt(datapath, table_id, receipt.outcome == Outcome::Programmed, effects);
+            return true;
+        }
+        let known = effects.len();
+        if let Some((metering, at)) = self.meter_at(datapath) {
             metering.on_answer(&event, at, effects);
         }
+        self.punt_from_later_too(datapath, known, effects);
         true
+    }
+
+    /// The switch answered the table-miss rule of a later table with the meter.
+    fn on_later_receipt(
+        &mut self,
+        datapath: DatapathId,
+        table_id: u8,
+        is_there: bool,
+        effects: &mut Vec<Effect>,
+    ) {
+        let there = self.sessions.datapaths.get_mut(&datapath);
+        if !is_there && there.is_some_and(|there| there.later_punts.on_meter_refused(table_id)) {
+            effects.push(Effect::PuntFrom { datapath, table_id });
+        }
+    }
+
+    /// If the table-miss rule gets another meter now, those of the later tables do too.
+    fn punt_from_later_too(&self, datapath: DatapathId, known: usize, effects: &mut Vec<Effect>) {
+        let is_punted = effects.iter().skip(known).any(|effect| *effect == Effect::Punt(datapath));
+        let Some(there) = self.sessions.datapaths.get(&datapath).filter(|_| is_punted) else { return };
+        effects.extend(there.later_punts.tables().map(|table_id| Effect::PuntFrom { datapath, table_id }));
     }
 
     /// The worker could not send a step, or the rule with the meter, to a switch. A check is not a step: it is
     /// repeated.
     pub fn on_meter_not_sent(&mut self, datapath: DatapathId, reason: &str, effects: &mut Vec<Effect>) {
+        let known = effects.len();
         if let Some((metering, at)) = self.meter_at(datapath) {
             metering.on_not_sent(reason, at, effects);
         }
+        self.punt_from_later_too(datapath, known, effects);
     }
 
     fn meter_at(&mut self, datapath: DatapathId) -> Option<(&mut Metering, AtSwitch<'_>)> {

@@ -8,7 +8,7 @@ use abi::{Frame, Outcome, Receipt, ZoneId};
 use flow::canonical::InstructionWriter;
 use flow::{DatapathId, ErrorCode};
 use kernel::metering::Why;
-use kernel::own_messages::{MeterStep, MeterWanted, RULE_TICKET};
+use kernel::own_messages::{MeterStep, MeterWanted, RULE_TICKET, later_rule_ticket};
 use kernel::{Bounds, Capability, Decision, Effect, Grant, Kernel, Metering};
 
 const SWITCH: DatapathId = DatapathId(1);
@@ -462,4 +462,51 @@ fn only_who_may_change_others_rules_refers_to_the_kernels_meter() {
     let others_too = Grant::everywhere(&kernel::Capability::GRANT_ALL).with(Capability::RuleWriteOthers);
     assert!(node.kernel.attach(OTHER, "other", others_too, 0));
     assert_eq!(node.metered_rule(OTHER, HIGHEST), "sent");
+}
+
+/// The table-miss rule of table 1.
+const LATER: Effect = Effect::PuntFrom { datapath: SWITCH, table_id: 1 };
+
+/// The app passes all packets of table 0 on to table 1.
+fn pass_on(node: &mut Node) {
+    let mut instructions = Vec::new();
+    InstructionWriter::new(&mut instructions).goto_table(1);
+    let rule = FlowMod { priority: 5, instructions: &instructions, ..FlowMod::ADD };
+    assert_eq!(node.command(APP, What::FlowMod(rule)), "sent");
+}
+
+#[test]
+fn the_table_miss_rule_of_a_later_table_has_the_meter_too() {
+    let mut node = Node::with_meter();
+    pass_on(&mut node);
+    assert!(node.effects.contains(&LATER), "{:?}", node.effects);
+    assert_eq!(node.kernel.later_punt_meter(SWITCH, 1), Some(HIGHEST));
+    node.effects.clear();
+    assert!(node.receipt(later_rule_ticket(1), Outcome::Programmed, NO_ERROR).is_empty());
+    // If the meter is gone, both rules are added without it.
+    assert_eq!(node.checked(&[]), [SETTLED, PUNT, LATER]);
+    assert_eq!(node.kernel.later_punt_meter(SWITCH, 1), None);
+}
+
+#[test]
+fn a_later_table_without_meters_gets_the_rule_without_and_table_0_keeps_its_meter() {
+    let mut node = Node::with_meter();
+    pass_on(&mut node);
+    node.effects.clear();
+    assert_eq!(node.receipt(later_rule_ticket(1), Outcome::Failed, UNKNOWN_METER), [LATER]);
+    assert_eq!(node.kernel.later_punt_meter(SWITCH, 1), None);
+    assert_eq!((node.kernel.punt_meter(SWITCH), node.state()), (Some(HIGHEST), on(0)));
+    assert!(node.receipt(later_rule_ticket(1), Outcome::Failed, UNKNOWN_METER).is_empty(), "once");
+}
+
+#[test]
+fn a_rule_that_is_there_before_the_meter_gets_it_when_the_switch_has_it() {
+    let mut node = Node::punting();
+    node.switch_up();
+    pass_on(&mut node);
+    assert_eq!(node.kernel.later_punt_meter(SWITCH, 1), None);
+    node.effects.clear();
+    node.features(&FEATURES);
+    assert_eq!(node.receipt(ADD, Outcome::Programmed, NO_ERROR), [PUNT, LATER]);
+    assert_eq!(node.kernel.later_punt_meter(SWITCH, 1), Some(HIGHEST));
 }

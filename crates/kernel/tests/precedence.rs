@@ -2,81 +2,18 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
+mod ordered;
+
 use abi::command::{self, Command, FlowMod, Subscribe, What};
-use abi::event::{self, SwitchUp, kind};
-use abi::{Frame, OpenFlowVersion, ZoneId};
+use abi::event::kind;
+use abi::{Frame, ZoneId};
+use flow::Match;
 use flow::canonical::{read_match, write_instructions, write_match};
 use flow::relation::overlaps;
 use flow::text::{parse_instructions, parse_match};
-use flow::{DatapathId, Instruction, Match};
-use kernel::{Bounds, Capability, Decision, Effect, Grant, Kernel, OnOverlap};
+use kernel::{Bounds, Capability, Decision, Effect, Grant, OnOverlap};
+use ordered::*;
 use proptest::prelude::*;
-
-const SWITCH: DatapathId = DatapathId(1);
-
-/// In the operator's order, the second zone precedes the first: zone numbers decide nothing.
-const LATER: ZoneId = ZoneId(1);
-const BEFORE: ZoneId = ZoneId(2);
-
-struct Node {
-    kernel: Kernel,
-    effects: Vec<Effect>,
-    now_ms: u64,
-}
-
-fn writer(rank: u16) -> Grant {
-    Grant::nothing().with(Capability::RuleWrite).with(Capability::PacketIn).with_rank(rank)
-}
-
-impl Node {
-    fn with(later: Grant, before: Grant) -> Node {
-        let mut kernel = Kernel::new(7);
-        kernel.attach(LATER, "later", later, 0);
-        kernel.attach(BEFORE, "before", before, 0);
-        let mut bytes = Vec::new();
-        let openflow = OpenFlowVersion::V1_3;
-        let up = SwitchUp { datapath: SWITCH, openflow, n_buffers: 0, n_tables: 8, ports: &[] };
-        event::write::switch_up(&mut bytes, 1, &up);
-        kernel.on_event(&Frame::read(&bytes).unwrap(), 0, &mut Vec::new()).unwrap();
-        kernel.on_no_answer(SWITCH, kernel::Asked::Owners, kernel::Unanswered::Refused, 0);
-        Node { kernel, effects: Vec::new(), now_ms: 0 }
-    }
-
-    fn new() -> Node {
-        Node::with(writer(2), writer(1))
-    }
-
-    /// `sent`, or the refusal in words.
-    fn command(&mut self, zone: ZoneId, what: What<'_>) -> String {
-        let mut bytes = Vec::new();
-        let command = Command { datapath: SWITCH, ticket: 7, wants_receipt: false, what };
-        assert!(command::write::command(&mut bytes, &command));
-        self.effects.clear();
-        match self.kernel.on_command(zone, &Frame::read(&bytes).unwrap(), self.now_ms, &mut self.effects) {
-            Decision::Send(_) => {
-                self.kernel.on_sent();
-                "sent".to_owned()
-            }
-            Decision::Refuse(refusal) => refusal.to_string(),
-            other => format!("{other:?}"),
-        }
-    }
-
-    fn rule(&mut self, zone: ZoneId, priority: u16, matching: &Match, rest: FlowMod<'_>) -> String {
-        let mut matched = Vec::new();
-        write_match(matching, &mut matched);
-        self.command(zone, What::FlowMod(FlowMod { priority, matching: &matched, ..rest }))
-    }
-
-    fn add(&mut self, zone: ZoneId, priority: u16, matching: &str) -> String {
-        self.rule(zone, priority, &parse_match(matching).unwrap(), FlowMod::ADD)
-    }
-
-    /// The rules to delete now: owners and priorities.
-    fn evicted(&mut self) -> Vec<(ZoneId, u16)> {
-        self.kernel.take_evictions().iter().map(|it| (it.owner, it.priority)).collect()
-    }
-}
 
 const SHADOWS: &str = "rule.write: priority 40 would shadow a rule of app number 2 with priority 40; that app comes \
                        before this one: take a priority below 40, or change the order in [apps] order";
@@ -365,14 +302,6 @@ fn an_app_keeps_its_own_table_miss_rule_in_a_later_table() {
     pass_all_on(&mut node, 3);
     let punt = Effect::PuntFrom { datapath: SWITCH, table_id: 3 };
     assert!(!node.effects.contains(&punt));
-}
-
-/// The earlier app passes all packets of table 0 on.
-fn pass_all_on(node: &mut Node, table_id: u8) {
-    let mut bytes = Vec::new();
-    write_instructions(&[Instruction::GotoTable(table_id)], &mut bytes).unwrap();
-    let rest = FlowMod { instructions: &bytes, ..FlowMod::ADD };
-    node.rule(BEFORE, 30, &Match::any(), rest);
 }
 
 #[test]

@@ -462,6 +462,7 @@ impl Worker {
         match effect {
             Effect::Punt(datapath) => self.punt(datapath),
             Effect::PuntFrom { datapath, table_id } => self.punt_from(datapath, table_id),
+            Effect::EndPuntFrom { datapath, table_id } => self.end_punt_from(datapath, table_id),
             Effect::Meter { datapath, step } => self.take_meter_step(datapath, step),
             Effect::MeterSettled(datapath) => self.tell_of_meter(datapath),
             Effect::Replay(zone) => {

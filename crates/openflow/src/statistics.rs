@@ -99,6 +99,12 @@ impl<'a> FlowEntryView<'a> {
         let length = usize::from(short(self.bytes, MATCH_AT + 2));
         self.bytes.get(MATCH_AT + MATCH_HEADER_LEN..MATCH_AT + length)
     }
+
+    /// Its instructions. They follow the match, which is padded to a multiple of eight bytes.
+    pub fn instructions(&self) -> &'a [u8] {
+        let length = usize::from(short(self.bytes, MATCH_AT + 2));
+        self.bytes.get(MATCH_AT + length.next_multiple_of(8)..).unwrap_or_default()
+    }
 }
 
 /// The flow entries of an answer.

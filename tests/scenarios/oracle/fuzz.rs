@@ -126,6 +126,7 @@ impl World {
                     node.evicted.clear();
                     if self.on_overlap == OnOverlap::Refuse {
                         judge.on_order(&after)?;
+                        judge.on_receivers(&after)?;
                     }
                     let heard = node.packet_ins - packet_ins;
                     let told = if bench.node().names() == Names::OpenFlows { heard } else { 0 };

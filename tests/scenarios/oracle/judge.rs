@@ -179,11 +179,13 @@ impl Judge {
             // 1.0 has taken over.
             let reaches = self.facts(owner.0).is_some_and(|it| it.others);
             let leans = reaches && (rule.leans_on_another() || self.openflow == Version::V1_0);
+            // It gave way to a rule of the sender, or to an app that would have received no packet.
             let gave_way = evicted.iter().any(|it| {
                 let is_it = (it.table_id, it.priority, it.owner) == (name.0, name.1, owner);
-                is_it && it.for_zone == zone && zone.0 < owner.0
+                is_it && (it.takes_all || it.for_zone == zone) && it.for_zone.0 < owner.0
             });
-            let may = passed && (owner == zone || others || leans || gave_way && now.is_none());
+            let is_over = now.is_none_or(|now| now.owner() == ZoneId::KERNEL && is_kernels(name));
+            let may = passed && (owner == zone || others || leans || gave_way && is_over);
             if !may {
                 let became =
                     now.map_or("it is gone".to_owned(), |now| format!("now it is {}", words(name, now)));
@@ -231,9 +233,42 @@ impl Judge {
         Ok(())
     }
 
+    /// No rule of a later app takes all packets that an app receives, in any table that all packets reach. In these
+    /// worlds, an app receives all packets or none.
+    pub fn on_receivers(&self, after: &Snapshot) -> Verdict {
+        if self.is_mixed {
+            return Ok(());
+        }
+        let for_all: Vec<(&Name, &Rule)> = after
+            .rules
+            .iter()
+            .filter(|(_, rule)| self.facts(rule.owner().0).is_some() && rule.matching.is_any())
+            .collect();
+        // A rule passes packets only to a later table, and the rules are in the order of their tables.
+        let mut reached = BTreeSet::from([0]);
+        for (name, rule) in for_all {
+            if !reached.contains(&name.0) {
+                continue;
+            }
+            let passed_on_to = passed_on_to(&rule.instructions);
+            reached.extend(passed_on_to);
+            let earlier = self.facts.iter().take(usize::from(rule.owner().0).saturating_sub(1));
+            let is_taken = |facts: &&Facts| {
+                let lowest = facts.rules.as_ref().map_or(0, |reach| reach.priorities.0);
+                facts.packet_in && (passed_on_to.is_none() || lowest <= name.1)
+            };
+            if let Some(facts) = earlier.clone().find(is_taken) {
+                let both = format!("{}; the app: {}", words(name, rule), facts.words());
+                return found("an app before receives no packet", both);
+            }
+        }
+        Ok(())
+    }
+
     fn changed(&self, zone: ZoneId, old: &Rule, rule: &Rule, name: &Name) -> Verdict {
         // An app that changes the rules of others may leave their owner unchanged.
-        if rule.owner() != zone && rule.owner() != old.owner() {
+        let is_kernels = rule.owner() == ZoneId::KERNEL && is_kernels(name);
+        if rule.owner() != zone && rule.owner() != old.owner() && !is_kernels {
             return found("a rule says another owner", format!("app {}: {}", zone.0, words(name, rule)));
         }
         Ok(())
@@ -349,8 +384,33 @@ impl Judge {
     }
 }
 
+/// The table-miss rule of table 0, or of a table to which apps pass packets on.
 fn is_kernels(name: &Name) -> bool {
-    (name.0, name.1) == (0, 0) && name.2 == format!("{:?}", Match::any())
+    name.1 == 0 && name.2 == format!("{:?}", Match::any())
+}
+
+/// The table to which a rule passes packets on, if they go on as they came.
+fn passed_on_to(instructions: &[Instruction]) -> Option<u8> {
+    let (mut to, mut own_tags) = (None, 0);
+    for instruction in instructions {
+        match instruction {
+            Instruction::GotoTable(table) => to = Some(*table),
+            Instruction::WriteActions(_) | Instruction::ClearActions => {}
+            Instruction::ApplyActions(actions) => {
+                for action in actions {
+                    match action {
+                        Action::Output { .. } | Action::Group(_) | Action::SetQueue(_) => {}
+                        Action::PushVlan(_) => own_tags += 1,
+                        Action::PopVlan if own_tags > 0 => own_tags -= 1,
+                        Action::SetField { field: flow::Field::VlanVid, .. } if own_tags > 0 => {}
+                        _ => return None,
+                    }
+                }
+            }
+            _ => return None,
+        }
+    }
+    to.filter(|_| own_tags == 0)
 }
 
 fn words(name: &Name, rule: &Rule) -> String {

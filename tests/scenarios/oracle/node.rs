@@ -251,20 +251,21 @@ impl Node {
 
     fn carry_out(&mut self, effect: Effect) {
         match effect {
-            Effect::Punt(datapath) => self.punt(datapath),
+            Effect::Punt(datapath) => self.punt(datapath, 0),
+            Effect::PuntFrom { datapath, table_id } => self.punt(datapath, table_id),
             Effect::Ask { datapath, asked } => self.ask(datapath, asked),
             Effect::Evict => self.evict(),
             _ => {}
         }
     }
 
-    /// Sends the kernel's table-miss rule.
-    fn punt(&mut self, datapath: DatapathId) {
+    /// Sends the kernel's table-miss rule of a table.
+    fn punt(&mut self, datapath: DatapathId, table_id: u8) {
         let mut instructions = Vec::new();
         InstructionWriter::new(&mut instructions).apply_actions(|actions| {
             actions.output(PortNo::CONTROLLER, 0xffff);
         });
-        let what = What::FlowMod(FlowMod { instructions: &instructions, ..FlowMod::ADD });
+        let what = What::FlowMod(FlowMod { table_id, instructions: &instructions, ..FlowMod::ADD });
         let command = Command { datapath, ticket: 0, wants_receipt: false, what };
         let _ = self.send(&command, kernel::OWN_COOKIE, Tag { zone: ZoneId::KERNEL, ticket: 0 });
     }

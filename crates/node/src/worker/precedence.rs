@@ -43,10 +43,16 @@ impl Worker {
         let sent =
             self.southbound.send(it.datapath, &command, cookie, Tag { zone: ZoneId::KERNEL, ticket: 0 });
         let of = self.app_named(it.for_zone);
-        let why = format!(
-            "a rule with priority {} shadows a rule of {of}, which is earlier in [apps] order",
-            it.priority
-        );
+        let why = match it.takes_all {
+            true => format!(
+                "a rule with priority {} in table {} takes every packet that {of} receives, which is earlier in [apps] order",
+                it.priority, it.table_id
+            ),
+            false => format!(
+                "a rule with priority {} shadows a rule of {of}, which is earlier in [apps] order",
+                it.priority
+            ),
+        };
         match sent {
             Ok(()) => format!("{why}: deleted"),
             Err(refused) => format!("{why}: the rule could not be deleted: {refused}"),

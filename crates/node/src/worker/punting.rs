@@ -1,4 +1,4 @@
-//! The kernel's own table-miss rule at a switch, and its meter.
+//! The kernel's own table-miss rules at a switch, and their meter.
 //!
 //! In: the kernel's wanted rule and meter steps. Out: flow mods, meter mods and questions by the node itself.
 //! `kernel::metering` decides what to send and when.
@@ -9,7 +9,7 @@ use abi::command::{Command, FlowMod, MeterMod, StatsRequest, What};
 use flow::canonical::InstructionWriter;
 use flow::{DatapathId, PortNo};
 use kernel::Metering;
-use kernel::own_messages::{MeterStep, MeterWanted, RULE_TICKET};
+use kernel::own_messages::{MeterStep, MeterWanted, RULE_TICKET, later_rule_ticket};
 use southbound::{Refused, Tag};
 
 /// OFPMP_METER and OFPMP_METER_FEATURES.
@@ -19,6 +19,9 @@ const METER_FEATURES: u16 = 11;
 /// `ofp_meter_mod_command`.
 const METER_ADD: u16 = 0;
 const METER_MODIFY: u16 = 1;
+
+/// OFPFC_DELETE_STRICT.
+const DELETE_STRICT: u8 = 4;
 
 /// OFPFF_SEND_FLOW_REM: deleting the meter deletes the rule, and the kernel must learn of it.
 const SEND_FLOW_REM: u16 = 1;
@@ -49,12 +52,23 @@ impl Worker {
         }
     }
 
-    /// Sends the table-miss rule of a later table. It has no meter: the limits of packet-ins in the kernel hold for it.
+    /// Sends the table-miss rule of a later table.
     pub(super) fn punt_from(&mut self, datapath: DatapathId, table_id: u8) {
-        let instructions = instructions(None);
+        let meter = self.dispatch.kernel.later_punt_meter(datapath, table_id);
+        let instructions = instructions(meter);
         let rule = FlowMod { table_id, instructions: &instructions, ..FlowMod::ADD };
-        if let Err(refused) = self.tell_switch(datapath, 0, What::FlowMod(rule)) {
+        let ticket = meter.map_or(0, |_| later_rule_ticket(table_id));
+        if let Err(refused) = self.tell_switch(datapath, ticket, What::FlowMod(rule)) {
             tracing::warn!(%datapath, table_id, "the table-miss rule could not be sent to the switch: {refused}");
+        }
+    }
+
+    /// Deletes the table-miss rule of a later table.
+    pub(super) fn end_punt_from(&mut self, datapath: DatapathId, table_id: u8) {
+        let (cookie, cookie_mask) = (kernel::OWN_COOKIE, u64::MAX);
+        let rule = FlowMod { command: DELETE_STRICT, cookie, cookie_mask, table_id, ..FlowMod::ADD };
+        if let Err(refused) = self.tell_switch(datapath, 0, What::FlowMod(rule)) {
+            tracing::warn!(%datapath, table_id, "the table-miss rule could not be deleted: {refused}");
         }
     }
 
