@@ -11,6 +11,7 @@
 
 use crate::engine::Engine;
 use crate::key::EntryKey;
+use crate::numbers::Provisional;
 use crate::outgoing::Sender;
 use crate::sets::{Op, Part};
 use crate::slot::{IN_STEP, PRESENT, Slot, State};
@@ -62,7 +63,7 @@ impl Engine {
     /// # Errors
     /// The status and the sentence for the caller. Then nothing has changed.
     pub fn put(&mut self, put: &Put<'_>, now_ms: u64, send: &mut Sender<'_>) -> Result<(), Refused> {
-        let Some(news) = self.admit(put)? else { return Ok(()) };
+        let Some((mut news, provisional)) = self.admit(put)? else { return Ok(()) };
         let known = self.sets.number(put.owner, put.name);
         let number = match known {
             Some(number) => number,
@@ -71,6 +72,13 @@ impl Engine {
                 .create(put.owner, put.name)
                 .ok_or_else(|| (status::FULL, "sets: the service holds as many sets as it can".to_owned()))?,
         };
+        let numbers = self.accept(&provisional);
+        if !numbers.is_empty() {
+            for new in &mut news {
+                new.switch = numbers.get(&new.switch).copied().unwrap_or(new.switch);
+            }
+            news.sort_unstable_by_key(|new| (new.switch, new.key));
+        }
         let body = Rc::new(Body { set: number, bytes: put.items.into() });
         self.entries += news.len();
         if let Some(set) = self.sets.get_mut(number) {
@@ -89,8 +97,8 @@ impl Engine {
         self.admit(put).map(drop)
     }
 
-    /// The entries of a set that may be put, sorted. `None`: this version is wanted already.
-    fn admit(&mut self, put: &Put<'_>) -> Result<Option<Vec<New>>, Refused> {
+    /// The entries of a set that may be put, sorted, with the numbers of its switches. `None`: this version is wanted already.
+    fn admit(&mut self, put: &Put<'_>) -> Result<Option<(Vec<New>, Provisional)>, Refused> {
         let known = self.sets.number(put.owner, put.name);
         if let Some(set) = known.and_then(|number| self.sets.get(number)).filter(|set| !set.is_removing) {
             let is_same = set.version == put.version
@@ -104,10 +112,10 @@ impl Engine {
                 return Err((status::STALE, why));
             }
         }
-        let mut news = self.expand(put.items)?;
+        let (mut news, provisional) = self.expand(put.items)?;
         news.sort_unstable_by_key(|new| (new.switch, new.key));
-        self.check(known, put.name, &news)?;
-        Ok(Some(news))
+        self.check(known, put.name, &news, &provisional)?;
+        Ok(Some((news, provisional)))
     }
 
     /// Removes a set of at most this version, with what its switches have of it.
@@ -142,13 +150,14 @@ impl Engine {
         self.settle(now_ms, send);
     }
 
-    fn expand(&mut self, items: &[u8]) -> Result<Vec<New>, Refused> {
+    fn expand(&mut self, items: &[u8]) -> Result<(Vec<New>, Provisional), Refused> {
+        let mut provisional = self.provisional();
         let mut scratch = std::mem::take(&mut self.scratch);
         let mut news = Vec::new();
         let mut refused = None;
         // The set's number is not needed to expand it.
         let body = Body { set: 0, bytes: items.into() };
-        body.each(&mut scratch, |place, wanted| match self.switch_number(wanted.switch) {
+        body.each(&mut scratch, |place, wanted| match self.number_in(&mut provisional, wanted.switch) {
             Some(switch) => {
                 let (key, content, stage) = (wanted.key, wanted.content, wanted.stage);
                 news.push(New { switch, key, content, place, stage });
@@ -161,16 +170,22 @@ impl Engine {
         self.scratch = scratch;
         match refused {
             Some(refused) => Err(refused),
-            None => Ok(news),
+            None => Ok((news, provisional)),
         }
     }
 
     /// Whether the new entries have places of their own.
-    fn check(&self, number: Option<u32>, name: &str, news: &[New]) -> Result<(), Refused> {
+    fn check(
+        &self,
+        number: Option<u32>,
+        name: &str,
+        news: &[New],
+        provisional: &Provisional,
+    ) -> Result<(), Refused> {
         if let Some(twice) =
             news.windows(2).find(|pair| (pair[0].switch, pair[0].key) == (pair[1].switch, pair[1].key))
         {
-            let what = self.words(&twice[0]);
+            let what = self.words(&twice[0], provisional);
             return Err((status::BAD_QUESTION, format!("set {name:?} has {what} twice")));
         }
         let entries = self.entries;
@@ -186,7 +201,7 @@ impl Engine {
             let is_leaving = matches!(slot.state, State::Removing | State::RemoveSent | State::Orphan);
             let other = slot.set_number().filter(|other| Some(*other) != number && !is_leaving);
             if let Some(set) = other.and_then(|other| self.sets.get(other)) {
-                let (what, owner) = (self.words(new), self.owner_name(set.owner));
+                let (what, owner) = (self.words(new, provisional), self.owner_name(set.owner));
                 return Err((
                     status::CONFLICT,
                     format!("set {name:?}: {what} is in set {:?} of {owner} already", set.name),
@@ -196,10 +211,10 @@ impl Engine {
         Ok(())
     }
 
-    fn words(&self, new: &New) -> String {
+    fn words(&self, new: &New, provisional: &Provisional) -> String {
         use crate::key::EntryKind;
-        let switch =
-            self.switches.get(new.switch as usize).map_or(flow::DatapathId(0), |switch| switch.datapath);
+        let known = self.switches.get(new.switch as usize).map(|switch| switch.datapath);
+        let switch = known.or(provisional.new_switch(new.switch)).unwrap_or(flow::DatapathId(0));
         match new.key.kind() {
             EntryKind::Rule(number) => format!("rule {switch}/{number:016x}"),
             EntryKind::Group(id) => format!("group {switch}/{id}"),
@@ -303,8 +318,8 @@ impl Engine {
     fn forget_step(&mut self, old: &Rc<Body>) {
         let mut scratch = std::mem::take(&mut self.scratch);
         old.each(&mut scratch, |_, wanted| {
-            let Some(switch) = self.switch_number(wanted.switch) else { return };
-            let slot = self.switches.get_mut(switch as usize).and_then(|it| it.slots.get_mut(&wanted.key));
+            let Some(switch) = self.by_datapath.get(&wanted.switch) else { return };
+            let slot = self.switches.get_mut(*switch as usize).and_then(|it| it.slots.get_mut(&wanted.key));
             if let Some(slot) = slot.filter(|slot| slot.set_number() == Some(old.set)) {
                 slot.set(IN_STEP, false);
             }
@@ -318,7 +333,7 @@ impl Engine {
         let mut unsent = Vec::new();
         old.each(&mut scratch, |_, wanted| {
             let key = wanted.key;
-            let Some(switch) = self.switch_number(wanted.switch) else { return };
+            let Some(switch) = self.by_datapath.get(&wanted.switch).copied() else { return };
             if news.binary_search_by_key(&(switch, key), |new| (new.switch, new.key)).is_ok() {
                 return;
             }

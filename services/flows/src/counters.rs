@@ -14,7 +14,7 @@ use view::RuleId;
 /// The most counters in one answer: some 10 MiB. An answer that would be longer is cut; ask for one table.
 const COUNTERS_MAX: usize = 100_000;
 
-/// The most readings at once. Each reads a switch. Beyond it, a question is answered as busy.
+/// The most readings at once, with those that wait. Each reads a switch. Beyond it, a question is answered as busy.
 pub const READINGS_MAX: usize = 16;
 
 /// The readings that are under way, by the ticket of the request: at most [`READINGS_MAX`]. A reading without a query has no caller any more.
@@ -23,9 +23,9 @@ pub const READINGS_MAX: usize = 16;
 pub struct Readings(HashMap<u64, (Option<u64>, Vec<Counters>)>);
 
 impl Readings {
-    /// Whether another reading may begin.
-    pub fn has_room(&self) -> bool {
-        self.0.len() < READINGS_MAX
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
     }
 
     /// A caller's question has become this request.
@@ -90,14 +90,10 @@ mod tests {
     #[test]
     fn a_reading_counts_until_the_switch_has_answered() {
         let (mut readings, mut out) = (Readings::default(), Commands::new());
-        for number in 0..READINGS_MAX as u64 {
-            assert!(readings.has_room(), "{number}");
-            readings.begin(number, 100 + number);
-        }
-        assert!(!readings.has_room());
+        (0..4).for_each(|number| readings.begin(number, 100 + number));
         readings.on_over(100);
-        assert!(!readings.has_room(), "the caller has left, and the switch still answers");
+        assert_eq!(readings.len(), 4, "the caller has left, and the switch still answers");
         readings.on_refused(0, "away", &mut out);
-        assert!(readings.has_room());
+        assert_eq!(readings.len(), 3);
     }
 }

@@ -13,23 +13,28 @@ use crate::sets::{Op, Part, Sets};
 use crate::slot::{Class, PRESENT, Slot, State};
 use crate::switch::Switch;
 use crate::wanted::Scratch;
+use crate::window::Window;
 use burnet_sdk::Outcome;
 use flow::{DatapathId, ErrorCode};
 use flows_contract::{SetState, Tables};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
-/// The most switches that are known. A set that names one more is refused.
-pub const SWITCHES_MAX: usize = 16_384;
+/// The most switches that are read at once, for any reason. An answer can be far larger than what the node keeps for an app
+/// that does not read fast enough. The node slows a switch down while answers wait. But what it has read of each switch by
+/// then waits too: up to 64 KiB.
+pub const READINGS_MAX: usize = 8;
 
-/// The most switches that are read at once by audits. Readings of new sessions begin at once, also beyond this bound.
-const READINGS_MAX: usize = 16;
+/// So many of them are left for questions of callers. Sessions and audits wait.
+const READINGS_FOR_CALLERS: usize = 2;
 
 /// All sets and switches.
 #[derive(Debug)]
 pub struct Engine {
     pub(crate) sets: Sets,
     pub(crate) switches: Vec<Switch>,
-    by_datapath: HashMap<DatapathId, u32>,
+    pub(crate) by_datapath: HashMap<DatapathId, u32>,
+    /// Places in `switches` that are free.
+    pub(crate) free: Vec<u32>,
     owners: Vec<String>,
     owner_numbers: BTreeMap<String, u32>,
     pub(crate) scratch: Scratch,
@@ -41,6 +46,14 @@ pub struct Engine {
     pub policy: Policy,
     audit_interval_ms: u64,
     orphans_go_at_ms: u64,
+    /// The commands under way to all switches.
+    window: Window,
+    /// Sessions whose tables are not read yet.
+    to_read: VecDeque<DatapathId>,
+    /// Switches whose tables are being read.
+    under_way: usize,
+    /// Switches that are being read for callers.
+    for_callers: usize,
     /// The switch that is audited next, and when the last audits began.
     next_audit: usize,
     last_audit_ms: u64,
@@ -56,6 +69,7 @@ impl Engine {
             sets: Sets::default(),
             switches: Vec::new(),
             by_datapath: HashMap::new(),
+            free: Vec::new(),
             owners: Vec::new(),
             owner_numbers: BTreeMap::new(),
             scratch: Scratch::default(),
@@ -64,6 +78,10 @@ impl Engine {
             policy: Policy::new(settings)?,
             audit_interval_ms: settings.audit_interval_s.saturating_mul(1_000),
             orphans_go_at_ms: now_ms.saturating_add(settings.grace_s.saturating_mul(1_000)),
+            window: Window::default(),
+            to_read: VecDeque::new(),
+            under_way: 0,
+            for_callers: 0,
             next_audit: 0,
             last_audit_ms: now_ms,
         })
@@ -96,26 +114,22 @@ impl Engine {
         &self.sets
     }
 
-    /// All switches.
-    pub fn switches(&self) -> &[Switch] {
-        &self.switches
+    /// All switches that are connected or wanted.
+    pub fn switches(&self) -> impl Iterator<Item = &Switch> {
+        let numbered = (0..).zip(&self.switches);
+        let known =
+            numbered.filter(|(number, switch)| self.by_datapath.get(&switch.datapath) == Some(number));
+        known.map(|(_, switch)| switch)
+    }
+
+    /// How many commands are under way to all switches.
+    pub fn open(&self) -> usize {
+        self.window.open()
     }
 
     /// A switch.
     pub fn switch(&self, datapath: DatapathId) -> Option<&Switch> {
         self.switches.get(*self.by_datapath.get(&datapath)? as usize)
-    }
-
-    /// The number of a switch, which need not be connected. `None`: there are [`SWITCHES_MAX`].
-    pub(crate) fn switch_number(&mut self, datapath: DatapathId) -> Option<u32> {
-        if let Some(number) = self.by_datapath.get(&datapath) {
-            return Some(*number);
-        }
-        let number =
-            u32::try_from(self.switches.len()).ok().filter(|number| (*number as usize) < SWITCHES_MAX)?;
-        self.switches.push(Switch::new(datapath));
-        self.by_datapath.insert(datapath, number);
-        Some(number)
     }
 
     /// Does something with one switch, and then what follows from it for sets.
@@ -127,16 +141,81 @@ impl Engine {
         act: impl FnOnce(&mut Switch, &mut Policy, &mut Context<'_, '_>) -> R,
     ) -> Option<R> {
         let number = self.switch_number(datapath)?;
-        let Engine { sets, switches, scratch, notes, policy, .. } = self;
+        let Engine { sets, switches, scratch, notes, window, policy, under_way, .. } = self;
         let switch = switches.get_mut(number as usize)?;
-        let result = act(switch, policy, &mut Context { now_ms, sets, scratch, notes, send });
+        *under_way -= usize::from(switch.reading.is_under_way());
+        let result = act(switch, policy, &mut Context { now_ms, sets, scratch, notes, window, send });
+        *under_way += usize::from(switch.reading.is_under_way());
         self.settle(now_ms, send);
+        self.begin_readings(now_ms, send);
+        self.give_turns(now_ms, send);
         Some(result)
+    }
+
+    /// Does something with a switch that is known, and nothing that follows.
+    fn with(
+        &mut self,
+        datapath: DatapathId,
+        now_ms: u64,
+        send: &mut Sender<'_>,
+        act: impl FnOnce(&mut Switch, &mut Context<'_, '_>),
+    ) {
+        let Some(number) = self.by_datapath.get(&datapath) else { return };
+        let Engine { sets, switches, scratch, notes, window, .. } = self;
+        if let Some(switch) = switches.get_mut(*number as usize) {
+            act(switch, &mut Context { now_ms, sets, scratch, notes, window, send });
+        }
+    }
+
+    /// Switches that wait for others' receipts send, as far as there is room.
+    fn give_turns(&mut self, now_ms: u64, send: &mut Sender<'_>) {
+        while let Some(datapath) = self.window.next_turn() {
+            self.with(datapath, now_ms, send, Switch::take_turn);
+        }
+    }
+
+    /// So many switches are being read for callers.
+    pub fn on_callers_readings(&mut self, count: usize) {
+        self.for_callers = count;
+    }
+
+    /// How many switches may be read for callers now, more than are.
+    pub fn room_for_callers(&self) -> usize {
+        READINGS_MAX.saturating_sub(self.under_way + self.for_callers)
+    }
+
+    /// How many switches may be read now for sessions and audits, more than are.
+    fn room_for_readings(&self) -> usize {
+        let for_callers = self.for_callers.max(READINGS_FOR_CALLERS);
+        READINGS_MAX.saturating_sub(self.under_way + for_callers)
+    }
+
+    /// Reads the tables of new sessions, in their order, as far as there is room.
+    pub fn begin_readings(&mut self, now_ms: u64, send: &mut Sender<'_>) {
+        while self.room_for_readings() > 0 {
+            let Some(datapath) = self.to_read.pop_front() else { return };
+            let mut has_begun = false;
+            self.with(datapath, now_ms, send, |switch, at| {
+                switch.reading.is_queued = false;
+                if switch.reading.is_wanted && !switch.reading.is_under_way() {
+                    switch.start_reading(at);
+                    has_begun = switch.reading.is_under_way();
+                }
+            });
+            self.under_way += usize::from(has_begun);
+        }
     }
 
     /// A session with a switch has begun.
     pub fn on_up(&mut self, datapath: DatapathId, is_v10: bool, now_ms: u64, send: &mut Sender<'_>) {
-        self.at(datapath, now_ms, send, |switch, _, at| switch.on_up(is_v10, at));
+        let is_new = self.at(datapath, now_ms, send, |switch, _, at| {
+            switch.on_up(is_v10, at);
+            !std::mem::replace(&mut switch.reading.is_queued, true)
+        });
+        if is_new == Some(true) {
+            self.to_read.push_back(datapath);
+        }
+        self.begin_readings(now_ms, send);
     }
 
     /// The session with a switch has ended.
@@ -193,19 +272,23 @@ impl Engine {
             self.switches.iter_mut().filter(with_orphans).for_each(|switch| switch.reading.is_wanted = true);
         }
         self.entries = self.switches.iter().map(|switch| switch.slots.len()).sum();
+        self.forget_switches();
         self.choose_audits(now_ms);
-        let Engine { sets, switches, scratch, notes, .. } = self;
-        let mut room =
-            READINGS_MAX.saturating_sub(switches.iter().filter(|it| it.reading.is_under_way()).count());
+        self.begin_readings(now_ms, send);
+        let mut room = self.room_for_readings();
+        let Engine { sets, switches, scratch, notes, window, under_way, .. } = self;
         for switch in switches {
-            let at = &mut Context { now_ms, sets, scratch, notes, send };
-            if switch.reading.is_wanted && room > 0 {
+            let at = &mut Context { now_ms, sets, scratch, notes, window, send };
+            let is_wanted = switch.reading.is_wanted && !switch.reading.is_under_way();
+            if is_wanted && !switch.reading.is_queued && room > 0 {
                 switch.start_reading(at);
-                room -= usize::from(switch.reading.is_under_way());
+                let has_begun = usize::from(switch.reading.is_under_way());
+                (room, *under_way) = (room - has_begun, *under_way + has_begun);
             }
             switch.pump(at);
         }
         self.settle(now_ms, send);
+        self.give_turns(now_ms, send);
     }
 
     /// So many switches that each has its turn once in the interval.
@@ -231,9 +314,9 @@ impl Engine {
 
     /// Sends what waits for the end of a pause. Returns when the next pause ends.
     pub fn resume(&mut self, now_ms: u64, send: &mut Sender<'_>) -> Option<u64> {
-        let Engine { sets, switches, scratch, notes, .. } = self;
+        let Engine { sets, switches, scratch, notes, window, .. } = self;
         for switch in switches.iter_mut().filter(|switch| switch.resumes_at_ms().is_some()) {
-            switch.pump(&mut Context { now_ms, sets, scratch, notes, send });
+            switch.pump(&mut Context { now_ms, sets, scratch, notes, window, send });
         }
         self.settle(now_ms, send);
         self.switches.iter().filter_map(Switch::resumes_at_ms).min()
@@ -258,8 +341,8 @@ impl Engine {
         let first = set.plan.partition_point(|part| part.order > order);
         let parts = set.plan.split_off(first);
         let Some(body) = set.bodies.first().cloned() else { return false };
-        let Engine { sets, switches, scratch, notes, .. } = self;
-        let at = &mut Context { now_ms, sets, scratch, notes, send };
+        let Engine { sets, switches, scratch, notes, window, .. } = self;
+        let at = &mut Context { now_ms, sets, scratch, notes, window, send };
         for part in parts.iter().rev() {
             let Some(switch) = switches.get_mut(part.switch as usize) else { continue };
             if let Op::Replace { place, content } = part.op

@@ -16,6 +16,7 @@ mod kept;
 pub mod key;
 mod listing;
 mod looks;
+pub mod numbers;
 pub mod outgoing;
 mod permitted;
 pub mod policy;
@@ -27,7 +28,9 @@ pub mod sets;
 pub mod slot;
 mod streams;
 pub mod switch;
+mod waiting;
 pub mod wanted;
+pub mod window;
 
 pub use service::{Flows, NEEDS, run};
 

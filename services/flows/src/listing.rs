@@ -124,7 +124,7 @@ impl Sorted {
         is_listed: impl Fn(Kind) -> bool,
         mut take: impl FnMut(&Switch, EntryKey) -> bool,
     ) {
-        let mut switches: Vec<&Switch> = engine.switches().iter().collect();
+        let mut switches: Vec<&Switch> = engine.switches().collect();
         switches.sort_unstable_by_key(|switch| switch.datapath);
         for kind in KINDS.into_iter().filter(|kind| is_listed(*kind)) {
             for switch in &switches {

@@ -5,6 +5,7 @@
 use crate::key::EntryKey;
 use crate::sets::Sets;
 use crate::wanted::Scratch;
+use crate::window::Window;
 use flow::DatapathId;
 
 /// A command for a switch.
@@ -109,6 +110,8 @@ pub struct Context<'c, 's> {
     pub scratch: &'c mut Scratch,
     /// What is told.
     pub notes: &'c mut Notes,
+    /// The commands under way.
+    pub window: &'c mut Window,
     /// The way to the switches.
     pub send: &'c mut Sender<'s>,
 }

@@ -7,6 +7,8 @@
 pub struct Progress {
     /// The tables are to be read as soon as there is room for one more reading.
     pub is_wanted: bool,
+    /// The switch waits in the queue of new sessions for its reading.
+    pub is_queued: bool,
     /// Which readings mark what they saw with a set bit: every second one.
     pub parity: bool,
     /// The tickets of the answers that are not complete: rules, groups, meters.
@@ -29,6 +31,7 @@ impl Default for Progress {
     fn default() -> Self {
         Progress {
             is_wanted: false,
+            is_queued: false,
             parity: false,
             tickets: [None; 3],
             rules_exact: true,

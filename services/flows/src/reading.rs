@@ -40,13 +40,13 @@ impl Switch {
         }
     }
 
-    /// A session has begun.
+    /// A session has begun. Its tables are to be read.
     pub fn on_up(&mut self, is_v10: bool, at: &mut Context<'_, '_>) {
         if self.tables != Tables::Away {
             self.on_down(at);
         }
         (self.is_v10, self.tables) = (is_v10, Tables::Reading);
-        self.start_reading(at);
+        self.reading.is_wanted = true;
     }
 
     /// A part of an answer. Returns whether it belonged to the reading.

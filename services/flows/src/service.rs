@@ -13,6 +13,7 @@ use crate::policy::Settings;
 use crate::report::{FLOWS, METERS, METERS_REQUEST, flows_request};
 use crate::streams::Streams;
 use crate::switch::Switch;
+use crate::waiting::{Asked, Waiting, What as Wanted};
 use crate::wanted::Scratch;
 use crate::{listing, permitted};
 use burnet_sdk::{
@@ -53,6 +54,7 @@ pub struct Flows {
     kept: Kept,
     readings: Readings,
     looks: Looks,
+    waiting: Waiting,
     open: BTreeMap<u64, Open>,
     grants: BTreeMap<u32, (Vec<u8>, Grant)>,
     scratch: Scratch,
@@ -121,6 +123,7 @@ impl App for Flows {
             kept: Kept::default(),
             readings: Readings::default(),
             looks: Looks::default(),
+            waiting: Waiting::default(),
             open: BTreeMap::new(),
             grants: BTreeMap::new(),
             scratch: Scratch::default(),
@@ -154,6 +157,9 @@ impl App for Flows {
             answer_look(looked, out);
             self.readings.on_report(&self.engine, datapath, (ticket, more), body, out);
         }
+        if !more {
+            self.begin_waiting(out);
+        }
     }
 
     fn on_receipt(&mut self, datapath: DatapathId, receipt: &Receipt, out: &mut Commands) {
@@ -172,6 +178,9 @@ impl App for Flows {
         }
         let now_ms = self.now_ms();
         self.engine.on_receipt(datapath, (ticket, outcome, error), reason, now_ms, &mut sender(out));
+        if outcome != Outcome::Programmed {
+            self.begin_waiting(out);
+        }
     }
 
     fn on_query(&mut self, query: &Query, out: &mut Commands) {
@@ -193,6 +202,7 @@ impl App for Flows {
         self.open.remove(&over.ticket);
         self.readings.on_over(over.ticket);
         self.looks.on_over(over.ticket);
+        self.waiting.on_over(over.ticket);
     }
 
     fn on_query_reply(&mut self, reply: &QueryReply, out: &mut Commands) {
@@ -215,6 +225,7 @@ impl App for Flows {
         let now_ms = self.now_ms();
         self.kept.on_tick(now_ms, out);
         self.engine.on_tick(now_ms, &mut sender(out));
+        self.begin_waiting(out);
         self.tell(out);
     }
 }
@@ -456,6 +467,7 @@ impl Flows {
         known.ok_or_else(|| not_connected(switch))
     }
 
+    /// What a switch has for a packet.
     fn look(
         &mut self,
         query: u64,
@@ -463,23 +475,13 @@ impl Flows {
         packet: &flow::Match,
         out: &mut Commands,
     ) -> Option<Reply> {
-        let is_v10 = match self.connected(switch) {
-            Ok(known) => known.is_v10,
-            Err(answer) => return Some(answer),
-        };
-        if !self.looks.has_room() {
+        if self.looks.len() + self.waiting.looks() >= looks::LOOKS_MAX {
             return Some(busy(looks::LOOKS_MAX));
         }
-        let mut tickets = [None; 3];
-        // OpenFlow 1.0 has neither groups nor meters.
-        let count = if is_v10 { 1 } else { tickets.len() };
-        for (ticket, kind) in tickets.iter_mut().zip(looks::KINDS).take(count) {
-            *ticket = Some(read_tables(out, switch, kind, u8::MAX));
-        }
-        self.looks.begin(query, switch, is_v10, packet, tickets);
-        None
+        self.ask(Asked { query, switch, what: Wanted::Look(Box::new(packet.clone())) }, out)
     }
 
+    /// The counters of a switch.
     fn counters(
         &mut self,
         query: u64,
@@ -487,15 +489,55 @@ impl Flows {
         table_id: Option<u8>,
         out: &mut Commands,
     ) -> Option<Reply> {
-        if let Err(answer) = self.connected(switch) {
-            return Some(answer);
-        }
-        if !self.readings.has_room() {
+        if self.readings.len() + self.waiting.counters() >= READINGS_MAX {
             return Some(busy(READINGS_MAX));
         }
-        let ticket = read_tables(out, switch, FLOWS, table_id.unwrap_or(u8::MAX));
-        self.readings.begin(ticket, query);
+        self.ask(Asked { query, switch, what: Wanted::Counters(table_id) }, out)
+    }
+
+    fn ask(&mut self, asked: Asked, out: &mut Commands) -> Option<Reply> {
+        if let Err(answer) = self.connected(asked.switch) {
+            return Some(answer);
+        }
+        self.waiting.push(asked);
+        self.begin_waiting(out);
         None
+    }
+
+    /// Reads switches for those that wait, and for sessions, as far as there is room.
+    fn begin_waiting(&mut self, out: &mut Commands) {
+        loop {
+            self.engine.on_callers_readings(self.looks.len() + self.readings.len());
+            if self.engine.room_for_callers() == 0 {
+                break;
+            }
+            let Some(asked) = self.waiting.pop() else { break };
+            self.begin(asked, out);
+        }
+        let now_ms = self.now_ms();
+        self.engine.begin_readings(now_ms, &mut sender(out));
+    }
+
+    fn begin(&mut self, Asked { query, switch, what }: Asked, out: &mut Commands) {
+        let is_v10 = match self.connected(switch) {
+            Ok(known) => known.is_v10,
+            Err((status, payload)) => return out.answer(Ticket(query), status, false, &payload),
+        };
+        match what {
+            Wanted::Counters(table_id) => {
+                let ticket = read_tables(out, switch, FLOWS, table_id.unwrap_or(u8::MAX));
+                self.readings.begin(ticket, query);
+            }
+            Wanted::Look(packet) => {
+                let mut tickets = [None; 3];
+                // OpenFlow 1.0 has neither groups nor meters.
+                let count = if is_v10 { 1 } else { tickets.len() };
+                for (ticket, kind) in tickets.iter_mut().zip(looks::KINDS).take(count) {
+                    *ticket = Some(read_tables(out, switch, kind, u8::MAX));
+                }
+                self.looks.begin(query, switch, is_v10, &packet, tickets);
+            }
+        }
     }
 
     /// The lists.
@@ -518,7 +560,7 @@ impl Flows {
             Question::Sets { owner, after, limit } => {
                 json(&sets(engine, owner.as_deref(), after.as_ref(), limit))
             }
-            Question::Switches => json(&engine.switches().iter().map(listing::summary).collect::<Vec<_>>()),
+            Question::Switches => json(&engine.switches().map(listing::summary).collect::<Vec<_>>()),
             Question::Audit { switch } => match engine.audit(switch) {
                 true => (status::DONE, Vec::new()),
                 false => not_connected(switch),

@@ -130,6 +130,11 @@ impl Sets {
         self.sets.get_mut(number as usize)?.as_mut()
     }
 
+    /// The switches of all steps that have not begun.
+    pub fn planned_switches(&self) -> impl Iterator<Item = u32> {
+        self.sets.iter().flatten().flat_map(|set| &set.plan).map(|part| part.switch)
+    }
+
     /// The number of a set.
     pub fn number(&self, owner: u32, name: &str) -> Option<u32> {
         self.by_name.get(&owner)?.get(name).copied()

@@ -11,13 +11,14 @@ use crate::key::{EntryKey, EntryKind};
 use crate::outgoing::{Context, Send};
 use crate::slot::{ENDS, MARK, PRESENT, QUEUED, Slot, State};
 use crate::wanted::{Wanted, What};
+use crate::window::TURN;
 use burnet_sdk::Outcome;
 use flow::{DatapathId, ErrorCode};
 use flows_contract::{Failure, FailureKind, Tables};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// The most commands without a receipt at one switch. Southbound keeps the last 1,024 commands of a session for errors, and shares that with other
+/// The most commands without a receipt at one switch; [`crate::window`] bounds those of all switches. Southbound keeps the last 1,024 commands of a session for errors, and shares that with other
 /// apps. More commands wait in the queue, so a large difference is paced by the switch's own confirmations.
 pub const WINDOW: usize = 256;
 
@@ -104,6 +105,8 @@ pub struct Switch {
     leftovers: VecDeque<Leftover>,
     paused_until_ms: u64,
     pause_ms: u64,
+    /// It waits for its turn: so many commands are under way to all switches.
+    waits_for_window: bool,
 }
 
 impl Switch {
@@ -120,6 +123,7 @@ impl Switch {
             leftovers: VecDeque::new(),
             paused_until_ms: 0,
             pause_ms: PAUSE_MS,
+            waits_for_window: false,
         }
     }
 
@@ -135,7 +139,7 @@ impl Switch {
 
     /// Until when it is paused. `None`: nothing waits for the end of a pause.
     pub fn resumes_at_ms(&self) -> Option<u64> {
-        let waits = !self.queue.is_empty() || !self.leftovers.is_empty();
+        let waits = (!self.queue.is_empty() || !self.leftovers.is_empty()) && !self.waits_for_window;
         (waits && self.is_ready() && self.flights.len() < WINDOW).then_some(self.paused_until_ms)
     }
 
@@ -170,17 +174,52 @@ impl Switch {
         }
     }
 
-    /// Sends what waits, as far as the window goes.
+    /// Sends what waits, as far as the windows go.
     pub fn pump(&mut self, at: &mut Context<'_, '_>) {
-        while self.is_ready() && self.flights.len() < WINDOW && at.now_ms >= self.paused_until_ms {
+        if at.window.is_contended() {
+            return self.wait_for_window(at);
+        }
+        self.send_some(usize::MAX, at);
+    }
+
+    /// It is the turn of this switch, which waited for others' receipts.
+    pub fn take_turn(&mut self, at: &mut Context<'_, '_>) {
+        self.waits_for_window = false;
+        self.send_some(TURN, at);
+    }
+
+    fn send_some(&mut self, most: usize, at: &mut Context<'_, '_>) {
+        for _ in 0..most {
+            if !self.may_send(at.now_ms) {
+                return;
+            }
+            if at.window.is_full() {
+                break;
+            }
             if let Some(key) = self.queue.pop_front() {
                 self.send_entry(key, at);
             } else if let Some(leftover) = self.leftovers.pop_front() {
                 self.send_leftover(&leftover, at);
-            } else {
-                return;
             }
         }
+        self.wait_for_window(at);
+    }
+
+    /// Whether something waits that only the window of all switches can hold back.
+    fn may_send(&self, now_ms: u64) -> bool {
+        let waits = !self.queue.is_empty() || !self.leftovers.is_empty();
+        waits && self.is_ready() && self.flights.len() < WINDOW && now_ms >= self.paused_until_ms
+    }
+
+    fn wait_for_window(&mut self, at: &mut Context<'_, '_>) {
+        if self.may_send(at.now_ms) && !std::mem::replace(&mut self.waits_for_window, true) {
+            at.window.wait(self.datapath);
+        }
+    }
+
+    fn fly(&mut self, flight: Flight, at: &mut Context<'_, '_>) {
+        at.window.on_sent();
+        self.flights.push_back(flight);
     }
 
     fn send_entry(&mut self, key: EntryKey, at: &mut Context<'_, '_>) {
@@ -201,7 +240,7 @@ impl Switch {
         slot.set(ENDS, matches!(wanted.what, What::Rule { idle_timeout_s, hard_timeout_s, .. } if (idle_timeout_s, hard_timeout_s) != (0, 0)));
         let state = if is_removal { State::RemoveSent } else { State::Sent };
         at.sets.set_state(slot, state, (true, true));
-        self.flights.push_back(Flight { ticket, key, is_removal });
+        self.fly(Flight { ticket, key, is_removal }, at);
     }
 
     fn send_leftover(&mut self, leftover: &Leftover, at: &mut Context<'_, '_>) {
@@ -212,7 +251,7 @@ impl Switch {
         }
         if let Some(cookie) = foreign {
             let ticket = (at.send)(self.datapath, &Send::Foreign { table_id, priority, cookie, matching });
-            return self.flights.push_back(Flight { ticket, key, is_removal: true });
+            return self.fly(Flight { ticket, key, is_removal: true }, at);
         }
         let (idle_timeout_s, hard_timeout_s, cookie) = (0, 0, 0);
         let instructions = &[];
@@ -227,7 +266,7 @@ impl Switch {
             instructions,
         };
         let ticket = (at.send)(self.datapath, &send);
-        self.flights.push_back(Flight { ticket, key, is_removal: true });
+        self.fly(Flight { ticket, key, is_removal: true }, at);
     }
 
     /// The outcome of a command. A ticket of an earlier session, or of nobody, changes nothing.
@@ -241,6 +280,7 @@ impl Switch {
     ) {
         let Ok(number) = self.flights.binary_search_by_key(&ticket, |flight| flight.ticket) else { return };
         let Some(flight) = self.flights.remove(number) else { return };
+        at.window.on_over(1);
         let awaited = if flight.is_removal { State::RemoveSent } else { State::Sent };
         let slot = self.slots.get(&flight.key);
         let is_last = slot.is_some_and(|slot| slot.is_last(ticket) && slot.state == awaited);
@@ -360,6 +400,7 @@ impl Switch {
     pub fn on_down(&mut self, at: &mut Context<'_, '_>) {
         let was_ready = self.is_ready();
         self.tables = Tables::Away;
+        at.window.on_over(self.flights.len());
         self.flights.clear();
         self.queue.clear();
         self.leftovers.clear();
