@@ -26,7 +26,9 @@ const FAILURES: usize = 5;
 /// The most pings that a failure may cost. The test prints how many each failure cost. Without another path, all remaining pings are lost.
 /// If the node notices the failure only by missing probes, more than a hundred are lost.
 const LOST_RESTORED_MAX: u32 = 20;
-/// Open vSwitch itself takes a few milliseconds until it sees that a port is down.
+/// Captures of all ports showed where each lost ping ends: it enters the switch at the failed link and leaves by no port. After Linux has closed
+/// a port, Open vSwitch sends to it until it notices. That took about 7 ms on an idle machine, and 14 to 28 ms at a load of ten on two cores.
+/// So a ping each 10 ms loses none or one, or up to three. Pings behind the failure turn back, and none of them was lost.
 const LOST_PROTECTED_MAX: u32 = 3;
 
 /// Time limit for three seconds of pings.

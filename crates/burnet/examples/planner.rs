@@ -1,6 +1,7 @@
 //! An app that wants rules by the service `flows`, and prints for tests when all of them are installed.
 //!
-//! In: how many sets, and how many rules for each of them in switch 1. Out: one put for each set, again whenever the service was gone. It
+//! In: how many sets, how many rules for each of them, and how many switches. Switch 1 gets the first half of the
+//! sets, so that it has very many, and its part of the others. Out: one put for each set, again whenever the service was gone. It
 //! does nothing useful.
 
 use burnet_sdk::stream::Update;
@@ -15,6 +16,20 @@ use std::process::ExitCode;
 struct PlannerSettings {
     sets: u64,
     rules: u64,
+    #[serde(default = "one")]
+    switches: u64,
+}
+
+fn one() -> u64 {
+    1
+}
+
+impl PlannerSettings {
+    /// The switch of a set.
+    fn switch_of(&self, set: u64) -> DatapathId {
+        let is_first_half = set * 2 < self.sets;
+        DatapathId(if is_first_half { 1 } else { 1 + set % self.switches.max(1) })
+    }
 }
 
 struct Planner {
@@ -30,14 +45,14 @@ struct Planner {
 const OPEN_MAX: usize = 2;
 
 /// A rule for one Ethernet address.
-fn rule(items: &mut Items<'_>, address: u64) {
+fn rule(items: &mut Items<'_>, switch: DatapathId, address: u64) {
     let (mut matching, mut instructions) = (Vec::new(), Vec::new());
     burnet_sdk::MatchWriter::new(&mut matching).field(Field::EthDst, 0x0200_0000_0000 + address);
     burnet_sdk::InstructionWriter::new(&mut instructions).apply_actions(|actions| {
         actions.output(burnet_sdk::PortNo(1), 0);
     });
     items.rule(&Rule {
-        switch: DatapathId(1),
+        switch,
         table_id: 0,
         stage: 0,
         priority: 100,
@@ -50,13 +65,14 @@ fn rule(items: &mut Items<'_>, address: u64) {
 
 impl Planner {
     fn put_more(&mut self, out: &mut Commands) {
-        let rules = self.settings.rules;
+        let PlannerSettings { rules, .. } = self.settings;
         while self.open.len() < OPEN_MAX
             && let Some(set) = self.to_put.pop()
         {
+            let switch = self.settings.switch_of(set);
             let mut batch = Batch::new();
             batch.put(&format!("set{set}"), 1, SetOptions::default(), |items| {
-                (0..rules).for_each(|number| rule(items, set * rules + number));
+                (0..rules).for_each(|number| rule(items, switch, set * rules + number));
             });
             self.open.insert(out.query(SERVICE, batch.as_bytes()), set);
         }
