@@ -117,6 +117,52 @@ fn a_bad_file_changes_nothing_and_a_good_one_is_applied_once_and_taken_back() {
     contains(&why, &["there is no version before"]);
 }
 
+/// The hosts of the network, each by the last digits of its address.
+fn hosts(bed: &Bed) -> Vec<String> {
+    let list = run(bed, &["hosts"]).unwrap();
+    let of = |line: &str| Some(line.split_once("00:00:00:00:00:")?.1.get(..2)?.to_owned());
+    list.lines().filter_map(of).collect()
+}
+
+#[test]
+fn an_apply_that_fails_in_the_middle_is_visible_and_goes_on_or_returns() {
+    let bed = bed();
+    let node = node(&bed);
+    let _network = node.network("linear,2", &SwitchOptions::default());
+    node.wait("the ports are known", |_| run(&bed, &["ports"]).is_ok_and(|ports| ports.contains("0002/1")));
+    file(&bed, &["apply"], &format!("name = 'other'\n{RULES}")).unwrap();
+    file(&bed, &["apply"], HOSTS).unwrap();
+    let expect = |list: &[&str]| node.wait(&format!("the hosts are {list:?}"), |_| hosts(&bed) == list);
+    expect(&["01", "02"]);
+    // Its rule is that of the other file, so its second step fails. Its third one would remove host 2.
+    let next = format!(
+        "{}{RULES}",
+        HOSTS.replace("00:00:00:00:00:02", "00:00:00:00:00:03").replace("10.0.0.2", "10.0.0.3")
+    );
+    let (_, why) = file(&bed, &["apply"], &next).unwrap_err();
+    contains(&why, &["done so far: host 00:00:00:00:00:03; 2 of 3 steps are left", "burnet rollback campus"]);
+    expect(&["01", "02", "03"]);
+    let planned = file(&bed, &["plan"], HOSTS).unwrap();
+    contains(&planned, &["version 2 was not completed", "returns to version 1", "- host 00:00:00:00:00:03"]);
+
+    let back = run(&bed, &["rollback", "campus"]).unwrap();
+    contains(&back, &["1 to withdraw", "version 3 of campus is applied"]);
+    expect(&["01", "02"]);
+
+    file(&bed, &["apply"], &next).unwrap_err();
+    expect(&["01", "02", "03"]);
+    // A third file removes what the interrupted one has added.
+    let (only, _) = HOSTS.split_at(HOSTS.rfind("[[host]]").unwrap());
+    contains(&file(&bed, &["plan"], only).unwrap(), &["2 to withdraw"]);
+    run(&bed, &["rollback", "other"]).unwrap();
+    let done = file(&bed, &["apply"], &next).unwrap();
+    contains(&done, &["version 4 was not completed", "version 4 of campus is applied"]);
+    expect(&["01", "03"]);
+    let planned = file(&bed, &["plan"], &next).unwrap();
+    contains(&planned, &["3 unchanged"]);
+    assert!(!planned.contains("not completed"), "{planned}");
+}
+
 #[test]
 fn versions_survive_a_restart_of_the_node() {
     let bed = bed();

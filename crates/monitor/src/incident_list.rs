@@ -17,6 +17,17 @@ use crate::records::INCIDENTS_MAX;
 /// The most incidents in one message. With the bounds of their texts, they fit into one datagram.
 const IN_A_MESSAGE_MAX: usize = 64;
 
+/// The longest texts of an incident in a message, in bytes. A file in the state folder can have longer ones: they are cut, and
+/// `burnet incidents NUMBER` shows all of it.
+const WHAT_BYTES_MAX: usize = 32;
+const REASON_BYTES_MAX: usize = 2 * crate::app::REASON_BYTES_MAX;
+const THEN_BYTES_MAX: usize = 400;
+const FINDING_BYTES_MAX: usize = 600;
+const NAME_BYTES_MAX: usize = crate::app::APP_NAME_BYTES_MAX;
+
+/// Stands for what was cut.
+const CUT: &str = "…";
+
 /// What happened to an incident in the state folder.
 #[derive(Debug)]
 pub(crate) enum Stored {
@@ -68,19 +79,30 @@ impl IncidentList {
     }
 }
 
-/// An incident without its evidence.
+/// An incident without its evidence. Its texts have bounds, whatever the file has: a message that is too long would be refused and sent again
+/// for ever.
 pub(crate) fn report(incident: &Incident) -> IncidentReport {
     let what = serde_json::to_value(incident.what).unwrap_or_default();
+    let name = |name: &Option<String>| name.as_deref().map(|name| cut(name, NAME_BYTES_MAX));
     IncidentReport {
         number: incident.number,
         unix_ms: incident.unix_ms,
-        what: what.as_str().unwrap_or_default().to_owned(),
-        app: incident.app.clone(),
-        reason: incident.reason.clone(),
-        then: incident.then.clone(),
-        culprit: incident.finding.culprit.clone(),
-        finding: incident.finding.sentence.clone(),
+        what: cut(what.as_str().unwrap_or_default(), WHAT_BYTES_MAX),
+        app: name(&incident.app),
+        reason: cut(&incident.reason, REASON_BYTES_MAX),
+        then: cut(&incident.then, THEN_BYTES_MAX),
+        culprit: name(&incident.finding.culprit),
+        finding: cut(&incident.finding.sentence, FINDING_BYTES_MAX),
     }
+}
+
+/// At most so many bytes of a text. Control characters become spaces, because each of them takes six bytes as JSON.
+fn cut(text: &str, bytes_max: usize) -> String {
+    let plain = |text: &str| text.replace(char::is_control, " ");
+    if text.len() <= bytes_max {
+        return plain(text);
+    }
+    plain(&text[..text.floor_char_boundary(bytes_max.saturating_sub(CUT.len()))]) + CUT
 }
 
 #[cfg(test)]
@@ -140,21 +162,28 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_part_fits_into_a_datagram() {
-        let text = |bytes: usize| "\"".repeat(bytes);
-        let name = || Some(text(crate::app::APP_NAME_BYTES_MAX));
-        let longest = IncidentReport {
-            number: u64::MAX,
-            unix_ms: u64::MAX,
-            what: text(20),
-            app: name(),
-            reason: text(2 * crate::app::REASON_BYTES_MAX),
-            then: text(400),
-            culprit: name(),
-            finding: text(600),
-        };
-        let part = FromMonitor::Incidents { is_first: true, incidents: vec![longest; IN_A_MESSAGE_MAX] };
-        let bytes = serde_json::to_vec(&part).unwrap().len();
-        assert!(bytes <= crate::channel::DATAGRAM_BYTES_MAX, "{bytes}");
+    fn the_longest_part_fits_into_a_datagram_whatever_the_files_have() {
+        for text in ["\"", "\0", "é", "x"] {
+            let long = text.repeat(100_000 / text.len());
+            let mut incident = Incident::of_app(IncidentKind::AppEnded, &long, 1, &long, u64::MAX);
+            (incident.number, incident.reason, incident.then) = (u64::MAX, long.clone(), long.clone());
+            incident.app = Some(long.clone());
+            (incident.finding.culprit, incident.finding.sentence) = (Some(long.clone()), long.clone());
+            let longest = report(&incident);
+            assert!(longest.reason.ends_with(CUT) && longest.finding.len() <= FINDING_BYTES_MAX);
+            let part = FromMonitor::Incidents { is_first: true, incidents: vec![longest; IN_A_MESSAGE_MAX] };
+            let bytes = serde_json::to_vec(&part).unwrap().len();
+            assert!(bytes <= crate::channel::DATAGRAM_BYTES_MAX, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn a_text_is_cut_between_characters() {
+        let check = |text: &str, bytes_max: usize, expected: &str| assert_eq!(cut(text, bytes_max), expected);
+        check("", 5, "");
+        check("abcde", 5, "abcde");
+        check("abcdef", 5, "ab…");
+        check("ééé", 5, "é…");
+        check("a\nb", 5, "a b");
     }
 }

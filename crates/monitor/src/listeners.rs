@@ -134,6 +134,9 @@ fn open(address: &ServiceAddress) -> io::Result<(OwnedFd, Option<(u64, u64)>)> {
     }
 }
 
+/// How much Linux keeps for each client that reads slowly. Without a bound it grows to some megabytes, which no limit of the service counts.
+const SEND_BUFFER_BYTES: usize = 256 << 10;
+
 fn open_tcp(address: &SocketAddr) -> io::Result<OwnedFd> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -144,6 +147,8 @@ fn open_tcp(address: &SocketAddr) -> io::Result<OwnedFd> {
         // Without this, `[::]` would include all IPv4 addresses.
         sockopt::set_ipv6_v6only(&socket, true)?;
     }
+    // Its connections inherit it.
+    sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER_BYTES)?;
     rustix::net::bind(&socket, address)?;
     rustix::net::listen(&socket, BACKLOG)?;
     Ok(socket)

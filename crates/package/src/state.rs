@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown, lchown};
 use std::path::{Path, PathBuf};
 
 pub use folder::{Unpacked, read_unpacked};
@@ -94,6 +94,9 @@ impl State {
         for (folder, mode) in [(self.root.clone(), 0o755), (self.keys(), 0o700), (self.apps_folder(), 0o755)]
         {
             make_folder(&folder, mode)?;
+            if folder != self.root {
+                give_to_owner_of_folder(&folder);
+            }
         }
         let path = self.root.join("lock");
         let file = open_new_or_old(&path).map_err(refused(&path, "opened"))?;
@@ -402,11 +405,47 @@ fn make_folder(folder: &Path, mode: u32) -> Result<(), StateError> {
 }
 
 fn open_new_or_old(path: &Path) -> io::Result<File> {
-    // A user who can open it could lock it and keep all others out (flock(2)).
-    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    if let Some(file) = create_for_owner_of_folder(path)? {
+        return Ok(file);
+    }
+    let file = OpenOptions::new().write(true).open(path)?;
     // A lock file of an earlier version may be open to others. Only its owner can change that, so an error is ignored.
     let _ = file.set_permissions(fs::Permissions::from_mode(0o600));
     Ok(file)
+}
+
+/// Creates a file that only its owner can open, and gives it to the owner of its folder. If root runs a command on the folder of another user, that
+/// user can then still use what the command has made. `None`: it is there already, and stays as it is.
+///
+/// # Errors
+/// It cannot be created.
+pub fn create_for_owner_of_folder(path: &Path) -> io::Result<Option<File>> {
+    // A user who can open a lock file could lock it and keep all others out (flock(2)).
+    let created = OpenOptions::new().append(true).create_new(true).mode(0o600).open(path);
+    let file = match created {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(None),
+        created => created?,
+    };
+    // By the open file and not by its path, at which another one can be meanwhile.
+    if let Some(owner) = other_owner(path, &file.metadata()?) {
+        // Only root can do that: for others it is theirs already.
+        let _ = fchown(&file, Some(owner.uid()), Some(owner.gid()));
+    }
+    Ok(Some(file))
+}
+
+/// Gives a folder that this process has made to the owner of the folder that it is in, as [`create_for_owner_of_folder`] does.
+pub fn give_to_owner_of_folder(path: &Path) {
+    let own = fs::symlink_metadata(path).ok().filter(fs::Metadata::is_dir);
+    if let Some(owner) = own.and_then(|own| other_owner(path, &own)) {
+        let _ = lchown(path, Some(owner.uid()), Some(owner.gid()));
+    }
+}
+
+/// The owner of the folder that something is in, if that is another one.
+fn other_owner(path: &Path, own: &fs::Metadata) -> Option<fs::Metadata> {
+    let folder = fs::symlink_metadata(path.parent()?).ok()?;
+    (folder.uid() != own.uid()).then_some(folder)
 }
 
 /// Removes a folder with all its contents, if it exists. Links in it are removed, not followed.

@@ -11,11 +11,13 @@
 mod arrivals;
 mod bed;
 mod clock;
+mod cores;
 mod discovered;
 mod engines;
 mod failover;
 mod flows;
 mod generic_graph;
+mod http_client;
 mod install;
 mod notification;
 mod paper;
@@ -23,6 +25,9 @@ mod planner;
 pub mod probe;
 mod protocol;
 mod reroute;
+mod rest;
+mod rest_load;
+mod rest_streams;
 mod scale;
 pub mod scale_part;
 mod state_change;
@@ -44,7 +49,7 @@ fn source() -> Result<String, String> {
     Ok(format!("The paper: {}. {}", paper.paper, paper.how))
 }
 
-const EXPERIMENTS: [Experiment; 7] = [
+const EXPERIMENTS: [Experiment; 8] = [
     Experiment { name: "table1", about: "a switch and a link are added to the view", run: state_change::run },
     Experiment { name: "table2", about: "an interface goes down, and 1,000 flows move", run: reroute::run },
     Experiment { name: "table3", about: "1,000 paths of six switches are added", run: install::run },
@@ -67,6 +72,11 @@ const EXPERIMENTS: [Experiment; 7] = [
         name: "scale",
         about: "memory of each object, and the cost of a change among many",
         run: scale::run,
+    },
+    Experiment {
+        name: "rest",
+        about: "reads, single intents and a thousand clients of the stream over REST",
+        run: rest::run,
     },
 ];
 

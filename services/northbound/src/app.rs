@@ -15,11 +15,11 @@ use crate::counters::{ALL_PORTS, OFPMP_PORT_STATS};
 use crate::state::State;
 use burnet_sdk::view::{Batch, Snapshot};
 use burnet_sdk::{
-    App, Commands, DatapathId, Interests, QueryReply, Receipt, Settings, StatsReply, SwitchUp, Ticket, Topic,
-    read_monitor,
+    App, Commands, DatapathId, Interests, Level, QueryReply, Receipt, Settings, StatsReply, SwitchUp, Ticket,
+    Topic, read_monitor,
 };
 use burnet_sdk_tokio::tokio;
-use burnet_sdk_tokio::tokio::sync::oneshot;
+use burnet_sdk_tokio::tokio::sync::{Semaphore, oneshot};
 use northbound_contract::{AppCommand, CommandRefused, EvidenceReport, FromMonitor, ToMonitor};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -47,11 +47,29 @@ const SWITCH_ANSWER_BYTES_MAX: usize = 16 << 20;
 /// is refused.
 const SWITCH_ANSWERS_BYTES_MAX: usize = 32 << 20;
 
+/// The most requests at one time of which only a few may run. One explanation can hold what 64 switches have said. A request beyond it is
+/// refused.
+pub const FEW_MAX: usize = 8;
+
+/// The most bytes of the bodies of all requests that are being received or answered. A request beyond it waits until there is room, and is
+/// refused if that takes too long.
+pub const BODIES_BYTES_MAX: usize = 32 << 20;
+
+/// The most bytes of long answers that clients have not read yet. A request whose answer does not fit is refused. Short ones do not count: as
+/// many as there are connections, all are 128 MiB.
+const ANSWERS_BYTES_MAX: usize = 128 << 20;
+
 /// What requests share with the app.
 pub struct Shared {
     state: Mutex<State>,
-    /// Held by a request that must run alone: see [`crate::steps::Steps::is_alone`].
+    /// Held by a request that must run alone: see [`crate::steps::Turn::Alone`].
     pub alone: tokio::sync::Mutex<()>,
+    /// Held by requests of which only a few may run: see [`crate::steps::Turn::Few`].
+    pub few: Semaphore,
+    /// The bytes that bodies of requests may take: see [`BODIES_BYTES_MAX`].
+    pub bodies: Semaphore,
+    /// The bytes that answers may take which clients have not read yet: see [`ANSWERS_BYTES_MAX`].
+    pub answers: Arc<Semaphore>,
     /// What the operator wrote.
     pub settings: northbound_contract::Settings,
 }
@@ -99,6 +117,8 @@ pub struct Northbound {
     counters_due_ms: u64,
     /// The question for the rules of all switches that waits for its answer.
     rules_asked: Option<Ticket>,
+    /// How many disconnected clients the log has.
+    told_cut: u64,
 }
 
 impl App for Northbound {
@@ -113,7 +133,14 @@ impl App for Northbound {
         state.may_change_apps = settings.may_change_apps;
         let state = Mutex::new(state);
         Ok(Northbound {
-            shared: Arc::new(Shared { state, alone: tokio::sync::Mutex::new(()), settings }),
+            shared: Arc::new(Shared {
+                state,
+                alone: tokio::sync::Mutex::new(()),
+                few: Semaphore::new(FEW_MAX),
+                bodies: Semaphore::new(BODIES_BYTES_MAX),
+                answers: Arc::new(Semaphore::new(ANSWERS_BYTES_MAX)),
+                settings,
+            }),
             calls: BTreeMap::new(),
             asked: BTreeMap::new(),
             orders: BTreeMap::new(),
@@ -122,6 +149,7 @@ impl App for Northbound {
             switches: BTreeSet::new(),
             counters_due_ms: 0,
             rules_asked: None,
+            told_cut: 0,
         })
     }
 
@@ -152,6 +180,7 @@ impl App for Northbound {
         }
         self.counters_due_ms = now_ms + COUNTERS_INTERVAL_MS;
         self.shared.state().is_current = out.view_is_current();
+        self.tell_cut(out);
         for switch in &self.switches {
             out.request_stats(*switch, OFPMP_PORT_STATS, &ALL_PORTS);
         }
@@ -228,6 +257,18 @@ impl App for Northbound {
 }
 
 impl Northbound {
+    /// Tells the operator of clients that were disconnected because they read nothing: one line for all since the last one.
+    fn tell_cut(&mut self, out: &mut Commands) {
+        let cut = self.shared.state().cut;
+        let new = cut - std::mem::replace(&mut self.told_cut, cut);
+        if new > 0 {
+            let why = format!(
+                "{new} clients of the REST interface were disconnected, because they read nothing for 30 seconds while data waited for them"
+            );
+            out.log(Level::Warning, &why);
+        }
+    }
+
     /// What requests share with the app.
     pub fn shared(&self) -> Arc<Shared> {
         Arc::clone(&self.shared)

@@ -10,12 +10,17 @@
 //! nobody. It writes to no socket.
 
 use burnet_sdk::view::{Key, Kind, Notice, Record, Snapshot};
+use hyper::body::Bytes;
 use serde_json::json;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::task::Waker;
 
 /// The most clients. Beyond it, a new one is refused.
 pub const CLIENTS_MAX: usize = 1_000;
+
+/// Further clients that only the operator's socket may have, so that `burnet events` works on a node with all other clients.
+pub const OPERATORS_MAX: usize = 16;
 
 /// The most messages that wait for one client: a burst of a few hundred links that fail together, with their ports, fits in. Beyond it the
 /// client misses changes, and gets a new snapshot.
@@ -24,14 +29,19 @@ pub const QUEUE_MAX: usize = 1_024;
 /// The most messages that a client takes at once. Then other clients have their turn.
 const BATCH: usize = 64;
 
-/// A message for clients.
+/// A message for clients, in the form of server-sent events. It is made once for all of them.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Message {
     /// The member `event` of the message.
     pub event: &'static str,
-    /// The message as JSON.
-    pub json: String,
+    lines: Bytes,
 }
+
+/// What is before the JSON in a server-sent event, besides the name.
+const BEFORE: [&str; 2] = ["event: ", "\ndata: "];
+
+/// What is behind it.
+const BEHIND: &str = "\n\n";
 
 impl Message {
     /// A message from its members; `event` is added.
@@ -41,7 +51,35 @@ impl Message {
         if let serde_json::Value::Object(members) = members {
             all.extend(members);
         }
-        Arc::new(Message { event, json: serde_json::Value::Object(all).to_string() })
+        Message::written(event, |out| serde_json::to_writer(out, &all))
+    }
+
+    fn written(
+        event: &'static str,
+        json: impl FnOnce(&mut Vec<u8>) -> Result<(), serde_json::Error>,
+    ) -> Arc<Message> {
+        let mut lines = [BEFORE[0], event, BEFORE[1]].concat().into_bytes();
+        let start = lines.len();
+        // Only maps whose keys are no texts can fail.
+        if json(&mut lines).is_err() {
+            lines.truncate(start);
+            lines.extend_from_slice(b"{}");
+        }
+        lines.extend_from_slice(BEHIND.as_bytes());
+        Arc::new(Message { event, lines: Bytes::from(lines) })
+    }
+
+    /// The message as a server-sent event.
+    pub fn lines(&self) -> &Bytes {
+        &self.lines
+    }
+
+    /// The message as JSON.
+    pub fn json(&self) -> &str {
+        let start = BEFORE[0].len() + self.event.len() + BEFORE[1].len();
+        let json = self.lines.get(start..self.lines.len() - BEHIND.len()).unwrap_or_default();
+        // It was written as JSON, which is UTF-8.
+        std::str::from_utf8(json).unwrap_or_default()
     }
 }
 
@@ -94,8 +132,8 @@ struct Client {
     queue: VecDeque<Arc<Message>>,
     missed: u64,
     place: Place,
-    /// Tells its connection that messages wait.
-    wake: Box<dyn Fn() + Send>,
+    /// Its connection, if that waits for a message.
+    waiting: Option<Waker>,
 }
 
 /// The clients of streams.
@@ -107,16 +145,17 @@ pub struct Feed {
 }
 
 impl Feed {
-    /// Adds a client. `None`: there are too many.
-    pub fn join(&mut self, interest: Interest, wake: Box<dyn Fn() + Send>) -> Option<ClientId> {
-        if self.clients.len() >= CLIENTS_MAX {
+    /// Adds a client. `None`: there are as many as there may be, for a client like this one.
+    pub fn join(&mut self, interest: Interest, clients_max: usize) -> Option<ClientId> {
+        if self.clients.len() >= clients_max {
             return None;
         }
         self.last += 1;
         let id = ClientId(self.last);
         let kind = |about: &About| if let About::Object(kind) = about { Some(*kind) } else { None };
         let kinds = interest.about.iter().filter_map(kind).collect();
-        let client = Client { interest, kinds, queue: VecDeque::new(), missed: 0, place: Place::Begin, wake };
+        let client =
+            Client { interest, kinds, queue: VecDeque::new(), missed: 0, place: Place::Begin, waiting: None };
         self.clients.insert(id, client);
         Some(id)
     }
@@ -150,9 +189,14 @@ impl Feed {
         }
     }
 
-    /// The next messages for a client. Empty: nothing to send now.
-    pub fn take(&mut self, id: ClientId, run: &str, view: &Snapshot) -> Vec<Arc<Message>> {
-        self.clients.get_mut(&id).map_or(Vec::new(), |client| client.take(run, view))
+    /// The next messages for a client. Empty: nothing to send now, and the waker is called when there is.
+    pub fn take(&mut self, id: ClientId, run: &str, view: &Snapshot, waker: &Waker) -> Vec<Arc<Message>> {
+        let Some(client) = self.clients.get_mut(&id) else { return Vec::new() };
+        let messages = client.take(run, view);
+        if messages.is_empty() {
+            client.waiting = Some(waker.clone());
+        }
+        messages
     }
 }
 
@@ -170,7 +214,9 @@ impl Client {
             }
             _ => self.queue.push_back(Arc::clone(message)),
         }
-        (self.wake)();
+        if let Some(waker) = self.waiting.take() {
+            waker.wake();
+        }
         self.missed - before
     }
 
@@ -243,9 +289,18 @@ pub fn message(version: u64, notice: &Notice) -> Arc<Message> {
     }
 }
 
+/// Written without a tree of values: a client that begins gets one for each object.
 fn put(version: u64, record: &Record) -> Arc<Message> {
-    let key = record.object.key().to_string();
-    Message::new("put", json!({"version": version, "key": key, "object": record.object}))
+    let key = record.object.key();
+    Message::written("put", |out| {
+        // A key has no character that JSON escapes.
+        out.extend_from_slice(
+            format!("{{\"event\":\"put\",\"version\":{version},\"key\":\"{key}\",\"object\":").as_bytes(),
+        );
+        serde_json::to_writer(&mut *out, &record.object)?;
+        out.push(b'}');
+        Ok(())
+    })
 }
 
 #[cfg(test)]

@@ -4,9 +4,19 @@
 
 use crate::http::Response;
 use sha2::{Digest, Sha256};
+use std::sync::LazyLock;
 
 /// The files of `web/dist`, by path.
 static FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/files.rs"));
+
+/// The tags of these files and of [`NO_PAGE`], in their order: the beginning of the hash of each. They are computed once.
+static TAGS: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let all = FILES.iter().map(|(_, bytes)| *bytes).chain([NO_PAGE]);
+    let hash = |bytes: &[u8]| -> String {
+        Sha256::digest(bytes).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    };
+    all.map(|bytes| format!("\"{}\"", hash(bytes))).collect()
+});
 
 /// What a node without the page shows.
 const NO_PAGE: &[u8] = include_bytes!("no_page.html");
@@ -14,17 +24,14 @@ const NO_PAGE: &[u8] = include_bytes!("no_page.html");
 /// The file at this path.
 pub fn file(path: &str) -> Option<Response> {
     let path = if path == "/" { "/index.html" } else { path };
-    let found = FILES.iter().find(|(name, _)| *name == path).map(|(_, bytes)| *bytes);
-    let bytes = found.or_else(|| (path == "/index.html").then_some(NO_PAGE))?;
+    let at = FILES.iter().position(|(name, _)| *name == path);
+    let at = at.or_else(|| (path == "/index.html").then_some(FILES.len()))?;
+    let bytes = FILES.get(at).map_or(NO_PAGE, |(_, bytes)| *bytes);
     // The names in this folder contain a hash of the content.
     let caching =
         if path.starts_with("/assets/") { "public, max-age=31536000, immutable" } else { "no-cache" };
-    let hash = Sha256::digest(bytes).iter().take(8).map(|byte| format!("{byte:02x}")).collect::<String>();
-    Some(
-        Response::new(200, content_type(path), bytes)
-            .tagged(format!("\"{hash}\""))
-            .with("cache-control", caching),
-    )
+    let tag = TAGS.get(at).cloned().unwrap_or_default();
+    Some(Response::new(200, content_type(path), bytes).tagged(tag).with("cache-control", caching))
 }
 
 fn content_type(path: &str) -> &'static str {

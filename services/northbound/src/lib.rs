@@ -11,6 +11,7 @@
 mod access;
 pub mod api;
 mod app;
+mod bodies;
 mod counters;
 mod feed;
 mod files;
@@ -23,6 +24,7 @@ mod state;
 mod steps;
 mod versions;
 mod way;
+mod ways;
 mod wire;
 
 use std::process::ExitCode;

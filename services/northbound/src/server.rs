@@ -35,6 +35,9 @@ use tokio_rustls::TlsAcceptor;
 /// The most connections. Beyond it, clients wait in the socket's queue.
 pub const CONNECTIONS_MAX: usize = 2_048;
 
+/// Further connections that only the operator's socket may have, so that the operator gets in whatever others do.
+pub const OPERATORS_MAX: usize = 64;
+
 /// How long a client may take for the head of a request, and how long a connection may be idle between two.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -69,11 +72,13 @@ pub async fn serve(app: Handle<Northbound>, listeners: Vec<Listener>) -> Result<
     let is_local_too = shared.settings.tls.as_ref().is_some_and(|tls| tls.local);
     let access = Arc::new(Access::new(&shared.settings, is_open));
     let exchange = Exchange { app, shared, access };
-    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let (for_all, for_operator) =
+        (Arc::new(Semaphore::new(CONNECTIONS_MAX)), Arc::new(Semaphore::new(OPERATORS_MAX)));
     for listener in listeners {
+        let room = if matches!(listener, Listener::Unix(_)) { &for_operator } else { &for_all };
         let uses_tls = is_local_too || self::is_open(&listener);
         let acceptor = acceptor.clone().filter(|_| uses_tls);
-        tokio::spawn(accept(listener, acceptor, exchange.clone(), Arc::clone(&room)));
+        tokio::spawn(accept(listener, acceptor, exchange.clone(), Arc::clone(room)));
     }
     Ok(())
 }
@@ -134,6 +139,8 @@ async fn connection<S>(stream: S, exchange: Exchange, peer: Peer)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let shared = Arc::clone(&exchange.shared);
+    let stream = Patient::new(stream, move || shared.state().cut += 1);
     let service = service_fn(move |request| {
         let exchange = exchange.clone();
         async move { Ok::<_, std::convert::Infallible>(exchange.answer(request, peer).await) }
@@ -143,7 +150,7 @@ where
         .header_read_timeout(HEAD_TIMEOUT)
         .max_buf_size(HEAD_BYTES_MAX)
         .max_headers(HEADERS_MAX)
-        .serve_connection(TokioIo::new(Patient::new(stream)), service)
+        .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
     // The client is told what it did wrong, as far as it listens. There is nobody else to tell.
     let _ = served.await;

@@ -3,6 +3,7 @@
 //! In: changes of the view, counters of ports, and what the node reports of itself. Out: the same, for answers; and messages for the clients
 //! of streams. It asks nobody and reads no clock.
 
+use crate::bodies::Bodies;
 use crate::counters::{Counters, PortCounters};
 use crate::feed::{About, Feed, Message, message};
 use crate::incidents::{Incident, Incidents};
@@ -32,12 +33,16 @@ pub struct State {
     pub rules: Vec<SwitchSummary>,
     /// What went wrong.
     pub incidents: Incidents,
+    /// Bodies of answers that can be given again.
+    pub bodies: Bodies,
     /// The clients of streams.
     pub feed: Feed,
     /// The number of this run of the service. Versions of another run mean something else.
     pub run: String,
     /// Requests by method and status.
     pub requests: BTreeMap<(&'static str, u16), u64>,
+    /// Clients that were disconnected because they read nothing.
+    pub cut: u64,
     /// When the service started, in milliseconds since 1970.
     pub started_ms: u64,
     /// The present time, in milliseconds since 1970. The service sets it before each answer.

@@ -18,6 +18,17 @@ pub struct Question {
     pub payload: Vec<u8>,
 }
 
+/// Which other requests may run at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// All.
+    Any,
+    /// A few of the same kind: each of them holds much memory, or asks many switches. One more is refused.
+    Few,
+    /// None of the same kind, because it reads what it then replaces. Another one waits.
+    Alone,
+}
+
 /// A request that is answered in steps.
 pub trait Steps: Send + fmt::Debug {
     /// The next question. `None`: everything is known.
@@ -26,9 +37,9 @@ pub trait Steps: Send + fmt::Debug {
     /// The status and the payload of the answer to the last question.
     fn take(&mut self, status: u16, payload: &[u8]);
 
-    /// Whether no other such request may run at the same time, because it reads what it then replaces.
-    fn is_alone(&self) -> bool {
-        false
+    /// Which other requests may run at the same time.
+    fn turn(&self) -> Turn {
+        Turn::Any
     }
 
     /// There is no time left for more questions.

@@ -8,7 +8,7 @@
 //! names it, so a crash in between leaves the earlier head. It knows no meaning of a document.
 
 use crate::http::{Problem, Response};
-use crate::steps::{Question, Steps};
+use crate::steps::{Question, Steps, Turn};
 use burnet_sdk::store::{Ask, Op, VALUE_BYTES_MAX, status};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -38,6 +38,9 @@ pub struct Version {
     /// The version whose document it has, if it is a rollback. 0: the empty one before the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restores: Option<u64>,
+    /// Its steps are not all taken: the command that applies it is at work, or was interrupted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub open: bool,
     /// How many rules it changed, and how long the switches took to confirm them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub took: Option<Took>,
@@ -74,15 +77,19 @@ pub enum Act {
         document: Value,
         /// The version whose document it is.
         restores: Option<u64>,
+        /// Whether its steps are still to be taken.
+        open: bool,
         /// The time.
         now_ms: u64,
     },
-    /// Note how long a version took.
+    /// Note what has become of a version.
     Note {
         /// The version.
         version: u64,
-        /// How long.
-        took: Took,
+        /// All its steps are taken.
+        done: bool,
+        /// How long the switches took.
+        took: Option<Took>,
     },
 }
 
@@ -158,20 +165,29 @@ impl Keeping {
                     self.end(Err(Problem::not_found(&why)));
                 }
             },
-            Act::Put { base, document, restores, now_ms } => {
-                self.put(base, &document, restores, now_ms);
+            Act::Put { base, document, restores, open, now_ms } => {
+                let next = Version {
+                    version: base.saturating_add(1),
+                    at_ms: now_ms,
+                    parts: 0,
+                    restores,
+                    open,
+                    took: None,
+                };
+                self.put(base, &document, next);
             }
-            Act::Note { version, took } => {
-                match self.head.versions.iter_mut().find(|it| it.version == version) {
-                    Some(found) => found.took = Some(took),
-                    None => return self.end(Err(Problem::not_found("this version is not kept"))),
-                }
+            Act::Note { version, done, took } => {
+                let Some(found) = self.head.versions.iter_mut().find(|it| it.version == version) else {
+                    return self.end(Err(Problem::not_found("this version is not kept")));
+                };
+                found.open &= !done;
+                found.took = took.or(found.took);
                 self.close();
             }
         }
     }
 
-    fn put(&mut self, base: u64, document: &Value, restores: Option<u64>, at_ms: u64) {
+    fn put(&mut self, base: u64, document: &Value, next: Version) {
         let latest = self.head.versions.last().map_or(0, |it| it.version);
         if latest != base {
             let why = format!(
@@ -188,14 +204,13 @@ impl Keeping {
             );
             return self.end(Err(Problem::field("document", why)));
         }
-        let version = latest + 1;
+        let version = next.version;
         let parts: Vec<&[u8]> = bytes.chunks(VALUE_BYTES_MAX).collect();
         for (part, bytes) in parts.iter().enumerate() {
             self.call(Op::Put, &format!("{version}/{part}"), bytes);
         }
-        self.head.versions.push(Version { version, at_ms, parts: parts.len(), restores, took: None });
-        let excess = self.head.versions.len().saturating_sub(VERSIONS_MAX);
-        self.old = self.head.versions.drain(..excess).collect();
+        self.head.versions.push(Version { parts: parts.len(), ..next });
+        self.old = too_old(&mut self.head.versions);
         self.phase = Phase::Writing;
     }
 
@@ -215,6 +230,16 @@ impl Keeping {
         let status = if matches!(self.act, Act::Put { .. }) { 201 } else { 200 };
         self.outcome = Some(Ok(Response { status, ..Response::value(&body) }));
     }
+}
+
+/// Takes out versions that are too many: the oldest ones, but not the latest one whose steps are all taken. An interrupted apply returns to it.
+fn too_old(versions: &mut Vec<Version>) -> Vec<Version> {
+    let mut old = Vec::new();
+    while versions.len() > VERSIONS_MAX {
+        let is_needed = |at: usize| versions.iter().rposition(|it| !it.open) == Some(at);
+        old.push(versions.remove(usize::from(is_needed(0))));
+    }
+    old
 }
 
 fn damaged(name: &str, why: &str) -> Problem {
@@ -274,8 +299,8 @@ impl Steps for Keeping {
     }
 
     /// The store has no call that compares before it writes. Two changes at once would both follow the same version.
-    fn is_alone(&self) -> bool {
-        matches!(self.act, Act::Put { .. } | Act::Note { .. })
+    fn turn(&self) -> Turn {
+        if matches!(self.act, Act::Put { .. } | Act::Note { .. }) { Turn::Alone } else { Turn::Any }
     }
 
     fn stop(&mut self) {
@@ -332,7 +357,12 @@ mod tests {
         }
 
         fn put(&mut self, base: u64, document: Value) -> Result<Value, Problem> {
-            self.run(Act::Put { base, document, restores: None, now_ms: 7 })
+            self.run(Act::Put { base, document, restores: None, open: false, now_ms: 7 })
+        }
+
+        fn open(&mut self, base: u64) {
+            self.run(Act::Put { base, document: json!(base), restores: None, open: true, now_ms: 7 })
+                .unwrap();
         }
     }
 
@@ -383,9 +413,38 @@ mod tests {
     fn how_long_a_version_took_is_noted() {
         let mut store = Store::default();
         store.put(0, json!({})).unwrap();
-        let took = Took { rules: 12, took_ms: 30 };
-        let list = store.run(Act::Note { version: 1, took }).unwrap();
+        let took = Some(Took { rules: 12, took_ms: 30 });
+        let list = store.run(Act::Note { version: 1, done: true, took }).unwrap();
         assert_eq!(list["versions"][0]["took"], json!({"rules": 12, "took_ms": 30}));
-        assert_eq!(store.run(Act::Note { version: 2, took }).unwrap_err().status, 404);
+        assert_eq!(store.run(Act::Note { version: 2, done: true, took }).unwrap_err().status, 404);
+    }
+
+    #[test]
+    fn a_version_is_open_until_its_steps_are_taken() {
+        let mut store = Store::default();
+        store.open(0);
+        assert_eq!(store.run(Act::List).unwrap()["versions"][0]["open"], true);
+        let took = Some(Took { rules: 1, took_ms: 2 });
+        let list = store.run(Act::Note { version: 1, done: false, took }).unwrap();
+        assert_eq!(list["versions"][0]["open"], true);
+        let list = store.run(Act::Note { version: 1, done: true, took: None }).unwrap();
+        assert_eq!(
+            (list["versions"][0].get("open"), &list["versions"][0]["took"]["rules"]),
+            (None, &json!(1))
+        );
+    }
+
+    #[test]
+    fn the_latest_version_that_is_done_stays_however_many_are_interrupted() {
+        let mut store = Store::default();
+        store.put(0, json!("one")).unwrap();
+        store.put(1, json!("two")).unwrap();
+        (2..30).for_each(|base| store.open(base));
+        let list = store.run(Act::List).unwrap();
+        let numbers: Vec<_> =
+            list["versions"].as_array().unwrap().iter().map(|it| it["version"].as_u64().unwrap()).collect();
+        assert_eq!(numbers, [2, 22, 23, 24, 25, 26, 27, 28, 29, 30]);
+        assert_eq!(store.run(Act::Get(2)).unwrap()["document"], "two");
+        assert_eq!(store.values.len(), VERSIONS_MAX + 1, "parts and the head");
     }
 }

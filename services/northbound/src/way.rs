@@ -11,7 +11,7 @@ mod names;
 mod shown;
 
 use crate::http::{Problem, Response};
-use crate::steps::{self, Steps};
+use crate::steps::{self, Steps, Turn};
 use burnet_sdk::DatapathId;
 use burnet_sdk::view::{ConnectPoint, Snapshot};
 use explain::{Bucket, GROUP_NONE, Group, GroupKind, Network, Packet, Rule, Tables, Way, trace};
@@ -115,6 +115,11 @@ impl Steps for Explaining {
                 self.go_on();
             }
         }
+    }
+
+    /// It holds what up to 64 switches have said.
+    fn turn(&self) -> Turn {
+        Turn::Few
     }
 
     fn stop(&mut self) {

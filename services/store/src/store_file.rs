@@ -16,15 +16,18 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use crate::copy::{Entry, Writer};
 use burnet_sdk::store::{VALUE_BYTES_MAX, push_key};
+use redb::backends::FileBackend;
 use redb::{
     CommitError, Database, DatabaseError, ReadableDatabase, ReadableTable, StorageError, Table,
     TableDefinition, TableError, TransactionError, WriteTransaction,
 };
+use rustix::fs::OFlags;
 
 /// The name of the file in its folder.
 pub const FILE: &str = "store.redb";
@@ -207,12 +210,16 @@ impl StoreFile {
     /// # Errors
     /// The file is open, damaged, a link, or cannot be read. It stays where it is.
     pub fn copy_of(folder: &Path) -> Result<Vec<u8>, StoreError> {
-        let file = folder.join(FILE);
-        // The folder belongs to the service, which must not choose what another user opens.
-        if !fs::symlink_metadata(&file).is_ok_and(|found| found.is_file()) {
-            return Err(StoreError(format!("{} is no plain file", file.display())));
-        }
-        let (store, _) = try_open(&file)?;
+        let place = folder.join(FILE);
+        let file = open_plain(&place)
+            .map_err(|why| StoreError(format!("{} is no plain file: {why}", place.display())))?;
+        let (store, _) = guarded(|| {
+            open_and_check(
+                Database::builder()
+                    .set_cache_size(CACHE_BYTES)
+                    .create_with_backend(FileBackend::new(file)?)?,
+            )
+        })?;
         Ok(store.write_copy(Vec::new())?)
     }
 
@@ -404,14 +411,33 @@ fn length(key: &str, value: &[u8]) -> u64 {
 }
 
 /// Opens the file. Returns also whether it was intact: the database repairs an interrupted write.
+/// Opens a file that is there, but no link and no file with another name: its folder belongs to the service, which must not choose what another
+/// user opens. What is checked is what was opened, so it cannot be exchanged in between.
+fn open_plain(place: &Path) -> io::Result<File> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    // The bits of these flags fit.
+    let flags = flags.bits().cast_signed();
+    let file = File::options().read(true).write(true).custom_flags(flags).open(place)?;
+    let found = file.metadata()?;
+    match found.is_file() && found.nlink() == 1 {
+        true => Ok(file),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file, or it has several names")),
+    }
+}
+
 fn try_open(file: &Path) -> Result<(StoreFile, bool), FileFault> {
-    // The library may panic on invalid data, so a panic means that the file is damaged.
-    let opened = catch_unwind(AssertUnwindSafe(|| open_and_check(file)));
+    guarded(|| open_and_check(Database::builder().set_cache_size(CACHE_BYTES).create(file)?))
+}
+
+/// The library may panic on invalid data, so a panic means that the file is damaged.
+fn guarded(
+    open: impl FnOnce() -> Result<(StoreFile, bool), FileFault>,
+) -> Result<(StoreFile, bool), FileFault> {
+    let opened = catch_unwind(AssertUnwindSafe(open));
     opened.unwrap_or_else(|_| Err(FileFault::Damaged("reading it failed".to_owned())))
 }
 
-fn open_and_check(file: &Path) -> Result<(StoreFile, bool), FileFault> {
-    let mut database = Database::builder().set_cache_size(CACHE_BYTES).create(file)?;
+fn open_and_check(mut database: Database) -> Result<(StoreFile, bool), FileFault> {
     let whole = database.check_integrity()?;
     format::migrate(&database)?;
     let mut store =

@@ -94,8 +94,14 @@ fn add(
     Ok(())
 }
 
-fn is_private(path: &str) -> bool {
+/// Whether a file of a backup is a private key.
+pub fn is_private(path: &str) -> bool {
     path.starts_with("state/keys/") && path.ends_with(PRIVATE)
+}
+
+/// Whether only the owner of the node may read a file of a backup, as the node itself writes it.
+fn is_for_owner(path: &str) -> bool {
+    is_private(path) || path == "state/pins"
 }
 
 /// Where a file of a backup belongs.
@@ -128,7 +134,7 @@ pub fn place_of(path: &str, executable: bool) -> Result<Place, String> {
         PARTS.contains(&part) && part != STORE && within.split('/').all(is_plain)
     });
     let within = within.ok_or_else(|| format!("it has a file {path:?}, which no backup of a node has"))?;
-    let mode = match (is_private(path), executable) {
+    let mode = match (is_for_owner(path), executable) {
         (true, _) => 0o600,
         (false, true) => 0o755,
         (false, false) => 0o644,
@@ -163,13 +169,14 @@ mod tests {
     }
 
     #[test]
-    fn a_private_key_is_for_its_owner_only() {
+    fn keys_and_pins_are_for_their_owner_only() {
         let mode = |path: &str, executable| match place_of(path, executable) {
             Ok(Place::State(_, mode)) => mode,
             other => panic!("{other:?}"),
         };
         assert_eq!(mode("state/keys/alice.key", false), 0o600);
         assert_eq!(mode("state/keys/alice.key", true), 0o600);
+        assert_eq!(mode("state/pins", false), 0o600);
         assert_eq!(mode("state/keys/alice.pub", false), 0o644);
         assert_eq!(mode("state/apps/a/0f/bin/a", true), 0o755);
         assert_eq!(place_of("store", false), Ok(Place::Store));

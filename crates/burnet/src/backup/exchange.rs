@@ -10,6 +10,7 @@
 //! after a crash [`finish`] goes on. `burnet run` and `burnet restore` call it first. It reads no backup.
 
 use super::content::PARTS;
+use package::state::{create_for_owner_of_folder, give_to_owner_of_folder};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -59,6 +60,7 @@ pub fn finish(state: &Path) -> io::Result<Option<PathBuf>> {
     for (unix_ms, ready) in pending(state, READY)? {
         let aside = before(state, unix_ms.parse().unwrap_or_default());
         fs::create_dir_all(&aside)?;
+        give_to_owner_of_folder(&aside);
         PARTS.iter().try_for_each(|part| move_if_there(&state.join(part), &aside.join(part)))?;
         sync(&aside)?;
         fs::rename(&ready, ready.with_extension(&PLACING[1..]))?;
@@ -85,8 +87,15 @@ pub fn is_under_way(state: &Path) -> bool {
 /// The file cannot be locked: with [`io::ErrorKind::WouldBlock`], a node runs.
 pub fn hold(state: &Path) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
-    // A user who can open the file could lock it (flock(2)).
-    let file = File::options().create(true).append(true).mode(0o600).open(state.join(RUNNING))?;
+    let place = state.join(RUNNING);
+    let file = match create_for_owner_of_folder(&place)? {
+        Some(file) => file,
+        None => {
+            // The bits of this flag fit.
+            let flags = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+            File::options().append(true).custom_flags(flags).open(&place)?
+        }
+    };
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(fs::TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
@@ -213,5 +222,31 @@ mod tests {
         assert_eq!(hold(&folder.0).unwrap_err().kind(), io::ErrorKind::WouldBlock);
         drop(held);
         assert!(hold(&folder.0).is_ok());
+    }
+
+    #[test]
+    fn what_root_makes_in_the_folder_of_a_user_belongs_to_that_user() {
+        use std::os::unix::fs::{MetadataExt, chown, symlink};
+        let folder = Folder::new("owner");
+        if !rustix::process::geteuid().is_root() {
+            return eprintln!(
+                "left out: what_root_makes_in_the_folder_of_a_user_belongs_to_that_user: this is not root"
+            );
+        }
+        let user = 54_321;
+        chown(&folder.0, Some(user), Some(user)).unwrap();
+        let owner = |name: &str| fs::symlink_metadata(folder.0.join(name)).unwrap().uid();
+        drop(hold(&folder.0).unwrap());
+        begin(&folder.0, 7).unwrap();
+        finish(&folder.0).unwrap();
+        assert_eq!([RUNNING, "before-restore-7"].map(owner), [user, user]);
+        // A file of root stays root's, also if the user's folder leads to it.
+        let own = folder.0.with_extension("of-root");
+        fs::write(&own, "x").unwrap();
+        fs::remove_file(folder.0.join(RUNNING)).unwrap();
+        symlink(&own, folder.0.join(RUNNING)).unwrap();
+        assert!(hold(&folder.0).is_err());
+        assert_eq!(fs::metadata(&own).unwrap().uid(), 0);
+        fs::remove_file(own).unwrap();
     }
 }

@@ -4,7 +4,7 @@
 //! nothing.
 
 use super::archive::{self, BadBackup};
-use super::content::{Place, place_of};
+use super::content::{Place, is_private, place_of};
 use super::{ABOUT_BYTES_MAX, About};
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Read};
@@ -52,6 +52,14 @@ pub fn unpack(from: impl Read, draft: &Path) -> Result<Unpacked, BadBackup> {
             }
             Place::Config => config = Some(bounded(content, head.size, CONFIG_BYTES_MAX, &head.path)?),
             Place::Store => store = Some(bounded(content, head.size, STORE_BYTES_MAX, &head.path)?),
+            Place::State(..)
+                if is_private(&head.path) && about.as_ref().is_some_and(|it| !it.private_keys) =>
+            {
+                return Err(BadBackup(format!(
+                    "{:?} in it is a private key, and its first file says that it has none",
+                    head.path
+                )));
+            }
             Place::State(within, mode) => {
                 let folder_mode = if within.starts_with("keys") { 0o700 } else { 0o755 };
                 write(&draft.join(within), (mode, folder_mode), content)?;
@@ -82,7 +90,7 @@ fn bounded(content: &mut dyn Read, size: usize, bytes_max: usize, path: &str) ->
 /// Writes a new file with this mode. Missing folders above it get the other mode.
 fn write(path: &Path, (mode, folder_mode): (u32, u32), content: &mut dyn Read) -> Result<(), BadBackup> {
     let folder = path.parent().unwrap_or(path);
-    make_folder(folder, folder_mode).map_err(|error| cannot_write(folder, &error))?;
+    make_folders(folder, folder_mode).map_err(|error| cannot_write(folder, &error))?;
     let mut file = OpenOptions::new()
         .write(true)
         .create_new(true)
@@ -95,8 +103,14 @@ fn write(path: &Path, (mode, folder_mode): (u32, u32), content: &mut dyn Read) -
     file.set_permissions(fs::Permissions::from_mode(mode)).map_err(|error| cannot_write(path, &error))
 }
 
-fn make_folder(folder: &Path, mode: u32) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(mode).create(folder)
+/// Makes missing folders with this mode, whatever the umask is. The draft itself is there.
+fn make_folders(folder: &Path, mode: u32) -> io::Result<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    folder.parent().map_or(Ok(()), |above| make_folders(above, mode))?;
+    DirBuilder::new().mode(mode).create(folder)?;
+    fs::set_permissions(folder, fs::Permissions::from_mode(mode))
 }
 
 fn make_store(folder: &Path, bytes: &[u8]) -> Result<(), BadBackup> {
@@ -113,6 +127,7 @@ mod tests {
     use std::path::PathBuf;
 
     const SOUND: &str = "format = 1\nburnet = '0'\nmade_unix_ms = 7\nprivate_keys = false\n";
+    const WITH_KEYS: &str = "format = 1\nburnet = '0'\nmade_unix_ms = 7\nprivate_keys = true\n";
 
     fn draft(name: &str) -> PathBuf {
         std::env::temp_dir().join(format!("burnet-unpack-{}-{name}", std::process::id()))
@@ -141,26 +156,41 @@ mod tests {
         refused(&[about, (STORE, b"x")], "the store in it: it is no copy");
         refused(&[about, ("state/zones", b""), ("state/zones", b"")], "File exists");
         refused(&[about, ("state/zones", b""), ("state/zones/x", b"")], "File exists");
+        refused(&[about, ("state/keys/a.key", b"secret")], "its first file says that it has none");
         refused(&[about, (CONFIG_PATH, &[b' '; CONFIG_BYTES_MAX + 1])], "has more than 1048576 bytes");
     }
 
     const CONFIG_PATH: &str = crate::backup::content::CONFIG;
 
     #[test]
+    fn folders_have_their_mode_whatever_the_umask_is() {
+        let folder = draft("umask");
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir(&folder).unwrap();
+        make_folders(&folder.join("a/b/c"), 0o777).unwrap();
+        let mode = |path: &str| fs::metadata(folder.join(path)).unwrap().permissions().mode() & 0o777;
+        assert_eq!(["a/b", "a/b/c"].map(mode), [0o777, 0o777], "the usual umask has 022");
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
     fn a_backup_becomes_a_state_folder() {
         let store = copy::Writer::new(Vec::new()).unwrap().end().unwrap();
         let files = [
-            (ABOUT, SOUND.as_bytes()),
+            (ABOUT, WITH_KEYS.as_bytes()),
             (CONFIG_PATH, b"[node]"),
+            ("state/apps/hub/0f/app.toml", b"x"),
             ("state/keys/a.key", b"secret"),
+            ("state/pins", b"pin"),
             ("state/zones", b"1 hub"),
             (STORE, &store),
         ];
         let Unpacked { about, config, files } = unpacked("sound", &files).unwrap();
-        assert_eq!((about.made_unix_ms, config.as_deref(), files), (7, Some(&b"[node]"[..]), 5));
+        assert_eq!((about.made_unix_ms, config.as_deref(), files), (7, Some(&b"[node]"[..]), 7));
         let draft = draft("sound");
         let mode = |path: &str| fs::metadata(draft.join(path)).unwrap().permissions().mode() & 0o777;
         assert_eq!(["keys", "keys/a.key", "zones", "store"].map(mode), [0o700, 0o600, 0o644, 0o700]);
+        assert_eq!(["pins", "apps", "apps/hub/0f"].map(mode), [0o600, 0o755, 0o755]);
         assert!(draft.join("store/store.redb").is_file());
         fs::remove_dir_all(draft).unwrap();
     }

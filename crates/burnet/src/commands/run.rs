@@ -53,7 +53,8 @@ struct ZoneLaunch {
 pub fn run(args: &RunArgs) -> Result<ExitCode, CommandError> {
     let around = Environment::of_this_process()?;
     let mut config = Config::load(args, &around, &apps::WITHIN);
-    if finish_restore(args, &around, config.as_ref().ok())? {
+    let finished = finish_restore(args, &around, config.as_ref().ok())?;
+    if finished.was_interrupted {
         config = Config::load(args, &around, &apps::WITHIN);
     }
     let mut config = config?;
@@ -64,7 +65,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, CommandError> {
     }
     granting::say(&config);
     let owners = give_numbers(&mut config)?;
-    let _held = hold(&config);
+    let _held = hold(&config, finished);
     if args.die_with_parent {
         monitor::child::die_with_parent().map_err(|error| {
             CommandError::DidNotWork(format!("the node cannot follow the end of its parent process: {error}"))

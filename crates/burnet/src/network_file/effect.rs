@@ -3,12 +3,12 @@
 //! In: intents, sets of rules, ways. Out: numbers of rules for each switch, and the ports and rules that are touched. Numbers of intents that are not
 //! compiled yet follow from the way that the node would choose now, so they are an estimate.
 
-use super::current::{Current, Ends as WayEnds};
+use super::current::{Current, Known};
 use super::document::Document;
 use burnet_sdk::view::{ConnectPoint, Ends, HostId, Intent, LinkId, Rule, Wanted};
 use flow::{DatapathId, Instruction, Match};
 use flows_contract::{WantedRule, WantedSet};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// Rules that are added and removed in a switch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -72,10 +72,9 @@ impl From<&Rule> for PlainRule {
 }
 
 impl PlainRule {
-    /// Whether a switch takes both for one rule.
-    fn is_same_place(&self, other: &PlainRule) -> bool {
-        (self.switch, self.table_id, self.priority) == (other.switch, other.table_id, other.priority)
-            && self.matching == other.matching
+    /// What a switch takes for one rule: another rule with the same place replaces it.
+    fn place(&self) -> (DatapathId, u8, u16, &Match) {
+        (self.switch, self.table_id, self.priority, &self.matching)
     }
 }
 
@@ -116,6 +115,9 @@ impl Effect {
     }
 }
 
+/// The two ports of a way.
+type WayEnds = (ConnectPoint, ConnectPoint);
+
 /// Where hosts are, or will be.
 pub type Places = BTreeMap<HostId, ConnectPoint>;
 
@@ -151,7 +153,8 @@ pub fn of_wanted(wanted: &Wanted, places: &Places, current: &Current) -> Effect 
         effect.path(*from, *to, links, true);
     }
     for ends in pairs(wanted, places) {
-        match ends.and_then(|ends| Some((ends, current.ways.get(&ends)?))) {
+        let known = ends.and_then(|ends| Some((ends, current.ways.get(&(ends.0.switch, ends.1.switch))?)));
+        match known {
             Some(((from, to), links)) => effect.path(from, to, links, true),
             None => {
                 effect.is_open = true;
@@ -163,26 +166,27 @@ pub fn of_wanted(wanted: &Wanted, places: &Places, current: &Current) -> Effect 
 }
 
 /// What the paths of an intent, as they are, remove.
-pub fn of_present(intent: &Intent, current: &Current) -> Effect {
+pub fn of_present(intent: &Intent, known: &Known<'_>) -> Effect {
     let mut effect = Effect::default();
-    for path in current.paths.iter().filter(|path| path.intent == intent.id) {
+    for path in known.paths_of(intent.id) {
         effect.path(path.from, path.to, &path.links, false);
     }
     effect
 }
 
 /// What a set adds and removes. `None`: nothing.
-pub fn of_set(wanted: Option<&WantedSet>, name: &str, current: &Current) -> Option<Effect> {
-    let before: Vec<PlainRule> =
-        current.rules.iter().filter(|rule| rule.set == name).map(PlainRule::from).collect();
+pub fn of_set(wanted: Option<&WantedSet>, name: &str, known: &Known<'_>) -> Option<Effect> {
+    let before: Vec<PlainRule> = known.rules_of(name).iter().map(|rule| PlainRule::from(*rule)).collect();
     let after: Vec<PlainRule> = wanted.iter().flat_map(|set| &set.rules).map(PlainRule::from).collect();
+    let (there, coming): (HashSet<_>, HashSet<_>) = (before.iter().collect(), after.iter().collect());
+    let places: HashSet<_> = after.iter().map(PlainRule::place).collect();
     let mut effect = Effect::default();
-    for rule in after.iter().filter(|rule| !before.contains(rule)) {
+    for rule in after.iter().filter(|rule| !there.contains(rule)) {
         effect.count(rule.switch, true);
         effect.rules.push(rule.clone());
     }
-    for rule in before.iter().filter(|rule| !after.contains(rule)) {
-        if !after.iter().any(|other| other.is_same_place(rule)) {
+    for rule in before.iter().filter(|rule| !coming.contains(rule)) {
+        if !places.contains(&rule.place()) {
             effect.count(rule.switch, false);
         }
         effect.rules.push(rule.clone());

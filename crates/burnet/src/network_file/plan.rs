@@ -7,16 +7,13 @@
 //! In: a file, and what the network has. Out: steps as requests of the REST interface. A file owns the objects whose names begin with its own, and the
 //! hosts that its last version configured. It touches no others. It changes nothing itself.
 
-use super::current::Current;
+use super::current::{Current, Known, OWNER};
 use super::document::{Document, WantedHost, WantedIntent};
 use super::effect::{self, Effect};
 use super::protected;
 use burnet_sdk::view::{ConnectPoint, Ends, Host, HostId, Intent, IntentState};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// The owner of what operators add over the REST interface.
-pub const OWNER: &str = northbound_contract::SERVICE;
 
 /// What is done with an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,33 +64,47 @@ pub struct Plan {
 
 /// The ways that a plan needs to know.
 pub fn ways(document: &Document, current: &Current) -> BTreeSet<super::current::Ends> {
-    let places = effect::places(document, current);
-    let changed = document.intents.iter().filter(|wanted| !is_present(wanted, current));
-    changed.flat_map(|wanted| effect::ways_of(&wanted.wanted, &places)).collect()
+    let (places, known) = (effect::places(document, current), Known::of(current));
+    let changed = document.intents.iter().filter(|wanted| !is_present(wanted, &known));
+    let ends = changed.flat_map(|wanted| effect::ways_of(&wanted.wanted, &places));
+    ends.map(|(from, to)| (from.switch, to.switch)).collect()
 }
 
 /// What a file would change.
 pub fn plan(document: &Document, current: &Current) -> Plan {
     let mut plan = Plan { name: document.name.clone(), ..Plan::default() };
-    plan.add_hosts(document, current);
-    plan.put_sets(document, current);
-    plan.add_intents(document, current);
-    plan.withdraw_intents(document, current);
-    plan.remove_sets(document, current);
-    plan.remove_hosts(document, current);
+    let known = Known::of(current);
+    plan.warnings.extend(interrupted(&document.name, current));
+    plan.add_hosts(document, &known);
+    plan.put_sets(document, &known);
+    plan.add_intents(document, &known);
+    plan.withdraw_intents(document, &known);
+    plan.remove_sets(document, &known);
+    plan.remove_hosts(document, &known);
     plan.look_at_others(current);
     plan.guard(document, current);
     plan
 }
 
-fn find<'c>(name: &str, current: &'c Current) -> Option<&'c Intent> {
-    let is_here = |it: &&Intent| it.owner == OWNER && it.name == name && it.state != IntentState::Withdrawing;
-    current.intents.iter().find(is_here)
+/// What the operator should know of an apply that was interrupted.
+fn interrupted(name: &str, current: &Current) -> Option<String> {
+    let open = current.open()?;
+    Some(match open.restores {
+        Some(target) => format!(
+            "version {} was not completed: the rollback to version {target} was interrupted; `burnet rollback {name}` goes on",
+            open.version
+        ),
+        None => format!(
+            "version {} was not completed: its apply was interrupted; `burnet apply` of the same file goes on, `burnet rollback {name}` returns to version {}",
+            open.version,
+            current.latest_done()
+        ),
+    })
 }
 
 /// Whether an intent is there as it is wanted.
-fn is_present(wanted: &WantedIntent, current: &Current) -> bool {
-    find(&wanted.name, current).is_some_and(|it| *it.wanted == wanted.wanted)
+fn is_present(wanted: &WantedIntent, known: &Known<'_>) -> bool {
+    known.intent(&wanted.name).is_some_and(|it| *it.wanted == wanted.wanted)
 }
 
 fn is_same_host(host: &Host, wanted: &WantedHost) -> bool {
@@ -117,15 +128,15 @@ impl Plan {
         self.steps.push(Step { act, kind, name: name.to_owned(), what, request, effect });
     }
 
-    fn add_hosts(&mut self, document: &Document, current: &Current) {
+    fn add_hosts(&mut self, document: &Document, known: &Known<'_>) {
         for wanted in &document.hosts {
-            if current.ports.iter().all(|port| port.id != wanted.at) {
+            if !known.has_port(wanted.at) {
                 self.warnings.push(format!("host {}: the network has no port {} yet", wanted.id, wanted.at));
             }
-            let known = current.hosts.iter().find(|host| host.id == wanted.id);
+            let there = known.host(wanted.id);
             let (id, what) = (wanted.id.to_string(), format!("at {}", wanted.at));
-            let is_ours = earlier_host(current, wanted.id).is_some();
-            match known {
+            let is_ours = known.owns(wanted.id);
+            match there {
                 Some(host) if is_same_host(host, wanted) && is_ours => {
                     self.unchanged += 1;
                     continue;
@@ -140,10 +151,10 @@ impl Plan {
                 _ => {}
             }
             let mut effect = Effect::default();
-            effect.ports.extend(std::iter::once(wanted.at).chain(known.map(|host| host.at)));
+            effect.ports.extend(std::iter::once(wanted.at).chain(there.map(|host| host.at)));
             let body =
                 json!({ "at": wanted.at, "addresses": wanted.addresses, "annotations": wanted.annotations });
-            match known.filter(|host| host.configured) {
+            match there.filter(|host| host.configured) {
                 Some(_) => {
                     let target = format!("/api/v1/hosts/{id}");
                     self.step(Act::Change, "host", &id, what, ("PATCH", target, Some(body)), effect);
@@ -165,14 +176,13 @@ impl Plan {
         }
     }
 
-    fn put_sets(&mut self, document: &Document, current: &Current) {
-        let used: BTreeSet<_> = current.rules.iter().map(|rule| rule.set.as_str()).collect();
+    fn put_sets(&mut self, document: &Document, known: &Known<'_>) {
         for set in &document.rules {
-            let Some(effect) = effect::of_set(Some(set), &set.name, current) else {
+            let Some(effect) = effect::of_set(Some(set), &set.name, known) else {
                 self.unchanged += 1;
                 continue;
             };
-            let act = if used.contains(set.name.as_str()) { Act::Change } else { Act::Add };
+            let act = if known.rules_of(&set.name).is_empty() { Act::Add } else { Act::Change };
             let mut body = serde_json::to_value(set).unwrap_or_default();
             if let Some(members) = body.as_object_mut() {
                 members.remove("name");
@@ -183,27 +193,27 @@ impl Plan {
         }
     }
 
-    fn add_intents(&mut self, document: &Document, current: &Current) {
-        let places = effect::places(document, current);
+    fn add_intents(&mut self, document: &Document, known: &Known<'_>) {
+        let places = effect::places(document, known.all);
         for wanted in &document.intents {
-            self.warnings.extend(unknown_ends(wanted, &places, current));
-            let present = find(&wanted.name, current);
+            self.warnings.extend(unknown_ends(wanted, &places, known));
+            let present = known.intent(&wanted.name);
             if present.is_some_and(|it| it.annotations != wanted.annotations) {
                 let why = "its notes stay: those of an intent are given when it is added";
                 self.warnings.push(format!("intent {}: {why}", wanted.name));
             }
-            if present.is_some() && is_present(wanted, current) {
+            if present.is_some() && is_present(wanted, known) {
                 self.unchanged += 1;
                 continue;
             }
-            let mut effect = effect::of_wanted(&wanted.wanted, &places, current);
+            let mut effect = effect::of_wanted(&wanted.wanted, &places, known.all);
             let mut body = serde_json::to_value(&wanted.wanted).unwrap_or_default();
             let what = ends_text(&wanted.wanted.ends);
-            self.hosts.extend(hosts_of(&wanted.wanted.ends, current));
+            self.hosts.extend(hosts_of(&wanted.wanted.ends, known));
             match present {
                 Some(intent) => {
-                    effect.add(&effect::of_present(intent, current));
-                    self.hosts.extend(hosts_of(&intent.wanted.ends, current));
+                    effect.add(&effect::of_present(intent, known));
+                    self.hosts.extend(hosts_of(&intent.wanted.ends, known));
                     let target = format!("/api/v1/intents/{}", intent.id);
                     self.step(Act::Change, "intent", &wanted.name, what, ("PUT", target, Some(body)), effect);
                 }
@@ -217,30 +227,30 @@ impl Plan {
         }
     }
 
-    fn withdraw(&mut self, intent: &Intent, current: &Current) {
-        let effect = effect::of_present(intent, current);
-        self.hosts.extend(hosts_of(&intent.wanted.ends, current));
+    fn withdraw(&mut self, intent: &Intent, known: &Known<'_>) {
+        let effect = effect::of_present(intent, known);
+        self.hosts.extend(hosts_of(&intent.wanted.ends, known));
         let request = ("DELETE", format!("/api/v1/intents/{}", intent.id), None);
         let what = ends_text(&intent.wanted.ends);
         self.step(Act::Withdraw, "intent", &intent.name, what, request, effect);
     }
 
-    fn withdraw_intents(&mut self, document: &Document, current: &Current) {
+    fn withdraw_intents(&mut self, document: &Document, known: &Known<'_>) {
         let wanted: BTreeSet<_> = document.intents.iter().map(|it| it.name.as_str()).collect();
-        for intent in &current.intents {
+        for intent in &known.all.intents {
             let is_ours = intent.owner == OWNER && document.owns(&intent.name);
             if is_ours && !wanted.contains(intent.name.as_str()) && intent.state != IntentState::Withdrawing {
-                self.withdraw(intent, current);
+                self.withdraw(intent, known);
             }
         }
     }
 
-    fn remove_sets(&mut self, document: &Document, current: &Current) {
+    fn remove_sets(&mut self, document: &Document, known: &Known<'_>) {
         let wanted: BTreeSet<_> = document.rules.iter().map(|it| it.name.as_str()).collect();
         let there: BTreeSet<_> =
-            current.rules.iter().filter(|rule| rule.owner == OWNER).map(|rule| rule.set.as_str()).collect();
+            known.all.rules.iter().filter(|rule| rule.owner == OWNER).map(|rule| rule.set.as_str()).collect();
         for name in there.into_iter().filter(|name| document.owns(name) && !wanted.contains(name)) {
-            let effect = effect::of_set(None, name, current).unwrap_or_default();
+            let effect = effect::of_set(None, name, known).unwrap_or_default();
             let what = format!("{} rules", effect.rules.len());
             self.step(
                 Act::Withdraw,
@@ -253,19 +263,16 @@ impl Plan {
         }
     }
 
-    fn remove_hosts(&mut self, document: &Document, current: &Current) {
-        let earlier = current.applied.iter().flat_map(|it| &it.hosts);
-        for host in earlier.filter(|it| document.hosts.iter().all(|wanted| wanted.id != it.id)) {
-            let Some(known) = current.hosts.iter().find(|known| known.id == host.id && known.configured)
-            else {
-                continue;
-            };
+    fn remove_hosts(&mut self, document: &Document, known: &Known<'_>) {
+        let wanted: BTreeSet<_> = document.hosts.iter().map(|wanted| wanted.id).collect();
+        for host in known.earlier_hosts().filter(|it| !wanted.contains(&it.id)) {
+            let Some(there) = known.host(host.id).filter(|there| there.configured) else { continue };
             let mut effect = Effect::default();
-            effect.ports.insert(known.at);
+            effect.ports.insert(there.at);
             let id = host.id.to_string();
             self.hosts.insert(host.id);
             let request = ("DELETE", format!("/api/v1/hosts/{id}"), None);
-            self.step(Act::Withdraw, "host", &id, format!("at {}", known.at), request, effect);
+            self.step(Act::Withdraw, "host", &id, format!("at {}", there.at), request, effect);
         }
     }
 
@@ -296,7 +303,7 @@ impl Plan {
         }
     }
 
-    /// Refuses what touches a protected port of this version of the file, or of the one applied last.
+    /// Refuses what touches a protected port of this version of the file, or of those applied before.
     fn guard(&mut self, document: &Document, current: &Current) {
         let earlier = current.applied.iter().flat_map(|it| &it.protected);
         let protected: BTreeSet<ConnectPoint> = document.protected.iter().chain(earlier).copied().collect();
@@ -319,12 +326,8 @@ impl Plan {
     }
 }
 
-fn earlier_host(current: &Current, id: HostId) -> Option<&WantedHost> {
-    current.applied.as_ref()?.hosts.iter().find(|it| it.id == id)
-}
-
 /// Ends that the network does not have: such an intent waits.
-fn unknown_ends(wanted: &WantedIntent, places: &effect::Places, current: &Current) -> Vec<String> {
+fn unknown_ends(wanted: &WantedIntent, places: &effect::Places, known: &Known<'_>) -> Vec<String> {
     let mut warnings = Vec::new();
     let mut host = |id: &HostId| {
         if !places.contains_key(id) {
@@ -337,7 +340,7 @@ fn unknown_ends(wanted: &WantedIntent, places: &effect::Places, current: &Curren
         host(two);
     }
     for point in points_of(&wanted.wanted.ends) {
-        if current.ports.iter().all(|port| port.id != point) {
+        if !known.has_port(point) {
             warnings.push(format!(
                 "intent {}: the network has no port {point} yet; it waits for it",
                 wanted.name
@@ -357,13 +360,10 @@ fn points_of(ends: &Ends) -> Vec<ConnectPoint> {
 }
 
 /// The hosts at the ends of an intent.
-fn hosts_of(ends: &Ends, current: &Current) -> Vec<HostId> {
+fn hosts_of(ends: &Ends, known: &Known<'_>) -> Vec<HostId> {
     match ends {
         Ends::HostToHost { one, two } => vec![*one, *two],
-        _ => {
-            let points = points_of(ends);
-            current.hosts.iter().filter(|host| points.contains(&host.at)).map(|host| host.id).collect()
-        }
+        _ => points_of(ends).into_iter().flat_map(|point| known.hosts_at(point)).copied().collect(),
     }
 }
 

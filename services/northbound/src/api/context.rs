@@ -4,6 +4,7 @@
 
 use super::filters;
 use crate::feed::Interest;
+use crate::http::response::{JSON, is_known};
 use crate::http::{Method, Problem, Request, Response};
 use crate::state::State;
 use crate::steps::Steps;
@@ -72,7 +73,7 @@ impl fmt::Debug for First {
 }
 
 /// What the parts of a switch's answer become.
-pub type Showing = Box<dyn FnOnce(&[Vec<u8>]) -> Response + Send>;
+pub type Showing = Box<dyn FnOnce(&[Vec<u8>]) -> Result<Response, Problem> + Send>;
 
 /// A multipart request to a switch.
 pub struct SwitchQuestion {
@@ -127,6 +128,23 @@ impl Context<'_> {
     /// The tag of what these kinds show now.
     pub fn tag(&self, kinds: &[Kind]) -> String {
         format!("\"{}-{}\"", self.state.run, self.state.version_of(kinds))
+    }
+
+    /// A body that shows the state with this tag, or 304 if the client has it. The body is made only if it is sent.
+    pub fn tagged(&self, tag: String, body: impl FnOnce() -> Vec<u8>) -> Answered {
+        if is_known(&tag, self.request.if_none_match.as_deref()) {
+            return Ok(Answer::Ready(Response::new(304, JSON, "").tagged(tag)));
+        }
+        Ok(Answer::Ready(Response::json(body()).tagged(tag)))
+    }
+
+    /// The same, and the body is kept: as long as the tag is the same, the next client gets it without making it again.
+    pub fn kept(&self, tag: String, body: impl FnOnce() -> Vec<u8>) -> Answered {
+        if is_known(&tag, self.request.if_none_match.as_deref()) {
+            return self.tagged(tag, Vec::new);
+        }
+        let body = self.state.bodies.get_or_make(self.request, &tag, body);
+        Ok(Answer::Ready(Response::json(body).tagged(tag)))
     }
 
     /// The response, or 304 if the client has it.

@@ -99,6 +99,13 @@ fn requests(text: &mut String, state: &State) {
     let _ = writeln!(text, "burnet_http_stream_clients {}", state.feed.clients());
     head(text, "burnet_http_stream_missed_total", "counter", "Events that were left out for slow clients.");
     let _ = writeln!(text, "burnet_http_stream_missed_total {}", state.feed.missed());
+    head(
+        text,
+        "burnet_http_stalled_clients_total",
+        "counter",
+        "Clients that were disconnected because they read nothing.",
+    );
+    let _ = writeln!(text, "burnet_http_stalled_clients_total {}", state.cut);
     head(text, "burnet_view_current", "gauge", "Whether the changes of all objects arrive.");
     let _ = writeln!(text, "burnet_view_current {}", u8::from(state.is_current));
     head(text, "burnet_build_info", "gauge", "The version of the node.");

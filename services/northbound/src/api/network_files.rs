@@ -22,6 +22,8 @@ struct Put {
     document: Map<String, Value>,
     #[serde(default)]
     restores: Option<u64>,
+    #[serde(default)]
+    open: bool,
 }
 
 /// The body of a PATCH.
@@ -29,7 +31,10 @@ struct Put {
 #[serde(deny_unknown_fields)]
 struct Note {
     version: u64,
-    took: Took,
+    #[serde(default)]
+    done: bool,
+    #[serde(default)]
+    took: Option<Took>,
 }
 
 /// The name and the version in the path.
@@ -67,14 +72,17 @@ pub fn get(context: &Context<'_>) -> Answered {
 /// `PUT /api/v1/network-files/{id}`: the next version.
 pub fn put(context: &Context<'_>) -> Answered {
     let (name, _) = named(context)?;
-    let Put { base, document, restores } = body(context)?;
+    let Put { base, document, restores, open } = body(context)?;
     let document = Value::Object(document);
-    steps(name, Act::Put { base, document, restores, now_ms: context.state.now_ms })
+    steps(name, Act::Put { base, document, restores, open, now_ms: context.state.now_ms })
 }
 
-/// `PATCH /api/v1/network-files/{id}`: how long a version took.
+/// `PATCH /api/v1/network-files/{id}`: all steps of a version are taken, or how long the switches took.
 pub fn note(context: &Context<'_>) -> Answered {
     let (name, _) = named(context)?;
-    let Note { version, took } = body(context)?;
-    steps(name, Act::Note { version, took })
+    let Note { version, done, took } = body(context)?;
+    if !done && took.is_none() {
+        return Err(Problem::field("done", "write done: true, or took"));
+    }
+    steps(name, Act::Note { version, done, took })
 }

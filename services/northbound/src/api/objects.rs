@@ -2,9 +2,9 @@
 //!
 //! In: objects. Out: JSON. It looks nothing up, so a link can lead to an object that is gone meanwhile.
 
-use burnet_sdk::DatapathId;
 use burnet_sdk::view::{Key, Kind, Object};
 use serde_json::{Map, Value, json};
+use std::io::Write;
 
 /// The kinds whose objects this service has at hand. It asks the service `flows` for the others, of which there are too many.
 pub const AT_HAND: [Kind; 6] = [Kind::Switch, Kind::Port, Kind::Link, Kind::Host, Kind::Path, Kind::Intent];
@@ -39,43 +39,82 @@ pub fn address(key: Key) -> String {
     format!("{BASE}/{}/{}", collection(key.kind()), id_of(key))
 }
 
-/// An object with its links.
-pub fn shown(object: &Object) -> Value {
-    let mut value = serde_json::to_value(object).unwrap_or_default();
-    if let Value::Object(members) = &mut value {
-        members.insert("_links".to_owned(), Value::Object(links(object)));
+/// Appends an object with its links, as JSON. It makes no tree of values: a page has up to a thousand objects.
+pub fn write_shown(object: &Object, out: &mut Vec<u8>) {
+    let start = out.len();
+    // Only maps whose keys are no texts can fail.
+    if serde_json::to_writer(&mut *out, object).is_err() || out.pop() != Some(b'}') {
+        out.truncate(start);
+        out.extend_from_slice(b"{}");
+        return;
     }
-    value
+    out.extend_from_slice(b",\"_links\":{");
+    write_links(object, out);
+    out.extend_from_slice(b"}}");
 }
 
-fn links(object: &Object) -> Map<String, Value> {
-    let mut links = Map::new();
-    let mut add = |role: &str, to: String| drop(links.insert(role.to_owned(), to.into()));
-    add("self", address(object.key()));
+/// An object with its links, as JSON.
+pub fn shown(object: &Object) -> Vec<u8> {
+    let mut out = Vec::with_capacity(OBJECT_BYTES);
+    write_shown(object, &mut out);
+    out
+}
+
+/// About as long as an object with its links is.
+pub const OBJECT_BYTES: usize = 640;
+
+/// The keys of objects have letters, digits and `-./:`, so nothing in a link has to be escaped.
+fn write_links(object: &Object, out: &mut Vec<u8>) {
+    // Writing to a vector cannot fail.
+    let mut add = |role: &str, to: std::fmt::Arguments<'_>| drop(write!(out, "\"{role}\":\"{to}\","));
+    let own = address(object.key());
+    add("self", format_args!("{own}"));
     match object {
-        Object::Switch(switch) => {
+        Object::Switch(_) => {
             for part in ["ports", "links", "hosts", "flows", "groups", "meters"] {
-                add(part, part_of(switch.id, part));
+                add(part, format_args!("{own}/{part}"));
             }
         }
-        Object::Port(port) => add("switch", address(Key::Switch(port.id.switch))),
+        Object::Port(port) => add("switch", format_args!("{}", address(Key::Switch(port.id.switch)))),
         Object::Link(link) => {
-            add("from", address(Key::Port(link.id.from)));
-            add("to", address(Key::Port(link.id.to)));
-            add("reverse", address(Key::Link(link.id.reversed())));
+            add("from", format_args!("{}", address(Key::Port(link.id.from))));
+            add("to", format_args!("{}", address(Key::Port(link.id.to))));
+            add("reverse", format_args!("{}", address(Key::Link(link.id.reversed()))));
         }
-        Object::Host(host) => add("port", address(Key::Port(host.at))),
-        Object::Rule(rule) => add("switch", address(Key::Switch(rule.id.switch))),
-        Object::Group(group) => add("switch", address(Key::Switch(group.id.switch))),
-        Object::Meter(meter) => add("switch", address(Key::Switch(meter.id.switch))),
-        Object::Path(path) => add("intent", address(Key::Intent(path.intent))),
-        Object::Intent(intent) => add("paths", format!("{BASE}/paths?intent={}", intent.id)),
+        Object::Host(host) => add("port", format_args!("{}", address(Key::Port(host.at)))),
+        Object::Rule(rule) => add("switch", format_args!("{}", address(Key::Switch(rule.id.switch)))),
+        Object::Group(group) => add("switch", format_args!("{}", address(Key::Switch(group.id.switch)))),
+        Object::Meter(meter) => add("switch", format_args!("{}", address(Key::Switch(meter.id.switch)))),
+        Object::Path(path) => add("intent", format_args!("{}", address(Key::Intent(path.intent)))),
+        Object::Intent(intent) => add("paths", format_args!("{BASE}/paths?intent={}", intent.id)),
     }
-    links
+    // The comma behind the last one.
+    out.pop();
 }
 
-fn part_of(switch: DatapathId, part: &str) -> String {
-    format!("{}/{part}", address(Key::Switch(switch)))
+/// A page of objects as JSON: its items, more members, and the address of the next page. `more` are members with commas before them.
+pub fn page_of<'o>(
+    objects: impl ExactSizeIterator<Item = &'o Object>,
+    next: Option<&str>,
+    more: &str,
+) -> Vec<u8> {
+    let mut out = Vec::with_capacity(objects.len() * OBJECT_BYTES + 128);
+    out.extend_from_slice(b"{\"items\":[");
+    for (number, object) in objects.enumerate() {
+        if number > 0 {
+            out.push(b',');
+        }
+        write_shown(object, &mut out);
+    }
+    out.push(b']');
+    out.extend_from_slice(more.as_bytes());
+    if let Some(next) = next {
+        out.extend_from_slice(b",\"next\":");
+        // A text can always be written.
+        drop(serde_json::to_writer(&mut out, next));
+    }
+    out.push(b'}');
+    out
 }
 
 /// What is at `/api/v1`.
@@ -97,4 +136,51 @@ pub fn index() -> Value {
         links.insert(name.to_owned(), format!("{BASE}/{name}").into());
     }
     json!({ "_links": links })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An object as JSON, with these members besides its kind.
+    fn object(kind: &str, members: Value) -> Object {
+        let mut value = json!({ "kind": kind });
+        if let (Value::Object(all), Value::Object(members)) = (&mut value, members) {
+            all.extend(members);
+        }
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn an_object_is_shown_as_it_is_with_links_to_what_belongs_to_it() {
+        let check = |object: Object, links: Value| {
+            let mut expected = serde_json::to_value(&object).unwrap();
+            expected["_links"] = links;
+            let found: Value = serde_json::from_slice(&shown(&object)).unwrap();
+            assert_eq!(found, expected);
+        };
+        let intent = json!({"id": 7, "owner": "a\"b", "state": "installed", "type": "host_to_host", "one": "00:00:00:00:00:01",
+                            "two": "00:00:00:00:00:02", "priority": 20000, "protection": "restored", "since_ms": 1});
+        check(
+            object("intent", intent),
+            json!({"self": "/api/v1/intents/7", "paths": "/api/v1/paths?intent=7"}),
+        );
+        let host =
+            json!({"id": "00:00:00:00:00:01.7", "addresses": ["10.0.0.1"], "at": "2/1", "since_ms": 1});
+        let host_links = json!({"self": "/api/v1/hosts/00:00:00:00:00:01.7", "port": "/api/v1/ports/of:0000000000000002/1"});
+        check(object("host", host), host_links);
+    }
+
+    #[test]
+    fn a_page_has_commas_only_between_its_objects() {
+        let host =
+            object("host", json!({"id": "00:00:00:00:00:01", "addresses": [], "at": "2/1", "since_ms": 1}));
+        for count in 0..3 {
+            let objects = vec![host.clone(); count];
+            let next = (count == 2).then_some("/x?a=\"");
+            let page: Value = serde_json::from_slice(&page_of(objects.iter(), next, ",\"total\":9")).unwrap();
+            assert_eq!((page["items"].as_array().unwrap().len(), &page["total"]), (count, &json!(9)));
+            assert_eq!(page.get("next").and_then(Value::as_str), next);
+        }
+    }
 }

@@ -19,6 +19,7 @@ use super::context::{Answer, Answered, Context, SwitchQuestion};
 use super::page::connected;
 use crate::http::{Problem, Response};
 use actions::Item;
+use burnet_sdk::DatapathId;
 use burnet_sdk::flow::PortNo;
 use burnet_sdk::flow::canonical::write_match;
 use serde_json::{Map, Value, json};
@@ -52,11 +53,39 @@ fn ask(
     show: impl Fn(&[u8]) -> Vec<Value> + Send + 'static,
 ) -> Answered {
     let switch = connected(context, first(context.id))?.id;
-    let read = move |parts: &[Vec<u8>]| {
-        let entries: Vec<Value> = parts.iter().flat_map(|part| show(part)).collect();
-        Response::value(&Value::Object(Map::from_iter([(switch.0.to_string(), entries.into())])))
-    };
+    let read = move |parts: &[Vec<u8>]| text(switch, parts, &show).map(Response::json);
     Ok(Answer::Ask(SwitchQuestion { switch, multipart, body, read: Box::new(read) }))
+}
+
+/// The most bytes of an answer as JSON. A longer one is refused.
+const TEXT_BYTES_MAX: usize = 64 << 20;
+
+/// The entries as JSON. They become text part by part: as values, those of a whole answer would take a hundred times as much memory as the
+/// switch has sent.
+fn text(
+    switch: DatapathId,
+    parts: &[Vec<u8>],
+    show: &impl Fn(&[u8]) -> Vec<Value>,
+) -> Result<Vec<u8>, Problem> {
+    let mut out = format!("{{\"{}\":[", switch.0).into_bytes();
+    let start = out.len();
+    for part in parts {
+        for entry in show(part) {
+            if out.len() > start {
+                out.push(b',');
+            }
+            // A value can always be written.
+            drop(serde_json::to_writer(&mut out, &entry));
+        }
+        if out.len() > TEXT_BYTES_MAX {
+            let why = format!(
+                "the answer of the switch {switch} has more than {TEXT_BYTES_MAX} bytes as JSON: ask for one table, or for a match"
+            );
+            return Err(Problem::new(507, "no-room", "The node cannot keep it", why));
+        }
+    }
+    out.extend_from_slice(b"]}");
+    Ok(out)
 }
 
 fn first(id: &str) -> &str {
@@ -261,4 +290,37 @@ pub fn role(context: &Context<'_>) -> Answered {
     let switch = connected(context, context.id)?;
     let roles = json!([{ "role": "EQUAL", "generation_id": 0 }]);
     Ok(Answer::Ready(Response::value(&Value::Object(Map::from_iter([(switch.id.0.to_string(), roles)])))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A part of an answer of this switch with so many entries without a match and instructions.
+    fn part(entries: usize) -> Vec<u8> {
+        let mut entry = [0; 56];
+        (entry[1], entry[49], entry[51]) = (56, 1, 4);
+        entry.repeat(entries)
+    }
+
+    fn shown(parts: &[Vec<u8>]) -> Result<Vec<u8>, Problem> {
+        text(DatapathId(7), parts, &|part: &[u8]| bodies::flows(part, None))
+    }
+
+    #[test]
+    fn the_entries_of_all_parts_are_in_one_list() {
+        for (parts, entries) in [(vec![], 0), (vec![part(0)], 0), (vec![part(2), part(0), part(1)], 3)] {
+            let value: Value = serde_json::from_slice(&shown(&parts).unwrap()).unwrap();
+            assert_eq!(value["7"].as_array().unwrap().len(), entries);
+        }
+    }
+
+    #[test]
+    fn an_answer_that_is_too_long_as_json_is_refused() {
+        let one = shown(&[part(1_000)]).unwrap().len();
+        let parts = vec![part(1_000); TEXT_BYTES_MAX / one + 2];
+        let refused = shown(&parts).unwrap_err();
+        assert_eq!(refused.status, 507);
+        assert!(refused.detail.contains("ask for one table"), "{}", refused.detail);
+    }
 }

@@ -5,12 +5,11 @@
 
 use super::context::{Answered, Context};
 use super::filters::{self, Test};
-use super::objects::{BASE, address, collection, id_of, shown};
+use super::objects::{BASE, address, collection, id_of, page_of, shown};
 use crate::feed::behind;
+use crate::http::Problem;
 use crate::http::request::encoded;
-use crate::http::{Problem, Response};
 use burnet_sdk::view::{Key, Kind, Record, Switch, SwitchState};
-use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// The most objects on a page.
@@ -40,7 +39,7 @@ pub fn of_switch(context: &Context<'_>, kind: Kind) -> Answered {
 pub fn one(context: &Context<'_>, kind: Kind) -> Answered {
     let key = key(kind, context.id)?;
     let record = context.state.view.get(key).ok_or_else(|| missing(key))?;
-    context.ready(Response::value(&shown(&record.object)).tagged(tag_of(record)))
+    context.tagged(tag_of(record), || shown(&record.object))
 }
 
 /// The tag of an object.
@@ -82,22 +81,35 @@ fn tests(context: &Context<'_>, kind: Kind) -> Result<Vec<Test>, Problem> {
 fn page(context: &Context<'_>, kind: Kind, tests: &[Test], path: &str) -> Answered {
     let limit = context.number("limit", (1, LIMIT_MAX))?.unwrap_or(LIMIT_DEFAULT);
     let after = context.parameter("after").map(|id| cursor(kind, id)).transpose()?;
-    let view = &context.state.view;
-    let passes = |record: &&Arc<Record>| tests.iter().all(|test| test(&record.object));
-    let total = match tests {
-        [] => view.count(kind),
-        _ => view.records(kind).filter(passes).count(),
-    };
-    let mut found = behind(view, kind, after).filter(passes);
-    let items: Vec<_> = found.by_ref().take(limit).collect();
-    let last = items.last().map(|record| record.object.key());
-    let next = last.filter(|_| found.next().is_some()).map(|last| next(context, path, last));
-    let items: Vec<Value> = items.iter().map(|record| shown(&record.object)).collect();
-    let mut body = json!({ "items": items, "total": total });
-    if let (Some(next), Some(members)) = (next, body.as_object_mut()) {
-        members.insert("next".to_owned(), next.into());
+    let choice = Choice { kind, limit, after, tests, path };
+    context.kept(context.tag(&[kind]), || choice.page(context))
+}
+
+/// What a page shows.
+struct Choice<'a> {
+    kind: Kind,
+    limit: usize,
+    after: Option<Key>,
+    tests: &'a [Test],
+    path: &'a str,
+}
+
+impl Choice<'_> {
+    fn page(&self, context: &Context<'_>) -> Vec<u8> {
+        let Choice { kind, limit, after, tests, path } = *self;
+        let view = &context.state.view;
+        let passes = |record: &&Arc<Record>| tests.iter().all(|test| test(&record.object));
+        let total = match tests {
+            [] => view.count(kind),
+            _ => view.records(kind).filter(passes).count(),
+        };
+        let mut found = behind(view, kind, after).filter(passes);
+        let items: Vec<_> = found.by_ref().take(limit).collect();
+        let last = items.last().map(|record| record.object.key());
+        let next = last.filter(|_| found.next().is_some()).map(|last| next(context, path, last));
+        let objects = items.iter().map(|record| &record.object);
+        page_of(objects, next.as_deref(), &format!(",\"total\":{total}"))
     }
-    context.ready(Response::value(&body).tagged(context.tag(&[kind])))
 }
 
 fn cursor(kind: Kind, id: &str) -> Result<Key, Problem> {

@@ -19,6 +19,8 @@ pub fn parameter_schema(path: &str, name: &str) -> Value {
     match name {
         "limit" => json!({ "type": "integer", "minimum": 1, "maximum": super::page::LIMIT_MAX }),
         "after" => after(path),
+        // A file, or a version of it.
+        "id" if path == "/api/v1/network-files/{id}" => pattern("[a-z0-9-]{1,24}(/[0-9]{1,18})?"),
         "id" => json!({ "type": "string", "minLength": 1 }),
         "k" => json!({ "type": "integer", "minimum": 1, "maximum": paths_contract::WAYS_MAX }),
         "table_id" => json!({ "type": "integer", "minimum": 0, "maximum": 255 }),

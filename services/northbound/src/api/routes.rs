@@ -15,6 +15,7 @@ use crate::http::{Method, Problem, Request};
 use crate::state::State;
 use burnet_sdk::view::Kind;
 use northbound_contract::{Role, Verb};
+use std::sync::LazyLock;
 
 const fn get(
     path: &'static str,
@@ -214,6 +215,13 @@ pub static ROUTES: &[Route] = &[
         Takes::Only(&["from", "to", "k", "choice", "bandwidth_kbps", "latency_us_max"]),
         writes::routes,
     )),
+    change(
+        Method::Post,
+        "/api/v1/routes",
+        ("RoutePairs", "RoutesOfPairs"),
+        "One way between the switches of each pair, without an intent.",
+        writes::many_routes,
+    ),
     untagged(get(
         "/api/v1/explain",
         "Explanation",
@@ -274,7 +282,7 @@ pub static ROUTES: &[Route] = &[
         Method::Patch,
         "/api/v1/network-files/{id}",
         ("VersionNote", "NetworkFile"),
-        "Notes how long a version took.",
+        "Notes that all steps of a version are taken, or how long the switches took.",
         network_files::note,
     ),
     get("/stats/switches", "", "Ryu: the datapath ids.", NONE, ryu::switches),
@@ -371,6 +379,46 @@ const OF_SWITCH: Takes = Takes::PageWith(&["owner", "state", "table_id"]);
 
 const STREAM: &[&str] = &["kinds", "changes_only"];
 
+/// A path of the table in its parts, so that no request splits it again.
+struct Pattern {
+    route: &'static Route,
+    parts: Vec<&'static str>,
+    /// Where `{id}` is.
+    at: Option<usize>,
+    /// Whether `{id}` stands for all parts to the end.
+    is_rest: bool,
+}
+
+static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| ROUTES.iter().map(Pattern::of).collect());
+
+impl Pattern {
+    fn of(route: &'static Route) -> Pattern {
+        let parts: Vec<&str> = route.path.trim_start_matches('/').split('/').collect();
+        let at = parts.iter().position(|part| *part == ID);
+        let is_rest = at.is_some_and(|at| at + 1 == parts.len());
+        Pattern { route, parts, at, is_rest }
+    }
+
+    fn matches(&self, segments: &[String]) -> bool {
+        let fits = segments.len() == self.parts.len() || self.is_rest && segments.len() > self.parts.len();
+        fits && self.parts.iter().zip(segments).all(|(part, segment)| *part == ID || part == segment)
+    }
+
+    /// A path without a placeholder, or a longer one, is meant rather than the rest of a shorter one.
+    fn rank(&self) -> (usize, bool) {
+        (self.parts.len(), self.at.is_none())
+    }
+
+    /// What stands for `{id}`; empty if the path has none.
+    fn id(&self, segments: &[String]) -> String {
+        match self.at {
+            None => String::new(),
+            Some(at) if self.is_rest => segments[at..].join("/"),
+            Some(at) => segments[at].clone(),
+        }
+    }
+}
+
 /// The methods of the resource with this path, for a request with another one.
 ///
 /// # Errors
@@ -380,17 +428,20 @@ pub fn methods(path: &str) -> Result<Vec<&'static str>, Problem> {
     let found = meant(&segments);
     match found.is_empty() {
         true => Err(no_resource()),
-        false => Ok(found.iter().map(|(route, _)| route.method.name()).collect()),
+        false => Ok(names(&found)),
     }
 }
 
+fn names(found: &[&Pattern]) -> Vec<&'static str> {
+    found.iter().map(|pattern| pattern.route.method.name()).collect()
+}
+
 /// The resources with this path: one for each method.
-fn meant(segments: &[String]) -> Vec<(&'static Route, String)> {
-    let found: Vec<(&Route, String)> =
-        ROUTES.iter().filter_map(|route| Some((route, id_in(route.path, segments)?))).collect();
-    // A path without a placeholder, or a longer one, is meant rather than the rest of a shorter one.
-    let longest = found.iter().map(|(route, _)| rank(route.path)).max();
-    found.into_iter().filter(|(route, _)| Some(rank(route.path)) == longest).collect()
+fn meant(segments: &[String]) -> Vec<&'static Pattern> {
+    let mut found: Vec<&Pattern> = PATTERNS.iter().filter(|pattern| pattern.matches(segments)).collect();
+    let longest = found.iter().map(|pattern| pattern.rank()).max();
+    found.retain(|pattern| Some(pattern.rank()) == longest);
+    found
 }
 
 fn no_resource() -> Problem {
@@ -402,38 +453,20 @@ fn no_resource() -> Problem {
 /// # Errors
 /// There is no such resource, or the request is wrong, or the role too low.
 pub fn answer(state: &State, request: &Request, role: Role) -> Answered {
-    let found = meant(&request.segments()?);
+    let segments = request.segments()?;
+    let found = meant(&segments);
     if found.is_empty() {
         return Err(no_resource());
     }
-    let Some((route, id)) = found.iter().find(|(route, _)| route.method == request.method) else {
-        return Err(Problem::bad_method(
-            &found.iter().map(|(route, _)| route.method.name()).collect::<Vec<_>>(),
-        ));
+    let Some(pattern) = found.iter().find(|pattern| pattern.route.method == request.method) else {
+        return Err(Problem::bad_method(&names(&found)));
     };
+    let route = pattern.route;
     permits(role, route.needs)?;
     if let Some((name, _)) = request.parameters.iter().find(|(name, _)| !route.takes.has(name)) {
         return Err(Problem::parameter(name, "this resource has no such parameter"));
     }
-    (route.act)(&Context { state, request, id, role, routes: ROUTES })
-}
-
-fn rank(path: &str) -> (usize, bool) {
-    (path.split('/').count(), !path.contains(ID))
-}
-
-/// What stands for `{id}` in these parts of a path; empty if the path has none. `None`: it is another path.
-fn id_in(path: &str, segments: &[String]) -> Option<String> {
-    let pattern: Vec<&str> = path[1..].split('/').collect();
-    let at = pattern.iter().position(|part| *part == ID);
-    let is_rest = at.is_some_and(|at| at + 1 == pattern.len());
-    if segments.len() < pattern.len() || segments.len() > pattern.len() && !is_rest {
-        return None;
-    }
-    let matches = pattern.iter().zip(segments).all(|(part, segment)| *part == ID || part == segment);
-    let id =
-        at.map_or(String::new(), |at| if is_rest { segments[at..].join("/") } else { segments[at].clone() });
-    matches.then_some(id)
+    (route.act)(&Context { state, request, id: &pattern.id(&segments), role, routes: ROUTES })
 }
 
 /// For tests: what a resource answers at once.

@@ -298,7 +298,7 @@ fn onoss_programs_find_what_they_know() {
 #[test]
 fn metrics_are_in_the_form_of_prometheus() {
     let (state, _) = network();
-    let text = String::from_utf8(ready(&state, "/metrics").body).unwrap();
+    let text = String::from_utf8(ready(&state, "/metrics").body.to_vec()).unwrap();
     for line in [
         "burnet_switches{state=\"up\"} 2",
         "burnet_links{state=\"down\"} 1",
@@ -342,7 +342,7 @@ fn queried(value: &Value, found: &mut BTreeSet<String>) {
 #[test]
 fn the_dashboard_shows_only_metrics_that_are_served() {
     let (state, _) = network();
-    let text = String::from_utf8(ready(&state, "/metrics").body).unwrap();
+    let text = String::from_utf8(ready(&state, "/metrics").body.to_vec()).unwrap();
     let served: BTreeSet<&str> =
         text.lines().filter_map(|it| it.strip_prefix("# TYPE ")?.split(' ').next()).collect();
     let mut found = BTreeSet::new();

@@ -4,18 +4,27 @@
 
 use super::context::{Answered, Context};
 use super::objects::{AT_HAND, collection};
-use crate::http::Response;
+use crate::state::State;
 
 /// All objects of a map, without their links.
 pub fn topology(context: &Context<'_>) -> Answered {
-    let state = context.state;
+    context.kept(context.tag(&AT_HAND), || body(context.state))
+}
+
+fn body(state: &State) -> Vec<u8> {
     let view = &state.view;
-    let mut body = format!("{{\"version\":{},\"run\":\"{}\"", view.version(), state.run);
+    let mut out = format!("{{\"version\":{},\"run\":\"{}\"", view.version(), state.run).into_bytes();
     for kind in &AT_HAND {
-        let objects =
-            view.records(*kind).map(|record| serde_json::to_string(&record.object).unwrap_or_default());
-        body += &format!(",\"{}\":[{}]", collection(*kind), objects.collect::<Vec<_>>().join(","));
+        out.extend_from_slice(format!(",\"{}\":[", collection(*kind)).as_bytes());
+        for (number, record) in view.records(*kind).enumerate() {
+            if number > 0 {
+                out.push(b',');
+            }
+            // Only maps whose keys are no texts can fail.
+            drop(serde_json::to_writer(&mut out, &record.object));
+        }
+        out.push(b']');
     }
-    body.push('}');
-    context.ready(Response::json(body).tagged(context.tag(&AT_HAND)))
+    out.push(b'}');
+    out
 }

@@ -9,13 +9,15 @@
 
 use super::context::{Answer, Answered, Call, Context, Reading};
 use super::filters::parsed;
-use super::objects::{BASE, address, collection, id_of, shown};
+use super::objects::{BASE, address, collection, id_of, page_of, shown};
 use super::page::{LIMIT_DEFAULT, LIMIT_MAX, key, tag_of};
 use super::refusal::{Statuses, of_sentence, refusal};
 use crate::http::request::encoded;
 use crate::http::{Problem, Response};
+use crate::ways::{ManyWays, PAIRS_MAX};
 use burnet_sdk::DatapathId;
 use burnet_sdk::view::{ConnectPoint, HostId, Key, Kind, Record};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 /// The statuses of the service `hosts`, and those of HTTP for them.
@@ -90,7 +92,7 @@ pub fn change(statuses: &'static Statuses, payload: Vec<u8>, status: u16) -> Ans
 }
 
 fn response_of(record: &Record, status: u16) -> Response {
-    let response = Response::value(&shown(&record.object)).tagged(tag_of(record));
+    let response = Response::json(shown(&record.object)).tagged(tag_of(record));
     let response = Response { status, ..response };
     if status == 201 { response.with("location", address(record.object.key())) } else { response }
 }
@@ -206,6 +208,33 @@ pub fn routes(context: &Context<'_>) -> Answered {
     Ok(Answer::Call(Call { service: paths_contract::SERVICE, payload, read }))
 }
 
+/// The body of `POST /api/v1/routes`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Pairs {
+    pairs: Vec<Pair>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Pair {
+    from: DatapathId,
+    to: DatapathId,
+}
+
+/// `POST /api/v1/routes`: one way between the switches of each pair.
+pub fn many_routes(context: &Context<'_>) -> Answered {
+    let read = serde_json::from_value(Value::Object(object(context)?));
+    let Pairs { pairs } = read.map_err(|why| of_sentence(&why.to_string()))?;
+    if pairs.len() > PAIRS_MAX {
+        let why =
+            format!("{} pairs are more than the limit of {PAIRS_MAX}: send several requests", pairs.len());
+        return Err(Problem::field("pairs", why));
+    }
+    let pairs = pairs.into_iter().map(|pair| (pair.from, pair.to)).collect();
+    Ok(Answer::Steps(Box::new(ManyWays::new(pairs))))
+}
+
 /// The switch of an end: a datapath id, a connect point, or a host.
 fn end(context: &Context<'_>, name: &str) -> Result<DatapathId, Problem> {
     let Some(text) = context.parameter(name) else {
@@ -273,14 +302,12 @@ fn list(context: &Context<'_>, kind: Kind, path: String, switch: Option<String>)
 
 fn entry_page(payload: &[u8], path: &str, parameters: &[(String, String)]) -> Result<Response, Problem> {
     let page: flows_contract::EntryPage = read_json(&OF_FLOWS, payload)?;
-    let items: Vec<_> = page.entries.iter().map(|record| shown(&record.object)).collect();
-    let mut body = json!({ "items": items });
-    if let (Some(next), Some(members)) = (page.next, body.as_object_mut()) {
+    let next = page.next.map(|next| {
         let kept = parameters.iter().map(|(name, value)| format!("{}={}&", encoded(name), encoded(value)));
-        let next = format!("{path}?{}after={}", kept.collect::<String>(), encoded(&id_of(next)));
-        members.insert("next".to_owned(), next.into());
-    }
-    Ok(Response::value(&body))
+        format!("{path}?{}after={}", kept.collect::<String>(), encoded(&id_of(next)))
+    });
+    let objects = page.entries.iter().map(|record| &record.object);
+    Ok(Response::json(page_of(objects, next.as_deref(), "")))
 }
 
 /// One rule, group or meter.

@@ -4,6 +4,7 @@ use super::*;
 use burnet_sdk::view::{Change, Object, Stamp, Tables};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Wake;
 
 fn switch(id: u64, since_ms: u64) -> Object {
     let json = json!({"kind": "switch", "id": format!("{id}"), "state": "up", "openflow": "1.3", "n_tables": 1,
@@ -37,11 +38,11 @@ impl World {
 
     fn join(&mut self, changes_only: bool) -> ClientId {
         let interest = Interest { about: vec![About::Object(Kind::Switch)], changes_only };
-        self.feed.join(interest, Box::new(|| {})).unwrap()
+        self.feed.join(interest, CLIENTS_MAX).unwrap()
     }
 
     fn take(&mut self, client: ClientId) -> Vec<Arc<Message>> {
-        self.feed.take(client, "r", self.tables.view())
+        self.feed.take(client, "r", self.tables.view(), Waker::noop())
     }
 }
 
@@ -72,8 +73,10 @@ impl Reader {
     }
 
     fn hear(&mut self, message: &Message) {
-        let json: serde_json::Value = serde_json::from_str(&message.json).unwrap();
+        let json: serde_json::Value = serde_json::from_str(message.json()).unwrap();
         assert_eq!(json["event"], message.event);
+        let lines = format!("event: {}\ndata: {}\n\n", message.event, message.json());
+        assert_eq!(message.lines(), lines.as_bytes());
         self.events.push(message.event);
         let key = || json["key"].as_str().unwrap().to_owned();
         match message.event {
@@ -131,26 +134,40 @@ fn too_many_clients_are_refused_and_one_that_leaves_makes_room() {
     let mut world = World::default();
     let clients: Vec<_> = (0..CLIENTS_MAX).map(|_| world.join(true)).collect();
     let interest = Interest { about: Vec::new(), changes_only: true };
-    assert_eq!(world.feed.join(interest.clone(), Box::new(|| {})), None);
+    assert_eq!(world.feed.join(interest.clone(), CLIENTS_MAX), None);
+    assert!(world.feed.join(interest.clone(), CLIENTS_MAX + OPERATORS_MAX).is_some(), "the operator gets in");
     world.feed.leave(clients[0]);
-    assert!(world.feed.join(interest, Box::new(|| {})).is_some());
+    assert_eq!(world.feed.join(interest.clone(), CLIENTS_MAX), None, "the operator's client counts too");
+    world.feed.leave(clients[1]);
+    assert!(world.feed.join(interest, CLIENTS_MAX).is_some());
+}
+
+/// Counts how often it is woken.
+#[derive(Default)]
+struct Counting(AtomicUsize);
+
+impl Wake for Counting {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 #[test]
-fn a_client_is_woken_for_what_it_wants_only() {
-    let (mut feed, woken) = (Feed::default(), Arc::new(AtomicUsize::new(0)));
-    let count = Arc::clone(&woken);
+fn a_client_is_woken_once_for_what_it_wants_only() {
+    let (mut feed, woken) = (Feed::default(), Arc::new(Counting::default()));
     let interest = Interest { about: vec![About::Counters], changes_only: true };
-    let wake = Box::new(move || {
-        count.fetch_add(1, Ordering::Relaxed);
-    });
-    let client = feed.join(interest, wake).unwrap();
-    let tables = Tables::new();
-    while !feed.take(client, "r", tables.view()).is_empty() {}
+    let client = feed.join(interest, CLIENTS_MAX).unwrap();
+    let (tables, waker) = (Tables::new(), Waker::from(Arc::clone(&woken)));
+    let counters = |feed: &mut Feed| {
+        feed.publish(About::Counters, || Message::new("counters", json!({})));
+        woken.0.load(Ordering::Relaxed)
+    };
+    assert_eq!(counters(&mut feed), 0, "nobody waits yet");
+    while !feed.take(client, "r", tables.view(), &waker).is_empty() {}
     feed.publish(About::Object(Kind::Switch), || panic!("nobody wants it"));
-    assert_eq!(woken.load(Ordering::Relaxed), 0);
-    feed.publish(About::Counters, || Message::new("counters", json!({})));
-    assert_eq!(woken.load(Ordering::Relaxed), 1);
+    assert_eq!(woken.0.load(Ordering::Relaxed), 0);
+    assert_eq!([counters(&mut feed), counters(&mut feed)], [1, 1]);
+    assert_eq!(feed.take(client, "r", tables.view(), &waker).len(), 2);
 }
 
 /// The same numbers for the same seed.

@@ -2,6 +2,8 @@
 //!
 //! In: a status and a body. Out: the same as a value. It knows no resource.
 
+use hyper::body::Bytes;
+
 /// The type of JSON.
 pub const JSON: &str = "application/json";
 
@@ -12,8 +14,8 @@ pub struct Response {
     pub status: u16,
     /// The type of the body.
     pub content_type: &'static str,
-    /// The body.
-    pub body: Vec<u8>,
+    /// The body. A copy of it costs a count, so that an answer can be given again.
+    pub body: Bytes,
     /// The tag of the state that the body shows.
     pub etag: Option<String>,
     /// Further headers.
@@ -22,12 +24,12 @@ pub struct Response {
 
 impl Response {
     /// A response with this body.
-    pub fn new(status: u16, content_type: &'static str, body: impl Into<Vec<u8>>) -> Response {
+    pub fn new(status: u16, content_type: &'static str, body: impl Into<Bytes>) -> Response {
         Response { status, content_type, body: body.into(), etag: None, headers: Vec::new() }
     }
 
     /// 200 with JSON.
-    pub fn json(body: impl Into<Vec<u8>>) -> Response {
+    pub fn json(body: impl Into<Bytes>) -> Response {
         Response::new(200, JSON, body)
     }
 
@@ -53,14 +55,19 @@ impl Response {
     /// Leaves the body out if the client has it already.
     #[must_use]
     pub fn unless_known(self, if_none_match: Option<&str>) -> Response {
-        let Some((etag, known)) = self.etag.as_deref().zip(if_none_match) else { return self };
-        let matches =
-            known.split(',').map(str::trim).any(|it| it == "*" || it.trim_start_matches("W/") == etag);
-        if self.status != 200 || !matches {
-            return self;
+        match self.etag.as_deref().filter(|_| self.status == 200) {
+            Some(etag) if is_known(etag, if_none_match) => {
+                Response { status: 304, body: Bytes::new(), ..self }
+            }
+            _ => self,
         }
-        Response { status: 304, body: Vec::new(), ..self }
     }
+}
+
+/// Whether a client that sent this header has the state with this tag.
+pub fn is_known(etag: &str, if_none_match: Option<&str>) -> bool {
+    let has = |known: &str| known == "*" || known.trim_start_matches("W/") == etag;
+    if_none_match.is_some_and(|known| known.split(',').map(str::trim).any(has))
 }
 
 #[cfg(test)]

@@ -1,61 +1,81 @@
 //! One client's stream of events: what it takes from the feed, and how long it waits.
 //!
-//! In: the feed. Out: batches of messages, or a sign of life after 15 seconds without one. When it is dropped, the client has left.
+//! In: the feed. Out: batches of messages, or a sign of life after 15 seconds without one. When it is dropped, the client has left. It has no
+//! task and no queue of its own: the connection takes the next messages when the last ones are on their way.
 
 use crate::app::Shared;
 use crate::feed::{ClientId, Interest, Message};
 use crate::http::Problem;
 use burnet_sdk_tokio::tokio;
-use burnet_sdk_tokio::tokio::sync::{Notify, mpsc};
+use burnet_sdk_tokio::tokio::time::{Instant, Sleep};
 use hyper::body::Bytes;
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 /// After so long without an event the client gets a sign of life, so that proxies keep the connection.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// How many batches wait for the connection. The feed holds the others, with a bound.
-const BATCHES_WAITING: usize = 1;
-
 /// A client of the feed.
 pub struct Events {
     shared: Arc<Shared>,
     id: ClientId,
-    wake: Arc<Notify>,
+    /// When a sign of life is due.
+    due: Instant,
+    /// Ends then, or earlier.
+    timer: Pin<Box<Sleep>>,
 }
 
 impl Events {
-    /// Joins the feed.
+    /// Joins the feed, if it has fewer clients than this.
     ///
     /// # Errors
     /// There are too many clients.
-    pub fn join(shared: &Arc<Shared>, interest: Interest) -> Result<Events, Problem> {
-        let wake = Arc::new(Notify::new());
-        let waker = Arc::clone(&wake);
-        let joined = shared.state().feed.join(interest, Box::new(move || waker.notify_one()));
+    pub fn join(shared: &Arc<Shared>, interest: Interest, clients_max: usize) -> Result<Events, Problem> {
+        let joined = shared.state().feed.join(interest, clients_max);
         let id = joined.ok_or_else(|| Problem::too_many("too many clients follow streams: close some"))?;
-        Ok(Events { shared: Arc::clone(shared), id, wake })
+        let due = Instant::now() + KEEP_ALIVE;
+        let timer = Box::pin(tokio::time::sleep_until(due));
+        Ok(Events { shared: Arc::clone(shared), id, due, timer })
     }
 
     /// The next messages. Empty: nothing for 15 seconds.
-    pub async fn next(&self) -> Vec<Arc<Message>> {
-        let wait = async {
-            loop {
-                let messages = self.take();
-                if !messages.is_empty() {
-                    return messages;
-                }
-                self.wake.notified().await;
+    pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Vec<Arc<Message>>> {
+        let messages = self.take(context.waker());
+        if !messages.is_empty() {
+            // The timer is set again when it ends, and not for each message.
+            self.due = Instant::now() + KEEP_ALIVE;
+            return Poll::Ready(messages);
+        }
+        loop {
+            ready!(self.timer.as_mut().poll(context));
+            let is_due = Instant::now() >= self.due;
+            if is_due {
+                self.due = Instant::now() + KEEP_ALIVE;
             }
-        };
-        tokio::time::timeout(KEEP_ALIVE, wait).await.unwrap_or_default()
+            self.timer.as_mut().reset(self.due);
+            if is_due {
+                return Poll::Ready(Vec::new());
+            }
+        }
     }
 
-    fn take(&self) -> Vec<Arc<Message>> {
+    /// The same, to be awaited.
+    pub async fn next(&mut self) -> Vec<Arc<Message>> {
+        poll_fn(|context| self.poll_next(context)).await
+    }
+
+    /// The text of the next server-sent events, or of a sign of life.
+    pub fn poll_lines(&mut self, context: &mut Context<'_>) -> Poll<Bytes> {
+        self.poll_next(context).map(|messages| lines(&messages))
+    }
+
+    fn take(&mut self, waker: &Waker) -> Vec<Arc<Message>> {
         let mut state = self.shared.state();
         let state = &mut *state;
-        state.feed.take(self.id, &state.run, &state.view)
+        state.feed.take(self.id, &state.run, &state.view, waker)
     }
 }
 
@@ -65,30 +85,13 @@ impl Drop for Events {
     }
 }
 
-/// Sends the events as server-sent events, until the client has left.
-pub fn server_sent(events: Events) -> mpsc::Receiver<Bytes> {
-    let (parts, body) = mpsc::channel(BATCHES_WAITING);
-    tokio::spawn(async move {
-        let gone = parts.clone();
-        let send = async move {
-            loop {
-                let text = in_lines(&events.next().await);
-                if parts.send(Bytes::from(text)).await.is_err() {
-                    return;
-                }
-            }
-        };
-        first_of(send, gone.closed()).await;
-    });
-    body
-}
-
-/// The text of server-sent events.
-fn in_lines(messages: &[Arc<Message>]) -> String {
-    if messages.is_empty() {
-        return ":\n\n".to_owned();
+/// The text of server-sent events. That of a single message is shared by all its clients.
+fn lines(messages: &[Arc<Message>]) -> Bytes {
+    match messages {
+        [] => Bytes::from_static(b":\n\n"),
+        [one] => one.lines().clone(),
+        all => all.iter().map(|it| &it.lines()[..]).collect::<Vec<_>>().concat().into(),
     }
-    messages.iter().map(|it| format!("event: {}\ndata: {}\n\n", it.event, it.json)).collect()
 }
 
 /// Runs both until one has ended.

@@ -4,20 +4,22 @@
 //! nothing and costs nothing.
 
 use super::body::{self, ResponseBody};
-use super::events::{Events, server_sent};
+use super::events::Events;
 use super::websocket;
 use crate::access::Access;
 use crate::api::{self, Answer, Call, First, SwitchQuestion};
-use crate::app::{Northbound, Reply, Shared, now_ms};
+use crate::app::{FEW_MAX, Northbound, Reply, Shared, now_ms};
+use crate::feed::{CLIENTS_MAX, OPERATORS_MAX};
 use crate::guard::{self, Sender};
 use crate::http::{Method, Problem, Request, Response};
-use crate::steps::{Question, Steps};
+use crate::steps::{Question, Steps, Turn};
 use crate::{access, files};
 use burnet_sdk_tokio::Handle;
 use burnet_sdk_tokio::tokio;
+use burnet_sdk_tokio::tokio::sync::{Semaphore, SemaphorePermit};
 use hyper::HeaderMap;
-use hyper::body::{Bytes, Incoming};
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH};
+use hyper::body::Incoming;
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH};
 use northbound_contract::{AppCommand, Role};
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,11 +80,11 @@ impl Exchange {
             Outcome::Whole(if ends { response.with("connection", "close") } else { response })
         });
         let response = match outcome {
-            Outcome::Whole(response) => whole(response),
+            Outcome::Whole(response) => whole(self.bounded(response, &path)),
             Outcome::ServerSent(events) => {
                 let head = Response::new(200, "text/event-stream", "").with("cache-control", "no-store");
                 let (parts, _) = whole(head).into_parts();
-                HttpResponse::from_parts(parts, ResponseBody::Parts(server_sent(events)))
+                HttpResponse::from_parts(parts, ResponseBody::Events(Box::new(events)))
             }
             Outcome::WebSocket(head, events) => {
                 upgrade.map(|upgrade| tokio::spawn(websocket::run(upgrade, events)));
@@ -92,6 +94,14 @@ impl Exchange {
         let status = response.status().as_u16();
         *self.shared.state().requests.entry((name, status)).or_default() += 1;
         response
+    }
+
+    /// The response, with room for its body until the client has it. A refusal, if clients that read slowly have all the room.
+    fn bounded(&self, response: Response, path: &str) -> Response {
+        match body::held(response.body.clone(), &self.shared.answers) {
+            Ok(body) => Response { body, ..response },
+            Err(problem) => problem.to_response(path),
+        }
     }
 
     async fn outcome(
@@ -128,26 +138,23 @@ impl Exchange {
                 self.access.sender(header.or(protocol).as_deref())?
             }
         };
-        let mut request = read(parts, body, sender.role).await?;
+        let (mut request, _room) = read(parts, body, sender.role, &self.shared.bodies).await?;
         request.sender = sender.name;
-        self.dispatch(&request, sender.role, headers).await
-    }
-
-    async fn dispatch(&self, request: &Request, role: Role, headers: &HeaderMap) -> Result<Outcome, Problem> {
         let answer = {
             let mut state = self.shared.state();
             state.now_ms = now_ms();
-            api::answer(&state, request, role)?
+            api::answer(&state, &request, sender.role)?
         };
-        self.carry_out(answer, request, headers).await
+        self.carry_out(answer, &request, (headers, peer)).await
     }
 
     async fn carry_out(
         &self,
         mut answer: Answer,
         request: &Request,
-        headers: &HeaderMap,
+        (headers, peer): (&HeaderMap, Peer),
     ) -> Result<Outcome, Problem> {
+        let streams_max = CLIENTS_MAX + if peer == Peer::Operator { OPERATORS_MAX } else { 0 };
         let until = tokio::time::Instant::now() + CHAIN_TIMEOUT;
         loop {
             return match answer {
@@ -173,9 +180,11 @@ impl Exchange {
                 Answer::Evidence(number) => self.evidence(number).await.map(Outcome::Whole),
                 Answer::Stream(interest) if request.path.ends_with("/ws") => {
                     let head = websocket::accept(headers)?;
-                    Ok(Outcome::WebSocket(head, Events::join(&self.shared, interest)?))
+                    Ok(Outcome::WebSocket(head, Events::join(&self.shared, interest, streams_max)?))
                 }
-                Answer::Stream(interest) => Events::join(&self.shared, interest).map(Outcome::ServerSent),
+                Answer::Stream(interest) => {
+                    Events::join(&self.shared, interest, streams_max).map(Outcome::ServerSent)
+                }
             };
         }
     }
@@ -183,13 +192,16 @@ impl Exchange {
     /// Calls services, one after the other, as long as there is time.
     async fn steps(&self, mut steps: Box<dyn Steps>) -> Result<Response, Problem> {
         let until = tokio::time::Instant::now() + STEPS_TIMEOUT;
-        let is_alone = steps.is_alone();
-        let _alone = if is_alone {
+        let turn = steps.turn();
+        let _alone = if turn == Turn::Alone {
             let alone = tokio::time::timeout_at(until, self.shared.alone.lock()).await;
             Some(alone.map_err(|_| Problem::too_many("another change of a network file is under way"))?)
         } else {
             None
         };
+        let few = (turn == Turn::Few).then(|| self.shared.few.try_acquire());
+        let why = || format!("{FEW_MAX} such requests run already: ask again when one has ended");
+        let _few = few.transpose().map_err(|_| Problem::too_many(why()))?;
         while let Some(Question { service, payload }) = steps.question() {
             match tokio::time::timeout_at(until, self.ask(service, payload)).await {
                 Ok(reply) => reply.map(|(status, payload)| steps.take(status, &payload))?,
@@ -232,7 +244,7 @@ impl Exchange {
         let late = |_| no_answer("it took longer than 5 seconds");
         let parts = tokio::time::timeout(SWITCH_TIMEOUT, waiting).await.map_err(late)?;
         let parts = parts.map_err(|_| no_answer("the node ends"))?;
-        Ok(read(&parts.map_err(|why| no_answer(&why))?))
+        read(&parts.map_err(|why| no_answer(&why))?)
     }
 
     /// Sends the monitor a command.
@@ -257,8 +269,13 @@ impl Exchange {
     }
 }
 
-/// The request as a value. A body is read only if the role may change something.
-async fn read(parts: &hyper::http::request::Parts, body: Incoming, role: Role) -> Result<Request, Problem> {
+/// The request as a value, and the room that its body has until it is answered. A body is read only if the role may change something.
+async fn read<'r>(
+    parts: &hyper::http::request::Parts,
+    body: Incoming,
+    role: Role,
+    bodies: &'r Semaphore,
+) -> Result<(Request, Option<SemaphorePermit<'r>>), Problem> {
     let Some(method) = Method::named(parts.method.as_str()) else {
         return Err(Problem::bad_method(&api::methods(parts.uri.path())?));
     };
@@ -268,9 +285,10 @@ async fn read(parts: &hyper::http::request::Parts, body: Incoming, role: Role) -
     request.if_none_match = text(&IF_NONE_MATCH);
     request.if_match = text(&IF_MATCH);
     if method == Method::Get {
-        return Ok(request);
+        return Ok((request, None));
     }
     access::permits(role, Role::Operator)?;
+    let room = body::room(&body, bodies).await?;
     request.body = body::read(body).await?;
     let is_json = |it: &str| it.split(';').next().is_some_and(|it| it.trim().ends_with("json"));
     // Programs for Ryu declare nothing, or a form. Pages of other sites are refused by their origin.
@@ -279,7 +297,7 @@ async fn read(parts: &hyper::http::request::Parts, body: Incoming, role: Role) -
         let detail = "send the body as JSON, with the header Content-Type: application/json";
         return Err(Problem::new(415, "not-json", "The body is not declared as JSON", detail));
     }
-    Ok(request)
+    Ok((request, room))
 }
 
 /// Headers of every response: what a browser must not do with it.
@@ -296,16 +314,19 @@ const ALWAYS: [(&str, &str); 4] = [
 
 fn whole(response: Response) -> HttpResponse {
     let Response { status, content_type, body, etag, headers } = response;
-    let body = if body.is_empty() { None } else { Some(Bytes::from(body)) };
-    let mut out = HttpResponse::new(ResponseBody::Whole(body));
+    let mut out = HttpResponse::new(ResponseBody::Whole(Some(body).filter(|body| !body.is_empty())));
     *out.status_mut() = hyper::StatusCode::from_u16(status).unwrap_or_default();
-    let own = headers.iter().map(|(name, value)| (*name, value.as_str()));
-    let kind = Some(("content-type", content_type)).filter(|(_, it)| !it.is_empty() && status != 304);
-    let tag = etag.as_deref().map(|etag| ("etag", etag));
-    for (name, value) in own.chain(kind).chain(tag).chain(ALWAYS) {
-        if let Ok(value) = HeaderValue::from_str(value) {
-            out.headers_mut().insert(HeaderName::from_static(name), value);
+    let own = headers.into_iter().map(|(name, value)| (HeaderName::from_static(name), value));
+    for (name, value) in own.chain(etag.map(|etag| (ETAG, etag))) {
+        if let Ok(value) = HeaderValue::try_from(value) {
+            out.headers_mut().insert(name, value);
         }
+    }
+    if !content_type.is_empty() && status != 304 {
+        out.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    }
+    for (name, value) in ALWAYS {
+        out.headers_mut().insert(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
     out
 }

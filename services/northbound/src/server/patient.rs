@@ -1,7 +1,7 @@
 //! A connection that ends if its client does not read.
 //!
-//! In: a stream. Out: the same stream, whose writes fail after 30 seconds without progress. Without it, a client that reads nothing would hold its
-//! connection and its answer for ever.
+//! In: a stream. Out: the same stream, whose writes fail after 30 seconds without progress; and a call for each client that was cut. Without it,
+//! a client that reads nothing would hold its connection and its answer for ever.
 
 use burnet_sdk_tokio::tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use burnet_sdk_tokio::tokio::time::{Sleep, sleep};
@@ -19,12 +19,14 @@ pub struct Patient<S> {
     stream: S,
     /// Runs while a write waits.
     waiting: Option<Pin<Box<Sleep>>>,
+    /// Is called once if the client reads nothing for too long.
+    on_cut: Option<Box<dyn FnOnce() + Send>>,
 }
 
 impl<S> Patient<S> {
     /// Wraps a stream.
-    pub fn new(stream: S) -> Patient<S> {
-        Patient { stream, waiting: None }
+    pub fn new(stream: S, on_cut: impl FnOnce() + Send + 'static) -> Patient<S> {
+        Patient { stream, waiting: None, on_cut: Some(Box::new(on_cut)) }
     }
 
     /// Ends the wait after progress, and fails after too long a wait.
@@ -34,7 +36,11 @@ impl<S> Patient<S> {
             return polled;
         }
         let waiting = self.waiting.get_or_insert_with(|| Box::pin(sleep(WRITE_PATIENCE)));
-        waiting.as_mut().poll(context).map(|()| Err(io::ErrorKind::TimedOut.into()))
+        let polled = waiting.as_mut().poll(context).map(|()| Err(io::ErrorKind::TimedOut.into()));
+        if let Some(on_cut) = self.on_cut.take_if(|_| polled.is_ready()) {
+            on_cut();
+        }
+        polled
     }
 }
 

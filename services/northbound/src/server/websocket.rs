@@ -57,7 +57,7 @@ pub fn accept(headers: &HeaderMap) -> Result<Response, Problem> {
 }
 
 /// Sends the events, until the client has left.
-pub async fn run(upgrade: OnUpgrade, events: Events) {
+pub async fn run(upgrade: OnUpgrade, mut events: Events) {
     let Ok(upgraded) = upgrade.await else { return };
     let config = WebSocketConfig::default()
         .max_message_size(Some(CLIENT_MESSAGE_BYTES_MAX))
@@ -72,7 +72,7 @@ pub async fn run(upgrade: OnUpgrade, events: Events) {
                 return;
             }
             for message in messages {
-                if sending.feed(Message::text(message.json.as_str())).await.is_err() {
+                if sending.feed(Message::text(message.json())).await.is_err() {
                     return;
                 }
             }

@@ -2,20 +2,20 @@
 //!
 //! ```text
 //!   network.toml ──read──> Document ──plan, with what the node has──> text
-//!                                        └──apply──> PUT version, then a request for each step ──wait──> programmed, or why not
+//!                                        └──apply──> PUT version, a request for each step, PATCH: done ──wait──> programmed, or why not
 //! ```
 //!
-//! In: parsed options and a file. Out: text or JSON. All is checked before the first request. The version is kept before the first change, so that a
-//! rollback is possible whatever happens in between.
+//! In: parsed options and a file. Out: text or JSON. All is checked before the first request. The version is kept before the first change, and stays
+//! open until the last one is made, so that an interrupted command is visible, and can go on or be rolled back.
 
 use super::client::{Client, encoded};
 use super::{client, failed, paged, settle};
 use crate::cli::CommandError;
 use crate::cli::network::{ApplyArgs, PlanArgs, RollbackArgs};
 use crate::commands::json;
-use crate::network_file::current::{Current, Version, objects};
+use crate::network_file::current::{Current, OWNER, Version, objects};
 use crate::network_file::document::Document;
-use crate::network_file::plan::{Act, OWNER, Plan, plan, ways};
+use crate::network_file::plan::{Plan, plan, ways};
 use crate::network_file::{shown, source};
 use serde_json::{Value, json};
 use std::fs::File;
@@ -25,6 +25,9 @@ use std::time::Instant;
 
 /// The longest file that is read. The node keeps documents of 512 KiB.
 const FILE_BYTES_MAX: u64 = 4 << 20;
+
+/// The pairs of switches in one question for ways. The node has the same bound.
+const PAIRS_MAX: usize = 256;
 
 /// `burnet plan`: what a file would change.
 pub fn plan_file(args: &PlanArgs) -> Result<String, CommandError> {
@@ -102,10 +105,11 @@ fn kept(client: &Client, name: &str, version: u64) -> Result<Document, String> {
 fn current(client: &Client, document: &Document) -> Result<Current, String> {
     let all = |target: &str| paged(client, target);
     let versions = versions(client, &document.name)?;
-    let applied = match versions.last() {
-        Some(latest) => Some(kept(client, &document.name, latest.version)?),
-        None => None,
-    };
+    let is_later = |it: &&Version| it.open;
+    let first = versions.len() - versions.iter().rev().take_while(is_later).count();
+    let owning = &versions[first.saturating_sub(1)..];
+    let applied =
+        owning.iter().map(|it| kept(client, &document.name, it.version)).collect::<Result<_, _>>()?;
     let mut current = Current {
         hosts: objects(all("/api/v1/hosts?limit=1000")?)?,
         ports: objects(all("/api/v1/ports?limit=1000")?)?,
@@ -116,18 +120,17 @@ fn current(client: &Client, document: &Document) -> Result<Current, String> {
         versions,
         ..Current::default()
     };
-    for (from, to) in ways(document, &current) {
-        if from.switch == to.switch {
-            current.ways.insert((from, to), Vec::new());
-            continue;
-        }
-        let target =
-            format!("/api/v1/routes?from={}&to={}", encoded(&from.to_string()), encoded(&to.to_string()));
-        // A way that is not there now is no error: the intent waits for it.
-        let Ok(found) = client.ask("GET", &target, None) else { continue };
-        let links = found["items"][0]["links"].as_array().cloned();
-        if let Some(links) = links {
-            current.ways.insert((from, to), objects(links)?);
+    let (same, pairs): (Vec<_>, Vec<_>) =
+        ways(document, &current).into_iter().partition(|(from, to)| from == to);
+    current.ways.extend(same.into_iter().map(|ends| (ends, Vec::new())));
+    for some in pairs.chunks(PAIRS_MAX) {
+        let list: Vec<Value> = some.iter().map(|(from, to)| json!({ "from": from, "to": to })).collect();
+        let found = client.ask("POST", "/api/v1/routes", Some(&json!({ "pairs": list })))?;
+        for (ends, way) in some.iter().zip(found["items"].as_array().into_iter().flatten()) {
+            // A way that is not there now is no error: the intent waits for it.
+            if let Some(links) = way["links"].as_array() {
+                current.ways.insert(*ends, objects(links.clone())?);
+            }
         }
     }
     Ok(current)
@@ -144,33 +147,51 @@ fn carry_out(client: &Client, target: &Target, wait: bool, as_json: bool) -> Res
             text.trim_end()
         )));
     }
-    let is_kept = current.applied.as_ref().is_some_and(|it| it.value == document.value);
-    if plan.steps.is_empty() && is_kept && restores.is_none() {
+    let is_kept = current.applied.last().is_some_and(|it| it.value == document.value);
+    let open = current.open().filter(|it| is_kept && it.restores == *restores);
+    if open.is_none() && plan.steps.is_empty() && is_kept && restores.is_none() && current.open().is_none() {
         return report(&plan, &current, current.latest(), None, as_json, &text);
     }
-    let body = json!({ "base": current.latest(), "document": document.value, "restores": restores });
-    let kept =
-        client.ask("PUT", &format!("/api/v1/network-files/{}", document.name), Some(&without_nulls(body)));
-    let kept = kept.map_err(|why| failed(format!("nothing was changed: {why}")))?;
-    let version =
-        kept["versions"].as_array().and_then(|all| all.last()?["version"].as_u64()).unwrap_or_default();
+    let version = match open {
+        // It goes on.
+        Some(open) => open.version,
+        None => {
+            keep(client, target, &current).map_err(|why| failed(format!("nothing was changed: {why}")))?
+        }
+    };
     let began = Instant::now();
-    take_steps(client, &plan).map_err(failed)?;
+    take_steps(client, &plan, restores.is_some()).map_err(failed)?;
+    let name = &document.name;
+    note(client, name, &json!({ "version": version, "done": true })).map_err(|why| {
+        failed(format!(
+            "all steps of version {version} of {name} are taken, but the node did not note it: {why}"
+        ))
+    })?;
     let took = match wait {
         true => Some(settle::wait(client, &plan, began).map_err(|why| {
-            failed(format!(
-                "version {version} of {} is applied and kept, but is not all in place: {why}",
-                plan.name
-            ))
+            failed(format!("version {version} of {name} is applied and kept, but is not all in place: {why}"))
         })?),
         false => None,
     };
     if let Some(took) = took.as_ref().filter(|it| it["rules"] != 0) {
         // The pace of the next plan. Without it, the plan says that it is not known.
-        let note = json!({ "version": version, "took": took });
-        let _ = client.ask("PATCH", &format!("/api/v1/network-files/{}", document.name), Some(&note));
+        let _ = note(client, name, &json!({ "version": version, "took": took }));
     }
     report(&plan, &current, version, took.as_ref(), as_json, &text)
+}
+
+/// Keeps the document as the next version, whose steps are still to be taken. Returns its number.
+fn keep(client: &Client, Target { document, restores }: &Target, current: &Current) -> Result<u64, String> {
+    let body =
+        json!({ "base": current.latest(), "document": document.value, "restores": restores, "open": true });
+    let kept =
+        client.ask("PUT", &format!("/api/v1/network-files/{}", document.name), Some(&without_nulls(body)))?;
+    let version = kept["versions"].as_array().and_then(|all| all.last()?["version"].as_u64());
+    version.ok_or_else(|| "the answer of the node names no version".to_owned())
+}
+
+fn note(client: &Client, name: &str, note: &Value) -> Result<(), String> {
+    client.ask("PATCH", &format!("/api/v1/network-files/{name}"), Some(note)).map(drop)
 }
 
 fn without_nulls(mut body: Value) -> Value {
@@ -181,26 +202,20 @@ fn without_nulls(mut body: Value) -> Value {
 }
 
 /// Takes the steps in their order.
-fn take_steps(client: &Client, plan: &Plan) -> Result<(), String> {
+fn take_steps(client: &Client, plan: &Plan, is_rollback: bool) -> Result<(), String> {
     for (number, step) in plan.steps.iter().enumerate() {
         let (method, target, body) = &step.request;
         // The name of a set can have a space or a question mark.
         if let Err(why) = client.ask(method, &encoded(target), body.as_ref()) {
             let done: Vec<String> =
                 plan.steps.iter().take(number).map(|it| format!("{} {}", it.kind, it.name)).collect();
-            // A file owns the hosts of its last version, and that is this one already.
-            let leaves_hosts =
-                plan.steps.iter().skip(number).any(|it| it.kind == "host" && it.act == Act::Withdraw);
-            let then = match leaves_hosts {
-                true => format!(
-                    "hosts that the file no longer has are still there: run `burnet rollback {}`, and then `burnet apply` again",
-                    plan.name
-                ),
+            let done = if done.is_empty() { "nothing".to_owned() } else { done.join(", ") };
+            let then = match is_rollback {
+                true => format!("run `burnet rollback {}` again to go on", plan.name),
                 false => {
                     format!("run `burnet apply` again to go on, or `burnet rollback {}` to return", plan.name)
                 }
             };
-            let done = if done.is_empty() { "nothing".to_owned() } else { done.join(", ") };
             return Err(format!(
                 "{} {}: {why}\ndone so far: {done}; {} of {} steps are left\n{then}",
                 step.kind,

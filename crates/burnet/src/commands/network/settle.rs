@@ -5,7 +5,8 @@
 
 use super::client::{Client, encoded};
 use super::paged;
-use crate::network_file::plan::{Act, OWNER, Plan};
+use crate::network_file::current::OWNER;
+use crate::network_file::plan::{Act, Plan};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};

@@ -16,8 +16,8 @@ use serde_json::Value;
 
 use super::launches::Launches;
 use super::state_folder::{give_numbers, users_of};
-use crate::apps;
 use crate::cli::{CommandError, RunArgs};
+use crate::{apps, services};
 use config::{Config, Environment, NodeLimits, Southbound, Tls, shared_folders};
 
 /// For a node with this configuration, which was started with these arguments.
@@ -52,6 +52,8 @@ fn all(
     launches: &Launches,
 ) -> Result<Reloaded, CommandError> {
     let mut read = Config::load(args, around, &apps::WITHIN)?;
+    // Services of the network change after a restart. It must not be then that their settings turn out to be wrong.
+    services::check(&read).map_err(CommandError::Usage)?;
     // First the settings that decide where data is stored: they stay.
     let mut left = keep_what_stays(running, &mut read);
     give_numbers(&mut read)?;

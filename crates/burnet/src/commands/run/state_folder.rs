@@ -15,14 +15,23 @@ use rustix::fs::Access;
 use rustix::process::geteuid;
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::path::PathBuf;
 
-/// Finishes a restore that a crash interrupted. Returns whether there was one. Then the configuration must be read again, because
-/// the state folder has other apps.
+/// What the start of a node has found of a restore.
+#[derive(Debug, Default)]
+pub(super) struct Finished {
+    /// An interrupted restore was finished. Then the configuration must be read again, because the state folder has other apps.
+    pub(super) was_interrupted: bool,
+    /// The lock of this state folder, for as long as the node runs.
+    held: Option<(PathBuf, File)>,
+}
+
+/// Finishes a restore that a crash interrupted, and keeps the lock, so that no other restore begins before the node runs.
 pub(super) fn finish_restore(
     args: &RunArgs,
     around: &Environment,
     config: Option<&Config>,
-) -> Result<bool, CommandError> {
+) -> Result<Finished, CommandError> {
     let state = match config {
         Some(config) => config.node.state.clone(),
         // The apps that it names may be in the restore. The file itself can still name the folder.
@@ -32,8 +41,9 @@ pub(super) fn finish_restore(
             around.state(args.state.as_deref(), file.node.state.as_deref()).ok()
         }
     };
-    let Some(state) = state.filter(|state| state.is_dir()) else { return Ok(false) };
-    // Held until the end of this function, so that two processes never finish one restore.
+    let Some(state) = state.filter(|state| state.is_dir()) else {
+        return Ok(Finished::default());
+    };
     let held = exchange::hold(&state);
     let is_busy = held.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock);
     if is_busy && exchange::is_under_way(&state) {
@@ -48,12 +58,15 @@ pub(super) fn finish_restore(
             state.display()
         ))
     })?;
-    Ok(finished.is_some())
+    Ok(Finished { was_interrupted: finished.is_some(), held: held.ok().map(|file| (state, file)) })
 }
 
 /// Keeps `burnet restore` away from the state folder while the node runs. A folder that cannot be locked is no reason not to run.
-pub(super) fn hold(config: &Config) -> Option<File> {
+pub(super) fn hold(config: &Config, finished: Finished) -> Option<File> {
     let state = config.node.state.as_ref()?;
+    if let Some((_, file)) = finished.held.filter(|(folder, _)| folder == state) {
+        return Some(file);
+    }
     let held = exchange::hold(state);
     held.inspect_err(|error| {
         tracing::warn!("the state folder {} cannot be locked against a restore: {error}", state.display());

@@ -16,7 +16,7 @@ fn network() -> Current {
     let intent = json!({"id": 7, "owner": "web", "state": "installed", "type": "host_to_host", "one": "00:00:00:00:00:01",
                         "two": "00:00:00:00:00:02", "priority": 20000, "protection": "restored", "since_ms": 1});
     let path = json!({"id": "7.0", "intent": 7, "from": "1/1", "to": "2/1", "links": ["1/2-2/2"]});
-    let (one, two) = ("1/1".parse().unwrap(), "2/1".parse().unwrap());
+    let (one, two) = (flow::DatapathId(1), flow::DatapathId(2));
     Current {
         hosts: all(vec![host(1), host(2)]),
         ports: all::<Port>(["1/1", "1/2", "1/3", "2/1", "2/2"].map(port).to_vec()),
@@ -81,7 +81,7 @@ fn applied(text: &str) -> Current {
         let value = json!({"id": wanted.id, "addresses": wanted.addresses, "at": wanted.at, "since_ms": 1, "configured": true});
         current.hosts.extend(all::<Host>(vec![value]));
     }
-    current.applied = Some(document);
+    current.applied = vec![document];
     current
 }
 

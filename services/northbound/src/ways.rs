@@ -1,0 +1,107 @@
+//! The ways between many pairs of switches, for one request.
+//!
+//! ```text
+//!   pairs ──question──> the service paths ──take──> … ──response──> {"items": [a way, or null, for each pair]}
+//! ```
+//!
+//! In: pairs of switches, and answers of the service. Out: the next question, and in the end the response. It asks nobody itself.
+
+use crate::http::{Problem, Response};
+use crate::steps::{Question, Steps, Turn};
+use burnet_sdk::DatapathId;
+use paths_contract::{SERVICE, Ways, status};
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+
+/// The most pairs of one request. A request with more is refused.
+pub const PAIRS_MAX: usize = 256;
+
+/// A request that is under way.
+#[derive(Debug)]
+pub struct ManyWays {
+    left: VecDeque<(DatapathId, DatapathId)>,
+    found: Vec<Value>,
+    problem: Option<Problem>,
+}
+
+impl ManyWays {
+    /// Begins.
+    pub fn new(pairs: Vec<(DatapathId, DatapathId)>) -> ManyWays {
+        ManyWays { left: pairs.into(), found: Vec::new(), problem: None }
+    }
+}
+
+impl Steps for ManyWays {
+    fn question(&mut self) -> Option<Question> {
+        let (from, to) = self.left.pop_front().filter(|_| self.problem.is_none())?;
+        let question = json!({ "op": "ways", "from": from, "to": to, "count": 1, "choice": "equal" });
+        Some(Question { service: SERVICE, payload: question.to_string().into_bytes() })
+    }
+
+    fn take(&mut self, answer: u16, payload: &[u8]) {
+        match answer {
+            status::DONE => match serde_json::from_slice::<Ways>(payload) {
+                Ok(ways) => self.found.push(json!(ways.ways.first())),
+                Err(why) => {
+                    self.problem =
+                        Some(Problem::no_service(SERVICE, &format!("its answer is damaged: {why}")))
+                }
+            },
+            // A switch that is not there has no way either.
+            status::NOT_FOUND | status::NO_WAY => self.found.push(Value::Null),
+            _ => self.problem = Some(Problem::no_service(SERVICE, &String::from_utf8_lossy(payload))),
+        }
+    }
+
+    /// A request can be up to 256 searches in the graph.
+    fn turn(&self) -> Turn {
+        Turn::Few
+    }
+
+    fn stop(&mut self) {
+        self.problem = Some(Problem::no_service(SERVICE, "it did not answer in time: ask for fewer pairs"));
+    }
+
+    fn response(self: Box<Self>) -> Result<Response, Problem> {
+        match self.problem {
+            Some(problem) => Err(problem),
+            None => Ok(Response::value(&json!({ "items": self.found }))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answered(answers: &[(u16, &str)]) -> Result<Value, u16> {
+        let pair = (DatapathId(1), DatapathId(2));
+        let mut ways = Box::new(ManyWays::new(vec![pair; answers.len()]));
+        for (status, payload) in answers {
+            let Some(question) = ways.question() else { break };
+            assert!(paths_contract::Question::from_bytes(&question.payload).is_ok(), "{question:?}");
+            ways.take(*status, payload.as_bytes());
+        }
+        assert!(ways.question().is_none());
+        let response = ways.response().map_err(|problem| problem.status)?;
+        Ok(serde_json::from_slice(&response.body).unwrap())
+    }
+
+    #[test]
+    fn each_pair_has_its_way_or_none_in_the_order_of_the_pairs() {
+        let one = r#"{"ways":[{"links":["1/2-2/2"],"weight":3}]}"#;
+        let found =
+            answered(&[(status::NO_WAY, "no"), (0, one), (0, r#"{"ways":[]}"#), (status::NOT_FOUND, "")])
+                .unwrap();
+        let items = found["items"].as_array().unwrap();
+        assert_eq!((items.len(), &items[1]["weight"]), (4, &json!(3)));
+        assert!([0, 2, 3].iter().all(|at| items[*at].is_null()));
+        assert_eq!(answered(&[]), Ok(json!({"items": []})));
+    }
+
+    #[test]
+    fn a_service_that_does_not_answer_ends_the_request() {
+        assert_eq!(answered(&[(status::NOT_READY, "wait"), (0, "{}")]), Err(503));
+        assert_eq!(answered(&[(0, "{")]), Err(503));
+    }
+}
