@@ -13,7 +13,7 @@ use flow::{DatapathId, ErrorCode};
 use flows::change::Put;
 use flows_contract::{Batch, Change, SetOptions, read_batch};
 use paths::engine::{Effect, Engine, Event, Kept};
-use paths_contract::Question;
+use paths_contract::Addition;
 use std::time::{Duration, Instant};
 use view::{IntentId, Link, LinkId, LinkKind, LinkState, Switch, SwitchState};
 
@@ -60,7 +60,7 @@ impl PathsEngine {
 
     /// Adds a flow.
     pub fn add(&mut self, wan: &Wan, pair: (usize, usize), number: u32) {
-        let Question::Add { name, intent, annotations } = add(wan, pair, number) else { return };
+        let Addition { name, intent, annotations } = add(wan, pair, number);
         let (id, owner) = (IntentId(u64::from(number) + 1), "probe".to_owned());
         self.tell(Event::Stored(Kept {
             id,

@@ -12,7 +12,7 @@ use super::arrivals::{Arrivals, Burst};
 use super::bed::wait_until;
 use super::clock::between_ms;
 use super::engines;
-use super::flows;
+use super::flows::{self, ADDS_AT_ONCE};
 use super::paper::{Installation, Paper, paper};
 use super::planner::{Wish, removals};
 use super::protocol::Payload;
@@ -97,7 +97,7 @@ fn with_intents(trial: &mut Trial, seen: &mut Measured) -> Result<(), String> {
     trial.bed.load(SERVICE, questions)?;
     trial.bed.count()?;
     let mut arrivals = Arrivals::begin(&trial.network);
-    trial.bed.ask(AT_ONCE)?;
+    trial.bed.ask(ADDS_AT_ONCE)?;
     let times = arrivals.wait_for((seen.added * RULES_OF_PATH).into());
     let asked = trial.bed.asked()?;
     let times = times.map_err(|why| format!("{why}; {:?}", trial.counts()))?;

@@ -63,32 +63,26 @@ impl Planner {
         self.graph.remove_link(id);
     }
 
-    /// Computes the paths, and gives each batch as soon as it is full.
+    /// Computes the paths from this number on, until a batch is full. Returns the batch, and the number of the next path. `None`: there are no
+    /// more paths.
     ///
     /// # Errors
     /// There is no path, or it does not fit into a batch.
-    pub fn plan(&mut self, wish: &Wish, mut send: impl FnMut(&[u8])) -> Result<(), String> {
-        let mut batch = Batch::new();
-        for number in wish.first..wish.first + wish.count {
+    pub fn plan(&mut self, wish: &Wish, from: u32) -> Result<Option<(Batch, u32)>, String> {
+        let (mut batch, mut number) = (Batch::new(), from);
+        while number < wish.first + wish.count && batch.as_bytes().len() < BATCH_BYTES {
             let pair = wish.pairs.get(number as usize % wish.pairs.len().max(1));
             let (from, to) = *pair.ok_or("there is no pair of ports")?;
             self.route(from, to, number)?;
             if !self.write(number, wish.version, &mut batch) {
-                send(batch.as_bytes());
-                batch.clear();
-                if !self.write(number, wish.version, &mut batch) {
+                if batch.is_empty() {
                     return Err(format!("the path from {from} to {to} does not fit into a batch"));
                 }
+                break;
             }
-            if batch.as_bytes().len() >= BATCH_BYTES {
-                send(batch.as_bytes());
-                batch.clear();
-            }
+            number += 1;
         }
-        if !batch.is_empty() {
-            send(batch.as_bytes());
-        }
-        Ok(())
+        Ok((!batch.is_empty()).then_some((batch, number)))
     }
 
     fn route(&mut self, from: ConnectPoint, to: ConnectPoint, number: u32) -> Result<(), String> {
@@ -162,13 +156,12 @@ mod tests {
         let wan = Wan::new(8, 10, 1);
         let mut planner = Planner::of(&wan);
         let wish = Wish { pairs: vec![(wan.edge(0), wan.edge(4))], first: 0, count: 1_000, version: 3 };
-        let (mut sets, mut batches) = (0, 0);
-        planner
-            .plan(&wish, |bytes| {
-                batches += 1;
-                sets += read_batch(bytes).unwrap().len();
-            })
-            .unwrap();
+        let (mut sets, mut batches, mut number) = (0, 0, wish.first);
+        while let Some((batch, next)) = planner.plan(&wish, number).unwrap() {
+            batches += 1;
+            sets += read_batch(batch.as_bytes()).unwrap().len();
+            number = next;
+        }
         assert_eq!(sets, 1_000);
         assert!(batches > 1);
         let removals = removals(&wish);
@@ -180,7 +173,7 @@ mod tests {
     fn a_switch_that_is_not_there_is_named() {
         let wan = Wan::new(4, 4, 1);
         let wish = Wish { pairs: vec![(wan.edge(0), wan.edge(2))], first: 0, count: 1, version: 1 };
-        let why = Planner::default().plan(&wish, |_| ()).unwrap_err();
+        let why = Planner::default().plan(&wish, 0).unwrap_err();
         assert!(why.contains("of:0000000000000001 is not in the view"), "{why}");
     }
 }

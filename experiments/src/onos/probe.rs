@@ -46,6 +46,8 @@ pub struct Probe {
     service: String,
     payloads: Vec<Vec<u8>>,
     planner: Planner,
+    /// Paths that are not computed yet, and the number of the next one.
+    planning: Option<(Wish, u32)>,
     task: Task,
 }
 
@@ -62,7 +64,7 @@ impl App for Probe {
         let line = TcpStream::connect(&settings.line)
             .map_err(|error| format!("the experiment does not listen at {}: {error}", settings.line))?;
         let (sights, service, payloads, planner) = Default::default();
-        Ok(Probe { settings, line, sights, service, payloads, planner, task: Task::None })
+        Ok(Probe { settings, line, sights, service, payloads, planner, planning: None, task: Task::None })
     }
 
     fn interests(&self) -> Interests {
@@ -160,7 +162,7 @@ impl Probe {
                 self.ask_more(at_once, out);
                 self.end_if_all_are_answered();
             }
-            Order::Install(wish) => self.install(&wish, out),
+            Order::Install(wish) => self.install(wish, out),
             Order::Poll { interval_us, until, most } => {
                 let interval = Duration::from_micros(interval_us);
                 self.task = Task::Polling { interval, until, most, questions: 1 };
@@ -177,14 +179,38 @@ impl Probe {
         }
     }
 
-    fn install(&mut self, wish: &Wish, out: &mut Commands) {
-        let mut asked = Asked { began_ns: now_ns(), ..Asked::default() };
-        let Probe { planner, payloads, .. } = self;
-        payloads.clear();
-        asked.failures.extend(planner.plan(wish, |batch| payloads.push(batch.to_vec())).err());
+    /// Begins to install paths. Each batch is sent before the paths of the next one are computed.
+    fn install(&mut self, wish: Wish, out: &mut Commands) {
+        let asked = Asked { began_ns: now_ns(), ..Asked::default() };
+        self.payloads.clear();
         self.service = flows_contract::SERVICE.to_owned();
         self.task = Task::Asking { asked, next: 0, open: HashMap::new(), again: Vec::new() };
-        self.ask_more(BATCHES_AT_ONCE, out);
+        let first = wish.first;
+        self.planning = Some((wish, first));
+        self.plan_more(out);
+    }
+
+    /// Computes the paths of one more batch, and sends it if the service has room.
+    fn plan_more(&mut self, out: &mut Commands) {
+        let Probe { planner, planning, payloads, task, .. } = self;
+        let Some((wish, next)) = planning else { return };
+        match planner.plan(wish, *next) {
+            Ok(Some((batch, after))) => {
+                payloads.push(batch.as_bytes().to_vec());
+                *next = after;
+            }
+            ended => {
+                if let (Err(why), Task::Asking { asked, .. }) = (ended, task) {
+                    asked.failures.push(why);
+                }
+                *planning = None;
+            }
+        }
+        if let Task::Asking { open, .. } = &self.task
+            && open.len() < BATCHES_AT_ONCE
+        {
+            self.ask_more(1, out);
+        }
         self.end_if_all_are_answered();
     }
 
@@ -250,7 +276,8 @@ impl Probe {
 
     fn end_if_all_are_answered(&mut self) {
         let Task::Asking { asked, next, open, again } = &mut self.task else { return };
-        if open.is_empty() && again.is_empty() && *next >= self.payloads.len() {
+        let is_planned = self.planning.is_none();
+        if is_planned && open.is_empty() && again.is_empty() && *next >= self.payloads.len() {
             let word = Word::Asked(std::mem::take(asked));
             self.task = Task::None;
             self.say(&word);
@@ -307,6 +334,11 @@ fn serve(mut app: AppLoop<Probe>) -> Result<(), String> {
         if has_orders && !take_orders(&mut orders, &mut app)? {
             return Ok(());
         }
+        let plans = |probe: &mut Probe, out: &mut Commands| {
+            probe.plan_more(out);
+            probe.planning.is_some()
+        };
+        is_busy |= app.act(plans).map_err(|error| error.reason)?;
     }
 }
 

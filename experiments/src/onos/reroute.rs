@@ -11,7 +11,7 @@
 use super::arrivals::{Arrivals, Burst};
 use super::bed::{Bed, PATIENCE, Plan, wait_until};
 use super::clock::{between_ms, now_ns};
-use super::flows;
+use super::flows::{self, ADDS_AT_ONCE};
 use super::paper::{Latency, paper};
 use super::protocol::Payload;
 use super::wan::{Detour, cable_name, detour};
@@ -30,7 +30,7 @@ use view::Kind;
 /// What the node runs.
 pub const SERVICES: [&str; 3] = ["discovery", "flows", "paths"];
 
-/// Questions under way while flows are added.
+/// Questions under way while flows are withdrawn.
 pub const AT_ONCE: usize = 120;
 
 /// The network is drawn from this number.
@@ -86,7 +86,7 @@ impl Trial {
     pub fn add(&mut self, questions: Vec<Payload>, total: u32) -> Result<f64, String> {
         let began_ns = now_ns();
         self.bed.load(SERVICE, questions)?;
-        self.bed.ask(AT_ONCE)?;
+        self.bed.ask(ADDS_AT_ONCE)?;
         self.bed.asked()?;
         self.wait_installed(total, Duration::from_millis(20))?;
         Ok(between_ms(began_ns, now_ns()) / 1000.0)

@@ -161,16 +161,14 @@ fn wanted(count: u32) -> Result<Part, String> {
     let sets = count / RULES_OF_PATH;
     let mut put = |flows: &mut FlowsEngine, first: u32, count: u32| {
         let wish = Wish { pairs: pairs.clone(), first, count, version: 1 };
-        let (mut spent, mut done) = (Duration::ZERO, Ok(()));
-        planner.plan(&wish, |batch| {
+        let (mut spent, mut number) = (Duration::ZERO, first);
+        while let Some((batch, next)) = planner.plan(&wish, number)? {
             let began = Instant::now();
-            let taken = flows.take(batch, 1);
+            flows.take(batch.as_bytes(), 1)?;
             spent += began.elapsed();
-            if taken.is_err() {
-                done = taken;
-            }
-        })?;
-        done.map(|()| spent)
+            number = next;
+        }
+        Ok::<_, String>(spent)
     };
     // The trees of the planner are there before memory is read.
     put(&mut flows, sets, 2_000)?;

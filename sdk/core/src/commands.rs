@@ -14,7 +14,7 @@ use abi::service::{Form, at_home, home_for};
 use flow::canonical::{ActionWriter, InstructionWriter, MatchWriter, write_match};
 use flow::{DatapathId, PortNo};
 use std::time::Duration;
-use store_contract::Op;
+use store_contract::{Changes, Op};
 use view::Snapshot;
 
 /// The number that identifies the receipt or the answer of a command.
@@ -209,6 +209,11 @@ impl Commands {
     /// Deletes a key from the store.
     pub fn store_delete(&mut self, key: &str) -> Ticket {
         self.ask_store(Op::Delete, key, &[])
+    }
+
+    /// Makes several changes at once: all of them or none. It costs the store and the kernel much less than a call for each.
+    pub fn store_change_all(&mut self, changes: &Changes) -> Ticket {
+        self.ask_store(Op::ChangeAll, "", changes.as_bytes())
     }
 
     /// Lists the keys with this prefix that come after `after`, in order. An empty `after` lists from the first key. The answer comes in

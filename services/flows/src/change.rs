@@ -15,7 +15,7 @@ use crate::numbers::Provisional;
 use crate::outgoing::Sender;
 use crate::sets::{Op, Part};
 use crate::slot::{IN_STEP, PRESENT, Slot, State};
-use crate::wanted::{Body, Place};
+use crate::wanted::{Body, Place, each};
 use flows_contract::{SetOptions, status};
 use std::rc::Rc;
 
@@ -155,9 +155,7 @@ impl Engine {
         let mut scratch = std::mem::take(&mut self.scratch);
         let mut news = Vec::new();
         let mut refused = None;
-        // The set's number is not needed to expand it.
-        let body = Body { set: 0, bytes: items.into() };
-        body.each(&mut scratch, |place, wanted| match self.number_in(&mut provisional, wanted.switch) {
+        each(items, &mut scratch, |place, wanted| match self.number_in(&mut provisional, wanted.switch) {
             Some(switch) => {
                 let (key, content, stage) = (wanted.key, wanted.content, wanted.stage);
                 news.push(New { switch, key, content, place, stage });

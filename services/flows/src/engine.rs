@@ -17,7 +17,8 @@ use crate::window::Window;
 use burnet_sdk::Outcome;
 use flow::{DatapathId, ErrorCode};
 use flows_contract::{SetState, Tables};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use foldhash::{HashMap, HashMapExt};
+use std::collections::{BTreeMap, VecDeque};
 
 /// The most switches that are read at once, for any reason. An answer can be far larger than what the node keeps for an app
 /// that does not read fast enough. The node slows a switch down while answers wait. But what it has read of each switch by
@@ -44,6 +45,8 @@ pub struct Engine {
     pub notes: Notes,
     /// Whose rules are whose.
     pub policy: Policy,
+    /// Whether commands wait for [`Engine::resume`].
+    gathers: bool,
     audit_interval_ms: u64,
     orphans_go_at_ms: u64,
     /// The commands under way to all switches.
@@ -76,6 +79,7 @@ impl Engine {
             entries: 0,
             notes: Notes::default(),
             policy: Policy::new(settings)?,
+            gathers: false,
             audit_interval_ms: settings.audit_interval_s.saturating_mul(1_000),
             orphans_go_at_ms: now_ms.saturating_add(settings.grace_s.saturating_mul(1_000)),
             window: Window::default(),
@@ -85,6 +89,12 @@ impl Engine {
             next_audit: 0,
             last_audit_ms: now_ms,
         })
+    }
+
+    /// The same, but what is to be sent waits for [`Engine::resume`]. So the commands that many events cause for a switch go out together.
+    #[must_use]
+    pub fn gathering(self) -> Engine {
+        Engine { gathers: true, ..self }
     }
 
     /// The number of an app that owns sets. An app keeps it until the service ends.
@@ -312,11 +322,11 @@ impl Engine {
         }
     }
 
-    /// Sends what waits for the end of a pause. Returns when the next pause ends.
+    /// Sends what was gathered, and what waits for the end of a pause. Returns when the next pause ends.
     pub fn resume(&mut self, now_ms: u64, send: &mut Sender<'_>) -> Option<u64> {
         let Engine { sets, switches, scratch, notes, window, .. } = self;
         for switch in switches.iter_mut().filter(|switch| switch.resumes_at_ms().is_some()) {
-            switch.pump(&mut Context { now_ms, sets, scratch, notes, window, send });
+            switch.flush(&mut Context { now_ms, sets, scratch, notes, window, send });
         }
         self.settle(now_ms, send);
         self.switches.iter().filter_map(Switch::resumes_at_ms).min()

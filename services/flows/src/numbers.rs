@@ -80,11 +80,11 @@ impl Engine {
     fn add_switch(&mut self, datapath: DatapathId) -> u32 {
         let number = match self.free.pop() {
             Some(number) => {
-                self.switches[number as usize] = Switch::new(datapath);
+                self.switches[number as usize] = Switch::new(datapath, self.gathers);
                 number
             }
             None => {
-                self.switches.push(Switch::new(datapath));
+                self.switches.push(Switch::new(datapath, self.gathers));
                 self.switches.len() as u32 - 1
             }
         };

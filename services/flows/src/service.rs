@@ -117,7 +117,7 @@ impl App for Flows {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let term = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
         Ok(Flows {
-            engine: Engine::new(&settings, 0)?,
+            engine: Engine::new(&settings, 0)?.gathering(),
             started: Instant::now(),
             streams: Streams::new(term),
             kept: Kept::default(),

@@ -10,7 +10,7 @@
 use crate::key::{EntryKey, EntryKind};
 use crate::outgoing::{Context, Send};
 use crate::slot::{ENDS, MARK, PRESENT, QUEUED, Slot, State};
-use crate::wanted::{Wanted, What};
+use crate::wanted::What;
 use crate::window::TURN;
 use burnet_sdk::Outcome;
 use flow::{DatapathId, ErrorCode};
@@ -18,9 +18,13 @@ use flows_contract::{Failure, FailureKind, Tables};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// The most commands without a receipt at one switch; [`crate::window`] bounds those of all switches. Southbound keeps the last 1,024 commands of a session for errors, and shares that with other
-/// apps. More commands wait in the queue, so a large difference is paced by the switch's own confirmations.
-pub const WINDOW: usize = 256;
+/// The most commands without a receipt at one switch; [`crate::window`] bounds those of all switches. A session keeps 2,048 such commands of all apps, and one app may have as many as it leaves
+/// for the others. More commands wait in the queue, so a large difference is paced by the switch's own confirmations.
+pub const WINDOW: usize = 896;
+
+/// If the service gathers commands, and fewer than this wait for a switch, they wait for the answer to those that are under way. Then one message
+/// to the switch has all of them, with one barrier. A switch that is busy is asked less often, and one that is idle gets its commands at once.
+const BURST: usize = 32;
 
 /// After a refusal that can pass, nothing is sent to the switch for this time. It doubles up to [`PAUSE_MS_MAX`].
 const PAUSE_MS: u64 = 20;
@@ -100,6 +104,8 @@ pub struct Switch {
     pub slots: Slots,
     /// The reading of its tables that is under way.
     pub reading: crate::progress::Progress,
+    /// Whether commands are sent only by [`Switch::flush`].
+    gathers: bool,
     queue: VecDeque<EntryKey>,
     flights: VecDeque<Flight>,
     leftovers: VecDeque<Leftover>,
@@ -110,9 +116,10 @@ pub struct Switch {
 }
 
 impl Switch {
-    /// A switch that is not connected.
-    pub fn new(datapath: DatapathId) -> Switch {
+    /// A switch that is not connected. `gathers`: what is to be sent waits for [`Switch::flush`].
+    pub fn new(datapath: DatapathId, gathers: bool) -> Switch {
         Switch {
+            gathers,
             datapath,
             is_v10: false,
             tables: Tables::Away,
@@ -140,7 +147,13 @@ impl Switch {
     /// Until when it is paused. `None`: nothing waits for the end of a pause.
     pub fn resumes_at_ms(&self) -> Option<u64> {
         let waits = (!self.queue.is_empty() || !self.leftovers.is_empty()) && !self.waits_for_window;
-        (waits && self.is_ready() && self.flights.len() < WINDOW).then_some(self.paused_until_ms)
+        let has_room = self.flights.len() < WINDOW && !self.waits_for_answer();
+        (waits && self.is_ready() && has_room).then_some(self.paused_until_ms)
+    }
+
+    /// Whether what waits is so little that it waits for the answer to what is under way.
+    fn waits_for_answer(&self) -> bool {
+        self.gathers && !self.flights.is_empty() && self.queue.len() + self.leftovers.len() < BURST
     }
 
     /// Gives an entry another state, and counts it.
@@ -174,8 +187,18 @@ impl Switch {
         }
     }
 
-    /// Sends what waits, as far as the windows go.
+    /// Sends what waits, unless it waits for [`Switch::flush`].
     pub fn pump(&mut self, at: &mut Context<'_, '_>) {
+        if !self.gathers {
+            self.flush(at);
+        }
+    }
+
+    /// Sends what waits, as far as the windows go.
+    pub fn flush(&mut self, at: &mut Context<'_, '_>) {
+        if self.waits_for_answer() {
+            return;
+        }
         if at.window.is_contended() {
             return self.wait_for_window(at);
         }
@@ -231,13 +254,15 @@ impl Switch {
             _ => return,
         };
         let Some(body) = slot.body.clone() else { return };
-        let Some(wanted) = body.wanted(slot.place(), at.scratch) else { return };
-        if let Some(reason) = unsupported(self.is_v10, &wanted) {
+        let Some(what) = body.what(slot.place(), at.scratch) else { return };
+        if let Some(reason) = unsupported(self.is_v10, &what) {
             return self.fail(key, FailureKind::Unsupported, reason, at);
         }
-        let ticket = (at.send)(self.datapath, &command(&wanted, is_removal, slot.has(PRESENT)));
+        // What a slot says of its content is of its body and its place, as `Slot::point_to` gives it all three.
+        let command = command(&what, (key, slot.content()), is_removal, slot.has(PRESENT));
+        let ticket = (at.send)(self.datapath, &command);
         slot.set_ticket(ticket);
-        slot.set(ENDS, matches!(wanted.what, What::Rule { idle_timeout_s, hard_timeout_s, .. } if (idle_timeout_s, hard_timeout_s) != (0, 0)));
+        slot.set(ENDS, matches!(what, What::Rule { idle_timeout_s, hard_timeout_s, .. } if (idle_timeout_s, hard_timeout_s) != (0, 0)));
         let state = if is_removal { State::RemoveSent } else { State::Sent };
         at.sets.set_state(slot, state, (true, true));
         self.fly(Flight { ticket, key, is_removal }, at);
@@ -457,8 +482,8 @@ fn is_full(error: ErrorCode) -> bool {
 }
 
 /// Why OpenFlow 1.0 cannot express an entry.
-fn unsupported(is_v10: bool, wanted: &Wanted<'_>) -> Option<String> {
-    match wanted.what {
+fn unsupported(is_v10: bool, what: &What<'_>) -> Option<String> {
+    match *what {
         _ if !is_v10 => None,
         What::Group { .. } => Some("the switch speaks OpenFlow 1.0, which has no groups".to_owned()),
         What::Meter { .. } => Some("the switch speaks OpenFlow 1.0, which has no meters".to_owned()),
@@ -473,9 +498,14 @@ fn unsupported(is_v10: bool, wanted: &Wanted<'_>) -> Option<String> {
     }
 }
 
-fn command<'a>(wanted: &Wanted<'a>, is_removed: bool, is_present: bool) -> Send<'a> {
+fn command<'a>(
+    what: &What<'a>,
+    (key, content): (EntryKey, u64),
+    is_removed: bool,
+    is_present: bool,
+) -> Send<'a> {
     let command = if is_removed { 2 } else { u16::from(is_present) };
-    match (wanted.what, wanted.key.kind()) {
+    match (*what, key.kind()) {
         (What::Group { group_type, buckets }, EntryKind::Group(group_id)) => {
             Send::Group { command, group_type, group_id, buckets: if is_removed { &[] } else { buckets } }
         }
@@ -489,7 +519,7 @@ fn command<'a>(wanted: &Wanted<'a>, is_removed: bool, is_present: bool) -> Send<
                 priority,
                 idle_timeout_s,
                 hard_timeout_s,
-                cookie: wanted.content,
+                cookie: content,
                 matching,
                 instructions: if is_removed { &[] } else { instructions },
             }

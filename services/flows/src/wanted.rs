@@ -88,32 +88,74 @@ pub struct Scratch {
 
 impl Body {
     /// Every entry, in the order of the items.
-    pub fn each(&self, scratch: &mut Scratch, mut take: impl FnMut(Place, &Wanted<'_>)) {
-        for (at, item) in items(&self.bytes) {
-            // A body is shorter than 4 GiB, and a path has at most 255 hops.
-            let at = at as u32;
-            let hops = if let Item::Path(path) = &item { path.hops.len() } else { 1 };
-            for hop in 0..hops {
-                if let Some(wanted) = expand(&item, hop, scratch) {
-                    take(Place { at, hop: hop as u8 }, &wanted);
-                }
-            }
-        }
+    pub fn each(&self, scratch: &mut Scratch, take: impl FnMut(Place, &Wanted<'_>)) {
+        each(&self.bytes, scratch, take);
     }
 
     /// The entry at a place. `None` for a place of another body.
     pub fn wanted<'s>(&'s self, place: Place, scratch: &'s mut Scratch) -> Option<Wanted<'s>> {
+        self.expanded(place, scratch).map(Expanded::named)
+    }
+
+    /// What the entry at a place is. It is much cheaper than [`Body::wanted`], which computes its key and its content.
+    pub fn what<'s>(&'s self, place: Place, scratch: &'s mut Scratch) -> Option<What<'s>> {
+        self.expanded(place, scratch).map(|expanded| expanded.what)
+    }
+
+    fn expanded<'s>(&'s self, place: Place, scratch: &'s mut Scratch) -> Option<Expanded<'s>> {
         let (_, item) = items(self.bytes.get(place.at as usize..)?).next()?;
         expand(&item, place.hop.into(), scratch)
     }
 }
 
-fn expand<'s>(item: &Item<'s>, hop: usize, scratch: &'s mut Scratch) -> Option<Wanted<'s>> {
+/// Every entry of these items, in their order.
+pub fn each(bytes: &[u8], scratch: &mut Scratch, mut take: impl FnMut(Place, &Wanted<'_>)) {
+    for (at, item) in items(bytes) {
+        // A body is shorter than 4 GiB, and a path has at most 255 hops.
+        let at = at as u32;
+        let hops = if let Item::Path(path) = &item { path.hops.len() } else { 1 };
+        for hop in 0..hops {
+            if let Some(expanded) = expand(&item, hop, scratch) {
+                take(Place { at, hop: hop as u8 }, &expanded.named());
+            }
+        }
+    }
+}
+
+/// An entry without what is computed from it.
+struct Expanded<'s> {
+    switch: DatapathId,
+    stage: u8,
+    /// The number of a group or a meter; 0 for a rule.
+    id: u32,
+    what: What<'s>,
+}
+
+impl<'s> Expanded<'s> {
+    fn named(self) -> Wanted<'s> {
+        let Expanded { switch, stage, id, what } = self;
+        let (key, content) = match what {
+            What::Rule { table_id, priority, idle_timeout_s, hard_timeout_s, matching, instructions } => {
+                let key = EntryKey::rule(table_id, priority, matching);
+                (key, rule_content(key, instructions, idle_timeout_s, hard_timeout_s))
+            }
+            What::Group { group_type, buckets } => {
+                let key = EntryKey::group(id);
+                (key, other_content(key, group_type.into(), buckets))
+            }
+            What::Meter { flags, bands } => {
+                let key = EntryKey::meter(id);
+                (key, other_content(key, flags, bands))
+            }
+        };
+        Wanted { switch, stage, key, content, what }
+    }
+}
+
+fn expand<'s>(item: &Item<'s>, hop: usize, scratch: &'s mut Scratch) -> Option<Expanded<'s>> {
     Some(match *item {
         Item::Path(path) => return hop_rule(&path, hop, scratch),
         Item::Rule(it) => {
-            let key = EntryKey::rule(it.table_id, it.priority, it.matching);
-            let content = rule_content(key, it.instructions, it.idle_timeout_s, it.hard_timeout_s);
             let what = What::Rule {
                 table_id: it.table_id,
                 priority: it.priority,
@@ -122,30 +164,21 @@ fn expand<'s>(item: &Item<'s>, hop: usize, scratch: &'s mut Scratch) -> Option<W
                 matching: it.matching,
                 instructions: it.instructions,
             };
-            Wanted { switch: it.switch, stage: it.stage, key, content, what }
+            Expanded { switch: it.switch, stage: it.stage, id: 0, what }
         }
         Item::Group(it) => {
-            let key = EntryKey::group(it.group_id);
-            let content = other_content(key, it.group_type.into(), it.buckets);
             let what = What::Group { group_type: it.group_type, buckets: it.buckets };
-            Wanted { switch: it.switch, stage: 0, key, content, what }
+            Expanded { switch: it.switch, stage: 0, id: it.group_id, what }
         }
         Item::Meter(it) => {
-            let key = EntryKey::meter(it.meter_id);
-            let content = other_content(key, it.flags, it.bands);
-            Wanted {
-                switch: it.switch,
-                stage: 0,
-                key,
-                content,
-                what: What::Meter { flags: it.flags, bands: it.bands },
-            }
+            let what = What::Meter { flags: it.flags, bands: it.bands };
+            Expanded { switch: it.switch, stage: 0, id: it.meter_id, what }
         }
     })
 }
 
 /// The rule of a hop: the input port and the selector; the treatment at the last hop, and the output.
-fn hop_rule<'s>(path: &Path<'s>, number: usize, scratch: &'s mut Scratch) -> Option<Wanted<'s>> {
+fn hop_rule<'s>(path: &Path<'s>, number: usize, scratch: &'s mut Scratch) -> Option<Expanded<'s>> {
     let hop = path.hops.get(number)?;
     let Scratch { matching, instructions } = scratch;
     matching.clear();
@@ -159,8 +192,6 @@ fn hop_rule<'s>(path: &Path<'s>, number: usize, scratch: &'s mut Scratch) -> Opt
     let output = if hop.out_port == hop.in_port { PortNo::IN_PORT } else { hop.out_port };
     let treatment = if number == last { path.treatment } else { &[] };
     write_apply(treatment, output, instructions)?;
-    let key = EntryKey::rule(path.table_id, path.priority, matching);
-    let content = rule_content(key, instructions, 0, 0);
     let what = What::Rule {
         table_id: path.table_id,
         priority: path.priority,
@@ -170,7 +201,7 @@ fn hop_rule<'s>(path: &Path<'s>, number: usize, scratch: &'s mut Scratch) -> Opt
         instructions,
     };
     // At most 254.
-    Some(Wanted { switch: hop.switch, stage: (last - number) as u8, key, content, what })
+    Some(Expanded { switch: hop.switch, stage: (last - number) as u8, id: 0, what })
 }
 
 /// The length of an output action, and of the head of an instruction with actions (OpenFlow 1.3.5, 7.2.4 and 7.2.5).
@@ -218,6 +249,7 @@ mod tests {
         let mut lines = Vec::new();
         body.each(&mut Scratch::default(), |place, wanted| {
             assert_eq!(body.wanted(place, &mut Scratch::default()), Some(*wanted));
+            assert_eq!(body.what(place, &mut Scratch::default()), Some(wanted.what));
             let What::Rule { table_id: 2, priority: 9, matching, instructions, .. } = wanted.what else {
                 panic!()
             };

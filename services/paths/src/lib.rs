@@ -21,6 +21,7 @@ pub mod rules;
 mod service;
 mod storage;
 pub mod usage;
+mod waiting;
 
 pub use service::{Paths, PathsSettings};
 

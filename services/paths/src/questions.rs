@@ -24,7 +24,10 @@ pub fn answer(question: &Question, engine: &mut Engine, tables: &Tables) -> Resu
         }
         Question::Ways { .. } => serde_json::to_vec(&ways(question, engine.network_mut())?),
         Question::Counts => serde_json::to_vec(&engine.counts()),
-        Question::Add { .. } | Question::Change { .. } | Question::Withdraw { .. } => Ok(Vec::new()),
+        Question::Add { .. }
+        | Question::AddAll { .. }
+        | Question::Change { .. }
+        | Question::Withdraw { .. } => Ok(Vec::new()),
     };
     // Only maps whose keys are no texts can fail.
     Ok(json.unwrap_or_default())

@@ -8,13 +8,14 @@ use crate::publish::Tables;
 use crate::questions::{self, Refused, no_intent, record};
 use crate::rule_sets::{self, RuleSets};
 use crate::storage::{self, Storage, Writing};
+use crate::waiting::{Caller, Waiting};
 use burnet_sdk::stream::Update;
 use burnet_sdk::{
     App, Commands, Form, Interests, Level, Outcome, Query, QueryReply, Receipt, Settings, Ticket,
 };
-use paths_contract::{Follow, Grant, Question, status};
+use paths_contract::{AddResult, Addition, Follow, Grant, Question, status};
 use serde::Deserialize;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use view::{Batch, IntentId, IntentState, Kind, Notice, Object, Snapshot};
 
@@ -44,7 +45,7 @@ pub struct Paths {
     clock: Clock,
     effects: Vec<Effect>,
     /// The callers that wait until the store has a change of an intent: at most [`storage::WRITES_MAX`] changes.
-    waiting: HashMap<IntentId, Vec<Ticket>>,
+    waiting: Waiting,
     /// The intents whose hosts are at another place than the store has. They are written as the store takes them.
     moved: BTreeSet<u64>,
     is_view_complete: bool,
@@ -82,7 +83,7 @@ impl App for Paths {
             tables: Tables::new(now_ms),
             clock,
             effects: Vec::new(),
-            waiting: HashMap::new(),
+            waiting: Waiting::default(),
             moved: BTreeSet::new(),
             is_view_complete: false,
             has_told_left_out: false,
@@ -152,6 +153,11 @@ impl App for Paths {
     }
 }
 
+fn json(value: &impl serde::Serialize) -> Vec<u8> {
+    // Plain data can always be written as JSON.
+    serde_json::to_vec(value).unwrap_or_default()
+}
+
 fn grant(query: &Query) -> Result<Grant, Refused> {
     Grant::from_bytes(query.caller.grant).map_err(|why| (status::NOT_GRANTED, why))
 }
@@ -192,7 +198,8 @@ impl Paths {
             let why = "the store has not answered yet: nothing can be kept until it does".to_owned();
             return Err((status::NOT_READY, why));
         }
-        if !self.storage.has_room() {
+        let changes = if let Question::AddAll { intents } = &question { intents.len() } else { 1 };
+        if !self.storage.has_room(changes) {
             return Err((
                 status::NOT_STORED,
                 "too many changes wait for the store: ask again later".to_owned(),
@@ -201,8 +208,12 @@ impl Paths {
         let caller = (query.caller.name, Ticket(query.ticket));
         match question {
             Question::Add { name, intent, annotations } => {
-                self.add(caller, (name, Box::new(intent), annotations), out)
+                let addition = Addition { name, intent, annotations };
+                let there = self.add((caller.0, Caller::One(caller.1)), addition, out)?;
+                let entry = there.and_then(|id| self.engine.entry(id));
+                Ok(entry.map(|entry| record(entry, &self.tables).to_bytes()))
             }
+            Question::AddAll { intents } => Ok(self.add_all(caller, &grant, intents, out)),
             Question::Change { id, intent } => {
                 let places = self.engine.places(&intent);
                 let wanted = Box::new(intent);
@@ -220,7 +231,11 @@ impl Paths {
     }
 
     fn write(&mut self, change: Writing, id: IntentId, caller: Ticket, out: &mut Commands) {
-        self.waiting.entry(id).or_default().push(caller);
+        self.write_for(change, id, Caller::One(caller), out);
+    }
+
+    fn write_for(&mut self, change: Writing, id: IntentId, caller: Caller, out: &mut Commands) {
+        self.waiting.add(id, caller);
         self.storage.write(change, out);
     }
 
@@ -239,35 +254,65 @@ impl Paths {
         }
     }
 
+    /// Adds an intent, and lets the caller wait for the store. Returns the intent that was there already, if there was one.
     fn add(
         &mut self,
-        (owner, caller): (&str, Ticket),
-        (name, wanted, annotations): (String, Box<view::Wanted>, view::Annotations),
+        (owner, caller): (&str, Caller),
+        addition: Addition,
         out: &mut Commands,
-    ) -> Result<Option<Vec<u8>>, Refused> {
+    ) -> Result<Option<IntentId>, Refused> {
+        let Addition { name, intent, annotations } = addition;
         if let Some(entry) = self.engine.named(owner, &name).filter(|_| !name.is_empty()) {
             let id = entry.kept.id;
-            if entry.kept.wanted != wanted || entry.state == IntentState::Withdrawing {
+            if *entry.kept.wanted != intent || entry.state == IntentState::Withdrawing {
                 let why = format!(
                     "name: the intent {id} has this name, and wants something else or is being withdrawn"
                 );
                 return Err((status::CONFLICT, why));
             }
             if entry.state == IntentState::Requested {
-                self.waiting.entry(id).or_default().push(caller);
+                self.waiting.add(id, caller);
                 return Ok(None);
             }
-            return Ok(Some(record(entry, &self.tables).to_bytes()));
+            return Ok(Some(id));
         }
         if self.engine.len() >= INTENTS_MAX {
             return Err((status::FULL, format!("there are {INTENTS_MAX} intents already")));
         }
         let id = self.storage.next_id(out);
-        let places = self.engine.places(&wanted);
-        let kept = Kept { id, owner: owner.to_owned(), name, wanted, annotations, places };
+        let places = self.engine.places(&intent);
+        let kept = Kept { id, owner: owner.to_owned(), name, wanted: Box::new(intent), annotations, places };
         self.tell(Event::Requested(kept.clone()));
-        self.write(Writing::Put(Box::new(kept)), id, caller, out);
+        self.write_for(Writing::Put(Box::new(kept)), id, caller, out);
         Ok(None)
+    }
+
+    /// Adds each of these intents, or refuses it. Returns the answer if none of them waits for the store.
+    fn add_all(
+        &mut self,
+        (owner, question): (&str, Ticket),
+        grant: &Grant,
+        intents: Vec<Addition>,
+        out: &mut Commands,
+    ) -> Option<Vec<u8>> {
+        let mut results = Vec::with_capacity(intents.len());
+        for (number, addition) in intents.into_iter().enumerate() {
+            let may = grant.check_wanted(&addition.intent).map_err(|why| (status::NOT_GRANTED, why));
+            let caller = Caller::OfSeveral(question, number);
+            let added = may.and_then(|()| self.add((owner, caller), addition, out));
+            results.push(match added {
+                Ok(there) => there.map(|id| AddResult::Taken { id }),
+                Err((status, reason)) => Some(AddResult::Refused { status, reason }),
+            });
+        }
+        self.waiting.begin(question, results).map(|added| json(&added))
+    }
+
+    /// What came of one intent of a question with several.
+    fn settle(&mut self, question: Ticket, number: usize, result: AddResult, out: &mut Commands) {
+        if let Some(added) = self.waiting.settle(question, number, result) {
+            out.answer(question, status::DONE, false, &json(&added));
+        }
     }
 
     fn on_stored(&mut self, heard: storage::Heard, out: &mut Commands) {
@@ -283,35 +328,51 @@ impl Paths {
                 self.on_loaded();
             }
             storage::Heard::LoadedAll => self.on_loaded(),
-            storage::Heard::Written(Writing::Put(kept)) => {
+            storage::Heard::Written(changes) => {
+                changes.into_iter().for_each(|change| self.on_written(change, out));
+            }
+            storage::Heard::Failed(changes, why) => {
+                changes.iter().for_each(|change| self.on_not_written(change, &why, out));
+            }
+        }
+    }
+
+    fn on_written(&mut self, change: Writing, out: &mut Commands) {
+        match change {
+            Writing::Put(kept) => {
                 let id = kept.id;
                 self.tell(Event::Stored(*kept));
                 self.answer_waiting(id, None, out);
             }
-            storage::Heard::Written(Writing::Places(_)) => {}
-            storage::Heard::Failed(Writing::Places(kept), why) => {
-                let id = kept.id;
-                out.log(
-                    Level::Warning,
-                    &format!("the store does not know where the hosts of intent {id} are: {why}"),
-                );
-            }
-            storage::Heard::Written(Writing::Delete(id)) => {
+            Writing::Places(_) => {}
+            Writing::Delete(id) => {
                 // Before it can be gone.
                 let last = self.engine.entry(id).map(|entry| record(entry, &self.tables).to_bytes());
                 self.tell(Event::Withdrawn(id));
                 self.answer_waiting(id, last, out);
             }
-            storage::Heard::Failed(change, why) => {
-                let id = match &change {
-                    Writing::Put(kept) | Writing::Places(kept) => kept.id,
-                    Writing::Delete(id) => *id,
-                };
-                if self.engine.entry(id).is_some_and(|entry| entry.state == IntentState::Requested) {
-                    self.tell(Event::NotStored(id));
-                }
-                for caller in self.waiting.remove(&id).unwrap_or_default() {
-                    out.answer(caller, status::NOT_STORED, false, why.as_bytes());
+        }
+    }
+
+    fn on_not_written(&mut self, change: &Writing, why: &str, out: &mut Commands) {
+        let id = match change {
+            Writing::Places(kept) => {
+                let id = kept.id;
+                let line = format!("the store does not know where the hosts of intent {id} are: {why}");
+                return out.log(Level::Warning, &line);
+            }
+            Writing::Put(kept) => kept.id,
+            Writing::Delete(id) => *id,
+        };
+        if self.engine.entry(id).is_some_and(|entry| entry.state == IntentState::Requested) {
+            self.tell(Event::NotStored(id));
+        }
+        for caller in self.waiting.take(id) {
+            match caller {
+                Caller::One(ticket) => out.answer(ticket, status::NOT_STORED, false, why.as_bytes()),
+                Caller::OfSeveral(question, number) => {
+                    let (status, reason) = (status::NOT_STORED, why.to_owned());
+                    self.settle(question, number, AddResult::Refused { status, reason }, out);
                 }
             }
         }
@@ -325,12 +386,23 @@ impl Paths {
 
     /// Answers all callers that wait for a change of this intent. `last`: what it was, if it may be gone.
     fn answer_waiting(&mut self, id: IntentId, last: Option<Vec<u8>>, out: &mut Commands) {
-        let Some(callers) = self.waiting.remove(&id) else { return };
-        // The state that was just entered gets its stamp before it is told.
-        self.tables.send(&self.engine, out);
-        let now = self.engine.entry(id).map(|entry| record(entry, &self.tables).to_bytes());
-        let payload = now.or(last).unwrap_or_default();
-        callers.into_iter().for_each(|caller| out.answer(caller, status::DONE, false, &payload));
+        let callers = self.waiting.take(id);
+        if callers.iter().any(|caller| matches!(caller, Caller::One(_))) {
+            // The state that was just entered gets its stamp before it is told.
+            self.tables.send(&self.engine, out);
+        }
+        for caller in callers {
+            match caller {
+                Caller::One(ticket) => {
+                    let now = self.engine.entry(id).map(|entry| record(entry, &self.tables).to_bytes());
+                    let payload = now.as_ref().or(last.as_ref()).map(Vec::as_slice).unwrap_or_default();
+                    out.answer(ticket, status::DONE, false, payload);
+                }
+                Caller::OfSeveral(question, number) => {
+                    self.settle(question, number, AddResult::Taken { id }, out);
+                }
+            }
+        }
     }
 
     fn on_rules(&mut self, heard: rule_sets::Heard, now_ms: u64, out: &mut Commands) {
@@ -401,11 +473,12 @@ impl Paths {
         }
         self.rule_sets.send(self.clock.now_ms(), out);
         self.keep_places(out);
+        self.storage.send(out);
     }
 
     /// Stores where hosts are now. A change that a caller waits for goes first, and must not be overwritten.
     fn keep_places(&mut self, out: &mut Commands) {
-        let is_free = |id: &u64| !self.waiting.contains_key(&IntentId(*id));
+        let is_free = |id: &u64| !self.waiting.has(IntentId(*id));
         let due: Vec<u64> = self.moved.iter().copied().filter(is_free).take(storage::WRITES_MAX).collect();
         for id in due {
             if !self.storage.has_room_for_places() {

@@ -2,15 +2,18 @@
 //!
 //! ```text
 //!   start ──list──> keys ──get, 32 at a time──> Loaded, one by one ──> LoadedAll
-//!   change ──put or delete──> answer ──> Written or Failed
+//!   changes ──> [ groups ] ──a question for each group──> answer ──> Written or Failed
 //! ```
+//!
+//! Changes wait until [`Storage::send`], and go to the store in groups. While two groups are under way, the next one grows. So the store
+//! has few questions to answer and few transactions to write, however many intents are added at once.
 //!
 //! In: answers of the store. Out: calls to it, and what has come of them. It decides nothing about intents.
 
 use crate::engine::Kept;
-use burnet_sdk::store::status;
+use burnet_sdk::store::{Change, Changes, status};
 use burnet_sdk::{Commands, Loaded, QueryReply, StoreLoader, Ticket, store_failure};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use view::IntentId;
 
 /// The first part of the keys of intents.
@@ -23,7 +26,11 @@ const NEXT: &str = "paths/next";
 const RESERVED: u64 = 1_000;
 
 /// Changes that wait for the store at one time. One more is refused: its caller can ask again.
-pub const WRITES_MAX: usize = 128;
+pub const WRITES_MAX: usize = 1_024;
+
+/// Groups of changes that are under way. The kernel keeps some 190 KiB of questions for a service, and a caller may have half of what is left.
+/// A group has at most [`burnet_sdk::store::CHANGES_BYTES_MAX`].
+const GROUPS_UNDER_WAY_MAX: usize = 2;
 
 /// How long after a failure the store is asked again. It may start later than this service.
 const RETRY_MS: u64 = 1_000;
@@ -50,12 +57,20 @@ pub enum Heard {
     Loaded(Box<Kept>),
     /// All intents are loaded.
     LoadedAll,
-    /// A change is in the store.
-    Written(Writing),
-    /// A change is not in the store, for this reason.
-    Failed(Writing, String),
+    /// Changes are in the store.
+    Written(Vec<Writing>),
+    /// Changes are not in the store, for this reason.
+    Failed(Vec<Writing>, String),
     /// Something for the log.
     Complaint(String),
+}
+
+/// Changes for one question. All of them delete, or none does: if the store is full, what frees room must not fail with the rest.
+#[derive(Debug, Default)]
+struct Group {
+    deletes: bool,
+    changes: Changes,
+    of: Vec<Writing>,
 }
 
 /// What the service keeps in the store.
@@ -65,7 +80,11 @@ pub struct Storage {
     /// The reservation of numbers that is under way, and up to which number.
     reserving: Option<(Ticket, u64)>,
     loader: StoreLoader,
-    writing: HashMap<Ticket, Writing>,
+    /// Groups that wait. The last one may still grow.
+    waiting: VecDeque<Group>,
+    writing: HashMap<Ticket, Vec<Writing>>,
+    /// The changes of both.
+    writes: usize,
     retry_at_ms: Option<u64>,
     has_complained: bool,
     /// Numbers below it are reserved in the store, or are asked for.
@@ -84,7 +103,9 @@ impl Default for Storage {
             next: None,
             reserving: None,
             loader: StoreLoader::new(PREFIX),
+            waiting: VecDeque::new(),
             writing: HashMap::new(),
+            writes: 0,
             retry_at_ms: None,
             has_complained: false,
             reserved: 0,
@@ -110,14 +131,14 @@ impl Storage {
         self.loader.is_complete()
     }
 
-    /// Whether one more change can wait for the store.
-    pub fn has_room(&self) -> bool {
-        self.writing.len() < WRITES_MAX
+    /// Whether so many more changes can wait for the store.
+    pub fn has_room(&self, changes: usize) -> bool {
+        self.writes + changes <= WRITES_MAX
     }
 
     /// Whether one more place can wait for the store. Half of the room is for changes that a caller waits for.
     pub fn has_room_for_places(&self) -> bool {
-        self.writing.len() < WRITES_MAX / 2
+        self.writes < WRITES_MAX / 2
     }
 
     /// A number that no intent has had.
@@ -132,16 +153,41 @@ impl Storage {
         IntentId(self.last_id)
     }
 
-    /// Writes a change.
+    /// Writes a change, with the next [`Storage::send`].
     pub fn write(&mut self, change: Writing, out: &mut Commands) {
-        let ticket = match &change {
+        let (id, value) = match &change {
             // Only maps whose keys are no texts can fail.
             Writing::Put(kept) | Writing::Places(kept) => {
-                out.store_put(&key_of(kept.id), &serde_json::to_vec(kept).unwrap_or_default())
+                (kept.id, Some(serde_json::to_vec(kept).unwrap_or_default()))
             }
-            Writing::Delete(id) => out.store_delete(&key_of(*id)),
+            Writing::Delete(id) => (*id, None),
         };
-        self.writing.insert(ticket, change);
+        self.writes += 1;
+        let key = key_of(id);
+        let added = Change { key: &key, value: value.as_deref() };
+        let deletes = value.is_none();
+        if let Some(group) = self.waiting.back_mut().filter(|group| group.deletes == deletes)
+            && group.changes.add(&added)
+        {
+            return group.of.push(change);
+        }
+        let mut group = Group { deletes, ..Group::default() };
+        if group.changes.add(&added) {
+            group.of.push(change);
+            return self.waiting.push_back(group);
+        }
+        // It is longer than the store takes, which is for the store to say.
+        let ticket = out.store_put(&key, value.as_deref().unwrap_or_default());
+        self.writing.insert(ticket, vec![change]);
+    }
+
+    /// Sends changes that wait, as far as the store has room.
+    pub fn send(&mut self, out: &mut Commands) {
+        while self.writing.len() < GROUPS_UNDER_WAY_MAX
+            && let Some(Group { changes, of, .. }) = self.waiting.pop_front()
+        {
+            self.writing.insert(out.store_change_all(&changes), of);
+        }
     }
 
     /// An answer of a service. The kernel's refusals come as [`Storage::refused`].
@@ -162,15 +208,19 @@ impl Storage {
             Loaded::Value(key, value) => return self.hear_value(&key, value),
             Loaded::Failed(why) => return self.retry_later(now_ms, &why),
         }
-        let Some(change) = self.writing.remove(&ticket) else { return Heard::NotMine };
-        let is_done = match change {
-            Writing::Put(_) | Writing::Places(_) => reply.status == status::DONE,
-            Writing::Delete(_) => matches!(reply.status, status::DONE | status::NOT_FOUND),
-        };
-        match is_done {
-            true => Heard::Written(change),
-            false => Heard::Failed(change, store_failure(reply)),
+        let Some(changes) = self.writing.remove(&ticket) else { return Heard::NotMine };
+        match reply.status {
+            status::DONE => {
+                self.writes -= changes.len();
+                Heard::Written(changes)
+            }
+            _ => self.failed(changes, store_failure(reply)),
         }
+    }
+
+    fn failed(&mut self, changes: Vec<Writing>, why: String) -> Heard {
+        self.writes -= changes.len();
+        Heard::Failed(changes, why)
     }
 
     /// The kernel refused a call.
@@ -184,7 +234,7 @@ impl Storage {
             return self.not_reserved(reserving, reason);
         }
         match self.writing.remove(&ticket) {
-            Some(change) => Heard::Failed(change, reason.to_owned()),
+            Some(changes) => self.failed(changes, reason.to_owned()),
             None => Heard::NotMine,
         }
     }

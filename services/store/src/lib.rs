@@ -225,16 +225,12 @@ fn do_it(
             Some(value) => (status::DONE, vec![value]),
             None => (status::NOT_FOUND, Vec::new()),
         },
-        Op::Put => match file.put(app, hard_bytes, key, value)? {
-            PutResult::Done => (status::DONE, Vec::new()),
-            PutResult::AppIsFull => {
-                let why = format!(
-                    "store_bytes: the hard limit {hard_bytes} is reached; the operator raises it by store_bytes in the app's quotas"
-                );
-                (status::APP_FULL, vec![why.into_bytes()])
-            }
-            PutResult::StoreIsFull => (status::STORE_FULL, Vec::new()),
-        },
+        Op::Put => put_answer(file.put(app, hard_bytes, key, value)?, hard_bytes),
+        Op::ChangeAll => {
+            // They were checked when the question was parsed.
+            let changes = store_contract::changes(value).map_while(Result::ok);
+            put_answer(file.change_all(app, hard_bytes, changes)?, hard_bytes)
+        }
         Op::Delete => match file.delete(key)? {
             true => (status::DONE, Vec::new()),
             false => (status::NOT_FOUND, Vec::new()),
@@ -246,6 +242,19 @@ fn do_it(
             (if more { status::MORE_KEYS } else { status::DONE }, parts)
         }
     })
+}
+
+fn put_answer(result: PutResult, hard_bytes: u64) -> (u16, Vec<Vec<u8>>) {
+    match result {
+        PutResult::Done => (status::DONE, Vec::new()),
+        PutResult::AppIsFull => {
+            let why = format!(
+                "store_bytes: the hard limit {hard_bytes} is reached; the operator raises it by store_bytes in the app's quotas"
+            );
+            (status::APP_FULL, vec![why.into_bytes()])
+        }
+        PutResult::StoreIsFull => (status::STORE_FULL, Vec::new()),
+    }
 }
 
 fn now_ms() -> u64 {

@@ -12,7 +12,7 @@
 
 mod format;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -21,7 +21,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use crate::copy::{Entry, Writer};
-use burnet_sdk::store::{VALUE_BYTES_MAX, push_key};
+use burnet_sdk::store::{Change, VALUE_BYTES_MAX, push_key};
 use redb::backends::FileBackend;
 use redb::{
     CommitError, Database, DatabaseError, ReadableDatabase, ReadableTable, StorageError, Table,
@@ -310,6 +310,71 @@ impl StoreFile {
         self.table()?.insert(key, (app, value)).map_err(FileFault::from)?;
         self.count(before, Some((app.to_owned(), added)));
         Ok(PutResult::Done)
+    }
+
+    /// Makes all of these changes, or none, with the same bounds as [`StoreFile::put`]. It does not matter which of the keys to delete exist.
+    ///
+    /// # Errors
+    /// The file failed.
+    pub fn change_all<'c>(
+        &mut self,
+        app: &str,
+        hard_bytes: u64,
+        changes: impl Iterator<Item = Change<'c>> + Clone,
+    ) -> Result<PutResult, StoreError> {
+        let (added, freed, freed_of_app) = self.difference(app, hard_bytes, changes.clone())?;
+        let of_app = self.used.get(app).copied().unwrap_or_default();
+        if exceeds(of_app, freed_of_app, added, hard_bytes) {
+            return Ok(PutResult::AppIsFull);
+        }
+        if exceeds(self.used.values().sum(), freed, added, self.bytes_max) {
+            return Ok(PutResult::StoreIsFull);
+        }
+        let mut counted = Vec::new();
+        let mut table = self.table()?;
+        for Change { key, value } in changes {
+            let before = match value {
+                Some(value) => table.insert(key, (app, value)),
+                None => table.remove(key),
+            };
+            let before = before.map_err(FileFault::from)?.map(|before| {
+                let (owner, value) = before.value();
+                (owner.to_owned(), length(key, value))
+            });
+            counted.push((before, value.map(|value| length(key, value))));
+        }
+        drop(table);
+        for (before, added) in counted {
+            self.count(before, added.map(|added| (app.to_owned(), added)));
+        }
+        Ok(PutResult::Done)
+    }
+
+    /// How many bytes changes add at most, and how many they free at least: in the store, and of this app. What they free is read only if
+    /// the bounds would be exceeded without it.
+    fn difference<'c>(
+        &mut self,
+        app: &str,
+        hard_bytes: u64,
+        changes: impl Iterator<Item = Change<'c>> + Clone,
+    ) -> Result<(u64, u64, u64), StoreError> {
+        let lengths = changes.clone().filter_map(|it| Some(length(it.key, it.value?)));
+        let added: u64 = lengths.sum();
+        let of_app = self.used.get(app).copied().unwrap_or_default();
+        let has_room = !exceeds(of_app, 0, added, hard_bytes)
+            && !exceeds(self.used.values().sum(), 0, added, self.bytes_max);
+        let (mut freed, mut freed_of_app) = (0, 0);
+        if has_room {
+            return Ok((added, freed, freed_of_app));
+        }
+        let keys: BTreeSet<&str> = changes.map(|it| it.key).collect();
+        for key in keys {
+            if let Some((owner, bytes)) = self.entry(key)? {
+                freed += bytes;
+                freed_of_app += if owner == app { bytes } else { 0 };
+            }
+        }
+        Ok((added, freed, freed_of_app))
     }
 
     /// Deletes a key. Returns whether it existed.

@@ -50,6 +50,8 @@ pub struct World {
     pub ticket: u64,
     /// How many flow mods went out.
     pub flow_mods: usize,
+    /// How often something happened to the engine. What it gathered is sent after every third time.
+    turns: u64,
     settings: Settings,
 }
 
@@ -142,7 +144,8 @@ impl World {
     pub fn with(policy: Settings, switches: u64, is_v10: bool, max_entries: u32) -> World {
         let settings = Settings { grace_s: 5, audit_interval_s: 20, ..policy };
         World {
-            engine: Engine::new(&settings, 0).unwrap(),
+            engine: Engine::new(&settings, 0).unwrap().gathering(),
+            turns: 0,
             switches: (1..=switches).map(|number| Connected::new(number, is_v10, max_entries)).collect(),
             now_ms: 0,
             ticket: 0,
@@ -153,7 +156,7 @@ impl World {
 
     /// The service crashes, and starts again with nothing but its settings.
     pub fn restart(&mut self) {
-        self.engine = Engine::new(&self.settings, self.now_ms).unwrap();
+        self.engine = Engine::new(&self.settings, self.now_ms).unwrap().gathering();
         for number in 0..self.switches.len() {
             if self.switches[number].session.is_some() {
                 self.up(number);
@@ -263,13 +266,19 @@ impl World {
     /// Something happens to the engine. Its commands go to the sessions.
     pub fn act<R>(&mut self, act: impl FnOnce(&mut Engine, &mut flows::outgoing::Sender<'_>) -> R) -> R {
         let mut sent: Vec<(DatapathId, u64, Vec<u8>)> = Vec::new();
+        self.turns += 1;
+        let (is_sent, now_ms) = (self.turns.is_multiple_of(3), self.now_ms);
         let World { engine, ticket, flow_mods, .. } = self;
-        let result = act(engine, &mut |datapath, send| {
+        let mut send = |datapath: DatapathId, send: &Send<'_>| {
             *ticket += 1;
             *flow_mods += usize::from(matches!(send, Send::Rule { .. }));
             sent.push((datapath, *ticket, frame_of(datapath, *ticket, send)));
             *ticket
-        });
+        };
+        let result = act(engine, &mut send);
+        if is_sent {
+            engine.resume(now_ms, &mut send);
+        }
         for (datapath, ticket, frame) in sent {
             let number = datapath.0 as usize - 1;
             let mut command = Command::read(&Frame::read(&frame).unwrap()).unwrap();
@@ -306,6 +315,9 @@ impl World {
                     is_moving = true;
                 }
             }
+            let (before, now_ms) = (self.ticket, self.now_ms);
+            self.act(|engine, send| engine.resume(now_ms, send));
+            is_moving |= self.ticket != before;
         }
     }
 

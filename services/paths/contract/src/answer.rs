@@ -15,6 +15,31 @@ pub struct Page {
     pub next: Option<IntentId>,
 }
 
+/// What came of several intents, in the order of the question.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Added {
+    /// One for each intent.
+    pub intents: Vec<AddResult>,
+}
+
+/// What came of one intent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum AddResult {
+    /// The store has it, or it was there already.
+    Taken {
+        /// Its number.
+        id: IntentId,
+    },
+    /// It was refused.
+    Refused {
+        /// The status, as a question of its own would have it.
+        status: u16,
+        /// Why.
+        reason: String,
+    },
+}
+
 /// A way between two switches that no intent uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Way {

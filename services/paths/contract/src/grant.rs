@@ -94,8 +94,18 @@ impl Grant {
         if !question.writes() {
             return self.check_follow();
         }
+        match question.wanted() {
+            Some(wanted) => self.check_wanted(wanted),
+            None => self.write.as_ref().map(drop).ok_or_else(|| contract::not_held(WRITE)),
+        }
+    }
+
+    /// Whether the app may have this intent.
+    ///
+    /// # Errors
+    /// A sentence for the caller, which begins with the missing capability.
+    pub fn check_wanted(&self, wanted: &Wanted) -> Result<(), String> {
         let regions = self.write.as_ref().ok_or_else(|| contract::not_held(WRITE))?;
-        let Some(wanted) = question.wanted() else { return Ok(()) };
         let is_within = regions.is_empty() || regions.iter().any(|region| region.has(wanted));
         let why = || format!("{WRITE}: the selector and the priority are within no region that is granted");
         is_within.then_some(()).ok_or_else(why)

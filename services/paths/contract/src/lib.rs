@@ -15,12 +15,13 @@ mod grant;
 mod question;
 mod wanted;
 
-pub use answer::{Counts, Page, Way, Ways};
+pub use answer::{AddResult, Added, Counts, Page, Way, Ways};
 pub use declaration::{DECLARATION, READ, WRITE};
 pub use follow::Follow;
 pub use grant::{Grant, Region};
 pub use question::{
-    Choice, Filter, NAME_BYTES_MAX, PAGE_DEFAULT, PAGE_MAX, QUESTION_BYTES_MAX, Question, WAYS_MAX,
+    ADDED_AT_ONCE_MAX, Addition, Choice, Filter, NAME_BYTES_MAX, PAGE_DEFAULT, PAGE_MAX, QUESTION_BYTES_MAX,
+    Question, WAYS_MAX,
 };
 pub use wanted::{ENDS_MAX, LINKS_MAX, LISTED_MAX, check_wanted};
 

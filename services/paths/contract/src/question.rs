@@ -13,7 +13,10 @@ use serde_json::Value;
 use view::{Annotations, ConnectPoint, Constraints, HostId, IntentId, IntentState, LinkId, Wanted};
 
 /// The longest question in bytes. A longer one is refused before it is parsed.
-pub const QUESTION_BYTES_MAX: usize = 32 << 10;
+pub const QUESTION_BYTES_MAX: usize = 64 << 10;
+
+/// The most intents of one question. A question with more is refused.
+pub const ADDED_AT_ONCE_MAX: usize = 256;
 
 /// The most intents in one answer: some 700 KiB. A greater limit is cut to it.
 pub const PAGE_MAX: usize = 1_000;
@@ -45,6 +48,13 @@ pub enum Question {
         /// Notes.
         #[serde(default, skip_serializing_if = "Annotations::is_empty")]
         annotations: Annotations,
+    },
+    /// Adds several intents, at most [`ADDED_AT_ONCE_MAX`]. Each is taken or refused by itself, as by a question of its own, but they cost
+    /// much less together. The answer is [`Added`](crate::Added), once the store has all that were taken.
+    #[serde(rename = "add_all")]
+    AddAll {
+        /// The intents.
+        intents: Vec<Addition>,
     },
     /// Replaces what an intent wants. The earlier rules stay until the new ones are confirmed. The answer is its `view::Record`.
     Change {
@@ -93,6 +103,28 @@ pub enum Question {
     },
     /// What the service has counted since it started. The answer is [`Counts`](crate::Counts).
     Counts,
+}
+
+/// One intent of several.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Addition {
+    /// As in [`Question::Add`].
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// What is wanted.
+    pub intent: Wanted,
+    /// Notes.
+    #[serde(default, skip_serializing_if = "Annotations::is_empty")]
+    pub annotations: Annotations,
+}
+
+impl Addition {
+    fn check(&self) -> Result<(), String> {
+        check_name(&self.name)?;
+        check_annotations(&self.annotations)?;
+        check_wanted(&self.intent)
+    }
 }
 
 fn one() -> u8 {
@@ -152,6 +184,11 @@ impl Question {
         if let Some(intent) = value.get("intent") {
             read_wanted(intent)?;
         }
+        let additions = value.get("intents").and_then(Value::as_array).into_iter().flatten();
+        for (number, addition) in additions.enumerate().take(ADDED_AT_ONCE_MAX) {
+            let intent = addition.get("intent").unwrap_or(&Value::Null);
+            read_wanted(intent).map_err(|why| format!("intents[{number}].{why}"))?;
+        }
         let question: Question =
             serde_json::from_value(value).map_err(|why| format!("the question is wrong: {why}"))?;
         question.check()?;
@@ -160,7 +197,13 @@ impl Question {
 
     /// Whether it changes something.
     pub fn writes(&self) -> bool {
-        matches!(self, Question::Add { .. } | Question::Change { .. } | Question::Withdraw { .. })
+        matches!(
+            self,
+            Question::Add { .. }
+                | Question::AddAll { .. }
+                | Question::Change { .. }
+                | Question::Withdraw { .. }
+        )
     }
 
     /// What it wants, if it wants an intent.
@@ -178,6 +221,16 @@ impl Question {
         if let Question::Add { name, annotations, .. } = self {
             check_name(name)?;
             check_annotations(annotations)?;
+        }
+        if let Question::AddAll { intents } = self {
+            if intents.is_empty() || intents.len() > ADDED_AT_ONCE_MAX {
+                return Err(format!("intents: {} intents: write 1 to {ADDED_AT_ONCE_MAX}", intents.len()));
+            }
+            let checked = intents.iter().map(Addition::check).enumerate();
+            for (number, checked) in checked {
+                checked.map_err(|why| format!("intents[{number}].{why}"))?;
+            }
+            return Ok(());
         }
         self.wanted().map_or(Ok(()), check_wanted)
     }
@@ -225,7 +278,15 @@ mod tests {
         check(&format!(r#"{{"op":"add","name":"{long}",{intent}}}"#), "name: it has more than");
         let note = "x".repeat(ANNOTATIONS_MAX.1);
         check(&format!(r#"{{"op":"add","annotations":{{"a":"{note}"}},{intent}}}"#), "annotations: ");
-        check(&" ".repeat(QUESTION_BYTES_MAX + 1), "at most 32768 are read");
+        check(&" ".repeat(QUESTION_BYTES_MAX + 1), "at most 65536 are read");
+        let all = |intents: &str| format!("{{\"op\":\"add_all\",\"intents\":[{intents}]}}");
+        let sound = format!("{{{intent}}}");
+        check(&all(""), "intents: 0 intents: write 1 to 256");
+        check(&all(&vec![sound.as_str(); 257].join(",")), "intents: 257 intents");
+        check(&all(&format!("{sound},{{}}")), "intents[1].intent: it is no object");
+        let to_itself = r#"{"intent":{"type":"point_to_point","from":"1/1","to":"1/1"}}"#;
+        check(&all(&format!("{sound},{to_itself}")), "intents[1].intent.to: ");
+        check(&all(&format!("{{\"nam\":\"a\",{intent}}}")), "unknown field `nam`");
     }
 
     #[test]
@@ -239,6 +300,9 @@ mod tests {
         check(r#"{"op":"ways","from":"1","to":"2","count":2,"choice":"switch_disjoint"}"#);
         check(
             r#"{"op":"add","name":"a","intent":{"type":"host_to_host","one":"00:00:00:00:00:01","two":"00:00:00:00:00:02"}}"#,
+        );
+        check(
+            r#"{"op":"add_all","intents":[{"name":"a","intent":{"type":"point_to_point","from":"1/1","to":"2/1"}}]}"#,
         );
         check(
             r#"{"op":"change","id":3,"intent":{"type":"single_to_multi","from":"1/1","to":["2/2","3/3"]}}"#,

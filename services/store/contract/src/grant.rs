@@ -3,7 +3,7 @@
 //! In: what the operator granted, or the bytes that the kernel hands to the service. Out: the other of the two. It decides about one key at a time.
 
 use crate::declaration::{BYTES, BYTES_DEFAULT, READ, WRITE};
-use crate::{Ask, Op};
+use crate::{Ask, Change, Op, changes};
 use contract::{Part, Permitted};
 
 /// A set of keys.
@@ -89,7 +89,14 @@ impl Grant {
     /// # Errors
     /// A sentence for the caller, which begins with the capability that is missing.
     pub fn check(&self, ask: &Ask<'_>) -> Result<(), String> {
-        let Ask { op, key, .. } = *ask;
+        let Ask { op, key, value } = *ask;
+        if op == Op::ChangeAll {
+            let each = |change: Change<'_>| {
+                let op = if change.value.is_some() { Op::Put } else { Op::Delete };
+                self.check(&Ask { op, key: change.key, value: &[] })
+            };
+            return changes(value).map_while(Result::ok).try_for_each(each);
+        }
         let prefixes = if op.writes() { &self.write } else { &self.read };
         if prefixes.hold(key) {
             return Ok(());
@@ -135,6 +142,15 @@ mod tests {
         check(&grant, Op::Get, "fw/x", Err("store.read: it is not granted for the key \"fw/x\""));
         check(&grant, Op::List, "", Err("store.read: it is not granted for the prefix \"\""));
         check(&grant, Op::List, "shared/", Ok(()));
-        check(&Grant { read: Prefixes::All, ..grant }, Op::List, "", Ok(()));
+        check(&Grant { read: Prefixes::All, ..grant.clone() }, Op::List, "", Ok(()));
+        let several = |keys: [&str; 2]| {
+            let mut changes = crate::Changes::default();
+            assert!(changes.add(&Change { key: keys[0], value: Some(b"v") }));
+            assert!(changes.add(&Change { key: keys[1], value: None }));
+            grant.check(&Ask { op: Op::ChangeAll, key: "", value: changes.as_bytes() })
+        };
+        assert_eq!(several(["fw/x", "host"]), Ok(()));
+        let why = "store.write: it is not granted for the key \"shared/k\"".to_owned();
+        assert_eq!(several(["fw/x", "shared/k"]), Err(why));
     }
 }

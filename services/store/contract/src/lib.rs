@@ -7,9 +7,11 @@
 //!
 //! In: typed requests and grants, or bytes. Out: the other form. It opens no file and sends nothing. It does not depend on the kernel or the SDK.
 
+mod changes;
 mod declaration;
 mod grant;
 
+pub use changes::{CHANGES_BYTES_MAX, Change, Changes, changes};
 pub use declaration::{BYTES_DEFAULT, DECLARATION};
 pub use grant::{Grant, Prefixes};
 
@@ -69,6 +71,8 @@ pub enum Op {
     Delete = 2,
     /// List the keys with this prefix that come after the value.
     List = 3,
+    /// Make all changes in the value, or none ([`Changes`]). The key is empty.
+    ChangeAll = 4,
 }
 
 impl Op {
@@ -79,13 +83,14 @@ impl Op {
             1 => Some(Op::Put),
             2 => Some(Op::Delete),
             3 => Some(Op::List),
+            4 => Some(Op::ChangeAll),
             _ => None,
         }
     }
 
     /// Whether it changes the store.
     pub const fn writes(self) -> bool {
-        matches!(self, Op::Put | Op::Delete)
+        matches!(self, Op::Put | Op::Delete | Op::ChangeAll)
     }
 
     /// The capability that it needs.
@@ -119,9 +124,9 @@ pub mod status {
 pub struct Ask<'a> {
     /// An operation.
     pub op: Op,
-    /// The key. For a list, the prefix, which may be empty.
+    /// The key. For a list, the prefix, which may be empty. For several changes, nothing.
     pub key: &'a str,
-    /// For a put, the value. For a list, the key after which it starts. Otherwise empty.
+    /// For a put, the value. For a list, the key after which it starts. For several changes, these. Otherwise empty.
     pub value: &'a [u8],
 }
 
@@ -158,10 +163,15 @@ impl<'a> Ask<'a> {
         if key.len() > KEY_BYTES_MAX {
             return Some("a key of the store is longer than 256 bytes");
         }
-        if key.is_empty() && op != Op::List {
+        if key.is_empty() && !matches!(op, Op::List | Op::ChangeAll) {
             return Some("a key of the store is empty");
         }
         match op {
+            Op::ChangeAll if !key.is_empty() => Some("several changes have no common key"),
+            Op::ChangeAll if value.len() > CHANGES_BYTES_MAX => {
+                Some("the changes of one question to the store are longer than 48 KiB")
+            }
+            Op::ChangeAll => changes(value).find_map(Result::err),
             Op::Put if value.len() > VALUE_BYTES_MAX => Some("a value for the store is longer than 32 KiB"),
             Op::List if value.len() > KEY_BYTES_MAX => Some("a key of the store is longer than 256 bytes"),
             Op::List if std::str::from_utf8(value).is_err() => Some("the key to begin after is not UTF-8"),
@@ -209,7 +219,9 @@ mod tests {
         let check = |payload: &[u8], expected| assert_eq!(Ask::from_bytes(payload), Err(expected));
         check(&[], "the question is too short");
         check(&[0, 0, 1], "the question is too short");
-        check(&[4, 0, 1, 0, b'k'], "there is no such operation of the store");
+        check(&[5, 0, 1, 0, b'k'], "there is no such operation of the store");
+        check(&[4, 0, 1, 0, b'k'], "several changes have no common key");
+        check(&[4, 0, 0, 0, 3], "a change is longer than the question");
         check(&[0, 0, 2, 0, b'k'], "the key is longer than the question");
         check(&[0, 0, 1, 0, 0xff], "the key is not UTF-8");
         check(&[3, 0, 0, 0, 0xff], "the key to begin after is not UTF-8");

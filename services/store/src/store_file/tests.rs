@@ -428,3 +428,31 @@ fn a_disk_that_may_only_be_read_refuses_all_and_keeps_the_file() {
     assert!(disk.mount("-o remount,rw"));
     assert_eq!(disk.0.store().get("a/k").unwrap(), Some(b"v".to_vec()));
 }
+
+fn changes_of(all: &[(&'static str, Option<&'static [u8]>)]) -> Vec<Change<'static>> {
+    all.iter().map(|(key, value)| Change { key, value: *value }).collect()
+}
+
+#[test]
+fn several_changes_are_made_all_or_none() {
+    let folder = Folder::new();
+    let mut store = folder.store();
+    put(&mut store, "b", "k/1", b"of b");
+    let mut change = |hard_bytes, all: &[(&'static str, Option<&'static [u8]>)]| {
+        let changes = changes_of(all);
+        let result = store.change_all("a", hard_bytes, changes.iter().copied()).unwrap();
+        let values: Vec<_> = all.iter().map(|(key, _)| store.get(key).unwrap()).collect();
+        (result, values, store.used().get("a").copied().unwrap_or_default())
+    };
+    let value = |bytes: &[u8]| Some(bytes.to_vec());
+    let all: [(&str, Option<&[u8]>); 3] = [("k/1", Some(b"one")), ("k/2", Some(b"two")), ("k/3", None)];
+    assert_eq!(change(11, &all), (PutResult::AppIsFull, vec![value(b"of b"), None, None], 0));
+    assert_eq!(change(12, &all), (PutResult::Done, vec![value(b"one"), value(b"two"), None], 12));
+    // What is replaced or deleted makes room.
+    let other: [(&str, Option<&[u8]>); 2] = [("k/1", None), ("k/2", Some(b"longer"))];
+    assert_eq!(change(9, &other), (PutResult::Done, vec![None, value(b"longer")], 9));
+    store.commit().unwrap();
+    assert_eq!(used(&store), [("a", 9)]);
+    drop(store);
+    assert_eq!(used(&folder.store()), [("a", 9)], "as it is counted when the file is opened");
+}
