@@ -14,7 +14,7 @@ use crate::key::EntryKey;
 use crate::numbers::Provisional;
 use crate::outgoing::Sender;
 use crate::sets::{Op, Part};
-use crate::slot::{IN_STEP, PRESENT, Slot, State};
+use crate::slot::{IN_STEP, PRESENT, SENT, Slot, State};
 use crate::wanted::{Body, Place, each};
 use flows_contract::{SetOptions, status};
 use std::rc::Rc;
@@ -340,7 +340,8 @@ impl Engine {
             else {
                 return;
             };
-            if slot.state == State::Held {
+            // An entry that was about to be removed, and was wanted again, is still in the switch.
+            if slot.state == State::Held && !slot.has(PRESENT | SENT) {
                 unsent.push((switch, key));
             } else {
                 let order = if key.is_rule() { OLD_RULES } else { OLD_OTHERS };

@@ -10,7 +10,7 @@
 use crate::outgoing::{Context, Notes, Sender};
 use crate::policy::{Policy, Settings};
 use crate::sets::{Op, Part, Sets};
-use crate::slot::{Class, PRESENT, Slot, State};
+use crate::slot::{Class, PRESENT, SENT, Slot, State};
 use crate::switch::Switch;
 use crate::wanted::Scratch;
 use crate::window::Window;
@@ -436,5 +436,5 @@ fn begin(switch: &mut Switch, set: u32, part: &Part, at: &mut Context<'_, '_>) {
 
 /// Whether the switch cannot have an entry by this service with this key.
 fn is_unsent(slot: &Slot) -> bool {
-    slot.state == State::Held || !slot.has(PRESENT) && matches!(slot.state, State::Due | State::Failed)
+    !slot.has(PRESENT | SENT) && matches!(slot.state, State::Held | State::Due | State::Failed)
 }

@@ -60,6 +60,8 @@ pub const QUEUED: u8 = 8;
 pub const REPAIRED: u8 = 16;
 /// It has a time-out: the switch removes it by itself.
 pub const ENDS: u8 = 32;
+/// It was sent in this session, and the switch has not refused it.
+pub const SENT: u8 = 64;
 
 /// One entry.
 #[derive(Debug)]

@@ -9,7 +9,7 @@
 
 use crate::key::{EntryKey, EntryKind};
 use crate::outgoing::{Context, Send};
-use crate::slot::{ENDS, MARK, PRESENT, QUEUED, Slot, State};
+use crate::slot::{ENDS, MARK, PRESENT, QUEUED, SENT, Slot, State};
 use crate::wanted::What;
 use crate::window::TURN;
 use burnet_sdk::Outcome;
@@ -262,6 +262,7 @@ impl Switch {
         let command = command(&what, (key, slot.content()), is_removal, slot.has(PRESENT));
         let ticket = (at.send)(self.datapath, &command);
         slot.set_ticket(ticket);
+        slot.set(SENT, true);
         slot.set(ENDS, matches!(what, What::Rule { idle_timeout_s, hard_timeout_s, .. } if (idle_timeout_s, hard_timeout_s) != (0, 0)));
         let state = if is_removal { State::RemoveSent } else { State::Sent };
         at.sets.set_state(slot, state, (true, true));
@@ -318,6 +319,9 @@ impl Switch {
             }
         } else if outcome == Outcome::Unknown {
             self.reading.is_wanted = true;
+        } else if outcome == Outcome::Programmed && !flight.is_removal {
+            // Something else is wanted by now, but the switch has this one.
+            self.slots.entry(flight.key).and_modify(|slot| slot.set(PRESENT, true));
         } else if outcome != Outcome::Programmed {
             at.notes.line(|| {
                 format!("{}: a rule that no set wants could not be removed: {reason}", self.datapath)
@@ -354,6 +358,7 @@ impl Switch {
             return self.drop_slot(flight.key, at);
         }
         let Some(slot) = self.slots.get_mut(&flight.key) else { return };
+        slot.set(SENT, false);
         slot.attempts = slot.attempts.saturating_add(1);
         // A group or meter exists already, or does not exist yet: the other command is right.
         let (exists, unknown) =
@@ -433,7 +438,7 @@ impl Switch {
         self.paused_until_ms = 0;
         let mut gone = Vec::new();
         for (key, slot) in &mut self.slots {
-            slot.set(QUEUED | PRESENT, false);
+            slot.set(QUEUED | PRESENT | SENT, false);
             let state = match slot.state {
                 State::Removing | State::RemoveSent | State::Orphan => {
                     gone.push(*key);
