@@ -349,7 +349,7 @@ mod tests {
                         self.values.remove(ask.key);
                         keeping.take(status::DONE, &[]);
                     }
-                    (Op::List, _) => panic!("nothing is listed"),
+                    (Op::List | Op::ChangeAll, _) => panic!("nothing is listed, and each key is written alone"),
                 }
             }
             let response = keeping.response()?;

@@ -5,7 +5,7 @@
 //!   changes ──> [ groups ] ──a question for each group──> answer ──> Written or Failed
 //! ```
 //!
-//! Changes wait until [`Storage::send`], and go to the store in groups. While two groups are under way, the next one grows. So the store
+//! Changes wait until [`Storage::send`], and go to the store in groups. While three groups are under way, the next one grows. So the store
 //! has few questions to answer and few transactions to write, however many intents are added at once.
 //!
 //! In: answers of the store. Out: calls to it, and what has come of them. It decides nothing about intents.
@@ -28,9 +28,10 @@ const RESERVED: u64 = 1_000;
 /// Changes that wait for the store at one time. One more is refused: its caller can ask again.
 pub const WRITES_MAX: usize = 1_024;
 
-/// Groups of changes that are under way. The kernel keeps some 190 KiB of questions for a service, and a caller may have half of what is left.
-/// A group has at most [`burnet_sdk::store::CHANGES_BYTES_MAX`].
-const GROUPS_UNDER_WAY_MAX: usize = 2;
+/// Groups of changes that are under way, and the bytes from which a group takes no more. The kernel keeps some 190 KiB of questions for a service,
+/// and a caller may have half of it. With this much, the service is never too busy because of this caller alone.
+const GROUPS_UNDER_WAY_MAX: usize = 3;
+const GROUP_BYTES: usize = 20 << 10;
 
 /// How long after a failure the store is asked again. It may start later than this service.
 const RETRY_MS: u64 = 1_000;
@@ -166,7 +167,9 @@ impl Storage {
         let key = key_of(id);
         let added = Change { key: &key, value: value.as_deref() };
         let deletes = value.is_none();
-        if let Some(group) = self.waiting.back_mut().filter(|group| group.deletes == deletes)
+        let takes_more =
+            |group: &&mut Group| group.deletes == deletes && group.changes.as_bytes().len() < GROUP_BYTES;
+        if let Some(group) = self.waiting.back_mut().filter(takes_more)
             && group.changes.add(&added)
         {
             return group.of.push(change);
@@ -331,5 +334,66 @@ mod tests {
         let (ticket, _) = storage.reserving.expect("it is asked for");
         assert!(matches!(storage.refused(ticket, "no", 0), Heard::Complaint(_)));
         assert_eq!(storage.refused(ticket, "no", 0), Heard::NotMine);
+    }
+
+    fn kept(id: u64) -> Writing {
+        let point = |text: &str| text.parse().expect("a port");
+        let ends = view::Ends::PointToPoint { from: point("1/1"), to: point("2/1") };
+        let (selector, treatment, constraints) = Default::default();
+        let (priority, protection) = (view::INTENT_PRIORITY, view::Protection::Restored);
+        let wanted = Box::new(view::Wanted { ends, selector, treatment, constraints, priority, protection });
+        let (owner, name, annotations) = ("a".to_owned(), format!("n{id}"), Default::default());
+        Writing::Put(Box::new(Kept { id: IntentId(id), owner, name, wanted, annotations, places: None }))
+    }
+
+    /// The questions with changes so far, and how many changes each has.
+    fn questions(out: &Commands) -> Vec<usize> {
+        let asked = in_words(out.frames());
+        let changes = asked.iter().filter(|line| line.contains("ChangeAll"));
+        // A put begins with 1 and a delete with 2; both name the prefix once.
+        let prefix = PREFIX.bytes().map(|byte| byte.to_string()).collect::<Vec<_>>().join(", ");
+        changes.map(|line| line.matches(&prefix).count()).collect()
+    }
+
+    #[test]
+    fn changes_of_one_turn_are_one_question_and_while_three_are_under_way_the_next_one_grows() {
+        let mut out = Commands::new();
+        let mut storage = loaded(&mut out);
+        let mut turn = |storage: &mut Storage, ids: std::ops::Range<u64>| {
+            ids.for_each(|id| storage.write(kept(id), &mut out));
+            storage.send(&mut out);
+            questions(&out)
+        };
+        assert_eq!(turn(&mut storage, 1..4), [3]);
+        assert_eq!(turn(&mut storage, 4..5), [3, 1]);
+        assert_eq!(turn(&mut storage, 5..6), [3, 1, 1]);
+        assert_eq!(turn(&mut storage, 6..8), [3, 1, 1]);
+        assert_eq!(turn(&mut storage, 8..9), [3, 1, 1]);
+        assert!(storage.has_room(WRITES_MAX - 8) && !storage.has_room(WRITES_MAX - 7));
+        let first = storage.writing.keys().min_by_key(|ticket| ticket.0).copied().expect("three are under way");
+        let heard = storage.hear(&reply(first, status::DONE, b""), 0, &mut Commands::new());
+        assert_eq!(heard, Heard::Written(vec![kept(1), kept(2), kept(3)]));
+        assert_eq!(turn(&mut storage, 9..9), [3, 1, 1, 3]);
+        let (many, before) = (WRITES_MAX as u64 / 2, storage.waiting.len());
+        turn(&mut storage, 100..100 + many);
+        let longest = storage.waiting.iter().map(|group| group.changes.as_bytes().len()).max();
+        assert!(storage.waiting.len() > before + 2 && longest.is_some_and(|it| it < GROUP_BYTES + 1_024));
+    }
+
+    #[test]
+    fn a_full_store_refuses_additions_and_no_withdrawal() {
+        let mut out = Commands::new();
+        let mut storage = loaded(&mut out);
+        storage.write(kept(1), &mut out);
+        storage.write(Writing::Delete(IntentId(9)), &mut out);
+        storage.send(&mut out);
+        assert_eq!(questions(&out), [1, 1]);
+        let mut tickets: Vec<Ticket> = storage.writing.keys().copied().collect();
+        tickets.sort_unstable();
+        let full = storage.hear(&reply(tickets[0], status::APP_FULL, b"store_bytes: full"), 0, &mut out);
+        assert!(matches!(&full, Heard::Failed(failed, _) if *failed == [kept(1)]), "{full:?}");
+        let done = storage.hear(&reply(tickets[1], status::DONE, b""), 0, &mut out);
+        assert_eq!(done, Heard::Written(vec![Writing::Delete(IntentId(9))]));
+        assert!(storage.has_room(WRITES_MAX));
     }
 }
