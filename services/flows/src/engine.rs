@@ -46,7 +46,7 @@ pub struct Engine {
     /// Whose rules are whose.
     pub policy: Policy,
     /// Whether commands wait for [`Engine::resume`].
-    gathers: bool,
+    pub(crate) gathers: bool,
     audit_interval_ms: u64,
     orphans_go_at_ms: u64,
     /// The commands under way to all switches.

@@ -4,7 +4,7 @@
 //!   change: op, key_len u16, [value_len u32], key, [value]          op 1 put, 2 delete; numbers little-endian
 //! ```
 //!
-//! In: keys and values, or the value of a request. Out: the other of the two. Changes that would be too long stay as they were, and say so.
+//! In: keys and values, or the value of a request. Out: the other of the two. A change without room is not added.
 
 use crate::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 
