@@ -24,6 +24,9 @@ use std::collections::HashMap;
 /// priorities need more, the operator gives them priorities of their own.
 pub const COMPARED_MAX: usize = 1 << 18;
 
+/// A visit of so many shapes costs about as much as one comparison.
+const SHAPES_AS_ONE: u64 = 8;
+
 /// A table of a switch.
 pub(crate) type Table = (DatapathId, u8);
 
@@ -88,20 +91,23 @@ impl Overlaps {
     ) -> u64 {
         let Some(shapes) = self.tables.get_mut(&table) else { return 0 };
         let (mut compared, mut dropped) = (0, 0);
-        // Drops what is gone, and passes on what overlaps. Returns whether something is left.
+        // Drops what is gone, and passes on what overlaps. Returns whether something is left. A rule of the asker costs a
+        // look-up too, so it counts.
         let mut look = |rules: &mut Vec<Placed>| {
+            compared += rules.len() as u64;
             let before = rules.len();
             rules.retain(&is_there);
             dropped += before - rules.len();
             for rule in rules.iter().filter(|rule| rule.owner != asker) {
-                compared += 1;
                 if overlaps(&rule.matching, matching) {
                     each(rule);
                 }
             }
             !rules.is_empty()
         };
-        for shape in shapes {
+        let shapes_visited = shapes.len() as u64;
+        // A shape whose rules are all gone goes too: an app can make a new shape with each rule.
+        shapes.retain_mut(|shape| {
             match values_within(&shape.fields, matching) {
                 // One entry at most, so the others of the shape are not looked at.
                 Some(values) => {
@@ -111,9 +117,10 @@ impl Overlaps {
                 }
                 None => shape.by_values.retain(|_, rules| look(rules)),
             }
-        }
+            !shape.by_values.is_empty()
+        });
         self.count -= dropped;
-        compared
+        compared + shapes_visited / SHAPES_AS_ONE
     }
 
     /// Drops the rules of every table that are gone.

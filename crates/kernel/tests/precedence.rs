@@ -354,14 +354,12 @@ proptest! {
         };
         let mut node = Node::with(band(2, bands[0], bands[1]), band(1, bands[2], bands[3]));
         let mut table: Vec<Held> = Vec::new();
-        let mut passed = 0;
         for (is_before, priority, matching, deletes) in commands {
             let zone = if is_before { BEFORE } else { LATER };
             let command = if deletes { 4 } else { 0 };
             let said = node.rule(zone, priority, &matching, FlowMod { command, ..FlowMod::ADD });
             let is_it = |held: &Held| held.1 == priority && held.2 == matching;
             if said == "sent" {
-                passed += 1;
                 if deletes {
                     table.retain(|held| !(is_it(held) && held.0 == zone));
                 } else {
@@ -380,6 +378,5 @@ proptest! {
             let bad = shadowing(&table);
             prop_assert!(bad.is_none(), "{:?}", bad);
         }
-        prop_assert!(passed > 0 || table.is_empty());
     }
 }
