@@ -5,7 +5,7 @@
 //! ```
 //!
 //! In: what happened to incidents in the state folder, and which start of the service runs. Out: messages for that start, once for each
-//! change. It reads no file. The evidence stays on the disk, because it contains output of apps.
+//! change. It reads no file. The evidence stays on the disk, because it contains output of apps, and is sent only if it is asked for.
 
 use std::collections::BTreeMap;
 

@@ -30,8 +30,8 @@ const REQUESTS_MAX: usize = 4_096;
 /// second. What does not fit is not shown over REST.
 const STORED_MAX: usize = 2 * INCIDENTS_MAX;
 
-/// The maximum number of read evidences that wait for the monitor, which takes them twice a second. One that does not fit is dropped, and its
-/// reader gets no answer.
+/// The maximum number of questions for evidence that are not answered. A further one is refused, so that a service that asks without
+/// end does not fill the queue of records.
 const READ_MAX: usize = 64;
 
 /// How long the node waits for the disk when it ends.
@@ -58,6 +58,8 @@ pub(crate) struct RecordWriter {
     done: Option<Receiver<()>>,
     stored: Option<Receiver<Stored>>,
     read: Option<Receiver<EvidenceRead>>,
+    /// Questions for evidence that [`RecordWriter::take_read`] has not answered yet.
+    reading: usize,
     left_out: u64,
 }
 
@@ -83,18 +85,27 @@ impl RecordWriter {
         };
         std::thread::Builder::new().name("writer".to_owned()).spawn(body)?;
         let (requests, done, stored, read) = (Some(requests), Some(done), Some(stored), Some(read));
-        Ok(RecordWriter { requests, done, stored, read, left_out: 0 })
+        Ok(RecordWriter { requests, done, stored, read, reading: 0, left_out: 0 })
     }
 
     /// Has the evidence of an incident read. Returns whether there will be an answer.
     pub(crate) fn read_evidence(&mut self, asked: EvidenceAsked) -> bool {
+        if self.reading >= READ_MAX {
+            return false;
+        }
         let requests = self.requests.as_ref();
-        requests.is_some_and(|requests| requests.try_send(WriteRequest::ReadEvidence(asked)).is_ok())
+        let sent =
+            requests.is_some_and(|requests| requests.try_send(WriteRequest::ReadEvidence(asked)).is_ok());
+        self.reading += usize::from(sent);
+        sent
     }
 
-    /// What was read since the last call.
-    pub(crate) fn take_read(&mut self) -> Vec<EvidenceRead> {
-        self.read.as_ref().map(|read| read.try_iter().collect()).unwrap_or_default()
+    /// At most so many of those that were read and not taken yet.
+    pub(crate) fn take_read(&mut self, count_max: usize) -> Vec<EvidenceRead> {
+        let read: Vec<EvidenceRead> =
+            self.read.as_ref().map(|read| read.try_iter().take(count_max).collect()).unwrap_or_default();
+        self.reading = self.reading.saturating_sub(read.len());
+        read
     }
 
     /// What happened to stored incidents since the last call. The first ones are those of earlier nodes.

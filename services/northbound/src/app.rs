@@ -43,6 +43,12 @@ const ASKED_MAX: usize = 64;
 /// The most bytes of one switch's answer that are kept. A longer answer is refused.
 const SWITCH_ANSWER_BYTES_MAX: usize = 16 << 20;
 
+/// The same for features of tables: as JSON, each of their bytes takes far more memory than those of other answers.
+const TABLE_FEATURES_BYTES_MAX: usize = 1 << 20;
+
+/// `OFPMP_TABLE_FEATURES`.
+const TABLE_FEATURES: u16 = 12;
+
 /// The most bytes of all answers that are not complete, so that switches cannot fill the memory of the service. The answer that passes it
 /// is refused.
 const SWITCH_ANSWERS_BYTES_MAX: usize = 32 << 20;
@@ -99,6 +105,7 @@ struct Asked {
     waiting: oneshot::Sender<Parts>,
     parts: Vec<Vec<u8>>,
     bytes: usize,
+    bytes_max: usize,
 }
 
 /// The app.
@@ -304,7 +311,9 @@ impl Northbound {
         }
         let (waiting, answer) = oneshot::channel();
         let ticket = out.request_stats(switch, multipart, body);
-        self.asked.insert(ticket, Asked { waiting, parts: Vec::new(), bytes: 0 });
+        let bytes_max =
+            if multipart == TABLE_FEATURES { TABLE_FEATURES_BYTES_MAX } else { SWITCH_ANSWER_BYTES_MAX };
+        self.asked.insert(ticket, Asked { waiting, parts: Vec::new(), bytes: 0, bytes_max });
         Some(answer)
     }
 
@@ -317,7 +326,8 @@ impl Northbound {
         // An empty part takes room, too.
         let added = body.len() + size_of::<Vec<u8>>();
         asked.bytes += added;
-        let is_too_long = asked.bytes > SWITCH_ANSWER_BYTES_MAX || kept + added > SWITCH_ANSWERS_BYTES_MAX;
+        let bytes_max = asked.bytes_max;
+        let is_too_long = asked.bytes > bytes_max || kept + added > SWITCH_ANSWERS_BYTES_MAX;
         if !is_too_long {
             asked.parts.push(body.to_vec());
         }
@@ -327,7 +337,7 @@ impl Northbound {
         let Some(Asked { waiting, parts, .. }) = self.asked.remove(&ticket) else { return };
         let too_long = || {
             format!(
-                "its answer has more than {SWITCH_ANSWER_BYTES_MAX} bytes, or all answers together more than \
+                "its answer has more than {bytes_max} bytes, or all answers together more than \
                  {SWITCH_ANSWERS_BYTES_MAX}: ask for one table"
             )
         };

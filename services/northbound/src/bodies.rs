@@ -43,6 +43,10 @@ impl Bodies {
             None => {}
         }
         let body = Bytes::from(make());
+        // It would only push out all others.
+        if body.len() > BYTES_MAX {
+            return body;
+        }
         all.push_back(Kept {
             path: request.path.clone(),
             parameters: request.parameters.clone(),

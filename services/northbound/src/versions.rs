@@ -349,7 +349,9 @@ mod tests {
                         self.values.remove(ask.key);
                         keeping.take(status::DONE, &[]);
                     }
-                    (Op::List | Op::ChangeAll, _) => panic!("nothing is listed, and each key is written alone"),
+                    (Op::List | Op::ChangeAll, _) => {
+                        panic!("nothing is listed, and each key is written alone")
+                    }
                 }
             }
             let response = keeping.response()?;

@@ -12,6 +12,10 @@ use crate::app_report::app_report;
 use crate::clock::{now_ms, unix_ms_at_zero};
 use crate::evidence::{EvidenceAsked, EvidenceRead};
 
+/// How many evidences are sent to the service at once. Each is long, and the way to the service also carries incidents and answers
+/// to commands. The others follow with the next report.
+const EVIDENCE_AT_ONCE: usize = 4;
+
 impl Monitor {
     /// Sends the apps with what they use, and the incidents that the service does not have yet.
     pub(super) fn tell_state(&mut self) {
@@ -60,7 +64,7 @@ impl Monitor {
 
     /// Sends what was read for this start of the service.
     fn tell_evidence(&mut self, generation: u64) {
-        for EvidenceRead { asked, evidence } in self.writer.take_read() {
+        for EvidenceRead { asked, evidence } in self.writer.take_read(EVIDENCE_AT_ONCE) {
             if asked.generation == generation {
                 let evidence = evidence.map(Box::new);
                 self.tell_service(Duty::ShowApps, &FromMonitor::Evidence { ticket: asked.ticket, evidence });
