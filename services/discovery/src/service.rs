@@ -167,11 +167,11 @@ impl Discovery {
         let mut later = std::mem::take(&mut self.later);
         self.carry_out(&mut later, out);
         let now = self.now();
-        let is_new_switch = matches!(event, Event::SwitchUp(..));
+        let new_switch = if let Event::SwitchUp(switch, _) = &event { Some(switch.id) } else { None };
         let mut commands = std::mem::take(&mut self.commands);
         self.engine.on_event(event, now, &mut commands);
-        if is_new_switch {
-            later.extend(commands.extract_if(.., |command| !matches!(command, Command::Publish(_))));
+        if new_switch.is_some() {
+            later.extend(commands.extract_if(.., |command| is_to(command) == new_switch));
         }
         self.carry_out(&mut commands, out);
         let wait_us = if later.is_empty() { self.engine.next_us().saturating_sub(now.us) } else { 0 };
@@ -297,6 +297,15 @@ impl Discovery {
         let mut commands = Vec::new();
         self.engine.annotate(key, notes, &mut commands);
         self.carry_out(&mut commands, out);
+    }
+}
+
+/// The switch that a command is for.
+fn is_to(command: &Command) -> Option<DatapathId> {
+    match command {
+        Command::AddRules(switch) | Command::Describe(switch) => Some(*switch),
+        Command::Send(from, _) => Some(from.switch),
+        Command::Publish(_) | Command::Report(_) => None,
     }
 }
 

@@ -28,6 +28,9 @@ pub const READINGS_MAX: usize = 8;
 /// So many of them are left for questions of callers. Sessions and audits wait.
 const READINGS_FOR_CALLERS: usize = 2;
 
+/// So many readings are kept for switches that connect. Otherwise callers who always ask could keep a new switch without rules.
+const READINGS_FOR_SESSIONS: usize = 2;
+
 /// All sets and switches.
 #[derive(Debug)]
 pub struct Engine {
@@ -191,7 +194,8 @@ impl Engine {
 
     /// How many switches may be read for callers now, more than are.
     pub fn room_for_callers(&self) -> usize {
-        READINGS_MAX.saturating_sub(self.under_way + self.for_callers)
+        let for_sessions = self.under_way.max(READINGS_FOR_SESSIONS);
+        READINGS_MAX.saturating_sub(for_sessions + self.for_callers)
     }
 
     /// How many switches may be read now for sessions and audits, more than are.

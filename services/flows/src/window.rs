@@ -128,6 +128,7 @@ mod tests {
         let (mut engine, mut wire) = (Engine::new(&Settings::default(), 0).unwrap(), Wire::default());
         let most = connect(&mut engine, &mut wire, 1_000);
         assert!((2..=READINGS_MAX).contains(&most), "{most}");
+        assert_eq!(engine.room_for_callers(), READINGS_MAX - 2, "two are kept for switches that connect");
         engine.on_callers_readings(READINGS_MAX);
         let up = &mut |switch, send: &Send<'_>| wire.send(switch, send);
         engine.on_up(DatapathId(2_000), false, 0, up);

@@ -164,7 +164,7 @@ impl Engine {
             Event::Rules(id, Some(state)) => self.on_rules(id, state, now_ms, out),
             Event::Rules(id, None) => self.on_rules_gone(id, now_ms, out),
             Event::RulesNotTaken(id) => self.on_not_taken(id, out),
-            Event::RulesRefused(id, why) => self.wait(id, WhyNot::Never(why.to_owned()), now_ms, out),
+            Event::RulesRefused(id, why) => self.on_refused(id, why, now_ms, out),
             Event::RulesComplete(there) => self.on_rules_complete(there, now_ms, out),
             Event::ViewComplete(is_complete) => self.settle.on_view(is_complete, now_ms),
             Event::Loaded => self.settle.on_loaded(!self.intents.is_empty()),
@@ -337,8 +337,9 @@ impl Engine {
     /// Gives back what the plan of an intent uses. Others may have waited for it.
     fn free(&mut self, id: u64) {
         let Some(entry) = self.intents.get_mut(&id) else { return };
-        let gives_bandwidth = entry.kept.wanted.constraints.bandwidth_kbps > 0;
-        if let Some(plan) = entry.plan.take() {
+        let plan = entry.plan.take();
+        let gives_bandwidth = plan.is_some() && entry.kept.wanted.constraints.bandwidth_kbps > 0;
+        if let Some(plan) = plan {
             self.usage.remove(id, &entry.kept.wanted, &plan);
             reserve(&mut self.network, &entry.kept.wanted, Some(&plan), false);
         }
@@ -423,6 +424,18 @@ impl Engine {
     }
 
     /// There is no plan. The rules of an earlier one stay: packets are lost with them or without them, and the way may heal.
+    /// The service of rules refuses the rules, or their removal. An intent that is withdrawn stays so, with the reason.
+    fn on_refused(&mut self, id: u64, why: &str, now_ms: u64, out: &mut Vec<Effect>) {
+        match self.intents.get_mut(&id) {
+            Some(entry) if entry.state == IntentState::Withdrawing => {
+                if entry.enter(IntentState::Withdrawing, Some(why.to_owned()), now_ms) {
+                    out.push(Effect::Changed(id));
+                }
+            }
+            _ => self.wait(id, WhyNot::Never(why.to_owned()), now_ms, out),
+        }
+    }
+
     fn wait(&mut self, id: u64, why: WhyNot, now_ms: u64, out: &mut Vec<Effect>) {
         let Some(entry) = self.intents.get_mut(&id) else { return };
         let mut rival = None;

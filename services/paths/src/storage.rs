@@ -28,8 +28,9 @@ const RESERVED: u64 = 1_000;
 /// Changes that wait for the store at one time. One more is refused: its caller can ask again.
 pub const WRITES_MAX: usize = 1_024;
 
-/// Groups of changes that are under way, and the bytes from which a group takes no more. The kernel keeps some 190 KiB of questions for a service,
-/// and a caller may have half of it. With this much, the service is never too busy because of this caller alone.
+/// Groups of changes that are under way, and the most bytes of a group of several. The kernel keeps some 190 KiB of questions for a service,
+/// and a caller may have half of it. With this much, the service is not too busy because of this caller alone, unless changes are so long
+/// that each is a group.
 const GROUPS_UNDER_WAY_MAX: usize = 3;
 const GROUP_BYTES: usize = 20 << 10;
 
@@ -167,8 +168,10 @@ impl Storage {
         let key = key_of(id);
         let added = Change { key: &key, value: value.as_deref() };
         let deletes = value.is_none();
-        let takes_more =
-            |group: &&mut Group| group.deletes == deletes && group.changes.as_bytes().len() < GROUP_BYTES;
+        let added_bytes = key.len() + value.as_ref().map_or(0, Vec::len);
+        let takes_more = |group: &&mut Group| {
+            group.deletes == deletes && group.changes.as_bytes().len() + added_bytes <= GROUP_BYTES
+        };
         if let Some(group) = self.waiting.back_mut().filter(takes_more)
             && group.changes.add(&added)
         {
@@ -370,7 +373,8 @@ mod tests {
         assert_eq!(turn(&mut storage, 6..8), [3, 1, 1]);
         assert_eq!(turn(&mut storage, 8..9), [3, 1, 1]);
         assert!(storage.has_room(WRITES_MAX - 8) && !storage.has_room(WRITES_MAX - 7));
-        let first = storage.writing.keys().min_by_key(|ticket| ticket.0).copied().expect("three are under way");
+        let first =
+            storage.writing.keys().min_by_key(|ticket| ticket.0).copied().expect("three are under way");
         let heard = storage.hear(&reply(first, status::DONE, b""), 0, &mut Commands::new());
         assert_eq!(heard, Heard::Written(vec![kept(1), kept(2), kept(3)]));
         assert_eq!(turn(&mut storage, 9..9), [3, 1, 1, 3]);

@@ -341,7 +341,10 @@ impl StoreFile {
                 let (owner, value) = before.value();
                 (owner.to_owned(), length(key, value))
             });
-            counted.push((before, value.map(|value| length(key, value))));
+            // Without both, nothing changes, and nothing is to be written.
+            if before.is_some() || value.is_some() {
+                counted.push((before, value.map(|value| length(key, value))));
+            }
         }
         drop(table);
         for (before, added) in counted {
@@ -475,7 +478,6 @@ fn length(key: &str, value: &[u8]) -> u64 {
     (key.len() + value.len()) as u64
 }
 
-/// Opens the file. Returns also whether it was intact: the database repairs an interrupted write.
 /// Opens a file that is there, but no link and no file with another name: its folder belongs to the service, which must not choose what another
 /// user opens. What is checked is what was opened, so it cannot be exchanged in between.
 fn open_plain(place: &Path) -> io::Result<File> {
@@ -490,6 +492,7 @@ fn open_plain(place: &Path) -> io::Result<File> {
     }
 }
 
+/// Opens the file. Returns also whether it was intact: the database repairs an interrupted write.
 fn try_open(file: &Path) -> Result<(StoreFile, bool), FileFault> {
     guarded(|| open_and_check(Database::builder().set_cache_size(CACHE_BYTES).create(file)?))
 }

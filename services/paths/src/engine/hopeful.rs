@@ -27,8 +27,11 @@ impl Hopeful {
         self.all.is_empty()
     }
 
-    /// An intent waits for this from now on.
+    /// An intent waits for this from now on. It also waits for the rival that it waited for before, unless there is another: a
+    /// rival that is not in the way any more costs one needless compilation.
     pub(crate) fn insert(&mut self, id: u64, hope: Hope) {
+        let before = self.all.get(&id).and_then(|before| before.rival);
+        let hope = Hope { rival: hope.rival.or(before), ..hope };
         self.remove(id);
         self.all.insert(id, hope);
         self.rivals.extend(hope.rival.map(|rival| (rival, id)));
@@ -50,7 +53,7 @@ impl Hopeful {
         std::mem::take(self).all.into_keys()
     }
 
-    /// Takes out those that an intent may have been in the way of.
+    /// Takes out those that this intent may have blocked.
     pub(crate) fn take_behind(&mut self, id: u64, gives_bandwidth: bool) -> Vec<u64> {
         let mut behind: Vec<u64> =
             self.rivals.range((id, 0)..=(id, u64::MAX)).map(|(_, other)| *other).collect();

@@ -102,7 +102,8 @@ fn change(bytes: &[u8]) -> Result<(Change<'_>, &[u8]), &'static str> {
 mod tests {
     use super::*;
 
-    const TWO: [Change<'_>; 2] = [Change { key: "a/b", value: Some(b"value") }, Change { key: "é", value: None }];
+    const TWO: [Change<'_>; 2] =
+        [Change { key: "a/b", value: Some(b"value") }, Change { key: "é", value: None }];
 
     fn written(all: &[Change<'_>]) -> Vec<u8> {
         let mut bytes = Changes::default();

@@ -171,6 +171,7 @@ impl<'a> Ask<'a> {
             Op::ChangeAll if value.len() > CHANGES_BYTES_MAX => {
                 Some("the changes of one question to the store are longer than 48 KiB")
             }
+            Op::ChangeAll if value.is_empty() => Some("several changes for the store are none"),
             Op::ChangeAll => changes(value).find_map(Result::err),
             Op::Put if value.len() > VALUE_BYTES_MAX => Some("a value for the store is longer than 32 KiB"),
             Op::List if value.len() > KEY_BYTES_MAX => Some("a key of the store is longer than 256 bytes"),
