@@ -93,8 +93,9 @@ impl State {
     pub fn lock(&self) -> Result<Lock, StateError> {
         for (folder, mode) in [(self.root.clone(), 0o755), (self.keys(), 0o700), (self.apps_folder(), 0o755)]
         {
+            let is_new = !folder.exists();
             make_folder(&folder, mode)?;
-            if folder != self.root {
+            if is_new && folder != self.root {
                 give_to_owner_of_folder(&folder);
             }
         }
@@ -408,7 +409,16 @@ fn open_new_or_old(path: &Path) -> io::Result<File> {
     if let Some(file) = create_for_owner_of_folder(path)? {
         return Ok(file);
     }
+    // A user who owns the folder could put a link here, and root would change the mode of another file.
+    let no_file = || io::Error::new(io::ErrorKind::InvalidInput, "it is a link, or no file: remove it");
+    if !fs::symlink_metadata(path)?.is_file() {
+        return Err(no_file());
+    }
     let file = OpenOptions::new().write(true).open(path)?;
+    let (opened, named) = (file.metadata()?, fs::symlink_metadata(path)?);
+    if (opened.dev(), opened.ino()) != (named.dev(), named.ino()) {
+        return Err(no_file());
+    }
     // A lock file of an earlier version may be open to others. Only its owner can change that, so an error is ignored.
     let _ = file.set_permissions(fs::Permissions::from_mode(0o600));
     Ok(file)

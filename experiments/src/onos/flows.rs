@@ -30,8 +30,7 @@ pub fn add(wan: &Wan, (from, to): (usize, usize), number: u32) -> Addition {
 /// Questions that add `count` flows, from `first` on. The pairs are taken in turn.
 pub fn adds(wan: &Wan, pairs: &[(usize, usize)], count: u32, first: u32) -> Vec<Payload> {
     let pair = |number: u32| pairs.get(number as usize % pairs.len().max(1)).copied().unwrap_or_default();
-    let flows: Vec<Addition> =
-        (0..count).map(|number| add(wan, pair(number), first + number)).collect();
+    let flows: Vec<Addition> = (0..count).map(|number| add(wan, pair(number), first + number)).collect();
     let question = |intents: &[Addition]| payload(&Question::AddAll { intents: intents.to_vec() });
     flows.chunks(ADDED_AT_ONCE).map(question).collect()
 }

@@ -174,7 +174,18 @@ impl Current {
         match (latest.open, latest.restores) {
             (true, None) => Some(self.latest_done()),
             (true, Some(target)) => Some(target),
-            (false, restores) => restores.unwrap_or(latest.version).checked_sub(1),
+            (false, restores) => self.done_before(restores.unwrap_or(latest.version)),
+        }
+    }
+
+    /// The latest complete version before this one. If none of the kept ones is complete, the one directly before it: the node then says
+    /// that it does not keep it. `None`: nothing is before it.
+    fn done_before(&self, version: u64) -> Option<u64> {
+        let mut earlier = self.versions.iter().filter(|it| it.version < version);
+        let has_open = earlier.clone().any(|it| it.open);
+        match earlier.rfind(|it| !it.open) {
+            Some(done) if has_open => Some(done.version),
+            _ => version.checked_sub(1),
         }
     }
 
@@ -215,5 +226,7 @@ mod tests {
         check(&[(1, None, done), (2, None, open)], Some(1));
         check(&[(1, None, done), (2, None, open), (3, None, open)], Some(1));
         check(&[(1, None, done), (2, None, open), (3, Some(1), open)], Some(1));
+        check(&[(1, None, done), (2, None, open), (3, None, done)], Some(1));
+        check(&[(8, None, open), (9, None, done)], Some(8));
     }
 }
