@@ -147,6 +147,19 @@ fn two_do_not_change_it_at_once() {
 }
 
 #[test]
+fn a_lock_that_is_a_link_is_not_followed() {
+    let scratch = Scratch::new();
+    drop(scratch.0.lock().unwrap());
+    let (lock, other) = (scratch.0.root.join("lock"), scratch.0.root.join("other"));
+    fs::write(&other, "").unwrap();
+    fs::set_permissions(&other, fs::Permissions::from_mode(0o644)).unwrap();
+    fs::remove_file(&lock).unwrap();
+    symlink(&other, &lock).unwrap();
+    assert!(scratch.0.lock().unwrap_err().to_string().contains("it is a link"));
+    assert_eq!(fs::metadata(&other).unwrap().mode() & 0o777, 0o644);
+}
+
+#[test]
 fn a_store_that_cannot_be_read_trusts_nobody_by_mistake() {
     let scratch = Scratch::new();
     let state = &scratch.0;

@@ -86,4 +86,12 @@ mod tests {
         assert_eq!(hopeful.take().collect::<Vec<_>>(), [4]);
         assert!(hopeful.is_empty() && hopeful.take_behind(9, true).is_empty());
     }
+
+    #[test]
+    fn an_intent_that_fails_meanwhile_still_waits_for_its_rival() {
+        let mut hopeful = Hopeful::default();
+        hopeful.insert(1, Hope { rival: Some(7), has_bounds: false });
+        hopeful.insert(1, Hope { rival: None, has_bounds: true });
+        assert_eq!(hopeful.take_behind(7, false), [1]);
+    }
 }
