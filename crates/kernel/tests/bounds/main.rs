@@ -400,6 +400,8 @@ fn what_one_command_costs_is_bounded_and_counted() {
         assert_eq!(node.rule("ip,nw_dst=10.0.0.7", instructions, ADD), expected, "{instructions}");
         node.0.take_compared()
     };
+    // From now on the rule is there, and each add counts the look at it.
+    cost("set_field:10.0.0.9->ip_dst,output:1", "sent");
     let once = cost("set_field:10.0.0.9->ip_dst,output:1", "sent");
     let outputs = "output:1,".repeat(250);
     assert_eq!(cost(&format!("set_field:10.0.0.9->ip_dst,{outputs}"), "sent"), once);
