@@ -7,7 +7,7 @@ use crate::network::LeftOut;
 use crate::publish::Tables;
 use crate::questions::{self, Refused, no_intent, record};
 use crate::rule_sets::{self, RuleSets};
-use crate::storage::{self, Storage, Writing};
+use crate::storage::{self, Numbered, Storage, Writing};
 use crate::waiting::{Caller, Waiting};
 use burnet_sdk::stream::Update;
 use burnet_sdk::{
@@ -44,7 +44,7 @@ pub struct Paths {
     tables: Tables,
     clock: Clock,
     effects: Vec<Effect>,
-    /// The callers that wait until the store has a change of an intent: at most [`storage::WRITES_MAX`] changes.
+    /// The callers that wait until the store has a write of an intent: at most [`storage::WRITES_MAX`] changes.
     waiting: Waiting,
     /// The intents whose hosts are at another place than the store has. They are written as the store takes them.
     moved: BTreeSet<u64>,
@@ -235,8 +235,8 @@ impl Paths {
     }
 
     fn write_for(&mut self, change: Writing, id: IntentId, caller: Caller, out: &mut Commands) {
-        self.waiting.add(id, caller);
-        self.storage.write(change, out);
+        let write = self.storage.write(change, out);
+        self.waiting.add(id, write, caller);
     }
 
     /// An intent that this app may change: its own, or any if its grant has no bounds.
@@ -270,11 +270,9 @@ impl Paths {
                 );
                 return Err((status::CONFLICT, why));
             }
-            if entry.state == IntentState::Requested {
-                self.waiting.add(id, caller);
-                return Ok(None);
-            }
-            return Ok(Some(id));
+            // The first write is the addition: without its answer, the state is still this one.
+            let is_joined = entry.state == IntentState::Requested && self.waiting.join(id, caller);
+            return Ok((!is_joined).then_some(id));
         }
         if self.engine.len() >= INTENTS_MAX {
             return Err((status::FULL, format!("there are {INTENTS_MAX} intents already")));
@@ -337,37 +335,40 @@ impl Paths {
         }
     }
 
-    fn on_written(&mut self, change: Writing, out: &mut Commands) {
+    fn on_written(&mut self, Numbered { number, change }: Numbered, out: &mut Commands) {
         match change {
             Writing::Put(kept) => {
                 let id = kept.id;
                 self.tell(Event::Stored(*kept));
-                self.answer_waiting(id, None, out);
+                self.answer_waiting((id, number), None, out);
             }
             Writing::Places(_) => {}
             Writing::Delete(id) => {
                 // Before it can be gone.
                 let last = self.engine.entry(id).map(|entry| record(entry, &self.tables).to_bytes());
                 self.tell(Event::Withdrawn(id));
-                self.answer_waiting(id, last, out);
+                self.answer_waiting((id, number), last, out);
             }
         }
     }
 
-    fn on_not_written(&mut self, change: &Writing, why: &str, out: &mut Commands) {
+    fn on_not_written(&mut self, Numbered { number, change }: &Numbered, why: &str, out: &mut Commands) {
         let id = match change {
             Writing::Places(kept) => {
                 let id = kept.id;
                 let line = format!("the store does not know where the hosts of intent {id} are: {why}");
                 return out.log(Level::Warning, &line);
             }
-            Writing::Put(kept) => kept.id,
+            Writing::Put(kept) => {
+                let id = kept.id;
+                if self.engine.entry(id).is_some_and(|entry| entry.state == IntentState::Requested) {
+                    self.tell(Event::NotStored(id));
+                }
+                id
+            }
             Writing::Delete(id) => *id,
         };
-        if self.engine.entry(id).is_some_and(|entry| entry.state == IntentState::Requested) {
-            self.tell(Event::NotStored(id));
-        }
-        for caller in self.waiting.take(id) {
+        for caller in self.waiting.take(id, *number) {
             match caller {
                 Caller::One(ticket) => out.answer(ticket, status::NOT_STORED, false, why.as_bytes()),
                 Caller::OfSeveral(question, number) => {
@@ -384,9 +385,14 @@ impl Paths {
         }
     }
 
-    /// Answers all callers that wait for a change of this intent. `last`: what it was, if it may be gone.
-    fn answer_waiting(&mut self, id: IntentId, last: Option<Vec<u8>>, out: &mut Commands) {
-        let callers = self.waiting.take(id);
+    /// Answers the callers that wait for this write of an intent. `last`: what the intent was, if it may be gone.
+    fn answer_waiting(
+        &mut self,
+        (id, write): (IntentId, u64),
+        last: Option<Vec<u8>>,
+        out: &mut Commands,
+    ) {
+        let callers = self.waiting.take(id, write);
         if callers.iter().any(|caller| matches!(caller, Caller::One(_))) {
             // The state that was just entered gets its stamp before it is told.
             self.tables.send(&self.engine, out);
@@ -395,8 +401,14 @@ impl Paths {
             match caller {
                 Caller::One(ticket) => {
                     let now = self.engine.entry(id).map(|entry| record(entry, &self.tables).to_bytes());
-                    let payload = now.as_ref().or(last.as_ref()).map(Vec::as_slice).unwrap_or_default();
-                    out.answer(ticket, status::DONE, false, payload);
+                    match now.as_ref().or(last.as_ref()) {
+                        Some(payload) => out.answer(ticket, status::DONE, false, payload),
+                        None => {
+                            // The store had another withdrawal before this one.
+                            let (status, why) = no_intent(id);
+                            out.answer(ticket, status, false, why.as_bytes());
+                        }
+                    }
                 }
                 Caller::OfSeveral(question, number) => {
                     self.settle(question, number, AddResult::Taken { id }, out);

@@ -48,6 +48,15 @@ pub enum Writing {
     Delete(IntentId),
 }
 
+/// A change with the number of its write. An intent can have several writes at once, and each caller waits for one of them.
+#[derive(Debug, PartialEq)]
+pub struct Numbered {
+    /// The number: writes are counted from the start of the service.
+    pub number: u64,
+    /// The change.
+    pub change: Writing,
+}
+
 /// What an answer of the store means.
 #[derive(Debug, PartialEq)]
 pub enum Heard {
@@ -60,9 +69,9 @@ pub enum Heard {
     /// All intents are loaded.
     LoadedAll,
     /// Changes are in the store.
-    Written(Vec<Writing>),
+    Written(Vec<Numbered>),
     /// Changes are not in the store, for this reason.
-    Failed(Vec<Writing>, String),
+    Failed(Vec<Numbered>, String),
     /// Something for the log.
     Complaint(String),
 }
@@ -72,7 +81,7 @@ pub enum Heard {
 struct Group {
     deletes: bool,
     changes: Changes,
-    of: Vec<Writing>,
+    of: Vec<Numbered>,
 }
 
 /// What the service keeps in the store.
@@ -84,9 +93,11 @@ pub struct Storage {
     loader: StoreLoader,
     /// Groups that wait. The last one may still grow.
     waiting: VecDeque<Group>,
-    writing: HashMap<Ticket, Vec<Writing>>,
+    writing: HashMap<Ticket, Vec<Numbered>>,
     /// The changes of both.
     writes: usize,
+    /// The number of the last write.
+    last_write: u64,
     retry_at_ms: Option<u64>,
     has_complained: bool,
     /// Numbers below it are reserved in the store, or are asked for.
@@ -108,6 +119,7 @@ impl Default for Storage {
             waiting: VecDeque::new(),
             writing: HashMap::new(),
             writes: 0,
+            last_write: 0,
             retry_at_ms: None,
             has_complained: false,
             reserved: 0,
@@ -155,8 +167,8 @@ impl Storage {
         IntentId(self.last_id)
     }
 
-    /// Writes a change, with the next [`Storage::send`].
-    pub fn write(&mut self, change: Writing, out: &mut Commands) {
+    /// Writes a change, with the next [`Storage::send`]. Returns the number of the write.
+    pub fn write(&mut self, change: Writing, out: &mut Commands) -> u64 {
         let (id, value) = match &change {
             // Only maps whose keys are no texts can fail.
             Writing::Put(kept) | Writing::Places(kept) => {
@@ -165,6 +177,9 @@ impl Storage {
             Writing::Delete(id) => (*id, None),
         };
         self.writes += 1;
+        self.last_write += 1;
+        let number = self.last_write;
+        let write = Numbered { number, change };
         let key = key_of(id);
         let added = Change { key: &key, value: value.as_deref() };
         let deletes = value.is_none();
@@ -175,16 +190,19 @@ impl Storage {
         if let Some(group) = self.waiting.back_mut().filter(takes_more)
             && group.changes.add(&added)
         {
-            return group.of.push(change);
+            group.of.push(write);
+            return number;
         }
         let mut group = Group { deletes, ..Group::default() };
         if group.changes.add(&added) {
-            group.of.push(change);
-            return self.waiting.push_back(group);
+            group.of.push(write);
+            self.waiting.push_back(group);
+            return number;
         }
         // It is longer than the store takes, which is for the store to say.
         let ticket = out.store_put(&key, value.as_deref().unwrap_or_default());
-        self.writing.insert(ticket, vec![change]);
+        self.writing.insert(ticket, vec![write]);
+        number
     }
 
     /// Sends changes that wait, as far as the store has room.
@@ -224,7 +242,7 @@ impl Storage {
         }
     }
 
-    fn failed(&mut self, changes: Vec<Writing>, why: String) -> Heard {
+    fn failed(&mut self, changes: Vec<Numbered>, why: String) -> Heard {
         self.writes -= changes.len();
         Heard::Failed(changes, why)
     }
@@ -349,6 +367,10 @@ mod tests {
         Writing::Put(Box::new(Kept { id: IntentId(id), owner, name, wanted, annotations, places: None }))
     }
 
+    fn numbered(number: u64, change: Writing) -> Numbered {
+        Numbered { number, change }
+    }
+
     /// The questions with changes so far, and how many changes each has.
     fn questions(out: &Commands) -> Vec<usize> {
         let asked = in_words(out.frames());
@@ -363,7 +385,9 @@ mod tests {
         let mut out = Commands::new();
         let mut storage = loaded(&mut out);
         let mut turn = |storage: &mut Storage, ids: std::ops::Range<u64>| {
-            ids.for_each(|id| storage.write(kept(id), &mut out));
+            for id in ids {
+                storage.write(kept(id), &mut out);
+            }
             storage.send(&mut out);
             questions(&out)
         };
@@ -376,7 +400,8 @@ mod tests {
         let first =
             storage.writing.keys().min_by_key(|ticket| ticket.0).copied().expect("three are under way");
         let heard = storage.hear(&reply(first, status::DONE, b""), 0, &mut Commands::new());
-        assert_eq!(heard, Heard::Written(vec![kept(1), kept(2), kept(3)]));
+        let all = (1..4).map(|id| numbered(id, kept(id))).collect();
+        assert_eq!(heard, Heard::Written(all));
         assert_eq!(turn(&mut storage, 9..9), [3, 1, 1, 3]);
         let (many, before) = (WRITES_MAX as u64 / 2, storage.waiting.len());
         turn(&mut storage, 100..100 + many);
@@ -388,16 +413,16 @@ mod tests {
     fn a_full_store_refuses_additions_and_no_withdrawal() {
         let mut out = Commands::new();
         let mut storage = loaded(&mut out);
-        storage.write(kept(1), &mut out);
-        storage.write(Writing::Delete(IntentId(9)), &mut out);
+        let added = storage.write(kept(1), &mut out);
+        let withdrawn = storage.write(Writing::Delete(IntentId(9)), &mut out);
         storage.send(&mut out);
         assert_eq!(questions(&out), [1, 1]);
         let mut tickets: Vec<Ticket> = storage.writing.keys().copied().collect();
         tickets.sort_unstable();
         let full = storage.hear(&reply(tickets[0], status::APP_FULL, b"store_bytes: full"), 0, &mut out);
-        assert!(matches!(&full, Heard::Failed(failed, _) if *failed == [kept(1)]), "{full:?}");
+        assert!(matches!(&full, Heard::Failed(failed, _) if *failed == [numbered(added, kept(1))]), "{full:?}");
         let done = storage.hear(&reply(tickets[1], status::DONE, b""), 0, &mut out);
-        assert_eq!(done, Heard::Written(vec![Writing::Delete(IntentId(9))]));
+        assert_eq!(done, Heard::Written(vec![numbered(withdrawn, Writing::Delete(IntentId(9)))]));
         assert!(storage.has_room(WRITES_MAX));
     }
 }

@@ -1,15 +1,17 @@
 //! The callers that wait until the store has changes of intents.
 //!
 //! ```text
-//!   a question with one intent ──> One                    the store has the intent ──> its callers
+//!   a question with one intent ──> One                    the store has a write ──> its callers
 //!   a question with several ──> OfSeveral, one for each ──────────────────┴──> Added, when it was the last one
 //! ```
 //!
-//! In: callers, and what came of an intent. Out: whom to answer. It is as large as the changes that wait for the store. It sends nothing.
+//! An intent can have several writes at once, so each caller waits for the number of one write.
+//!
+//! In: callers, and what came of a write. Out: whom to answer. It is as large as the changes that wait for the store. It sends nothing.
 
 use burnet_sdk::Ticket;
 use paths_contract::{AddResult, Added};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use view::IntentId;
 
 /// Who waits for a change.
@@ -31,24 +33,33 @@ struct Open {
 /// All callers that wait.
 #[derive(Debug, Default)]
 pub struct Waiting {
-    callers: HashMap<IntentId, Vec<Caller>>,
+    /// By the intent and the number of its write.
+    callers: BTreeMap<(IntentId, u64), Vec<Caller>>,
     open: HashMap<Ticket, Open>,
 }
 
 impl Waiting {
-    /// A caller waits for the change of an intent that was written last.
-    pub fn add(&mut self, id: IntentId, caller: Caller) {
-        self.callers.entry(id).or_default().push(caller);
+    /// A caller waits for this write of an intent.
+    pub fn add(&mut self, id: IntentId, write: u64, caller: Caller) {
+        self.callers.entry((id, write)).or_default().push(caller);
     }
 
-    /// Whether somebody waits for a change of this intent.
+    /// One more caller waits for the first write of an intent that has no answer yet. Returns whether there is such a write.
+    pub fn join(&mut self, id: IntentId, caller: Caller) -> bool {
+        let first = self.callers.range_mut((id, 0)..=(id, u64::MAX)).next();
+        let Some((_, callers)) = first else { return false };
+        callers.push(caller);
+        true
+    }
+
+    /// Whether a caller waits for a write of this intent.
     pub fn has(&self, id: IntentId) -> bool {
-        self.callers.contains_key(&id)
+        self.callers.range((id, 0)..=(id, u64::MAX)).next().is_some()
     }
 
-    /// Who waits for this intent. They do so no more.
-    pub fn take(&mut self, id: IntentId) -> Vec<Caller> {
-        self.callers.remove(&id).unwrap_or_default()
+    /// Removes and returns the callers that wait for this write.
+    pub fn take(&mut self, id: IntentId, write: u64) -> Vec<Caller> {
+        self.callers.remove(&(id, write)).unwrap_or_default()
     }
 
     /// A question with several intents. `None` stands for those that wait. Returns the answer if none does.
@@ -105,12 +116,20 @@ mod tests {
     }
 
     #[test]
-    fn those_who_wait_for_an_intent_are_told_once() {
+    fn callers_are_told_once_of_the_write_that_they_wait_for_and_of_no_other() {
         let mut waiting = Waiting::default();
-        let callers = [Caller::One(Ticket(1)), Caller::OfSeveral(Ticket(2), 0)];
-        callers.iter().for_each(|caller| waiting.add(IntentId(5), *caller));
-        assert!(waiting.has(IntentId(5)) && !waiting.has(IntentId(6)));
-        assert_eq!(waiting.take(IntentId(5)), callers);
-        assert_eq!(waiting.take(IntentId(5)), []);
+        let (id, other) = (IntentId(5), IntentId(6));
+        let (adds, withdraws) = (Caller::One(Ticket(1)), Caller::One(Ticket(2)));
+        let adds_too = Caller::OfSeveral(Ticket(3), 0);
+        waiting.add(id, 7, adds);
+        waiting.add(id, 9, withdraws);
+        assert!(waiting.join(id, adds_too) && !waiting.join(other, adds_too));
+        assert!(waiting.has(id) && !waiting.has(other));
+        assert_eq!(waiting.take(id, 8), []);
+        assert_eq!(waiting.take(id, 7), [adds, adds_too]);
+        assert_eq!(waiting.take(id, 7), []);
+        assert!(waiting.has(id), "the withdrawal is not stored yet");
+        assert_eq!(waiting.take(id, 9), [withdraws]);
+        assert!(!waiting.has(id));
     }
 }
