@@ -17,8 +17,8 @@ const COUNTERS_MAX: usize = 100_000;
 /// The most readings at once, with those that wait. Each reads a switch. Beyond it, a question is answered as busy.
 pub const READINGS_MAX: usize = 16;
 
-/// The readings that are under way, by the ticket of the request: at most [`READINGS_MAX`]. A reading without a query has no caller any more.
-/// It counts until the switch has answered, so that callers that leave early cannot exceed the bound.
+/// The readings that are under way, by the ticket of the request: at most [`READINGS_MAX`]. A reading without a query has no
+/// caller any more. It counts until the switch has answered, so that callers that leave early cannot exceed the bound.
 #[derive(Debug, Default)]
 pub struct Readings(HashMap<u64, (Option<u64>, Vec<Counters>)>);
 

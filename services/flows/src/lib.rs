@@ -19,6 +19,8 @@ mod looks;
 pub mod numbers;
 pub mod outgoing;
 mod permitted;
+#[cfg(test)]
+mod plain_rule;
 pub mod policy;
 pub mod progress;
 mod reading;

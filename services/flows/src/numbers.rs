@@ -1,11 +1,11 @@
 //! The numbers of switches: places in a list that entries refer to.
 //!
 //! ```text
-//!   a set that is accepted, a session ──> number ──nobody wants the switch, and it is away──> free
+//!   a set that is accepted, a session ──> number ──no set wants the switch, and it is away──> free
 //! ```
 //!
 //! A set can name any switch, also one that does not exist. So a refused set gives no numbers, and a number is free again when
-//! nobody needs it. Sets cannot take all numbers: switches that connect have as many for themselves.
+//! no set and no session needs it. Sets cannot take all numbers: switches that connect have as many for themselves.
 //!
 //! In: datapath ids. Out: numbers. It sends nothing.
 
@@ -114,23 +114,15 @@ impl Engine {
 mod tests {
     use super::*;
     use crate::change::Put;
+    use crate::plain_rule::plain_rule;
     use crate::policy::Settings;
-    use flows_contract::{Items, Rule, SetOptions, status};
+    use flows_contract::{Items, SetOptions, status};
 
     /// A rule for each of these switches.
     fn rules(switches: impl Iterator<Item = u64>) -> Vec<u8> {
         let mut bytes = Vec::new();
         for switch in switches {
-            Items::new(&mut bytes).rule(&Rule {
-                switch: DatapathId(switch),
-                table_id: 0,
-                stage: 0,
-                priority: 7,
-                idle_timeout_s: 0,
-                hard_timeout_s: 0,
-                matching: &[],
-                instructions: &[],
-            });
+            Items::new(&mut bytes).rule(&plain_rule(switch, 7));
         }
         bytes
     }

@@ -613,7 +613,7 @@ fn not_connected(switch: DatapathId) -> Reply {
     (status::NO_ANSWER_OF_SWITCH, format!("switch: {switch} is not connected").into_bytes())
 }
 
-/// As many switches are read for callers as may be.
+/// The answer if as many questions as may be are open.
 fn busy(readings: usize) -> Reply {
     let why = format!("{readings} switches are being read for other callers");
     (burnet_sdk::query_status::SERVICE_BUSY, why.into_bytes())

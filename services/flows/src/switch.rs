@@ -18,12 +18,14 @@ use flows_contract::{Failure, FailureKind, Tables};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// The most commands without a receipt at one switch; [`crate::window`] bounds those of all switches. A session keeps 2,048 such commands of all apps, and one app may have as many as it leaves
-/// for the others. More commands wait in the queue, so a large difference is paced by the switch's own confirmations.
+/// The most commands without a receipt at one switch; [`crate::window`] bounds those of all switches. A session keeps 2,048 such
+/// commands of all apps, and one app may have as many as it leaves for the others. More commands wait in the queue, so the
+/// switch's own confirmations pace a large difference.
 pub const WINDOW: usize = 896;
 
-/// If the service gathers commands, and fewer than this wait for a switch, they wait for the answer to those that are under way. Then one message
-/// to the switch has all of them, with one barrier. A switch that is busy is asked less often, and one that is idle gets its commands at once.
+/// If the service gathers commands, and fewer than this wait for a switch, they wait for the answer to those that are under way.
+/// Then one message to the switch has all of them, with one barrier. So a busy switch gets fewer messages, and an idle switch gets
+/// its commands at once.
 const BURST: usize = 32;
 
 /// After a refusal that can pass, nothing is sent to the switch for this time. It doubles up to [`PAUSE_MS_MAX`].
@@ -111,7 +113,7 @@ pub struct Switch {
     leftovers: VecDeque<Leftover>,
     paused_until_ms: u64,
     pause_ms: u64,
-    /// It waits for its turn: so many commands are under way to all switches.
+    /// It waits for its turn, because as many commands as may be are under way to all switches.
     waits_for_window: bool,
 }
 
@@ -258,7 +260,7 @@ impl Switch {
         if let Some(reason) = unsupported(self.is_v10, &what) {
             return self.fail(key, FailureKind::Unsupported, reason, at);
         }
-        // What a slot says of its content is of its body and its place, as `Slot::point_to` gives it all three.
+        // The content in the slot belongs to this body and this place: `Slot::point_to` sets all three together.
         let command = command(&what, (key, slot.content()), is_removal, slot.has(PRESENT));
         let ticket = (at.send)(self.datapath, &command);
         slot.set_ticket(ticket);
@@ -539,8 +541,9 @@ mod tests {
     use super::*;
     use crate::change::Put;
     use crate::engine::Engine;
+    use crate::plain_rule::plain_rule;
     use crate::policy::Settings;
-    use flows_contract::{Items, Phase, Rule, SetOptions};
+    use flows_contract::{Items, Phase, SetOptions};
 
     const SWITCH: DatapathId = DatapathId(1);
 
@@ -565,18 +568,7 @@ mod tests {
             engine.on_report(SWITCH, (ticket, false), &[], 0, &mut |_, send| sent.take(send));
         }
         let mut items = Vec::new();
-        let (switch, table_id, stage, priority) = (SWITCH, 0, 0, 7);
-        let (idle_timeout_s, hard_timeout_s, matching, instructions) = (0, 0, &[][..], &[][..]);
-        Items::new(&mut items).rule(&Rule {
-            switch,
-            table_id,
-            stage,
-            priority,
-            idle_timeout_s,
-            hard_timeout_s,
-            matching,
-            instructions,
-        });
+        Items::new(&mut items).rule(&plain_rule(SWITCH.0, 7));
         let put = Put { owner: 0, name: "s", version: 1, options: SetOptions::default(), items: &items };
         engine.put(&put, 0, &mut |_, send| sent.take(send)).unwrap();
         let (ticket, is_rule) = *sent.0.last().unwrap();

@@ -4,9 +4,9 @@
 //!   a switch has something to send ──> Window: room? send; else wait in the queue ──a receipt──> the next of the queue sends some
 //! ```
 //!
-//! Each command under way is a receipt that may arrive at once. The node keeps a bounded number of bytes for an app that does
-//! not read fast enough, and ends it beyond. So the bound holds for all switches together. While switches wait, each of them
-//! gets its turn: a switch with many entries takes no place from one with few.
+//! The receipts of all commands under way may arrive at once. The node keeps a bounded number of bytes for an app that does not
+//! read fast enough. If more bytes wait, the node ends the app. So the bound holds for all switches together. While switches wait,
+//! they take turns: a switch with many entries takes no place from one with few.
 //!
 //! In: what is sent and confirmed. Out: whether there is room, and whose turn is next. It sends nothing.
 
@@ -71,10 +71,11 @@ mod tests {
     use crate::change::Put;
     use crate::engine::{Engine, READINGS_MAX};
     use crate::outgoing::Send;
+    use crate::plain_rule::plain_rule;
     use crate::policy::Settings;
     use burnet_sdk::Outcome;
     use flow::ErrorCode;
-    use flows_contract::{Items, Rule, SetOptions};
+    use flows_contract::{Items, SetOptions};
     use std::collections::BTreeSet;
 
     /// What the engine has sent and no switch has answered yet: tickets, and whether each is a reading.
@@ -147,16 +148,7 @@ mod tests {
         let owner = engine.owner("app");
         let mut items = Vec::new();
         for (switch, priority) in (1..=SWITCHES).flat_map(|switch| (1..=RULES).map(move |it| (switch, it))) {
-            Items::new(&mut items).rule(&Rule {
-                switch: DatapathId(switch),
-                table_id: 0,
-                stage: 0,
-                priority,
-                idle_timeout_s: 0,
-                hard_timeout_s: 0,
-                matching: &[],
-                instructions: &[],
-            });
+            Items::new(&mut items).rule(&plain_rule(switch, priority));
         }
         let put = Put { owner, name: "s", version: 1, options: SetOptions::default(), items: &items };
         engine.put(&put, 0, &mut |switch, send| wire.send(switch, send)).unwrap();

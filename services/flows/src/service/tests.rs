@@ -1,11 +1,12 @@
 //! Tests of the shell, with a store in memory: what is stored is what is wanted, whatever is refused.
 
 use super::*;
+use crate::plain_rule::plain_rule;
 use abi::event::{Caller, write};
 use abi::service::{at_home, home_for};
 use burnet_sdk::store::status as store_status;
 use burnet_sdk::testing::Trial;
-use flows_contract::{Batch, Items, Rule};
+use flows_contract::{Batch, Items};
 
 const ALL: &[u8] = br#"{"capabilities":{"flows.write":true,"flows.read":true}}"#;
 
@@ -106,16 +107,7 @@ fn page(keys: &[&str]) -> Vec<u8> {
 }
 
 fn rule(items: &mut Items<'_>, priority: u16) {
-    items.rule(&Rule {
-        switch: DatapathId(1),
-        table_id: 0,
-        stage: 0,
-        priority,
-        idle_timeout_s: 0,
-        hard_timeout_s: 0,
-        matching: &[],
-        instructions: &[],
-    });
+    items.rule(&plain_rule(1, priority));
 }
 
 fn stored(name: &str, version: u64, priority: u16) -> Vec<u8> {
