@@ -423,7 +423,6 @@ impl Engine {
         }
     }
 
-    /// There is no plan. The rules of an earlier one stay: packets are lost with them or without them, and the way may heal.
     /// The service of rules refuses the rules, or their removal. An intent that is withdrawn stays so, with the reason.
     fn on_refused(&mut self, id: u64, why: &str, now_ms: u64, out: &mut Vec<Effect>) {
         match self.intents.get_mut(&id) {
@@ -436,6 +435,7 @@ impl Engine {
         }
     }
 
+    /// There is no plan. The rules of an earlier one stay: packets are lost with them or without them, and the way may heal.
     fn wait(&mut self, id: u64, why: WhyNot, now_ms: u64, out: &mut Vec<Effect>) {
         let Some(entry) = self.intents.get_mut(&id) else { return };
         let mut rival = None;

@@ -24,8 +24,8 @@ const BATCH_BYTES: usize = 24 << 10;
 /// them than it leaves free. Beyond that it answers that the service is busy, and the sets would have to be put again later.
 const UNDER_WAY_BYTES_MAX: usize = 72 << 10;
 
-/// The most bytes that are not answered at the begin of a burst. They double with each answer up to [`UNDER_WAY_BYTES_MAX`]. The service sends no
-/// rule before it has read all that waits for it, so the first rules of a burst leave only if little waits.
+/// The most bytes under way at the start of a burst. The bound doubles with each answer, up to [`UNDER_WAY_BYTES_MAX`]. The service
+/// sends no rule before it has read all that waits for it. So the first rules of a burst leave early only if little waits.
 const UNDER_WAY_BYTES_FIRST: usize = 2 << 10;
 
 /// If more bytes than this wait, the engine compiles nothing more until the service has answered.

@@ -99,7 +99,7 @@ impl App for Paths {
         self.finish(out);
     }
 
-    /// What follows from it is done when all that has come is heard: the first rules leave the process with the end of that turn.
+    /// It only notes the changes. The service acts on them when it has heard all events that wait, in `on_caught_up`.
     fn on_view(&mut self, changes: &Batch, _: &Snapshot, _: &mut Commands) {
         for notice in changes.iter() {
             self.on_notice(notice);
@@ -218,23 +218,19 @@ impl Paths {
                 let places = self.engine.places(&intent);
                 let wanted = Box::new(intent);
                 let kept = Kept { wanted, places, ..self.owned(id, caller.0, &grant)?.clone() };
-                self.write(Writing::Put(Box::new(kept)), id, caller.1, out);
+                self.write(Writing::Put(Box::new(kept)), id, Caller::One(caller.1), out);
                 Ok(None)
             }
             Question::Withdraw { id } => {
                 self.owned(id, caller.0, &grant)?;
-                self.write(Writing::Delete(id), id, caller.1, out);
+                self.write(Writing::Delete(id), id, Caller::One(caller.1), out);
                 Ok(None)
             }
             _ => Ok(None),
         }
     }
 
-    fn write(&mut self, change: Writing, id: IntentId, caller: Ticket, out: &mut Commands) {
-        self.write_for(change, id, Caller::One(caller), out);
-    }
-
-    fn write_for(&mut self, change: Writing, id: IntentId, caller: Caller, out: &mut Commands) {
+    fn write(&mut self, change: Writing, id: IntentId, caller: Caller, out: &mut Commands) {
         let write = self.storage.write(change, out);
         self.waiting.add(id, write, caller);
     }
@@ -281,7 +277,7 @@ impl Paths {
         let places = self.engine.places(&intent);
         let kept = Kept { id, owner: owner.to_owned(), name, wanted: Box::new(intent), annotations, places };
         self.tell(Event::Requested(kept.clone()));
-        self.write_for(Writing::Put(Box::new(kept)), id, caller, out);
+        self.write(Writing::Put(Box::new(kept)), id, caller, out);
         Ok(None)
     }
 
@@ -386,12 +382,7 @@ impl Paths {
     }
 
     /// Answers the callers that wait for this write of an intent. `last`: what the intent was, if it may be gone.
-    fn answer_waiting(
-        &mut self,
-        (id, write): (IntentId, u64),
-        last: Option<Vec<u8>>,
-        out: &mut Commands,
-    ) {
+    fn answer_waiting(&mut self, (id, write): (IntentId, u64), last: Option<Vec<u8>>, out: &mut Commands) {
         let callers = self.waiting.take(id, write);
         if callers.iter().any(|caller| matches!(caller, Caller::One(_))) {
             // The state that was just entered gets its stamp before it is told.

@@ -420,7 +420,10 @@ mod tests {
         let mut tickets: Vec<Ticket> = storage.writing.keys().copied().collect();
         tickets.sort_unstable();
         let full = storage.hear(&reply(tickets[0], status::APP_FULL, b"store_bytes: full"), 0, &mut out);
-        assert!(matches!(&full, Heard::Failed(failed, _) if *failed == [numbered(added, kept(1))]), "{full:?}");
+        assert!(
+            matches!(&full, Heard::Failed(failed, _) if *failed == [numbered(added, kept(1))]),
+            "{full:?}"
+        );
         let done = storage.hear(&reply(tickets[1], status::DONE, b""), 0, &mut out);
         assert_eq!(done, Heard::Written(vec![numbered(withdrawn, Writing::Delete(IntentId(9)))]));
         assert!(storage.has_room(WRITES_MAX));

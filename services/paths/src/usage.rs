@@ -11,8 +11,8 @@ use graph::LinkNo;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use view::{ConnectPoint, Ends, Wanted};
 
-/// Which field of a selector its tag is about, in the upper bits, and the field's value, folded, below. Two selectors with different tags
-/// of one field have no packet in common. Two with the same tag may have one.
+/// The tag of a selector: the upper bits name a field, and the lower bits are its folded value. Two selectors with different tags of
+/// one field have no packet in common. Two with the same tag may have one.
 type Tag = u64;
 
 /// The fields that tell selectors apart best. The tag of a selector is of the first one that it has as a whole.
@@ -122,13 +122,13 @@ fn tag_of_user(wanted: &Wanted) -> Option<Tag> {
     pair(wanted).is_none().then(|| tag(wanted))
 }
 
-/// Plans with more links are compared with others by no search of each link.
+/// If a plan has this many links or more, it is not compared link by link with another one: the time grows with the square.
 const LINKS_COMPARED: usize = 64;
 
 /// What a plan uses and another one does not.
 struct Rest<'p> {
     plan: &'p Plan,
-    /// Nothing of it is left out if one of the plans is large.
+    /// `None`: all of `plan` counts, because there is no other plan, or one of the two is large.
     other: Option<&'p Plan>,
 }
 
@@ -226,8 +226,8 @@ impl Usage {
         users.flat_map(|users| users.pairs.iter().copied().chain(users.others.iter().map(|(_, id)| *id)))
     }
 
-    /// An intent of the same priority that wants some of the same packets at the same place. What the intent's earlier plan uses has none:
-    /// it was looked at when that plan began, and each later intent looked itself.
+    /// An intent of the same priority that wants some of the same packets at the same place. Links and ports of the intent's earlier
+    /// plan are left out: they were compared when that plan began, and each later intent has compared itself with it.
     pub fn rival<'w>(
         &self,
         id: u64,

@@ -14,7 +14,7 @@ use paths_contract::{AddResult, Added};
 use std::collections::{BTreeMap, HashMap};
 use view::IntentId;
 
-/// Who waits for a change.
+/// The caller that waits for a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caller {
     /// The caller of this question, which has only this change.
