@@ -58,7 +58,7 @@ const fn mix(flow_hash: u64, switch: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// So many links of a switch that begin shortest paths are remembered. Beyond it, the chosen one is looked for a second time.
+/// How many of the links that begin a shortest path a step remembers. If the chosen link is not among them, a second pass finds it.
 const REMEMBERED: usize = 4;
 
 /// Appends a shortest path along these distances.

@@ -28,7 +28,7 @@ use flow::{DatapathId, Match};
 use std::collections::BTreeSet;
 
 impl Precedence {
-    /// Whether it takes all packets that an earlier app wants to receive, from a table that they reach. A rule that
+    /// Refuses a rule that takes all packets that an earlier app wants to receive, from a table that they reach. A rule that
     /// passes packets on to a later table takes none of an app whose priorities are all higher: that app's rules come
     /// first, and the rest goes on. In the later table, it may meet a rule that takes them: that one is evicted.
     #[cold]

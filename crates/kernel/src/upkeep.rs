@@ -53,26 +53,29 @@ impl Kernel {
         self.sessions.ask_for_owners(&self.ownership.owned, now_ms, effects);
     }
 
-    /// Asks the switches whether they still have their meters, if that is due. Deletes table-miss rules of later tables to
-    /// which no app passes packets on.
+    /// If it is due: asks the switches whether they still have their meters, and looks at the table-miss rules of later tables.
+    /// It deletes those that no app needs any more, and adds those that are missing.
     pub fn check_meters(&mut self, now_ms: u64, effects: &mut Vec<Effect>) {
         if !self.budgets.is_check_due(now_ms) {
             return;
         }
         let switches = self.sessions.datapaths.iter();
         switches.for_each(|(datapath, there)| there.metering.check(*datapath, effects));
-        let with_later = |(datapath, there): (&DatapathId, &Datapath)| {
-            there.later_punts.tables().next().map(|_| *datapath)
-        };
-        let later: Vec<DatapathId> = self.sessions.datapaths.iter().filter_map(with_later).collect();
-        later.into_iter().for_each(|datapath| self.look_at_later_punts(datapath, effects));
-        // An app may have deleted its own table-miss rule.
         let all: Vec<DatapathId> = self.sessions.datapaths.keys().copied().collect();
-        all.into_iter().for_each(|datapath| self.punt_from_reached(datapath, effects));
+        for datapath in all {
+            self.look_at_later_punts(datapath, effects);
+            // An app may have deleted its own table-miss rule.
+            self.punt_from_reached(datapath, effects);
+        }
     }
 
-    /// While a switch has not reported all of its rules, an unknown one may pass packets on.
+    /// Deletes the table-miss rules to whose tables no app passes packets on. While a switch has not reported all of its rules, an
+    /// unknown rule may pass packets on, so all stay.
     fn look_at_later_punts(&mut self, datapath: DatapathId, effects: &mut Vec<Effect>) {
+        let has_later = |there: &Datapath| there.later_punts.tables().next().is_some();
+        if !self.sessions.datapaths.get(&datapath).is_some_and(has_later) {
+            return;
+        }
         let passed_to = self.precedence.passed_to(datapath, &self.sessions.datapaths);
         let Some(there) = self.sessions.datapaths.get_mut(&datapath) else { return };
         if matches!(there.inquiry.report(), RuleReport::Answered(_)) {
@@ -101,7 +104,7 @@ impl Kernel {
         Some(self.metering(datapath)?.of_the_rule()?.meter_id)
     }
 
-    /// The same for the table-miss rule of a later table.
+    /// The meter that the table-miss rule of a later table refers to, if any.
     pub fn later_punt_meter(&self, datapath: DatapathId, table_id: u8) -> Option<u32> {
         let there = self.sessions.datapaths.get(&datapath)?;
         there.later_punts.may_have_meter(table_id).then(|| self.punt_meter(datapath))?
