@@ -211,8 +211,9 @@ impl StoreFile {
     /// The file is open, damaged, a link, or cannot be read. It stays where it is.
     pub fn copy_of(folder: &Path) -> Result<Vec<u8>, StoreError> {
         let place = folder.join(FILE);
-        let file = open_plain(&place)
-            .map_err(|why| StoreError(format!("{} is no plain file: {why}", place.display())))?;
+        let file = open_plain(&place).map_err(|why| {
+            StoreError(format!("{} cannot be opened as a plain file: {why}", place.display()))
+        })?;
         let (store, _) = guarded(|| {
             open_and_check(
                 Database::builder()
@@ -312,7 +313,7 @@ impl StoreFile {
         Ok(PutResult::Done)
     }
 
-    /// Makes all of these changes, or none, with the same bounds as [`StoreFile::put`]. It does not matter which of the keys to delete exist.
+    /// Makes all of these changes, or none, with the same bounds as [`StoreFile::put`]. A key to delete need not exist.
     ///
     /// # Errors
     /// The file failed.
@@ -478,8 +479,8 @@ fn length(key: &str, value: &[u8]) -> u64 {
     (key.len() + value.len()) as u64
 }
 
-/// Opens a file that is there, but no link and no file with another name: its folder belongs to the service, which must not choose what another
-/// user opens. What is checked is what was opened, so it cannot be exchanged in between.
+/// Opens an existing file. It refuses a link, and a file with a second name: the folder belongs to the service, and the service
+/// must not choose what another user opens. The check is on the open file, so the file cannot be exchanged in between.
 fn open_plain(place: &Path) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     // The bits of these flags fit.
