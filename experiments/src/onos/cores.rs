@@ -1,6 +1,7 @@
 //! Which core a process may use, so that the node and its clients do not share one.
 //!
-//! In: process ids. Out: nothing. Threads that begin later inherit it. It changes no process that an experiment did not start.
+//! In: process ids and numbers of cores. Out: nothing. Threads that begin later inherit it. It changes only this process and those that an
+//! experiment started.
 
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -20,7 +21,7 @@ pub fn pin(processes: &[u32], cores: &[usize]) -> Result<(), String> {
     cores.iter().for_each(|core| set.set(*core));
     for thread in processes.iter().flat_map(|process| threads(*process)) {
         match sched_setaffinity(Some(thread), &set) {
-            // It has ended meanwhile.
+            // The thread has ended meanwhile.
             Ok(()) | Err(rustix::io::Errno::SRCH) => {}
             Err(error) => return Err(format!("a thread cannot be moved to the cores {cores:?}: {error}")),
         }
@@ -49,6 +50,6 @@ mod tests {
         })
         .join()
         .unwrap();
-        assert!(pin(&[u32::MAX], &[0]).is_ok(), "it is not there");
+        assert!(pin(&[u32::MAX], &[0]).is_ok(), "a process that is not there");
     }
 }

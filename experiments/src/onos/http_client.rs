@@ -1,6 +1,6 @@
 //! A client that keeps its connection: HTTP/1.1 with whole bodies, as much of it as a load needs.
 //!
-//! In: an address and requests. Out: the status and the body of each answer. It follows no redirection and knows no chunks.
+//! In: an address and requests. Out: the status and the body of each answer. It never follows a redirection and never reads chunked bodies.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -43,7 +43,7 @@ impl HttpClient {
     /// The connection ended, or its answer is none.
     pub fn ask(&mut self, method: &str, target: &str, body: &str) -> Result<HttpAnswer, String> {
         self.send(method, target, body)?;
-        self.hear()
+        self.receive()
     }
 
     /// Sends a request.
@@ -62,7 +62,7 @@ impl HttpClient {
     ///
     /// # Errors
     /// The connection ended, or its answer is none.
-    pub fn hear(&mut self) -> Result<HttpAnswer, String> {
+    pub fn receive(&mut self) -> Result<HttpAnswer, String> {
         let mut line = String::new();
         let status = self.line(&mut line)?.split(' ').nth(1).and_then(|it| it.parse().ok());
         let status = status.ok_or("the answer has no status")?;
@@ -128,9 +128,9 @@ mod tests {
         let text = "HTTP/1.1 201 Created\r\ncontent-length: 2\r\nX: y\r\n\r\nabHTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\nx";
         served.write_all(text.as_bytes()).unwrap();
         drop(served);
-        assert_eq!(client.hear().and_then(HttpAnswer::success), Ok(b"ab".to_vec()));
-        assert!(client.hear().and_then(HttpAnswer::success).is_err_and(|why| why.contains("404")));
-        assert!(client.hear().is_err());
+        assert_eq!(client.receive().and_then(HttpAnswer::success), Ok(b"ab".to_vec()));
+        assert!(client.receive().and_then(HttpAnswer::success).is_err_and(|why| why.contains("404")));
+        assert!(client.receive().is_err());
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! In: requests. Out: rates and times. At a pace, a time begins when the request was due, so a slow answer also counts for the requests that
-//! wait behind it.
+//! wait behind it. It judges nothing.
 
 use super::http_client::HttpClient;
 use crate::spread::percentile;

@@ -1,11 +1,12 @@
-//! Clients of the stream of changes, of which some stop reading: when each of the others has a change.
+//! Clients of the stream of changes, of which some read nothing: when each of the others has a change.
 //!
 //! ```text
 //!   PATCH of a host with a mark ──> node ──stream──> all clients that read: the time until each has the mark
 //!                                        ──stream──> clients that read nothing
 //! ```
 //!
-//! In: an address, and numbers of clients. Out: times. One thread reads all clients, so a time includes that the others are read before.
+//! In: an address, and numbers of clients. Out: times. One thread reads all clients, so the
+//! time of a client includes the reading of those before it. It judges nothing.
 
 use super::clock::{between_ms, now_ns};
 use super::http_client::{HttpClient, request};
@@ -41,7 +42,7 @@ struct Reader {
 pub struct Streams {
     watch: OwnedFd,
     readers: Vec<Reader>,
-    /// Their connections stay open, and nobody reads.
+    /// Their connections stay open, but nothing reads them.
     stalled: Vec<TcpStream>,
     chunk: Vec<u8>,
 }
@@ -90,7 +91,7 @@ impl Streams {
         let began_ns = now_ns();
         client.send("PATCH", target, body)?;
         let times = self.wait(mark, began_ns)?;
-        client.hear()?.success()?;
+        client.receive()?.success()?;
         Ok(times)
     }
 
@@ -126,7 +127,7 @@ impl Streams {
         Ok(times)
     }
 
-    /// How many of the clients that read nothing the node has disconnected: what is in their sockets is read to the end.
+    /// Reads the sockets of the stalled clients to the end. Returns how many of them the node has disconnected.
     pub fn cut(&mut self) -> usize {
         let is_cut = |stream: &mut TcpStream, chunk: &mut [u8]| loop {
             match stream.read(chunk) {
@@ -136,12 +137,12 @@ impl Streams {
             }
         };
         let chunk = &mut self.chunk;
-        self.stalled.iter_mut().filter_map(|stream| is_cut(stream, chunk).then_some(())).count()
+        self.stalled.iter_mut().map(|stream| is_cut(stream, chunk)).filter(|is_cut| *is_cut).count()
     }
 }
 
 impl Reader {
-    /// Reads what is there. Whether the mark was found now.
+    /// Reads what has arrived. Returns whether it has the mark for the first time.
     fn read(&mut self, chunk: &mut [u8], mark: &str) -> Result<bool, String> {
         loop {
             match self.stream.read(chunk) {
@@ -153,7 +154,7 @@ impl Reader {
         }
         let is_found = !self.has_mark && has(&self.text, mark.as_bytes());
         self.has_mark |= is_found;
-        // What comes later can begin with a part of a mark.
+        // The last bytes can be the beginning of a mark.
         let keep = self.text.len().saturating_sub(mark.len());
         if !is_found && keep > CHUNK_BYTES {
             self.text.drain(..keep);
@@ -162,7 +163,7 @@ impl Reader {
     }
 }
 
-/// Whether the mark is in the text. It begins with a rare character, so few places are compared.
+/// Whether the mark is in the text.
 fn has(text: &[u8], mark: &[u8]) -> bool {
     text.windows(mark.len()).any(|part| part == mark)
 }
