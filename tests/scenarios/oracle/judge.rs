@@ -179,7 +179,7 @@ impl Judge {
             // 1.0 has taken over.
             let reaches = self.facts(owner.0).is_some_and(|it| it.others);
             let leans = reaches && (rule.leans_on_another() || self.openflow == Version::V1_0);
-            // It gave way to a rule of the sender, or to an app that would have received no packet.
+            // The rule was evicted for a rule of the sender, or for an app that would have received no packet.
             let gave_way = evicted.iter().any(|it| {
                 let is_it = (it.table_id, it.priority, it.owner) == (name.0, name.1, owner);
                 is_it && (it.takes_all || it.for_zone == zone) && it.for_zone.0 < owner.0
@@ -239,11 +239,10 @@ impl Judge {
         if self.is_mixed {
             return Ok(());
         }
-        let for_all: Vec<(&Name, &Rule)> = after
+        let for_all = after
             .rules
             .iter()
-            .filter(|(_, rule)| self.facts(rule.owner().0).is_some() && rule.matching.is_any())
-            .collect();
+            .filter(|(_, rule)| self.facts(rule.owner().0).is_some() && rule.matching.is_any());
         // A rule passes packets only to a later table, and the rules are in the order of their tables.
         let mut reached = BTreeSet::from([0]);
         for (name, rule) in for_all {
@@ -252,12 +251,12 @@ impl Judge {
             }
             let passed_on_to = passed_on_to(&rule.instructions);
             reached.extend(passed_on_to);
-            let earlier = self.facts.iter().take(usize::from(rule.owner().0).saturating_sub(1));
+            let mut earlier = self.facts.iter().take(usize::from(rule.owner().0).saturating_sub(1));
             let is_taken = |facts: &&Facts| {
                 let lowest = facts.rules.as_ref().map_or(0, |reach| reach.priorities.0);
                 facts.packet_in && (passed_on_to.is_none() || lowest <= name.1)
             };
-            if let Some(facts) = earlier.clone().find(is_taken) {
+            if let Some(facts) = earlier.find(is_taken) {
                 let both = format!("{}; the app: {}", words(name, rule), facts.words());
                 return found("an app before receives no packet", both);
             }
