@@ -211,7 +211,7 @@ impl Commands {
         self.ask_store(Op::Delete, key, &[])
     }
 
-    /// Makes several changes at once: all of them or none. It costs the store and the kernel much less than a call for each.
+    /// Makes several changes at once: all of them or none. It is one call to the store, and not one for each change.
     pub fn store_change_all(&mut self, changes: &Changes) -> Ticket {
         self.ask_store(Op::ChangeAll, "", changes.as_bytes())
     }

@@ -39,7 +39,7 @@ const RETRY_MS: u64 = 1_000;
 /// How long after a refusal a set is put again: what stood in its way may be gone.
 const REFUSED_RETRY_MS: u64 = 30_000;
 
-/// How many ticks after the view is complete sets of an earlier run are removed, so that the app had time to want what it wants.
+/// How many ticks after the view is complete sets of an earlier run are removed. Until then the app puts its own sets.
 const SETTLE_TICKS: u32 = 10;
 
 /// The bits of a version below the start time of the run: a million changes a millisecond.
@@ -180,7 +180,8 @@ impl RuleSets {
         }
     }
 
-    /// Time has passed, for an app that wants what follows from the network view.
+    /// Time has passed. For an app whose sets follow from the network view: a few ticks after the view is complete, sets of an earlier run are
+    /// removed.
     pub fn on_tick_with_view(&mut self, now_ms: u64, out: &mut Commands) {
         self.settled = if out.view_is_current() { self.settled.saturating_add(1) } else { 0 };
         self.on_tick(now_ms, self.settled >= SETTLE_TICKS, out);

@@ -1,14 +1,15 @@
 //! What an app tells its operator: each line once, and few lines a second.
 //!
-//! In: lines. Out: log lines. It remembers a bounded number of lines. At the bound it forgets them, so a line may come again.
+//! In: lines. Out: log lines. It remembers a bounded number of lines. At the bound it
+//! forgets them, so a line may come again. It never reads the network view.
 
 use burnet_sdk::{Commands, Level};
 use std::collections::BTreeSet;
 
-/// The most lines of the log for each call of [`Notes::log`]: a second. Further ones are left out.
+/// The most lines that one call of [`Notes::log`] logs. An app calls it once a second. Further lines are left out.
 const LINES_MAX: usize = 10;
 
-/// The most lines that are remembered: a line names a switch, and a network has some hundreds. At the bound, all are forgotten.
+/// The most lines that are remembered. Most lines name a switch, and a network has some hundreds. At the bound, all are forgotten.
 const TOLD_MAX: usize = 4_096;
 
 /// Lines for the operator.
