@@ -1,9 +1,10 @@
 // Measures the frames of the page while events arrive: the time between frames, how long the page's thread is busy for each, and how long
 // all processes of the browser are.
 //
-//   [BURNET_DIST=FOLDER …] node build/frames.mjs [SIZE …]
+//   [BURNET_DIST="FOLDER …"] [BURNET_SECONDS=6] node build/frames.mjs [SIZE …]
 //
-// In: `dist`, or each folder in BURNET_DIST, one after the other in each situation. Out: a line for each situation. Without a graphics card, Chromium draws with the processor, so that a figure here is an upper bound.
+// In: `dist`, or the folders in BURNET_DIST, one after the other for each size; the seconds of each measurement. Out: a line for each situation.
+// Without a graphics card, Chromium draws with the processor, so a figure here is an upper bound. It changes no file.
 
 import { chromium } from 'playwright-core';
 import { start } from '../mock/server.mjs';
@@ -14,7 +15,7 @@ const sizes = process.argv.slice(2).map(Number);
 const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] });
 
 const browserClient = await browser.newBrowserCDPSession();
-/** The processor time of all processes of the browser, in seconds. Those of a closed page do not count. */
+/** The processor time of each process of the browser, in seconds, by the id of the process. */
 async function cpuOfAll() {
   const { processInfo } = await browserClient.send('SystemInfo.getProcessInfo');
   return new Map(processInfo.map(({ id, cpuTime }) => [id, cpuTime]));

@@ -1,6 +1,7 @@
-// Where objects are on the map of an open page, and clicks on them.
+// Where objects are on the map of an open page, which colours they have, and clicks on them.
 //
-// In: a page of Playwright, and the kind and id of an object. Out: points on the screen, once the map stands still.
+// In: a page of Playwright, and the kind and id of an object. Out: points on the screen and colours, once the map stands still.
+// It judges nothing.
 
 /** Only there to end a hang. */
 export const PATIENCE_MS = 60_000;
@@ -24,6 +25,9 @@ export async function still(page, found) {
   );
 }
 
+/** Waits until the network is drawn as it will stay. */
+export const settled = (page) => page.waitForFunction(() => !globalThis.burnet.isMoving(), undefined, { timeout: PATIENCE_MS });
+
 export async function placeOf(page, found) {
   await still(page, found);
   const [place, box] = [await page.evaluate((found) => globalThis.burnet.placeOf(found), found), await page.locator('.input').boundingBox()];
@@ -39,7 +43,7 @@ export async function click(page, kind, id) {
 /** The colour of failures and that of paths in the dark page: the least and the most of red, green and blue. */
 const [RED, BLUE] = [[[200, 255], [0, 130], [70, 140]], [[60, 140], [130, 200], [200, 255]]];
 
-/** Whether a pixel near the middle of a cable has the colour of a failure, once the network is drawn as it is and not dimmed. */
+/** Whether a pixel near the middle of a cable has the colour of a failure. While a path is shown, the network is dimmed and nothing is red. */
 export const isRed = (page, id) => hasColour(page, '.map > canvas', { kind: 'link', id }, 9, RED);
 
 /** Whether a path or a trace is drawn over the middle of a cable. */
@@ -49,7 +53,7 @@ export const isOnRoute = (page, id) => hasColour(page, '.input canvas', { kind: 
 export const hasFault = (page, id) => hasColour(page, '.input canvas', { kind: 'switch', id }, 24, RED);
 
 async function hasColour(page, canvas, found, reach, colour) {
-  await page.waitForFunction(() => !globalThis.burnet.isMoving(), undefined, { timeout: PATIENCE_MS });
+  await settled(page);
   return page.evaluate(
     ({ canvas: name, found, reach, colour }) => {
       const canvas = document.querySelector(name);

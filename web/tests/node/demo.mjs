@@ -108,7 +108,7 @@ nodeTest('an intent is drawn with two clicks, its path is shown, and it is withd
   await page.getByText(`Intent ${added.id} withdrawn`).first().waitFor();
 });
 
-/** Asks again until there is an answer. `what` is told if none comes. */
+/** Asks again until there is an answer. If none comes, the error names `what`. */
 async function eventually(page, what, ask) {
   for (const endMs = Date.now() + PATIENCE_MS; Date.now() < endMs; await page.waitForTimeout(100)) {
     const answer = await ask();
@@ -178,7 +178,7 @@ nodeTest('a packet is traced over the map, along the links that the node reports
   assert.equal(await isOnRoute(page, found.links[0]), false);
 });
 
-nodeTest('a packet that does not arrive has a red ring at its last switch', {}, async (page) => {
+nodeTest('a traced packet has a red ring at its last switch if it does not arrive', {}, async (page) => {
   const [one, two] = [await hostAt(MILAN), await hostAt(MADRID)];
   const found = await trace(page, one.id, two.id);
   assert.equal(await hasFault(page, found.steps.at(-1).switch), found.verdict !== 'delivered', found.verdict);

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { chromium } from 'playwright-core';
 import { start } from '../../mock/server.mjs';
-import { click, drawn as drawnOf, hasFault, isOnRoute, isRed, panel, PATIENCE_MS, placeOf, still } from '../map.mjs';
+import { click, drawn as drawnOf, hasFault, isOnRoute, isRed, panel, PATIENCE_MS, placeOf, settled, still } from '../map.mjs';
 
 const CHROMIUM = process.env.BURNET_CHROMIUM ?? '/usr/bin/chromium';
 const DESKTOP = { width: 1280, height: 800 };
@@ -222,19 +222,18 @@ const differences = (one, two) => one.reduce((sum, value, i) => sum + (Math.abs(
 
 pageTest('a map that is dragged shows the same as after it', {}, async ({ page }) => {
   const id = 'of:0000000000000011';
-  const settled = () => page.waitForFunction(() => !globalThis.burnet.isMoving(), undefined, { timeout: PATIENCE_MS });
   const [from, before] = [await placeOf(page, { kind: 'switch', id }), await pixels(page)];
   const { x, y } = await page.locator('.input').boundingBox();
   await page.mouse.move(x + 60, y + 300);
   await page.mouse.down();
   // Further than the picture from which a drag copies. Names are placed in cells of 5 pixels, so they stay if the steps are whole cells.
   for (let step = 1; step <= 12; step += 1) await page.mouse.move(x + 60 + 20 * step, y + 300 - 5 * step);
-  await settled();
+  await settled(page);
   const during = await pixels(page);
   const to = await placeOf(page, { kind: 'switch', id });
   assert.deepEqual([Math.round(to.x - from.x), Math.round(to.y - from.y)], [240, -60]);
   await page.mouse.up();
-  await settled();
+  await settled(page);
   const after = await pixels(page);
   assert.ok(differences(before, during) > 10_000, 'the map has not moved');
   assert.ok(differences(during, after) < 500, `${differences(during, after)} values changed when the map was let go`);
