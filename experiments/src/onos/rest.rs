@@ -5,7 +5,7 @@
 //! ```
 //!
 //! In: a node with all services of the view, and the paper's network. Out: rates and times. On a machine with one core, all
-//! share it, and the claims say so. It never changes a switch.
+//! share it, and the claims say so. It never uses a real switch.
 
 use super::bed::{Bed, Plan, wait_until};
 use super::clock::{between_ms, now_ns};
