@@ -4,22 +4,20 @@
 //!   pairs ──question──> the service paths ──take──> … ──response──> {"items": [a way, or null, for each pair]}
 //! ```
 //!
-//! In: pairs of switches, and answers of the service. Out: the next question, and in the end the response. It asks nobody itself.
+//! In: pairs of switches, and answers of the service. Out: the next question, and in the end the response. A pair without an answer in time has no
+//! way in it. It asks nobody itself.
 
 use crate::http::{Problem, Response};
 use crate::steps::{Question, Steps, Turn};
 use burnet_sdk::DatapathId;
 use paths_contract::{SERVICE, Ways, status};
 use serde_json::{Value, json};
-use std::collections::VecDeque;
-
-/// The most pairs of one request. A request with more is refused.
-pub const PAIRS_MAX: usize = 256;
 
 /// A request that is under way.
 #[derive(Debug)]
 pub struct ManyWays {
-    left: VecDeque<(DatapathId, DatapathId)>,
+    pairs: Vec<(DatapathId, DatapathId)>,
+    /// What is known of the first pairs, in their order.
     found: Vec<Value>,
     problem: Option<Problem>,
 }
@@ -27,13 +25,13 @@ pub struct ManyWays {
 impl ManyWays {
     /// Begins.
     pub fn new(pairs: Vec<(DatapathId, DatapathId)>) -> ManyWays {
-        ManyWays { left: pairs.into(), found: Vec::new(), problem: None }
+        ManyWays { pairs, found: Vec::new(), problem: None }
     }
 }
 
 impl Steps for ManyWays {
     fn question(&mut self) -> Option<Question> {
-        let (from, to) = self.left.pop_front().filter(|_| self.problem.is_none())?;
+        let (from, to) = self.pairs.get(self.found.len()).filter(|_| self.problem.is_none())?;
         let question = json!({ "op": "ways", "from": from, "to": to, "count": 1, "choice": "equal" });
         Some(Question { service: SERVICE, payload: question.to_string().into_bytes() })
     }
@@ -59,20 +57,24 @@ impl Steps for ManyWays {
     }
 
     fn stop(&mut self) {
-        self.problem = Some(Problem::no_service(SERVICE, "it did not answer in time: ask for fewer pairs"));
+        // The ways that are known by then are answered.
     }
 
     fn response(self: Box<Self>) -> Result<Response, Problem> {
-        match self.problem {
-            Some(problem) => Err(problem),
-            None => Ok(Response::value(&json!({ "items": self.found }))),
+        let ManyWays { pairs, mut found, problem } = *self;
+        if let Some(problem) = problem {
+            return Err(problem);
         }
+        found.resize(pairs.len(), Value::Null);
+        Ok(Response::value(&json!({ "items": found })))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const ONE: &str = r#"{"ways":[{"links":["1/2-2/2"],"weight":3}]}"#;
 
     fn answered(answers: &[(u16, &str)]) -> Result<Value, u16> {
         let pair = (DatapathId(1), DatapathId(2));
@@ -89,14 +91,26 @@ mod tests {
 
     #[test]
     fn each_pair_has_its_way_or_none_in_the_order_of_the_pairs() {
-        let one = r#"{"ways":[{"links":["1/2-2/2"],"weight":3}]}"#;
         let found =
-            answered(&[(status::NO_WAY, "no"), (0, one), (0, r#"{"ways":[]}"#), (status::NOT_FOUND, "")])
+            answered(&[(status::NO_WAY, "no"), (0, ONE), (0, r#"{"ways":[]}"#), (status::NOT_FOUND, "")])
                 .unwrap();
         let items = found["items"].as_array().unwrap();
         assert_eq!((items.len(), &items[1]["weight"]), (4, &json!(3)));
         assert!([0, 2, 3].iter().all(|at| items[*at].is_null()));
         assert_eq!(answered(&[]), Ok(json!({"items": []})));
+    }
+
+    #[test]
+    fn a_pair_without_an_answer_in_time_has_no_way() {
+        let mut ways = Box::new(ManyWays::new(vec![(DatapathId(1), DatapathId(2)); 3]));
+        assert!(ways.question().is_some());
+        ways.take(status::DONE, ONE.as_bytes());
+        assert!(ways.question().is_some());
+        ways.stop();
+        let found: Value = serde_json::from_slice(&ways.response().unwrap().body).unwrap();
+        assert_eq!(found["items"][0]["weight"], 3);
+        assert_eq!((&found["items"][1], &found["items"][2]), (&Value::Null, &Value::Null));
+        assert_eq!(found["items"].as_array().unwrap().len(), 3);
     }
 
     #[test]

@@ -36,6 +36,9 @@ pub const TOKENS_MAX: usize = 64;
 /// The most names of this machine that a request may address.
 pub const NAMES_MAX: usize = 64;
 
+/// The most pairs of switches in one `POST /api/v1/routes`. A request with more is refused.
+pub const ROUTE_PAIRS_MAX: usize = 256;
+
 /// What a request may do. A later role includes the earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -14,9 +14,10 @@ use super::page::{LIMIT_DEFAULT, LIMIT_MAX, key, tag_of};
 use super::refusal::{Statuses, of_sentence, refusal};
 use crate::http::request::encoded;
 use crate::http::{Problem, Response};
-use crate::ways::{ManyWays, PAIRS_MAX};
+use crate::ways::ManyWays;
 use burnet_sdk::DatapathId;
 use burnet_sdk::view::{ConnectPoint, HostId, Key, Kind, Record};
+use northbound_contract::ROUTE_PAIRS_MAX;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -226,9 +227,11 @@ struct Pair {
 pub fn many_routes(context: &Context<'_>) -> Answered {
     let read = serde_json::from_value(Value::Object(object(context)?));
     let Pairs { pairs } = read.map_err(|why| of_sentence(&why.to_string()))?;
-    if pairs.len() > PAIRS_MAX {
-        let why =
-            format!("{} pairs are more than the limit of {PAIRS_MAX}: send several requests", pairs.len());
+    if pairs.len() > ROUTE_PAIRS_MAX {
+        let why = format!(
+            "{} pairs are more than the limit of {ROUTE_PAIRS_MAX}: send several requests",
+            pairs.len()
+        );
         return Err(Problem::field("pairs", why));
     }
     let pairs = pairs.into_iter().map(|pair| (pair.from, pair.to)).collect();

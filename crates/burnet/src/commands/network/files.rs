@@ -17,6 +17,7 @@ use crate::network_file::current::{Current, OWNER, Version, objects};
 use crate::network_file::document::Document;
 use crate::network_file::plan::{Plan, plan, ways};
 use crate::network_file::{shown, source};
+use northbound_contract::ROUTE_PAIRS_MAX;
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::Read;
@@ -25,9 +26,6 @@ use std::time::Instant;
 
 /// The longest file that is read. The node keeps documents of 512 KiB.
 const FILE_BYTES_MAX: u64 = 4 << 20;
-
-/// The pairs of switches in one question for ways. The node has the same bound.
-const PAIRS_MAX: usize = 256;
 
 /// `burnet plan`: what a file would change.
 pub fn plan_file(args: &PlanArgs) -> Result<String, CommandError> {
@@ -105,8 +103,7 @@ fn kept(client: &Client, name: &str, version: u64) -> Result<Document, String> {
 fn current(client: &Client, document: &Document) -> Result<Current, String> {
     let all = |target: &str| paged(client, target);
     let versions = versions(client, &document.name)?;
-    let is_later = |it: &&Version| it.open;
-    let first = versions.len() - versions.iter().rev().take_while(is_later).count();
+    let first = versions.len() - versions.iter().rev().take_while(|it| it.open).count();
     let owning = &versions[first.saturating_sub(1)..];
     let applied =
         owning.iter().map(|it| kept(client, &document.name, it.version)).collect::<Result<_, _>>()?;
@@ -123,9 +120,12 @@ fn current(client: &Client, document: &Document) -> Result<Current, String> {
     let (same, pairs): (Vec<_>, Vec<_>) =
         ways(document, &current).into_iter().partition(|(from, to)| from == to);
     current.ways.extend(same.into_iter().map(|ends| (ends, Vec::new())));
-    for some in pairs.chunks(PAIRS_MAX) {
+    for some in pairs.chunks(ROUTE_PAIRS_MAX) {
         let list: Vec<Value> = some.iter().map(|(from, to)| json!({ "from": from, "to": to })).collect();
-        let found = client.ask("POST", "/api/v1/routes", Some(&json!({ "pairs": list })))?;
+        // Ways that the node cannot compute now are not known. They only make the plan less exact.
+        let Ok(found) = client.ask("POST", "/api/v1/routes", Some(&json!({ "pairs": list }))) else {
+            continue;
+        };
         for (ends, way) in some.iter().zip(found["items"].as_array().into_iter().flatten()) {
             // A way that is not there now is no error: the intent waits for it.
             if let Some(links) = way["links"].as_array() {
@@ -149,7 +149,7 @@ fn carry_out(client: &Client, target: &Target, wait: bool, as_json: bool) -> Res
     }
     let is_kept = current.applied.last().is_some_and(|it| it.value == document.value);
     let open = current.open().filter(|it| is_kept && it.restores == *restores);
-    if open.is_none() && plan.steps.is_empty() && is_kept && restores.is_none() && current.open().is_none() {
+    if plan.steps.is_empty() && is_kept && restores.is_none() && current.open().is_none() {
         return report(&plan, &current, current.latest(), None, as_json, &text);
     }
     let version = match open {
