@@ -53,7 +53,7 @@ const TABLE_FEATURES: u16 = 12;
 /// is refused.
 const SWITCH_ANSWERS_BYTES_MAX: usize = 32 << 20;
 
-/// The most requests at one time of which only a few may run. One explanation can hold what 64 switches have said. A request beyond it is
+/// The most requests with [`crate::steps::Turn::Few`] at one time: one explanation can hold what 64 switches have said. A request beyond it is
 /// refused.
 pub const FEW_MAX: usize = 8;
 
@@ -70,7 +70,7 @@ pub struct Shared {
     state: Mutex<State>,
     /// Held by a request that must run alone: see [`crate::steps::Turn::Alone`].
     pub alone: tokio::sync::Mutex<()>,
-    /// Held by requests of which only a few may run: see [`crate::steps::Turn::Few`].
+    /// Has room for [`FEW_MAX`] requests.
     pub few: Semaphore,
     /// The bytes that bodies of requests may take: see [`BODIES_BYTES_MAX`].
     pub bodies: Semaphore,
@@ -124,8 +124,8 @@ pub struct Northbound {
     counters_due_ms: u64,
     /// The question for the rules of all switches that waits for its answer.
     rules_asked: Option<Ticket>,
-    /// How many disconnected clients the log has.
-    told_cut: u64,
+    /// How many of the stalled clients the log names already.
+    told_stalled: u64,
 }
 
 impl App for Northbound {
@@ -156,7 +156,7 @@ impl App for Northbound {
             switches: BTreeSet::new(),
             counters_due_ms: 0,
             rules_asked: None,
-            told_cut: 0,
+            told_stalled: 0,
         })
     }
 
@@ -187,7 +187,7 @@ impl App for Northbound {
         }
         self.counters_due_ms = now_ms + COUNTERS_INTERVAL_MS;
         self.shared.state().is_current = out.view_is_current();
-        self.tell_cut(out);
+        self.tell_stalled(out);
         for switch in &self.switches {
             out.request_stats(*switch, OFPMP_PORT_STATS, &ALL_PORTS);
         }
@@ -265,9 +265,9 @@ impl App for Northbound {
 
 impl Northbound {
     /// Tells the operator of clients that were disconnected because they read nothing: one line for all since the last one.
-    fn tell_cut(&mut self, out: &mut Commands) {
-        let cut = self.shared.state().cut;
-        let new = cut - std::mem::replace(&mut self.told_cut, cut);
+    fn tell_stalled(&mut self, out: &mut Commands) {
+        let stalled = self.shared.state().stalled;
+        let new = stalled - std::mem::replace(&mut self.told_stalled, stalled);
         if new > 0 {
             let why = format!(
                 "{new} clients of the REST interface were disconnected, because they read nothing for 30 seconds while data waited for them"

@@ -140,7 +140,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let shared = Arc::clone(&exchange.shared);
-    let stream = Patient::new(stream, move || shared.state().cut += 1);
+    let stream = Patient::new(stream, move || shared.state().stalled += 1);
     let service = service_fn(move |request| {
         let exchange = exchange.clone();
         async move { Ok::<_, std::convert::Infallible>(exchange.answer(request, peer).await) }

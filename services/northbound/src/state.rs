@@ -42,7 +42,7 @@ pub struct State {
     /// Requests by method and status.
     pub requests: BTreeMap<(&'static str, u16), u64>,
     /// Clients that were disconnected because they read nothing.
-    pub cut: u64,
+    pub stalled: u64,
     /// When the service started, in milliseconds since 1970.
     pub started_ms: u64,
     /// The present time, in milliseconds since 1970. The service sets it before each answer.

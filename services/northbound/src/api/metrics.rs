@@ -105,7 +105,7 @@ fn requests(text: &mut String, state: &State) {
         "counter",
         "Clients that were disconnected because they read nothing.",
     );
-    let _ = writeln!(text, "burnet_http_stalled_clients_total {}", state.cut);
+    let _ = writeln!(text, "burnet_http_stalled_clients_total {}", state.stalled);
     head(text, "burnet_view_current", "gauge", "Whether the changes of all objects arrive.");
     let _ = writeln!(text, "burnet_view_current {}", u8::from(state.is_current));
     head(text, "burnet_build_info", "gauge", "The version of the node.");

@@ -80,8 +80,10 @@ impl Exchange {
             Outcome::Whole(if ends { response.with("connection", "close") } else { response })
         });
         let response = match outcome {
-            // Only a read can be refused after it was carried out.
-            Outcome::Whole(response) if name == Method::Get.name() => whole(self.bounded(response, &path)),
+            // Only a read can be refused after it was carried out. Slow clients must not block the operator.
+            Outcome::Whole(response) if name == Method::Get.name() && peer != Peer::Operator => {
+                whole(self.bounded(response, &path))
+            }
             Outcome::Whole(response) => whole(response),
             Outcome::ServerSent(events) => {
                 let head = Response::new(200, "text/event-stream", "").with("cache-control", "no-store");

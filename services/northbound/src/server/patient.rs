@@ -1,6 +1,6 @@
 //! A connection that ends if its client does not read.
 //!
-//! In: a stream. Out: the same stream, whose writes fail after 30 seconds without progress; and a call for each client that was cut. Without it,
+//! In: a stream. Out: the same stream, whose writes fail after 30 seconds without progress; and a call for each client that is disconnected. Without it,
 //! a client that reads nothing would hold its connection and its answer for ever.
 
 use burnet_sdk_tokio::tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -20,13 +20,13 @@ pub struct Patient<S> {
     /// Runs while a write waits.
     waiting: Option<Pin<Box<Sleep>>>,
     /// Is called once if the client reads nothing for too long.
-    on_cut: Option<Box<dyn FnOnce() + Send>>,
+    on_stalled: Option<Box<dyn FnOnce() + Send>>,
 }
 
 impl<S> Patient<S> {
     /// Wraps a stream.
-    pub fn new(stream: S, on_cut: impl FnOnce() + Send + 'static) -> Patient<S> {
-        Patient { stream, waiting: None, on_cut: Some(Box::new(on_cut)) }
+    pub fn new(stream: S, on_stalled: impl FnOnce() + Send + 'static) -> Patient<S> {
+        Patient { stream, waiting: None, on_stalled: Some(Box::new(on_stalled)) }
     }
 
     /// Ends the wait after progress, and fails after too long a wait.
@@ -37,8 +37,8 @@ impl<S> Patient<S> {
         }
         let waiting = self.waiting.get_or_insert_with(|| Box::pin(sleep(WRITE_PATIENCE)));
         let polled = waiting.as_mut().poll(context).map(|()| Err(io::ErrorKind::TimedOut.into()));
-        if let Some(on_cut) = self.on_cut.take_if(|_| polled.is_ready()) {
-            on_cut();
+        if let Some(on_stalled) = self.on_stalled.take_if(|_| polled.is_ready()) {
+            on_stalled();
         }
         polled
     }
