@@ -200,8 +200,8 @@ pub fn queue_configuration(context: &Context<'_>) -> Answered {
 
 /// `POST /stats/portdesc/modify`, `/stats/role` and `/stats/experimenter/{id}`: what the node decides itself, or does not send.
 pub fn not_offered(_: &Context<'_>) -> Answered {
-    let detail = "the node does not change ports, takes no role from outside and sends no experimenter messages: these are for apps with \
-                  the capability, or for the switch's own tools";
+    let detail = "over this interface, the node does not change ports, accept a role or send experimenter messages: use an app with the \
+                  capability, or the tools of the switch";
     Err(Problem::new(501, "not-supported", "The node does not offer this", detail))
 }
 

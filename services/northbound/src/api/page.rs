@@ -81,22 +81,7 @@ fn tests(context: &Context<'_>, kind: Kind) -> Result<Vec<Test>, Problem> {
 fn page(context: &Context<'_>, kind: Kind, tests: &[Test], path: &str) -> Answered {
     let limit = context.number("limit", (1, LIMIT_MAX))?.unwrap_or(LIMIT_DEFAULT);
     let after = context.parameter("after").map(|id| cursor(kind, id)).transpose()?;
-    let choice = Choice { kind, limit, after, tests, path };
-    context.kept(context.tag(&[kind]), || choice.page(context))
-}
-
-/// What a page shows.
-struct Choice<'a> {
-    kind: Kind,
-    limit: usize,
-    after: Option<Key>,
-    tests: &'a [Test],
-    path: &'a str,
-}
-
-impl Choice<'_> {
-    fn page(&self, context: &Context<'_>) -> Vec<u8> {
-        let Choice { kind, limit, after, tests, path } = *self;
+    context.kept(context.tag(&[kind]), || {
         let view = &context.state.view;
         let passes = |record: &&Arc<Record>| tests.iter().all(|test| test(&record.object));
         let total = match tests {
@@ -109,7 +94,7 @@ impl Choice<'_> {
         let next = last.filter(|_| found.next().is_some()).map(|last| next(context, path, last));
         let objects = items.iter().map(|record| &record.object);
         page_of(objects, next.as_deref(), &format!(",\"total\":{total}"))
-    }
+    })
 }
 
 fn cursor(kind: Kind, id: &str) -> Result<Key, Problem> {
