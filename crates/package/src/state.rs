@@ -100,7 +100,7 @@ impl State {
             }
         }
         let path = self.root.join("lock");
-        let file = open_new_or_old(&path).map_err(refused(&path, "opened"))?;
+        let file = open_lock_file(&path).map_err(refused(&path, "opened"))?;
         match file.try_lock() {
             Ok(()) => Ok(Lock(file)),
             Err(fs::TryLockError::WouldBlock) => failed(format!(
@@ -405,7 +405,12 @@ fn make_folder(folder: &Path, mode: u32) -> Result<(), StateError> {
     DirBuilder::new().recursive(true).mode(mode).create(folder).map_err(refused(folder, "made"))
 }
 
-fn open_new_or_old(path: &Path) -> io::Result<File> {
+/// Opens a lock file, or creates it as [`give_to_owner_of_folder`] says. It follows no link. A user who can open a lock file could lock it and keep
+/// all others out (flock(2)), so only its owner can open it.
+///
+/// # Errors
+/// It cannot be opened or created, or it is a link.
+pub fn open_lock_file(path: &Path) -> io::Result<File> {
     if let Some(file) = create_for_owner_of_folder(path)? {
         return Ok(file);
     }
@@ -424,13 +429,8 @@ fn open_new_or_old(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Creates a file that only its owner can open, and gives it to the owner of its folder. If root runs a command on the folder of another user, that
-/// user can then still use what the command has made. `None`: it is there already, and stays as it is.
-///
-/// # Errors
-/// It cannot be created.
-pub fn create_for_owner_of_folder(path: &Path) -> io::Result<Option<File>> {
-    // A user who can open a lock file could lock it and keep all others out (flock(2)).
+/// Creates a file that only its owner can open, and gives it to the owner of its folder. `None`: it is there already, and stays as it is.
+fn create_for_owner_of_folder(path: &Path) -> io::Result<Option<File>> {
     let created = OpenOptions::new().append(true).create_new(true).mode(0o600).open(path);
     let file = match created {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(None),
@@ -444,7 +444,8 @@ pub fn create_for_owner_of_folder(path: &Path) -> io::Result<Option<File>> {
     Ok(Some(file))
 }
 
-/// Gives a folder that this process has made to the owner of the folder that it is in, as [`create_for_owner_of_folder`] does.
+/// Gives a folder that this process has made to the owner of the folder that it is in. If root runs a command on the folder of another user, that
+/// user can then still use what the command has made.
 pub fn give_to_owner_of_folder(path: &Path) {
     let own = fs::symlink_metadata(path).ok().filter(fs::Metadata::is_dir);
     if let Some(owner) = own.and_then(|own| other_owner(path, &own)) {

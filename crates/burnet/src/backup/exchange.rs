@@ -10,7 +10,7 @@
 //! after a crash [`finish`] goes on. `burnet run` and `burnet restore` call it first. It reads no backup.
 
 use super::content::PARTS;
-use package::state::{create_for_owner_of_folder, give_to_owner_of_folder};
+use package::state::{give_to_owner_of_folder, open_lock_file};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -86,16 +86,7 @@ pub fn is_under_way(state: &Path) -> bool {
 /// # Errors
 /// The file cannot be locked: with [`io::ErrorKind::WouldBlock`], a node runs.
 pub fn hold(state: &Path) -> io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt;
-    let place = state.join(RUNNING);
-    let file = match create_for_owner_of_folder(&place)? {
-        Some(file) => file,
-        None => {
-            // The bits of this flag fit.
-            let flags = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
-            File::options().append(true).custom_flags(flags).open(&place)?
-        }
-    };
+    let file = open_lock_file(&state.join(RUNNING))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(fs::TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
