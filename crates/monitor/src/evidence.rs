@@ -62,8 +62,8 @@ fn newest<T>(list: Vec<T>, most: usize) -> impl Iterator<Item = T> {
 mod tests {
     use super::*;
     use crate::incident::Fact;
+    use crate::resources::LARGEST_SAMPLE;
     use northbound_contract::FromMonitor;
-    use zone::Sample;
 
     #[test]
     fn the_newest_lines_are_kept() {
@@ -76,21 +76,6 @@ mod tests {
     #[test]
     fn the_longest_report_fits_into_a_datagram() {
         let long = || "\"".repeat(10_000);
-        let most = Sample {
-            unix_ms: u64::MAX,
-            generation: u64::MAX,
-            memory_bytes: Some(u64::MAX),
-            cpu_percent: u32::MAX,
-            open_files: Some(u32::MAX),
-            processes: Some(u32::MAX),
-            lag_ms: Some(u32::MAX),
-            store_bytes: u64::MAX,
-            events_per_s: u32::MAX,
-            dropped_per_s: u32::MAX,
-            commands_per_s: u32::MAX,
-            packet_outs_per_s: u32::MAX,
-            refusals_per_s: u32::MAX,
-        };
         let evidence = report(Evidence {
             exit_code: Some(i32::MIN),
             signal: Some(i32::MIN),
@@ -98,7 +83,7 @@ mod tests {
             called: vec![long(); 2 * CALLED_MAX],
             last_lines: vec![long(); 2 * LAST_LINES_MAX],
             facts: vec![Fact { unix_ms: u64::MAX, line: long() }; 2 * FACTS_MAX],
-            samples: vec![most; 2 * HISTORY_SAMPLES_MAX],
+            samples: vec![LARGEST_SAMPLE; 2 * HISTORY_SAMPLES_MAX],
         });
         let message = FromMonitor::Evidence { ticket: u64::MAX, evidence: Some(Box::new(evidence)) };
         let bytes = serde_json::to_vec(&message).unwrap().len();

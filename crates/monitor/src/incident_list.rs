@@ -18,7 +18,7 @@ use crate::records::INCIDENTS_MAX;
 const IN_A_MESSAGE_MAX: usize = 64;
 
 /// The longest texts of an incident in a message, in bytes. A file in the state folder can have longer ones: they are cut, and
-/// `burnet incidents NUMBER` shows all of it.
+/// `burnet incidents show NUMBER` shows all of it.
 const WHAT_BYTES_MAX: usize = 32;
 const REASON_BYTES_MAX: usize = 2 * crate::app::REASON_BYTES_MAX;
 const THEN_BYTES_MAX: usize = 400;

@@ -315,6 +315,24 @@ impl Pace {
     }
 }
 
+/// The sample with the largest values: it is the longest one as JSON.
+#[cfg(test)]
+pub(crate) const LARGEST_SAMPLE: Sample = Sample {
+    unix_ms: u64::MAX,
+    generation: u64::MAX,
+    memory_bytes: Some(u64::MAX),
+    cpu_percent: u32::MAX,
+    open_files: Some(u32::MAX),
+    processes: Some(u32::MAX),
+    lag_ms: Some(u32::MAX),
+    store_bytes: u64::MAX,
+    events_per_s: u32::MAX,
+    dropped_per_s: u32::MAX,
+    commands_per_s: u32::MAX,
+    packet_outs_per_s: u32::MAX,
+    refusals_per_s: u32::MAX,
+};
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -477,25 +495,10 @@ mod tests {
 
     #[test]
     fn the_most_of_all_zones_fits_into_one_message() {
-        let worst = Sample {
-            unix_ms: u64::MAX,
-            generation: u64::MAX,
-            memory_bytes: Some(u64::MAX),
-            cpu_percent: u32::MAX,
-            open_files: Some(u32::MAX),
-            processes: Some(u32::MAX),
-            lag_ms: Some(u32::MAX),
-            store_bytes: u64::MAX,
-            events_per_s: u32::MAX,
-            dropped_per_s: u32::MAX,
-            commands_per_s: u32::MAX,
-            packet_outs_per_s: u32::MAX,
-            refusals_per_s: u32::MAX,
-        };
         let over =
             Resource::ALL.map(|resource| Excess { resource, used: u64::MAX, soft: u64::MAX, hard: u64::MAX });
-        let usage = ZoneUsage { zone: u16::MAX, sample: worst, over: over.to_vec() };
-        let node = NodeUsage { kernel: worst, monitor: worst };
+        let usage = ZoneUsage { zone: u16::MAX, sample: LARGEST_SAMPLE, over: over.to_vec() };
+        let node = NodeUsage { kernel: LARGEST_SAMPLE, monitor: LARGEST_SAMPLE };
         let zones = vec![usage; crate::APPS_MAX];
         let message = crate::protocol::ToKernel::Resources { zones, node };
         let bytes = serde_json::to_vec(&message).unwrap().len();
