@@ -12,7 +12,8 @@ use view::ConnectPoint;
 pub enum Verdict {
     /// It arrives: where it should, or, without such a place, at some edge of the network.
     Delivered,
-    /// It arrives only if a switch selects that bucket of a group, or by a switch's own forwarding. Or the switch does what is not followed.
+    /// It arrives only if a switch selects that bucket of a group, or by a switch's own forwarding. Or a switch does what this
+    /// crate does not follow.
     Unknown,
     /// It goes to the controller.
     Punted,
