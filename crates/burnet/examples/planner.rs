@@ -65,7 +65,7 @@ fn rule(items: &mut Items<'_>, switch: DatapathId, address: u64) {
 
 impl Planner {
     fn put_more(&mut self, out: &mut Commands) {
-        let PlannerSettings { rules, .. } = self.settings;
+        let rules = self.settings.rules;
         while self.open.len() < OPEN_MAX
             && let Some(set) = self.to_put.pop()
         {
