@@ -122,7 +122,7 @@ fn current(client: &Client, document: &Document) -> Result<Current, String> {
     current.ways.extend(same.into_iter().map(|ends| (ends, Vec::new())));
     for some in pairs.chunks(ROUTE_PAIRS_MAX) {
         let list: Vec<Value> = some.iter().map(|(from, to)| json!({ "from": from, "to": to })).collect();
-        // Ways that the node cannot compute now are not known. They only make the plan less exact.
+        // Ways that the node cannot compute now are not known: the plan is less exact, and warns if ports are protected.
         let Ok(found) = client.ask("POST", "/api/v1/routes", Some(&json!({ "pairs": list }))) else {
             continue;
         };
