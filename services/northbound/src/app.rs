@@ -76,6 +76,8 @@ pub struct Shared {
     pub bodies: Semaphore,
     /// The bytes that answers may take which clients have not read yet: see [`ANSWERS_BYTES_MAX`].
     pub answers: Arc<Semaphore>,
+    /// The same for clients at the socket of the operator, so that others cannot take this room.
+    pub operator_answers: Arc<Semaphore>,
     /// What the operator wrote.
     pub settings: northbound_contract::Settings,
 }
@@ -146,6 +148,7 @@ impl App for Northbound {
                 few: Semaphore::new(FEW_MAX),
                 bodies: Semaphore::new(BODIES_BYTES_MAX),
                 answers: Arc::new(Semaphore::new(ANSWERS_BYTES_MAX)),
+                operator_answers: Arc::new(Semaphore::new(ANSWERS_BYTES_MAX)),
                 settings,
             }),
             calls: BTreeMap::new(),

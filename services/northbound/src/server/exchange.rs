@@ -80,9 +80,9 @@ impl Exchange {
             Outcome::Whole(if ends { response.with("connection", "close") } else { response })
         });
         let response = match outcome {
-            // Only a read can be refused after it was carried out. Slow clients must not block the operator.
-            Outcome::Whole(response) if name == Method::Get.name() && peer != Peer::Operator => {
-                whole(self.bounded(response, &path))
+            // Only a read can be refused after it was carried out.
+            Outcome::Whole(response) if name == Method::Get.name() => {
+                whole(self.bounded(response, &path, peer))
             }
             Outcome::Whole(response) => whole(response),
             Outcome::ServerSent(events) => {
@@ -101,8 +101,12 @@ impl Exchange {
     }
 
     /// The response, with room for its body until the client has it. A refusal, if clients that read slowly have all the room.
-    fn bounded(&self, response: Response, path: &str) -> Response {
-        match body::held(response.body.clone(), &self.shared.answers) {
+    fn bounded(&self, response: Response, path: &str, peer: Peer) -> Response {
+        let room = match peer {
+            Peer::Operator => &self.shared.operator_answers,
+            Peer::Remote => &self.shared.answers,
+        };
+        match body::held(response.body.clone(), room) {
             Ok(body) => Response { body, ..response },
             Err(problem) => problem.to_response(path),
         }
