@@ -12,7 +12,7 @@
 //! below those of every earlier app, it can shadow none of them. The kernel does not compare its rules or keep them. So
 //! disjoint priority bands cost nothing. The kernel compares only apps that may conflict, rule by rule
 //! (`crate::overlap`). Of such an app, it compares only the rules whose priorities can decide against another app
-//! ([`Contest`]).
+//! (`Contest`).
 //!
 //! If a rule matches every packet that an earlier app wants to receive, that app receives nothing. The kernel refuses
 //! such a rule too ([`OrderRefused::Blinds`]), or evicts it if these packets reach its table only later (`crate::wide`). A
