@@ -98,7 +98,7 @@ pub fn flood_until(address: SocketAddr, over: &AtomicBool) -> io::Result<()> {
     Ok(())
 }
 
-/// Answers what the node asks of a new switch, until it asks nothing for a while. Before, apps do not hear of the switch.
+/// Answers what the node asks of a new switch, until it asks nothing for a while. Before, apps do not receive the switch.
 fn answer_questions(stream: &mut TcpStream) -> io::Result<()> {
     stream.set_read_timeout(Some(Duration::from_millis(200)))?;
     let mut room = [0; 4096];

@@ -153,7 +153,7 @@ impl Quiet {
                     let nanos = message.last_chunk().copied().map_or(0, u64::from_be_bytes);
                     answer = Some(SystemTime::UNIX_EPOCH + Duration::from_nanos(nanos));
                 }
-                // Until the node knows the rules of a switch, apps do not hear of it.
+                // Until the node knows the rules of a switch, apps do not receive it.
                 _ => self.stream.write_all(&raw::answers(&message))?,
             }
         }
