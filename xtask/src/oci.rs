@@ -72,9 +72,7 @@ pub fn build(program: &Path, to: &Path) -> Result<PathBuf, String> {
 
 /// Unpacks an image as an engine does, and runs `burnet doctor` in it.
 fn try_image(image: &Path, folder: &Path) -> Result<(), String> {
-    if let Some(reason) = trial::why_not() {
-        return Err(format!("the image cannot be tried: {reason}"));
-    }
+    trial::prepare().map_err(|reason| format!("the image cannot be tried: {reason}"))?;
     unpack(image, folder)?;
     let read = |path: &str| -> Result<Value, String> {
         serde_json::from_str(&tree::read_text(&folder.join(path))?)

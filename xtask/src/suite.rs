@@ -274,7 +274,7 @@ impl Suite {
 
     /// The packages of the programs that the tests were built with: made, installed in a fresh Debian, run there and removed.
     fn packages(&self) -> Stage {
-        if let Some(reason) = trial::why_not() {
+        if let Err(reason) = trial::prepare() {
             return left_out(&reason);
         }
         let programs = tested_binary()?;

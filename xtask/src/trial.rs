@@ -4,11 +4,11 @@
 //!   debootstrap ──> target/packages/debian-12 ──copy──> a root, with namespaces of its own ──deploy/debian/trial.sh──> passed, or not
 //! ```
 //!
-//! In: packages. Out: what the script prints, and whether it passed. It needs root, debootstrap and a mirror of Debian; nothing outside of the
-//! target folder changes. The fresh Debian is made once.
+//! In: packages. Out: what the script prints, and whether it passed. It needs root and a mirror of Debian. Nothing outside of the
+//! target folder changes, but for debootstrap, which is installed if it is missing. The fresh Debian is made once.
 
 use crate::release::{self, copy};
-use crate::{process, tree};
+use crate::{packages, process, tree};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -19,22 +19,20 @@ const BOOTSTRAP_LIMIT: Duration = Duration::from_secs(10 * 60);
 /// The script takes seconds.
 const TRIAL_LIMIT: Duration = Duration::from_secs(5 * 60);
 
-/// Why the packages cannot be tried here, if they cannot.
-pub fn why_not() -> Option<String> {
+/// Installs debootstrap if it is missing. An error says why the packages cannot be tried here.
+pub fn prepare() -> Result<(), String> {
     if !process::is_root() {
-        return Some("not root".to_owned());
+        return Err("not root".to_owned());
     }
-    let missing = ["debootstrap", "dpkg-deb", "ip", "unshare", "chroot"]
-        .into_iter()
-        .find(|name| process::find(name).is_none());
-    missing.map(|program| format!("{program} is missing"))
+    packages::install_for("debootstrap", "debootstrap")?;
+    let missing =
+        ["dpkg-deb", "ip", "unshare", "chroot"].into_iter().find(|name| process::find(name).is_none());
+    missing.map_or(Ok(()), |program| Err(format!("{program} is missing")))
 }
 
 /// Tries these packages. An error says what failed.
 pub fn run(packages: &[PathBuf]) -> Result<(), String> {
-    if let Some(reason) = why_not() {
-        return Err(format!("the packages cannot be tried: {reason}"));
-    }
+    prepare().map_err(|reason| format!("the packages cannot be tried: {reason}"))?;
     let fresh = release::folder().join("debian-12");
     if !fresh.join("complete").exists() {
         bootstrap(&fresh)?;
