@@ -89,7 +89,12 @@ fn name_error(version: Version, keys: &mut Map<String, Value>) {
     let number =
         |key: &str| keys.get(key).and_then(Value::as_u64).and_then(|number| u16::try_from(number).ok());
     let (Some(kind), Some(code)) = (number("error_type"), number("error_code")) else { return };
-    if let Some(name) = names::error_code_name(version, kind, code) {
+    let whose = keys.get("experimenter").and_then(Value::as_u64).and_then(|whose| u32::try_from(whose).ok());
+    let name = match whose {
+        Some(whose) => names::experimenter_error_name(whose, code).map(str::to_owned),
+        None => names::error_code_name(version, kind, code),
+    };
+    if let Some(name) = name {
         keys.insert("error_code".to_owned(), name.into());
     }
     if let Some(name) = names::error_type_name(version, kind) {
@@ -105,9 +110,14 @@ fn number_error(version: Version, keys: &mut Map<String, Value>) -> Result<(), B
         keys.insert("error_type".to_owned(), number.into());
     }
     if let Some(Value::String(name)) = keys.get("error_code") {
-        let (kind, code) = names::error_code_number(version, name).ok_or_else(|| {
-            BadJson::new("error_code", format!("'{name}' is no code of an error of OpenFlow {version}"))
-        })?;
+        let of_experimenter = || {
+            let (_, code) = names::experimenter_error_number(name)?;
+            Some((openflow::error::EXPERIMENTER, code))
+        };
+        let (kind, code) =
+            names::error_code_number(version, name).or_else(of_experimenter).ok_or_else(|| {
+                BadJson::new("error_code", format!("'{name}' is no code of an error of OpenFlow {version}"))
+            })?;
         if keys.get("error_type").and_then(Value::as_u64).is_some_and(|said| said != u64::from(kind)) {
             return Err(BadJson::new("error_code", format!("'{name}' is no code of this error_type")));
         }

@@ -11,6 +11,7 @@
 //! Text has less information than bytes and JSON: [`to_text`] lists what it leaves out. Never resolves names of ports
 //! or tables.
 
+mod bundle;
 mod connection;
 mod dump;
 mod frame;
@@ -43,7 +44,7 @@ enum Detail {
 /// The message as `ovs-ofctl ofp-print` prints it: one line or several, each with its end.
 ///
 /// The text leaves out some information, which cannot be read back: the bytes of a packet (only its headers are
-/// printed), and bits without a name in Open vSwitch. Also the cookie of a 1.3 modify or delete without a mask, and
+/// printed), and bits without a name in Open vSwitch. Also the properties and unknown types of a bundle, the cookie of a 1.3 modify or delete without a mask, and
 /// unknown action types of group features. JSON has all of it.
 pub fn to_text(message: &Message) -> String {
     let mut out = String::new();
@@ -80,6 +81,10 @@ fn name(body: &Body) -> String {
     match body {
         Body::MultipartRequest(request) => format!("{} request", statistics_name(request.body.word())),
         Body::MultipartReply(reply) => format!("{} reply", statistics_name(reply.body.word())),
+        // In 1.4 they are the specification's own, and begin with OFPT_.
+        Body::BundleControl(_) | Body::BundleAdd(_) => {
+            format!("ONFT_{}", body.type_word().to_ascii_uppercase())
+        }
         _ => format!("OFPT_{}", body.type_word().to_ascii_uppercase()),
     }
 }
@@ -123,6 +128,11 @@ fn print_body(out: &mut String, message: &Message, detail: Detail) -> fmt::Resul
         Body::RoleRequest(role) | Body::RoleReply(role) => connection::role(out, role),
         Body::GetAsyncReply(config) | Body::SetAsync(config) => connection::async_config(out, config),
         Body::MeterMod(meter_mod) => meter::meter_mod(out, meter_mod),
+        Body::BundleControl(control) => bundle::control(out, control),
+        Body::BundleAdd(add) => {
+            bundle::add(out, add)?;
+            print(out, &add.message, detail)
+        }
         Body::FeaturesRequest
         | Body::GetConfigRequest
         | Body::BarrierRequest

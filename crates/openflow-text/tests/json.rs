@@ -154,6 +154,33 @@ fn a_flow_mod_reads_as_the_specification_names_it() {
 }
 
 #[test]
+fn a_bundled_message_is_an_object_within_the_other() {
+    let object = to_json(&of_1_3(corpus::bundled(Body::BarrierRequest, vec![])));
+    let expected = json!({
+        "version": "1.3", "type": "bundle_add_message", "xid": 7, "bundle_id": 1, "flags": ["atomic"],
+        "message": {"version": "1.3", "type": "barrier_request", "xid": 7}, "properties": [],
+    });
+    assert_eq!(object, expected);
+    let mut nested = object.clone();
+    nested["message"] = object.clone();
+    assert_eq!(from_json(&nested).unwrap_err().key, "message.type");
+    let mut broken = object;
+    broken["message"]["type"] = "barrier".into();
+    assert_eq!(from_json(&broken).unwrap_err().key, "message.type");
+}
+
+#[test]
+fn an_error_about_a_bundle_has_its_name() {
+    let error = json!({
+        "version": "1.3", "type": "error", "xid": 1, "error_type": "OFPET_EXPERIMENTER",
+        "error_code": "OFPBFC_BAD_ID", "experimenter": 0x4f4e_4600, "data": "",
+    });
+    let Body::Error(read) = from_json(&error).unwrap().body else { panic!("{error}") };
+    assert_eq!((read.kind, read.code, read.experimenter), (0xffff, 2302, Some(ONF_EXPERIMENTER)));
+    assert_eq!(to_json(&of_1_3(Body::Error(read)))["error_code"], "OFPBFC_BAD_ID");
+}
+
+#[test]
 fn the_same_bits_have_other_names_in_1_0() {
     let mut message = of_1_3(Body::FlowMod(FlowMod { flags: FLOW_MOD_RESET_COUNTS, ..flow_mod() }));
     assert_eq!(to_json(&message)["flags"], json!(["reset_counts"]));

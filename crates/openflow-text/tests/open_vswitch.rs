@@ -144,6 +144,10 @@ fn messages_that_nobody_chose_print_as_open_vswitch_prints_them() {
         if let Body::PacketIn(packet_in) = &mut message.body {
             packet_in.matching = Match::any().with(Field::InPort, PortNo(3));
         }
+        // Of several properties of one kind, Open vSwitch shows one.
+        if let Body::QueueGetConfigReply(reply) = &mut message.body {
+            reply.queues.iter_mut().for_each(|queue| queue.properties.truncate(1));
+        }
         comparison.add(&message);
     }
     comparison.check(100);

@@ -37,7 +37,7 @@ impl Message {
             (TYPE_HELLO, _) => Body::Hello(read_hello(version, body)?),
             (TYPE_ERROR, _) => Body::Error(read_error(version, body)?),
             (kind, Version::V1_0) => v10::read(kind, body)?,
-            (kind, Version::V1_3) => v13::read(kind, body)?,
+            (kind, Version::V1_3) => v13::read(kind, header.xid, body)?,
             _ => return Err(not_spoken(version)),
         };
         Ok(Message { version, xid: header.xid, body })

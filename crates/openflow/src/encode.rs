@@ -32,7 +32,7 @@ impl Message {
             (Body::Hello(hello), version) => write_hello(version, hello, out),
             (Body::Error(error), version) => write_error(version, error, out),
             (body, Version::V1_0) => v10::write(body, out),
-            (body, _) => v13::write(body, out),
+            (body, _) => v13::write(body, self.xid, out),
         })
     }
 }

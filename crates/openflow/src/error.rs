@@ -9,6 +9,7 @@ use std::fmt;
 
 use flow::{BadInput, ErrorCode};
 
+use crate::message::ONF_EXPERIMENTER;
 use crate::version::Version;
 
 /// OFPET_HELLO_FAILED, OFPHFC_INCOMPATIBLE: no version in common.
@@ -49,6 +50,27 @@ pub const BAD_METER_COMMAND: ErrorCode = ErrorCode { kind: 12, code: 4 };
 pub const BAD_METER_BAND: ErrorCode = ErrorCode { kind: 12, code: 8 };
 /// OFPTFFC_BAD_LEN.
 pub const BAD_TABLE_FEATURES_LEN: ErrorCode = ErrorCode { kind: 13, code: 3 };
+
+/// OFPET_EXPERIMENTER. The only errors of an experimenter that this crate makes are those of the ONF's bundles.
+pub const EXPERIMENTER: u16 = 0xffff;
+
+/// An error about bundles: in 1.3 it is the ONF's, whose types begin with this one (extension 230; 1.4.0, 7.5.4.18).
+pub const fn bundle_failed(code: u16) -> ErrorCode {
+    const ONF_BUNDLE_FAILED: u16 = 2300;
+    ErrorCode { kind: EXPERIMENTER, code: ONF_BUNDLE_FAILED + code }
+}
+
+/// OFPBFC_MSG_BAD_LEN: the length of a bundled message is wrong.
+pub const BUNDLED_BAD_LEN: ErrorCode = bundle_failed(8);
+/// OFPBFC_MSG_BAD_XID: a bundled message has another transaction id than the message that adds it.
+pub const BUNDLED_BAD_XID: ErrorCode = bundle_failed(9);
+/// OFPBFC_MSG_UNSUP: a message that cannot be in a bundle.
+pub const BUNDLED_UNSUPPORTED: ErrorCode = bundle_failed(10);
+
+/// Whose error it is, if it is of OFPET_EXPERIMENTER.
+pub const fn experimenter_of(error: ErrorCode) -> Option<u32> {
+    if error.kind == EXPERIMENTER { Some(ONF_EXPERIMENTER) } else { None }
+}
 
 /// Translates an error of 1.3 to the closest error of OpenFlow 1.0 (5.4.4).
 ///

@@ -2,7 +2,8 @@
 //!
 //! In: numbers. Out: names, and the reverse. Never decides anything about a message.
 
-use crate::message::{Body, ReplyBody, RequestBody};
+use crate::error::bundle_failed;
+use crate::message::{Body, ONF_EXPERIMENTER, ReplyBody, RequestBody};
 use crate::version::Version;
 
 /// One `ofp_error_type`: its name, the prefix of its codes' names, and those names from code 0 on.
@@ -258,6 +259,38 @@ pub fn error_code_number(version: Version, name: &str) -> Option<(u16, u16)> {
     Some((row.number, u16::try_from(code).ok()?))
 }
 
+/// The codes of OFPET_BUNDLE_FAILED (1.4.0, 7.5.4.18), which the ONF's errors of 1.3 have from 2300 on.
+const BUNDLE_ERRORS: [&str; 16] = [
+    "OFPBFC_UNKNOWN",
+    "OFPBFC_EPERM",
+    "OFPBFC_BAD_ID",
+    "OFPBFC_BUNDLE_EXIST",
+    "OFPBFC_BUNDLE_CLOSED",
+    "OFPBFC_OUT_OF_BUNDLES",
+    "OFPBFC_BAD_TYPE",
+    "OFPBFC_BAD_FLAGS",
+    "OFPBFC_MSG_BAD_LEN",
+    "OFPBFC_MSG_BAD_XID",
+    "OFPBFC_MSG_UNSUP",
+    "OFPBFC_MSG_CONFLICT",
+    "OFPBFC_MSG_TOO_MANY",
+    "OFPBFC_MSG_FAILED",
+    "OFPBFC_TIMEOUT",
+    "OFPBFC_BUNDLE_IN_PROGRESS",
+];
+
+/// The name of an experimenter's error in 1.3 (`OFPBFC_BAD_ID`), or `None` if it is none of the ONF's about bundles.
+pub fn experimenter_error_name(experimenter: u32, code: u16) -> Option<&'static str> {
+    let code = code.checked_sub(bundle_failed(0).code).filter(|_| experimenter == ONF_EXPERIMENTER)?;
+    BUNDLE_ERRORS.get(usize::from(code)).copied()
+}
+
+/// The experimenter and the number of such an error's name.
+pub fn experimenter_error_number(name: &str) -> Option<(u32, u16)> {
+    let code = (0..).zip(BUNDLE_ERRORS).find(|(_, there)| *there == name)?.0;
+    Some((ONF_EXPERIMENTER, bundle_failed(code).code))
+}
+
 /// The types of messages of 1.3 by number (1.3.5, 7.1).
 const TYPES_1_3: [&str; 30] = [
     "OFPT_HELLO",
@@ -363,6 +396,8 @@ impl Body {
             Body::GetAsyncReply(_) => "get_async_reply",
             Body::SetAsync(_) => "set_async",
             Body::MeterMod(_) => "meter_mod",
+            Body::BundleControl(_) => "bundle_control",
+            Body::BundleAdd(_) => "bundle_add_message",
         }
     }
 }
@@ -437,6 +472,18 @@ mod tests {
                     assert_eq!(error_code_number(version, &name), Some((row.number, code)));
                 }
             }
+        }
+    }
+
+    #[test]
+    fn errors_about_bundles_have_the_names_of_1_4_and_those_of_other_experimenters_have_none() {
+        assert_eq!(experimenter_error_name(ONF_EXPERIMENTER, 2299), None);
+        assert_eq!(experimenter_error_name(ONF_EXPERIMENTER, 2316), None);
+        assert_eq!(experimenter_error_name(0x2320, 2302), None);
+        assert_eq!(experimenter_error_name(ONF_EXPERIMENTER, 2302), Some("OFPBFC_BAD_ID"));
+        for code in 2300..2316 {
+            let name = experimenter_error_name(ONF_EXPERIMENTER, code).unwrap();
+            assert_eq!(experimenter_error_number(name), Some((ONF_EXPERIMENTER, code)));
         }
     }
 

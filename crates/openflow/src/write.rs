@@ -7,9 +7,12 @@
 use flow::{ErrorCode, PortNo};
 
 use crate::envelope::{TYPE_ERROR, TYPE_HELLO, write_message};
-use crate::error::{Unwritable, to_version};
+use crate::error::{Unwritable, experimenter_of, to_version};
 use crate::header::{HEADER_LEN, Header};
-use crate::message::{FLOW_ADD, FLOW_MOD_RESET_COUNTS, FlowModFields, ROLE_SLAVE};
+use crate::message::{
+    FLOW_ADD, FLOW_MOD_RESET_COUNTS, FlowModFields, ONF_BUNDLE_ADD, ONF_BUNDLE_CONTROL, ONF_EXPERIMENTER,
+    ROLE_SLAVE,
+};
 use crate::version::Version;
 use crate::{v10, v13};
 
@@ -27,7 +30,7 @@ fn bare(version: Version, kind: u8, xid: u32, out: &mut Vec<u8>) {
     out.extend_from_slice(&Header { version, kind, length: 8, xid }.to_bytes());
 }
 
-/// Appends a message with a body of at most 64 bytes. It cannot fail.
+/// Appends a message with a body of at most 72 bytes. It cannot fail.
 fn small(version: Version, kind: u8, xid: u32, body: &[&[u8]], out: &mut Vec<u8>) {
     let length = HEADER_LEN + body.iter().map(|part| part.len()).sum::<usize>();
     let length = u16::try_from(length).unwrap_or(u16::MAX);
@@ -57,7 +60,10 @@ pub fn hello(version: Version, xid: u32, version_bitmap: Option<u32>, out: &mut 
 pub fn error(version: Version, xid: u32, error: ErrorCode, at_fault: &[u8], out: &mut Vec<u8>) {
     let error = to_version(error, version);
     let data = at_fault.get(..ERROR_DATA_LEN).unwrap_or(at_fault);
-    small(version, TYPE_ERROR, xid, &[&error.kind.to_be_bytes(), &error.code.to_be_bytes(), data], out);
+    let experimenter = experimenter_of(error).map(u32::to_be_bytes);
+    let experimenter: &[u8] = experimenter.as_ref().map_or(&[], |number| number);
+    let parts: [&[u8]; 4] = [&error.kind.to_be_bytes(), &error.code.to_be_bytes(), experimenter, data];
+    small(version, TYPE_ERROR, xid, &parts, out);
 }
 
 /// Appends OFPET_HELLO_FAILED, OFPHFC_INCOMPATIBLE with a sentence for the peer's log, of which the first
@@ -138,6 +144,55 @@ pub fn role_request(
     let body: [&[u8]; 3] = [&role.to_be_bytes(), &[0; 4], &generation_id.to_be_bytes()];
     small(version, v13::kind::ROLE_REQUEST, xid, &body, out);
     Ok(())
+}
+
+/// Appends a bundle control message of 1.3 without properties. `control` is [`crate::message::BUNDLE_OPEN_REQUEST`] or another of
+/// these numbers.
+pub fn bundle_control(xid: u32, bundle_id: u32, control: u16, flags: u16, out: &mut Vec<u8>) {
+    let body: [&[u8]; 5] = [
+        &ONF_EXPERIMENTER.to_be_bytes(),
+        &ONF_BUNDLE_CONTROL.to_be_bytes(),
+        &bundle_id.to_be_bytes(),
+        &control.to_be_bytes(),
+        &flags.to_be_bytes(),
+    ];
+    small(Version::V1_3, v13::kind::EXPERIMENTER, xid, &body, out);
+}
+
+/// Appends a message of 1.3 that adds one to a bundle. `write` appends that one: a whole message of 1.3 with the same
+/// transaction id, or nothing if it fails.
+///
+/// # Errors
+/// The error of `write`, or the message is too long. Nothing is appended then.
+///
+/// ```
+/// use openflow::{Body, Message, Unwritable, Version, write};
+/// let mut out = Vec::new();
+/// let barrier = Message { version: Version::V1_3, xid: 7, body: Body::BarrierRequest };
+/// write::bundle_add::<Unwritable>(7, 1, 3, &mut out, |out| barrier.encode(out)).unwrap();
+/// let Body::BundleAdd(add) = Message::decode(&out).unwrap().body else { panic!("expected a bundled message") };
+/// assert_eq!(*add.message, barrier);
+/// ```
+pub fn bundle_add<E: From<Unwritable>>(
+    xid: u32,
+    bundle_id: u32,
+    flags: u16,
+    out: &mut Vec<u8>,
+    write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
+) -> Result<(), E> {
+    let (start, mut failed) = (out.len(), None);
+    let written = write_message(Version::V1_3, v13::kind::EXPERIMENTER, xid, out, |out| {
+        out.u32(ONF_EXPERIMENTER).u32(ONF_BUNDLE_ADD).u32(bundle_id).zeros(2).u16(flags);
+        failed = write(out.out).err();
+        Ok(())
+    });
+    match failed {
+        None => written.map_err(E::from),
+        Some(failed) => {
+            out.truncate(start);
+            Err(failed)
+        }
+    }
 }
 
 /// Appends a packet-out. `actions` are canonical. For 1.3 they are copied unchanged, so the caller must have validated

@@ -103,3 +103,50 @@ fn items_of_no_length_do_not_loop() {
     );
     check("04 1d 0020 00000001 0000 0000 00000001 0001 0000 000000000000000000000000", (1, 6, 18, "length"));
 }
+
+#[test]
+fn a_bundle_control_that_is_cut_off_or_has_a_property_without_end_is_refused() {
+    check("04 04 0014 00000001 4f4e4600 000008fc 00000001", (1, 6, 20, "type"));
+    check("04 04 0010 00000001 4f4e4600 000008fc", (1, 6, 16, "bundle_id"));
+    let head = "4f4e4600 000008fc 00000001 0000 0003";
+    check(&format!("04 04 001a 00000001 {head} 0001"), (1, 6, 24, "length"));
+    check(&format!("04 04 0020 00000001 {head} 0001 0000 00000000"), (1, 6, 26, "length"));
+    check(&format!("04 04 0020 00000001 {head} 0001 000c 00000000"), (1, 6, 26, "length"));
+    // The padding to eight bytes is missing, and a property of an experimenter has no experimenter.
+    check(&format!("04 04 001c 00000001 {head} 0001 0004"), (1, 6, 28, "pad"));
+    check(&format!("04 04 0020 00000001 {head} ffff 0006 0000 0000"), (1, 6, 28, "experimenter"));
+}
+
+#[test]
+fn a_bundled_message_that_lies_is_refused_with_the_error_for_it() {
+    /// OFPET_EXPERIMENTER of the ONF: OFPBFC_MSG_BAD_LEN, MSG_BAD_XID, MSG_UNSUP.
+    const BAD_LEN: u16 = 2308;
+    const BAD_XID: u16 = 2309;
+    const UNSUPPORTED: u16 = 2310;
+    let add = |message: &str, expected: (u16, u16, usize, &str)| {
+        let length = 24 + bytes(message).len();
+        check(
+            &format!("04 04 {length:04x} 00000001 4f4e4600 000008fd 00000001 0000 0003 {message}"),
+            expected,
+        );
+    };
+    add("", (0xffff, BAD_LEN, 24, "message"));
+    add("04 14 0008 000000", (0xffff, BAD_LEN, 24, "message"));
+    add("04 14 0007 00000001", (0xffff, BAD_LEN, 26, "length"));
+    add("04 14 0009 00000001", (0xffff, BAD_LEN, 26, "length"));
+    add("04 14 0008 00000002", (0xffff, BAD_XID, 28, "xid"));
+    add("01 12 0008 00000001", (0xffff, UNSUPPORTED, 24, "version"));
+    add("04 00 0008 00000001", (0xffff, UNSUPPORTED, 25, "type"));
+    add("04 01 000c 00000001 0001 0006", (0xffff, UNSUPPORTED, 25, "type"));
+    add("04 04 0018 00000001 4f4e4600 000008fc 00000002 0000 0003", (0xffff, UNSUPPORTED, 25, "type"));
+    add(
+        "04 04 0020 00000001 4f4e4600 000008fd 00000002 0000 0003 04 14 0008 00000001",
+        (0xffff, UNSUPPORTED, 25, "type"),
+    );
+    // What is wrong within the message has the error that it would have alone, at its place in the whole.
+    add("04 1f 0008 00000001", (1, 1, 1, "type"));
+    add("04 09 000b 00000001 000000", (1, 6, 34, "miss_send_len"));
+    add("04 18 0018 00000001 00000004 00000000 0000000000000000", (11, 2, 32, "role"));
+    // Behind the message, only properties may follow.
+    add("04 14 0008 00000001 00", (1, 6, 32, "length"));
+}

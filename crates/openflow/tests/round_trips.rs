@@ -5,7 +5,7 @@
 
 mod strategy;
 
-use openflow::message::FlowRemoved;
+use openflow::message::{BundleAdd, BundleControl, FlowRemoved};
 use openflow::view::{FlowModView, FlowRemovedView, PacketInView, PacketOutView};
 use openflow::{Body, HEADER_LEN, Header, Message, Version, write};
 use proptest::prelude::*;
@@ -217,4 +217,55 @@ proptest! {
         prop_assert_eq!(result.is_ok(), Message { version, xid: 5, body }.encode(&mut expected).is_ok());
         prop_assert_eq!(written, expected);
     }
+
+    #[test]
+    fn a_bundled_message_is_written_around_another_as_from_types(
+        message in message(Version::V1_3).prop_filter("no bundle, hello or error", |m| {
+            !matches!(m.body, Body::BundleControl(_) | Body::BundleAdd(_) | Body::Hello(_) | Body::Error(_))
+        }),
+        bundle_id in any::<u32>(),
+        flags in any::<u16>(),
+        control in any::<u16>(),
+    ) {
+        let mut written = vec![0xee];
+        let result = write::bundle_add(message.xid, bundle_id, flags, &mut written, |out| message.encode(out));
+        let xid = message.xid;
+        let add = BundleAdd { bundle_id, flags, message: Box::new(message), properties: vec![] };
+        let typed = Message { version: Version::V1_3, xid, body: Body::BundleAdd(add) };
+        let mut expected = vec![0xee];
+        prop_assert_eq!(result.is_ok(), typed.encode(&mut expected).is_ok());
+        write::bundle_control(xid, bundle_id, control, flags, &mut written);
+        let control = BundleControl { bundle_id, control, flags, properties: vec![] };
+        let control = Message { version: Version::V1_3, xid, body: Body::BundleControl(control) };
+        control.encode(&mut expected).unwrap();
+        prop_assert_eq!(written, expected);
+    }
+}
+
+#[test]
+fn what_cannot_be_bundled_is_not_written_and_leaves_nothing() {
+    let barrier = Message { version: Version::V1_3, xid: 7, body: Body::BarrierRequest };
+    let refused = |xid, message: Message| {
+        let add = BundleAdd { bundle_id: 1, flags: 0, message: Box::new(message), properties: vec![] };
+        let mut bytes = vec![0xee];
+        let result = Message { version: Version::V1_3, xid, body: Body::BundleAdd(add) }.encode(&mut bytes);
+        assert_eq!(bytes, [0xee]);
+        result.unwrap_err().what
+    };
+    assert_eq!(refused(8, barrier.clone()), "xid");
+    assert_eq!(refused(7, Message { version: Version::V1_0, ..barrier.clone() }), "version");
+    let control = BundleControl { bundle_id: 1, control: 0, flags: 0, properties: vec![] };
+    assert_eq!(refused(7, Message { body: Body::BundleControl(control), ..barrier.clone() }), "type");
+    let echo = |length| Message { body: Body::EchoRequest(vec![0; length]), ..barrier.clone() };
+    assert_eq!(refused(7, echo(65_504)), "length");
+    let mut bytes = vec![0xee];
+    let written = write::bundle_add(7, 1, 0, &mut bytes, |out| echo(65_504).encode(out));
+    assert_eq!((written.unwrap_err().what, bytes), ("length", vec![0xee]));
+    let as_experimenter = openflow::message::Experimenter {
+        experimenter: openflow::message::ONF_EXPERIMENTER,
+        exp_type: Some(openflow::message::ONF_BUNDLE_ADD),
+        data: vec![],
+    };
+    let message = Message { body: Body::Experimenter(as_experimenter), ..barrier };
+    assert_eq!(message.encode(&mut Vec::new()).unwrap_err().what, "exp_type");
 }

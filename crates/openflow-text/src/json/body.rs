@@ -42,6 +42,13 @@ pub(super) fn write(body: &Body) -> Result<Object, BadJson> {
         Body::RoleRequest(role) | Body::RoleReply(role) => object(role),
         Body::GetAsyncReply(config) | Body::SetAsync(config) => object(config),
         Body::MeterMod(meter_mod) => object(meter_mod),
+        Body::BundleControl(control) => object(control),
+        Body::BundleAdd(add) => object(&AddKeys {
+            bundle_id: add.bundle_id,
+            flags: add.flags,
+            message: super::to_json(&add.message),
+            properties: add.properties.clone(),
+        }),
         Body::FeaturesRequest
         | Body::GetConfigRequest
         | Body::BarrierRequest
@@ -129,6 +136,8 @@ pub(super) fn read(word: &str, mut keys: Object) -> Result<Body, BadJson> {
         "get_async_reply" => Body::GetAsyncReply(all(keys)?),
         "set_async" => Body::SetAsync(all(keys)?),
         "meter_mod" => Body::MeterMod(all(keys)?),
+        "bundle_control" => Body::BundleControl(all(keys)?),
+        "bundle_add_message" => Body::BundleAdd(read_add(keys)?),
         _ => return Err(BadJson::new("type", format!("'{word}' is no type of message"))),
     })
 }
@@ -176,6 +185,27 @@ fn read_reply(word: &str, keys: Object) -> Result<ReplyBody, BadJson> {
         "experimenter" => ReplyBody::Experimenter(all(keys)?),
         _ => return Err(no_multipart(word)),
     })
+}
+
+fn read_add(keys: Object) -> Result<BundleAdd, BadJson> {
+    let AddKeys { bundle_id, flags, message, properties } = all(keys)?;
+    let word = message.get("type").and_then(Value::as_str).unwrap_or_default();
+    // The same for the bundled message would have no end.
+    if matches!(word, "bundle_control" | "bundle_add_message") {
+        return Err(BadJson::new("type", "a message of a bundle cannot be in a bundle").within("message"));
+    }
+    let message = super::from_json(&message).map_err(|bad| bad.within("message"))?;
+    Ok(BundleAdd { bundle_id, flags, message: Box::new(message), properties })
+}
+
+/// The keys of a message that adds another to a bundle, with that one as an object.
+#[derive(Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AddKeys {
+    bundle_id: u32,
+    flags: u16,
+    message: Value,
+    properties: Vec<BundleProperty>,
 }
 
 fn no_multipart(word: &str) -> BadJson {

@@ -39,6 +39,8 @@ pub(super) fn vocabulary(version: Version, scope: &str, key: &str) -> Option<Voc
         ("meter_mod" | "meters", "flags") | ("meter_features", "capabilities") => Bits(METER_FLAGS),
         ("meter_features", "band_types") => Bits(&[(1 << 1, "drop"), (1 << 2, "dscp_remark")]),
         ("role_request" | "role_reply", "role") => One(ROLES),
+        ("bundle_control", "control_type") => One(BUNDLE_CONTROLS),
+        ("bundle_control" | "bundle_add_message", "flags") => Bits(&[(1, "atomic"), (2, "ordered")]),
         ("set_config" | "get_config_reply", "flags") => One(FRAGMENTS),
         ("features_reply", "capabilities") => Bits(if old { CAPABILITIES_1_0 } else { CAPABILITIES_1_3 }),
         ("features_reply", "actions") if old => Bits(ACTION_BITS_1_0),
@@ -105,6 +107,16 @@ const FLOW_FLAGS_1_3: Names = &[
 ];
 const METER_FLAGS: Names = &[(1, "kbps"), (2, "pktps"), (4, "burst"), (8, "stats")];
 const ROLES: Names = &[(0, "nochange"), (1, "equal"), (2, "master"), (3, "slave")];
+const BUNDLE_CONTROLS: Names = &[
+    (0, "open_request"),
+    (1, "open_reply"),
+    (2, "close_request"),
+    (3, "close_reply"),
+    (4, "commit_request"),
+    (5, "commit_reply"),
+    (6, "discard_request"),
+    (7, "discard_reply"),
+];
 const FRAGMENTS: Names = &[(0, "frag_normal"), (1, "frag_drop"), (2, "frag_reasm")];
 const CAPABILITIES_1_0: Names = &[
     (1, "flow_stats"),

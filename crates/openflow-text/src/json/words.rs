@@ -53,12 +53,15 @@ fn each_inner(
     mut each: impl FnMut(&str, &str, &mut Map<String, Value>) -> Result<(), BadJson>,
 ) -> Result<(), BadJson> {
     let of_a_table = scope.starts_with("properties");
-    if FLOWS_OWN.contains(&key) && !of_a_table {
+    // A bundled message is an object of its own, with names already.
+    let is_bundled = (scope, key) == ("bundle_add_message", "message");
+    if FLOWS_OWN.contains(&key) && !of_a_table || is_bundled {
         return Ok(());
     }
     let inner = match (scope, key) {
-        // A queue has properties too, and none of their numbers has a name.
+        // Queues and bundles have properties too, and none of their numbers has a name.
         ("queues", "properties") => "queue_properties".to_owned(),
+        ("bundle_control" | "bundle_add_message", "properties") => "bundle_properties".to_owned(),
         _ if of_a_table => format!("{scope}.{key}"),
         _ => key.to_owned(),
     };
@@ -259,6 +262,11 @@ mod tests {
             "queue",
             json!({"queues": [{"properties": [{"unknown": {"type": 1}}]}]}),
             json!({"queues": [{"properties": [{"unknown": {"type": 1}}]}]}),
+        );
+        check(
+            "bundle_add_message",
+            json!({"message": {"table_id": 255}, "properties": [{"unknown": {"type": 1}}]}),
+            json!({"message": {"table_id": 255}, "properties": [{"unknown": {"type": 1}}]}),
         );
     }
 }

@@ -34,12 +34,16 @@ pub(super) fn hello(out: &mut String, version: Version, hello: &Hello) -> fmt::R
 
 pub(super) fn error(out: &mut String, version: Version, error: &ErrorMessage) -> fmt::Result {
     const HELLO_FAILED: u16 = 0;
-    match (error.experimenter, open_vswitch_name(version, error.kind, error.code)) {
-        (Some(experimenter), _) => {
+    let name = match error.experimenter {
+        Some(whose) => names::experimenter_error_name(whose, error.code).map(str::to_owned),
+        None => open_vswitch_name(version, error.kind, error.code),
+    };
+    match (error.experimenter, name) {
+        (Some(experimenter), None) => {
             writeln!(out, " OFPET_EXPERIMENTER experimenter=0x{experimenter:x} exp_type={}", error.code)?;
             return hex_dump(out, &error.data);
         }
-        (None, Some(name)) => writeln!(out, " {name}")?,
+        (_, Some(name)) => writeln!(out, " {name}")?,
         (None, None) => writeln!(out, " type={} code={}", error.kind, error.code)?,
     }
     if error.kind == HELLO_FAILED { printable(out, &error.data) } else { message_within(out, &error.data) }
@@ -94,7 +98,12 @@ fn message_within(out: &mut String, data: &[u8]) -> fmt::Result {
         Ok(Message { body: Body::Error(_), .. }) => hex_dump(out, data),
         Ok(message) => super::print(out, &message, Detail::Headers),
         Err(bad) => {
-            let name = open_vswitch_name(Version::V1_3, bad.error.kind, bad.error.code);
+            let of_bundle = openflow::error::experimenter_of(bad.error)
+                .and_then(|whose| names::experimenter_error_name(whose, bad.error.code));
+            let name = match of_bundle {
+                Some(name) => Some(name.to_owned()),
+                None => open_vswitch_name(Version::V1_3, bad.error.kind, bad.error.code),
+            };
             writeln!(out, "***decode error: {}***", name.unwrap_or_else(|| bad.to_string()))?;
             hex_dump(out, data)
         }
@@ -121,6 +130,7 @@ fn heading_of_part(out: &mut String, data: &[u8]) -> fmt::Result {
     ];
     let &[version, kind, _, _, a, b, c, d, ref body @ ..] = data else { return Ok(()) };
     let Some(name) = names::message_type_name(Version(version), kind) else { return Ok(()) };
+    let name = name_of_bundle(version, kind, body).unwrap_or(name);
     let name = match (name.strip_prefix("OFPT_MULTIPART_").or(name.strip_prefix("OFPT_STATS_")), body) {
         (None, _) => name.to_owned(),
         (Some(side), [0, kind, ..]) if usize::from(*kind) < MULTIPART.len() => {
@@ -130,6 +140,19 @@ fn heading_of_part(out: &mut String, data: &[u8]) -> fmt::Result {
     };
     super::print_heading(out, &name, Version(version), u32::from_be_bytes([a, b, c, d]))?;
     out.write_char('\n')
+}
+
+/// The name of a message of a bundle, by the experimenter and the type at the beginning of its body.
+fn name_of_bundle(version: u8, kind: u8, body: &[u8]) -> Option<&'static str> {
+    const EXPERIMENTER: u8 = 4;
+    let numbers =
+        body.first_chunk::<8>().filter(|_| (Version(version), kind) == (Version::V1_3, EXPERIMENTER))?;
+    let number = |at: usize| Some(u32::from_be_bytes(*numbers.get(at..)?.first_chunk()?));
+    match (number(0)?, number(4)?) {
+        (ONF_EXPERIMENTER, ONF_BUNDLE_CONTROL) => Some("ONFT_BUNDLE_CONTROL"),
+        (ONF_EXPERIMENTER, ONF_BUNDLE_ADD) => Some("ONFT_BUNDLE_ADD_MESSAGE"),
+        _ => None,
+    }
 }
 
 pub(super) fn echo(out: &mut String, data: &[u8], detail: Detail) -> fmt::Result {

@@ -43,7 +43,7 @@ use openflow::version::Version;
 pub fn parse(text: &str, version: Version, xid: u32) -> Result<Message, BadText> {
     let start = text.len() - text.trim_start().len();
     let shift = |bad: BadText| bad.shifted(start);
-    if text[start..].starts_with("OFP") {
+    if text[start..].starts_with("OFP") || text[start..].starts_with("ONFT_") {
         return printed::message(&text[start..]).map_err(shift);
     }
     let body = typed(&text[start..], version).map_err(shift)?;

@@ -3,6 +3,7 @@
 //! Enumerations of the specification (reasons, commands, flags) stay numbers if a switch may send unknown ones. So
 //! reading loses nothing. Constants give their names. Never holds a length or padding.
 
+mod bundle;
 mod config;
 mod controller;
 mod multipart;
@@ -10,6 +11,7 @@ mod port;
 mod rule;
 mod statistics;
 
+pub use bundle::*;
 pub use config::*;
 pub use controller::*;
 pub use multipart::*;
@@ -94,4 +96,8 @@ pub enum Body {
     SetAsync(AsyncConfig),
     /// 1.3: OFPT_METER_MOD, to the switch.
     MeterMod(MeterMod),
+    /// 1.3: OFPT_BUNDLE_CONTROL of the ONF's extension 230, both ways.
+    BundleControl(BundleControl),
+    /// 1.3: OFPT_BUNDLE_ADD_MESSAGE of the ONF's extension 230, to the switch.
+    BundleAdd(BundleAdd),
 }

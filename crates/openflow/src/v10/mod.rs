@@ -77,6 +77,7 @@ pub(crate) const fn type_number(body: &Body) -> Option<u8> {
         Body::GroupMod(_) | Body::TableMod(_) | Body::MeterMod(_) => return None,
         Body::RoleRequest(_) | Body::RoleReply(_) => return None,
         Body::GetAsyncRequest | Body::GetAsyncReply(_) | Body::SetAsync(_) => return None,
+        Body::BundleControl(_) | Body::BundleAdd(_) => return None,
     })
 }
 
@@ -132,6 +133,7 @@ pub(crate) fn write(body: &Body, out: &mut Writer<'_>) -> Result<(), Unwritable>
         Body::GroupMod(_) | Body::TableMod(_) | Body::MeterMod(_) => {}
         Body::RoleRequest(_) | Body::RoleReply(_) => {}
         Body::GetAsyncRequest | Body::GetAsyncReply(_) | Body::SetAsync(_) => {}
+        Body::BundleControl(_) | Body::BundleAdd(_) => {}
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 //!
 //! Never reads a header, a hello or an error: these are the same in every version and are read before.
 
+pub(crate) mod bundle;
 pub(crate) mod check;
 mod group;
 pub(crate) mod matching;
@@ -23,7 +24,7 @@ use flow::BadInput;
 use crate::connection::{read_config, write_config};
 use crate::envelope::{TYPE_ERROR, TYPE_HELLO, unknown_type};
 use crate::error::Unwritable;
-use crate::message::{Body, Experimenter};
+use crate::message::{Body, Experimenter, ONF_BUNDLE_CONTROL};
 use crate::version::Version;
 use crate::wire::{Reader, Writer};
 
@@ -66,7 +67,7 @@ pub(crate) const fn type_number(body: &Body) -> u8 {
         Body::Error(_) => TYPE_ERROR,
         Body::EchoRequest(_) => kind::ECHO_REQUEST,
         Body::EchoReply(_) => kind::ECHO_REPLY,
-        Body::Experimenter(_) => kind::EXPERIMENTER,
+        Body::Experimenter(_) | Body::BundleControl(_) | Body::BundleAdd(_) => kind::EXPERIMENTER,
         Body::FeaturesRequest => kind::FEATURES_REQUEST,
         Body::FeaturesReply(_) => kind::FEATURES_REPLY,
         Body::GetConfigRequest => kind::GET_CONFIG_REQUEST,
@@ -95,12 +96,12 @@ pub(crate) const fn type_number(body: &Body) -> u8 {
     }
 }
 
-/// Reads the body of a message of this type.
-pub(crate) fn read(kind: u8, mut body: Reader<'_>) -> Result<Body, BadInput> {
+/// Reads the body of a message of this type, with this transaction id.
+pub(crate) fn read(kind: u8, xid: u32, mut body: Reader<'_>) -> Result<Body, BadInput> {
     Ok(match kind {
         kind::ECHO_REQUEST => Body::EchoRequest(body.rest().to_vec()),
         kind::ECHO_REPLY => Body::EchoReply(body.rest().to_vec()),
-        kind::EXPERIMENTER => Body::Experimenter(read_experimenter(body)?),
+        kind::EXPERIMENTER => read_experimenter(xid, body)?,
         kind::FEATURES_REQUEST => body.end().map(|()| Body::FeaturesRequest)?,
         kind::FEATURES_REPLY => Body::FeaturesReply(switch::read_features(body)?),
         kind::GET_CONFIG_REQUEST => body.end().map(|()| Body::GetConfigRequest)?,
@@ -130,14 +131,18 @@ pub(crate) fn read(kind: u8, mut body: Reader<'_>) -> Result<Body, BadInput> {
     })
 }
 
-/// Writes the body of a message.
-pub(crate) fn write(body: &Body, out: &mut Writer<'_>) -> Result<(), Unwritable> {
+/// Writes the body of a message with this transaction id.
+pub(crate) fn write(body: &Body, xid: u32, out: &mut Writer<'_>) -> Result<(), Unwritable> {
     match body {
         Body::Hello(_) | Body::Error(_) => {}
         Body::EchoRequest(data) | Body::EchoReply(data) => {
             out.bytes(data);
         }
         Body::Experimenter(message) => return write_experimenter(message, out),
+        Body::BundleControl(control) => return bundle::write_control(control, out),
+        Body::BundleAdd(add) => {
+            return bundle::write_add(add, xid, out, |body, out| write(body, xid, out));
+        }
         Body::FeaturesRequest | Body::GetConfigRequest | Body::GetAsyncRequest => {}
         Body::BarrierRequest | Body::BarrierReply => {}
         Body::FeaturesReply(features) => return switch::write_features(features, out),
@@ -162,11 +167,15 @@ pub(crate) fn write(body: &Body, out: &mut Writer<'_>) -> Result<(), Unwritable>
     Ok(())
 }
 
-fn read_experimenter(mut body: Reader<'_>) -> Result<Experimenter, BadInput> {
-    Ok(Experimenter {
-        experimenter: body.u32("experimenter")?,
-        exp_type: Some(body.u32("exp_type")?),
-        data: body.rest().to_vec(),
+fn read_experimenter(xid: u32, mut body: Reader<'_>) -> Result<Body, BadInput> {
+    let (experimenter, exp_type) = (body.u32("experimenter")?, body.u32("exp_type")?);
+    Ok(match exp_type {
+        _ if !bundle::is_one(experimenter, exp_type) => {
+            let data = body.rest().to_vec();
+            Body::Experimenter(Experimenter { experimenter, exp_type: Some(exp_type), data })
+        }
+        ONF_BUNDLE_CONTROL => Body::BundleControl(bundle::read_control(body)?),
+        _ => Body::BundleAdd(bundle::read_add(body, xid, |kind, body| read(kind, xid, body))?),
     })
 }
 
@@ -174,6 +183,10 @@ fn write_experimenter(message: &Experimenter, out: &mut Writer<'_>) -> Result<()
     let Some(exp_type) = message.exp_type else {
         return Err(Unwritable::new("exp_type", "OpenFlow 1.3 needs the experimenter's own type"));
     };
+    if bundle::is_one(message.experimenter, exp_type) {
+        let why = "the ONF's types 2300 and 2301 are messages of bundles and would be read as such";
+        return Err(Unwritable::new("exp_type", why));
+    }
     out.u32(message.experimenter).u32(exp_type).bytes(&message.data);
     Ok(())
 }

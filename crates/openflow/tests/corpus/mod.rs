@@ -4,9 +4,9 @@
 
 mod statistics;
 
-use flow::{Action, DatapathId, Field, Instruction, MacAddr, Match, PortNo};
-use openflow::Body;
+use flow::{Action, DatapathId, ErrorCode, Field, Instruction, MacAddr, Match, PortNo};
 use openflow::message::*;
+use openflow::{Body, Message, Version};
 use statistics::{replies, replies_of_groups_and_meters, requests};
 
 pub fn flow_mod() -> FlowMod {
@@ -47,7 +47,37 @@ pub fn bodies() -> Vec<Body> {
     all.extend(replies());
     all.extend(replies_of_groups_and_meters());
     all.extend(of_queues_and_roles());
+    all.extend(of_bundles());
     all
+}
+
+/// A message that adds another to a bundle. Both have the transaction id 7, as the tests' messages.
+pub fn bundled(body: Body, properties: Vec<BundleProperty>) -> Body {
+    let message = Box::new(Message { version: Version::V1_3, xid: 7, body });
+    Body::BundleAdd(BundleAdd { bundle_id: 1, flags: BUNDLE_ATOMIC, message, properties })
+}
+
+fn of_bundles() -> Vec<Body> {
+    let properties = vec![
+        BundleProperty::Experimenter { experimenter: 0x2320, exp_type: 1, data: vec![1, 2, 3] },
+        BundleProperty::Unknown { kind: 1, data: vec![] },
+    ];
+    let control = |control, flags, properties| {
+        Body::BundleControl(BundleControl { bundle_id: 0xabcd, control, flags, properties })
+    };
+    let bundle_failed = |code, data| {
+        let ErrorCode { kind, code } = openflow::error::bundle_failed(code);
+        Body::Error(ErrorMessage { kind, code, experimenter: Some(ONF_EXPERIMENTER), data })
+    };
+    vec![
+        control(BUNDLE_OPEN_REQUEST, BUNDLE_ATOMIC | BUNDLE_ORDERED, vec![]),
+        control(BUNDLE_COMMIT_REPLY, 0, properties.clone()),
+        control(99, 0x8001, vec![]),
+        bundled(Body::FlowMod(flow_mod()), vec![]),
+        bundled(Body::FlowMod(flow_mod()), properties),
+        bundle_failed(2, vec![]),
+        bundle_failed(16, vec![4]),
+    ]
 }
 
 fn of_sessions() -> Vec<Body> {
@@ -199,6 +229,12 @@ pub fn variants() -> Vec<Body> {
     all.extend(errors());
     all.extend(statistics::variants());
     all.extend(ports());
+    let in_bundles: Vec<Body> = flow_mods().into_iter().map(Body::FlowMod).chain(groups()).collect();
+    all.extend(in_bundles.into_iter().map(|body| bundled(body, vec![])));
+    all.extend((0..8).map(|control| {
+        let (bundle_id, flags, properties) = (control.into(), BUNDLE_ORDERED, vec![]);
+        Body::BundleControl(BundleControl { bundle_id, control, flags, properties })
+    }));
     all
 }
 

@@ -2,7 +2,7 @@
 
 use flow::{DatapathId, Field, MacAddr, Match};
 use openflow::message::*;
-use openflow::{Body, Version};
+use openflow::{Body, Message, Version};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -39,7 +39,7 @@ pub fn body(version: Version) -> BoxedStrategy<Body> {
             vec![Body::FeaturesRequest, Body::GetConfigRequest, Body::BarrierRequest, Body::BarrierReply,]
         ),
     ];
-    let packets = prop_oneof![
+    let packets: BoxedStrategy<Body> = prop_oneof![
         packet_in(version).prop_map(Body::PacketIn),
         packet_out(version).prop_map(Body::PacketOut),
         flow_mod(version).prop_map(Body::FlowMod),
@@ -57,11 +57,12 @@ pub fn body(version: Version) -> BoxedStrategy<Body> {
             .prop_map(|(flags, body)| Body::MultipartReply(MultipartReply { flags, body })),
         port(version).prop_map(|port| Body::QueueGetConfigRequest(QueueGetConfigRequest { port })),
         queues(version).prop_map(Body::QueueGetConfigReply),
-    ];
+    ]
+    .boxed();
     if version == Version::V1_0 {
         return prop_oneof![connection, packets].boxed();
     }
-    let newer = prop_oneof![
+    let newer: BoxedStrategy<Body> = prop_oneof![
         (0..3u16, 0..4u8, any::<u32>(), buckets()).prop_map(|(command, group_type, group_id, buckets)| {
             Body::GroupMod(GroupMod { command, group_type, group_id, buckets })
         }),
@@ -76,8 +77,31 @@ pub fn body(version: Version) -> BoxedStrategy<Body> {
         (0..3u16, any::<u16>(), any::<u32>(), bands()).prop_map(|(command, flags, meter_id, bands)| {
             Body::MeterMod(MeterMod { command, flags, meter_id, bands })
         }),
+    ]
+    .boxed();
+    let bundles = prop_oneof![
+        (any::<u32>(), prop_oneof![0..9u16, any::<u16>()], any::<u16>(), bundle_properties()).prop_map(
+            |(bundle_id, control, flags, properties)| {
+                Body::BundleControl(BundleControl { bundle_id, control, flags, properties })
+            }
+        ),
+        (any::<u32>(), any::<u16>(), prop_oneof![packets.clone(), newer.clone()], bundle_properties())
+            .prop_map(|(bundle_id, flags, body, properties)| {
+                let message = Box::new(Message { version: Version::V1_3, xid: 0, body });
+                Body::BundleAdd(BundleAdd { bundle_id, flags, message, properties })
+            }),
     ];
-    prop_oneof![connection, packets, newer].boxed()
+    prop_oneof![4 => connection, 4 => packets, 4 => newer, 1 => bundles].boxed()
+}
+
+fn bundle_properties() -> impl Strategy<Value = Vec<BundleProperty>> {
+    let property = prop_oneof![
+        (any::<[u32; 2]>(), data()).prop_map(|([experimenter, exp_type], data)| {
+            BundleProperty::Experimenter { experimenter, exp_type, data }
+        }),
+        (0..0xffffu16, data()).prop_map(|(kind, data)| BundleProperty::Unknown { kind, data }),
+    ];
+    vec(property, 0..3)
 }
 
 fn hello(version: Version) -> BoxedStrategy<Hello> {

@@ -25,9 +25,14 @@ pub fn version() -> impl Strategy<Value = Version> {
     prop_oneof![Just(Version::V1_0), Just(Version::V1_3)]
 }
 
-/// Any message of a version.
+/// Any message of a version. A message in one that adds it to a bundle has the same transaction id.
 pub fn message(version: Version) -> impl Strategy<Value = Message> {
-    (any::<u32>(), body(version)).prop_map(move |(xid, body): (u32, Body)| Message { version, xid, body })
+    (any::<u32>(), body(version)).prop_map(move |(xid, mut body): (u32, Body)| {
+        if let Body::BundleAdd(add) = &mut body {
+            add.message.xid = xid;
+        }
+        Message { version, xid, body }
+    })
 }
 
 /// Any message.

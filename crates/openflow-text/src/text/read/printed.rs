@@ -2,6 +2,7 @@
 //!
 //! Types whose text leaves out too much are refused, each with what is missing.
 
+mod bundle;
 mod connection;
 mod statistics;
 
@@ -92,6 +93,12 @@ fn body(name: &str, version: Version, text: &str) -> Result<Body, BadText> {
         "OFPT_GET_ASYNC_REQUEST" => nothing(text, Body::GetAsyncRequest)?,
         "OFPT_GET_ASYNC_REPLY" => Body::GetAsyncReply(connection::async_config(text)?),
         "OFPT_SET_ASYNC" => Body::SetAsync(connection::async_config(text)?),
+        "ONFT_BUNDLE_CONTROL" => Body::BundleControl(bundle::control(text)?),
+        "ONFT_BUNDLE_ADD_MESSAGE" => {
+            let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
+            let message = bundled(rest).map_err(|bad| bad.shifted(text.len() - rest.len()))?;
+            Body::BundleAdd(bundle::add(first, message)?)
+        }
         "OFPT_PACKET_IN" => return Err(incomplete(text, "the packet's bytes")),
         "OFPT_FEATURES_REPLY" | "OFPT_PORT_STATUS" | "OFPT_PORT_MOD" => {
             return Err(incomplete(
@@ -104,6 +111,18 @@ fn body(name: &str, version: Version, text: &str) -> Result<Body, BadText> {
         }
         _ => return Err(fault(0, name, "no message has this name")),
     })
+}
+
+/// The message in one that adds it to a bundle. It cannot add another itself, which bounds the nesting.
+fn bundled(text: &str) -> Result<Message, BadText> {
+    if !text.starts_with("OFP") {
+        return Err(fault(
+            0,
+            text.lines().next().unwrap_or_default(),
+            "expected the bundled message: OFPT_…",
+        ));
+    }
+    message(text)
 }
 
 /// The error for a text that cannot be read back without a guess.

@@ -55,6 +55,9 @@ fn error_name(version: Version, line: &str) -> Result<(u16, u16, Option<u32>), B
         };
         return Ok((of("type")?, of("code")?, None));
     }
+    if let Some((experimenter, code)) = names::experimenter_error_number(line) {
+        return Ok((openflow::error::EXPERIMENTER, code, Some(experimenter)));
+    }
     let other = OTHER_NAMES.iter().filter(|(_, open_vswitch)| *open_vswitch == line).map(|(name, _)| *name);
     let known = std::iter::once(line).chain(other).find_map(|name| names::error_code_number(version, name));
     let (kind, code) =
