@@ -11,7 +11,7 @@ const ADDRESSES_MAX: usize = 8192;
 /// After this time without a frame from it, an address is forgotten (the default of IEEE 802.1Q, 8.8.3).
 const AGEING: Duration = Duration::from_secs(300);
 /// The port and time of the last frame from each address, for each VLAN.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct AddressTable {
     heard: HashMap<(u16, MacAddr), (PortNo, Duration)>,
 }

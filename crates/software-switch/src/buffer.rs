@@ -22,7 +22,7 @@ pub(crate) struct Buffered {
     pub(crate) in_port: PortNo,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Slot {
     uses: u32,
     taken_at: Duration,
@@ -30,7 +30,7 @@ struct Slot {
 }
 
 /// A switch's packet buffers.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct PacketBuffers {
     count: usize,
     /// Grows as needed, up to `count`. A switch with a quick controller reuses a few slots.

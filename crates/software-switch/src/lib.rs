@@ -7,7 +7,7 @@
 //! ```
 //!
 //! It speaks OpenFlow 1.0 and 1.3, and agrees on a version with each of its controllers. It has flow tables, groups,
-//! meters, packet buffers, time-outs, roles and statistics. Without a controller it keeps using its rules, or acts as
+//! meters, bundles, packet buffers, time-outs, roles and statistics. Without a controller it keeps using its rules, or acts as
 //! a learning switch: its owner chooses ([`FailMode`]).
 //!
 //! It models no queues: a packet for a queue leaves by the queue's port. It has no local port. NORMAL is a bridge
@@ -18,6 +18,7 @@
 mod action_set;
 mod address_table;
 mod buffer;
+mod bundle;
 mod classifier;
 mod flow_key;
 mod fragment;

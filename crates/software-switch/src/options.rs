@@ -24,18 +24,21 @@ pub struct SwitchOptions {
     pub n_tables: u8,
     /// How many flow entries a table holds. The switch refuses more with a "table full" error.
     pub max_entries: u32,
+    /// Whether it has bundles in 1.3, as the ONF's extension 230. Otherwise it knows no experimenter.
+    pub bundles: bool,
     /// What it does while no controller is connected.
     pub fail_mode: FailMode,
 }
 
 impl Default for SwitchOptions {
-    /// Both versions, 256 buffers, 16 tables of 65,536 entries, fail-secure.
+    /// Both versions, 256 buffers, 16 tables of 65,536 entries, bundles, fail-secure.
     fn default() -> Self {
         SwitchOptions {
             versions: Versions::Both,
             n_buffers: 256,
             n_tables: 16,
             max_entries: 65_536,
+            bundles: true,
             fail_mode: FailMode::Secure,
         }
     }

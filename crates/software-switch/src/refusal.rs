@@ -75,11 +75,26 @@ pub(crate) enum Refusal {
     TableFeaturesTable = number(13, 0),
     TableFeaturesType = number(13, 2),
     TableFeaturesArgument = number(13, 4),
+    BundleBadId = bundle_failed(2),
+    BundleClosed = bundle_failed(4),
+    OutOfBundles = bundle_failed(5),
+    BundleBadType = bundle_failed(6),
+    BundleFlags = bundle_failed(7),
+    BundledUnsupported = bundle_failed(10),
+    BundledTooMany = bundle_failed(12),
+    BundledFailed = bundle_failed(13),
+    BundleTimeout = bundle_failed(14),
 }
 
 /// Type and code in one number.
 const fn number(kind: u16, code: u16) -> u32 {
     (kind as u32) << 16 | code as u32
+}
+
+/// An error about bundles, which is the ONF's in 1.3.
+const fn bundle_failed(code: u16) -> u32 {
+    let ErrorCode { kind, code } = openflow::error::bundle_failed(code);
+    number(kind, code)
 }
 
 impl Refusal {

@@ -7,6 +7,8 @@ use openflow::message::*;
 use openflow::{Body, Message, Version};
 use std::fmt;
 
+use super::bundle::Bundles;
+
 /// The number of a controller: its index in the switch's list of controllers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ControllerId(pub usize);
@@ -70,6 +72,8 @@ pub(crate) struct Session {
     pub(crate) miss_send_len: u16,
     /// The parts of a table-features request that have arrived, and their transaction id.
     pub(crate) parts: Option<(u32, Vec<TableFeatures>)>,
+    /// The bundles that are not committed yet.
+    pub(crate) bundles: Bundles,
 }
 
 /// OFP_DEFAULT_MISS_SEND_LEN.
@@ -93,6 +97,7 @@ impl Session {
             asynchronous: HEARD_BY_DEFAULT,
             miss_send_len: MISS_SEND_BYTES,
             parts: None,
+            bundles: Bundles::default(),
         }
     }
 

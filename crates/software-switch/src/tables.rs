@@ -11,7 +11,7 @@ use super::path_cache::{Path, PathCache, Step};
 use super::table::{FlowEntry, FlowTable};
 
 /// The tables in order.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct FlowTables {
     tables: Vec<FlowTable>,
     paths: PathCache,

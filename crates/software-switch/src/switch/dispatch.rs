@@ -173,17 +173,41 @@ impl Switch {
                 session.asynchronous = *wanted;
                 return Ok(());
             }
-            Body::Experimenter(_) => return Err(Refusal::BadExperimenter),
+            Body::BundleControl(control) if self.options.bundles => {
+                self.bundle_control(control, message, asker, now, effects)?
+            }
+            Body::BundleAdd(add) if self.options.bundles => {
+                return self.bundle_add(add, message, asker, now);
+            }
+            Body::Experimenter(_) | Body::BundleControl(_) | Body::BundleAdd(_) => {
+                return Err(Refusal::BadExperimenter);
+            }
             _ => return Err(Refusal::BadType),
         };
         effects.messages.push(asker.answer(answer));
         Ok(())
     }
 
-    fn send_error(&mut self, asker: Asker, kind: u16, code: u16, data: Vec<u8>, effects: &mut Effects) {
+    fn send_error(&mut self, asker: Asker, kind: u16, code: u16, mut data: Vec<u8>, effects: &mut Effects) {
         self.counters.errors += 1;
-        let body = Body::Error(ErrorMessage { kind, code, experimenter: None, data });
+        let experimenter = openflow::error::experimenter_of(ErrorCode { kind, code });
+        // The experimenter's number takes four bytes more.
+        data.truncate(ERROR_DATA_BYTES - if experimenter.is_some() { 4 } else { 0 });
+        let body = Body::Error(ErrorMessage { kind, code, experimenter, data });
         effects.messages.push(asker.answer(body));
+    }
+
+    /// Refuses a message of a bundle.
+    pub(super) fn refuse_bundled(
+        &mut self,
+        message: &Message,
+        refusal: Refusal,
+        asker: Asker,
+        effects: &mut Effects,
+    ) {
+        let (kind, code) = refusal.codes(asker.version);
+        let beginning = Heard { message, bytes: None }.beginning();
+        self.send_error(Asker { xid: message.xid, ..asker }, kind, code, beginning, effects);
     }
 
     fn features(&self, version: Version) -> FeaturesReply {
@@ -239,7 +263,12 @@ impl Switch {
         Ok(())
     }
 
-    fn port_mod(&mut self, wanted: &PortMod, version: Version, effects: &mut Effects) -> Result<(), Refusal> {
+    pub(super) fn port_mod(
+        &mut self,
+        wanted: &PortMod,
+        version: Version,
+        effects: &mut Effects,
+    ) -> Result<(), Refusal> {
         let port = self.ports.get_mut(&wanted.port_no).ok_or(Refusal::PortModPort)?;
         if port.modify(wanted, version)? {
             self.tell_port_status(PORT_MODIFIED, wanted.port_no, effects);
@@ -306,7 +335,9 @@ fn changes_the_switch(body: &Body) -> bool {
         | Body::GroupMod(_)
         | Body::PortMod(_)
         | Body::TableMod(_)
-        | Body::MeterMod(_) => true,
+        | Body::MeterMod(_)
+        | Body::BundleControl(_)
+        | Body::BundleAdd(_) => true,
         Body::MultipartRequest(request) => {
             matches!(&request.body, RequestBody::TableFeatures(tables) if !tables.is_empty())
         }

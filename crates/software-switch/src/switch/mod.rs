@@ -3,6 +3,7 @@
 //! In: frames, connections that open and end, link states, the time. Out: [`Effects`]. Messages of controllers come in
 //! by `dispatch`, and frames pass the tables in `pipeline`. It never does I/O and never reads a clock.
 
+mod bundles;
 mod dispatch;
 mod packet_in;
 mod pipeline;
@@ -78,8 +79,8 @@ pub struct SwitchView {
     pub ports: Vec<(PortNo, bool)>,
 }
 
-/// An OpenFlow switch.
-#[derive(Debug)]
+/// An OpenFlow switch. A copy has the same state and the same connections.
+#[derive(Clone, Debug)]
 pub struct Switch {
     datapath_id: DatapathId,
     name: String,
@@ -289,14 +290,16 @@ impl Switch {
         }
     }
 
-    /// The earliest time at which a rule may expire, if any can. A packet that matches the rule until then may extend
-    /// it.
+    /// The earliest time at which a rule or an open bundle may expire, if any can. A packet that matches the rule until
+    /// then may extend it.
     pub fn next_due(&self) -> Option<Duration> {
-        self.tables.iter().filter_map(FlowTable::next_due).min()
+        let rules = self.tables.iter().filter_map(FlowTable::next_due);
+        rules.chain(self.sessions.iter().filter_map(|session| session.bundles.next_due())).min()
     }
 
-    /// Time has passed: removes the expired rules.
+    /// Time has passed: removes the expired rules, and bundles that were never committed.
     pub fn on_tick(&mut self, now: Duration, effects: &mut Effects) {
+        self.expire_bundles(now, effects);
         for table_id in 0..self.tables.len() {
             if !self.tables[table_id].has_due(now) {
                 continue;

@@ -111,7 +111,7 @@ impl Switch {
 
     /// Releases the packet that waited for this rule. 1.3 sends it through the tables (1.3.5, 7.3.4.1); 1.0 applies
     /// the rule's own actions (1.0, 5.3.3).
-    fn release(
+    pub(super) fn release(
         &mut self,
         wanted: &FlowMod,
         instructions: Instructions,

@@ -6,6 +6,7 @@
 #[path = "../switch/dsl.rs"]
 mod dsl;
 
+mod bundles;
 mod configuration;
 mod controllers;
 mod exact_matches;
