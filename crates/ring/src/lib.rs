@@ -1,4 +1,5 @@
-//! The port of a process zone: three byte rings in shared memory, whose other end is hostile.
+//! The port of a process zone: three byte rings in shared memory, whose other end is hostile. Also the [regions](region), in
+//! which many apps read the table of a service.
 //!
 //! ```text
 //!                       one sealed memfd                      two eventfds
@@ -54,6 +55,7 @@ mod memory;
 #[cfg(not(loom))]
 mod port;
 mod reader;
+pub mod region;
 mod ring;
 #[cfg(not(loom))]
 mod wake;

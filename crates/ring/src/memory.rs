@@ -56,6 +56,12 @@ pub(crate) mod mapping {
     /// Without these a peer could shrink the memory, and the next access here would be a SIGBUS.
     const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
 
+    /// What the memory of a region has from its maker.
+    const FIXED_SIZE: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW);
+
+    /// What its writer adds: no mapping after its own can be writable, and no seal can be added.
+    const ONE_WRITER: SealFlags = SealFlags::FUTURE_WRITE.union(SealFlags::SEAL);
+
     /// Makes the memory of a new port: sized, sealed, with its header, otherwise zero.
     pub(crate) fn create(sizes: Sizes) -> io::Result<OwnedFd> {
         let fd = sealed(c"burnet-port", sizes.memory_bytes())?;
@@ -68,6 +74,15 @@ pub(crate) mod mapping {
 
     /// Makes sealed memory of zeros that cannot be executed.
     pub(crate) fn sealed(name: &CStr, bytes: usize) -> io::Result<OwnedFd> {
+        made_with(name, bytes, SEALS)
+    }
+
+    /// Makes memory of zeros with a fixed size, to which its writer adds the other seals.
+    pub(crate) fn unshrinkable(name: &CStr, bytes: usize) -> io::Result<OwnedFd> {
+        made_with(name, bytes, FIXED_SIZE)
+    }
+
+    fn made_with(name: &CStr, bytes: usize, seals: SealFlags) -> io::Result<OwnedFd> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         // Linux before 6.3 has no flag for memory that cannot be executed.
         let fd = match memfd_create(name, flags | MemfdFlags::NOEXEC_SEAL) {
@@ -75,7 +90,7 @@ pub(crate) mod mapping {
             made => made?,
         };
         ftruncate(&fd, bytes as u64)?;
-        fcntl_add_seals(&fd, SEALS)?;
+        fcntl_add_seals(&fd, seals)?;
         Ok(fd)
     }
 
@@ -110,7 +125,36 @@ pub(crate) mod mapping {
         Ok((mapping, sizes))
     }
 
-    /// A shared, writable mapping of a sealed memfd.
+    /// Maps a region for its writer, and makes that the last writable mapping. `None`: it is no memory of a fixed size, or it had
+    /// a writer already.
+    pub(crate) fn open_for_writing(fd: BorrowedFd<'_>) -> io::Result<Option<Mapping>> {
+        let seals = fcntl_get_seals(fd).unwrap_or(SealFlags::empty());
+        if !seals.contains(FIXED_SIZE) || seals.intersects(ONE_WRITER) {
+            return Ok(None);
+        }
+        let mapping = Mapping::new(fd, length(fd)?)?;
+        fcntl_add_seals(fd, ONE_WRITER)?;
+        Ok(Some(mapping))
+    }
+
+    /// Maps a region for a reader. `None`: it could shrink, or somebody could still map it writable.
+    pub(crate) fn open_for_reading(fd: BorrowedFd<'_>) -> io::Result<Option<Mapping>> {
+        match is_sealed_for_readers(fd) {
+            true => Mapping::with(fd, length(fd)?, ProtFlags::READ).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// Whether the memory keeps its size, and nobody can map it writable any more.
+    pub(crate) fn is_sealed_for_readers(fd: BorrowedFd<'_>) -> bool {
+        fcntl_get_seals(fd).is_ok_and(|seals| seals.contains(FIXED_SIZE.union(ONE_WRITER)))
+    }
+
+    fn length(fd: BorrowedFd<'_>) -> io::Result<usize> {
+        usize::try_from(fstat(fd)?.st_size).map_err(io::Error::other)
+    }
+
+    /// A shared mapping of a sealed memfd: writable, except that of a region's reader, who only loads, and only relaxed.
     pub(crate) struct Mapping {
         start: NonNull<AtomicU64>,
         length_bytes: usize,
@@ -124,17 +168,12 @@ pub(crate) mod mapping {
     impl Mapping {
         /// Maps the first `length_bytes` of `fd`. The caller has checked that they are sealed, so they stay.
         pub(crate) fn new(fd: BorrowedFd<'_>, length_bytes: usize) -> io::Result<Mapping> {
+            Mapping::with(fd, length_bytes, ProtFlags::READ | ProtFlags::WRITE)
+        }
+
+        fn with(fd: BorrowedFd<'_>, length_bytes: usize, access: ProtFlags) -> io::Result<Mapping> {
             // SAFETY: the kernel chooses an address that nothing else uses, so no memory of this process is replaced.
-            let start = unsafe {
-                mmap(
-                    std::ptr::null_mut(),
-                    length_bytes,
-                    ProtFlags::READ | ProtFlags::WRITE,
-                    MapFlags::SHARED,
-                    fd,
-                    0,
-                )
-            }?;
+            let start = unsafe { mmap(std::ptr::null_mut(), length_bytes, access, MapFlags::SHARED, fd, 0) }?;
             let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
             Ok(Mapping { start, length_bytes })
         }
@@ -142,6 +181,8 @@ pub(crate) mod mapping {
         pub(crate) fn words(&self) -> &[AtomicU64] {
             // SAFETY: the mapping is page-aligned, `length_bytes` long, lives as long as `self`, and its seals keep the
             // file as long as that. Any bits are a valid `AtomicU64`, and the peer's concurrent writes meet only atomics.
+            // Of a read-only mapping, `RegionReader` alone sees the words. It uses only relaxed loads, which the standard
+            // library permits on memory that cannot be written.
             unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length_bytes / WORD_BYTES) }
         }
 

@@ -10,6 +10,10 @@ mod hostile;
 mod interleavings;
 #[cfg(not(loom))]
 mod lanes;
+#[cfg(loom)]
+mod region_interleavings;
+#[cfg(not(loom))]
+mod regions;
 #[cfg(not(loom))]
 mod streaming;
 
