@@ -276,7 +276,7 @@ impl State {
     /// A write failed. The earlier installation stays.
     pub fn install(&self, package: &Package<'_>, record: &Record, lock: &Lock) -> Result<(), StateError> {
         let name = &package.manifest().name;
-        make_folder(&self.app(name), 0o755)?;
+        make_app_folder(&self.app(name))?;
         let folder = self.package_folder(name, &package.digest());
         let before = self.record(name)?.map(|before| self.package_folder(name, &before.digest));
         let draft = self.app(name).join(format!(".new-{}", std::process::id()));
@@ -371,7 +371,8 @@ pub fn read_public_key(path: &Path) -> Result<NamedKey, StateError> {
     NamedKey::parse(&text).map_err(|fault| StateError(format!("{}, {fault}", path.display())))
 }
 
-/// Writes a file under a temporary name, syncs it to disk and renames it. A reader sees the complete old or new file.
+/// Writes a file under a temporary name, syncs it to disk and renames it. A reader sees the complete old or new file. If root
+/// writes it into the folder of another user, it belongs to that user, who can then still read and replace it.
 ///
 /// # Errors
 /// It cannot be written. The old one stays.
@@ -393,8 +394,19 @@ fn write_new(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let _ = fs::remove_file(path);
     let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
     file.write_all(bytes)?;
+    give_file_to_owner_of_folder(path, &file)?;
     file.set_permissions(fs::Permissions::from_mode(mode))?;
     file.sync_all()
+}
+
+/// Gives a file that this process has made to the owner of its folder.
+fn give_file_to_owner_of_folder(path: &Path, file: &File) -> io::Result<()> {
+    // By the open file and not by its path, at which another one can be meanwhile.
+    if let Some(owner) = other_owner(path, &file.metadata()?) {
+        // Only root can do that: for others it is theirs already.
+        let _ = fchown(file, Some(owner.uid()), Some(owner.gid()));
+    }
+    Ok(())
 }
 
 fn sync_folder(folder: &Path) -> Result<(), StateError> {
@@ -403,6 +415,14 @@ fn sync_folder(folder: &Path) -> Result<(), StateError> {
 
 fn make_folder(folder: &Path, mode: u32) -> Result<(), StateError> {
     DirBuilder::new().recursive(true).mode(mode).create(folder).map_err(refused(folder, "made"))
+}
+
+/// Makes a folder of an app, with those in which it is. Each belongs to the owner of the folder that it is in.
+fn make_app_folder(folder: &Path) -> Result<(), StateError> {
+    let missing: Vec<&Path> = folder.ancestors().take_while(|it| !it.exists()).collect();
+    make_folder(folder, 0o755)?;
+    missing.into_iter().rev().for_each(give_to_owner_of_folder);
+    Ok(())
 }
 
 /// Opens a lock file, or creates it as [`give_to_owner_of_folder`] says. It follows no link. A user who can open a lock file could lock it and keep
@@ -436,11 +456,7 @@ fn create_for_owner_of_folder(path: &Path) -> io::Result<Option<File>> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(None),
         created => created?,
     };
-    // By the open file and not by its path, at which another one can be meanwhile.
-    if let Some(owner) = other_owner(path, &file.metadata()?) {
-        // Only root can do that: for others it is theirs already.
-        let _ = fchown(&file, Some(owner.uid()), Some(owner.gid()));
-    }
+    give_file_to_owner_of_folder(path, &file)?;
     Ok(Some(file))
 }
 

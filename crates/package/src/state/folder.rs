@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::{StateError, make_folder, names_in, read_bounded, refused, sync_folder, write_new};
+use super::{StateError, make_app_folder, names_in, read_bounded, refused, sync_folder, write_new};
 use crate::digest::{Digest, FILES_MAX, FileEntry, FileList, LIST_BYTES_MAX};
 use crate::file::{LIST_PATH, Package, SIGNATURES_PATH, compare, manifest_of};
 use crate::manifest::{MANIFEST_PATH, Manifest};
@@ -29,11 +29,11 @@ pub struct Unpacked {
 
 /// Writes all files of a package into a new folder, and syncs them to disk.
 pub(super) fn unpack(package: &Package<'_>, folder: &Path) -> Result<(), StateError> {
-    make_folder(folder, 0o755)?;
+    make_app_folder(folder)?;
     let put = |path: &str, bytes: &[u8], executable: bool| {
         let path = folder.join(path);
         if let Some(parent) = path.parent() {
-            make_folder(parent, 0o755)?;
+            make_app_folder(parent)?;
         }
         let mode = if executable { 0o755 } else { 0o644 };
         write_new(&path, bytes, mode).map_err(refused(&path, "written"))

@@ -288,3 +288,31 @@ fn what_was_whole_is_read_again_only_when_it_changed() {
     fs::remove_dir_all(&folder).unwrap();
     is(cache.check(&folder, &record.digest, later), "Gone");
 }
+
+#[test]
+fn what_root_makes_in_the_state_folder_of_a_user_belongs_to_that_user() {
+    use std::os::unix::fs::chown;
+    let scratch = Scratch::new();
+    let (state, user) = (&scratch.0, 54_321);
+    fs::create_dir_all(state.root()).unwrap();
+    if chown(state.root(), Some(user), Some(user)).is_err() {
+        return eprintln!(
+            "left out: what_root_makes_in_the_state_folder_of_a_user_belongs_to_that_user: this is not root"
+        );
+    }
+    install(state, &package("1.0.0"));
+    write_file(&state.keys().join("k"), b"secret", 0o600).unwrap();
+    let mut folders = vec![state.root().to_owned()];
+    let mut seen = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let (path, metadata) =
+                entry.map(|it| (it.path(), fs::symlink_metadata(it.path()).unwrap())).unwrap();
+            assert_eq!((metadata.uid(), metadata.gid()), (user, user), "{}", path.display());
+            seen += 1;
+            folders.extend(metadata.is_dir().then_some(path));
+        }
+    }
+    assert!(seen > 8, "{seen}");
+    assert_eq!(fs::metadata(state.keys().join("k")).unwrap().mode() & 0o777, 0o600);
+}
