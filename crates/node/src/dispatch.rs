@@ -108,10 +108,11 @@ impl Dispatch {
                 self.kernel.charge_answer(zone, frame, self.now_ms);
                 let mut cut_down = std::mem::take(&mut self.cut_down);
                 let visible = self.kernel.cut_down(zone, frame, &mut cut_down).unwrap_or(frame);
+                let was_behind = self.zones.get(zone).is_some_and(|end| end.is_behind());
                 self.deliver_control(zone, visible);
                 self.cut_down = cut_down;
                 if self.zones.get(zone).is_some_and(|end| end.is_behind()) {
-                    self.note_unread(zone, frame);
+                    self.note_unread(zone, frame, was_behind);
                 }
             }
         }
@@ -119,9 +120,9 @@ impl Dispatch {
 
     /// An app has not taken an earlier answer: the switch is not to send more of them than the app reads.
     #[cold]
-    fn note_unread(&mut self, zone: ZoneId, frame: &[u8]) {
+    fn note_unread(&mut self, zone: ZoneId, frame: &[u8], was_behind: bool) {
         if let Ok(frame) = Frame::read(frame) {
-            self.unread_answers.on_answer(frame.datapath(), zone, self.now_ms);
+            self.unread_answers.on_answer(frame.datapath(), zone, was_behind, self.now_ms);
         }
     }
 
