@@ -332,7 +332,7 @@ pub enum TopOrder {
     Cpu,
     /// Memory.
     Memory,
-    /// Events that they hear.
+    /// Events that they receive.
     Events,
     /// Commands that they give.
     Commands,

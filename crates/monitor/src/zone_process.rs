@@ -73,7 +73,7 @@ pub(crate) struct Reported {
     pub(crate) denied: Vec<(String, Denied)>,
 }
 
-/// What the launcher says: of a gap the supervisor hears, everything else is logged, and what it denied the app is recorded too.
+/// What the launcher says: the supervisor learns of a gap, everything else is logged, and what it denied the app is recorded too.
 pub(crate) fn read_report(process: &mut ZoneProcess, bytes_max: usize, now_ms: u64) -> Reported {
     let who = ChildId::Zone { zone: process.zone, generation: process.generation };
     let mut reported = Reported::default();

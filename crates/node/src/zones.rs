@@ -27,7 +27,7 @@ const COMMANDS_PER_TURN: usize = 4096;
 /// And so many bytes, or little more: a few long commands are as much as many short ones, and what they made of others is bounded too.
 pub(super) const COMMAND_BYTES_PER_TURN: usize = 1 << 20;
 
-/// What other apps made and a trusted app has not heard yet, at most; more is dropped.
+/// What other apps made and a trusted app has not received yet, at most; more is dropped.
 const FROM_APPS_BYTES: usize = 4 * TRUSTED_BATCH_BYTES;
 
 /// What a zone did that ends it.
@@ -165,17 +165,17 @@ impl ZoneEnd {
         }
     }
 
-    /// Whether its app runs here, and hears only when it is run.
+    /// Whether its app runs here, and receives events only when it is run.
     pub fn is_trusted(&self) -> bool {
         matches!(self, ZoneEnd::Trusted { .. })
     }
 
-    /// Whether a trusted app has so much to hear that it should now.
+    /// Whether so much waits for a trusted app that it should receive it now.
     pub fn is_full(&self) -> bool {
         matches!(self, ZoneEnd::Trusted { events, .. } if events.len() >= TRUSTED_BATCH_BYTES)
     }
 
-    /// Lets a trusted app hear what waits for it; a process zone hears by itself.
+    /// Passes a trusted app the events that wait for it; a process zone reads its own.
     pub fn run(&mut self) -> Result<(), Fault> {
         let ZoneEnd::Trusted { app, instance, events, zone, calls, in_calls, .. } = self else {
             return Ok(());

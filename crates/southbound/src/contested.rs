@@ -37,7 +37,7 @@ pub enum Liveness {
 }
 
 impl Probed {
-    /// Unread bytes are a sign of life too: the switch sent them, and the node has not read them yet.
+    /// Unread bytes also show that the session is alive: the switch sent them, and the node has not read them yet.
     pub fn liveness(&mut self, connection: Option<&Connection>, now_ms: u64) -> Liveness {
         let Some(connection) = connection else { return Liveness::Unknown };
         if connection.peer_closed {

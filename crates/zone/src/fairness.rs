@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Without the limit, an app that floods a service with queries keeps the service's ring full. All other apps would
-//! hear that the service is busy. In the same way, a flood of published messages would drop those of others.
+//! be refused because the service is busy. In the same way, a flood of published messages would drop those of others.
 //! So no app may occupy more than it leaves free. An app that floods alone gets half of the room, and the next app
 //! always finds some. What was admitted counts until the app has read nearly all of it. Then all counts start at zero
 //! again.

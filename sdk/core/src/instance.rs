@@ -39,7 +39,7 @@ fn is_within(packet: &PacketIn<'_>, either: &[Match]) -> bool {
 pub struct Instance<A> {
     app: A,
     out: Commands,
-    /// Within one of which a packet must be to be heard; all are heard where there is none.
+    /// The app receives only packets within one of these matches; if there is none, it receives all.
     either: Vec<Match>,
     /// Whether the time is for the SDK alone, because the app follows the view and has not asked for the time.
     hides_ticks: bool,
@@ -114,7 +114,7 @@ impl<A: App> Instance<A> {
                 }
             }
             Event::Shutdown => app.on_shutdown(out),
-            // A newer kernel may tell more than this app was built to hear.
+            // A newer kernel may send events that this app's version does not know.
             Event::Newer(_) => {}
         }
         Ok(())

@@ -27,7 +27,7 @@ use flow::{Action, DatapathId, Instruction, MacAddr, Match, MatchEntry, PortNo};
 use view::{Change, Key, Object, Stamp};
 use zone::guest::Guest;
 
-/// An app on trial.
+/// An app in a test.
 pub struct Trial<A> {
     instance: Instance<A>,
     sequence: u64,

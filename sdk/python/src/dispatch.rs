@@ -142,7 +142,7 @@ impl Instance {
                 app.call_method1("on_tick", (now_ms, out))
             }
             Event::Shutdown => app.call_method1("on_shutdown", (out,)),
-            // A newer kernel may tell more than this app was built to hear.
+            // A newer kernel may send events that this app's version does not know.
             Event::Newer(_) => return Ok(()),
         }
         .map(drop)

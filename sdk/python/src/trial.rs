@@ -12,7 +12,7 @@ use flow::{DatapathId, MacAddr, PortNo};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// An app on trial: what `make` gives for its settings. Its subscription is not looked at.
+/// An app in a test, as `make` returns it for its settings. Its subscription is not applied.
 #[pyclass(module = "burnet.testing", subclass)]
 pub(crate) struct Trial {
     instance: Instance,

@@ -8,7 +8,7 @@ from burnet.testing import Trial
 from frames import arp, ethernet
 
 class Hearing(burnet.App):
-    """Keeps what it hears."""
+    """Keeps what it receives."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
         super().__init__(settings)

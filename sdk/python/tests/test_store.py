@@ -1,4 +1,4 @@
-"""What an app asks of the store, and how it hears the answer."""
+"""What an app asks of the store, and how it receives the answer."""
 
 import burnet
 import pytest
@@ -6,7 +6,7 @@ from burnet import store
 from burnet.testing import Trial
 
 class Keeping(burnet.App):
-    """Asks everything once, and keeps what it hears."""
+    """Asks everything once, and keeps what it receives."""
 
     heard: list[tuple[int, int, bytes, list[str]]]
     tickets: list[int]

@@ -6,7 +6,7 @@ import burnet
 from burnet.testing import Trial
 
 class Following(burnet.App):
-    """Follows a service from the first tick on, and keeps what it hears."""
+    """Follows a service from the first tick on, and keeps what it receives."""
 
     def on_tick(self, now_ms: int, out: burnet.Commands) -> None:
         self.heard: list[str] = []

@@ -11,7 +11,7 @@ from test_stream import payload
 from view_objects import host, link, port, switch
 
 class Watching(burnet.App):
-    """Keeps what it hears."""
+    """Keeps what it receives."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self.heard: list[str] = []

@@ -69,7 +69,7 @@ impl Incident {
 pub struct Incidents {
     of_monitor: BTreeMap<u64, Incident>,
     of_services: VecDeque<Incident>,
-    /// How many were heard of services.
+    /// How many incidents services have reported.
     heard: u64,
     version: u64,
     /// The highest number that the monitor has sent. `None` before its first list.

@@ -99,7 +99,7 @@ impl App for Paths {
         self.finish(out);
     }
 
-    /// It only notes the changes. The service acts on them when it has heard all events that wait, in `on_caught_up`.
+    /// It only notes the changes. The service acts on them when it has received all events that wait, in `on_caught_up`.
     fn on_view(&mut self, changes: &Batch, _: &Snapshot, _: &mut Commands) {
         for notice in changes.iter() {
             self.on_notice(notice);

@@ -224,7 +224,7 @@ pub struct Topic<'a> {
     /// a publication.
     pub number: u64,
     /// Whether it was published before the app subscribed. Then the number is that of the last publication on this topic, and the payload the last one that is
-    /// retained. The app may have heard it already.
+    /// retained. The app may have received it already.
     pub is_retained: bool,
     /// The content.
     pub payload: &'a [u8],

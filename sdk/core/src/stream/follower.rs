@@ -27,7 +27,7 @@ enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Follower {
     state: State,
-    /// The number of the last change that was heard or is part of the snapshot.
+    /// The number of the last change that was received or is part of the snapshot.
     number: u64,
     credit_bytes: u32,
     /// What was read since credit was last granted.

@@ -19,7 +19,7 @@ pub const ITEM_BYTES_MAX: usize = PART_BYTES - PART_COST_BYTES as usize;
 /// An update that an app receives from a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Update<'a> {
-    /// A snapshot begins. It replaces everything that was heard before. Changes up to this number are part of it.
+    /// A snapshot begins. It replaces everything that was received before. Changes up to this number are part of it.
     Begin {
         /// The number of the last change that the snapshot includes.
         number: u64,
@@ -33,7 +33,7 @@ pub enum Update<'a> {
     },
     /// The snapshot is complete: the app has the state of the service after the change of this number.
     Complete {
-        /// The number of the last change that was heard.
+        /// The number of the last change that was received.
         number: u64,
     },
     /// The service has set the value of a key. It can come before the snapshot is complete, and for a key that the snapshot still brings.

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! In: changes, and the service's present entries when they are asked for. Out: parts of answers. A reader is a position in the log: one that stalls
-//! costs no memory but its place. When the log has gone past a reader, the reader hears which changes it missed, and gets a new snapshot.
+//! costs no memory but its place. When the log has gone past a reader, the reader learns which changes it missed, and gets a new snapshot.
 //!
 //! No snapshot is ever copied: its pages are taken from the service when the reader has credit, with the changes between them. So a page
 //! can be newer than the snapshot's beginning. The changes that made it newer come before it, and put the reader right.
@@ -45,7 +45,7 @@ pub struct Source {
 #[derive(Debug)]
 struct Reader {
     caller: u32,
-    /// The next change that it is to hear.
+    /// The next change that it is to receive.
     next: u64,
     /// A new snapshot begins when its credit has room for so much. One that begins with the last few bytes of credit would be missed again.
     resync_bytes: usize,

@@ -296,7 +296,7 @@ proptest! {
         prop_assert!(!bed.heard.iter().any(|line| line.starts_with("ended")));
     }
 
-    /// Any bytes as a part: reading ends, and nothing is heard but what the order allows.
+    /// Any bytes as a part: reading ends, and the app receives only what the order allows.
     #[test]
     fn whatever_bytes_come_reading_ends(parts in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..200), 0..4)) {
         let mut bed = Bed::new(LOG_BYTES_MAX);

@@ -1,6 +1,6 @@
 //! One client's stream of events: what it takes from the feed, and how long it waits.
 //!
-//! In: the feed. Out: batches of messages, or a sign of life after 15 seconds without one. When it is dropped, the client has left. It has no
+//! In: the feed. Out: batches of messages, or a keep-alive after 15 seconds without one. When it is dropped, the client has left. It has no
 //! task and no queue of its own: the connection takes the next messages when the last ones are on their way.
 
 use crate::app::Shared;
@@ -15,14 +15,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
-/// After so long without an event the client gets a sign of life, so that proxies keep the connection.
+/// After so long without an event the client gets a keep-alive, so that proxies keep the connection.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// A client of the feed.
 pub struct Events {
     shared: Arc<Shared>,
     id: ClientId,
-    /// When a sign of life is due.
+    /// When a keep-alive is due.
     due: Instant,
     /// Ends then, or earlier.
     timer: Pin<Box<Sleep>>,
@@ -67,7 +67,7 @@ impl Events {
         poll_fn(|context| self.poll_next(context)).await
     }
 
-    /// The text of the next server-sent events, or of a sign of life.
+    /// The text of the next server-sent events, or of a keep-alive.
     pub fn poll_lines(&mut self, context: &mut Context<'_>) -> Poll<Bytes> {
         self.poll_next(context).map(|messages| lines(&messages))
     }
