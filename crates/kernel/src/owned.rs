@@ -28,7 +28,8 @@ use abi::ZoneId;
 use abi::command::{GroupMod, MeterMod};
 use flow::DatapathId;
 use flow::canonical::instructions_raw;
-use std::collections::BTreeMap;
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// OFPG_ALL and OFPM_ALL: in a delete, all of them.
@@ -131,6 +132,8 @@ pub(crate) struct Owned {
     /// owners.
     pending: BTreeMap<u64, (Place, Claimant)>,
     last_claim: u64,
+    /// How often groups were looked up since the last [`Self::take_visits`].
+    visits: Cell<u64>,
 }
 
 impl Owned {
@@ -212,6 +215,16 @@ impl Owned {
         if let Some((place, _)) = meters.find(|(_, owner)| owner.zone == ZoneId::KERNEL) {
             self.release(*place);
         }
+    }
+
+    /// Returns how often groups were looked up in groups since the last call. It is the cost of a command: one that names a few
+    /// groups may lead to thousands.
+    pub fn take_visits(&self) -> u64 {
+        self.visits.take()
+    }
+
+    fn count_visit(&self) {
+        self.visits.set(self.visits.get() + 1);
     }
 
     /// Whether claims wait for their switch.
@@ -352,39 +365,50 @@ impl Owned {
         else {
             return Ok(());
         };
-        let changed = Some((group_id, &**group_effects));
-        self.total(datapath, group_effects, changed).check_all()?;
+        let (changed, mut known) = (Some((group_id, &**group_effects)), HashMap::new());
+        self.total(datapath, group_effects, changed, &mut known).check_all()?;
         if group_effects.named_by == 0 {
             return Ok(());
         }
         let nesting = self.groups_of(datapath).filter(|group_effects| !group_effects.nested.is_empty());
         nesting
-            .map(|group_effects| self.total(datapath, group_effects, changed))
+            .map(|group_effects| self.total(datapath, group_effects, changed, &mut known))
             .try_for_each(|total| total.check_all())
     }
 
-    /// The total of these effects with all groups in them, one of which may be about to change.
+    /// The total of these effects with all groups in them, one of which may be about to change. `known`: the totals of the
+    /// groups that were met before, since many groups may have the same groups in them.
     fn total(
         &self,
         datapath: DatapathId,
         group_effects: &GroupEffects,
         changed: Option<(u32, &GroupEffects)>,
+        known: &mut HashMap<u32, Fanout>,
     ) -> Fanout {
-        group_effects.nested.iter().fold(group_effects.fanout, |sum, (group_id, times)| {
-            let nested = match changed {
-                Some((id, group_effects)) if id == *group_id => Some(group_effects),
-                _ => self.group_effects(datapath, *group_id),
-            };
-            let total = nested.map_or(UNKNOWN, |nested| self.total(datapath, nested, changed));
-            sum.and(total.times(*times))
-        })
+        let mut sum = group_effects.fanout;
+        for (group_id, times) in &group_effects.nested {
+            self.count_visit();
+            let total = known.get(group_id).copied().unwrap_or_else(|| {
+                let nested = match changed {
+                    Some((id, group_effects)) if id == *group_id => Some(group_effects),
+                    _ => self.group_effects(datapath, *group_id),
+                };
+                let total = nested.map_or(UNKNOWN, |nested| self.total(datapath, nested, changed, known));
+                known.insert(*group_id, total);
+                total
+            });
+            sum = sum.and(total.times(*times));
+        }
+        sum
     }
 
     /// What the groups in these actions make of one packet.
     pub fn fanout_of_groups(&self, datapath: DatapathId, actions: &[u8]) -> Fanout {
+        let mut known = HashMap::new();
         groups_in(actions).fold(Fanout::default(), |sum, group_id| {
             let group_effects = self.group_effects(datapath, group_id);
-            sum.and(group_effects.map_or(UNKNOWN, |group_effects| self.total(datapath, group_effects, None)))
+            let total = |group_effects| self.total(datapath, group_effects, None, &mut known);
+            sum.and(group_effects.map_or(UNKNOWN, total))
         })
     }
 
@@ -433,10 +457,11 @@ impl Owned {
         datapath: DatapathId,
         actions: &[u8],
     ) -> Result<(), Excess> {
+        let mut seen = BTreeSet::new();
         for group_id in groups_in(actions) {
             self.check(asker, datapath, GroupOrMeter::Group(group_id))?;
             if asker.bounded {
-                self.check_sent_to(datapath, group_id)?;
+                self.check_sent_to(datapath, group_id, &mut seen)?;
             }
         }
         if asker.bounded {
@@ -445,11 +470,21 @@ impl Owned {
         Ok(())
     }
 
-    /// Whether a packet-out may use this group and the groups in it, which are at most `MAX_LEVEL` deep.
-    fn check_sent_to(&self, datapath: DatapathId, group_id: u32) -> Result<(), Excess> {
+    /// Whether a packet-out may use this group and the groups in it, which are at most `MAX_LEVEL` deep. Those in `seen` were
+    /// checked before.
+    fn check_sent_to(
+        &self,
+        datapath: DatapathId,
+        group_id: u32,
+        seen: &mut BTreeSet<u32>,
+    ) -> Result<(), Excess> {
+        self.count_visit();
+        if !seen.insert(group_id) {
+            return Ok(());
+        }
         let group_effects = self.group_effects(datapath, group_id).ok_or(Excess::UnjudgedGroup(group_id))?;
         group_effects.packet_out?;
-        group_effects.nested.iter().try_for_each(|(nested, _)| self.check_sent_to(datapath, *nested))
+        group_effects.nested.iter().try_for_each(|(nested, _)| self.check_sent_to(datapath, *nested, seen))
     }
 
     fn mark_sent_to(&mut self, datapath: DatapathId, group_id: u32) {
@@ -471,7 +506,9 @@ impl Owned {
             return Ok(());
         }
         group_effects.packet_out?;
-        group_effects.nested.iter().try_for_each(|(nested, _)| self.check_sent_to(*datapath, *nested))
+        let mut seen = BTreeSet::new();
+        let mut nested = group_effects.nested.iter();
+        nested.try_for_each(|(nested, _)| self.check_sent_to(*datapath, *nested, &mut seen))
     }
 
     fn check(&self, asker: Asker, datapath: DatapathId, target: GroupOrMeter) -> Result<(), Excess> {

@@ -53,6 +53,8 @@ impl Kernel {
             },
             Err(malformed) => Err(Refusal::Malformed(malformed)),
         };
+        // Whether it passes or not.
+        self.scratch.count_compared(self.ownership.owned.take_visits());
         if let Ok(Decision::Send(Command { what: What::FlowMod(_), .. })) = &decision {
             self.prepare(zone, frame);
         }

@@ -88,6 +88,31 @@ fn groups_lead_to_no_group_twice_and_not_deep() {
 }
 
 #[test]
+fn a_command_costs_what_its_groups_lead_to() {
+    let mut world = World::with(asks_only());
+    let groups = |from: u32| (from..from + 64).map(|number| format!("group:{number}")).collect::<Vec<_>>();
+    (100..164).for_each(|number| assert_eq!(world.group(APP, ADD, number, &[]), "sent"));
+    let first = groups(100);
+    let first: Vec<&str> = first.iter().map(String::as_str).collect();
+    (200..264).for_each(|number| assert_eq!(world.group(APP, ADD, number, &first), "sent"));
+    let second = groups(200);
+    let second: Vec<&str> = second.iter().map(String::as_str).collect();
+    world.kernel.take_compared();
+    assert_eq!(world.group(APP, ADD, 300, &second), "sent");
+    let counted = world.kernel.take_compared();
+    assert!((4_096..10_000).contains(&counted), "64 times 64, once: {counted}");
+    assert_eq!(world.packet_out(&arp(1), "group:300"), "sent");
+    let counted = world.kernel.take_compared();
+    assert!(
+        (8_192..20_000).contains(&counted),
+        "once for the bounds, once for the number of packets: {counted}"
+    );
+    assert_eq!(world.group(APP, MODIFY, 100, &["output:2"]), "sent");
+    let counted = world.kernel.take_compared();
+    assert!((4_096..20_000).contains(&counted), "all that lead to it, but each once: {counted}");
+}
+
+#[test]
 fn a_group_in_a_group_stays_its_owners() {
     let mut world = World::with(Grant::everywhere(&Capability::GRANT_ALL));
     assert_eq!(world.group(APP, ADD, 1, &["output:1"]), "sent");
