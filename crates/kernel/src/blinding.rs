@@ -16,10 +16,12 @@
 use crate::datapaths::Datapaths;
 use crate::decision::{OrderRefused, Refusal};
 use crate::overlap::{Placed, Table};
-use crate::precedence::{EVICTIONS_MAX, Eviction, Others, Precedence, eviction};
+use crate::passage::{chooses_by_output, is_strict};
+use crate::precedence::{EVICTIONS_MAX, Eviction, Others, Precedence, Stamp, eviction};
+use crate::reported_rules::ReportedRule;
 use crate::rule_key::RuleKey;
 use crate::rules::Owner;
-use crate::wide::{Wide, Wish, covers_all, passes_on};
+use crate::wide::{Change, Reach, Wide, Wish, covers_all, of_arriving, passes_on};
 use crate::zones::Zone;
 use abi::ZoneId;
 use abi::command::FlowMod;
@@ -27,123 +29,215 @@ use flow::canonical::{read_match, read_match_into};
 use flow::{DatapathId, Match};
 use std::collections::BTreeSet;
 
+/// A rule, as far as it decides whether an app still receives packets.
+#[derive(Clone, Copy, Debug)]
+struct Taker<'a> {
+    owner: ZoneId,
+    priority: u16,
+    /// Its match, as [`of_arriving`] returns it.
+    arriving: &'a Match,
+    /// The later table to which it passes packets on as they came.
+    to: Option<u8>,
+}
+
+impl<'a> Taker<'a> {
+    fn of(rule: &'a Wide, to: Option<u8>) -> Taker<'a> {
+        Taker { owner: rule.owner, priority: rule.priority, arriving: &rule.arriving, to }
+    }
+}
+
 impl Precedence {
     /// Refuses a rule that takes all packets that an earlier app wants to receive, from a table that they reach. A rule that
     /// passes packets on to a later table takes none of an app whose priorities are all higher: that app's rules come
     /// first, and the rest goes on. In the later table, it may meet a rule that takes them: that one is evicted.
+    ///
+    /// `key` is that of a rule that the command adds. A modify without it changes only rules that are there.
     #[cold]
     pub(crate) fn check_blinding(
         &mut self,
         zone: ZoneId,
         datapath: DatapathId,
         key: Option<RuleKey>,
-        it: &FlowMod<'_>,
+        (it, stamp): (&FlowMod<'_>, Stamp),
         others: &mut Others<'_>,
     ) -> Result<(), Refusal> {
         if read_match_into(it.matching, &mut self.scratch).is_err() {
             return Ok(());
         }
-        if !is_wide(&self.scratch, others, datapath) {
+        let arriving = of_arriving(&self.scratch);
+        if !is_wide(&arriving, others, datapath) {
             return Ok(());
         }
-        let rule = Wide {
-            table_id: it.table_id,
-            // A loose modify names no single rule: it is kept until rules with their own keys replace it.
-            key,
-            owner: zone,
-            priority: it.priority,
-            matching: self.scratch.clone(),
-            to: passes_on(it.table_id, it.instructions),
-        };
         self.wide.keep_those_there(datapath, |it| has_wide(others.datapaths, datapath, it));
-        let wishes: Vec<Wish<'_>> = wishes(others, datapath).collect();
-        let compared = self.wide.count(datapath) * wishes.len();
-        others.scratch.count_compared(compared as u64);
-        let mut evictions = Vec::new();
-        for wish in &wishes {
-            let reached = self.wide.reached(datapath, wish, Some(&rule));
-            if reached.contains(rule.table_id) && self.blinds(&rule, wish) {
-                if self.is_enforced(zone, others) {
-                    return Err(Refusal::Order(OrderRefused::Blinds(wish.zone)));
-                }
-            } else if rule.to.is_some() {
-                self.find_blinding(datapath, wish, Some(&rule), others, &mut evictions);
+        let (to, matching) = (passes_on(it.table_id, it.instructions), self.scratch.clone());
+        let change = match key {
+            Some(key) => {
+                let Stamp { cookie, .. } = stamp;
+                let FlowMod { table_id, priority, .. } = *it;
+                let arriving = arriving.clone();
+                Change::Add(Wide { table_id, key, cookie, owner: zone, priority, matching, arriving, to })
             }
-        }
+            None => Change::Modify(reach(it, stamp, matching), to),
+        };
+        let taker = Taker { owner: zone, priority: it.priority, arriving: &arriving, to };
+        let evictions = self.check_change((datapath, it.table_id), taker, &change, others)?;
         if evictions.len() > EVICTIONS_MAX {
             return Err(Refusal::Order(OrderRefused::ShadowedByMany));
         }
-        if !self.wide.has_room_for(datapath, &rule) {
-            // It is only known so that it can be evicted for an app that wants packets later.
-            let is_dispensable = rule.table_id == 0 && rule.to.is_none();
-            return if is_dispensable { Ok(()) } else { Err(Refusal::Order(OrderRefused::TooManyWide)) };
+        match &change {
+            Change::Add(rule) if !self.wide.has_room_for(datapath, rule) => {
+                // It is only known so that it can be evicted for an app that wants packets later.
+                let is_dispensable = rule.table_id == 0 && rule.to.is_none();
+                return if is_dispensable { Ok(()) } else { Err(Refusal::Order(OrderRefused::TooManyWide)) };
+            }
+            Change::Add(_) => {}
+            _ if !self.wide.is_changed_by(datapath, &change) => return Ok(()),
+            _ => {}
         }
         let pending = self.pending.get_or_insert_default();
-        pending.wide = Some((datapath, rule));
+        pending.wide = Some((datapath, change));
         pending.evictions = evictions;
         Ok(())
     }
 
-    /// Whether this rule, in a table that all packets of the wish reach, keeps them from the app.
-    fn blinds(&self, rule: &Wide, wish: &Wish<'_>) -> bool {
-        wish.zone != rule.owner
-            && self.is_before(wish.zone, rule.owner)
-            && !(rule.to.is_some() && self.is_above(wish.zone, rule.priority))
-            && wish.is_all_in(&rule.matching)
+    /// Compares a change of wide rules with what apps want. Returns the rules to evict for it. A switch that did not report its
+    /// rules may have some that a modify changes: so `taker` is a rule that a modify could change.
+    fn check_change(
+        &self,
+        (datapath, table_id): Table,
+        taker: Taker<'_>,
+        change: &Change,
+        others: &mut Others<'_>,
+    ) -> Result<Vec<Eviction>, Refusal> {
+        let wishes: Vec<Wish<'_>> = wishes(others, datapath).collect();
+        let compared = (self.wide.count(datapath) + 1) * wishes.len();
+        others.scratch.count_compared(compared as u64);
+        let changes = matches!(change, Change::Add(_)) || self.wide.is_changed_by(datapath, change);
+        let (is_enforced, mut evictions) = (self.is_enforced(taker.owner, others), Vec::new());
+        for wish in &wishes {
+            let reached = self.wide.reached(datapath, wish, Some(change));
+            let is_blinded = reached.contains(table_id) && self.blinds(taker, wish)
+                || changes && self.makes_blind(datapath, wish, change);
+            if is_blinded && is_enforced {
+                return Err(Refusal::Order(OrderRefused::Blinds(wish.zone)));
+            }
+            if changes && taker.to.is_some() {
+                self.find_blinding(datapath, wish, Some(change), others, &mut evictions);
+            }
+        }
+        Ok(evictions)
     }
 
-    /// Finds the known rules that keep all packets of the wish from its app, if `more` is added.
+    /// Whether a modify turns a known rule into one that keeps all packets of the wish from its app.
+    fn makes_blind(&self, datapath: DatapathId, wish: &Wish<'_>, change: &Change) -> bool {
+        let Change::Modify(reach, _) = change else { return false };
+        let reached = self.wide.reached(datapath, wish, Some(change));
+        self.wide.after(datapath, Some(change)).any(|(rule, to)| {
+            reached.contains(rule.table_id) && reach.has(rule) && self.blinds(Taker::of(rule, to), wish)
+        })
+    }
+
+    /// A delete drops the wide rules that it reaches, once it is sent. If it chooses rules by their outputs, it is not known
+    /// which: they stay.
+    #[cold]
+    pub(crate) fn on_delete(
+        &mut self,
+        datapath: DatapathId,
+        (it, stamp): (&FlowMod<'_>, Stamp),
+        others: &mut Others<'_>,
+    ) {
+        let count = self.wide.count(datapath);
+        if count == 0 || chooses_by_output(it) {
+            return;
+        }
+        let Ok(matching) = read_match(it.matching) else { return };
+        others.scratch.count_compared(count as u64);
+        let change = Change::Delete(reach(it, stamp, matching));
+        if self.wide.is_changed_by(datapath, &change) {
+            self.pending.get_or_insert_default().wide = Some((datapath, change));
+        }
+    }
+
+    /// Whether this rule, in a table that all packets of the wish reach, keeps them from the app.
+    fn blinds(&self, rule: Taker<'_>, wish: &Wish<'_>) -> bool {
+        wish.zone != rule.owner
+            && self.contests.is_before(wish.zone, rule.owner)
+            && !(rule.to.is_some() && self.contests.is_above(wish.zone, rule.priority))
+            && wish.is_all_in(rule.arriving)
+    }
+
+    /// Finds the rules that keep all packets of the wish from its app, once a change was sent.
     fn find_blinding(
         &self,
         datapath: DatapathId,
         wish: &Wish<'_>,
-        more: Option<&Wide>,
+        change: Option<&Change>,
         others: &Others<'_>,
         found: &mut Vec<Eviction>,
     ) {
-        let reached = self.wide.reached(datapath, wish, more);
-        for rule in self.wide.of(datapath) {
-            let is_replaced = more.is_some_and(|more| more.replaces(rule));
-            let Some(key) = rule.key.filter(|_| !is_replaced && reached.contains(rule.table_id)) else {
-                continue;
-            };
-            let is_known = found.iter().any(|it| it.key == key && it.table_id == rule.table_id);
-            if !is_known && self.blinds(rule, wish) && self.is_enforced(rule.owner, others) {
-                let Wide { owner, priority, ref matching, .. } = *rule;
-                let placed = Placed { key, owner, priority, matching: matching.clone() };
-                let evicted = eviction((datapath, rule.table_id), &placed, wish.zone);
+        let reached = self.wide.reached(datapath, wish, change);
+        for (rule, to) in self.wide.after(datapath, change) {
+            let Wide { table_id, key, owner, priority, ref matching, .. } = *rule;
+            let is_known = || found.iter().any(|it| it.key == key && it.table_id == table_id);
+            if reached.contains(table_id)
+                && self.blinds(Taker::of(rule, to), wish)
+                && self.is_enforced(owner, others)
+                && !is_known()
+            {
+                let placed = Placed { key, owner, priority, matching: matching.clone(), order: 0 };
+                let evicted = eviction((datapath, table_id), &placed, wish.zone);
                 found.push(Eviction { takes_all: true, ..evicted });
             }
         }
     }
 
-    /// Apps want other packets now, or the switch has reported its rules: rules that keep all packets from an earlier app
-    /// are evicted.
-    pub fn on_wishes(&mut self, datapath: DatapathId, others: &Others<'_>) {
+    /// An app wants other packets now, or the switch has reported its rules (`None`: of all apps): rules that keep all
+    /// packets from an earlier app are evicted.
+    pub fn on_wishes(&mut self, datapath: DatapathId, of: Option<ZoneId>, others: &mut Others<'_>) {
         if self.wide.count(datapath) == 0 {
             return;
         }
         self.wide.keep_those_there(datapath, |it| has_wide(others.datapaths, datapath, it));
         let mut found = Vec::new();
-        for wish in wishes(others, datapath) {
+        let mut wishes_seen = 0;
+        for wish in wishes(others, datapath).filter(|wish| of.is_none_or(|zone| zone == wish.zone)) {
+            wishes_seen += 1;
             self.find_blinding(datapath, &wish, None, others, &mut found);
         }
+        others.scratch.count_compared((2 * self.wide.count(datapath) * wishes_seen) as u64);
         self.keep_evictions(found);
     }
 
     /// Whether a rule may pass packets of this switch on to a later table.
     pub fn may_reach_later(&self, datapath: DatapathId) -> bool {
-        let pending = self.pending.as_ref().and_then(|it| it.wide.as_ref());
-        pending.is_some_and(|(at, _)| *at == datapath) || self.wide.count(datapath) > 0
+        self.pending_change(datapath).is_some() || self.wide.count(datapath) > 0
     }
 
-    /// The tables behind table 0 that all packets of some app reach, also by the rule that is decided now.
-    pub fn reached(&self, datapath: DatapathId, others: &Others<'_>) -> BTreeSet<u8> {
-        let more = self.pending.as_ref().and_then(|it| it.wide.as_ref()).filter(|(at, _)| *at == datapath);
-        let mut tables = BTreeSet::new();
-        for wish in wishes(others, datapath) {
-            tables.extend(self.wide.reached(datapath, &wish, more.map(|(_, rule)| rule)).behind_first());
+    /// Whether the command that is decided now may let packets reach another table.
+    pub fn opens_tables(&self) -> bool {
+        let pending = self.pending.as_deref().and_then(|it| it.wide.as_ref());
+        pending.is_some_and(|(_, change)| match change {
+            Change::Add(rule) => rule.to.is_some(),
+            Change::Modify(_, to) => to.is_some(),
+            Change::Delete(_) => false,
+        })
+    }
+
+    fn pending_change(&self, datapath: DatapathId) -> Option<&Change> {
+        let (at, change) = self.pending.as_deref()?.wide.as_ref()?;
+        (*at == datapath).then_some(change)
+    }
+
+    /// The tables behind table 0 that all packets of some app reach (`of`: only of this app), also by the rule that is
+    /// decided now.
+    pub fn reached(&self, datapath: DatapathId, of: Option<ZoneId>, others: &mut Others<'_>) -> BTreeSet<u8> {
+        let change = self.pending_change(datapath);
+        let (mut tables, mut wishes_seen) = (BTreeSet::new(), 0);
+        for wish in wishes(others, datapath).filter(|wish| of.is_none_or(|zone| zone == wish.zone)) {
+            wishes_seen += 1;
+            tables.extend(self.wide.reached(datapath, &wish, change).behind_first());
         }
+        others.scratch.count_compared(((self.wide.count(datapath) + 1) * wishes_seen) as u64);
         tables
     }
 
@@ -166,6 +260,7 @@ impl Precedence {
     /// A switch has connected or disconnected.
     pub fn forget_switch(&mut self, datapath: DatapathId) {
         self.wide.forget(datapath);
+        self.contests.on_report(datapath);
     }
 
     /// A switch reports this rule, which may match all packets that an app wants. [`Self::on_wishes`] judges it.
@@ -174,19 +269,26 @@ impl Precedence {
         (datapath, table_id): Table,
         key: RuleKey,
         owner: ZoneId,
-        (priority, matching, instructions): (u16, &[u8], &[u8]),
-        others: &Others<'_>,
+        (priority, it): (u16, &ReportedRule<'_>),
+        others: &mut Others<'_>,
     ) {
-        let Ok(matching) = read_match(matching) else { return };
-        if !is_wide(&matching, others, datapath) {
+        let Ok(matching) = read_match(it.matching) else { return };
+        let arriving = of_arriving(&matching);
+        if !is_wide(&arriving, others, datapath) {
             return;
         }
-        let to = passes_on(table_id, instructions);
-        let rule = Wide { table_id, key: Some(key), owner, priority, matching, to };
+        let to = passes_on(table_id, it.instructions);
+        let rule = Wide { table_id, key, cookie: it.cookie, owner, priority, matching, arriving, to };
         if self.wide.has_room_for(datapath, &rule) {
-            self.wide.note(datapath, rule);
+            self.wide.apply(datapath, Change::Add(rule));
         }
     }
+}
+
+/// The rules that a modify or a delete reaches.
+fn reach(it: &FlowMod<'_>, Stamp { cookie, cookie_mask, .. }: Stamp, matching: Match) -> Reach {
+    let priority = is_strict(it.command).then_some(it.priority);
+    Reach { table_id: it.table_id, priority, matching, cookie, cookie_mask }
 }
 
 /// What the apps that receive packets of this switch want of them.
@@ -204,13 +306,25 @@ fn wishes_of<'a>(
 }
 
 /// Whether a match has all packets that some app wants, or all packets.
-fn is_wide(matching: &Match, others: &Others<'_>, datapath: DatapathId) -> bool {
-    let mut selective = wishes_of(others.zones, others.receivers.selective.iter(), datapath);
-    covers_all(matching) || selective.any(|wish| wish.is_all_in(matching))
+fn is_wide(matching: &Match, others: &mut Others<'_>, datapath: DatapathId) -> bool {
+    if covers_all(matching) {
+        return true;
+    }
+    let selective = wishes_of(others.zones, others.receivers.selective.iter(), datapath);
+    let (mut compared, mut is_wide) = (0, false);
+    for wish in selective {
+        compared += 1;
+        is_wide = wish.is_all_in(matching);
+        if is_wide {
+            break;
+        }
+    }
+    others.scratch.count_compared(compared);
+    is_wide
 }
 
-/// Whether a switch still has this rule, according to its record. A loose modify has changed rules, whichever there were.
+/// Whether a switch still has this rule, according to its record.
 fn has_wide(datapaths: &Datapaths, datapath: DatapathId, rule: &Wide) -> bool {
-    let known = |key| datapaths.get(&datapath).and_then(|there| there.record.known(key));
-    rule.key.is_none_or(|key| known(key).is_some_and(|known| known.owner == Owner::Zone(rule.owner)))
+    let known = datapaths.get(&datapath).and_then(|there| there.record.known(rule.key));
+    known.is_some_and(|known| known.owner == Owner::Zone(rule.owner))
 }

@@ -78,6 +78,16 @@ impl Scratch {
         std::mem::take(&mut self.compared)
     }
 
+    /// The same number, which goes on.
+    pub(crate) fn compared(&self) -> u64 {
+        self.compared
+    }
+
+    /// Leaves out matches that were compared for no app's command.
+    pub(crate) fn set_compared(&mut self, count: u64) {
+        self.compared = count;
+    }
+
     /// Adds matches that other code compared for a decision.
     pub(crate) fn count_compared(&mut self, count: u64) {
         self.compared += count;

@@ -279,7 +279,8 @@ impl OrderRefused {
             ),
             OrderRefused::TooManyCompared => write!(
                 f,
-                "rule.write: apps that share priorities have {} rules already, which is all that the node compares: grant them different priorities",
+                "rule.write: the node compares {} rules of apps that share priorities, and at most seven eighths of them of one app; it has \
+                 no room for this one: grant the apps different priorities",
                 crate::overlap::COMPARED_MAX
             ),
             OrderRefused::TooManyWide => write!(

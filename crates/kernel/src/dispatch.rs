@@ -13,7 +13,7 @@ use crate::decision::{Effect, InWords, Refusal};
 use crate::grant::Grant;
 use crate::owned::Owned;
 use crate::ownership::{Ownership, doubt_rules};
-use crate::precedence::{Eviction, OnOverlap, Others, Precedence};
+use crate::precedence::{Eviction, OnOverlap, Precedence};
 use crate::punt::PuntLimits;
 use crate::quota::NodeRates;
 use crate::receivers::Receivers;
@@ -28,6 +28,7 @@ use crate::zones::{Zone, ZoneCounters};
 use abi::event::{Cause, Event, FlowRemoved, PacketIn, SwitchUp, Topic, kind};
 use abi::{Frame, Malformed, OpenFlowVersion, Receipt, ZoneId};
 use flow::DatapathId;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The kernel of one worker: its switches, every zone of the node, and who receives what.
@@ -46,8 +47,10 @@ pub struct Kernel {
     /// A bit set of the kinds of rules that were ever kept; see [`crate::prepared`].
     pub(crate) shapes: u64,
     pub(crate) scratch: Scratch,
-    /// Switches that have reported their rules in this turn.
-    pub(crate) to_settle: Vec<DatapathId>,
+    /// Switches that have reported their rules: at most all that are connected.
+    pub(crate) to_settle: BTreeSet<DatapathId>,
+    /// Switches whose rules are still to be compared with what apps want: at most all that are connected.
+    pub(crate) to_judge: BTreeSet<DatapathId>,
 }
 
 impl Kernel {
@@ -65,7 +68,8 @@ impl Kernel {
             topics: Topics::default(),
             shapes: 0,
             scratch: Scratch::default(),
-            to_settle: Vec::new(),
+            to_settle: BTreeSet::new(),
+            to_judge: BTreeSet::new(),
         }
     }
 
@@ -126,7 +130,7 @@ impl Kernel {
     pub(crate) fn on_grant(&mut self, zone: ZoneId, grant: &Grant, now_ms: u64) -> bool {
         self.ownership.on_grant(zone, grant);
         // If its rules must be compared with those of others, the kernel asks the switches for their rules.
-        if self.precedence.on_attach(zone, grant) {
+        if self.precedence.on_grant(zone, grant, self.sessions.datapaths.keys().copied()) {
             let datapaths: Vec<DatapathId> = self.sessions.datapaths.keys().copied().collect();
             datapaths.into_iter().for_each(|datapath| self.sessions.ask_anew(datapath, now_ms));
         }
@@ -182,9 +186,10 @@ impl Kernel {
         self.sessions.switch(id)
     }
 
-    /// When the kernel next asks a switch a question, or stops waiting for one.
+    /// When the kernel next asks a switch a question, stops waiting for one, or goes on with a long comparison.
     pub fn asks_next_ms(&self) -> Option<u64> {
-        self.sessions.asks_next_ms()
+        let has_work = !(self.to_settle.is_empty() && self.to_judge.is_empty());
+        if has_work { Some(0) } else { self.sessions.asks_next_ms() }
     }
 
     /// Whether the kernel holds a connected switch back from apps. The worker keeps the switch's events until apps may
@@ -408,60 +413,17 @@ impl Kernel {
 
     fn on_flow_removed(&mut self, removed: &FlowRemoved<'_>, now_ms: u64, effects: &mut Vec<Effect>) {
         let Some(there) = self.sessions.datapaths.get_mut(&removed.datapath) else { return };
-        if removed.cookie == OWN_COOKIE && removed.table_id == 0 {
-            there.metering.on_own_rule_removed(removed.datapath, effects);
+        match removed.table_id {
+            _ if removed.cookie != OWN_COOKIE => {}
+            0 => there.metering.on_own_rule_removed(removed.datapath, effects),
+            // The next look adds it again, if packets still reach the table.
+            table_id => there.later_punts.forget(table_id),
         }
         there.entries.on_removed(removed.owner(), removed.table_id);
         let FlowRemoved { datapath, table_id, priority, matching, .. } = *removed;
         let key = self.ownership.keys.of(there.openflow, datapath, table_id, priority, matching);
         if let (Some(key), Some(owner)) = (key, Owner::of_cookie(removed.cookie)) {
             there.record.on_removed(key, owner, now_ms);
-        }
-    }
-
-    /// The zone receives these events from now on, as far as its capabilities allow.
-    pub(crate) fn subscribe(&mut self, zone: ZoneId, subscription: Subscription, effects: &mut Vec<Effect>) {
-        let wanted_before = self.receivers.want_packets();
-        if let Some(Some(there)) = self.zones.get_mut(usize::from(zone.0)) {
-            there.subscription = subscription;
-        }
-        self.receivers.index(&self.zones);
-        effects.push(Effect::Replay(zone));
-        let datapaths: Vec<DatapathId> = self.sessions.datapaths.keys().copied().collect();
-        if !wanted_before && self.receivers.want_packets() {
-            effects.extend(datapaths.iter().copied().map(Effect::Punt));
-        }
-        datapaths.into_iter().for_each(|datapath| self.on_wishes(datapath, effects));
-    }
-
-    /// Apps want other packets of this switch now, or it has reported its rules.
-    pub(crate) fn on_wishes(&mut self, datapath: DatapathId, effects: &mut Vec<Effect>) {
-        let Kernel { precedence, sessions, zones, receivers, scratch, .. } = self;
-        let others = Others { datapaths: &sessions.datapaths, zones, receivers, scratch, now_ms: 0 };
-        precedence.on_wishes(datapath, &others);
-        precedence.say_evictions(effects);
-        self.punt_from_reached(datapath, effects);
-    }
-
-    /// Tables that all packets of some app reach get the table-miss rule, also by a rule that is sent now. If such a table has
-    /// no rule for a packet, apps still receive the packet.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn punt_from_reached(&mut self, datapath: DatapathId, effects: &mut Vec<Effect>) {
-        let Kernel { precedence, sessions, ownership, zones, receivers, scratch, .. } = self;
-        if !receivers.want_packets() || !precedence.may_reach_later(datapath) {
-            return;
-        }
-        let others = Others { datapaths: &sessions.datapaths, zones, receivers, scratch, now_ms: 0 };
-        let reached = precedence.reached(datapath, &others);
-        let Some(there) = sessions.datapaths.get_mut(&datapath) else { return };
-        for table_id in reached {
-            // An app's own table-miss rule stays, unless it is evicted.
-            let is_apps = ownership.is_table_miss_of_app(there, datapath, table_id)
-                && !precedence.evicts(datapath, table_id, 0);
-            if !is_apps && there.has_table(table_id) && there.later_punts.add(table_id) {
-                effects.push(Effect::PuntFrom { datapath, table_id });
-            }
         }
     }
 
@@ -477,7 +439,7 @@ impl Kernel {
     /// Records a sent command that was not prepared.
     #[inline(never)]
     fn on_other_sent(&mut self) {
-        self.precedence.on_placed();
+        self.precedence.on_placed(&mut self.sessions.datapaths);
         self.ownership.on_sent(&mut self.sessions.datapaths);
     }
 
@@ -502,7 +464,7 @@ impl Kernel {
 
     /// Sets the reaction to rules that would shadow rules of an app that precedes their owner.
     pub fn on_overlap(&mut self, what: OnOverlap) {
-        self.precedence.on_overlap = what;
+        self.precedence.set_on_overlap(what);
     }
 
     /// Returns the rules to delete since the last [`Effect::Evict`]. From now on they have no owner.

@@ -81,6 +81,23 @@ impl TableSet {
     pub fn meets(&self, other: &TableSet) -> bool {
         self.0.iter().zip(&other.0).any(|(these, those)| these & those != 0)
     }
+
+    /// Whether the other set contains all tables of this one.
+    pub(crate) fn is_within(&self, other: &TableSet) -> bool {
+        self.0.iter().zip(&other.0).all(|(these, those)| these & !those == 0)
+    }
+
+    /// The tables of both sets.
+    pub(crate) fn union(&self, other: &TableSet) -> TableSet {
+        let mut all = *self;
+        all.0.iter_mut().zip(&other.0).for_each(|(these, those)| *these |= those);
+        all
+    }
+
+    /// The tables, in order.
+    pub(crate) fn tables(self) -> impl Iterator<Item = u8> {
+        (0..=u8::MAX).filter(move |table_id| self.contains(*table_id))
+    }
 }
 
 impl FromIterator<u8> for TableSet {

@@ -2,6 +2,8 @@
 //!
 //! ```text
 //!   packets reach a table ──add──> rule ──no app passes packets on to it, twice──> the rule goes
+//!                           ^        └──an app that may change the rules of others takes it away──┐
+//!                           └────────────────────── the next look ────────────────────────────────┘
 //! ```
 //!
 //! In: tables that packets reach. Out: which rules there are, which of them have no meter, and which are to be deleted. It
@@ -24,34 +26,43 @@ struct Punt {
 
 /// The rules of a switch: at most one for each of its tables.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct LaterPunts(BTreeMap<u8, Punt>);
+pub(crate) struct LaterPunts {
+    by_table: BTreeMap<u8, Punt>,
+    /// The last table of which the switch was asked whether it still has an app's own rule.
+    pub sought: u8,
+}
 
 impl LaterPunts {
     /// A table is to have the rule. Returns whether it is new.
     pub fn add(&mut self, table_id: u8) -> bool {
         let is_new = !self.has(table_id);
-        self.0.entry(table_id).or_default().unused = 0;
+        self.by_table.entry(table_id).or_default().unused = 0;
         is_new
+    }
+
+    /// The rule of this table is gone or changed, but not by the kernel.
+    pub fn forget(&mut self, table_id: u8) {
+        self.by_table.remove(&table_id);
     }
 
     /// Whether a table has the rule.
     pub fn has(&self, table_id: u8) -> bool {
-        self.0.contains_key(&table_id)
+        self.by_table.contains_key(&table_id)
     }
 
     /// The tables that have it.
     pub fn tables(&self) -> impl Iterator<Item = u8> + '_ {
-        self.0.keys().copied()
+        self.by_table.keys().copied()
     }
 
     /// Whether the rule of this table may have the meter.
     pub fn may_have_meter(&self, table_id: u8) -> bool {
-        self.0.get(&table_id).is_some_and(|it| !it.is_unmetered)
+        self.by_table.get(&table_id).is_some_and(|it| !it.is_unmetered)
     }
 
     /// The switch refused the rule with the meter. Returns whether the rule is still wanted.
     pub fn on_meter_refused(&mut self, table_id: u8) -> bool {
-        match self.0.get_mut(&table_id) {
+        match self.by_table.get_mut(&table_id) {
             Some(it) => !std::mem::replace(&mut it.is_unmetered, true),
             None => false,
         }
@@ -59,12 +70,12 @@ impl LaterPunts {
 
     /// A look, from time to time: apps pass packets on to these tables. Returns the tables whose rules go.
     pub fn on_look(&mut self, passed_to: &BTreeSet<u8>) -> Vec<u8> {
-        for (table_id, it) in &mut self.0 {
+        for (table_id, it) in &mut self.by_table {
             it.unused = if passed_to.contains(table_id) { 0 } else { it.unused + 1 };
         }
         let gone: Vec<u8> =
-            self.0.iter().filter(|(_, it)| it.unused >= LOOKS).map(|(table, _)| *table).collect();
-        self.0.retain(|_, it| it.unused < LOOKS);
+            self.by_table.iter().filter(|(_, it)| it.unused >= LOOKS).map(|(table, _)| *table).collect();
+        self.by_table.retain(|_, it| it.unused < LOOKS);
         gone
     }
 }

@@ -18,11 +18,15 @@ use crate::rule_key::RuleKey;
 use abi::ZoneId;
 use flow::relation::overlaps;
 use flow::{DatapathId, Field, Match, MatchEntry};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// How many rules are kept for comparison. Each has a copy of its match, so memory must be bounded. If apps that share
 /// priorities need more, the operator gives them priorities of their own.
 pub const COMPARED_MAX: usize = 1 << 18;
+
+/// An app may have at most so many times as many of them as it leaves free. So one app alone gets seven eighths, and the next
+/// one always finds room.
+const SHARE: usize = 7;
 
 /// A visit of so many shapes costs about as much as one comparison.
 const SHAPES_AS_ONE: u64 = 8;
@@ -37,46 +41,67 @@ pub(crate) struct Placed {
     pub owner: ZoneId,
     pub priority: u16,
     pub matching: Match,
+    /// The state of the order of apps in which it was compared with the others.
+    pub order: u32,
 }
 
 /// The fields and masks of a match, in the order of the fields' numbers.
 type Fields = Vec<(Field, u128)>;
 
 /// All rules of one table whose matches have the same fields and masks, by the values of those fields.
-#[derive(Clone, Debug, Default)]
-struct Shape {
-    fields: Fields,
-    by_values: HashMap<Box<[u128]>, Vec<Placed>>,
-}
+type Shape = HashMap<Box<[u128]>, Vec<Placed>>;
 
 /// The rules of all tables.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Overlaps {
-    tables: HashMap<Table, Vec<Shape>>,
+    /// In order, so that the same rule is always found first.
+    tables: HashMap<Table, BTreeMap<Fields, Shape>>,
     count: usize,
+    /// How many of them each app has.
+    of_apps: HashMap<ZoneId, usize>,
 }
 
 impl Overlaps {
     /// Keeps a rule, and replaces the one with its key. Returns whether there was space.
     pub fn note(&mut self, table: Table, rule: Placed) -> bool {
         let (fields, values) = split(&rule.matching);
-        let shapes = self.tables.entry(table).or_default();
-        let place = shapes.iter().position(|shape| shape.fields == fields).unwrap_or_else(|| {
-            shapes.push(Shape { fields, by_values: HashMap::new() });
-            shapes.len() - 1
-        });
-        let Some(shape) = shapes.get_mut(place) else { return false };
-        let rules = shape.by_values.entry(values).or_default();
+        let shape = self.tables.entry(table).or_default().entry(fields).or_default();
+        let rules = shape.entry(values).or_default();
         if let Some(there) = rules.iter_mut().find(|there| there.key == rule.key) {
-            *there = rule;
+            *self.of_apps.entry(rule.owner).or_default() += 1;
+            let before = std::mem::replace(there, rule);
+            drop_one(&mut self.of_apps, before.owner);
             return true;
         }
         if self.count >= COMPARED_MAX {
             return false;
         }
+        *self.of_apps.entry(rule.owner).or_default() += 1;
         rules.push(rule);
         self.count += 1;
         true
+    }
+
+    /// The rule with the same key and owner.
+    pub fn known(&self, table: Table, rule: &Placed) -> Option<&Placed> {
+        let (fields, values) = split(&rule.matching);
+        let rules = self.tables.get(&table)?.get(&fields)?.get(&values)?;
+        rules.iter().find(|it| it.key == rule.key && it.owner == rule.owner)
+    }
+
+    /// Drops a rule.
+    pub fn forget(&mut self, table: Table, key: RuleKey, matching: &Match) {
+        let (fields, values) = split(matching);
+        let shape = self.tables.get_mut(&table).and_then(|shapes| shapes.get_mut(&fields));
+        let gone = shape.and_then(|shape| {
+            let rules = shape.get_mut(&values)?;
+            let place = rules.iter().position(|it| it.key == key)?;
+            Some(rules.swap_remove(place))
+        });
+        if let Some(gone) = gone {
+            self.count -= 1;
+            drop_one(&mut self.of_apps, gone.owner);
+        }
     }
 
     /// Passes each rule of this table that matches packets of `matching` to `each`, except those of `asker`. Returns
@@ -91,13 +116,19 @@ impl Overlaps {
     ) -> u64 {
         let Some(shapes) = self.tables.get_mut(&table) else { return 0 };
         let (mut compared, mut dropped) = (0, 0);
+        let of_apps = &mut self.of_apps;
         // Drops what is gone, and passes on what overlaps. Returns whether something is left. A rule of the asker costs a
         // look-up too, so it counts.
         let mut look = |rules: &mut Vec<Placed>| {
             compared += rules.len() as u64;
-            let before = rules.len();
-            rules.retain(&is_there);
-            dropped += before - rules.len();
+            rules.retain(|rule| {
+                let stays = is_there(rule);
+                if !stays {
+                    dropped += 1;
+                    drop_one(of_apps, rule.owner);
+                }
+                stays
+            });
             for rule in rules.iter().filter(|rule| rule.owner != asker) {
                 if overlaps(&rule.matching, matching) {
                     each(rule);
@@ -107,17 +138,17 @@ impl Overlaps {
         };
         let shapes_visited = shapes.len() as u64;
         // A shape whose rules are all gone goes too: an app can make a new shape with each rule.
-        shapes.retain_mut(|shape| {
-            match values_within(&shape.fields, matching) {
+        shapes.retain(|fields, shape| {
+            match values_within(fields, matching) {
                 // One entry at most, so the others of the shape are not looked at.
                 Some(values) => {
-                    if shape.by_values.get_mut(&values).is_some_and(|rules| !look(rules)) {
-                        shape.by_values.remove(&values);
+                    if shape.get_mut(&values).is_some_and(|rules| !look(rules)) {
+                        shape.remove(&values);
                     }
                 }
-                None => shape.by_values.retain(|_, rules| look(rules)),
+                None => shape.retain(|_, rules| look(rules)),
             }
-            !shape.by_values.is_empty()
+            !shape.is_empty()
         });
         self.count -= dropped;
         compared + shapes_visited / SHAPES_AS_ONE
@@ -126,20 +157,40 @@ impl Overlaps {
     /// Drops the rules of every table that are gone.
     pub fn sweep(&mut self, is_there: impl Fn(Table, &Placed) -> bool) {
         for (table, shapes) in &mut self.tables {
-            for shape in shapes.iter_mut() {
-                shape.by_values.values_mut().for_each(|rules| rules.retain(|rule| is_there(*table, rule)));
-                shape.by_values.retain(|_, rules| !rules.is_empty());
+            for shape in shapes.values_mut() {
+                shape.values_mut().for_each(|rules| rules.retain(|rule| is_there(*table, rule)));
+                shape.retain(|_, rules| !rules.is_empty());
             }
-            shapes.retain(|shape| !shape.by_values.is_empty());
+            shapes.retain(|_, shape| !shape.is_empty());
         }
         self.tables.retain(|_, shapes| !shapes.is_empty());
-        let rules = |shape: &Shape| shape.by_values.values().map(Vec::len).sum::<usize>();
-        self.count = self.tables.values().flatten().map(rules).sum();
+        let all = self.tables.values().flat_map(BTreeMap::values).flat_map(HashMap::values).flatten();
+        (self.count, self.of_apps) = (0, HashMap::new());
+        for rule in all {
+            self.count += 1;
+            *self.of_apps.entry(rule.owner).or_default() += 1;
+        }
     }
 
-    /// Whether the bound is reached.
-    pub fn is_full(&self) -> bool {
-        self.count >= COMPARED_MAX
+    /// Whether the bound is reached for this app.
+    pub fn is_full_for(&self, owner: ZoneId) -> bool {
+        let left = COMPARED_MAX.saturating_sub(self.count);
+        self.of_apps.get(&owner).copied().unwrap_or_default() >= SHARE * left
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+}
+
+/// An app has one rule less.
+fn drop_one(of_apps: &mut HashMap<ZoneId, usize>, owner: ZoneId) {
+    if let Some(count) = of_apps.get_mut(&owner) {
+        *count -= 1;
+        if *count == 0 {
+            of_apps.remove(&owner);
+        }
     }
 }
 
@@ -179,7 +230,8 @@ mod tests {
     const STRANGER: ZoneId = ZoneId(9);
 
     fn placed(number: u64, text: &str) -> Placed {
-        Placed { key: RuleKey(number), owner: ZoneId(1), priority: 5, matching: parse_match(text).unwrap() }
+        let matching = parse_match(text).unwrap();
+        Placed { key: RuleKey(number), owner: ZoneId(1), priority: 5, matching, order: 0 }
     }
 
     fn found(overlaps: &mut Overlaps, text: &str) -> Vec<u64> {
@@ -236,7 +288,8 @@ mod tests {
     #[test]
     fn beyond_its_bound_nothing_is_kept() {
         let mut overlaps = Overlaps { count: COMPARED_MAX, ..Overlaps::default() };
-        assert!(overlaps.is_full() && !overlaps.note(TABLE, placed(1, "arp")));
+        assert!(overlaps.is_full_for(STRANGER));
+        assert!(!overlaps.note(TABLE, placed(1, "arp")));
     }
 
     fn few_values() -> impl Strategy<Value = Match> {

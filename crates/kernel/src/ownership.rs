@@ -144,12 +144,18 @@ impl Ownership {
         }
     }
 
-    /// Whether an app has the rule for all packets at priority 0 of this table. A table-miss rule of the kernel would replace it.
-    pub fn is_table_miss_of_app(&self, there: &Datapath, datapath: DatapathId, table_id: u8) -> bool {
+    /// An app's rule for all packets at priority 0 of this table, if one has it. A table-miss rule of the kernel would replace it.
+    pub fn table_miss_of_app(
+        &self,
+        there: &Datapath,
+        datapath: DatapathId,
+        table_id: u8,
+    ) -> Option<(RuleKey, Known)> {
         let any = Match::any();
         let matched = Matched::Any { is_complete: true, rule: &any };
         let key = self.keys.of_taken(there.openflow, datapath, (table_id, 0), matched);
-        there.record.known(key).is_some_and(|known| matches!(known.owner, Owner::Zone(_)))
+        let known = there.record.known(key)?;
+        matches!(known.owner, Owner::Zone(_)).then_some((key, known))
     }
 
     /// The worker sent the last decided command. See [`crate::Kernel::on_sent`].

@@ -10,7 +10,7 @@ use crate::charge::{Becomes, take};
 use crate::decision::{Decision, Effect, Refusal};
 use crate::dispatch::Kernel;
 use crate::ownership::{MeantRule, Then, ToNote, names_foreign_rule};
-use crate::precedence::Others;
+use crate::precedence::{Others, Stamp};
 use crate::receivers::needed_to_hear;
 
 use crate::excess::Excess;
@@ -30,7 +30,7 @@ use abi::command::{Command, FlowMod, GroupMod, MeterMod, PacketOut, StatsRequest
 use abi::event::{NOT_GRANTED, OVER_QUOTA};
 use abi::zone_id::COOKIE_MASK;
 use abi::{Frame, OpenFlowVersion, ZoneId};
-use flow::canonical::{Dialect, begins_with_usual};
+use flow::canonical::Dialect;
 use flow::vendor::{VendorPart, parts_of_actions};
 use flow::{DatapathId, PortNo};
 
@@ -103,7 +103,7 @@ impl Kernel {
         }
         let end = End { zone, ticket: command.ticket };
         match command.what {
-            What::Subscribe(subscribe) => self.decide_subscription(zone, &subscribe, effects),
+            What::Subscribe(subscribe) => self.decide_subscription(zone, &subscribe, now_ms, effects),
             What::FlowMod(flow_mod) => self.decide_flow_mod(zone, command, flow_mod, now_ms, effects),
             What::PacketOut(packet_out) => {
                 let becomes = self.check_packet_out(zone, command.datapath, &packet_out)?;
@@ -166,17 +166,22 @@ impl Kernel {
         let meant = self.check_owner(zone, command.datapath, &taken, &usual, now_ms, effects)?;
         // A rule that replaces an existing one needs no new entry.
         let is_new = !matches!(meant, Some((_, Some(known))) if known.is_sure);
+        let stamped = self.stamp(zone, command.datapath, flow_mod);
         if flow_mod.command < flow_command::DELETE {
             let key = meant.map(|(key, _)| key);
-            self.check_place(zone, command.datapath, key, &taken, now_ms, effects)?;
+            self.check_place(zone, command.datapath, key, (&taken, &stamped), now_ms, effects)?;
+        } else if self.precedence.has_wide() {
+            self.note_delete(command.datapath, &taken, &stamped, now_ms);
+        }
+        if flow_mod.command != flow_command::ADD || taken.priority == 0 {
+            self.note_own(command.datapath, &taken, &stamped);
         }
         if flow_mod.command < flow_command::DELETE && is_new {
             self.take_entry(zone, (command.datapath, taken.table_id), now_ms, effects)?;
         }
-        if self.precedence.is_pending() {
-            self.punt_from_reached(command.datapath, effects);
+        if self.precedence.is_pending() && self.precedence.opens_tables() {
+            self.punt_from_reached(command.datapath, None, effects);
         }
-        let stamped = self.stamp(zone, command.datapath, flow_mod);
         self.ownership.to_note = self.what_follows(zone, command.datapath, &flow_mod, meant, now_ms);
         self.send(Command { what: What::FlowMod(stamped), ..command })
     }
@@ -266,13 +271,30 @@ impl Kernel {
         zone: ZoneId,
         datapath: DatapathId,
         key: Option<RuleKey>,
-        it: &FlowMod<'_>,
+        (it, stamped): (&FlowMod<'_>, &FlowMod<'_>),
         now_ms: u64,
         effects: &mut Vec<Effect>,
     ) -> Result<(), Refusal> {
+        let stamp = self.stamp_of(datapath, stamped);
         let Kernel { precedence, sessions, zones, receivers, scratch, .. } = self;
         let mut others = Others { datapaths: &sessions.datapaths, zones, receivers, scratch, now_ms };
-        precedence.check_place(zone, datapath, key, it, &mut others, effects)
+        precedence.check_place(zone, datapath, key, (it, stamp), &mut others, effects)
+    }
+
+    #[inline]
+    fn stamp_of(&self, datapath: DatapathId, stamped: &FlowMod<'_>) -> Stamp {
+        let FlowMod { command, cookie, cookie_mask, .. } = *stamped;
+        let adds_missing = command != flow_command::ADD && self.sessions.speaks_1_0(datapath);
+        Stamp { cookie, cookie_mask, adds_missing }
+    }
+
+    /// A delete may reach rules that match all packets of an app.
+    #[cold]
+    fn note_delete(&mut self, datapath: DatapathId, it: &FlowMod<'_>, stamped: &FlowMod<'_>, now_ms: u64) {
+        let stamp = self.stamp_of(datapath, stamped);
+        let Kernel { precedence, sessions, zones, receivers, scratch, .. } = self;
+        let mut others = Others { datapaths: &sessions.datapaths, zones, receivers, scratch, now_ms };
+        precedence.on_delete(datapath, (it, stamp), &mut others);
     }
 
     #[inline]
@@ -396,31 +418,6 @@ impl Kernel {
         ToNote::Doubt { datapath, zone: (!reaches_all).then_some(zone) }
     }
 
-    /// Whether the command addresses a table-miss rule of the kernel: that of table 0, or of a table to which apps pass
-    /// packets on. An add would replace the rule, and in 1.0 no cookie protects it from a strict command. A loose command
-    /// reaches only its owner's rules.
-    #[inline]
-    fn is_kernels_own(&mut self, datapath: DatapathId, it: &FlowMod<'_>) -> bool {
-        // It names no field.
-        !begins_with_usual(it.matching)
-            && (matches!(it.table_id, 0 | ALL_TABLES) || self.has_later_punt(datapath, it.table_id))
-            && self.has_its_key(datapath, it)
-    }
-
-    #[cold]
-    fn has_later_punt(&self, datapath: DatapathId, table_id: u8) -> bool {
-        self.sessions.datapaths.get(&datapath).is_some_and(|there| there.later_punts.has(table_id))
-    }
-
-    #[cold]
-    fn has_its_key(&mut self, datapath: DatapathId, it: &FlowMod<'_>) -> bool {
-        let is_strict = !matches!(it.command, flow_command::MODIFY | flow_command::DELETE);
-        let openflow = self.sessions.check_here(datapath).unwrap_or(OpenFlowVersion::V1_3);
-        let mut key = |matching: &[u8]| self.ownership.keys.of(openflow, datapath, 0, 0, matching);
-        let is_it = key(it.matching) == key(&[]);
-        is_strict && is_it && self.receivers.want_packets()
-    }
-
     #[inline]
     fn check_packet_out(
         &mut self,
@@ -517,6 +514,7 @@ impl Kernel {
         &mut self,
         zone: ZoneId,
         asked: &Subscribe<'_>,
+        now_ms: u64,
         effects: &mut Vec<Effect>,
     ) -> Result<Decision<'a>, Refusal> {
         let subscription = Subscription::read(asked).map_err(Refusal::Malformed)?;
@@ -528,7 +526,7 @@ impl Kernel {
                 return Err(refusal);
             }
         }
-        self.subscribe(zone, subscription, effects);
+        self.subscribe(zone, subscription, now_ms, effects);
         Ok(Decision::Subscribed)
     }
 
@@ -579,11 +577,21 @@ fn why_exact(refusal: Refusal, asked: &FlowMod<'_>) -> Refusal {
 }
 
 /// OFPG_ANY.
-const ANY_GROUP: u32 = 0xffff_ffff;
+pub(crate) const ANY_GROUP: u32 = 0xffff_ffff;
 
 /// Whether a delete has more conditions than table, priority and match, so that it may keep the rule.
 fn has_filter(it: &FlowMod<'_>) -> bool {
-    it.cookie_mask & COOKIE_MASK != 0 || it.out_port != PortNo::ANY || it.out_group != ANY_GROUP
+    it.cookie_mask & COOKIE_MASK != 0 || chooses_by_output(it)
+}
+
+/// Whether a delete reaches only rules with a certain output.
+pub(crate) fn chooses_by_output(it: &FlowMod<'_>) -> bool {
+    it.out_port != PortNo::ANY || it.out_group != ANY_GROUP
+}
+
+/// Whether a command names one rule of a table, by its match and its priority.
+pub(crate) fn is_strict(command: u8) -> bool {
+    !matches!(command, flow_command::MODIFY | flow_command::DELETE)
 }
 
 /// Prepares a claim for sending: the kernel needs its receipt, even if the app does not.

@@ -12,7 +12,7 @@
 //! below those of every earlier app, it can shadow none of them. The kernel does not compare its rules or keep them. So
 //! disjoint priority bands cost nothing. The kernel compares only apps that may conflict, rule by rule
 //! (`crate::overlap`). Of such an app, it compares only the rules whose priorities can decide against another app
-//! (`Contest`).
+//! (`crate::contests`).
 //!
 //! If a rule matches every packet that an earlier app wants to receive, that app receives nothing. The kernel refuses
 //! such a rule too ([`OrderRefused::Blinds`]), or evicts it if these packets reach its table only later (`crate::wide`). A
@@ -22,22 +22,23 @@
 //! In: adds, and the rules that switches report. Out: refusals, and rules to evict. It never sends anything. It neither
 //! refuses nor evicts rules of an app that holds `rule.write.others`.
 
-use crate::bounds::{ALL_TABLES, Scratch};
+use crate::bounds::{ALL_TABLES, Scratch, command as flow_command};
 use crate::capability::Capability;
+use crate::contests::Contests;
 use crate::datapaths::Datapaths;
 use crate::decision::{Effect, OrderRefused, Refusal};
-use crate::grant::{Bounds, Grant, TableSet};
+use crate::grant::Grant;
 use crate::overlap::{COMPARED_MAX, Overlaps, Placed, Table};
 use crate::receivers::Receivers;
 use crate::rule_key::RuleKey;
 use crate::rules::Owner;
-use crate::wide::{Wide, WideRules};
-use crate::zone_set::ZoneSet;
+use crate::wide::{Change, WideRules};
 use crate::zones::Zone;
 use abi::ZoneId;
 use abi::command::FlowMod;
 use flow::canonical::{read_match, read_match_into, write_match};
 use flow::{DatapathId, Match};
+use std::collections::BTreeSet;
 
 /// The reaction to a rule that would shadow a rule of an earlier app.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,98 +77,25 @@ pub const EVICTIONS_MAX: usize = 256;
 /// The interval of notices about rules that shadow others.
 const TELL_INTERVAL_MS: u64 = 1_000;
 
-/// Where an app may write rules, as far as it affects others.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Territory {
-    rank: u16,
-    lowest: u16,
-    highest: u16,
-    tables: Option<TableSet>,
-    datapaths: Option<Vec<DatapathId>>,
-}
-
-impl Territory {
-    fn of(grant: &Grant) -> Territory {
-        let Bounds { priorities, tables, datapaths, .. } = grant.rules();
-        Territory {
-            rank: grant.rank(),
-            lowest: *priorities.start(),
-            highest: *priorities.end(),
-            tables: *tables,
-            datapaths: datapaths.clone(),
-        }
-    }
-
-    /// This one, with the priorities of an earlier grant of the same app: rules from that time are still in the switches.
-    fn with_priorities_of(self, earlier: &Territory) -> Territory {
-        let (lowest, highest) = (self.lowest.min(earlier.lowest), self.highest.max(earlier.highest));
-        Territory { lowest, highest, ..self }
-    }
-
-    /// Whether the two have a table of a switch in common.
-    fn meets(&self, other: &Territory) -> bool {
-        let tables = match (&self.tables, &other.tables) {
-            (Some(these), Some(those)) => these.meets(those),
-            _ => true,
-        };
-        let datapaths = match (&self.datapaths, &other.datapaths) {
-            (Some(these), Some(those)) => these.iter().any(|it| those.contains(it)),
-            _ => true,
-        };
-        tables && datapaths
-    }
-}
-
-/// The priorities at which a zone's rules can conflict with another app's. No other rule of the zone is compared or kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Contest {
-    /// A rule with at least this priority may shadow a rule of an earlier app.
-    may_shadow_from: Option<u16>,
-    /// A later app may shadow a rule with at most this priority.
-    may_be_shadowed_to: Option<u16>,
-}
-
-impl Contest {
-    fn has(&self, priority: u16) -> bool {
-        self.may_shadow_from.is_some_and(|from| priority >= from)
-            || self.may_be_shadowed_to.is_some_and(|to| priority <= to)
-    }
-
-    /// Whether rules that are not in `before` are in this one.
-    fn is_wider_than(&self, before: &Contest) -> bool {
-        let from = |it: &Contest| it.may_shadow_from.map_or(u32::MAX, u32::from);
-        from(self) < from(before) || self.may_be_shadowed_to > before.may_be_shadowed_to
-    }
-
-    fn add_earlier(&mut self, other: &Territory) {
-        let lowest = self.may_shadow_from.map_or(other.lowest, |from| from.min(other.lowest));
-        self.may_shadow_from = Some(lowest);
-    }
-
-    fn add_later(&mut self, other: &Territory) {
-        self.may_be_shadowed_to = self.may_be_shadowed_to.max(Some(other.highest));
-    }
-}
-
-/// By zone number.
-type Contests = Vec<Contest>;
-
 /// At the bound of compared rules, the kernel searches for rules that are gone once in this interval. A search compares
 /// all of them, which takes tens of milliseconds. A search for each refused rule once kept a worker busy for seconds.
 const SWEEP_INTERVAL_MS: u64 = 1_000;
 
+/// When so many of the compared rules are gone, the switches are asked for those that were not kept.
+const FREED_MIN: usize = COMPARED_MAX / 16;
+
 /// The apps' precedence, and the compared rules.
 #[derive(Clone, Debug)]
 pub(crate) struct Precedence {
-    /// By zone number. An entry stays after its zone has ended: the zone's rules stay in the switches, and keep their
-    /// place in the order.
-    territories: Vec<Option<Territory>>,
-    /// Apps that may conflict.
-    compared: ZoneSet,
-    /// Which of their rules may conflict.
-    contests: Contests,
-    pub on_overlap: OnOverlap,
+    pub(crate) contests: Contests,
+    on_overlap: OnOverlap,
     overlaps: Overlaps,
+    /// Counts the changes of the order. Rules that were compared before such a change are compared again when a switch reports
+    /// them.
+    order: u32,
+    /// Switches that reported rules for which there was no memory, at most all that are connected, and how many rules were kept
+    /// then.
+    missed: (usize, BTreeSet<DatapathId>),
     pub(crate) wide: WideRules,
     /// The last decided rule, until it is sent.
     pub(crate) pending: Option<Box<Pending>>,
@@ -184,19 +112,21 @@ pub(crate) struct Precedence {
 pub(crate) struct Pending {
     /// To be compared with others.
     placed: Option<(Table, Placed)>,
-    /// It matches all packets that an app wants.
-    pub wide: Option<(DatapathId, Wide)>,
+    /// It changes the rules that match all packets that an app wants.
+    pub wide: Option<(DatapathId, Change)>,
+    /// It replaces, changes or deletes the kernel's own table-miss rules of these later tables.
+    pub own: Option<(DatapathId, Vec<u8>)>,
     pub evictions: Vec<Eviction>,
 }
 
 impl Default for Precedence {
     fn default() -> Precedence {
         Precedence {
-            territories: Vec::new(),
-            compared: ZoneSet::EMPTY,
-            contests: Contests::new(),
+            contests: Contests::default(),
             on_overlap: OnOverlap::default(),
             overlaps: Overlaps::default(),
+            order: 0,
+            missed: (0, BTreeSet::new()),
             wide: WideRules::default(),
             pending: None,
             evictions: Vec::new(),
@@ -211,12 +141,13 @@ impl Precedence {
     /// Whether the rules of this zone are compared with those of others.
     #[inline]
     pub fn compares(&self, zone: ZoneId) -> bool {
-        self.compared.contains(zone)
+        self.contests.compares(zone)
     }
 
-    /// Whether a rule of this zone with this priority is compared with those of others.
-    fn compares_at(&self, zone: ZoneId, priority: u16) -> bool {
-        self.compares(zone) && self.contests.get(usize::from(zone.0)).is_some_and(|it| it.has(priority))
+    /// Whether any switch has a rule that matches all packets of an app.
+    #[inline]
+    pub fn has_wide(&self) -> bool {
+        !self.wide.is_empty()
     }
 
     /// Whether a decided rule waits to be sent.
@@ -225,77 +156,21 @@ impl Precedence {
         self.pending.is_some()
     }
 
-    /// Whether the first zone precedes the second: by rank, and by number if the ranks are equal.
-    pub(crate) fn is_before(&self, first: ZoneId, second: ZoneId) -> bool {
-        let place = |zone: ZoneId| {
-            let territory = self.territories.get(usize::from(zone.0)).and_then(Option::as_ref);
-            (territory.map_or(u16::MAX, |it| it.rank), zone.0)
-        };
-        place(first) < place(second)
+    /// An app has this grant from now on, and these switches are connected. Returns whether to ask them for their rules.
+    pub fn on_grant(
+        &mut self,
+        zone: ZoneId,
+        grant: &Grant,
+        connected: impl Iterator<Item = DatapathId>,
+    ) -> bool {
+        self.order = self.order.wrapping_add(1);
+        self.contests.on_grant(zone, grant, connected)
     }
 
-    /// An app was attached with this grant. Returns whether further rules must be compared.
-    pub fn on_attach(&mut self, zone: ZoneId, grant: &Grant) -> bool {
-        let territory = grant.holds(Capability::RuleWrite).then(|| Territory::of(grant));
-        let place = usize::from(zone.0);
-        self.territories.resize(self.territories.len().max(place + 1), None);
-        let territory = match (territory, &self.territories[place]) {
-            (Some(new), Some(earlier)) => Some(new.with_priorities_of(earlier)),
-            (territory, _) => territory,
-        };
-        if self.territories[place] == territory {
-            return false;
-        }
-        let had = std::mem::replace(&mut self.territories[place], territory);
-        // With a thousand apps, comparing all pairs is slow. A new app does not need it.
-        let now = if had.is_some() { self.all_contests() } else { self.contests_with(zone) };
-        let before = |number: usize| self.contests.get(number).copied().unwrap_or_default();
-        let is_more = now.iter().enumerate().any(|(number, it)| it.is_wider_than(&before(number)));
-        let contending = now.iter().zip(0..).filter(|(it, _)| **it != Contest::default());
-        self.compared = contending.map(|(_, number)| ZoneId(number)).collect();
-        self.contests = now;
-        is_more
-    }
-
-    /// The contests of all apps.
-    fn all_contests(&self) -> Contests {
-        let mut contests = vec![Contest::default(); self.territories.len()];
-        for one in self.writers() {
-            for other in self.writers().filter(|other| one < *other) {
-                self.add_contest(one, other, &mut contests);
-            }
-        }
-        contests
-    }
-
-    /// The contests that were there before, and those with this app.
-    fn contests_with(&self, zone: ZoneId) -> Contests {
-        let mut contests = self.contests.clone();
-        contests.resize(self.territories.len(), Contest::default());
-        self.writers().for_each(|other| self.add_contest(zone, other, &mut contests));
-        contests
-    }
-
-    /// The apps that may write rules.
-    fn writers(&self) -> impl Iterator<Item = ZoneId> + '_ {
-        let there = self.territories.iter().zip(0..).filter(|(territory, _)| territory.is_some());
-        there.map(|(_, number)| ZoneId(number))
-    }
-
-    /// Notes what two apps can do to each other.
-    fn add_contest(&self, one: ZoneId, other: ZoneId, contests: &mut Contests) {
-        let territory = |zone: ZoneId| self.territories.get(usize::from(zone.0)).and_then(Option::as_ref);
-        let (first, second) = if self.is_before(one, other) { (one, other) } else { (other, one) };
-        let (Some(earlier), Some(later)) = (territory(first), territory(second)) else { return };
-        if one == other || earlier.lowest > later.highest || !earlier.meets(later) {
-            return;
-        }
-        if let Some(contest) = contests.get_mut(usize::from(first.0)) {
-            contest.add_later(later);
-        }
-        if let Some(contest) = contests.get_mut(usize::from(second.0)) {
-            contest.add_earlier(earlier);
-        }
+    /// Sets the reaction to rules that would shadow others.
+    pub fn set_on_overlap(&mut self, what: OnOverlap) {
+        self.order = self.order.wrapping_add(1);
+        self.on_overlap = what;
     }
 }
 
@@ -316,6 +191,16 @@ pub(crate) struct Others<'a> {
     pub now_ms: u64,
 }
 
+/// What the kernel makes of a flow mod, as far as it decides which rules the switch changes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stamp {
+    /// The cookie, with its owner.
+    pub cookie: u64,
+    pub cookie_mask: u64,
+    /// Whether a modify adds a missing rule, as in OpenFlow 1.0.
+    pub adds_missing: bool,
+}
+
 impl Others<'_> {
     fn zone(&self, zone: ZoneId) -> Option<&Zone> {
         self.zones.get(usize::from(zone.0))?.as_ref()
@@ -334,6 +219,10 @@ impl Precedence {
             if let Some(there) = datapaths.get_mut(&it.datapath) {
                 there.record.forget(it.key, Owner::Zone(it.owner));
             }
+            // If it is reported again, it is compared again.
+            if let Ok(matching) = read_match(&it.matching) {
+                self.overlaps.forget((it.datapath, it.table_id), it.key, &matching);
+            }
         }
         evictions
     }
@@ -346,23 +235,19 @@ impl Precedence {
         zone: ZoneId,
         datapath: DatapathId,
         key: Option<RuleKey>,
-        it: &FlowMod<'_>,
+        (it, stamp): (&FlowMod<'_>, Stamp),
         others: &mut Others<'_>,
         effects: &mut Vec<Effect>,
     ) -> Result<(), Refusal> {
+        let adds = it.command == flow_command::ADD || key.is_some() && stamp.adds_missing;
         if others.receivers.may_be_wide(it.matching) {
-            self.check_blinding(zone, datapath, key, it, others)?;
+            self.check_blinding(zone, datapath, key.filter(|_| adds), (it, stamp), others)?;
         }
-        match key.filter(|_| self.compares_at(zone, it.priority)) {
+        // A modify changes no match, and so shadows nothing that its rule did not shadow before.
+        match key.filter(|_| adds && self.contests.compares_at(zone, it.priority)) {
             Some(key) => self.compare(zone, (datapath, it.table_id), key, it, others, effects),
             None => Ok(()),
         }
-    }
-
-    /// Whether all rules of an app have a higher priority than this.
-    pub(crate) fn is_above(&self, zone: ZoneId, priority: u16) -> bool {
-        let territory = self.territories.get(usize::from(zone.0)).and_then(Option::as_ref);
-        territory.is_some_and(|it| it.lowest > priority)
     }
 
     /// Whether precedence applies to this zone.
@@ -385,7 +270,7 @@ impl Precedence {
         if read_match_into(it.matching, &mut matching).is_err() {
             return Ok(());
         }
-        let rule = Placed { key, owner: zone, priority: it.priority, matching };
+        let rule = Placed { key, owner: zone, priority: it.priority, matching, order: self.order };
         let met = self.meet(table, &rule, others);
         let is_enforced = self.is_enforced(zone, others);
         match met.shadowed {
@@ -403,7 +288,7 @@ impl Precedence {
         if met.evictions.len() > EVICTIONS_MAX {
             return Err(Refusal::Order(OrderRefused::ShadowedByMany));
         }
-        if !self.make_room(others) {
+        if !self.make_room(zone, others) {
             return Err(Refusal::Order(OrderRefused::TooManyCompared));
         }
         if !met.evictions.is_empty() && self.on_overlap == OnOverlap::Refuse {
@@ -426,11 +311,11 @@ impl Precedence {
         others.scratch.count_compared(compared);
         let mut met = Met::default();
         for (owner, priority, key, matching) in overlapping {
-            if self.is_before(rule.owner, owner) {
+            if self.contests.is_before(rule.owner, owner) {
                 if priority >= rule.priority && !others.may_cross(owner) {
                     met.evictions.push(eviction(
                         table,
-                        &Placed { key, owner, priority, matching },
+                        &Placed { key, owner, priority, matching, order: self.order },
                         rule.owner,
                     ));
                 }
@@ -454,30 +339,43 @@ impl Precedence {
         }
     }
 
-    /// Whether there is memory for one more compared rule. A search for rules that are gone counts as comparisons.
-    fn make_room(&mut self, others: &mut Others<'_>) -> bool {
-        if self.overlaps.is_full() && others.now_ms >= self.sweep_from_ms {
+    /// Whether there is memory for one more compared rule of this app. A search for rules that are gone counts as comparisons.
+    fn make_room(&mut self, owner: ZoneId, others: &mut Others<'_>) -> bool {
+        if self.overlaps.is_full_for(owner) && others.now_ms >= self.sweep_from_ms {
             self.sweep_from_ms = others.now_ms.saturating_add(SWEEP_INTERVAL_MS);
             let datapaths = others.datapaths;
             others.scratch.count_compared(COMPARED_MAX as u64);
             self.overlaps.sweep(|table, it| has(datapaths, table, it));
         }
-        !self.overlaps.is_full()
+        !self.overlaps.is_full_for(owner)
     }
 
-    /// The last decided add was sent: only now are the conflicting rules evicted.
+    /// The last decided command was sent: only now are the conflicting rules evicted.
     #[inline]
-    pub fn on_placed(&mut self) {
+    pub fn on_placed(&mut self, datapaths: &mut Datapaths) {
         if let Some(pending) = self.pending.take() {
-            let Pending { placed, wide, evictions } = *pending;
-            if let Some((table, rule)) = placed {
-                self.overlaps.note(table, rule);
-            }
-            if let Some((datapath, rule)) = wide {
-                self.wide.note(datapath, rule);
-            }
-            self.keep_evictions(evictions);
+            self.place(*pending, datapaths);
         }
+    }
+
+    #[cold]
+    fn place(&mut self, pending: Pending, datapaths: &mut Datapaths) {
+        let Pending { placed, wide, own, evictions } = pending;
+        if let Some((table, rule)) = placed {
+            self.overlaps.note(table, rule);
+        }
+        if let Some((datapath, change)) = wide {
+            let deleted = self.wide.apply(datapath, change);
+            if let Some(there) = datapaths.get_mut(&datapath) {
+                deleted.iter().for_each(|it| there.record.forget(it.key, Owner::Zone(it.owner)));
+            }
+        }
+        if let Some((datapath, tables)) = own
+            && let Some(there) = datapaths.get_mut(&datapath)
+        {
+            tables.into_iter().for_each(|table_id| there.later_punts.forget(table_id));
+        }
+        self.keep_evictions(evictions);
     }
 
     /// The kernel decides the next command: drop the pending rule that was not sent.
@@ -499,19 +397,40 @@ impl Precedence {
         matching: &[u8],
         others: &mut Others<'_>,
     ) {
-        if !self.compares_at(owner, priority) || table.1 == ALL_TABLES {
+        if !self.contests.compares_at(owner, priority) || table.1 == ALL_TABLES {
             return;
         }
         let Ok(matching) = read_match(matching) else { return };
-        let rule = Placed { key, owner, priority, matching };
+        let rule = Placed { key, owner, priority, matching, order: self.order };
+        // Each pair of rules is compared once. Otherwise, an app with many rules could keep a worker busy whenever a switch
+        // reports them.
+        let order = self.overlaps.known(table, &rule).map(|it| it.order);
+        if order == Some(self.order) {
+            return;
+        }
         let mut met = self.meet(table, &rule, others);
         if let Some((of, _)) = met.shadowed.filter(|_| self.is_enforced(owner, others)) {
             met.evictions.push(eviction(table, &rule, of));
         }
         self.keep_evictions(met.evictions);
-        if self.make_room(others) {
+        if order.is_some() || self.make_room(owner, others) {
             self.overlaps.note(table, rule);
+        } else {
+            self.missed.0 = self.overlaps.len();
+            self.missed.1.insert(table.0);
         }
+    }
+
+    /// From time to time: the switches whose rules were not all kept, if there is much more memory by now.
+    pub fn take_missed(&mut self, datapaths: &Datapaths) -> BTreeSet<DatapathId> {
+        let (before, missed) = &mut self.missed;
+        missed.retain(|datapath| datapaths.contains_key(datapath));
+        if missed.is_empty() {
+            return BTreeSet::new();
+        }
+        self.overlaps.sweep(|table, it| has(datapaths, table, it));
+        let is_worth_it = self.overlaps.len() + FREED_MIN <= *before;
+        if is_worth_it { std::mem::take(missed) } else { BTreeSet::new() }
     }
 }
 

@@ -12,11 +12,19 @@ use crate::zones::Zone;
 use abi::event::{PacketIn, kind};
 use abi::{Frame, Malformed, ZoneId};
 use flow::Field;
-use flow::canonical::find_field;
+use flow::canonical::{begins_with_usual, find_field};
 use flow::frame::FrameFields;
 
 /// The number of event kinds.
 const KINDS: usize = 64;
+
+/// Fields with which the rules of most apps begin. No other field implies them.
+const CHOSEN: [Field; 3] = [Field::InPort, Field::EthDst, Field::EthSrc];
+
+/// The header of an exact field: OFPXMC_OPENFLOW_BASIC, the field without a mask, its length (1.3.5, 7.2.3.2).
+fn header_of(field: Field) -> [u8; 4] {
+    [0x80, 0, field.number() << 1, field.bits().div_ceil(8) as u8]
+}
 
 /// A count for each zone number.
 type Heard = [u64; MAX_ZONE as usize + 1];
@@ -28,6 +36,8 @@ pub(crate) struct Receivers {
     by_kind: [ZoneSet; KINDS],
     /// The zones that receive only some packet-ins.
     pub selective: ZoneSet,
+    /// The headers of usual fields by which none of these zones chooses its packets.
+    unwanted: [Option<[u8; 4]>; CHOSEN.len()],
     /// The zones that receive the present event, if it does not go to all zones of its kind.
     receivers: ZoneSet,
     /// How many events each zone has received since it was attached. Kept apart from the zones, so that a count takes few instructions.
@@ -39,6 +49,7 @@ impl Default for Receivers {
         Receivers {
             by_kind: [const { ZoneSet::EMPTY }; KINDS],
             selective: ZoneSet::EMPTY,
+            unwanted: CHOSEN.map(|field| Some(header_of(field))),
             receivers: ZoneSet::EMPTY,
             heard: Box::new([0; MAX_ZONE as usize + 1]),
         }
@@ -50,6 +61,7 @@ impl Receivers {
     pub fn index(&mut self, zones: &[Option<Zone>]) {
         self.by_kind.iter_mut().for_each(ZoneSet::clear);
         self.selective.clear();
+        self.unwanted = CHOSEN.map(|field| Some(header_of(field)));
         for (zone, number) in zones.iter().zip(0..) {
             let Some(zone) = zone else { continue };
             for kind in 0..KINDS as u16 {
@@ -58,6 +70,9 @@ impl Receivers {
                 }
                 if kind == kind::PACKET_IN && zone.is_selective() {
                     self.selective.insert(ZoneId(number));
+                    for (header, field) in self.unwanted.iter_mut().zip(CHOSEN) {
+                        header.take_if(|_| zone.chooses_by(field));
+                    }
                 } else {
                     self.by_kind[usize::from(kind)].insert(ZoneId(number));
                 }
@@ -89,11 +104,16 @@ impl Receivers {
         &self.by_kind[usize::from(kind::PACKET_IN)]
     }
 
-    /// Whether a rule with this match, in canonical bytes, may take all packets that an app wants. An exact first field
-    /// leaves some packets out; the third byte of a field tells whether it has a mask.
+    /// Whether a rule with this match, in canonical bytes, may take all packets that an app wants. If it begins with one of the
+    /// usual fields, without a mask, it leaves some packets out. Then it has all packets only of an app that chooses them by
+    /// that field.
     #[inline]
     pub fn may_be_wide(&self, matching: &[u8]) -> bool {
-        !self.selective.is_empty() || matching.get(2).is_none_or(|header| header & 1 != 0)
+        if begins_with_usual(matching) {
+            return !self.selective.is_empty()
+                && !self.unwanted.iter().flatten().any(|it| matching.starts_with(it));
+        }
+        true
     }
 
     /// Whether an app wants packets of switches.

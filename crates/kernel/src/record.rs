@@ -38,6 +38,10 @@ const SWEEP_FROM: usize = 16_384;
 /// The interval of questions about one rule, and of questions about all rules.
 const SEEK_INTERVAL_MS: u64 = 1_000;
 
+/// A question about a rule for all packets is answered with all rules of its owner. So the next one comes later: a millisecond
+/// for so many rules. An app can cause a question each time.
+const REPORTED_PER_MS: u64 = 10;
+
 /// Whether the record has space for one more rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Room {
@@ -94,6 +98,11 @@ impl Record {
         let bound = held.map_or(most, |held| held.saturating_mul(RECORD_PER_ENTRY).max(RECORD_MIN));
         self.bound = bound.min(most);
         self.sweep.from = self.next_sweep();
+    }
+
+    /// Whether it has any rule.
+    pub fn has_any(&self) -> bool {
+        self.rules.len() > 0
     }
 
     /// The record of a rule.
@@ -258,6 +267,8 @@ pub(crate) struct Sought {
     wanted: Option<Wanted>,
     is_there: bool,
     asked_ms: Option<u64>,
+    /// How many rules the last answer has had.
+    reported: u64,
 }
 
 impl Sought {
@@ -265,8 +276,21 @@ impl Sought {
     /// because an answer does not identify its question. The caller must end every question, by an answer or by
     /// [`Self::on_no_answer`].
     pub fn seek(&mut self, key: RuleKey, table_id: u8, owner: Owner, matching: &[u8], now_ms: u64) -> bool {
-        let is_soon = self.asked_ms.is_some_and(|asked| now_ms.saturating_sub(asked) < SEEK_INTERVAL_MS);
-        if is_soon || self.wanted.is_some() {
+        let interval_ms = SEEK_INTERVAL_MS + self.reported / REPORTED_PER_MS;
+        let is_soon = self.asked_ms.is_some_and(|asked| now_ms.saturating_sub(asked) < interval_ms);
+        !is_soon && self.seek_at_once(key, table_id, owner, matching, now_ms)
+    }
+
+    /// The same for a question that no app has caused: it does not wait until some time after the last one.
+    pub fn seek_at_once(
+        &mut self,
+        key: RuleKey,
+        table_id: u8,
+        owner: Owner,
+        matching: &[u8],
+        now_ms: u64,
+    ) -> bool {
+        if self.wanted.is_some() {
             return false;
         }
         let zone = match owner {
@@ -274,13 +298,19 @@ impl Sought {
             Owner::Foreign => None,
         };
         let wanted = Wanted { table_id, zone, matching: matching.to_vec(), key };
-        *self = Sought { wanted: Some(wanted), is_there: false, asked_ms: Some(now_ms) };
+        *self = Sought { wanted: Some(wanted), is_there: false, asked_ms: Some(now_ms), reported: 0 };
         true
     }
 
     /// The rule of the open question.
     pub fn wanted(&self) -> Option<&Wanted> {
         self.wanted.as_ref()
+    }
+
+    /// The switch reports this rule.
+    pub fn on_reported(&mut self, key: RuleKey) {
+        self.reported += 1;
+        self.on_rule(key);
     }
 
     /// The switch reports this rule, or the kernel has just sent it.

@@ -46,13 +46,17 @@ impl Kernel {
         let holds = |grant: &Grant| subscription.kinds().all(|kind| grant.holds(needed_to_hear(kind)));
         // A zone that received all of it before needs no replay.
         if holds(&of_zone.grant) && (is_new || !holds(&before)) {
-            return self.subscribe(zone, subscription, effects);
+            return self.subscribe(zone, subscription, now_ms, effects);
         }
+        let has_other_packets = of_zone.grant.packets_in() != before.packets_in();
         if let Some(of_zone) = self.zones.get_mut(usize::from(zone.0)).and_then(Option::as_mut)
             && of_zone.subscription != subscription
         {
             of_zone.refused_subscription = Some(subscription);
         }
         self.receivers.index(&self.zones);
+        if has_other_packets {
+            self.on_wish(zone, now_ms, effects);
+        }
     }
 }

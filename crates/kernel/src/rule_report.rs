@@ -19,8 +19,12 @@ pub(crate) struct Inquiry {
     pub stage: Stage,
     /// Rules of apps in its answer.
     pub rules: u32,
-    /// Whether to ask the switch once more after this answer.
-    pub is_due_again: bool,
+    /// When to ask the switch once more after this answer.
+    pub due_again_ms: Option<u64>,
+    /// When it was last asked.
+    pub asked_ms: u64,
+    /// Whether it has answered completely in this session.
+    pub has_answered: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -23,7 +23,7 @@ use crate::own_messages::{Asked, Unanswered};
 use crate::owned::Owned;
 use crate::owned_check::OwnedCheck;
 use crate::reported_rules::{ReportedRule, reported_rules};
-use crate::rule_key::{RuleKey, RuleKeys};
+use crate::rule_key::{RuleKey, RuleKeys, taken_place};
 use crate::rule_report::{Inquiry, Stage};
 use crate::rules::{OWN_COOKIE, Owner};
 use abi::event::{StatsReply, SwitchUp};
@@ -42,6 +42,9 @@ const RETRY_MS: u64 = 1_000;
 /// generators answer no questions, and some switches collect statistics in the background.
 const PASSED_OVER_MS: u64 = 250;
 
+/// Whatever apps do, no switch is asked for all of its rules more often than this.
+pub(crate) const ANEW_INTERVAL_MS: u64 = 10_000;
+
 /// The connected switches, and which of them apps know.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sessions {
@@ -59,8 +62,8 @@ pub(crate) struct Sessions {
     ready: Vec<DatapathId>,
 }
 
-/// A rule that a switch reports, by its key, and the zone that owns it.
-pub(crate) type OwnedRule<'a> = (RuleKey, ZoneId, ReportedRule<'a>);
+/// A rule that a switch reports, by its key, with the zone that owns it, and the table and priority that the switch gives it.
+pub(crate) type OwnedRule<'a> = (RuleKey, ZoneId, ReportedRule<'a>, (u8, u16));
 
 impl Sessions {
     /// The switches that are ready for apps, as switch-up events with their present state.
@@ -134,7 +137,9 @@ impl Sessions {
             if matches!(there.inquiry.stage, Stage::Passed(_)) {
                 self.settle_inquiry(datapath, Stage::Unanswered);
             } else {
-                there.inquiry = Inquiry { stage: Stage::Open, rules: 0, is_due_again: false };
+                let has_answered = there.inquiry.has_answered;
+                let (stage, asked_ms) = (Stage::Open, now_ms);
+                there.inquiry = Inquiry { stage, rules: 0, due_again_ms: None, asked_ms, has_answered };
                 if self.is_held(datapath) {
                     self.owned_check.ask(datapath, owned, effects);
                 }
@@ -179,14 +184,28 @@ impl Sessions {
 
     /// Asks a connected switch once more. Apps keep it meanwhile.
     pub fn ask_anew(&mut self, datapath: DatapathId, now_ms: u64) {
-        match self.datapaths.get_mut(&datapath).map(|there| &mut there.inquiry) {
+        let Some(there) = self.datapaths.get_mut(&datapath) else { return };
+        match &mut there.inquiry {
             // The answers to two questions could not be distinguished.
-            Some(inquiry) if inquiry.stage == Stage::Begun => inquiry.is_due_again = true,
-            Some(Inquiry { stage: Stage::Answered | Stage::Unanswered, .. }) => {
+            Inquiry { stage: Stage::Begun, due_again_ms, .. } => {
+                *due_again_ms = Some(due_again_ms.map_or(now_ms, |at_ms| at_ms.min(now_ms)));
+            }
+            Inquiry { stage: Stage::Due(at_ms), .. } if *at_ms <= now_ms => {}
+            Inquiry { stage: Stage::Due(_) | Stage::Answered | Stage::Unanswered, .. } => {
+                self.take_from_queue(datapath);
                 self.put_inquiry(datapath, Stage::Due(now_ms));
             }
             _ => {}
         }
+    }
+
+    /// The same because of what an app does: seldom, and not if the switch has no rules.
+    pub fn ask_anew_seldom(&mut self, datapath: DatapathId, now_ms: u64) {
+        let Some(there) = self.datapaths.get(&datapath).filter(|there| there.record.has_any()) else {
+            return;
+        };
+        let at_ms = now_ms.max(there.inquiry.asked_ms.saturating_add(ANEW_INTERVAL_MS));
+        self.ask_anew(datapath, at_ms);
     }
 
     /// A switch disconnects, or has connected again. Returns whether apps did not know it yet.
@@ -227,7 +246,7 @@ impl Sessions {
         &mut self,
         reply: &StatsReply<'r>,
         keys: &mut RuleKeys,
-        compares: impl Fn(ZoneId, &ReportedRule<'_>) -> bool,
+        mut compares: impl FnMut(ZoneId, &ReportedRule<'_>, (u8, u16)) -> bool,
         now_ms: u64,
     ) -> Vec<OwnedRule<'r>> {
         let mut to_compare = Vec::new();
@@ -246,8 +265,9 @@ impl Sessions {
             there.record.find(key, owner, rule.stays, now_ms);
             if let Owner::Zone(zone) = owner {
                 there.inquiry.rules = there.inquiry.rules.saturating_add(1);
-                if compares(zone, &rule) {
-                    to_compare.push((key, zone, rule));
+                let place = taken_place(there.openflow, rule.table_id, rule.priority, rule.matching);
+                if compares(zone, &rule, place) {
+                    to_compare.push((key, zone, rule, place));
                 }
             }
         }
@@ -258,17 +278,20 @@ impl Sessions {
     }
 
     /// The last part of an answer was read. Call it after the last rule, so that no app receives the switch before all
-    /// rules are known.
-    pub fn on_last_owners(&mut self, datapath: DatapathId, now_ms: u64) {
+    /// rules are known. Returns whether all of them are known now, and the switch need not be asked once more.
+    pub fn on_last_owners(&mut self, datapath: DatapathId, now_ms: u64) -> bool {
         let stage = self.datapaths.get(&datapath).map(|there| there.inquiry.stage);
         if matches!(stage, None | Some(Stage::Due(_) | Stage::Answered)) {
-            return;
+            return false;
         }
         self.settle_inquiry(datapath, Stage::Answered);
-        let inquiry = self.datapaths.get_mut(&datapath).map(|there| &mut there.inquiry);
-        if inquiry.is_some_and(|inquiry| std::mem::take(&mut inquiry.is_due_again)) {
-            self.put_inquiry(datapath, Stage::Due(now_ms));
+        let Some(there) = self.datapaths.get_mut(&datapath) else { return false };
+        there.inquiry.has_answered = true;
+        let again_ms = there.inquiry.due_again_ms.take();
+        if let Some(at_ms) = again_ms {
+            self.put_inquiry(datapath, Stage::Due(at_ms.max(now_ms)));
         }
+        again_ms.is_none()
     }
 
     /// There is no answer, or it ended early.

@@ -16,8 +16,6 @@ use crate::own_messages::{Asked, Unanswered, later_table_of};
 use crate::precedence::Others;
 use crate::record::Wanted;
 use crate::reported_rules::{ReportedRule, reported_rules};
-use crate::rule_key::taken_place;
-use crate::rule_report::RuleReport;
 use crate::rules::Owner;
 use abi::event::{Event, StatsReply, kind};
 use abi::{Frame, Outcome, ZoneId};
@@ -46,9 +44,7 @@ impl Kernel {
 impl Kernel {
     /// Asks the switches that are due for their rules, as many as one turn allows.
     pub fn ask_for_owners(&mut self, now_ms: u64, effects: &mut Vec<Effect>) {
-        while let Some(datapath) = self.to_settle.pop() {
-            self.settle_found(datapath, effects);
-        }
+        self.go_on_judging(effects);
         self.precedence.say_evictions(effects);
         self.sessions.ask_for_owners(&self.ownership.owned, now_ms, effects);
     }
@@ -62,10 +58,17 @@ impl Kernel {
         let switches = self.sessions.datapaths.iter();
         switches.for_each(|(datapath, there)| there.metering.check(*datapath, effects));
         let all: Vec<DatapathId> = self.sessions.datapaths.keys().copied().collect();
+        let before = self.scratch.compared();
         for datapath in all {
             self.look_at_later_punts(datapath, effects);
             // An app may have deleted its own table-miss rule.
-            self.punt_from_reached(datapath, effects);
+            self.punt_from_reached(datapath, None, effects);
+            self.seek_table_misses(datapath, now_ms, effects);
+        }
+        // It is no app's work.
+        self.scratch.set_compared(before);
+        for datapath in self.precedence.take_missed(&self.sessions.datapaths) {
+            self.sessions.ask_anew_seldom(datapath, now_ms);
         }
     }
 
@@ -78,7 +81,7 @@ impl Kernel {
         }
         let passed_to = self.precedence.passed_to(datapath, &self.sessions.datapaths);
         let Some(there) = self.sessions.datapaths.get_mut(&datapath) else { return };
-        if matches!(there.inquiry.report(), RuleReport::Answered(_)) {
+        if there.inquiry.has_answered {
             let gone = there.later_punts.on_look(&passed_to).into_iter();
             effects.extend(gone.map(|table_id| Effect::EndPuntFrom { datapath, table_id }));
         }
@@ -184,34 +187,33 @@ impl Kernel {
 
     /// Rules that a switch had when it connected.
     fn on_owners(&mut self, reply: &StatsReply<'_>, now_ms: u64) {
+        let (datapath, before) = (reply.datapath, self.scratch.compared());
         let Kernel { sessions, ownership, precedence, receivers, .. } = self;
-        let is_to_compare =
-            |zone, rule: &ReportedRule<'_>| precedence.compares(zone) || receivers.may_be_wide(rule.matching);
+        let mut is_outside = false;
+        let is_to_compare = |zone, rule: &ReportedRule<'_>, (table_id, priority): (u8, u16)| {
+            is_outside |= precedence.contests.on_rule(zone, (datapath, table_id), priority);
+            precedence.compares(zone) || receivers.may_be_wide(rule.matching)
+        };
         let to_compare = sessions.on_owners(reply, &mut ownership.keys, is_to_compare, now_ms);
-        let openflow = sessions.datapaths.get(&reply.datapath).map(|there| there.openflow);
-        for (key, zone, rule) in to_compare {
-            let Some(openflow) = openflow else { break };
-            let place = taken_place(openflow, rule.table_id, rule.priority, rule.matching);
+        if is_outside && self.precedence.contests.on_rules() {
+            let all: Vec<DatapathId> = self.sessions.datapaths.keys().copied().collect();
+            all.into_iter().for_each(|datapath| self.sessions.ask_anew_seldom(datapath, now_ms));
+        }
+        for (key, zone, rule, place) in to_compare {
             let Kernel { sessions, precedence, zones, receivers, scratch, .. } = self;
             let mut others = Others { datapaths: &sessions.datapaths, zones, receivers, scratch, now_ms };
-            let table = (reply.datapath, place.0);
+            let table = (datapath, place.0);
             precedence.on_rule_found(table, key, zone, place.1, rule.matching, &mut others);
-            let wide = (place.1, rule.matching, rule.instructions);
-            precedence.on_wide_found(table, key, zone, wide, &others);
+            precedence.on_wide_found(table, key, zone, (place.1, &rule), &mut others);
         }
+        // It is no app's work.
+        self.scratch.set_compared(before);
         if !reply.more {
-            self.sessions.on_last_owners(reply.datapath, now_ms);
-            self.to_settle.push(reply.datapath);
+            if self.sessions.on_last_owners(datapath, now_ms) {
+                self.precedence.contests.on_report(datapath);
+            }
+            self.to_settle.insert(datapath);
         }
-    }
-
-    /// A switch has reported its rules. Those that keep all packets from an earlier app are evicted. The table-miss rules of
-    /// later tables are added again: the meter may be another one than that of the last session.
-    fn settle_found(&mut self, datapath: DatapathId, effects: &mut Vec<Effect>) {
-        self.on_wishes(datapath, effects);
-        let Some(there) = self.sessions.datapaths.get(&datapath) else { return };
-        let tables = there.later_punts.tables().filter(|_| self.receivers.want_packets());
-        effects.extend(tables.map(|table_id| Effect::PuntFrom { datapath, table_id }));
     }
 
     /// The switch's rules, in answer to a question about one. If that rule is missing, it is gone.
@@ -222,12 +224,14 @@ impl Kernel {
         for rule in reported_rules(reply.body) {
             let keys = &mut ownership.keys;
             let key = keys.of(*openflow, reply.datapath, rule.table_id, rule.priority, rule.matching);
-            key.into_iter().for_each(|key| record.sought.on_rule(key));
+            key.into_iter().for_each(|key| record.sought.on_reported(key));
         }
         if !reply.more
             && let Some((key, owner)) = record.sought.on_end()
         {
             record.forget(key, owner);
+            // It may have been an app's own table-miss rule.
+            self.to_judge.insert(reply.datapath);
         }
     }
 

@@ -1,24 +1,25 @@
 //! Wide rules: those that match every packet which some app wants to receive, and the tables that these packets reach.
 //!
 //! ```text
-//!   rules that were sent, rules that a switch says it has ──> WideRules::note
+//!   rules that were sent, rules that a switch says it has ──> WideRules::apply
 //!   what an app wants (Wish) ──> WideRules::reached ──> the tables in which a wide rule could keep all of it from the app
 //! ```
 //!
 //! All packets begin in table 0. They reach a later table if a wide rule passes them on as they came: by goto-table, with
 //! no meter that could drop them, and with no change that lasts. A rule that changes packets, or limits them, takes them.
 //!
-//! In: rules with their owners. Out: tables. It never decides what to do, and never learns that a rule was removed: the
-//! caller says which of the rules still exist. Bounds: [`WIDE_MAX`] rules of each app at each switch; the caller refuses
+//! In: rules with their owners, modifies and deletes. Out: tables. It never decides what to do, and never learns that a rule
+//! timed out: the caller says which of the rules still exist. Bounds: [`WIDE_MAX`] rules of each app at each switch; the caller refuses
 //! more.
 
+use crate::bounds::ALL_TABLES;
 use crate::capability::Capability;
 use crate::rule_key::RuleKey;
 use crate::zones::Zone;
 use abi::ZoneId;
 use flow::canonical::read_instructions;
 use flow::relation::covers;
-use flow::{Action, DatapathId, Field, Instruction, Match};
+use flow::{Action, DatapathId, Field, Instruction, Match, MatchEntry};
 use std::collections::HashMap;
 
 /// How many wide rules of one app at one switch are known. An app needs a few in each table. Each decision on one compares
@@ -64,26 +65,99 @@ pub(crate) fn covers_all(matching: &Match) -> bool {
     matching.is_any() || covers(matching, &Match::any())
 }
 
+/// The match without the fields that each packet has when it arrives, before a rule writes something else: metadata, tunnel id,
+/// and fields of vendors like registers, of zeros. A packet of a tunnel has an id, so this may leave out too much.
+pub(crate) fn of_arriving(matching: &Match) -> Match {
+    let mut left = Match::any();
+    for entry in matching.entries() {
+        let is_zero = match entry {
+            MatchEntry::Field { field: Field::Metadata | Field::TunnelId, value, .. } => *value == 0,
+            MatchEntry::Field { .. } => false,
+            MatchEntry::Unknown { header, body } => has_no_value(*header, body),
+        };
+        if !is_zero {
+            left.put(entry.clone());
+        }
+    }
+    left
+}
+
+/// Whether the value of a field of another class is zero (OXM, 1.3.5, 7.2.3.2).
+fn has_no_value(header: u32, body: &[u8]) -> bool {
+    const EXPERIMENTER_CLASS: u32 = 0xffff;
+    const HAS_MASK: u32 = 1 << 8;
+    let number_len = if header >> 16 == EXPERIMENTER_CLASS { 4 } else { 0 };
+    let rest = body.get(number_len..).unwrap_or_default();
+    let value_len = if header & HAS_MASK == 0 { rest.len() } else { rest.len() / 2 };
+    rest.iter().take(value_len).all(|byte| *byte == 0)
+}
+
 /// A wide rule.
 #[derive(Clone, Debug)]
 pub(crate) struct Wide {
     pub table_id: u8,
-    /// Its identity. `None`: a loose modify, which gave these instructions to all rules of its owner within its match.
-    pub key: Option<RuleKey>,
+    /// Its identity.
+    pub key: RuleKey,
+    /// With its owner, as the switch has it.
+    pub cookie: u64,
     pub owner: ZoneId,
     pub priority: u16,
     pub matching: Match,
+    /// The same, as [`of_arriving`] returns it.
+    pub arriving: Match,
     /// The later table to which it passes packets on as they came.
     pub to: Option<u8>,
 }
 
-impl Wide {
-    /// Whether an older rule is not there, or not as it was, once this one is.
-    pub fn replaces(&self, older: &Wide) -> bool {
-        let is_modified = self.key.is_none()
-            && (self.table_id, self.owner) == (older.table_id, older.owner)
-            && covers(&self.matching, &older.matching);
-        is_modified || self.key.is_some() && self.key == older.key
+/// The rules that a modify or a delete reaches.
+#[derive(Clone, Debug)]
+pub(crate) struct Reach {
+    /// [`ALL_TABLES`]: each.
+    pub table_id: u8,
+    /// The priority of a strict one.
+    pub priority: Option<u16>,
+    pub matching: Match,
+    pub cookie: u64,
+    pub cookie_mask: u64,
+}
+
+impl Reach {
+    /// Whether it reaches this rule.
+    pub fn has(&self, rule: &Wide) -> bool {
+        let is_in_table = self.table_id == ALL_TABLES || self.table_id == rule.table_id;
+        let is_in_match = || match self.priority {
+            // The same match may be written in several ways.
+            Some(priority) => {
+                priority == rule.priority
+                    && covers(&self.matching, &rule.matching)
+                    && covers(&rule.matching, &self.matching)
+            }
+            None => covers(&self.matching, &rule.matching),
+        };
+        is_in_table && (self.cookie ^ rule.cookie) & self.cookie_mask == 0 && is_in_match()
+    }
+}
+
+/// What a flow mod does to the wide rules of a switch.
+#[derive(Clone, Debug)]
+pub(crate) enum Change {
+    /// Adds one, in place of the one with its key.
+    Add(Wide),
+    /// Changes the instructions of those that it reaches: they pass packets on to this table.
+    Modify(Reach, Option<u8>),
+    /// Deletes those that it reaches.
+    Delete(Reach),
+}
+
+impl Change {
+    /// The table to which a rule passes packets on once this was sent; `None`: the rule is not there any more.
+    fn passes_to(&self, rule: &Wide) -> Option<Option<u8>> {
+        match self {
+            Change::Add(new) => (new.key != rule.key).then_some(rule.to),
+            Change::Modify(reach, to) if reach.has(rule) => Some(*to),
+            Change::Delete(reach) if reach.has(rule) => None,
+            Change::Modify(..) | Change::Delete(_) => Some(rule.to),
+        }
     }
 }
 
@@ -114,6 +188,12 @@ pub(crate) struct WideRules {
 }
 
 impl WideRules {
+    /// Whether no switch has any.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.by_switch.is_empty()
+    }
+
     /// Those of a switch.
     pub fn of(&self, datapath: DatapathId) -> &[Wide] {
         self.by_switch.get(&datapath).map_or(&[], Vec::as_slice)
@@ -128,19 +208,35 @@ impl WideRules {
     pub fn has_room_for(&self, datapath: DatapathId, rule: &Wide) -> bool {
         let rules = self.of(datapath);
         let of_app = rules.iter().filter(|it| it.owner == rule.owner).count();
-        of_app < WIDE_MAX || rules.iter().any(|it| rule.replaces(it))
+        of_app < WIDE_MAX || rules.iter().any(|it| it.key == rule.key)
     }
 
-    /// Keeps a rule. A loose modify changes the rules that it reaches, and adds none.
-    pub fn note(&mut self, datapath: DatapathId, rule: Wide) {
+    /// Whether a change makes any of the rules different.
+    pub fn is_changed_by(&self, datapath: DatapathId, change: &Change) -> bool {
+        self.of(datapath).iter().any(|rule| change.passes_to(rule) != Some(rule.to))
+    }
+
+    /// A change was sent. Returns the rules that it has deleted.
+    pub fn apply(&mut self, datapath: DatapathId, change: Change) -> Vec<Wide> {
+        let new = match change {
+            Change::Add(new) => new,
+            change => {
+                let Some(rules) = self.by_switch.get_mut(&datapath) else { return Vec::new() };
+                let gone = rules.extract_if(.., |rule| match change.passes_to(rule) {
+                    Some(to) => {
+                        rule.to = to;
+                        false
+                    }
+                    None => true,
+                });
+                return gone.collect();
+            }
+        };
         let rules = self.by_switch.entry(datapath).or_default();
-        if rule.key.is_none() {
-            rules.iter_mut().filter(|it| rule.replaces(it)).for_each(|it| it.to = rule.to);
-            return;
-        }
-        rules.retain(|it| !rule.replaces(it));
-        let place = rules.partition_point(|it| it.table_id <= rule.table_id);
-        rules.insert(place, rule);
+        rules.retain(|it| it.key != new.key);
+        let place = rules.partition_point(|it| it.table_id <= new.table_id);
+        rules.insert(place, new);
+        Vec::new()
     }
 
     /// Drops those that are gone.
@@ -158,26 +254,43 @@ impl WideRules {
         self.by_switch.remove(&datapath);
     }
 
-    /// The tables that all packets of a wish reach, if `more` is added. Rules pass packets only to later tables, and are in
-    /// the order of their tables. So one pass finds all of them.
-    pub fn reached(&self, datapath: DatapathId, wish: &Wish<'_>, more: Option<&Wide>) -> Tables {
+    /// The rules of a switch once a change was sent, each with the table to which it passes packets on, in the order of
+    /// their tables.
+    pub fn after<'a>(
+        &'a self,
+        datapath: DatapathId,
+        change: Option<&'a Change>,
+    ) -> impl Iterator<Item = (&'a Wide, Option<u8>)> {
+        let mut new = match change {
+            Some(Change::Add(new)) => Some(new),
+            _ => None,
+        };
+        let mut known = self.of(datapath).iter().peekable();
+        std::iter::from_fn(move || {
+            loop {
+                let next = known.peek().map(|rule| rule.table_id);
+                if let Some(new) = new.take_if(|new| next.is_none_or(|next| new.table_id <= next)) {
+                    return Some((new, new.to));
+                }
+                let rule = known.next()?;
+                if let Some(to) = change.map_or(Some(rule.to), |change| change.passes_to(rule)) {
+                    return Some((rule, to));
+                }
+            }
+        })
+    }
+
+    /// The tables that all packets of a wish reach, once a change was sent. Rules pass packets only to later tables, and are
+    /// in the order of their tables. So one pass finds all of them.
+    pub fn reached(&self, datapath: DatapathId, wish: &Wish<'_>, change: Option<&Change>) -> Tables {
         let mut reached = Tables([1, 0, 0, 0]);
-        let known = self.of(datapath).iter().filter(|it| more.is_none_or(|more| !more.replaces(it)));
-        let mut pass = |rule: &Wide| {
-            if let Some(to) = rule.to.filter(|_| reached.contains(rule.table_id))
-                && wish.is_all_in(&rule.matching)
+        for (rule, to) in self.after(datapath, change) {
+            if let Some(to) = to.filter(|_| reached.contains(rule.table_id))
+                && wish.is_all_in(&rule.arriving)
             {
                 reached.insert(to);
             }
-        };
-        let mut more = more;
-        for rule in known {
-            if let Some(new) = more.take_if(|new| new.table_id <= rule.table_id) {
-                pass(new);
-            }
-            pass(rule);
         }
-        more.into_iter().for_each(pass);
         reached
     }
 }
@@ -222,6 +335,7 @@ fn keeps_packets(actions: &[Action]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use abi::zone_id::COOKIE_MASK;
     use flow::canonical::write_instructions;
     use flow::text::{parse_instructions, parse_match};
 
@@ -253,42 +367,84 @@ mod tests {
 
     fn wide(table_id: u8, key: u64, text: &str, to: Option<u8>) -> Wide {
         let matching = parse_match(text).unwrap();
-        Wide { table_id, key: Some(RuleKey(key)), owner: ZoneId(2), priority: 5, matching, to }
+        let (owner, cookie, arriving) = (ZoneId(2), ZoneId(2).stamp(7), of_arriving(&matching));
+        Wide { table_id, key: RuleKey(key), cookie, owner, priority: 5, matching, arriving, to }
     }
 
-    fn reached(rules: &WideRules, wish: &Wish<'_>, more: Option<&Wide>) -> Vec<u8> {
-        rules.reached(SWITCH, wish, more).behind_first().collect()
+    fn add(rules: &mut WideRules, rule: Wide) {
+        assert!(rules.apply(SWITCH, Change::Add(rule)).is_empty());
+    }
+
+    fn reached(rules: &WideRules, wish: &Wish<'_>, more: Option<Wide>) -> Vec<u8> {
+        rules.reached(SWITCH, wish, more.map(Change::Add).as_ref()).behind_first().collect()
+    }
+
+    /// What a loose modify or delete of the same app reaches.
+    fn loose(table_id: u8, text: &str) -> Reach {
+        let matching = parse_match(text).unwrap();
+        let (cookie, cookie_mask) = (ZoneId(2).stamp(0), !COOKIE_MASK);
+        Reach { table_id, priority: None, matching, cookie, cookie_mask }
     }
 
     #[test]
     fn packets_reach_the_tables_to_which_rules_of_reached_tables_pass_them() {
         let mut rules = WideRules::default();
         // In any order: the first that is noted is the last that packets meet.
-        rules.note(SWITCH, wide(4, 1, "", Some(6)));
-        rules.note(SWITCH, wide(2, 2, "", Some(4)));
-        rules.note(SWITCH, wide(1, 3, "arp", Some(5)));
-        rules.note(SWITCH, wide(7, 4, "", Some(9)));
+        add(&mut rules, wide(4, 1, "", Some(6)));
+        add(&mut rules, wide(2, 2, "", Some(4)));
+        add(&mut rules, wide(1, 3, "arp", Some(5)));
+        add(&mut rules, wide(7, 4, "", Some(9)));
         assert!(reached(&rules, &EVERYTHING, None).is_empty());
         let first = wide(0, 5, "", Some(2));
-        assert_eq!(reached(&rules, &EVERYTHING, Some(&first)), [2, 4, 6]);
+        assert_eq!(reached(&rules, &EVERYTHING, Some(first.clone())), [2, 4, 6]);
         let arp = parse_match("arp").unwrap();
         let of_arp = Wish { packets: Some(&arp), ..EVERYTHING };
         let to_first = wide(0, 6, "arp", Some(1));
-        assert_eq!(reached(&rules, &of_arp, Some(&to_first)), [1, 5]);
-        assert!(reached(&rules, &EVERYTHING, Some(&to_first)).is_empty(), "only ARP goes there");
-        rules.note(SWITCH, first);
-        assert_eq!(reached(&rules, &EVERYTHING, Some(&wide(2, 2, "", None))), [2], "the rule is replaced");
-        rules.keep_those_there(SWITCH, |it| it.key != Some(RuleKey(1)));
+        assert_eq!(reached(&rules, &of_arp, Some(to_first.clone())), [1, 5]);
+        assert!(reached(&rules, &EVERYTHING, Some(to_first)).is_empty(), "only ARP goes there");
+        add(&mut rules, first);
+        assert_eq!(reached(&rules, &EVERYTHING, Some(wide(2, 2, "", None))), [2], "the rule is replaced");
+        rules.keep_those_there(SWITCH, |it| it.key != RuleKey(1));
         assert_eq!(reached(&rules, &EVERYTHING, None), [2, 4]);
     }
 
     #[test]
     fn a_loose_modify_changes_all_rules_of_its_owner_within_its_match() {
         let mut rules = WideRules::default();
-        rules.note(SWITCH, wide(0, 1, "", Some(2)));
-        rules.note(SWITCH, Wide { owner: ZoneId(3), ..wide(0, 2, "", Some(3)) });
-        rules.note(SWITCH, Wide { key: None, ..wide(0, 0, "", None) });
+        let of_other = Wide { owner: ZoneId(3), cookie: ZoneId(3).stamp(7), ..wide(0, 2, "", Some(3)) };
+        add(&mut rules, wide(0, 1, "", Some(2)));
+        add(&mut rules, of_other);
+        let drops = Change::Modify(loose(0, ""), None);
+        assert!(rules.is_changed_by(SWITCH, &drops));
+        assert!(rules.apply(SWITCH, drops.clone()).is_empty());
         assert_eq!((rules.count(SWITCH), reached(&rules, &EVERYTHING, None)), (2, vec![3]));
+        assert!(!rules.is_changed_by(SWITCH, &drops), "they drop already");
+        let elsewhere = Change::Modify(loose(1, ""), Some(5));
+        assert!(!rules.is_changed_by(SWITCH, &elsewhere));
+        assert_eq!(rules.reached(SWITCH, &EVERYTHING, Some(&elsewhere)), Tables([1 | 1 << 3, 0, 0, 0]));
+    }
+
+    #[test]
+    fn a_delete_reaches_the_rules_that_the_switch_deletes() {
+        let check = |reach: Reach, expected: &[u64]| {
+            let mut rules = WideRules::default();
+            add(&mut rules, wide(0, 1, "", Some(2)));
+            add(&mut rules, wide(0, 2, "arp", Some(2)));
+            add(&mut rules, wide(2, 3, "", None));
+            let deleted = rules.apply(SWITCH, Change::Delete(reach));
+            assert_eq!(deleted.iter().map(|it| it.key.0).collect::<Vec<_>>(), expected);
+            assert_eq!(rules.count(SWITCH), 3 - expected.len());
+        };
+        let any = loose(0, "");
+        check(any.clone(), &[1, 2]);
+        check(Reach { table_id: ALL_TABLES, ..any.clone() }, &[1, 2, 3]);
+        check(loose(0, "arp"), &[2]);
+        check(loose(0, "arp,in_port=1"), &[]);
+        check(Reach { table_id: ALL_TABLES, priority: Some(5), ..any.clone() }, &[1, 3]);
+        check(Reach { priority: Some(6), ..any.clone() }, &[]);
+        check(Reach { cookie: ZoneId(3).stamp(0), ..any.clone() }, &[]);
+        check(Reach { cookie: ZoneId(2).stamp(8), cookie_mask: u64::MAX, ..any.clone() }, &[]);
+        check(Reach { cookie_mask: 0, cookie: 0, ..any }, &[1, 2]);
     }
 
     #[test]
@@ -297,5 +453,27 @@ mod tests {
         matching.set_masked(Field::EthDst, 0, 0);
         assert!(covers_all(&matching) && EVERYTHING.is_all_in(&matching));
         assert!(!covers_all(&parse_match("in_port=1").unwrap()));
+    }
+
+    #[test]
+    fn fields_that_each_packet_has_when_it_arrives_leave_every_packet_in() {
+        let check = |text: &str, expected: &str| {
+            let arriving = of_arriving(&parse_match(text).unwrap());
+            assert_eq!(arriving, parse_match(expected).unwrap(), "{text}");
+        };
+        check("metadata=0", "");
+        check("metadata=0/0xff", "");
+        check("metadata=1", "metadata=1");
+        check("tun_id=0,arp", "arp");
+        check("in_port=1", "in_port=1");
+        let of_vendor = |header, body: &[u8]| {
+            let mut matching = Match::any();
+            matching.put(MatchEntry::Unknown { header, body: body.to_vec() });
+            of_arriving(&matching).is_any()
+        };
+        assert!(of_vendor(0x0001_0004, &[0; 4]) && !of_vendor(0x0001_0004, &[0, 0, 0, 1]));
+        assert!(of_vendor(0x0001_0108, &[0, 0, 0, 0, 0, 0, 0, 1]));
+        assert!(of_vendor(0xffff_0006, &[0, 0, 0x23, 0x20, 0, 0]));
+        assert!(!of_vendor(0xffff_0006, &[0, 0, 0x23, 0x20, 0, 1]));
     }
 }

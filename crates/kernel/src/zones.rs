@@ -7,8 +7,8 @@ use crate::grant::{Bounds, Grant};
 use crate::quota::Rates;
 use crate::shapes::Prepared;
 use crate::subscription::Subscription;
-use flow::DatapathId;
 use flow::frame::FrameFields;
+use flow::{DatapathId, Field};
 
 /// The kernel's record of a zone.
 #[derive(Clone, Debug)]
@@ -36,6 +36,12 @@ impl Zone {
     /// Whether it receives only some packet-ins, because of its subscription or its grant.
     pub(crate) fn is_selective(&self) -> bool {
         self.subscription.packets().is_some() || self.grant.is_bounded(Capability::PacketIn)
+    }
+
+    /// Whether the packets that it receives may all have a certain value of this field.
+    pub(crate) fn chooses_by(&self, field: Field) -> bool {
+        let space = self.grant.packets_in().flowspace.iter().flatten();
+        self.subscription.packets().into_iter().chain(space).any(|it| it.get(field).is_some())
     }
 
     /// Whether its subscription and its grant include a packet.

@@ -382,6 +382,7 @@ fn a_switch_that_passes_the_question_over_has_a_moment_to_answer_late() {
         node.say(&entry(ONE, "arp"), false);
         assert_eq!((node.found(), ready(&mut node)), (Some(RuleReport::Answered(2)), vec![SWITCH]));
         node.does_not_answer(Outcome::Programmed);
+        assert_eq!(node.questions(600_000), vec![]);
         assert_eq!((node.found(), node.kernel.asks_next_ms()), (Some(RuleReport::Answered(2)), None));
     }
 }

@@ -6,7 +6,7 @@ use abi::command::{self, Command, FlowMod, What};
 use abi::event::{self, SwitchUp};
 use abi::{Frame, OpenFlowVersion, ZoneId};
 use flow::canonical::{write_instructions, write_match};
-use flow::text::parse_match;
+use flow::text::{parse_instructions, parse_match};
 use flow::{DatapathId, Instruction, Match};
 use kernel::{Capability, Decision, Effect, Grant, Kernel};
 
@@ -53,13 +53,19 @@ impl Node {
         event::write::switch_up(&mut bytes, 1, &up);
         node.kernel.on_event(&Frame::read(&bytes).unwrap(), 0, &mut Vec::new()).unwrap();
         node.kernel.ask_for_owners(0, &mut Vec::new());
-        let ticket = kernel::Asked::Owners.ticket();
-        let reply = event::StatsReply { datapath: SWITCH, ticket, multipart: 1, more: false, body };
-        bytes.clear();
-        event::write::stats_reply(&mut bytes, 2, &reply);
-        assert!(node.kernel.on_own_answer(&bytes, 0));
-        node.kernel.ask_for_owners(0, &mut node.effects);
+        node.effects = node.answer(kernel::Asked::Owners, body);
         node
+    }
+
+    /// The switch answers a question of the kernel with these rules. Returns what the kernel does in the same turn.
+    pub fn answer(&mut self, asked: kernel::Asked, body: &[u8]) -> Vec<Effect> {
+        let (mut bytes, ticket) = (Vec::new(), asked.ticket());
+        let reply = event::StatsReply { datapath: SWITCH, ticket, multipart: 1, more: false, body };
+        event::write::stats_reply(&mut bytes, 2, &reply);
+        assert!(self.kernel.on_own_answer(&bytes, self.now_ms));
+        let mut effects = Vec::new();
+        self.kernel.ask_for_owners(self.now_ms, &mut effects);
+        effects
     }
 
     /// `sent`, or the refusal in words.
@@ -100,4 +106,28 @@ pub fn pass_all_on(node: &mut Node, table_id: u8) {
     write_instructions(&[Instruction::GotoTable(table_id)], &mut bytes).unwrap();
     let rest = FlowMod { instructions: &bytes, ..FlowMod::ADD };
     node.rule(BEFORE, 30, &Match::any(), rest);
+}
+
+/// An `ofp_flow_stats` without counters (1.3.5, 7.3.5.2), with this match in canonical bytes.
+pub fn reported_with(
+    table_id: u8,
+    priority: u16,
+    cookie: u64,
+    matching: &[u8],
+    instructions: &str,
+) -> Vec<u8> {
+    let mut done = Vec::new();
+    write_instructions(&parse_instructions(instructions).unwrap(), &mut done).unwrap();
+    let mut entry = vec![0; 48];
+    entry[2] = table_id;
+    entry[12..14].copy_from_slice(&priority.to_be_bytes());
+    entry[24..32].copy_from_slice(&cookie.to_be_bytes());
+    entry.extend([0, 1]);
+    entry.extend(u16::try_from(4 + matching.len()).unwrap().to_be_bytes());
+    entry.extend(matching);
+    entry.resize(entry.len().next_multiple_of(8), 0);
+    entry.extend(done);
+    let length = u16::try_from(entry.len()).unwrap().to_be_bytes();
+    entry[..2].copy_from_slice(&length);
+    entry
 }

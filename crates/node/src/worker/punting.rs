@@ -23,7 +23,8 @@ const METER_MODIFY: u16 = 1;
 /// OFPFC_DELETE_STRICT.
 const DELETE_STRICT: u8 = 4;
 
-/// OFPFF_SEND_FLOW_REM: deleting the meter deletes the rule, and the kernel must learn of it.
+/// OFPFF_SEND_FLOW_REM: deleting the meter deletes the rule, and the kernel must learn of it. Of a later table's rule, it must
+/// also learn that another controller has deleted it.
 const SEND_FLOW_REM: u16 = 1;
 
 /// The whole packet (OFPCML_NO_BUFFER).
@@ -56,7 +57,7 @@ impl Worker {
     pub(super) fn punt_from(&mut self, datapath: DatapathId, table_id: u8) {
         let meter = self.dispatch.kernel.later_punt_meter(datapath, table_id);
         let instructions = instructions(meter);
-        let rule = FlowMod { table_id, instructions: &instructions, ..FlowMod::ADD };
+        let rule = FlowMod { table_id, flags: SEND_FLOW_REM, instructions: &instructions, ..FlowMod::ADD };
         let ticket = meter.map_or(0, |_| later_rule_ticket(table_id));
         if let Err(refused) = self.tell_switch(datapath, ticket, What::FlowMod(rule)) {
             tracing::warn!(%datapath, table_id, "the table-miss rule could not be sent to the switch: {refused}");
