@@ -13,7 +13,7 @@ use crate::id::{ConnectPoint, HostId, IntentId, LinkId};
 use crate::intent::{Intent, Path};
 use crate::kinds::{Key, Kind, Object};
 use crate::object::{Host, Link, Port, Switch};
-use crate::tree::Tree;
+use crate::tree::{Shared, Tree};
 use flow::{DatapathId, MacAddr, PortNo};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -23,6 +23,12 @@ use std::sync::Arc;
 pub(crate) struct Slot {
     pub(crate) record: Arc<Record>,
     pub(crate) is_visible: bool,
+}
+
+impl Shared for Slot {
+    fn copies(&self) -> usize {
+        Arc::strong_count(&self.record)
+    }
 }
 
 /// A state of the tables.

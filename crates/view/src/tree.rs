@@ -8,43 +8,64 @@
 //!
 //! In: keys and values. Out: the same, in the order of the keys. A clone costs one count. A change costs the same with many more
 //! entries: the height is 6 with a million of them. It never reads what a value means.
+//!
+//! In a large table, a change costs what it reads from memory, since nothing of it is in a cache. Therefore a node is one block: its
+//! counts, then its entries.
 
+use std::hint::black_box;
 use std::sync::Arc;
 
-/// The maximum number of entries of a node. A copy of a node counts each entry once more, which reads memory that is in no cache: in
-/// large tables, that is what a change costs. Smaller nodes make higher trees.
+/// The maximum number of entries of a node. A copy of a node counts each entry once more. Smaller nodes make higher trees.
 const NODE_MAX: usize = 16;
 
 /// A node with fewer entries is joined with its neighbour. Well below a half, so that a node just split is not joined again.
 const NODE_MIN: usize = NODE_MAX / 4;
 
-/// How many entries a full node gets room for: doubling would leave half of the memory unused.
-const GROW_BY: usize = 4;
-
 /// An ordered map with cheap copies.
 #[derive(Clone, Debug)]
 pub(crate) struct Tree<K, V> {
-    root: Arc<Node<K, V>>,
+    root: Node<K, V>,
     len: usize,
 }
 
 #[derive(Clone, Debug)]
 enum Node<K, V> {
-    Leaf(Vec<(K, V)>),
+    Leaf(Arc<[(K, V)]>),
     /// Each child with a key that is not greater than its keys, and greater than those of the child before. That of the first child
     /// is never compared.
-    Branch(Vec<Child<K, V>>),
+    Branch(Arc<[Child<K, V>]>),
 }
 
-type Child<K, V> = (K, Arc<Node<K, V>>);
+type Child<K, V> = (K, Node<K, V>);
 
-impl<K, V> Default for Tree<K, V> {
-    fn default() -> Self {
-        Tree { root: Arc::new(Node::Leaf(Vec::new())), len: 0 }
+/// Something that may share its memory with copies of itself.
+pub(crate) trait Shared: Clone {
+    /// How many copies there are; 0 if it is not counted.
+    fn copies(&self) -> usize;
+}
+
+impl Shared for () {
+    fn copies(&self) -> usize {
+        0
     }
 }
 
-impl<K: Ord + Clone, V: Clone> Tree<K, V> {
+impl<K: Clone, V: Clone> Shared for Node<K, V> {
+    fn copies(&self) -> usize {
+        match self {
+            Node::Leaf(entries) => Arc::strong_count(entries),
+            Node::Branch(children) => Arc::strong_count(children),
+        }
+    }
+}
+
+impl<K, V> Default for Tree<K, V> {
+    fn default() -> Self {
+        Tree { root: Node::Leaf(Arc::new([])), len: 0 }
+    }
+}
+
+impl<K: Ord + Clone, V: Shared> Tree<K, V> {
     pub(crate) fn len(&self) -> usize {
         self.len
     }
@@ -52,9 +73,9 @@ impl<K: Ord + Clone, V: Clone> Tree<K, V> {
     pub(crate) fn get(&self, key: &K) -> Option<&V> {
         let mut node = &self.root;
         loop {
-            match &**node {
+            match node {
                 Node::Leaf(entries) => {
-                    let at = entries.binary_search_by(|(known, _)| known.cmp(key)).ok()?;
+                    let at = find(entries, key).ok()?;
                     return entries.get(at).map(|(_, value)| value);
                 }
                 Node::Branch(children) => node = &children[child_for(children, key)].1,
@@ -64,10 +85,10 @@ impl<K: Ord + Clone, V: Clone> Tree<K, V> {
 
     /// The value before, if there was one.
     pub(crate) fn insert(&mut self, key: K, value: V) -> Option<V> {
-        let (before, behind) = insert(&mut self.root, key, value);
+        let (before, behind) = self.root.insert(key, value);
         if let Some(behind) = behind {
-            let first = (behind.0.clone(), Arc::clone(&self.root));
-            self.root = Arc::new(Node::Branch(vec![first, behind]));
+            let first = (behind.0.clone(), self.root.clone());
+            self.root = Node::Branch(Arc::new([first, behind]));
         }
         self.len += usize::from(before.is_none());
         before
@@ -76,11 +97,11 @@ impl<K: Ord + Clone, V: Clone> Tree<K, V> {
     /// The value, if there was one. What is not there copies no node.
     pub(crate) fn remove(&mut self, key: &K) -> Option<V> {
         self.get(key)?;
-        let removed = remove(&mut self.root, key);
-        if let Node::Branch(children) = &*self.root
-            && let [(_, only)] = children.as_slice()
+        let removed = self.root.remove(key);
+        if let Node::Branch(children) = &self.root
+            && let [(_, only)] = &**children
         {
-            self.root = Arc::clone(only);
+            self.root = only.clone();
         }
         self.len -= usize::from(removed.is_some());
         removed
@@ -103,84 +124,82 @@ impl<K: Ord + Clone, V: Clone> Tree<K, V> {
     }
 }
 
+fn find<K: Ord, V>(entries: &[(K, V)], key: &K) -> Result<usize, usize> {
+    entries.binary_search_by(|(known, _)| known.cmp(key))
+}
+
 fn child_for<K: Ord, C>(children: &[(K, C)], key: &K) -> usize {
     children.partition_point(|(least, _)| least <= key).saturating_sub(1)
 }
 
-/// Makes room for one more.
-fn grow<T>(entries: &mut Vec<T>) {
-    if entries.len() == entries.capacity() {
-        entries.reserve_exact(GROW_BY);
+/// The entries of a node, to be changed: a copy if others hold them too.
+///
+/// A copy counts each entry once more, and a processor changes one count after the other. Reads do not wait for each other. So all
+/// counts are read before the first one is changed.
+fn own<K: Clone, T: Shared>(entries: &mut Arc<[(K, T)]>) -> &mut [(K, T)] {
+    if Arc::strong_count(entries) > 1 {
+        black_box(entries.iter().map(|(_, shared)| shared.copies()).fold(0, usize::wrapping_add));
     }
+    Arc::make_mut(entries)
 }
 
 /// A node that was split off, and its least key.
 type Behind<K, V> = Option<Child<K, V>>;
 
-fn insert<K: Ord + Clone, V: Clone>(
-    node: &mut Arc<Node<K, V>>,
-    key: K,
-    value: V,
-) -> (Option<V>, Behind<K, V>) {
-    let node = Arc::make_mut(node);
-    let before = match node {
-        Node::Leaf(entries) => match entries.binary_search_by(|(known, _)| known.cmp(&key)) {
-            Ok(at) => return (Some(std::mem::replace(&mut entries[at].1, value)), None),
-            Err(at) => {
-                grow(entries);
-                entries.insert(at, (key, value));
-                None
+impl<K: Ord + Clone, V: Shared> Node<K, V> {
+    fn insert(&mut self, key: K, value: V) -> (Option<V>, Behind<K, V>) {
+        match self {
+            Node::Leaf(entries) => match find(entries, &key) {
+                Ok(at) => (Some(std::mem::replace(&mut own(entries)[at].1, value)), None),
+                Err(at) => {
+                    *entries = with(entries, at, (key, value));
+                    (None, self.split())
+                }
+            },
+            Node::Branch(children) => {
+                let at = child_for(children, &key);
+                let (before, behind) = own(children)[at].1.insert(key, value);
+                let Some(behind) = behind else { return (before, None) };
+                *children = with(children, at + 1, behind);
+                (before, self.split())
             }
-        },
-        Node::Branch(children) => {
-            let at = child_for(children, &key);
-            let (before, behind) = insert(&mut children[at].1, key, value);
-            let Some(behind) = behind else { return (before, None) };
-            grow(children);
-            children.insert(at + 1, behind);
-            before
         }
-    };
-    (before, node.split())
-}
+    }
 
-fn remove<K: Ord + Clone, V: Clone>(node: &mut Arc<Node<K, V>>, key: &K) -> Option<V> {
-    match Arc::make_mut(node) {
-        Node::Leaf(entries) => {
-            let at = entries.binary_search_by(|(known, _)| known.cmp(key)).ok()?;
-            Some(entries.remove(at).1)
-        }
-        Node::Branch(children) => {
-            let at = child_for(children, key);
-            let removed = remove(&mut children[at].1, key);
-            if children[at].1.len() < NODE_MIN && children.len() > 1 {
-                join(children, at.saturating_sub(1));
+    fn remove(&mut self, key: &K) -> Option<V> {
+        match self {
+            Node::Leaf(entries) => {
+                let at = find(entries, key).ok()?;
+                let removed = entries[at].1.clone();
+                *entries = [&entries[..at], &entries[at + 1..]].concat().into();
+                Some(removed)
             }
-            removed
+            Node::Branch(children) => {
+                let at = child_for(children, key);
+                let child = &mut own(children)[at].1;
+                let removed = child.remove(key);
+                if child.len() < NODE_MIN && children.len() > 1 {
+                    *children = joined(children, at.saturating_sub(1));
+                }
+                removed
+            }
         }
     }
-}
 
-/// Joins a child with the next one, and splits them again if that is too much for one.
-fn join<K: Ord + Clone, V: Clone>(children: &mut Vec<Child<K, V>>, at: usize) {
-    let (least, next) = children.remove(at + 1);
-    let child = Arc::make_mut(&mut children[at].1);
-    match (&mut *child, Arc::unwrap_or_clone(next)) {
-        (Node::Leaf(entries), Node::Leaf(more)) => entries.extend(more),
-        (Node::Branch(entries), Node::Branch(mut more)) => {
-            // The key of a first child is not compared, so it can be greater than its keys.
-            more[0].0 = least;
-            entries.extend(more);
+    /// This node and the next one, whose keys are not less than `least`, as one.
+    fn and(&self, least: &K, next: &Node<K, V>) -> Node<K, V> {
+        match (self, next) {
+            (Node::Leaf(entries), Node::Leaf(more)) => Node::Leaf([&**entries, &**more].concat().into()),
+            (Node::Branch(children), Node::Branch(more)) => {
+                let mut all = [&**children, &**more].concat();
+                // The key of a first child is not compared, so it can be greater than its keys.
+                all[children.len()].0 = least.clone();
+                Node::Branch(all.into())
+            }
+            _ => unreachable!("all leaves are at the same height"),
         }
-        _ => unreachable!("all leaves are at the same height"),
     }
-    if let Some(behind) = child.split() {
-        grow(children);
-        children.insert(at + 1, behind);
-    }
-}
 
-impl<K: Clone, V> Node<K, V> {
     fn len(&self) -> usize {
         match self {
             Node::Leaf(entries) => entries.len(),
@@ -194,20 +213,39 @@ impl<K: Clone, V> Node<K, V> {
             return None;
         }
         let half = self.len() / 2;
-        let (least, behind) = match self {
+        Some(match self {
             Node::Leaf(entries) => {
-                let behind = entries.split_off(half);
-                entries.shrink_to_fit();
+                let behind: Arc<[_]> = entries[half..].into();
+                *entries = entries[..half].into();
                 (behind[0].0.clone(), Node::Leaf(behind))
             }
             Node::Branch(children) => {
-                let behind = children.split_off(half);
-                children.shrink_to_fit();
+                let behind: Arc<[_]> = children[half..].into();
+                *children = children[..half].into();
                 (behind[0].0.clone(), Node::Branch(behind))
             }
-        };
-        Some((least, Arc::new(behind)))
+        })
     }
+}
+
+/// The entries with one more.
+fn with<T: Clone>(entries: &[T], at: usize, one: T) -> Arc<[T]> {
+    let (before, behind) = entries.split_at(at);
+    let mut all = Vec::with_capacity(entries.len() + 1);
+    all.extend_from_slice(before);
+    all.push(one);
+    all.extend_from_slice(behind);
+    all.into()
+}
+
+/// The children, of which one is joined with the next one. They are split again if that is too much for one.
+fn joined<K: Ord + Clone, V: Shared>(children: &[Child<K, V>], at: usize) -> Arc<[Child<K, V>]> {
+    let (key, child) = &children[at];
+    let (least, next) = &children[at + 1];
+    let mut both = child.and(least, next);
+    let behind = both.split();
+    let both = std::iter::once((key.clone(), both)).chain(behind);
+    children[..at].iter().cloned().chain(both).chain(children[at + 2..].iter().cloned()).collect()
 }
 
 /// Entries in the order of their keys.
@@ -257,6 +295,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
+
+    impl Shared for u32 {
+        fn copies(&self) -> usize {
+            0
+        }
+    }
 
     #[derive(Clone, Debug)]
     enum Step {
@@ -325,7 +369,7 @@ mod tests {
             tree.insert(key.reverse_bits(), ());
         }
         let (mut height, mut node) = (1, &tree.root);
-        while let Node::Branch(children) = &**node {
+        while let Node::Branch(children) = node {
             (height, node) = (height + 1, &children[0].1);
         }
         assert!(height <= 6, "{height}");
