@@ -556,11 +556,7 @@ impl Worker {
     /// Wakes the apps that have events. A write to a socket takes ten times as long, so apps are woken before it.
     fn flush_zones(&mut self) {
         let Dispatch { zones, faults, .. } = &mut self.dispatch;
-        for (zone, end) in zones.iter() {
-            if let Err(fault) = end.flush() {
-                faults.push((zone, fault));
-            }
-        }
+        zones.flush(faults);
     }
 
     /// Sends the control thread its messages. It retries the ones that do not fit in the next turn.

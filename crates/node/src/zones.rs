@@ -6,6 +6,7 @@ use super::call_tracker::CallTracker;
 use abi::ZoneId;
 use abi::event::write;
 use flow::DatapathId;
+use kernel::ZoneSet;
 use kernel::punt::{Class, class_of};
 use kernel::zone_set::is_zone_number;
 use mio::unix::SourceFd;
@@ -320,6 +321,8 @@ fn process_fault(app: &str, generation: u64, fault: ZoneFault) -> Fault {
 pub struct ZoneEnds {
     /// As long as the highest number that was put needs: each turn looks at all places.
     ends: Vec<Option<ZoneEnd>>,
+    /// Those that another app has called. They are woken first.
+    services: ZoneSet,
 }
 
 impl ZoneEnds {
@@ -334,13 +337,33 @@ impl ZoneEnds {
             return None;
         }
         let place = usize::from(zone.0);
+        self.services.remove(zone);
         self.ends.resize_with(self.ends.len().max(place + 1), || None);
         self.ends[place].replace(end)
     }
 
     /// Takes one out.
     pub fn take(&mut self, zone: ZoneId) -> Option<ZoneEnd> {
+        self.services.remove(zone);
         self.ends.get_mut(usize::from(zone.0))?.take()
+    }
+
+    /// Another app has called it, so it is a service.
+    pub fn note_called(&mut self, zone: ZoneId) {
+        self.services.insert(zone);
+    }
+
+    /// Wakes the zones that have events. Services come first: an app that follows the view waits for what they make of the same event. On
+    /// two cores, the app was woken before `discovery` and took its core, so that each new switch was a third later in the view.
+    pub fn flush(&mut self, faults: &mut Vec<(ZoneId, Fault)>) {
+        let numbers = self.numbers();
+        let ZoneEnds { ends, services } = self;
+        let mut flush = |zone: ZoneId| {
+            let Some(end) = ends.get_mut(usize::from(zone.0)).and_then(Option::as_mut) else { return };
+            faults.extend(end.flush().err().map(|fault| (zone, fault)));
+        };
+        services.for_each(&mut flush);
+        numbers.filter(|zone| !services.contains(*zone)).for_each(flush);
     }
 
     /// The numbers of all places, whether a zone is there or not.

@@ -44,7 +44,9 @@ impl Worker {
         let Worker { dispatch, scratch, .. } = self;
         let has_it =
             is_written && dispatch.zones.get(to).is_some_and(|end| end.deliver_from_app(zone, scratch));
-        if !has_it {
+        if has_it {
+            dispatch.zones.note_called(to);
+        } else {
             self.dispatch.kernel.services().calls.close(ticket);
             self.answer(zone, frame.header.sequence.get(), SERVICE_BUSY, false, &[]);
         }
