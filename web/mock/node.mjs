@@ -52,10 +52,9 @@ export function incidents(nowMs) {
   ];
 }
 
-/** The evidence of the first incident; the second one has none. */
+/** The evidence of the first incident. That of the second one is deleted, and the node says so. */
 export function evidence(id, nowMs) {
-  if (id !== '1' && id !== '2') return null;
-  if (id === '2') return { id, core_dumped: false, called: [], last_lines: [], log: [], samples: [] };
+  if (id !== '1') return null;
   const samples = Array.from({ length: 20 }, (_, i) => ({ unix_ms: nowMs - 3_010_000 + i * 500, memory_bytes: (48 + i) * MIB, cpu_percent: 80 }));
   const log = [{ unix_ms: nowMs - 3_005_000, line: 'app qos uses more than a soft limit: memory_bytes 52 MiB of 48 MiB' }];
   return { id, exit_code: 101, core_dumped: false, called: [], last_lines: ['learnt 3 queues', "thread 'main' panicked at src/main.rs:7:9:", 'no room for 4'], log, samples };

@@ -109,7 +109,7 @@ function resource({ world, apps }, method, [name, ...rest], query, body) {
   switch (name) {
     case 'node': return { name: 'mock', version: '0.4.0', uptime_ms: Date.now() - world.started + 3_600_000, role: 'operator' };
     case 'apps': return id === '' ? page(name, apps.listed(), query) : (apps.listed().find((app) => app.id === id) ?? missing(id));
-    case 'incidents': return id.endsWith('/evidence') ? evidence(id.slice(0, -'/evidence'.length), world.started) ?? missing(id) : page(name, incidents(world.started), query);
+    case 'incidents': return id.endsWith('/evidence') ? evidence(id.slice(0, -'/evidence'.length), world.started) ?? gone(id.slice(0, -'/evidence'.length)) : page(name, incidents(world.started), query);
     case 'audit': return page(name, auditLog(Date.now()), query);
     case 'events': return page(name, world.events, query);
     case 'port-counters': return page(name, [...world.counters.values()], query);
@@ -138,6 +138,11 @@ function addIntent(world, body) {
 
 function missing(id) {
   throw new Refused(404, 'not-found', 'There is no such resource', `There is no ${id}.`);
+}
+
+/** As the node says it. */
+function gone(incident) {
+  throw new Refused(404, 'not-found', 'There is no such resource', `the evidence of incident ${incident} cannot be read: the node may have deleted it`);
 }
 
 function page(name, all, query) {

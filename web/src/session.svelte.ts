@@ -235,7 +235,7 @@ class Session {
 
   private async traceBetween(from: string, to: string): Promise<void> {
     try {
-      const answer = await offered(request(`explain?from=${encodeURIComponent(from)}&to=${encodeURIComponent(to)}`));
+      const answer = await request(`explain?from=${encodeURIComponent(from)}&to=${encodeURIComponent(to)}`);
       this.select(null);
       this.trace = { ...decodeTrace(answer), ends: [from, to] };
       this.reveal += 1;
@@ -296,7 +296,7 @@ class Session {
   }
 
   evidence(id: string): Promise<Evidence> {
-    return offered(request(`incidents/${encodeURIComponent(id)}/evidence`)).then(decodeEvidence);
+    return request(`incidents/${encodeURIComponent(id)}/evidence`).then(decodeEvidence);
   }
 
   audit(): Promise<AuditRecord[]> {

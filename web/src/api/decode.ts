@@ -120,7 +120,7 @@ function decodeSample(value: unknown): Sample {
 
 /** What happened, in the words of `burnet incidents`. */
 const INCIDENTS: Record<string, string> = {
-  app_ended: 'ended', zone_fault: 'broke a rule of its zone', demoted: 'lost its trust', quarantined: 'is quarantined', refused: 'was refused',
+  app_ended: 'ended', zone_fault: 'was ended for a fault', demoted: 'lost its trust', quarantined: 'is quarantined', refused: 'was refused',
   kernel_ended: 'The kernel process ended', node_restarted: 'The node restarted', safe_mode: 'The node is in safe mode', process_error: 'The node gave up',
 };
 

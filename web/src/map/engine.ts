@@ -244,7 +244,8 @@ export class MapEngine {
     if (this.dim.now === this.dim.to) return;
     const part = Math.max(0, Math.min(1, (nowMs - this.dim.startMs) / DIM_MS));
     this.dim.now = part === 1 ? this.dim.to : this.dim.from + (this.dim.to - this.dim.from) * part;
-    this.mark('dim');
+    // The last frame is no copy: the names of the network are placed anew, and those of a path above it must follow.
+    this.mark(part === 1 ? 'lower' : 'dim');
   }
 
   // --- Drawing ---
@@ -398,6 +399,8 @@ export class MapEngine {
   private pinch(moved: number, from: Point, to: Point): void {
     const other = [...this.drags].find(([id]) => id !== moved)?.[1].at;
     if (!other) return;
+    // Each step has another scale, for which a copy would have to be painted first.
+    this.panning = false;
     const factor = Math.hypot(to.x - other.x, to.y - other.y) / Math.max(1, Math.hypot(from.x - other.x, from.y - other.y));
     const panned = pan(this.camera, (to.x - from.x) / 2, (to.y - from.y) / 2);
     this.moveTo(zoom(panned, this.size, { x: (to.x + other.x) / 2, y: (to.y + other.y) / 2 }, factor), false);

@@ -239,6 +239,40 @@ pageTest('a map that is dragged shows the same as after it', {}, async ({ page }
   assert.ok(differences(during, after) < 500, `${differences(during, after)} values changed when the map was let go`);
 });
 
+/** The names that are painted above a path: the picture of the upper canvas that does not move. */
+const namesAbove = (page) =>
+  page.evaluate(() => {
+    const canvas = [...document.querySelectorAll('.input canvas')].at(-1);
+    return [...canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data];
+  });
+
+pageTest('the names of a path are where those of the network are, also after it was dimmed', { server: { size: 205 } }, async ({ page }) => {
+  const open = async () => {
+    await page.keyboard.press('/');
+    await page.keyboard.type('intent 3');
+    await page.getByRole('listbox').getByRole('option').first().waitFor();
+    await page.keyboard.press('Enter');
+    await panel(page).getByText('installed', { exact: true }).first().waitFor();
+    await settled(page);
+  };
+  // The map moves to the path. When it is opened again, the map is only dimmed.
+  await open();
+  await page.keyboard.press('Escape');
+  await page.getByRole('complementary', { name: 'Overview' }).waitFor();
+  await settled(page);
+  await open();
+  const before = await namesAbove(page);
+  // Another size and back: all is painted anew.
+  await page.setViewportSize({ width: 1290, height: 800 });
+  await settled(page);
+  await page.setViewportSize(DESKTOP);
+  await settled(page);
+  const after = await namesAbove(page);
+  assert.equal(before.length, after.length);
+  assert.ok(before.some((value) => value > 0), 'no name is painted');
+  assert.ok(differences(before, after) < 500, `${differences(before, after)} values changed when the map was painted anew`);
+});
+
 pageTest('a phone shows all views, and a tap opens a sheet', { viewport: PHONE, hasTouch: true }, async ({ page }) => {
   const place = await placeOf(page, { kind: 'switch', id: 'of:000000000000000d' });
   await page.touchscreen.tap(place.x, place.y);
@@ -251,7 +285,7 @@ pageTest('a phone shows all views, and a tap opens a sheet', { viewport: PHONE, 
   }
 });
 
-pageTest('apps, incidents and the audit log are shown', {}, async ({ page }) => {
+pageTest('apps, incidents and the audit log are shown', { expected: ['404'] }, async ({ page }) => {
   await page.keyboard.press('4');
   await page.getByRole('button', { name: /^dhcp quarantined/ }).click();
   await panel(page).getByText(/exceeded its memory limit/).waitFor();
@@ -263,6 +297,8 @@ pageTest('apps, incidents and the audit log are shown', {}, async ({ page }) => 
   for (const text of ['Exit code', 'no room for 4', 'Memory before it: 67 MiB', /uses more than a soft limit/]) await evidence.getByText(text).first().waitFor();
   await page.getByRole('button', { name: 'Evidence: App qos ended' }).click();
   await evidence.waitFor({ state: 'detached' });
+  await page.getByRole('button', { name: 'Evidence: App dhcp is quarantined' }).click();
+  await page.getByRole('region', { name: 'Evidence of incident 2' }).getByText(/evidence of incident 2 cannot be read: the node may have deleted it/).waitFor();
   await page.keyboard.press('6');
   await page.getByRole('button', { name: 'Refused only' }).click();
   await page.getByText(/connection to 192.0.2.7:443 is not granted/).first().waitFor();
