@@ -135,6 +135,7 @@ pub fn failure(reply: &QueryReply<'_>) -> String {
     let known = match reply.status {
         status::STORE_FULL => "the store is full",
         status::FAILED => "the store cannot keep anything now",
+        status::MAYBE_DONE => "the store failed while it wrote",
         query_status::NO_SUCH_SERVICE => "this node has no store: it needs a state folder",
         query_status::SERVICE_GONE => "the store ended",
         query_status::SERVICE_BUSY => "the store is busy",

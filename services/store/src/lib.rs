@@ -38,6 +38,8 @@ pub struct StoreSettings {
 struct Answer {
     ticket: Ticket,
     status: u16,
+    /// Whether it is to a change.
+    is_change: bool,
     /// The payload parts. Only a list has several, at most [`store_file::PARTS_MAX`].
     parts: Vec<Vec<u8>>,
 }
@@ -45,7 +47,11 @@ struct Answer {
 impl Answer {
     /// The file cannot be used, for this reason.
     fn failed(ticket: Ticket, why: &str) -> Answer {
-        Answer { ticket, status: status::FAILED, parts: vec![why.as_bytes().to_vec()] }
+        Answer::refused(ticket, status::FAILED, why)
+    }
+
+    fn refused(ticket: Ticket, status: u16, why: &str) -> Answer {
+        Answer { ticket, status, is_change: false, parts: vec![why.as_bytes().to_vec()] }
     }
 
     fn say(&self, out: &mut Commands) {
@@ -115,7 +121,7 @@ impl App for Store {
         let (ask, hard_bytes) = match self.read(query) {
             Ok(read) => read,
             Err((status, why)) => {
-                return self.answers.push(Answer { ticket, status, parts: vec![why.into_bytes()] });
+                return self.answers.push(Answer::refused(ticket, status, &why));
             }
         };
         if self.file.is_none() && !self.tried {
@@ -125,17 +131,21 @@ impl App for Store {
             return self.answers.push(Answer::failed(ticket, self.trouble.as_deref().unwrap_or_default()));
         };
         match do_it(file, query.caller.name, hard_bytes, &ask) {
-            Ok((status, parts)) => self.answers.push(Answer { ticket, status, parts }),
+            Ok((status, parts)) => {
+                let is_change = ask.op.writes() && status == status::DONE;
+                self.answers.push(Answer { ticket, status, is_change, parts });
+            }
             Err(error) => {
                 self.answers.push(Answer::failed(ticket, ""));
-                self.give_up(&error, out);
+                self.give_up(&error, status::FAILED, out);
             }
         }
     }
 
     fn on_caught_up(&mut self, out: &mut Commands) {
         if let Some(Err(error)) = self.file.as_mut().map(StoreFile::commit) {
-            self.give_up(&error, out);
+            // The error can come after the last byte was on disk.
+            self.give_up(&error, status::MAYBE_DONE, out);
         }
         self.answers.drain(..).for_each(|answer| answer.say(out));
         self.tried = false;
@@ -178,12 +188,13 @@ impl Store {
         }
     }
 
-    /// Nothing of this turn is on disk, so all its answers become failures.
-    fn give_up(&mut self, error: &StoreError, out: &mut Commands) {
+    /// The file failed. All answers of this turn become failures, those to its changes with this status.
+    fn give_up(&mut self, error: &StoreError, of_changes: u16, out: &mut Commands) {
         self.file = None;
         let why = error.to_string();
         for answer in &mut self.answers {
-            *answer = Answer::failed(answer.ticket, &why);
+            let status = if answer.is_change { of_changes } else { status::FAILED };
+            *answer = Answer::refused(answer.ticket, status, &why);
         }
         self.tried = true;
         self.complain(error, out);

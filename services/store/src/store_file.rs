@@ -7,8 +7,8 @@
 //! ```
 //!
 //! In: changes, which wait for [`StoreFile::commit`]. Out: the content, including waiting changes. After a successful `commit`,
-//! all changes are on disk. After an error, none is, and the file must be opened again. A damaged file is renamed, never
-//! deleted. This module knows no tickets and sends nothing.
+//! all changes are on disk. After an error of `commit`, all or none are. After another error, none is. After any error, the file must
+//! be opened again. A damaged file is renamed, never deleted. This module knows no tickets and sends nothing.
 
 mod format;
 
@@ -423,7 +423,7 @@ impl StoreFile {
     /// Writes all changes to disk.
     ///
     /// # Errors
-    /// No change is on disk.
+    /// All changes are on disk, or none. The error can come after the last byte was written.
     pub fn commit(&mut self) -> Result<(), StoreError> {
         let Some(turn) = self.turn.take() else { return Ok(()) };
         match std::mem::take(&mut self.changed) {
@@ -496,6 +496,13 @@ fn open_plain(place: &Path) -> io::Result<File> {
 /// Opens the file. Returns also whether it was intact: the database repairs an interrupted write.
 fn try_open(file: &Path) -> Result<(StoreFile, bool), FileFault> {
     guarded(|| open_and_check(Database::builder().set_cache_size(CACHE_BYTES).create(file)?))
+}
+
+/// The file in this storage, for tests of failures.
+#[cfg(test)]
+pub(crate) fn on_backend(backend: impl redb::StorageBackend) -> StoreFile {
+    let database = Database::builder().create_with_backend(backend).expect("it is sound");
+    open_and_check(database).unwrap_or_else(|fault| panic!("{}", fault.why())).0
 }
 
 /// The library may panic on invalid data, so a panic means that the file is damaged.

@@ -3,7 +3,12 @@
 use super::*;
 use burnet_sdk::store::Prefixes;
 use burnet_sdk::testing::in_words;
+use redb::StorageBackend;
+use redb::backends::InMemoryBackend;
 use std::fs;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 struct World {
     store: Store,
@@ -168,4 +173,54 @@ fn what_is_not_granted_or_cannot_be_read_is_refused_and_keeps_nothing() {
     let damaged = said(b"{", &get);
     assert!(damaged[0].contains(&format!("status: {}", status::FAILED)), "{damaged:?}");
     assert_eq!(said(&ALL.to_bytes(), &put)[0], answer(status::DONE, b""), "another grant holds at once");
+}
+
+/// A disk whose last sync fails from a time on, although it has all bytes.
+#[derive(Debug)]
+struct Failing {
+    disk: InMemoryBackend,
+    fails: Arc<AtomicBool>,
+}
+
+impl StorageBackend for Failing {
+    fn len(&self) -> io::Result<u64> {
+        self.disk.len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.disk.read(offset, out)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.disk.set_len(len)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        match self.fails.load(Ordering::Relaxed) {
+            true => Err(io::Error::other("no answer of the disk")),
+            false => self.disk.sync_data(),
+        }
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.disk.write(offset, data)
+    }
+}
+
+#[test]
+fn a_change_whose_commit_failed_may_be_there_and_a_question_was_not_answered() {
+    let mut world = World::new("commit");
+    let fails = Arc::new(AtomicBool::new(false));
+    let disk = Failing { disk: InMemoryBackend::new(), fails: fails.clone() };
+    world.store.file = Some(store_file::on_backend(disk));
+    world.ask(Op::Put, "k", b"v");
+    world.ask(Op::Put, "l", b"1234567890");
+    world.ask(Op::Get, "k", b"");
+    fails.store(true, Ordering::Relaxed);
+    let said = world.end_turn();
+    let statuses = [status::MAYBE_DONE, status::FAILED, status::FAILED];
+    for (line, status) in said.iter().filter(|line| line.starts_with("QueryAnswer")).zip(statuses) {
+        assert!(line.contains(&format!("status: {status},")) && line.contains("more: false"), "{said:?}");
+    }
+    assert_eq!(said.len(), 4, "three answers and a line of the log: {said:?}");
 }

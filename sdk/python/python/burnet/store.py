@@ -18,6 +18,8 @@ FAILED: Final = 4
 """The file cannot be read or written; the payload says why. Nothing is changed."""
 MORE_KEYS: Final = 5
 """Of a list: these are keys, and there are more of them behind the last."""
+MAYBE_DONE: Final = 6
+"""Of a change: the file failed while it was written to disk, so the change may be there. Read the key to know it."""
 NO_ANSWER_IN_TIME: Final = 0xFFFC
 """The store has said nothing for ten seconds; ask again later."""
 ANSWER_LOST: Final = 0xFFFD

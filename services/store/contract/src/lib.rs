@@ -111,6 +111,9 @@ pub mod status {
     pub const FAILED: u16 = 4;
     /// Of a list: the payload is keys, and more keys follow.
     pub const MORE_KEYS: u16 = 5;
+    /// Of a change: the file failed while it was written to disk. The change may be there. The payload is a sentence with the reason. Read
+    /// the key to know it.
+    pub const MAYBE_DONE: u16 = 6;
     /// The app would exceed the hard limit of its quota `store_bytes` (`abi::event::OVER_QUOTA`). Nothing has changed.
     pub const APP_FULL: u16 = 0xff81;
     /// The app has no grant for this key (`abi::event::NOT_GRANTED`). The payload is a sentence.
