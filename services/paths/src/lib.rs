@@ -10,9 +10,12 @@
 //! In: the network view, questions with their grants, states of rules. Out: answers, sets of wanted rules, two tables as streams. It sends
 //! nothing to a switch itself.
 
+mod changes;
 pub mod compile;
+mod doubts;
 pub mod engine;
 pub mod network;
+mod pending;
 pub mod plan;
 mod publish;
 mod questions;
@@ -22,6 +25,7 @@ mod service;
 mod storage;
 pub mod usage;
 mod waiting;
+mod writing;
 
 pub use service::{Paths, PathsSettings};
 

@@ -1,23 +1,25 @@
 //! The shell of the service: events of the node to the engine, and the engine's effects to the node.
 //!
-//! In: events. Out: commands. It decides only who may ask, and that a change counts when the store has it.
+//! In: events. Out: commands. It decides only who may ask. The file `changes` has the questions that change intents.
 
-use crate::engine::{Effect, Engine, Event, INTENTS_MAX, Kept};
+use crate::engine::{Effect, Engine, Event};
 use crate::network::LeftOut;
+use crate::pending::Pending;
 use crate::publish::Tables;
-use crate::questions::{self, Refused, no_intent, record};
+use crate::questions::{self, Refused};
 use crate::rule_sets::{self, RuleSets};
-use crate::storage::{self, Numbered, Storage, Writing};
-use crate::waiting::{Caller, Waiting};
+use crate::storage::{self, Storage};
+use crate::waiting::Waiting;
+use crate::writing::Writing;
 use burnet_sdk::stream::Update;
 use burnet_sdk::{
-    App, Commands, Form, Interests, Level, Outcome, Query, QueryReply, Receipt, Settings, Ticket,
+    App, Commands, Form, Interests, Level, Outcome, Query, QueryOver, QueryReply, Receipt, Settings, Ticket,
 };
-use paths_contract::{AddResult, Addition, Follow, Grant, Question, status};
+use paths_contract::{Follow, Grant, Question, status};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use view::{Batch, IntentId, IntentState, Kind, Notice, Object, Snapshot};
+use view::{Batch, IntentId, Kind, Notice, Object, Snapshot};
 
 /// The settings: `[network.paths]` of `burnet.toml`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -38,14 +40,15 @@ const VERSION_BITS: u32 = 20;
 
 /// The service.
 pub struct Paths {
-    engine: Engine,
-    storage: Storage,
+    pub(crate) engine: Engine,
+    pub(crate) storage: Storage,
     rule_sets: RuleSets,
-    tables: Tables,
+    pub(crate) tables: Tables,
     clock: Clock,
     effects: Vec<Effect>,
-    /// The callers that wait until the store has a write of an intent: at most [`storage::WRITES_MAX`] changes.
-    waiting: Waiting,
+    /// The intents with a write under way, and the questions behind: together at most [`storage::WRITES_MAX`].
+    pub(crate) pending: Pending,
+    pub(crate) waiting: Waiting,
     /// The intents whose hosts are at another place than the store has. They are written as the store takes them.
     moved: BTreeSet<u64>,
     is_view_complete: bool,
@@ -83,6 +86,7 @@ impl App for Paths {
             tables: Tables::new(now_ms),
             clock,
             effects: Vec::new(),
+            pending: Pending::default(),
             waiting: Waiting::default(),
             moved: BTreeSet::new(),
             is_view_complete: false,
@@ -132,6 +136,11 @@ impl App for Paths {
         }
     }
 
+    fn on_query_over(&mut self, over: &QueryOver, _: &mut Commands) {
+        self.pending.on_over(Ticket(over.ticket));
+        self.waiting.on_over(Ticket(over.ticket));
+    }
+
     fn on_query_reply(&mut self, reply: &QueryReply, out: &mut Commands) {
         let now_ms = self.clock.now_ms();
         if !self.rule_sets.on_reply(reply, now_ms) {
@@ -153,17 +162,12 @@ impl App for Paths {
     }
 }
 
-fn json(value: &impl serde::Serialize) -> Vec<u8> {
-    // Plain data can always be written as JSON.
-    serde_json::to_vec(value).unwrap_or_default()
-}
-
 fn grant(query: &Query) -> Result<Grant, Refused> {
     Grant::from_bytes(query.caller.grant).map_err(|why| (status::NOT_GRANTED, why))
 }
 
 impl Paths {
-    fn tell(&mut self, event: Event<'_>) {
+    pub(crate) fn tell(&mut self, event: Event<'_>) {
         self.engine.on_event(event, self.clock.now_ms(), &mut self.effects);
     }
 
@@ -194,119 +198,7 @@ impl Paths {
         if !question.writes() {
             return questions::answer(&question, &mut self.engine, &self.tables).map(Some);
         }
-        if !self.storage.is_loaded() {
-            let why = "the store has not answered yet: nothing can be kept until it does".to_owned();
-            return Err((status::NOT_READY, why));
-        }
-        let changes = if let Question::AddAll { intents } = &question { intents.len() } else { 1 };
-        if !self.storage.has_room(changes) {
-            return Err((
-                status::NOT_STORED,
-                "too many changes wait for the store: ask again later".to_owned(),
-            ));
-        }
-        let caller = (query.caller.name, Ticket(query.ticket));
-        match question {
-            Question::Add { name, intent, annotations } => {
-                let addition = Addition { name, intent, annotations };
-                let there = self.add((caller.0, Caller::One(caller.1)), addition, out)?;
-                let entry = there.and_then(|id| self.engine.entry(id));
-                Ok(entry.map(|entry| record(entry, &self.tables).to_bytes()))
-            }
-            Question::AddAll { intents } => Ok(self.add_all(caller, &grant, intents, out)),
-            Question::Change { id, intent } => {
-                let places = self.engine.places(&intent);
-                let wanted = Box::new(intent);
-                let kept = Kept { wanted, places, ..self.owned(id, caller.0, &grant)?.clone() };
-                self.write(Writing::Put(Box::new(kept)), id, Caller::One(caller.1), out);
-                Ok(None)
-            }
-            Question::Withdraw { id } => {
-                self.owned(id, caller.0, &grant)?;
-                self.write(Writing::Delete(id), id, Caller::One(caller.1), out);
-                Ok(None)
-            }
-            _ => Ok(None),
-        }
-    }
-
-    fn write(&mut self, change: Writing, id: IntentId, caller: Caller, out: &mut Commands) {
-        let write = self.storage.write(change, out);
-        self.waiting.add(id, write, caller);
-    }
-
-    /// An intent that this app may change: its own, or any if its grant has no bounds.
-    fn owned(&self, id: IntentId, caller: &str, grant: &Grant) -> Result<&Kept, Refused> {
-        let entry = self.engine.entry(id).ok_or_else(|| no_intent(id))?;
-        let owner = &entry.kept.owner;
-        if owner != caller && !grant.write.as_ref().is_some_and(Vec::is_empty) {
-            return Err((status::CONFLICT, format!("id: the intent {id} belongs to the app {owner}")));
-        }
-        match entry.state {
-            IntentState::Withdrawing => {
-                Err((status::CONFLICT, format!("id: the intent {id} is being withdrawn")))
-            }
-            _ => Ok(&entry.kept),
-        }
-    }
-
-    /// Adds an intent, and lets the caller wait for the store. Returns the intent that was there already, if there was one.
-    fn add(
-        &mut self,
-        (owner, caller): (&str, Caller),
-        addition: Addition,
-        out: &mut Commands,
-    ) -> Result<Option<IntentId>, Refused> {
-        let Addition { name, intent, annotations } = addition;
-        if let Some(entry) = self.engine.named(owner, &name).filter(|_| !name.is_empty()) {
-            let id = entry.kept.id;
-            if *entry.kept.wanted != intent || entry.state == IntentState::Withdrawing {
-                let why = format!(
-                    "name: the intent {id} has this name, and wants something else or is being withdrawn"
-                );
-                return Err((status::CONFLICT, why));
-            }
-            // The first write is the addition: without its answer, the state is still this one.
-            let is_joined = entry.state == IntentState::Requested && self.waiting.join(id, caller);
-            return Ok((!is_joined).then_some(id));
-        }
-        if self.engine.len() >= INTENTS_MAX {
-            return Err((status::FULL, format!("there are {INTENTS_MAX} intents already")));
-        }
-        let id = self.storage.next_id(out);
-        let places = self.engine.places(&intent);
-        let kept = Kept { id, owner: owner.to_owned(), name, wanted: Box::new(intent), annotations, places };
-        self.tell(Event::Requested(kept.clone()));
-        self.write(Writing::Put(Box::new(kept)), id, caller, out);
-        Ok(None)
-    }
-
-    /// Adds each of these intents, or refuses it. Returns the answer if none of them waits for the store.
-    fn add_all(
-        &mut self,
-        (owner, question): (&str, Ticket),
-        grant: &Grant,
-        intents: Vec<Addition>,
-        out: &mut Commands,
-    ) -> Option<Vec<u8>> {
-        let mut results = Vec::with_capacity(intents.len());
-        for (number, addition) in intents.into_iter().enumerate() {
-            let may = grant.check_wanted(&addition.intent).map_err(|why| (status::NOT_GRANTED, why));
-            let caller = Caller::OfSeveral(question, number);
-            let added = may.and_then(|()| self.add((owner, caller), addition, out));
-            results.push(match added {
-                Ok(there) => there.map(|id| AddResult::Taken { id }),
-                Err((status, reason)) => Some(AddResult::Refused { status, reason }),
-            });
-        }
-        self.waiting.begin(question, results).map(|added| json(&added))
-    }
-
-    /// What came of one intent of a question with several.
-    fn settle(&mut self, question: Ticket, number: usize, result: AddResult, out: &mut Commands) {
-        if let Some(added) = self.waiting.settle(question, number, result) {
-            out.answer(question, status::DONE, false, &json(&added));
-        }
+        self.on_change(question, &grant, query, out)
     }
 
     fn on_stored(&mut self, heard: storage::Heard, out: &mut Commands) {
@@ -331,80 +223,9 @@ impl Paths {
         }
     }
 
-    fn on_written(&mut self, Numbered { number, change }: Numbered, out: &mut Commands) {
-        match change {
-            Writing::Put(kept) => {
-                let id = kept.id;
-                self.tell(Event::Stored(*kept));
-                self.answer_waiting((id, number), None, out);
-            }
-            Writing::Places(_) => {}
-            Writing::Delete(id) => {
-                // Before it can be gone.
-                let last = self.engine.entry(id).map(|entry| record(entry, &self.tables).to_bytes());
-                self.tell(Event::Withdrawn(id));
-                self.answer_waiting((id, number), last, out);
-            }
-        }
-    }
-
-    fn on_not_written(&mut self, Numbered { number, change }: &Numbered, why: &str, out: &mut Commands) {
-        let id = match change {
-            Writing::Places(kept) => {
-                let id = kept.id;
-                let line = format!("the store does not know where the hosts of intent {id} are: {why}");
-                return out.log(Level::Warning, &line);
-            }
-            Writing::Put(kept) => {
-                let id = kept.id;
-                if self.engine.entry(id).is_some_and(|entry| entry.state == IntentState::Requested) {
-                    self.tell(Event::NotStored(id));
-                }
-                id
-            }
-            Writing::Delete(id) => *id,
-        };
-        for caller in self.waiting.take(id, *number) {
-            match caller {
-                Caller::One(ticket) => out.answer(ticket, status::NOT_STORED, false, why.as_bytes()),
-                Caller::OfSeveral(question, number) => {
-                    let (status, reason) = (status::NOT_STORED, why.to_owned());
-                    self.settle(question, number, AddResult::Refused { status, reason }, out);
-                }
-            }
-        }
-    }
-
     fn on_loaded(&mut self) {
         if self.storage.is_loaded() {
             self.tell(Event::Loaded);
-        }
-    }
-
-    /// Answers the callers that wait for this write of an intent. `last`: what the intent was, if it may be gone.
-    fn answer_waiting(&mut self, (id, write): (IntentId, u64), last: Option<Vec<u8>>, out: &mut Commands) {
-        let callers = self.waiting.take(id, write);
-        if callers.iter().any(|caller| matches!(caller, Caller::One(_))) {
-            // The state that was just entered gets its stamp before it is told.
-            self.tables.send(&self.engine, out);
-        }
-        for caller in callers {
-            match caller {
-                Caller::One(ticket) => {
-                    let now = self.engine.entry(id).map(|entry| record(entry, &self.tables).to_bytes());
-                    match now.as_ref().or(last.as_ref()) {
-                        Some(payload) => out.answer(ticket, status::DONE, false, payload),
-                        None => {
-                            // The store had another withdrawal before this one.
-                            let (status, why) = no_intent(id);
-                            out.answer(ticket, status, false, why.as_bytes());
-                        }
-                    }
-                }
-                Caller::OfSeveral(question, number) => {
-                    self.settle(question, number, AddResult::Taken { id }, out);
-                }
-            }
         }
     }
 
@@ -439,9 +260,8 @@ impl Paths {
     /// Tells the engine the time, does what it wants, and asks for the next wake-up.
     fn finish(&mut self, out: &mut Commands) {
         let now_ms = self.clock.now_ms();
-        if self.storage.retry_at_ms().is_some_and(|at_ms| at_ms <= now_ms) {
-            self.storage.load(out);
-        }
+        let unknown = self.storage.on_time(now_ms, out);
+        self.on_unknown(&unknown, out);
         self.rule_sets.on_time(now_ms, out);
         for heard in std::mem::take(&mut self.rule_sets.heard) {
             self.on_rules(heard, now_ms, out);
@@ -459,7 +279,7 @@ impl Paths {
         self.carry_out(out);
         self.tables.send(&self.engine, out);
         let compile = self.engine.next_due_ms(now_ms).filter(|_| !is_crowded);
-        let due = [compile, self.storage.retry_at_ms(), self.rule_sets.next_due_ms()];
+        let due = [compile, self.storage.next_due_ms(), self.rule_sets.next_due_ms()];
         if let Some(next_ms) = due.into_iter().flatten().min() {
             out.wake_after(Duration::from_millis(next_ms.saturating_sub(now_ms)));
         }
@@ -479,9 +299,9 @@ impl Paths {
         self.storage.send(out);
     }
 
-    /// Stores where hosts are now. A change that a caller waits for goes first, and must not be overwritten.
+    /// Stores where hosts are now. What callers ask goes first.
     fn keep_places(&mut self, out: &mut Commands) {
-        let is_free = |id: &u64| !self.waiting.has(IntentId(*id));
+        let is_free = |id: &u64| !self.pending.has(IntentId(*id));
         let due: Vec<u64> = self.moved.iter().copied().filter(is_free).take(storage::WRITES_MAX).collect();
         for id in due {
             if !self.storage.has_room_for_places() {
@@ -489,8 +309,12 @@ impl Paths {
             }
             self.moved.remove(&id);
             if let Some(entry) = self.engine.entry(IntentId(id)).filter(|entry| entry.is_wanted()) {
-                self.storage.write(Writing::Places(Box::new(entry.kept.clone())), out);
+                let write = self.storage.write(Writing::Places(Box::new(entry.kept.clone())), out);
+                self.pending.begin(IntentId(id), write, None);
             }
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,21 +3,23 @@
 //! ```text
 //!   start ──list──> keys ──get, 32 at a time──> Loaded, one by one ──> LoadedAll
 //!   changes ──> [ groups ] ──a question for each group──> answer ──> Written or Failed
+//!                                                           └──the store does not say it──> [ doubts ] ──> Written or Failed
 //! ```
 //!
 //! Changes wait until [`Storage::send`], and go to the store in groups. While three groups are under way, the next one grows. So the store
 //! has few questions to answer and few transactions to write, however many intents are added at once.
 //!
+//! An intent has one write at a time, so the order of groups does not matter.
+//!
 //! In: answers of the store. Out: calls to it, and what has come of them. It decides nothing about intents.
 
+use crate::doubts::{Doubts, Read, is_doubtful};
 use crate::engine::Kept;
+use crate::writing::{Numbered, PREFIX, What, Writing, key_of};
 use burnet_sdk::store::{Change, Changes, status};
 use burnet_sdk::{Commands, Loaded, QueryReply, StoreLoader, Ticket, store_failure};
 use std::collections::{HashMap, VecDeque};
 use view::IntentId;
-
-/// The first part of the keys of intents.
-const PREFIX: &str = "paths/intent/";
 
 /// The key of the lowest number that no intent can have had.
 const NEXT: &str = "paths/next";
@@ -36,26 +38,6 @@ const GROUP_BYTES: usize = 20 << 10;
 
 /// How long after a failure the store is asked again. It may start later than this service.
 const RETRY_MS: u64 = 1_000;
-
-/// A change that waits for the store.
-#[derive(Debug, PartialEq)]
-pub enum Writing {
-    /// An intent is added, or wants something else from now on.
-    Put(Box<Kept>),
-    /// The hosts of an intent are at another place. Nobody waits for it.
-    Places(Box<Kept>),
-    /// An intent is withdrawn.
-    Delete(IntentId),
-}
-
-/// A change with the number of its write. An intent can have several writes at once, and each caller waits for one of them.
-#[derive(Debug, PartialEq)]
-pub struct Numbered {
-    /// The number: writes are counted from the start of the service.
-    pub number: u64,
-    /// The change.
-    pub change: Writing,
-}
 
 /// What an answer of the store means.
 #[derive(Debug, PartialEq)]
@@ -76,10 +58,10 @@ pub enum Heard {
     Complaint(String),
 }
 
-/// Changes for one question. All of them delete, or none does: if the store is full, what frees room must not fail with the rest.
-#[derive(Debug, Default)]
+/// Changes for one question, all of one kind.
+#[derive(Debug)]
 struct Group {
-    deletes: bool,
+    what: What,
     changes: Changes,
     of: Vec<Numbered>,
 }
@@ -91,10 +73,11 @@ pub struct Storage {
     /// The reservation of numbers that is under way, and up to which number.
     reserving: Option<(Ticket, u64)>,
     loader: StoreLoader,
-    /// Groups that wait. The last one may still grow.
+    /// Groups that wait. The last one of each kind may still grow.
     waiting: VecDeque<Group>,
     writing: HashMap<Ticket, Vec<Numbered>>,
-    /// The changes of both.
+    doubts: Doubts,
+    /// The changes of all three.
     writes: usize,
     /// The number of the last write.
     last_write: u64,
@@ -105,11 +88,6 @@ pub struct Storage {
     last_id: u64,
 }
 
-fn key_of(id: IntentId) -> String {
-    // With leading zeros, so that keys are in the order of the numbers.
-    format!("{PREFIX}{:020}", id.0)
-}
-
 impl Default for Storage {
     fn default() -> Storage {
         Storage {
@@ -118,6 +96,7 @@ impl Default for Storage {
             loader: StoreLoader::new(PREFIX),
             waiting: VecDeque::new(),
             writing: HashMap::new(),
+            doubts: Doubts::default(),
             writes: 0,
             last_write: 0,
             retry_at_ms: None,
@@ -135,9 +114,17 @@ impl Storage {
         self.next = Some(out.store_get(NEXT));
     }
 
-    /// When the store is asked again.
-    pub fn retry_at_ms(&self) -> Option<u64> {
-        self.retry_at_ms
+    /// When to call [`Storage::on_time`].
+    pub fn next_due_ms(&self) -> Option<u64> {
+        self.retry_at_ms.into_iter().chain(self.doubts.next_due_ms()).min()
+    }
+
+    /// Asks the store again, if it is time. Returns the writes of which callers are told that their outcome is not known.
+    pub fn on_time(&mut self, now_ms: u64, out: &mut Commands) -> Vec<(IntentId, u64)> {
+        if self.retry_at_ms.is_some_and(|at_ms| at_ms <= now_ms) {
+            self.load(out);
+        }
+        self.doubts.on_time(now_ms, out)
     }
 
     /// Whether all intents are loaded.
@@ -167,33 +154,24 @@ impl Storage {
         IntentId(self.last_id)
     }
 
-    /// Writes a change, with the next [`Storage::send`]. Returns the number of the write.
+    /// Writes a change, with the next [`Storage::send`]. No other write of the intent may be under way. Returns the number of the write.
     pub fn write(&mut self, change: Writing, out: &mut Commands) -> u64 {
-        let (id, value) = match &change {
-            // Only maps whose keys are no texts can fail.
-            Writing::Put(kept) | Writing::Places(kept) => {
-                (kept.id, Some(serde_json::to_vec(kept).unwrap_or_default()))
-            }
-            Writing::Delete(id) => (*id, None),
-        };
+        let (what, key, value) = (change.what(), key_of(change.id()), change.value());
         self.writes += 1;
         self.last_write += 1;
         let number = self.last_write;
         let write = Numbered { number, change };
-        let key = key_of(id);
         let added = Change { key: &key, value: value.as_deref() };
-        let deletes = value.is_none();
         let added_bytes = key.len() + value.as_ref().map_or(0, Vec::len);
-        let takes_more = |group: &&mut Group| {
-            group.deletes == deletes && group.changes.as_bytes().len() + added_bytes <= GROUP_BYTES
-        };
-        if let Some(group) = self.waiting.back_mut().filter(takes_more)
+        let has_room = |group: &&mut Group| group.changes.as_bytes().len() + added_bytes <= GROUP_BYTES;
+        let last = self.waiting.iter_mut().rfind(|group| group.what == what);
+        if let Some(group) = last.filter(has_room)
             && group.changes.add(&added)
         {
             group.of.push(write);
             return number;
         }
-        let mut group = Group { deletes, ..Group::default() };
+        let mut group = Group { what, changes: Changes::default(), of: Vec::new() };
         if group.changes.add(&added) {
             group.of.push(write);
             self.waiting.push_back(group);
@@ -232,14 +210,30 @@ impl Storage {
             Loaded::Value(key, value) => return self.hear_value(&key, value),
             Loaded::Failed(why) => return self.retry_later(now_ms, &why),
         }
+        match self.doubts.on_reply(reply, now_ms, out) {
+            Read::NotMine => {}
+            Read::Nothing => return Heard::Nothing,
+            Read::Has(write) => return self.written(vec![write]),
+            Read::HasNot(write, why) => return self.failed(vec![write], why),
+        }
         let Some(changes) = self.writing.remove(&ticket) else { return Heard::NotMine };
         match reply.status {
-            status::DONE => {
-                self.writes -= changes.len();
-                Heard::Written(changes)
-            }
+            status::DONE => self.written(changes),
+            status if is_doubtful(status) => self.doubtful(changes, store_failure(reply), now_ms),
             _ => self.failed(changes, store_failure(reply)),
         }
+    }
+
+    fn written(&mut self, changes: Vec<Numbered>) -> Heard {
+        self.writes -= changes.len();
+        Heard::Written(changes)
+    }
+
+    /// Nobody waits for places, and the next write of the intent brings them too. So only other changes are read back.
+    fn doubtful(&mut self, mut changes: Vec<Numbered>, why: String, now_ms: u64) -> Heard {
+        let places = changes.extract_if(.., |it| it.change.what() == What::Moves).collect();
+        self.doubts.add(changes, &why, now_ms);
+        self.failed(places, why)
     }
 
     fn failed(&mut self, changes: Vec<Numbered>, why: String) -> Heard {
@@ -259,6 +253,7 @@ impl Storage {
         }
         match self.writing.remove(&ticket) {
             Some(changes) => self.failed(changes, reason.to_owned()),
+            None if self.doubts.on_refused(ticket, now_ms) => Heard::Nothing,
             None => Heard::NotMine,
         }
     }
@@ -364,7 +359,7 @@ mod tests {
         let (priority, protection) = (view::INTENT_PRIORITY, view::Protection::Restored);
         let wanted = Box::new(view::Wanted { ends, selector, treatment, constraints, priority, protection });
         let (owner, name, annotations) = ("a".to_owned(), format!("n{id}"), Default::default());
-        Writing::Put(Box::new(Kept { id: IntentId(id), owner, name, wanted, annotations, places: None }))
+        Writing::Add(Box::new(Kept { id: IntentId(id), owner, name, wanted, annotations, places: None }))
     }
 
     fn numbered(number: u64, change: Writing) -> Numbered {

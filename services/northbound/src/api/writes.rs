@@ -42,6 +42,7 @@ pub const OF_PATHS: Statuses = Statuses {
         (paths_contract::status::FULL, 507),
         (paths_contract::status::NOT_STORED, 507),
         (paths_contract::status::NOT_READY, 503),
+        (paths_contract::status::MAYBE_STORED, 503),
     ],
 };
 

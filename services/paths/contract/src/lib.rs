@@ -43,8 +43,11 @@ pub mod status {
     pub const NOT_STORED: u16 = 4;
     /// Of a question for ways: there is none. The sentence says what is missing.
     pub const NO_WAY: u16 = 5;
-    /// The service reads its intents from the store. The caller asks again later.
+    /// The service reads its intents from the store, or an earlier change of this intent. The caller asks again later.
     pub const NOT_READY: u16 = 6;
+    /// The store did not say whether it has the change. The service finds it out as soon as the store answers, and acts accordingly. The
+    /// caller lists the intents later, or asks again.
+    pub const MAYBE_STORED: u16 = 7;
     /// The app has no grant for this question (`abi::event::NOT_GRANTED`).
     pub const NOT_GRANTED: u16 = 0xff80;
     /// The question is wrong (`abi::event::BAD_QUESTION`). Nothing has changed.
