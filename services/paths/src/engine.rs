@@ -37,6 +37,13 @@ pub const COMPILED_IN_A_TURN: usize = 64;
 /// How many intents the first turn compiles after a turn that found nothing more to do. Each further turn compiles twice as many.
 const COMPILED_FIRST: usize = 8;
 
+/// How long after intents were woken by bandwidth that others gave back they are woken again. An intent that moves gives some back, so
+/// many that wait could keep the engine busy with each other.
+const BANDWIDTH_MS: u64 = 100;
+
+/// How often what the service of rules refused is tried again, in seconds.
+pub const REFUSED_AGAIN_S: u64 = 10;
+
 /// The maximum number of intents. One more is refused.
 pub const INTENTS_MAX: usize = 200_000;
 
@@ -109,6 +116,10 @@ pub struct Engine {
     turn: usize,
     /// Those that may be served when the network changes.
     hopeful: Hopeful,
+    /// An intent uses less than before. When nothing else is to be compiled, those that wait for bandwidth are.
+    gave_back: bool,
+    /// They are not woken before.
+    bandwidth_at_ms: u64,
     settle: Settle,
     /// A table counted as full at the last look.
     had_full: bool,
@@ -128,6 +139,8 @@ impl Engine {
             queue: BTreeSet::new(),
             turn: COMPILED_FIRST,
             hopeful: Hopeful::default(),
+            gave_back: false,
+            bandwidth_at_ms: 0,
             settle: Settle::new(settle_ms, now_ms),
             had_full: false,
             last_version: first_version,
@@ -181,6 +194,11 @@ impl Engine {
             self.queue_hopeful();
         }
         self.compile_queue(now_ms, out);
+        if self.gave_back && self.queue.is_empty() && now_ms >= self.bandwidth_at_ms {
+            self.gave_back = false;
+            self.bandwidth_at_ms = now_ms + BANDWIDTH_MS;
+            self.hopeful.take_bounded().into_iter().for_each(|id| self.enqueue(id));
+        }
     }
 
     /// When to call again, if nothing happens before.
@@ -188,7 +206,9 @@ impl Engine {
         let compile = (!self.queue.is_empty()).then(|| self.settle.ready_at_ms());
         let full_until_ms = self.network.full_until_ms();
         let retry = (full_until_ms > now_ms && !self.hopeful.is_empty()).then_some(full_until_ms);
-        compile.into_iter().chain(retry).min()
+        let waits_for_bandwidth = self.gave_back && self.queue.is_empty() && self.hopeful.has_bounded();
+        let bandwidth = waits_for_bandwidth.then(|| self.bandwidth_at_ms.max(self.settle.ready_at_ms()));
+        compile.into_iter().chain(retry).chain(bandwidth).min()
     }
 
     fn on_topology(&mut self, now_ms: u64) {
@@ -217,6 +237,8 @@ impl Engine {
             self.queue_hopeful();
         } else if was_up || is_up {
             self.queue_users(link, is_up);
+            // It may have another capacity, or be faster.
+            self.gave_back |= is_up;
         }
     }
 
@@ -303,13 +325,15 @@ impl Engine {
         out.push(Effect::Changed(id));
     }
 
-    /// The rules of the earlier wish stay until those of the new one are confirmed.
+    /// The rules of the earlier wish stay until those of the new one are confirmed. Then others may have the packets that it does not want
+    /// any more.
     fn replace_wish(&mut self, id: u64, kept: Kept) {
         let Some(entry) = self.intents.get_mut(&id) else { return };
         let hosts = entry.hosts();
         if let Some(plan) = &entry.plan {
             self.usage.remove(id, &entry.kept.wanted, plan);
             reserve(&mut self.network, &entry.kept.wanted, entry.plan.as_ref(), false);
+            self.gave_back |= entry.kept.wanted.constraints.bandwidth_kbps > 0;
         }
         self.queue.remove(&(Reverse(entry.kept.wanted.priority), id));
         entry.replace_wish(kept);
@@ -338,12 +362,17 @@ impl Engine {
     fn free(&mut self, id: u64) {
         let Some(entry) = self.intents.get_mut(&id) else { return };
         let plan = entry.plan.take();
-        let gives_bandwidth = plan.is_some() && entry.kept.wanted.constraints.bandwidth_kbps > 0;
         if let Some(plan) = plan {
             self.usage.remove(id, &entry.kept.wanted, &plan);
             reserve(&mut self.network, &entry.kept.wanted, Some(&plan), false);
+            self.gave_back |= entry.kept.wanted.constraints.bandwidth_kbps > 0;
         }
-        for other in self.hopeful.take_behind(id, gives_bandwidth) {
+        self.wake_behind(id);
+    }
+
+    /// Those that wait because an intent wants the same packets may have them now.
+    fn wake_behind(&mut self, id: u64) {
+        for other in self.hopeful.take_behind(id) {
             self.enqueue(other);
         }
     }
@@ -423,11 +452,15 @@ impl Engine {
         }
     }
 
-    /// The service of rules refuses the rules, or their removal. An intent that is withdrawn stays so, with the reason.
+    /// The service of rules refuses the rules, or their removal. An intent that is withdrawn stays so, with the reason. Both are tried again.
     fn on_refused(&mut self, id: u64, why: &str, now_ms: u64, out: &mut Vec<Effect>) {
         match self.intents.get_mut(&id) {
             Some(entry) if entry.state == IntentState::Withdrawing => {
-                if entry.enter(IntentState::Withdrawing, Some(why.to_owned()), now_ms) {
+                let why = format!(
+                    "its rules stay in the switches, because the service flows refuses to remove them: {why}; when the cause is fixed, for \
+                     example by a grant, they are removed within {REFUSED_AGAIN_S} seconds"
+                );
+                if entry.enter(IntentState::Withdrawing, Some(why), now_ms) {
                     out.push(Effect::Changed(id));
                 }
             }
@@ -468,6 +501,7 @@ impl Engine {
             return out.push(Effect::Changed(id));
         }
         self.counts.rerouted += u64::from(entry.plan.is_some());
+        self.gave_back |= entry.plan.is_some() && entry.kept.wanted.constraints.bandwidth_kbps > 0;
         reserve(&mut self.network, &entry.kept.wanted, entry.plan.as_ref(), false);
         self.usage.put(id, &entry.kept.wanted, entry.plan.as_ref(), &plan);
         reserve(&mut self.network, &entry.kept.wanted, Some(&plan), true);
@@ -518,6 +552,9 @@ impl Engine {
         };
         if changed {
             out.push(Effect::Changed(id));
+            if matches!(state.phase, Phase::Installed) {
+                self.wake_behind(id);
+            }
         }
     }
 
@@ -684,3 +721,6 @@ impl Engine {
         rules::write(id, &entry.kept.wanted, plan, before, topology, items);
     }
 }
+
+#[cfg(test)]
+mod tests;

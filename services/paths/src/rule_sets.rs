@@ -7,7 +7,7 @@
 //! In: effects of the engine, answers and states of the service. Out: queries, and events for the engine. A batch that is not taken is
 //! reported, so that the engine puts its sets again.
 
-use crate::engine::{Engine, Entry};
+use crate::engine::{Engine, Entry, REFUSED_AGAIN_S};
 use burnet_sdk::stream::Update;
 use burnet_sdk::{Commands, QueryReply, Ticket, query_status};
 use flows_contract::{Batch, Follow, SERVICE, SetOptions, SetState, read_refusals, status};
@@ -33,6 +33,9 @@ const WAITING_BYTES_MAX: usize = 256 << 10;
 
 /// How long nothing is sent after the service was busy. It doubles up to [`RETRY_MS`] while the service stays busy.
 const BUSY_MS: u64 = 1;
+
+/// How many refused changes are tried again at one time. If one of them is taken, the cause is gone, and the next ones follow at once.
+const REFUSED_AT_ONCE: usize = 64;
 
 /// The first part of the names of sets. The number of the intent follows.
 const PREFIX: &str = "intent/";
@@ -96,6 +99,13 @@ pub struct RuleSets {
     pause: (u64, u64),
     /// Sets to put again at a time.
     again: Option<(u64, BTreeSet<u64>)>,
+    /// Sets whose change was refused, for a reason that can pass: at most as many as there are intents.
+    refused: BTreeSet<u64>,
+    /// The last one that was tried again: they take turns.
+    last_tried: u64,
+    /// Those that are being tried again.
+    tried: BTreeSet<u64>,
+    try_at_ms: u64,
     /// What the engine is told next.
     pub heard: Vec<Heard>,
 }
@@ -115,6 +125,10 @@ impl RuleSets {
             window_bytes: UNDER_WAY_BYTES_FIRST,
             pause: (0, BUSY_MS),
             again: None,
+            refused: BTreeSet::new(),
+            last_tried: 0,
+            tried: BTreeSet::new(),
+            try_at_ms: 0,
             heard: Vec::new(),
         }
     }
@@ -211,6 +225,33 @@ impl RuleSets {
         if let Some((_, sets)) = self.again.take_if(|(at_ms, _)| *at_ms <= now_ms) {
             self.heard.extend(sets.into_iter().map(Heard::NotTaken));
         }
+        if now_ms >= self.try_at_ms && !self.refused.is_empty() {
+            let behind = self.refused.range(self.last_tried.saturating_add(1)..);
+            let next: Vec<u64> = behind.chain(&self.refused).copied().take(REFUSED_AT_ONCE).collect();
+            self.last_tried = next.last().copied().unwrap_or_default();
+            self.refused.retain(|id| !next.contains(id));
+            self.tried = next.into_iter().collect();
+            self.heard.extend(self.tried.iter().copied().map(Heard::NotTaken));
+            self.try_at_ms = now_ms + REFUSED_AGAIN_S * 1_000;
+        }
+    }
+
+    /// The service refused a change. Reasons such as a grant or another set can pass.
+    fn on_set_refused(&mut self, id: u64, why: String, now_ms: u64) {
+        if self.refused.is_empty() && self.tried.is_empty() {
+            self.try_at_ms = now_ms + REFUSED_AGAIN_S * 1_000;
+        }
+        self.tried.remove(&id);
+        self.refused.insert(id);
+        self.heard.push(Heard::Refused(id, why));
+    }
+
+    /// The service took changes. If one was refused before, the others are tried again at once.
+    fn on_taken(&mut self, sets: &[u64], now_ms: u64) {
+        if !self.tried.is_empty() && sets.iter().any(|id| self.tried.contains(id)) {
+            self.tried.retain(|id| !sets.contains(id));
+            self.try_at_ms = now_ms;
+        }
     }
 
     /// When to call [`RuleSets::on_time`].
@@ -220,7 +261,9 @@ impl RuleSets {
             Stream::AgainAt(at_ms) => Some(at_ms),
         };
         let pause = Some(self.pause.0).filter(|_| !self.waiting.is_empty() && self.under_way.is_empty());
-        stream.into_iter().chain(self.again.as_ref().map(|(at_ms, _)| *at_ms)).chain(pause).min()
+        let again = self.again.as_ref().map(|(at_ms, _)| *at_ms);
+        let refused = Some(self.try_at_ms).filter(|_| !self.refused.is_empty());
+        stream.into_iter().chain(again).chain(pause).chain(refused).min()
     }
 
     /// An answer. Says whether it is to a call of this file.
@@ -234,29 +277,41 @@ impl RuleSets {
         self.pause.1 = BUSY_MS;
         self.window_bytes = (self.window_bytes * 2).min(UNDER_WAY_BYTES_MAX);
         match reply.status {
-            status::DONE => {}
-            status::SOME_REFUSED => match read_refusals(reply.payload) {
-                Ok(refusals) => {
-                    for refusal in refusals {
-                        let at = usize::try_from(refusal.number).ok();
-                        let Some(id) = at.and_then(|at| sets.get(at)).copied() else { continue };
-                        match refusal.status {
-                            status::NOT_FOUND => self.heard.push(Heard::State(id, None)),
-                            // Sets that are not loaded yet are a matter of moments.
-                            status::STALE | status::NOT_STORED => self.put_again([id], now_ms),
-                            _ => self.heard.push(Heard::Refused(id, refusal.reason)),
-                        }
-                    }
-                }
-                Err(why) => self.heard.push(Heard::Complaint(format!("flows: {why}"))),
-            },
-            status::NOT_GRANTED | status::BAD_QUESTION => {
+            status::DONE => self.on_taken(&sets, now_ms),
+            status::SOME_REFUSED => self.on_some_refused(sets, reply.payload, now_ms),
+            status::NOT_GRANTED => {
+                let why = String::from_utf8_lossy(reply.payload);
+                sets.into_iter().for_each(|id| self.on_set_refused(id, why.clone().into_owned(), now_ms));
+            }
+            status::BAD_QUESTION => {
                 let why = String::from_utf8_lossy(reply.payload).into_owned();
                 self.heard.extend(sets.into_iter().map(|id| Heard::Refused(id, why.clone())));
             }
             _ => self.put_again(sets, now_ms),
         }
         true
+    }
+
+    fn on_some_refused(&mut self, mut sets: Vec<u64>, payload: &[u8], now_ms: u64) {
+        let refusals = match read_refusals(payload) {
+            Ok(refusals) => refusals,
+            Err(why) => return self.heard.push(Heard::Complaint(format!("flows: {why}"))),
+        };
+        let mut refused = BTreeSet::new();
+        for refusal in refusals {
+            let at = usize::try_from(refusal.number).ok();
+            let Some(id) = at.and_then(|at| sets.get(at)).copied() else { continue };
+            refused.insert(id);
+            match refusal.status {
+                status::NOT_FOUND => self.heard.push(Heard::State(id, None)),
+                // Sets that are not loaded yet are a matter of moments.
+                status::STALE | status::NOT_STORED => self.put_again([id], now_ms),
+                status::BAD_QUESTION => self.heard.push(Heard::Refused(id, refusal.reason)),
+                _ => self.on_set_refused(id, refusal.reason, now_ms),
+            }
+        }
+        sets.retain(|id| !refused.contains(id));
+        self.on_taken(&sets, now_ms);
     }
 
     fn put_again(&mut self, sets: impl IntoIterator<Item = u64>, now_ms: u64) {
@@ -342,5 +397,54 @@ mod tests {
         (0..3).for_each(|id| wait(&mut sets, id, 8 << 10));
         sets.send(0, &mut out);
         assert_eq!(sets.under_way.len(), 1);
+    }
+
+    /// The service has refused the changes of these sets. Tells which sets are tried again until a time.
+    fn tried(sets: &mut RuleSets, until_ms: u64) -> Vec<u64> {
+        let mut out = Commands::new();
+        let mut tried = Vec::new();
+        while let Some(at_ms) = sets.next_due_ms().filter(|at_ms| *at_ms <= until_ms) {
+            sets.on_time(at_ms, &mut out);
+            tried.extend(sets.heard.drain(..).filter_map(|heard| match heard {
+                Heard::NotTaken(id) => Some(id),
+                _ => None,
+            }));
+        }
+        tried
+    }
+
+    fn send_and_answer(sets: &mut RuleSets, ids: &[u64], status: u16, now_ms: u64) {
+        let closed = Closed { bytes: vec![0], sets: ids.to_vec() };
+        sets.waiting_bytes += 1;
+        sets.waiting.push_back(closed);
+        sets.send(now_ms, &mut Commands::new());
+        let ticket = sets.under_way.keys().next().expect("one is under way").0;
+        let reply = QueryReply { ticket, status, more: false, payload: b"flows.write: no" };
+        assert!(sets.on_reply(&reply, now_ms));
+    }
+
+    #[test]
+    fn what_was_refused_is_tried_again_a_few_at_a_time_until_it_is_taken() {
+        let mut sets = RuleSets::new(0);
+        sets.stream = Stream::Open(Ticket(999));
+        let all: Vec<u64> = (1..=100).collect();
+        send_and_answer(&mut sets, &all, status::NOT_GRANTED, 5);
+        assert_eq!(sets.heard.drain(..).count(), 100);
+        let again_ms = REFUSED_AGAIN_S * 1_000;
+        assert!(tried(&mut sets, again_ms).is_empty());
+        let first = tried(&mut sets, 5 + again_ms);
+        assert_eq!(first, (1..=64).collect::<Vec<_>>());
+        send_and_answer(&mut sets, &first, status::NOT_GRANTED, 6 + again_ms);
+        sets.heard.clear();
+        let second = tried(&mut sets, 6 + 2 * again_ms);
+        assert_eq!(second.len(), 64);
+        assert!((65..=100).all(|id| second.contains(&id)), "they take turns");
+        // The cause is gone: the others do not wait.
+        send_and_answer(&mut sets, &second, status::DONE, 7 + 2 * again_ms);
+        assert_eq!(tried(&mut sets, 7 + 2 * again_ms).len(), 36);
+        assert!(sets.refused.is_empty());
+        // What is wrong stays wrong.
+        send_and_answer(&mut sets, &[7], status::BAD_QUESTION, 8 + 2 * again_ms);
+        assert!(tried(&mut sets, u64::MAX).is_empty());
     }
 }

@@ -54,14 +54,23 @@ impl Hopeful {
     }
 
     /// Takes out those that this intent may have blocked.
-    pub(crate) fn take_behind(&mut self, id: u64, gives_bandwidth: bool) -> Vec<u64> {
-        let mut behind: Vec<u64> =
-            self.rivals.range((id, 0)..=(id, u64::MAX)).map(|(_, other)| *other).collect();
-        if gives_bandwidth {
-            behind.extend(&self.bounded);
-        }
+    pub(crate) fn take_behind(&mut self, id: u64) -> Vec<u64> {
+        let behind = self.rivals.range((id, 0)..=(id, u64::MAX));
+        let behind: Vec<u64> = behind.map(|(_, other)| *other).collect();
         behind.iter().for_each(|other| self.remove(*other));
         behind
+    }
+
+    /// Whether bandwidth may serve any.
+    pub(crate) fn has_bounded(&self) -> bool {
+        !self.bounded.is_empty()
+    }
+
+    /// Takes out those that bandwidth may serve.
+    pub(crate) fn take_bounded(&mut self) -> BTreeSet<u64> {
+        let bounded = self.bounded.clone();
+        bounded.iter().for_each(|id| self.remove(*id));
+        bounded
     }
 }
 
@@ -79,12 +88,13 @@ mod tests {
         // It waits for another one meanwhile.
         hopeful.insert(4, behind(7));
         hopeful.insert(4, behind(9));
-        assert_eq!(hopeful.take_behind(7, false), [1]);
-        assert_eq!(hopeful.take_behind(7, true), [3]);
+        assert_eq!(hopeful.take_behind(7), [1]);
+        assert!(hopeful.take_behind(7).is_empty());
+        assert_eq!(hopeful.take_bounded(), BTreeSet::from([3]));
         hopeful.remove(2);
-        assert!(hopeful.take_behind(8, true).is_empty());
+        assert!(hopeful.take_behind(8).is_empty() && !hopeful.has_bounded());
         assert_eq!(hopeful.take().collect::<Vec<_>>(), [4]);
-        assert!(hopeful.is_empty() && hopeful.take_behind(9, true).is_empty());
+        assert!(hopeful.is_empty() && hopeful.take_behind(9).is_empty());
     }
 
     #[test]
@@ -92,6 +102,6 @@ mod tests {
         let mut hopeful = Hopeful::default();
         hopeful.insert(1, Hope { rival: Some(7), has_bounds: false });
         hopeful.insert(1, Hope { rival: None, has_bounds: true });
-        assert_eq!(hopeful.take_behind(7, false), [1]);
+        assert_eq!(hopeful.take_behind(7), [1]);
     }
 }
