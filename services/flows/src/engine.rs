@@ -9,6 +9,7 @@
 
 use crate::outgoing::{Context, Notes, Sender};
 use crate::policy::{Policy, Settings};
+use crate::reading_line::ReadingLine;
 use crate::sets::{Op, Part, Sets};
 use crate::slot::{Class, PRESENT, SENT, Slot, State};
 use crate::switch::Switch;
@@ -18,18 +19,7 @@ use burnet_sdk::Outcome;
 use flow::{DatapathId, ErrorCode};
 use flows_contract::{SetState, Tables};
 use foldhash::{HashMap, HashMapExt};
-use std::collections::{BTreeMap, VecDeque};
-
-/// The most switches that are read at once, for any reason. An answer can be far larger than what the node keeps for an app
-/// that does not read fast enough. The node slows a switch down while answers wait. But what it has read of each switch by
-/// then waits too: up to 64 KiB.
-pub const READINGS_MAX: usize = 8;
-
-/// So many of them are left for questions of callers. Sessions and audits wait.
-const READINGS_FOR_CALLERS: usize = 2;
-
-/// So many readings are kept for switches that connect. Otherwise callers who always ask could keep a new switch without rules.
-const READINGS_FOR_SESSIONS: usize = 2;
+use std::collections::BTreeMap;
 
 /// All sets and switches.
 #[derive(Debug)]
@@ -54,12 +44,8 @@ pub struct Engine {
     orphans_go_at_ms: u64,
     /// The commands under way to all switches.
     window: Window,
-    /// Sessions whose tables are not read yet.
-    to_read: VecDeque<DatapathId>,
-    /// Switches whose tables are being read.
-    under_way: usize,
-    /// Switches that are being read for callers.
-    for_callers: usize,
+    /// The switches that are being read, and those that wait for it.
+    line: ReadingLine,
     /// The switch that is audited next, and when the last audits began.
     next_audit: usize,
     last_audit_ms: u64,
@@ -86,9 +72,7 @@ impl Engine {
             audit_interval_ms: settings.audit_interval_s.saturating_mul(1_000),
             orphans_go_at_ms: now_ms.saturating_add(settings.grace_s.saturating_mul(1_000)),
             window: Window::default(),
-            to_read: VecDeque::new(),
-            under_way: 0,
-            for_callers: 0,
+            line: ReadingLine::default(),
             next_audit: 0,
             last_audit_ms: now_ms,
         })
@@ -154,11 +138,11 @@ impl Engine {
         act: impl FnOnce(&mut Switch, &mut Policy, &mut Context<'_, '_>) -> R,
     ) -> Option<R> {
         let number = self.switch_number(datapath)?;
-        let Engine { sets, switches, scratch, notes, window, policy, under_way, .. } = self;
+        let Engine { sets, switches, scratch, notes, window, policy, line, .. } = self;
         let switch = switches.get_mut(number as usize)?;
-        *under_way -= usize::from(switch.reading.is_under_way());
+        line.uncount(switch);
         let result = act(switch, policy, &mut Context { now_ms, sets, scratch, notes, window, send });
-        *under_way += usize::from(switch.reading.is_under_way());
+        line.count(switch);
         self.settle(now_ms, send);
         self.begin_readings(now_ms, send);
         self.give_turns(now_ms, send);
@@ -189,45 +173,33 @@ impl Engine {
 
     /// So many switches are being read for callers.
     pub fn on_callers_readings(&mut self, count: usize) {
-        self.for_callers = count;
+        self.line.on_callers(count);
     }
 
     /// How many switches may be read for callers now, more than are.
     pub fn room_for_callers(&self) -> usize {
-        let for_sessions = self.under_way.max(READINGS_FOR_SESSIONS);
-        READINGS_MAX.saturating_sub(for_sessions + self.for_callers)
+        self.line.room_for_callers()
     }
 
-    /// How many switches may be read now for sessions and audits, more than are.
-    fn room_for_readings(&self) -> usize {
-        let for_callers = self.for_callers.max(READINGS_FOR_CALLERS);
-        READINGS_MAX.saturating_sub(self.under_way + for_callers)
-    }
-
-    /// Reads the tables of new sessions, in their order, as far as there is room.
+    /// Reads the tables of switches that wait for it, in their order, as far as there is room.
     pub fn begin_readings(&mut self, now_ms: u64, send: &mut Sender<'_>) {
-        while self.room_for_readings() > 0 {
-            let Some(datapath) = self.to_read.pop_front() else { return };
-            let mut has_begun = false;
-            self.with(datapath, now_ms, send, |switch, at| {
-                switch.reading.is_queued = false;
-                if switch.reading.is_wanted && !switch.reading.is_under_way() {
-                    switch.start_reading(at);
-                    has_begun = switch.reading.is_under_way();
-                }
-            });
-            self.under_way += usize::from(has_begun);
+        while let Some(datapath) = self.line.next() {
+            let Some(number) = self.by_datapath.get(&datapath) else { continue };
+            let Engine { sets, switches, scratch, notes, window, line, .. } = self;
+            let Some(switch) = switches.get_mut(*number as usize) else { continue };
+            switch.reading.is_queued = false;
+            if switch.reading.is_wanted && !switch.reading.is_under_way() {
+                switch.start_reading(&mut Context { now_ms, sets, scratch, notes, window, send });
+                line.count(switch);
+            }
         }
     }
 
     /// A session with a switch has begun.
     pub fn on_up(&mut self, datapath: DatapathId, is_v10: bool, now_ms: u64, send: &mut Sender<'_>) {
-        let is_new = self.at(datapath, now_ms, send, |switch, _, at| {
-            switch.on_up(is_v10, at);
-            !std::mem::replace(&mut switch.reading.is_queued, true)
-        });
-        if is_new == Some(true) {
-            self.to_read.push_back(datapath);
+        self.at(datapath, now_ms, send, |switch, _, at| switch.on_up(is_v10, at));
+        if let Some(number) = self.by_datapath.get(&datapath) {
+            self.line.wait(&mut self.switches[*number as usize]);
         }
         self.begin_readings(now_ms, send);
     }
@@ -288,18 +260,28 @@ impl Engine {
         self.entries = self.switches.iter().map(|switch| switch.slots.len()).sum();
         self.forget_switches();
         self.choose_audits(now_ms);
-        self.begin_readings(now_ms, send);
-        let mut room = self.room_for_readings();
-        let Engine { sets, switches, scratch, notes, window, under_way, .. } = self;
-        for switch in switches {
-            let at = &mut Context { now_ms, sets, scratch, notes, window, send };
-            let is_wanted = switch.reading.is_wanted && !switch.reading.is_under_way();
-            if is_wanted && !switch.reading.is_queued && room > 0 {
-                switch.start_reading(at);
-                let has_begun = usize::from(switch.reading.is_under_way());
-                (room, *under_way) = (room - has_begun, *under_way + has_begun);
+        let Engine { sets, switches, scratch, notes, window, line, .. } = self;
+        let mut late = Vec::new();
+        for switch in
+            switches.iter_mut().filter(|switch| switch.reading.is_wanted || switch.reading.is_under_way())
+        {
+            if !switch.reading.is_under_way() {
+                line.wait(switch);
+            } else if switch.reading.is_over(now_ms) {
+                late.push(switch);
             }
-            switch.pump(at);
+        }
+        for switch in late {
+            if line.is_wanted_by_others(switch) {
+                line.uncount(switch);
+                switch.interrupt_reading(&mut Context { now_ms, sets, scratch, notes, window, send });
+                line.wait(switch);
+            }
+        }
+        self.begin_readings(now_ms, send);
+        let Engine { sets, switches, scratch, notes, window, .. } = self;
+        for switch in switches {
+            switch.pump(&mut Context { now_ms, sets, scratch, notes, window, send });
         }
         self.settle(now_ms, send);
         self.give_turns(now_ms, send);

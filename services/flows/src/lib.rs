@@ -24,6 +24,7 @@ mod plain_rule;
 pub mod policy;
 pub mod progress;
 mod reading;
+mod reading_line;
 pub mod report;
 mod service;
 pub mod sets;

@@ -32,6 +32,7 @@ impl Switch {
             return;
         }
         self.reading.is_wanted = false;
+        (self.reading.began_ms, self.reading.heard_ms) = (at.now_ms, at.now_ms);
         self.reading.parity = !self.reading.parity;
         self.reading.foreign[1] = 0;
         let count = if self.is_v10 { 1 } else { KINDS.len() };
@@ -61,6 +62,7 @@ impl Switch {
         let Some(number) = self.reading.tickets.iter().position(|it| *it == Some(ticket)) else {
             return false;
         };
+        self.reading.heard_ms = at.now_ms;
         match KINDS[number] {
             report::FLOWS => report::rules(body).for_each(|entry| self.see_rule(&entry, policy, at)),
             report::GROUPS => {
@@ -86,10 +88,33 @@ impl Switch {
         at.notes.line(|| {
             format!("{}: its rules could not be read, and are asked for again: {reason}", self.datapath)
         });
-        self.reading.stop();
-        self.reading.is_wanted = true;
+        self.give_up_reading();
         self.reading.not_before_ms = at.now_ms + AGAIN_MS;
         true
+    }
+
+    /// The reading has taken too long, and others wait.
+    pub fn interrupt_reading(&mut self, at: &mut Context<'_, '_>) {
+        at.notes.line(|| {
+            format!(
+                "{}: its rules are read on later, because others wait and it answers slowly",
+                self.datapath
+            )
+        });
+        self.give_up_reading();
+        self.reading.lengthen();
+    }
+
+    /// What the reading has seen so far counts as not seen: the next one begins anew.
+    fn give_up_reading(&mut self) {
+        let parity = self.reading.parity;
+        self.slots
+            .values_mut()
+            .filter(|slot| slot.has(MARK) == parity)
+            .for_each(|slot| slot.set(MARK, !parity));
+        self.reading.parity = !parity;
+        self.reading.stop();
+        self.reading.is_wanted = true;
     }
 
     fn end_part(&mut self, number: usize, at: &mut Context<'_, '_>) {
@@ -192,8 +217,7 @@ impl Switch {
         }
         missing.into_iter().for_each(|key| self.repair(key, false, at));
         gone.into_iter().for_each(|key| drop(self.slots.remove(&key)));
-        self.reading.count += 1;
-        self.reading.foreign[0] = self.reading.foreign[1];
+        self.reading.end();
         if self.is_ready() {
             self.retry(at);
         }

@@ -69,10 +69,11 @@ impl Window {
 mod tests {
     use super::*;
     use crate::change::Put;
-    use crate::engine::{Engine, READINGS_MAX};
+    use crate::engine::Engine;
     use crate::outgoing::Send;
     use crate::plain_rule::plain_rule;
     use crate::policy::Settings;
+    use crate::reading_line::READINGS_MAX;
     use burnet_sdk::Outcome;
     use flow::ErrorCode;
     use flows_contract::{Items, SetOptions};
