@@ -28,5 +28,5 @@ pub mod zone_id;
 pub use command::Command;
 pub use event::{Event, OpenFlowVersion};
 pub use frame::{Frame, Malformed};
-pub use receipt::{Outcome, Receipt};
+pub use receipt::{NO_ROOM, Outcome, Receipt};
 pub use zone_id::ZoneId;

@@ -42,6 +42,10 @@ impl fmt::Display for Outcome {
     }
 }
 
+/// The error of a refused command for which the session has no room now. Send it again later: nothing is wrong with it. The type is
+/// OFPET_EXPERIMENTER, which no refusal has otherwise.
+pub const NO_ROOM: flow::ErrorCode = flow::ErrorCode { kind: 0xffff, code: 1 };
+
 /// The answer to a command that requested a receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receipt<'a> {
@@ -50,7 +54,7 @@ pub struct Receipt<'a> {
     /// The outcome.
     pub outcome: Outcome,
     /// For `Failed`: the switch's error, in the numbers of OpenFlow 1.3. For `Refused`: OFPFMFC_TABLE_FULL if the table has as many rules as the
-    /// operator allows. Otherwise zeros.
+    /// operator allows, and [`NO_ROOM`] if the session has no room now. Otherwise zeros.
     pub error: flow::ErrorCode,
     /// The reason as text for people. Empty for `Programmed`.
     pub reason: &'a str,

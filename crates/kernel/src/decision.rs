@@ -297,9 +297,14 @@ impl OrderRefused {
 const TABLE_FULL: flow::ErrorCode = flow::ErrorCode { kind: 5, code: 1 };
 
 impl Refusal {
-    /// The error of a switch that means the same. A sender can then react as it would to a switch whose table is full.
+    /// The error of a switch that means the same. A sender can then react as it would to a switch whose table is full, or send the command
+    /// again later.
     pub fn as_error(&self) -> Option<flow::ErrorCode> {
-        matches!(self, Refusal::Quota { kind: QuotaKind::TableEntries, .. }).then_some(TABLE_FULL)
+        match self {
+            Refusal::Quota { kind: QuotaKind::TableEntries, .. } => Some(TABLE_FULL),
+            Refusal::TablesUnsized(_) => Some(abi::NO_ROOM),
+            _ => None,
+        }
     }
 
     /// The other app that it concerns.

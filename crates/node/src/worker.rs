@@ -442,7 +442,7 @@ impl Worker {
         }
         let Dispatch { kernel, effects, .. } = &mut self.dispatch;
         match kernel.on_undelivered(zone, self.now_ms, effects) {
-            Ok(()) => self.refuse(zone, frame, QUEUE_IS_FULL),
+            Ok(()) => self.refuse_for_now(zone, frame, QUEUE_IS_FULL),
             Err(refusal) => self.refuse_for(zone, frame, &refusal),
         }
         self.carry_out_effects();

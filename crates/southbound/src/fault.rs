@@ -114,6 +114,13 @@ pub enum Refused {
     NotForSwitches,
 }
 
+impl Refused {
+    /// Whether there is no room now, and nothing is wrong with the command.
+    pub fn is_for_now(&self) -> bool {
+        matches!(self, Refused::SlowReader | Refused::TooManyOutstanding(_) | Refused::TooManyRequests(_))
+    }
+}
+
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -34,7 +34,7 @@ pub mod query_status {
 }
 pub use abi::service::Form;
 pub use abi::table::AppTable;
-pub use abi::{OpenFlowVersion, Outcome, Receipt, ZoneId};
+pub use abi::{NO_ROOM, OpenFlowVersion, Outcome, Receipt, ZoneId};
 pub use app::{App, Interests, MOST_AHEAD};
 pub use commands::{Commands, FlowBuilder, Level, PacketOutBuilder, Ticket, WAKE_AFTER_MAX};
 pub use flow::canonical::{ActionWriter, InstructionWriter, MatchWriter};

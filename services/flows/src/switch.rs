@@ -12,16 +12,16 @@ use crate::outgoing::{Context, Send};
 use crate::slot::{ENDS, MARK, PRESENT, QUEUED, SENT, Slot, State};
 use crate::wanted::What;
 use crate::window::TURN;
-use burnet_sdk::Outcome;
+use burnet_sdk::{NO_ROOM, Outcome};
 use flow::{DatapathId, ErrorCode};
 use flows_contract::{Failure, FailureKind, Tables};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// The most commands without a receipt at one switch; [`crate::window`] bounds those of all switches. A session keeps 2,048 such
-/// commands of all apps, and one app may have as many as it leaves for the others. More commands wait in the queue, so the
-/// switch's own confirmations pace a large difference.
-pub const WINDOW: usize = 896;
+/// commands of all apps, and one app may have as many as it leaves for the others. So two other apps have some 760 and 380 of them beside
+/// this window. More commands wait in the queue, so the switch's own confirmations pace a large difference.
+pub const WINDOW: usize = 512;
 
 /// If the service gathers commands, and fewer than this wait for a switch, they wait for the answer to those that are under way.
 /// Then one message to the switch has all of them, with one barrier. So a busy switch gets fewer messages, and an idle switch gets
@@ -380,7 +380,10 @@ impl Switch {
         self.paused_until_ms = at.now_ms + self.pause_ms;
         self.pause_ms = (self.pause_ms * 2).min(PAUSE_MS_MAX);
         let Some(slot) = self.slots.get_mut(&flight.key) else { return };
-        slot.attempts = slot.attempts.saturating_add(1);
+        // Nothing is wrong with the command: others have the room. The pause bounds how often it is sent.
+        if error != NO_ROOM {
+            slot.attempts = slot.attempts.saturating_add(1);
+        }
         let (kind, attempts_max) = match is_full(error) {
             true => (FailureKind::TableFull, ATTEMPTS_IF_FULL_MAX),
             false => (FailureKind::Refused, ATTEMPTS_MAX),
@@ -597,5 +600,26 @@ mod tests {
             engine.resume(now_ms, &mut |_, send| sent.take(send));
             ticket = sent.0.last().unwrap().0;
         }
+    }
+
+    #[test]
+    fn a_rule_for_which_the_session_has_no_room_is_sent_again_until_there_is_some() {
+        let mut sent = Sent::default();
+        let (mut engine, mut ticket) = with_a_rule(&mut sent);
+        let mut now_ms = 0;
+        for _ in 0..10 * u64::from(ATTEMPTS_MAX) {
+            let outcome = (ticket, Outcome::Refused, NO_ROOM);
+            engine.on_receipt(SWITCH, outcome, "later", now_ms, &mut |_, send| sent.take(send));
+            assert_eq!(phase(&engine), Phase::Pending);
+            now_ms += PAUSE_MS_MAX;
+            engine.resume(now_ms, &mut |_, send| sent.take(send));
+            let (last, is_rule) = *sent.0.last().unwrap();
+            assert!(is_rule && last > ticket, "it is sent again");
+            ticket = last;
+        }
+        let none = ErrorCode { kind: 0, code: 0 };
+        let outcome = (ticket, Outcome::Programmed, none);
+        engine.on_receipt(SWITCH, outcome, "", now_ms, &mut |_, send| sent.take(send));
+        assert_eq!(phase(&engine), Phase::Installed);
     }
 }

@@ -18,7 +18,7 @@ impl Worker {
         let tag = Tag { zone, ticket: command.ticket };
         match self.southbound.send(command.datapath, command, cookie, tag) {
             Ok(()) => self.dispatch.kernel.on_sent(),
-            Err(refused) => self.refuse(zone, frame, &refused.to_string()),
+            Err(refused) => self.refuse_unsent(zone, frame, &refused),
         }
     }
 
@@ -28,7 +28,7 @@ impl Worker {
             Ok(()) => self.dispatch.kernel.on_sent(),
             Err(refused) => {
                 if let Some(frame) = rule.frame() {
-                    self.refuse(zone, &frame, &refused.to_string());
+                    self.refuse_unsent(zone, &frame, &refused);
                 }
             }
         }

@@ -8,9 +8,10 @@ use super::{NO_ERROR, Worker, now_unix_ms};
 use crate::messages::FromWorker;
 use abi::event::{QueryReply, write};
 use abi::header::FLAG_RECEIPT;
-use abi::{Frame, Outcome, Receipt, ZoneId};
+use abi::{Frame, NO_ROOM, Outcome, Receipt, ZoneId};
 use audit_contract::Record;
 use kernel::Refusal;
+use southbound::Refused;
 
 /// The prefix of a line in the app's own log, by its level. Usual levels have none, like the app's own output.
 const WORDS: [&str; 3] = ["error: ", "warning: ", ""];
@@ -42,6 +43,17 @@ impl Worker {
 
     pub(super) fn refuse(&mut self, zone: ZoneId, frame: &Frame<'_>, reason: &str) {
         self.refuse_with(zone, frame, NO_ERROR, reason);
+    }
+
+    /// The command is sound, but the session cannot send it.
+    pub(super) fn refuse_unsent(&mut self, zone: ZoneId, frame: &Frame<'_>, refused: &Refused) {
+        let error = if refused.is_for_now() { NO_ROOM } else { NO_ERROR };
+        self.refuse_with(zone, frame, error, &refused.to_string());
+    }
+
+    /// The worker that has the switch takes no more commands now.
+    pub(super) fn refuse_for_now(&mut self, zone: ZoneId, frame: &Frame<'_>, reason: &str) {
+        self.refuse_with(zone, frame, NO_ROOM, reason);
     }
 
     fn refuse_with(&mut self, zone: ZoneId, frame: &Frame<'_>, error: flow::ErrorCode, reason: &str) {
