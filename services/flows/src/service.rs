@@ -226,6 +226,7 @@ impl App for Flows {
         self.kept.on_tick(now_ms, out);
         self.engine.on_tick(now_ms, &mut sender(out));
         self.begin_waiting(out);
+        self.streams.on_tick(&self.engine);
         self.tell(out);
     }
 }

@@ -11,7 +11,8 @@ use crate::listing::{Sorted, kind, object, position, view_key};
 use crate::wanted::Scratch;
 use burnet_sdk::stream::{Page, Source};
 use burnet_sdk::{Commands, Query};
-use std::collections::BTreeMap;
+use flows_contract::Phase;
+use std::collections::{BTreeMap, BTreeSet};
 use view::{Kind, Record, Stamp};
 
 /// The readers of one choice of kinds.
@@ -28,6 +29,9 @@ pub struct Streams {
     tables: BTreeMap<Vec<Kind>, Table>,
     /// By the number of the owner.
     states: BTreeMap<u32, Source>,
+    /// Sets that are on their way. Their progress is told with the next tick, if they still are. So a reader hears of most changes once, when
+    /// they are done, and not with each receipt.
+    on_their_way: BTreeSet<u32>,
     stamp: Stamp,
 }
 
@@ -108,7 +112,22 @@ impl Streams {
         for number in engine.sets.take_dirty() {
             let Some(set) = engine.sets.get(number) else { continue };
             let Some(source) = self.states.get_mut(&set.owner) else { continue };
-            if let Some(state) = engine.state(number) {
+            let Some(state) = engine.state(number) else { continue };
+            match state.phase {
+                Phase::Pending | Phase::Removing => drop(self.on_their_way.insert(number)),
+                _ => drop(source.change(set.name.as_bytes(), Some(&state.to_bytes()))),
+            }
+        }
+    }
+
+    /// About once a second: readers hear how far the changes are that go on.
+    pub fn on_tick(&mut self, engine: &Engine) {
+        for number in std::mem::take(&mut self.on_their_way) {
+            let Some(set) = engine.sets.get(number) else { continue };
+            let (Some(state), Some(source)) = (engine.state(number), self.states.get_mut(&set.owner)) else {
+                continue;
+            };
+            if matches!(state.phase, Phase::Pending | Phase::Removing) {
                 source.change(set.name.as_bytes(), Some(&state.to_bytes()));
             }
         }
