@@ -105,7 +105,7 @@ impl Switch {
         self.reading.lengthen();
     }
 
-    /// What the reading has seen so far counts as not seen: the next one begins anew.
+    /// What the reading has seen so far counts as not seen: the next one starts again.
     fn give_up_reading(&mut self) {
         let parity = self.reading.parity;
         self.slots

@@ -29,7 +29,7 @@ pub struct Streams {
     tables: BTreeMap<Vec<Kind>, Table>,
     /// By the number of the owner.
     states: BTreeMap<u32, Source>,
-    /// Sets that are on their way. Their progress is told with the next tick, if they still are. So a reader hears of most changes once, when
+    /// Sets that are on their way. Their progress is told with the next tick, if they still are. So a reader is told of most changes once, when
     /// they are done, and not with each receipt.
     on_their_way: BTreeSet<u32>,
     stamp: Stamp,

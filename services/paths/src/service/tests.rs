@@ -1,5 +1,6 @@
-//! Random questions about a few intents, and a store that answers, refuses, fails and ends at random: what was answered is what is wanted,
-//! in the service and in the store, before and after a restart.
+//! Random questions about a few intents, and a store that answers, refuses, fails and ends at random.
+//!
+//! In: seeds. Checked: what was answered is what is wanted, in the service and in the store, before and after a restart.
 
 use super::*;
 use crate::engine::Kept;
