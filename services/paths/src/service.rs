@@ -296,7 +296,7 @@ impl Paths {
         }
         self.rule_sets.send(self.clock.now_ms(), out);
         self.keep_places(out);
-        self.storage.send(out);
+        self.storage.send(self.clock.now_ms(), out);
     }
 
     /// Stores where hosts are now. What callers ask goes first.

@@ -6,7 +6,7 @@
 //!                                                           └──the store does not say it──> [ doubts ] ──> Written or Failed
 //! ```
 //!
-//! Changes wait until [`Storage::send`], and go to the store in groups. While three groups are under way, the next one grows. So the store
+//! Changes wait until [`Storage::send`], and go to the store in groups. While enough is under way, the next groups grow. So the store
 //! has few questions to answer and few transactions to write, however many intents are added at once.
 //!
 //! An intent has one write at a time, so the order of groups does not matter.
@@ -17,7 +17,7 @@ use crate::doubts::{Doubts, Read, is_doubtful};
 use crate::engine::Kept;
 use crate::writing::{Numbered, PREFIX, What, Writing, key_of};
 use burnet_sdk::store::{Change, Changes, status};
-use burnet_sdk::{Commands, Loaded, QueryReply, StoreLoader, Ticket, store_failure};
+use burnet_sdk::{Commands, Loaded, QueryReply, StoreLoader, Ticket, query_status, store_failure};
 use std::collections::{HashMap, VecDeque};
 use view::IntentId;
 
@@ -30,11 +30,15 @@ const RESERVED: u64 = 1_000;
 /// Changes that wait for the store at one time. One more is refused: its caller can ask again.
 pub const WRITES_MAX: usize = 1_024;
 
-/// Groups of changes that are under way, and the most bytes of a group of several. The kernel keeps some 190 KiB of questions for a service,
-/// and a caller may have half of it. With this much, the service is not too busy because of this caller alone, unless changes are so long
-/// that each is a group.
-const GROUPS_UNDER_WAY_MAX: usize = 3;
-const GROUP_BYTES: usize = 20 << 10;
+/// The most bytes of a group of several changes, and of all groups that are under way. The kernel keeps some 190 KiB of questions for a
+/// service, and a caller may have half of it. The store makes all that waits for it one transaction, which costs some milliseconds
+/// however large it is. So the more is under way, the more changes share that time.
+const GROUP_BYTES: usize = 42 << 10;
+const UNDER_WAY_BYTES_MAX: usize = 2 * GROUP_BYTES;
+
+/// How long no group is sent after the store was too busy to take one. It doubles each time, and a group is sent so often at most.
+const BUSY_MS: u64 = 1;
+const BUSY_MAX: u32 = 11;
 
 /// How long after a failure the store is asked again. It may start later than this service.
 const RETRY_MS: u64 = 1_000;
@@ -64,6 +68,8 @@ struct Group {
     what: What,
     changes: Changes,
     of: Vec<Numbered>,
+    /// How often the store was too busy for it.
+    refused: u32,
 }
 
 /// What the service keeps in the store.
@@ -75,7 +81,10 @@ pub struct Storage {
     loader: StoreLoader,
     /// Groups that wait. The last one of each kind may still grow.
     waiting: VecDeque<Group>,
-    writing: HashMap<Ticket, Vec<Numbered>>,
+    writing: HashMap<Ticket, Group>,
+    writing_bytes: usize,
+    /// No group is sent before.
+    busy_until_ms: u64,
     doubts: Doubts,
     /// The changes of all three.
     writes: usize,
@@ -96,6 +105,8 @@ impl Default for Storage {
             loader: StoreLoader::new(PREFIX),
             waiting: VecDeque::new(),
             writing: HashMap::new(),
+            writing_bytes: 0,
+            busy_until_ms: 0,
             doubts: Doubts::default(),
             writes: 0,
             last_write: 0,
@@ -116,7 +127,8 @@ impl Storage {
 
     /// When to call [`Storage::on_time`].
     pub fn next_due_ms(&self) -> Option<u64> {
-        self.retry_at_ms.into_iter().chain(self.doubts.next_due_ms()).min()
+        let busy = Some(self.busy_until_ms).filter(|_| !self.waiting.is_empty() && self.writing.is_empty());
+        self.retry_at_ms.into_iter().chain(self.doubts.next_due_ms()).chain(busy).min()
     }
 
     /// Asks the store again, if it is time. Returns the writes of which callers are told that their outcome is not known.
@@ -171,7 +183,7 @@ impl Storage {
             group.of.push(write);
             return number;
         }
-        let mut group = Group { what, changes: Changes::default(), of: Vec::new() };
+        let mut group = Group { what, changes: Changes::default(), of: Vec::new(), refused: 0 };
         if group.changes.add(&added) {
             group.of.push(write);
             self.waiting.push_back(group);
@@ -179,17 +191,29 @@ impl Storage {
         }
         // It is longer than the store takes, which is for the store to say.
         let ticket = out.store_put(&key, value.as_deref().unwrap_or_default());
-        self.writing.insert(ticket, vec![write]);
+        group.of.push(write);
+        self.writing.insert(ticket, group);
         number
     }
 
     /// Sends changes that wait, as far as the store has room.
-    pub fn send(&mut self, out: &mut Commands) {
-        while self.writing.len() < GROUPS_UNDER_WAY_MAX
-            && let Some(Group { changes, of, .. }) = self.waiting.pop_front()
-        {
-            self.writing.insert(out.store_change_all(&changes), of);
+    pub fn send(&mut self, now_ms: u64, out: &mut Commands) {
+        if now_ms < self.busy_until_ms {
+            return;
         }
+        let has_room = |bytes: usize, next: &mut Group| {
+            bytes == 0 || bytes + next.changes.as_bytes().len() <= UNDER_WAY_BYTES_MAX
+        };
+        while let Some(group) = self.waiting.pop_front_if(|next| has_room(self.writing_bytes, next)) {
+            self.writing_bytes += group.changes.as_bytes().len();
+            self.writing.insert(out.store_change_all(&group.changes), group);
+        }
+    }
+
+    fn take_writing(&mut self, ticket: Ticket) -> Option<Group> {
+        let group = self.writing.remove(&ticket)?;
+        self.writing_bytes -= group.changes.as_bytes().len();
+        Some(group)
     }
 
     /// An answer of a service. The kernel's refusals come as [`Storage::refused`].
@@ -216,11 +240,17 @@ impl Storage {
             Read::Has(write) => return self.written(vec![write]),
             Read::HasNot(write, why) => return self.failed(vec![write], why),
         }
-        let Some(changes) = self.writing.remove(&ticket) else { return Heard::NotMine };
+        let Some(group) = self.take_writing(ticket) else { return Heard::NotMine };
         match reply.status {
-            status::DONE => self.written(changes),
-            status if is_doubtful(status) => self.doubtful(changes, store_failure(reply), now_ms),
-            _ => self.failed(changes, store_failure(reply)),
+            status::DONE => self.written(group.of),
+            // It did not reach the store.
+            query_status::SERVICE_BUSY if group.refused < BUSY_MAX && !group.changes.is_empty() => {
+                self.busy_until_ms = self.busy_until_ms.max(now_ms + (BUSY_MS << group.refused));
+                self.waiting.push_front(Group { refused: group.refused + 1, ..group });
+                Heard::Nothing
+            }
+            status if is_doubtful(status) => self.doubtful(group.of, store_failure(reply), now_ms),
+            _ => self.failed(group.of, store_failure(reply)),
         }
     }
 
@@ -251,8 +281,8 @@ impl Storage {
         if let Some(reserving) = self.reserving.take_if(|(reserving, _)| *reserving == ticket) {
             return self.not_reserved(reserving, reason);
         }
-        match self.writing.remove(&ticket) {
-            Some(changes) => self.failed(changes, reason.to_owned()),
+        match self.take_writing(ticket) {
+            Some(group) => self.failed(group.of, reason.to_owned()),
             None if self.doubts.on_refused(ticket, now_ms) => Heard::Nothing,
             None => Heard::NotMine,
         }
@@ -376,32 +406,64 @@ mod tests {
     }
 
     #[test]
-    fn changes_of_one_turn_are_one_question_and_while_three_are_under_way_the_next_one_grows() {
+    fn changes_of_one_turn_are_one_question_and_while_enough_is_under_way_the_next_one_grows() {
         let mut out = Commands::new();
         let mut storage = loaded(&mut out);
         let mut turn = |storage: &mut Storage, ids: std::ops::Range<u64>| {
             for id in ids {
                 storage.write(kept(id), &mut out);
             }
-            storage.send(&mut out);
+            storage.send(0, &mut out);
             questions(&out)
         };
         assert_eq!(turn(&mut storage, 1..4), [3]);
         assert_eq!(turn(&mut storage, 4..5), [3, 1]);
-        assert_eq!(turn(&mut storage, 5..6), [3, 1, 1]);
-        assert_eq!(turn(&mut storage, 6..8), [3, 1, 1]);
-        assert_eq!(turn(&mut storage, 8..9), [3, 1, 1]);
-        assert!(storage.has_room(WRITES_MAX - 8) && !storage.has_room(WRITES_MAX - 7));
+        let many = 1_000 - 4;
+        let sent = turn(&mut storage, 5..5 + many);
+        let under_way: usize = sent.iter().sum();
+        assert!(under_way < 1_000 && storage.writing_bytes <= UNDER_WAY_BYTES_MAX, "{sent:?}");
+        assert_eq!(storage.writing_bytes / GROUP_BYTES, 1, "no whole group fits any more");
+        assert!(storage.waiting.iter().all(|group| group.changes.as_bytes().len() <= GROUP_BYTES + 1_024));
+        assert!(storage.has_room(WRITES_MAX - 1_000) && !storage.has_room(WRITES_MAX - 999));
         let first =
-            storage.writing.keys().min_by_key(|ticket| ticket.0).copied().expect("three are under way");
+            storage.writing.keys().min_by_key(|ticket| ticket.0).copied().expect("several are under way");
         let heard = storage.hear(&reply(first, status::DONE, b""), 0, &mut Commands::new());
         let all = (1..4).map(|id| numbered(id, kept(id))).collect();
         assert_eq!(heard, Heard::Written(all));
-        assert_eq!(turn(&mut storage, 9..9), [3, 1, 1, 3]);
-        let (many, before) = (WRITES_MAX as u64 / 2, storage.waiting.len());
-        turn(&mut storage, 100..100 + many);
-        let longest = storage.waiting.iter().map(|group| group.changes.as_bytes().len()).max();
-        assert!(storage.waiting.len() > before + 2 && longest.is_some_and(|it| it < GROUP_BYTES + 1_024));
+    }
+
+    #[test]
+    fn additions_and_withdrawals_in_turn_are_two_questions() {
+        let mut out = Commands::new();
+        let mut storage = loaded(&mut out);
+        for id in 1..=100 {
+            storage.write(kept(id), &mut out);
+            storage.write(Writing::Delete(IntentId(1_000 + id)), &mut out);
+        }
+        storage.send(0, &mut out);
+        assert_eq!(questions(&out), [100, 100]);
+    }
+
+    #[test]
+    fn a_group_for_which_the_store_is_too_busy_is_sent_again_and_not_for_ever() {
+        let mut out = Commands::new();
+        let mut storage = loaded(&mut out);
+        let number = storage.write(kept(1), &mut out);
+        let mut now_ms = 0;
+        for _ in 0..BUSY_MAX {
+            storage.send(now_ms, &mut out);
+            let ticket = storage.writing.keys().copied().next().expect("it is under way");
+            let busy = reply(ticket, query_status::SERVICE_BUSY, b"");
+            assert_eq!(storage.hear(&busy, now_ms, &mut out), Heard::Nothing);
+            storage.send(now_ms, &mut out);
+            assert!(storage.writing.is_empty(), "it waits");
+            now_ms = storage.next_due_ms().expect("a time");
+        }
+        assert!((1_000..4_000).contains(&now_ms), "{now_ms}");
+        storage.send(now_ms, &mut out);
+        let ticket = storage.writing.keys().copied().next().expect("it is under way");
+        let heard = storage.hear(&reply(ticket, query_status::SERVICE_BUSY, b""), now_ms, &mut out);
+        assert_eq!(heard, Heard::Failed(vec![numbered(number, kept(1))], "the store is busy".to_owned()));
     }
 
     #[test]
@@ -410,7 +472,7 @@ mod tests {
         let mut storage = loaded(&mut out);
         let added = storage.write(kept(1), &mut out);
         let withdrawn = storage.write(Writing::Delete(IntentId(9)), &mut out);
-        storage.send(&mut out);
+        storage.send(0, &mut out);
         assert_eq!(questions(&out), [1, 1]);
         let mut tickets: Vec<Ticket> = storage.writing.keys().copied().collect();
         tickets.sort_unstable();
