@@ -313,7 +313,7 @@ impl Bed {
         self.hear();
         while let Some((ticket, bytes)) = self.at_flows.pop_front() {
             // No switch is known, so there are only removals of rules, and no rule is there.
-            let count = read_batch(&bytes).expect("a batch").iter().count() as u32;
+            let count = read_batch(&bytes).expect("a batch").len() as u32;
             let gone =
                 |number| Refusal { number, status: flows_contract::status::NOT_FOUND, reason: String::new() };
             let gone: Vec<_> = (0..count).map(gone).collect();
