@@ -79,19 +79,25 @@ pub fn body(version: Version) -> BoxedStrategy<Body> {
         }),
     ]
     .boxed();
-    let bundles = prop_oneof![
+    let bundled = prop_oneof![packets.clone(), newer.clone()].boxed();
+    prop_oneof![4 => connection, 4 => packets, 4 => newer, 1 => bundles(bundled)].boxed()
+}
+
+/// Messages of bundles, with these messages in them.
+fn bundles(bundled: BoxedStrategy<Body>) -> impl Strategy<Value = Body> {
+    prop_oneof![
         (any::<u32>(), prop_oneof![0..9u16, any::<u16>()], any::<u16>(), bundle_properties()).prop_map(
             |(bundle_id, control, flags, properties)| {
                 Body::BundleControl(BundleControl { bundle_id, control, flags, properties })
             }
         ),
-        (any::<u32>(), any::<u16>(), prop_oneof![packets.clone(), newer.clone()], bundle_properties())
-            .prop_map(|(bundle_id, flags, body, properties)| {
+        (any::<u32>(), any::<u16>(), bundled, bundle_properties()).prop_map(
+            |(bundle_id, flags, body, properties)| {
                 let message = Box::new(Message { version: Version::V1_3, xid: 0, body });
                 Body::BundleAdd(BundleAdd { bundle_id, flags, message, properties })
-            }),
-    ];
-    prop_oneof![4 => connection, 4 => packets, 4 => newer, 1 => bundles].boxed()
+            }
+        ),
+    ]
 }
 
 fn bundle_properties() -> impl Strategy<Value = Vec<BundleProperty>> {

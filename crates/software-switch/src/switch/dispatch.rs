@@ -176,9 +176,7 @@ impl Switch {
             Body::BundleControl(control) if self.options.bundles => {
                 self.bundle_control(control, message, asker, now, effects)?
             }
-            Body::BundleAdd(add) if self.options.bundles => {
-                return self.bundle_add(add, message, asker, now);
-            }
+            Body::BundleAdd(add) if self.options.bundles => return self.bundle_add(add, message, asker, now),
             Body::Experimenter(_) | Body::BundleControl(_) | Body::BundleAdd(_) => {
                 return Err(Refusal::BadExperimenter);
             }
