@@ -47,7 +47,7 @@ pub(crate) fn plausible_words(seed: u64, places: usize, cells: usize) -> (Arc<Me
         let value = match random() % 8 {
             0 => random(),
             1 => shape.hash([&b""[..], b"k", b"a longer key than the others"][index % 3]),
-            2 => (random() % 40) << 32 | random() % 600,
+            2 => ((random() % 40) << 32) | (random() % 600),
             3 => u64::MAX,
             4 => u64::from_le_bytes(*b"kkkkkkkk"),
             _ => random() % (cells as u64 + 2),
