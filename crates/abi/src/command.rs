@@ -3,6 +3,7 @@
 //! [`Command::read`] parses a frame in place. The functions of [`mod@write`] append frames to a buffer of the caller.
 //! This module never decides whether a command is allowed.
 
+pub use crate::bundle::{BUNDLE_MAX, Bundle};
 use crate::frame::{Frame, Malformed, Reader};
 use crate::header::FLAG_RECEIPT;
 pub use crate::service::{Ask, QueryAnswer};
@@ -40,6 +41,8 @@ pub mod kind {
     pub const QUERY_CREDIT: u16 = 18;
     /// Cancel a call.
     pub const QUERY_CANCEL: u16 = 19;
+    /// Flow mods that a switch carries out all together, or not at all.
+    pub const BUNDLE: u16 = 20;
 }
 
 /// A command with the values of its header.
@@ -86,6 +89,8 @@ pub enum What<'a> {
     QueryCancel,
     /// Write a line into the log.
     Log(Log<'a>),
+    /// Change rules, all or none.
+    Bundle(Bundle<'a>),
 }
 
 /// A subscription. A later subscription replaces it.
@@ -339,6 +344,7 @@ impl<'a> What<'a> {
                 let level = body.fixed::<SmallFixed>()?.flag;
                 What::Log(Log { level, text: body.rest_as_text()? })
             }
+            kind::BUNDLE => What::Bundle(Bundle::read(frame)?),
             _ => return Err(Malformed { offset: 0, reason: "unknown command type" }),
         })
     }
@@ -453,6 +459,28 @@ pub mod write {
         true
     }
 
+    /// Completes a bundle that was written in place: at `start` are [`HEADER_LEN`] unset bytes, then its flow mods. If the switch could
+    /// not be told all of them in one bundle, it is removed and the result is `false`.
+    pub fn finish_bundle(out: &mut Vec<u8>, start: usize, datapath: DatapathId, ticket: u64) -> bool {
+        let length = out.len() - start;
+        let head = out.get_mut(start..).and_then(|bundle| bundle.first_chunk_mut::<HEADER_LEN>());
+        let is_whole = head.is_some_and(|head| {
+            let mut header = header(kind::BUNDLE, datapath, ticket, true);
+            // A longer frame cannot be read below.
+            header.length = u32::try_from(length).unwrap_or(u32::MAX).into();
+            head.copy_from_slice(header.as_bytes());
+            true
+        });
+        let is_read = is_whole
+            && out
+                .get(start..)
+                .is_some_and(|bytes| Frame::read(bytes).and_then(|frame| Bundle::read(&frame)).is_ok());
+        if !is_read {
+            out.truncate(start);
+        }
+        is_read
+    }
+
     /// Appends a command.
     pub fn command(out: &mut Vec<u8>, command: &Command<'_>) -> bool {
         let header = |kind: u16| header(kind, command.datapath, command.ticket, command.wants_receipt);
@@ -487,6 +515,7 @@ pub mod write {
                 &[it.payload],
             ),
             What::Log(it) => frame::write(out, header(kind::LOG), &small(0, it.level), &[it.text.as_bytes()]),
+            What::Bundle(it) => frame::write(out, header(kind::BUNDLE), &[0u8; 0], &[it.as_bytes()]),
         }
     }
 

@@ -14,6 +14,7 @@
 //! This crate never allocates to read and never does I/O. It does not know OpenFlow messages. Frames are untrusted on both
 //! sides until they are read here. A malformed frame gives an error with the offset and the reason.
 
+mod bundle;
 pub mod command;
 pub mod event;
 pub mod frame;

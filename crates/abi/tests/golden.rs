@@ -156,7 +156,67 @@ fn commands() -> Vec<(&'static str, Vec<u8>)> {
         ));
         (name, bytes)
     };
-    changes_of_switches().into_iter().chain(other_commands()).map(write).collect()
+    let mut all: Vec<_> = changes_of_switches().into_iter().chain(other_commands()).map(write).collect();
+    all.push(("bundle", bundle(SWITCH, 2)));
+    all
+}
+
+/// A bundle for [`SWITCH`] of so many flow mods for a switch.
+fn bundle(of: DatapathId, count: usize) -> Vec<u8> {
+    let (mut bytes, mut body) = (vec![0; 24], Vec::new());
+    let what = What::FlowMod(command::FlowMod { priority: 8, ..command::FlowMod::ADD });
+    for _ in 0..count {
+        command::write::command(&mut body, &Command { datapath: of, ticket: 0, wants_receipt: false, what });
+    }
+    bytes.extend_from_slice(&body);
+    // Whatever is in it, the header is that of a bundle.
+    if !command::write::finish_bundle(&mut bytes, 0, SWITCH, 77) {
+        let length = u32::try_from(24 + body.len()).unwrap();
+        bytes = [&[20, 0, 1, 0], &length.to_le_bytes()[..], &SWITCH.0.to_le_bytes(), &77u64.to_le_bytes()]
+            .concat();
+        bytes.extend_from_slice(&body);
+    }
+    bytes
+}
+
+fn malformed(bundle: &[u8]) -> abi::Malformed {
+    Command::read(&Frame::read(bundle).unwrap()).unwrap_err()
+}
+
+#[test]
+fn a_bundle_holds_only_whole_flow_mods_for_its_own_switch() {
+    let is_refused = |bytes: &[u8], offset| assert_eq!(malformed(bytes).offset, offset);
+    is_refused(&bundle(SWITCH, 0), 24);
+    is_refused(&bundle(DatapathId(1), 2), 24);
+    let good = bundle(SWITCH, 2);
+    let inner = (good.len() - 24) / 2;
+    for (at, offset) in [(24, 24), (24 + inner, 24 + inner), (24 + inner + 8, 24 + inner)] {
+        // The kind of the first and the second, and the switch of the second.
+        let mut bytes = good.clone();
+        bytes[at] ^= 0xff;
+        is_refused(&bytes, offset);
+    }
+    for (length, offset) in [(0, 28), (23, 28), (200, 28)] {
+        let mut bytes = good.clone();
+        bytes[28] = length;
+        is_refused(&bytes, offset);
+    }
+    let whole = Command::read(&Frame::read(&good).unwrap()).unwrap();
+    let What::Bundle(read) = whole.what else { panic!("{whole:?}") };
+    assert_eq!(read.flow_mods().map(|it| it.bytes.to_vec()).collect::<Vec<_>>().concat(), good[24..]);
+}
+
+#[test]
+fn a_bundle_is_bounded_and_one_that_is_too_large_is_not_written() {
+    let most = bundle(SWITCH, command::BUNDLE_MAX);
+    assert!(Command::read(&Frame::read(&most).unwrap()).is_ok());
+    let offset = most.len();
+    assert_eq!(malformed(&bundle(SWITCH, command::BUNDLE_MAX + 1)).offset, offset);
+    for length in [0, 7, abi::header::MAX_FRAME_LEN] {
+        let mut bytes = vec![1; 1 + 24 + length];
+        assert!(!command::write::finish_bundle(&mut bytes, 1, SWITCH, 1));
+        assert_eq!(bytes, [1]);
+    }
 }
 
 fn changes_of_switches() -> Vec<(&'static str, What<'static>)> {

@@ -78,7 +78,7 @@ impl Scratch {
         std::mem::take(&mut self.compared)
     }
 
-    /// The same number, which goes on.
+    /// The same without a reset.
     pub(crate) fn compared(&self) -> u64 {
         self.compared
     }

@@ -144,6 +144,8 @@ pub struct Fill {
     sizes: Sizes,
     /// The tables, by number; empty until the switch has reported its table sizes.
     tables: Vec<TableFill>,
+    /// Whether a bundle is under way, so that the switch does not count all entries yet.
+    is_in_bundle: bool,
 }
 
 /// How often the kernel asks a switch for its table sizes before it treats them as unknown. Until then it adds no more
@@ -224,13 +226,14 @@ impl Fill {
                 self.on_size(TableEntries { table_id, entries }, room.percent);
             }
         }
+        let may_ask = !self.is_in_bundle;
         let Some(table) = self.tables.iter_mut().find(|table| table.table_id == table_id) else {
             self.adds = self.adds.saturating_add(LEASE_MAX);
             return Lease::Granted(LEASE_MAX);
         };
         let (limit, used) = (table.limit, table.entries.used());
         let is_scarce = used >= limit - limit / 10;
-        if (is_scarce || table.entries.is_guess()) && table.entries.ask(limit, now_ms) {
+        if (is_scarce || table.entries.is_guess()) && may_ask && table.entries.ask(limit, now_ms) {
             ask(Asking::TableCounts);
         }
         let tell = is_scarce && now_ms >= table.tell_from_ms;
@@ -243,6 +246,11 @@ impl Fill {
         }
         table.entries.add(count);
         if tell { Lease::Scarce { count, used, limit } } else { Lease::Granted(count) }
+    }
+
+    /// Whether a bundle is under way. Its entries are counted, and the switch would not count them: no question about counts is asked.
+    pub fn be_in_bundle(&mut self, is_in_bundle: bool) {
+        self.is_in_bundle = is_in_bundle;
     }
 
     fn has_size(&self, table_id: u8) -> bool {

@@ -76,6 +76,18 @@ impl Datapath {
         }
     }
 
+    /// A bundle of an app begins.
+    pub(crate) fn begin_bundle(&mut self) {
+        self.record.begin_bundle();
+        self.entries.be_in_bundle(true);
+    }
+
+    /// A bundle of an app is over.
+    pub(crate) fn end_bundle(&mut self) {
+        self.record.end_bundle();
+        self.entries.be_in_bundle(self.record.is_in_bundle());
+    }
+
     /// How many packets one packet becomes here, at least one.
     pub(crate) fn packets(&self, fanout: Fanout) -> u64 {
         fanout.packets(self.flooded(), self.by_tables()).max(1)

@@ -6,7 +6,7 @@ use crate::excess::Excess;
 use crate::own_messages::{Asked, MeterStep};
 use crate::quota::QuotaKind;
 use crate::topics::Unpublished;
-use abi::command::{Ask, Command, Log, QueryAnswer};
+use abi::command::{Ask, Bundle, Command, Log, QueryAnswer};
 use abi::event::Topic;
 use abi::{Malformed, ZoneId};
 use flow::DatapathId;
@@ -120,6 +120,15 @@ pub enum Decision<'a> {
     /// Send it to its switch. A flow mod in it carries its owner in the cookie, and a mask that protects other apps'
     /// rules.
     Send(Command<'a>),
+    /// Begin a bundle, decide on each of its flow mods by [`crate::Kernel::on_bundled`], and send all of them, or none if one is refused.
+    Bundle {
+        /// The app's ticket.
+        ticket: u64,
+        /// Whether the app wants a receipt.
+        wants_receipt: bool,
+        /// The flow mods.
+        bundle: Bundle<'a>,
+    },
     /// The kernel recorded the subscription; only the effects remain.
     Subscribed,
     /// Send it, with its number, to the zones that [`crate::Kernel::receivers_of_topic`] names.
@@ -216,6 +225,8 @@ pub enum Refusal {
     },
     /// An add or a modify of table 255, which is every table: only a delete may name it (OpenFlow 1.3.5, 7.3.4.1).
     AllTables,
+    /// The app may do it, but not in a bundle, for this reason.
+    NotInBundle(&'static str),
     /// The switch has connected, and has not reported its rules and their owners yet.
     NotUpYet(DatapathId),
     /// The switch is not connected, or another worker serves it.
@@ -389,6 +400,7 @@ impl fmt::Display for InWords<'_> {
             Refusal::Malformed(malformed) => write!(f, "{malformed}"),
             Refusal::Call(why) => why.fmt(f),
             Refusal::NotPublished(why) => why.fmt(f),
+            Refusal::NotInBundle(why) => f.write_str(why),
             Refusal::AllTables => {
                 f.write_str("table 255 is every table, and only a delete may name it; name one table")
             }

@@ -286,6 +286,11 @@ impl Kernel {
         self.scratch.take_compared()
     }
 
+    /// Returns that number, and keeps it: a bundle is one command with many decisions.
+    pub fn compared(&self) -> u64 {
+        self.scratch.compared()
+    }
+
     /// Sets the limits for packet-ins of switches and ports.
     pub fn limit_punts(&mut self, limits: PuntLimits) {
         self.budgets.punt_limits = limits;

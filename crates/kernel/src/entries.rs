@@ -33,6 +33,8 @@ pub(crate) struct Entries {
     fill: Fill,
     /// The zones that have a quota of entries: at most as many as there are zones.
     rules: Vec<RulesOf>,
+    /// Whether a bundle is under way. The switch counts its entries only later, so no question about counts is asked.
+    is_in_bundle: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -58,6 +60,12 @@ impl Entries {
     /// The total size of the switch's tables, if the switch has reported it.
     pub fn capacity(&self) -> Option<u64> {
         self.fill.capacity()
+    }
+
+    /// Whether a bundle is under way to the switch.
+    pub fn be_in_bundle(&mut self, is_in_bundle: bool) {
+        self.is_in_bundle = is_in_bundle;
+        self.fill.be_in_bundle(is_in_bundle);
     }
 
     /// The switch removed an entry.
@@ -152,10 +160,11 @@ impl Entries {
         now_ms: u64,
         effects: &mut Vec<Effect>,
     ) -> Result<(), Refusal> {
+        let may_ask = !self.is_in_bundle;
         let of_zone = self.rules_of(zone);
         let (used, kind) = (of_zone.rules.used(), QuotaKind::RulesPerDatapath);
         let is_near = used >= quota.soft || of_zone.rules.is_guess();
-        if is_near && of_zone.rules.ask(quota.hard, now_ms) {
+        if is_near && may_ask && of_zone.rules.ask(quota.hard, now_ms) {
             effects.push(Effect::Ask { datapath, asked: Asked::RulesOf(zone) });
         }
         if used >= quota.soft && now_ms >= of_zone.tell_from_ms {

@@ -219,7 +219,7 @@ fn refuse_others(
     let Datapath { record, openflow, .. } = switch;
     // The table's number at a 1.0 switch is unknown.
     let asked_of = if *openflow == OpenFlowVersion::V1_0 { ALL_TABLES } else { it.table_id };
-    if record.sought.seek(key, asked_of, known.owner, it.matching, now_ms) {
+    if record.seek(key, asked_of, known.owner, it.matching, now_ms) {
         effects.push(Effect::Ask { datapath, asked: Asked::Rule });
     }
     match known.owner {

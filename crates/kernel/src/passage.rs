@@ -131,8 +131,7 @@ impl Kernel {
             }
             What::Publish(publish) => {
                 self.require_for(zone, Capability::Publish, publish.topic)?;
-                let topic = self.topics.publish(zone, &publish).map_err(Refusal::NotPublished)?;
-                Ok(Decision::Publish(topic))
+                self.topics.publish(zone, &publish).map(Decision::Publish).map_err(Refusal::NotPublished)
             }
             What::Query(ask) => {
                 let there = self.zones.get(usize::from(zone.0)).and_then(Option::as_ref);
@@ -146,6 +145,7 @@ impl Kernel {
             What::QueryCredit(bytes) => self.services.credit(end, bytes),
             What::QueryCancel => Ok(self.services.cancel(end)),
             What::Log(log) => Ok(Decision::Log(log)),
+            What::Bundle(bundle) => self.decide_bundle(zone, &command, bundle),
         }
     }
 
@@ -223,7 +223,7 @@ impl Kernel {
     }
 
     #[inline]
-    fn require(&self, zone: ZoneId, capability: Capability) -> Result<(), Refusal> {
+    pub(crate) fn require(&self, zone: ZoneId, capability: Capability) -> Result<(), Refusal> {
         let held = self.zone(zone).is_some_and(|zone| zone.grant.holds(capability));
         if held { Ok(()) } else { Err(Refusal::Needs(capability)) }
     }
@@ -614,7 +614,7 @@ fn needed_for(what: &What<'_>) -> Option<Capability> {
         What::PortMod(_) => Some(Capability::PortWrite),
         What::StatsRequest(_) => Some(Capability::StatsRead),
         What::Publish(_) => Some(Capability::Publish),
-        What::Subscribe(_) | What::Barrier | What::Log(_) => None,
+        What::Subscribe(_) | What::Barrier | What::Log(_) | What::Bundle(_) => None,
         // The service that receives a call decides which capability it needs.
         What::Query(_) | What::QueryAnswer(_) | What::QueryCredit(_) | What::QueryCancel => None,
     }

@@ -212,9 +212,14 @@ impl Others<'_> {
 }
 
 impl Precedence {
-    /// Returns the rules to delete since the last [`Effect::Evict`]. From now on they have no owner.
+    /// Returns the rules to delete since the last [`Effect::Evict`]. From now on they have no owner. Those at a switch to which a bundle
+    /// is under way wait, because the bundle could add them again.
     pub fn take_evictions(&mut self, datapaths: &mut Datapaths) -> Vec<Eviction> {
-        let evictions = std::mem::take(&mut self.evictions);
+        let waits =
+            |it: &Eviction| datapaths.get(&it.datapath).is_some_and(|there| there.record.is_in_bundle());
+        let (waiting, evictions): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.evictions).into_iter().partition(waits);
+        self.evictions = waiting;
         for it in &evictions {
             if let Some(there) = datapaths.get_mut(&it.datapath) {
                 there.record.forget(it.key, Owner::Zone(it.owner));

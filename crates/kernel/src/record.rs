@@ -60,6 +60,8 @@ pub(crate) struct Record {
     unsure: ZoneSet,
     bound: usize,
     sweep: Sweep,
+    /// How many bundles are under way to the switch: see [`Record::begin_bundle`].
+    bundles: u32,
 }
 
 /// The question for all rules.
@@ -74,6 +76,8 @@ struct Sweep {
     has_begun: bool,
     /// The zones whose rules became uncertain since the question.
     unsure_since: ZoneSet,
+    /// Whether a bundle was under way at the question: the answer may lack rules that the switch has later.
+    is_in_bundle: bool,
 }
 
 impl Default for Record {
@@ -84,6 +88,7 @@ impl Default for Record {
             unsure: ZoneSet::EMPTY,
             bound: 0,
             sweep: Sweep::default(),
+            bundles: 0,
         };
         record.bound_to(None, RULES_PER_SWITCH);
         record
@@ -184,14 +189,55 @@ impl Record {
         }
     }
 
+    /// A bundle begins. Its flow mods are recorded like others, and the switch applies them later, or never. Until it is over, a rule
+    /// that leaves the switch may come back by the bundle. So no rule leaves the record, and its owner's rules become uncertain instead.
+    pub fn begin_bundle(&mut self) {
+        self.bundles += 1;
+    }
+
+    /// A bundle is over: applied, refused, or given up before its commit was sent.
+    pub fn end_bundle(&mut self) {
+        self.bundles = self.bundles.saturating_sub(1);
+    }
+
+    /// Whether a bundle is under way.
+    pub fn is_in_bundle(&self) -> bool {
+        self.bundles > 0
+    }
+
+    /// Whether to ask about this rule now, as [`Sought::seek`] says. An answer during a bundle may lack rules that the switch has
+    /// later, so it ends no rule.
+    pub fn seek(&mut self, key: RuleKey, table_id: u8, owner: Owner, matching: &[u8], now_ms: u64) -> bool {
+        let is_asked = self.sought.seek(key, table_id, owner, matching, now_ms);
+        if is_asked && self.bundles > 0 {
+            self.sought.on_rule(key);
+        }
+        is_asked
+    }
+
     /// A command that deletes this owner's rule was sent to the switch.
     pub fn forget(&mut self, key: RuleKey, owner: Owner) {
-        self.rules.forget(key, owner);
+        if !self.is_kept(owner) {
+            self.rules.forget(key, owner);
+        }
     }
 
     /// The switch reports that it removed a rule of this owner.
     pub fn on_removed(&mut self, key: RuleKey, owner: Owner, now_ms: u64) {
-        self.rules.on_removed(key, owner, now_ms);
+        if !self.is_kept(owner) {
+            self.rules.on_removed(key, owner, now_ms);
+        }
+    }
+
+    /// Whether a rule of this owner stays in the record though it is gone. Then no rule of this owner is certain.
+    #[inline]
+    fn is_kept(&mut self, owner: Owner) -> bool {
+        if self.bundles > 0
+            && let Owner::Zone(zone) = owner
+        {
+            self.doubt(Some(zone));
+        }
+        self.bundles > 0
     }
 
     /// Some rules of this zone, or of any zone if it is `None`, may not be in the switch. It is not known which.
@@ -211,6 +257,7 @@ impl Record {
             is_open: true,
             has_begun: true,
             unsure_since: ZoneSet::EMPTY,
+            is_in_bundle: self.bundles > 0,
         };
     }
 
@@ -223,6 +270,9 @@ impl Record {
     pub fn end_sweep(&mut self) {
         if !self.sweep.is_open {
             return;
+        }
+        if self.sweep.is_in_bundle || self.bundles > 0 {
+            return self.on_not_swept();
         }
         self.rules.end_sweep();
         self.unsure.clone_from(&self.sweep.unsure_since);
@@ -426,6 +476,29 @@ mod tests {
             [true, false, false],
             "the answer says nothing of what came after the question"
         );
+    }
+
+    #[test]
+    fn during_a_bundle_no_rule_leaves_the_record() {
+        let mut record = Record::default();
+        record.bound_to(None, 100);
+        let other = ZoneId(2);
+        record.note(key(1), ZONE, true, Age::before(0));
+        record.note(key(2), other, true, Age::before(0));
+        record.begin_bundle();
+        record.forget(key(1), ONE);
+        record.on_removed(key(1), ONE, 60_000);
+        assert_eq!(record.known(key(1)), Some(Known { owner: ONE, is_sure: false }));
+        assert!(record.known(key(2)).is_some_and(|known| known.is_sure), "it is another's");
+        // An answer about a rule, and one about all rules, that was asked for during the bundle.
+        assert!(record.seek(key(2), 0, Owner::Zone(other), &[], 0));
+        fill(&mut record, 1_000, 0);
+        record.end_bundle();
+        assert_eq!(record.sought.on_end(), None);
+        record.end_sweep();
+        assert!(record.known(key(1)).is_some() && record.known(key(2)).is_some());
+        record.forget(key(1), ONE);
+        assert_eq!(record.known(key(1)), None);
     }
 
     #[test]

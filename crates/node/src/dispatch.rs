@@ -87,6 +87,9 @@ impl Dispatch {
     pub fn hear(&mut self, event: SouthboundEvent<'_>) {
         match event {
             SouthboundEvent::Event(bytes) => self.hear_frame(bytes),
+            SouthboundEvent::BundleOver { datapath } => {
+                self.kernel.on_bundle_over(datapath, &mut self.effects);
+            }
             SouthboundEvent::Ended { peer, datapath, end } => {
                 self.switch_faults.on_end(peer, datapath, end, self.now_ms);
             }

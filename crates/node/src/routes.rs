@@ -76,5 +76,6 @@ fn is_for_switch(kind: u16) -> bool {
             | kind::PORT_MOD
             | kind::STATS_REQUEST
             | kind::BARRIER
+            | kind::BUNDLE
     )
 }

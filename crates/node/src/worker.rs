@@ -12,6 +12,7 @@
 
 mod asking;
 mod attaching;
+mod bundling;
 mod counting;
 mod pausing;
 mod precedence;
@@ -419,6 +420,9 @@ impl Worker {
         }
         match self.dispatch.kernel.on_command(zone, frame, self.now_ms, &mut self.dispatch.effects) {
             Decision::Send(command) => self.send(zone, &command, frame),
+            Decision::Bundle { ticket, wants_receipt, bundle } => {
+                self.send_bundle(zone, frame, (ticket, wants_receipt), bundle);
+            }
             Decision::Subscribed => {}
             Decision::Publish(topic) => self.publish(zone, frame, &topic),
             Decision::Ask { to, ticket, ask } => self.ask_service(zone, frame, to, ticket, &ask),

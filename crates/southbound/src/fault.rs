@@ -3,7 +3,7 @@
 //! It does not decide when a session ends.
 
 use crate::occupancy::NoRoom;
-use flow::BadInput;
+use flow::{BadInput, ErrorCode};
 use std::borrow::Cow;
 use std::fmt;
 use std::io;
@@ -93,6 +93,14 @@ impl fmt::Display for SessionEnd {
 
 impl std::error::Error for SessionEnd {}
 
+/// OFPBRC_BAD_EXPERIMENTER: the switch has no bundles. An app can tell it from other refusals by this error.
+pub(crate) const NO_BUNDLES: ErrorCode = ErrorCode { kind: 1, code: 3 };
+
+/// Why a switch without bundles gets none.
+pub(crate) fn no_bundles(why: &str) -> String {
+    format!("the switch has no bundles: {why}; send the flow mods alone")
+}
+
 /// A command that was not sent, and why. The session continues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refused {
@@ -110,6 +118,10 @@ pub enum Refused {
     TooManyRequests(usize),
     /// This many role requests already wait for their reply, which is the maximum.
     TooManyRoleRequests(usize),
+    /// The switch has no bundles, with the reason.
+    NoBundles(String),
+    /// A bundle of this app is under way to the switch, or as many as may be.
+    TooManyBundles,
     /// It is not a command for a switch.
     NotForSwitches,
 }
@@ -117,7 +129,24 @@ pub enum Refused {
 impl Refused {
     /// Whether there is no room now, and nothing is wrong with the command.
     pub fn is_for_now(&self) -> bool {
-        matches!(self, Refused::SlowReader | Refused::TooManyOutstanding(_) | Refused::TooManyRequests(_))
+        matches!(
+            self,
+            Refused::SlowReader
+                | Refused::TooManyOutstanding(_)
+                | Refused::TooManyRequests(_)
+                | Refused::TooManyBundles
+        )
+    }
+
+    /// The error of a switch that means the same, for an app that reacts to it.
+    pub fn as_error(&self) -> Option<ErrorCode> {
+        matches!(self, Refused::NoBundles(_)).then_some(NO_BUNDLES)
+    }
+}
+
+impl From<openflow::Unwritable> for Refused {
+    fn from(refused: openflow::Unwritable) -> Self {
+        Refused::Unwritable(refused)
     }
 }
 
@@ -142,6 +171,10 @@ impl fmt::Display for Refused {
             Refused::TooManyRoleRequests(count) => {
                 write!(f, "{count} role requests to this switch already wait for replies; try again later")
             }
+            Refused::NoBundles(why) => f.write_str(&no_bundles(why)),
+            Refused::TooManyBundles => f.write_str(
+                "bundles are under way to this switch already; wait for the receipt of this app's last one",
+            ),
             Refused::NotForSwitches => f.write_str("this command is not for a switch"),
         }
     }

@@ -20,6 +20,7 @@
 //! (1.3.5, 6.3.5) are refused, because one session keeps one order of messages.
 
 mod binding;
+mod bundles;
 mod certificate;
 mod config;
 mod connection;

@@ -344,6 +344,31 @@ impl Southbound {
         })
     }
 
+    /// Sends flow mods that the switch applies all together, or not at all. The tag's zone gets one receipt for all of them, and
+    /// [`SouthboundEvent::BundleOver`] follows. The flow mods have their cookies.
+    ///
+    /// # Errors
+    /// Why they are not sent, such as a switch without bundles. Then nothing of them is sent.
+    pub fn send_bundle(
+        &mut self,
+        datapath: DatapathId,
+        flow_mods: &[Command<'_>],
+        tag: Tag,
+        wants_receipt: bool,
+    ) -> Result<(), Refused> {
+        self.append(datapath, |session, waiting, turn| {
+            session.send_bundle(flow_mods, tag, wants_receipt, waiting, turn)
+        })
+    }
+
+    /// Whether a bundle for this switch may begin now.
+    ///
+    /// # Errors
+    /// As [`Self::send_bundle`].
+    pub fn check_bundle(&mut self, datapath: DatapathId, tag: Tag) -> Result<(), Refused> {
+        self.append(datapath, |session, _, _| session.check_bundle(tag))
+    }
+
     /// Requests a role from a switch at the next [`Southbound::flush`] (1.3.5, 6.3.4 and 7.3.9). The tag's zone gets
     /// a receipt: `programmed` after the switch confirms the role, `failed` with its error, `unknown` without an
     /// answer.

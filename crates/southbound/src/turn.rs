@@ -20,6 +20,11 @@ pub enum SouthboundEvent<'a> {
         /// The frame.
         frame: &'a [u8],
     },
+    /// A bundle of an app is under way to this switch no more. The end of the session ends all of them without this.
+    BundleOver {
+        /// The switch.
+        datapath: DatapathId,
+    },
     /// A session, or an attempt at one, has ended: for the node's records. A separate event reports that the switch
     /// is down.
     Ended {

@@ -5,14 +5,16 @@
 use crate::calls::Calls;
 use crate::stream::TICKET_OF_STREAM;
 use crate::view_follower::ViewFollower;
+pub use abi::command::BUNDLE_MAX;
 use abi::command::{
     Ask, Command, FlowMod, Log, PacketOut, PortMod, Publish, QueryAnswer, StatsRequest, Subscribe, What,
     write,
 };
 use abi::event::PacketIn;
+use abi::header::HEADER_LEN;
 use abi::service::{Form, at_home, home_for};
 use flow::canonical::{ActionWriter, InstructionWriter, MatchWriter, write_match};
-use flow::{DatapathId, PortNo};
+use flow::{DatapathId, ErrorCode, PortNo};
 use std::time::Duration;
 use store_contract::{Changes, Op};
 use view::Snapshot;
@@ -74,6 +76,23 @@ impl Commands {
             is_sent,
             commands: self,
         }
+    }
+
+    /// Sends flow mods that the switch applies all together, or not at all. `write` adds them, in order. No packet sees a part of them.
+    ///
+    /// [`crate::App::on_receipt`] gets one receipt with this ticket for all of them. If one is refused or fails, none is applied, and the
+    /// reason names it. A switch without bundles refuses with OFPBRC_BAD_EXPERIMENTER ([`NO_BUNDLES`]): then send the flow mods alone.
+    ///
+    /// A flow mod of the app that is sent before the receipt may be applied before the bundle. An app has one bundle under way to a switch.
+    /// A bundle has at most [`BUNDLE_MAX`] flow mods. It cannot have a rule of priority 0, release a buffered packet, or change a rule of
+    /// another app. A bundle that is empty or too long is left out and counted.
+    pub fn bundle(&mut self, datapath: DatapathId, write: impl FnOnce(&mut BundleBuilder<'_>)) -> Ticket {
+        let (ticket, start) = (self.next_ticket(), self.frames.len());
+        self.frames.extend_from_slice(&[0; HEADER_LEN]);
+        write(&mut BundleBuilder { datapath, commands: self });
+        let written = write::finish_bundle(&mut self.frames, start, datapath, ticket.0);
+        self.too_long += u64::from(!written);
+        ticket
     }
 
     /// Starts a packet-out.
@@ -285,6 +304,22 @@ impl Commands {
 
     fn push(&mut self, command: &Command<'_>) {
         self.too_long += u64::from(!write::command(&mut self.frames, command));
+    }
+}
+
+/// The error in the receipt of a bundle that a switch without bundles refuses: OFPBRC_BAD_EXPERIMENTER.
+pub const NO_BUNDLES: ErrorCode = ErrorCode { kind: 1, code: 3 };
+
+/// The flow mods of a bundle under construction.
+pub struct BundleBuilder<'c> {
+    datapath: DatapathId,
+    commands: &'c mut Commands,
+}
+
+impl BundleBuilder<'_> {
+    /// Starts a flow mod for the bundle's switch, as [`Commands::rule`] does. It has no receipt of its own.
+    pub fn rule(&mut self) -> FlowBuilder<'_> {
+        self.commands.rule(self.datapath)
     }
 }
 

@@ -36,7 +36,10 @@ pub use abi::service::Form;
 pub use abi::table::AppTable;
 pub use abi::{NO_ROOM, OpenFlowVersion, Outcome, Receipt, ZoneId};
 pub use app::{App, Interests, MOST_AHEAD};
-pub use commands::{Commands, FlowBuilder, Level, PacketOutBuilder, Ticket, WAKE_AFTER_MAX};
+pub use commands::{
+    BUNDLE_MAX, BundleBuilder, Commands, FlowBuilder, Level, NO_BUNDLES, PacketOutBuilder, Ticket,
+    WAKE_AFTER_MAX,
+};
 pub use flow::canonical::{ActionWriter, InstructionWriter, MatchWriter};
 pub use flow::{self, DatapathId, Field, MacAddr, PortNo};
 pub use instance::table;

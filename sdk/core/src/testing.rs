@@ -200,6 +200,12 @@ fn line(command: &Command<'_>) -> String {
             }
         }
         What::Log(log) => format!("log {}", log.text),
+        What::Bundle(bundle) => {
+            let read =
+                |frame: Frame<'_>| Command::read(&frame).map_or_else(|it| it.to_string(), |it| line(&it));
+            let lines: Vec<String> = bundle.flow_mods().map(read).collect();
+            format!("bundle {datapath} [{}]", lines.join("; "))
+        }
         other => format!("{other:?}"),
     }
 }

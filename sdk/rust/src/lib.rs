@@ -37,12 +37,13 @@ mod process;
 mod stale_packet_ins;
 
 pub use burnet_sdk_core::{
-    ActionWriter, App, AppTable, Ask, Caller, Commands, DatapathId, Field, FlowBuilder, FlowRemoved, Form,
-    GroupMod, InstructionWriter, Interests, Level, Loaded, MOST_AHEAD, MacAddr, MatchWriter, MeterMod,
-    NO_ROOM, OpenFlowVersion, Outcome, PacketIn, PacketOut, PacketOutBuilder, PortFacts, PortMod, PortNo,
-    PortRecord, PortStatus, Query, QueryAnswer, QueryOver, QueryReply, Receipt, Settings, SoftLimit,
-    StatsReply, StatsRequest, StoreLoader, SwitchError, SwitchUp, Ticket, Topic, WAKE_AFTER_MAX, What,
-    ZoneId, flow, prefetch, query_status, quota, store, store_failure, stream, table, testing, view,
+    ActionWriter, App, AppTable, Ask, BUNDLE_MAX, BundleBuilder, Caller, Commands, DatapathId, Field,
+    FlowBuilder, FlowRemoved, Form, GroupMod, InstructionWriter, Interests, Level, Loaded, MOST_AHEAD,
+    MacAddr, MatchWriter, MeterMod, NO_BUNDLES, NO_ROOM, OpenFlowVersion, Outcome, PacketIn, PacketOut,
+    PacketOutBuilder, PortFacts, PortMod, PortNo, PortRecord, PortStatus, Query, QueryAnswer, QueryOver,
+    QueryReply, Receipt, Settings, SoftLimit, StatsReply, StatsRequest, StoreLoader, SwitchError, SwitchUp,
+    Ticket, Topic, WAKE_AFTER_MAX, What, ZoneId, flow, prefetch, query_status, quota, store, store_failure,
+    stream, table, testing, view,
 };
 #[doc(hidden)]
 pub use burnet_sdk_core::{calls, export_app, view_follower};

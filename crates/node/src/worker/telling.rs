@@ -56,7 +56,13 @@ impl Worker {
         self.refuse_with(zone, frame, NO_ROOM, reason);
     }
 
-    fn refuse_with(&mut self, zone: ZoneId, frame: &Frame<'_>, error: flow::ErrorCode, reason: &str) {
+    pub(super) fn refuse_with(
+        &mut self,
+        zone: ZoneId,
+        frame: &Frame<'_>,
+        error: flow::ErrorCode,
+        reason: &str,
+    ) {
         let app = self.dispatch.zones.get(zone).map(|end| end.app()).unwrap_or("?");
         tracing::debug!(app, datapath = %frame.datapath(), "command refused: {reason}");
         if frame.header.flags.get() & FLAG_RECEIPT == 0 {

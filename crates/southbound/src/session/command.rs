@@ -104,7 +104,7 @@ impl Session {
 
     /// How many bytes may wait, including an app's command. The rest is for the node's own messages, so that apps
     /// cannot fill the output and end the session.
-    fn for_apps_bytes(&self) -> usize {
+    pub(super) fn for_apps_bytes(&self) -> usize {
         self.limits.max_output_bytes / 4 * 3
     }
 

@@ -29,6 +29,7 @@ enum Live {
     BarrierReply,
     RoleReply,
     EchoRequest,
+    Experimenter,
     Error,
     /// A reply without a request, or an unused message: valid, and without effect.
     Unasked,
@@ -46,7 +47,8 @@ const fn live(version: Version, kind: u8) -> Live {
         (25, Version::V1_3) => Live::RoleReply,
         (2, _) => Live::EchoRequest,
         (TYPE_ERROR, _) => Live::Error,
-        (TYPE_HELLO | 3 | 4 | 6 | 8, _) => Live::Unasked,
+        (4, _) => Live::Experimenter,
+        (TYPE_HELLO | 3 | 6 | 8, _) => Live::Unasked,
         (21, Version::V1_0) | (23 | 27, Version::V1_3) => Live::Unasked,
         _ => Live::NotASwitchs,
     }
@@ -70,6 +72,7 @@ impl Session {
                 self.echo(header, message, turn);
                 Ok(())
             }
+            Live::Experimenter => self.on_experimenter(message, turn),
             Live::Error => self.on_error(message, turn),
             Live::Unasked => {
                 self.counters.unasked += 1;
@@ -163,6 +166,9 @@ impl Session {
         }
         let text = describe(version, &error);
         turn.line(message_name(version, TYPE_ERROR), &text);
+        if self.on_bundle_error(xid, &error, turn) {
+            return Ok(());
+        }
         if let Some(asked) = self.requests.on_error(xid) {
             // A second error with its transaction id must not reach the sender again.
             self.receipts.on_error(xid);
@@ -286,6 +292,7 @@ impl Session {
         for tag in unanswered {
             self.tell_unknown(tag, "the switch did not answer the statistics request in time", turn);
         }
+        self.give_up_late_bundles(turn);
         for asked in roleless {
             self.role_is_unknown(asked, "the switch did not answer the role request in time", turn);
         }

@@ -9,6 +9,7 @@
 //! [`SessionEnd`]. It never does I/O, reads no clock, and knows no other session. Between `Identified` and `Up`, its
 //! owner decides whether the datapath id may be used.
 
+mod bundle;
 mod command;
 mod handshake;
 mod live;
@@ -18,6 +19,7 @@ mod template;
 mod tests;
 
 use self::template::Template;
+use crate::bundles::Bundles;
 use crate::config::{RoleWanted, SouthboundConfig, Versions};
 use crate::counters::Counters;
 use crate::fault::{Fault, SessionEnd};
@@ -134,6 +136,7 @@ pub struct Session {
     template: Option<Box<Template>>,
     receipts: Receipts,
     requests: Requests,
+    bundles: Bundles,
     roles: Roles,
     /// Whether the switch has closed its side: only data on its way will arrive.
     is_closing: bool,
@@ -177,6 +180,7 @@ impl Session {
             template: None,
             receipts: Receipts::new(config.max_outstanding),
             requests: Requests::new(config.max_requests),
+            bundles: Bundles::default(),
             roles: Roles::default(),
             is_closing: false,
             counters: Counters::default(),
@@ -390,6 +394,7 @@ impl Session {
         self.receipts.on_end(|tag| owed.push(tag));
         self.requests.on_end(|tag| owed.push(tag));
         self.roles.on_end(|tag| owed.push(tag));
+        owed.extend(self.bundles.on_end());
         owed.into_iter().for_each(|tag| self.tell_unknown(tag, reason, turn));
         let (datapath, sequence) = (self.identity.datapath, self.next_sequence());
         turn.event(|frame| abi::event::write::switch_down(frame, sequence, datapath));

@@ -1,9 +1,9 @@
 //! The switch's errors, and ours.
 
 use flow::ErrorCode;
-use openflow::error::{HELLO_INCOMPATIBLE, from_v10, to_version};
+use openflow::error::{HELLO_INCOMPATIBLE, experimenter_of, from_v10, to_version};
 use openflow::message::ErrorMessage;
-use openflow::names::{error_code_name, error_type_name};
+use openflow::names::{error_code_name, error_type_name, experimenter_error_name};
 use openflow::{Body, Message, Version};
 
 /// How much of a peer's sentence goes into a line of the log.
@@ -19,6 +19,9 @@ pub fn canonical_code(version: Version, error: &ErrorMessage) -> ErrorCode {
 pub fn describe(version: Version, error: &ErrorMessage) -> String {
     let ErrorMessage { kind, code, .. } = *error;
     if let Some(experimenter) = error.experimenter {
+        if let Some(name) = experimenter_error_name(experimenter, code) {
+            return format!("OFPET_BUNDLE_FAILED, {name}");
+        }
         return format!("OFPET_EXPERIMENTER 0x{experimenter:08x}, type {code}");
     }
     let Some(name) = error_type_name(version, kind) else {
@@ -42,11 +45,13 @@ fn sentence(kind: u16, data: &[u8]) -> Option<String> {
 
 /// An error of ours, in the numbers of the version in which it goes out.
 pub fn error_message(version: Version, xid: u32, error: ErrorCode, data: &[u8]) -> Message {
-    let ErrorCode { kind, code } = to_version(error, version);
+    let error = to_version(error, version);
+    let ErrorCode { kind, code } = error;
+    let experimenter = experimenter_of(error);
     Message {
         version,
         xid,
-        body: Body::Error(ErrorMessage { kind, code, experimenter: None, data: data.to_vec() }),
+        body: Body::Error(ErrorMessage { kind, code, experimenter, data: data.to_vec() }),
     }
 }
 

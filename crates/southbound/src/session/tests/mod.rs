@@ -1,5 +1,6 @@
 //! A session against scripted bytes: no socket, no clock.
 
+mod bundles;
 mod commands;
 mod damage;
 mod handshake;
@@ -26,6 +27,7 @@ struct Bench {
     events: Vec<Vec<u8>>,
     to_zones: Vec<(ZoneId, Vec<u8>)>,
     lines: Vec<String>,
+    bundles_over: usize,
 }
 
 impl Bench {
@@ -37,6 +39,7 @@ impl Bench {
             events: Vec::new(),
             to_zones: Vec::new(),
             lines: Vec::new(),
+            bundles_over: 0,
         };
         bench.turn(|session, turn| session.open(turn));
         bench
@@ -71,11 +74,15 @@ impl Bench {
     }
 
     fn turn<T>(&mut self, act: impl FnOnce(&mut Session, &mut Turn<'_>) -> T) -> T {
-        let Bench { session, now_ms, out, events, to_zones, lines } = self;
+        let Bench { session, now_ms, out, events, to_zones, lines, bundles_over } = self;
         let mut sink = |effect: SessionOutput<'_>| match effect {
             SessionOutput::Out(SouthboundEvent::Event(frame)) => events.push(frame.to_vec()),
             SessionOutput::Out(SouthboundEvent::ToZone { zone, frame }) => {
                 to_zones.push((zone, frame.to_vec()))
+            }
+            SessionOutput::Out(SouthboundEvent::BundleOver { datapath }) => {
+                assert_eq!(datapath, DATAPATH);
+                *bundles_over += 1;
             }
             SessionOutput::Out(SouthboundEvent::Ended { .. }) => {
                 unreachable!("a session does not end itself")
