@@ -8,7 +8,7 @@
 
 use audit::AuditSettings;
 use config::{AppGrant, Config, ServiceShare};
-use monitor::{AppRole, AppSource, AppSpec, Duty, ZoneKind};
+use monitor::{AppRole, AppSource, AppSpec, Duty, Regions, ZoneKind};
 use node::now_unix_ms;
 use std::process::ExitCode;
 use store::StoreSettings;
@@ -38,6 +38,8 @@ pub struct Need {
     pub settings: serde_json::Map<String, serde_json::Value>,
     /// What it may do with the network and with other services.
     pub grant: AppGrant,
+    /// The size of the shared memory for its tables in bytes.
+    pub shared_bytes: usize,
 }
 
 /// All of them.
@@ -100,8 +102,8 @@ fn of_network(config: &Config, name: &str, needs: &str) -> Option<Need> {
     let share = config
         .network_share(name, needs)
         .unwrap_or_else(|fault| unreachable!("the needs of {name}: {fault:?}"));
-    let ServiceShare { limits, sandbox, settings, grant } = share?;
-    Some(Need { limits, sandbox, settings, grant })
+    let ServiceShare { limits, sandbox, shared_bytes, settings, grant } = share?;
+    Some(Need { limits, sandbox, settings, grant, shared_bytes })
 }
 
 /// It may delete the rules of other controllers only if the operator wants that.
@@ -240,7 +242,7 @@ pub fn wanted(config: &Config) -> Vec<AppSpec> {
 }
 
 fn spec(service: &Service, need: Need) -> AppSpec {
-    let Need { limits, sandbox, settings, grant } = need;
+    let Need { limits, sandbox, settings, grant, shared_bytes } = need;
     AppSpec {
         zone: None,
         name: service.name.to_owned(),
@@ -252,6 +254,7 @@ fn spec(service: &Service, need: Need) -> AppSpec {
         sandbox,
         settings,
         grant: grant.to_json(),
+        regions: Regions { writes_bytes: shared_bytes, reads: Vec::new() },
         packaged: false,
     }
 }

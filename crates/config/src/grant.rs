@@ -17,7 +17,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
-use zone::Sandbox;
+use zone::{Limits, Sandbox};
 
 /// A soft limit that is not written is this percentage of the hard limit.
 const SOFT_PERCENT: u64 = 80;
@@ -138,6 +138,12 @@ impl AppGrant {
     fn with_services(&self, grant: Grant) -> Grant {
         let parts = package::manifest::parts(&self.capabilities, &self.quotas.services);
         parts.into_iter().fold(grant, |grant, (service, part)| grant.with_service(&service, part.to_bytes()))
+    }
+
+    /// Sets the limits of what the app keeps in the store.
+    pub fn limit_store(&self, limits: &mut Limits) {
+        let share = self.store_bytes();
+        (limits.store_bytes, limits.soft.store_bytes) = (share.map(|it| it.hard), share.map(|it| it.soft));
     }
 
     /// The limit of what the app keeps in the store, if it may write there. It is the only use that a service reports.

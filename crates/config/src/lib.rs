@@ -32,7 +32,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use monitor_channel::{AppRole, AppSource, AppSpec, ZoneKind};
+use monitor_channel::{AppRole, AppSource, AppSpec, Regions, ZoneKind};
 use package::manifest::{Manifest, Needs};
 use package::state::State;
 use rustix::fs::Access;
@@ -702,8 +702,7 @@ fn app_spec(
     let capabilities = table.capabilities.unwrap_or_default();
     let grant = AppGrant { capabilities, quotas: table.quotas, rank: None };
     let mut limits = table.limits;
-    let share = grant.store_bytes();
-    (limits.store_bytes, limits.soft.store_bytes) = (share.map(|it| it.hard), share.map(|it| it.soft));
+    grant.limit_store(&mut limits);
     let spec = AppSpec {
         zone: None,
         name,
@@ -715,6 +714,7 @@ fn app_spec(
         sandbox: table.sandbox,
         settings: table.settings,
         grant: grant.to_json(),
+        regions: Regions { writes_bytes: 0, reads: grant.capabilities.shared_tables() },
         packaged: false,
     };
     Ok((spec, table.granted_by))

@@ -8,13 +8,14 @@
 //! probe_interval_ms = 3000
 //! ```
 //!
-//! In: the table. Out: which services run, with their settings. The settings are the service's own. Only `listen` and `limits`
-//! belong to the node. It starts no service.
+//! In: the table. Out: which services run, with their settings. The settings are the service's own. Only `listen`, `limits` and
+//! `shared_bytes` belong to the node. It starts no service.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use contract::ServiceAddress;
+use monitor_channel::app::{REGION_BYTES_MAX, REGION_BYTES_MIN};
 use package::manifest::amounts::flaw_of_memory;
 use package::manifest::services::OF_NETWORK;
 use package::toml_text;
@@ -42,6 +43,8 @@ pub struct ServiceSettings {
     pub listen: Option<Vec<ServiceAddress>>,
     /// What its process may use of the machine, in place of its default.
     pub limits: Option<Limits>,
+    /// The size of its shared memory in bytes, in place of its default. 0: none.
+    pub shared_bytes: Option<usize>,
     /// All other keys, which the service receives.
     pub settings: Map<String, Value>,
 }
@@ -138,7 +141,21 @@ impl<'de> Deserialize<'de> for ServiceSettings {
         if let Some(flaw) = limits.as_ref().and_then(|limits| flaw_of_memory(limits.memory_bytes)) {
             return Err(D::Error::custom(flaw));
         }
+        let shared_bytes =
+            table.remove("shared_bytes").map(|value| value.try_into().map_err(of_key("shared_bytes")));
+        let shared_bytes: Option<usize> = shared_bytes.transpose()?;
+        if let Some(flaw) = shared_bytes.and_then(flaw_of_shared) {
+            return Err(D::Error::custom(flaw));
+        }
         let settings = toml_text::json_object(table).map_err(D::Error::custom)?;
-        Ok(ServiceSettings { listen: listen.transpose()?, limits, settings })
+        Ok(ServiceSettings { listen: listen.transpose()?, limits, shared_bytes, settings })
     }
+}
+
+/// What is wrong with a size of shared memory, if something is.
+fn flaw_of_shared(bytes: usize) -> Option<String> {
+    let is_size = bytes == 0 || (REGION_BYTES_MIN..=REGION_BYTES_MAX).contains(&bytes);
+    (!is_size).then(|| {
+        format!("shared_bytes: {bytes} is not possible: write 0 for none, or {REGION_BYTES_MIN} to {REGION_BYTES_MAX}")
+    })
 }

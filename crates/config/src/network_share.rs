@@ -4,6 +4,7 @@
 //! service.
 
 use package::manifest::Needs;
+use package::manifest::services::SHARED;
 use package::toml_text::{self, Fault};
 use serde_json::{Map, Value};
 use zone::{Limits, Sandbox};
@@ -18,6 +19,8 @@ pub struct ServiceShare {
     pub limits: Limits,
     /// What of the machine it may touch.
     pub sandbox: Sandbox,
+    /// The size of the shared memory for its tables in bytes. 0: it has none.
+    pub shared_bytes: usize,
     /// Its settings.
     pub settings: Map<String, Value>,
     /// What it may do with the network and with other services.
@@ -49,9 +52,17 @@ impl Config {
             rank: None,
         };
         let mut limits = table.limits;
-        let share = grant.store_bytes();
-        (limits.store_bytes, limits.soft.store_bytes) = (share.map(|it| it.hard), share.map(|it| it.soft));
-        Ok(Some(ServiceShare { limits, sandbox: table.sandbox, settings: table.settings, grant }))
+        grant.limit_store(&mut limits);
+        let default = SHARED.iter().find(|table| table.service == service).map(|table| table.bytes);
+        // A service without such tables has none, whatever is written.
+        let shared_bytes = default.map_or(0, |default| written.shared_bytes.unwrap_or(default));
+        Ok(Some(ServiceShare {
+            limits,
+            sandbox: table.sandbox,
+            shared_bytes,
+            settings: table.settings,
+            grant,
+        }))
     }
 }
 

@@ -116,9 +116,33 @@ pub struct AppSpec {
     /// The app's grant, for the kernel process. The caller defines the format.
     #[serde(default)]
     pub grant: serde_json::Value,
+    /// The shared memory that it writes or reads.
+    #[serde(default)]
+    pub regions: Regions,
     /// It comes from a package, which is verified (`monitor::PackageChecks`) before each start and while it runs.
     #[serde(default)]
     pub packaged: bool,
+}
+
+/// The sizes that shared memory can have, in bytes.
+pub use ring::region::{REGION_BYTES_MAX, REGION_BYTES_MIN};
+
+/// The shared memory of a process zone.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Regions {
+    /// The size of the region in which a service has its table, in bytes. 0: it has none.
+    pub writes_bytes: usize,
+    /// The services whose tables the app reads.
+    pub reads: Vec<String>,
+}
+
+impl Regions {
+    /// Whether a process with `other` has nothing that it may not have now, and writes the same.
+    pub fn includes(&self, other: &Regions) -> bool {
+        self.writes_bytes == other.writes_bytes
+            && other.reads.iter().all(|service| self.reads.contains(service))
+    }
 }
 
 /// The largest number of unenforced parts that one zone reports; a zone has fewer parts.
@@ -409,6 +433,7 @@ mod tests {
             sandbox: Sandbox::default(),
             settings: Default::default(),
             grant: Default::default(),
+            regions: Default::default(),
             packaged: false,
         }
     }

@@ -28,8 +28,8 @@ pub const DATAGRAM_BYTES_MAX: usize = 192 << 10;
 /// The maximum length of a message in bytes. The largest is the status of all apps, at most about three kilobytes each.
 pub const MESSAGE_BYTES_MAX: usize = 4 << 20;
 
-/// The maximum number of descriptors with one message: the ports of one zone, and the sockets on which it listens.
-pub const MESSAGE_FDS_MAX: usize = WORKERS_MAX as usize * PORT_FDS + LISTEN_MAX;
+/// The maximum number of descriptors with one message: the ports of one zone, the sockets on which it listens, and its region.
+pub const MESSAGE_FDS_MAX: usize = WORKERS_MAX as usize * PORT_FDS + LISTEN_MAX + 1;
 
 /// The descriptors of a message, and the memory file of a long one.
 const DATAGRAM_FDS_MAX: usize = MESSAGE_FDS_MAX + 1;

@@ -265,12 +265,13 @@ pub const AUDIT_RECORDS_MAX: usize = 64;
 /// The interval of [`FromKernel::Alive`].
 pub const ALIVE_INTERVAL_MS: u64 = 100;
 
-/// From the monitor to a process zone. The app may have another version of the SDK than the node: it ignores unknown
+/// From the monitor to a process zone. A service with a duty also gets messages of its contract. The app may have another version of the SDK than the node: it ignores unknown
 /// messages.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[allow(clippy::large_enum_variant, reason = "few exist at a time: one for each start of a zone")]
 pub enum ToZone {
-    /// The first message, and the only one for an app. It carries the zone's ends of its ports, in the order of the workers.
+    /// The first message. It carries the zone's ends of its ports, in the order of the workers.
     Welcome {
         /// The zone's id.
         zone: u16,
@@ -288,7 +289,23 @@ pub enum ToZone {
         /// The addresses on which the zone accepts connections. A listening socket for each comes after the ports.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         listeners: Vec<String>,
+        /// Whether the zone is a service that writes its table into shared memory. The descriptor of a new region comes last.
+        #[serde(default, skip_serializing_if = "is_false")]
+        writes_region: bool,
     },
+    /// The table of a service in shared memory, for an app that may read it. More than one can come in the life of the app: each
+    /// run of the service has a new region.
+    Region {
+        /// The service's name.
+        service: String,
+        /// Whether the service writes it now. Then the message carries the descriptor of the region, which can only be read.
+        /// Otherwise the service has ended, and its last region stays as it is.
+        is_written: bool,
+    },
+}
+
+fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 /// Without those that a newer node has. In `burnet.toml` they are refused, and this is none.
@@ -349,6 +366,7 @@ mod tests {
             settings,
             ports: 3,
             listeners: Vec::new(),
+            writes_region: false,
         };
         let mut newer = serde_json::to_value(&said).unwrap();
         newer["welcome"]["weather"] = "fine".into();

@@ -29,6 +29,8 @@ impl Difference {
             ("limits", built_in(&before.limits) != built_in(&after.limits)),
             ("sandbox", before.sandbox != after.sandbox),
             ("settings", before.settings != after.settings),
+            // What is mapped cannot be taken back from a process. More of it comes while the app runs.
+            ("shared view", !after.regions.includes(&before.regions)),
         ];
         Difference {
             grant: before.grant != after.grant,
@@ -62,7 +64,7 @@ fn built_in(limits: &Limits) -> Limits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::{AppRole, AppSource, ZoneKind};
+    use crate::app::{AppRole, AppSource, Regions, ZoneKind};
     use serde_json::Value;
     use zone::Sandbox;
 
@@ -78,6 +80,7 @@ mod tests {
             sandbox: Sandbox::default(),
             settings: Default::default(),
             grant: Value::Null,
+            regions: Default::default(),
             packaged: false,
         }
     }
@@ -97,11 +100,16 @@ mod tests {
         check(|after| after.limits.soft.memory_bytes = Some(1), Some("gets other limits, immediately"));
         check(|after| after.limits.memory_bytes = 1, Some("restarts (limits changed)"));
         check(|after| after.sandbox.spawn = true, Some("restarts (sandbox changed)"));
+        check(|after| after.regions.reads.push("x".to_owned()), None);
+        check(|after| after.regions.writes_bytes = 7, Some("restarts (shared view changed)"));
         check(|after| after.kind = ZoneKind::Trusted, Some("restarts (zone changed)"));
         let other = |after: &mut AppSpec| {
             after.settings.insert("a".to_owned(), 1.into());
             after.source = AppSource::BuiltIn("firewall".to_owned());
         };
         check(other, Some("restarts (program, settings changed)"));
+        let before = AppSpec { regions: Regions { writes_bytes: 0, reads: vec!["x".to_owned()] }, ..spec() };
+        let withdrawn = Difference::of(&before, &spec()).in_words();
+        assert_eq!(withdrawn.as_deref(), Some("restarts (shared view changed)"));
     }
 }

@@ -48,6 +48,7 @@ mod recent_facts;
 mod record_writer;
 mod recording;
 pub mod records;
+mod regions;
 mod resources;
 mod run;
 mod run_error;
@@ -65,8 +66,8 @@ pub use backoff::RestartPolicy;
 pub use finder::{Find, FoundApp, Reload, Reloaded};
 pub use monitor_channel::app::{
     APP_NAME_BYTES_MAX, APPS_MAX, AppRole, AppSource, AppSpec, AppState, AppStatus, Duty, Ending,
-    KernelStatus, NOT_ENFORCED_BYTES_MAX, NOT_ENFORCED_MAX, PlanError, REASON_BYTES_MAX, SETTINGS_BYTES_MAX,
-    Verb, ZoneKind, check_app_name, check_specs, legible, steers,
+    KernelStatus, NOT_ENFORCED_BYTES_MAX, NOT_ENFORCED_MAX, PlanError, REASON_BYTES_MAX, Regions,
+    SETTINGS_BYTES_MAX, Verb, ZoneKind, check_app_name, check_specs, legible, steers,
 };
 pub use monitor_channel::{app, channel, child, protocol};
 pub use output::{LINE_BYTES_MAX, LINES_PER_S_MAX, ZONE_REMARK};

@@ -115,6 +115,7 @@ fn check_config(config: &Value) -> Result<(), PlanError> {
 /// Refuses an app whose limit of open files is too low for its ports.
 pub(crate) fn check_open_files(app: &AppSpec, workers: u16) -> Result<(), PlanError> {
     let needed = usize::from(workers) * PORT_FDS + app.sandbox.net.listen.len() + ZONE_FDS_MIN;
+    // A region's descriptor is closed when it is mapped, so ZONE_FDS_MIN has room for it.
     let limit = app.limits.open_files;
     if app.kind == ZoneKind::Trusted || limit as usize >= needed {
         return Ok(());

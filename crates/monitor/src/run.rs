@@ -204,6 +204,8 @@ impl Monitor {
             self.on_ready(source);
         }
         self.zones.tick(now_ms(), &mut self.writer);
+        let supervisor = &self.supervisor;
+        self.zones.share_regions(|zone| supervisor.spec(zone));
         self.measure();
         let supervisor = &self.supervisor;
         self.resources.keep_only(|zone| supervisor.spec(zone).is_some());
@@ -642,8 +644,10 @@ impl Monitor {
     }
 
     fn measure_zone(&mut self, zone: u16, generation: u64, pid: u32, at: Moment) {
-        let Some(reading) = sampling::zone(Path::new("/proc"), pid) else { return };
+        let Some(mut reading) = sampling::zone(Path::new("/proc"), pid) else { return };
         let Some(spec) = self.supervisor.spec(zone) else { return };
+        // The node made it, and decided how large it is.
+        reading.shared_bytes = reading.shared_bytes.saturating_sub(self.zones.region_bytes(spec));
         let keeps_cpu = self.supervisor.enforces(zone, Resource::CpuPercent.key());
         let measured = Measured { zone, generation, reading, limits: &spec.limits, keeps_cpu };
         for verdict in self.resources.on_reading(&measured, at) {

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use crate::channel::{Channel, ChannelError};
+use crate::protocol::ToZone;
 
 /// Most messages that wait for one service. One more is left out: records are told again, and of the others the next is as good.
 const OUTBOX_MESSAGES_MAX: usize = 16;
@@ -36,6 +37,13 @@ impl ZoneChannel {
             self.send();
         }
         has_room
+    }
+
+    /// Sends a message about shared memory to an app. Returns whether it was sent. Nothing else is sent to an app after its welcome
+    /// message, so nothing waits.
+    pub(crate) fn tell_app(&mut self, message: &ToZone, fd: Option<BorrowedFd<'_>>) -> bool {
+        let fds: Vec<_> = fd.into_iter().collect();
+        self.channel.as_ref().is_some_and(|channel| channel.try_send(message, &fds).is_ok())
     }
 
     pub(crate) fn send(&mut self) {

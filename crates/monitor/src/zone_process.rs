@@ -15,6 +15,7 @@ use crate::clock::{now_ms, unix_ms_at_zero};
 use crate::incident::LAST_LINES_MAX;
 use crate::output::{Output, ZONE_REMARK};
 use crate::record_writer::RecordWriter;
+use crate::regions::Told;
 use crate::supervisor::{ChildId, SupervisorEvent};
 use crate::zone_channel::ZoneChannel;
 
@@ -31,6 +32,8 @@ pub(crate) struct ZoneProcess {
     pub(crate) child: Child,
     /// The socket to the zone; only what a service says is read from it.
     pub(crate) channel: ZoneChannel,
+    /// What the app was told of the shared memory of services.
+    pub(crate) told: Vec<Told>,
     pub(crate) pipe: Option<io::PipeReader>,
     pub(crate) output: Output,
     pub(crate) last_lines: LastLines,

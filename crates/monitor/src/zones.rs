@@ -19,6 +19,7 @@ use crate::plan::ZoneSetup;
 use crate::process_end::ProcessEnd;
 use crate::protocol::{PORT_FDS, ToZone};
 use crate::record_writer::RecordWriter;
+use crate::regions::{Regions, Told};
 use crate::zone_channel::ZoneChannel;
 use crate::zone_process::{
     LastLines, OUTPUT_BYTES_PER_TURN_MAX, Reported, ZoneProcess, log_zone, print, read_pipe, read_report,
@@ -56,6 +57,8 @@ pub(crate) struct Zones {
     groups: NodeGroups,
     /// The sockets on which apps accept connections, over all runs of these apps.
     pub(crate) listeners: Listeners,
+    /// The shared memory of services.
+    regions: Regions,
     /// Groups of zones that are over, in which somebody was still ending. Each turn they are tried again; there are no more of them than
     /// processes that Linux is taking away.
     left_groups: Vec<ZoneGroups>,
@@ -73,6 +76,7 @@ impl Zones {
             processes: Vec::new(),
             groups: groups.make(),
             listeners: Listeners::default(),
+            regions: Regions::default(),
             left_groups: Vec::new(),
             reaped: None,
         }
@@ -91,8 +95,14 @@ impl Zones {
         let (for_kernel, for_app): (Vec<_>, Vec<_>) =
             ports.into_iter().map(|port| (port.kernel.into_array(), port.app.into_array())).unzip();
         let (channel, theirs) = Channel::pair()?;
+        let bytes = spec.regions.writes_bytes;
+        let region = (bytes > 0).then(|| self.regions.create(&app, generation, bytes)).transpose()?;
         // Sent before there is a process: it waits in the socket.
-        welcome(&channel, zone, generation, spec, (for_app.into_iter().flatten().collect(), listeners))?;
+        let fds = ZoneFds { ports: for_app.into_iter().flatten().collect(), listeners, region };
+        welcome(&channel, zone, generation, spec, &fds)?;
+        let mut channel = ZoneChannel::new(channel);
+        let mut told = Told::of(&spec.regions.reads);
+        self.regions.tell(&mut told, |message, fd| channel.tell_app(message, fd));
         let (pipe, output) = io::pipe()?;
         let (report_pipe, report) = io::pipe()?;
         rustix::io::ioctl_fionbio(&pipe, true)?;
@@ -106,7 +116,8 @@ impl Zones {
             generation,
             app,
             child,
-            channel: ZoneChannel::new(channel),
+            channel,
+            told,
             pipe: Some(pipe),
             output: Output::default(),
             last_lines: LastLines::default(),
@@ -156,6 +167,7 @@ impl Zones {
             self.left_groups.push(std::mem::take(&mut process.groups));
         }
         let generation = process.generation;
+        self.regions.on_end(&process.app, generation);
         self.reaped = Some((process.app, generation, process.last_lines));
         // If there was no app to say anything, the launcher says why.
         Some(Reaped { generation, end, last_line: said.or(last_reported), reported })
@@ -168,6 +180,22 @@ impl Zones {
         let reaped = self.reaped.as_ref().filter(|(app, generation, _)| same(app, *generation));
         let lines = alive.map(|process| &process.last_lines).or(reaped.map(|(.., lines)| lines));
         lines.map(|lines| lines.0.iter().cloned().collect()).unwrap_or_default()
+    }
+
+    /// The size of all shared memory of services that an app reads or writes.
+    pub(crate) fn region_bytes(&self, spec: &AppSpec) -> u64 {
+        let reads = spec.regions.reads.iter().map(String::as_str);
+        let own = (spec.regions.writes_bytes > 0).then_some(spec.name.as_str());
+        reads.chain(own).map(|service| self.regions.bytes_of(service)).sum()
+    }
+
+    /// Hands the regions of services to the apps that may read them.
+    pub(crate) fn share_regions<'s>(&mut self, spec: impl Fn(u16) -> Option<&'s AppSpec>) {
+        self.regions.look();
+        for ZoneProcess { told, channel, zone, .. } in &mut self.processes {
+            Told::add(told, spec(*zone).map_or(&[][..], |spec| spec.regions.reads.as_slice()));
+            self.regions.tell(told, |message, fd| channel.tell_app(message, fd));
+        }
     }
 
     /// Logs how many lines were left out, and removes the groups of zones that are over.
@@ -200,13 +228,22 @@ impl Drop for Zones {
     }
 }
 
+/// What the welcome message brings.
+struct ZoneFds<'a> {
+    ports: Vec<OwnedFd>,
+    listeners: Vec<BorrowedFd<'a>>,
+    /// The region that a service writes.
+    region: Option<OwnedFd>,
+}
+
 fn welcome(
     channel: &Channel,
     zone: u16,
     generation: u64,
     spec: &AppSpec,
-    (ports, listeners): (Vec<OwnedFd>, Vec<BorrowedFd<'_>>),
+    fds: &ZoneFds<'_>,
 ) -> io::Result<()> {
+    let ZoneFds { ports, listeners, region } = fds;
     let welcome = ToZone::Welcome {
         zone,
         app: spec.name.clone(),
@@ -215,7 +252,9 @@ fn welcome(
         settings: spec.settings.clone(),
         ports: u16::try_from(ports.len() / PORT_FDS).map_err(io::Error::other)?,
         listeners: spec.sandbox.net.listen.iter().map(ToString::to_string).collect(),
+        writes_region: region.is_some(),
     };
-    let fds: Vec<_> = ports.iter().map(AsFd::as_fd).chain(listeners).collect();
+    let region = region.iter().map(AsFd::as_fd);
+    let fds: Vec<_> = ports.iter().map(AsFd::as_fd).chain(listeners.iter().copied()).chain(region).collect();
     channel.try_send(&welcome, &fds).map_err(io::Error::other)
 }

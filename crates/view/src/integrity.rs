@@ -22,6 +22,13 @@ pub(crate) fn needs(object: &Object) -> [Option<Key>; 2] {
     }
 }
 
+impl Object {
+    /// The objects without which this one is not visible.
+    pub fn needs(&self) -> [Option<Key>; 2] {
+        needs(self)
+    }
+}
+
 /// The objects that need this one, visible or not. An object comes after what it needs in the order of keys.
 pub(crate) fn dependents(all: &Snapshot, key: Key) -> Vec<Key> {
     match key {

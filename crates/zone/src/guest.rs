@@ -6,6 +6,7 @@
 //!
 //! A panic of the app is caught here and never crosses the table. This module does not read events.
 
+use crate::region::Region;
 pub use abi::table::AppTable;
 use abi::table::{CommandSink, TABLE_VERSION, status};
 use std::ffi::c_void;
@@ -51,6 +52,10 @@ pub trait Guest: Sized {
     fn on_monitor(&mut self, _message: &[u8], _commands: &mut Vec<u8>) -> Result<(), String> {
         Ok(())
     }
+
+    /// The zone has shared memory with the tables of a service, or has it no more. The table has no such function: only a
+    /// process zone has such memory.
+    fn on_region(&mut self, _region: Region) {}
 
     /// Messages for the monitor since the last call, in order.
     fn take_for_monitor(&mut self) -> Vec<Vec<u8>> {

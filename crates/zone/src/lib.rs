@@ -30,6 +30,7 @@ pub mod overflow;
 pub mod port;
 #[allow(unsafe_code, reason = "an instruction of the processor")]
 pub mod prefetch;
+pub mod region;
 pub mod sandbox;
 #[cfg(feature = "host")]
 mod shares;

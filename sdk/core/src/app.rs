@@ -112,6 +112,11 @@ pub trait App: Sized + 'static {
     /// that they need. The first call brings the objects that exist already.
     fn on_view(&mut self, _changes: &Batch, _view: &Snapshot, _out: &mut Commands) {}
 
+    /// The network view in shared memory changed, for an app with [`Interests::shared_view`]. Several changes can be one call. The SDK
+    /// looks after each group of events, and at least about once per second. It also calls this after [`App::on_view`]. [`Commands::object`] and [`Commands::objects`] read the
+    /// present state.
+    fn on_shared_view(&mut self, _out: &mut Commands) {}
+
     /// A caller granted more credit. Parts that [`Commands::answer`] buffers were already sent. A service with a
     /// [`crate::stream::Table`] sends more of it.
     fn on_credit(&mut self, _query: Ticket, _out: &mut Commands) {}
@@ -135,23 +140,35 @@ pub struct Interests {
     within: Vec<Match>,
     /// The kinds of objects of the network view.
     pub(crate) view: Vec<Kind>,
+    /// The kinds that the app reads in shared memory.
+    pub(crate) shared_view: Vec<Kind>,
 }
 
 impl Interests {
     /// No events.
     pub fn none() -> Self {
-        Interests { events: 0, all_packets: false, within: Vec::new(), view: Vec::new() }
+        Interests {
+            events: 0,
+            all_packets: false,
+            within: Vec::new(),
+            view: Vec::new(),
+            shared_view: Vec::new(),
+        }
     }
 
     /// The events for the kernel. The SDK needs the time to follow the view.
     pub(crate) fn subscribed_events(&self) -> u64 {
-        let for_view = if self.view.is_empty() { 0 } else { kind::bit(kind::TICK) };
+        let for_view = if self.reads_view() { kind::bit(kind::TICK) } else { 0 };
         self.events | for_view
+    }
+
+    fn reads_view(&self) -> bool {
+        !(self.view.is_empty() && self.shared_view.is_empty())
     }
 
     /// Whether the time is for the SDK alone.
     pub(crate) fn hides_ticks(&self) -> bool {
-        !self.view.is_empty() && self.events & kind::bit(kind::TICK) == 0
+        self.reads_view() && self.events & kind::bit(kind::TICK) == 0
     }
 
     /// The match for the kernel: a subscription has room for one.
@@ -205,6 +222,14 @@ impl Interests {
     /// the capability `view.read`, and that of each other service, such as `host.read`.
     pub fn view(mut self, kinds: &[Kind]) -> Self {
         self.view.extend_from_slice(kinds);
+        self
+    }
+
+    /// The network view in shared memory: objects of these kinds, read when the app needs them ([`Commands::object`]). All apps share one
+    /// copy. [`App::on_shared_view`] tells of changes. If there is no shared memory for them, or it is full, the SDK follows the streams
+    /// after some seconds, as for [`Interests::view`]. The app needs the same capabilities as for that.
+    pub fn shared_view(mut self, kinds: &[Kind]) -> Self {
+        self.shared_view.extend_from_slice(kinds);
         self
     }
 

@@ -3,6 +3,7 @@
 //! The zone sends the frames after the handler returned.
 
 use crate::calls::Calls;
+use crate::shared_view::{NotShared, SharedView};
 use crate::stream::TICKET_OF_STREAM;
 use crate::view_follower::ViewFollower;
 pub use abi::command::BUNDLE_MAX;
@@ -17,7 +18,8 @@ use flow::canonical::{ActionWriter, InstructionWriter, MatchWriter, write_match}
 use flow::{DatapathId, ErrorCode, PortNo};
 use std::time::Duration;
 use store_contract::{Changes, Op};
-use view::Snapshot;
+use view::{Key, Kind, Object, Snapshot};
+use zone::region::WriteRegion;
 
 /// The number that identifies the receipt or the answer of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -47,6 +49,9 @@ pub struct Commands {
     pub(crate) for_monitor: Vec<Vec<u8>>,
     pub(crate) wake_after: Option<Duration>,
     pub(crate) view: ViewFollower,
+    pub(crate) shared: SharedView,
+    /// Where a service writes its table for other apps.
+    pub(crate) region: Option<Box<dyn WriteRegion>>,
 }
 
 const NO_SWITCH: DatapathId = DatapathId(0);
@@ -191,11 +196,70 @@ impl Commands {
         self.view.is_current()
     }
 
+    /// The network view in shared memory, as far as the app may read it. It has the same objects as the streams, and costs this app no
+    /// memory of its own.
+    pub fn shared_view(&self) -> &SharedView {
+        &self.shared
+    }
+
+    /// An object of [`crate::Interests::shared_view`]: from shared memory, or from the streams where the SDK follows them instead.
+    ///
+    /// # Errors
+    /// [`NotShared`]: neither has it now. The next call may succeed.
+    pub fn object(&self, key: Key) -> Result<Option<Object>, NotShared> {
+        match self.shared.get(key) {
+            Ok(record) => Ok(record.map(|record| record.object)),
+            Err(why) if !self.view.follows(key.kind()) => Err(why),
+            Err(_) => Ok(self.view.view().get(key).map(|record| record.object.clone())),
+        }
+    }
+
+    /// All objects of a kind of [`crate::Interests::shared_view`], as they were at one moment.
+    ///
+    /// # Errors
+    /// As [`Commands::object`].
+    pub fn objects(&self, kind: Kind) -> Result<Vec<Object>, NotShared> {
+        match self.shared.records(&[kind]) {
+            Ok(records) => Ok(records.into_iter().map(|record| record.object).collect()),
+            Err(why) if !self.view.follows(kind) => Err(why),
+            Err(_) => Ok(self.view.view().records(kind).map(|record| record.object.clone()).collect()),
+        }
+    }
+
+    /// Writes a record of a service's table into shared memory, or removes it, if the node has made some for this service. Returns
+    /// whether the record is there. If not, readers are told, and follow the stream. Call it from the first event on.
+    #[doc(hidden)]
+    pub fn share(&mut self, key: &[u8], value: Option<&[u8]>) -> bool {
+        match (&mut self.region, value) {
+            (Some(region), Some(value)) => region.put(key, value),
+            (Some(region), None) => {
+                region.remove(key);
+                true
+            }
+            (None, _) => true,
+        }
+    }
+
+    /// What was shared since the last call belongs together.
+    #[doc(hidden)]
+    pub fn settle_shared(&mut self) {
+        if let Some(region) = &mut self.region {
+            region.settle();
+        }
+    }
+
     /// Opens the streams of the view whose time has come.
     pub(crate) fn open_view(&mut self, now_ms: u64) {
         let mut view = std::mem::take(&mut self.view);
         view.open_due(now_ms, |service, question| self.follow(service, question).0);
         self.view = view;
+    }
+
+    /// Follows these kinds too, from the next tick on.
+    pub(crate) fn follow_also(&mut self, kinds: &[Kind]) {
+        for ticket in self.view.add(kinds) {
+            self.cancel(Ticket(ticket));
+        }
     }
 
     /// Cancels a call or a stream. Nothing more comes for this ticket.

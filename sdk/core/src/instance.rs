@@ -6,15 +6,16 @@ use crate::app::{App, MOST_AHEAD};
 use crate::calls::{Calls, Heard};
 use crate::commands::{Commands, Level, Ticket};
 use crate::settings::Settings;
-use crate::view_follower::ViewFollower;
+use crate::view_follower::{ViewFollower, with_needs};
 use abi::event::{PacketIn, QueryReply, kind};
 use abi::table::AppTable;
 use abi::{Event, Frame, Malformed, Receipt};
 use flow::frame::FrameFields;
 use flow::{DatapathId, Match, PortNo};
 use std::time::Duration;
-use view::{Batch, Change};
+use view::{Batch, Change, Kind};
 use zone::guest::Guest;
+use zone::region::Region;
 
 /// What an array of packet-ins begins with.
 const NO_PACKET: PacketIn<'static> = PacketIn {
@@ -43,7 +44,14 @@ pub struct Instance<A> {
     either: Vec<Match>,
     /// Whether the time is for the SDK alone, because the app follows the view and has not asked for the time.
     hides_ticks: bool,
+    /// The kinds that the app reads in shared memory, and what these need.
+    shared_view: Vec<Kind>,
+    /// Ticks for which shared memory has not served them.
+    ticks_unshared: u32,
 }
+
+/// After so many ticks without shared memory, an app that reads it follows the streams instead. A service restarts faster.
+const TICKS_UNSHARED_MAX: u32 = 5;
 
 impl<A: App> Instance<A> {
     /// The app with its settings; its subscription and first commands are in [`Instance::frames`].
@@ -56,13 +64,21 @@ impl<A: App> Instance<A> {
         out.open_view(0);
         app.on_start(&mut out);
         let hides_ticks = interests.hides_ticks();
-        Ok(Instance { app, out, either: interests.into_either(), hides_ticks })
+        let shared_view = with_needs(&interests.shared_view);
+        Ok(Instance {
+            app,
+            out,
+            either: interests.into_either(),
+            hides_ticks,
+            shared_view,
+            ticks_unshared: 0,
+        })
     }
 
     /// Hands it one event frame.
     #[inline]
     pub(crate) fn on_frame(&mut self, frame: &Frame<'_>) -> Result<(), Malformed> {
-        let Instance { app, out, either, hides_ticks } = self;
+        let Instance { app, out, either, hides_ticks, .. } = self;
         if frame.header.kind.get() == kind::PACKET_IN {
             // Nearly every event is one, and is read without asking what else it might be.
             let packet = PacketIn::read(frame)?;
@@ -112,6 +128,7 @@ impl<A: App> Instance<A> {
                 if !*hides_ticks {
                     app.on_tick(now_ms, out);
                 }
+                self.on_tick_of_shared_view();
             }
             Event::Shutdown => app.on_shutdown(out),
             // A newer kernel may send events that this app's version does not know.
@@ -158,6 +175,31 @@ impl<A: App> Instance<A> {
     /// Nothing more waits for now.
     pub(crate) fn on_caught_up(&mut self) {
         self.app.on_caught_up(&mut self.out);
+        self.look_at_shared_view();
+    }
+
+    /// Tells the app if the view in shared memory has changed.
+    fn look_at_shared_view(&mut self) {
+        if !self.shared_view.is_empty() && self.out.shared.take_changed() {
+            self.app.on_shared_view(&mut self.out);
+        }
+    }
+
+    /// Follows the streams if shared memory has not served the app for long. They stay open from then on.
+    fn on_tick_of_shared_view(&mut self) {
+        let Instance { out, shared_view, ticks_unshared, .. } = self;
+        if shared_view.is_empty() {
+            return;
+        }
+        *ticks_unshared = if out.shared.is_current(shared_view) { 0 } else { *ticks_unshared + 1 };
+        if *ticks_unshared == TICKS_UNSHARED_MAX {
+            out.follow_also(shared_view);
+            out.log(
+                Level::Warning,
+                "view: shared memory does not serve this app: it follows the streams instead",
+            );
+        }
+        self.look_at_shared_view();
     }
 
     /// The app itself, for tests.
@@ -221,6 +263,7 @@ fn tell_view<A: App>(app: &mut A, out: &mut Commands, changes: &Batch) {
     if !changes.is_empty() {
         let view = out.view();
         app.on_view(changes, &view, out);
+        app.on_shared_view(out);
     }
 }
 
@@ -275,8 +318,16 @@ impl<A: App> Guest for Instance<A> {
     }
 
     fn on_wake(&mut self, commands: &mut Vec<u8>) -> Result<(), String> {
+        self.look_at_shared_view();
         self.act(commands, |app, out| app.on_wake(out));
         Ok(())
+    }
+
+    fn on_region(&mut self, region: Region) {
+        match region {
+            Region::Writes(region) => self.out.region = Some(region),
+            region => self.out.shared.on_region(region),
+        }
     }
 
     fn serves_monitor(&self) -> bool {

@@ -24,8 +24,52 @@ use abi::command::{Command, What};
 use abi::event::{self, OpenFlowVersion, PacketIn, PortFacts, PortRecord, SwitchUp};
 use flow::canonical::{read_actions, read_instructions, read_match};
 use flow::{Action, DatapathId, Instruction, MacAddr, Match, MatchEntry, PortNo};
-use view::{Change, Key, Object, Stamp};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use view::{Change, Key, Kind, Object, Record, Stamp};
 use zone::guest::Guest;
+use zone::region::{ReadRegion, Region, Unread};
+
+/// A table in memory, as a zone shows it to an app, with these objects.
+pub(crate) fn shared_table(objects: &[Object]) -> KeptTable {
+    let record = |object: &Object| {
+        let record = Record { stamp: Stamp::default(), object: object.clone() };
+        (object.key().to_string().into_bytes(), record.to_bytes())
+    };
+    KeptTable(objects.iter().map(record).collect())
+}
+
+/// Records by their keys, in the memory of a test.
+#[derive(Debug)]
+pub(crate) struct KeptTable(Vec<(Vec<u8>, Vec<u8>)>);
+
+impl ReadRegion for KeptTable {
+    fn version(&self) -> u64 {
+        2
+    }
+
+    fn is_full(&self) -> bool {
+        false
+    }
+
+    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Unread> {
+        let found = self.0.iter().find(|(known, _)| known == key);
+        value.clear();
+        value.extend(found.into_iter().flat_map(|(_, kept)| kept));
+        Ok(found.is_some())
+    }
+
+    fn places(&self) -> usize {
+        self.0.len()
+    }
+
+    fn at(&self, place: usize, key: &mut Vec<u8>, value: &mut Vec<u8>) -> Result<bool, Unread> {
+        let found = self.0.get(place);
+        key.clear();
+        key.extend(found.into_iter().flat_map(|(known, _)| known));
+        self.get(&key.clone(), value)
+    }
+}
 
 /// An app in a test.
 pub struct Trial<A> {
@@ -116,6 +160,18 @@ impl<A: App> Trial<A> {
         let stamp = Stamp { term: 0, sequence: self.sequence, origin: 0 };
         let changes = changes.into_iter().map(|(key, object)| Change { stamp, key, object });
         self.instance.change_view(changes.collect());
+        in_words(&std::mem::take(self.instance.frames()))
+    }
+
+    /// The services share these objects with the app in memory, in place of those that they shared before.
+    pub fn share(&mut self, objects: &[Object]) -> Vec<String> {
+        let services: BTreeSet<&str> = Kind::ALL.iter().map(|kind| kind.service()).collect();
+        for service in services {
+            let of_service = objects.iter().filter(|object| object.key().kind().service() == service);
+            let table = Arc::new(shared_table(&of_service.cloned().collect::<Vec<_>>()));
+            self.instance.on_region(Region::Reads { service: service.to_owned(), table });
+        }
+        self.instance.on_caught_up();
         in_words(&std::mem::take(self.instance.frames()))
     }
 

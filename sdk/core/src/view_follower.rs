@@ -64,7 +64,7 @@ fn question(kinds: &[Kind]) -> Vec<u8> {
 }
 
 /// These kinds, and all that their objects need to be visible.
-fn with_needs(kinds: &[Kind]) -> Vec<Kind> {
+pub(crate) fn with_needs(kinds: &[Kind]) -> Vec<Kind> {
     let mut wanted = Vec::new();
     // A kind comes after those that it needs, so the last one is the first to ask for others.
     for kind in Kind::ALL.iter().rev() {
@@ -90,6 +90,23 @@ impl ViewFollower {
         ViewFollower { tables: Tables::new(), streams, now_ms: 0 }
     }
 
+    /// Follows these kinds too. The streams with these tickets are to be cancelled: they are opened again with more kinds.
+    pub fn add(&mut self, kinds: &[Kind]) -> Vec<u64> {
+        let mut cancelled = Vec::new();
+        for kind in with_needs(kinds) {
+            match self.streams.iter_mut().find(|stream| stream.service == kind.service()) {
+                Some(stream) if stream.kinds.contains(&kind) => {}
+                Some(stream) => {
+                    stream.kinds.push(kind);
+                    let before = std::mem::replace(&mut stream.state, State::Waiting { until_ms: 0 });
+                    cancelled.extend(if let State::Open(open) = before { Some(open.ticket) } else { None });
+                }
+                None => self.streams.push(ServiceStream::new(kind)),
+            }
+        }
+        cancelled
+    }
+
     /// The present view.
     pub fn view(&self) -> &Snapshot {
         self.tables.view()
@@ -100,6 +117,11 @@ impl ViewFollower {
         let is_live =
             |stream: &ServiceStream| matches!(&stream.state, State::Open(open) if open.snapshot.is_none());
         self.streams.iter().all(is_live)
+    }
+
+    /// Whether it follows this kind.
+    pub fn follows(&self, kind: Kind) -> bool {
+        self.streams.iter().any(|stream| stream.kinds.contains(&kind))
     }
 
     /// Applies changes, as a stream would; for tests of apps.

@@ -92,6 +92,7 @@ impl<A: App> AppLoop<A> {
 
     fn serve(&mut self) -> Result<State, String> {
         self.process.awake()?;
+        self.process.look_at_line();
         for _ in 0..TURNS_MAX {
             match self.process.turn(&mut self.instance)? {
                 Turn::ToldToEnd => return Ok(State::Ended),

@@ -34,16 +34,17 @@ mod app_loop;
 mod listener;
 mod monitor_line;
 mod process;
+mod regions;
 mod stale_packet_ins;
 
 pub use burnet_sdk_core::{
     ActionWriter, App, AppTable, Ask, BUNDLE_MAX, BundleBuilder, Caller, Commands, DatapathId, Field,
     FlowBuilder, FlowRemoved, Form, GroupMod, InstructionWriter, Interests, Level, Loaded, MOST_AHEAD,
-    MacAddr, MatchWriter, MeterMod, NO_BUNDLES, NO_ROOM, OpenFlowVersion, Outcome, PacketIn, PacketOut,
-    PacketOutBuilder, PortFacts, PortMod, PortNo, PortRecord, PortStatus, Query, QueryAnswer, QueryOver,
-    QueryReply, Receipt, Settings, SoftLimit, StatsReply, StatsRequest, StoreLoader, SwitchError, SwitchUp,
-    Ticket, Topic, WAKE_AFTER_MAX, What, ZoneId, flow, prefetch, query_status, quota, store, store_failure,
-    stream, table, testing, view,
+    MacAddr, MatchWriter, MeterMod, NO_BUNDLES, NO_ROOM, NotShared, OpenFlowVersion, Outcome, PacketIn,
+    PacketOut, PacketOutBuilder, PortFacts, PortMod, PortNo, PortRecord, PortStatus, Query, QueryAnswer,
+    QueryOver, QueryReply, Receipt, Settings, SharedView, SoftLimit, StatsReply, StatsRequest, StoreLoader,
+    SwitchError, SwitchUp, Ticket, Topic, Version, WAKE_AFTER_MAX, What, ZoneId, flow, prefetch,
+    query_status, quota, store, store_failure, stream, table, testing, view,
 };
 #[doc(hidden)]
 pub use burnet_sdk_core::{calls, export_app, view_follower};
@@ -59,6 +60,8 @@ pub fn read_monitor<M: serde::de::DeserializeOwned>(message: &[u8]) -> Result<M,
 pub use app_loop::{AppLoop, State, Waker};
 pub use listener::Listener;
 pub use process::{ProcessError, SleepHook, run, run_guest, serve_guest};
+#[doc(hidden)]
+pub use regions::{told as region_told, written as region_written};
 
 /// Makes an app a shared object (`crate-type = ["cdylib"]`), to run with `burnet run --app PATH.so=trusted`.
 #[macro_export]

@@ -1,12 +1,15 @@
-//! A service's end of its socket to the monitor.
+//! An app's end of its socket to the monitor.
 //!
-//! In: messages of the monitor, and what the service has to say. Out: the same, in order. It never waits: what the socket does not take now is sent in a
-//! later turn. It reads no message.
+//! In: messages of the monitor, and what a service has to say. Out: the same, in order. It never waits: what the socket does not take now is sent in a
+//! later turn. It reads no message of a service's duty, only those that bring shared memory.
 
+use crate::regions;
 use monitor_channel::channel::{Channel, ChannelError, DATAGRAM_BYTES_MAX};
-use rustix::event::{PollFd, PollFlags};
+use monitor_channel::protocol::ToZone;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd};
+use zone::region::Region;
 
 /// Messages of the monitor that are taken in one turn; more wait in the socket.
 const MESSAGES_PER_TURN: usize = 16;
@@ -19,11 +22,38 @@ pub(crate) struct MonitorLine {
     /// `None` once the monitor is gone; this process goes with it.
     channel: Option<Channel>,
     waiting: VecDeque<Vec<u8>>,
+    /// The region that came with the welcome message, for a service that writes it.
+    own_region: Option<Region>,
 }
 
 impl MonitorLine {
-    pub(crate) fn new(channel: Channel) -> MonitorLine {
-        MonitorLine { channel: Some(channel), waiting: VecDeque::new() }
+    pub(crate) fn new(channel: Channel, own_region: Option<Region>) -> MonitorLine {
+        MonitorLine { channel: Some(channel), waiting: VecDeque::new(), own_region }
+    }
+
+    /// Whether a message waits.
+    pub(crate) fn is_readable(&self) -> bool {
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let mut fds: Vec<_> =
+            self.fd().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).into_iter().collect();
+        !fds.is_empty() && poll(&mut fds, Some(&at_once)).is_ok_and(|count| count > 0)
+    }
+
+    /// The shared memory that the monitor has told of, for an app without a duty. Other messages are for newer apps.
+    pub(crate) fn take_regions(&mut self) -> Vec<Region> {
+        let mut regions: Vec<Region> = self.own_region.take().into_iter().collect();
+        for _ in 0..MESSAGES_PER_TURN {
+            match self.channel.as_ref().map(Channel::try_receive::<ToZone>) {
+                Some(Ok(received)) => match regions::told(received.message, received.fds) {
+                    Ok(region) => regions.extend(region),
+                    Err(why) => eprintln!("the view is not read in shared memory: {why}"),
+                },
+                Some(Err(ChannelError::Garbage(_))) => {}
+                Some(Err(ChannelError::Closed)) => self.channel = None,
+                _ => break,
+            }
+        }
+        regions
     }
 
     /// What the monitor has told.
@@ -82,7 +112,7 @@ mod tests {
 
     fn pair() -> (Channel, MonitorLine) {
         let (ours, theirs) = Channel::pair().unwrap();
-        (ours, MonitorLine::new(Channel::from_fd(theirs)))
+        (ours, MonitorLine::new(Channel::from_fd(theirs), None))
     }
 
     #[test]
@@ -115,6 +145,20 @@ mod tests {
         let (monitor, mut line) = pair();
         line.tell(vec![vec![1; DATAGRAM_BYTES_MAX + 1], vec![2]]);
         assert_eq!(monitor.try_receive_bytes().unwrap(), [2]);
+    }
+
+    #[test]
+    fn shared_memory_is_taken_and_what_a_newer_monitor_says_is_passed_over() {
+        let (monitor, mut line) = pair();
+        assert!(!line.is_readable() && line.take_regions().is_empty());
+        monitor.try_send_bytes(br#"{"weather":"fine"}"#, &[]).unwrap();
+        let ended = ToZone::Region { service: "discovery".to_owned(), is_written: false };
+        monitor.try_send(&ended, &[]).unwrap();
+        assert!(line.is_readable());
+        assert!(
+            matches!(line.take_regions().as_slice(), [Region::Ended { service }] if service == "discovery")
+        );
+        assert!(!line.is_readable());
     }
 
     #[test]

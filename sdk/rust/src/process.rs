@@ -33,6 +33,9 @@ use zone::guest::Guest;
 /// One wake-up serves many events, and the first command of a burst is not late.
 const EVENTS_PER_TURN: usize = 256;
 
+/// An app that never sleeps looks for messages of the monitor once in so many turns.
+const TURNS_PER_LOOK: u64 = 256;
+
 /// Runs an app in this process until its zone ends. For [`crate::main!`].
 ///
 /// Exit codes: 0 if the node ended the zone, 2 if the app refuses its settings, 1 for all other errors. The error is written to
@@ -170,7 +173,18 @@ pub(crate) fn welcome() -> Result<Welcome, String> {
         .map_err(in_words("it was not started by a Burnet node; start it with `burnet run --app`"))?;
     let mut received =
         channel.receive::<ToZone>().map_err(in_words("the monitor sent no welcome message"))?;
-    let ToZone::Welcome { settings, ports, listeners, .. } = received.message;
+    let ToZone::Welcome { settings, ports, listeners, writes_region, .. } = received.message else {
+        return Err("the monitor sent another message in place of the welcome message".to_owned());
+    };
+    let region = received.fds.pop_if(|_| writes_region);
+    // A service serves its streams without it too. The monitor hands out no region that has no writer.
+    let region = region.and_then(|fd| match crate::regions::written(&fd) {
+        Ok(region) => Some(region),
+        Err(why) => {
+            eprintln!("its table is not in shared memory: {why}");
+            None
+        }
+    });
     let sockets = received.fds.split_off(received.fds.len().saturating_sub(listeners.len()));
     let listeners = Listener::all(&listeners, sockets)
         .map_err(in_words("a socket on which it listens cannot be used"))?;
@@ -179,7 +193,7 @@ pub(crate) fn welcome() -> Result<Welcome, String> {
     Ok(Welcome {
         settings: serde_json::to_vec(&settings).map_err(in_words("its settings cannot be passed on"))?,
         ports: ports.map_err(in_words("a port could not be attached"))?,
-        line: MonitorLine::new(channel),
+        line: MonitorLine::new(channel, region),
         listeners,
     })
 }
@@ -192,8 +206,13 @@ pub(crate) struct Process<'a> {
     stale: StalePacketIns,
     event: Vec<u8>,
     commands: Vec<u8>,
-    /// `None` if the app exchanges no messages with the monitor.
+    /// `None` for a further thread of an app.
     line: Option<MonitorLine>,
+    /// Whether the app is a service with a duty for the monitor. The line brings its messages then, and otherwise shared memory.
+    serves_monitor: bool,
+    /// Whether to look at the line. Looking is a system call, so it happens after a sleep and once in many turns.
+    looks_at_line: bool,
+    turns: u64,
     /// When to wake the app.
     wake_at: Option<Instant>,
     sleep_hook: BoxedSleepHook<'a>,
@@ -216,10 +235,14 @@ impl<'a> Process<'a> {
             stale: StalePacketIns::default(),
             event: Vec::new(),
             commands,
-            line: line.filter(|_| guest.serves_monitor()),
+            serves_monitor: guest.serves_monitor(),
+            line,
+            looks_at_line: true,
+            turns: 0,
             wake_at: None,
             sleep_hook,
         };
+        process.hear_regions(&mut guest);
         process.take_wake(&mut guest);
         Ok((process, guest))
     }
@@ -240,6 +263,7 @@ impl Process<'_> {
 
     /// Serves some of the waiting events, and a deadline that has passed. It never waits.
     pub(crate) fn turn<G: Guest>(&mut self, guest: &mut G) -> Result<Turn, String> {
+        self.hear_regions(guest);
         let mut idle = self.hear_monitor(guest)? && !self.wake_if_due(guest)?;
         for port in 0..self.ports.len() {
             match self.serve(port, guest)? {
@@ -250,6 +274,22 @@ impl Process<'_> {
         self.tell_monitor(guest);
         self.take_wake(guest);
         Ok(if idle { Turn::Idle } else { Turn::Busy })
+    }
+
+    /// Hands the app the shared memory that the monitor has told of.
+    fn hear_regions<G: Guest>(&mut self, guest: &mut G) {
+        self.turns = self.turns.wrapping_add(1);
+        let is_time = std::mem::take(&mut self.looks_at_line) || self.turns.is_multiple_of(TURNS_PER_LOOK);
+        let line = self.line.as_mut().filter(|_| is_time && !self.serves_monitor);
+        line.map(MonitorLine::take_regions)
+            .unwrap_or_default()
+            .into_iter()
+            .for_each(|region| guest.on_region(region));
+    }
+
+    /// A message of the monitor may wait: the caller's loop was awake for a reason that is not known here.
+    pub(crate) fn look_at_line(&mut self) {
+        self.looks_at_line = !self.serves_monitor && self.line.as_ref().is_some_and(MonitorLine::is_readable);
     }
 
     /// Notes when to wake the app, if it has requested another time.
@@ -293,7 +333,7 @@ impl Process<'_> {
     /// Passes messages of the monitor to the service. Returns whether there were none. Commands for no switch and no call go through the
     /// first port.
     fn hear_monitor<G: Guest>(&mut self, guest: &mut G) -> Result<bool, String> {
-        let Some(line) = &mut self.line else { return Ok(true) };
+        let Some(line) = self.line.as_mut().filter(|_| self.serves_monitor) else { return Ok(true) };
         let told = line.take();
         for message in &told {
             guest.on_monitor(message, &mut self.commands)?;
@@ -449,7 +489,9 @@ impl Process<'_> {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(format!("it cannot wait for events: {error}")),
         }
+        let line = waits.get(self.ports.len()).is_some_and(|line| !line.revents().is_empty());
         drop(waits);
+        self.looks_at_line |= line;
         for port in &mut self.ports {
             port.drain_wake().map_err(in_words("the wake-up of a port could not be read"))?;
         }

@@ -189,7 +189,9 @@ pub fn zone(args: &[String]) {
     }
     let channel = Channel::from_stdin().unwrap();
     let received = channel.receive::<ToZone>().unwrap();
-    let ToZone::Welcome { app, generation, settings, ports, .. } = received.message;
+    let ToZone::Welcome { app, generation, settings, ports, .. } = received.message else {
+        panic!("the first message is no welcome");
+    };
     let mut ports: Vec<AppEnd> = split_ports(received.fds, ports)
         .unwrap()
         .into_iter()

@@ -30,6 +30,7 @@ pub fn app(name: &str, kind: ZoneKind, settings: Value) -> AppSpec {
         sandbox: Default::default(),
         settings,
         grant: Default::default(),
+        regions: Default::default(),
         packaged: false,
     }
 }

@@ -58,6 +58,7 @@ pub fn app(name: &str, kind: ZoneKind) -> AppSpec {
         sandbox: Default::default(),
         settings: Default::default(),
         grant: Default::default(),
+        regions: Default::default(),
         packaged: false,
     }
 }

@@ -267,6 +267,14 @@ impl Capabilities {
         ]
     }
 
+    /// The services whose tables an app with these capabilities may read in shared memory.
+    pub fn shared_tables(&self) -> Vec<String> {
+        let wholes = self.wholes();
+        let holds = |name: &&str| wholes.contains(&(*name, true));
+        let readable = services::SHARED.iter().filter(|table| table.capabilities.iter().all(holds));
+        readable.map(|table| table.service.to_owned()).collect()
+    }
+
     /// All present capabilities as requests.
     pub fn asks(&self) -> Vec<Ask> {
         let mut all = All::default();

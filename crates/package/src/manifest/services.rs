@@ -37,6 +37,33 @@ pub static OF_NETWORK: &[Service] = &[
     paths_contract::DECLARATION,
 ];
 
+/// A service of the network whose tables apps can also read in shared memory.
+#[derive(Clone, Copy, Debug)]
+pub struct SharedTable {
+    /// The service's name.
+    pub service: &'static str,
+    /// The capabilities that an app needs to read it there: all of them.
+    pub capabilities: &'static [&'static str],
+    /// Its size in bytes, unless the operator writes another.
+    pub bytes: usize,
+}
+
+/// The services with a table in shared memory. A host is visible only with its port, so a reader of hosts needs both.
+pub static SHARED: &[SharedTable] = &[
+    // A thousand switches with their ports and links.
+    SharedTable {
+        service: discovery_contract::SERVICE,
+        capabilities: &[discovery_contract::READ],
+        bytes: 8 << 20,
+    },
+    // Some thirty thousand hosts.
+    SharedTable {
+        service: hosts_contract::SERVICE,
+        capabilities: &[hosts_contract::READ, discovery_contract::READ],
+        bytes: 16 << 20,
+    },
+];
+
 /// All services that are compiled into the node.
 pub fn built_in() -> impl Iterator<Item = &'static Service> {
     OF_NODE.iter().chain(OF_NETWORK)

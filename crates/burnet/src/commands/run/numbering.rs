@@ -132,6 +132,7 @@ mod tests {
             sandbox: zone::Sandbox::default(),
             settings: serde_json::Map::new(),
             grant: serde_json::Value::Null,
+            regions: Default::default(),
             packaged: false,
         }
     }
