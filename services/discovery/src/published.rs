@@ -1,6 +1,6 @@
 //! The records of the service as streams: one for each set of kinds that an app can follow.
 //!
-//! In: changes, and requests to follow. Out: parts of streams, and the records themselves. It decides nothing about who may follow.
+//! In: changes, and requests to follow. Out: parts of streams, records in shared memory, and the records themselves. It decides nothing about who may follow.
 
 use burnet_sdk::stream::Source;
 use burnet_sdk::{Commands, Query};
@@ -40,9 +40,11 @@ fn bit_of(key: &[u8]) -> usize {
 }
 
 impl Published {
-    /// A change. Followers receive it with the next [`Published::send`].
-    pub fn change(&mut self, key: Key, record: Option<&Record>) {
+    /// A change. Followers receive it with the next [`Published::send`], readers of shared memory at once.
+    pub fn change(&mut self, key: Key, record: Option<&Record>, out: &mut Commands) {
         let (text, value) = (key.to_string().into_bytes(), record.map(Record::to_bytes));
+        // Without room, readers are told to follow the stream.
+        out.share(&text, value.as_deref());
         let sources = self.sources.iter_mut().enumerate();
         for (_, source) in sources.filter(|(place, _)| (place + 1) & bit(key.kind()) != 0) {
             source.change(&text, value.as_deref());

@@ -189,7 +189,7 @@ impl Discovery {
                 Command::Send(from, frame) => {
                     out.packet_out(from.switch).frame(&frame).output(from.port).send();
                 }
-                Command::Publish((key, record)) => self.published.change(key, record.as_ref()),
+                Command::Publish((key, record)) => self.published.change(key, record.as_ref(), out),
                 Command::Report(incident) => {
                     let claimed =
                         incident.claimed.map_or("no port".to_owned(), |claimed| claimed.to_string());
@@ -204,6 +204,8 @@ impl Discovery {
                 }
             }
         }
+        // What one event changes belongs together: a link goes with its port.
+        out.settle_shared();
     }
 
     fn answer(&mut self, caller: Ticket, grant: Grant, payload: &[u8], out: &mut Commands) -> Answer {

@@ -224,9 +224,11 @@ impl Hosts {
         let effects = std::mem::take(&mut self.effects);
         for effect in &effects {
             match effect {
-                Effect::Changed(id) => self.publish(*id),
+                Effect::Changed(id) => self.publish(*id, out),
                 Effect::Gone(id) => {
-                    self.table.remove(Key::Host(*id).to_string().as_bytes());
+                    let key = Key::Host(*id).to_string();
+                    self.table.remove(key.as_bytes());
+                    out.share(key.as_bytes(), None);
                 }
                 Effect::Probe { at, host, address } => {
                     let frame = probe::frame(*host, *address);
@@ -239,17 +241,21 @@ impl Hosts {
                 Effect::Report(incident) => report(incident, out),
             }
         }
+        out.settle_shared();
         // The buffer is used again.
         self.effects = effects;
         self.effects.clear();
     }
 
-    fn publish(&mut self, id: HostId) {
+    fn publish(&mut self, id: HostId, out: &mut Commands) {
         let Some(record) = self.record(id) else { return };
         self.sequence += 1;
         let record = Record { stamp: self.stamp(), ..record };
+        let (key, value) = (Key::Host(id).to_string(), record.to_bytes());
         // It fits: addresses and notes are bounded.
-        self.table.put(Key::Host(id).to_string().as_bytes(), &record.to_bytes());
+        self.table.put(key.as_bytes(), &value);
+        // If there is no room in shared memory, readers are told to follow the stream.
+        out.share(key.as_bytes(), Some(&value));
     }
 
     fn stamp(&self) -> Stamp {
