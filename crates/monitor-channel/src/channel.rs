@@ -260,7 +260,7 @@ fn retry<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Resu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::FromKernel;
+    use crate::protocol::{FaultCause, FromKernel};
     use std::fs::File;
     use std::io::{Read, Write};
 
@@ -332,6 +332,7 @@ mod tests {
         let say = |number: u64| FromKernel::ZoneFault {
             app: "hub".into(),
             generation: number,
+            cause: FaultCause::BrokePort,
             reason: "x".repeat(1_000),
         };
         let mut sent = 0;

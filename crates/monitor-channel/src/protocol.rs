@@ -171,6 +171,24 @@ pub enum ToKernel {
     Shutdown,
 }
 
+/// Why a process zone has to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FaultCause {
+    /// The app does not read its events.
+    StoppedReading,
+    /// The app wrote what no port can contain.
+    BrokePort,
+    /// The app sent bytes that are no command.
+    SentGarbage,
+    /// A service sent the monitor what its contract does not have.
+    WrongMessage,
+    /// It uses more than a hard limit.
+    PassedLimit,
+    /// The kernel process could not take its port or its grant. It is no fault of the app.
+    NotAttached,
+}
+
 /// From the kernel process to the monitor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
@@ -187,6 +205,8 @@ pub enum FromKernel {
         app: String,
         /// The generation from [`ToKernel::AttachZone`].
         generation: u64,
+        /// What kind of violation it is.
+        cause: FaultCause,
         /// The violation.
         reason: String,
     },

@@ -8,7 +8,7 @@ use zone::NotEnforced;
 use crate::app::{AppSpec, Verb};
 use crate::incident::Incident;
 use crate::process_end::ProcessEnd;
-use crate::protocol::ToKernel;
+use crate::protocol::{FaultCause, ToKernel};
 use crate::verification::{AppCheck, Validity};
 
 /// One run of one child process.
@@ -99,12 +99,14 @@ pub enum SupervisorEvent {
         /// A description of the fault.
         reason: String,
     },
-    /// The kernel process reports a protocol violation of a zone.
+    /// The kernel process reports a fault of a zone, or the zone uses more than a hard limit.
     ZoneFault {
         /// The app's name.
         app: String,
         /// The generation of the zone's attachment.
         generation: u64,
+        /// The kind of fault.
+        cause: FaultCause,
         /// A description of the fault.
         reason: String,
     },

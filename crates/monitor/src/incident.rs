@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use zone::Sample;
 
 use crate::app::{REASON_BYTES_MAX, legible};
+use crate::protocol::FaultCause;
 use crate::supervisor::ProcessEnd;
 
 /// The largest number of output lines in an incident: a panic with a short backtrace.
@@ -49,7 +50,7 @@ impl IncidentKind {
     pub const fn words(self) -> &'static str {
         match self {
             IncidentKind::AppEnded => "ended",
-            IncidentKind::ZoneFault => "broke a rule of its zone",
+            IncidentKind::ZoneFault => "ended for a fault",
             IncidentKind::Demoted => "demoted",
             IncidentKind::Quarantined => "quarantined",
             IncidentKind::Refused => "package refused",
@@ -68,6 +69,26 @@ pub struct Finding {
     pub culprit: Option<String>,
     /// A sentence.
     pub sentence: String,
+}
+
+impl Finding {
+    /// Whose doing a fault of an app's zone is, and how the node knows it.
+    pub(crate) fn of_fault(app: &str, cause: FaultCause) -> Finding {
+        let known = match cause {
+            FaultCause::StoppedReading => {
+                "the kernel waits for it to read its events, and must not drop them"
+            }
+            FaultCause::BrokePort => "the kernel checked what it wrote into its port",
+            FaultCause::SentGarbage => "the kernel checked the commands that it sent",
+            FaultCause::WrongMessage => "the monitor checked the messages that it sent",
+            FaultCause::PassedLimit => "the monitor measured what its process uses",
+            FaultCause::NotAttached => {
+                let sentence = "the kernel process could not connect the app; no app is the cause".to_owned();
+                return Finding { culprit: None, sentence };
+            }
+        };
+        Finding { culprit: Some(app.to_owned()), sentence: format!("{app} itself: {known}") }
+    }
 }
 
 /// An earlier log line of the monitor.

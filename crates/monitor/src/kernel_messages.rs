@@ -59,8 +59,8 @@ pub(crate) fn event(message: FromKernel) -> KernelMessage {
         }
         FromKernel::Ready => SupervisorEvent::KernelReady,
         FromKernel::Alive => SupervisorEvent::KernelAlive,
-        FromKernel::ZoneFault { app, generation, reason } => {
-            SupervisorEvent::ZoneFault { app, generation, reason: phrase(reason) }
+        FromKernel::ZoneFault { app, generation, cause, reason } => {
+            SupervisorEvent::ZoneFault { app, generation, cause, reason: phrase(reason) }
         }
         FromKernel::TrustedFault { app, reason } => {
             SupervisorEvent::TrustedFault { app, reason: phrase(reason) }

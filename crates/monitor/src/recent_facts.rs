@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 
 use crate::app::legible;
 use crate::incident::{FACT_BYTES_MAX, FACTS_MAX, Fact, Finding, Incident, IncidentKind};
+use crate::protocol::FaultCause;
 use crate::supervisor::{ProcessEnd, Reaction};
 
 /// The maximum number of kept failures of apps. Enough for several apps that crash in turn.
@@ -51,6 +52,8 @@ pub(crate) struct KernelEnd<'a> {
 pub(crate) struct RecentFacts {
     facts: VecDeque<Fact>,
     failures: VecDeque<AppFailure>,
+    /// Why zones had to end: the app, its generation, the cause. At most [`FAILURES_MAX`].
+    faults: VecDeque<(String, u64, FaultCause)>,
     kernel_ends: VecDeque<Option<String>>,
 }
 
@@ -69,6 +72,24 @@ impl RecentFacts {
         }
     }
 
+    /// A zone of an app has to end. The incident comes when its process has ended.
+    pub(crate) fn on_fault(&mut self, app: &str, generation: u64, cause: FaultCause) {
+        if self.faults.len() >= FAILURES_MAX {
+            self.faults.pop_front();
+        }
+        self.faults.push_back((app.to_owned(), generation, cause));
+    }
+
+    /// Why the zone of this incident had to end, if that is what the incident is.
+    fn fault_of(&self, app: &str, incident: &Incident) -> Option<FaultCause> {
+        let is_fault = incident.what == IncidentKind::ZoneFault
+            || incident.what == IncidentKind::Quarantined && incident.finding.culprit.is_some();
+        let is_it = |(name, generation, _): &&(String, u64, FaultCause)| {
+            is_fault && name == app && *generation == incident.generation
+        };
+        self.faults.iter().rev().find(is_it).map(|(_, _, cause)| *cause)
+    }
+
     fn remember(&mut self, line: &str, now_ms: u64) {
         if self.facts.len() >= FACTS_MAX {
             self.facts.pop_front();
@@ -79,7 +100,10 @@ impl RecentFacts {
     fn blame(&mut self, incident: &mut Incident) {
         if let Some(app) = incident.app.clone() {
             if incident.finding.sentence.is_empty() {
-                incident.finding.sentence = of_app(&app, incident);
+                match self.fault_of(&app, incident) {
+                    Some(cause) => incident.finding = Finding::of_fault(&app, cause),
+                    None => incident.finding.sentence = of_app(&app, incident),
+                }
             }
             if self.failures.len() >= FAILURES_MAX {
                 self.failures.pop_front();
@@ -192,9 +216,6 @@ fn nobody(sentence: &str) -> Finding {
 
 fn of_app(app: &str, incident: &Incident) -> String {
     match (incident.what, incident.evidence.signal) {
-        (IncidentKind::ZoneFault, _) => {
-            format!("{app} itself: the kernel checked what it wrote into its port")
-        }
         (IncidentKind::Demoted, _) => format!("{app} itself: the kernel process knows which app it calls"),
         (_, Some(KILLED)) => format!(
             "{app}'s process was killed with SIGKILL: by its memory limit, or by a user of this machine; no other app can do that"

@@ -32,7 +32,7 @@ use crate::kernel_process::KernelProcess;
 use crate::owners::Owners;
 use crate::package_verifier::{Done, PackageVerifier};
 use crate::plan::{Plan, Programs, check_plan};
-use crate::protocol::ToKernel;
+use crate::protocol::{FaultCause, ToKernel};
 use crate::record_writer::RecordWriter;
 use crate::recording::Recording;
 use crate::resources::{Measured, Moment, Resources, SAMPLE_INTERVAL_MS, ZoneCounts};
@@ -665,8 +665,8 @@ impl Monitor {
         let what = if *role == AppRole::Service { "service" } else { "app" };
         let excess = match verdict {
             Verdict::End(excess) => {
-                let (app, reason) = (app.clone(), excess.reason());
-                return self.heard.push_back(SupervisorEvent::ZoneFault { app, generation, reason });
+                let (app, cause, reason) = (app.clone(), FaultCause::PassedLimit, excess.reason());
+                return self.heard.push_back(SupervisorEvent::ZoneFault { app, generation, cause, reason });
             }
             Verdict::Passed(excess) => {
                 tracing::warn!("{what} {app} uses more than a soft limit: {excess}");

@@ -223,8 +223,9 @@ impl Supervisor {
             SupervisorEvent::KernelAlive => self.kernel.alive(now_ms),
             SupervisorEvent::KernelFatal { exit_code, message } => self.kernel.fatal(exit_code, message),
             SupervisorEvent::KernelFault { reason } => self.kernel.kill(&reason, out),
-            SupervisorEvent::ZoneFault { app, generation, reason } => {
+            SupervisorEvent::ZoneFault { app, generation, cause, reason } => {
                 let at = self.situation(now_ms);
+                self.recent.on_fault(&app, generation, cause);
                 if let Some(app) = self.app(&app).filter(|app| app.is_current(generation)) {
                     app.zone_fault(&reason, at, out);
                 }

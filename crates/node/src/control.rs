@@ -41,7 +41,7 @@ use kernel::{Claims, Grant, NodeRates};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
 use monitor_channel::channel::{Channel, ChannelError};
-use monitor_channel::protocol::{ALIVE_INTERVAL_MS, FromKernel, ToKernel, split_ports};
+use monitor_channel::protocol::{ALIVE_INTERVAL_MS, FaultCause, FromKernel, ToKernel, split_ports};
 use monitor_channel::{AppStatus, Ending, KernelStatus, SAMPLE_INTERVAL_MS, ZoneKind};
 use ring::Board;
 use sessions::southbound_config;
@@ -272,7 +272,7 @@ impl Control {
                     self.tell_grant(&app, &grant);
                     self.attach(zone, app, generation, fds, ports, &grant.to_kernel());
                 }
-                Err(reason) => self.to_monitor.push(FromKernel::ZoneFault { app, generation, reason }),
+                Err(reason) => self.to_monitor.push(not_attached(app, generation, reason)),
             },
             ToKernel::DetachZone { zone, app, generation, reason } => {
                 tracing::info!("app {app}: its zone is detached: {reason}");
@@ -349,7 +349,7 @@ impl Control {
         });
         let ports = match ports {
             Ok(ports) => ports,
-            Err(reason) => return self.to_monitor.push(FromKernel::ZoneFault { app, generation, reason }),
+            Err(reason) => return self.to_monitor.push(not_attached(app, generation, reason)),
         };
         let all = Arc::new(NodeRates::new(grant.quotas(), self.now_ms()));
         for (worker, port) in ports.into_iter().enumerate() {
@@ -358,7 +358,7 @@ impl Control {
             let message = ToWorker::AttachZone { zone, app: app_name, generation, port, grant, rates };
             if !self.workers.tell_now(worker, message) {
                 let reason = "a worker could not take its port".to_owned();
-                self.to_monitor.push(FromKernel::ZoneFault { app: app.clone(), generation, reason });
+                self.to_monitor.push(not_attached(app.clone(), generation, reason));
             }
         }
     }
@@ -367,9 +367,9 @@ impl Control {
         self.workers.send_pending();
         while let Ok(message) = self.from_workers.try_recv() {
             match message {
-                FromWorker::ZoneFault { app, generation, reason } => {
+                FromWorker::ZoneFault { app, generation, cause, reason } => {
                     tracing::warn!("app {app}: {reason}");
-                    self.to_monitor.push(FromKernel::ZoneFault { app, generation, reason });
+                    self.to_monitor.push(FromKernel::ZoneFault { app, generation, cause, reason });
                 }
                 FromWorker::TrustedFault { app, reason } => {
                     tracing::warn!("trusted app {app}: {reason}");
@@ -411,4 +411,9 @@ impl Control {
             let _ = self.workers.tell_now(worker, ToWorker::CountZones);
         }
     }
+}
+
+/// The node could not connect a zone.
+fn not_attached(app: String, generation: u64, reason: String) -> FromKernel {
+    FromKernel::ZoneFault { app, generation, cause: FaultCause::NotAttached, reason }
 }

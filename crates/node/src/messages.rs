@@ -13,6 +13,7 @@ use kernel::zone_set::MAX_ZONE;
 use kernel::{Grant, NodeRates, OfSwitch};
 use mio::net::TcpStream;
 use monitor_channel::ZoneCounts;
+use monitor_channel::protocol::FaultCause;
 use ring::PortFds;
 use southbound::SouthboundConfig;
 use std::net::SocketAddr;
@@ -139,6 +140,8 @@ pub enum FromWorker {
         app: String,
         /// The number of its start.
         generation: u64,
+        /// What kind of violation it is.
+        cause: FaultCause,
         /// The violation.
         reason: String,
     },

@@ -16,7 +16,7 @@ use crate::app::{Duty, REASON_BYTES_MAX, ZoneKind, legible};
 use crate::channel::encode;
 use crate::clock::now_ms;
 use crate::kernel_messages::legible_verdicts;
-use crate::protocol::ToKernel;
+use crate::protocol::{FaultCause, ToKernel};
 use crate::supervisor::SupervisorEvent;
 
 /// How many messages of one service are read in one turn, so that it cannot delay the monitor's other work.
@@ -42,7 +42,8 @@ impl Monitor {
             let (app, generation) = (process.app.clone(), process.generation);
             let heard = received.and_then(|message| self.hear_service(duty, generation, &message));
             if let Err(reason) = heard {
-                return self.heard.push_back(SupervisorEvent::ZoneFault { app, generation, reason });
+                let cause = FaultCause::WrongMessage;
+                return self.heard.push_back(SupervisorEvent::ZoneFault { app, generation, cause, reason });
             }
         }
     }

@@ -8,7 +8,7 @@ use std::process::{abort, exit};
 use std::time::{Duration, Instant};
 
 use monitor::channel::{Channel, ChannelError};
-use monitor::protocol::{FromKernel, ToKernel, ToZone, split_ports};
+use monitor::protocol::{FaultCause, FromKernel, ToKernel, ToZone, split_ports};
 use ring::{AppEnd, Board, KernelEnd};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use serde_json::{Value, json};
@@ -91,7 +91,8 @@ impl Kernel {
             let mut frame = Vec::new();
             while let Ok(Some(_)) = port.consumer.pop_into(&mut frame) {
                 let reason = String::from_utf8_lossy(&frame).into_owned();
-                words.push(FromKernel::ZoneFault { app: app.clone(), generation: *generation, reason });
+                let (app, cause) = (app.clone(), FaultCause::BrokePort);
+                words.push(FromKernel::ZoneFault { app, generation: *generation, cause, reason });
             }
         }
         words.into_iter().for_each(|word| self.say(word));

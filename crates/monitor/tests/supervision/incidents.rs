@@ -2,8 +2,10 @@
 
 use crate::world::{CRASHED, KILLED, World, app};
 use monitor::incident::{FACTS_MAX, Incident};
+use monitor::protocol::FaultCause;
 use monitor::supervisor::{ProcessEnd, SupervisorEvent};
 use monitor::{Verb, ZoneKind};
+use std::collections::BTreeSet;
 
 /// Two that are trusted and two that are not.
 fn node() -> World {
@@ -71,10 +73,24 @@ fn what_the_operator_asks_for_is_no_incident_but_a_quarantine_is() {
 
 #[test]
 fn a_fault_of_a_port_and_a_caught_panic_are_told_apart() {
-    let fault =
-        SupervisorEvent::ZoneFault { app: "hub".into(), generation: 1, reason: "garbage at byte 7".into() };
-    let expected = ["hub broke a rule of its zone by hub; it restarts now"];
-    assert_eq!(check(|world| world.hear(fault), &expected)[0].reason, "garbage at byte 7");
+    let fault = |cause| SupervisorEvent::ZoneFault {
+        app: "hub".into(),
+        generation: 1,
+        cause,
+        reason: "garbage at byte 7".into(),
+    };
+    let mut sentences = BTreeSet::new();
+    for cause in
+        [FaultCause::StoppedReading, FaultCause::BrokePort, FaultCause::SentGarbage, FaultCause::PassedLimit]
+    {
+        let expected = ["hub ended for a fault by hub; it restarts now"];
+        let incident = check(|world| world.hear(fault(cause)), &expected).remove(0);
+        assert_eq!(incident.reason, "garbage at byte 7");
+        sentences.insert(incident.finding.sentence);
+    }
+    assert_eq!(sentences.len(), 4, "each cause has a sentence of its own: {sentences:?}");
+    let expected = ["hub ended for a fault by nobody; it restarts now"];
+    check(|world| world.hear(fault(FaultCause::NotAttached)), &expected);
     let panic = SupervisorEvent::TrustedFault { app: "switch".into(), reason: "it panicked".into() };
     check(|world| world.hear(panic), &["switch demoted by switch; it restarts now"]);
 }

@@ -5,6 +5,7 @@
 //! few commands at once, and none after the end.
 
 use crate::world::{World, app};
+use monitor::protocol::FaultCause;
 use monitor::supervisor::{ChildId, ProcessEnd, SupervisorEvent};
 use monitor::{AppSpec, AppState, Validity, Verb, ZoneKind};
 use proptest::prelude::*;
@@ -48,7 +49,7 @@ fn event() -> impl Strategy<Value = SupervisorEvent> {
         1 => Just(SupervisorEvent::KernelFault { reason: "garbage".into() }),
         1 => (0..4u8).prop_map(|exit_code| SupervisorEvent::KernelFatal { exit_code, message: "no".into() }),
         6 => (name(), generation).prop_map(|(app, generation)| {
-            SupervisorEvent::ZoneFault { app, generation, reason: "garbage".into() }
+            SupervisorEvent::ZoneFault { app, generation, cause: FaultCause::SentGarbage, reason: "garbage".into() }
         }),
         3 => name().prop_map(|app| SupervisorEvent::TrustedFault { app, reason: "panic".into() }),
         6 => (name(), verb).prop_map(|(app, verb)| SupervisorEvent::Operator { app, verb, why: None }),

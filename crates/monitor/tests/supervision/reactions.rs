@@ -1,6 +1,7 @@
 //! What the supervisor does about what, each case as a sentence. No process is started.
 
 use crate::world::{CRASHED, KILLED, World, app};
+use monitor::protocol::FaultCause;
 use monitor::supervisor::{ChildId, ProcessEnd, Supervisor, SupervisorEvent};
 use monitor::{AppRole, AppSpec, AppState, Timing, Verb, ZoneKind};
 
@@ -15,7 +16,8 @@ fn check(happens: impl FnOnce(&mut World), expected: &[&str]) -> World {
 }
 
 fn zone_fault(generation: u64) -> SupervisorEvent {
-    SupervisorEvent::ZoneFault { app: "hub".into(), generation, reason: "garbage at byte 7".into() }
+    let (app, cause) = ("hub".into(), FaultCause::SentGarbage);
+    SupervisorEvent::ZoneFault { app, generation, cause, reason: "garbage at byte 7".into() }
 }
 
 fn last_reason(world: &World, app: &str) -> String {
@@ -151,7 +153,9 @@ fn a_zone_that_breaks_its_port_is_killed_and_that_is_the_reason_kept() {
 fn a_fault_of_a_generation_that_is_over_is_nobodys() {
     check(|world| world.hear(zone_fault(0)), &[]);
     check(|world| world.hear(zone_fault(2)), &[]);
-    let unknown = SupervisorEvent::ZoneFault { app: "nobody".into(), generation: 1, reason: String::new() };
+    let cause = FaultCause::SentGarbage;
+    let unknown =
+        SupervisorEvent::ZoneFault { app: "nobody".into(), generation: 1, cause, reason: String::new() };
     check(|world| world.hear(unknown), &[]);
     let late = SupervisorEvent::Exited {
         who: ChildId::Zone { zone: 1, generation: 0 },
@@ -188,6 +192,7 @@ fn a_trusted_app_that_is_beyond_a_hard_limit_runs_in_a_process_zone_from_then_on
     let beyond = |generation| SupervisorEvent::ZoneFault {
         app: "switch".into(),
         generation,
+        cause: FaultCause::PassedLimit,
         reason: "cpu_percent: it used 60 %, above its hard limit of 50 %".into(),
     };
     check(|world| world.hear(beyond(0)), &[]);

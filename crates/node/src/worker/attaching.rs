@@ -12,7 +12,9 @@ use abi::event::{kind, write};
 use kernel::zone_set::is_zone_number;
 use kernel::{Grant, NodeRates};
 use mio::Token;
+use monitor_channel::protocol::FaultCause;
 use std::sync::Arc;
+use zone::ZoneFault;
 use zone::port::ProcessPort;
 
 impl Worker {
@@ -31,7 +33,8 @@ impl Worker {
             }
             Err(fault) => {
                 let reason = format!("its port could not be attached: {fault}");
-                self.unsent.push(FromWorker::ZoneFault { app, generation, reason });
+                let cause = FaultCause::NotAttached;
+                self.unsent.push(FromWorker::ZoneFault { app, generation, cause, reason });
             }
         }
     }
@@ -72,7 +75,12 @@ impl Worker {
         self.detach(zone);
         self.unsent.push(match fault {
             Fault::Process { app, generation, fault } => {
-                FromWorker::ZoneFault { app, generation, reason: fault.to_string() }
+                let cause = match fault {
+                    ZoneFault::StoppedReading { .. } => FaultCause::StoppedReading,
+                    ZoneFault::BrokePort(_) => FaultCause::BrokePort,
+                    ZoneFault::SentGarbage(_) => FaultCause::SentGarbage,
+                };
+                FromWorker::ZoneFault { app, generation, cause, reason: fault.to_string() }
             }
             Fault::Trusted { app, fault } => FromWorker::TrustedFault { app, reason: fault.to_string() },
         });
