@@ -204,10 +204,18 @@ pub struct PortMod {
     pub mask: u32,
 }
 
+/// The configuration of queues, which OpenFlow 1.3 has in messages of its own (1.3.5, 7.3.6). The body is that of
+/// OFPT_QUEUE_GET_CONFIG_REQUEST: a port and four bytes of padding. That of the reply is the one of OFPT_QUEUE_GET_CONFIG_REPLY.
+pub const QUEUE_CONFIG: u16 = 0xff00;
+
+/// The role of this controller at the switch (1.3.5, 7.3.9), which the request does not change. The body is empty. That of the reply is the one
+/// of OFPT_ROLE_REPLY. OpenFlow 1.0 has no roles.
+pub const ROLE: u16 = 0xff01;
+
 /// A statistics request to a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StatsRequest<'a> {
-    /// `ofp_multipart_type`.
+    /// `ofp_multipart_type`, or [`QUEUE_CONFIG`], or [`ROLE`].
     pub multipart: u16,
     /// The body of a multipart request of OpenFlow 1.3.
     pub body: &'a [u8],

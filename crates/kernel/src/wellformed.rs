@@ -11,7 +11,7 @@
 use crate::bounds::command::DELETE_STRICT;
 use crate::decision::Refusal;
 use crate::fanout::UsualParts;
-use abi::command::{FlowMod, GroupMod, MeterMod, StatsRequest};
+use abi::command::{FlowMod, GroupMod, MeterMod, QUEUE_CONFIG, ROLE, StatsRequest};
 use flow::canonical::{
     Dialect, RawBand, bands_raw, buckets_raw, check_actions, check_instructions, read_match_into,
 };
@@ -105,7 +105,7 @@ pub(crate) fn meter_mod(
 #[inline]
 pub(crate) fn statistics(it: &StatsRequest<'_>) -> Result<Option<VendorPart>, Refusal> {
     match it.multipart {
-        0..=kind::PORT_DESC => Ok(None),
+        0..=kind::PORT_DESC | QUEUE_CONFIG | ROLE => Ok(None),
         kind::EXPERIMENTER => Ok(Some(part_of_statistics(it.body))),
         _ => Err(no_such("statistics request", "type")),
     }

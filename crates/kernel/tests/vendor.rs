@@ -143,8 +143,10 @@ fn numbers_that_openflow_does_not_have_are_malformed() {
     assert_eq!(node.command(group(0, 4)), "malformed group mod at offset 0: type");
     let flags = FlowMod { priority: 5, flags: 0x20, ..FlowMod::ADD };
     assert_eq!(node.command(What::FlowMod(flags)), "malformed flow mod at offset 0: flags");
-    let ask = StatsRequest { multipart: 14, body: &[] };
-    assert_eq!(node.command(What::StatsRequest(ask)), "malformed statistics request at offset 0: type");
+    for multipart in [14, command::QUEUE_CONFIG - 1, command::ROLE + 1] {
+        let ask = StatsRequest { multipart, body: &[] };
+        assert_eq!(node.command(What::StatsRequest(ask)), "malformed statistics request at offset 0: type");
+    }
     let mut band = [0; 16];
     band[..4].copy_from_slice(&[0, 3, 0, 16]);
     let meter = MeterMod { command: 0, flags: 1, meter_id: 1, bands: &band };

@@ -107,7 +107,8 @@ impl Commands {
         PacketOutBuilder { datapath, buffer_id: None, in_port: PortNo::CONTROLLER, data: &[], commands: self }
     }
 
-    /// Requests statistics. `multipart` is an `ofp_multipart_type`, `body` the body of this request in OpenFlow 1.3.
+    /// Requests statistics. `multipart` is an `ofp_multipart_type`, `body` the body of this request in OpenFlow 1.3. [`crate::QUEUE_CONFIG`] and
+    /// [`crate::ROLE`] request what is no multipart message.
     pub fn request_stats(&mut self, datapath: DatapathId, multipart: u16, body: &[u8]) -> Ticket {
         self.ticketed(datapath, false, What::StatsRequest(StatsRequest { multipart, body }))
     }

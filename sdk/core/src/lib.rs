@@ -21,7 +21,9 @@ pub mod testing;
 #[doc(hidden)]
 pub mod view_follower;
 
-pub use abi::command::{Ask, GroupMod, MeterMod, PacketOut, PortMod, QueryAnswer, StatsRequest, What};
+pub use abi::command::{
+    Ask, GroupMod, MeterMod, PacketOut, PortMod, QUEUE_CONFIG, QueryAnswer, ROLE, StatsRequest, What,
+};
 pub use abi::event::{
     Caller, FlowRemoved, PacketIn, PortFacts, PortRecord, PortStatus, Query, QueryOver, QueryReply,
     SoftLimit, StatsReply, SwitchError, SwitchUp, Topic, quota,

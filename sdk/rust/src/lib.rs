@@ -41,10 +41,10 @@ pub use burnet_sdk_core::{
     ActionWriter, App, AppTable, Ask, BUNDLE_MAX, BundleBuilder, Caller, Commands, DatapathId, Field,
     FlowBuilder, FlowRemoved, Form, GroupMod, InstructionWriter, Interests, Level, Loaded, MOST_AHEAD,
     MacAddr, MatchWriter, MeterMod, NO_BUNDLES, NO_ROOM, NotShared, OpenFlowVersion, Outcome, PacketIn,
-    PacketOut, PacketOutBuilder, PortFacts, PortMod, PortNo, PortRecord, PortStatus, Query, QueryAnswer,
-    QueryOver, QueryReply, Receipt, Settings, SharedView, SoftLimit, StatsReply, StatsRequest, StoreLoader,
-    SwitchError, SwitchUp, Ticket, Topic, Version, WAKE_AFTER_MAX, What, ZoneId, flow, prefetch,
-    query_status, quota, store, store_failure, stream, table, testing, view,
+    PacketOut, PacketOutBuilder, PortFacts, PortMod, PortNo, PortRecord, PortStatus, QUEUE_CONFIG, Query,
+    QueryAnswer, QueryOver, QueryReply, ROLE, Receipt, Settings, SharedView, SoftLimit, StatsReply,
+    StatsRequest, StoreLoader, SwitchError, SwitchUp, Ticket, Topic, Version, WAKE_AFTER_MAX, What, ZoneId,
+    flow, prefetch, query_status, quota, store, store_failure, stream, table, testing, view,
 };
 #[doc(hidden)]
 pub use burnet_sdk_core::{calls, export_app, view_follower};

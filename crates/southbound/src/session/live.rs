@@ -7,8 +7,10 @@ use crate::fault::SessionEnd;
 use crate::receipts::Tag;
 use crate::requests::Part;
 use crate::translate::error::{canonical_code, describe};
+use crate::translate::statistics::ReplyPart;
 use crate::translate::{packet_in, removed, statistics};
 use crate::turn::{SessionOutput, SouthboundEvent, Turn, message_name};
+use abi::command::QUEUE_CONFIG;
 use abi::event::write;
 use abi::{Outcome, Receipt};
 use flow::{BadInput, ErrorCode};
@@ -16,6 +18,9 @@ use openflow::error::BAD_TYPE;
 use openflow::message::ErrorMessage;
 use openflow::view::PacketInView;
 use openflow::{Body, Header, Message, Version};
+
+/// The configuration of queues comes in one message.
+const ONLY_QUEUES: ReplyPart = ReplyPart { multipart: QUEUE_CONFIG, more: false };
 
 /// The code of a receipt without an error.
 const NO_ERROR: ErrorCode = ErrorCode { kind: 0, code: 0 };
@@ -28,6 +33,7 @@ enum Live {
     StatsReply,
     BarrierReply,
     RoleReply,
+    QueueConfig,
     EchoRequest,
     Experimenter,
     Error,
@@ -49,7 +55,8 @@ const fn live(version: Version, kind: u8) -> Live {
         (TYPE_ERROR, _) => Live::Error,
         (4, _) => Live::Experimenter,
         (TYPE_HELLO | 3 | 6 | 8, _) => Live::Unasked,
-        (21, Version::V1_0) | (23 | 27, Version::V1_3) => Live::Unasked,
+        (21, Version::V1_0) | (23, Version::V1_3) => Live::QueueConfig,
+        (27, Version::V1_3) => Live::Unasked,
         _ => Live::NotASwitchs,
     }
 }
@@ -68,6 +75,7 @@ impl Session {
             Live::StatsReply => self.on_stats_reply(header, message, turn),
             Live::BarrierReply => self.on_barrier_reply(header, turn),
             Live::RoleReply => self.on_role_reply(header, message, turn),
+            Live::QueueConfig => self.on_part(header, message, ONLY_QUEUES, turn),
             Live::EchoRequest => {
                 self.echo(header, message, turn);
                 Ok(())
@@ -227,6 +235,17 @@ impl Session {
         }
         let part = statistics::read_part(message)?;
         self.counters.stats_replies += 1;
+        self.on_part(header, message, part, turn)
+    }
+
+    /// A part of an answer, or the whole of one that has a message of its own.
+    pub(super) fn on_part(
+        &mut self,
+        header: &Header,
+        message: &[u8],
+        part: ReplyPart,
+        turn: &mut Turn<'_>,
+    ) -> Result<(), BadInput> {
         let (more, bytes) = (part.more, message.len());
         match self.requests.on_part(header.xid, part.multipart, more, bytes, turn.now_ms) {
             Part::Unasked => self.counters.unasked += 1,
@@ -245,7 +264,7 @@ impl Session {
     fn hand_on(
         &mut self,
         asked: crate::requests::Asked,
-        part: statistics::ReplyPart,
+        part: ReplyPart,
         message: &[u8],
         turn: &mut Turn<'_>,
     ) -> Result<(), BadInput> {

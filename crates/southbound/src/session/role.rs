@@ -9,11 +9,16 @@ use crate::fault::Refused;
 use crate::receipts::Tag;
 use crate::roles::{ControllerRole, RoleAsked};
 use crate::translate::error::describe;
+use crate::translate::statistics::ReplyPart;
 use crate::turn::{Turn, message_name};
+use abi::command::ROLE;
 use flow::BadInput;
 use openflow::error::BAD_ROLE;
 use openflow::message::{ErrorMessage, Role};
 use openflow::{Body, Header, Message, Version};
+
+/// A role comes in one message.
+const ONLY_ROLE: ReplyPart = ReplyPart { multipart: ROLE, more: false };
 
 /// OFPT_ROLE_REPLY, for people.
 const ROLE_REPLY: &str = "OFPT_ROLE_REPLY";
@@ -68,8 +73,8 @@ impl Session {
         turn: &mut Turn<'_>,
     ) -> Result<(), BadInput> {
         let Some(asked) = self.roles.on_answer(header.xid) else {
-            self.counters.unasked += 1;
-            return Ok(());
+            // An app may have asked which role it is.
+            return self.on_part(header, message, ONLY_ROLE, turn);
         };
         match read_reply(message) {
             Ok(role) => {

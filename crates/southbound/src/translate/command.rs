@@ -4,9 +4,11 @@
 
 use crate::fault::Refused;
 use crate::translate::statistics::{BODY_AT, on_the_wire};
-use abi::command::{FlowMod, GroupMod, MeterMod, PacketOut, PortMod, StatsRequest, What};
+use abi::command::{FlowMod, GroupMod, MeterMod, PacketOut, PortMod, QUEUE_CONFIG, ROLE, StatsRequest, What};
 use abi::zone_id::COOKIE_MASK;
-use openflow::message::{self, FlowModFields, NO_BUFFER};
+use flow::BadInput;
+use openflow::error::BAD_LEN;
+use openflow::message::{self, FlowModFields, NO_BUFFER, ROLE_NOCHANGE};
 use openflow::{Body, HEADER_LEN, Header, Message, Unwritable, Version, write};
 
 /// Appends a command's message, or nothing. A flow mod gets this cookie.
@@ -83,6 +85,7 @@ fn encode(message: Message, out: &mut Vec<u8>) -> Result<(), Refused> {
 mod kind {
     pub const GROUP_MOD: u8 = 15;
     pub const MULTIPART_REQUEST: u8 = 18;
+    pub const QUEUE_GET_CONFIG_REQUEST: u8 = 22;
     pub const METER_MOD: u8 = 29;
 }
 
@@ -146,6 +149,14 @@ fn stats_request(
     out: &mut Vec<u8>,
 ) -> Result<(), Refused> {
     const { assert!(BODY_AT == HEADER_LEN + 8) };
+    match it.multipart {
+        QUEUE_CONFIG => return queue_config_request(version, xid, it.body, out),
+        ROLE if it.body.is_empty() => {
+            return write::role_request(version, xid, ROLE_NOCHANGE, 0, out).map_err(Refused::Unwritable);
+        }
+        ROLE => return Err(wrong_length("a question for the role has no body")),
+        _ => {}
+    }
     let [kind_high, kind_low] = on_the_wire(version, it.multipart).to_be_bytes();
     let start = out.len();
     let fixed = [kind_high, kind_low, 0, 0, 0, 0, 0, 0];
@@ -155,4 +166,19 @@ fn stats_request(
     }
     out.truncate(start);
     encode(Message { version, ..request }, out)
+}
+
+fn queue_config_request(version: Version, xid: u32, body: &[u8], out: &mut Vec<u8>) -> Result<(), Refused> {
+    let fixed = body.try_into().map_err(|_| wrong_length("a port and four bytes of padding are needed"))?;
+    let start = out.len();
+    let request = from_parts(kind::QUEUE_GET_CONFIG_REQUEST, xid, fixed, &[], out)?;
+    if version == Version::V1_3 {
+        return Ok(());
+    }
+    out.truncate(start);
+    encode(Message { version, ..request }, out)
+}
+
+fn wrong_length(why: &'static str) -> Refused {
+    Refused::Malformed(BadInput { offset: HEADER_LEN, field: "body", error: BAD_LEN, message: why.into() })
 }

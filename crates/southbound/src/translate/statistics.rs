@@ -1,8 +1,11 @@
 //! Statistics replies in the format of 1.3, and requests in the switch's format.
 
+use abi::command::{QUEUE_CONFIG, ROLE};
 use flow::BadInput;
 use openflow::error::{BAD_LEN, BAD_MULTIPART};
-use openflow::message::{MULTIPART_MORE, MultipartReply, ReplyBody, TableFeatures, TableStats};
+use openflow::message::{
+    MULTIPART_MORE, MultipartReply, QueueGetConfigReply, QueueProperty, ReplyBody, TableFeatures, TableStats,
+};
 use openflow::{Body, HEADER_LEN, Header, Message, Version};
 
 /// Where the body of a multipart message of 1.3 begins: type, flags and four bytes of padding follow the header (1.3.5, 7.3.5).
@@ -72,6 +75,9 @@ pub fn in_words_of_1_3(
     asked: u16,
     mut take: impl FnMut(&[u8], bool),
 ) -> Result<(), BadInput> {
+    if matches!(part.multipart, QUEUE_CONFIG | ROLE) {
+        return alone(message, &mut take);
+    }
     let decoded = match Message::decode(message) {
         Ok(decoded) => decoded,
         Err(bad) if part.multipart == FLOW => return entry_by_entry(message, part, bad, &mut take),
@@ -82,6 +88,43 @@ pub fn in_words_of_1_3(
         return Ok(());
     }
     say_in_1_3(decoded, part, asked, &mut take)
+}
+
+/// Hands over the body of a reply that is no multipart message.
+fn alone(message: &[u8], take: &mut dyn FnMut(&[u8], bool)) -> Result<(), BadInput> {
+    let decoded = Message::decode(message)?;
+    if decoded.version == Version::V1_3 {
+        take(message.get(HEADER_LEN..).unwrap_or_default(), false);
+        return Ok(());
+    }
+    let body = match decoded.body {
+        Body::QueueGetConfigReply(reply) => Body::QueueGetConfigReply(queues_of(reply)),
+        other => other,
+    };
+    let mut bytes = Vec::new();
+    let said = Message { version: Version::V1_3, xid: 0, body }.encode(&mut bytes);
+    said.map_err(|refused| unsayable(&refused))?;
+    take(&bytes[HEADER_LEN..], false);
+    Ok(())
+}
+
+/// Numbers of `ofp_queue_properties` that 1.0 does not define (1.3.5, 7.2.2). Open vSwitch sends the first one also in 1.0.
+const MAX_RATE: u16 = 2;
+const EXPERIMENTER_PROPERTY: u16 = 0xffff;
+
+/// Queues of 1.0 with the properties of 1.3.
+fn queues_of(mut reply: QueueGetConfigReply) -> QueueGetConfigReply {
+    let property = |it: QueueProperty| match it {
+        QueueProperty::Unknown { kind: MAX_RATE, data } => {
+            data.first_chunk().map(|rate| QueueProperty::MaxRate(u16::from_be_bytes(*rate)))
+        }
+        QueueProperty::Unknown { kind: EXPERIMENTER_PROPERTY, .. } => None,
+        other => Some(other),
+    };
+    for queue in &mut reply.queues {
+        queue.properties = std::mem::take(&mut queue.properties).into_iter().filter_map(property).collect();
+    }
+    reply
 }
 
 /// Says a reply of 1.0 in the words of 1.3.

@@ -340,6 +340,72 @@ fn how_large_tables_are_is_asked_of_1_0_by_their_statistics() {
     });
 }
 
+/// Asks, and returns the only message that goes to the switch.
+fn asks(bench: &mut Bench, multipart: u16, body: &[u8]) -> Message {
+    bench.send(What::StatsRequest(StatsRequest { multipart, body }), 4, false).unwrap();
+    let said = bench.said_whole();
+    assert_eq!(said.len(), 1, "{said:?}");
+    said[0].clone()
+}
+
+/// What the app gets as the answer.
+fn gets(bench: &mut Bench, multipart: u16) -> Vec<u8> {
+    let mut body = Vec::new();
+    bench.told(0, |event| {
+        let Event::StatsReply(reply) = event else { panic!("{event:?}") };
+        assert_eq!((reply.ticket, reply.multipart, reply.more), (4, multipart, false));
+        body = reply.body.to_vec();
+    });
+    body
+}
+
+#[test]
+fn queues_are_asked_for_and_told_in_the_words_of_1_3() {
+    for version in BOTH {
+        let mut bench = Bench::up(version);
+        let asked = asks(&mut bench, command::QUEUE_CONFIG, &[0, 0, 0, 2, 0, 0, 0, 0]);
+        assert_eq!(asked.body, Body::QueueGetConfigRequest(QueueGetConfigRequest { port: PortNo(2) }));
+        // Open vSwitch has the largest rate also in 1.0, which does not define it.
+        let most = match version {
+            Version::V1_0 => QueueProperty::Unknown { kind: 2, data: vec![1, 44, 0, 0, 0, 0, 0, 0] },
+            _ => QueueProperty::MaxRate(300),
+        };
+        let properties = vec![QueueProperty::MinRate(200), most];
+        let queues = vec![PacketQueue { queue_id: 7, port: PortNo(2), properties }];
+        let reply = QueueGetConfigReply { port: PortNo(2), queues };
+        bench.hear_as(version, asked.xid, Body::QueueGetConfigReply(reply)).unwrap();
+        let body = gets(&mut bench, command::QUEUE_CONFIG);
+        let expected = [
+            &[0, 0, 0, 2, 0, 0, 0, 0][..],
+            &[0, 0, 0, 7, 0, 0, 0, 2, 0, 48, 0, 0, 0, 0, 0, 0],
+            &[0, 1, 0, 16, 0, 0, 0, 0, 0, 200, 0, 0, 0, 0, 0, 0],
+            &[0, 2, 0, 16, 0, 0, 0, 0, 1, 44, 0, 0, 0, 0, 0, 0],
+        ];
+        assert_eq!(body, expected.concat(), "{version}");
+        assert!(bench.session.requests.has_room(ZONE), "{version}");
+    }
+    let mut bench = Bench::up(Version::V1_3);
+    for wrong in [&[][..], &[0, 0, 0, 2], &[0; 9]] {
+        let ask = What::StatsRequest(StatsRequest { multipart: command::QUEUE_CONFIG, body: wrong });
+        assert!(matches!(bench.send(ask, 4, false), Err(Refused::Malformed(_))), "{wrong:?}");
+    }
+}
+
+#[test]
+fn an_app_asks_for_the_role_without_a_change_of_it() {
+    let mut bench = Bench::up(Version::V1_3);
+    let asked = asks(&mut bench, command::ROLE, &[]);
+    let [nochange, master] =
+        [(ROLE_NOCHANGE, 0), (ROLE_MASTER, 9)].map(|(role, generation_id)| Role { role, generation_id });
+    assert_eq!(asked.body, Body::RoleRequest(nochange));
+    bench.hear_as(Version::V1_3, asked.xid, Body::RoleReply(master)).unwrap();
+    assert_eq!(gets(&mut bench, command::ROLE), [0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9]);
+    let ask = |body| What::StatsRequest(StatsRequest { multipart: command::ROLE, body });
+    assert!(matches!(bench.send(ask(&[0]), 4, false), Err(Refused::Malformed(_))));
+    let mut old = Bench::up(Version::V1_0);
+    assert!(matches!(old.send(ask(&[]), 4, false), Err(Refused::Unwritable(_))));
+}
+
 #[test]
 fn a_part_that_grows_beyond_a_message_in_1_3_comes_in_several() {
     let mut bench = Bench::up(Version::V1_0);
