@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 
-/// The most versions that are kept of one file. With one more, the oldest is deleted.
+/// The most versions that are kept of one file. With one more, the oldest is deleted. The last one whose steps are all taken, and those after
+/// it, are never deleted, because they say which hosts the file owns. If they are all, one more is refused, unless it is a rollback.
 pub const VERSIONS_MAX: usize = 10;
 
 /// The longest document in bytes, as JSON: some thousand intents. A longer one is refused.
@@ -196,6 +197,9 @@ impl Keeping {
             );
             return self.end(Err(Problem::new(409, "conflict", "It contradicts another object", why)));
         }
+        if let Some(why) = self.unfinished(&next) {
+            return self.end(Err(Problem::conflict(why)));
+        }
         let bytes = document.to_string().into_bytes();
         if bytes.len() > DOCUMENT_BYTES_MAX {
             let why = format!(
@@ -212,6 +216,25 @@ impl Keeping {
         self.head.versions.push(Version { parts: parts.len(), ..next });
         self.old = too_old(&mut self.head.versions);
         self.phase = Phase::Writing;
+    }
+
+    /// Why the next version is refused, if too many before it are not finished.
+    fn unfinished(&self, next: &Version) -> Option<String> {
+        let versions = &self.head.versions;
+        let needed = versions.len() - first_needed(versions);
+        if !next.open || needed < VERSIONS_MAX {
+            return None;
+        }
+        let (name, last) = (&self.name, versions.last()?);
+        let how = match last.restores.filter(|_| last.open) {
+            // A rollback goes on when it is asked for again.
+            Some(to) => format!("finish the rollback that is begun: burnet rollback {name} --to {to}"),
+            None if next.restores.is_some() => return None,
+            None => format!("apply version {} again, or run: burnet rollback {name}", last.version),
+        };
+        Some(format!(
+            "the last {needed} versions of the file {name:?} are needed, because those that are not finished may have added hosts: {how}"
+        ))
     }
 
     /// Writes the head, which makes the change.
@@ -232,14 +255,15 @@ impl Keeping {
     }
 }
 
-/// Takes out versions that are too many: the oldest ones, but not the latest one whose steps are all taken. An interrupted apply returns to it.
+/// Where the versions begin that say which hosts the file owns: the last one whose steps are all taken. An interrupted apply returns to it.
+fn first_needed(versions: &[Version]) -> usize {
+    versions.iter().rposition(|it| !it.open).unwrap_or(0)
+}
+
+/// Takes out versions that are too many: the oldest ones that are not needed.
 fn too_old(versions: &mut Vec<Version>) -> Vec<Version> {
-    let mut old = Vec::new();
-    while versions.len() > VERSIONS_MAX {
-        let is_needed = |at: usize| versions.iter().rposition(|it| !it.open) == Some(at);
-        old.push(versions.remove(usize::from(is_needed(0))));
-    }
-    old
+    let too_many = versions.len().saturating_sub(VERSIONS_MAX);
+    versions.drain(..too_many.min(first_needed(versions))).collect()
 }
 
 fn damaged(name: &str, why: &str) -> Problem {
@@ -436,17 +460,50 @@ mod tests {
         );
     }
 
+    fn numbers(list: &Value) -> Vec<u64> {
+        list["versions"].as_array().unwrap().iter().map(|it| it["version"].as_u64().unwrap()).collect()
+    }
+
+    fn rollback(store: &mut Store, base: u64, to: u64) -> Result<Value, Problem> {
+        let document = json!(to);
+        store.run(Act::Put { base, document, restores: Some(to), open: true, now_ms: 7 })
+    }
+
     #[test]
-    fn the_latest_version_that_is_done_stays_however_many_are_interrupted() {
+    fn no_version_that_may_own_hosts_is_deleted_and_one_too_many_is_refused() {
         let mut store = Store::default();
         store.put(0, json!("one")).unwrap();
         store.put(1, json!("two")).unwrap();
-        (2..30).for_each(|base| store.open(base));
-        let list = store.run(Act::List).unwrap();
-        let numbers: Vec<_> =
-            list["versions"].as_array().unwrap().iter().map(|it| it["version"].as_u64().unwrap()).collect();
-        assert_eq!(numbers, [2, 22, 23, 24, 25, 26, 27, 28, 29, 30]);
-        assert_eq!(store.run(Act::Get(2)).unwrap()["document"], "two");
+        (2..11).for_each(|base| store.open(base));
+        let all = (2..=11).collect::<Vec<_>>();
+        assert_eq!(numbers(&store.run(Act::List).unwrap()), all);
+        let refused =
+            store.run(Act::Put { base: 11, document: json!(12), restores: None, open: true, now_ms: 7 });
+        let refused = refused.unwrap_err();
+        assert_eq!(refused.status, 409);
+        assert!(refused.detail.contains("burnet rollback campus"), "{}", refused.detail);
+        assert_eq!(numbers(&store.run(Act::List).unwrap()), all, "nothing has changed");
+        // A rollback has one place more, and no other version begins before it ends.
+        rollback(&mut store, 11, 2).unwrap();
+        let refused = rollback(&mut store, 12, 1).unwrap_err();
+        assert!(refused.detail.contains("burnet rollback campus --to 2"), "{}", refused.detail);
+        assert_eq!(numbers(&store.run(Act::List).unwrap()), (2..=12).collect::<Vec<_>>());
+        store.run(Act::Note { version: 12, done: true, took: None }).unwrap();
+        store.open(12);
+        assert_eq!(numbers(&store.run(Act::List).unwrap()), (4..=13).collect::<Vec<_>>());
         assert_eq!(store.values.len(), VERSIONS_MAX + 1, "parts and the head");
+    }
+
+    #[test]
+    fn a_file_whose_first_versions_were_all_interrupted_is_rolled_back() {
+        let mut store = Store::default();
+        (0..10).for_each(|base| store.open(base));
+        assert_eq!(rollback(&mut store, 9, 0).unwrap_err().status, 409, "another base");
+        let list = rollback(&mut store, 10, 0).unwrap();
+        assert_eq!(numbers(&list), (1..=11).collect::<Vec<_>>());
+        let list = store.run(Act::Note { version: 11, done: true, took: None }).unwrap();
+        assert_eq!(numbers(&list).len(), 11);
+        let list = store.put(11, json!({})).unwrap();
+        assert_eq!(numbers(&list), (3..=12).collect::<Vec<_>>());
     }
 }
