@@ -1,17 +1,24 @@
 //! The ways between many pairs of switches, for one request.
 //!
 //! ```text
-//!   pairs ──question──> the service paths ──take──> … ──response──> {"items": [a way, or null, for each pair]}
+//!   pairs ──question──> the service paths ──take──> … ──response──> {"items": [a way, or why there is none, for each pair]}
 //! ```
 //!
-//! In: pairs of switches, and answers of the service. Out: the next question, and in the end the response. A pair without an answer in time has no
-//! way in it. It asks nobody itself.
+//! In: pairs of switches, and answers of the service. Out: the next question, and in the end the response. It asks nobody itself.
 
 use crate::http::{Problem, Response};
 use crate::steps::{Question, Steps, Turn};
 use burnet_sdk::DatapathId;
 use paths_contract::{SERVICE, Ways, status};
 use serde_json::{Value, json};
+
+/// Why a pair has no way in the response: there is none now, or the time was over before the service was asked for it.
+const NO_WAY: &str = "no_way";
+const NO_TIME: &str = "no_time";
+
+fn missing(why: &str) -> Value {
+    json!({ "missing": why })
+}
 
 /// A request that is under way.
 #[derive(Debug)]
@@ -39,14 +46,16 @@ impl Steps for ManyWays {
     fn take(&mut self, answer: u16, payload: &[u8]) {
         match answer {
             status::DONE => match serde_json::from_slice::<Ways>(payload) {
-                Ok(ways) => self.found.push(json!(ways.ways.first())),
+                Ok(ways) => {
+                    self.found.push(ways.ways.first().map_or_else(|| missing(NO_WAY), |way| json!(way)))
+                }
                 Err(why) => {
                     self.problem =
                         Some(Problem::no_service(SERVICE, &format!("its answer is damaged: {why}")))
                 }
             },
             // A switch that is not there has no way either.
-            status::NOT_FOUND | status::NO_WAY => self.found.push(Value::Null),
+            status::NOT_FOUND | status::NO_WAY => self.found.push(missing(NO_WAY)),
             _ => self.problem = Some(Problem::no_service(SERVICE, &String::from_utf8_lossy(payload))),
         }
     }
@@ -65,7 +74,7 @@ impl Steps for ManyWays {
         if let Some(problem) = problem {
             return Err(problem);
         }
-        found.resize(pairs.len(), Value::Null);
+        found.resize(pairs.len(), missing(NO_TIME));
         Ok(Response::value(&json!({ "items": found })))
     }
 }
@@ -96,12 +105,12 @@ mod tests {
                 .unwrap();
         let items = found["items"].as_array().unwrap();
         assert_eq!((items.len(), &items[1]["weight"]), (4, &json!(3)));
-        assert!([0, 2, 3].iter().all(|at| items[*at].is_null()));
+        assert!([0, 2, 3].iter().all(|at| items[*at] == json!({"missing": "no_way"})));
         assert_eq!(answered(&[]), Ok(json!({"items": []})));
     }
 
     #[test]
-    fn a_pair_without_an_answer_in_time_has_no_way() {
+    fn a_pair_without_an_answer_in_time_says_so() {
         let mut ways = Box::new(ManyWays::new(vec![(DatapathId(1), DatapathId(2)); 3]));
         assert!(ways.question().is_some());
         ways.take(status::DONE, ONE.as_bytes());
@@ -109,7 +118,8 @@ mod tests {
         ways.stop();
         let found: Value = serde_json::from_slice(&ways.response().unwrap().body).unwrap();
         assert_eq!(found["items"][0]["weight"], 3);
-        assert_eq!((&found["items"][1], &found["items"][2]), (&Value::Null, &Value::Null));
+        let no_time = json!({"missing": "no_time"});
+        assert_eq!((&found["items"][1], &found["items"][2]), (&no_time, &no_time));
         assert_eq!(found["items"].as_array().unwrap().len(), 3);
     }
 
