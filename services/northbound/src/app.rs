@@ -15,8 +15,8 @@ use crate::counters::{ALL_PORTS, OFPMP_PORT_STATS};
 use crate::state::State;
 use burnet_sdk::view::{Batch, Snapshot};
 use burnet_sdk::{
-    App, Commands, DatapathId, Interests, Level, QueryReply, Receipt, Settings, StatsReply, SwitchUp, Ticket,
-    Topic, read_monitor,
+    App, Commands, DatapathId, Interests, Level, Outcome, PortMod, QueryReply, Receipt, Settings, StatsReply,
+    SwitchUp, Ticket, Topic, read_monitor,
 };
 use burnet_sdk_tokio::tokio;
 use burnet_sdk_tokio::tokio::sync::{Semaphore, oneshot};
@@ -37,7 +37,7 @@ const ORDERS_MAX: usize = 64;
 /// The most questions for evidence that wait for the monitor, which answers within a second. A request beyond it is refused.
 const EVIDENCE_MAX: usize = 32;
 
-/// The most requests that wait for switches. A request beyond it is refused.
+/// The most requests that wait for switches, and the most changes of ports. A request beyond it is refused.
 const ASKED_MAX: usize = 64;
 
 /// The most bytes of one switch's answer that are kept. A longer answer is refused.
@@ -58,7 +58,7 @@ const SWITCH_ANSWERS_BYTES_MAX: usize = 32 << 20;
 pub const FEW_MAX: usize = 8;
 
 /// The most bytes of the bodies of all requests that are being received or answered. A request beyond it waits until there is room, and is
-/// refused if that takes too long.
+/// refused if that takes too long. Requests at the socket of the operator have as much again.
 pub const BODIES_BYTES_MAX: usize = 32 << 20;
 
 /// The most bytes of long answers that clients have not read yet. A request whose answer does not fit is refused. Short ones do not count: as
@@ -74,6 +74,8 @@ pub struct Shared {
     pub few: Semaphore,
     /// The bytes that bodies of requests may take: see [`BODIES_BYTES_MAX`].
     pub bodies: Semaphore,
+    /// The same for clients at the socket of the operator, so that others cannot take this room.
+    pub operator_bodies: Semaphore,
     /// The bytes that answers may take which clients have not read yet: see [`ANSWERS_BYTES_MAX`].
     pub answers: Arc<Semaphore>,
     /// The same for clients at the socket of the operator, so that others cannot take this room.
@@ -102,6 +104,17 @@ pub type Evidence = Option<Box<EvidenceReport>>;
 /// The parts of a switch's answer, or why there is none.
 pub type Parts = Result<Vec<Vec<u8>>, String>;
 
+/// What a switch made of the change of a port.
+#[derive(Debug)]
+pub enum Changed {
+    /// The switch has confirmed it.
+    Done,
+    /// The node or the switch has refused it, for this reason.
+    Refused(String),
+    /// The session ended before the switch confirmed it, for this reason.
+    Unknown(String),
+}
+
 /// A request that waits for a switch.
 struct Asked {
     waiting: oneshot::Sender<Parts>,
@@ -116,6 +129,8 @@ pub struct Northbound {
     calls: BTreeMap<Ticket, oneshot::Sender<Reply>>,
     /// Requests that wait for switches.
     asked: BTreeMap<Ticket, Asked>,
+    /// Changes of ports that wait for switches.
+    changes: BTreeMap<Ticket, oneshot::Sender<Changed>>,
     /// Commands that wait for the monitor, by their tickets.
     orders: BTreeMap<u64, oneshot::Sender<Ordered>>,
     /// Questions for evidence that wait for the monitor, by their tickets.
@@ -147,12 +162,14 @@ impl App for Northbound {
                 alone: tokio::sync::Mutex::new(()),
                 few: Semaphore::new(FEW_MAX),
                 bodies: Semaphore::new(BODIES_BYTES_MAX),
+                operator_bodies: Semaphore::new(BODIES_BYTES_MAX),
                 answers: Arc::new(Semaphore::new(ANSWERS_BYTES_MAX)),
                 operator_answers: Arc::new(Semaphore::new(ANSWERS_BYTES_MAX)),
                 settings,
             }),
             calls: BTreeMap::new(),
             asked: BTreeMap::new(),
+            changes: BTreeMap::new(),
             orders: BTreeMap::new(),
             evidence: BTreeMap::new(),
             last_order: 0,
@@ -257,6 +274,15 @@ impl App for Northbound {
     }
 
     fn on_receipt(&mut self, _: DatapathId, receipt: &Receipt, _: &mut Commands) {
+        if let Some(waiting) = self.changes.remove(&Ticket(receipt.ticket)) {
+            let why = receipt.reason.to_owned();
+            // Its client may be gone.
+            let _ = waiting.send(match receipt.outcome {
+                Outcome::Programmed => Changed::Done,
+                Outcome::Refused | Outcome::Failed => Changed::Refused(why),
+                Outcome::Unknown => Changed::Unknown(why),
+            });
+        }
         if let Some(asked) = self.asked.remove(&Ticket(receipt.ticket)) {
             let _ = asked.waiting.send(Err(receipt.reason.to_owned()));
         }
@@ -318,6 +344,22 @@ impl Northbound {
             if multipart == TABLE_FEATURES { TABLE_FEATURES_BYTES_MAX } else { SWITCH_ANSWER_BYTES_MAX };
         self.asked.insert(ticket, Asked { waiting, parts: Vec::new(), bytes: 0, bytes_max });
         Some(answer)
+    }
+
+    /// Changes a port. `None`: too many requests wait for switches.
+    pub fn change_port(
+        &mut self,
+        switch: DatapathId,
+        change: PortMod,
+        out: &mut Commands,
+    ) -> Option<oneshot::Receiver<Changed>> {
+        self.changes.retain(|_, waiting| !waiting.is_closed());
+        if self.changes.len() >= ASKED_MAX {
+            return None;
+        }
+        let (done, changed) = oneshot::channel();
+        self.changes.insert(out.change_port(switch, change), done);
+        Some(changed)
     }
 
     /// A part of the answer of a switch that a request waits for.

@@ -144,6 +144,10 @@ impl<'a> ActionWriter<'a> {
             Action::SetUnknownField { header, body } => return self.unknown_field(*header, body),
             Action::PushPbb(ethertype) => self.short(kind::PUSH_PBB, u32::from(*ethertype) << 16),
             Action::PopPbb => self.short(kind::POP_PBB, 0),
+            // The bit of the tag would hide the excess: 4096 would become 0.
+            Action::SetVlanVid(vid) if *vid >= VLAN_PRESENT => {
+                return Err(Unwritable::new("set_vlan_vid", format!("{vid} is no VLAN id: write 0 to 4095")));
+            }
             Action::SetVlanVid(vid) => {
                 return self.checked_set_field(Field::VlanVid, u128::from(*vid | VLAN_PRESENT));
             }
@@ -237,6 +241,7 @@ mod tests {
         check_refused(&[Action::SetField { field: Field::VlanPcp, value: 8 }], "3 bits");
         check_refused(&[Action::SetVlanPcp(8)], "3 bits");
         check_refused(&[Action::SetUnknownField { header: 0x0001_0004, body: vec![1] }], "4 bytes");
+        check_refused(&[Action::SetVlanVid(4_096)], "0 to 4095");
         check_refused(&[Action::Experimenter { experimenter: 1, body: vec![0; 4] }], "multiple of 8");
         check_refused(&[Action::Experimenter { experimenter: 1, body: vec![0; 65536] }], "below 65528");
     }

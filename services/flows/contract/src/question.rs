@@ -194,14 +194,13 @@ pub enum MeterUnit {
 
 /// A band in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+#[serde(tag = "type", rename_all = "snake_case", try_from = "WrittenBand")]
 pub enum WantedBand {
     /// Drops packets above the rate.
     Drop {
         /// The rate.
         rate: u32,
         /// The burst size, in kilobits or packets.
-        #[serde(default)]
         burst_size: u32,
     },
     /// Raises the drop precedence of packets above the rate.
@@ -209,11 +208,46 @@ pub enum WantedBand {
         /// The rate.
         rate: u32,
         /// The burst size, in kilobits or packets.
-        #[serde(default)]
         burst_size: u32,
         /// By how much.
         prec_level: u8,
     },
+}
+
+/// A band as it is written. The type is read apart: as a tag, a number would also name one.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenBand {
+    #[serde(rename = "type")]
+    kind: BandKind,
+    rate: u32,
+    #[serde(default)]
+    burst_size: u32,
+    #[serde(default)]
+    prec_level: Option<u8>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum BandKind {
+    Drop,
+    DscpRemark,
+}
+
+impl TryFrom<WrittenBand> for WantedBand {
+    type Error = &'static str;
+
+    fn try_from(band: WrittenBand) -> Result<WantedBand, &'static str> {
+        let WrittenBand { kind, rate, burst_size, prec_level } = band;
+        match (kind, prec_level) {
+            (BandKind::Drop, None) => Ok(WantedBand::Drop { rate, burst_size }),
+            (BandKind::Drop, Some(_)) => Err("prec_level: a band that drops has none"),
+            (BandKind::DscpRemark, Some(prec_level)) => {
+                Ok(WantedBand::DscpRemark { rate, burst_size, prec_level })
+            }
+            (BandKind::DscpRemark, None) => Err("missing field `prec_level`"),
+        }
+    }
 }
 
 /// A rule in JSON.
@@ -336,6 +370,15 @@ mod tests {
             r#"{"op":"put","name":"a","rules":[],"meters":[{"switch":"1","meter_id":1}]}"#,
             "missing field `bands`",
         );
+        let band = |band: &str| {
+            format!(
+                r#"{{"op":"put","name":"a","rules":[],"meters":[{{"switch":"1","meter_id":1,"bands":[{{{band}}}]}}]}}"#
+            )
+        };
+        check(&band(r#""type":0,"rate":1"#), "invalid type");
+        check(&band(r#""type":"slow","rate":1"#), "unknown variant `slow`");
+        check(&band(r#""type":"drop","rate":1,"prec_level":1"#), "prec_level");
+        check(&band(r#""type":"dscp_remark","rate":1"#), "missing field `prec_level`");
         check(r#"{"op":"remove","name":"\n"}"#, "control character");
         check(&" ".repeat(QUESTION_BYTES_MAX + 1), "are read");
     }

@@ -12,7 +12,7 @@ use burnet_sdk::view::{Key, Kind};
 use serde_json::{Map, Value};
 
 /// The statuses of the service `discovery`.
-const OF_DISCOVERY: Statuses = Statuses {
+pub const OF_DISCOVERY: Statuses = Statuses {
     service: discovery_contract::SERVICE,
     http: &[
         (discovery_contract::status::NOT_FOUND, 404),

@@ -10,9 +10,14 @@ use serde_json::{Value, json};
 
 /// A state with the connected switch 1.
 pub fn with_switch() -> State {
+    with_switch_of("1.3")
+}
+
+/// The same, with a switch of this version.
+pub fn with_switch_of(openflow: &str) -> State {
     use burnet_sdk::view::{Change, Object, Stamp, Tables};
     let switch: Object = serde_json::from_value(
-        json!({"kind": "switch", "id": "1", "state": "up", "openflow": "1.3", "n_tables": 2,
+        json!({"kind": "switch", "id": "1", "state": "up", "openflow": openflow, "n_tables": 2,
                                                        "n_buffers": 0, "since_ms": 5}),
     )
     .unwrap();
@@ -256,6 +261,11 @@ fn a_request_for_statistics_becomes_the_one_of_the_standard() {
     check("/stats/queue/1/ALL/2", 5, &[&any[..], &[0, 0, 0, 2]].concat());
     check("/stats/group/1", 6, &[0xff, 0xff, 0xff, 0xfc, 0, 0, 0, 0]);
     check("/stats/meterconfig/1/3", 10, &[0, 0, 0, 3, 0, 0, 0, 0]);
+    check("/stats/groupdesc/1/7", 7, &[]);
+    check("/stats/portdesc/1/7", 13, &[]);
+    check("/stats/queueconfig/1", burnet_sdk::QUEUE_CONFIG, &[&any[..], &[0; 4]].concat());
+    check("/stats/queueconfig/1/7", burnet_sdk::QUEUE_CONFIG, &[0, 0, 0, 7, 0, 0, 0, 0]);
+    check("/stats/role/1", burnet_sdk::ROLE, &[]);
     let request = Request::new(Method::Get, "/stats/port/1/2/3").unwrap();
     assert_eq!(answer(&with_switch(), &request, Role::Viewer).unwrap_err().status, 404);
 }
@@ -409,4 +419,108 @@ fn onoss_intents_become_intents() {
     check("selector", json!({"criteria": [{"type": "X"}]}), "selector.criteria[0]");
     check("constraints", json!([{"type": "X"}]), "constraints[0]");
     check("priority", json!("high"), "priority");
+}
+
+fn onos(method: Method, target: &str, body: Value) -> Result<Answer, Problem> {
+    let mut request = Request::new(method, target)?;
+    if method != Method::Get {
+        request.body = body.to_string().into_bytes();
+    }
+    answer(&with_switch(), &request, Role::Operator)
+}
+
+#[test]
+fn onos_removes_the_rules_of_one_app_and_asks_again_for_the_rest() {
+    let target = "/onos/v1/flows/application/org.example.fwd";
+    let records = [
+        rule("onos/org.example.fwd/1/aa", 1, json!({})),
+        rule("onos/other/1/bb", 2, json!({})),
+        rule("onos/1/0/3/cc", 3, json!({})),
+    ];
+    let page = json!({ "entries": records });
+    let (asked, status) =
+        play(onos(Method::Delete, target, json!({})).unwrap(), &[(0, page.clone()), (0, Value::Null)]);
+    assert_eq!(
+        (&asked[0]["filter"]["owner"], &asked[1]["name"]),
+        (&json!("northbound"), &json!("onos/org.example.fwd/1/aa"))
+    );
+    assert_eq!(status, 204);
+    // The service lists pages without end.
+    let more = json!({ "entries": [], "next": "rule/of:0000000000000001/0000000000000001" });
+    let (asked, status) = play(onos(Method::Delete, target, json!({})).unwrap(), &vec![(0, more); 10]);
+    assert_eq!((asked.len(), status), (10, 202));
+}
+
+#[test]
+fn the_app_of_onos_is_in_the_name_of_the_set() {
+    let body = json!({"priority": 5, "isPermanent": true, "deviceId": "of:0000000000000001"});
+    let put = |app: &str| match onos(Method::Post, &format!("/onos/v1/flows/of:1{app}"), body.clone())? {
+        Answer::Then(first) => {
+            let question: Value = serde_json::from_slice(&first.payload).unwrap();
+            Ok(question["name"].as_str().unwrap().to_owned())
+        }
+        other => panic!("{other:?}"),
+    };
+    let check =
+        |app: &str, start: &str| assert!(put(app).is_ok_and(|name: String| name.starts_with(start)), "{app}");
+    check("", "onos/1/0/5/");
+    check("?appId=org.example.fwd", "onos/org.example.fwd/1/");
+    let problem: Problem = put("?appId=a/b").unwrap_err();
+    assert_eq!((problem.status, problem.field.as_deref()), (400, Some("appId")));
+    assert!(put(&format!("?appId={}", "a".repeat(40))).is_err());
+}
+
+#[test]
+fn onos_configures_hosts_and_ports() {
+    let asks = |method, target: &str, body: Value| match onos(method, target, body) {
+        Ok(Answer::Call(call)) => Ok(serde_json::from_slice::<Value>(&call.payload).unwrap()),
+        Ok(other) => panic!("{other:?}"),
+        Err(problem) => Err((problem.status, problem.field.unwrap_or_default())),
+    };
+    let host = json!({"mac": "46:E4:3C:A4:17:C8", "vlan": "-1", "ipAddresses": ["10.0.0.1"],
+                      "locations": [{"elementId": "of:0000000000000001", "port": "3"}]});
+    let question = asks(Method::Post, "/onos/v1/hosts", host.clone()).unwrap();
+    assert_eq!((&question["op"], &question["id"]), (&json!("add"), &json!("46:e4:3c:a4:17:c8")));
+    assert_eq!(
+        (&question["at"], &question["addresses"]),
+        (&json!("of:0000000000000001/3"), &json!(["10.0.0.1"]))
+    );
+    for (member, wrong) in [
+        ("mac", json!("x")),
+        ("locations", json!([])),
+        ("locations", json!([{"port": 1}])),
+        ("ipAddresses", json!(["x"])),
+    ] {
+        let mut body = host.clone();
+        body[member] = wrong;
+        assert_eq!(asks(Method::Post, "/onos/v1/hosts", body), Err((422, member.to_owned())));
+    }
+    let question = asks(Method::Delete, "/onos/v1/hosts/46:E4:3C:A4:17:C8/None", json!({})).unwrap();
+    assert_eq!(question, json!({"op": "remove", "id": "46:e4:3c:a4:17:c8"}));
+    let question = asks(Method::Delete, "/onos/v1/devices/of:1", json!({})).unwrap();
+    assert_eq!((&question["op"], &question["key"]), (&json!("remove"), &json!("switch/of:0000000000000001")));
+    let missing = asks(Method::Post, "/onos/v1/devices/of:1/portstate/9", json!({"enabled": true}));
+    assert_eq!(missing, Err((404, String::new())));
+}
+
+#[test]
+fn disjoint_paths_of_onos_are_one_pair() {
+    let shown = |target: &str| {
+        let Ok(Answer::Call(call)) = onos(Method::Get, target, json!({})) else { panic!("it asks for ways") };
+        let question: Value = serde_json::from_slice(&call.payload).unwrap();
+        let ways = json!({"ways": [{"links": [], "weight": 0}, {"links": [], "weight": 0}]}).to_string();
+        let response = (call.read)(0, ways.as_bytes()).unwrap();
+        (
+            question["choice"].clone(),
+            serde_json::from_slice::<Value>(&response.body).unwrap()["paths"].clone(),
+        )
+    };
+    let path = json!({"cost": 0, "links": []});
+    assert_eq!(shown("/onos/v1/paths/of:1/of:1"), (json!("equal"), json!([path, path])));
+    assert_eq!(
+        shown("/onos/v1/paths/of:1/of:1/disjoint"),
+        (json!("link_disjoint"), json!([{"primary": path, "backup": path}]))
+    );
+    let request = Request::new(Method::Get, "/onos/v1/paths/of:1/of:1/other").unwrap();
+    assert_eq!(answer(&with_switch(), &request, Role::Viewer).unwrap_err().status, 404);
 }

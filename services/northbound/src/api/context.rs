@@ -8,8 +8,8 @@ use crate::http::response::{JSON, is_known};
 use crate::http::{Method, Problem, Request, Response};
 use crate::state::State;
 use crate::steps::Steps;
-use burnet_sdk::DatapathId;
 use burnet_sdk::view::Kind;
+use burnet_sdk::{DatapathId, PortMod};
 use northbound_contract::{AppCommand, Role};
 use std::fmt;
 
@@ -26,6 +26,8 @@ pub enum Answer {
     Then(First),
     /// Ask a switch, and send what its answer becomes.
     Ask(SwitchQuestion),
+    /// Change a port of a switch, and send an empty response when the switch has confirmed it.
+    Port(DatapathId, PortMod),
     /// Send the monitor a command for an app, and send what [`super::answered`] makes of its answer.
     Order(AppCommand),
     /// Ask the monitor for the evidence of the incident with this number, and send what [`super::evidence_shown`] makes of it.

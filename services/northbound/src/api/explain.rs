@@ -57,7 +57,7 @@ pub fn explain(context: &Context<'_>) -> Answered {
         return Err(Problem::parameter("packet", why));
     }
     if view.port(from.at).is_none() {
-        return Err(Problem::parameter(name, format!("the network has no port {}", from.at)));
+        return Err(missing(name, format!("the network has no port {}", from.at)));
     }
     let packet = between(packet, from.host, to.as_ref().and_then(|it| it.host));
     let asked = Asked { at: from.at, to: to.map(|it| it.at), packet };
@@ -65,11 +65,15 @@ pub fn explain(context: &Context<'_>) -> Answered {
     Ok(Answer::Steps(Box::new(Explaining::new(asked, view.clone(), apps))))
 }
 
+/// The parameter names nothing of the network.
+fn missing(name: &str, why: String) -> Problem {
+    Problem { field: Some(name.to_owned()), ..Problem::not_found(&why) }
+}
+
 /// A host by its id or address, or a connect point.
 fn end<'v>(view: &'v Snapshot, name: &str, text: &str) -> Result<End<'v>, Problem> {
     let of_host = |host: &'v Host| End { at: host.at, host: Some(host) };
-    let unknown =
-        || Problem::parameter(name, format!("the network has no host {text}: `burnet hosts` lists them"));
+    let unknown = || missing(name, format!("the network has no host {text}: `burnet hosts` lists them"));
     if text.contains('/') {
         let point = text.parse::<ConnectPoint>();
         let at = point.map_err(|why| Problem::parameter(name, why.to_string()))?;

@@ -5,7 +5,7 @@
 
 use super::context::{Answer, Answered, Context};
 use super::refusal::of_sentence;
-use super::writes::object;
+use super::writes::{make_integers, object};
 use crate::http::Problem;
 use crate::versions::{Act, Keeping, Took};
 use serde::Deserialize;
@@ -64,22 +64,6 @@ fn body<T: serde::de::DeserializeOwned>(context: &Context<'_>) -> Result<T, Prob
     // The document of a file is kept as it is.
     members.iter_mut().filter(|(name, _)| *name != "document").for_each(|(_, value)| make_integers(value));
     serde_json::from_value(Value::Object(members)).map_err(|why| of_sentence(&why.to_string()))
-}
-
-/// Numbers without a fraction are integers, also if they are written with a decimal point (JSON Schema 2020-12, 4.2.3).
-fn make_integers(value: &mut Value) {
-    // Up to this number, each integer is a number of its own in this form.
-    const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
-    match value {
-        Value::Object(members) => members.values_mut().for_each(make_integers),
-        Value::Number(number) if number.is_f64() => {
-            let is_integer = |it: &f64| it.fract() == 0.0 && (0.0..=EXACT_MAX).contains(it);
-            if let Some(integer) = number.as_f64().filter(is_integer) {
-                *value = Value::from(integer as u64);
-            }
-        }
-        _ => {}
-    }
 }
 
 /// `GET /api/v1/network-files/{id}`: the versions of a file, or the document of one.

@@ -17,11 +17,13 @@ pub mod table_features;
 
 use super::context::{Answer, Answered, Context, SwitchQuestion};
 use super::page::connected;
+use super::writes::object;
 use crate::http::{Problem, Response};
 use actions::Item;
-use burnet_sdk::DatapathId;
 use burnet_sdk::flow::PortNo;
 use burnet_sdk::flow::canonical::write_match;
+use burnet_sdk::view::ConnectPoint;
+use burnet_sdk::{DatapathId, PortMod, QUEUE_CONFIG, ROLE};
 use serde_json::{Map, Value, json};
 
 /// Numbers of multipart requests (OpenFlow 1.3.5, 7.3.5).
@@ -173,10 +175,16 @@ pub fn tables(context: &Context<'_>) -> Answered {
 /// `/stats/tablefeatures/{id}`. OpenFlow 1.0 has no such answer.
 pub fn features_of_tables(context: &Context<'_>) -> Answered {
     at_most(context, 0)?;
-    if connected(context, context.id)?.openflow == "1.0" {
-        return Err(not_in_version("the features of tables"));
-    }
+    since_1_3(context, "the features of tables")?;
     ask(context, kind::TABLE_FEATURES, Vec::new(), table_features::table_features)
+}
+
+/// Fails if the switch speaks OpenFlow 1.0, which has no request for this.
+fn since_1_3(context: &Context<'_>, what: &str) -> Result<(), Problem> {
+    match connected(context, first(context.id))?.openflow.as_str() {
+        "1.0" => Err(not_in_version(what)),
+        _ => Ok(()),
+    }
 }
 
 /// What Ryu answers for a request that the OpenFlow version of a switch does not have.
@@ -185,23 +193,26 @@ fn not_in_version(what: &str) -> Problem {
     Problem::new(501, "not-supported", "The switch has no such request", detail)
 }
 
-/// `/stats/queuedesc/{id}` and `/stats/meterdesc/{id}`: OpenFlow 1.4 and 1.5.
+/// `/stats/flowdesc/{id}`, `/stats/queuedesc/{id}` and `/stats/meterdesc/{id}`: OpenFlow 1.4 and 1.5.
 pub fn of_later_versions(context: &Context<'_>) -> Answered {
     connected(context, first(context.id))?;
     Err(not_in_version("this: OpenFlow 1.4 or later is needed, and the node speaks 1.0 and 1.3"))
 }
 
-/// `/stats/queueconfig/{id}`: the node sends no such message.
-pub fn queue_configuration(context: &Context<'_>) -> Answered {
-    connected(context, first(context.id))?;
-    let detail = "the node does not ask switches for the configuration of queues: /stats/queue lists the queues with their counters";
-    Err(Problem::new(501, "not-supported", "The node does not offer this", detail))
+/// `/stats/queueconfig/{id}`, also with a port behind it. OpenFlow 1.0 has the queues of one port (5.3.4), and Ryu none.
+pub fn queue_configurations(context: &Context<'_>) -> Answered {
+    at_most(context, 1)?;
+    let port = further(context, 1, ANY)?;
+    if port == ANY {
+        since_1_3(context, "the queues of all ports: write a port, as in /stats/queueconfig/1/2")?;
+    }
+    ask(context, QUEUE_CONFIG, numbers([port, 0]), bodies::queue_configurations)
 }
 
-/// `POST /stats/portdesc/modify`, `/stats/role` and `/stats/experimenter/{id}`: what the node decides itself, or does not send.
+/// `POST /stats/role` and `/stats/experimenter/{id}`: what the node decides itself, or does not send.
 pub fn not_offered(_: &Context<'_>) -> Answered {
-    let detail = "over this interface, the node does not change ports, accept a role or send experimenter messages: use an app with the \
-                  capability, or the tools of the switch";
+    let detail = "over this interface, the node does not accept a role or send experimenter messages: use an app with the capability, or \
+                  the tools of the switch";
     Err(Problem::new(501, "not-supported", "The node does not offer this", detail))
 }
 
@@ -211,10 +222,12 @@ pub fn ports(context: &Context<'_>) -> Answered {
     ask(context, kind::PORT, numbers([further(context, 1, ANY)?, 0]), bodies::ports)
 }
 
-/// `/stats/portdesc/{id}`. A switch with OpenFlow 1.0 has no such answer, so the view gives it.
+/// `/stats/portdesc/{id}`. A switch with OpenFlow 1.0 has no such answer, so the view gives it. A port behind it counts from OpenFlow 1.5 on:
+/// like Ryu, it is left out.
 pub fn port_descriptions(context: &Context<'_>) -> Answered {
-    at_most(context, 0)?;
-    let switch = connected(context, context.id)?;
+    at_most(context, 1)?;
+    further(context, 1, ANY)?;
+    let switch = connected(context, first(context.id))?;
     if switch.openflow != "1.0" {
         return ask(context, kind::PORT_DESC, Vec::new(), bodies::port_descriptions);
     }
@@ -251,45 +264,79 @@ pub fn queues(context: &Context<'_>) -> Answered {
 /// `/stats/group/{id}`, also with a group behind it.
 pub fn groups(context: &Context<'_>) -> Answered {
     at_most(context, 1)?;
+    since_1_3(context, "groups")?;
     ask(context, kind::GROUP, numbers([further(context, 1, ALL_GROUPS)?, 0]), bodies::groups)
 }
 
-/// `/stats/groupdesc/{id}`
+/// `/stats/groupdesc/{id}`. A group behind it counts from OpenFlow 1.5 on: like Ryu, it is left out.
 pub fn group_descriptions(context: &Context<'_>) -> Answered {
-    at_most(context, 0)?;
+    at_most(context, 1)?;
+    further(context, 1, ANY)?;
+    since_1_3(context, "groups")?;
     ask(context, kind::GROUP_DESC, Vec::new(), bodies::group_descriptions)
 }
 
 /// `/stats/groupfeatures/{id}`
 pub fn group_features(context: &Context<'_>) -> Answered {
     at_most(context, 0)?;
+    since_1_3(context, "groups")?;
     ask(context, kind::GROUP_FEATURES, Vec::new(), bodies::group_features)
 }
 
 /// `/stats/meter/{id}`, also with a meter behind it.
 pub fn meters(context: &Context<'_>) -> Answered {
     at_most(context, 1)?;
+    since_1_3(context, "meters")?;
     ask(context, kind::METER, numbers([further(context, 1, ANY)?, 0]), bodies::meters)
 }
 
 /// `/stats/meterconfig/{id}`, also with a meter behind it.
 pub fn meter_configurations(context: &Context<'_>) -> Answered {
     at_most(context, 1)?;
+    since_1_3(context, "meters")?;
     ask(context, kind::METER_CONFIG, numbers([further(context, 1, ANY)?, 0]), bodies::meter_configurations)
 }
 
 /// `/stats/meterfeatures/{id}`
 pub fn meter_features(context: &Context<'_>) -> Answered {
     at_most(context, 0)?;
+    since_1_3(context, "meters")?;
     ask(context, kind::METER_FEATURES, Vec::new(), bodies::meter_features)
 }
 
-/// `/stats/role/{id}`: a node requests no role, so each session keeps the one with which it begins (6.3.4).
+/// `/stats/role/{id}`: what the switch answers when it is asked for a role without a change.
 pub fn role(context: &Context<'_>) -> Answered {
     at_most(context, 0)?;
-    let switch = connected(context, context.id)?;
-    let roles = json!([{ "role": "EQUAL", "generation_id": 0 }]);
-    Ok(Answer::Ready(Response::value(&Value::Object(Map::from_iter([(switch.id.0.to_string(), roles)])))))
+    since_1_3(context, "roles")?;
+    ask(context, ROLE, Vec::new(), bodies::role)
+}
+
+/// `POST /stats/portdesc/modify`
+pub fn change_port(context: &Context<'_>) -> Answered {
+    let members = object(context)?;
+    let item = Item { members: &members, at: "port" };
+    let switch = entries::switch(context, &members)?;
+    let at = ConnectPoint { switch, port: item.port("port_no")? };
+    let missing = || Problem::not_found(&format!("the switch {switch} has no port {}", at.port));
+    let port = context.state.view.port(at).ok_or_else(missing)?;
+    if item.number_or("advertise", 0_u32)? != 0 {
+        let why = "the node does not change what a port advertises: leave it out";
+        return Err(Problem::field("advertise", why));
+    }
+    let hw_addr = match members.get("hw_addr") {
+        None => port.mac,
+        Some(text) => {
+            let wrong = || Problem::field("hw_addr", format!("hw_addr: {text} is no Ethernet address"));
+            text.as_str().and_then(|it| it.parse().ok()).ok_or_else(wrong)?
+        }
+    };
+    let change = PortMod {
+        port_no: at.port,
+        hw_addr,
+        config: item.number_or("config", 0)?,
+        mask: item.number_or("mask", 0)?,
+    };
+    Ok(Answer::Port(switch, change))
 }
 
 #[cfg(test)]

@@ -3,20 +3,26 @@
 //! In: the state. Out: JSON with the names of ONOS. Members for which a node has nothing have the value that ONOS shows for a plain OpenFlow switch.
 
 pub mod criteria;
+mod flow_list;
 pub mod flows;
+pub mod hosts;
 pub mod instructions;
 pub mod intents;
 mod shapes;
+pub mod topology;
 
-use super::context::{Answer, Answered, Context};
+use super::annotations::OF_DISCOVERY;
+use super::context::{Answer, Answered, Call, Context, Reading};
 use super::filters::parsed;
-use super::page::{key, missing};
+use super::page::{self, connected, key, missing};
+use super::refusal::refusal;
+use super::writes::object;
 use crate::http::{Problem, Response};
-use burnet_sdk::DatapathId;
-use burnet_sdk::view::{Key, Kind, Link, LinkState, Snapshot, Switch, SwitchState};
+use burnet_sdk::flow::PortNo;
+use burnet_sdk::view::{ConnectPoint, Key, Kind, Link, Switch};
+use burnet_sdk::{DatapathId, PortMod};
 use serde_json::{Value, json};
-use shapes::{device, host, link, port};
-use std::collections::BTreeMap;
+use shapes::{device, link, port};
 
 fn ready(value: &Value) -> Answered {
     Ok(Answer::Ready(Response::value(value)))
@@ -44,12 +50,49 @@ pub fn device_ports(context: &Context<'_>) -> Answered {
     ready(&value)
 }
 
+/// `/onos/v1/devices/ports`
+pub fn all_ports(context: &Context<'_>) -> Answered {
+    let ports: Vec<_> = context.state.view.ports().map(port).collect();
+    ready(&json!({ "ports": ports }))
+}
+
+/// `DELETE /onos/v1/devices/{id}`: forgets a device that is not connected.
+pub fn remove_device(context: &Context<'_>) -> Answered {
+    let switch = switch(context)?;
+    let (key, shown) = (Key::Switch(switch.id), device(switch));
+    let read: Reading = Box::new(move |answer, payload| match answer {
+        0 => Ok(Response::value(&shown)),
+        answer => Err(refusal(&OF_DISCOVERY, answer, payload)),
+    });
+    let payload = discovery_contract::Question::Remove { key }.to_bytes();
+    Ok(Answer::Call(Call { service: discovery_contract::SERVICE, payload, read }))
+}
+
+/// OFPPC_PORT_DOWN.
+const PORT_DOWN: u32 = 1;
+
+/// `POST /onos/v1/devices/{id}`: with `portstate` and a port behind the device, enables or disables the port.
+pub fn change_port(context: &Context<'_>) -> Answered {
+    let missing = || Problem::not_found("write the device and the port: /onos/v1/devices/of:1/portstate/2");
+    let (device, rest) = context.id.split_once('/').ok_or_else(missing)?;
+    let number = rest.strip_prefix("portstate/").and_then(|it| it.parse().ok()).ok_or_else(missing)?;
+    let at = ConnectPoint { switch: connected(context, device)?.id, port: number };
+    let port = context.state.view.port(at).ok_or_else(|| page::missing(Key::Port(at)))?;
+    let body = object(context)?;
+    let enabled = body.get("enabled").and_then(Value::as_bool);
+    let enabled = enabled.ok_or_else(|| Problem::field("enabled", "enabled: write true or false"))?;
+    let config = if enabled { 0 } else { PORT_DOWN };
+    let change = PortMod { port_no: at.port, hw_addr: port.mac, config, mask: PORT_DOWN };
+    Ok(Answer::Port(at.switch, change))
+}
+
 /// `/onos/v1/links`
 pub fn links(context: &Context<'_>) -> Answered {
     let device: Option<DatapathId> =
         context.parameter("device").map(|id| parsed("device", id)).transpose()?;
-    let direction = context.parameter("direction").unwrap_or("ALL");
-    let (out, into) = match direction {
+    let port: Option<PortNo> = context.parameter("port").map(|it| parsed("port", it)).transpose()?;
+    let direction = context.parameter("direction").unwrap_or("ALL").to_uppercase();
+    let (out, into) = match direction.as_str() {
         "ALL" => (true, true),
         "EGRESS" => (true, false),
         "INGRESS" => (false, true),
@@ -60,64 +103,12 @@ pub fn links(context: &Context<'_>) -> Answered {
             ));
         }
     };
-    let wanted = |link: &&Link| {
-        device.is_none_or(|it| out && link.id.from.switch == it || into && link.id.to.switch == it)
-    };
+    // Without a device, ONOS ignores the port.
+    let is_there = |at: ConnectPoint| device == Some(at.switch) && port.is_none_or(|port| port == at.port);
+    let wanted =
+        |link: &&Link| device.is_none() || out && is_there(link.id.from) || into && is_there(link.id.to);
     let links: Vec<_> = context.state.view.links().filter(wanted).map(link).collect();
     ready(&json!({ "links": links }))
-}
-
-/// `/onos/v1/hosts`
-pub fn hosts(context: &Context<'_>) -> Answered {
-    let hosts: Vec<_> = context.state.view.hosts().map(host).collect();
-    ready(&json!({ "hosts": hosts }))
-}
-
-/// `/onos/v1/hosts/{id}`: the Ethernet address, a slash, and the VLAN or `None`.
-pub fn one_host(context: &Context<'_>) -> Answered {
-    let not_found =
-        || Problem::not_found(&format!("{:?} is no host: write MAC/VLAN or MAC/None", context.id));
-    let key = Key::Host(shapes::read_host(context.id).ok_or_else(not_found)?);
-    let Key::Host(id) = key else { return Err(missing(key)) };
-    ready(&host(context.state.view.host(id).ok_or_else(|| missing(key))?))
-}
-
-/// `/onos/v1/topology`
-pub fn topology(context: &Context<'_>) -> Answered {
-    let view = &context.state.view;
-    let up = |link: &&Link| link.state == LinkState::Up;
-    ready(&json!({
-        "time": view.version(),
-        "devices": view.switches().filter(|it| it.state == SwitchState::Up).count(),
-        "links": view.links().filter(up).count(),
-        "clusters": clusters(view),
-    }))
-}
-
-/// How many parts the network has that no link joins.
-fn clusters(view: &Snapshot) -> usize {
-    let up = view.switches().filter(|it| it.state == SwitchState::Up);
-    let mut parent: BTreeMap<DatapathId, DatapathId> = up.map(|it| (it.id, it.id)).collect();
-    let mut parts = parent.len();
-    for link in view.links().filter(|it| it.state == LinkState::Up) {
-        let (one, two) = (root(&parent, link.id.from.switch), root(&parent, link.id.to.switch));
-        if let Some((one, two)) = one.zip(two).filter(|(one, two)| one != two) {
-            parent.insert(one, two);
-            parts -= 1;
-        }
-    }
-    parts
-}
-
-fn root(parent: &BTreeMap<DatapathId, DatapathId>, of: DatapathId) -> Option<DatapathId> {
-    let mut at = of;
-    loop {
-        let next = *parent.get(&at)?;
-        if next == at {
-            return Some(at);
-        }
-        at = next;
-    }
 }
 
 fn switch<'a>(context: &'a Context<'_>) -> Result<&'a Switch, Problem> {

@@ -21,6 +21,7 @@ pub fn parameter_schema(path: &str, name: &str) -> Value {
         "after" => after(path),
         // A file, or a version of it.
         "id" if path == "/api/v1/network-files/{id}" => pattern("[a-z0-9-]{1,24}(/[0-9]{1,18})?"),
+        "id" if path == "/api/v1/rule-sets/{id}" => set_name(),
         "id" => json!({ "type": "string", "minLength": 1 }),
         "k" => json!({ "type": "integer", "minimum": 1, "maximum": paths_contract::WAYS_MAX }),
         "table_id" => json!({ "type": "integer", "minimum": 0, "maximum": 255 }),
@@ -32,7 +33,14 @@ pub fn parameter_schema(path: &str, name: &str) -> Value {
         "address" => json!({ "type": "string", "anyOf": [{ "format": "ipv4" }, { "format": "ipv6" }] }),
         "mac" => pattern("[0-9a-f]{2}(:[0-9a-f]{2}){5}"),
         "at" => pattern(&port()),
+        "from" | "to" if path == "/api/v1/explain" => end(),
         "from" | "to" => pattern(SWITCH),
+        "packet" => json!({
+            "type": "string",
+            "maxLength": 4096,
+            "description": "Fields in the syntax of ovs-ofctl. It is needed if from and to are not both hosts.",
+            "examples": ["ip", "ip_dst=10.0.0.2,tcp_dst=80", "arp,nw_ttl=1"],
+        }),
         "switch" if path != "/api/v1/audit" => pattern(SWITCH),
         "found" => words(&["direct", "indirect", "static"]),
         "choice" => words(&["equal", "link_disjoint", "switch_disjoint"]),
@@ -47,6 +55,20 @@ pub fn parameter_schema(path: &str, name: &str) -> Value {
 
 fn pattern(pattern: &str) -> Value {
     json!({ "type": "string", "pattern": format!("^{pattern}$") })
+}
+
+/// The name of a set: 64 bytes. A letter beyond ASCII has up to four.
+fn set_name() -> Value {
+    let plain = json!({ "pattern": "^[ -~]{1,64}$" });
+    let any = json!({ "pattern": "^[^\\u0000-\\u001f\\u007f-\\u009f]{1,16}$" });
+    json!({ "type": "string", "anyOf": [plain, any] })
+}
+
+/// A host by its id or its address, or a connect point.
+fn end() -> Value {
+    let text = |pattern: String| json!({ "pattern": format!("^{pattern}$") });
+    let host = text(format!("(?!00:00:00:00:00:00){HOST}"));
+    json!({ "type": "string", "anyOf": [host, { "format": "ipv4" }, { "format": "ipv6" }, text(port())] })
 }
 
 fn port() -> String {

@@ -67,6 +67,11 @@ const fn add(path: &'static str, about: &'static str, act: fn(&Context<'_>) -> A
     Route { takes: Takes::Only(&["appId"]), ..change(Method::Post, path, ("", ""), about, act) }
 }
 
+/// A removal without a schema.
+const fn remove(path: &'static str, about: &'static str, act: fn(&Context<'_>) -> Answered) -> Route {
+    change(Method::Delete, path, ("", ""), about, act)
+}
+
 /// A request that only reads, and has a body that says what.
 const fn choosing(path: &'static str, about: &'static str, act: fn(&Context<'_>) -> Answered) -> Route {
     change(Method::Post, path, ("", ""), about, act)
@@ -193,7 +198,7 @@ pub static ROUTES: &[Route] = &[
     change(
         Method::Put,
         "/api/v1/intents/{id}",
-        ("NewIntent", "Intent"),
+        ("IntentChange", "Intent"),
         "Replaces an intent.",
         writes::change_intent,
     ),
@@ -291,14 +296,14 @@ pub static ROUTES: &[Route] = &[
     choosing("/stats/flow/{id}", "Ryu: chosen flow entries of a switch.", ofctl::flows),
     get("/stats/aggregateflow/{id}", "", "Ryu: sums over flow entries.", NONE, ofctl::aggregate),
     choosing("/stats/aggregateflow/{id}", "Ryu: sums over chosen flow entries.", ofctl::aggregate),
-    get("/stats/flowdesc/{id}", "", "Ryu: the flow entries of a switch.", NONE, ofctl::flows),
-    choosing("/stats/flowdesc/{id}", "Ryu: chosen flow entries of a switch.", ofctl::flows),
+    get("/stats/flowdesc/{id}", "", "Ryu: not in OpenFlow 1.3.", NONE, ofctl::of_later_versions),
+    choosing("/stats/flowdesc/{id}", "Ryu: not in OpenFlow 1.3.", ofctl::of_later_versions),
     get("/stats/table/{id}", "", "Ryu: the counters of tables.", NONE, ofctl::tables),
     get("/stats/tablefeatures/{id}", "", "Ryu: what tables can do.", NONE, ofctl::features_of_tables),
-    get("/stats/queueconfig/{id}", "", "Ryu: not offered.", NONE, ofctl::queue_configuration),
+    get("/stats/queueconfig/{id}", "", "Ryu: the queues of ports.", NONE, ofctl::queue_configurations),
     get("/stats/queuedesc/{id}", "", "Ryu: not in OpenFlow 1.3.", NONE, ofctl::of_later_versions),
     get("/stats/meterdesc/{id}", "", "Ryu: not in OpenFlow 1.3.", NONE, ofctl::of_later_versions),
-    entry("/stats/portdesc/modify", "Ryu: not offered.", ofctl::not_offered),
+    entry("/stats/portdesc/modify", "Ryu: changes a port.", ofctl::change_port),
     entry("/stats/role", "Ryu: not offered.", ofctl::not_offered),
     entry("/stats/experimenter/{id}", "Ryu: not offered.", ofctl::not_offered),
     get("/stats/port/{id}", "", "Ryu: the counters of ports.", NONE, ofctl::ports),
@@ -340,27 +345,59 @@ pub static ROUTES: &[Route] = &[
     get("/v1.0/topology/hosts", "", "Ryu: hosts.", NONE, ryu::topology_hosts),
     get("/v1.0/topology/hosts/{id}", "", "Ryu: the hosts at a switch.", NONE, ryu::topology_hosts_of),
     get("/onos/v1/devices", "", "ONOS: switches.", NONE, onos::devices),
+    get("/onos/v1/devices/ports", "", "ONOS: the ports of all switches.", NONE, onos::all_ports),
     get("/onos/v1/devices/{id}", "", "ONOS: one switch.", NONE, onos::one_device),
+    entry("/onos/v1/devices/{id}", "ONOS: enables or disables a port.", onos::change_port),
+    remove("/onos/v1/devices/{id}", "ONOS: forgets a switch that is down.", onos::remove_device),
     get("/onos/v1/devices/{id}/ports", "", "ONOS: the ports of a switch.", NONE, onos::device_ports),
-    get("/onos/v1/links", "", "ONOS: links.", Takes::Only(&["device", "direction"]), onos::links),
-    get("/onos/v1/hosts", "", "ONOS: hosts.", NONE, onos::hosts),
-    get("/onos/v1/hosts/{id}", "", "ONOS: one host.", NONE, onos::one_host),
+    get("/onos/v1/links", "", "ONOS: links.", Takes::Only(&["device", "port", "direction"]), onos::links),
+    get("/onos/v1/hosts", "", "ONOS: hosts.", NONE, onos::hosts::all),
+    get("/onos/v1/hosts/{id}", "", "ONOS: one host.", NONE, onos::hosts::one),
+    add("/onos/v1/hosts", "ONOS: configures a host.", onos::hosts::add),
+    remove("/onos/v1/hosts/{id}", "ONOS: removes a host.", onos::hosts::remove),
     get("/onos/v1/flows", "", "ONOS: the wanted rules.", NONE, onos::flows::all),
+    get(
+        "/onos/v1/flows/pending",
+        "",
+        "ONOS: rules that no switch has confirmed.",
+        NONE,
+        onos::flows::pending,
+    ),
+    get("/onos/v1/flows/table/{id}", "", "ONOS: the wanted rules of a table.", NONE, onos::flows::of_table),
+    get("/onos/v1/flows/application/{id}", "", "ONOS: the rules of an app.", NONE, onos::flows::of_app),
     get("/onos/v1/flows/{id}", "", "ONOS: the wanted rules of a switch.", NONE, onos::flows::of_device),
     add("/onos/v1/flows", "ONOS: adds rules.", onos::flows::add_all),
     add("/onos/v1/flows/{id}", "ONOS: adds a rule.", onos::flows::add_one),
-    change(Method::Delete, "/onos/v1/flows", ("", ""), "ONOS: removes rules.", onos::flows::remove_all),
-    change(Method::Delete, "/onos/v1/flows/{id}", ("", ""), "ONOS: removes a rule.", onos::flows::remove_one),
-    get("/onos/v1/intents", "", "ONOS: intents.", NONE, onos::intents::all),
-    get("/onos/v1/intents/{id}", "", "ONOS: one intent.", NONE, onos::intents::one),
-    add("/onos/v1/intents", "ONOS: adds an intent.", onos::intents::add),
-    change(
-        Method::Delete,
-        "/onos/v1/intents/{id}",
-        ("", ""),
-        "ONOS: withdraws an intent.",
-        onos::intents::withdraw,
+    remove("/onos/v1/flows", "ONOS: removes rules.", onos::flows::remove_all),
+    remove(
+        "/onos/v1/flows/application/{id}",
+        "ONOS: removes the rules of an app.",
+        onos::flows::remove_of_app,
     ),
+    remove("/onos/v1/flows/{id}", "ONOS: removes a rule.", onos::flows::remove_one),
+    get("/onos/v1/intents", "", "ONOS: intents.", DETAIL, onos::intents::all),
+    get(
+        "/onos/v1/intents/application/{id}",
+        "",
+        "ONOS: the intents of an app.",
+        DETAIL,
+        onos::intents::of_app,
+    ),
+    get(
+        "/onos/v1/intents/relatedflows/{id}",
+        "",
+        "ONOS: the rules of an intent.",
+        NONE,
+        onos::intents::related_flows,
+    ),
+    get("/onos/v1/intents/{id}", "", "ONOS: one intent.", DETAIL, onos::intents::one),
+    add("/onos/v1/intents", "ONOS: adds an intent.", onos::intents::add),
+    remove(
+        "/onos/v1/intents/application/{id}",
+        "ONOS: withdraws the intents of an app.",
+        onos::intents::withdraw_of_app,
+    ),
+    remove("/onos/v1/intents/{id}", "ONOS: withdraws an intent.", onos::intents::withdraw),
     get(
         "/onos/v1/paths/{id}",
         "",
@@ -368,7 +405,23 @@ pub static ROUTES: &[Route] = &[
         NONE,
         onos::intents::paths,
     ),
-    get("/onos/v1/topology", "", "ONOS: the size of the network.", NONE, onos::topology),
+    get("/onos/v1/topology", "", "ONOS: the size of the network.", NONE, onos::topology::size),
+    get("/onos/v1/topology/clusters", "", "ONOS: the parts.", NONE, onos::topology::all_clusters),
+    get("/onos/v1/topology/clusters/{id}", "", "ONOS: one part.", NONE, onos::topology::one_cluster),
+    get(
+        "/onos/v1/topology/broadcast/{id}",
+        "",
+        "ONOS: whether a port floods.",
+        NONE,
+        onos::topology::broadcast,
+    ),
+    get(
+        "/onos/v1/topology/infrastructure/{id}",
+        "",
+        "ONOS: whether a link is at a port.",
+        NONE,
+        onos::topology::infrastructure,
+    ),
 ];
 
 /// The filters of rules, groups and meters.
@@ -376,6 +429,9 @@ const ENTRIES: Takes = Takes::PageWith(&["switch", "owner", "state", "table_id"]
 
 /// The same for those of one switch.
 const OF_SWITCH: Takes = Takes::PageWith(&["owner", "state", "table_id"]);
+
+/// Whether ONOS shows all of an intent.
+const DETAIL: Takes = Takes::Only(&["detail"]);
 
 const STREAM: &[&str] = &["kinds", "changes_only"];
 

@@ -273,7 +273,6 @@ fn ryus_programs_find_what_they_know() {
         "/v1.0/topology/hosts",
         json!([{"mac": "00:00:00:00:00:0a", "ipv4": ["10.0.0.1"], "ipv6": ["fe80::1"], "port": port(1, 1)}]),
     );
-    check("/stats/role/1", json!({"1": [{"role": "EQUAL", "generation_id": 0}]}));
 }
 
 #[test]
@@ -293,6 +292,80 @@ fn onoss_programs_find_what_they_know() {
     );
     let topology = body(&state, "/onos/v1/topology");
     assert_eq!([&topology["devices"], &topology["links"], &topology["clusters"]], [2, 1, 1]);
+    let count = |target: &str, member: &str| body(&state, target)[member].as_array().unwrap().len();
+    assert_eq!(count("/onos/v1/devices/ports", "ports"), 4);
+    assert_eq!(count("/onos/v1/links?device=of:1&port=2", "links"), 2);
+    assert_eq!(count("/onos/v1/links?device=of:1&port=2&direction=egress", "links"), 1);
+    assert_eq!(count("/onos/v1/links?device=of:1&port=1", "links"), 0);
+    assert_eq!(count("/onos/v1/intents?detail=true", "intents"), body(&state, "/api/v1/intents")["total"]);
+    assert_eq!(count("/onos/v1/intents/application/nobody", "intents"), 0);
+}
+
+#[test]
+fn the_clusters_of_onos_are_the_parts_of_the_network() {
+    let (state, _) = network();
+    let check = |target: &str, expected: Value| assert_eq!(body(&state, target), expected, "{target}");
+    let one = json!({"id": 0, "deviceCount": 2, "linkCount": 1, "root": "of:0000000000000001"});
+    check("/onos/v1/topology/clusters", json!({ "clusters": [one] }));
+    check("/onos/v1/topology/clusters/0", one);
+    let devices = json!({"devices": ["of:0000000000000001", "of:0000000000000002"]});
+    check("/onos/v1/topology/clusters/0/devices", devices);
+    assert_eq!(body(&state, "/onos/v1/topology/clusters/0/links")["links"].as_array().unwrap().len(), 1);
+    for (port, is_link) in
+        [("of:0000000000000001:2", true), ("of:0000000000000001:1", false), ("of:1/1", false)]
+    {
+        check(&format!("/onos/v1/topology/infrastructure/{port}"), json!({ "infrastructure": is_link }));
+        check(&format!("/onos/v1/topology/broadcast/{port}"), json!({ "broadcast": true }));
+    }
+    for missing in ["clusters/1", "clusters/x", "clusters/0/hosts", "infrastructure/of:1:9", "broadcast/x"] {
+        assert_eq!(ready(&state, &format!("/onos/v1/topology/{missing}")).status, 404, "{missing}");
+    }
+}
+
+#[test]
+fn a_broadcast_crosses_each_ring_once() {
+    let (mut state, mut tables) = network();
+    let ring = (1..=3).flat_map(|from| [(from, from % 3 + 1), (from % 3 + 1, from)]);
+    let link = |(from, to): (u64, u64)| {
+        // The port towards a switch has its number.
+        let id = format!("{from}/{to}-{to}/{from}");
+        serde_json::from_value::<Object>(json!({"kind": "link", "id": id, "found": "direct", "state": "up", "capacity_kbps": 0, "since_ms": 5})).unwrap()
+    };
+    let switches = (1..=4).map(|id| {
+        let switch = json!({"kind": "switch", "id": id.to_string(), "state": "up", "openflow": "1.3", "n_tables": 1, "n_buffers": 0, "since_ms": 5});
+        serde_json::from_value::<Object>(switch).unwrap()
+    });
+    let ports = (1..=3).flat_map(|at: u64| (1..=3).map(move |port: u64| (at, port))).map(|(at, port)| {
+        let port = json!({"kind": "port", "id": format!("{at}/{port}"), "name": "p", "mac": "02:00:00:00:00:01", "live": true, "enabled": true, "speed_kbps": 1});
+        serde_json::from_value::<Object>(port).unwrap()
+    });
+    let gone = tables
+        .view()
+        .links()
+        .map(|it| (burnet_sdk::view::Key::Link(it.id), None))
+        .collect::<Vec<(burnet_sdk::view::Key, _)>>();
+    let new = switches.chain(ports).chain(ring.map(link)).map(|it| (it.key(), Some(it)));
+    let batch = tables.apply(
+        gone.into_iter()
+            .chain(new)
+            .map(|(key, object)| change(if object.is_some() { 9 } else { 8 }, key, object))
+            .collect::<Vec<_>>(),
+    );
+    state.change(&batch, tables.view());
+    let clusters = body(&state, "/onos/v1/topology/clusters");
+    let sizes: Vec<_> = clusters["clusters"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| (&it["deviceCount"], &it["linkCount"]))
+        .collect();
+    assert_eq!(sizes, [(&json!(3), &json!(6)), (&json!(1), &json!(0))]);
+    // Of the three cables of the ring, the tree has two, and each has two ends.
+    let ends = [(1, 2), (2, 1), (2, 3), (3, 2), (3, 1), (1, 3)];
+    let is_free = |(at, port): &&(u64, u64)| {
+        body(&state, &format!("/onos/v1/topology/broadcast/of:{at:016x}:{port}"))["broadcast"] == true
+    };
+    assert_eq!(ends.iter().filter(is_free).count(), 4);
 }
 
 #[test]

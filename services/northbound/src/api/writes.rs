@@ -22,7 +22,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 /// The statuses of the service `hosts`, and those of HTTP for them.
-const OF_HOSTS: Statuses = Statuses {
+pub const OF_HOSTS: Statuses = Statuses {
     service: hosts_contract::SERVICE,
     http: &[
         (hosts_contract::status::NOT_FOUND, 404),
@@ -69,6 +69,30 @@ pub fn object(context: &Context<'_>) -> Result<Map<String, Value>, Problem> {
     }
 }
 
+/// The body, with its whole numbers as integers.
+pub fn members(context: &Context<'_>) -> Result<Map<String, Value>, Problem> {
+    let mut members = object(context)?;
+    members.values_mut().for_each(make_integers);
+    Ok(members)
+}
+
+/// Numbers without a fraction are integers, also if they are written with a decimal point (JSON Schema 2020-12, 4.2.3).
+pub fn make_integers(value: &mut Value) {
+    // Up to this number, each integer is a number of its own in this form.
+    const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
+    match value {
+        Value::Object(members) => members.values_mut().for_each(make_integers),
+        Value::Array(items) => items.iter_mut().for_each(make_integers),
+        Value::Number(number) if number.is_f64() => {
+            let is_integer = |it: &f64| it.fract() == 0.0 && (0.0..=EXACT_MAX).contains(it);
+            if let Some(integer) = number.as_f64().filter(is_integer) {
+                *value = Value::from(integer as u64);
+            }
+        }
+        _ => {}
+    }
+}
+
 /// Fails if the client changes another state than the one it knows.
 pub fn precondition(context: &Context<'_>, key: Key) -> Result<(), Problem> {
     let Some(wanted) = &context.request.if_match else { return Ok(()) };
@@ -108,7 +132,7 @@ pub fn checked<Q>(value: &Value, read: impl FnOnce(&[u8]) -> Result<Q, String>) 
 
 /// `POST /api/v1/hosts`
 pub fn add_host(context: &Context<'_>) -> Answered {
-    let mut question = object(context)?;
+    let mut question = members(context)?;
     question.insert("op".to_owned(), "add".into());
     let payload = checked(&Value::Object(question), hosts_contract::Question::from_bytes)?;
     change(&OF_HOSTS, payload, 201)
@@ -118,7 +142,7 @@ pub fn add_host(context: &Context<'_>) -> Answered {
 pub fn change_host(context: &Context<'_>) -> Answered {
     let (key, id) = host(context)?;
     precondition(context, key)?;
-    let mut question = object(context)?;
+    let mut question = members(context)?;
     question.insert("op".to_owned(), "change".into());
     question.insert("id".to_owned(), id.to_string().into());
     let payload = checked(&Value::Object(question), hosts_contract::Question::from_bytes)?;
@@ -152,7 +176,7 @@ pub fn done(statuses: &'static Statuses, payload: Vec<u8>) -> Answered {
 
 /// `POST /api/v1/intents`
 pub fn add_intent(context: &Context<'_>) -> Answered {
-    let mut intent = object(context)?;
+    let mut intent = members(context)?;
     let mut question = Map::from_iter([("op".to_owned(), "add".into())]);
     for apart in ["name", "annotations"] {
         question.extend(intent.remove(apart).map(|value| (apart.to_owned(), value)));
@@ -165,7 +189,7 @@ pub fn add_intent(context: &Context<'_>) -> Answered {
 /// `PUT /api/v1/intents/{id}`
 pub fn change_intent(context: &Context<'_>) -> Answered {
     let id = intent(context)?;
-    let question = json!({ "op": "change", "id": id, "intent": object(context)? });
+    let question = json!({ "op": "change", "id": id, "intent": members(context)? });
     change(&OF_PATHS, checked(&question, paths_contract::Question::from_bytes)?, 200)
 }
 
@@ -322,7 +346,7 @@ pub fn entry(context: &Context<'_>, kind: Kind) -> Answered {
 
 /// `PUT /api/v1/rule-sets/{id}`: rules that are kept until the set is removed.
 pub fn put_rules(context: &Context<'_>) -> Answered {
-    let mut question = object(context)?;
+    let mut question = members(context)?;
     question.insert("op".to_owned(), "put".into());
     question.insert("name".to_owned(), context.id.into());
     question.entry("permanent").or_insert(true.into());

@@ -8,12 +8,13 @@ use super::events::Events;
 use super::websocket;
 use crate::access::Access;
 use crate::api::{self, Answer, Call, First, SwitchQuestion};
-use crate::app::{FEW_MAX, Northbound, Reply, Shared, now_ms};
+use crate::app::{Changed, FEW_MAX, Northbound, Reply, Shared, now_ms};
 use crate::feed::{CLIENTS_MAX, OPERATORS_MAX};
 use crate::guard::{self, Sender};
 use crate::http::{Method, Problem, Request, Response};
 use crate::steps::{Question, Steps, Turn};
 use crate::{access, files};
+use burnet_sdk::{DatapathId, PortMod};
 use burnet_sdk_tokio::Handle;
 use burnet_sdk_tokio::tokio;
 use burnet_sdk_tokio::tokio::sync::{Semaphore, SemaphorePermit};
@@ -146,7 +147,8 @@ impl Exchange {
                 self.access.sender(header.or(protocol).as_deref())?
             }
         };
-        let (mut request, _room) = read(parts, body, sender.role, &self.shared.bodies).await?;
+        let bodies = if is_remote { &self.shared.bodies } else { &self.shared.operator_bodies };
+        let (mut request, _room) = read(parts, body, sender.role, bodies).await?;
         request.sender = sender.name;
         let answer = {
             let mut state = self.shared.state();
@@ -183,6 +185,7 @@ impl Exchange {
                     Ok(Outcome::Whole(response.unless_known(known)))
                 }
                 Answer::Ask(question) => self.ask_switch(question).await.map(Outcome::Whole),
+                Answer::Port(switch, change) => self.change_port(switch, change).await.map(Outcome::Whole),
                 Answer::Steps(steps) => self.steps(steps).await.map(Outcome::Whole),
                 Answer::Order(command) => self.order(command).await.map(Outcome::Whole),
                 Answer::Evidence(number) => self.evidence(number).await.map(Outcome::Whole),
@@ -253,6 +256,24 @@ impl Exchange {
         let parts = tokio::time::timeout(SWITCH_TIMEOUT, waiting).await.map_err(late)?;
         let parts = parts.map_err(|_| no_answer("the node ends"))?;
         read(&parts.map_err(|why| no_answer(&why))?)
+    }
+
+    /// Changes a port, and waits until the switch has confirmed it.
+    async fn change_port(&self, switch: DatapathId, change: PortMod) -> Result<Response, Problem> {
+        let no_answer = |why: &str| {
+            let detail = format!("the switch {switch} did not confirm the change: {why}");
+            Problem::new(504, "no-answer", "The switch did not answer", detail)
+        };
+        let asked = self.app.act(move |app, out| app.change_port(switch, change, out)).await;
+        let waiting = asked.map_err(|_| no_answer("the node ends"))?;
+        let waiting = waiting.ok_or_else(|| Problem::too_many("too many requests wait for switches"))?;
+        let late = |_| no_answer("it took longer than 5 seconds");
+        let changed = tokio::time::timeout(SWITCH_TIMEOUT, waiting).await.map_err(late)?;
+        match changed.map_err(|_| no_answer("the node ends"))? {
+            Changed::Done => Ok(Response::new(200, "", "")),
+            Changed::Refused(why) => Err(Problem::conflict(format!("the port is as it was: {why}"))),
+            Changed::Unknown(why) => Err(no_answer(&why)),
+        }
     }
 
     /// Sends the monitor a command.

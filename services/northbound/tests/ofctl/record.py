@@ -1,18 +1,20 @@
 """Records what os-ken's ofctl library makes of a switch's answers, and which messages it sends for entries.
 
 In: a port to listen on, and a switch that connects. Out: a file in JSON with the bodies of the switch's answers
-as hexadecimal digits beside the library's JSON, and the flow mods of some entries beside their JSON. The tests of the service northbound compare
-both with its own.
+as hexadecimal digits beside the library's JSON, the flow mods of some entries beside their JSON, and which requests the library has in each
+version of OpenFlow. The tests of the service northbound compare all of it with its own.
 """
 
 import json
 import os
+import struct
 import threading
 import time
 
 from os_ken.base import app_manager
 from os_ken.controller import ofp_event
 from os_ken.controller.handler import MAIN_DISPATCHER, set_ev_cls
+from os_ken.lib import ofctl_v1_0
 from os_ken.lib import ofctl_v1_3 as ofctl
 from os_ken.ofproto import ofproto_v1_3
 
@@ -58,10 +60,30 @@ ASKED = [
     ("meter", ofctl.get_meter_stats),
     ("meterconfig", ofctl.get_meter_config),
     ("meterfeatures", ofctl.get_meter_features),
+    ("queueconfig", ofctl.get_queue_config),
+    ("role", ofctl.get_role),
 ]
 
-# Of a multipart reply, what comes before its body: the header, the type, the flags and padding.
+# Switches with queues are rare: the answer of one, behind the header. Port 1 has queue 7 with rates, and queue 8 with a property of a vendor.
+QUEUES = bytes.fromhex(
+    "00000001" "00000000"
+    "00000007" "00000001" "0030" "000000000000" "0001" "0010" "00000000" "00c8" "000000000000" "0002" "0010" "00000000" "012c" "000000000000"
+    "00000008" "00000001" "0028" "000000000000" "ffff" "0018" "00000000" "00002320" "00000000" "0102030405060708"
+)
+
+# The functions that ofctl_rest calls for its paths.
+FUNCTIONS = {
+    "desc": "get_desc_stats", "flow": "get_flow_stats", "flowdesc": "get_flow_desc", "aggregateflow": "get_aggregate_flow_stats",
+    "table": "get_table_stats", "tablefeatures": "get_table_features", "port": "get_port_stats", "portdesc": "get_port_desc",
+    "queue": "get_queue_stats", "queueconfig": "get_queue_config", "queuedesc": "get_queue_desc",
+    "group": "get_group_stats", "groupdesc": "get_group_desc", "groupfeatures": "get_group_features",
+    "meter": "get_meter_stats", "meterconfig": "get_meter_config", "meterdesc": "get_meter_desc", "meterfeatures": "get_meter_features",
+    "role": "get_role",
+}
+
+# Of a multipart reply, what comes before its body: the header, the type, the flags and padding. Of other replies, the header.
 HEAD = 16
+HEADER = 8
 
 
 def first_table(answer, part):
@@ -75,6 +97,8 @@ class Outgoing:
 
     def __init__(self, datapath):
         self.datapath, self.sent = datapath, []
+        # Takes the message in place of the switch.
+        self.answer = None
 
     def __getattr__(self, name):
         return getattr(self.datapath, name)
@@ -84,7 +108,10 @@ class Outgoing:
             self.datapath.set_xid(message)
         message.serialize()
         self.sent.append(bytes(message.buf))
-        self.datapath.send_msg(message)
+        if self.answer:
+            self.answer(message)
+        else:
+            self.datapath.send_msg(message)
 
 
 class Record(app_manager.OSKenApp):
@@ -113,6 +140,30 @@ class Record(app_manager.OSKenApp):
             del waiting[message.xid]
             lock.set()
 
+    @set_ev_cls([ofp_event.EventOFPQueueGetConfigReply, ofp_event.EventOFPRoleReply], MAIN_DISPATCHER)
+    def on_single_reply(self, event):
+        self.take(event.msg)
+
+    def take(self, message):
+        lock, messages = self.waiters[message.datapath.id].pop(message.xid)
+        messages.append(message)
+        self.parts.append(bytes(message.buf[HEADER:]).hex())
+        lock.set()
+
+    def queues(self, datapath):
+        """What the library makes of an answer that no switch has sent."""
+        proto, parser = datapath.ofproto, datapath.ofproto_parser
+
+        def answer(request):
+            kind, length = proto.OFPT_QUEUE_GET_CONFIG_REPLY, HEADER + len(QUEUES)
+            buf = struct.pack(proto.OFP_HEADER_PACK_STR, proto.OFP_VERSION, kind, length, request.xid) + QUEUES
+            self.take(parser.msg_parser(datapath.datapath, proto.OFP_VERSION, kind, length, request.xid, buf))
+
+        self.parts, datapath.answer = [], answer
+        found = ofctl.get_queue_config(datapath, self.waiters, 1)
+        datapath.answer = None
+        return {"path": "queueconfig", "parts": self.parts, "json": next(iter(found.values()))}
+
     def record(self, datapath):
         try:
             self.write(Outgoing(datapath))
@@ -140,8 +191,11 @@ class Record(app_manager.OSKenApp):
             if name == "tablefeatures":
                 answer, parts = first_table(answer, parts[0])
             answers.append({"path": name, "parts": parts, "json": answer})
+        answers.append(self.queues(datapath))
+        libraries = {"1.0": ofctl_v1_0, "1.3": ofctl}
+        offered = {version: {path: hasattr(library, name) for path, name in FUNCTIONS.items()} for version, library in libraries.items()}
         with open(os.environ["OFCTL_RECORD"], "w", encoding="utf-8") as file:
-            json.dump({"sent": sent, "answers": answers}, file, indent=1, sort_keys=True)
+            json.dump({"sent": sent, "answers": answers, "offered": offered}, file, indent=1, sort_keys=True)
             file.write("\n")
 
 

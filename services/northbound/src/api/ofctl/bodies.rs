@@ -149,6 +149,51 @@ pub fn queues(body: &[u8]) -> Vec<Value> {
     fixed(body, 40).filter_map(of).collect()
 }
 
+/// `OFPT_QUEUE_GET_CONFIG_REPLY` (7.3.6): the queues of a port, or of all ports.
+pub fn queue_configurations(body: &[u8]) -> Vec<Value> {
+    let queue = |entry: &[u8]| {
+        Some(json!({
+            "queue_id": queue(u32_at(entry, 0)?),
+            "port": port(u32_at(entry, 4)?),
+            "properties": counted(entry.get(16..)?, 2, 8).filter_map(queue_property).collect::<Vec<_>>(),
+        }))
+    };
+    let of = |body: &[u8]| {
+        let queues: Vec<Value> = counted(body.get(8..)?, 8, 16).filter_map(queue).collect();
+        Some(json!({ "port": port(u32_at(body, 0)?), "queues": queues }))
+    };
+    of(body).into_iter().collect()
+}
+
+fn queue(queue_id: u32) -> Value {
+    if queue_id == u32::MAX { "ALL".into() } else { queue_id.into() }
+}
+
+fn queue_property(property: &[u8]) -> Option<Value> {
+    Some(match u16_at(property, 0)? {
+        1 => json!({ "property": "MIN_RATE", "rate": u16_at(property, 8)? }),
+        2 => json!({ "property": "MAX_RATE", "rate": u16_at(property, 8)? }),
+        0xffff => {
+            json!({ "property": "EXPERIMENTER", "experimenter": u32_at(property, 8)?, "data": property.get(16..)? })
+        }
+        _ => json!({ "property": "UNKNOWN" }),
+    })
+}
+
+/// `OFPT_ROLE_REPLY` (7.3.9): the role of the node at the switch.
+pub fn role(body: &[u8]) -> Vec<Value> {
+    let of = |body: &[u8]| {
+        let number = u32_at(body, 0)?;
+        let role = usize::try_from(number).ok().and_then(|it| ROLES.get(it));
+        let role = role.map_or_else(|| number.into(), |word| Value::from(*word));
+        Some(json!({ "role": role, "generation_id": u64_at(body, 8)? }))
+    };
+    of(body).into_iter().collect()
+}
+
+/// `ofp_controller_role`, by number.
+const ROLES: [&str; 4] = ["NOCHANGE", "EQUAL", "MASTER", "SLAVE"];
+
 /// `OFPMP_GROUP`: counters of groups.
 pub fn groups(body: &[u8]) -> Vec<Value> {
     let of = |entry: &[u8]| {
@@ -329,7 +374,7 @@ mod tests {
 
     type Show = fn(&[u8]) -> Vec<Value>;
 
-    const ALL: [Show; 13] = [
+    const ALL: [Show; 15] = [
         |it| flows(it, None),
         aggregate,
         tables,
@@ -343,6 +388,8 @@ mod tests {
         meter_configurations,
         meter_features,
         |it| flows(it, Some(1)),
+        queue_configurations,
+        role,
     ];
 
     #[test]

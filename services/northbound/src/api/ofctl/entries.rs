@@ -100,7 +100,7 @@ fn selected(context: &Context<'_>) -> Result<Wanted, Problem> {
 }
 
 /// The switch that the body names. Ryu refuses one that is not connected.
-fn switch(context: &Context<'_>, members: &Map<String, Value>) -> Result<DatapathId, Problem> {
+pub fn switch(context: &Context<'_>, members: &Map<String, Value>) -> Result<DatapathId, Problem> {
     let dpid = match members.get("dpid") {
         Some(Value::Number(number)) => number.to_string(),
         Some(Value::String(text)) => text.clone(),

@@ -3,7 +3,7 @@
 //! The file was recorded with `tests/ofctl/record.py` from os-ken 4.2.2 and the emulator. It has the bodies of the answers beside the JSON.
 
 use super::{actions, bodies, matches, table_features};
-use crate::api::call_tests::with_switch;
+use crate::api::call_tests::{with_switch, with_switch_of};
 use crate::api::{Answer, routes::answer};
 use crate::http::{Method, Request};
 use burnet_sdk::flow::canonical::{buckets_raw, read_actions, read_instructions, read_match};
@@ -32,6 +32,8 @@ fn show(path: &str, body: &[u8]) -> Vec<Value> {
         "port" => bodies::ports(body),
         "portdesc" => bodies::port_descriptions(body),
         "queue" => bodies::queues(body),
+        "queueconfig" => bodies::queue_configurations(body),
+        "role" => bodies::role(body),
         "group" => bodies::groups(body),
         "groupdesc" => bodies::group_descriptions(body),
         "groupfeatures" => bodies::group_features(body),
@@ -46,13 +48,33 @@ fn show(path: &str, body: &[u8]) -> Vec<Value> {
 fn each_answer_of_a_switch_is_shown_as_os_ken_shows_it() {
     // The description comes from the view.
     let answers: Vec<Value> = recorded("answers").into_iter().filter(|it| it["path"] != "desc").collect();
-    assert_eq!(answers.len(), 13);
+    assert_eq!(answers.len(), 16);
     for recorded in answers {
         let path = recorded["path"].as_str().unwrap();
         let parts = recorded["parts"].as_array().unwrap();
         let shown: Vec<Value> = parts.iter().flat_map(|part| show(path, &bytes(part))).collect();
         assert_eq!(Value::from(shown), recorded["json"], "{path}");
     }
+}
+
+#[test]
+fn a_path_is_answered_for_the_versions_for_which_os_ken_has_it() {
+    let all: Value = serde_json::from_str(RECORDED).unwrap();
+    let mut compared = 0;
+    for (version, paths) in all["offered"].as_object().unwrap() {
+        let state = with_switch_of(version);
+        for (path, is_offered) in paths.as_object().unwrap() {
+            let request = Request::new(Method::Get, &format!("/stats/{path}/1")).unwrap();
+            let status =
+                answer(&state, &request, Role::Viewer).map_or_else(|problem| problem.status, |_| 200);
+            assert_eq!(status, if *is_offered == true { 200 } else { 501 }, "{path}, OpenFlow {version}");
+            compared += 1;
+        }
+    }
+    assert_eq!(compared, 2 * 19);
+    // What os-ken lacks: a switch with OpenFlow 1.0 can name the queues of one port.
+    let request = Request::new(Method::Get, "/stats/queueconfig/1/2").unwrap();
+    assert!(answer(&with_switch_of("1.0"), &request, Role::Viewer).is_ok());
 }
 
 fn sent(entry: &str) -> Vec<(Value, Vec<u8>)> {

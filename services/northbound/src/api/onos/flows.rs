@@ -1,12 +1,13 @@
 //! Flow rules in the interface of ONOS.
 //!
 //! ```text
-//!   GET /onos/v1/flows/of:1 ──> rules, then their counters ──> {"flows": […]}
+//!   GET /onos/v1/flows/of:1 ──> a list of rules, then their counters ──> {"flows": […]}
 //!   POST /onos/v1/flows/of:1 ──> a set with one rule, then its number ──> Location
 //! ```
 //!
 //! In: requests with ONOS's JSON. Out: questions for the service `flows`. It removes only rules that were added here.
 
+use super::flow_list::{FLOWS, FlowList, PENDING, Shown, Which, app_of};
 use super::{criteria, instructions};
 use crate::api::context::{Answer, Answered, Call, Context, First, Reading};
 use crate::api::ofctl::entries::set_name;
@@ -15,17 +16,13 @@ use crate::api::refusal::refusal;
 use crate::api::writes::{OF_FLOWS, object, read_json};
 use crate::http::{Problem, Response};
 use burnet_sdk::DatapathId;
-use burnet_sdk::view::rule::EntryState;
-use burnet_sdk::view::{Key, Kind, Object, Record, Rule, RuleId};
-use flows_contract::{Counters, EntryPage, Filter, PAGE_MAX, Question, WantedRule, WantedSet, status};
+use burnet_sdk::view::{Key, Kind, Object, Record, RuleId};
+use flows_contract::{
+    EntryPage, Filter, PAGE_MAX, Question, SET_NAME_BYTES_MAX, WantedRule, WantedSet, status,
+};
 use serde_json::{Map, Value, json};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-
-/// How the names of sets of this interface begin.
-const FLOWS: &str = "onos/";
-
-/// The most pages of rules in one answer.
-const PAGES_MAX: usize = 10;
+use sha2::{Digest, Sha256};
+use std::collections::{BTreeSet, VecDeque};
 
 /// The most rules that one request adds or removes: each needs two calls of the service `flows`.
 const RULES_MAX: usize = 1_000;
@@ -46,17 +43,52 @@ fn ask(question: &Question, next: Next) -> Answered {
     }))
 }
 
+fn list(context: &Context<'_>, filters: impl IntoIterator<Item = Filter>, app: Option<&str>) -> Answered {
+    let which = Which::Fitting(filters.into_iter().collect(), app.map(str::to_owned));
+    Ok(Answer::Steps(Box::new(FlowList::new(which, Shown::Flows, context.state.now_ms))))
+}
+
 /// `GET /onos/v1/flows`
 pub fn all(context: &Context<'_>) -> Answered {
-    shown(None, None, context.state.now_ms)
+    list(context, [Filter::default()], None)
 }
 
 /// `GET /onos/v1/flows/{id}`: the rules of a device, or one of them.
 pub fn of_device(context: &Context<'_>) -> Answered {
-    let (device, flow) = context.id.split_once('/').map_or((context.id, None), |(one, two)| (one, Some(two)));
-    let device = known(context, device)?;
-    let flow = flow.map(number).transpose()?;
-    shown(Some(device), flow, context.state.now_ms)
+    let Some((device, flow)) = context.id.split_once('/') else {
+        let switch = Some(known(context, context.id)?);
+        return list(context, [Filter { switch, ..Filter::default() }], None);
+    };
+    let which = Which::One(RuleId { switch: known(context, device)?, number: number(flow)? });
+    Ok(Answer::Steps(Box::new(FlowList::new(which, Shown::Flows, context.state.now_ms))))
+}
+
+/// `GET /onos/v1/flows/table/{id}`
+pub fn of_table(context: &Context<'_>) -> Answered {
+    let wrong = |_| Problem::not_found(&format!("{:?} is no table", context.id));
+    let table_id = Some(context.id.parse().map_err(wrong)?);
+    list(context, [Filter { table_id, ..Filter::default() }], None)
+}
+
+/// `GET /onos/v1/flows/pending`
+pub fn pending(context: &Context<'_>) -> Answered {
+    list(context, PENDING.map(|state| Filter { state: Some(state), ..Filter::default() }), None)
+}
+
+/// `GET /onos/v1/flows/application/{id}`: the rules of an app of the node, or those that were added here for an app of ONOS.
+pub fn of_app(context: &Context<'_>) -> Answered {
+    let by = |owner: &str| Filter { owner: Some(owner.to_owned()), ..Filter::default() };
+    let own = northbound_contract::SERVICE;
+    let others = Some(by(context.id)).filter(|_| context.id != own);
+    list(context, others.into_iter().chain([by(own)]), Some(context.id))
+}
+
+/// `GET /onos/v1/intents/relatedflows/{id}`: the rules of an intent.
+pub fn of_intent(context: &Context<'_>, id: u64, shown: Shown) -> Answered {
+    let (owner, set) = (Some(paths_contract::SERVICE.to_owned()), Some(format!("intent/{id}")));
+    let filters = VecDeque::from([Filter { owner, set, ..Filter::default() }]);
+    let list = FlowList::new(Which::Fitting(filters, None), shown, context.state.now_ms);
+    Ok(Answer::Steps(Box::new(list)))
 }
 
 fn known(context: &Context<'_>, device: &str) -> Result<DatapathId, Problem> {
@@ -71,104 +103,6 @@ fn number(flow: &str) -> Result<u64, Problem> {
     flow.parse().map_err(|_| Problem::not_found(&format!("{flow:?} is no id of a flow rule")))
 }
 
-fn shown(device: Option<DatapathId>, flow: Option<u64>, now_ms: u64) -> Answered {
-    let then = move |rules: Vec<Rule>| {
-        let rules: Vec<Rule> =
-            rules.into_iter().filter(|rule| flow.is_none_or(|it| it == rule.id.number)).collect();
-        if let (Some(flow), true) = (flow, rules.is_empty()) {
-            return Err(Problem::not_found(&format!("the device has no flow rule {flow}")));
-        }
-        let switches: BTreeSet<DatapathId> = rules.iter().map(|rule| rule.id.switch).collect();
-        counted(rules, switches.into_iter().collect(), BTreeMap::new(), now_ms)
-    };
-    collect(device, None, Vec::new(), PAGES_MAX, Box::new(then))
-}
-
-type Then = Box<dyn FnOnce(Vec<Rule>) -> Answered + Send>;
-
-fn collect(
-    switch: Option<DatapathId>,
-    after: Option<Key>,
-    mut found: Vec<Rule>,
-    pages: usize,
-    then: Then,
-) -> Answered {
-    let filter = Filter { switch, ..Filter::default() };
-    let question = Question::List { kind: Kind::Rule, filter, after, limit: Some(PAGE_MAX) };
-    ask(
-        &question,
-        Box::new(move |payload| {
-            let page: EntryPage = read_json(&OF_FLOWS, payload)?;
-            found.extend(page.entries.into_iter().filter_map(|record| match record.object {
-                Object::Rule(rule) => Some(rule),
-                _ => None,
-            }));
-            match page.next {
-                None => then(found),
-                Some(_) if pages <= 1 => Err(Problem::too_many(
-                    "the network has too many rules for one answer: ask for one device",
-                )),
-                next => collect(switch, next, found, pages - 1, then),
-            }
-        }),
-    )
-}
-
-/// Asks each switch for the counters of its rules. One that does not answer has none.
-fn counted(
-    rules: Vec<Rule>,
-    mut switches: VecDeque<DatapathId>,
-    mut counters: BTreeMap<(DatapathId, u64), Counters>,
-    now_ms: u64,
-) -> Answered {
-    let Some(switch) = switches.pop_front() else {
-        let of = |rule: &Rule| counters.get(&(rule.id.switch, rule.id.number)).copied();
-        let flows: Vec<Value> = rules.iter().map(|rule| one(rule, of(rule), now_ms)).collect();
-        return Ok(Answer::Ready(Response::value(&json!({ "flows": flows }))));
-    };
-    let next = move |answer: u16, payload: &[u8]| {
-        if answer == 0 {
-            let found: Vec<Counters> = read_json(&OF_FLOWS, payload)?;
-            counters.extend(found.into_iter().map(|it| ((it.id.switch, it.id.number), it)));
-        }
-        counted(rules, switches, counters, now_ms)
-    };
-    let payload = Question::Counters { switch, table_id: None }.to_bytes();
-    Ok(Answer::Then(First { service: flows_contract::SERVICE, payload, next: Box::new(next) }))
-}
-
-fn one(rule: &Rule, counters: Option<Counters>, now_ms: u64) -> Value {
-    let timeout = rule.idle_timeout_s.max(rule.hard_timeout_s);
-    json!({
-        "groupId": 0,
-        "state": word(rule.state),
-        "life": counters.map_or(0, |it| it.duration_s),
-        "liveType": "UNKNOWN",
-        "lastSeen": now_ms,
-        "packets": counters.map_or(0, |it| it.packets),
-        "bytes": counters.map_or(0, |it| it.bytes),
-        "id": rule.id.number.to_string(),
-        "appId": rule.owner,
-        "priority": rule.priority,
-        "timeout": timeout,
-        "isPermanent": timeout == 0,
-        "deviceId": rule.id.switch.to_string(),
-        "tableId": rule.table_id,
-        "tableName": rule.table_id.to_string(),
-        "treatment": instructions::shown(&rule.instructions),
-        "selector": criteria::shown(&rule.matching),
-    })
-}
-
-fn word(state: EntryState) -> &'static str {
-    match state {
-        EntryState::Installed => "ADDED",
-        EntryState::Removing => "PENDING_REMOVE",
-        EntryState::Failed => "FAILED",
-        _ => "PENDING_ADD",
-    }
-}
-
 /// `POST /onos/v1/flows/{id}`: one rule.
 pub fn add_one(context: &Context<'_>) -> Answered {
     let device = known(context, context.id)?;
@@ -181,7 +115,7 @@ pub fn add_one(context: &Context<'_>) -> Answered {
             None => response,
         }))
     };
-    add(VecDeque::from([rule]), Vec::new(), Box::new(then))
+    add(app(context)?, VecDeque::from([rule]), Vec::new(), Box::new(then))
 }
 
 /// `POST /onos/v1/flows`: a list of rules.
@@ -200,7 +134,7 @@ pub fn add_all(context: &Context<'_>) -> Answered {
         let flows: Vec<Value> = added.iter().map(shown).collect();
         Ok(Answer::Ready(Response::value(&json!({ "flows": flows }))))
     };
-    add(rules, Vec::new(), Box::new(then))
+    add(app(context)?, rules, Vec::new(), Box::new(then))
 }
 
 fn bounded(list: &[Value]) -> Result<(), Problem> {
@@ -250,12 +184,41 @@ fn small(flow: &Map<String, Value>, name: &str, default: u16) -> Result<u16, Pro
     }
 }
 
+/// The longest name of an app that the name of a set has room for.
+const APP_BYTES_MAX: usize = SET_NAME_BYTES_MAX - FLOWS.len() - "/ffffffffffffffff/0123456789abcdef".len();
+
+/// The app that ONOS's client names, or nothing.
+fn app(context: &Context<'_>) -> Result<String, Problem> {
+    let app = context.parameter("appId").unwrap_or_default();
+    let is_plain = |it: char| it.is_ascii_alphanumeric() || "._-".contains(it);
+    if app.len() > APP_BYTES_MAX || !app.chars().all(is_plain) {
+        let why = format!(
+            "{app:?} is no name of an app: write at most {APP_BYTES_MAX} letters, digits, dots and hyphens"
+        );
+        return Err(Problem::parameter("appId", why));
+    }
+    Ok(app.to_owned())
+}
+
+/// The name of the set with this rule. That of an app has the name of the app in it, and one part less.
+fn set_of(app: &str, rule: &WantedRule) -> String {
+    let whole = set_name("", rule);
+    match app {
+        "" => format!("{FLOWS}{whole}"),
+        app => {
+            let hash = Sha256::digest(whole.as_bytes());
+            let digits: String = hash[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+            format!("{FLOWS}{app}/{:x}/{digits}", rule.switch.0)
+        }
+    }
+}
+
 type Added = Box<dyn FnOnce(Vec<RuleId>) -> Answered + Send>;
 
 /// Puts each rule as a set, and asks for its number.
-fn add(mut rules: VecDeque<WantedRule>, mut added: Vec<RuleId>, then: Added) -> Answered {
+fn add(app: String, mut rules: VecDeque<WantedRule>, mut added: Vec<RuleId>, then: Added) -> Answered {
     let Some(rule) = rules.pop_front() else { return then(added) };
-    let (switch, name) = (rule.switch, set_name(FLOWS, &rule));
+    let (switch, name) = (rule.switch, set_of(&app, &rule));
     let set = WantedSet {
         name: name.clone(),
         version: None,
@@ -271,7 +234,7 @@ fn add(mut rules: VecDeque<WantedRule>, mut added: Vec<RuleId>, then: Added) -> 
             Object::Rule(rule) => Some(rule.id),
             _ => None,
         }));
-        add(rules, added, then)
+        add(app, rules, added, then)
     };
     let find = move |_: &[u8]| {
         let owner = Some(northbound_contract::SERVICE.to_owned());
@@ -307,6 +270,50 @@ pub fn remove_all(context: &Context<'_>) -> Answered {
         Ok(RuleId { switch: known(context, &member("deviceId")?)?, number: number(&member("flowId")?)? })
     };
     remove(list.iter().map(of).collect::<Result<_, Problem>>()?)
+}
+
+/// `DELETE /onos/v1/flows/application/{id}`: the rules that were added here for an app of ONOS, at most [`RULES_MAX`] at once.
+pub fn remove_of_app(context: &Context<'_>) -> Answered {
+    collect_of_app(context.id.to_owned(), None, BTreeSet::new(), PAGES_MAX)
+}
+
+/// The most pages of rules of this service that one request reads.
+const PAGES_MAX: usize = 10;
+
+fn collect_of_app(app: String, after: Option<Key>, mut sets: BTreeSet<String>, pages: usize) -> Answered {
+    let owner = Some(northbound_contract::SERVICE.to_owned());
+    let filter = Filter { owner, ..Filter::default() };
+    let question = Question::List { kind: Kind::Rule, filter, after, limit: Some(PAGE_MAX) };
+    let next = move |payload: &[u8]| {
+        let page: EntryPage = read_json(&OF_FLOWS, payload)?;
+        sets.extend(page.entries.into_iter().filter_map(|record| match record.object {
+            Object::Rule(rule) if rule.set.starts_with(FLOWS) && app_of(&rule) == app => Some(rule.set),
+            _ => None,
+        }));
+        match page.next {
+            Some(_) if pages <= 1 || sets.len() >= RULES_MAX => remove_sets(sets, true),
+            None => remove_sets(sets, false),
+            next => collect_of_app(app, next, sets, pages - 1),
+        }
+    };
+    ask(&question, Box::new(next))
+}
+
+/// Removes sets, one after the other. 202: some are left, so the client asks again.
+fn remove_sets(mut sets: BTreeSet<String>, is_cut: bool) -> Answered {
+    let left = sets.iter().nth(RULES_MAX).cloned().map(|first| sets.split_off(&first));
+    let status = if is_cut || left.is_some() { 202 } else { 204 };
+    remove_all_sets(sets.into_iter().collect(), status)
+}
+
+fn remove_all_sets(mut sets: VecDeque<String>, done: u16) -> Answered {
+    let Some(name) = sets.pop_front() else { return Ok(Answer::Ready(Response::new(done, "", ""))) };
+    let next = move |answer: u16, payload: &[u8]| match answer {
+        status::DONE | status::NOT_FOUND => remove_all_sets(sets, done),
+        answer => Err(refusal(&OF_FLOWS, answer, payload)),
+    };
+    let payload = Question::Remove { name }.to_bytes();
+    Ok(Answer::Then(First { service: flows_contract::SERVICE, payload, next: Box::new(next) }))
 }
 
 fn remove(mut ids: VecDeque<RuleId>) -> Answered {

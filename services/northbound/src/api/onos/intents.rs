@@ -3,9 +3,10 @@
 //! In: the view, and requests with ONOS's JSON. Out: JSON, or questions for the service `paths`. The key of an intent is its name, or its number
 //! in hexadecimal digits if it has no name. The name of an ONOS app is kept as a note.
 
+use super::flow_list::Shown;
 use super::shapes::{end, host_name, link, read_host};
 use super::{criteria, instructions};
-use crate::api::context::{Answer, Answered, Call, Context, Reading};
+use crate::api::context::{Answer, Answered, Call, Context, First, Reading};
 use crate::api::refusal::{of_sentence, refusal};
 use crate::api::writes::{OF_PATHS, object, read_json};
 use crate::http::request::encoded;
@@ -13,10 +14,12 @@ use crate::http::{Problem, Response};
 use burnet_sdk::DatapathId;
 use burnet_sdk::flow::Instruction;
 use burnet_sdk::view::{
-    ConnectPoint, Constraints, Ends, HostId, Intent, IntentState, LinkId, Object, Protection, Record, Wanted,
+    ConnectPoint, Constraints, Ends, HostId, Intent, IntentId, IntentState, LinkId, Object, Protection,
+    Record, Wanted,
 };
-use paths_contract::{Choice, Question, Ways};
+use paths_contract::{Choice, Question, Ways, status};
 use serde_json::{Map, Value, json};
+use std::collections::VecDeque;
 
 /// The note with the name of the ONOS app.
 const APP: &str = "onos.app";
@@ -24,10 +27,57 @@ const APP: &str = "onos.app";
 /// The priority that ONOS gives an intent.
 const PRIORITY: u16 = 100;
 
-/// `GET /onos/v1/intents`
+/// `GET /onos/v1/intents`: with `detail=true` as `GET` of each of them shows it.
 pub fn all(context: &Context<'_>) -> Answered {
-    let intents: Vec<Value> = context.state.view.intents().map(brief).collect();
+    list(context, |_| true)
+}
+
+/// `GET /onos/v1/intents/application/{id}`
+pub fn of_app(context: &Context<'_>) -> Answered {
+    list(context, |intent| app(intent) == context.id)
+}
+
+fn list(context: &Context<'_>, wanted: impl Fn(&Intent) -> bool) -> Answered {
+    let shown = match context.parameter("detail") {
+        None | Some("false") => brief,
+        Some("true" | "") => whole,
+        Some(other) => {
+            let why = format!("{other:?} is wrong: write true or false");
+            return Err(Problem::parameter("detail", why));
+        }
+    };
+    let intents: Vec<Value> =
+        context.state.view.intents().filter(|intent| wanted(intent)).map(shown).collect();
     Ok(Answer::Ready(Response::value(&json!({ "intents": intents }))))
+}
+
+/// `GET /onos/v1/intents/relatedflows/{id}`: the rules of an intent, as one path.
+pub fn related_flows(context: &Context<'_>) -> Answered {
+    let intent = found(context)?;
+    let shown = Shown::OfIntent(app(intent).to_owned(), key(intent));
+    super::flows::of_intent(context, intent.id.0, shown)
+}
+
+/// The most intents that one request withdraws, each with a call of the service `paths`.
+const WITHDRAWN_MAX: usize = 1_000;
+
+/// `DELETE /onos/v1/intents/application/{id}`: at most [`WITHDRAWN_MAX`] at once. 202: some are left, so the client asks again.
+pub fn withdraw_of_app(context: &Context<'_>) -> Answered {
+    let is_there = |it: &&Intent| app(it) == context.id && it.state != IntentState::Withdrawing;
+    let mut ids: VecDeque<IntentId> = context.state.view.intents().filter(is_there).map(|it| it.id).collect();
+    let status = if ids.len() > WITHDRAWN_MAX { 202 } else { 204 };
+    ids.truncate(WITHDRAWN_MAX);
+    withdraw_each(ids, status)
+}
+
+fn withdraw_each(mut ids: VecDeque<IntentId>, done: u16) -> Answered {
+    let Some(id) = ids.pop_front() else { return Ok(Answer::Ready(Response::new(done, "", ""))) };
+    let next = move |answer: u16, payload: &[u8]| match answer {
+        status::DONE | status::NOT_FOUND => withdraw_each(ids, done),
+        answer => Err(refusal(&OF_PATHS, answer, payload)),
+    };
+    let payload = Question::Withdraw { id }.to_bytes();
+    Ok(Answer::Then(First { service: paths_contract::SERVICE, payload, next: Box::new(next) }))
 }
 
 /// `GET /onos/v1/intents/{id}`: the app and the key.
@@ -276,26 +326,25 @@ fn read_constraints(value: Option<&Value>) -> Result<Constraints, Problem> {
     Ok(constraints)
 }
 
-/// `GET /onos/v1/paths/{id}`: the shortest paths between two devices or hosts.
+/// `GET /onos/v1/paths/{id}`: the shortest paths between two devices or hosts. With `disjoint` behind them, two paths without a common link.
 pub fn paths(context: &Context<'_>) -> Answered {
     let mut parts = context.id.split('/');
     let (from, to) = (element(context, &mut parts)?, element(context, &mut parts)?);
-    if parts.next().is_some() {
-        return Err(Problem::not_found("write two devices or hosts: /onos/v1/paths/of:1/of:2"));
-    }
-    let question = Question::Ways {
-        from: from.0,
-        to: to.0,
-        count: paths_contract::WAYS_MAX,
-        choice: Choice::Equal,
-        constraints: Constraints::default(),
+    let is_disjoint = match (parts.next(), parts.next()) {
+        (None, _) => false,
+        (Some("disjoint"), None) => true,
+        _ => return Err(Problem::not_found("write two devices or hosts: /onos/v1/paths/of:1/of:2")),
     };
+    let (count, choice) =
+        if is_disjoint { (2, Choice::LinkDisjoint) } else { (paths_contract::WAYS_MAX, Choice::Equal) };
+    let question =
+        Question::Ways { from: from.0, to: to.0, count, choice, constraints: Constraints::default() };
     let view = context.state.view.clone();
     let read: Reading = Box::new(move |answer, payload| {
         // ONOS answers with no path.
         let ways: Ways = match answer {
             0 => read_json(&OF_PATHS, payload)?,
-            paths_contract::status::NO_WAY => Ways::default(),
+            status::NO_WAY => Ways::default(),
             answer => return Err(refusal(&OF_PATHS, answer, payload)),
         };
         let shown = |id: &LinkId| view.link(*id).map_or(Value::Null, link);
@@ -305,10 +354,21 @@ pub fn paths(context: &Context<'_>) -> Answered {
             all.extend(to.1.map(|host| edge(host, false)));
             json!({ "cost": all.len(), "links": all })
         };
-        let paths: Vec<Value> = ways.ways.iter().map(|way| path(&way.links)).collect();
+        let mut paths: Vec<Value> = ways.ways.iter().map(|way| path(&way.links)).collect();
+        if is_disjoint {
+            paths = pair(paths).into_iter().collect();
+        }
         Ok(Response::value(&json!({ "paths": paths })))
     });
     Ok(Answer::Call(Call { service: paths_contract::SERVICE, payload: question.to_bytes(), read }))
+}
+
+/// The first path, and the second one as its backup.
+fn pair(paths: Vec<Value>) -> Option<Value> {
+    let mut paths = paths.into_iter();
+    let mut pair = Map::from_iter([("primary".to_owned(), paths.next()?)]);
+    pair.extend(paths.next().map(|backup| ("backup".to_owned(), backup)));
+    Some(pair.into())
 }
 
 /// A switch, and the host that is meant, if it is one.
