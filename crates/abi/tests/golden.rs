@@ -171,7 +171,7 @@ fn bundle(of: DatapathId, count: usize) -> Vec<u8> {
     bytes.extend_from_slice(&body);
     // Whatever is in it, the header is that of a bundle.
     if !command::write::finish_bundle(&mut bytes, 0, SWITCH, 77) {
-        let length = u32::try_from(24 + body.len()).unwrap();
+        let length = u32::try_from(24 + body.len()).expect("a short bundle");
         bytes = [&[20, 0, 1, 0], &length.to_le_bytes()[..], &SWITCH.0.to_le_bytes(), &77u64.to_le_bytes()]
             .concat();
         bytes.extend_from_slice(&body);
@@ -180,7 +180,7 @@ fn bundle(of: DatapathId, count: usize) -> Vec<u8> {
 }
 
 fn malformed(bundle: &[u8]) -> abi::Malformed {
-    Command::read(&Frame::read(bundle).unwrap()).unwrap_err()
+    Command::read(&Frame::read(bundle).expect("a frame")).expect_err("not a bundle")
 }
 
 #[test]

@@ -1,7 +1,7 @@
-//! A bundle gets an app nothing that its flow mods do not get alone: not at the decision, and not later, when the switch applies the
-//! bundle after other commands and questions, or never.
+//! A bundle gets an app nothing that its flow mods do not get alone. This holds when the kernel decides. It also holds later, when the
+//! switch applies the bundle after other commands and questions, or never.
 //!
-//! The oracle is a model of a switch with its connection: messages wait in both directions, and each add that the switch carries out must
+//! The oracle is a model of a switch with its connection: messages wait in both directions. Each add that the switch carries out must
 //! find no rule of another app in its place, and no more rules of its app than the quota allows.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]

@@ -226,7 +226,7 @@ impl Engine {
         let in_order = set.options.in_order;
         let olds = std::mem::take(&mut set.bodies);
         set.plan.clear();
-        set.open = 0;
+        (set.goes_alone, set.open) = (false, 0);
         set.wanted = u32::try_from(news.len()).unwrap_or(u32::MAX);
         let last_stage = news.iter().map(|new| new.stage).max().unwrap_or_default();
         for old in &olds {

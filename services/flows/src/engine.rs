@@ -13,6 +13,7 @@ use crate::reading_line::ReadingLine;
 use crate::sets::{Op, Part, Sets};
 use crate::slot::{Class, PRESENT, SENT, Slot, State};
 use crate::switch::Switch;
+use crate::together::belong_together;
 use crate::wanted::Scratch;
 use crate::window::Window;
 use burnet_sdk::Outcome;
@@ -334,11 +335,19 @@ impl Engine {
             self.end_change(number);
             return false;
         };
-        let first = set.plan.partition_point(|part| part.order > order);
-        let parts = set.plan.split_off(first);
         let Some(body) = set.bodies.first().cloned() else { return false };
+        let at_one = || set.plan.first().and_then(|part| self.switches.get(part.switch as usize));
+        let is_together = !set.goes_alone
+            && belong_together(&set.plan)
+            && at_one().is_some_and(|switch| switch.can_gather());
+        let first = if is_together { 0 } else { set.plan.partition_point(|part| part.order > order) };
+        let parts = set.plan.split_off(first);
+        let together = is_together.then(|| parts[0].switch as usize);
         let Engine { sets, switches, scratch, notes, window, .. } = self;
         let at = &mut Context { now_ms, sets, scratch, notes, window, send };
+        if let Some(switch) = together.and_then(|it| switches.get_mut(it)) {
+            switch.gather();
+        }
         for part in parts.iter().rev() {
             let Some(switch) = switches.get_mut(part.switch as usize) else { continue };
             if let Op::Replace { place, content } = part.op
@@ -348,6 +357,9 @@ impl Engine {
                 slot.point_to(&body, place, content);
             }
             begin(switch, number, part, at);
+        }
+        if let Some(switch) = together.and_then(|it| switches.get_mut(it)) {
+            switch.gathered(Some((number, body, parts.clone())));
         }
         for part in &parts {
             if let Some(switch) = switches.get_mut(part.switch as usize) {

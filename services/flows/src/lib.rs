@@ -8,6 +8,7 @@
 //! In: sets of apps, sessions and reports of switches. Out: commands, states, tables. It never removes a rule from a switch whose rules it
 //! has not read, and never reports a rule as installed that its switch has not confirmed.
 
+mod bundling;
 pub mod change;
 mod counters;
 pub mod engine;
@@ -31,6 +32,7 @@ pub mod sets;
 pub mod slot;
 mod streams;
 pub mod switch;
+pub mod together;
 mod waiting;
 pub mod wanted;
 pub mod window;

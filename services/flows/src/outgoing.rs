@@ -63,8 +63,75 @@ pub enum Send<'a> {
         /// Its bands.
         bands: &'a [u8],
     },
+    /// Carry out all of these changes of rules, or none. One receipt is for all of them.
+    Bundle(&'a [BundledRule]),
     /// Ask for statistics of this type. The answer comes with the ticket.
     Read(u16),
+}
+
+/// A change of a rule in a bundle. The fields are those of [`Send::Rule`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BundledRule {
+    /// Whether it is removed.
+    pub is_removed: bool,
+    /// Its table.
+    pub table_id: u8,
+    /// Its priority.
+    pub priority: u16,
+    /// Seconds without a packet until it ends.
+    pub idle_timeout_s: u16,
+    /// Seconds until it ends.
+    pub hard_timeout_s: u16,
+    /// The service's part of the cookie.
+    pub cookie: u64,
+    /// Its match.
+    pub matching: Box<[u8]>,
+    /// Its instructions.
+    pub instructions: Box<[u8]>,
+}
+
+impl BundledRule {
+    /// The change of a rule; `None`: it is another command.
+    pub fn of(send: &Send<'_>) -> Option<BundledRule> {
+        let Send::Rule {
+            is_removed,
+            table_id,
+            priority,
+            idle_timeout_s,
+            hard_timeout_s,
+            cookie,
+            matching,
+            instructions,
+        } = *send
+        else {
+            return None;
+        };
+        let (matching, instructions) = (matching.into(), instructions.into());
+        Some(BundledRule {
+            is_removed,
+            table_id,
+            priority,
+            idle_timeout_s,
+            hard_timeout_s,
+            cookie,
+            matching,
+            instructions,
+        })
+    }
+
+    /// The same as a command of its own.
+    pub fn alone(&self) -> Send<'_> {
+        Send::Rule {
+            is_removed: self.is_removed,
+            table_id: self.table_id,
+            priority: self.priority,
+            idle_timeout_s: self.idle_timeout_s,
+            hard_timeout_s: self.hard_timeout_s,
+            cookie: self.cookie,
+            matching: &self.matching,
+            instructions: &self.instructions,
+        }
+    }
 }
 
 /// Sends a command, and returns its ticket. Tickets grow.

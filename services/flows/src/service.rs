@@ -96,6 +96,23 @@ fn sender(out: &mut Commands) -> impl FnMut(DatapathId, &Send<'_>) -> u64 {
         Send::Meter { command, flags, meter_id, bands } => {
             out.command(switch, What::MeterMod(MeterMod { command, flags, meter_id, bands })).0
         }
+        Send::Bundle(rules) => {
+            let bundle = out.bundle(switch, |bundle| {
+                for rule in rules {
+                    let flow_mod = bundle.rule().table(rule.table_id).priority(rule.priority);
+                    let flow_mod = flow_mod.cookie(rule.cookie).matching_bytes(&rule.matching);
+                    match rule.is_removed {
+                        true => flow_mod.delete().send(),
+                        false => flow_mod
+                            .idle_timeout_s(rule.idle_timeout_s)
+                            .hard_timeout_s(rule.hard_timeout_s)
+                            .instruction_bytes(&rule.instructions)
+                            .send(),
+                    }
+                }
+            });
+            bundle.0
+        }
         Send::Read(multipart) => read_tables(out, switch, multipart, u8::MAX),
     }
 }

@@ -56,6 +56,8 @@ pub struct Set {
     pub bodies: Vec<Rc<Body>>,
     /// The parts of the change that have not begun, in reverse order.
     pub plan: Vec<Part>,
+    /// Its change goes in steps: as a bundle it was refused.
+    pub goes_alone: bool,
     /// Entries for which the present step waits.
     pub open: u32,
     /// How many entries it wants.
@@ -161,6 +163,7 @@ impl Sets {
             options: SetOptions::default(),
             bodies: Vec::new(),
             plan: Vec::new(),
+            goes_alone: false,
             open: 0,
             wanted: 0,
             is_removing: false,

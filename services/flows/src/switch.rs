@@ -10,9 +10,10 @@
 use crate::key::{EntryKey, EntryKind};
 use crate::outgoing::{Context, Send};
 use crate::slot::{ENDS, MARK, PRESENT, QUEUED, SENT, Slot, State};
+use crate::together::Together;
 use crate::wanted::What;
 use crate::window::TURN;
-use burnet_sdk::{NO_ROOM, Outcome};
+use burnet_sdk::{BUNDLE_MAX, NO_ROOM, Outcome};
 use flow::{DatapathId, ErrorCode};
 use flows_contract::{Failure, FailureKind, Tables};
 use std::collections::{HashMap, VecDeque};
@@ -72,10 +73,10 @@ pub type Slots = HashMap<EntryKey, Slot, BuildHasherDefault<KeyHasher>>;
 
 /// A command under way.
 #[derive(Clone, Copy, Debug)]
-struct Flight {
-    ticket: u64,
-    key: EntryKey,
-    is_removal: bool,
+pub(crate) struct Flight {
+    pub(crate) ticket: u64,
+    pub(crate) key: EntryKey,
+    pub(crate) is_removal: bool,
 }
 
 /// A rule in the switch that no set wants, and that is to be removed.
@@ -108,7 +109,9 @@ pub struct Switch {
     pub reading: crate::progress::Progress,
     /// Whether commands are sent only by [`Switch::flush`].
     gathers: bool,
-    queue: VecDeque<EntryKey>,
+    /// What changes as a bundle.
+    pub(crate) together: Together,
+    pub(crate) queue: VecDeque<EntryKey>,
     flights: VecDeque<Flight>,
     leftovers: VecDeque<Leftover>,
     paused_until_ms: u64,
@@ -127,6 +130,7 @@ impl Switch {
             tables: Tables::Away,
             slots: Slots::default(),
             reading: Default::default(),
+            together: Together::default(),
             queue: VecDeque::new(),
             flights: VecDeque::new(),
             leftovers: VecDeque::new(),
@@ -143,19 +147,26 @@ impl Switch {
 
     /// How many commands are under way or wait.
     pub fn pending(&self) -> usize {
-        self.queue.len() + self.flights.len() + self.leftovers.len()
+        self.queue.len() + self.flights.len() + self.leftovers.len() + self.together.entries()
     }
 
     /// Until when it is paused. `None`: nothing waits for the end of a pause.
     pub fn resumes_at_ms(&self) -> Option<u64> {
-        let waits = (!self.queue.is_empty() || !self.leftovers.is_empty()) && !self.waits_for_window;
+        let waits = self.has_to_send() && !self.waits_for_window;
         let has_room = self.flights.len() < WINDOW && !self.waits_for_answer();
         (waits && self.is_ready() && has_room).then_some(self.paused_until_ms)
     }
 
+    /// Whether something waits that may be sent. While a bundle is under way, nothing may.
+    fn has_to_send(&self) -> bool {
+        let waits = !self.queue.is_empty() || !self.leftovers.is_empty() || self.together.waits();
+        waits && !self.together.is_under_way()
+    }
+
     /// Whether what waits is so little that it waits for the answer to what is under way.
     fn waits_for_answer(&self) -> bool {
-        self.gathers && !self.flights.is_empty() && self.queue.len() + self.leftovers.len() < BURST
+        let is_little = self.queue.len() + self.leftovers.len() < BURST && !self.together.waits();
+        self.gathers && !self.flights.is_empty() && is_little
     }
 
     /// Gives an entry another state, and counts it.
@@ -179,7 +190,9 @@ impl Switch {
     pub fn enqueue(&mut self, key: EntryKey) {
         let Some(slot) = self.slots.get_mut(&key).filter(|slot| !slot.has(QUEUED)) else { return };
         slot.set(QUEUED, true);
-        self.queue.push_back(key);
+        if !self.together.take(key) {
+            self.queue.push_back(key);
+        }
     }
 
     /// A rule that no set wants is to be removed. It stays for the next audit if too many wait.
@@ -223,6 +236,8 @@ impl Switch {
             }
             if let Some(key) = self.queue.pop_front() {
                 self.send_entry(key, at);
+            } else if self.together.waits() {
+                self.send_together(at);
             } else if let Some(leftover) = self.leftovers.pop_front() {
                 self.send_leftover(&leftover, at);
             }
@@ -232,8 +247,7 @@ impl Switch {
 
     /// Whether something waits that only the window of all switches can hold back.
     fn may_send(&self, now_ms: u64) -> bool {
-        let waits = !self.queue.is_empty() || !self.leftovers.is_empty();
-        waits && self.is_ready() && self.flights.len() < WINDOW && now_ms >= self.paused_until_ms
+        self.has_to_send() && self.is_ready() && self.flights.len() < WINDOW && now_ms >= self.paused_until_ms
     }
 
     fn wait_for_window(&mut self, at: &mut Context<'_, '_>) {
@@ -306,9 +320,26 @@ impl Switch {
         reason: &str,
         at: &mut Context<'_, '_>,
     ) {
+        if self.on_together(ticket, outcome, error, reason, at) {
+            return self.pump(at);
+        }
         let Ok(number) = self.flights.binary_search_by_key(&ticket, |flight| flight.ticket) else { return };
         let Some(flight) = self.flights.remove(number) else { return };
         at.window.on_over(1);
+        self.on_outcome(flight, outcome, error, reason, at);
+        self.pump(at);
+    }
+
+    /// The outcome of a command for an entry.
+    pub(crate) fn on_outcome(
+        &mut self,
+        flight: Flight,
+        outcome: Outcome,
+        error: ErrorCode,
+        reason: &str,
+        at: &mut Context<'_, '_>,
+    ) {
+        let ticket = flight.ticket;
         let awaited = if flight.is_removal { State::RemoveSent } else { State::Sent };
         let slot = self.slots.get(&flight.key);
         let is_last = slot.is_some_and(|slot| slot.is_last(ticket) && slot.state == awaited);
@@ -329,7 +360,6 @@ impl Switch {
                 format!("{}: a rule that no set wants could not be removed: {reason}", self.datapath)
             });
         }
-        self.pump(at);
     }
 
     fn on_programmed(&mut self, flight: Flight, at: &mut Context<'_, '_>) {
@@ -435,6 +465,7 @@ impl Switch {
     pub fn on_down(&mut self, at: &mut Context<'_, '_>) {
         let was_ready = self.is_ready();
         self.tables = Tables::Away;
+        self.end_together(at);
         at.window.on_over(self.flights.len());
         self.flights.clear();
         self.queue.clear();
@@ -474,7 +505,14 @@ impl Switch {
         }
         // Rules may refer to groups and meters.
         due.sort_unstable_by_key(|key| (key.is_rule(), *key));
+        let rules = due.split_off(due.partition_point(|key| !key.is_rule()));
         due.into_iter().for_each(|key| self.enqueue(key));
+        // What is missing of the rules comes together, if it fits one bundle.
+        if rules.len() <= BUNDLE_MAX && self.can_gather() {
+            self.gather();
+        }
+        rules.into_iter().for_each(|key| self.enqueue(key));
+        self.gathered(None);
         self.pump(at);
     }
 }
@@ -508,7 +546,7 @@ fn unsupported(is_v10: bool, what: &What<'_>) -> Option<String> {
     }
 }
 
-fn command<'a>(
+pub(crate) fn command<'a>(
     what: &What<'a>,
     (key, content): (EntryKey, u64),
     is_removed: bool,

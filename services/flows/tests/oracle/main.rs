@@ -365,6 +365,75 @@ impl Trial {
     }
 }
 
+/// A set of rules at one switch, all of one priority.
+fn put_of_priority(world: &mut World, switch: u64, priority: u16, version: u64) -> BTreeSet<Line> {
+    let wish = |number: usize| {
+        (switch, number as u8 % 2, priority, MATCHES[number].to_owned(), INSTRUCTIONS[number % 3].to_owned())
+    };
+    let wishes: Vec<Wish> = (0..2 + version as usize % 6).map(wish).collect();
+    let (items, now_ms) = (items(&wishes), world.now_ms);
+    let options = SetOptions { in_order: version.is_multiple_of(2), permanent: false };
+    let put = Put { owner: 0, name: "s", version, options, items: &items };
+    world.act(|engine, send| engine.put(&put, now_ms, send)).unwrap();
+    wishes.iter().map(wish_line).collect()
+}
+
+#[test]
+fn a_set_at_one_switch_changes_all_at_once_if_the_switch_has_bundles() {
+    for seed in 0..60 {
+        let mut random = Random(seed);
+        let mut world = World::new(1, false, 1_000);
+        world.engine.owner("app");
+        world.connect(0);
+        let mut before = put_of_priority(&mut world, 1, 100, 1);
+        world.deliver();
+        for version in 2..10 {
+            let after = put_of_priority(&mut world, 1, 100 + version as u16, version);
+            let mut has_changed = false;
+            for step in 0.. {
+                let is_moving = match random.chance(50) {
+                    true => world.push_on(0) || world.pull(0),
+                    false => world.pull(0) || world.push_on(0),
+                };
+                let found = world.switches[0].rules();
+                has_changed |= found == after;
+                let expected = if has_changed { &after } else { &before };
+                assert_eq!(found, *expected, "seed {seed}, version {version}, step {step}");
+                let now_ms = world.now_ms;
+                let sent = world.bundles + world.flow_mods;
+                world.act(|engine, send| engine.resume(now_ms, send));
+                if !is_moving && world.bundles + world.flow_mods == sent {
+                    break;
+                }
+            }
+            assert!(has_changed, "seed {seed}, version {version}");
+            before = after;
+        }
+        // One for what was due when the tables were known, and one for each change.
+        assert_eq!(world.bundles, 9, "seed {seed}");
+        assert_eq!(world.engine.notes.lines, [""; 0], "seed {seed}");
+    }
+}
+
+#[test]
+fn a_switch_without_bundles_is_asked_once_and_gets_its_rules_alone() {
+    let switch = world::WITHOUT_BUNDLES;
+    let mut world = World::new(switch, false, 1_000);
+    world.engine.owner("app");
+    world.connect(switch as usize - 1);
+    for version in 1..6 {
+        let expected = put_of_priority(&mut world, switch, 100 + version as u16, version);
+        world.deliver();
+        assert_eq!(world.switches[switch as usize - 1].rules(), expected, "version {version}");
+    }
+    // Another session with the switch does not ask it again.
+    world.disconnect(switch as usize - 1, 0);
+    put_of_priority(&mut world, switch, 200, 6);
+    world.settle();
+    assert_eq!((world.bundles, world.engine.notes.lines.len()), (1, 1), "{:?}", world.engine.notes.lines);
+    assert!(world.engine.notes.lines[0].contains("rule by rule"), "{:?}", world.engine.notes.lines);
+}
+
 /// Host 1 at port 1 of switch 1, two ways in the middle, host 2 at port 1 of switch 4: (from, port, to, port).
 const LINKS: [(usize, u32, usize, u32); 4] = [(0, 2, 1, 1), (1, 2, 3, 2), (0, 3, 2, 1), (2, 2, 3, 3)];
 

@@ -7,10 +7,10 @@
 //!
 //! In: what a test does. Out: what the switches have. A session can be lost with whatever is under way in its queues.
 
-use crate::command_frame::frame_of;
-use abi::command::{Command, What};
+use crate::command_frame::{frame_of, send_bundle};
+use abi::command::{Bundle, Command, What};
 use abi::event::Event;
-use abi::{Frame, ZoneId};
+use abi::{Frame, Outcome, ZoneId};
 use flow::{DatapathId, PortNo};
 use flows::engine::Engine;
 use flows::outgoing::Send;
@@ -29,6 +29,8 @@ const NODE: ControllerId = ControllerId(0);
 /// Another controller, which looks at the switch and adds rules of its own.
 const OTHER: ControllerId = ControllerId(1);
 pub const PORTS: u32 = 4;
+/// The switch that has no bundles.
+pub const WITHOUT_BUNDLES: u64 = 3;
 
 /// A rule as text: table, priority, match, instructions.
 pub type Line = String;
@@ -50,6 +52,8 @@ pub struct World {
     pub ticket: u64,
     /// How many flow mods went out.
     pub flow_mods: usize,
+    /// How many bundles went out.
+    pub bundles: usize,
     /// How often something happened to the engine. What it gathered is sent after every third time.
     turns: u64,
     settings: Settings,
@@ -64,7 +68,8 @@ fn options(is_v10: bool, max_entries: u32) -> SwitchOptions {
 impl Connected {
     fn new(number: u64, is_v10: bool, max_entries: u32) -> Connected {
         let version = if is_v10 { Version::V1_0 } else { Version::V1_3 };
-        let mut switch = Switch::new(DatapathId(number), format!("s{number}"), options(is_v10, max_entries));
+        let options = SwitchOptions { bundles: number != WITHOUT_BUNDLES, ..options(is_v10, max_entries) };
+        let mut switch = Switch::new(DatapathId(number), format!("s{number}"), options);
         let mut effects = Effects::default();
         (1..=PORTS).for_each(|port| switch.add_port(PortNo(port), NOW, &mut effects));
         let (to_switch, from_switch, frames) = Default::default();
@@ -150,6 +155,7 @@ impl World {
             now_ms: 0,
             ticket: 0,
             flow_mods: 0,
+            bundles: 0,
             settings,
         }
     }
@@ -271,7 +277,11 @@ impl World {
         let World { engine, ticket, flow_mods, .. } = self;
         let mut send = |datapath: DatapathId, send: &Send<'_>| {
             *ticket += 1;
-            *flow_mods += usize::from(matches!(send, Send::Rule { .. }));
+            *flow_mods += match send {
+                Send::Rule { .. } => 1,
+                Send::Bundle(rules) => rules.len(),
+                _ => 0,
+            };
             sent.push((datapath, *ticket, frame_of(datapath, *ticket, send)));
             *ticket
         };
@@ -279,9 +289,15 @@ impl World {
         if is_sent {
             engine.resume(now_ms, &mut send);
         }
+        let mut refusals = Vec::new();
         for (datapath, ticket, frame) in sent {
             let number = datapath.0 as usize - 1;
             let mut command = Command::read(&Frame::read(&frame).unwrap()).unwrap();
+            if let What::Bundle(bundle) = command.what {
+                let refused = self.send_bundle(number, ticket, &bundle);
+                refusals.extend(refused.map(|why| (datapath, ticket, why)));
+                continue;
+            }
             if let (What::FlowMod(it), Version::V1_0) = (&mut command.what, self.switches[number].version) {
                 it.cookie_mask &= abi::zone_id::COOKIE_MASK ^ u64::MAX;
             }
@@ -295,7 +311,30 @@ impl World {
                 session.send(&command, cookie, Tag { zone: ZONE, ticket }, 0, turn).unwrap();
             });
         }
+        for (datapath, ticket, (error, reason)) in refusals {
+            self.refuse(datapath, (ticket, Outcome::Refused, error), &reason);
+        }
         result
+    }
+
+    fn refuse(&mut self, datapath: DatapathId, outcome: (u64, Outcome, flow::ErrorCode), reason: &str) {
+        let now_ms = self.now_ms;
+        self.act(|engine, send| engine.on_receipt(datapath, outcome, reason, now_ms, send));
+    }
+
+    /// Why it is refused, if it is.
+    fn send_bundle(
+        &mut self,
+        number: usize,
+        ticket: u64,
+        bundle: &Bundle<'_>,
+    ) -> Option<(flow::ErrorCode, String)> {
+        self.bundles += 1;
+        let mut refused = None;
+        self.turn(number, |session, turn| {
+            refused = send_bundle(session, bundle, Tag { zone: ZONE, ticket }, turn);
+        });
+        refused
     }
 
     pub fn tick(&mut self, ms: u64) {

@@ -9,7 +9,7 @@
 //! In: changes of the emulated network, wanted intents, a seed. Out: what is in the switches. What is under way to and from a switch waits
 //! in queues, and arrives in the order of the seed.
 
-use crate::command_frame::frame_of;
+use crate::command_frame::{frame_of, send_bundle};
 use abi::command::{Command, What};
 use abi::event::Event as AbiEvent;
 use abi::{Frame, ZoneId};
@@ -318,9 +318,15 @@ impl Wiring {
         for (datapath, ticket, frame) in sent {
             let index = (0..self.lines.len()).find(|index| self.datapath(*index) == datapath).unwrap();
             let command = Command::read(&Frame::read(&frame).unwrap()).unwrap();
+            let (tag, mut refused) = (Tag { zone: ZONE, ticket }, None);
+            if let What::Bundle(bundle) = command.what {
+                self.turn(index, |session, turn| refused = send_bundle(session, &bundle, tag, turn));
+                assert_eq!(refused, None, "the switches have bundles");
+                continue;
+            }
             let cookie = if let What::FlowMod(it) = command.what { ZONE.stamp(it.cookie) } else { 0 };
             self.turn(index, |session, turn| {
-                session.send(&command, cookie, Tag { zone: ZONE, ticket }, 0, turn).unwrap();
+                session.send(&command, cookie, tag, 0, turn).unwrap();
             });
         }
         result
