@@ -23,6 +23,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("view", &["flow"]),
     ("graph", &["flow", "view"]),
     ("explain", &["flow", "view"]),
+    ("profile", &["flow"]),
     ("openflow", &["flow"]),
     ("openflow-text", &["flow", "openflow"]),
     ("ring", &[]),
