@@ -244,11 +244,33 @@ impl Precedence {
     /// Whether the rule that is decided now evicts this app's rule for all packets from this table.
     pub fn evicts(&self, datapath: DatapathId, table_id: u8, priority: u16) -> bool {
         let pending = self.pending.iter().flat_map(|it| &it.evictions);
-        let mut all = pending.chain(&self.evictions);
+        let mut all = pending.chain(&self.evictions).chain(self.waiting.values());
         all.any(|it| {
             (it.datapath, it.table_id, it.priority) == (datapath, table_id, priority)
                 && it.matching.is_empty()
         })
+    }
+
+    /// Whether the rule that is decided now changes another known rule for all packets of an app. A delete does not count.
+    pub fn changes_wide(&self) -> bool {
+        let Some((at, change)) = self.pending.as_deref().and_then(|it| it.wide.as_ref()) else {
+            return false;
+        };
+        let known = self.wide.of(*at);
+        match change {
+            Change::Add(new) => {
+                known.iter().any(|it| it.key == new.key && (it.to, it.cookie) != (new.to, new.cookie))
+            }
+            Change::Modify(..) => self.wide.is_changed_by(*at, change),
+            Change::Delete(_) => false,
+        }
+    }
+
+    /// The rules that are deleted now may stay at the switch: they remain known until the record knows that they are gone.
+    pub fn keep_deleted_wide(&mut self) {
+        if let Some(pending) = &mut self.pending {
+            pending.wide.take_if(|(_, change)| matches!(change, Change::Delete(_)));
+        }
     }
 
     /// The tables to which known rules pass all packets of some app on.
@@ -261,6 +283,7 @@ impl Precedence {
     pub fn forget_switch(&mut self, datapath: DatapathId) {
         self.wide.forget(datapath);
         self.contests.on_report(datapath);
+        self.waiting.retain(|(at, _), _| *at != datapath);
     }
 
     /// A switch reports this rule, which may match all packets that an app wants. [`Self::on_wishes`] judges it.

@@ -16,7 +16,7 @@ use crate::decision::{Decision, Effect, Refusal};
 use crate::dispatch::Kernel;
 use crate::ownership::{Then, ToNote};
 use crate::rules::Owner;
-use abi::command::{Bundle, Command, What};
+use abi::command::{Bundle, Command, FlowMod, What};
 use abi::{Frame, Malformed, ZoneId};
 use flow::DatapathId;
 
@@ -25,8 +25,11 @@ use flow::DatapathId;
 const OF_PRIORITY_0: &str = "a flow mod of priority 0 cannot be in a bundle: send it alone";
 
 /// The app may change rules of others, and does it here. If the switch refuses the bundle, their rules would have the wrong owner.
-const OF_OTHERS: &str =
-    "a flow mod that changes a rule of another owner cannot be in a bundle: send it alone";
+const OF_OTHERS: &str = "a flow mod that replaces or strictly deletes a rule of another owner cannot be in a bundle: send it alone";
+
+/// If the switch refuses the bundle, the kernel would know the rule as it is not.
+const OF_WIDE: &str =
+    "a flow mod that changes a rule for all packets of an app cannot be in a bundle: send it alone";
 
 /// A packet would leave the buffer whether or not the rule is applied.
 const WITH_BUFFER: &str = "a flow mod in a bundle cannot release a buffered packet: send it alone";
@@ -63,7 +66,9 @@ impl Kernel {
         effects: &mut Vec<Effect>,
     ) -> Result<Command<'a>, Refusal> {
         let decided = match self.on_command(zone, frame, now_ms, effects) {
-            Decision::Send(command) => self.check_bundled(zone, &command).map(|()| command),
+            Decision::Send(command @ Command { what: What::FlowMod(it), .. }) => {
+                self.check_bundled(zone, &it).map(|()| command)
+            }
             Decision::Refuse(refusal) => return Err(refusal),
             _ => {
                 let reason = "a bundle holds flow mods only";
@@ -87,13 +92,15 @@ impl Kernel {
     }
 
     /// What a flow mod may do alone, and not in a bundle.
-    fn check_bundled(&self, zone: ZoneId, command: &Command<'_>) -> Result<(), Refusal> {
-        let What::FlowMod(it) = command.what else { return Err(Refusal::NotInBundle(OF_OTHERS)) };
+    fn check_bundled(&self, zone: ZoneId, it: &FlowMod<'_>) -> Result<(), Refusal> {
         if it.priority == 0 {
             return Err(Refusal::NotInBundle(OF_PRIORITY_0));
         }
         if it.buffer_id.is_some() {
             return Err(Refusal::NotInBundle(WITH_BUFFER));
+        }
+        if self.precedence.changes_wide() {
+            return Err(Refusal::NotInBundle(OF_WIDE));
         }
         let owner = match self.ownership.to_note {
             Some(ToNote::Rule { datapath, key, then: Then::Has { .. } }) => {
@@ -114,6 +121,7 @@ impl Kernel {
         if let Some(ToNote::Rule { datapath, then: Then::Gone(_), .. }) = self.ownership.to_note {
             self.ownership.to_note = Some(ToNote::Doubt { datapath, zone: Some(zone) });
         }
+        self.precedence.keep_deleted_wide();
         self.on_sent();
     }
 
@@ -121,6 +129,9 @@ impl Kernel {
     pub fn on_bundle_over(&mut self, datapath: DatapathId, effects: &mut Vec<Effect>) {
         if let Some(there) = self.sessions.datapaths.get_mut(&datapath) {
             there.end_bundle();
+            if !there.record.is_in_bundle() {
+                self.precedence.end_waiting(datapath);
+            }
         }
         self.precedence.say_evictions(effects);
     }

@@ -38,7 +38,7 @@ use abi::ZoneId;
 use abi::command::FlowMod;
 use flow::canonical::{read_match, read_match_into, write_match};
 use flow::{DatapathId, Match};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The reaction to a rule that would shadow a rule of an earlier app.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -90,7 +90,7 @@ pub(crate) struct Precedence {
     pub(crate) contests: Contests,
     on_overlap: OnOverlap,
     overlaps: Overlaps,
-    /// Counts the changes of the order. Rules that were compared before such a change are compared again when a switch reports
+    /// Counts grants and changes of the reaction. Each may change the order of apps. Rules that were compared before such a change are compared again when a switch reports
     /// them.
     order: u32,
     /// Switches that reported rules for which there was no memory, at most all that are connected, and how many rules were kept
@@ -100,6 +100,8 @@ pub(crate) struct Precedence {
     /// The last decided rule, until it is sent.
     pub(crate) pending: Option<Box<Pending>>,
     pub(crate) evictions: Vec<Eviction>,
+    /// Evictions at switches to which bundles are under way: at most one for each rule of the record.
+    pub(crate) waiting: BTreeMap<(DatapathId, RuleKey), Eviction>,
     /// The next notice to the operator about a shadowing rule comes no sooner than this.
     tell_from_ms: u64,
     /// The next search for compared rules that are gone comes no sooner than this.
@@ -130,6 +132,7 @@ impl Default for Precedence {
             wide: WideRules::default(),
             pending: None,
             evictions: Vec::new(),
+            waiting: BTreeMap::new(),
             tell_from_ms: 0,
             sweep_from_ms: 0,
             scratch: Match::any(),
@@ -219,7 +222,7 @@ impl Precedence {
             |it: &Eviction| datapaths.get(&it.datapath).is_some_and(|there| there.record.is_in_bundle());
         let (waiting, evictions): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.evictions).into_iter().partition(waits);
-        self.evictions = waiting;
+        self.waiting.extend(waiting.into_iter().map(|it| ((it.datapath, it.key), it)));
         for it in &evictions {
             if let Some(there) = datapaths.get_mut(&it.datapath) {
                 there.record.forget(it.key, Owner::Zone(it.owner));
@@ -230,6 +233,18 @@ impl Precedence {
             }
         }
         evictions
+    }
+
+    /// No bundle is under way to this switch any more: the evictions that waited for it may follow.
+    pub fn end_waiting(&mut self, datapath: DatapathId) {
+        let evictions = &mut self.evictions;
+        self.waiting.retain(|(at, _), it| {
+            let stays = *at != datapath;
+            if !stays {
+                evictions.push(it.clone());
+            }
+            stays
+        });
     }
 
     /// Whether an add may be placed among the rules of others. `it` has the table and the priority that its switch

@@ -18,7 +18,7 @@ use flow::{DatapathId, Field, MacAddr, Match, MatchEntry};
 
 /// The key of a rule on a switch. Two different rules have the same key with a probability of 2^-58. Without the seed,
 /// an app cannot find two such rules.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RuleKey(pub(crate) u64);
 
 /// Computes the keys of rules.

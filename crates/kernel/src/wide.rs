@@ -229,7 +229,11 @@ impl WideRules {
                     }
                     None => true,
                 });
-                return gone.collect();
+                let gone: Vec<Wide> = gone.collect();
+                if rules.is_empty() {
+                    self.by_switch.remove(&datapath);
+                }
+                return gone;
             }
         };
         let rules = self.by_switch.entry(datapath).or_default();

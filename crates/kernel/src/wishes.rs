@@ -145,6 +145,7 @@ impl Kernel {
             if known.is_sure {
                 continue;
             }
+            // Not `Record::seek`: a bundle holds no rule of priority 0, so an answer during a bundle is right too.
             if there.record.sought.seek_at_once(key, *table_id, known.owner, &[], now_ms) {
                 there.later_punts.sought = *table_id;
                 effects.push(Effect::Ask { datapath, asked: Asked::Rule });

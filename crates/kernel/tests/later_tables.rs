@@ -472,3 +472,41 @@ fn fields_that_each_packet_has_when_it_arrives_hide_nothing() {
     assert_eq!(write(&mut node, 0, "metadata=0", "goto_table:1"), "sent");
     assert!(write(&mut node, 1, "", "drop").starts_with(BLINDS));
 }
+
+/// Why a flow mod of the later app cannot be in a bundle, or nothing if it can.
+fn bundle(node: &mut Node, flow_mod: FlowMod<'_>) -> String {
+    let what = What::FlowMod(flow_mod);
+    let mut bytes = Vec::new();
+    assert!(command::write::command(
+        &mut bytes,
+        &Command { datapath: SWITCH, ticket: 7, wants_receipt: true, what }
+    ));
+    let frame = Frame::read(&bytes).unwrap();
+    match node.kernel.on_bundled(LATER, &frame, 0, &mut Vec::new()) {
+        Ok(_) => String::new(),
+        Err(refusal) => refusal.to_string(),
+    }
+}
+
+#[test]
+fn a_bundle_that_failed_leaves_what_the_kernel_knows_of_rules_that_pass_all_packets_on() {
+    let mut instructions = Vec::new();
+    write_instructions(&parse_instructions("goto_table:2").unwrap(), &mut instructions).unwrap();
+    const ADD: u8 = 0;
+    const MODIFY: u8 = 1;
+    const DELETE: u8 = 3;
+    for (of, passes) in [(ADD, false), (MODIFY, false), (DELETE, true)] {
+        let mut node = with_listener("");
+        assert_eq!(write(&mut node, 0, "", "goto_table:1"), "sent");
+        node.kernel.begin_bundle(SWITCH);
+        let said = bundle(
+            &mut node,
+            FlowMod { command: of, priority: 5, instructions: &instructions, ..FlowMod::ADD },
+        );
+        assert_eq!(said.is_empty(), passes, "{of}: {said}");
+        assert!(passes || said.contains("all packets of an app cannot be in a bundle"), "{of}: {said}");
+        // The switch refuses the bundle: its rule still passes all packets on.
+        node.kernel.on_bundle_over(SWITCH, &mut Vec::new());
+        assert!(write(&mut node, 1, "", "drop").starts_with(BLINDS), "{of}");
+    }
+}
