@@ -467,8 +467,8 @@ pub mod write {
         true
     }
 
-    /// Completes a bundle that was written in place: at `start` are [`HEADER_LEN`] unset bytes, then its flow mods. If the switch could
-    /// not be told all of them in one bundle, it is removed and the result is `false`.
+    /// Completes a bundle that was written in place: at `start` are [`HEADER_LEN`] unset bytes, then its flow mods. If they do not
+    /// form a valid bundle, the frame is removed and the result is `false`.
     pub fn finish_bundle(out: &mut Vec<u8>, start: usize, datapath: DatapathId, ticket: u64) -> bool {
         let length = out.len() - start;
         let head = out.get_mut(start..).and_then(|bundle| bundle.first_chunk_mut::<HEADER_LEN>());

@@ -11,8 +11,8 @@
 //! use the same switch, and one slow app must not hold it back from them for long. Therefore the switch waits only for a
 //! short time. After that it is read slowly. An app that is slower still gets further behind, until its zone is ended.
 //!
-//! Many switches may answer one app at once. For [`TOGETHER_MS`], they are read slowly in turns, so that together they send
-//! no more than one. An app that gets no processor for so long is not ended for it. After that, each is read by itself: an app
+//! Many switches may answer one app at once. For [`TOGETHER_MS`], they are read slowly in turns: up to
+//! [`TOGETHER_MAX`] switches together send no more than one. Beyond that, each sends an eighth of it. An app that gets no processor for so long is not ended for it. After that, each is read by itself: an app
 //! that asks many switches and reads nothing holds none of them back for longer.
 //!
 //! In: answers that an app has not read, which apps are behind, the time. Out: how much to read now. It is pure. Memory: an
@@ -37,7 +37,7 @@ const SLOW_BYTES: usize = 16 << 10;
 /// waited.
 const TOGETHER_MS: u64 = 800;
 
-/// At most so many switches share the rate of one. Other apps use them too: each is still read by 200 kB a second.
+/// At most so many switches share the rate of one. Other apps use them too: each is still read at 200 kB a second.
 const TOGETHER_MAX: u64 = 8;
 
 /// The switches whose answers wait for an app.

@@ -3,7 +3,7 @@
 //! In: what the controller says about a bundle. Out: the messages to carry out, or the refusal. It carries nothing out.
 //!
 //! A bundle belongs to one connection and ends with it. A refused request about a bundle also discards the bundle,
-//! except for a message that is only one too many.
+//! except for a message that is one too many or of an unsupported type.
 
 use openflow::Message;
 use openflow::message::{BUNDLE_ATOMIC, BUNDLE_ORDERED};

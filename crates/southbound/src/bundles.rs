@@ -25,6 +25,10 @@ pub const BUNDLES_MAX: usize = 4;
 /// is far longer than a round trip, and short for an app that then sends its flow mods alone.
 pub const FIRST_ANSWER_MS: u64 = 2_000;
 
+/// When bundles have been under way for so long without a break, no further one begins before all are over, in milliseconds.
+/// The kernel's evictions and its questions to the switch wait for that.
+const BUSY_MAX_MS: u64 = 1_000;
+
 /// Whether a switch has bundles.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Support {
@@ -119,6 +123,8 @@ pub enum Step {
     Commit(u32),
     /// Report this, and discard the bundle of this number, if any.
     Over(Outcome, Option<u32>),
+    /// A bundle is over whose outcome was reported as unknown.
+    Late,
 }
 
 /// The bundles of one session.
@@ -126,6 +132,10 @@ pub enum Step {
 pub struct Bundles {
     support: Support,
     under_way: Vec<Bundle>,
+    /// Commits that the switch did not answer in time: the bundle, and the transaction id. They count as bundles under way.
+    late: Vec<(u32, u32)>,
+    /// Since when there has always been a bundle under way.
+    busy_since_ms: u64,
     last_id: u32,
 }
 
@@ -136,10 +146,12 @@ impl Bundles {
     }
 
     /// Whether a bundle of this zone may begin now.
-    pub fn has_room(&self, zone: ZoneId) -> bool {
+    pub fn has_room(&self, zone: ZoneId, now_ms: u64) -> bool {
         let is_first = self.support == Support::Unknown;
         let most = if is_first { 1 } else { BUNDLES_MAX };
-        self.under_way.len() < most && self.under_way.iter().all(|bundle| bundle.tag.zone != zone)
+        let count = self.under_way.len() + self.late.len();
+        let is_busy = count > 0 && now_ms.saturating_sub(self.busy_since_ms) >= BUSY_MAX_MS;
+        count < most && !is_busy && self.under_way.iter().all(|bundle| bundle.tag.zone != zone)
     }
 
     /// The number of the next bundle.
@@ -156,6 +168,9 @@ impl Bundles {
             true => (Stage::Opening, others, Vec::new()),
             false => (Stage::Filled, Vec::new(), others),
         };
+        if self.under_way.is_empty() && self.late.is_empty() {
+            self.busy_since_ms = now_ms;
+        }
         self.under_way.push(Bundle {
             id,
             tag,
@@ -172,6 +187,9 @@ impl Bundles {
 
     /// The switch answers a request about a bundle. `None`: there is no such request.
     pub fn on_reply(&mut self, reply: &BundleControl) -> Option<Step> {
+        if reply.control == BUNDLE_COMMIT_REPLY && self.end_late(|(id, _)| id == reply.bundle_id) {
+            return Some(Step::Late);
+        }
         let index = self.under_way.iter().position(|bundle| bundle.id == reply.bundle_id)?;
         let bundle = &mut self.under_way[index];
         match (reply.control, bundle.stage) {
@@ -209,6 +227,9 @@ impl Bundles {
 
     /// The switch answers with an error. `None`: it is not about a bundle.
     pub fn on_error(&mut self, xid: u32, error: &ErrorMessage) -> Option<Step> {
+        if self.end_late(|(_, commit)| commit == xid) {
+            return Some(Step::Late);
+        }
         let index = self.under_way.iter().position(|bundle| bundle.part(xid).is_some())?;
         let bundle = &mut self.under_way[index];
         match bundle.part(xid)? {
@@ -258,16 +279,24 @@ impl Bundles {
             Stage::Filled => {
                 (self.end(index, End::Unknown("the switch did not answer the bundle in time")), Some(id))
             }
-            Stage::Committing(_) => {
+            Stage::Committing(xid) => {
+                self.late.push((id, xid));
                 let end = End::Unknown("the switch did not answer the commit of the bundle in time");
                 (Outcome { may_come: true, ..self.end(index, end) }, None)
             }
         })
     }
 
-    /// The session has ended. Returns the bundles that were under way.
+    /// The session has ended. Returns the bundles under way whose apps want a receipt.
     pub fn on_end(&mut self) -> Vec<Tag> {
-        self.under_way.drain(..).map(|bundle| bundle.tag).collect()
+        self.late.clear();
+        self.under_way.drain(..).filter(|bundle| bundle.wants_receipt).map(|bundle| bundle.tag).collect()
+    }
+
+    /// Forgets a late commit. Returns whether there is such a one.
+    fn end_late(&mut self, is_it: impl Fn((u32, u32)) -> bool) -> bool {
+        let index = self.late.iter().position(|late| is_it(*late));
+        index.map(|index| self.late.swap_remove(index)).is_some()
     }
 
     fn end(&mut self, index: usize, end: End) -> Outcome {

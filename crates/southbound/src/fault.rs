@@ -128,7 +128,7 @@ pub enum Refused {
 
 impl Refused {
     /// Whether there is no room now, and nothing is wrong with the command.
-    pub fn is_for_now(&self) -> bool {
+    fn is_for_now(&self) -> bool {
         matches!(
             self,
             Refused::SlowReader
@@ -138,9 +138,13 @@ impl Refused {
         )
     }
 
-    /// The error of a switch that means the same, for an app that reacts to it.
+    /// The error code for an app that reacts to it, if there is one.
     pub fn as_error(&self) -> Option<ErrorCode> {
-        matches!(self, Refused::NoBundles(_)).then_some(NO_BUNDLES)
+        match self {
+            Refused::NoBundles(_) => Some(NO_BUNDLES),
+            it if it.is_for_now() => Some(abi::NO_ROOM),
+            _ => None,
+        }
     }
 }
 

@@ -366,7 +366,7 @@ impl Southbound {
     /// # Errors
     /// As [`Self::send_bundle`].
     pub fn check_bundle(&mut self, datapath: DatapathId, tag: Tag) -> Result<(), Refused> {
-        self.append(datapath, |session, _, _| session.check_bundle(tag))
+        self.append(datapath, |session, _, turn| session.check_bundle(tag, turn.now_ms))
     }
 
     /// Requests a role from a switch at the next [`Southbound::flush`] (1.3.5, 6.3.4 and 7.3.9). The tag's zone gets

@@ -5,7 +5,7 @@
 
 use super::{COMPARED_PER_TURN, NO_ERROR, Worker};
 use abi::command::{Bundle, Command};
-use abi::{Frame, NO_ROOM, ZoneId};
+use abi::{Frame, ZoneId};
 use flow::{DatapathId, ErrorCode};
 use southbound::{Refused, Tag};
 
@@ -75,6 +75,5 @@ impl Worker {
 }
 
 fn in_words(refused: &Refused) -> NotSent {
-    let otherwise = if refused.is_for_now() { NO_ROOM } else { NO_ERROR };
-    (refused.as_error().unwrap_or(otherwise), refused.to_string())
+    (refused.as_error().unwrap_or(NO_ERROR), refused.to_string())
 }

@@ -47,7 +47,7 @@ impl Worker {
 
     /// The command is sound, but the session cannot send it.
     pub(super) fn refuse_unsent(&mut self, zone: ZoneId, frame: &Frame<'_>, refused: &Refused) {
-        let error = if refused.is_for_now() { NO_ROOM } else { NO_ERROR };
+        let error = refused.as_error().unwrap_or(NO_ERROR);
         self.refuse_with(zone, frame, error, &refused.to_string());
     }
 

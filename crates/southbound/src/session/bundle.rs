@@ -1,6 +1,6 @@
 //! Bundles of flow mods: what is written to the switch for them, and what their apps are told.
 //!
-//! It never decides whether a flow mod is allowed. What follows what is decided in [`crate::bundles`].
+//! It never decides whether a flow mod is allowed. [`crate::bundles`] decides the next step.
 
 use super::Session;
 use crate::bundles::{Begun, End, Outcome, Step, Support};
@@ -38,30 +38,34 @@ impl Session {
         waiting: usize,
         turn: &mut Turn<'_>,
     ) -> Result<(), Refused> {
-        let sent = self.check_bundle(tag).and_then(|()| {
-            let before = turn.out.len();
-            let begun = self.append_bundle(flow_mods, tag, wants_receipt, waiting, turn);
-            if begun.is_err() {
-                turn.out.truncate(before);
-            }
-            begun
-        });
-        self.counters.refused += u64::from(sent.is_err());
-        sent
+        self.check_bundle(tag, turn.now_ms)?;
+        let before = turn.out.len();
+        let begun = self.append_bundle(flow_mods, tag, wants_receipt, waiting, turn);
+        if begun.is_err() {
+            turn.out.truncate(before);
+            self.counters.refused += 1;
+        }
+        begun
     }
 
-    /// Whether a bundle of this zone may begin now.
+    /// Whether a bundle of this zone may begin now. A refusal is counted.
     ///
     /// # Errors
-    /// Why not: the switch has no bundles, or as many are under way as may be.
-    pub fn check_bundle(&self, tag: Tag) -> Result<(), Refused> {
+    /// Why not: the switch has no bundles, as many are under way as may be, or bundles have been under way for too long.
+    pub fn check_bundle(&mut self, tag: Tag, now_ms: u64) -> Result<(), Refused> {
+        let may_begin = self.may_begin_bundle(tag, now_ms);
+        self.counters.refused += u64::from(may_begin.is_err());
+        may_begin
+    }
+
+    fn may_begin_bundle(&self, tag: Tag, now_ms: u64) -> Result<(), Refused> {
         if self.version != Version::V1_3 {
             return Err(Refused::NoBundles(format!("OpenFlow {} has none", self.version)));
         }
         if let Support::None(why) = self.bundles.support() {
             return Err(Refused::NoBundles(why.clone()));
         }
-        if self.bundles.has_room(tag.zone) { Ok(()) } else { Err(Refused::TooManyBundles) }
+        if self.bundles.has_room(tag.zone, now_ms) { Ok(()) } else { Err(Refused::TooManyBundles) }
     }
 
     fn append_bundle(
@@ -148,6 +152,7 @@ impl Session {
                 self.bundles.committed(id, xid);
             }
             Step::Over(outcome, to_discard) => self.end_bundle(&outcome, to_discard, turn),
+            Step::Late => self.tell_over(turn),
         }
     }
 
@@ -164,9 +169,14 @@ impl Session {
         }
         self.tell_outcome(outcome, turn);
         if !outcome.may_come {
-            let datapath = self.identity.datapath;
-            (turn.sink)(SessionOutput::Out(SouthboundEvent::BundleOver { datapath }));
+            self.tell_over(turn);
         }
+    }
+
+    /// Tells the kernel that the switch applies nothing of a bundle any more.
+    fn tell_over(&self, turn: &mut Turn<'_>) {
+        let datapath = self.identity.datapath;
+        (turn.sink)(SessionOutput::Out(SouthboundEvent::BundleOver { datapath }));
     }
 
     /// Tells the app how its bundle ended: by its receipt, or else by an event if it failed.

@@ -264,6 +264,9 @@ fn what_the_switch_does_not_answer_is_unknown_and_discarded_if_it_is_not_too_lat
     assert_eq!(bench.said(), []);
     // The switch may still apply it, so it is not over for the kernel.
     assert!(matches!(outcome(&mut bench), (3, Outcome::Unknown, .., 0)));
+    // As soon as the switch answers, it is.
+    reply(&mut bench, BUNDLE_COMMIT_REPLY, 3);
+    assert_eq!(std::mem::take(&mut bench.bundles_over), 1);
 }
 
 #[test]
