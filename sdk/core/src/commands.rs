@@ -210,9 +210,14 @@ impl Commands {
     pub fn object(&self, key: Key) -> Result<Option<Object>, NotShared> {
         match self.shared.get(key) {
             Ok(record) => Ok(record.map(|record| record.object)),
-            Err(why) if !self.view.follows(key.kind()) => Err(why),
+            Err(why) if !self.has_stream_of(key.kind()) => Err(why),
             Err(_) => Ok(self.view.view().get(key).map(|record| record.object.clone())),
         }
+    }
+
+    /// Whether the streams show all objects of this kind.
+    fn has_stream_of(&self, kind: Kind) -> bool {
+        self.view.follows(kind) && self.view.is_current()
     }
 
     /// All objects of a kind of [`crate::Interests::shared_view`], as they were at one moment.
@@ -222,7 +227,7 @@ impl Commands {
     pub fn objects(&self, kind: Kind) -> Result<Vec<Object>, NotShared> {
         match self.shared.records(&[kind]) {
             Ok(records) => Ok(records.into_iter().map(|record| record.object).collect()),
-            Err(why) if !self.view.follows(kind) => Err(why),
+            Err(why) if !self.has_stream_of(kind) => Err(why),
             Err(_) => Ok(self.view.view().records(kind).map(|record| record.object.clone()).collect()),
         }
     }

@@ -16,7 +16,8 @@ use std::sync::Arc;
 
 use flow::DatapathId;
 use view::{
-    ConnectPoint, Host, HostId, Key, Kind, Link, LinkId, Object, Port, Record, Snapshot, Switch, Tables,
+    ConnectPoint, Host, HostId, Key, Kind, Link, LinkId, OBJECTS_MAX, Object, Port, Record, Snapshot, Switch,
+    Tables,
 };
 use zone::region::{ReadRegion, Region, Unread};
 
@@ -146,9 +147,11 @@ impl SharedView {
     pub fn get(&self, key: Key) -> Result<Option<Record>, NotShared> {
         let (service, table) = (key.kind().service(), self.table(key.kind())?);
         let mut value = Vec::new();
+        // The service may take the record in after this look at the table.
+        let was_full = table.table.is_full();
         let found = table.table.get(key.to_string().as_bytes(), &mut value);
         if !found.map_err(|why| unread(service, why))? {
-            return if table.table.is_full() { Err(NotShared::Full(service)) } else { Ok(None) };
+            return if was_full || table.table.is_full() { Err(NotShared::Full(service)) } else { Ok(None) };
         }
         let record = read(service, &value)?;
         if record.object.key() != key {
@@ -162,9 +165,14 @@ impl SharedView {
         let own = object.key().kind().service();
         for needed in object.needs().into_iter().flatten().filter(|needed| needed.kind().service() != own) {
             let (service, table) = (needed.kind().service(), self.table(needed.kind())?);
+            let was_full = table.table.is_full();
             let found = table.table.get(needed.to_string().as_bytes(), &mut Vec::new());
             if !found.map_err(|why| unread(service, why))? {
-                return if table.table.is_full() { Err(NotShared::Full(service)) } else { Ok(false) };
+                return if was_full || table.table.is_full() {
+                    Err(NotShared::Full(service))
+                } else {
+                    Ok(false)
+                };
             }
         }
         Ok(true)
@@ -248,6 +256,14 @@ impl SharedView {
                     continue;
                 }
                 let record = read(service, &value)?;
+                let is = record.object.key();
+                if is.to_string().as_bytes() != key {
+                    return Err(NotShared::Damaged(service, format!("another key has the object {is}")));
+                }
+                // Many places may lead to one record, if the service is malicious.
+                if records.len() >= OBJECTS_MAX {
+                    return Err(NotShared::Damaged(service, "it has too many records".to_owned()));
+                }
                 if self.is_visible(&record.object)? {
                     records.push(record);
                 }

@@ -39,7 +39,8 @@ impl MonitorLine {
         !fds.is_empty() && poll(&mut fds, Some(&at_once)).is_ok_and(|count| count > 0)
     }
 
-    /// The shared memory that the monitor has told of, for an app without a duty. Other messages are for newer apps.
+    /// The shared memory that the monitor has told of, for an app without a duty. Other messages are for newer apps. A
+    /// service with a duty gets none, not even its own.
     pub(crate) fn take_regions(&mut self) -> Vec<Region> {
         let mut regions: Vec<Region> = self.own_region.take().into_iter().collect();
         for _ in 0..MESSAGES_PER_TURN {

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A bundle waits until all that was queued before it is sent, and nothing follows it before its receipt: a command for the same rule
-//! could be carried out before it. A switch that has no bundles is not asked again, and the log says so once.
+//! could be carried out before it. A switch that does not support bundles is not asked again, and the log says so once.
 //!
 //! In: entries that are due, and the receipts of bundles. Out: bundles. It decides nothing about what is wanted.
 
@@ -36,6 +36,12 @@ impl Switch {
             && under_way.is_none()
     }
 
+    /// Whether no command for these entries waits or is under way. Only then does one bundle hold the whole change.
+    pub fn is_at_rest(&self, parts: &[Part]) -> bool {
+        let mut slots = parts.iter().filter_map(|part| self.slots.get(&part.key));
+        slots.all(|slot| !slot.has(QUEUED) && !matches!(slot.state, State::Sent | State::RemoveSent))
+    }
+
     /// What is enqueued from now on changes together.
     pub fn gather(&mut self) {
         self.together.gathering = Some(Vec::new());
@@ -45,44 +51,37 @@ impl Switch {
     pub fn gathered(&mut self, change: Option<(u32, Rc<Body>, Vec<Part>)>) {
         let Some(keys) = self.together.gathering.take() else { return };
         match keys.len() {
-            0 | 1 => self.queue_alone(keys),
+            0 | 1 => self.queue.extend(keys),
             _ => self.together.waiting = Some(Group { keys, change }),
         }
-    }
-
-    /// Entries go alone, in this order. They are in the queue already, by their bits.
-    fn queue_alone(&mut self, keys: Vec<EntryKey>) {
-        self.queue.extend(keys);
     }
 
     /// Sends the bundle that waits.
     pub(crate) fn send_together(&mut self, at: &mut Context<'_, '_>) {
         let Some(group) = self.together.waiting.take() else { return };
-        let Some(rules) = self.bundled(&group, at) else {
+        let Some((keys, rules)) = self.bundled(&group, at) else {
             // Alone, they keep the order of the steps.
             return self.go_alone(group, None, at);
         };
-        let bundle: Vec<BundledRule> = rules.iter().map(|(.., rule)| rule.clone()).collect();
-        let ticket = (at.send)(self.datapath, &Send::Bundle(&bundle));
+        let ticket = (at.send)(self.datapath, &Send::Bundle(&rules));
         for key in &group.keys {
             self.slots.entry(*key).and_modify(|slot| slot.set(QUEUED, false));
         }
-        for (key, is_removal, rule) in &rules {
+        for (key, BundledRule { head, .. }) in keys.iter().zip(&rules) {
             let Some(slot) = self.slots.get_mut(key) else { continue };
             slot.set_ticket(ticket);
             slot.set(SENT, true);
-            slot.set(ENDS, (rule.idle_timeout_s, rule.hard_timeout_s) != (0, 0));
-            let state = if *is_removal { State::RemoveSent } else { State::Sent };
+            slot.set(ENDS, (head.idle_timeout_s, head.hard_timeout_s) != (0, 0));
+            let state = if head.is_removed { State::RemoveSent } else { State::Sent };
             at.sets.set_state(slot, state, (true, true));
         }
         at.window.on_sent();
-        let keys = rules.iter().map(|(key, ..)| *key).collect();
         self.together.under_way = Some((ticket, Group { keys, ..group }));
     }
 
-    /// The flow mods of a group: the entry, whether it is removed, and the rule. `None`: they cannot be one bundle.
-    fn bundled(&self, group: &Group, at: &mut Context<'_, '_>) -> Option<Vec<(EntryKey, bool, BundledRule)>> {
-        let (mut rules, mut bytes) = (Vec::with_capacity(group.keys.len()), 0);
+    /// The entries of a group that are due, with their flow mods. `None`: they cannot be one bundle.
+    fn bundled(&self, group: &Group, at: &mut Context<'_, '_>) -> Option<(Vec<EntryKey>, Vec<BundledRule>)> {
+        let (mut keys, mut rules, mut bytes) = (Vec::new(), Vec::new(), 0);
         for key in &group.keys {
             let Some(slot) = self.slots.get(key) else { continue };
             let is_removal = match slot.state {
@@ -98,9 +97,10 @@ impl Switch {
             let send = command(&what, (*key, slot.content()), is_removal, slot.has(PRESENT));
             let rule = BundledRule::of(&send)?;
             bytes += rule.matching.len() + rule.instructions.len();
-            rules.push((*key, is_removal, rule));
+            keys.push(*key);
+            rules.push(rule);
         }
-        (rules.len() > 1 && bytes <= BYTES_MAX).then_some(rules)
+        (rules.len() > 1 && bytes <= BYTES_MAX).then_some((keys, rules))
     }
 
     /// The outcome of a bundle. Returns whether the ticket is its.
@@ -127,13 +127,15 @@ impl Switch {
             Outcome::Refused | Outcome::Failed => {
                 if error == NO_BUNDLES {
                     self.together.support = Support::Lacks;
+                    self.tell_alone(reason, at);
                 }
-                self.tell_alone(reason, at);
                 self.go_alone(group, Some(ticket), at);
             }
             Outcome::Unknown => {
-                self.together.support = Support::Lacks;
-                self.tell_alone(reason, at);
+                if self.together.support == Support::Unknown {
+                    self.together.support = Support::Lacks;
+                    self.tell_alone(reason, at);
+                }
                 for key in group.keys {
                     let flight = Flight { ticket, key, is_removal: self.is_removal(key) };
                     self.on_outcome(flight, outcome, error, reason, at);
@@ -171,18 +173,20 @@ impl Switch {
             if ticket.is_some_and(|ticket| !slot.is_last(ticket)) {
                 continue;
             }
+            // Another set may have taken the entry over meanwhile: its own step goes on.
+            let in_steps = present.as_ref().is_some_and(|(set, ..)| slot.set_number() == Some(*set));
             slot.set(QUEUED, false);
-            let state = match (slot.state, &present) {
-                (State::Sent | State::Due, Some(_)) => State::Held,
-                (State::Sent | State::Due, None) => State::Due,
+            let state = match (slot.state, in_steps) {
+                (State::Sent | State::Due, true) => State::Held,
+                (State::Sent | State::Due, false) => State::Due,
                 (State::RemoveSent | State::Removing, _) => State::Removing,
                 _ => continue,
             };
             slot.set(SENT, slot.has(PRESENT));
             at.sets.set_state(slot, state, (true, true));
-            match &present {
-                Some(_) => at.sets.leave_step(slot),
-                None => self.enqueue(key),
+            match in_steps {
+                true => at.sets.leave_step(slot),
+                false => self.enqueue(key),
             }
             at.notes.changed(self.datapath, key);
         }
@@ -194,7 +198,7 @@ impl Switch {
         }
     }
 
-    /// The session has ended, with whatever was under way. A switch whose session ended during its first bundle may not bear them.
+    /// The session has ended, with whatever was under way. A switch whose session ended during its first bundle may not support bundles.
     pub(crate) fn end_together(&mut self, at: &mut Context<'_, '_>) {
         self.together.waiting = None;
         if self.together.under_way.take().is_some() {

@@ -339,7 +339,7 @@ impl Engine {
         let at_one = || set.plan.first().and_then(|part| self.switches.get(part.switch as usize));
         let is_together = !set.goes_alone
             && belong_together(&set.plan)
-            && at_one().is_some_and(|switch| switch.can_gather());
+            && at_one().is_some_and(|switch| switch.can_gather() && switch.is_at_rest(&set.plan));
         let first = if is_together { 0 } else { set.plan.partition_point(|part| part.order > order) };
         let parts = set.plan.split_off(first);
         let together = is_together.then(|| parts[0].switch as usize);

@@ -13,18 +13,8 @@ use flow::DatapathId;
 pub enum Send<'a> {
     /// Add a rule in place of one with the same key, or remove exactly that rule.
     Rule {
-        /// Whether it is removed.
-        is_removed: bool,
-        /// Its table.
-        table_id: u8,
-        /// Its priority.
-        priority: u16,
-        /// Seconds without a packet until it ends.
-        idle_timeout_s: u16,
-        /// Seconds until it ends.
-        hard_timeout_s: u16,
-        /// The service's part of the cookie.
-        cookie: u64,
+        /// All but the two that follow.
+        head: RuleHead,
         /// Its match.
         matching: &'a [u8],
         /// Its instructions; none for a removal.
@@ -69,10 +59,10 @@ pub enum Send<'a> {
     Read(u16),
 }
 
-/// A change of a rule in a bundle. The fields are those of [`Send::Rule`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BundledRule {
-    /// Whether it is removed.
+/// A change of a rule, without the match and the instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RuleHead {
+    /// Whether the rule is removed.
     pub is_removed: bool,
     /// Its table.
     pub table_id: u8,
@@ -84,6 +74,13 @@ pub struct BundledRule {
     pub hard_timeout_s: u16,
     /// The service's part of the cookie.
     pub cookie: u64,
+}
+
+/// A change of a rule in a bundle, as in [`Send::Rule`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BundledRule {
+    /// All but the two that follow.
+    pub head: RuleHead,
     /// Its match.
     pub matching: Box<[u8]>,
     /// Its instructions.
@@ -93,44 +90,13 @@ pub struct BundledRule {
 impl BundledRule {
     /// The change of a rule; `None`: it is another command.
     pub fn of(send: &Send<'_>) -> Option<BundledRule> {
-        let Send::Rule {
-            is_removed,
-            table_id,
-            priority,
-            idle_timeout_s,
-            hard_timeout_s,
-            cookie,
-            matching,
-            instructions,
-        } = *send
-        else {
-            return None;
-        };
-        let (matching, instructions) = (matching.into(), instructions.into());
-        Some(BundledRule {
-            is_removed,
-            table_id,
-            priority,
-            idle_timeout_s,
-            hard_timeout_s,
-            cookie,
-            matching,
-            instructions,
-        })
+        let Send::Rule { head, matching, instructions } = *send else { return None };
+        Some(BundledRule { head, matching: matching.into(), instructions: instructions.into() })
     }
 
     /// The same as a command of its own.
     pub fn alone(&self) -> Send<'_> {
-        Send::Rule {
-            is_removed: self.is_removed,
-            table_id: self.table_id,
-            priority: self.priority,
-            idle_timeout_s: self.idle_timeout_s,
-            hard_timeout_s: self.hard_timeout_s,
-            cookie: self.cookie,
-            matching: &self.matching,
-            instructions: &self.instructions,
-        }
+        Send::Rule { head: self.head, matching: &self.matching, instructions: &self.instructions }
     }
 }
 

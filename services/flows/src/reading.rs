@@ -97,7 +97,7 @@ impl Switch {
     pub fn interrupt_reading(&mut self, at: &mut Context<'_, '_>) {
         at.notes.line(|| {
             format!(
-                "{}: its rules are read on later, because others wait and it answers slowly",
+                "{}: its rules are read again later, because others wait and it answers slowly",
                 self.datapath
             )
         });

@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 
 /// The most switches that are read at once, for any reason. An answer can be far larger than what the node keeps for an app
 /// that does not read fast enough. The node slows a switch down while answers wait. But what it has read of each switch by
-/// then waits too: up to 64 KiB.
+/// then waits too: up to 64 KiB. The rest of an interrupted answer comes on top of it and is ignored.
 pub const READINGS_MAX: usize = 8;
 
 /// So many of them are left for questions of callers. Sessions and audits wait.

@@ -8,7 +8,7 @@ use crate::engine::Engine;
 use crate::json_set::wanted_items;
 use crate::kept::{Answered, Course, Delayed, Kept, Loaded};
 use crate::looks::{self, Looks};
-use crate::outgoing::Send;
+use crate::outgoing::{BundledRule, RuleHead, Send};
 use crate::policy::Settings;
 use crate::report::{FLOWS, METERS, METERS_REQUEST, flows_request};
 use crate::streams::Streams;
@@ -17,8 +17,8 @@ use crate::waiting::{Asked, Waiting, What as Wanted};
 use crate::wanted::Scratch;
 use crate::{listing, permitted};
 use burnet_sdk::{
-    App, Caller, Commands, Form, GroupMod, Interests, Level, MeterMod, Outcome, Query, QueryReply, Receipt,
-    StatsReply, StatsRequest, SwitchUp, Ticket, What,
+    App, Caller, Commands, FlowBuilder, Form, GroupMod, Interests, Level, MeterMod, Outcome, Query,
+    QueryReply, Receipt, StatsReply, StatsRequest, SwitchUp, Ticket, What,
 };
 use flow::DatapathId;
 use flows_contract::{
@@ -68,20 +68,9 @@ pub fn run() -> ExitCode {
 /// The way of the engine's commands to the switches.
 fn sender(out: &mut Commands) -> impl FnMut(DatapathId, &Send<'_>) -> u64 {
     |switch, send| match *send {
-        Send::Rule {
-            is_removed,
-            table_id,
-            priority,
-            idle_timeout_s,
-            hard_timeout_s,
-            cookie,
-            matching,
-            instructions,
-        } => {
-            let rule =
-                out.rule(switch).table(table_id).priority(priority).cookie(cookie).matching_bytes(matching);
-            let rule = rule.idle_timeout_s(idle_timeout_s).hard_timeout_s(hard_timeout_s);
-            match is_removed {
+        Send::Rule { head, matching, instructions } => {
+            let rule = written(out.rule(switch), &head, matching);
+            match head.is_removed {
                 true => rule.delete().send_with_receipt().0,
                 false => rule.instruction_bytes(instructions).send_with_receipt().0,
             }
@@ -98,16 +87,11 @@ fn sender(out: &mut Commands) -> impl FnMut(DatapathId, &Send<'_>) -> u64 {
         }
         Send::Bundle(rules) => {
             let bundle = out.bundle(switch, |bundle| {
-                for rule in rules {
-                    let flow_mod = bundle.rule().table(rule.table_id).priority(rule.priority);
-                    let flow_mod = flow_mod.cookie(rule.cookie).matching_bytes(&rule.matching);
-                    match rule.is_removed {
-                        true => flow_mod.delete().send(),
-                        false => flow_mod
-                            .idle_timeout_s(rule.idle_timeout_s)
-                            .hard_timeout_s(rule.hard_timeout_s)
-                            .instruction_bytes(&rule.instructions)
-                            .send(),
+                for BundledRule { head, matching, instructions } in rules {
+                    let rule = written(bundle.rule(), head, matching);
+                    match head.is_removed {
+                        true => rule.delete().send(),
+                        false => rule.instruction_bytes(instructions).send(),
                     }
                 }
             });
@@ -115,6 +99,12 @@ fn sender(out: &mut Commands) -> impl FnMut(DatapathId, &Send<'_>) -> u64 {
         }
         Send::Read(multipart) => read_tables(out, switch, multipart, u8::MAX),
     }
+}
+
+/// A rule with all but its instructions.
+fn written<'o>(rule: FlowBuilder<'o>, head: &RuleHead, matching: &[u8]) -> FlowBuilder<'o> {
+    let rule = rule.table(head.table_id).priority(head.priority).cookie(head.cookie).matching_bytes(matching);
+    rule.idle_timeout_s(head.idle_timeout_s).hard_timeout_s(head.hard_timeout_s)
 }
 
 /// Asks for statistics, with a receipt: a refusal must not be silent.

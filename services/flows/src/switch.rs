@@ -8,7 +8,7 @@
 //! under way in this session and is the last one for its entry.
 
 use crate::key::{EntryKey, EntryKind};
-use crate::outgoing::{Context, Send};
+use crate::outgoing::{Context, RuleHead, Send};
 use crate::slot::{ENDS, MARK, PRESENT, QUEUED, SENT, Slot, State};
 use crate::together::Together;
 use crate::wanted::What;
@@ -296,17 +296,8 @@ impl Switch {
             return self.fly(Flight { ticket, key, is_removal: true }, at);
         }
         let (idle_timeout_s, hard_timeout_s, cookie) = (0, 0, 0);
-        let instructions = &[];
-        let send = Send::Rule {
-            is_removed: true,
-            table_id,
-            priority,
-            idle_timeout_s,
-            hard_timeout_s,
-            cookie,
-            matching,
-            instructions,
-        };
+        let head = RuleHead { is_removed: true, table_id, priority, idle_timeout_s, hard_timeout_s, cookie };
+        let send = Send::Rule { head, matching, instructions: &[] };
         let ticket = (at.send)(self.datapath, &send);
         self.fly(Flight { ticket, key, is_removal: true }, at);
     }
@@ -561,16 +552,9 @@ pub(crate) fn command<'a>(
             Send::Meter { command, flags, meter_id, bands: if is_removed { &[] } else { bands } }
         }
         (What::Rule { table_id, priority, idle_timeout_s, hard_timeout_s, matching, instructions }, _) => {
-            Send::Rule {
-                is_removed,
-                table_id,
-                priority,
-                idle_timeout_s,
-                hard_timeout_s,
-                cookie: content,
-                matching,
-                instructions: if is_removed { &[] } else { instructions },
-            }
+            let cookie = content;
+            let head = RuleHead { is_removed, table_id, priority, idle_timeout_s, hard_timeout_s, cookie };
+            Send::Rule { head, matching, instructions: if is_removed { &[] } else { instructions } }
         }
         // A key is made from what it names.
         _ => Send::Read(crate::report::FLOWS),

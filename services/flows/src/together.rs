@@ -8,7 +8,7 @@ use crate::wanted::Body;
 use burnet_sdk::BUNDLE_MAX;
 use std::rc::Rc;
 
-/// Whether the switch has bundles.
+/// Whether the switch supports bundles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Support {
     #[default]

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! In: questions with their grants, and what came of writes. Out: writes, events for the engine, answers. A change counts when the store
-//! has it, and is refused only if the store has it not. If the store does not say it, the answer is that this is not known.
+//! has it, and is refused only if the store does not have it. If the store does not say so, the answer is `MAYBE_STORED`.
 
 use crate::engine::{Event, INTENTS_MAX, Kept};
 use crate::pending::{Asked, Line, What};
@@ -205,7 +205,7 @@ impl Paths {
         self.decide_behind(line, out);
     }
 
-    /// The store has a change not.
+    /// The store does not have a change.
     pub(crate) fn on_not_written(
         &mut self,
         Numbered { number, change }: &Numbered,

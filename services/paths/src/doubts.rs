@@ -1,7 +1,7 @@
 //! Writes of which the store did not say whether it has them. Each is read back.
 //!
 //! ```text
-//!   the store ended, or did not answer ──> Doubt ──get of its key──> the store has the write | it has it not
+//!   the store ended, or did not answer ──> Doubt ──get of its key──> the store has the write | it does not have it
 //!                                            ^└──no answer──┘
 //! ```
 //!
@@ -58,7 +58,7 @@ pub enum Read {
     Nothing,
     /// The store has the write.
     Has(Numbered),
-    /// The store has it not, for this reason.
+    /// The store does not have it, for this reason.
     HasNot(Numbered, String),
 }
 

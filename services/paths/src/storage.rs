@@ -3,7 +3,7 @@
 //! ```text
 //!   start ──list──> keys ──get, 32 at a time──> Loaded, one by one ──> LoadedAll
 //!   changes ──> [ groups ] ──a question for each group──> answer ──> Written or Failed
-//!                                                           └──the store does not say it──> [ doubts ] ──> Written or Failed
+//!                                                           └──the store does not say──> [ doubts ] ──> Written or Failed
 //! ```
 //!
 //! Changes wait until [`Storage::send`], and go to the store in groups. While enough is under way, the next groups grow. So the store

@@ -17,24 +17,15 @@ const DELETE_STRICT: u8 = 4;
 pub fn frame_of(datapath: DatapathId, ticket: u64, send: &Send<'_>) -> Vec<u8> {
     let flows_request = flows::report::flows_request(0xff);
     let what = match *send {
-        Send::Rule {
-            is_removed,
-            table_id,
-            priority,
-            cookie,
+        Send::Rule { head, matching, instructions } => What::FlowMod(FlowMod {
+            command: if head.is_removed { DELETE_STRICT } else { ADD },
+            table_id: head.table_id,
+            priority: head.priority,
+            cookie: head.cookie,
+            idle_timeout_s: head.idle_timeout_s,
+            hard_timeout_s: head.hard_timeout_s,
             matching,
             instructions,
-            idle_timeout_s,
-            hard_timeout_s,
-        } => What::FlowMod(FlowMod {
-            command: if is_removed { DELETE_STRICT } else { ADD },
-            table_id,
-            priority,
-            cookie,
-            matching,
-            instructions,
-            idle_timeout_s,
-            hard_timeout_s,
             ..FlowMod::ADD
         }),
         Send::Foreign { table_id, priority, cookie, matching } => What::FlowMod(FlowMod {
