@@ -433,8 +433,8 @@ fn onos(method: Method, target: &str, body: Value) -> Result<Answer, Problem> {
 fn onos_removes_the_rules_of_one_app_and_asks_again_for_the_rest() {
     let target = "/onos/v1/flows/application/org.example.fwd";
     let records = [
-        rule("onos/org.example.fwd/1/aa", 1, json!({})),
-        rule("onos/other/1/bb", 2, json!({})),
+        rule("onos/org.example.fwd/aa", 1, json!({})),
+        rule("onos/other/bb", 2, json!({})),
         rule("onos/1/0/3/cc", 3, json!({})),
     ];
     let page = json!({ "entries": records });
@@ -442,13 +442,16 @@ fn onos_removes_the_rules_of_one_app_and_asks_again_for_the_rest() {
         play(onos(Method::Delete, target, json!({})).unwrap(), &[(0, page.clone()), (0, Value::Null)]);
     assert_eq!(
         (&asked[0]["filter"]["owner"], &asked[1]["name"]),
-        (&json!("northbound"), &json!("onos/org.example.fwd/1/aa"))
+        (&json!("northbound"), &json!("onos/org.example.fwd/aa"))
     );
     assert_eq!(status, 204);
-    // The service lists pages without end.
-    let more = json!({ "entries": [], "next": "rule/of:0000000000000001/0000000000000001" });
-    let (asked, status) = play(onos(Method::Delete, target, json!({})).unwrap(), &vec![(0, more); 10]);
-    assert_eq!((asked.len(), status), (10, 202));
+    // The service lists pages without end, and the first one has a rule of the app.
+    let next = "rule/of:0000000000000001/0000000000000001";
+    let mut answers = vec![(0, json!({ "entries": [], "next": next })); 10];
+    answers[0].1["entries"] = json!([rule("onos/org.example.fwd/aa", 1, json!({}))]);
+    answers.push((0, Value::Null));
+    let (asked, status) = play(onos(Method::Delete, target, json!({})).unwrap(), &answers);
+    assert_eq!((asked.len(), status), (11, 202));
 }
 
 #[test]
@@ -464,10 +467,10 @@ fn the_app_of_onos_is_in_the_name_of_the_set() {
     let check =
         |app: &str, start: &str| assert!(put(app).is_ok_and(|name: String| name.starts_with(start)), "{app}");
     check("", "onos/1/0/5/");
-    check("?appId=org.example.fwd", "onos/org.example.fwd/1/");
+    check("?appId=org.example.fwd", "onos/org.example.fwd/");
     let problem: Problem = put("?appId=a/b").unwrap_err();
     assert_eq!((problem.status, problem.field.as_deref()), (400, Some("appId")));
-    assert!(put(&format!("?appId={}", "a".repeat(40))).is_err());
+    assert!(put(&format!("?appId={}", "a".repeat(43))).is_err());
 }
 
 #[test]

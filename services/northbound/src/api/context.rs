@@ -77,11 +77,11 @@ impl fmt::Debug for First {
 /// What the parts of a switch's answer become.
 pub type Showing = Box<dyn FnOnce(&[Vec<u8>]) -> Result<Response, Problem> + Send>;
 
-/// A multipart request to a switch.
+/// A statistics request to a switch.
 pub struct SwitchQuestion {
     /// The switch.
     pub switch: DatapathId,
-    /// `ofp_multipart_type`.
+    /// `ofp_multipart_type`, or [`burnet_sdk::QUEUE_CONFIG`], or [`burnet_sdk::ROLE`].
     pub multipart: u16,
     /// The body of the request, in the form of OpenFlow 1.3.
     pub body: Vec<u8>,

@@ -211,8 +211,8 @@ pub fn queue_configurations(context: &Context<'_>) -> Answered {
 
 /// `POST /stats/role` and `/stats/experimenter/{id}`: what the node decides itself, or does not send.
 pub fn not_offered(_: &Context<'_>) -> Answered {
-    let detail = "over this interface, the node does not accept a role or send experimenter messages: use an app with the capability, or \
-                  the tools of the switch";
+    let detail = "over this interface, the node does not accept a role, because it decides itself who controls a switch. It sends no \
+                  experimenter message: use the tools of the switch";
     Err(Problem::new(501, "not-supported", "The node does not offer this", detail))
 }
 

@@ -62,7 +62,7 @@ const fn entry(path: &'static str, about: &'static str, act: fn(&Context<'_>) ->
     change(Method::Post, path, ("", ""), about, act)
 }
 
-/// An addition with ONOS's JSON. Its clients name an app, which the node does not need.
+/// An addition with ONOS's JSON. Its clients may name an app: the names of rule sets have it, and other additions ignore it.
 const fn add(path: &'static str, about: &'static str, act: fn(&Context<'_>) -> Answered) -> Route {
     Route { takes: Takes::Only(&["appId"]), ..change(Method::Post, path, ("", ""), about, act) }
 }

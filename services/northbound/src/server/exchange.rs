@@ -54,7 +54,8 @@ pub struct Exchange {
 /// How long all calls for one request may take together: less than one call may, so that what is known by then is answered.
 const STEPS_TIMEOUT: Duration = Duration::from_secs(9);
 
-/// How long all calls of a chain may take together. A list of all rules asks for each page, and a list of removals for each rule.
+/// How long all calls of a chain may take together. An addition or a removal of many rules asks for
+/// each rule, and a removal first for each page.
 const CHAIN_TIMEOUT: Duration = Duration::from_secs(30);
 
 type HttpResponse = hyper::Response<ResponseBody>;

@@ -1,4 +1,4 @@
-//! Bodies of statistics replies (OpenFlow 1.3.5, 7.3.5) as Ryu's `ofctl_rest` shows them.
+//! Bodies of statistics replies (OpenFlow 1.3.5, 7.3.5), and of the replies about queues and the role, as Ryu's `ofctl_rest` shows them.
 //!
 //! In: the parts of a switch's answer. Out: JSON with Ryu's names. It ends at the first damaged entry: the node has refused damaged answers
 //! already.

@@ -142,8 +142,9 @@ impl FlowList {
     }
 }
 
-fn too_many() -> Problem {
-    let why = format!("more than {} rules would have to be read: ask for one device", PAGES_MAX * PAGE_MAX);
+/// More rules would have to be read than one request may.
+pub fn too_many() -> Problem {
+    let why = format!("more than {} rules would have to be read", PAGES_MAX * PAGE_MAX);
     Problem::new(507, "no-room", "The node cannot keep it", why)
 }
 
@@ -166,9 +167,12 @@ impl Steps for FlowList {
         }
     }
 
-    /// Each holds up to ten thousand rules, and asks switches.
+    /// A list holds up to ten thousand rules, and asks switches. A single rule is little.
     fn turn(&self) -> Turn {
-        Turn::Few
+        match self.which {
+            Which::One(_) => Turn::Any,
+            Which::Fitting(..) => Turn::Few,
+        }
     }
 
     fn stop(&mut self) {
@@ -198,8 +202,8 @@ pub fn app_of(rule: &Rule) -> &str {
     let named = named.and_then(|name| {
         let mut parts = name.split('/');
         let app = parts.next()?;
-        // A set without an app has a part more: see `set_of`.
-        (parts.count() == 2).then_some(app)
+        // A set without an app has four parts: see `set_of`.
+        (parts.count() == 1).then_some(app)
     });
     named.unwrap_or(&rule.owner)
 }
@@ -324,9 +328,9 @@ mod tests {
             let record: Record = serde_json::from_value(record(1, 1, owner, set)).unwrap();
             app_of(&rule(record).unwrap()).to_owned()
         };
-        assert_eq!(of("northbound", "onos/org.example.fwd/1/00ff"), "org.example.fwd");
+        assert_eq!(of("northbound", "onos/org.example.fwd/00ff"), "org.example.fwd");
         assert_eq!(of("northbound", "onos/1/0/5/00ff"), "northbound");
         assert_eq!(of("northbound", "ryu/flow/1/0/5/00ff"), "northbound");
-        assert_eq!(of("qos", "onos/org.example.fwd/1/00ff"), "qos");
+        assert_eq!(of("qos", "onos/org.example.fwd/00ff"), "qos");
     }
 }

@@ -7,7 +7,7 @@
 //!
 //! In: requests with ONOS's JSON. Out: questions for the service `flows`. It removes only rules that were added here.
 
-use super::flow_list::{FLOWS, FlowList, PENDING, Shown, Which, app_of};
+use super::flow_list::{FLOWS, FlowList, PENDING, Shown, Which, app_of, too_many};
 use super::{criteria, instructions};
 use crate::api::context::{Answer, Answered, Call, Context, First, Reading};
 use crate::api::ofctl::entries::set_name;
@@ -16,6 +16,7 @@ use crate::api::refusal::refusal;
 use crate::api::writes::{OF_FLOWS, object, read_json};
 use crate::http::{Problem, Response};
 use burnet_sdk::DatapathId;
+use burnet_sdk::view::EntryState;
 use burnet_sdk::view::{Key, Kind, Object, Record, RuleId};
 use flows_contract::{
     EntryPage, Filter, PAGE_MAX, Question, SET_NAME_BYTES_MAX, WantedRule, WantedSet, status,
@@ -185,7 +186,7 @@ fn small(flow: &Map<String, Value>, name: &str, default: u16) -> Result<u16, Pro
 }
 
 /// The longest name of an app that the name of a set has room for.
-const APP_BYTES_MAX: usize = SET_NAME_BYTES_MAX - FLOWS.len() - "/ffffffffffffffff/0123456789abcdef".len();
+const APP_BYTES_MAX: usize = SET_NAME_BYTES_MAX - FLOWS.len() - "/0123456789abcdef".len();
 
 /// The app that ONOS's client names, or nothing.
 fn app(context: &Context<'_>) -> Result<String, Problem> {
@@ -193,14 +194,14 @@ fn app(context: &Context<'_>) -> Result<String, Problem> {
     let is_plain = |it: char| it.is_ascii_alphanumeric() || "._-".contains(it);
     if app.len() > APP_BYTES_MAX || !app.chars().all(is_plain) {
         let why = format!(
-            "{app:?} is no name of an app: write at most {APP_BYTES_MAX} letters, digits, dots and hyphens"
+            "{app:?} is no name of an app: write at most {APP_BYTES_MAX} letters, digits, dots, hyphens and underscores"
         );
         return Err(Problem::parameter("appId", why));
     }
     Ok(app.to_owned())
 }
 
-/// The name of the set with this rule. That of an app has the name of the app in it, and one part less.
+/// The name of the set with this rule. That of an app has two parts behind the prefix: the app and a hash. Another has four.
 fn set_of(app: &str, rule: &WantedRule) -> String {
     let whole = set_name("", rule);
     match app {
@@ -208,7 +209,7 @@ fn set_of(app: &str, rule: &WantedRule) -> String {
         app => {
             let hash = Sha256::digest(whole.as_bytes());
             let digits: String = hash[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-            format!("{FLOWS}{app}/{:x}/{digits}", rule.switch.0)
+            format!("{FLOWS}{app}/{digits}")
         }
     }
 }
@@ -287,10 +288,18 @@ fn collect_of_app(app: String, after: Option<Key>, mut sets: BTreeSet<String>, p
     let next = move |payload: &[u8]| {
         let page: EntryPage = read_json(&OF_FLOWS, payload)?;
         sets.extend(page.entries.into_iter().filter_map(|record| match record.object {
-            Object::Rule(rule) if rule.set.starts_with(FLOWS) && app_of(&rule) == app => Some(rule.set),
+            Object::Rule(rule)
+                if rule.set.starts_with(FLOWS)
+                    && app_of(&rule) == app
+                    && rule.state != EntryState::Removing =>
+            {
+                Some(rule.set)
+            }
             _ => None,
         }));
         match page.next {
+            // A request that removed nothing would be sent again without end.
+            Some(_) if pages <= 1 && sets.is_empty() => Err(too_many()),
             Some(_) if pages <= 1 || sets.len() >= RULES_MAX => remove_sets(sets, true),
             None => remove_sets(sets, false),
             next => collect_of_app(app, next, sets, pages - 1),

@@ -1,7 +1,7 @@
 //! Hosts in the interface of ONOS.
 //!
-//! In: the view, and requests with ONOS's JSON. Out: JSON, or questions for the service `hosts`. A host of the node has one place, where ONOS may
-//! know several.
+//! In: the view, and requests with ONOS's JSON. Out: JSON, or questions for the service `hosts`. It changes no host itself. A host
+//! of the node has one place, where ONOS may know several.
 
 use super::criteria::plain;
 use super::ready;

@@ -8,7 +8,7 @@ use super::shapes::{end, host_name, link, read_host};
 use super::{criteria, instructions};
 use crate::api::context::{Answer, Answered, Call, Context, First, Reading};
 use crate::api::refusal::{of_sentence, refusal};
-use crate::api::writes::{OF_PATHS, object, read_json};
+use crate::api::writes::{OF_PATHS, done, object, read_json};
 use crate::http::request::encoded;
 use crate::http::{Problem, Response};
 use burnet_sdk::DatapathId;
@@ -87,12 +87,7 @@ pub fn one(context: &Context<'_>) -> Answered {
 
 /// `DELETE /onos/v1/intents/{id}`
 pub fn withdraw(context: &Context<'_>) -> Answered {
-    let payload = Question::Withdraw { id: found(context)?.id }.to_bytes();
-    let read: Reading = Box::new(|answer, payload| match answer {
-        0 => Ok(Response::new(204, "", "")),
-        answer => Err(refusal(&OF_PATHS, answer, payload)),
-    });
-    Ok(Answer::Call(Call { service: paths_contract::SERVICE, payload, read }))
+    done(&OF_PATHS, Question::Withdraw { id: found(context)?.id }.to_bytes())
 }
 
 fn found<'a>(context: &'a Context<'_>) -> Result<&'a Intent, Problem> {
