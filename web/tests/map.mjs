@@ -12,8 +12,15 @@ export async function drawn(page, id) {
   await still(page, { kind: 'switch', id });
 }
 
-export async function still(page, found) {
-  await page.waitForFunction(
+/** Asks the page until it says yes. `waitForFunction` would take a promise of "no" for a "yes". */
+async function until(page, question, argument) {
+  const end = Date.now() + PATIENCE_MS;
+  while (!(await page.evaluate(question, argument))) if (Date.now() > end) throw new Error('the map does not come to rest');
+}
+
+export const still = (page, found) =>
+  until(
+    page,
     async (found) => {
       const place = () => JSON.stringify(globalThis.burnet.placeOf(found));
       const before = place();
@@ -21,12 +28,24 @@ export async function still(page, found) {
       return before === place();
     },
     found,
-    { timeout: PATIENCE_MS },
   );
-}
 
-/** Waits until the network is drawn as it will stay. */
-export const settled = (page) => page.waitForFunction(() => !globalThis.burnet.isMoving(), undefined, { timeout: PATIENCE_MS });
+/** Waits until the network is drawn as it will stay: what was asked for last begins some frames later, so it must rest for several frames. */
+export const settled = (page) =>
+  until(page, async () => {
+    for (let i = 0; i < 6; i += 1) {
+      await new Promise(requestAnimationFrame);
+      if (globalThis.burnet.isMoving()) return false;
+    }
+    return true;
+  });
+
+/** Gives the page another size and waits until the network is drawn for it. */
+export async function resized(page, size) {
+  await page.setViewportSize(size);
+  await page.waitForFunction((width) => innerWidth === width, size.width, { timeout: PATIENCE_MS });
+  await settled(page);
+}
 
 export async function placeOf(page, found) {
   await still(page, found);

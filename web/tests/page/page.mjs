@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { chromium } from 'playwright-core';
 import { start } from '../../mock/server.mjs';
-import { click, drawn as drawnOf, hasFault, isOnRoute, isRed, panel, PATIENCE_MS, placeOf, settled, still } from '../map.mjs';
+import { click, drawn as drawnOf, hasFault, isOnRoute, isRed, panel, PATIENCE_MS, placeOf, resized, settled, still } from '../map.mjs';
 
 const CHROMIUM = process.env.BURNET_CHROMIUM ?? '/usr/bin/chromium';
 const DESKTOP = { width: 1280, height: 800 };
@@ -252,21 +252,20 @@ pageTest('the names of a path are where those of the network are, also after it 
     await page.keyboard.type('intent 3');
     await page.getByRole('listbox').getByRole('option').first().waitFor();
     await page.keyboard.press('Enter');
-    await panel(page).getByText('installed', { exact: true }).first().waitFor();
+    // The map begins to move when it shows the path, not when the panel opens.
+    await page.locator('.input canvas').first().waitFor({ state: 'visible' });
     await settled(page);
   };
   // The map moves to the path. When it is opened again, the map is only dimmed.
   await open();
   await page.keyboard.press('Escape');
-  await page.getByRole('complementary', { name: 'Overview' }).waitFor();
+  await page.locator('.input canvas').first().waitFor({ state: 'hidden' });
   await settled(page);
   await open();
   const before = await namesAbove(page);
   // Another size and back: all is painted anew.
-  await page.setViewportSize({ width: 1290, height: 800 });
-  await settled(page);
-  await page.setViewportSize(DESKTOP);
-  await settled(page);
+  await resized(page, { width: 1290, height: 800 });
+  await resized(page, DESKTOP);
   const after = await namesAbove(page);
   assert.equal(before.length, after.length);
   assert.ok(before.some((value) => value > 0), 'no name is painted');
