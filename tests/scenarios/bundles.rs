@@ -59,10 +59,7 @@ fn rules_that_are_missing_when_a_switch_connects_come_as_one_bundle() {
         assert_eq!(count(&switch)?, INTENTS.len());
         let before = committed(sandbox)?;
         switch.vsctl(&["del-controller", "s1"])?;
-        node.wait_until("the switch is gone", |node| {
-            let switches = node.ask(&["switches"])?;
-            Ok(!switches.to_string().contains("\"up\""))
-        })?;
+        node.wait_for_switches(0)?;
         switch.ofctl(Version::V1_3, &["del-flows", "s1"])?;
         assert_eq!(count(&switch)?, 0);
         switch.set_controller(&format!("tcp:{LISTEN}"))?;

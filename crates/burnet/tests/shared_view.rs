@@ -23,6 +23,7 @@ fn an_app_that_may_read_shared_memory_can_neither_write_it_nor_stop_its_writer()
     let log = node.log();
     assert!(log.contains("before any message it has no region"), "{log}");
     assert!(log.contains("it can be read"), "{log}");
+    assert!(!log.contains("it has no port to try it with"), "{log}");
     assert!(!log.contains("it worked") && !log.contains("IT IS MAPPED"), "{log}");
     let denied = |what: &str| log.matches(&format!("tried to {what}: denied")).count();
     assert!(denied("map it writable") >= 2 && denied("write through its memory file") == 2, "{log}");

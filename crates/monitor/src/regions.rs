@@ -6,9 +6,9 @@
 //!   end of a service ──> each app that was told of its region hears that nobody writes it now
 //! ```
 //!
-//! In: starts and ends of services, and what each app reads. Out: descriptors and messages. It never maps a region, and never
-//! hands out one that somebody could still map writable. Each run of a service has a new region, so nothing that an earlier run
-//! left half-written has to be repaired.
+//! In: starts and ends of services, and what each app reads. Out: descriptors and messages. It maps a region only while it
+//! makes it, before the writer has it. It never hands out one that somebody could still map writable. Each run of a service
+//! has a new region, so nothing that an earlier run left half-written has to be repaired.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -29,12 +29,10 @@ pub(crate) struct Regions(Vec<ServiceRegion>);
 struct ServiceRegion {
     service: String,
     generation: u64,
-    /// It can only be read.
-    fd: OwnedFd,
+    /// It can only be read. `None`: its writer has ended.
+    fd: Option<OwnedFd>,
     /// Whether its writer has attached, so that it can be handed out.
     is_sealed: bool,
-    /// Whether its writer runs.
-    is_written: bool,
     bytes: u64,
 }
 
@@ -77,7 +75,7 @@ impl Regions {
         self.0.retain(|it| it.service != service);
         let service = service.to_owned();
         let bytes = bytes as u64;
-        self.0.push(ServiceRegion { service, generation, fd, is_sealed: false, is_written: true, bytes });
+        self.0.push(ServiceRegion { service, generation, fd: Some(fd), is_sealed: false, bytes });
         Ok(writing)
     }
 
@@ -89,13 +87,13 @@ impl Regions {
     /// This start of a service has ended.
     pub(crate) fn on_end(&mut self, service: &str, generation: u64) {
         let ended = self.0.iter_mut().find(|it| it.service == service && it.generation == generation);
-        ended.into_iter().for_each(|it| it.is_written = false);
+        ended.into_iter().for_each(|it| it.fd = None);
     }
 
     /// Notices which regions have their writers.
     pub(crate) fn look(&mut self) {
-        for region in self.0.iter_mut().filter(|it| !it.is_sealed && it.is_written) {
-            region.is_sealed = is_sealed_region(&region.fd);
+        for region in self.0.iter_mut().filter(|it| !it.is_sealed) {
+            region.is_sealed = region.fd.as_ref().is_some_and(is_sealed_region);
         }
     }
 
@@ -107,12 +105,13 @@ impl Regions {
     ) {
         for told in told {
             let Some(region) = self.0.iter().find(|it| it.service == told.service) else { continue };
+            let is_written = region.fd.is_some();
             let known = told.region.filter(|(generation, _)| *generation == region.generation);
             let has_room = told.regions < REGIONS_PER_SERVICE_MAX;
             // A region that ended before the app knew of it is not worth a look.
             let news = match (known, told.region) {
-                (None, _) if has_room && region.is_sealed && region.is_written => true,
-                (Some((_, true)), _) => !region.is_written,
+                (None, _) if has_room && region.is_sealed && is_written => true,
+                (Some((_, true)), _) => !is_written,
                 (None, Some((generation, true))) => {
                     // Its region is of an earlier start, of whose end it has not heard.
                     say(told, (generation, false), None, &mut send);
@@ -121,8 +120,8 @@ impl Regions {
                 _ => false,
             };
             if news {
-                let fd = region.is_written.then(|| region.fd.as_fd());
-                say(told, (region.generation, region.is_written), fd, &mut send);
+                let fd = region.fd.as_ref().map(AsFd::as_fd);
+                say(told, (region.generation, is_written), fd, &mut send);
             }
         }
     }

@@ -646,7 +646,8 @@ impl Monitor {
     fn measure_zone(&mut self, zone: u16, generation: u64, pid: u32, at: Moment) {
         let Some(mut reading) = sampling::zone(Path::new("/proc"), pid) else { return };
         let Some(spec) = self.supervisor.spec(zone) else { return };
-        // The node made it, and decided how large it is.
+        // The node made it. Its full size is subtracted, although the process counts only the pages that it has touched: up to this much is
+        // not counted.
         reading.shared_bytes = reading.shared_bytes.saturating_sub(self.zones.region_bytes(spec));
         let keeps_cpu = self.supervisor.enforces(zone, Resource::CpuPercent.key());
         let measured = Measured { zone, generation, reading, limits: &spec.limits, keeps_cpu };

@@ -154,7 +154,8 @@ pub(crate) mod mapping {
         usize::try_from(fstat(fd)?.st_size).map_err(io::Error::other)
     }
 
-    /// A shared mapping of a sealed memfd: writable, except that of a region's reader, who only loads, and only relaxed.
+    /// A shared mapping of a sealed memfd: It is writable, except for the reader of a region. That reader uses
+    /// only relaxed loads.
     pub(crate) struct Mapping {
         start: NonNull<AtomicU64>,
         length_bytes: usize,
