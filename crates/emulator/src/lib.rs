@@ -44,6 +44,7 @@ mod random;
 pub mod run;
 pub mod scenario;
 pub mod simulation;
+pub mod timing;
 pub mod topology;
 
 pub use host::flow::{

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::capture::{Sink, Sinks};
 use super::connection::Received;
@@ -26,6 +26,7 @@ use super::quiescence::QUESTION;
 use super::readiness::Readiness;
 use super::request::Request;
 use crate::network::{CannotChange, Channel, Network, NetworkEffects};
+use crate::timing::{Alarm, MonotonicClock};
 use crate::topology::Topology;
 use software_switch::{Parting, Switch, SwitchOptions};
 
@@ -37,6 +38,8 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 const FRAMES_AT_ONCE: usize = 4096;
 /// How many events of a poll are taken at once. The next poll returns the others.
 const POLL_EVENTS: usize = 1024;
+/// The token of the timer. Those of connections and interfaces count up from zero.
+const TIMER: Token = Token(usize::MAX);
 
 /// The connections that were read in this turn, and must not be read again in it.
 struct Served {
@@ -48,7 +51,8 @@ struct Served {
 pub(crate) struct Reactor {
     poll: Poll,
     waker: Arc<Waker>,
-    began: Instant,
+    clock: MonotonicClock,
+    alarm: Alarm,
     network: Network,
     effects: NetworkEffects,
     connections: Connections,
@@ -71,17 +75,19 @@ impl Reactor {
         topology: &Topology,
         controllers: &[SocketAddr],
         options: &SwitchOptions,
-        clock: Clock,
+        time: Clock,
         inbox: Receiver<Request>,
         counters: Arc<Counters>,
     ) -> io::Result<Self> {
         let poll = Poll::new()?;
         let connections = Connections::new(topology.switches.len(), controllers);
         let waker = Waker::new(poll.registry(), Token(connections.len()))?;
+        let clock = MonotonicClock::begin();
         Ok(Reactor {
             waker: Arc::new(waker),
+            clock,
+            alarm: Alarm::new(clock, poll.registry(), TIMER)?,
             poll,
-            began: Instant::now(),
             network: Network::new(topology, options, Duration::ZERO),
             effects: NetworkEffects::default(),
             connections,
@@ -93,7 +99,7 @@ impl Reactor {
             sinks: Sinks::default(),
             next_tick: Duration::ZERO,
             goals: Goals::default(),
-            virtual_time: (clock == Clock::Virtual).then(VirtualTime::default),
+            virtual_time: (time == Clock::Virtual).then(VirtualTime::default),
         })
     }
 
@@ -131,12 +137,11 @@ impl Reactor {
         // In the first turn, every connection is due.
         let mut more = true;
         loop {
-            let patience = if more { Duration::ZERO } else { self.patience() };
-            match self.poll.poll(&mut events, Some(patience)) {
-                Err(error) if error.kind() != io::ErrorKind::Interrupted => return,
-                _ => {}
+            let (due, patience) = if more { (None, Duration::ZERO) } else { (self.due(), self.patience()) };
+            if self.alarm.wait(&mut self.poll, &mut events, due, patience).is_err() {
+                return;
             }
-            let now = self.began.elapsed();
+            let now = self.clock.elapsed();
             let served = self.take_rest(now);
             for event in &events {
                 self.on_event(event.token().0, event.is_writable(), &served, now);
@@ -167,17 +172,19 @@ impl Reactor {
         self.virtual_time.as_ref().map_or(now, |time| time.now)
     }
 
-    /// How long the loop may sleep if nothing arrives.
+    /// The time of the next event in a network in real time, at which the loop must act exactly.
+    fn due(&self) -> Option<Duration> {
+        if self.virtual_time.is_some() { None } else { self.next_in_network() }
+    }
+
+    /// How long the loop may sleep if nothing arrives and nothing is due.
     fn patience(&self) -> Duration {
-        let now = self.began.elapsed();
+        let now = self.clock.elapsed();
         let look = self.connections.next_look().map_or(LONGEST_SLEEP, |at| at.saturating_sub(now));
         let is_asked = !self.waiting_for_all.is_empty() || !self.rounds.is_empty();
         let tick = if is_asked { TICK } else { LONGEST_SLEEP };
-        let due = match &self.virtual_time {
-            Some(time) => time.patience(now),
-            None => self.next_in_network().map(|due| due.saturating_sub(now)),
-        };
-        due.unwrap_or(LONGEST_SLEEP).min(look).min(tick)
+        let quiet = self.virtual_time.as_ref().and_then(|time| time.patience(now));
+        quiet.unwrap_or(LONGEST_SLEEP).min(look).min(tick)
     }
 
     /// The time of the next event that a caller waits for, in the network's time.
@@ -468,13 +475,13 @@ impl Reactor {
             return;
         }
         if let Some(time) = &mut self.virtual_time {
-            time.note_said(index, &message.body, self.began.elapsed());
+            time.note_said(index, &message.body, self.clock.elapsed());
         }
         if self.sinks.is_heard(at) {
             let mut bytes = Vec::new();
             // It was encoded a moment ago, so it can be encoded again.
             let _ = message.encode(&mut bytes);
-            self.sinks.on_bytes(at, true, &bytes, self.began.elapsed());
+            self.sinks.on_bytes(at, true, &bytes, self.clock.elapsed());
         }
         self.observers.on_sent(self.network.switches()[at.switch].datapath_id(), message);
     }
