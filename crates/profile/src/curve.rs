@@ -34,7 +34,7 @@ pub enum BadCurve {
 impl fmt::Display for BadCurve {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            BadCurve::Count(count) => write!(f, "has {count} points; expected 1 to {POINTS_MAX}"),
+            BadCurve::Count(count) => write!(f, "there are {count} points; expected 1 to {POINTS_MAX}"),
             BadCurve::RulesDoNotRise(index, before, now) => {
                 write!(
                     f,

@@ -11,7 +11,7 @@ pub const CAPACITIES_MAX: usize = 32;
 pub const VICTIMS_MAX: usize = 4;
 
 /// How many entries a class of matches has.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Capacity {
     /// The class: matches that look at no other fields than these. Empty: every match.
     pub fields: Vec<Field>,
@@ -100,8 +100,14 @@ pub enum StallInterval {
     Changes(u32),
 }
 
+impl Default for StallInterval {
+    fn default() -> Self {
+        StallInterval::TimeUs(Quantiles::default())
+    }
+}
+
 /// A stall: from time to time, the hardware takes no change for a while.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stall {
     /// From the end of one stall to the start of the next.
     pub interval: StallInterval,

@@ -25,6 +25,13 @@ pub struct Install {
     pub when_full: BufferFull,
 }
 
+impl Default for Install {
+    /// One rule a second, one at a time.
+    fn default() -> Self {
+        Install { size_rules: 1, rate_per_s: 1.0, batch_rules: 1, when_full: BufferFull::Wait }
+    }
+}
+
 impl Install {
     /// The time from one batch to the next.
     pub fn period_us(&self) -> f64 {

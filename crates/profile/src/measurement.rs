@@ -1,7 +1,13 @@
 //! What a probe says about its own measurement: whether it finished, what it left out, and how well the profile fits.
 
+/// Values that were not measured, in a file.
+pub const NOT_MEASURED_MAX: usize = 200;
+
+/// Judged parts in a file.
+pub const FITS_MAX: usize = 200;
+
 /// A value that was not measured.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NotMeasured {
     /// What: a key of the profile, or words.
     pub what: String,
@@ -10,7 +16,7 @@ pub struct NotMeasured {
 }
 
 /// How well a part of the profile fits samples that were held back.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fit {
     /// Which part: a key of the profile, or words.
     pub what: String,

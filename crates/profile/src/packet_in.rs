@@ -1,7 +1,7 @@
 //! Packet-ins: how many a switch sends, how much of a packet is in one, and where the packet waits.
 
 /// The bound of a switch on its packet-ins: a token bucket. What is above it is lost.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PacketInRate {
     /// Packet-ins a second.
     pub rate_per_s: f64,

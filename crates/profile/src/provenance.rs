@@ -2,7 +2,7 @@
 //!
 //! In: key paths (`cpu.add.service_us`) and origins. Out: the origin of a value: that of the longest path that leads to it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// The path that stands for every value.
@@ -76,6 +76,18 @@ impl Sources {
             }
         }
         self.by_path.get_key_value(EVERYTHING).map(|(found, provenance)| (found.as_str(), provenance))
+    }
+
+    /// Drops the paths that lead to none of these values. The path of everything stays.
+    pub fn keep_used_by<'a>(&mut self, values: impl Iterator<Item = &'a str>) {
+        let used: BTreeSet<String> =
+            values.filter_map(|value| self.entry_of(value)).map(|(path, _)| path.to_owned()).collect();
+        self.by_path.retain(|path, _| path == EVERYTHING || used.contains(path));
+    }
+
+    /// Whether this very path has an origin.
+    pub fn has(&self, path: &str) -> bool {
+        self.by_path.contains_key(path)
     }
 
     /// All paths with their origins, by path.

@@ -40,11 +40,13 @@ pub enum BadQuantiles {
 impl fmt::Display for BadQuantiles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            BadQuantiles::Count(count) => write!(f, "has {count} points; expected 2 to {POINTS_MAX}"),
+            BadQuantiles::Count(count) => write!(f, "there are {count} points; expected 2 to {POINTS_MAX}"),
             BadQuantiles::NoMinimum(first) => {
-                write!(f, "starts at probability {first}; expected 0, the minimum")
+                write!(f, "the first point is at probability {first}; expected 0, the minimum")
             }
-            BadQuantiles::NoMaximum(last) => write!(f, "ends at probability {last}; expected 1, the maximum"),
+            BadQuantiles::NoMaximum(last) => {
+                write!(f, "the last point is at probability {last}; expected 1, the maximum")
+            }
             BadQuantiles::ProbabilityDoesNotRise(index, before, now) => {
                 write!(
                     f,

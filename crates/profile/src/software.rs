@@ -38,7 +38,7 @@ pub enum PromotionOrder {
 }
 
 /// The engine that moves rules from software to hardware.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Promotion {
     /// From one run to the next.
     pub period_us: f64,

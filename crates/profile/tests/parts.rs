@@ -15,7 +15,7 @@ fn damaged_curves_are_refused_with_their_place() {
     let check = |points: &[(f64, f64)], expected: &str| {
         assert_eq!(Curve::new(points).unwrap_err().to_string(), expected);
     };
-    check(&[], "has 0 points; expected 1 to 256");
+    check(&[], "there are 0 points; expected 1 to 256");
     check(&[(5.0, 1.0), (5.0, 2.0)], "point 2 is at 5 rules after 5; expected rising numbers of rules");
     check(&[(-1.0, 1.0)], "point 1 is at -1 rules; expected 0 to 100000000");
     check(&[(0.0, f64::NAN)], "point 1 costs NaN µs; expected 0 to 86400000000");
