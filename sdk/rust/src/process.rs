@@ -36,6 +36,9 @@ const EVENTS_PER_TURN: usize = 256;
 /// An app that never sleeps looks for messages of the monitor once in so many turns.
 const TURNS_PER_LOOK: u64 = 256;
 
+/// After so many bytes of commands, the kernel gets them before the turn ends. So the kernel works while the app serves further events.
+const UNPUBLISHED_BYTES_MAX: usize = 16 << 10;
+
 /// Runs an app in this process until its zone ends. For [`crate::main!`].
 ///
 /// Exit codes: 0 if the node ended the zone, 2 if the app refuses its settings, 1 for all other errors. The error is written to
@@ -206,6 +209,8 @@ pub(crate) struct Process<'a> {
     stale: StalePacketIns,
     event: Vec<u8>,
     commands: Vec<u8>,
+    /// Bytes of commands in the rings that the kernel does not see yet.
+    unpublished_bytes: usize,
     /// `None` for a further thread of an app.
     line: Option<MonitorLine>,
     /// Whether the app is a service with a duty for the monitor. The line brings its messages then, and otherwise shared memory.
@@ -235,6 +240,7 @@ impl<'a> Process<'a> {
             stale: StalePacketIns::default(),
             event: Vec::new(),
             commands,
+            unpublished_bytes: 0,
             serves_monitor: guest.serves_monitor(),
             line,
             looks_at_line: true,
@@ -380,6 +386,9 @@ impl Process<'_> {
                 .on_events(&self.event, &mut self.commands)
                 .map_err(in_words("the kernel sent a malformed event"))?;
             self.give(port)?;
+            if self.unpublished_bytes > UNPUBLISHED_BYTES_MAX {
+                self.publish();
+            }
             if told_to_end {
                 self.catch_up(port, guest)?;
                 self.publish();
@@ -422,6 +431,7 @@ impl Process<'_> {
 
     /// Writes whole frames into a port. If the ring is full, it waits: an app that sends faster than the kernel reads is slowed down.
     fn push(&mut self, port: usize, mut frames: &[u8]) -> Result<(), String> {
+        self.unpublished_bytes += frames.len();
         while !frames.is_empty() {
             let (frame, rest) = Frame::split(frames).map_err(in_words("the app wrote a malformed frame"))?;
             while self.ports[port].producer.push(&[frame.bytes]).is_err() {
@@ -448,6 +458,7 @@ impl Process<'_> {
     }
 
     fn publish(&mut self) {
+        self.unpublished_bytes = 0;
         self.ports.iter_mut().for_each(|port| port.producer.publish());
     }
 

@@ -324,6 +324,8 @@ impl Flows {
                 Err((status, reason)) => open.refusals.push(Refusal { number, status, reason }),
             }
         }
+        // The switches work on this batch while the next ones are read.
+        self.engine.resume(self.now_ms(), &mut sender(out));
         self.answer_or_wait(query.ticket, open)
     }
 
