@@ -8,6 +8,7 @@
 //! Pure: texts, numbers and random seeds go in; values come out. It opens no file, reads no clock, and knows no OpenFlow message.
 
 pub mod barrier;
+pub mod compare;
 pub mod cpu;
 pub mod curve;
 pub mod delay;
@@ -18,6 +19,7 @@ pub mod measurement;
 pub mod packet_in;
 pub mod provenance;
 pub mod quantiles;
+pub mod random;
 pub mod software;
 pub mod switch;
 pub mod timeouts;
@@ -34,6 +36,7 @@ pub use measurement::{Fit, Measurement, NotMeasured};
 pub use packet_in::{PacketIn, PacketInRate};
 pub use provenance::{Provenance, Sources};
 pub use quantiles::Quantiles;
+pub use random::Random;
 pub use software::{Promotion, PromotionOrder, Software, SoftwareUse};
 pub use switch::{Description, OpenFlowVersion, Recognition, Switch};
 pub use timeouts::Timeouts;

@@ -1,4 +1,5 @@
 //! Random profiles from a seed, valid ones.
+#![allow(dead_code, reason = "each test uses a part")]
 
 use flow::Field;
 use profile::*;
