@@ -8,6 +8,7 @@
 //! Pure: texts, numbers and random seeds go in; values come out. It opens no file, reads no clock, and knows no OpenFlow message.
 
 pub mod barrier;
+pub mod built_in;
 pub mod compare;
 pub mod cpu;
 pub mod curve;
@@ -26,6 +27,7 @@ pub mod timeouts;
 mod whole;
 
 pub use barrier::{Barrier, BarrierKind};
+pub use built_in::built_in;
 pub use cpu::{Cpu, MessageType, QueueFull, Service};
 pub use curve::Curve;
 pub use delay::Delay;
