@@ -147,6 +147,11 @@ impl Mask {
         Mask { words: numbered.filter(|(_, bits)| **bits != 0).map(|(at, bits)| (at as u8, *bits)).collect() }
     }
 
+    /// All that it says, as words: for a hash.
+    pub(crate) fn words(&self) -> impl Iterator<Item = u64> + '_ {
+        self.words.iter().flat_map(|(at, bits)| [u64::from(*at), *bits])
+    }
+
     /// The fields that it tests, one bit for each field number.
     pub(crate) fn fields(&self) -> u64 {
         self.words.first().filter(|(at, _)| usize::from(*at) == PRESENCE).map_or(0, |(_, bits)| *bits)

@@ -13,6 +13,8 @@
 //! It models no queues: a packet for a queue leaves by the queue's port. It has no local port. NORMAL is a bridge
 //! that learns addresses and has no spanning-tree protocol.
 //!
+//! A [`RuleBook`] has the same rules without packets, for a proxy before a real switch.
+//!
 //! It never does I/O and never reads a clock. `now` is the time since a start that the owner chooses.
 
 mod action_set;
@@ -33,6 +35,7 @@ mod pipeline_tables;
 mod port;
 mod refusal;
 mod reply_parts;
+mod rule_book;
 mod session;
 mod supported;
 mod switch;
@@ -41,6 +44,7 @@ mod tables;
 mod versions;
 
 pub use options::{FailMode, SwitchOptions};
+pub use rule_book::{BookChange, BookedRule, RuleBook, rule_number};
 pub use session::{ControllerId, Parting};
 pub use switch::{Effects, Switch, SwitchCounters, SwitchView};
 pub use versions::Versions;

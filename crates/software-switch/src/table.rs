@@ -9,7 +9,10 @@
 use flow::relation::{covers, overlaps};
 use flow::{Action, Instruction, Match, PortNo};
 use openflow::Version;
-use openflow::message::{FLOW_MOD_RESET_COUNTS, FLOW_MOD_SEND_FLOW_REMOVED, FlowMod, GROUP_ANY};
+use openflow::message::{
+    FLOW_DELETE_STRICT, FLOW_MOD_RESET_COUNTS, FLOW_MOD_SEND_FLOW_REMOVED, FLOW_MODIFY_STRICT, FlowMod,
+    FlowStatsRequest, GROUP_ANY,
+};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -123,7 +126,32 @@ pub(crate) struct Selection<'a> {
     pub(crate) out_group: u32,
 }
 
-impl Selection<'_> {
+impl<'a> Selection<'a> {
+    /// The rules that a request for statistics selects.
+    pub(crate) fn of_request(wanted: &'a FlowStatsRequest) -> Self {
+        Selection {
+            matching: &wanted.matching,
+            strict_priority: None,
+            cookie: wanted.cookie,
+            cookie_mask: wanted.cookie_mask,
+            out_port: wanted.out_port,
+            out_group: wanted.out_group,
+        }
+    }
+
+    /// The rules to which a modify or delete applies.
+    pub(crate) fn of_flow_mod(wanted: &'a FlowMod) -> Self {
+        let strict = matches!(wanted.command, FLOW_MODIFY_STRICT | FLOW_DELETE_STRICT);
+        Selection {
+            matching: &wanted.matching,
+            strict_priority: strict.then_some(wanted.priority),
+            cookie: wanted.cookie,
+            cookie_mask: wanted.cookie_mask,
+            out_port: wanted.out_port,
+            out_group: wanted.out_group,
+        }
+    }
+
     /// Whether it selects an entry whose match is within the request's.
     fn allows(&self, entry: &FlowEntry) -> bool {
         (entry.cookie ^ self.cookie) & self.cookie_mask == 0
@@ -172,7 +200,8 @@ impl FlowTable {
         &self.classifier
     }
 
-    fn entry(&self, slot: u32) -> Option<&FlowEntry> {
+    /// The entry in this slot.
+    pub(crate) fn entry(&self, slot: u32) -> Option<&FlowEntry> {
         Some(&self.slots.get(slot as usize)?.as_ref()?.entry)
     }
 
@@ -206,7 +235,7 @@ impl FlowTable {
 
     /// Two matches are the same if they name the same bits of the same fields. The order of fields and the form of a
     /// mask do not matter (1.3.5, 6.4).
-    fn exactly(&self, priority: u16, matching: &Match) -> Option<u32> {
+    pub(crate) fn exactly(&self, priority: u16, matching: &Match) -> Option<u32> {
         self.classifier.exactly(&FlowKey::of_match(matching)?, priority)
     }
 
@@ -249,7 +278,8 @@ impl FlowTable {
         self.due.extend(due.map(|due| (due, slot)));
     }
 
-    fn take(&mut self, slot: u32) -> Option<FlowEntry> {
+    /// Removes and returns the entry in this slot.
+    pub(crate) fn take(&mut self, slot: u32) -> Option<FlowEntry> {
         let Filed { entry, due, .. } = self.slots.get_mut(slot as usize)?.take()?;
         self.free.push(slot);
         if let Some(due) = due {

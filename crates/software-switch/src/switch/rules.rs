@@ -76,7 +76,8 @@ impl Switch {
         self.check_match(&wanted.matching)?;
         let instructions = self.check_instructions(wanted.table_id, wanted, version)?;
         // A modify ignores the output port (1.3.5, 6.4).
-        let anywhere = Selection { out_port: PortNo::ANY, out_group: GROUP_ANY, ..selection(wanted) };
+        let anywhere =
+            Selection { out_port: PortNo::ANY, out_group: GROUP_ANY, ..Selection::of_flow_mod(wanted) };
         let v10 = version == Version::V1_0;
         let resets = !v10 && wanted.flags & FLOW_MOD_RESET_COUNTS != 0;
         let changed = self.tables.change(index).modify(&anywhere, |entry| {
@@ -102,7 +103,7 @@ impl Switch {
         };
         self.check_match(&wanted.matching)?;
         for table_id in tables {
-            for entry in self.tables.change(table_id).delete(&selection(wanted)) {
+            for entry in self.tables.change(table_id).delete(&Selection::of_flow_mod(wanted)) {
                 self.tell_removed(table_id, &entry, Reason::Delete, now, effects);
             }
         }
@@ -244,18 +245,5 @@ fn check_flags(wanted: &FlowMod, version: Version) -> Result<(), Refusal> {
         Version::V1_0 if wanted.flags & EMERGENCY_V10 != 0 => Err(Refusal::TableFull),
         _ if wanted.flags & !ALL_FLAGS != 0 => Err(Refusal::FlowModFlags),
         _ => Ok(()),
-    }
-}
-
-/// The rules to which a modify or delete applies.
-fn selection(wanted: &FlowMod) -> Selection<'_> {
-    let strict = matches!(wanted.command, FLOW_MODIFY_STRICT | FLOW_DELETE_STRICT);
-    Selection {
-        matching: &wanted.matching,
-        strict_priority: strict.then_some(wanted.priority),
-        cookie: wanted.cookie,
-        cookie_mask: wanted.cookie_mask,
-        out_port: wanted.out_port,
-        out_group: wanted.out_group,
     }
 }

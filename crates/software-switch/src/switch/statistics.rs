@@ -135,7 +135,7 @@ impl Switch {
         version: Version,
         now: Duration,
     ) -> Result<Vec<ReplyBody>, Refusal> {
-        let selection = selection(wanted);
+        let selection = Selection::of_request(wanted);
         let v10 = version == Version::V1_0;
         let describe = |(table_id, entry): (usize, &FlowEntry)| {
             let age = now.saturating_sub(entry.added_at);
@@ -160,7 +160,7 @@ impl Switch {
     }
 
     fn aggregate(&self, wanted: &FlowStatsRequest, version: Version) -> Result<AggregateStats, Refusal> {
-        let selection = selection(wanted);
+        let selection = Selection::of_request(wanted);
         let add = |sum: AggregateStats, (_, entry): (usize, &FlowEntry)| AggregateStats {
             packet_count: sum.packet_count + entry.packet_count,
             byte_count: sum.byte_count + entry.byte_count,
@@ -209,17 +209,6 @@ impl Switch {
     fn rules_for(&self, group: u32) -> usize {
         let entries = self.tables.iter().flat_map(|table| table.entries());
         entries.filter(|entry| entry.refers_to_group(group)).count()
-    }
-}
-
-fn selection(wanted: &FlowStatsRequest) -> Selection<'_> {
-    Selection {
-        matching: &wanted.matching,
-        strict_priority: None,
-        cookie: wanted.cookie,
-        cookie_mask: wanted.cookie_mask,
-        out_port: wanted.out_port,
-        out_group: wanted.out_group,
     }
 }
 
