@@ -19,7 +19,7 @@ pub struct Capacity {
     pub exact: bool,
     /// How many rules there are if all are of this class.
     pub entries: u32,
-    /// The probe stopped before it found the end: there are `entries` or more.
+    /// The probe stopped before it found the end: there are `entries` or more, and the model has no bound here.
     pub at_least: bool,
     /// Classes with the same number share one memory. A rule of a class with n entries takes 1/n of it.
     pub memory: u8,

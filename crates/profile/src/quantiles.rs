@@ -6,7 +6,7 @@
 use std::fmt;
 
 /// Points of a table. A measured curve has some hundred; more would not make it truer.
-pub const POINTS_MAX: usize = 4096;
+pub const POINTS_MAX: usize = 1024;
 
 /// The largest value, a day. A longer delay is an outage and not a delay.
 pub const VALUE_MAX_US: f64 = 86_400e6;

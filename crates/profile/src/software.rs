@@ -55,6 +55,8 @@ pub struct Software {
     pub when: SoftwareUse,
     /// How many rules it has. Above it, the switch sends the error OFPFMFC_TABLE_FULL. None: no bound was seen.
     pub entries: Option<u32>,
+    /// The probe stopped before it found the end: there are `entries` or more.
+    pub at_least: bool,
     /// What the rules there forward together, in bits a second. None: the links are slower.
     pub forward_bits_per_s: Option<f64>,
     /// What they forward together, in packets a second. None: no bound was seen.
@@ -63,4 +65,11 @@ pub struct Software {
     pub forward_us: Quantiles,
     /// How rules move to hardware. None: they stay.
     pub promotion: Option<Promotion>,
+}
+
+impl Software {
+    /// The number of rules above which an add is refused. None: none is known, also if there are `at_least` so many.
+    pub fn bound(&self) -> Option<u32> {
+        self.entries.filter(|_| !self.at_least)
+    }
 }

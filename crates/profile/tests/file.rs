@@ -218,7 +218,11 @@ fn a_value_without_a_source_is_a_problem_and_so_is_a_source_without_a_value() {
             "10: source.\"cpu\" has 0 kinds of source; expected {kinds}; put a path with dots in quotes"
         ),
     );
-    check("\"a guess\"", "\" \"", &format!("10: source.\"cpu\" has no text at assumed; expected {kinds}"));
+    check(
+        "\"a guess\"",
+        "\" \"",
+        &format!("10: source.\"cpu\" has no text of 1 to 500 characters at assumed; expected {kinds}"),
+    );
     check("assumed = ", "measured = ", &format!("10: source.\"cpu\" has no firmware; expected {kinds}"));
     check(
         "assumed = \"a guess\"",
@@ -286,10 +290,12 @@ fn every_problem_is_listed_up_to_a_bound() {
     let lines: Vec<_> = bad.problems.iter().map(|problem| (problem.line, problem.key.as_str())).collect();
     let expected = [(3, "first"), (4, "second"), (6, "cpu.queue_messages"), (6, "cpu.queue_messages")];
     assert_eq!(lines, expected);
-    let many: String = (0..100).map(|number| format!("key{number} = 1\n")).collect();
-    let bad = read(&format!("schema = 1\nname = \"x\"\n{many}")).unwrap_err();
+    let many = |count: u32| (0..count).map(|number| format!("key{number} = 1\n")).collect::<String>();
+    let bad = read(&format!("schema = 1\nname = \"x\"\n{}", many(100))).unwrap_err();
     assert_eq!((bad.problems.len(), bad.left_out), (PROBLEMS_MAX, 80));
     assert!(bad.to_string().ends_with("\n80 more problems"));
+    let bad = read(&format!("[cpu]\n{}", many(1001))).unwrap_err();
+    assert_eq!(bad.to_string(), "my.toml:1: a table has 1001 keys; expected at most 1000");
 }
 
 const BASE: &str = r#"schema = 1

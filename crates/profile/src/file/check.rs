@@ -3,7 +3,7 @@
 use super::node::Node;
 use super::problem::{Fault, Faults};
 use crate::barrier::BarrierKind;
-use crate::hardware::{Hardware, WhenFull};
+use crate::hardware::{Hardware, Stall, StallInterval, WhenFull};
 use crate::install::BufferFull;
 use crate::software::SoftwareUse;
 use crate::whole::Profile;
@@ -34,6 +34,9 @@ pub(super) fn check(profile: &Profile, tree: &Node, faults: &mut Faults) {
 }
 
 fn software_and_hardware(profile: &Profile, refuse: &mut dyn FnMut(&str, &str)) {
+    if profile.software.as_ref().is_some_and(|software| software.at_least && software.entries.is_none()) {
+        refuse("software.at_least", "says how to read entries; expected entries beside it");
+    }
     let only = profile.software.as_ref().is_some_and(|software| software.when == SoftwareUse::Only);
     match (&profile.hardware, &profile.software) {
         (Some(_), Some(_)) if only => {
@@ -79,12 +82,21 @@ fn check_hardware(hardware: &Hardware, tree: &Node, refuse: &mut dyn FnMut(&str,
     if stall.is_some() && given("every_us") == given("every_changes") {
         refuse("hardware.stall", "has both or none of every_us and every_changes; expected one");
     }
-    let memory_full = |index: usize| {
+    if let Some(Stall { interval: StallInterval::TimeUs(every), .. }) = &hardware.stall
+        && every.is_zero()
+        && given("every_us")
+    {
+        refuse(
+            "hardware.stall.every_us",
+            "is always 0, so that the hardware never works; expected some time",
+        );
+    }
+    let hides_others = |index: usize| {
         let class = &hardware.capacities[index];
         // A class behind one that takes every match is never reached.
         class.fields.is_empty() && !class.exact && index + 1 < hardware.capacities.len()
     };
-    if (0..hardware.capacities.len()).any(memory_full) {
+    if (0..hardware.capacities.len()).any(hides_others) {
         refuse(
             "hardware.capacity",
             "has a class behind one that takes every match; expected the class without fields last",

@@ -279,6 +279,7 @@ enum UseWord {
 fn software(software: &mut Software, v: &mut dyn Visitor) {
     software_use(&mut software.when, v);
     v.value("entries", NO_BOUND, &mut maybe_count(&mut software.entries));
+    v.value("at_least", Need::Default("false"), &mut Truth(&mut software.at_least));
     v.value("forward_bits_per_s", NO_BOUND, &mut maybe_bit_rate(&mut software.forward_bits_per_s));
     let packets =
         &mut Maybe { slot: &mut software.forward_packets_per_s, form: |rate| Box::new(Number(rate, RATE)) };

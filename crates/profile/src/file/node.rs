@@ -4,11 +4,15 @@
 
 use super::place::{Files, Place};
 use super::problem::Fault;
+use std::borrow::Cow;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// Size of a profile's text. The largest tables of all delays have a tenth of it.
-pub const TEXT_BYTES_MAX: usize = 2 << 20;
+/// Size of a profile's text. The largest tables of all delays have a quarter of it.
+pub const TEXT_BYTES_MAX: usize = 4 << 20;
+
+/// Keys of a table: keys are searched one after another. The largest table that a profile can have is `[source]`.
+const KEYS_MAX: usize = 1000;
 
 #[derive(Clone, Debug)]
 pub(super) enum Kind {
@@ -47,7 +51,7 @@ pub(super) fn parse(files: &mut Files, name: &str, text: &str) -> Result<Node, F
     }
     let lines = Lines::new(file, text);
     match DeTable::parse(text) {
-        Ok(table) => Ok(Node { at: first, kind: Kind::Table(lines.entries(table.get_ref())) }),
+        Ok(table) => Ok(Node { at: first, kind: Kind::Table(lines.entries(table.get_ref(), first)?) }),
         Err(error) => {
             let at = lines.place(error.span().map_or(0, |span| span.start));
             Err(Fault::new(at, "", format!("TOML: {}", error.message().trim_end().replace('\n', "; "))))
@@ -71,15 +75,20 @@ impl Lines {
         Place { file: self.file, line: u32::try_from(before).unwrap_or(u32::MAX).saturating_add(1) }
     }
 
-    fn entries(&self, table: &DeTable<'_>) -> Vec<Entry> {
-        let entry = |(key, value): (&Spanned<_>, &Spanned<DeValue<'_>>)| {
-            let key: (&std::borrow::Cow<'_, str>, usize) = (key.get_ref(), key.span().start);
-            Entry { key: key.0.to_string(), at: self.place(key.1), value: self.node(value) }
+    fn entries(&self, table: &DeTable<'_>, at: Place) -> Result<Vec<Entry>, Fault> {
+        if table.len() > KEYS_MAX {
+            let what = format!("a table has {} keys; expected at most {KEYS_MAX}", table.len());
+            return Err(Fault::new(at, "", what));
+        }
+        let entry = |(key, value): (&Spanned<Cow<'_, str>>, &Spanned<DeValue<'_>>)| {
+            let at = self.place(key.span().start);
+            Ok(Entry { key: key.get_ref().to_string(), at, value: self.node(value)? })
         };
         table.iter().map(entry).collect()
     }
 
-    fn node(&self, value: &Spanned<DeValue<'_>>) -> Node {
+    fn node(&self, value: &Spanned<DeValue<'_>>) -> Result<Node, Fault> {
+        let at = self.place(value.span().start);
         let kind = match value.get_ref() {
             DeValue::String(text) => Kind::Text(text.to_string()),
             DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
@@ -89,10 +98,12 @@ impl Lines {
             }
             DeValue::Boolean(truth) => Kind::Truth(*truth),
             DeValue::Datetime(date) => Kind::Other(date.to_string()),
-            DeValue::Array(items) => Kind::List(items.iter().map(|item| self.node(item)).collect()),
-            DeValue::Table(table) => Kind::Table(self.entries(table)),
+            DeValue::Array(items) => {
+                Kind::List(items.iter().map(|item| self.node(item)).collect::<Result<_, _>>()?)
+            }
+            DeValue::Table(table) => Kind::Table(self.entries(table, at)?),
         };
-        Node { at: self.place(value.span().start), kind }
+        Ok(Node { at, kind })
     }
 }
 

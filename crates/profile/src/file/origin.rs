@@ -10,7 +10,10 @@ use super::reader::Leaf;
 use crate::provenance::{EVERYTHING, Provenance, Sources};
 
 /// Paths in a table.
-const PATHS_MAX: usize = 1000;
+const PATHS_MAX: usize = 400;
+
+/// Characters of an origin.
+const TEXT_CHARS: usize = 500;
 
 /// Keys that describe the file and no switch.
 const WITHOUT_SOURCE: [&str; 3] = ["name", "about", "measurement"];
@@ -50,10 +53,10 @@ impl FileSources {
 fn provenance(node: &Node) -> Result<Provenance, String> {
     let entries = node.entries();
     let text = |key: &str| match node.get(key).map(|value| &value.kind) {
-        Some(Kind::Text(text)) if !text.trim().is_empty() && text.chars().count() <= 2000 => {
+        Some(Kind::Text(text)) if !text.trim().is_empty() && text.chars().count() <= TEXT_CHARS => {
             Ok(text.trim().to_owned())
         }
-        Some(_) => Err(format!("has no text at {key}; expected {EXPECTED}")),
+        Some(_) => Err(format!("has no text of 1 to {TEXT_CHARS} characters at {key}; expected {EXPECTED}")),
         None => Err(format!("has no {key}; expected {EXPECTED}")),
     };
     let kinds = ["measured", "published", "reconstructed", "assumed"];

@@ -22,7 +22,7 @@ impl Fault {
     }
 }
 
-/// The faults so far. It keeps a bounded number: beyond it, faults are counted by nobody and only the first are shown.
+/// The faults so far. Beyond [`KEPT_MAX`], no more are kept.
 #[derive(Debug, Default)]
 pub(super) struct Faults {
     faults: Vec<Fault>,
@@ -33,9 +33,13 @@ const KEPT_MAX: usize = 1000;
 
 impl Faults {
     pub(super) fn push(&mut self, fault: Fault) {
-        if self.faults.len() < KEPT_MAX {
+        if !self.is_full() {
             self.faults.push(fault);
         }
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.faults.len() >= KEPT_MAX
     }
 
     pub(super) fn is_empty(&self) -> bool {

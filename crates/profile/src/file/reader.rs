@@ -104,12 +104,16 @@ impl Visitor for Reader<'_> {
     fn close(&mut self) {
         let Some(frame) = self.frames.pop() else { return };
         for entry in frame.table.entries() {
+            // A file of nothing but unknown keys has many, and each suggestion takes a while.
+            if self.faults.is_full() {
+                return;
+            }
             if !frame.known.contains(&entry.key.as_str()) {
                 let path = match frame.path.as_str() {
                     "" => String::new(),
                     path => format!("{path}."),
                 };
-                let shown: String = entry.key.chars().take(60).collect();
+                let shown = entry.key.chars().take(60).collect::<String>().escape_debug().to_string();
                 let path = format!("{path}{shown}");
                 let what = if self.conditional.contains(&path) {
                     "does not go with the other values of its table; expected it to be left out".to_owned()

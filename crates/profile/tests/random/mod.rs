@@ -197,7 +197,7 @@ fn tables(profile: &mut Profile, draw: &mut Draw) {
         cpu_waits: draw.yes(),
         stall: draw.maybe(|draw| Stall {
             interval: match draw.yes() {
-                true => StallInterval::TimeUs(draw.quantiles()),
+                true => StallInterval::TimeUs(draw.quantiles().plus_us(1.0)),
                 false => StallInterval::Changes(draw.count()),
             },
             lasts_us: draw.quantiles(),
@@ -213,7 +213,8 @@ fn software(draw: &mut Draw, uses: &[SoftwareUse], promotes: bool) -> Software {
     let batch_rules = draw.count();
     Software {
         when: draw.one_of(uses),
-        entries: draw.maybe(Draw::count),
+        entries: Some(draw.count()),
+        at_least: draw.yes(),
         forward_bits_per_s: draw.maybe(|draw| 1e3 + draw.number()),
         forward_packets_per_s: draw.maybe(|draw| 0.5 + draw.number()),
         forward_us: draw.quantiles(),
