@@ -1,0 +1,155 @@
+//! The paper's rule for a proxy: which further delay makes a delay of one distribution into one of another.
+//!
+//! ```text
+//!   observed t ──> q = F_base(t) ──> target F⁻¹(q) ──> extra = max(0, target − t)
+//! ```
+//!
+//! In: observed delays, and a uniform number for each. Out: quantiles and further delays. The base is a histogram of the run. It starts
+//! from a table that was measured before, so that the first delays have quantiles too. It never forgets: a run is minutes.
+
+use super::draw::nanoseconds;
+use crate::quantiles::Quantiles;
+
+/// How many observations the table at the start counts for. After ten times as many of the run, it is a tenth of the histogram.
+const WEIGHT_OF_BASE: u32 = 1000;
+/// Buckets for each doubling, as a power of two: a bucket is at most 3 % wide.
+const SUB_BITS: u32 = 5;
+const BUCKETS: usize = ((64 - SUB_BITS as usize) + 1) << SUB_BITS;
+
+/// The distribution of a base: the real switch that a proxy stands before.
+#[derive(Clone, Debug)]
+pub struct QuantileMatch {
+    /// A Fenwick tree: counts of buckets, so that a cumulative count takes a dozen steps.
+    tree: Vec<u64>,
+    total: u64,
+}
+
+impl QuantileMatch {
+    /// Starts from the distribution that the base had before.
+    pub fn new(base: &Quantiles) -> Self {
+        let mut matching = QuantileMatch { tree: vec![0; BUCKETS + 1], total: 0 };
+        for number in 0..WEIGHT_OF_BASE {
+            let middle = (f64::from(number) + 0.5) / f64::from(WEIGHT_OF_BASE);
+            matching.add(nanoseconds(base.at(middle)));
+        }
+        matching
+    }
+
+    /// Records an observed delay, and returns its quantile, between 0 and 1. `u` is a uniform number: it selects one of the quantiles of
+    /// delays that the histogram does not tell apart. So the quantiles are uniform if the base does not change.
+    pub fn quantile(&mut self, observed_ns: u64, u: f64) -> f64 {
+        self.add(observed_ns);
+        let bucket = bucket_of(observed_ns);
+        let (below, with) = (self.count_below(bucket), self.count_below(bucket + 1));
+        (below as f64 + (with - below) as f64 * u.clamp(0.0, 1.0)) / self.total as f64
+    }
+
+    /// How much longer a delay must become to be one of the target's distribution. 0 if it is too long already.
+    pub fn extra_ns(&mut self, observed_ns: u64, u: f64, target: &Quantiles) -> u64 {
+        let quantile = self.quantile(observed_ns, u);
+        nanoseconds(target.at(quantile)).saturating_sub(observed_ns)
+    }
+
+    fn add(&mut self, observed_ns: u64) {
+        let mut index = bucket_of(observed_ns) + 1;
+        while let Some(count) = self.tree.get_mut(index) {
+            *count += 1;
+            index += index & index.wrapping_neg();
+        }
+        self.total += 1;
+    }
+
+    /// How many observations are in buckets before this one.
+    fn count_below(&self, bucket: usize) -> u64 {
+        let (mut index, mut count) = (bucket, 0);
+        while index > 0 {
+            count += self.tree[index];
+            index &= index - 1;
+        }
+        count
+    }
+}
+
+/// The bucket of a delay. Below 2^SUB_BITS each value has its own.
+fn bucket_of(ns: u64) -> usize {
+    let exponent = 63 - (ns | 1).leading_zeros();
+    if exponent < SUB_BITS {
+        // Less than 2^SUB_BITS.
+        return ns as usize;
+    }
+    let shift = exponent - SUB_BITS;
+    ((shift as usize + 1) << SUB_BITS) + ((ns >> shift) as usize - (1 << SUB_BITS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::random::{Random, Stream};
+
+    #[test]
+    fn buckets_rise_and_are_narrow() {
+        let mut before = (0, 0);
+        for shift in 0..64 {
+            for ns in [1u64 << shift, (1 << shift) + (1 << shift) / 3, u64::MAX >> (63 - shift)] {
+                let bucket = bucket_of(ns);
+                assert!(bucket < BUCKETS);
+                assert!(bucket >= before.1 || ns < before.0, "{ns}");
+                before = (ns, bucket);
+            }
+        }
+        assert_eq!(bucket_of(1_000_000), bucket_of(1_010_000));
+        assert_ne!(bucket_of(1_000_000), bucket_of(1_040_000));
+    }
+
+    #[test]
+    fn counts_are_those_of_a_list() {
+        let mut random = Random::new(5, Stream::Base);
+        let mut matching = QuantileMatch { tree: vec![0; BUCKETS + 1], total: 0 };
+        let mut all = Vec::new();
+        for _ in 0..3000 {
+            let ns = random.next_u64() >> random.below(64);
+            matching.add(ns);
+            all.push(bucket_of(ns));
+            let bucket = random.below(BUCKETS as u64) as usize;
+            assert_eq!(
+                matching.count_below(bucket),
+                all.iter().filter(|other| **other < bucket).count() as u64
+            );
+        }
+    }
+
+    #[test]
+    fn delays_of_the_base_become_delays_of_the_target() {
+        let base = Quantiles::new(&[(0.0, 100.0), (0.5, 5_000.0), (1.0, 40_000.0)]).unwrap();
+        let target = Quantiles::new(&[(0.0, 50_000.0), (0.8, 90_000.0), (1.0, 400_000.0)]).unwrap();
+        let mut matching = QuantileMatch::new(&base);
+        let mut random = Random::new(1, Stream::Base);
+        let mut delays: Vec<u64> = (0..50_000)
+            .map(|_| {
+                let observed = nanoseconds(base.at(random.share()));
+                observed + matching.extra_ns(observed, random.share(), &target)
+            })
+            .collect();
+        delays.sort_unstable();
+        for q in [0.05, 0.25, 0.5, 0.75, 0.95] {
+            let (got, meant) = (delays[(q * 5e4) as usize] as f64 / 1e3, target.at(q));
+            assert!((got - meant).abs() < 0.02 * meant, "quantile {q}: {got} µs instead of {meant}");
+        }
+    }
+
+    #[test]
+    fn a_base_that_changes_is_followed() {
+        let target = Quantiles::new(&[(0.0, 0.0), (1.0, 1e6)]).unwrap();
+        let mut matching = QuantileMatch::new(&Quantiles::constant(1.0));
+        let mut random = Random::new(1, Stream::Base);
+        let mut quantiles = Vec::new();
+        for _ in 0..100_000 {
+            let observed = 1_000_000 + random.below(1_000_000);
+            quantiles.push(matching.quantile(observed, random.share()));
+        }
+        let later = &quantiles[90_000..];
+        let mean = later.iter().sum::<f64>() / later.len() as f64;
+        assert!((0.48..0.54).contains(&mean), "{mean}");
+        assert_eq!(matching.extra_ns(2_000_000_000, 0.5, &target), 0, "too late already");
+    }
+}

@@ -1,0 +1,175 @@
+//! What waits for the CPU: the queue with its bound and ranks, and the messages that wait outside of it.
+//!
+//! ```text
+//!   packet-in ───────────────────────────────> queue ──> the lowest rank, and within a rank the oldest
+//!   message ──> outside ──┬── no barrier ahead ──┘
+//!                         └── place in the queue
+//! ```
+//!
+//! In: messages and packet-ins as they come. Out: the next one for the CPU, or that one is lost. It never looks at a clock, and does
+//! not know service times.
+
+use super::input::{MessageId, Packet, Rule};
+use crate::cpu::{Cpu, MessageType, QueueFull};
+use std::collections::VecDeque;
+
+/// How many messages wait outside the queue, and in a queue without a bound of its own. Above it, messages are lost: a
+/// controller that is so far ahead has long been told by TCP to stop.
+pub(super) const WAITING_MAX: usize = 65_536;
+
+const TYPES: usize = MessageType::ALL.len();
+
+/// One message or packet-in.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Waiting {
+    pub(super) id: MessageId,
+    pub(super) kind: MessageType,
+    /// The CPU does not begin with it before.
+    pub(super) ready_ns: u64,
+    /// The quantile of its residual delay, if that is known already.
+    pub(super) quantile: Option<f64>,
+    pub(super) rule: Option<Rule>,
+    pub(super) packet: Packet,
+    /// The entries of an answer with statistics, or the bytes of a packet-in.
+    pub(super) amount: u32,
+}
+
+/// A barrier that stops the messages behind it.
+#[derive(Clone, Copy, Debug)]
+enum Fence {
+    None,
+    /// It waits until it is alone in the queue. The number is its place in the order of arrival.
+    Waits(Waiting, u64),
+    /// The CPU has taken it, but it is not answered yet.
+    Taken,
+}
+
+/// What waits.
+#[derive(Clone, Debug)]
+pub(super) struct WaitingRoom {
+    bound: usize,
+    loses_any: bool,
+    barriers_order: bool,
+    ranks: [u8; TYPES],
+    queues: [VecDeque<(u64, Waiting)>; TYPES],
+    outside: VecDeque<Waiting>,
+    fence: Fence,
+    arrived: u64,
+    queued: usize,
+    /// Messages of the controller in the queue, without a barrier that stops others.
+    messages: usize,
+}
+
+impl WaitingRoom {
+    /// An empty room. `barriers_order`: messages wait behind barriers.
+    pub(super) fn new(cpu: &Cpu, barriers_order: bool) -> Self {
+        let bound =
+            cpu.queue_messages.map_or(WAITING_MAX, |bound| usize::try_from(bound).unwrap_or(WAITING_MAX));
+        WaitingRoom {
+            bound: bound.min(WAITING_MAX),
+            loses_any: cpu.queue_full == QueueFull::LoseAny,
+            barriers_order,
+            ranks: MessageType::ALL.map(|kind| cpu.service(kind).rank),
+            queues: Default::default(),
+            outside: VecDeque::new(),
+            fence: Fence::None,
+            arrived: 0,
+            queued: 0,
+            messages: 0,
+        }
+    }
+
+    /// Whether one more has a place in the queue. `cpu_is_free`: it begins at once if nothing waits, so that it needs none.
+    pub(super) fn has_place(&self, cpu_is_free: bool) -> bool {
+        self.queued < self.bound || (cpu_is_free && self.queued == 0)
+    }
+
+    /// A packet-in or message came. Returns whether there is a place for it.
+    pub(super) fn push(&mut self, waiting: Waiting, cpu_is_free: bool) -> bool {
+        let is_full = !self.has_place(cpu_is_free);
+        if waiting.kind == MessageType::PacketIn {
+            if !is_full {
+                self.admit(waiting);
+            }
+            return !is_full;
+        }
+        if self.loses_any && is_full || self.outside.len() >= WAITING_MAX {
+            return false;
+        }
+        if self.outside.is_empty() && !is_full && matches!(self.fence, Fence::None) {
+            self.admit(waiting);
+        } else {
+            self.outside.push_back(waiting);
+        }
+        true
+    }
+
+    fn admit(&mut self, waiting: Waiting) {
+        self.arrived += 1;
+        if self.barriers_order && waiting.kind == MessageType::Barrier {
+            self.fence = Fence::Waits(waiting, self.arrived);
+        } else {
+            self.queues[waiting.kind as usize].push_back((self.arrived, waiting));
+            self.messages += usize::from(waiting.kind != MessageType::PacketIn);
+        }
+        self.queued += 1;
+    }
+
+    /// Lets messages in from outside, as far as there is place and no barrier is ahead. A queue without places still takes one for
+    /// a free CPU.
+    fn let_in(&mut self) {
+        while matches!(self.fence, Fence::None) && self.queued < self.bound.max(1) {
+            let Some(next) = self.outside.pop_front() else { return };
+            self.admit(next);
+        }
+    }
+
+    /// Takes the next one for the CPU, which is free.
+    pub(super) fn take(&mut self) -> Option<Waiting> {
+        self.let_in();
+        let first =
+            (0..TYPES).filter_map(|kind| Some((self.ranks[kind], self.queues[kind].front()?.0, kind)));
+        let best = first.min();
+        let taken = match self.fence {
+            // A barrier is alone when all messages before it are processed. Packet-ins are no such messages.
+            Fence::Waits(barrier, arrived)
+                if self.messages == 0
+                    && best.is_none_or(|best| {
+                        (self.ranks[MessageType::Barrier as usize], arrived) < (best.0, best.1)
+                    }) =>
+            {
+                self.fence = Fence::Taken;
+                barrier
+            }
+            _ => {
+                let (_, taken) = self.queues[best?.2].pop_front()?;
+                self.messages -= usize::from(taken.kind != MessageType::PacketIn);
+                taken
+            }
+        };
+        self.queued -= 1;
+        self.let_in();
+        Some(taken)
+    }
+
+    /// The barrier that the CPU has taken is answered: the messages behind it come in.
+    pub(super) fn on_answered(&mut self) {
+        self.fence = Fence::None;
+        self.let_in();
+    }
+
+    /// Whether nothing waits that the CPU could take.
+    pub(super) fn is_empty(&self) -> bool {
+        self.queued == 0 && (self.outside.is_empty() || !matches!(self.fence, Fence::None))
+    }
+
+    /// How many messages wait outside the queue.
+    pub(super) fn outside(&self) -> usize {
+        self.outside.len()
+    }
+
+    /// How many packet-ins and messages wait in the queue.
+    pub(super) fn queued(&self) -> usize {
+        self.queued
+    }
+}
