@@ -1,0 +1,14 @@
+//! The model against models that are simpler and slower, against laws, against theory, and against what is published of switches.
+
+#![allow(clippy::unwrap_used, reason = "a test ends where something is not as it should be")]
+
+mod barriers;
+mod driver;
+mod laws;
+mod paper;
+mod published;
+mod queue_oracle;
+mod table_oracle;
+mod theory;
+mod time_outs;
+mod writes;
