@@ -28,6 +28,8 @@ pub(super) struct Leaving {
     lanes: [VecDeque<(u64, u64, Output)>; LANES],
     latest_ns: [u64; LANES],
     numbered: u64,
+    /// How many are on their way.
+    count: usize,
 }
 
 impl Leaving {
@@ -36,6 +38,7 @@ impl Leaving {
         let latest = &mut self.latest_ns[lane as usize];
         *latest = at_ns.max(*latest);
         self.numbered += 1;
+        self.count += 1;
         self.lanes[lane as usize].push_back((*latest, self.numbered, output));
     }
 
@@ -50,6 +53,9 @@ impl Leaving {
     /// When the next one leaves.
     #[inline]
     pub(super) fn next_due_ns(&self) -> Option<u64> {
+        if self.count == 0 {
+            return None;
+        }
         self.lanes.iter().filter_map(|lane| Some(lane.front()?.0)).min()
     }
 
@@ -59,6 +65,7 @@ impl Leaving {
             |lane: &VecDeque<(u64, u64, Output)>| lane.front().map(|(due, number, _)| (*due, *number));
         let first = self.lanes.iter().filter_map(front).min().filter(|(due, _)| *due <= now_ns)?;
         let lane = self.lanes.iter_mut().find(|lane| front(lane) == Some(first))?;
+        self.count -= 1;
         lane.pop_front().map(|(_, _, output)| output)
     }
 

@@ -36,32 +36,28 @@ impl Stream {
     }
 }
 
-/// A generator: SplitMix64 (Steele, Lea and Flood, 2014), which takes any seed and has one word of state.
+/// The numbers of one stream.
 #[derive(Clone, Debug)]
-pub(super) struct Random {
-    state: u64,
-}
+pub(super) struct Random(crate::random::Random);
 
 impl Random {
     /// The numbers of one stream of a seed.
     pub(super) fn new(seed: u64, stream: Stream) -> Self {
-        let mut first = Random { state: seed ^ stream.number().wrapping_mul(0xd1b5_4a32_d192_ed03) };
+        let mut first =
+            crate::random::Random::new(seed ^ stream.number().wrapping_mul(0xd1b5_4a32_d192_ed03));
         // The states of two streams then have nothing in common.
-        Random { state: first.next_u64() }
+        Random(crate::random::Random::new(first.bits()))
     }
 
     /// The next 64-bit number.
     pub(super) fn next_u64(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.0.bits()
     }
 
     /// A number from 0 up to, but not including, 1.
+    #[inline]
     pub(super) fn share(&mut self) -> f64 {
-        // A double holds 53 bits.
-        (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+        self.0.unit()
     }
 
     /// A number below `end`, or 0 if `end` is 0.

@@ -120,7 +120,7 @@ impl SoftwareTable {
             Promotion { period_ns, phase_ns, batch, order, due_ns: None, last_ns: None }
         });
         let entries =
-            software.entries.map_or(RULES_MAX, |entries| usize::try_from(entries).unwrap_or(RULES_MAX));
+            software.bound().map_or(RULES_MAX, |entries| usize::try_from(entries).unwrap_or(RULES_MAX));
         let is_only = software.when == SoftwareUse::Only;
         SoftwareTable { is_only, adds_to_hardware, entries, promotion }
     }

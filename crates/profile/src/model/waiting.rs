@@ -52,6 +52,8 @@ pub(super) struct WaitingRoom {
     barriers_order: bool,
     ranks: [u8; TYPES],
     queues: [VecDeque<(u64, Waiting)>; TYPES],
+    /// The queues in which something waits, one bit each.
+    occupied: u16,
     outside: VecDeque<Waiting>,
     fence: Fence,
     arrived: u64,
@@ -71,6 +73,7 @@ impl WaitingRoom {
             barriers_order,
             ranks: MessageType::ALL.map(|kind| cpu.service(kind).rank),
             queues: Default::default(),
+            occupied: 0,
             outside: VecDeque::new(),
             fence: Fence::None,
             arrived: 0,
@@ -109,7 +112,9 @@ impl WaitingRoom {
         if self.barriers_order && waiting.kind == MessageType::Barrier {
             self.fence = Fence::Waits(waiting, self.arrived);
         } else {
-            self.queues[waiting.kind as usize].push_back((self.arrived, waiting));
+            let kind = waiting.kind as usize;
+            self.queues[kind].push_back((self.arrived, waiting));
+            self.occupied |= 1 << kind;
             self.messages += usize::from(waiting.kind != MessageType::PacketIn);
         }
         self.queued += 1;
@@ -118,37 +123,62 @@ impl WaitingRoom {
     /// Lets messages in from outside, as far as there is place and no barrier is ahead. A queue without places still takes one for
     /// a free CPU.
     fn let_in(&mut self) {
-        while matches!(self.fence, Fence::None) && self.queued < self.bound.max(1) {
-            let Some(next) = self.outside.pop_front() else { return };
+        while !self.outside.is_empty()
+            && matches!(self.fence, Fence::None)
+            && self.queued < self.bound.max(1)
+            && let Some(next) = self.outside.pop_front()
+        {
             self.admit(next);
         }
+    }
+
+    /// The rank, the number and the queue of what is taken next, without a barrier that stops others.
+    #[inline]
+    fn first(&self) -> Option<(u8, u64, usize)> {
+        let (mut best, mut occupied) = (None, self.occupied);
+        while occupied != 0 {
+            let kind = occupied.trailing_zeros() as usize;
+            occupied &= occupied - 1;
+            let Some((number, _)) = self.queues[kind].front() else { continue };
+            let this = (self.ranks[kind], *number, kind);
+            if best.is_none_or(|best| this < best) {
+                best = Some(this);
+            }
+        }
+        best
     }
 
     /// Takes the next one for the CPU, which is free.
     pub(super) fn take(&mut self) -> Option<Waiting> {
         self.let_in();
-        let first =
-            (0..TYPES).filter_map(|kind| Some((self.ranks[kind], self.queues[kind].front()?.0, kind)));
-        let best = first.min();
-        let taken = match self.fence {
-            // A barrier is alone when all messages before it are processed. Packet-ins are no such messages.
-            Fence::Waits(barrier, arrived)
-                if self.messages == 0
-                    && best.is_none_or(|best| {
-                        (self.ranks[MessageType::Barrier as usize], arrived) < (best.0, best.1)
-                    }) =>
-            {
+        let first = self.first();
+        let taken = match &self.fence {
+            Fence::Waits(barrier, number) if self.is_next(*number, first) => {
+                let barrier = *barrier;
                 self.fence = Fence::Taken;
                 barrier
             }
-            _ => {
-                let (_, taken) = self.queues[best?.2].pop_front()?;
-                self.messages -= usize::from(taken.kind != MessageType::PacketIn);
-                taken
-            }
+            _ => self.take_from(first?.2)?,
         };
         self.queued -= 1;
         self.let_in();
+        Some(taken)
+    }
+
+    /// Whether the barrier with this number is next. It must be alone: all messages before it are processed. Packet-ins are no such
+    /// messages.
+    fn is_next(&self, number: u64, first: Option<(u8, u64, usize)>) -> bool {
+        let rank = self.ranks[MessageType::Barrier as usize];
+        self.messages == 0 && first.is_none_or(|first| (rank, number) < (first.0, first.1))
+    }
+
+    #[inline]
+    fn take_from(&mut self, kind: usize) -> Option<Waiting> {
+        let (_, taken) = self.queues[kind].pop_front()?;
+        if self.queues[kind].is_empty() {
+            self.occupied &= !(1 << kind);
+        }
+        self.messages -= usize::from(taken.kind != MessageType::PacketIn);
         Some(taken)
     }
 

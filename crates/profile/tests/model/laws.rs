@@ -66,6 +66,7 @@ fn tables(profile: &mut Profile, draw: &mut Draw) {
         forward_packets_per_s: draw.yes().then_some(500.0),
         forward_us: quantiles(draw, 5000),
         promotion: draw.yes().then_some(promotion),
+        ..Software::default()
     });
     if draw.below(4) == 0 {
         return;

@@ -4,19 +4,8 @@ use crate::driver::{Caller, MS, SECOND, rule};
 use profile::model::*;
 use profile::*;
 
-/// HP ProCurve J9451A: 1500 entries, 40 flows a second, software table; above 8 adds a second, rules go to software.
 fn hp() -> Profile {
-    let mut profile = set_up_at(40.0, 1500);
-    profile.software = Some(Software {
-        when: SoftwareUse::AboveRate { rate_per_s: 8.0, burst_rules: 1 },
-        forward_bits_per_s: Some(3e6),
-        promotion: Some(Promotion { period_us: 1e6, batch_rules: 8, order: PromotionOrder::Oldest }),
-        ..Software::default()
-    });
-    if let Some(hardware) = &mut profile.hardware {
-        hardware.when_full = WhenFull::Spill;
-    }
-    profile
+    built_in("hp-procurve-j9451a").unwrap()
 }
 
 /// A switch whose packet-in and add take the CPU for one flow's share of a second.
@@ -61,17 +50,23 @@ fn the_hp_refuses_nothing_and_moves_rules_to_hardware() {
 
 #[test]
 fn packets_in_the_hps_software_share_a_few_megabits() {
-    let mut caller = Caller::new(Model::new(&hp(), 1));
-    (0..2).for_each(|number| {
+    let mut profile = hp();
+    if let Some(software) = &mut profile.software {
+        // Otherwise the rule moves to hardware.
+        software.promotion = None;
+    }
+    let mut caller = Caller::new(Model::new(&profile, 1));
+    (0..50).for_each(|number| {
         caller.add(number, rule(number, 1), Packet::None);
     });
-    caller.pass_to(100 * MS);
-    assert_eq!(caller.places[&RuleId(1)], Place::Software);
+    let slow = RuleId(49);
+    caller.pass_to(2 * SECOND);
+    assert_eq!(caller.places[&slow], Place::Software);
     let offered = 2000;
     for number in 0..offered {
         let id = caller.id();
         // Twelve megabits a second: four times too many.
-        caller.input(SECOND + number * MS, Input::InSoftware { id, rule: RuleId(1), length_bytes: 1500 });
+        caller.input(2 * SECOND + number * MS, Input::InSoftware { id, rule: slow, length_bytes: 1500 });
     }
     caller.finish(u64::MAX);
     let forwarded = caller.came.iter().filter(|(_, output)| matches!(output, Output::Forward { .. })).count();
@@ -81,7 +76,7 @@ fn packets_in_the_hps_software_share_a_few_megabits() {
 
 #[test]
 fn the_monaco_refuses_the_512th_rule() {
-    let mut caller = Caller::new(Model::new(&set_up_at(42.0, 511), 1));
+    let mut caller = Caller::new(Model::new(&built_in("fulcrum-monaco").unwrap(), 1));
     let last = (1..=512).map(|number| caller.add(number * SECOND, rule(number, 1), Packet::None)).last();
     caller.finish(600 * SECOND);
     let refusals: Vec<_> =
