@@ -52,6 +52,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("resource-contract", &["contract", "zone"]),
     ("software-switch", &["flow", "openflow"]),
     ("emulator", &["flow", "openflow", "software-switch"]),
+    ("probe", &["emulator", "flow", "openflow", "profile", "software-switch"]),
     ("load", &["flow", "openflow"]),
     // Data that services declare, and the table of the node's services.
     ("contract", &[]),

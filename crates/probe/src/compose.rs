@@ -1,0 +1,241 @@
+//! Makes the profile of what was found.
+//!
+//! ```text
+//!   service time ──────────────> cpu.X.service_us
+//!   idle delay − service time ─> delay.ingress_us, delay.egress_us
+//!   sizes, costs, policies ────> hardware, software, timeouts, barrier
+//! ```
+//!
+//! In: findings. Out: a profile in which each value has its origin. A value that was not found keeps its default, and is named under
+//! `not_measured`.
+
+use crate::findings::{BarrierFound, Findings, Order, SoftwareFound, curve};
+use crate::options::Options;
+use openflow::Version;
+use profile::{
+    AddCost, Barrier, BarrierKind, Cpu, Curve, Delay, Hardware, MessageType, ModifyKind, OpenFlowVersion,
+    PacketIn, PacketInRate, Profile, Provenance, Quantiles, Recognition, Software, SoftwareUse, Sources,
+    Switch, Timeouts, WhenFull,
+};
+
+/// Makes the profile. Fits are noted in the findings.
+pub fn profile(found: &mut Findings, options: &Options) -> Profile {
+    let cpu = cpu(found);
+    let delay = delay(found, &cpu);
+    let barrier = barrier(found);
+    let software = software(found);
+    let hardware = hardware(found);
+    let mut profile = Profile {
+        name: options.name.clone(),
+        about: about(found),
+        switch: switch(found),
+        cpu,
+        delay,
+        packet_in: packet_in(found),
+        software: software.filter(|software| hardware.is_some() || software.when == SoftwareUse::Only),
+        hardware,
+        install: None,
+        timeouts: Timeouts { scan_period_us: found.scan_period_us.unwrap_or(0.0), ..Timeouts::default() },
+        barrier,
+        ..Profile::default()
+    };
+    profile.measurement.incomplete = found.incomplete.is_some();
+    profile.measurement.not_measured = found.not_measured.clone();
+    profile.measurement.fits = found.fits.clone();
+    profile.sources = sources(found, options);
+    profile
+}
+
+fn about(found: &Findings) -> String {
+    let of = &found.description;
+    let name = format!("{} {} {}", of.manufacturer, of.hardware, of.software);
+    format!("Measured by burnet probe: {}.", name.trim())
+}
+
+fn switch(found: &Findings) -> Switch {
+    let of = &found.description;
+    let version = if found.version == Version::V1_0 { OpenFlowVersion::V10 } else { OpenFlowVersion::V13 };
+    let pattern = Recognition {
+        manufacturer: of.manufacturer.clone(),
+        hardware: of.hardware.clone(),
+        software: of.software.clone(),
+    };
+    let says_something = pattern != Recognition::default();
+    Switch {
+        vendor: of.manufacturer.clone(),
+        hardware: of.hardware.clone(),
+        firmware: of.software.clone(),
+        link_bits_per_s: None,
+        openflow: vec![version],
+        recognised_by: if says_something { vec![pattern] } else { Vec::new() },
+    }
+}
+
+/// Each value is measured unless its own source says otherwise.
+fn sources(found: &Findings, options: &Options) -> Sources {
+    let measured = |samples: u32| Provenance::Measured {
+        date: options.date.clone(),
+        firmware: found.description.software.clone(),
+        samples: samples.max(1),
+    };
+    let all = found.services.values().map(|service| service.idle_us.len() as u32 + service.samples).sum();
+    let mut sources = Sources::everything(measured(all));
+    for (message, service) in &found.services {
+        let samples = service.samples + service.idle_us.len() as u32;
+        sources.set(format!("cpu.{}", message.key()), measured(samples));
+    }
+    let guessed = [(MessageType::Other, "as cheap as an echo")];
+    for (message, why) in guessed {
+        sources.set(format!("cpu.{}", message.key()), Provenance::Assumed(why.to_owned()));
+    }
+    sources
+}
+
+fn cpu(found: &mut Findings) -> Cpu {
+    let mut cpu = Cpu { queue_messages: found.queue_messages, ..Cpu::default() };
+    for message in [MessageType::Echo, MessageType::Barrier, MessageType::Statistics] {
+        // These have no residual delay: what an idle switch needs for them is the service.
+        let idle = found.service(message).idle_us.clone();
+        cpu.service_mut(message).service_us =
+            found.table(&format!("cpu.{}.service_us", message.key()), &idle);
+    }
+    for message in [MessageType::PacketIn, MessageType::PacketOut] {
+        let service_us = found.service(message).service_us.unwrap_or(0.0);
+        cpu.service_mut(message).service_us = Quantiles::constant(service_us);
+    }
+    let add = add_service_us(found);
+    cpu.add.service_us = Quantiles::constant(add);
+    cpu.modify.service_us = Quantiles::constant(found.modify_us.unwrap_or(add));
+    cpu.delete.service_us = Quantiles::constant(found.delete_us.unwrap_or(0.0));
+    cpu.other.service_us = cpu.echo.service_us.clone();
+    cpu.statistics_entry_us = found.statistics_entry_us.unwrap_or(0.0);
+    for message in MessageType::ALL {
+        let rank = found.services.get(&message).and_then(|service| service.rank).unwrap_or(0);
+        cpu.service_mut(message).rank = u8::try_from(rank + 1).unwrap_or(1);
+    }
+    cpu
+}
+
+/// What the CPU needs for an add at least. What adds cost beyond that is the hardware's.
+fn add_service_us(found: &Findings) -> f64 {
+    let Some(cpu_us) = found.add_cpu_us.or(found.add_plane_us) else { return 0.0 };
+    let of_orders = found.orders.values().flatten().map(|(_, us)| *us).fold(f64::INFINITY, f64::min);
+    if cpu_waits(found) { cpu_us.min(of_orders) } else { cpu_us }
+}
+
+/// Whether the CPU waits for the hardware: then it needs as long for an add as the data plane does.
+fn cpu_waits(found: &Findings) -> bool {
+    match (found.add_cpu_us, found.add_plane_us) {
+        (Some(cpu), Some(plane)) => cpu >= 0.95 * plane,
+        _ => true,
+    }
+}
+
+fn delay(found: &mut Findings, cpu: &Cpu) -> Delay {
+    let mut residual = |message: MessageType, what: &str| {
+        let service_us = cpu.service(message).service_us.mean_us();
+        let idle: Vec<f64> =
+            found.service(message).idle_us.iter().map(|idle| (idle - service_us).max(0.0)).collect();
+        found.table(what, &idle)
+    };
+    Delay {
+        ingress_us: residual(MessageType::PacketIn, "delay.ingress_us"),
+        egress_us: residual(MessageType::PacketOut, "delay.egress_us"),
+    }
+}
+
+fn packet_in(found: &Findings) -> PacketIn {
+    let default = PacketIn::default();
+    PacketIn {
+        limit: found
+            .packet_in_limit
+            .map(|(rate_per_s, burst_packets)| PacketInRate { rate_per_s, burst_packets }),
+        buffers_packets: found.buffers.unwrap_or(0),
+        miss_send_bytes: found.miss_send_bytes.unwrap_or(default.miss_send_bytes),
+        ..default
+    }
+}
+
+fn barrier(found: &mut Findings) -> Barrier {
+    let late = found.late_us.clone();
+    let kind = match found.barrier.unwrap_or_default() {
+        BarrierFound::Honest => BarrierKind::Honest,
+        BarrierFound::Early => BarrierKind::Early(found.table("barrier.rules_late_us", &late)),
+        BarrierFound::NotOrdering => BarrierKind::NotOrdering(found.table("barrier.rules_late_us", &late)),
+    };
+    let rules_in_order = kind == BarrierKind::Honest || found.rules_in_order;
+    Barrier { kind, rules_in_order }
+}
+
+fn hardware(found: &Findings) -> Option<Hardware> {
+    if found.capacities.is_empty() {
+        return None;
+    }
+    let service_us = add_service_us(found);
+    let cost = |order: Order| -> Option<Curve> {
+        let points: Vec<(f64, f64)> = found
+            .orders
+            .get(&order)?
+            .iter()
+            .map(|(rules, us)| {
+                (rules.round(), if cpu_waits(found) { (us - service_us).max(0.0) } else { *us })
+            })
+            .collect();
+        (!points.is_empty()).then(|| curve(&points))
+    };
+    let same = cost(Order::Same).unwrap_or_else(|| match cpu_waits(found) {
+        true => Curve::default(),
+        false => Curve::constant(found.add_plane_us.unwrap_or(0.0)),
+    });
+    let add = AddCost {
+        ascending: cost(Order::Ascending).unwrap_or_else(|| same.clone()),
+        descending: cost(Order::Descending).unwrap_or_else(|| same.clone()),
+        random: cost(Order::Random),
+        same,
+    };
+    let when_full = match (found.when_full, &found.software) {
+        (Some(WhenFull::Spill), None) | (None, _) => WhenFull::Refuse,
+        (Some(policy), _) => policy,
+    };
+    // The class that takes every match is the last.
+    let mut capacities: Vec<_> = found.capacities.clone();
+    capacities.sort_by_key(|(_, capacity)| capacity.fields.is_empty());
+    Some(Hardware {
+        capacities: capacities.into_iter().map(|(_, capacity)| capacity).collect(),
+        add,
+        modify: Curve::default(),
+        modify_kind: found.modify_kind.unwrap_or(ModifyKind::InPlace),
+        delete: Curve::default(),
+        cpu_waits: cpu_waits(found),
+        stall: None,
+        when_full,
+        evict: match (when_full, found.victim) {
+            (WhenFull::Evict, Some((victim, _))) => vec![victim],
+            (WhenFull::Evict, None) => vec![profile::Victim::Random],
+            _ => Vec::new(),
+        },
+    })
+}
+
+fn software(found: &mut Findings) -> Option<Software> {
+    let SoftwareFound { above, entries, bits_per_s, packets_per_s, transit_us, promotion, .. } =
+        found.software.clone()?;
+    let when = match above {
+        Some((rate_per_s, burst_rules)) => SoftwareUse::AboveRate { rate_per_s, burst_rules },
+        None => SoftwareUse::WhenFull,
+    };
+    let service_us = bits_per_s.map_or(0.0, |rate| 8e6 * super::phases::FRAME_BYTES as f64 / rate);
+    let service_us = packets_per_s.map_or(service_us, |rate| service_us.max(1e6 / rate));
+    let extra: Vec<f64> =
+        transit_us.iter().map(|us| (us - service_us - found.hardware_transit_us).max(0.0)).collect();
+    let forward_us = found.table("software.forward_us", &extra);
+    Some(Software {
+        when,
+        entries,
+        at_least: false,
+        forward_bits_per_s: bits_per_s,
+        forward_packets_per_s: packets_per_s,
+        forward_us,
+        promotion,
+    })
+}

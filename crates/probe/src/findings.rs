@@ -1,0 +1,240 @@
+//! What a probe has found so far. Phases read what earlier ones found, and add to it.
+//!
+//! Plain data. `compose` makes the profile of it.
+
+use crate::flows::{FLOWS_MAX, TestFlow, Width};
+use openflow::Version;
+use profile::{
+    Capacity, Curve, Fit, MessageType, ModifyKind, NotMeasured, Promotion, PromotionOrder, Quantiles, Victim,
+    WhenFull,
+};
+use std::collections::BTreeMap;
+
+/// What the switch declares about itself.
+#[derive(Clone, Debug, Default)]
+pub struct Description {
+    /// Its maker.
+    pub manufacturer: String,
+    /// The model.
+    pub hardware: String,
+    /// The firmware.
+    pub software: String,
+    /// How many packets it says that it can buffer.
+    pub buffers: u32,
+}
+
+/// How one type of message is served.
+#[derive(Clone, Debug, Default)]
+pub struct ServiceFound {
+    /// Delays of the idle switch, from the message to its effect, in µs.
+    pub idle_us: Vec<f64>,
+    /// The time that the CPU needs for one, from the throughput at saturation.
+    pub service_us: Option<f64>,
+    /// Which comes first: −1 before adds, 0 in turn with them, 1 behind them.
+    pub rank: Option<i8>,
+    /// How many samples the service time is from.
+    pub samples: u32,
+}
+
+/// What adds cost in an order of priorities: points (rules, µs).
+pub type OrderCost = Vec<(f64, f64)>;
+
+/// The order in which rules come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Order {
+    /// All priorities are the same.
+    Same,
+    /// Each is above all before.
+    Ascending,
+    /// Each is below all before.
+    Descending,
+    /// Any.
+    Random,
+}
+
+/// What a barrier reply was found to mean.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BarrierFound {
+    /// The data plane has the rules.
+    #[default]
+    Honest,
+    /// The data plane gets them later.
+    Early,
+    /// It overtakes flow mods.
+    NotOrdering,
+}
+
+/// A software table.
+#[derive(Clone, Debug, Default)]
+pub struct SoftwareFound {
+    /// Rules go there when adds are faster than this, and how many may be at once.
+    pub above: Option<(f64, u32)>,
+    /// It was full at so many rules.
+    pub entries: Option<u32>,
+    /// What it forwards, in bits a second.
+    pub bits_per_s: Option<f64>,
+    /// What it forwards, in packets a second.
+    pub packets_per_s: Option<f64>,
+    /// Transits through it, in µs.
+    pub transit_us: Vec<f64>,
+    /// How rules move to hardware.
+    pub promotion: Option<Promotion>,
+    /// How sure the order is: the share of rules that it explains.
+    pub promotion_order: Option<(PromotionOrder, f64)>,
+}
+
+/// All that is known.
+#[derive(Clone, Debug)]
+pub struct Findings {
+    /// The version in use.
+    pub version: Version,
+    /// The description.
+    pub description: Description,
+    /// The longest transit of a rule in hardware, in µs.
+    pub hardware_transit_us: f64,
+    /// A transit above this is software's.
+    pub software_above_us: f64,
+    /// By type.
+    pub services: BTreeMap<MessageType, ServiceFound>,
+    /// What an entry of statistics costs, in µs.
+    pub statistics_entry_us: Option<f64>,
+    /// What barriers mean.
+    pub barrier: Option<BarrierFound>,
+    /// How much later than the barrier reply rules are in the data plane, in µs.
+    pub late_us: Vec<f64>,
+    /// Whether rules reach the data plane in order.
+    pub rules_in_order: bool,
+    /// How long the CPU is busy with an add to a nearly empty table, in µs.
+    pub add_cpu_us: Option<f64>,
+    /// From one rule in the data plane to the next, in µs, with adds at saturation.
+    pub add_plane_us: Option<f64>,
+    /// Sizes by match.
+    pub capacities: Vec<(Width, Capacity)>,
+    /// What happens when the table is full.
+    pub when_full: Option<WhenFull>,
+    /// Which rule makes place, and the share of victims that this explains.
+    pub victim: Option<(Victim, f64)>,
+    /// The costs of adds.
+    pub orders: BTreeMap<Order, OrderCost>,
+    /// What a modify costs, in µs.
+    pub modify_us: Option<f64>,
+    /// How a rule is modified.
+    pub modify_kind: Option<ModifyKind>,
+    /// What a delete costs, in µs.
+    pub delete_us: Option<f64>,
+    /// The software table.
+    pub software: Option<SoftwareFound>,
+    /// The time between looks for expired rules, in µs.
+    pub scan_period_us: Option<f64>,
+    /// The bound on packet-ins and the burst.
+    pub packet_in_limit: Option<(f64, u32)>,
+    /// How many packets were buffered.
+    pub buffers: Option<u32>,
+    /// How many bytes a packet-in has.
+    pub miss_send_bytes: Option<u16>,
+    /// How many messages wait at most.
+    pub queue_messages: Option<u32>,
+    /// The judgements.
+    pub fits: Vec<Fit>,
+    /// What could not be measured.
+    pub not_measured: Vec<NotMeasured>,
+    /// Why the probe ended early.
+    pub incomplete: Option<String>,
+    next_flow: u32,
+}
+
+impl Findings {
+    /// Nothing is known but the version.
+    pub fn new(version: Version) -> Self {
+        Findings {
+            version,
+            description: Description::default(),
+            hardware_transit_us: 0.0,
+            software_above_us: f64::INFINITY,
+            services: BTreeMap::new(),
+            statistics_entry_us: None,
+            barrier: None,
+            late_us: Vec::new(),
+            rules_in_order: true,
+            add_cpu_us: None,
+            add_plane_us: None,
+            capacities: Vec::new(),
+            when_full: None,
+            victim: None,
+            orders: BTreeMap::new(),
+            modify_us: None,
+            modify_kind: None,
+            delete_us: None,
+            software: None,
+            scan_period_us: None,
+            packet_in_limit: None,
+            buffers: None,
+            miss_send_bytes: None,
+            queue_messages: None,
+            fits: Vec::new(),
+            not_measured: Vec::new(),
+            incomplete: None,
+            next_flow: 1,
+        }
+    }
+
+    /// Flows that no earlier phase used: a rule of an earlier one may still be on its way out of the data plane. After 16 million, they
+    /// begin again.
+    pub fn take_flows(&mut self, width: Width, count: usize) -> Vec<TestFlow> {
+        let count = u32::try_from(count).unwrap_or(FLOWS_MAX).min(FLOWS_MAX - 1);
+        if self.next_flow + count > FLOWS_MAX {
+            self.next_flow = 1;
+        }
+        let first = self.next_flow;
+        self.next_flow += count;
+        (first..first + count).map(|number| TestFlow { width, number }).collect()
+    }
+
+    /// The service of a type.
+    pub fn service(&mut self, message: MessageType) -> &mut ServiceFound {
+        self.services.entry(message).or_default()
+    }
+
+    /// The median delay of the idle switch, in µs.
+    pub fn idle_us(&self, message: MessageType) -> Option<f64> {
+        crate::samples::median(&self.services.get(&message)?.idle_us)
+    }
+
+    /// The longest time by which a rule was later than its barrier reply, in µs.
+    pub fn latest_us(&self) -> f64 {
+        self.late_us.iter().copied().fold(0.0, f64::max)
+    }
+
+    /// The time from one rule in the data plane to the next, or a guess before it is measured.
+    pub fn add_us(&self) -> f64 {
+        self.add_plane_us.or(self.add_cpu_us).unwrap_or(50_000.0)
+    }
+
+    /// Whether a frame with this transit was forwarded by software.
+    pub fn is_software(&self, transit_ns: u64) -> bool {
+        crate::samples::us(transit_ns) > self.software_above_us
+    }
+
+    /// Notes that something was not measured.
+    pub fn leave_out(&mut self, what: &str, why: impl Into<String>) {
+        self.not_measured.push(NotMeasured { what: what.to_owned(), why: why.into() });
+    }
+
+    /// A quantile table of these delays; its fit is noted under this name.
+    pub fn table(&mut self, what: &str, samples_us: &[f64]) -> Quantiles {
+        let Some(fitted) = crate::samples::fitted(samples_us) else { return Quantiles::default() };
+        let samples = u32::try_from(fitted.held_back).unwrap_or(u32::MAX);
+        self.fits.push(Fit {
+            what: what.to_owned(),
+            samples,
+            ks: fitted.ks,
+            ks_limit: fitted.ks_limit.min(1.0),
+        });
+        fitted.table
+    }
+}
+
+/// A curve through points, or none.
+pub fn curve(points: &[(f64, f64)]) -> Curve {
+    Curve::new(points).unwrap_or_default()
+}

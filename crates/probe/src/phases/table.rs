@@ -1,0 +1,306 @@
+//! Phase 3: how many rules of one kind of match the hardware has, and what happens to the next one.
+//!
+//! ```text
+//!   chunk of adds, each watched ──┬── an error ──────────────> refuses
+//!          ▲                      ├── no frame, no error ────> ignores
+//!          │                      ├── slow at first sight ───> spills
+//!          └── all forward <──────┴── frames to all rules: one no longer passes, or is slow ──> evicts
+//! ```
+//!
+//! The data plane decides, not the switch's own claims. In: first frames of watched rules, and frames to all of them. Out: the size and the
+//! policy. The times of first frames also give the cost of adds of the same priority.
+
+use super::cabling::FRAME_BYTES;
+use crate::findings::{Findings, Order, SoftwareFound};
+use crate::flows::{TestFlow, Width};
+use crate::options::Options;
+use crate::phase::{Next, Phase};
+use crate::rules::{self, RuleForm};
+use crate::samples::{interval_ns, ns};
+use crate::script::{MILLISECOND_NS, Outcome, Record, SECOND_NS, Script, Step, Until, When};
+use profile::{Capacity, WhenFull};
+
+/// Adds in the first chunk.
+const CHUNK_MIN: usize = 64;
+/// Adds in a chunk at most, so that a table that is found full in the middle costs little.
+const CHUNK_MAX: usize = 4096;
+/// Rules that do not arrive in hardware before a chunk is evaluated.
+const STOP_AFTER: usize = 12;
+/// How much the table grows from one look at all rules to the next.
+const LOOK_GROWTH: f64 = 1.3;
+/// Open steps of a look at all rules.
+const LOOK_WINDOW: usize = 16;
+
+/// Where a rule was at last sight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Hardware,
+    Software,
+    Refused,
+    Nowhere,
+}
+
+/// The phase, for one kind of match.
+#[derive(Debug)]
+pub struct Table {
+    width: Width,
+    state: State,
+    rules: Vec<(TestFlow, Place)>,
+    chunk: Vec<TestFlow>,
+    /// Rules whose frames did not come back at the last look.
+    missing: Vec<usize>,
+    looked_at: usize,
+    /// Points (rules, time for one more in µs).
+    cost: Vec<(f64, f64)>,
+    is_paced: bool,
+    is_full: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Start,
+    Chunk,
+    Look {
+        is_last: bool,
+    },
+    LookAgain {
+        is_last: bool,
+    },
+    /// OpenFlow 1.0: whether the rule that drops the rest took a place.
+    Rest,
+}
+
+impl Default for Table {
+    fn default() -> Self {
+        Table::of(Width::Ethernet)
+    }
+}
+
+impl Table {
+    /// The phase for this kind of match.
+    pub fn of(width: Width) -> Self {
+        Table {
+            width,
+            state: State::Start,
+            rules: Vec::new(),
+            chunk: Vec::new(),
+            missing: Vec::new(),
+            looked_at: 0,
+            cost: Vec::new(),
+            is_paced: false,
+            is_full: false,
+        }
+    }
+
+    fn count(&self, place: Place) -> usize {
+        self.rules.iter().filter(|(_, at)| *at == place).count()
+    }
+
+    fn next_chunk(&mut self, options: &Options, found: &mut Findings) -> Next {
+        let accepted = self.rules.len();
+        let left = (options.table_max as usize).saturating_sub(accepted);
+        let size = (accepted / 2).clamp(CHUNK_MIN, CHUNK_MAX).min(left);
+        self.chunk = found.take_flows(self.width, size);
+        self.state = State::Chunk;
+        let pace_ns =
+            found.software.as_ref().and_then(|software| software.above).map(|(rate, _)| 1.03e9 / rate);
+        self.is_paced = pace_ns.is_some();
+        let rule = RuleForm::to(options.ports[1].port);
+        let frames = crate::engine::watch(options, FRAME_BYTES);
+        let steps = self.chunk.iter().zip(0u32..).map(|(flow, index)| {
+            let when = pace_ns.map_or(When::After(0), |pace| When::At((f64::from(index) * pace) as u64));
+            Step::watched(when, rule.add_for(*flow), *flow, frames)
+        });
+        let late_ns = ns(found.latest_us());
+        let patience_ns = 2 * SECOND_NS + 2 * late_ns + 64 * ns(found.add_us());
+        let script = Script::new(steps.collect(), patience_ns).with_window(window(found));
+        Next::Run(script.stop_after(STOP_AFTER))
+    }
+
+    /// Notes where the rules of a chunk went. Returns whether the table is full.
+    fn on_chunk(&mut self, record: &Record, found: &mut Findings) -> bool {
+        let before = self.rules.len();
+        let started =
+            record.outcomes.iter().zip(&self.chunk).filter(|(outcome, _)| outcome.sent_ns.is_some());
+        let places: Vec<(TestFlow, Place)> =
+            started.map(|(outcome, flow)| (*flow, place_of(outcome, found))).collect();
+        if !self.is_paced {
+            self.cost.extend(cost_point(before, &record.outcomes, &places));
+        }
+        self.rules.extend(places);
+        if self.count(Place::Software) > 0 {
+            found.software.get_or_insert_with(SoftwareFound::default);
+        }
+        // A few rules beyond the rate go to software although there is room: those do not count as a full table.
+        self.count(Place::Refused) > 0 || self.count(Place::Nowhere) > 0 || self.spilled(before) >= STOP_AFTER
+    }
+
+    /// How many of the last rules in a row are in software.
+    fn spilled(&self, from: usize) -> usize {
+        self.rules[from..].iter().rev().take_while(|(_, place)| *place == Place::Software).count()
+    }
+
+    /// A frame to each rule that was in hardware.
+    fn look(&mut self, is_last: bool, options: &Options, found: &Findings) -> Next {
+        self.state = State::Look { is_last };
+        self.looked_at = self.rules.len();
+        let flows = self.rules.iter().filter(|(_, place)| *place == Place::Hardware).map(|(flow, _)| *flow);
+        Next::Run(look_at(flows, options, found))
+    }
+
+    fn on_look(
+        &mut self,
+        record: &Record,
+        is_last: bool,
+        options: &Options,
+        found: &Findings,
+    ) -> Option<Next> {
+        let hardware: Vec<usize> =
+            (0..self.rules.len()).filter(|index| self.rules[*index].1 == Place::Hardware).collect();
+        let passes = |outcome: &Outcome| place_of(outcome, found) == Place::Hardware;
+        let missing = hardware.into_iter().zip(&record.outcomes).filter(|(_, outcome)| !passes(outcome));
+        self.missing = missing.map(|(index, _)| index).collect();
+        if self.missing.is_empty() {
+            return None;
+        }
+        // A lost frame is no lost rule.
+        self.state = State::LookAgain { is_last };
+        let flows = self.missing.iter().map(|index| self.rules[*index].0);
+        Some(Next::Run(look_at(flows, options, found)))
+    }
+
+    fn on_look_again(&mut self, record: &Record, found: &Findings) {
+        for (index, outcome) in self.missing.iter().zip(&record.outcomes) {
+            self.rules[*index].1 = place_of(outcome, found);
+        }
+        self.missing.retain(|index| self.rules[*index].1 != Place::Hardware);
+    }
+
+    /// Tries one more rule without the one that drops the rest.
+    fn without_rest(&mut self, options: &Options, found: &mut Findings) -> Next {
+        self.state = State::Rest;
+        let flow = found.take_flows(self.width, 1)[0];
+        self.chunk = vec![flow];
+        let rule = RuleForm::to(options.ports[1].port).add_for(flow);
+        let watched = Step::watched(When::After(0), rule, flow, crate::engine::watch(options, FRAME_BYTES));
+        let steps = vec![Step::send(When::At(0), rules::delete_rest()), watched];
+        Next::Run(Script::new(steps, 2 * SECOND_NS + 2 * ns(found.latest_us())))
+    }
+
+    fn conclude(&mut self, found: &mut Findings) -> Next {
+        let name = format!("hardware table, {}", self.width.text());
+        let evicted = !self.missing.is_empty();
+        let in_hardware = self.count(Place::Hardware);
+        if in_hardware == 0 {
+            found.leave_out(&name, "the switch refuses the match, or does not forward by it");
+            return Next::Done;
+        }
+        let when_full = if evicted {
+            Some(WhenFull::Evict)
+        } else if self.count(Place::Refused) > 0 {
+            Some(WhenFull::Refuse)
+        } else if self.count(Place::Nowhere) > 0 {
+            Some(WhenFull::Ignore)
+        } else {
+            self.is_full.then_some(WhenFull::Spill)
+        };
+        let fields = if self.width == Width::Ethernet { Vec::new() } else { self.width.fields().to_vec() };
+        let entries = u32::try_from(in_hardware).unwrap_or(u32::MAX);
+        let at_least = when_full.is_none();
+        let capacity = Capacity { fields, exact: false, entries, at_least, memory: 0 };
+        found.capacities.push((self.width, capacity));
+        found.when_full = found.when_full.or(when_full);
+        if self.width == Width::Ethernet && !self.cost.is_empty() {
+            found.orders.insert(Order::Same, std::mem::take(&mut self.cost));
+        }
+        Next::Done
+    }
+}
+
+impl Phase for Table {
+    fn title(&self) -> String {
+        format!("filling the table with rules for {}", self.width.text())
+    }
+
+    fn measures(&self) -> &'static [&'static str] {
+        match self.width {
+            Width::Ethernet => &["hardware table, Ethernet"],
+            Width::Ipv4 => &["hardware table, IPv4"],
+            Width::Ipv6 => &["hardware table, IPv6"],
+        }
+    }
+
+    fn next(&mut self, last: Option<&Record>, options: &Options, found: &mut Findings) -> Next {
+        match (self.state, last) {
+            (State::Chunk, Some(record)) => {
+                let is_full = self.on_chunk(record, found);
+                let is_last = is_full || self.rules.len() >= options.table_max as usize;
+                let looks = is_last || self.rules.len() as f64 >= self.looked_at as f64 * LOOK_GROWTH;
+                if looks { self.look(is_last, options, found) } else { self.next_chunk(options, found) }
+            }
+            (State::Look { is_last }, Some(record)) => match self.on_look(record, is_last, options, found) {
+                Some(next) => next,
+                None => self.go_on(is_last, options, found),
+            },
+            (State::LookAgain { is_last }, Some(record)) => {
+                self.on_look_again(record, found);
+                self.go_on(is_last, options, found)
+            }
+            (State::Rest, Some(record)) => {
+                let place = record.outcomes.last().map_or(Place::Refused, |outcome| place_of(outcome, found));
+                self.rules.push((self.chunk[0], place));
+                self.conclude(found)
+            }
+            _ => self.next_chunk(options, found),
+        }
+    }
+}
+
+impl Table {
+    fn go_on(&mut self, is_last: bool, options: &Options, found: &mut Findings) -> Next {
+        if is_last || !self.missing.is_empty() {
+            self.is_full = self.rules.len() < options.table_max as usize;
+            let is_refused = self.count(Place::Refused) + self.count(Place::Nowhere) > 0;
+            let asks = found.version == openflow::Version::V1_0 && is_refused && self.missing.is_empty();
+            return if asks { self.without_rest(options, found) } else { self.conclude(found) };
+        }
+        self.next_chunk(options, found)
+    }
+}
+
+/// How many adds are open at once: enough that the switch never waits for the probe.
+pub(super) fn window(found: &Findings) -> usize {
+    let on_the_way = found.latest_us() / found.add_us().max(1.0);
+    (8.0 + 2.0 * on_the_way).min(256.0) as usize
+}
+
+/// One frame to each of these rules.
+pub(super) fn look_at(flows: impl Iterator<Item = TestFlow>, options: &Options, found: &Findings) -> Script {
+    let into = options.ports[0].port;
+    let steps = flows.map(|flow| Step::frame(When::After(0), flow, into, FRAME_BYTES, Until::Frame));
+    let slowest_us =
+        found.software.iter().flat_map(|software| &software.transit_us).copied().fold(0.0, f64::max);
+    let patience_ns = 200 * MILLISECOND_NS + 20 * ns(slowest_us);
+    Script::new(steps.collect(), patience_ns).with_window(LOOK_WINDOW)
+}
+
+fn place_of(outcome: &Outcome, found: &Findings) -> Place {
+    match (outcome.error, outcome.transit_ns()) {
+        (Some(_), _) => Place::Refused,
+        (None, None) => Place::Nowhere,
+        (None, Some(transit)) if found.is_software(transit) => Place::Software,
+        (None, Some(_)) => Place::Hardware,
+    }
+}
+
+/// The time for one more rule in the middle of a chunk.
+fn cost_point(before: usize, outcomes: &[Outcome], places: &[(TestFlow, Place)]) -> Option<(f64, f64)> {
+    let seen = outcomes.iter().zip(places).take_while(|(_, (_, place))| *place == Place::Hardware);
+    let seen: Vec<u64> = seen.filter_map(|(outcome, _)| Some(outcome.frame?.sent_ns)).collect();
+    if seen.len() < CHUNK_MIN / 2 {
+        return None;
+    }
+    let mut sorted = seen;
+    sorted.sort_unstable();
+    Some((before as f64 + sorted.len() as f64 / 2.0, interval_ns(&sorted)? / 1e3))
+}

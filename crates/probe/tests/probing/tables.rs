@@ -1,0 +1,106 @@
+//! Sizes and policies of tables, set-up rates, and switches that cannot be probed.
+
+use super::toy::{Full, MS, Toy};
+use super::{options, probed, profile_of, refusal_of};
+use openflow::Version;
+use probe::{Finished, report};
+use profile::{SoftwareUse, WhenFull};
+
+fn size_and_policy(toy: &mut Toy) -> (u32, bool, WhenFull) {
+    let profile = profile_of(toy);
+    let hardware = profile.hardware.expect("a hardware table");
+    let last = hardware.capacities.last().expect("a size");
+    (last.entries, last.at_least, hardware.when_full)
+}
+
+#[test]
+fn the_size_is_exact_and_the_policy_is_named() {
+    for entries in [65, 300, 511] {
+        let toy = |full| Toy { entries, full, ..Toy::new() };
+        let expected = |policy| (entries as u32, false, policy);
+        assert_eq!(size_and_policy(&mut toy(Full::Refuse)), expected(WhenFull::Refuse));
+        assert_eq!(size_and_policy(&mut toy(Full::Ignore)), expected(WhenFull::Ignore));
+        assert_eq!(size_and_policy(&mut toy(Full::Spill)), expected(WhenFull::Spill));
+        let by = [
+            Full::EvictOldest,
+            Full::EvictNewest,
+            Full::EvictLeastRecentlyUsed,
+            Full::EvictLeastUsed,
+            Full::EvictLowestPriority,
+        ];
+        for victim in by {
+            assert_eq!(size_and_policy(&mut toy(victim)), expected(WhenFull::Evict), "{victim:?}");
+        }
+    }
+}
+
+#[test]
+fn the_set_up_rate_is_the_throughput_of_adds() {
+    let profile = profile_of(&mut Toy { add_ns: 24 * MS, ..Toy::new() });
+    let add_us = profile.cpu.add.service_us.mean_us() + profile.hardware.unwrap().add.at(0, 0, 0);
+    assert!((add_us / 24e3 - 1.0).abs() < 0.03, "{add_us} µs");
+}
+
+#[test]
+fn the_rate_that_stays_in_hardware_is_found() {
+    let profile = profile_of(&mut Toy { above: Some((8.0, 4.0)), add_ns: 25 * MS, ..Toy::new() });
+    let Some(SoftwareUse::AboveRate { rate_per_s, burst_rules }) = profile.software.map(|it| it.when) else {
+        panic!("no rate");
+    };
+    assert!(
+        (rate_per_s / 8.0 - 1.0).abs() < 0.03 && (3..=5).contains(&burst_rules),
+        "{rate_per_s}, {burst_rules}"
+    );
+}
+
+#[test]
+fn a_table_without_an_end_is_at_least_as_large_as_the_bound() {
+    let mut toy = Toy { entries: 1 << 20, add_ns: MS, delete_ns: MS / 100, ..Toy::new() };
+    let options = probe::Options { table_max: 700, ..options() };
+    let Finished::Profile(profile) = probed(&mut toy, options).finished else { panic!("refused") };
+    let capacity = profile.hardware.unwrap().capacities.pop().unwrap();
+    assert_eq!((capacity.entries, capacity.at_least), (700, true));
+}
+
+#[test]
+fn both_versions_are_probed() {
+    let mut toy = Toy { version: Version::V1_0, packet_in_ns: MS / 100, entries: 100, ..Toy::new() };
+    assert_eq!(size_and_policy(&mut toy), (100, false, WhenFull::Refuse));
+}
+
+#[test]
+fn foreign_rules_are_refused_with_their_number_or_cleared() {
+    let why = refusal_of(&mut Toy { foreign_rules: 3, ..Toy::new() });
+    assert!(why.contains("3 rules that no probe added"), "{why}");
+    let options = probe::Options { clear: true, ..options() };
+    let ended = probed(&mut Toy { foreign_rules: 3, ..Toy::new() }, options);
+    assert!(matches!(ended.finished, Finished::Profile(_)));
+}
+
+#[test]
+fn a_wrong_cable_is_named() {
+    let why = refusal_of(&mut Toy { cut: true, ..Toy::new() });
+    assert_eq!(why, "port 2 is not at veth2: nothing came in 2 s");
+    let why = refusal_of(&mut Toy { crossed: true, ..Toy::new() });
+    assert_eq!(why, "port 1 is not at veth1: its frame came to veth2");
+}
+
+#[test]
+fn a_switch_that_leaves_gives_an_incomplete_profile() {
+    let mut toy = Toy { leaves_at_ns: Some(4000 * MS), ..Toy::new() };
+    let Finished::Profile(profile) = probed(&mut toy, options()).finished else { panic!("refused") };
+    assert!(profile.measurement.incomplete);
+    assert!(report::table(&profile).contains("the switch left"), "{}", report::table(&profile));
+}
+
+#[test]
+fn the_file_of_a_profile_can_be_read() {
+    let profile = profile_of(&mut Toy::new());
+    profile.to_toml().unwrap();
+}
+
+#[test]
+fn two_probes_of_the_same_switch_have_the_same_digest() {
+    let digest = || probed(&mut Toy { entries: 100, ..Toy::new() }, options()).digest;
+    assert_eq!(digest(), digest());
+}
