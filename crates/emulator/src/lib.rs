@@ -46,6 +46,7 @@ pub mod scenario;
 pub mod simulation;
 pub mod timing;
 pub mod topology;
+pub mod validity;
 
 pub use host::flow::{
     FlowKind, FlowRate, FlowRefused, FlowReport, FlowSpec, FlowState, IpVersion, jain_index,

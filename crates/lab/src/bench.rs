@@ -5,6 +5,7 @@
 //!   compare      both sides of a comparison, in turn
 //!   services     two apps of its own: bench-caller ──queries, a stream──> bench-service
 //!   suite        Burnet's own figures, by the others' means
+//!   meter        emulated networks, in turn on an idle and on a starved machine
 //!   sink         this process: load::Sink, which answers at once
 //! ```
 //!
@@ -15,6 +16,7 @@ mod cbench;
 mod compare;
 mod figure;
 pub(crate) mod measurement;
+mod meter;
 mod overload;
 mod printing;
 mod services;
@@ -37,6 +39,7 @@ pub fn bench(args: &BenchArgs) -> Result<ExitCode, CommandError> {
         BenchCommand::Compare(args) => compare::compare(args),
         BenchCommand::Services(args) => services::services(args),
         BenchCommand::Suite(args) => suite::suite(args),
+        BenchCommand::Meter(args) => meter::meter(args),
         BenchCommand::Sink(args) => sink::sink(args),
     }
 }

@@ -195,9 +195,10 @@ pub fn emulate(args: &EmulateArgs) -> Result<ExitCode, CommandError> {
     asked.notes.iter().for_each(|note| stage.say(note));
     let mut run = Run::new(network, observer, stage, stop);
     let ended = watch(&mut run, args, &asked);
+    let verdict = if args.is_metered() { run.verdict() } else { None };
     drop(run);
     let recorded = recorders.finish();
-    conclude(args, &ended?.with_pcaps(recorded))
+    conclude(args, &ended?.with_pcaps(recorded).with_validity(verdict, args.strict))
 }
 
 /// Plays, pings or stays up, as asked, and sums it up.

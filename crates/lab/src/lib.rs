@@ -18,6 +18,7 @@ pub mod cli;
 pub mod demo;
 pub mod emulate;
 pub mod machine;
+mod machine_reading;
 pub mod own_node;
 pub mod processes;
 pub mod progress;

@@ -279,7 +279,8 @@ impl Network {
         self.next_timed()
     }
 
-    fn next_timed(&self) -> Option<Duration> {
+    /// The time of the next time-out or arrival over a link with delay.
+    pub(crate) fn next_timed(&self) -> Option<Duration> {
         let (due, arrival) = (self.due.next(), self.in_flight.next_later());
         due.into_iter().chain(arrival).min()
     }

@@ -50,6 +50,7 @@ use crate::host::HostCounters;
 use crate::host::flow::{FlowRefused, FlowReport, FlowSpec, IpVersion};
 use crate::network::{CannotChange, Change, FlowId, LinkCounters};
 use crate::topology::{SwitchPlan, Topology};
+use crate::validity::{MachineReading, Verdict};
 use counters::Counters;
 use reactor::Reactor;
 use request::Request;
@@ -378,6 +379,22 @@ impl Handle {
     /// The counters so far.
     pub fn counters(&self) -> EmulationCounters {
         self.counters.now()
+    }
+
+    /// Begins the run that the meter judges. What was before, such as connecting, is not part of it.
+    pub fn restart_meter(&self) {
+        self.tell(Request::RestartMeter);
+    }
+
+    /// Tells the meter what the machine did since the last reading. The caller reads it once a second.
+    pub fn note_machine(&self, reading: MachineReading) {
+        self.tell(Request::NoteMachine(reading));
+    }
+
+    /// Whether the machine has kept up with the network until now. A network in virtual time is always valid. `None` if
+    /// the emulation has ended.
+    pub fn verdict(&self) -> Option<Verdict> {
+        self.ask(Request::Judge).recv().ok()
     }
 
     /// Stops the network: closes all connections and waits for the thread.

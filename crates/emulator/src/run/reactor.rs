@@ -28,6 +28,7 @@ use super::request::Request;
 use crate::network::{CannotChange, Channel, Network, NetworkEffects};
 use crate::timing::{Alarm, MonotonicClock};
 use crate::topology::Topology;
+use crate::validity::{Meter, Release, Verdict};
 use software_switch::{Parting, Switch, SwitchOptions};
 
 /// How often it checks whether a caller's condition is met.
@@ -67,6 +68,7 @@ pub(crate) struct Reactor {
     /// Callers that wait for a time in the network.
     goals: Goals,
     virtual_time: Option<VirtualTime>,
+    meter: Meter,
 }
 
 impl Reactor {
@@ -100,6 +102,7 @@ impl Reactor {
             next_tick: Duration::ZERO,
             goals: Goals::default(),
             virtual_time: (time == Clock::Virtual).then(VirtualTime::default),
+            meter: Meter::default(),
         })
     }
 
@@ -155,6 +158,7 @@ impl Reactor {
                 self.next_tick = now + TICK;
                 self.answer_if_all_are_ready(now);
             }
+            self.note_release(now);
             let time = self.time_in_network(now);
             let frames_left = self.network.carry(FRAMES_AT_ONCE, time, &mut self.effects);
             self.observers.counters.frames_lost.store(self.network.frames_lost(), Ordering::Relaxed);
@@ -185,6 +189,22 @@ impl Reactor {
         let tick = if is_asked { TICK } else { LONGEST_SLEEP };
         let quiet = self.virtual_time.as_ref().and_then(|time| time.patience(now));
         quiet.unwrap_or(LONGEST_SLEEP).min(look).min(tick)
+    }
+
+    /// Tells the meter how late the network's next event is, if its time has come. Others that are due are later by less.
+    fn note_release(&mut self, now: Duration) {
+        let due = if self.virtual_time.is_some() { None } else { self.network.next_timed() };
+        if let Some(meant) = due.filter(|due| *due <= now) {
+            self.meter.on_release(Release { meant, actual: now, delay: None, base_was_slower: false });
+        }
+    }
+
+    /// What the meter says. In virtual time, nothing can be late.
+    fn judge(&self, now: Duration) -> Verdict {
+        match &self.virtual_time {
+            Some(time) => Verdict { seconds: time.now.as_secs(), ..Verdict::default() },
+            None => self.meter.verdict(now),
+        }
     }
 
     /// The time of the next event that a caller waits for, in the network's time.
@@ -276,7 +296,11 @@ impl Reactor {
         for (switch, port, frame) in effects.outside.drain(..) {
             interfaces.send(switch, port, &frame);
         }
-        self.observers.counters.frames_not_sent.store(interfaces.frames_not_sent, Ordering::Relaxed);
+        let counted = &self.observers.counters.frames_not_sent;
+        let before = counted.swap(interfaces.frames_not_sent, Ordering::Relaxed);
+        if interfaces.frames_not_sent > before {
+            self.meter.on_lost(interfaces.frames_not_sent - before, self.clock.elapsed());
+        }
     }
 
     fn look_at_interfaces(&mut self, now: Duration) {
@@ -431,6 +455,9 @@ impl Reactor {
                 self.observers.add(audience);
                 reply(&listening, ());
             }
+            Request::RestartMeter => self.meter = Meter::beginning_at(now),
+            Request::NoteMachine(reading) => self.meter.on_reading(reading, now),
+            Request::Judge(answer) => reply(&answer, self.judge(now)),
             Request::Stop => {}
         }
     }

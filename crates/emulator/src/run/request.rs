@@ -10,6 +10,7 @@ use super::ping_all::PingReport;
 use crate::host::HostCounters;
 use crate::host::flow::{FlowRefused, FlowReport, FlowSpec, IpVersion};
 use crate::network::{CannotChange, Change, FlowId, LinkCounters};
+use crate::validity::{MachineReading, Verdict};
 
 /// A request to the loop.
 #[derive(Debug)]
@@ -52,6 +53,12 @@ pub(crate) enum Request {
     KeepSpanningTree,
     /// Send events to an observer.
     Observe { audience: Audience, listening: Sender<()> },
+    /// Judge the run from now on.
+    RestartMeter,
+    /// Take a reading of the machine into account.
+    NoteMachine(MachineReading),
+    /// Return what the meter says of the run.
+    Judge(Sender<Verdict>),
     /// Stop the loop.
     Stop,
 }

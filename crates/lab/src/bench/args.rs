@@ -50,6 +50,9 @@ pub enum BenchCommand {
     /// Measure Burnet itself, all its figures in one run beside what was asked of them
     #[command(after_help = SUITE_EXAMPLES)]
     Suite(SuiteArgs),
+    /// Emulate a network on an idle and on a starved machine, and print how often the meter of runs notices
+    #[command(after_help = METER_EXAMPLES)]
+    Meter(MeterArgs),
     /// Answer each packet-in with a ready flow mod: what generator and machine can do at most
     #[command(after_help = SINK_EXAMPLES)]
     Sink(SinkArgs),
@@ -86,6 +89,13 @@ Examples:
   burnet bench services --queries 3000000 --json
 
 Exit code 1 if a call failed; a figure that is not reached fails nothing.";
+
+const METER_EXAMPLES: &str = "\
+Examples:
+  burnet bench meter                         some minutes; nothing else should run beside it
+  burnet bench meter --runs 3 --seconds 3
+
+Exit code 1 if a run could not be made; what the meter says of runs fails nothing.";
 
 const SINK_EXAMPLES: &str = "\
 Examples:
@@ -147,6 +157,20 @@ pub struct SuiteArgs {
     /// Print the progress on standard error each second, even if that is not a terminal
     #[arg(long)]
     pub progress: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `burnet bench meter`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct MeterArgs {
+    /// Runs of each kind
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=i64::from(ROUNDS_MAX)))]
+    pub runs: u32,
+    /// Seconds of a run
+    #[arg(long, value_name = "S", default_value_t = 5, value_parser = clap::value_parser!(u32).range(2..=3600))]
+    pub seconds: u32,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

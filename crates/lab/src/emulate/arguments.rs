@@ -75,6 +75,12 @@ pub struct EmulateArgs {
     /// After how many seconds a ping is lost
     #[arg(long = "ping-timeout", value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub ping_timeout_s: u32,
+    /// Print at the end whether the machine has kept up with the network, so that its times can be believed
+    #[arg(long)]
+    pub validity: bool,
+    /// The same, and exit code 1 if it has not
+    #[arg(long)]
+    pub strict: bool,
     /// Print the summary as JSON
     #[arg(long)]
     pub json: bool,
@@ -87,7 +93,12 @@ impl EmulateArgs {
         scenario.or_else(|| self.bound.name()).unwrap_or_else(|| self.topo.clone())
     }
 
-    /// The first of the options that say something about connections, of which virtual time has none.
+    /// Whether the summary has what the meter says.
+    pub(super) fn is_metered(&self) -> bool {
+        self.validity || self.strict
+    }
+
+    /// The first of the options that say something about connections or real time, of which virtual time has none.
     pub(super) fn without_effect_in_virtual_time(&self) -> Option<&'static str> {
         let options = [
             ("--controller", !self.controllers.is_empty()),
@@ -95,6 +106,8 @@ impl EmulateArgs {
             ("--version", self.version != EmulatedVersions::Both),
             ("--fail-mode", self.fail_mode != EmulatedFailMode::Secure),
             ("--wait", self.wait_s != WAIT_S),
+            ("--validity", self.validity),
+            ("--strict", self.strict),
         ];
         options.into_iter().find(|(_, is_said)| *is_said).map(|(option, _)| option)
     }

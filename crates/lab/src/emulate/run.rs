@@ -8,9 +8,11 @@ use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
+use emulator::validity::Verdict;
 use emulator::{Handle, NetworkEvent, Observer, PingReport};
 use flow::DatapathId;
 
+use crate::machine_reading::MachineReader;
 use crate::stage::Stage;
 use burnet::cli::CommandError;
 use burnet::commands::stop_signal::StopSignal;
@@ -56,13 +58,15 @@ pub(super) struct Run {
     pub(super) stop: StopSignal,
     switches: SwitchesSeen,
     pings: u64,
+    machine: MachineReader,
 }
 
 impl Run {
     pub(super) fn new(network: Handle, observer: Observer, stage: Stage, stop: StopSignal) -> Run {
         // Shared with the thread that waits for an answer, so that a signal need not wait for it.
         let network = Arc::new(network);
-        Run { network, observer, stage, stop, switches: SwitchesSeen::default(), pings: 0 }
+        let (switches, machine) = (SwitchesSeen::default(), MachineReader::new());
+        Run { network, observer, stage, stop, switches, pings: 0, machine }
     }
 
     /// Waits for all switches. Returns how long they took.
@@ -75,6 +79,7 @@ impl Run {
         )?
         .map_err(|missing| CommandError::DidNotWork(format!("after {} s {missing}", wait.as_secs())))?;
         self.stage.say(&format!("all {switches} switches are connected"));
+        self.restart_meter();
         Ok(self.stage.elapsed())
     }
 
@@ -94,11 +99,24 @@ impl Run {
         let mut connected_after = None;
         while !self.stop.came_within(Duration::ZERO) {
             self.process_events(LOOK)?;
-            if self.switches.count() == self.network.switches() {
-                connected_after.get_or_insert_with(|| self.stage.elapsed());
+            if connected_after.is_none() && self.switches.count() == self.network.switches() {
+                connected_after = Some(self.stage.elapsed());
+                self.restart_meter();
             }
         }
         Ok(connected_after)
+    }
+
+    /// Connecting is not part of the run that the meter judges.
+    fn restart_meter(&mut self) {
+        self.network.restart_meter();
+        self.machine = MachineReader::new();
+    }
+
+    /// What the meter says of the run, with a last reading of the machine.
+    pub(super) fn verdict(&mut self) -> Option<Verdict> {
+        self.machine.finish().into_iter().for_each(|reading| self.network.note_machine(reading));
+        self.network.verdict()
     }
 
     /// Waits for a long operation, shows events and progress in the meantime, and ends early at a signal.
@@ -131,6 +149,7 @@ impl Run {
 
     /// Processes events until now or within a moment. An error means that the network has ended.
     pub(super) fn process_events(&mut self, patience: Duration) -> Result<(), CommandError> {
+        self.machine.look().into_iter().for_each(|reading| self.network.note_machine(reading));
         let deadline = Instant::now() + patience;
         while let Some(left) = deadline.checked_duration_since(Instant::now()) {
             match self.observer.next_within(left) {

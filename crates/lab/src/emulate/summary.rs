@@ -5,6 +5,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use emulator::validity::{Validity, Verdict};
 use emulator::{EmulationCounters, PingReport, Topology};
 use serde::Serialize;
 
@@ -42,6 +43,9 @@ pub(super) struct Summary {
     /// Only in virtual time: how often a storm of frames forced the clock to advance.
     #[serde(skip_serializing_if = "Option::is_none")]
     storms: Option<u64>,
+    /// Whether the machine has kept up, if that was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    validity: Option<Verdict>,
     /// Whether the expected results came true.
     pub(super) passed: bool,
 }
@@ -113,6 +117,7 @@ impl Summary {
             pcaps: Vec::new(),
             digest: None,
             storms: None,
+            validity: None,
             passed: true,
         }
     }
@@ -130,6 +135,12 @@ impl Summary {
     /// Adds the results of virtual time.
     pub(super) fn with_rehearsal(self, digest: u64, storms: u64) -> Self {
         Summary { digest: Some(format!("{digest:016x}")), storms: Some(storms), ..self }
+    }
+
+    /// Adds what the meter says. If it is strict, the run must not be invalid.
+    pub(super) fn with_validity(self, validity: Option<Verdict>, strict: bool) -> Self {
+        let is_invalid = validity.as_ref().is_some_and(|verdict| verdict.validity == Validity::Invalid);
+        Summary { validity, passed: self.passed && !(strict && is_invalid), ..self }
     }
 
     /// Adds expectations, which must all hold.
@@ -210,6 +221,9 @@ impl fmt::Display for Summary {
         }
         if let Some(storms @ 1..) = self.storms {
             writeln!(f, "trouble     {storms} storms: frames went in circles")?;
+        }
+        if let Some(verdict) = &self.validity {
+            writeln!(f, "validity    {}", verdict.to_string().replace('\n', "\n            "))?;
         }
         for judged in self.expectations.iter().flatten() {
             writeln!(f, "{judged}")?;
@@ -327,6 +341,20 @@ mod tests {
         let topology = "single,3".parse().unwrap();
         let summary = Summary::new("x", &topology, None, Duration::from_secs(2), counters).to_string();
         assert!(summary.contains("4 frames that an interface did not take"), "{summary}");
+    }
+
+    #[test]
+    fn an_invalid_run_fails_only_if_the_operator_is_strict() {
+        let busy = Verdict { validity: Validity::Invalid, seconds: 9, ..Default::default() };
+        let judged = |verdict: &Verdict, strict| {
+            summary(vec![outcome(1, Some(1))]).with_validity(Some(verdict.clone()), strict)
+        };
+        assert!(judged(&busy, false).passed && !judged(&busy, true).passed);
+        let doubtful = Verdict { validity: Validity::Doubtful, ..busy.clone() };
+        assert!(judged(&doubtful, true).passed);
+        assert!(judged(&busy, true).to_string().contains("validity    invalid after 9 s and 0 releases"));
+        assert_eq!(serde_json::to_value(judged(&busy, true)).unwrap()["validity"]["validity"], "invalid");
+        assert!(!summary(Vec::new()).with_validity(None, true).passed, "the pings still count");
     }
 
     #[test]
