@@ -51,9 +51,10 @@ pub mod validity;
 pub use host::flow::{
     FlowKind, FlowRate, FlowRefused, FlowReport, FlowSpec, FlowState, IpVersion, jain_index,
 };
+pub use host::query::{Arrivals, Outcome, QueriesRefused, QueriesReport, QueryRecord, QuerySpec};
 pub use host::{Host, HostCounters, HostEffects, PingReply};
 pub use link::{LinkQuality, NotALinkQuality};
-pub use network::{CannotChange, Change, Channel, FlowId, LinkCounters, Network, NetworkEffects};
+pub use network::{CannotChange, Change, Channel, FlowId, LinkCounters, Network, NetworkEffects, QueriesId};
 pub use random::Random;
 pub use run::{
     Bridge, Clock, Emulation, EmulationCounters, Handle, NetworkEvent, NotConnected, Observer, PingOutcome,

@@ -15,7 +15,8 @@ use std::time::Duration;
 use crate::digest::Digest;
 use crate::host::PingReply;
 use crate::host::flow::{FlowRefused, FlowReport, FlowSpec};
-use crate::network::{CannotChange, Change, Channel, FlowId, Network, NetworkEffects};
+use crate::host::query::{QueriesRefused, QueriesReport, QuerySpec};
+use crate::network::{CannotChange, Change, Channel, FlowId, Network, NetworkEffects, QueriesId};
 use crate::topology::Topology;
 use software_switch::{ControllerId, SwitchOptions};
 
@@ -194,6 +195,19 @@ impl Simulation {
     /// The result of a flow so far, or `None` if it does not exist.
     pub fn flow_report(&self, id: FlowId) -> Option<FlowReport> {
         self.network.flow_report(id)
+    }
+
+    /// Begins a series of queries now.
+    ///
+    /// # Errors
+    /// As [`Network::start_queries`].
+    pub fn start_queries(&mut self, spec: &QuerySpec) -> Result<QueriesId, QueriesRefused> {
+        self.network.start_queries(spec, self.now, &mut self.effects)
+    }
+
+    /// The result of a series so far, or `None` if it does not exist.
+    pub fn queries_report(&self, id: QueriesId) -> Option<QueriesReport> {
+        self.network.queries_report(id)
     }
 
     fn gather(&mut self) {

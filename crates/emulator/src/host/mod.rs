@@ -14,6 +14,10 @@ mod flows;
 mod neighbours;
 mod pace;
 mod packet;
+mod queries;
+pub mod query;
+mod query_client;
+mod query_server;
 mod round_trip;
 mod tcp;
 mod tcp_receiver;
@@ -28,11 +32,13 @@ use std::time::Duration;
 use flows::{Flows, Outgoing};
 use neighbours::{Neighbours, Waits};
 use packet::{Envelope, HOP_LIMIT, Incoming};
+use queries::Queries;
 use software_switch::frame::{ether_type, protocol, u16_at};
 use tcp::Segment;
 
 pub(crate) use flows::FlowKey;
 pub use pace::LINE_BITS_PER_S;
+pub(crate) use queries::Answers;
 
 /// How many pings may wait for an address or a reply. More are not sent, and count as lost.
 const PINGS_MAX: usize = 65_536;
@@ -111,6 +117,7 @@ pub struct Host {
     /// When each ping was requested, by address and sequence number.
     pings: BTreeMap<(IpAddr, u16), Duration>,
     flows: Flows,
+    queries: Queries,
     line_bits_per_s: u64,
     counters: HostCounters,
 }
@@ -127,6 +134,7 @@ impl Host {
             neighbours: Neighbours::default(),
             pings: BTreeMap::new(),
             flows: Flows::default(),
+            queries: Queries::default(),
             line_bits_per_s: LINE_BITS_PER_S,
             counters: HostCounters::default(),
         }
@@ -260,11 +268,13 @@ impl Host {
         self.neighbours.forget();
         self.pings.clear();
         self.flows.fail();
+        self.queries.fail();
     }
 
     /// When it must act although no frame arrives.
     pub fn next_due(&self) -> Option<Duration> {
-        self.neighbours.next_due().into_iter().chain(self.flows.next_due()).min()
+        let queries = self.queries.next_due();
+        self.neighbours.next_due().into_iter().chain(self.flows.next_due()).chain(queries).min()
     }
 
     /// Time has passed: repeats address requests, gives them up after some time, and sends what flows have to send.
@@ -275,6 +285,7 @@ impl Host {
             }
         }
         self.flows.on_tick(now);
+        self.queries.on_tick(now);
         self.send_outgoing(now, effects);
     }
 
@@ -342,7 +353,9 @@ impl Host {
             local_port,
             remote_port,
         };
-        if !self.flows.on_segment(&key, &segment, now) && !segment.has(tcp::RST) {
+        let is_known =
+            self.flows.on_segment(&key, &segment, now) || self.queries.on_segment(&key, &segment, now);
+        if !is_known && !segment.has(tcp::RST) {
             self.send_flow_packet(key, Outgoing::Segment(segment.reset()), now, effects);
         }
         self.send_outgoing(now, effects);
@@ -367,6 +380,11 @@ impl Host {
             self.send_flow_packet(*key, *what, now, effects);
         }
         self.flows.give_back(outgoing);
+        let outgoing = self.queries.take_outgoing();
+        for (key, segment) in &outgoing {
+            self.send_flow_packet(*key, Outgoing::Segment(*segment), now, effects);
+        }
+        self.queries.give_back(outgoing);
     }
 
     fn send_flow_packet(&mut self, key: FlowKey, what: Outgoing, now: Duration, effects: &mut HostEffects) {
@@ -392,6 +410,40 @@ impl Host {
     pub(crate) fn set_line_rate(&mut self, bits_per_s: Option<u64>) {
         self.line_bits_per_s = bits_per_s.unwrap_or(LINE_BITS_PER_S);
         self.flows.set_line_rate(self.line_bits_per_s);
+        self.queries.set_line_rate(self.line_bits_per_s);
+    }
+
+    /// Begins a series of queries.
+    pub(crate) fn begin_queries(
+        &mut self,
+        id: u64,
+        spec: &query::QuerySpec,
+        ends: (IpAddr, IpAddr),
+        seed: u64,
+        now: Duration,
+        effects: &mut HostEffects,
+    ) {
+        self.queries.begin(id, spec, ends, seed, now);
+        self.send_outgoing(now, effects);
+    }
+
+    /// From now on, answers queries at a port.
+    ///
+    /// # Errors
+    ///
+    /// It answers there already, with other sizes.
+    pub(crate) fn answer_queries(
+        &mut self,
+        port: u16,
+        answers: Answers,
+        seed: u64,
+    ) -> Result<(), query::QueriesRefused> {
+        self.queries.answer_at(port, answers, self.line_bits_per_s, seed)
+    }
+
+    /// The result of a series of queries so far.
+    pub(crate) fn report_queries(&self, id: u64, now: Duration) -> Option<query::QueriesReport> {
+        self.queries.report(id, now)
     }
 
     /// Starts to send a flow.

@@ -61,6 +61,17 @@ impl TcpReceiver {
         }
     }
 
+    /// A receiver of a connection that this end has opened. Its next own segment has the number after `own_isn`, and the
+    /// peer's first byte has the number `first`.
+    pub(super) fn opened(own_isn: u32, first: u32) -> Self {
+        TcpReceiver { state: State::Open, first, ..TcpReceiver::new(own_isn) }
+    }
+
+    /// Whether both ends have closed the connection.
+    pub(super) fn is_closed(&self) -> bool {
+        self.state == State::Closed
+    }
+
     /// Forgets the connection, because the host was switched off.
     pub(super) fn forget(&mut self) {
         self.state = State::Closed;

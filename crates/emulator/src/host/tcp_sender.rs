@@ -79,7 +79,28 @@ pub(super) struct TcpSender {
 impl TcpSender {
     /// Starts a connection: sends a SYN.
     pub(super) fn start(plan: Plan, now: Duration, out: &mut Vec<Segment>) -> Self {
-        let mut sender = TcpSender {
+        let mut sender = TcpSender::new(plan, now);
+        sender.send_syn(now, out);
+        sender
+    }
+
+    /// Sends over a connection that the peer has opened. The peer's next byte has this number.
+    pub(super) fn accepted(
+        plan: Plan,
+        peer_next: u32,
+        peer_window_bytes: u32,
+        now: Duration,
+        out: &mut Vec<Segment>,
+    ) -> Self {
+        let peer_window = u64::from(peer_window_bytes);
+        let mut sender =
+            TcpSender { state: State::Open, peer_next, peer_window, ..TcpSender::new(plan, now) };
+        sender.pump(now, out);
+        sender
+    }
+
+    fn new(plan: Plan, now: Duration) -> Self {
+        TcpSender {
             plan,
             state: State::Opening,
             began_at: now,
@@ -100,9 +121,7 @@ impl TcpSender {
             segments_sent: 0,
             segments_again: 0,
             timeouts: 0,
-        };
-        sender.send_syn(now, out);
-        sender
+        }
     }
 
     /// Sets the rate of its link.
@@ -301,7 +320,7 @@ impl TcpSender {
         out.push(self.segment(offset, flags, payload_bytes));
     }
 
-    fn acknowledge(&mut self, out: &mut Vec<Segment>) {
+    pub(super) fn acknowledge(&mut self, out: &mut Vec<Segment>) {
         out.push(self.segment(self.next, ACK, 0));
     }
 

@@ -21,11 +21,13 @@ mod in_flight;
 mod outside;
 mod plugs;
 mod pruning;
+mod queries;
 
 pub use cable::{DirectionCounters, LinkCounters};
 pub use capture::Capture;
 pub use change::{CannotChange, Change};
 pub use flow_list::{FLOWS_MAX, FlowId};
+pub use queries::{QueriesId, SERIES_MAX};
 
 use flow::PortNo;
 use openflow::Message;
@@ -97,6 +99,8 @@ pub struct Network {
     taps: Taps,
     keeps_tree: bool,
     flow_list: FlowList,
+    /// The host that asks, of each series of queries.
+    query_hosts: Vec<usize>,
     random: Random,
     /// The latest time that it was given or has reached. It never goes back.
     clock: Duration,
@@ -134,6 +138,7 @@ impl Network {
             taps: Taps::default(),
             keeps_tree: false,
             flow_list: FlowList::default(),
+            query_hosts: Vec::new(),
             random: Random::new(seed),
             clock: now,
             frames_lost: 0,

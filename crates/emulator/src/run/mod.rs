@@ -48,7 +48,8 @@ use mio::Waker;
 
 use crate::host::HostCounters;
 use crate::host::flow::{FlowRefused, FlowReport, FlowSpec, IpVersion};
-use crate::network::{CannotChange, Change, FlowId, LinkCounters};
+use crate::host::query::{QueriesRefused, QueriesReport, QuerySpec};
+use crate::network::{CannotChange, Change, FlowId, LinkCounters, QueriesId};
 use crate::topology::{SwitchPlan, Topology};
 use crate::validity::{MachineReading, Verdict};
 use counters::Counters;
@@ -350,6 +351,20 @@ impl Handle {
     /// The report of a flow, or `None` if it does not exist. Times are since the emulation began.
     pub fn flow_report(&self, id: FlowId) -> Option<FlowReport> {
         self.ask(|answer| Request::ReportFlow { id, answer }).recv().ok().flatten()
+    }
+
+    /// Begins a series of queries from one host to another.
+    ///
+    /// # Errors
+    ///
+    /// A host does not exist, the parameters are invalid, there are too many series, or the emulation has ended.
+    pub fn start_queries(&self, spec: QuerySpec) -> Result<QueriesId, QueriesRefused> {
+        self.ask(|answer| Request::StartQueries { spec, answer }).recv().unwrap_or(Err(QueriesRefused::Ended))
+    }
+
+    /// The report of a series of queries, or `None` if it does not exist. Times are since the emulation began.
+    pub fn queries_report(&self, id: QueriesId) -> Option<QueriesReport> {
+        self.ask(|answer| Request::ReportQueries { id, answer }).recv().ok().flatten()
     }
 
     /// Each host's name and counters, in the order of the topology. Empty if the emulation has ended.

@@ -448,6 +448,10 @@ impl Reactor {
             Request::StartFlow { spec, answer } => reply(&answer, network.start_flow(&spec, time, effects)),
             Request::StopFlow { id, answer } => reply(&answer, network.stop_flow(id, time, effects)),
             Request::ReportFlow { id, answer } => reply(&answer, network.flow_report(id)),
+            Request::StartQueries { spec, answer } => {
+                reply(&answer, network.start_queries(&spec, time, effects));
+            }
+            Request::ReportQueries { id, answer } => reply(&answer, network.queries_report(id)),
             Request::CountHosts(answer) => reply(&answer, network.counters_of_hosts()),
             Request::CountLinks(answer) => reply(&answer, network.counters_of_links()),
             Request::KeepSpanningTree => network.keep_spanning_tree(effects),

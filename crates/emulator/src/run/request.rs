@@ -9,7 +9,8 @@ use super::event::Audience;
 use super::ping_all::PingReport;
 use crate::host::HostCounters;
 use crate::host::flow::{FlowRefused, FlowReport, FlowSpec, IpVersion};
-use crate::network::{CannotChange, Change, FlowId, LinkCounters};
+use crate::host::query::{QueriesRefused, QueriesReport, QuerySpec};
+use crate::network::{CannotChange, Change, FlowId, LinkCounters, QueriesId};
 use crate::validity::{MachineReading, Verdict};
 
 /// A request to the loop.
@@ -47,6 +48,10 @@ pub(crate) enum Request {
     StopFlow { id: FlowId, answer: Sender<bool> },
     /// Return the report of a flow.
     ReportFlow { id: FlowId, answer: Sender<Option<FlowReport>> },
+    /// Begin a series of queries.
+    StartQueries { spec: QuerySpec, answer: Sender<Result<QueriesId, QueriesRefused>> },
+    /// Return the report of a series of queries.
+    ReportQueries { id: QueriesId, answer: Sender<Option<QueriesReport>> },
     /// Return the counters of each link.
     CountLinks(Sender<Vec<(String, LinkCounters)>>),
     /// Block the links off a spanning tree for floods.

@@ -6,4 +6,5 @@ mod bench;
 mod changes;
 mod flows;
 mod links;
+mod queries;
 mod virtual_time;
