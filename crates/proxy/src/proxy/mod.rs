@@ -1,0 +1,205 @@
+//! The proxy itself: what it does with each message, and when.
+//!
+//! ```text
+//!   message of the controller ──> of_controller ────┐             ┌──> act ──> rules, packets, errors
+//!   packet-in, answer of the switch ──> of_switch ──┼──> Model ──>┤
+//!   frame at a tap ──> sightings ───────────────────┘             └──> barriers, polls
+//! ```
+//!
+//! In: the time and [`Event`]s. Out: [`Commands`], and whether the message passes unchanged. [`Proxy::next_due_ns`] says when
+//! [`Event::Time`] must come next. It never does I/O and never reads a clock.
+
+mod act;
+mod barriers;
+mod confirm;
+mod of_controller;
+mod of_switch;
+mod packets;
+mod poll;
+mod polls;
+mod replies;
+mod rules;
+
+use flow::PortNo;
+use openflow::{Header, Version};
+use profile::model::{Input, MessageId, Model, Output};
+use profile::{Quantiles, Random};
+use std::collections::{BTreeSet, HashMap};
+
+use crate::commands::{Commands, Counters, Event, Passage, Rubbish, Side};
+use crate::held::{Held, HeldMessages};
+use crate::own::OwnIds;
+use crate::settings::{Method, Settings};
+use crate::shadow::Shadow;
+use crate::sightings::Sightings;
+use crate::wire::kind;
+use barriers::Barriers;
+use packets::{KeptPackets, PacketInLengths};
+use polls::Polls;
+
+/// A proxy between one switch and one controller.
+#[derive(Debug)]
+pub struct Proxy {
+    settings: Settings,
+    /// `None`: the profile changes nothing.
+    model: Option<Model>,
+    /// The own delay of the switch behind the proxy, for packets that no tap has seen.
+    base: Quantiles,
+    random: Random,
+    counters: Counters,
+    /// The version of the session, once the controller has sent a request.
+    version: Option<Version>,
+    held: HeldMessages,
+    seen: Sightings,
+    kept: KeptPackets,
+    lengths: PacketInLengths,
+    shadow: Shadow,
+    own: OwnIds,
+    barriers: Barriers,
+    polls: Polls,
+    /// Outputs of the model that are not acted on yet.
+    queue: Vec<Output>,
+    /// The meter of rules in software, in a session that has one.
+    meter: Option<u32>,
+    /// Flow mods that were carried out, and for which a packet waits.
+    waiting: HashMap<MessageId, Held>,
+    /// The controller's own meters.
+    meters: BTreeSet<u32>,
+}
+
+impl Proxy {
+    /// A proxy that waits for its first session.
+    pub fn new(settings: Settings) -> Self {
+        Proxy {
+            model: (!settings.is_null()).then(|| settings.model()),
+            base: settings.base_ingress(),
+            random: Random::new(settings.seed),
+            counters: Counters::default(),
+            version: None,
+            held: HeldMessages::default(),
+            seen: Sightings::default(),
+            kept: KeptPackets::default(),
+            lengths: PacketInLengths::default(),
+            shadow: Shadow::default(),
+            own: OwnIds::default(),
+            barriers: Barriers::default(),
+            polls: Polls::default(),
+            queue: Vec::new(),
+            meter: None,
+            waiting: HashMap::new(),
+            meters: BTreeSet::new(),
+            settings,
+        }
+    }
+
+    /// What it plays.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// What it has counted.
+    pub fn counters(&self) -> Counters {
+        Counters { frames_forgotten: self.counters.frames_forgotten + self.seen.forgotten, ..self.counters }
+    }
+
+    /// Whether the controller may be read. If not, it waits until messages have left.
+    pub fn takes_from_controller(&self) -> bool {
+        self.held.has_room_for_messages()
+    }
+
+    /// When [`Event::Time`] must come. `None`: not before another event.
+    pub fn next_due_ns(&self) -> Option<u64> {
+        let model = self.model.as_ref().and_then(Model::next_due_ns);
+        [model, self.polls.due_ns()].into_iter().flatten().min()
+    }
+
+    /// Something happens. Messages and frames come in the order in which they came in; the time never goes back.
+    pub fn on_event(&mut self, now_ns: u64, event: Event<'_>, out: &mut Commands) -> Passage {
+        match event {
+            Event::FromSwitch(message) => match header_of(Side::Switch, message) {
+                Ok(header) => self.on_switch_message(now_ns, header, message, out),
+                Err(rubbish) => end(rubbish, out),
+            },
+            Event::FromController(message) => match header_of(Side::Controller, message) {
+                Ok(header) => self.on_controller_message(now_ns, header, message, out),
+                Err(rubbish) => end(rubbish, out),
+            },
+            Event::Frame { port, arrived_ns, frame } => {
+                self.on_frame(port, arrived_ns, frame);
+                Passage::Taken
+            }
+            Event::Time => {
+                self.settle(now_ns, out);
+                self.poll_if_due(now_ns, out);
+                Passage::Taken
+            }
+            Event::Ended => {
+                self.forget_session();
+                Passage::Taken
+            }
+        }
+    }
+
+    fn on_frame(&mut self, port: PortNo, arrived_ns: u64, frame: &[u8]) {
+        if self.model.is_some() {
+            self.seen.add(port, frame, arrived_ns);
+        }
+    }
+
+    /// The next session begins as this proxy began, with the same seed.
+    fn forget_session(&mut self) {
+        let counters = self.counters();
+        *self = Proxy { counters, ..Proxy::new(self.settings.clone()) };
+    }
+
+    fn is_full(&self) -> bool {
+        self.settings.method == Method::Full
+    }
+
+    /// The model learns of something. Its outputs wait in the queue.
+    fn tell_model(&mut self, now_ns: u64, input: Input) {
+        if let Some(model) = &mut self.model {
+            model.on_input(now_ns, input, &mut self.queue);
+        }
+    }
+
+    /// Does what is due until now. Each thing happens in the model's time, even if the machine is late.
+    fn settle(&mut self, now_ns: u64, out: &mut Commands) {
+        self.act_on_queue(now_ns, out);
+        while let Some(due) = self.model.as_ref().and_then(Model::next_due_ns).filter(|due| *due <= now_ns) {
+            if let Some(model) = &mut self.model {
+                model.on_time(due, &mut self.queue);
+            }
+            self.act_on_queue(due, out);
+        }
+        self.confirm_ahead(out);
+    }
+
+    fn act_on_queue(&mut self, at_ns: u64, out: &mut Commands) {
+        let mut index = 0;
+        while let Some(output) = self.queue.get(index).copied() {
+            index += 1;
+            self.act(output, at_ns, out);
+        }
+        self.queue.clear();
+    }
+}
+
+fn end(rubbish: Rubbish, out: &mut Commands) -> Passage {
+    out.end = Some(rubbish);
+    Passage::Taken
+}
+
+/// The header of a message. Only a hello and an error may have another version than 1.0 and 1.3.
+fn header_of(from: Side, message: &[u8]) -> Result<Header, Rubbish> {
+    let rubbish = |what: String| Rubbish { from, what };
+    let header = Header::read(message).map_err(|bad| rubbish(bad.to_string()))?;
+    if usize::from(header.length) != message.len() {
+        let what = format!("a message of {} bytes says that it has {}", message.len(), header.length);
+        return Err(rubbish(what));
+    }
+    if header.version.is_spoken() || [kind::HELLO, kind::ERROR].contains(&header.kind) {
+        return Ok(header);
+    }
+    Err(rubbish(format!("a message of type {} of OpenFlow {}", header.kind, header.version)))
+}

@@ -1,0 +1,152 @@
+//! Messages of the switch: packet-ins go to the model, answers to own messages stay here, and some replies are changed.
+//!
+//! In: whole messages. Out: inputs of the model, replies of the target. Everything else passes unchanged.
+
+use openflow::message::*;
+use openflow::view::PacketInView;
+use openflow::{Body, Header, Message};
+use profile::model::{Input, Miss};
+
+use super::packets::WHOLE_PACKET;
+use super::{Proxy, end};
+use crate::commands::{Commands, Passage, Rubbish, Side};
+use crate::held::Held;
+use crate::own::Own;
+use crate::wire::{self, Numbered, kind};
+
+impl Proxy {
+    pub(super) fn on_switch_message(
+        &mut self,
+        now_ns: u64,
+        header: Header,
+        message: &[u8],
+        out: &mut Commands,
+    ) -> Passage {
+        if header.kind == kind::HELLO {
+            wire::hello(message, &mut out.to_controller);
+            return Passage::Taken;
+        }
+        if self.model.is_none() {
+            return Passage::Unchanged;
+        }
+        if header.kind == kind::PACKET_IN {
+            return self.on_packet_in(now_ns, message, out);
+        }
+        if !self.is_full() {
+            return Passage::Unchanged;
+        }
+        match header.kind {
+            kind::ERROR => {
+                self.settle(now_ns, out);
+                let is_own = self.on_switch_error(header.xid, now_ns);
+                self.settle(now_ns, out);
+                if is_own { Passage::Taken } else { Passage::Unchanged }
+            }
+            kind::FEATURES_REPLY => {
+                wire::with_buffers(
+                    message,
+                    self.settings.profile.packet_in.buffers_packets,
+                    &mut out.to_controller,
+                );
+                Passage::Taken
+            }
+            kind::GET_CONFIG_REPLY => {
+                let own = self.settings.profile.packet_in.miss_send_bytes;
+                wire::with_miss_send_len(
+                    message,
+                    self.lengths.miss_send_len.unwrap_or(own),
+                    &mut out.to_controller,
+                );
+                Passage::Taken
+            }
+            kind::FLOW_REMOVED => self.read(message, out, |proxy, decoded, out| {
+                let Body::FlowRemoved(removed) = decoded.body else { return };
+                proxy.settle(now_ns, out);
+                proxy.on_flow_removed(decoded.xid, removed, now_ns, out);
+                proxy.settle(now_ns, out);
+            }),
+            _ => self.on_reply(now_ns, header, message, out),
+        }
+    }
+
+    fn on_reply(&mut self, now_ns: u64, header: Header, message: &[u8], out: &mut Commands) -> Passage {
+        let own = self.own.answered(header.xid);
+        match (wire::numbered(header.version, header.kind), own) {
+            (Some(Numbered::BarrierReply), Some(Own::Barrier(behind))) => {
+                self.own.forget(header.xid);
+                self.on_confirmed(behind, out);
+                Passage::Taken
+            }
+            (Some(Numbered::StatisticsReply), Some(Own::Poll)) => {
+                self.read(message, out, |proxy, decoded, out| {
+                    let Body::MultipartReply(reply) = decoded.body else { return };
+                    let ReplyBody::Flow(rules) = reply.body else { return };
+                    let is_last = reply.flags & MULTIPART_MORE == 0;
+                    if is_last {
+                        proxy.own.forget(decoded.xid);
+                    }
+                    proxy.settle(now_ns, out);
+                    proxy.on_counters(&rules, is_last, now_ns, out);
+                    proxy.settle(now_ns, out);
+                })
+            }
+            (Some(Numbered::StatisticsReply), _) if self.changes_reply(message) => {
+                self.read(message, out, |proxy, decoded, out| {
+                    if let Body::MultipartReply(reply) = decoded.body {
+                        proxy.send_reply(decoded.version, decoded.xid, reply, out);
+                    }
+                })
+            }
+            _ => Passage::Unchanged,
+        }
+    }
+
+    /// Decodes a message that the proxy must understand, and acts on it.
+    fn read(
+        &mut self,
+        message: &[u8],
+        out: &mut Commands,
+        act: impl FnOnce(&mut Self, Message, &mut Commands),
+    ) -> Passage {
+        match Message::decode(message) {
+            Ok(decoded) => {
+                act(self, decoded, out);
+                Passage::Taken
+            }
+            Err(bad) => end(Rubbish { from: Side::Switch, what: bad.to_string() }, out),
+        }
+    }
+
+    fn on_packet_in(&mut self, now_ns: u64, message: &[u8], out: &mut Commands) -> Passage {
+        let view = match PacketInView::read(message) {
+            Ok(view) => view,
+            Err(bad) => return end(Rubbish { from: Side::Switch, what: bad.to_string() }, out),
+        };
+        self.settle(now_ns, out);
+        if !self.held.has_room_for_packet_in(message.len()) {
+            self.counters.packet_ins_no_room += 1;
+            return Passage::Taken;
+        }
+        let arrived_ns = self.seen.take(view.in_port, view.data, now_ns);
+        let arrived_ns = arrived_ns.unwrap_or_else(|| self.drawn_arrival(now_ns));
+        let wanted_bytes = self.lengths.wanted(view.version, view.reason, view.cookie);
+        let length_bytes = u32::from(view.total_len).max(u32::try_from(view.data.len()).unwrap_or(u32::MAX));
+        // A switch with buffers of its own has given this packet one.
+        let may_be_buffered = wanted_bytes != Some(WHOLE_PACKET) && view.buffer_id == NO_BUFFER;
+        let bytes = self.held.copy_of(message);
+        let held = Held { bytes, since_ns: arrived_ns, came_ns: now_ns, is_packet_in: true, flow_mod: None };
+        let id = self.held.hold(held);
+        let miss = Miss { id, arrived_ns, length_bytes, wanted_bytes, may_be_buffered };
+        self.tell_model(now_ns, Input::Miss(miss));
+        self.settle(now_ns, out);
+        Passage::Taken
+    }
+
+    /// No tap has seen the packet. The switch's own delay is drawn from what it was before.
+    fn drawn_arrival(&mut self, now_ns: u64) -> u64 {
+        self.counters.packet_ins_unseen += 1;
+        let delay_us = self.base.at(self.random.unit());
+        // Delays are at most a day, so that nanoseconds fit.
+        now_ns.saturating_sub((delay_us * 1e3) as u64)
+    }
+}

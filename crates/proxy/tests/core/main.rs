@@ -1,0 +1,8 @@
+//! The proxy in virtual time, before the software switch.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
+
+mod delays;
+mod streams;
+mod tables;
+mod world;
