@@ -5,7 +5,7 @@
 //!   console minutes    needs minutes or a package registry; each line is read by the parser of the command that it names
 //!   console root       needs root, real switches or another machine; likewise
 //!   toml               is a burnet.toml or an app.toml, and is read as one; `toml scenario` as a scenario,
-//!                      `toml network` as a network file
+//!                      `toml network` as a network file, `toml profile` as TOML (the tests of the crate `profile` read it)
 //!   python             carries a manifest that can be read, if it carries one
 //!   text, rust         shows a form; no line of it is a command
 //! ```
@@ -216,7 +216,7 @@ fn trouble(block: &Block, chores: &str) -> Option<String> {
             let as_manifest = Manifest::parse(&block.text).err();
             as_file.zip(as_manifest).map(|(one, other)| format!("{one}; {other}"))
         }
-        "toml scenario" => {
+        "toml scenario" | "toml profile" => {
             toml::from_str::<toml::Table>(&block.text).err().and_then(|it| unread(it.to_string()))
         }
         "toml network" => burnet::network_file::source::read(&block.place(), &block.text).err(),

@@ -272,6 +272,14 @@ fn values_that_do_not_go_together_are_problems() {
         "[hardware]\ncapacity = [{ entries = 5 }]\nstall = { lasts_us = 5 }",
         "5: hardware.stall has both or none of every_us and every_changes; expected one",
     );
+    with(
+        "[hardware]\ncapacity = [{ entries = 5 }]\nstall = { every_us = 0, lasts_us = 5 }",
+        "5: hardware.stall.every_us is always 0, so that the hardware never works; expected some time",
+    );
+    with(
+        "[software]\nuse = \"only\"\nat_least = true",
+        "5: software.at_least says how to read entries; expected entries beside it",
+    );
     with("[install]\nsize_rules = 5\nrate_per_s = 8", "3: install needs a table [hardware]");
     with(
         "[[switch.recognised_by]]\nmanufacturer = \"\"",
