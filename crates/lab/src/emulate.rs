@@ -13,6 +13,7 @@ mod arguments;
 mod bound;
 mod pcaps;
 mod player;
+mod queries;
 mod run;
 mod summary;
 
@@ -37,7 +38,7 @@ use burnet::commands::json;
 use burnet::commands::stop_signal::StopSignal;
 use node::descriptors;
 use pcaps::Files;
-use player::{ExpectationResult, Player};
+use player::{ExpectationResult, Played, Player};
 use run::Run;
 use summary::Summary;
 
@@ -210,8 +211,8 @@ fn watch(run: &mut Run, args: &EmulateArgs, asked: &Plan) -> Result<Summary, Com
     if let Some(scenario) = &asked.scenario {
         let connected_after = run.connect(asked.wait)?;
         run.stage.say("the scenario begins");
-        let judged = Player::new(scenario).play(run)?;
-        return Ok(summary(run, Some(connected_after)).with_expectations(judged));
+        let Played { judged, queries } = Player::new(scenario).play(run)?;
+        return Ok(summary(run, Some(connected_after)).with_queries(&queries).with_expectations(judged));
     }
     if args.ping_all {
         let connected_after = run.connect(asked.wait)?;
@@ -244,7 +245,7 @@ fn rehearse(
     asked.notes.iter().for_each(|note| eprintln!("burnet: {note}"));
     let scenario = Scenario { spanning_tree: asked.spanning_tree, ..scenario.clone() };
     let rehearsal = scenario.rehearse(|| stop.came_within(Duration::ZERO));
-    let Some(Rehearsal { verdicts, trouble, took, digest, storms }) = rehearsal else {
+    let Some(Rehearsal { verdicts, queries, trouble, took, digest, storms }) = rehearsal else {
         return Err(CommandError::DidNotWork("it was told to stop before the scenario was over".into()));
     };
     if let Some(trouble) = trouble.first() {
@@ -253,7 +254,8 @@ fn rehearse(
     let counters = EmulationCounters::default();
     let summary = Summary::new(&args.name(), &asked.topology, None, took, counters);
     let judged = verdicts.into_iter().map(ExpectationResult::from).collect();
-    conclude(args, &summary.with_rehearsal(digest, storms).with_expectations(judged))
+    let summary = summary.with_rehearsal(digest, storms).with_queries(&queries);
+    conclude(args, &summary.with_expectations(judged))
 }
 
 /// The error for a network that did not start. If it is too large for the machine, the operator must make it smaller.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use flow::PortNo;
 
-use super::NamedFlow;
+use super::Scenario;
 use crate::host::flow::{FlowReport, jain_index};
 use software_switch::SwitchView;
 
@@ -60,6 +60,30 @@ pub enum Wanted {
         /// The lower bound of the index, in hundredths.
         index_percent: u8,
     },
+    /// How many queries of a series are completed, in per cent of those that have ended.
+    Completed {
+        /// The series' index.
+        queries: usize,
+        /// Only queries that begin at least so long after the series are counted.
+        after: Duration,
+        /// The lower bound.
+        min: Option<f64>,
+        /// The upper bound.
+        max: Option<f64>,
+    },
+    /// A quantile of the completion times of queries.
+    Completion {
+        /// The series' index.
+        queries: usize,
+        /// Only queries that begin at least so long after the series are counted.
+        after: Duration,
+        /// Which quantile, from 0 to 1.
+        quantile: f64,
+        /// The lower bound.
+        min: Option<Duration>,
+        /// The upper bound.
+        max: Option<Duration>,
+    },
     /// Whether a port is live.
     Port {
         /// The switch's name.
@@ -97,6 +121,7 @@ impl Wanted {
     /// Whether it can be checked only after something has ended.
     pub(super) fn is_of_the_whole(&self) -> bool {
         matches!(self, Wanted::Lost { .. } | Wanted::Rate { .. } | Wanted::Fair { .. })
+            || matches!(self, Wanted::Completed { .. } | Wanted::Completion { .. })
     }
 
     /// Whether it needs the state of switches.
@@ -159,7 +184,8 @@ impl Wanted {
     }
 
     /// The expectation as text.
-    pub(super) fn words(&self, series: &[String], flows: &[NamedFlow]) -> String {
+    pub(super) fn words(&self, scenario: &Scenario) -> String {
+        let Scenario { series, flows, queries, .. } = scenario;
         let flow = |index: &usize| flows.get(*index).map_or("", |flow| flow.name.as_str());
         match self {
             Wanted::Connected(switches) => format!("{switches} switches are connected"),
@@ -187,11 +213,14 @@ impl Wanted {
             Wanted::Entries { switch, min, max } => {
                 format!("{switch} has {} flow entries", between(*min, *max, |count| count.to_string()))
             }
+            Wanted::Completed { .. } | Wanted::Completion { .. } => self.words_of_queries(|index| {
+                queries.get(index).map(|queries| queries.name.clone()).unwrap_or_default()
+            }),
         }
     }
 }
 
-fn between<T: Copy>(min: Option<T>, max: Option<T>, words: impl Fn(T) -> String) -> String {
+pub(super) fn between<T: Copy>(min: Option<T>, max: Option<T>, words: impl Fn(T) -> String) -> String {
     match (min, max) {
         (Some(min), Some(max)) => format!("{} to {}", words(min), words(max)),
         (Some(min), None) => format!("at least {}", words(min)),

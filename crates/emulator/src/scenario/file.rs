@@ -53,6 +53,7 @@ pub(super) struct Event {
     pub(super) ping: Option<Pings>,
     pub(super) ping_all: Option<PingAll>,
     pub(super) flow: Option<Flow>,
+    pub(super) queries: Option<Queries>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -93,6 +94,23 @@ pub(super) struct Flow {
     pub(super) duration: String,
 }
 
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Queries {
+    pub(super) name: Option<String>,
+    pub(super) from: String,
+    pub(super) to: String,
+    pub(super) every: Option<String>,
+    pub(super) arrivals: Option<String>,
+    pub(super) burst: Option<u32>,
+    pub(super) request_bytes: Option<u16>,
+    pub(super) reply_bytes: Option<u64>,
+    pub(super) open_max: Option<u32>,
+    pub(super) timeout: Option<String>,
+    #[serde(rename = "for")]
+    pub(super) duration: String,
+}
+
 /// An expectation: one kind, with its time or bounds.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -111,6 +129,19 @@ pub(super) struct Expectation {
     pub(super) port: Option<String>,
     pub(super) state: Option<String>,
     pub(super) flow_entries: Option<Entries>,
+    pub(super) queries: Option<String>,
+    pub(super) completed_percent: Option<Bounds>,
+    pub(super) completion: Option<Completion>,
+    pub(super) after: Option<String>,
+}
+
+/// Bounds of a quantile of completion times.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Completion {
+    pub(super) quantile: f64,
+    pub(super) min: Option<String>,
+    pub(super) max: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -16,6 +16,7 @@ mod names;
 mod plan;
 mod play;
 mod quantities;
+mod queries;
 mod rehearsal;
 
 pub use expectation::{Expectation, Verdict, Wanted};
@@ -27,6 +28,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::host::flow::FlowSpec;
+use crate::host::query::QuerySpec;
 use crate::network::Change;
 use crate::run::Clock;
 use crate::topology::Topology;
@@ -61,6 +63,8 @@ pub struct Scenario {
     pub series: Vec<String>,
     /// The flows between hosts.
     pub flows: Vec<NamedFlow>,
+    /// The series of queries between hosts.
+    pub queries: Vec<NamedQueries>,
     /// What must be true.
     pub expectations: Vec<Expectation>,
 }
@@ -72,6 +76,15 @@ pub struct NamedFlow {
     pub name: String,
     /// Its parameters.
     pub spec: FlowSpec,
+}
+
+/// A series of queries and its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedQueries {
+    /// The name that expectations use.
+    pub name: String,
+    /// Its parameters.
+    pub spec: QuerySpec,
 }
 
 /// A timed action.
@@ -112,6 +125,10 @@ pub enum Action {
     StartFlow(usize),
     /// Stops a flow, by its index, and reads its report.
     EndFlow(usize),
+    /// Begins a series of queries, by its index.
+    StartQueries(usize),
+    /// Reads the report of a series of queries, by its index. Each of them has ended by then.
+    EndQueries(usize),
 }
 
 /// The error for a file that is not a scenario. The operator must correct it.

@@ -13,9 +13,12 @@ use super::expectation::{Expectation, Wanted};
 use super::file::{self, File};
 use super::names::{Names, unknown};
 use super::quantities::{percent, quality, rate, time};
-use super::{Action, EXPECTATIONS_MAX, LONGEST, NamedFlow, NotAScenario, STEPS_MAX, Scenario, Step};
+use super::queries;
+use super::{
+    Action, EXPECTATIONS_MAX, LONGEST, NamedFlow, NamedQueries, NotAScenario, STEPS_MAX, Scenario, Step,
+};
 use crate::host::flow::{FlowRate, FlowSpec};
-use crate::network::{Change, SEED_DEFAULT};
+use crate::network::{Change, SEED_DEFAULT, SERIES_MAX};
 use crate::run::Clock;
 use crate::topology::{CustomTopology, FromFile, Topology};
 use software_switch::Versions;
@@ -64,8 +67,16 @@ impl Scenario {
         })?;
         let at = file.topology.as_ref().map(|topology| line_of(text, topology.span().start));
         let FromFile { topology, notes } = find(&file).map_err(|why| (at, why))?;
-        Planner { text, topology, series: Vec::new(), flows: Vec::new(), steps: Vec::new(), pings: 0 }
-            .plan(file, notes)
+        Planner {
+            text,
+            topology,
+            series: Vec::new(),
+            flows: Vec::new(),
+            queries: Vec::new(),
+            steps: Vec::new(),
+            pings: 0,
+        }
+        .plan(file, notes)
     }
 }
 
@@ -98,6 +109,7 @@ struct Planner<'a> {
     topology: Topology,
     series: Vec<String>,
     flows: Vec<NamedFlow>,
+    queries: Vec<NamedQueries>,
     steps: Vec<Step>,
     /// The number of pings among all hosts, which are one step.
     pings: usize,
@@ -129,6 +141,7 @@ impl Planner<'_> {
             steps: self.steps,
             series: self.series,
             flows: self.flows,
+            queries: self.queries,
             expectations,
         })
     }
@@ -217,11 +230,12 @@ impl Planner<'_> {
         let changes = self.changes(event)?;
         let others = usize::from(event.ping.is_some())
             + usize::from(event.ping_all.is_some())
-            + usize::from(event.flow.is_some());
+            + usize::from(event.flow.is_some())
+            + usize::from(event.queries.is_some());
         if changes.len() + others != 1 {
             return Err(format!(
                 "expected one of link_down, link_up, link_quality, switch_down, switch_up, host_down, host_up, host_move, ping, \
-                 ping_all and flow in an event, found {}",
+                 ping_all, flow and queries in an event, found {}",
                 changes.len() + others
             ));
         }
@@ -239,6 +253,9 @@ impl Planner<'_> {
         }
         if let Some(flow) = &event.flow {
             self.flow(flow, at, line)?;
+        }
+        if let Some(queries) = &event.queries {
+            self.queries(queries, at, line)?;
         }
         Ok(())
     }
@@ -323,11 +340,33 @@ impl Planner<'_> {
         Ok(())
     }
 
+    fn queries(&mut self, queries: &file::Queries, at: Duration, line: u32) -> Result<(), String> {
+        let (from, to) = (self.names().host(&queries.from)?, self.names().host(&queries.to)?);
+        if from == to {
+            return Err(format!("{from} would query itself"));
+        }
+        let name = queries.name.clone().unwrap_or_else(|| format!("{from}->{to}"));
+        if self.queries.iter().any(|known| known.name == name) {
+            return Err(format!("a second series of queries is called \"{name}\": give it another name"));
+        }
+        let index = self.queries.len();
+        if index >= SERIES_MAX {
+            return Err(format!("there are more than {SERIES_MAX} series of queries"));
+        }
+        let spec = queries::spec(queries, (from, to), index)?;
+        let ended_at = at + spec.duration + spec.timeout;
+        self.queries.push(NamedQueries { name, spec });
+        self.steps.push(Step { at, line, what: Action::StartQueries(index) });
+        self.steps.push(Step { at: ended_at, line, what: Action::EndQueries(index) });
+        Ok(())
+    }
+
     fn expectation(&self, wish: &file::Expectation, line: u32) -> Result<Expectation, String> {
         let wanted = self.wanted(wish)?;
         if wanted.is_of_the_whole() && (wish.at.is_some() || wish.within.is_some()) {
             return Err(
-                "pings, flow and fair are looked at when they have ended: leave out at and within".into()
+                "pings, flow, fair and queries are looked at when they have ended: leave out at and within"
+                    .into(),
             );
         }
         let at = wish.at.as_deref().map_or(Ok(Duration::ZERO), time)?;
@@ -378,10 +417,17 @@ impl Planner<'_> {
             let switch = self.names().switch(&entries.switch)?;
             all.push(Wanted::Entries { switch, min: entries.min, max: entries.max });
         }
+        if let Some(name) = &wish.queries {
+            let names = || self.queries.iter().map(|queries| queries.name.clone()).collect::<Vec<_>>();
+            let index = self.queries.iter().position(|queries| queries.name == *name);
+            let index = index.ok_or_else(|| unknown("series of queries", name, &names()))?;
+            all.push(queries::wanted(wish, index)?);
+        }
         match <[Wanted; 1]>::try_from(all) {
             Ok([wanted]) => Ok(wanted),
             Err(all) => Err(format!(
-                "expected one of connected, ping, no_ping, pings, flow, fair, port and flow_entries in an expectation, found {}",
+                "expected one of connected, ping, no_ping, pings, flow, fair, queries, port and flow_entries in an expectation, \
+                 found {}",
                 all.len()
             )),
         }
@@ -407,6 +453,9 @@ fn nothing_is_alone(wish: &file::Expectation) -> Result<(), String> {
         ("lost_percent", wish.lost_percent.is_some(), "pings", wish.pings.is_some()),
         ("rate", wish.rate.is_some(), "flow", wish.flow.is_some()),
         ("index", wish.index.is_some(), "fair", wish.fair.is_some()),
+        ("completed_percent", wish.completed_percent.is_some(), "queries", wish.queries.is_some()),
+        ("completion", wish.completion.is_some(), "queries", wish.queries.is_some()),
+        ("after", wish.after.is_some(), "queries", wish.queries.is_some()),
         ("state", wish.state.is_some(), "port", wish.port.is_some()),
     ];
     let alone = alone.into_iter().find(|(_, is_there, _, has_its_own)| *is_there && !has_its_own);

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::expectation::{Expectation, Verdict, Wanted};
 use super::{Action, Scenario};
 use crate::host::flow::FlowReport;
+use crate::host::query::QueriesReport;
 use crate::network::Change;
 use software_switch::SwitchView;
 
@@ -43,6 +44,10 @@ pub enum Task {
     StartFlow(usize),
     /// Return the report of a flow: [`Observation::Flow`].
     ReportFlow(usize),
+    /// Begin a series of queries, by its index.
+    StartQueries(usize),
+    /// Return the report of a series of queries: [`Observation::Queries`].
+    ReportQueries(usize),
     /// Return the state of all switches: [`Observation::Switches`].
     LookAtSwitches,
 }
@@ -82,6 +87,13 @@ pub enum Observation {
         /// The report. `None`: the flow could not start.
         report: Option<Box<FlowReport>>,
     },
+    /// The report of a series of queries.
+    Queries {
+        /// Its index.
+        queries: usize,
+        /// The report. `None`: the series could not begin.
+        report: Option<Box<QueriesReport>>,
+    },
     /// The state of all switches.
     Switches(Vec<SwitchView>),
 }
@@ -108,6 +120,7 @@ pub struct Play<'a> {
     /// Sent and answered pings of each series.
     series: Vec<(usize, usize)>,
     flows: Vec<Option<FlowReport>>,
+    queries: Vec<Option<QueriesReport>>,
     states: Vec<State>,
     /// How many tasks of series and flows have no finding yet.
     awaited: usize,
@@ -122,6 +135,7 @@ impl<'a> Play<'a> {
             next: 0,
             series: vec![(0, 0); scenario.series.len()],
             flows: vec![None; scenario.flows.len()],
+            queries: vec![None; scenario.queries.len()],
             states: scenario.expectations.iter().map(|_| open()).collect(),
             awaited: 0,
         }
@@ -159,6 +173,11 @@ impl<'a> Play<'a> {
             Action::EndFlow(flow) => {
                 self.awaited += 1;
                 Task::ReportFlow(*flow)
+            }
+            Action::StartQueries(queries) => Task::StartQueries(*queries),
+            Action::EndQueries(queries) => {
+                self.awaited += 1;
+                Task::ReportQueries(*queries)
             }
         }
     }
@@ -218,6 +237,10 @@ impl<'a> Play<'a> {
             Observation::Flow { flow, report } => {
                 self.awaited = self.awaited.saturating_sub(1);
                 self.flows[flow] = report.map(|report| *report);
+            }
+            Observation::Queries { queries, report } => {
+                self.awaited = self.awaited.saturating_sub(1);
+                self.queries[queries] = report.map(|report| *report);
             }
             Observation::Switches(switches) => self.on_switches(&switches, now),
         }
@@ -280,6 +303,12 @@ impl<'a> Play<'a> {
         each.map(|(expectation, state)| self.verdict(expectation, state)).collect()
     }
 
+    /// The reports of the series of queries that have ended, each with its name, in the order of the file.
+    pub fn queries(&self) -> Vec<(String, QueriesReport)> {
+        let named = self.scenario.queries.iter().zip(&self.queries);
+        named.filter_map(|(queries, report)| Some((queries.name.clone(), report.clone()?))).collect()
+    }
+
     fn verdict(&self, expectation: &Expectation, state: &State) -> Verdict {
         let wanted = &expectation.wanted;
         let (held, found) = match (state, wanted) {
@@ -288,7 +317,10 @@ impl<'a> Play<'a> {
                 let (sent, answered) = self.series[*series];
                 wanted.in_series(sent, answered).unwrap_or_default()
             }
-            (State::Open { found, .. }, _) => wanted.in_flows(&self.flows).unwrap_or((false, found.clone())),
+            (State::Open { found, .. }, _) => wanted
+                .in_flows(&self.flows)
+                .or_else(|| wanted.in_queries(&self.queries))
+                .unwrap_or((false, found.clone())),
         };
         let when = match wanted.is_of_the_whole() {
             true => String::new(),
@@ -298,7 +330,7 @@ impl<'a> Play<'a> {
                 expectation.at.as_secs_f64()
             ),
         };
-        let expected = wanted.words(&self.scenario.series, &self.scenario.flows) + &when;
+        let expected = wanted.words(self.scenario) + &when;
         Verdict { line: expectation.line, expected, held, found }
     }
 }

@@ -11,7 +11,8 @@ use std::time::Duration;
 use super::Scenario;
 use super::expectation::Verdict;
 use super::play::{Observation, Play, Purpose, Task};
-use crate::network::FlowId;
+use crate::host::query::QueriesReport;
+use crate::network::{FlowId, QueriesId};
 use crate::run::ping_all::PingAll;
 use crate::simulation::Simulation;
 use software_switch::{FailMode, SwitchOptions};
@@ -27,6 +28,8 @@ const LOOK: Duration = Duration::from_millis(100);
 pub struct Rehearsal {
     /// The results of its expectations, in the order of its file.
     pub verdicts: Vec<Verdict>,
+    /// The reports of its series of queries, each with its name.
+    pub queries: Vec<(String, QueriesReport)>,
     /// What could not be done, one sentence each.
     pub trouble: Vec<String>,
     /// How long it took in virtual time.
@@ -54,6 +57,7 @@ impl Scenario {
             waiting,
             rounds: Vec::new(),
             flows,
+            queries: vec![None; self.queries.len()],
             sequence: 0,
             trouble: Vec::new(),
         };
@@ -75,6 +79,7 @@ struct Stage<'a> {
     /// The running rounds of pings among all hosts, each with its series.
     rounds: Vec<(usize, PingAll)>,
     flows: Vec<Option<FlowId>>,
+    queries: Vec<Option<QueriesId>>,
     sequence: u16,
     trouble: Vec<String>,
 }
@@ -104,6 +109,7 @@ impl Stage<'_> {
         }
         Some(Rehearsal {
             verdicts: play.verdicts(),
+            queries: play.queries(),
             trouble: self.trouble,
             took: self.network.now(),
             digest: self.network.digest(),
@@ -141,6 +147,16 @@ impl Stage<'_> {
                     report
                 });
                 play.on_observation(Observation::Flow { flow, report: report.map(Box::new) }, now);
+            }
+            Task::StartQueries(queries) => {
+                match self.network.start_queries(&self.scenario.queries[queries].spec) {
+                    Ok(id) => self.queries[queries] = Some(id),
+                    Err(error) => self.trouble.push(error.to_string()),
+                }
+            }
+            Task::ReportQueries(queries) => {
+                let report = self.queries[queries].and_then(|id| self.network.queries_report(id));
+                play.on_observation(Observation::Queries { queries, report: report.map(Box::new) }, now);
             }
             Task::LookAtSwitches => {
                 let views = self.network.network().switches().iter().map(|switch| switch.view());

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
 use emulator::scenario::{Observation, Play, Purpose, Scenario, Task, Verdict};
-use emulator::{FlowId, Handle, PingReport};
+use emulator::{FlowId, Handle, PingReport, QueriesId, QueriesReport};
 use serde::Serialize;
 
 use super::run::Run;
@@ -49,12 +49,20 @@ enum Pinged {
     All(usize),
 }
 
+/// What came of a scenario.
+pub(super) struct Played {
+    pub(super) judged: Vec<ExpectationResult>,
+    /// The reports of its series of queries, each with its name.
+    pub(super) queries: Vec<(String, QueriesReport)>,
+}
+
 /// A scenario that is being played.
 pub(super) struct Player<'a> {
     scenario: &'a Scenario,
     play: Play<'a>,
     pending: Vec<PendingPing>,
     flows: Vec<Option<FlowId>>,
+    queries: Vec<Option<QueriesId>>,
     /// What could not be done, one sentence each.
     trouble: Vec<String>,
 }
@@ -62,11 +70,19 @@ pub(super) struct Player<'a> {
 impl<'a> Player<'a> {
     pub(super) fn new(scenario: &'a Scenario) -> Self {
         let flows = vec![None; scenario.flows.len()];
-        Player { scenario, play: Play::new(scenario), pending: Vec::new(), flows, trouble: Vec::new() }
+        let queries = vec![None; scenario.queries.len()];
+        Player {
+            scenario,
+            play: Play::new(scenario),
+            pending: Vec::new(),
+            flows,
+            queries,
+            trouble: Vec::new(),
+        }
     }
 
     /// Plays the scenario from now to its end.
-    pub(super) fn play(mut self, run: &mut Run) -> Result<Vec<ExpectationResult>, CommandError> {
+    pub(super) fn play(mut self, run: &mut Run) -> Result<Played, CommandError> {
         let began = Instant::now();
         let mut tasks = Vec::new();
         while !self.play.is_over() {
@@ -86,7 +102,8 @@ impl<'a> Player<'a> {
         if let Some(trouble) = self.trouble.first() {
             return Err(CommandError::DidNotWork(format!("the scenario could not be played: {trouble}")));
         }
-        Ok(self.play.verdicts().into_iter().map(ExpectationResult::from).collect())
+        let judged = self.play.verdicts().into_iter().map(ExpectationResult::from).collect();
+        Ok(Played { judged, queries: self.play.queries() })
     }
 
     fn act(&mut self, task: Task, run: &mut Run, now: Duration) {
@@ -113,6 +130,18 @@ impl<'a> Player<'a> {
                 }
             }
             Task::ReportFlow(flow) => self.report_flow(flow, network, now),
+            Task::StartQueries(queries) => {
+                let named = &self.scenario.queries[queries];
+                run.stage.say(&format!("{:.3} s: queries {} begin", now.as_secs_f64(), named.name));
+                match network.start_queries(named.spec.clone()) {
+                    Ok(id) => self.queries[queries] = Some(id),
+                    Err(error) => self.note(Err(error.to_string())),
+                }
+            }
+            Task::ReportQueries(queries) => {
+                let report = self.queries[queries].and_then(|id| network.queries_report(id));
+                self.play.on_observation(Observation::Queries { queries, report: report.map(Box::new) }, now);
+            }
             Task::LookAtSwitches => {
                 self.play.on_observation(Observation::Switches(network.switch_views()), now)
             }

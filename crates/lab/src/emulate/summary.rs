@@ -6,11 +6,12 @@ use std::fmt;
 use std::time::Duration;
 
 use emulator::validity::{Validity, Verdict};
-use emulator::{EmulationCounters, PingReport, Topology};
+use emulator::{EmulationCounters, PingReport, QueriesReport, Topology};
 use serde::Serialize;
 
 use super::pcaps::Recorded;
 use super::player::ExpectationResult;
+use super::queries::QueriesSeen;
 
 /// How many lost pings JSON names. Others are only counted.
 const LOST_NAMED: usize = 100;
@@ -31,6 +32,9 @@ pub(super) struct Summary {
     pub(super) counters: Counted,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) pings: Option<Pings>,
+    /// The results of series of queries, in the order of the file.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    queries: Vec<QueriesSeen>,
     /// The results of a scenario's expectations, in the order of its file.
     #[serde(skip_serializing_if = "Option::is_none")]
     expectations: Option<Vec<ExpectationResult>>,
@@ -113,6 +117,7 @@ impl Summary {
             ran_ms: milliseconds(ran),
             counters: counters.into(),
             pings: None,
+            queries: Vec::new(),
             expectations: None,
             pcaps: Vec::new(),
             digest: None,
@@ -125,6 +130,12 @@ impl Summary {
     /// Adds pings, which must all be answered.
     pub(super) fn with_pings(self, report: &PingReport) -> Self {
         Summary { pings: Some(Pings::new(report)), passed: report.is_complete(), ..self }
+    }
+
+    /// Adds series of queries, each with its name.
+    pub(super) fn with_queries(self, queries: &[(String, QueriesReport)]) -> Self {
+        let seen = |(name, report): &(String, QueriesReport)| QueriesSeen::new(name, report);
+        Summary { queries: queries.iter().map(seen).collect(), ..self }
     }
 
     /// Adds the files that were written.
@@ -210,6 +221,7 @@ impl fmt::Display for Summary {
         if let Some(pings) = &self.pings {
             pings.fmt(f)?;
         }
+        self.queries.iter().try_for_each(|queries| queries.fmt(f))?;
         if !is_virtual {
             self.counters.fmt(f)?;
         }
