@@ -53,7 +53,8 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("software-switch", &["flow", "openflow"]),
     ("emulator", &["flow", "openflow", "software-switch"]),
     ("probe", &["emulator", "flow", "openflow", "profile", "software-switch"]),
-    ("proxy", &["flow", "openflow", "profile", "software-switch"]),
+    // emulator only for its timer and its meter of validity.
+    ("proxy", &["emulator", "flow", "openflow", "profile", "software-switch"]),
     ("load", &["flow", "openflow"]),
     // Data that services declare, and the table of the node's services.
     ("contract", &[]),

@@ -11,6 +11,7 @@
 //! ```
 //!
 //! [`Proxy`] is pure: messages, frames and the time go in, bytes come out. A message that the model does not change passes as it is.
+//! [`run::ProxyRun`] adds sockets, taps and the clock.
 //!
 //! It never decides about the network: the controller does. It never forwards a packet: the switch does. See `docs/concepts/proxy.md`.
 
@@ -18,6 +19,7 @@ mod commands;
 mod held;
 mod own;
 mod proxy;
+pub mod run;
 mod settings;
 mod shadow;
 mod sightings;

@@ -198,8 +198,15 @@ fn header_of(from: Side, message: &[u8]) -> Result<Header, Rubbish> {
         let what = format!("a message of {} bytes says that it has {}", message.len(), header.length);
         return Err(rubbish(what));
     }
-    if header.version.is_spoken() || [kind::HELLO, kind::ERROR].contains(&header.kind) {
-        return Ok(header);
+    check_beginning(from, message)?;
+    Ok(header)
+}
+
+/// Checks the first two bytes of a message that may not be whole yet, so that no one waits for the end of what is no OpenFlow.
+pub(crate) fn check_beginning(from: Side, message: &[u8]) -> Result<(), Rubbish> {
+    let [version, kind, ..] = *message else { return Ok(()) };
+    if Version(version).is_spoken() || [kind::HELLO, kind::ERROR].contains(&kind) {
+        return Ok(());
     }
-    Err(rubbish(format!("a message of type {} of OpenFlow {}", header.kind, header.version)))
+    Err(Rubbish { from, what: format!("a message of type {kind} of OpenFlow {}", Version(version)) })
 }

@@ -1,0 +1,399 @@
+//! The proxy on sockets: its loop.
+//!
+//! ```text
+//!   switch ⇄ Peer ──messages──> Proxy ──bytes──> Peer ⇄ controller
+//!   interface ──> Tap ──frames──> │ ──releases──> Meter
+//!                         Alarm: the time
+//! ```
+//!
+//! In: an address to listen on, the controller's address, interfaces, and what to play. Out: [`Notice`]s, counters and the validity of the run.
+//! The caller calls [`ProxyRun::turn`] until it has enough. It never decides about a message: [`Proxy`] does.
+
+mod peer;
+mod tap;
+
+use emulator::timing::{Alarm, MonotonicClock};
+use emulator::validity::{DelayPair, MachineReading, Meter, Release as Released, Verdict};
+use flow::PortNo;
+use mio::net::{TcpListener, TcpStream};
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token};
+use openflow::stream;
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::commands::{Commands, Counters, Event, Passage, Release, Side};
+use crate::proxy::{Proxy, check_beginning};
+use crate::settings::Settings;
+use peer::Peer;
+use tap::{Room, Seen, Tap};
+
+/// How many frames of one tap are read in a turn.
+const FRAMES_AT_ONCE: usize = 1024;
+/// How many events one poll returns.
+const EVENTS: usize = 64;
+
+const LISTENER: Token = Token(0);
+const TIMER: Token = Token(1);
+const SWITCH: Token = Token(2);
+const CONTROLLER: Token = Token(3);
+/// The first tap. The others follow.
+const TAPS: usize = 4;
+
+/// What a run needs.
+#[derive(Clone, Debug)]
+pub struct RunOptions {
+    /// Where it listens for the switch.
+    pub listen: SocketAddr,
+    /// The controller.
+    pub controller: SocketAddr,
+    /// The ports of the switch, each with the interface that is tapped.
+    pub taps: Vec<(PortNo, String)>,
+    /// What it plays.
+    pub settings: Settings,
+}
+
+/// Something that an operator wants to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// A switch has connected.
+    Connected(SocketAddr),
+    /// A second switch has connected, and was refused.
+    Refused(SocketAddr),
+    /// Both connections have ended.
+    Ended(String),
+    /// A tap does not work any more. Its port has no times.
+    TapLost(PortNo, String),
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Notice::Connected(from) => write!(f, "a switch has connected from {from}"),
+            Notice::Refused(from) => {
+                write!(f, "the switch at {from} was refused: another one is connected")
+            }
+            Notice::Ended(why) => write!(f, "both connections have ended: {why}"),
+            Notice::TapLost(port, why) => write!(f, "the tap of port {port} does not work any more: {why}"),
+        }
+    }
+}
+
+/// Both peers.
+#[derive(Debug)]
+struct Session {
+    switch: Peer,
+    controller: Peer,
+}
+
+/// A proxy on sockets.
+#[derive(Debug)]
+pub struct ProxyRun {
+    poll: Poll,
+    events: Events,
+    alarm: Alarm,
+    clock: MonotonicClock,
+    listener: TcpListener,
+    options: RunOptions,
+    taps: Vec<(PortNo, Option<Tap>)>,
+    room: Room,
+    session: Option<Session>,
+    proxy: Proxy,
+    commands: Commands,
+    meter: Meter,
+    notices: Vec<Notice>,
+    /// Taps with more frames than were read in a turn.
+    is_crowded: bool,
+}
+
+impl ProxyRun {
+    /// Listens, and opens the taps.
+    ///
+    /// # Errors
+    /// The address is in use, or an interface is missing or may not be tapped: the message names it.
+    pub fn open(options: RunOptions) -> io::Result<Self> {
+        let poll = Poll::new()?;
+        let clock = MonotonicClock::begin();
+        let mut listener = TcpListener::bind(options.listen).map_err(|error| {
+            io::Error::new(error.kind(), format!("cannot listen on {}: {error}", options.listen))
+        })?;
+        poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
+        let alarm = Alarm::new(clock, poll.registry(), TIMER)?;
+        let mut taps = Vec::new();
+        for (port, name) in &options.taps {
+            let tap = Tap::open(name)?;
+            let token = Token(TAPS + taps.len());
+            poll.registry().register(&mut SourceFd(&tap.raw()), token, Interest::READABLE)?;
+            taps.push((*port, Some(tap)));
+        }
+        Ok(ProxyRun {
+            poll,
+            events: Events::with_capacity(EVENTS),
+            alarm,
+            clock,
+            listener,
+            proxy: Proxy::new(options.settings.clone()),
+            options,
+            taps,
+            room: Room::new(),
+            session: None,
+            commands: Commands::default(),
+            meter: Meter::default(),
+            notices: Vec::new(),
+            is_crowded: false,
+        })
+    }
+
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// The operating system does not say.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// What the proxy has counted.
+    pub fn counters(&self) -> Counters {
+        self.proxy.counters()
+    }
+
+    /// The machine was read.
+    pub fn note_machine(&mut self, reading: MachineReading) {
+        self.meter.on_reading(reading, self.clock.elapsed());
+    }
+
+    /// Whether the machine has kept up.
+    pub fn verdict(&self) -> Verdict {
+        self.meter.verdict(self.clock.elapsed())
+    }
+
+    /// What has happened since the last call.
+    pub fn take_notices(&mut self) -> Vec<Notice> {
+        std::mem::take(&mut self.notices)
+    }
+
+    /// Waits until something happens, at most for the patience, and acts.
+    ///
+    /// # Errors
+    /// The poll or the timer fails. Trouble with a peer is no error: the session ends.
+    pub fn turn(&mut self, patience: Duration) -> io::Result<()> {
+        let due = self.proxy.next_due_ns().map(Duration::from_nanos);
+        let patience = if self.has_more() { Duration::ZERO } else { patience };
+        self.alarm.wait(&mut self.poll, &mut self.events, due, patience)?;
+        let trouble = self.take_events();
+        // Frames first: a packet-in needs the time of its frame.
+        self.read_taps();
+        let worked = trouble.and_then(|()| self.serve());
+        if let Err(why) = worked {
+            self.end(why);
+        }
+        Ok(())
+    }
+
+    /// Whether there is work that no event announces.
+    fn has_more(&self) -> bool {
+        let Some(Session { switch, controller }) = &self.session else { return self.is_crowded };
+        let of_switch = switch.may_be_read() && !controller.is_behind();
+        let of_controller =
+            controller.may_be_read() && !switch.is_behind() && self.proxy.takes_from_controller();
+        self.is_crowded || of_switch || of_controller
+    }
+
+    fn now_ns(&self) -> u64 {
+        u64::try_from(self.clock.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Notes which sockets are ready.
+    fn take_events(&mut self) -> Result<(), String> {
+        let mut has_caller = false;
+        let mut result = Ok(());
+        for event in &self.events {
+            let peer = match (event.token(), &mut self.session) {
+                (LISTENER, _) => {
+                    has_caller = true;
+                    continue;
+                }
+                (SWITCH, Some(session)) => &mut session.switch,
+                (CONTROLLER, Some(session)) => &mut session.controller,
+                _ => continue,
+            };
+            if event.is_readable() {
+                peer.on_readable();
+            }
+            if event.is_writable() || event.is_error() {
+                result = result.and(peer.on_writable().map_err(|error| sentence(peer.side, &error)));
+            }
+        }
+        if has_caller { result.and(self.accept()) } else { result }
+    }
+
+    fn accept(&mut self) -> Result<(), String> {
+        // The poll is edge-triggered: all callers must be taken.
+        while let Ok((stream, from)) = self.listener.accept() {
+            if self.session.is_some() {
+                self.notices.push(Notice::Refused(from));
+                continue;
+            }
+            self.notices.push(Notice::Connected(from));
+            let registry = self.poll.registry();
+            let of = |side| move |error: io::Error| sentence(side, &error);
+            let switch = Peer::new(stream, Side::Switch, true, SWITCH, registry).map_err(of(Side::Switch))?;
+            let controller = TcpStream::connect(self.options.controller)
+                .and_then(|stream| Peer::new(stream, Side::Controller, false, CONTROLLER, registry))
+                .map_err(of(Side::Controller))?;
+            self.session = Some(Session { switch, controller });
+        }
+        Ok(())
+    }
+
+    fn read_taps(&mut self) {
+        self.is_crowded = false;
+        for index in 0..self.taps.len() {
+            let mut frames = 0;
+            while frames < FRAMES_AT_ONCE && self.read_tap(index) {
+                frames += 1;
+            }
+            self.is_crowded |= frames == FRAMES_AT_ONCE;
+        }
+    }
+
+    /// Reads one frame. Returns whether there may be more.
+    fn read_tap(&mut self, index: usize) -> bool {
+        let now_ns = self.now_ns();
+        let (port, Some(tap)) = &self.taps[index] else { return false };
+        match tap.receive(&mut self.room) {
+            Ok(Seen::Nothing) => false,
+            Ok(Seen::Other) => true,
+            Ok(Seen::Frame(frame, age)) => {
+                let age_ns = u64::try_from(age.as_nanos()).unwrap_or(u64::MAX);
+                let event = Event::Frame { port: *port, arrived_ns: now_ns.saturating_sub(age_ns), frame };
+                let _taken = self.proxy.on_event(now_ns, event, &mut self.commands);
+                true
+            }
+            Err(error) => {
+                self.notices.push(Notice::TapLost(*port, error.to_string()));
+                self.taps[index].1 = None;
+                false
+            }
+        }
+    }
+
+    /// Serves the session: what is due, what came, what waits.
+    fn serve(&mut self) -> Result<(), String> {
+        let now_ns = self.now_ns();
+        if self.session.is_none() {
+            return Ok(());
+        }
+        if self.proxy.next_due_ns().is_some_and(|due| due <= now_ns) {
+            let _taken = self.proxy.on_event(now_ns, Event::Time, &mut self.commands);
+            self.hand_out()?;
+        }
+        self.serve_side(Side::Switch)?;
+        self.serve_side(Side::Controller)?;
+        let Some(Session { switch, controller }) = &mut self.session else { return Ok(()) };
+        switch.flush().map_err(|error| sentence(Side::Switch, &error))?;
+        controller.flush().map_err(|error| sentence(Side::Controller, &error))
+    }
+
+    /// Reads one peer, unless the other one is behind.
+    fn serve_side(&mut self, side: Side) -> Result<(), String> {
+        let Some(Session { switch, controller }) = &mut self.session else { return Ok(()) };
+        let (peer, other) = match side {
+            Side::Switch => (switch, controller),
+            Side::Controller => (controller, switch),
+        };
+        let takes = side == Side::Switch || self.proxy.takes_from_controller();
+        if !peer.may_be_read() || other.is_behind() || !takes {
+            return Ok(());
+        }
+        peer.read().map_err(|error| sentence(side, &error))?;
+        let inbound = peer.take_inbound();
+        let handled = self.pass(side, &inbound);
+        if let Some(Session { switch, controller }) = &mut self.session {
+            let peer = if side == Side::Switch { switch } else { controller };
+            peer.put_back(inbound, *handled.as_ref().unwrap_or(&0));
+        }
+        handled.map(drop)
+    }
+
+    /// Gives each whole message to the proxy. Messages that pass unchanged are sent from where they are, as many as follow each
+    /// other at once. Returns how many bytes were whole messages.
+    fn pass(&mut self, side: Side, bytes: &[u8]) -> Result<usize, String> {
+        let (mut at, mut run) = (0, 0);
+        let mut trouble = Ok(());
+        let cut = stream::cut(bytes, |message| {
+            let now_ns = self.now_ns();
+            let event = match side {
+                Side::Switch => Event::FromSwitch(message),
+                Side::Controller => Event::FromController(message),
+            };
+            let passage = self.proxy.on_event(now_ns, event, &mut self.commands);
+            let end = at + message.len();
+            let has_commands = !self.commands.to_switch.is_empty()
+                || !self.commands.to_controller.is_empty()
+                || self.commands.end.is_some();
+            if passage == Passage::Taken || has_commands {
+                trouble = self.send_run(side, &bytes[run..at]).and_then(|()| self.hand_out());
+                run = if passage == Passage::Taken { end } else { at };
+            }
+            at = end;
+            trouble.is_ok()
+        });
+        trouble?;
+        cut.map_err(|bad| format!("{side} sent a wrong length: {bad}"))?;
+        self.send_run(side, &bytes[run..at])?;
+        check_beginning(side, &bytes[at..]).map_err(|rubbish| rubbish.to_string())?;
+        Ok(at)
+    }
+
+    /// Messages that pass unchanged.
+    fn send_run(&mut self, from: Side, bytes: &[u8]) -> Result<(), String> {
+        let Some(Session { switch, controller }) = &mut self.session else { return Ok(()) };
+        let to = if from == Side::Switch { controller } else { switch };
+        if bytes.is_empty() { Ok(()) } else { to.send(bytes).map_err(|error| sentence(to.side, &error)) }
+    }
+
+    /// Sends what the proxy has for both sides.
+    fn hand_out(&mut self) -> Result<(), String> {
+        let Some(Session { switch, controller }) = &mut self.session else { return Ok(()) };
+        for (peer, bytes) in
+            [(switch, &mut self.commands.to_switch), (controller, &mut self.commands.to_controller)]
+        {
+            if !bytes.is_empty() {
+                peer.send(bytes).map_err(|error| sentence(peer.side, &error))?;
+                bytes.clear();
+            }
+        }
+        let actual = self.clock.elapsed();
+        for release in self.commands.releases.drain(..) {
+            self.meter.on_release(released(release, actual));
+        }
+        match self.commands.end.take() {
+            Some(rubbish) => Err(rubbish.to_string()),
+            None => Ok(()),
+        }
+    }
+
+    fn end(&mut self, why: String) {
+        self.notices.push(Notice::Ended(why));
+        if let Some(Session { switch, controller }) = self.session.take() {
+            switch.close(self.poll.registry());
+            controller.close(self.poll.registry());
+        }
+        self.commands = Commands::default();
+        let _taken = self.proxy.on_event(self.now_ns(), Event::Ended, &mut self.commands);
+    }
+}
+
+fn released(release: Release, actual: Duration) -> Released {
+    let Release { since_ns, meant_ns, base_was_slower } = release;
+    let (since, meant) = (Duration::from_nanos(since_ns), Duration::from_nanos(meant_ns));
+    let delay = DelayPair { meant: meant.saturating_sub(since), actual: actual.saturating_sub(since) };
+    Released { meant, actual, delay: Some(delay), base_was_slower }
+}
+
+fn sentence(side: Side, error: &io::Error) -> String {
+    format!("{side}: {error}")
+}

@@ -1,0 +1,158 @@
+//! One end of a session: a TCP connection, what was read from it and is no whole message yet, and what it has not taken.
+//!
+//! In: bytes for the peer. Out: bytes of the peer. It never looks into a message.
+
+use crate::commands::Side;
+use mio::net::TcpStream;
+use mio::{Interest, Registry, Token};
+use std::io::{self, ErrorKind, Read, Write};
+
+/// Above this many bytes that a peer has not taken, the other peer is not read.
+const UNSENT_MAX_BYTES: usize = 1 << 20;
+/// How much is read at once: many messages, and more than the longest.
+const READ_BYTES: usize = 256 * 1024;
+
+/// A peer.
+#[derive(Debug)]
+pub(super) struct Peer {
+    stream: TcpStream,
+    pub(super) side: Side,
+    is_open: bool,
+    is_readable: bool,
+    inbound: Vec<u8>,
+    /// Where the first message begins that was not handled yet.
+    handled: usize,
+    outbound: Vec<u8>,
+    sent: usize,
+}
+
+impl Peer {
+    /// A peer whose connection is open, or becomes open when the socket is writable for the first time.
+    pub(super) fn new(
+        mut stream: TcpStream,
+        side: Side,
+        is_open: bool,
+        token: Token,
+        registry: &Registry,
+    ) -> io::Result<Self> {
+        registry.register(&mut stream, token, Interest::READABLE | Interest::WRITABLE)?;
+        if is_open {
+            stream.set_nodelay(true)?;
+        }
+        let (inbound, outbound) = (Vec::new(), Vec::new());
+        Ok(Peer { stream, side, is_open, is_readable: is_open, inbound, handled: 0, outbound, sent: 0 })
+    }
+
+    /// The poll says that the socket is readable.
+    pub(super) fn on_readable(&mut self) {
+        self.is_readable = true;
+    }
+
+    /// The poll says that the socket is writable, or has failed.
+    pub(super) fn on_writable(&mut self) -> io::Result<()> {
+        if self.is_open {
+            return Ok(());
+        }
+        if let Some(error) = self.stream.take_error()? {
+            return Err(error);
+        }
+        match self.stream.peer_addr() {
+            Err(error) if error.kind() == ErrorKind::NotConnected => Ok(()),
+            Err(error) => Err(error),
+            Ok(_) => {
+                self.is_open = true;
+                self.stream.set_nodelay(true)
+            }
+        }
+    }
+
+    /// Whether there may be bytes to read.
+    pub(super) fn may_be_read(&self) -> bool {
+        self.is_open && self.is_readable
+    }
+
+    /// Whether it takes so little that the other peer must wait.
+    pub(super) fn is_behind(&self) -> bool {
+        self.outbound.len() - self.sent > UNSENT_MAX_BYTES
+    }
+
+    /// Reads once. The end of the stream is an error.
+    pub(super) fn read(&mut self) -> io::Result<()> {
+        self.inbound.drain(..self.handled);
+        self.handled = 0;
+        let before = self.inbound.len();
+        self.inbound.resize(before + READ_BYTES, 0);
+        let read = self.stream.read(&mut self.inbound[before..]);
+        let count = *read.as_ref().unwrap_or(&0);
+        self.inbound.truncate(before + count);
+        match read {
+            Ok(0) => Err(io::Error::new(ErrorKind::UnexpectedEof, "it closed the connection")),
+            Ok(count) => {
+                // A socket that had less has nothing more.
+                self.is_readable = count == READ_BYTES;
+                Ok(())
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                self.is_readable = false;
+                Ok(())
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Gives out what was read. The caller says with [`Self::put_back`] how much of it were whole messages.
+    pub(super) fn take_inbound(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.inbound)
+    }
+
+    /// Takes what was given out back. The first `handled` bytes are done with.
+    pub(super) fn put_back(&mut self, inbound: Vec<u8>, handled: usize) {
+        (self.inbound, self.handled) = (inbound, handled);
+    }
+
+    /// Bytes for the peer. If nothing waits, they go to the socket from where they are.
+    pub(super) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let mut rest = bytes;
+        if self.outbound.is_empty() && self.is_open {
+            while !rest.is_empty() {
+                match write(&mut self.stream, rest)? {
+                    0 => break,
+                    count => rest = &rest[count..],
+                }
+            }
+        }
+        self.outbound.extend_from_slice(rest);
+        Ok(())
+    }
+
+    /// Sends what waits, as much as the socket takes.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        while self.is_open && self.sent < self.outbound.len() {
+            match write(&mut self.stream, &self.outbound[self.sent..])? {
+                0 => return Ok(()),
+                count => self.sent += count,
+            }
+        }
+        if self.sent == self.outbound.len() {
+            self.outbound.clear();
+            self.sent = 0;
+        }
+        Ok(())
+    }
+
+    /// Ends the connection.
+    pub(super) fn close(mut self, registry: &Registry) {
+        // Closing a socket removes it from the poll.
+        let _ = registry.deregister(&mut self.stream);
+    }
+}
+
+/// Writes once. 0: the socket takes nothing now.
+fn write(stream: &mut TcpStream, bytes: &[u8]) -> io::Result<usize> {
+    match stream.write(bytes) {
+        Ok(0) => Err(ErrorKind::WriteZero.into()),
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(0),
+        other => other,
+    }
+}

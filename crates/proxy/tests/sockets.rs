@@ -1,0 +1,211 @@
+//! The proxy between two sockets of this machine.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
+
+use profile::{Profile, Quantiles};
+use proxy::run::{Notice, ProxyRun, RunOptions};
+use proxy::{Method, Settings};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+/// Only ends a hang.
+const LIMIT: Duration = Duration::from_secs(60);
+const HELLO: [u8; 8] = [4, 0, 0, 8, 0, 0, 0, 1];
+const FEATURES_REQUEST: [u8; 8] = [4, 5, 0, 8, 0, 0, 0, 2];
+const ECHO: [u8; 8] = [4, 2, 0, 8, 0, 0, 0, 9];
+
+/// A proxy, and a controller that listens.
+struct Between {
+    run: ProxyRun,
+    controller: TcpListener,
+    notices: Vec<Notice>,
+}
+
+impl Between {
+    fn new(profile: Profile) -> Between {
+        let controller = TcpListener::bind("127.0.0.1:0").unwrap();
+        let settings = Settings { profile, base: Profile::null(), method: Method::Full, seed: 1 };
+        let options = RunOptions {
+            listen: "127.0.0.1:0".parse().unwrap(),
+            controller: controller.local_addr().unwrap(),
+            taps: Vec::new(),
+            settings,
+        };
+        Between { run: ProxyRun::open(options).unwrap(), controller, notices: Vec::new() }
+    }
+
+    fn connect(&mut self) -> TcpStream {
+        let switch = TcpStream::connect(self.run.address().unwrap()).unwrap();
+        switch.set_nonblocking(true).unwrap();
+        switch
+    }
+
+    /// Both ends of a new session.
+    fn session(&mut self) -> (TcpStream, TcpStream) {
+        let switch = self.connect();
+        self.controller.set_nonblocking(true).unwrap();
+        let controller = self.until(|between| between.controller.accept().ok());
+        controller.0.set_nonblocking(true).unwrap();
+        (switch, controller.0)
+    }
+
+    fn turn(&mut self) {
+        self.run.turn(Duration::from_millis(5)).unwrap();
+        self.notices.extend(self.run.take_notices());
+    }
+
+    fn until<T>(&mut self, mut what: impl FnMut(&mut Self) -> Option<T>) -> T {
+        let began = Instant::now();
+        loop {
+            self.turn();
+            if let Some(found) = what(self) {
+                return found;
+            }
+            assert!(began.elapsed() < LIMIT, "it did not happen: {:?}", self.notices);
+        }
+    }
+
+    /// Reads exactly these bytes.
+    fn arrives(&mut self, at: &mut TcpStream, expected: &[u8]) {
+        let mut got = Vec::new();
+        self.until(|_| {
+            let mut room = [0; 4096];
+            match at.read(&mut room) {
+                Ok(count) => got.extend_from_slice(&room[..count]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(error) => panic!("{error}"),
+            }
+            (got.len() >= expected.len()).then_some(())
+        });
+        assert_eq!(got, expected);
+    }
+
+    fn ends(&mut self, expected: &str) {
+        self.until(|between| {
+            let ended = between.notices.iter().find_map(|notice| match notice {
+                Notice::Ended(why) => Some(why.clone()),
+                _ => None,
+            })?;
+            assert!(ended.contains(expected), "{ended}");
+            Some(())
+        });
+        self.notices.clear();
+    }
+}
+
+#[test]
+fn messages_pass_both_ways_and_one_session_follows_another() {
+    let mut between = Between::new(Profile::null());
+    for _ in 0..3 {
+        let (mut switch, mut controller) = between.session();
+        switch.write_all(&[&HELLO[..], &ECHO, &ECHO[..3]].concat()).unwrap();
+        between.arrives(&mut controller, &[HELLO, ECHO].concat());
+        switch.write_all(&ECHO[3..]).unwrap();
+        between.arrives(&mut controller, &ECHO);
+        controller.write_all(&[HELLO, FEATURES_REQUEST].concat()).unwrap();
+        between.arrives(&mut switch, &[HELLO, FEATURES_REQUEST].concat());
+        drop(controller);
+        between.ends("the controller: it closed the connection");
+        let mut room = [0; 8];
+        between.until(|_| matches!(switch.read(&mut room), Ok(0)).then_some(()));
+    }
+    assert_eq!(between.run.counters().sessions, 3);
+}
+
+#[test]
+fn rubbish_ends_both_sides_with_one_line() {
+    let mut between = Between::new(Profile::null());
+    let (mut switch, mut controller) = between.session();
+    switch.write_all(&HELLO).unwrap();
+    between.arrives(&mut controller, &HELLO);
+    switch.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    between.ends("the switch sent");
+    let (mut switch, mut controller) = between.session();
+    controller.write_all(&[4, 2, 0, 7, 0, 0, 0, 0]).unwrap();
+    between.ends("the controller sent a wrong length");
+    let mut room = [0; 8];
+    between.until(|_| matches!(switch.read(&mut room), Ok(0)).then_some(()));
+    let _ = controller.read(&mut room);
+}
+
+#[test]
+fn a_second_switch_is_refused_and_the_first_goes_on() {
+    let mut between = Between::new(Profile::null());
+    let (mut switch, mut controller) = between.session();
+    let mut second = between.connect();
+    between.until(|between| {
+        between.notices.iter().any(|notice| matches!(notice, Notice::Refused(_))).then_some(())
+    });
+    let mut room = [0; 8];
+    between.until(|_| matches!(second.read(&mut room), Ok(0)).then_some(()));
+    switch.write_all(&HELLO).unwrap();
+    between.arrives(&mut controller, &HELLO);
+}
+
+#[test]
+fn without_a_controller_the_switch_is_let_go() {
+    let mut between = Between::new(Profile::null());
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (gone, first) = (nobody.local_addr().unwrap(), between.run.address().unwrap());
+    drop(nobody);
+    let settings =
+        Settings { profile: Profile::null(), base: Profile::null(), method: Method::Full, seed: 1 };
+    let listen = "127.0.0.1:0".parse().unwrap();
+    between.run =
+        ProxyRun::open(RunOptions { listen, controller: gone, taps: Vec::new(), settings }).unwrap();
+    assert_ne!(between.run.address().unwrap(), first);
+    let _switch = between.connect();
+    between.ends("the controller: ");
+}
+
+#[test]
+fn a_held_message_leaves_at_its_time_and_not_before() {
+    const MS: Duration = Duration::from_millis(30);
+    let mut slow = Profile::null();
+    slow.cpu.echo.service_us = Quantiles::constant(MS.as_micros() as f64);
+    let mut between = Between::new(slow);
+    let (mut switch, mut controller) = between.session();
+    controller.write_all(&HELLO).unwrap();
+    between.arrives(&mut switch, &HELLO);
+    let began = Instant::now();
+    controller.write_all(&ECHO).unwrap();
+    let mut got = Vec::new();
+    between.until(|_| {
+        let mut room = [0; 4096];
+        got.extend_from_slice(switch.read(&mut room).map_or(&[][..], |count| &room[..count]));
+        got.ends_with(&ECHO).then_some(())
+    });
+    // How much later it comes depends on the machine.
+    assert!(began.elapsed() >= MS);
+}
+
+#[test]
+fn a_peer_that_does_not_read_stops_the_other_one() {
+    let mut between = Between::new(Profile::null());
+    let (mut switch, mut controller) = between.session();
+    let messages = ECHO.repeat(8192);
+    let mut written = 0usize;
+    // Until the switch can write no more: the buffers of the proxy and of both sockets are full.
+    let mut quiet = 0;
+    while quiet < 50 {
+        match switch.write(&messages[written % messages.len()..]) {
+            Ok(count) => (written, quiet) = (written + count, 0),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => quiet += 1,
+            Err(error) => panic!("{error}"),
+        }
+        between.turn();
+        assert!(written < 1 << 30, "there is no bound");
+    }
+    let mut read = 0usize;
+    between.until(|_| {
+        let mut room = vec![0; 1 << 20];
+        while let Ok(count) = controller.read(&mut room) {
+            let expected = (0..count).map(|at| ECHO[(read + at) % ECHO.len()]);
+            assert!(room[..count].iter().copied().eq(expected));
+            read += count;
+        }
+        (read == written / ECHO.len() * ECHO.len()).then_some(())
+    });
+    assert!(between.notices.iter().all(|notice| matches!(notice, Notice::Connected(_))));
+}
