@@ -9,17 +9,22 @@
 //! In: findings. Out: a profile in which each value has its origin. A value that was not found keeps its default, and is named under
 //! `not_measured`.
 
-use crate::findings::{BarrierFound, Findings, Order, SoftwareFound, curve};
+use crate::findings::{BarrierFound, Findings, Order, ServiceFound, SoftwareFound, curve};
 use crate::options::Options;
+use crate::samples;
 use openflow::Version;
 use profile::{
-    AddCost, Barrier, BarrierKind, Cpu, Curve, Delay, Hardware, MessageType, ModifyKind, OpenFlowVersion,
-    PacketIn, PacketInRate, Profile, Provenance, Quantiles, Recognition, Software, SoftwareUse, Sources,
-    Switch, Timeouts, WhenFull,
+    AddCost, Barrier, BarrierKind, Capacity, Cpu, Curve, Delay, Hardware, MessageType, ModifyKind,
+    OpenFlowVersion, PacketIn, PacketInRate, Profile, Provenance, Quantiles, Recognition, Software,
+    SoftwareUse, Sources, Switch, Timeouts, WhenFull,
 };
+use std::collections::BTreeMap;
 
 /// Makes the profile. Fits are noted in the findings.
 pub fn profile(found: &mut Findings, options: &Options) -> Profile {
+    if !cpu_waits(found) {
+        found.leave_out("hardware.modify_us, hardware.delete_us", "the hardware works beside the CPU");
+    }
     let cpu = cpu(found);
     let delay = delay(found, &cpu);
     let barrier = barrier(found);
@@ -75,7 +80,11 @@ fn switch(found: &Findings) -> Switch {
 fn sources(found: &Findings, options: &Options) -> Sources {
     let measured = |samples: u32| Provenance::Measured {
         date: options.date.clone(),
-        firmware: found.description.software.clone(),
+        // The file wants a text.
+        firmware: match found.description.software.trim() {
+            "" => "unknown".to_owned(),
+            firmware => firmware.to_owned(),
+        },
         samples: samples.max(1),
     };
     let all = found.services.values().map(|service| service.idle_us.len() as u32 + service.samples).sum();
@@ -101,10 +110,16 @@ fn cpu(found: &mut Findings) -> Cpu {
     }
     for message in [MessageType::PacketIn, MessageType::PacketOut] {
         let service_us = found.service(message).service_us.unwrap_or(0.0);
-        cpu.service_mut(message).service_us = Quantiles::constant(service_us);
+        let share = variable_share(found.service(message));
+        let shape = found.service(message).idle_us.clone();
+        cpu.service_mut(message).service_us = spread(&shape, service_us, share);
     }
     let add = add_service_us(found);
-    cpu.add.service_us = Quantiles::constant(add);
+    let shape = found.service(MessageType::Add).idle_us.clone();
+    cpu.add.service_us = match samples::moments(&shape) {
+        Some((mean, _)) if mean > 0.0 && cpu_waits(found) => spread(&shape, add, add / mean),
+        _ => Quantiles::constant(add),
+    };
     cpu.modify.service_us = Quantiles::constant(found.modify_us.unwrap_or(add));
     cpu.delete.service_us = Quantiles::constant(found.delete_us.unwrap_or(0.0));
     cpu.other.service_us = cpu.echo.service_us.clone();
@@ -119,8 +134,32 @@ fn cpu(found: &mut Findings) -> Cpu {
 /// What the CPU needs for an add at least. What adds cost beyond that is the hardware's.
 fn add_service_us(found: &Findings) -> f64 {
     let Some(cpu_us) = found.add_cpu_us.or(found.add_plane_us) else { return 0.0 };
-    let of_orders = found.orders.values().flatten().map(|(_, us)| *us).fold(f64::INFINITY, f64::min);
-    if cpu_waits(found) { cpu_us.min(of_orders) } else { cpu_us }
+    let costs = order_costs(found);
+    let all = costs.values().flat_map(|curve| curve.points().iter().map(|(_, us)| *us));
+    let cheapest = all.fold(f64::INFINITY, f64::min);
+    match cpu_waits(found) {
+        // A filling has more adds than a burst.
+        true if cheapest.is_finite() => cheapest,
+        _ => cpu_us,
+    }
+}
+
+/// Constant costs that lie nearer to each other are one: their difference is the noise of a filling.
+const SAME_COST_SHARE: f64 = 0.06;
+
+/// The whole time of an add by the order of priorities.
+fn order_costs(found: &Findings) -> BTreeMap<Order, Curve> {
+    let entries = found.capacities.first().map_or(0.0, |(_, capacity)| f64::from(capacity.entries));
+    let filled = found.orders.iter().filter(|(_, points)| !points.is_empty());
+    let mut costs: BTreeMap<Order, Curve> =
+        filled.map(|(order, points)| (*order, curve(points, entries))).collect();
+    let constants: Vec<f64> = costs.values().filter_map(Curve::as_constant).collect();
+    let mean = constants.iter().sum::<f64>() / constants.len().max(1) as f64;
+    if constants.iter().all(|it| (it - mean).abs() < SAME_COST_SHARE * mean) {
+        let constant = costs.values_mut().filter(|curve| curve.as_constant().is_some());
+        constant.for_each(|curve| *curve = Curve::constant(mean));
+    }
+    costs
 }
 
 /// Whether the CPU waits for the hardware: then it needs as long for an add as the data plane does.
@@ -131,12 +170,38 @@ fn cpu_waits(found: &Findings) -> bool {
     }
 }
 
+/// Which share of the spread of idle delays is the service's. The rest is the residual delay's.
+fn variable_share(service: &ServiceFound) -> f64 {
+    let (Some(deviation), Some((_, idle))) = (service.deviation_us, samples::moments(&service.idle_us))
+    else {
+        return 0.0;
+    };
+    let share = if idle > 0.0 { (deviation / idle).min(1.0) } else { 0.0 };
+    // A small part of it is noise of the estimate.
+    if share < 0.2 { 0.0 } else { share }
+}
+
+/// A table with this mean, and the shape of these delays with their spread multiplied.
+fn spread(shape_us: &[f64], mean_us: f64, factor: f64) -> Quantiles {
+    let Some((mean, _)) = samples::moments(shape_us).filter(|_| factor > 0.0) else {
+        return Quantiles::constant(mean_us);
+    };
+    let spread: Vec<f64> = shape_us.iter().map(|it| (mean_us + (it - mean) * factor).max(0.0)).collect();
+    let table = samples::fitted(&spread).map(|fitted| fitted.table);
+    // The mean is from a longer measurement than the shape.
+    table.map_or_else(|| Quantiles::constant(mean_us), |table| table.plus_us(mean_us - table.mean_us()))
+}
+
 fn delay(found: &mut Findings, cpu: &Cpu) -> Delay {
     let mut residual = |message: MessageType, what: &str| {
         let service_us = cpu.service(message).service_us.mean_us();
-        let idle: Vec<f64> =
-            found.service(message).idle_us.iter().map(|idle| (idle - service_us).max(0.0)).collect();
-        found.table(what, &idle)
+        let share = variable_share(found.service(message));
+        let idle = found.service(message).idle_us.clone();
+        let (mean, _) = samples::moments(&idle).unwrap_or_default();
+        let rest = (1.0 - share * share).sqrt();
+        let rest_us: Vec<f64> =
+            idle.iter().map(|it| (mean - service_us + (it - mean) * rest).max(0.0)).collect();
+        found.table(what, &rest_us)
     };
     Delay {
         ingress_us: residual(MessageType::PacketIn, "delay.ingress_us"),
@@ -157,7 +222,9 @@ fn packet_in(found: &Findings) -> PacketIn {
 }
 
 fn barrier(found: &mut Findings) -> Barrier {
-    let late = found.late_us.clone();
+    // If the hardware works beside the CPU, its time is part of what was seen.
+    let write_us = if cpu_waits(found) { 0.0 } else { found.add_plane_us.unwrap_or(0.0) };
+    let late: Vec<f64> = found.late_us.iter().map(|late| (late - write_us).max(0.0)).collect();
     let kind = match found.barrier.unwrap_or_default() {
         BarrierFound::Honest => BarrierKind::Honest,
         BarrierFound::Early => BarrierKind::Early(found.table("barrier.rules_late_us", &late)),
@@ -171,37 +238,13 @@ fn hardware(found: &Findings) -> Option<Hardware> {
     if found.capacities.is_empty() {
         return None;
     }
-    let service_us = add_service_us(found);
-    let cost = |order: Order| -> Option<Curve> {
-        let points: Vec<(f64, f64)> = found
-            .orders
-            .get(&order)?
-            .iter()
-            .map(|(rules, us)| {
-                (rules.round(), if cpu_waits(found) { (us - service_us).max(0.0) } else { *us })
-            })
-            .collect();
-        (!points.is_empty()).then(|| curve(&points))
-    };
-    let same = cost(Order::Same).unwrap_or_else(|| match cpu_waits(found) {
-        true => Curve::default(),
-        false => Curve::constant(found.add_plane_us.unwrap_or(0.0)),
-    });
-    let add = AddCost {
-        ascending: cost(Order::Ascending).unwrap_or_else(|| same.clone()),
-        descending: cost(Order::Descending).unwrap_or_else(|| same.clone()),
-        random: cost(Order::Random),
-        same,
-    };
+    let add = add_cost(found);
     let when_full = match (found.when_full, &found.software) {
         (Some(WhenFull::Spill), None) | (None, _) => WhenFull::Refuse,
         (Some(policy), _) => policy,
     };
-    // The class that takes every match is the last.
-    let mut capacities: Vec<_> = found.capacities.clone();
-    capacities.sort_by_key(|(_, capacity)| capacity.fields.is_empty());
     Some(Hardware {
-        capacities: capacities.into_iter().map(|(_, capacity)| capacity).collect(),
+        capacities: capacities(found),
         add,
         modify: Curve::default(),
         modify_kind: found.modify_kind.unwrap_or(ModifyKind::InPlace),
@@ -215,6 +258,42 @@ fn hardware(found: &Findings) -> Option<Hardware> {
             _ => Vec::new(),
         },
     })
+}
+
+fn add_cost(found: &Findings) -> AddCost {
+    let service_us = add_service_us(found);
+    let waits = cpu_waits(found);
+    let costs = order_costs(found);
+    let cost = |order: Order| -> Option<Curve> {
+        let whole = costs.get(&order)?;
+        if !waits {
+            return Some(whole.clone());
+        }
+        let rest: Vec<(f64, f64)> =
+            whole.points().iter().map(|(rules, us)| (*rules, (us - service_us).max(0.0))).collect();
+        Curve::new(&rest).ok()
+    };
+    let same = cost(Order::Same).unwrap_or_else(|| match waits {
+        true => Curve::default(),
+        false => Curve::constant(found.add_plane_us.unwrap_or(0.0)),
+    });
+    let (ascending, descending) = (cost(Order::Ascending), cost(Order::Descending));
+    AddCost {
+        ascending: ascending.unwrap_or_else(|| same.clone()),
+        descending: descending.unwrap_or_else(|| same.clone()),
+        random: cost(Order::Random),
+        same,
+    }
+}
+
+/// Sizes by match. The class that takes every match is the last. Classes of the same size are one.
+fn capacities(found: &Findings) -> Vec<Capacity> {
+    let Some((_, any)) = found.capacities.iter().find(|(_, capacity)| capacity.fields.is_empty()) else {
+        return found.capacities.iter().map(|(_, capacity)| capacity.clone()).collect();
+    };
+    let others = found.capacities.iter().map(|(_, capacity)| capacity);
+    let others = others.filter(|it| (it.entries, it.at_least) != (any.entries, any.at_least));
+    others.chain([any]).cloned().collect()
 }
 
 fn software(found: &mut Findings) -> Option<Software> {

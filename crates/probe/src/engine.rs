@@ -11,12 +11,13 @@
 
 use crate::compose;
 use crate::event::{Command, Event, Finished};
-use crate::findings::Findings;
+use crate::findings::{BarrierFound, Findings};
+use crate::flows::Width;
 use crate::handshake::{Handshake, Progress, XIDS};
 use crate::options::Options;
 use crate::phase::{Next, Phase};
 use crate::phases;
-use crate::rules;
+use crate::rules::{self, RuleForm};
 use crate::run::{Numbers, Run, Setting};
 use crate::script::{Frames, Record, SECOND_NS, Script, Step, When};
 use openflow::{Body, Message};
@@ -192,6 +193,15 @@ impl Probe {
             steps.push(Step::send(When::After(0), rules::add_drop()));
         }
         steps.push(Step::barrier(When::After(0)));
+        if self.found.barrier.is_some_and(|barrier| barrier != BarrierFound::Honest) {
+            // The hardware may still be removing rules. It takes them in order, so this one comes after them.
+            let flow = self.found.take_flows(Width::Ethernet, 1)[0];
+            let rule = RuleForm::to(self.options.ports[1].port);
+            let frames = watch(&self.options, phases::FRAME_BYTES);
+            steps.push(Step::watched(When::After(0), rule.add_for(flow), flow, frames));
+            steps.push(Step::send(When::After(0), rule.delete_for(flow)));
+            steps.push(Step::barrier(When::After(0)));
+        }
         let settle_ns = crate::samples::ns(self.found.latest_us());
         let script = Script::new(steps, patience_ns).with_settle(settle_ns);
         let run = Run::new(script, self.setting(), self.numbers, now_ns);
@@ -259,7 +269,8 @@ impl Probe {
             self.found.incomplete.get_or_insert_with(|| "the switch no longer answers barriers".to_owned());
             self.leave_out_the_rest("the switch no longer answers barriers");
         }
-        if now_ns.saturating_sub(self.began_ns) > self.options.time_max_ns {
+        let four_fillings_ns = self.found.filling_ns.saturating_mul(4);
+        if now_ns.saturating_sub(self.began_ns) > self.options.time_max_ns.max(four_fillings_ns) {
             self.leave_out_late();
         }
         let Some(mut phase) = self.plan.pop_front() else {

@@ -30,6 +30,8 @@ pub struct ServiceFound {
     pub idle_us: Vec<f64>,
     /// The time that the CPU needs for one, from the throughput at saturation.
     pub service_us: Option<f64>,
+    /// The standard deviation of that time.
+    pub deviation_us: Option<f64>,
     /// Which comes first: −1 before adds, 0 in turn with them, 1 behind them.
     pub rank: Option<i8>,
     /// How many samples the service time is from.
@@ -110,6 +112,8 @@ pub struct Findings {
     pub add_plane_us: Option<f64>,
     /// Sizes by match.
     pub capacities: Vec<(Width, Capacity)>,
+    /// How long one filling of the table took.
+    pub filling_ns: u64,
     /// What happens when the table is full.
     pub when_full: Option<WhenFull>,
     /// Which rule makes place, and the share of victims that this explains.
@@ -159,6 +163,7 @@ impl Findings {
             add_cpu_us: None,
             add_plane_us: None,
             capacities: Vec::new(),
+            filling_ns: 0,
             when_full: None,
             victim: None,
             orders: BTreeMap::new(),
@@ -234,7 +239,83 @@ impl Findings {
     }
 }
 
-/// A curve through points, or none.
-pub fn curve(points: &[(f64, f64)]) -> Curve {
-    Curve::new(points).unwrap_or_default()
+/// How far the ends of a cost that counts as constant may lie apart.
+const CONSTANT_SHARE: f64 = 0.03;
+/// How far points may lie from a straight line that describes them.
+const STRAIGHT_SHARE: f64 = 0.08;
+/// How many standard errors a slope must have to be one.
+const ERRORS: f64 = 3.0;
+
+/// The cost by occupancy, from points in the middle of parts of a filling. It is a constant if the points show no slope, and a straight
+/// line up to the full table if they are near one. Otherwise it is the points themselves, with their ends drawn out.
+pub fn curve(points: &[(f64, f64)], entries: f64) -> Curve {
+    let Some((first, last)) = points.first().zip(points.last()) else { return Curve::default() };
+    let count = points.len() as f64;
+    let mean = points.iter().map(|point| point.1).sum::<f64>() / count;
+    let middle = points.iter().map(|point| point.0).sum::<f64>() / count;
+    let Some(slope) = crate::samples::slope(points).filter(|_| points.len() > 2) else {
+        return Curve::constant(mean);
+    };
+    let line = |rules: f64| mean + (rules - middle) * slope;
+    let spread: f64 = points.iter().map(|point| (point.0 - middle).powi(2)).sum();
+    let apart = points.iter().map(|point| (point.1 - line(point.0)).powi(2)).sum::<f64>() / (count - 2.0);
+    let rise = (slope * (last.0 - first.0)).abs();
+    let error = (apart / spread).sqrt() * (last.0 - first.0);
+    if rise < (CONSTANT_SHARE * mean).max(ERRORS * error) && apart.sqrt() < 2.0 * STRAIGHT_SHARE * mean {
+        return Curve::constant(mean);
+    }
+    let end = entries.max(last.0);
+    let straight = apart.sqrt() < STRAIGHT_SHARE * mean;
+    if straight {
+        return Curve::new(&[(0.0, line(0.0).max(0.0)), (end, line(end).max(0.0))]).unwrap_or_default();
+    }
+    let beyond = |rules: f64, near: &(f64, f64), far: &(f64, f64)| {
+        let rise = (near.1 - far.1) / (near.0 - far.0);
+        (rules, (near.1 + (rules - near.0) * rise).max(0.0))
+    };
+    let mut whole = vec![beyond(0.0, first, &points[1])];
+    whole.extend(points.iter().filter(|(rules, _)| *rules > 0.0));
+    if entries > last.0 + 1.0 {
+        whole.push(beyond(entries, last, &points[points.len() - 2]));
+    }
+    Curve::new(&whole).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Points of a cost with a relative error that changes its sign.
+    fn points(cost: impl Fn(f64) -> f64, error: f64) -> Vec<(f64, f64)> {
+        let signs = [1.0, -1.0, 0.4, -0.8, 1.0, 0.1, -0.9, 0.3];
+        signs
+            .iter()
+            .zip(0u8..)
+            .map(|(sign, at)| {
+                let rules = 50.0 + 100.0 * f64::from(at);
+                (rules, cost(rules) * (1.0 + sign * error))
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_cost_that_only_jitters_is_constant() {
+        let curve = curve(&points(|_| 1000.0, 0.05), 900.0);
+        assert!((curve.as_constant().unwrap() - 1000.0).abs() < 20.0);
+    }
+
+    #[test]
+    fn a_cost_that_rises_is_a_line_up_to_the_full_table() {
+        let curve = curve(&points(|rules| 1000.0 + 2.0 * rules, 0.02), 900.0);
+        assert!(
+            (curve.at(0.0) / 1000.0 - 1.0).abs() < 0.03 && (curve.at(900.0) / 2800.0 - 1.0).abs() < 0.03,
+            "{curve:?}"
+        );
+    }
+
+    #[test]
+    fn a_cost_that_jumps_keeps_its_points() {
+        let curve = curve(&points(|rules| if rules < 500.0 { 100.0 } else { 5000.0 }, 0.0), 900.0);
+        assert!(curve.at(200.0) < 110.0 && curve.at(700.0) > 4900.0, "{curve:?}");
+    }
 }

@@ -20,6 +20,7 @@ pub mod event;
 pub mod findings;
 pub mod flows;
 pub mod handshake;
+pub mod modelled;
 pub mod options;
 pub mod phase;
 pub mod phases;

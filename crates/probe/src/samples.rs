@@ -51,6 +51,31 @@ pub fn slope(points: &[(f64, f64)]) -> Option<f64> {
     (spread > 0.0).then(|| points.iter().map(|p| (p.0 - x) * (p.1 - y)).sum::<f64>() / spread)
 }
 
+/// The standard deviation of the intervals between times. Delays that each time has on its own do not count: the variance of the
+/// distance over some intervals grows with their number only by the intervals' own part.
+pub fn interval_deviation_ns(times: &[u64]) -> Option<f64> {
+    const NEAR: usize = 4;
+    const FAR: usize = 16;
+    if times.len() < 4 * FAR {
+        return None;
+    }
+    let variance = |apart: usize| {
+        let distances: Vec<f64> =
+            times.windows(apart + 1).map(|part| (part[apart] - part[0]) as f64).collect();
+        let mean = distances.iter().sum::<f64>() / distances.len() as f64;
+        distances.iter().map(|it| (it - mean).powi(2)).sum::<f64>() / distances.len() as f64
+    };
+    Some(((variance(FAR) - variance(NEAR)) / (FAR - NEAR) as f64).max(0.0).sqrt())
+}
+
+/// Mean and standard deviation.
+pub fn moments(samples: &[f64]) -> Option<(f64, f64)> {
+    let count = samples.len() as f64;
+    let mean = samples.iter().sum::<f64>() / count;
+    let variance = samples.iter().map(|it| (it - mean).powi(2)).sum::<f64>() / count;
+    (count > 0.0).then(|| (mean, variance.sqrt()))
+}
+
 /// The quantile table of delays, made of four fifths of them and judged by the others. None without samples.
 pub fn fitted(samples_us: &[f64]) -> Option<Fitted> {
     let samples = Samples::new(samples_us.iter().map(|us| us.max(0.0)).collect()).ok()?;

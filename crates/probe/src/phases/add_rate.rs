@@ -104,7 +104,7 @@ fn on_burst(record: &Record, found: &mut Findings) -> Option<f64> {
     }
     seen.sort_unstable();
     let sent = record.started_ns;
-    let plane_us = interval_ns(&seen)? / 1e3;
+    let seen_us = interval_ns(&seen)? / 1e3;
     let rank_of_echo = found.service(profile::MessageType::Echo).rank.unwrap_or(0);
     let mut cpu: Vec<u64> = Vec::new();
     // An echo that overtakes says nothing; a barrier that waits for the data plane says what the frames say.
@@ -116,6 +116,10 @@ fn on_burst(record: &Record, found: &mut Findings) -> Option<f64> {
     }
     let ended = cpu.into_iter().min();
     let cpu_us = ended.map(|ended| us(ended.saturating_sub(sent)) / BURST as f64);
+    // Frames through software wait for each other, so that their times say little about rules.
+    let in_software =
+        adds.iter().filter_map(|add| add.transit_ns()).filter(|it| found.is_software(*it)).count();
+    let plane_us = cpu_us.filter(|_| in_software > BURST / 8).unwrap_or(seen_us);
     found.add_plane_us = Some(plane_us);
     found.add_cpu_us = cpu_us.map(|cpu_us| if near(cpu_us, plane_us) { plane_us } else { cpu_us });
     Some(1e3 * plane_us.max(found.add_cpu_us.unwrap_or(0.0)))

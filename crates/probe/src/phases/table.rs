@@ -11,6 +11,7 @@
 //! policy. The times of first frames also give the cost of adds of the same priority.
 
 use super::cabling::FRAME_BYTES;
+use super::software::SoftwareLook;
 use crate::findings::{Findings, Order, SoftwareFound};
 use crate::flows::{TestFlow, Width};
 use crate::options::Options;
@@ -25,9 +26,15 @@ const CHUNK_MIN: usize = 64;
 /// Adds in a chunk at most, so that a table that is found full in the middle costs little.
 const CHUNK_MAX: usize = 4096;
 /// Rules that do not arrive in hardware before a chunk is evaluated.
-const STOP_AFTER: usize = 12;
+const STOP_AFTER: usize = 24;
 /// How much the table grows from one look at all rules to the next.
 const LOOK_GROWTH: f64 = 1.3;
+/// How long a rule that does not forward may be late. Rarely, rules of the HP 5406zl take 22 s.
+const LATEST_NS: u64 = 25 * SECOND_NS;
+/// Rules that leave hardware to make room for those in software.
+const ROOM: usize = 32;
+/// Rules in software whose promotion is followed.
+const SOFTWARE_MAX: usize = 40;
 /// Open steps of a look at all rules.
 const LOOK_WINDOW: usize = 16;
 
@@ -54,6 +61,9 @@ pub struct Table {
     cost: Vec<(f64, f64)>,
     is_paced: bool,
     is_full: bool,
+    software: Option<SoftwareLook>,
+    took_ns: u64,
+    has_waited: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,8 +76,13 @@ enum State {
     LookAgain {
         is_last: bool,
     },
+    /// Whether rules that did not forward are only late.
+    Late,
     /// OpenFlow 1.0: whether the rule that drops the rest took a place.
     Rest,
+    /// Rules in software are measured, after the size is known.
+    MakeRoom,
+    Software,
 }
 
 impl Default for Table {
@@ -89,6 +104,9 @@ impl Table {
             cost: Vec::new(),
             is_paced: false,
             is_full: false,
+            software: None,
+            took_ns: 0,
+            has_waited: false,
         }
     }
 
@@ -120,6 +138,8 @@ impl Table {
     /// Notes where the rules of a chunk went. Returns whether the table is full.
     fn on_chunk(&mut self, record: &Record, found: &mut Findings) -> bool {
         let before = self.rules.len();
+        found.filling_ns = found.filling_ns.max(self.took_ns + record.ended_ns - record.started_ns);
+        self.took_ns += record.ended_ns - record.started_ns;
         let started =
             record.outcomes.iter().zip(&self.chunk).filter(|(outcome, _)| outcome.sent_ns.is_some());
         let places: Vec<(TestFlow, Place)> =
@@ -133,6 +153,27 @@ impl Table {
         }
         // A few rules beyond the rate go to software although there is room: those do not count as a full table.
         self.count(Place::Refused) > 0 || self.count(Place::Nowhere) > 0 || self.spilled(before) >= STOP_AFTER
+    }
+
+    /// Looks again at rules that did not forward, after a time in which even the latest known rules arrive.
+    fn wait(&mut self, options: &Options, found: &Findings) -> Next {
+        self.state = State::Late;
+        let nowhere = self.rules.iter().filter(|(_, place)| *place == Place::Nowhere).map(|(flow, _)| *flow);
+        let mut script = look_at(nowhere, options, found);
+        if let Some(first) = script.steps.first_mut() {
+            first.when = When::After(LATEST_NS);
+        }
+        Next::Run(script)
+    }
+
+    /// Returns whether the rules are really nowhere.
+    fn on_wait(&mut self, record: &Record, found: &Findings) -> bool {
+        let nowhere = self.rules.iter_mut().filter(|(_, place)| *place == Place::Nowhere);
+        for ((_, place), outcome) in nowhere.zip(&record.outcomes) {
+            *place = place_of(outcome, found);
+        }
+        self.has_waited = self.count(Place::Nowhere) > 0;
+        self.has_waited
     }
 
     /// How many of the last rules in a row are in software.
@@ -187,7 +228,7 @@ impl Table {
         Next::Run(Script::new(steps, 2 * SECOND_NS + 2 * ns(found.latest_us())))
     }
 
-    fn conclude(&mut self, found: &mut Findings) -> Next {
+    fn conclude(&mut self, options: &Options, found: &mut Findings) -> Next {
         let name = format!("hardware table, {}", self.width.text());
         let evicted = !self.missing.is_empty();
         let in_hardware = self.count(Place::Hardware);
@@ -213,7 +254,27 @@ impl Table {
         if self.width == Width::Ethernet && !self.cost.is_empty() {
             found.orders.insert(Order::Same, std::mem::take(&mut self.cost));
         }
-        Next::Done
+        let knows_software = found.software.as_ref().is_none_or(|software| !software.transit_us.is_empty());
+        if knows_software { Next::Done } else { self.make_room(options) }
+    }
+
+    /// Removes some rules from hardware, so that rules in software can move there.
+    fn make_room(&mut self, options: &Options) -> Next {
+        self.state = State::MakeRoom;
+        let rule = RuleForm::to(options.ports[1].port);
+        let hardware = self.rules.iter().filter(|(_, place)| *place == Place::Hardware).take(ROOM);
+        let deletes = hardware.map(|(flow, _)| Step::send(When::After(0), rule.delete_for(*flow)));
+        Next::Run(Script::new(deletes.chain([Step::barrier(When::After(0))]).collect(), 30 * SECOND_NS))
+    }
+
+    fn look_at_software(&mut self, last: Option<&Record>, options: &Options, found: &mut Findings) -> Next {
+        self.state = State::Software;
+        let software =
+            self.rules.iter().filter(|(_, place)| *place == Place::Software).map(|(flow, _)| *flow);
+        let flows: Vec<TestFlow> = software.take(SOFTWARE_MAX).collect();
+        let priorities = vec![rules::PRIORITY; flows.len()];
+        let look = self.software.get_or_insert_with(|| SoftwareLook::new(flows, priorities));
+        look.next(last, options, found).map_or(Next::Done, Next::Run)
     }
 }
 
@@ -234,6 +295,9 @@ impl Phase for Table {
         match (self.state, last) {
             (State::Chunk, Some(record)) => {
                 let is_full = self.on_chunk(record, found);
+                if self.count(Place::Nowhere) > 0 && self.count(Place::Refused) == 0 && !self.has_waited {
+                    return self.wait(options, found);
+                }
                 let is_last = is_full || self.rules.len() >= options.table_max as usize;
                 let looks = is_last || self.rules.len() as f64 >= self.looked_at as f64 * LOOK_GROWTH;
                 if looks { self.look(is_last, options, found) } else { self.next_chunk(options, found) }
@@ -246,10 +310,16 @@ impl Phase for Table {
                 self.on_look_again(record, found);
                 self.go_on(is_last, options, found)
             }
+            (State::Late, Some(record)) => {
+                let is_full = self.on_wait(record, found);
+                if is_full { self.look(true, options, found) } else { self.next_chunk(options, found) }
+            }
+            (State::MakeRoom, _) => self.look_at_software(None, options, found),
+            (State::Software, Some(record)) => self.look_at_software(Some(record), options, found),
             (State::Rest, Some(record)) => {
                 let place = record.outcomes.last().map_or(Place::Refused, |outcome| place_of(outcome, found));
                 self.rules.push((self.chunk[0], place));
-                self.conclude(found)
+                self.conclude(options, found)
             }
             _ => self.next_chunk(options, found),
         }
@@ -262,7 +332,7 @@ impl Table {
             self.is_full = self.rules.len() < options.table_max as usize;
             let is_refused = self.count(Place::Refused) + self.count(Place::Nowhere) > 0;
             let asks = found.version == openflow::Version::V1_0 && is_refused && self.missing.is_empty();
-            return if asks { self.without_rest(options, found) } else { self.conclude(found) };
+            return if asks { self.without_rest(options, found) } else { self.conclude(options, found) };
         }
         self.next_chunk(options, found)
     }

@@ -1,5 +1,7 @@
 //! Probes in virtual time, of switches whose truth is known.
 
+mod delays;
+mod models;
 mod tables;
 mod toy;
 

@@ -1,10 +1,10 @@
 //! Sizes and policies of tables, set-up rates, and switches that cannot be probed.
 
-use super::toy::{Full, MS, Toy};
+use super::toy::{Full, MS, Toy, US};
 use super::{options, probed, profile_of, refusal_of};
 use openflow::Version;
 use probe::{Finished, report};
-use profile::{SoftwareUse, WhenFull};
+use profile::{PromotionOrder, SoftwareUse, Victim, WhenFull};
 
 fn size_and_policy(toy: &mut Toy) -> (u32, bool, WhenFull) {
     let profile = profile_of(toy);
@@ -31,6 +31,53 @@ fn the_size_is_exact_and_the_policy_is_named() {
         for victim in by {
             assert_eq!(size_and_policy(&mut toy(victim)), expected(WhenFull::Evict), "{victim:?}");
         }
+    }
+}
+
+#[test]
+fn the_rule_that_makes_place_is_named() {
+    for (full, victim) in [
+        (Full::EvictOldest, Victim::Oldest),
+        (Full::EvictNewest, Victim::Newest),
+        (Full::EvictLeastRecentlyUsed, Victim::LeastRecentlyUsed),
+        (Full::EvictLeastUsed, Victim::LeastUsed),
+        (Full::EvictLowestPriority, Victim::LowestPriority),
+    ] {
+        let profile = profile_of(&mut Toy { entries: 130, full, ..Toy::new() });
+        assert_eq!(profile.hardware.unwrap().evict, [victim]);
+    }
+}
+
+#[test]
+fn costs_by_order_and_occupancy_are_found() {
+    let mut toy =
+        Toy { add_per_rule_ns: 10 * US, per_lower_ns: 20 * US, per_higher_ns: 100 * US, ..Toy::new() };
+    let profile = profile_of(&mut toy);
+    let hardware = profile.hardware.unwrap();
+    let whole_us =
+        |lower, higher| profile.cpu.add.service_us.mean_us() + hardware.add.at(lower + higher, lower, higher);
+    for (lower, higher) in [(0, 0), (100, 0), (0, 100), (60, 60)] {
+        let truth =
+            10_000.0 + 10.0 * f64::from(lower + higher) + 20.0 * f64::from(lower) + 100.0 * f64::from(higher);
+        let found = whole_us(lower, higher);
+        assert!(
+            (found / truth - 1.0).abs() < 0.03,
+            "{lower} lower, {higher} higher: {found} µs, it was {truth}"
+        );
+    }
+}
+
+#[test]
+fn the_software_table_is_measured() {
+    for (above, full) in [(Some((8.0, 4.0)), Full::Refuse), (None, Full::Spill)] {
+        let promotion = Some((1300 * MS, 3, true));
+        let mut toy = Toy { above, full, promotion, entries: 100, software_ns: 3 * MS, ..Toy::new() };
+        let software = profile_of(&mut toy).software.expect("a software table");
+        let rate = software.forward_packets_per_s.expect("a rate");
+        assert!((rate * 3e-3 - 1.0).abs() < 0.03, "{rate} packets/s");
+        let promotion = software.promotion.expect("promotion");
+        assert!((promotion.period_us / 1.3e6 - 1.0).abs() < 0.03, "{promotion:?}");
+        assert_eq!((promotion.batch_rules, promotion.order), (3, PromotionOrder::Newest));
     }
 }
 

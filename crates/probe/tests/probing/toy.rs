@@ -224,6 +224,14 @@ impl Toy {
             && let Some(job) = self.state.queue.pop_front()
         {
             let until = self.state.now + self.service_ns(&job);
+            if self.gap_in_modify
+                && let Job::Message(Message { body: Body::FlowMod(change), .. }) = &job
+                && matches!(change.command, FLOW_MODIFY | FLOW_MODIFY_STRICT)
+            {
+                let hidden = (until - self.modify_ns / 2, until);
+                let same = self.state.rules.values_mut().filter(|rule| rule.matching == change.matching);
+                same.for_each(|rule| rule.hidden = hidden);
+            }
             self.state.serving = Some((until, job));
         }
     }
@@ -301,14 +309,9 @@ impl Toy {
         match change.command {
             FLOW_ADD => self.add(change, xid),
             FLOW_MODIFY | FLOW_MODIFY_STRICT => {
-                let hidden = (self.state.now - self.modify_ns / 2, self.state.now);
                 let out = ports_of(&change.instructions);
-                for rule in self.state.rules.values_mut().filter(|rule| rule.matching == change.matching) {
-                    rule.out = out.clone();
-                    if self.gap_in_modify {
-                        rule.hidden = hidden;
-                    }
-                }
+                let same = self.state.rules.values_mut().filter(|rule| rule.matching == change.matching);
+                same.for_each(|rule| rule.out = out.clone());
             }
             FLOW_DELETE => {
                 self.foreign_rules = 0;

@@ -1,0 +1,272 @@
+//! Phase 7: what a barrier reply means, and which messages overtake others in the CPU's queue.
+//!
+//! ```text
+//!   add, barrier: the rule's first frame ── after the reply? ──> early by how much
+//!   adds at once: first frames in another order? ─────────────> reordering
+//!   adds, X, adds, X: is the first X half as late as the second? ──> the rank of X
+//! ```
+//!
+//! In: replies and first frames. Out: the kind of barrier, the delays behind it, and ranks. A rank says only whether a type comes before
+//! adds, in turn with them, or behind them.
+
+use super::cabling::FRAME_BYTES;
+use super::idle::to_controller;
+use crate::findings::{BarrierFound, Findings};
+use crate::flows::Width;
+use crate::options::Options;
+use crate::phase::{Next, Phase};
+use crate::rules::{self, RuleForm};
+use crate::samples::{ns, us};
+use crate::script::{MILLISECOND_NS, Outcome, Record, SECOND_NS, Script, Step, Until, When};
+use openflow::{Body, Version};
+use profile::MessageType;
+
+/// Barriers of the pilot.
+const PILOT: usize = 6;
+/// Barriers in all.
+const PAIRS_MAX: usize = 150;
+/// How long they take at most.
+const PAIRS_NS: u64 = 20 * SECOND_NS;
+/// How long a rule may take after its barrier. Rarely, rules of the HP 5406zl take 22 s.
+const PATIENCE_NS: u64 = 30 * SECOND_NS;
+/// Rules that are added at once to see their order.
+const BURST: usize = 24;
+/// Adds before each message whose rank is measured.
+const ADDS: usize = 12;
+/// The share of barriers whose rule is late that makes the switch's barriers early.
+const EARLY_SHARE: f64 = 0.1;
+
+/// The types whose rank is measured: those that have an answer.
+const TYPES: [MessageType; 5] = [
+    MessageType::Echo,
+    MessageType::Statistics,
+    MessageType::PacketOut,
+    MessageType::PacketIn,
+    MessageType::Barrier,
+];
+
+/// The phase.
+#[derive(Debug, Default)]
+pub struct Barriers {
+    state: State,
+    /// (type, delay behind the first adds, behind all), without the idle delay.
+    delays: Vec<(MessageType, f64, f64)>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+enum State {
+    #[default]
+    Start,
+    Pilot,
+    Pairs,
+    Order,
+    Rank(usize),
+}
+
+impl Phase for Barriers {
+    fn title(&self) -> String {
+        "measuring barriers and the order of messages".to_owned()
+    }
+
+    fn measures(&self) -> &'static [&'static str] {
+        &["barrier", "ranks of messages"]
+    }
+
+    fn next(&mut self, last: Option<&Record>, options: &Options, found: &mut Findings) -> Next {
+        match (self.state, last) {
+            (State::Pilot, Some(record)) => {
+                let each_ns = (record.ended_ns - record.started_ns) / PILOT as u64;
+                note_lateness(record, options, found);
+                self.state = State::Pairs;
+                let count = usize::try_from(PAIRS_NS / each_ns.max(1)).unwrap_or(PAIRS_MAX).min(PAIRS_MAX);
+                Next::Run(pairs(count.max(PILOT), options, found))
+            }
+            (State::Pairs, Some(record)) => {
+                note_lateness(record, options, found);
+                conclude_barrier(options, found);
+                self.state = State::Order;
+                Next::Run(burst(options, found))
+            }
+            (State::Order, Some(record)) => {
+                found.rules_in_order = is_in_order(record, options);
+                self.rank(0, options, found)
+            }
+            (State::Rank(at), Some(record)) => {
+                self.delays.extend(delays_of(TYPES[at], record, found));
+                if at + 1 < TYPES.len() {
+                    return self.rank(at + 1, options, found);
+                }
+                conclude_ranks(&self.delays, options, found);
+                Next::Done
+            }
+            _ => {
+                self.state = State::Pilot;
+                Next::Run(pairs(PILOT, options, found))
+            }
+        }
+    }
+}
+
+/// Adds, each with a barrier right behind it.
+fn pairs(count: usize, options: &Options, found: &mut Findings) -> Script {
+    let frames = crate::engine::watch(options, FRAME_BYTES);
+    let rule = RuleForm::to(options.ports[1].port);
+    let flows = found.take_flows(Width::Ethernet, count);
+    let steps = flows.into_iter().flat_map(|flow| {
+        let add = Step::watched(When::After(MILLISECOND_NS), rule.add_for(flow), flow, frames);
+        // The barrier follows at once, and the rule makes place after it was seen.
+        let delete = Step::send(When::After(0), rule.delete_for(flow));
+        [add, Step::barrier(When::At(0)), delete]
+    });
+    Script::new(steps.collect(), PATIENCE_NS)
+}
+
+/// How much later than the reply each rule was there.
+fn note_lateness(record: &Record, options: &Options, found: &mut Findings) {
+    let late = record.outcomes.chunks(3).filter_map(|pair| {
+        let [add, barrier, ..] = pair else { return None };
+        // The rule came after the last frame that did not get through, half a tick before on average.
+        let there = add.frame?.sent_ns.saturating_sub(options.watch_tick_ns / 2);
+        Some(us(there.saturating_sub(barrier.reply?.at_ns)))
+    });
+    let late: Vec<f64> = late.collect();
+    found.late_us.extend(late);
+    let barrier_us = found.idle_us(MessageType::Barrier).unwrap_or(0.0);
+    let adds = record.outcomes.iter().skip(1).step_by(3).filter_map(Outcome::reply_after_ns);
+    let adds: Vec<f64> = adds.map(|both| (us(both) - barrier_us).max(0.0)).collect();
+    found.service(MessageType::Add).idle_us.extend(adds);
+}
+
+fn conclude_barrier(options: &Options, found: &mut Findings) {
+    if found.late_us.is_empty() {
+        return found.leave_out("barrier", "no rule forwarded after its barrier");
+    }
+    let resolution_us = us(2 * options.watch_tick_ns) + us(options.transit_margin_ns);
+    let late = found.late_us.iter().filter(|late| **late > resolution_us).count();
+    let is_early = late as f64 > EARLY_SHARE * found.late_us.len() as f64;
+    found.barrier = Some(if is_early { BarrierFound::Early } else { BarrierFound::Honest });
+    if !is_early {
+        found.late_us.clear();
+    }
+}
+
+fn burst(options: &Options, found: &mut Findings) -> Script {
+    let frames = crate::engine::watch(options, FRAME_BYTES);
+    let rule = RuleForm::to(options.ports[1].port);
+    let flows = found.take_flows(Width::Ethernet, BURST);
+    let adds = flows.into_iter().map(|flow| Step::watched(When::At(0), rule.add_for(flow), flow, frames));
+    Script::new(adds.collect(), PATIENCE_NS)
+}
+
+/// Whether the rules of a burst came in order. Each is looked at once in as many ticks as rules are open.
+fn is_in_order(record: &Record, options: &Options) -> bool {
+    let resolution_ns = 2 * BURST as u64 * options.watch_tick_ns;
+    let mut latest = 0;
+    record.outcomes.iter().filter_map(|add| Some(add.frame?.sent_ns)).all(|seen| {
+        let is_after = seen + resolution_ns >= latest;
+        latest = latest.max(seen);
+        is_after
+    })
+}
+
+impl Barriers {
+    /// All rules go; then adds, the message, adds, and the message again.
+    fn rank(&mut self, at: usize, options: &Options, found: &mut Findings) -> Next {
+        self.state = State::Rank(at);
+        let kind = TYPES[at];
+        let only_ours = found.version != Version::V1_0 && !options.clear;
+        let mut steps =
+            vec![Step::send(When::At(0), rules::delete_all(only_ours)), Step::barrier(When::After(0))];
+        steps.extend(to_controller(found));
+        let flows = found.take_flows(Width::Ethernet, 2 * ADDS);
+        let rule = RuleForm::to(options.ports[1].port);
+        // An idle switch: the removal may go on behind an early barrier.
+        let pause = 500 * MILLISECOND_NS + 2 * ns(found.latest_us());
+        for half in flows.chunks(ADDS) {
+            steps.extend(half.iter().enumerate().map(|(index, flow)| {
+                let is_first = index == 0 && half[0] == flows[0];
+                let when = if is_first { When::After(pause) } else { When::At(0) };
+                Step::send(when, rule.add_for(*flow))
+            }));
+            steps.push(message(kind, options, found));
+        }
+        steps.push(Step::barrier(When::After(0)));
+        Next::Run(Script::new(steps, PATIENCE_NS))
+    }
+}
+
+fn message(kind: MessageType, options: &Options, found: &mut Findings) -> Step {
+    let when = When::At(0);
+    match kind {
+        MessageType::Echo => Step::ask(when, Body::EchoRequest(Vec::new())),
+        MessageType::Barrier => Step::barrier(when),
+        MessageType::Statistics => Step::ask(when, rules::request(openflow::message::RequestBody::Desc)),
+        MessageType::PacketOut => Step::packet_out(
+            when,
+            found.take_flows(Width::Ethernet, 1)[0],
+            options.ports[1].port,
+            FRAME_BYTES,
+        ),
+        _ => {
+            let flow = found.take_flows(Width::Ethernet, 1)[0];
+            Step::frame(when, flow, options.ports[0].port, FRAME_BYTES, Until::PacketIn)
+        }
+    }
+}
+
+fn delays_of(kind: MessageType, record: &Record, found: &Findings) -> Option<(MessageType, f64, f64)> {
+    let all = &record.outcomes;
+    let last = all.len().checked_sub(2)?;
+    let first = last.checked_sub(ADDS + 1)?;
+    let delay = |outcome: &Outcome| match kind {
+        MessageType::PacketIn => outcome.packet_in_after_ns(),
+        MessageType::PacketOut => outcome.frame_after_ns(),
+        _ => outcome.reply_after_ns(),
+    };
+    let idle = found.idle_us(kind).unwrap_or(0.0);
+    let of = |index: usize| Some((us(delay(&all[index])?) - idle).max(0.0));
+    Some((kind, of(first)?, of(last)?))
+}
+
+fn conclude_ranks(delays: &[(MessageType, f64, f64)], options: &Options, found: &mut Findings) {
+    // A barrier may wait for the data plane too: the CPU's time is that of the others.
+    let cpu = delays.iter().filter(|(kind, ..)| *kind != MessageType::Barrier).map(|(.., all)| *all);
+    let busy = cpu.fold(0.0, f64::max);
+    if busy < us(4 * options.transit_margin_ns) {
+        return found.leave_out("ranks", "the CPU needs too little time for adds to see what overtakes them");
+    }
+    for (kind, half, all) in delays {
+        let rank = if *all < 0.3 * busy {
+            -1
+        } else if *half > 0.8 * all {
+            1
+        } else {
+            0
+        };
+        found.service(*kind).rank = Some(rank);
+        if *kind == MessageType::Barrier && rank == -1 {
+            found.barrier = Some(BarrierFound::NotOrdering);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::Findings;
+
+    #[test]
+    fn a_message_that_overtakes_and_one_that_is_overtaken_are_told_apart() {
+        let mut found = Findings::new(Version::V1_3);
+        let delays = [
+            (MessageType::Echo, 40.0, 90.0),
+            (MessageType::PacketIn, 5_000.0, 9_900.0),
+            (MessageType::PacketOut, 9_800.0, 10_000.0),
+        ];
+        conclude_ranks(&delays, &Options::simulated("x", "2026-11-25"), &mut found);
+        let rank = |kind, found: &mut Findings| found.service(kind).rank;
+        assert_eq!(rank(MessageType::Echo, &mut found), Some(-1));
+        assert_eq!(rank(MessageType::PacketIn, &mut found), Some(0));
+        assert_eq!(rank(MessageType::PacketOut, &mut found), Some(1));
+    }
+}

@@ -1,0 +1,216 @@
+//! Phase 2: how long the CPU works on one packet-out and one packet-in, from the throughput at saturation; and what bounds packet-ins.
+//!
+//! ```text
+//!   packet-outs at once ──────────> the time between two frames that leave
+//!   packets at once ──────────────> the time between two packet-ins
+//!   packets twice as fast ──┬── packet-ins as fast as before, some lost ──> the CPU's queue has a bound
+//!                           └── slower than before ───────────────────────> packet-ins have a limit
+//! ```
+//!
+//! In: times of answers in order. Out: service times, the limit with its burst, the bound of the queue.
+
+use super::cabling::FRAME_BYTES;
+use super::idle::to_controller;
+use crate::findings::Findings;
+use crate::flows::Width;
+use crate::options::Options;
+use crate::phase::{Next, Phase};
+use crate::samples::{interval_deviation_ns, interval_ns, ns, quantile};
+use crate::script::{Outcome, Record, SECOND_NS, Script, Step, Until, When};
+use profile::MessageType;
+
+/// Messages in the first burst.
+const BURST: usize = 32;
+/// Messages in a burst at most.
+const BURST_MAX: usize = 1200;
+/// How many times longer than the spread of residual delays a burst lasts, so that they do not decide its length.
+const SPREADS: f64 = 8.0;
+/// How long a burst or overload lasts at most.
+const LONGEST_NS: u64 = 12 * SECOND_NS;
+/// How long an overload lasts at least: a limit of packet-ins may begin after its burst.
+const OVERLOAD_NS: u64 = 5 * SECOND_NS;
+/// Frames of an overload.
+const OVERLOAD_MAX: usize = 6000;
+/// A limit makes packet-ins slower than the CPU by more than this.
+const LIMIT_FACTOR: f64 = 1.12;
+/// An overload cannot be faster than this: the driver would be its bound.
+const FASTEST_NS: f64 = 100_000.0;
+
+/// The phase.
+#[derive(Debug, Default)]
+pub struct Services {
+    state: State,
+    burst: usize,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Start,
+    Burst(Kind),
+    Overload,
+}
+
+/// The two types of messages of this phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    PacketOut,
+    PacketIn,
+}
+
+impl Kind {
+    fn kind(self) -> MessageType {
+        match self {
+            Kind::PacketOut => MessageType::PacketOut,
+            Kind::PacketIn => MessageType::PacketIn,
+        }
+    }
+
+    fn answer_ns(self, outcome: &Outcome) -> Option<u64> {
+        match self {
+            Kind::PacketOut => outcome.frame.map(|frame| frame.at_ns),
+            Kind::PacketIn => outcome.packet_in.map(|packet| packet.at_ns),
+        }
+    }
+}
+
+impl Phase for Services {
+    fn title(&self) -> String {
+        "measuring packet-outs and packet-ins at saturation".to_owned()
+    }
+
+    fn measures(&self) -> &'static [&'static str] {
+        &["cpu.packet_in.service_us", "cpu.packet_out.service_us", "packet_in.limit"]
+    }
+
+    fn next(&mut self, last: Option<&Record>, options: &Options, found: &mut Findings) -> Next {
+        match (self.state, last) {
+            (State::Burst(of), Some(record)) => {
+                let answers: Vec<Option<u64>> = answers(record, of);
+                let prefix: Vec<u64> = answers.iter().map_while(|answer| *answer).collect();
+                let Some(every_ns) = steady_interval(&prefix) else {
+                    found.leave_out(
+                        &format!("cpu.{}.service_us", of.kind().key()),
+                        "most of a burst got no answer",
+                    );
+                    return self.after(of, options, found);
+                };
+                let service = found.service(of.kind());
+                service.service_us = Some(every_ns / 1e3);
+                service.samples = prefix.len() as u32;
+                service.deviation_us = deviation_us(&prefix);
+                match longer(self.burst, every_ns, &service.idle_us, prefix.len()) {
+                    Some(burst) => self.start_burst(of, burst, options, found),
+                    None => self.after(of, options, found),
+                }
+            }
+            (State::Overload, Some(record)) => {
+                conclude(record, found);
+                Next::Done
+            }
+            _ => self.start_burst(Kind::PacketOut, BURST, options, found),
+        }
+    }
+}
+
+/// When each was answered, in the order of the messages.
+fn answers(record: &Record, of: Kind) -> Vec<Option<u64>> {
+    let wanted = record.outcomes.iter().filter(|outcome| outcome.frames.0 > 0);
+    wanted.map(|outcome| of.answer_ns(outcome)).collect()
+}
+
+/// The time between two answers, without the first quarter: there, residual delays have not yet reached their steady effect.
+fn steady_interval(times: &[u64]) -> Option<f64> {
+    let mut sorted = times.to_vec();
+    sorted.sort_unstable();
+    let steady = sorted.get(sorted.len() / 4..)?;
+    if steady.len() < 6 { None } else { interval_ns(steady) }
+}
+
+fn deviation_us(times: &[u64]) -> Option<f64> {
+    let mut sorted = times.to_vec();
+    sorted.sort_unstable();
+    Some(interval_deviation_ns(sorted.get(sorted.len() / 4..)?)? / 1e3)
+}
+
+/// A longer burst, if residual delays could have decided the length of this one.
+fn longer(burst: usize, every_ns: f64, idle_us: &[f64], answered: usize) -> Option<usize> {
+    let spread_us = quantile(idle_us, 0.98)? - quantile(idle_us, 0.02)?;
+    let wanted = SPREADS * spread_us * 1e3 / every_ns.max(1.0);
+    let possible = (LONGEST_NS as f64 / every_ns.max(1.0)).min(BURST_MAX as f64);
+    let wanted = wanted.max(6.0 * BURST as f64).min(possible) as usize;
+    // What was lost in this burst would be lost in a longer one.
+    (wanted > burst + burst / 4 && answered == burst).then_some(wanted)
+}
+
+impl Services {
+    fn start_burst(&mut self, of: Kind, burst: usize, options: &Options, found: &mut Findings) -> Next {
+        (self.state, self.burst) = (State::Burst(of), burst);
+        let flows = found.take_flows(Width::Ethernet, burst).into_iter();
+        let when = When::At(SECOND_NS);
+        let steps: Vec<Step> = match of {
+            Kind::PacketOut => {
+                flows.map(|flow| Step::packet_out(when, flow, options.ports[1].port, FRAME_BYTES)).collect()
+            }
+            Kind::PacketIn => {
+                let into = options.ports[0].port;
+                let frames = flows.map(|flow| Step::frame(when, flow, into, FRAME_BYTES, Until::PacketIn));
+                to_controller(found).into_iter().chain(frames).collect()
+            }
+        };
+        let all_us = found.idle_us(of.kind()).unwrap_or(0.0) * burst as f64;
+        Next::Run(Script::new(steps, 2 * SECOND_NS + ns(all_us).min(2 * LONGEST_NS)))
+    }
+
+    fn after(&mut self, of: Kind, options: &Options, found: &mut Findings) -> Next {
+        if of == Kind::PacketOut {
+            return self.start_burst(Kind::PacketIn, BURST, options, found);
+        }
+        let Some(service_us) = found.service(MessageType::PacketIn).service_us else { return Next::Done };
+        self.state = State::Overload;
+        let every_ns = (service_us * 1e3 / 2.0).max(FASTEST_NS);
+        let lasts_ns = (300.0 * service_us * 1e3).clamp(OVERLOAD_NS as f64, LONGEST_NS as f64);
+        let count = ((lasts_ns / every_ns) as usize).min(OVERLOAD_MAX);
+        let into = options.ports[0].port;
+        let frames = found.take_flows(Width::Ethernet, count).into_iter().zip(0u32..).map(|(flow, index)| {
+            let at = SECOND_NS + (f64::from(index) * every_ns) as u64;
+            Step::frame(When::At(at), flow, into, FRAME_BYTES, Until::PacketIn)
+        });
+        let steps = to_controller(found).into_iter().chain(frames).collect();
+        Next::Run(Script::new(steps, 2 * SECOND_NS + LONGEST_NS))
+    }
+}
+
+fn conclude(record: &Record, found: &mut Findings) {
+    let all: Vec<(u64, Option<u64>)> = record
+        .outcomes
+        .iter()
+        .filter(|outcome| outcome.frames.0 > 0)
+        .filter_map(|outcome| Some((outcome.sent_ns?, outcome.packet_in.map(|packet| packet.at_ns))))
+        .collect();
+    let Some(last_sent) = all.last().map(|(sent, _)| *sent) else { return };
+    let first_lost = all.iter().position(|(_, answer)| answer.is_none());
+    let mut times: Vec<u64> = all.iter().filter_map(|(_, answer)| *answer).collect();
+    times.sort_unstable();
+    let from = all[0].0 + (last_sent - all[0].0) * 6 / 10;
+    let late: Vec<u64> = times.iter().copied().filter(|at| (from..=last_sent).contains(at)).collect();
+    let (Some(late_ns), Some(lost)) = (interval_ns(&late), first_lost) else { return };
+    let service_ns = found.service(MessageType::PacketIn).service_us.unwrap_or(0.0) * 1e3;
+    let lost_at = all[lost].0;
+    if late_ns > LIMIT_FACTOR * service_ns {
+        let rate_per_s = 1e9 / late_ns;
+        let passed_s = (lost_at - all[0].0) as f64 / 1e9;
+        let burst = (lost as f64 - passed_s * rate_per_s).round().max(1.0);
+        found.packet_in_limit = Some((rate_per_s, burst as u32));
+    } else {
+        // The CPU is never idle, so its service time is that of the whole overload.
+        let service = found.service(MessageType::PacketIn);
+        service.service_us = Some(late_ns / 1e3);
+        service.samples = late.len() as u32;
+        service.deviation_us = deviation_us(&late).or(service.deviation_us);
+        let ingress_ns = ns(found.idle_us(MessageType::PacketIn).unwrap_or(0.0));
+        let left = times.iter().filter(|at| **at <= lost_at + ingress_ns).count();
+        // One is in service, the others wait.
+        found.queue_messages = u32::try_from(lost.saturating_sub(left).max(1)).ok();
+    }
+}
