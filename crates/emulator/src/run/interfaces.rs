@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
 use std::time::Duration;
 
-use super::packet_socket::{PacketSocket, Received, Room};
+use super::packet_socket::{PacketSocket, Received, Room, SocketOptions};
 
 /// How many frames of one interface are read before the others' turn.
 const FRAMES_AT_ONCE: usize = 256;
@@ -143,7 +143,7 @@ impl Interfaces {
         };
         for _ in 0..FRAMES_AT_ONCE {
             match socket.receive(room) {
-                Ok(Received::Frame(frame)) => take(*switch, *port, frame),
+                Ok(Received::Frame { frame, .. }) => take(*switch, *port, frame),
                 Ok(Received::Other) => {}
                 // The next check notices an interface that went down or disappeared.
                 Ok(Received::Nothing) | Err(_) => return,
@@ -186,7 +186,7 @@ impl Interfaces {
 }
 
 fn open(address: &LinkAddr, token: usize, registry: &Registry) -> io::Result<PacketSocket> {
-    let socket = PacketSocket::open(address)?;
+    let socket = PacketSocket::open(address, SocketOptions::default())?;
     registry.register(&mut SourceFd(&socket.raw()), Token(token), Interest::READABLE)?;
     Ok(socket)
 }

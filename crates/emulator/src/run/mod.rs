@@ -19,7 +19,7 @@ mod footprint;
 mod interfaces;
 mod jump;
 mod observers;
-mod packet_socket;
+pub mod packet_socket;
 pub(crate) mod ping_all;
 mod ping_rounds;
 mod quiescence;

@@ -1,25 +1,33 @@
 //! A packet socket: the frames of one interface of this machine (packet(7)).
 //!
-//! In: an interface. Out: the frames that it receives, as they would be on a wire. It also sends frames. It needs
-//! CAP_NET_RAW. It never returns frames that left by the interface, including its own.
+//! In: an interface. Out: the frames that it receives, as they would be on a wire, and on request their time stamps by the
+//! kernel. It also sends frames. It needs CAP_NET_RAW. It never returns frames that left by the interface, including its
+//! own, unless it was opened for them.
+//!
+//! A stamp is taken when the kernel gets the frame, however late this process reads it. It is a reading of
+//! CLOCK_REALTIME; [`KernelStamps`](crate::timing::KernelStamps) puts it on the clock of a loop. There are no stamps of
+//! the frames that a socket itself sends. But a second socket for sent frames at the same interface gets each of them,
+//! stamped when it is handed to the driver.
 //!
 //! It uses nix, which has these calls without `unsafe`, and the option numbers of libc.
 
 use nix::errno::Errno;
+use nix::ifaddrs::{InterfaceAddress, getifaddrs};
 use nix::libc;
-use nix::setsockopt_impl;
 use nix::sys::socket::{
-    AddressFamily, ControlMessageOwned, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, bind, recvmsg,
-    send, setsockopt, socket, sockopt,
+    AddressFamily, ControlMessageOwned, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, bind,
+    getsockopt, recvmsg, send, setsockopt, socket, sockopt,
 };
+use nix::{getsockopt_impl, setsockopt_impl};
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::time::Duration;
 
 use software_switch::frame::offload::Offload;
 
 /// The longest frame from Linux: 64 KiB if hosts leave segmentation to the card, and a header.
 const FRAME_BYTES_MAX: usize = 65_536 + 64;
-/// More than the one requested control message needs.
+/// More than the two requested control messages need.
 const CONTROL_BYTES: usize = 128;
 /// PACKET_OUTGOING in `sll_pkttype`.
 const OUTGOING: u8 = 4;
@@ -42,24 +50,66 @@ setsockopt_impl!(
     sockopt::SetStruct<'_, libc::packet_mreq>
 );
 
+/// Reading it sets the counters to zero.
+#[derive(Clone, Copy)]
+struct Statistics;
+getsockopt_impl!(
+    Statistics,
+    libc::SOL_PACKET,
+    libc::PACKET_STATISTICS,
+    libc::tpacket_stats,
+    sockopt::GetStruct<libc::tpacket_stats>
+);
+
+/// Which frames of an interface a socket returns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Direction {
+    /// Those that the interface receives.
+    #[default]
+    Received,
+    /// Those that leave by the interface, from any other socket or from the machine itself.
+    Sent,
+}
+
+/// How to open a socket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SocketOptions {
+    /// Which frames it returns.
+    pub direction: Direction,
+    /// Whether frames have time stamps. They cost the kernel some work for each packet of the machine.
+    pub stamps: bool,
+}
+
 /// The receive buffer of all sockets of a loop.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub struct Room {
     frame: Vec<u8>,
     control: Vec<u8>,
 }
 
+impl Default for Room {
+    fn default() -> Self {
+        Room::new()
+    }
+}
+
 impl Room {
-    pub(crate) fn new() -> Self {
+    /// Room for the longest frame.
+    pub fn new() -> Self {
         Room { frame: vec![0; FRAME_BYTES_MAX], control: vec![0; CONTROL_BYTES] }
     }
 }
 
 /// The result of receiving.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Received {
-    /// A received frame.
-    Frame(Vec<u8>),
+pub enum Received {
+    /// A frame.
+    Frame {
+        /// Its bytes.
+        frame: Vec<u8>,
+        /// When the kernel got it, by CLOCK_REALTIME. `None` without stamps.
+        stamp: Option<Duration>,
+    },
     /// A frame that is not for a switch: a sent one, or one that another interface received before the socket was
     /// bound.
     Other,
@@ -69,20 +119,44 @@ pub(crate) enum Received {
 
 /// A packet socket that is bound to an interface.
 #[derive(Debug)]
-pub(crate) struct PacketSocket {
+pub struct PacketSocket {
     socket: OwnedFd,
     interface: usize,
+    direction: Direction,
 }
 
 impl PacketSocket {
-    /// Binds to the interface with this address, and receives frames for all addresses (promiscuous).
-    pub(crate) fn open(address: &LinkAddr) -> io::Result<Self> {
+    /// Binds to the interface with this name in the network namespace of the calling thread. It gets frames for all
+    /// addresses (promiscuous).
+    ///
+    /// # Errors
+    ///
+    /// There is no such interface, or this process may not bind it (CAP_NET_RAW).
+    pub fn bind_to(name: &str, options: SocketOptions) -> io::Result<Self> {
+        let missing =
+            || io::Error::new(io::ErrorKind::NotFound, format!("this machine has no interface {name}"));
+        let is_it = |interface: &InterfaceAddress| {
+            interface.interface_name == name
+                && interface.address.is_some_and(|address| address.as_link_addr().is_some())
+        };
+        let found = getifaddrs()?.find(is_it).and_then(|interface| interface.address).ok_or_else(missing)?;
+        PacketSocket::open(found.as_link_addr().ok_or_else(missing)?, options)
+    }
+
+    /// Binds to the interface with this address.
+    pub(crate) fn open(address: &LinkAddr, options: SocketOptions) -> io::Result<Self> {
+        let SocketOptions { direction, stamps } = options;
         let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
         let socket = socket(AddressFamily::Packet, SockType::Raw, flags, SockProtocol::EthAll)?;
         bind(socket.as_raw_fd(), address)?;
         setsockopt(&socket, Auxdata, &true)?;
-        // Linux before 4.20 does not have this option. There, sent frames are recognised by their type.
-        let _ = setsockopt(&socket, IgnoreOutgoing, &true);
+        if stamps {
+            setsockopt(&socket, sockopt::ReceiveTimestampns, &true)?;
+        }
+        if direction == Direction::Received {
+            // Linux before 4.20 does not have this option. There, sent frames are recognised by their type.
+            let _ = setsockopt(&socket, IgnoreOutgoing, &true);
+        }
         let promiscuous = libc::packet_mreq {
             mr_ifindex: i32::try_from(address.ifindex()).map_err(io::Error::other)?,
             mr_type: libc::PACKET_MR_PROMISC as u16,
@@ -90,11 +164,11 @@ impl PacketSocket {
             mr_address: [0; 8],
         };
         setsockopt(&socket, AddMembership, &promiscuous)?;
-        Ok(PacketSocket { socket, interface: address.ifindex() })
+        Ok(PacketSocket { socket, interface: address.ifindex(), direction })
     }
 
     /// The descriptor for the poll.
-    pub(crate) fn raw(&self) -> RawFd {
+    pub fn raw(&self) -> RawFd {
         self.socket.as_raw_fd()
     }
 
@@ -104,8 +178,12 @@ impl PacketSocket {
     }
 
     /// Receives one frame.
-    pub(crate) fn receive(&self, room: &mut Room) -> io::Result<Received> {
-        let (bytes, offload) = {
+    ///
+    /// # Errors
+    ///
+    /// The interface is down or gone.
+    pub fn receive(&self, room: &mut Room) -> io::Result<Received> {
+        let (bytes, offload, stamp) = {
             let mut parts = [IoSliceMut::new(&mut room.frame)];
             let flags = MsgFlags::MSG_DONTWAIT;
             let message = match recvmsg::<LinkAddr>(self.raw(), &mut parts, Some(&mut room.control), flags) {
@@ -113,23 +191,47 @@ impl PacketSocket {
                 Err(Errno::EAGAIN | Errno::EINTR) => return Ok(Received::Nothing),
                 Err(error) => return Err(error.into()),
             };
-            let from = message.address;
-            if from.is_none_or(|from| from.ifindex() != self.interface || from.pkttype() == OUTGOING) {
+            if !message.address.is_some_and(|from| self.is_of_interest(&from)) {
                 return Ok(Received::Other);
             }
-            let auxdata = message.cmsgs()?.find_map(|control| match control {
-                ControlMessageOwned::Unknown(control) => Some(Offload::read(&control.data_bytes)),
-                _ => None,
-            });
-            (message.bytes, auxdata.unwrap_or_default())
+            let (mut auxdata, mut stamp) = (None, None);
+            for control in message.cmsgs()? {
+                match control {
+                    ControlMessageOwned::Unknown(control) => {
+                        auxdata = Some(Offload::read(&control.data_bytes))
+                    }
+                    ControlMessageOwned::ScmTimestampns(time) => stamp = Some(Duration::from(time)),
+                    _ => {}
+                }
+            }
+            (message.bytes, auxdata.unwrap_or_default(), stamp)
         };
         let mut frame = room.frame.get(..bytes).unwrap_or_default().to_vec();
         offload.restore(&mut frame);
-        Ok(Received::Frame(frame))
+        Ok(Received::Frame { frame, stamp })
+    }
+
+    fn is_of_interest(&self, from: &LinkAddr) -> bool {
+        let is_sent = from.pkttype() == OUTGOING;
+        from.ifindex() == self.interface && is_sent == (self.direction == Direction::Sent)
+    }
+
+    /// How many frames the kernel has dropped since the last call, because this process did not read them in time.
+    ///
+    /// # Errors
+    ///
+    /// The kernel does not say.
+    pub fn take_dropped(&self) -> io::Result<u64> {
+        let statistics = getsockopt(&self.socket, Statistics)?;
+        Ok(u64::from(statistics.tp_drops))
     }
 
     /// Sends a frame, if the interface has room for it.
-    pub(crate) fn send(&self, frame: &[u8]) -> io::Result<()> {
+    ///
+    /// # Errors
+    ///
+    /// It has no room, or the frame is longer than its MTU.
+    pub fn send(&self, frame: &[u8]) -> io::Result<()> {
         send(self.raw(), frame, MsgFlags::MSG_DONTWAIT)?;
         Ok(())
     }
