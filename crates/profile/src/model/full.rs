@@ -36,7 +36,7 @@ enum CpuState {
 }
 
 /// The parts of the model that have a time at which something is due. At one moment, the first goes first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Tables(Due),
     Leaving,
@@ -194,15 +194,20 @@ impl FullModel {
 
     #[inline]
     fn next_part(&self) -> Option<(u64, Part)> {
-        let cpu = match self.cpu {
-            CpuState::Serving { until_ns, .. } => Some((until_ns, Part::Cpu)),
-            CpuState::Idle | CpuState::Finishing { .. } => None,
+        let mut first = self.tables.next_due().map(|(due, what)| (due, Part::Tables(what)));
+        let mut consider = |due: Option<u64>, part: Part| {
+            if let Some(due) = due
+                && first.is_none_or(|(earliest, _)| due < earliest)
+            {
+                first = Some((due, part));
+            }
         };
-        let tables = self.tables.next_due().map(|(due, what)| (due, Part::Tables(what)));
-        let leaving = self.leaving.next_due_ns().map(|due| (due, Part::Leaving));
-        let path = self.software_path.as_ref().and_then(SoftwarePath::next_due_ns);
-        let path = path.map(|due| (due, Part::SoftwarePath));
-        [tables, cpu, leaving, path].into_iter().flatten().min()
+        consider(self.leaving.next_due_ns(), Part::Leaving);
+        if let CpuState::Serving { until_ns, .. } = self.cpu {
+            consider(Some(until_ns), Part::Cpu);
+        }
+        consider(self.software_path.as_ref().and_then(SoftwarePath::next_due_ns), Part::SoftwarePath);
+        first
     }
 
     /// Goes on until `now_ns`, or until an output that the caller answers.

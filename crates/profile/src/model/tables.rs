@@ -43,8 +43,8 @@ enum Goal {
     Hardware(u8),
 }
 
-/// What of the tables is due first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// What of the tables is due. At one moment, the first goes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
     Write,
     Install,
@@ -492,14 +492,20 @@ impl Tables {
         let writes = hardware.and_then(|hardware| hardware.writes.next_due_ns());
         let install = hardware.and_then(|hardware| hardware.install.as_ref()?.next_due_ns());
         let promotion = self.software.as_ref().and_then(|software| software.promotion.as_ref()?.due_ns);
-        let all = [
-            (writes, Due::Write),
-            (install, Due::Install),
-            (self.plane.next_due_ns(), Due::Arrival),
-            (self.expiry.next_due_ns(), Due::Expiry),
-            (promotion, Due::Promotion),
-        ];
-        all.into_iter().filter_map(|(due, what)| Some((due?, what))).min()
+        let mut first = None;
+        let mut consider = |due: Option<u64>, what: Due| {
+            if let Some(due) = due
+                && first.is_none_or(|(earliest, _)| due < earliest)
+            {
+                first = Some((due, what));
+            }
+        };
+        consider(writes, Due::Write);
+        consider(install, Due::Install);
+        consider(self.plane.next_due_ns(), Due::Arrival);
+        consider(self.expiry.next_due_ns(), Due::Expiry);
+        consider(promotion, Due::Promotion);
+        first
     }
 
     /// The time of this has come.
