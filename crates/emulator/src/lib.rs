@@ -62,6 +62,6 @@ pub use run::{
 };
 pub use simulation::Simulation;
 pub use software_switch::{
-    ControllerId, Effects, FailMode, Parting, Switch, SwitchCounters, SwitchOptions, Versions,
+    ControllerId, Effects, FailMode, Parting, Profiles, Switch, SwitchCounters, SwitchOptions, Versions,
 };
 pub use topology::Topology;

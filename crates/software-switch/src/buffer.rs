@@ -33,6 +33,10 @@ struct Slot {
 #[derive(Clone, Debug)]
 pub(crate) struct PacketBuffers {
     count: usize,
+    /// How long a packet is safe from being replaced.
+    kept: Duration,
+    /// Whether a packet is gone after that time, even if its buffer is not needed.
+    expires: bool,
     /// Grows as needed, up to `count`. A switch with a quick controller reuses a few slots.
     slots: Vec<Slot>,
     next: usize,
@@ -41,7 +45,13 @@ pub(crate) struct PacketBuffers {
 impl PacketBuffers {
     /// Makes `count` buffers, but not more than a buffer id can name.
     pub(crate) fn new(count: u32) -> Self {
-        PacketBuffers { count: count.min(1 << SLOT_BITS) as usize, slots: Vec::new(), next: 0 }
+        let count = count.min(1 << SLOT_BITS) as usize;
+        PacketBuffers { count, kept: KEPT_AT_LEAST, expires: false, slots: Vec::new(), next: 0 }
+    }
+
+    /// The same, but each packet is kept for this time and then lost.
+    pub(crate) fn with_life(self, kept: Duration) -> Self {
+        PacketBuffers { kept, expires: true, ..self }
     }
 
     /// The number of buffers.
@@ -66,8 +76,7 @@ impl PacketBuffers {
         if self.count == 0 {
             return None;
         }
-        let is_free =
-            |slot: &Slot| slot.packet.is_none() || now.saturating_sub(slot.taken_at) >= KEPT_AT_LEAST;
+        let is_free = |slot: &Slot| slot.packet.is_none() || now.saturating_sub(slot.taken_at) >= self.kept;
         if self.next < self.slots.len() && is_free(&self.slots[self.next]) {
             return Some(self.next);
         }
@@ -79,10 +88,11 @@ impl PacketBuffers {
     }
 
     /// Returns a buffered packet. Each id works only once.
-    pub(crate) fn take(&mut self, id: u32) -> Result<Buffered, Refusal> {
+    pub(crate) fn take(&mut self, id: u32, now: Duration) -> Result<Buffered, Refusal> {
         let index = (id & ((1 << SLOT_BITS) - 1)) as usize;
         let slot = self.slots.get_mut(index).ok_or(Refusal::BufferUnknown)?;
-        if slot.uses != id >> SLOT_BITS {
+        let is_over = self.expires && now.saturating_sub(slot.taken_at) >= self.kept;
+        if slot.uses != id >> SLOT_BITS || is_over {
             return Err(Refusal::BufferUnknown);
         }
         slot.packet.take().ok_or(Refusal::BufferEmpty)
@@ -99,16 +109,16 @@ mod tests {
     fn an_id_that_was_never_given_is_unknown() {
         let mut none = PacketBuffers::new(0);
         assert_eq!(none.keep(b"a", PortNo(1), NOW), None);
-        assert_eq!(none.take(0).unwrap_err(), Refusal::BufferUnknown);
-        assert_eq!(PacketBuffers::new(1).take(7 << SLOT_BITS).unwrap_err(), Refusal::BufferUnknown);
+        assert_eq!(none.take(0, NOW).unwrap_err(), Refusal::BufferUnknown);
+        assert_eq!(PacketBuffers::new(1).take(7 << SLOT_BITS, NOW).unwrap_err(), Refusal::BufferUnknown);
     }
 
     #[test]
     fn a_packet_is_given_back_once() {
         let mut buffers = PacketBuffers::new(2);
         let id = buffers.keep(b"a", PortNo(1), NOW).unwrap();
-        assert_eq!(buffers.take(id).unwrap().frame, b"a");
-        assert_eq!(buffers.take(id).unwrap_err(), Refusal::BufferEmpty);
+        assert_eq!(buffers.take(id, NOW).unwrap().frame, b"a");
+        assert_eq!(buffers.take(id, NOW).unwrap_err(), Refusal::BufferEmpty);
     }
 
     #[test]
@@ -117,6 +127,6 @@ mod tests {
         let first = buffers.keep(b"a", PortNo(1), NOW).unwrap();
         assert_eq!(buffers.keep(b"b", PortNo(1), NOW + Duration::from_secs(4)), None);
         assert!(buffers.keep(b"c", PortNo(1), NOW + KEPT_AT_LEAST).is_some());
-        assert_eq!(buffers.take(first).unwrap_err(), Refusal::BufferUnknown);
+        assert_eq!(buffers.take(first, NOW).unwrap_err(), Refusal::BufferUnknown);
     }
 }

@@ -10,6 +10,9 @@
 //! meters, bundles, packet buffers, time-outs, roles and statistics. Without a controller it keeps using its rules, or acts as
 //! a learning switch: its owner chooses ([`FailMode`]).
 //!
+//! With a [`profile::Profile`], it answers when a switch of that kind would, has its tables, and loses what it would lose
+//! ([`SwitchOptions::profiles`]). Without one, everything happens at once.
+//!
 //! It models no queues: a packet for a queue leaves by the queue's port. It has no local port. NORMAL is a bridge
 //! that learns addresses and has no spanning-tree protocol.
 //!
@@ -33,6 +36,7 @@ mod packet;
 mod path_cache;
 mod pipeline_tables;
 mod port;
+mod profiled;
 mod refusal;
 mod reply_parts;
 mod rule_book;
@@ -43,7 +47,7 @@ mod table;
 mod tables;
 mod versions;
 
-pub use options::{FailMode, SwitchOptions};
+pub use options::{FailMode, Profiles, SwitchOptions};
 pub use rule_book::{BookChange, BookedRule, RuleBook, rule_number};
 pub use session::{ControllerId, Parting};
 pub use switch::{Effects, Switch, SwitchCounters, SwitchView};

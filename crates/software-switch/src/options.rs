@@ -1,6 +1,9 @@
 //! How a switch is made: versions, buffers, tables, and what it does without a controller.
 
 use super::versions::Versions;
+use profile::{OpenFlowVersion, Profile};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// What a switch does while no controller is connected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -11,6 +14,40 @@ pub enum FailMode {
     /// It deletes its rules and acts as a learning switch until a controller is connected. A loop among such switches
     /// causes a broadcast storm.
     Standalone,
+}
+
+/// Which switches play which profiles.
+#[derive(Clone, Debug, Default)]
+pub struct Profiles {
+    all: Option<Arc<Profile>>,
+    by_name: BTreeMap<String, Arc<Profile>>,
+}
+
+impl Profiles {
+    /// All switches play this profile.
+    pub fn for_all(profile: Profile) -> Self {
+        Profiles { all: Some(Arc::new(profile)), by_name: BTreeMap::new() }
+    }
+
+    /// All switches that have none of their own play this profile.
+    pub fn set_for_all(&mut self, profile: Arc<Profile>) {
+        self.all = Some(profile);
+    }
+
+    /// The switch with this name plays this profile.
+    pub fn set(&mut self, switch: impl Into<String>, profile: Arc<Profile>) {
+        self.by_name.insert(switch.into(), profile);
+    }
+
+    /// The profile of the switch with this name.
+    pub fn of(&self, switch: &str) -> Option<&Arc<Profile>> {
+        self.by_name.get(switch).or(self.all.as_ref())
+    }
+
+    /// The switches with a profile of their own.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.by_name.keys().map(String::as_str)
+    }
 }
 
 /// How a switch is made.
@@ -28,6 +65,11 @@ pub struct SwitchOptions {
     pub bundles: bool,
     /// What it does while no controller is connected.
     pub fail_mode: FailMode,
+    /// Which profile it plays, if any. The profile then sets the versions, the buffers and the number of rules. Such a switch has
+    /// no bundles.
+    pub profiles: Profiles,
+    /// The seed of all that the profile leaves to chance. Each switch adds its datapath id.
+    pub seed: u64,
 }
 
 impl Default for SwitchOptions {
@@ -40,6 +82,22 @@ impl Default for SwitchOptions {
             max_entries: 65_536,
             bundles: true,
             fail_mode: FailMode::Secure,
+            profiles: Profiles::default(),
+            seed: 1,
         }
+    }
+}
+
+impl SwitchOptions {
+    /// The options of a switch that plays a profile: the profile overrides them.
+    pub(crate) fn of_profile(mut self, profile: &Profile) -> Self {
+        self.n_buffers = profile.packet_in.buffers_packets;
+        self.bundles = false;
+        self.versions = match profile.switch.openflow.as_slice() {
+            [OpenFlowVersion::V10] => Versions::Only10,
+            [OpenFlowVersion::V13] => Versions::Only13,
+            _ => self.versions,
+        };
+        self
     }
 }

@@ -35,6 +35,10 @@ pub(crate) struct FlowEntry {
     pub(crate) used_at: Duration,
     pub(crate) packet_count: u64,
     pub(crate) byte_count: u64,
+    /// Which counters these are. After a reset they are others.
+    pub(crate) counters: u64,
+    /// Whether packets meet it in software. Only in the data plane of a switch that plays a profile.
+    pub(crate) in_software: bool,
 }
 
 /// Why an entry was removed (OFPRR_).
@@ -61,7 +65,15 @@ impl FlowEntry {
             used_at: now,
             packet_count: 0,
             byte_count: 0,
+            counters: 0,
+            in_software: false,
         }
+    }
+
+    /// Counts from zero again.
+    pub(crate) fn reset_counters(&mut self) {
+        (self.packet_count, self.byte_count) = (0, 0);
+        self.counters += 1;
     }
 
     /// Whether it is 1.3's table-miss entry: it has priority 0 and matches every packet (1.3.5, 5.4).
@@ -239,6 +251,31 @@ impl FlowTable {
         self.classifier.exactly(&FlowKey::of_match(matching)?, priority)
     }
 
+    /// The entry of exactly this priority and match.
+    pub(crate) fn entry_of(&self, priority: u16, matching: &Match) -> Option<&FlowEntry> {
+        self.entry(self.exactly(priority, matching)?)
+    }
+
+    /// The same, to change its counters.
+    pub(crate) fn entry_of_mut(&mut self, priority: u16, matching: &Match) -> Option<&mut FlowEntry> {
+        let slot = self.exactly(priority, matching)?;
+        Some(&mut self.slots.get_mut(slot as usize)?.as_mut()?.entry)
+    }
+
+    /// Removes and returns the entry of exactly this priority and match.
+    pub(crate) fn remove(&mut self, priority: u16, matching: &Match) -> Option<FlowEntry> {
+        self.take(self.exactly(priority, matching)?)
+    }
+
+    /// Stores an entry as it is, with its counters. It replaces the one with the same identity.
+    pub(crate) fn put(&mut self, entry: FlowEntry) {
+        let Some(key) = FlowKey::of_match(&entry.matching) else { return };
+        match self.entry_of_mut(entry.priority, &entry.matching) {
+            Some(there) => *there = entry,
+            None => self.file(entry, key),
+        }
+    }
+
     /// Adds an entry, or replaces the one with the same identity. In 1.3 the counters of the old one go on, unless
     /// the flow mod resets them (1.3.5, 6.4). An entry that no packet can match is not stored.
     pub(crate) fn add(&mut self, mut entry: FlowEntry, version: Version) {
@@ -248,11 +285,16 @@ impl FlowTable {
         {
             if version != Version::V1_0 && entry.flags & FLOW_MOD_RESET_COUNTS == 0 {
                 (entry.packet_count, entry.byte_count) = (there.entry.packet_count, there.entry.byte_count);
+                entry.counters = there.entry.counters;
+            } else {
+                entry.counters = there.entry.counters + 1;
             }
             there.entry = entry;
             self.look_again(slot);
             return;
         }
+        // Each entry has room for so many resets.
+        entry.counters = self.added << 20;
         self.file(entry, key);
     }
 

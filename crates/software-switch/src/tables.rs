@@ -33,6 +33,16 @@ impl FlowTables {
         self.tables.iter()
     }
 
+    /// A table, if it exists.
+    pub(crate) fn table(&self, table_id: u8) -> Option<&FlowTable> {
+        self.tables.get(usize::from(table_id))
+    }
+
+    /// The entry that matched in a table.
+    pub(crate) fn entry(&self, step: Step) -> Option<&FlowEntry> {
+        self.table(step.table_id)?.entry(step.slot)
+    }
+
     /// A table to change. Invalidates all cached paths.
     pub(crate) fn change(&mut self, index: usize) -> &mut FlowTable {
         self.paths.forget();

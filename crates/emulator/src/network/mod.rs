@@ -119,6 +119,7 @@ impl Network {
 
     /// The same, with a seed for all random decisions.
     pub fn with_seed(topology: &Topology, options: &SwitchOptions, seed: u64, now: Duration) -> Self {
+        let options = &SwitchOptions { seed, ..options.clone() };
         let switch = |plan: &SwitchPlan| Switch::new(plan.datapath_id, plan.name.clone(), options.clone());
         let host = |plan: &HostPlan| Host::new(plan.name.clone(), plan.mac, plan.address);
         let (switches, hosts) = (topology.switches.len(), topology.hosts.len());
@@ -391,6 +392,10 @@ impl Network {
             self.send(Endpoint::Switch { index, port }, frame, effects);
         }
         self.of_switch = out;
+        // A switch that plays a profile does what a frame or message causes at a later time.
+        if self.switches[index].plays_profile() {
+            self.set_due_of_switch(index);
+        }
     }
 
     fn at_host(

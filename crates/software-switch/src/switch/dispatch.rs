@@ -29,9 +29,9 @@ const ACTIONS_V10: u32 = 0xfff;
 
 /// A message, and its original bytes if it was received as bytes.
 #[derive(Clone, Copy)]
-struct Heard<'a> {
-    message: &'a Message,
-    bytes: Option<&'a [u8]>,
+pub(super) struct Heard<'a> {
+    pub(super) message: &'a Message,
+    pub(super) bytes: Option<&'a [u8]>,
 }
 
 impl Switch {
@@ -67,19 +67,36 @@ impl Switch {
             State::AwaitsHello => self.first_message(controller, message, effects),
             State::Open(version) => {
                 let asker = Asker { controller, version, xid: message.xid };
-                let result = if message.version == version {
-                    self.act(heard, asker, now, effects)
-                } else if matches!(message.body, Body::Hello(_)) {
-                    Ok(())
-                } else {
-                    Err(Refusal::BadVersion)
-                };
-                if let Err(refusal) = result {
-                    let (kind, code) = refusal.codes(version);
-                    self.send_error(asker, kind, code, heard.beginning(), effects);
+                match self.profiled {
+                    None => _ = self.obey(asker, heard, now, effects),
+                    Some(_) => self.hear_modelled(asker, heard, now, effects),
                 }
             }
         }
+    }
+
+    /// Carries a message out, or answers with an error. Returns whether it carried it out.
+    pub(super) fn obey(
+        &mut self,
+        asker: Asker,
+        heard: Heard<'_>,
+        now: Duration,
+        effects: &mut Effects,
+    ) -> bool {
+        let (message, version) = (heard.message, asker.version);
+        let result = if message.version == version {
+            self.act(heard, asker, now, effects)
+        } else if matches!(message.body, Body::Hello(_)) {
+            Ok(())
+        } else {
+            Err(Refusal::BadVersion)
+        };
+        if let Err(refusal) = result {
+            let (kind, code) = refusal.codes(version);
+            self.send_error(asker, kind, code, heard.beginning(), effects);
+            return false;
+        }
+        true
     }
 
     /// Answers bytes that could not be decoded with the error that decoding returned. `beginning` is the start of the
@@ -186,7 +203,14 @@ impl Switch {
         Ok(())
     }
 
-    fn send_error(&mut self, asker: Asker, kind: u16, code: u16, mut data: Vec<u8>, effects: &mut Effects) {
+    pub(super) fn send_error(
+        &mut self,
+        asker: Asker,
+        kind: u16,
+        code: u16,
+        mut data: Vec<u8>,
+        effects: &mut Effects,
+    ) {
         self.counters.errors += 1;
         let experimenter = openflow::error::experimenter_of(ErrorCode { kind, code });
         // The experimenter's number takes four bytes more.
@@ -250,7 +274,7 @@ impl Switch {
         self.check_actions(&wanted.actions, ActionContext::PacketOut)?;
         let frame = match wanted.buffer_id {
             NO_BUFFER => wanted.data.clone(),
-            buffer_id => self.buffers.take(buffer_id)?.frame,
+            buffer_id => self.buffers.take(buffer_id, now)?.frame,
         };
         if frame.len() < ETHERNET_HEADER_BYTES {
             return Err(Refusal::BadPacket);
@@ -345,7 +369,7 @@ fn changes_the_switch(body: &Body) -> bool {
 
 impl Heard<'_> {
     /// The bytes that an error repeats: what the sender wrote, or would have written.
-    fn beginning(self) -> Vec<u8> {
+    pub(super) fn beginning(self) -> Vec<u8> {
         let mut written = Vec::new();
         let bytes = match self.bytes {
             Some(bytes) => bytes,
@@ -357,7 +381,7 @@ impl Heard<'_> {
 
     /// The flow mod with the highest priority, if it is of 1.0 and its match is exact (1.0, 3.4 and 5.3.3). As with
     /// Open vSwitch, only the wildcards decide, even if the kind of packet has no such field.
-    fn ranked(self, wanted: &FlowMod) -> Option<FlowMod> {
+    pub(super) fn ranked(self, wanted: &FlowMod) -> Option<FlowMod> {
         let is_exact = || match self.bytes {
             Some(bytes) => openflow::v10::has_no_wildcards(bytes),
             None => flow::is_exact_in_v10(&wanted.matching),

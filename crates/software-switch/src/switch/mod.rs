@@ -5,6 +5,7 @@
 
 mod bundles;
 mod dispatch;
+mod modelled;
 mod packet_in;
 mod pipeline;
 mod rules;
@@ -30,6 +31,7 @@ use crate::options::SwitchOptions;
 use crate::packet::Packet;
 use crate::pipeline_tables::PipelineTables;
 use crate::port::SwitchPort;
+use crate::profiled::Profiled;
 use crate::session::{ControllerId, Parting, Session, State};
 use crate::table::FlowTable;
 use crate::tables::FlowTables;
@@ -108,21 +110,32 @@ pub struct Switch {
     copies_left: u32,
     /// An empty action set, kept only to reuse its memory.
     spare_set: ActionSet,
+    /// What it has in addition while it plays a profile.
+    profiled: Option<Box<Profiled>>,
 }
 
 impl Switch {
     /// A switch without ports and without a connection.
     pub fn new(datapath_id: DatapathId, name: impl Into<String>, options: SwitchOptions) -> Self {
+        let name = name.into();
+        let profile = options.profiles.of(&name).cloned();
+        let options = profile.iter().fold(options, |options, profile| options.of_profile(profile));
         let tables = FlowTables::new(usize::from(options.n_tables.clamp(1, 254)));
+        let mut buffers = PacketBuffers::new(options.n_buffers);
+        if let Some(profile) = &profile {
+            buffers = buffers.with_life(Duration::from_secs_f64(profile.packet_in.buffer_life_us / 1e6));
+        }
+        let seed = options.seed.wrapping_add(datapath_id.0.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let profiled = profile.map(|profile| Box::new(Profiled::new(&profile, tables.len(), seed)));
         Switch {
             datapath_id,
-            name: name.into(),
+            name,
             ports: BTreeMap::new(),
             pipeline: PipelineTables::new(tables.len(), options.max_entries),
             tables,
             groups: Groups::default(),
             meters: Meters::default(),
-            buffers: PacketBuffers::new(options.n_buffers),
+            buffers,
             sessions: Vec::new(),
             versions_spoken: 0,
             addresses: AddressTable::default(),
@@ -131,6 +144,7 @@ impl Switch {
             counters: SwitchCounters::default(),
             copies_left: 0,
             spare_set: ActionSet::default(),
+            profiled,
             options,
         }
     }
@@ -163,6 +177,11 @@ impl Switch {
     /// What it has counted since it was made.
     pub fn counters(&self) -> SwitchCounters {
         self.counters
+    }
+
+    /// Whether it plays a profile, so that frames and messages have effects later.
+    pub fn plays_profile(&self) -> bool {
+        self.profiled.is_some()
     }
 
     /// The number of flow entries in all tables.
@@ -254,6 +273,9 @@ impl Switch {
             self.sessions.resize(controller.0 + 1, Session::closed());
         }
         self.sessions[controller.0] = Session { state: State::AwaitsHello, ..Session::closed() };
+        if let Some(profiled) = &self.profiled {
+            self.sessions[controller.0].miss_send_len = profiled.miss_send_bytes();
+        }
         let versions = self.options.versions;
         let body = Body::Hello(versions.hello());
         effects.messages.push((controller, Message { version: versions.highest(), xid: 0, body }));
@@ -267,6 +289,9 @@ impl Switch {
         let was_connected = std::mem::replace(session, Session::closed()).version().is_some();
         if was_connected && self.stands_alone() {
             self.tables = FlowTables::new(self.tables.len());
+            if let Some(profiled) = &mut self.profiled {
+                **profiled = profiled.blank();
+            }
         }
     }
 
@@ -293,12 +318,18 @@ impl Switch {
     /// The earliest time at which a rule or an open bundle may expire, if any can. A packet that matches the rule until
     /// then may extend it.
     pub fn next_due(&self) -> Option<Duration> {
+        if let Some(profiled) = &self.profiled {
+            return profiled.model.next_due_ns().map(Duration::from_nanos);
+        }
         let rules = self.tables.iter().filter_map(FlowTable::next_due);
         rules.chain(self.sessions.iter().filter_map(|session| session.bundles.next_due())).min()
     }
 
     /// Time has passed: removes the expired rules, and bundles that were never committed.
     pub fn on_tick(&mut self, now: Duration, effects: &mut Effects) {
+        if self.profiled.is_some() {
+            return self.run_model(now, effects);
+        }
         self.expire_bundles(now, effects);
         for table_id in 0..self.tables.len() {
             if !self.tables[table_id].has_due(now) {

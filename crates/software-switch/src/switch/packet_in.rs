@@ -92,6 +92,7 @@ impl Switch {
         let silenced = self.ports.get(&packet.in_port).is_some_and(|port| !port.makes_packet_ins())
             || self.meters.meter(CONTROLLER_METER, packet.frame.len(), now) == MeterResult::Drop;
         let mut heard = false;
+        let mut waiting = Vec::new();
         let mut kept = None;
         for index in 0..self.sessions.len() {
             let Some(share) = self.sessions[index].share(cause, origin).filter(|_| !silenced) else {
@@ -104,9 +105,16 @@ impl Switch {
             };
             let body = Body::PacketIn(describe(packet, &share, origin, buffer_id));
             let message = Message { version: share.version, xid: 0, body };
-            effects.messages.push((ControllerId(index), message));
-            self.counters.packet_ins += 1;
             heard = true;
+            if self.profiled.is_some() {
+                waiting.push((ControllerId(index), message));
+            } else {
+                effects.messages.push((ControllerId(index), message));
+                self.counters.packet_ins += 1;
+            }
+        }
+        if !waiting.is_empty() {
+            self.hold_packet_in(waiting, kept.flatten(), packet.frame.len(), now, effects);
         }
         if !heard && cause != PacketInCause::NoRule {
             self.counters.packet_ins_unheard += 1;

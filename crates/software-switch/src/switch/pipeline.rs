@@ -29,10 +29,10 @@ impl Switch {
         let mut set = std::mem::take(&mut self.spare_set);
         set.clear();
         let key = packet.key();
-        let known = if key.is_whole() { self.tables.known_path(&key) } else { None };
+        let known = if key.is_whole() { self.plane().known_path(&key) } else { None };
         match known {
             Some(path) => self.follow_path(&path, packet, &mut set, now, effects),
-            None => self.find_path(key, packet, &mut set, now, effects),
+            None => self.find_path(0, key, packet, &mut set, now, effects),
         }
         self.spare_set = set;
     }
@@ -48,6 +48,9 @@ impl Switch {
     ) {
         let mut origin = Origin::NO_RULE;
         for step in path.steps() {
+            if self.waits_in_software(*step, &mut packet, set, now, effects) {
+                return;
+            }
             let Some(hit) = self.hit(*step, &packet, now) else { return };
             origin = hit.origin;
             if self.follow(&hit, &mut packet, set, now, effects).is_break() {
@@ -60,25 +63,41 @@ impl Switch {
         }
     }
 
+    /// Takes a packet on from a table.
+    pub(super) fn go_through(
+        &mut self,
+        table_id: u8,
+        packet: Packet,
+        set: &mut ActionSet,
+        now: Duration,
+        effects: &mut Effects,
+    ) {
+        self.find_path(table_id, packet.key(), packet, set, now, effects);
+    }
+
     /// Takes a packet from table to table, and caches the path.
     fn find_path(
         &mut self,
+        first: u8,
         key: FlowKey,
         mut packet: Packet,
         set: &mut ActionSet,
         now: Duration,
         effects: &mut Effects,
     ) {
-        let (mut path, mut is_whole) = (Path::default(), key.is_whole());
+        let (mut path, mut is_whole) = (Path::default(), key.is_whole() && first == 0);
         let mut seen = key;
         let mut origin = Origin::NO_RULE;
-        let mut next = Some(0u8);
+        let mut next = Some(first);
         while let Some(table_id) = next {
-            let Some(step) = self.tables.find(table_id, &seen) else {
+            let Some(step) = self.plane().find(table_id, &seen) else {
                 path.missed_in = Some(table_id);
                 break;
             };
             is_whole &= path.push(step);
+            if self.waits_in_software(step, &mut packet, set, now, effects) {
+                return;
+            }
             let Some(hit) = self.hit(step, &packet, now) else { return };
             origin = hit.origin;
             match self.follow(&hit, &mut packet, set, now, effects) {
@@ -94,7 +113,7 @@ impl Switch {
             }
         }
         if is_whole {
-            self.tables.keep_path(&key, path);
+            self.plane().keep_path(&key, path);
         }
         match path.missed_in {
             Some(table_id) => self.miss(table_id, &packet, now, effects),
@@ -104,7 +123,7 @@ impl Switch {
 
     /// Counts a packet that matched a rule.
     fn hit(&mut self, step: Step, packet: &Packet, now: Duration) -> Option<Hit> {
-        let entry = self.tables.hit(step, packet.frame.len(), now)?;
+        let entry = self.plane().hit(step, packet.frame.len(), now)?;
         let (table_id, cookie, is_table_miss) = (step.table_id, entry.cookie, entry.is_table_miss());
         let origin = Origin { table_id, cookie, is_table_miss, from_packet_out: false };
         Some(Hit { instructions: entry.instructions.clone(), origin })
@@ -112,7 +131,7 @@ impl Switch {
 
     /// No rule matches the packet: 1.0 sends it to the controller (1.0, 3.4), 1.3 drops it (1.3.5, 5.4).
     fn miss(&mut self, table_id: u8, packet: &Packet, now: Duration, effects: &mut Effects) {
-        self.tables.miss(table_id);
+        self.plane().miss(table_id);
         self.packet_in(packet, PacketInCause::NoRule, Origin::NO_RULE, now, effects);
     }
 

@@ -15,6 +15,7 @@ use crate::buffer::Buffered;
 use crate::group::{self, GroupChange};
 use crate::instructions::Instructions;
 use crate::packet::Packet;
+use crate::profiled::{Changed, rule_id};
 use crate::refusal::Refusal;
 use crate::table::{FlowEntry, Reason, Selection};
 
@@ -78,6 +79,7 @@ impl Switch {
         // A modify ignores the output port (1.3.5, 6.4).
         let anywhere =
             Selection { out_port: PortNo::ANY, out_group: GROUP_ANY, ..Selection::of_flow_mod(wanted) };
+        self.note_modified(index, &anywhere);
         let v10 = version == Version::V1_0;
         let resets = !v10 && wanted.flags & FLOW_MOD_RESET_COUNTS != 0;
         let changed = self.tables.change(index).modify(&anywhere, |entry| {
@@ -86,14 +88,33 @@ impl Switch {
                 entry.cookie = wanted.cookie;
             }
             if resets {
-                (entry.packet_count, entry.byte_count) = (0, 0);
+                entry.reset_counters();
             }
         });
         // If a modify finds no rule, 1.0 adds it (1.0, 4.6) and 1.3 does nothing.
         if changed == 0 && v10 {
+            self.note_added(wanted);
             return self.add(wanted, version, now, effects);
         }
         self.release(wanted, instructions, version, now, effects)
+    }
+
+    /// A switch that plays a profile tells the model which rules a modify changes.
+    fn note_modified(&mut self, index: usize, selection: &Selection<'_>) {
+        if self.profiled.is_none() {
+            return;
+        }
+        let selected = self.tables[index].select(selection);
+        let rules: Vec<_> =
+            selected.filter_map(|entry| rule_id(index as u8, entry.priority, &entry.matching)).collect();
+        rules.into_iter().for_each(|rule| self.note(Changed::Modified(rule)));
+    }
+
+    /// … and that a modify adds a rule.
+    fn note_added(&mut self, wanted: &FlowMod) {
+        if let Some(profiled) = &mut self.profiled {
+            profiled.added = profiled.rule_of(wanted);
+        }
     }
 
     fn delete(&mut self, wanted: &FlowMod, now: Duration, effects: &mut Effects) -> Result<(), Refusal> {
@@ -123,7 +144,7 @@ impl Switch {
         if wanted.buffer_id == NO_BUFFER {
             return Ok(());
         }
-        let Buffered { frame, in_port } = self.buffers.take(wanted.buffer_id)?;
+        let Buffered { frame, in_port } = self.buffers.take(wanted.buffer_id, now)?;
         self.copies_left = COPIES_MAX;
         let mut packet = Packet::new(frame, in_port);
         if version != Version::V1_0 {
@@ -147,6 +168,11 @@ impl Switch {
         now: Duration,
         effects: &mut Effects,
     ) {
+        if self.profiled.is_some()
+            && let Some(rule) = rule_id(table_id as u8, entry.priority, &entry.matching)
+        {
+            self.note(Changed::Deleted(rule));
+        }
         if !entry.tells_when_removed() {
             return;
         }

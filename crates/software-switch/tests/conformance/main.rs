@@ -21,3 +21,8 @@ mod ports;
 mod standing_alone;
 mod statistics;
 mod table_features;
+
+/// The options of a bench's switch, which plays no profile.
+fn options_of(options: software_switch::SwitchOptions) -> software_switch::SwitchOptions {
+    options
+}

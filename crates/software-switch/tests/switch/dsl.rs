@@ -1,6 +1,6 @@
 //! The vocabulary of the tests: a switch on a test bench, rules, packets, and where they leave.
 
-#![allow(dead_code, reason = "two test programs speak in these words, and neither needs all of them")]
+#![allow(dead_code, reason = "three test programs speak in these words, and none needs all of them")]
 
 use etherparse::PacketBuilder;
 use flow::matching::FieldValue;
@@ -32,6 +32,7 @@ impl Bench {
     }
 
     pub fn with(options: SwitchOptions) -> Self {
+        let options = crate::options_of(options);
         let version = if options.versions == V10 { Version::V1_0 } else { Version::V1_3 };
         let now = Duration::from_secs(1000);
         let mut switch = Switch::new(DatapathId(7), "s7", options);

@@ -8,3 +8,8 @@ mod groups;
 mod protocol;
 mod remembering;
 mod rules;
+
+/// The options of a bench's switch, which plays no profile.
+fn options_of(options: software_switch::SwitchOptions) -> software_switch::SwitchOptions {
+    options
+}
