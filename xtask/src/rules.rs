@@ -136,6 +136,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "monitor",
             "monitor-channel",
             "openflow",
+            "profile",
         ],
     ),
     // For tests of whole nodes, which it starts and asks as an operator does.

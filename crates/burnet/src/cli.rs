@@ -80,6 +80,8 @@ pub enum BurnetCommand {
     Attack(LaboratoryArgs),
     /// Measure a controller: throughput and latency of packet-ins
     Bench(LaboratoryArgs),
+    /// List, show, check and compare profiles of switches
+    Profile(LaboratoryArgs),
     /// Create, package, sign, install, list and control apps
     App(AppArgs),
     /// Show incidents of this machine's node: what happened, the cause, and the evidence
@@ -218,7 +220,7 @@ pub struct ExplainGrantArgs {
     pub grant_all: bool,
 }
 
-/// `burnet demo`, `emulate`, `attack` and `bench`, which are the laboratory's.
+/// `burnet demo`, `emulate`, `attack`, `bench` and `profile`, which are the laboratory's.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 #[command(disable_help_flag = true)]
 pub struct LaboratoryArgs {
@@ -546,9 +548,13 @@ mod tests {
 
     #[test]
     fn what_follows_a_command_of_the_laboratory_is_the_laboratorys() {
-        for line in
-            ["burnet bench --help", "burnet demo -h", "burnet emulate -- --topo", "burnet attack --no-such x"]
-        {
+        for line in [
+            "burnet bench --help",
+            "burnet demo -h",
+            "burnet emulate -- --topo",
+            "burnet attack --no-such x",
+            "burnet profile list --json",
+        ] {
             let command = parse(line).unwrap();
             assert!(
                 matches!(
@@ -557,6 +563,7 @@ mod tests {
                         | BurnetCommand::Demo(_)
                         | BurnetCommand::Emulate(_)
                         | BurnetCommand::Attack(_)
+                        | BurnetCommand::Profile(_)
                 ),
                 "{line}: {command:?}"
             );

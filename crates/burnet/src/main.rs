@@ -24,7 +24,8 @@ fn main() -> ExitCode {
         BurnetCommand::Demo(_)
         | BurnetCommand::Emulate(_)
         | BurnetCommand::Attack(_)
-        | BurnetCommand::Bench(_) => Err(laboratory::replace_this_process()),
+        | BurnetCommand::Bench(_)
+        | BurnetCommand::Profile(_) => Err(laboratory::replace_this_process()),
         BurnetCommand::Switches(args) => switches::switches(&args).and_then(print),
         BurnetCommand::Flows(args) => flows::flows(&args).and_then(print),
         BurnetCommand::Ports(args) => network::objects(&args, Collection::Ports).and_then(print),

@@ -11,6 +11,7 @@ use crate::attack::AttackArgs;
 use crate::bench::args::BenchArgs;
 use crate::demo::DemoArgs;
 use crate::emulate::EmulateArgs;
+use crate::profiles::ProfileArgs;
 
 /// Try and measure Burnet and other controllers; `burnet bench` and its like start this program
 #[derive(Debug, Parser)]
@@ -32,6 +33,8 @@ pub enum LabCommand {
     Attack(AttackArgs),
     /// Measure a controller: throughput and latency of packet-ins
     Bench(BenchArgs),
+    /// List, show, check and compare profiles of switches
+    Profile(ProfileArgs),
     /// Write the laboratory's apps into a folder, to run them on a node with --app FOLDER/NAME
     Apps(AppsArgs),
     /// Print the completion script for a shell for burnet with the laboratory's commands

@@ -4,7 +4,8 @@
 //!   burnet bench|attack|emulate|demo ARGS ──exec──> burnet-lab ──cli──┬─> bench    load generator ⇄ a controller
 //!                                                                     ├─> attack   hostile apps and switches ⇄ a node of its own
 //!                                                                     ├─> emulate  switches and hosts ⇄ any controller
-//!                                                                     └─> demo     a node, a network, the page
+//!                                                                     ├─> demo     a node, a network, the page
+//!                                                                     └─> profiles lists, shows, checks and compares profiles of switches
 //!   burnet zone ──exec of a link to burnet-lab──> apps                the hostile apps and test apps, each in its zone
 //! ```
 //!
@@ -21,5 +22,6 @@ pub mod machine;
 mod machine_reading;
 pub mod own_node;
 pub mod processes;
+pub mod profiles;
 pub mod progress;
 mod stage;

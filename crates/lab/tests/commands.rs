@@ -67,7 +67,7 @@ impl Drop for Alone {
 #[test]
 fn a_command_without_its_program_says_what_to_install() {
     let burnet = Alone::with(&laboratory().with_file_name("burnet"));
-    for command in ["bench", "attack", "emulate", "demo"] {
+    for command in ["bench", "attack", "emulate", "demo", "profile"] {
         refuses(&burnet.program, &[command, "--help"], "cargo install --path crates/lab");
     }
     let lab = Alone::with(laboratory());

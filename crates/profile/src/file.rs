@@ -23,6 +23,7 @@ pub use listing::{KeyNeed, KnownKey};
 pub use node::TEXT_BYTES_MAX;
 pub use problem::{BadProfile, PROBLEMS_MAX, Problem};
 
+use crate::quantiles::Quantiles;
 use crate::whole::Profile;
 use node::Node;
 use place::{Files, Place};
@@ -176,12 +177,25 @@ fn check_schema(tree: &Node, schema: Option<Node>) -> Result<(), Fault> {
     }
 }
 
+/// A quantile table from its form in a file: a number, or points.
+pub fn quantiles(text: &str) -> Option<Quantiles> {
+    let node = node::parse(&mut Files::default(), "", &format!("value = {text}")).ok()?;
+    let mut table = Quantiles::default();
+    form::Form::read(&mut form::Table(&mut table), node.get("value")?).ok()?;
+    Some(table)
+}
+
 /// Every key of a profile, in the order of the file: for the reference, and for a test that compares both.
 pub fn known_keys() -> Vec<KnownKey> {
     listing::known_keys()
 }
 
-/// The values of a profile as (key, TOML), in the order of the file. A value that is left out is not in it.
+/// The values that a profile states, as (key, TOML): without the defaults that have no source of their own. They are what is written.
+pub fn stated(profile: &Profile) -> Vec<(String, String)> {
+    listing::stated(profile)
+}
+
+/// All values of a profile as (key, TOML), with defaults, in the order of the file.
 pub fn values(profile: &Profile) -> Vec<(String, String)> {
     listing::values(profile)
 }

@@ -334,3 +334,15 @@ fn a_profile_differs_from_itself_in_nothing_and_from_another_in_what_was_changed
     ];
     assert_eq!(found, expected);
 }
+
+#[test]
+fn a_changed_delay_is_read_back_as_a_distribution() {
+    let first = random::profile(3);
+    let mut second = first.clone();
+    second.delay.egress_us = first.delay.egress_us.plus_us(5.0);
+    second.hardware = None;
+    let changes = changes(&first, &second);
+    let (before, after) = changes.iter().find_map(Change::delays).unwrap();
+    assert_eq!((before, after), (first.delay.egress_us, second.delay.egress_us));
+    assert_eq!(changes.iter().filter(|change| change.delays().is_some()).count(), 1);
+}

@@ -400,6 +400,8 @@ fn a_default_is_written_only_if_it_has_a_source_of_its_own() {
     profile.sources.set("packet_in.miss_send_bytes", Provenance::Assumed("seen".to_owned()));
     let text = profile.to_toml().unwrap();
     assert!(text.contains("miss_send_bytes = 128"), "{text}");
+    let stated: Vec<_> = profile::file::stated(&profile).into_iter().map(|(path, _)| path).collect();
+    assert_eq!(stated, ["name", "packet_in.miss_send_bytes"]);
     assert_eq!(read(&text).unwrap(), profile);
 }
 

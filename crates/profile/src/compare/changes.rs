@@ -1,6 +1,7 @@
 //! What differs between two profiles: what a new firmware changed.
 
-use crate::file::{known_keys, values};
+use crate::file::{known_keys, quantiles, values};
+use crate::quantiles::Quantiles;
 use crate::whole::Profile;
 use std::collections::BTreeMap;
 
@@ -13,6 +14,17 @@ pub struct Change {
     pub first: Option<String>,
     /// The value of the second.
     pub second: Option<String>,
+}
+
+impl Change {
+    /// Both values as distributions, if it is a delay that both profiles have.
+    pub fn delays(&self) -> Option<(Quantiles, Quantiles)> {
+        // The costs of the hardware are curves by occupancy, which look alike if they are constant.
+        if !self.key.ends_with("_us") || (self.key.starts_with("hardware.") && !self.key.contains("stall")) {
+            return None;
+        }
+        Some((quantiles(self.first.as_deref()?)?, quantiles(self.second.as_deref()?)?))
+    }
 }
 
 /// Keys that name a profile and not a habit of the switch.

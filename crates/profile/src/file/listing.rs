@@ -86,6 +86,16 @@ pub(super) fn known_keys() -> Vec<KnownKey> {
     Listing::of(&Profile::default(), true)
 }
 
+/// The values that a profile states: not the defaults without a source of their own.
+pub(super) fn stated(profile: &Profile) -> Vec<(String, String)> {
+    let keys = Listing::of(profile, false).into_iter();
+    let stated = keys.filter(|key| match (&key.need, &key.value) {
+        (KeyNeed::Default(default), Some(value)) => default != value || profile.sources.has(&key.path),
+        _ => true,
+    });
+    stated.filter_map(|key| Some((key.path, key.value?))).collect()
+}
+
 /// The values of a profile.
 pub(super) fn values(profile: &Profile) -> Vec<(String, String)> {
     let keys = Listing::of(profile, false);
