@@ -36,6 +36,7 @@ mod occupancy;
 mod origin;
 mod outbox;
 mod pace;
+pub mod pacing;
 mod probe;
 mod reading_order;
 mod receipts;
