@@ -238,7 +238,7 @@ impl App for Flows {
     }
 }
 
-/// Answers the question of a look, if it is complete.
+/// Answers the app that asked what a switch has, once the switch has said all of it.
 fn answer_look(looked: Option<looks::Answer>, out: &mut Commands) {
     let Some((query, look)) = looked else { return };
     let (status, payload) = match look {

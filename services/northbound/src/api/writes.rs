@@ -78,7 +78,7 @@ pub fn members(context: &Context<'_>) -> Result<Map<String, Value>, Problem> {
 
 /// Numbers without a fraction are integers, also if they are written with a decimal point (JSON Schema 2020-12, 4.2.3).
 pub fn make_integers(value: &mut Value) {
-    // Up to this number, each integer is a number of its own in this form.
+    // A floating-point number holds each integer up to this one exactly.
     const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
     match value {
         Value::Object(members) => members.values_mut().for_each(make_integers),
