@@ -36,7 +36,6 @@ mod occupancy;
 mod origin;
 mod outbox;
 mod pace;
-pub mod pacing;
 mod probe;
 mod reading_order;
 mod receipts;
