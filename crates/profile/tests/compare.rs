@@ -269,6 +269,10 @@ fn a_fit_judges_samples_that_it_has_not_seen() {
     let good = fit(&good, 7).unwrap();
     assert_eq!((good.used, good.held_back), (1600, 400));
     assert!(good.ks <= good.ks_limit, "{good:?}");
+    // No distribution is nearer than 1/20 to ten samples. The table is 1/40 from the forty that made it.
+    let fifty = fit(&samples(&(0..50).map(f64::from).collect::<Vec<_>>()), 7).unwrap();
+    assert_eq!((fifty.used, fifty.held_back), (40, 10));
+    assert!(fifty.ks >= 0.05, "{fifty:?}");
     let few = fit(&samples(&[5.0, 6.0]), 7).unwrap();
     assert_eq!((few.used, few.held_back), (2, 2));
     let one = fit(&samples(&[5.0]), 7).unwrap();

@@ -280,6 +280,10 @@ fn values_that_do_not_go_together_are_problems() {
         "[software]\nuse = \"only\"\nat_least = true",
         "5: software.at_least says how to read entries; expected entries beside it",
     );
+    with(
+        "[hardware]\ncapacity = [{ entries = 5 }]\n[install]\nsize_rules = 5\nrate_per_s = 8\nbatch_rules = 6",
+        "8: install.batch_rules is larger than size_rules",
+    );
     with("[install]\nsize_rules = 5\nrate_per_s = 8", "3: install needs a table [hardware]");
     with(
         "[[switch.recognised_by]]\nmanufacturer = \"\"",

@@ -75,6 +75,9 @@ fn the_most_precise_pattern_recognises_a_switch() {
     assert!(any.recognises(&description) < this.recognises(&description));
     assert!(any.recognises(&Description { software: "K.16", ..description }).is_some());
     assert_eq!(this.recognises(&Description { software: "K.16", ..description }), None);
+    // A whole text is more precise than a prefix of the same length.
+    let prefix = Switch { recognised_by: vec![pattern("HP*", "K.15.06.5008*")], ..Switch::default() };
+    assert!(prefix.recognises(&description) < this.recognises(&description));
     assert_eq!(Switch::default().recognises(&description), None);
 }
 
