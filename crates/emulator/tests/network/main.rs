@@ -6,5 +6,6 @@ mod bench;
 mod changes;
 mod flows;
 mod links;
+mod profiles;
 mod queries;
 mod virtual_time;
