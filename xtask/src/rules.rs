@@ -137,6 +137,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "monitor-channel",
             "openflow",
             "profile",
+            "proxy",
         ],
     ),
     // For tests of whole nodes, which it starts and asks as an operator does.

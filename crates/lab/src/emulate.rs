@@ -11,8 +11,10 @@
 
 mod arguments;
 mod bound;
+mod named_profile;
 mod pcaps;
 mod player;
+mod proxied;
 mod queries;
 mod run;
 mod summary;
@@ -22,6 +24,7 @@ pub use arguments::{
     SpanningTree,
 };
 pub use bound::{BoundArgs, BoundInterface};
+pub use proxied::{PlayedModel, ProxyArgs, TapWish};
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -116,23 +119,24 @@ impl Plan {
         let fail_mode = args.fail_mode.into();
         let options = SwitchOptions { versions, fail_mode, ..SwitchOptions::default() };
         let seconds = |seconds| Duration::from_secs(u64::from(seconds));
-        let mut controllers: Vec<SocketAddr> =
-            args.controllers.iter().map(|controller| controller.0).collect();
-        if controllers.is_empty() {
-            controllers.push(ControllerAddress::default().0);
-        }
         Ok(Plan {
             topology,
             notes,
             scenario,
             bridge,
             spanning_tree,
-            controllers,
+            controllers: controllers(args),
             options,
             wait: seconds(args.wait_s),
             ping_timeout: seconds(args.ping_timeout_s),
         })
     }
+}
+
+/// The controllers, or the default one.
+fn controllers(args: &EmulateArgs) -> Vec<SocketAddr> {
+    let given: Vec<SocketAddr> = args.controllers.iter().map(|controller| controller.0).collect();
+    if given.is_empty() { vec![ControllerAddress::default().0] } else { given }
 }
 
 /// The note for `--ping-all` in a network with loops without a choice of spanning tree. With a controller that only
@@ -167,6 +171,9 @@ fn topology(args: &EmulateArgs) -> Result<FromFile, CommandError> {
 pub fn emulate(args: &EmulateArgs) -> Result<ExitCode, CommandError> {
     let stop = StopSignal::listen()?;
     descriptors::take_what_is_allowed();
+    if let Some(code) = proxied::play(args, &controllers(args), &stop)? {
+        return Ok(code);
+    }
     let asked = Plan::read(args)?;
     let mut stage =
         if args.ping_all || args.json { Stage::on_stderr().only_trouble() } else { Stage::on_stdout() };
@@ -224,7 +231,7 @@ fn watch(run: &mut Run, args: &EmulateArgs, asked: &Plan) -> Result<Summary, Com
 }
 
 fn conclude(args: &EmulateArgs, summary: &Summary) -> Result<ExitCode, CommandError> {
-    print(args, summary)?;
+    print(&if args.json { json(summary)? } else { summary.to_string() })?;
     Ok(if summary.passed { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
@@ -266,10 +273,9 @@ fn not_started(error: std::io::Error) -> CommandError {
     }
 }
 
-/// Prints the summary on standard output. If the reader has closed the output, that is not an error.
-fn print(args: &EmulateArgs, summary: &Summary) -> Result<(), CommandError> {
+/// Prints a summary on standard output. If the reader has closed the output, that is not an error.
+fn print(text: &str) -> Result<(), CommandError> {
     use std::io::Write;
-    let text = if args.json { json(summary)? } else { summary.to_string() };
     match std::io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
         _ => Ok(()),

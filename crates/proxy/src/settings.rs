@@ -49,7 +49,9 @@ pub struct Shortfall {
 
 impl fmt::Display for Shortfall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:.0} % of them, on average by {:.0} µs", self.share * 100.0, self.mean_us)
+        let percent = self.share * 100.0;
+        let digits = usize::from(percent < 9.95);
+        write!(f, "{percent:.digits$} % of them, on average by {:.0} µs", self.mean_us)
     }
 }
 
@@ -168,6 +170,8 @@ mod tests {
         let found = shortfall(&line(0.0, 200.0), &line(50.0, 150.0));
         assert!((found.share - 0.5).abs() < 0.01, "{found:?}");
         assert!((found.mean_us - 25.0).abs() < 0.5, "{found:?}");
+        assert_eq!(found.to_string(), "50 % of them, on average by 25 µs");
+        assert_eq!(Shortfall { share: 0.001, mean_us: 9.0 }.to_string(), "0.1 % of them, on average by 9 µs");
         assert_eq!(shortfall(&line(60.0, 200.0), &line(50.0, 150.0)), Shortfall::default());
     }
 

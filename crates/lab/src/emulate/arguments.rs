@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum};
 use emulator::{FailMode, Versions};
 
 use super::bound::BoundArgs;
+use super::proxied::ProxyArgs;
 use config::first_address;
 
 /// The default port of a controller (OpenFlow 1.3.5, 6.3.3).
@@ -27,6 +28,8 @@ Examples:
   burnet emulate --topo Abilene.graphml --propagation --ping-all
   burnet emulate --custom mytopo.py --topo mytopo,3 --ping-all
   burnet emulate --bind s1-eth1,s1-eth2 --dpid 1               one switch on this machine's interfaces, as in Mininet
+  burnet emulate --profile fulcrum-monaco --proxy 127.0.0.1:6650 --tap 1=s1-eth1,2=s1-eth2
+                                                               plays a profile before a real Open vSwitch
   burnet emulate --topo single,4 --version 1.0 --ping-all --json | jq .pings.received";
 
 /// `burnet emulate`.
@@ -59,6 +62,9 @@ pub struct EmulateArgs {
     /// The switch on interfaces of this machine.
     #[command(flatten)]
     pub bound: BoundArgs,
+    /// Playing a profile before a real switch.
+    #[command(flatten)]
+    pub proxied: ProxyArgs,
     /// What switches do while no controller is connected: drop what has no rule, or be learning switches
     #[arg(long, value_name = "MODE", default_value = "secure")]
     pub fail_mode: EmulatedFailMode,

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
 
+#[path = "../conversation/mod.rs"]
+mod conversation;
 mod delays;
 mod streams;
 mod tables;
