@@ -11,7 +11,6 @@
 
 mod arguments;
 mod bound;
-mod named_profile;
 mod pcaps;
 mod player;
 mod proxied;
@@ -171,7 +170,8 @@ fn topology(args: &EmulateArgs) -> Result<FromFile, CommandError> {
 pub fn emulate(args: &EmulateArgs) -> Result<ExitCode, CommandError> {
     let stop = StopSignal::listen()?;
     descriptors::take_what_is_allowed();
-    if let Some(code) = proxied::play(args, &controllers(args), &stop)? {
+    let shown = proxied::Shown { json: args.json, validity: args.is_metered(), strict: args.strict };
+    if let Some(code) = proxied::play(&args.proxied, shown, &controllers(args), &stop)? {
         return Ok(code);
     }
     let asked = Plan::read(args)?;

@@ -21,9 +21,8 @@ use proxy::run::{ProxyRun, RunOptions};
 use proxy::{Counters, Method, Settings};
 use serde::Serialize;
 
-use super::arguments::EmulateArgs;
-use super::{named_profile, print};
 use crate::machine_reading::MachineReader;
+use crate::profiles;
 use crate::stage::Stage;
 use burnet::cli::CommandError;
 use burnet::commands::json;
@@ -116,7 +115,7 @@ impl ProxyArgs {
             PlayedModel::Full => Method::Full,
             PlayedModel::Paper => Method::Paper,
         };
-        let (profile, base) = (named_profile::read(profile)?, named_profile::read(&self.base)?);
+        let (profile, base) = (profiles::read(profile)?, profiles::read(&self.base)?);
         Ok(Some(RunOptions {
             listen,
             controller: *controller,
@@ -241,16 +240,28 @@ impl fmt::Display for ProxySummary {
     }
 }
 
+/// How the result is shown.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shown {
+    /// As JSON.
+    pub(super) json: bool,
+    /// With what the meter says.
+    pub(super) validity: bool,
+    /// Whether an invalid run has exit code 1.
+    pub(super) strict: bool,
+}
+
 /// Plays a profile before a real switch, if that is requested.
 pub(super) fn play(
-    args: &EmulateArgs,
+    args: &ProxyArgs,
+    shown: Shown,
     controllers: &[SocketAddr],
     stop: &StopSignal,
 ) -> Result<Option<ExitCode>, CommandError> {
-    let Some(options) = args.proxied.options(controllers)? else { return Ok(None) };
+    let Some(options) = args.options(controllers)? else { return Ok(None) };
     let Profile { name, about, .. } = options.settings.profile.clone();
     let base = options.settings.base.name.clone();
-    let mut stage = if args.json { Stage::on_stderr() } else { Stage::on_stdout() };
+    let mut stage = if shown.json { Stage::on_stderr() } else { Stage::on_stdout() };
     let mut run = ProxyRun::open(options.clone())
         .map_err(|error| CommandError::DidNotWork(format!("the proxy cannot be started: {error}")))?;
     let address = run.address()?;
@@ -271,10 +282,10 @@ pub(super) fn play(
         base,
         ran_ms: stage.elapsed().as_secs_f64() * 1000.0,
         counters: run.counters().into(),
-        validity: args.is_metered().then_some(verdict),
+        validity: shown.validity.then_some(verdict),
     };
-    print(&if args.json { json(&summary)? } else { summary.to_string() })?;
-    Ok(Some(if args.strict && is_invalid { ExitCode::from(1) } else { ExitCode::SUCCESS }))
+    super::print(&if shown.json { json(&summary)? } else { summary.to_string() })?;
+    Ok(Some(if shown.strict && is_invalid { ExitCode::from(1) } else { ExitCode::SUCCESS }))
 }
 
 #[cfg(test)]
@@ -311,7 +322,7 @@ mod tests {
     fn taps_profiles_and_controllers_are_checked_before_the_run() {
         refused(&proxied("null", &["1=a", "1=b"]), &CONTROLLER, "twice");
         refused(&proxied("null", &["1=a", "2=a"]), &CONTROLLER, "twice");
-        refused(&proxied("none", &[]), &CONTROLLER, "no built-in profile none");
+        refused(&proxied("none", &[]), &CONTROLLER, "neither a file nor a built-in profile");
         refused(&proxied("null", &[]), &[CONTROLLER[0]; 2], "one controller");
         let options = proxied("hp-procurve-j9451a", &["1=a"]).options(&CONTROLLER).unwrap().unwrap();
         assert_eq!((options.taps.len(), options.settings.base.name.as_str()), (1, "ovs-3.1"));
