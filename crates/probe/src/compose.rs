@@ -124,6 +124,10 @@ fn cpu(found: &mut Findings) -> Cpu {
     cpu.delete.service_us = Quantiles::constant(found.delete_us.unwrap_or(0.0));
     cpu.other.service_us = cpu.echo.service_us.clone();
     cpu.statistics_entry_us = found.statistics_entry_us.unwrap_or(0.0);
+    if found.version == Version::V1_0 {
+        // The idle switch had one rule, which drops the rest.
+        cpu.statistics.service_us = cpu.statistics.service_us.plus_us(-cpu.statistics_entry_us);
+    }
     for message in MessageType::ALL {
         let rank = found.services.get(&message).and_then(|service| service.rank).unwrap_or(0);
         cpu.service_mut(message).rank = u8::try_from(rank + 1).unwrap_or(1);
@@ -152,12 +156,14 @@ fn order_costs(found: &Findings) -> BTreeMap<Order, Curve> {
     let entries = found.capacities.first().map_or(0.0, |(_, capacity)| f64::from(capacity.entries));
     let filled = found.orders.iter().filter(|(_, points)| !points.is_empty());
     let mut costs: BTreeMap<Order, Curve> =
-        filled.map(|(order, points)| (*order, curve(points, entries))).collect();
+        filled.map(|(order, points)| (*order, curve(points, entries, found.latest_us() > 0.0))).collect();
     let constants: Vec<f64> = costs.values().filter_map(Curve::as_constant).collect();
     let mean = constants.iter().sum::<f64>() / constants.len().max(1) as f64;
     if constants.iter().all(|it| (it - mean).abs() < SAME_COST_SHARE * mean) {
         let constant = costs.values_mut().filter(|curve| curve.as_constant().is_some());
-        constant.for_each(|curve| *curve = Curve::constant(mean));
+        // Rules that are late by delays of their own jitter more than the markers behind a burst.
+        let marked = found.add_cpu_us.filter(|_| found.latest_us() > 0.0 && cpu_waits(found));
+        constant.for_each(|curve| *curve = Curve::constant(marked.unwrap_or(mean)));
     }
     costs
 }

@@ -213,6 +213,7 @@ impl Probe {
             version: self.found.version,
             watch_tick_ns: self.options.watch_tick_ns,
             into: self.options.ports[0].port,
+            fast_ns: crate::samples::ns(self.found.software_above_us.min(1e9)),
         }
     }
 

@@ -241,6 +241,8 @@ impl Findings {
 
 /// How far the ends of a cost that counts as constant may lie apart.
 const CONSTANT_SHARE: f64 = 0.03;
+/// The same, for rules that are late by delays of their own.
+const JITTER_SHARE: f64 = 0.3;
 /// How far points may lie from a straight line that describes them.
 const STRAIGHT_SHARE: f64 = 0.08;
 /// How many standard errors a slope must have to be one.
@@ -248,7 +250,7 @@ const ERRORS: f64 = 3.0;
 
 /// The cost by occupancy, from points in the middle of parts of a filling. It is a constant if the points show no slope, and a straight
 /// line up to the full table if they are near one. Otherwise it is the points themselves, with their ends drawn out.
-pub fn curve(points: &[(f64, f64)], entries: f64) -> Curve {
+pub fn curve(points: &[(f64, f64)], entries: f64, jitters: bool) -> Curve {
     let Some((first, last)) = points.first().zip(points.last()) else { return Curve::default() };
     let count = points.len() as f64;
     let mean = points.iter().map(|point| point.1).sum::<f64>() / count;
@@ -261,7 +263,8 @@ pub fn curve(points: &[(f64, f64)], entries: f64) -> Curve {
     let apart = points.iter().map(|point| (point.1 - line(point.0)).powi(2)).sum::<f64>() / (count - 2.0);
     let rise = (slope * (last.0 - first.0)).abs();
     let error = (apart / spread).sqrt() * (last.0 - first.0);
-    if rise < (CONSTANT_SHARE * mean).max(ERRORS * error) && apart.sqrt() < 2.0 * STRAIGHT_SHARE * mean {
+    let share = if jitters { JITTER_SHARE } else { CONSTANT_SHARE };
+    if rise < (share * mean).max(ERRORS * error) && apart.sqrt() < 2.0 * STRAIGHT_SHARE * mean {
         return Curve::constant(mean);
     }
     let end = entries.max(last.0);
@@ -300,13 +303,13 @@ mod tests {
 
     #[test]
     fn a_cost_that_only_jitters_is_constant() {
-        let curve = curve(&points(|_| 1000.0, 0.05), 900.0);
+        let curve = curve(&points(|_| 1000.0, 0.05), 900.0, false);
         assert!((curve.as_constant().unwrap() - 1000.0).abs() < 20.0);
     }
 
     #[test]
     fn a_cost_that_rises_is_a_line_up_to_the_full_table() {
-        let curve = curve(&points(|rules| 1000.0 + 2.0 * rules, 0.02), 900.0);
+        let curve = curve(&points(|rules| 1000.0 + 2.0 * rules, 0.02), 900.0, false);
         assert!(
             (curve.at(0.0) / 1000.0 - 1.0).abs() < 0.03 && (curve.at(900.0) / 2800.0 - 1.0).abs() < 0.03,
             "{curve:?}"
@@ -315,7 +318,7 @@ mod tests {
 
     #[test]
     fn a_cost_that_jumps_keeps_its_points() {
-        let curve = curve(&points(|rules| if rules < 500.0 { 100.0 } else { 5000.0 }, 0.0), 900.0);
+        let curve = curve(&points(|rules| if rules < 500.0 { 100.0 } else { 5000.0 }, 0.0), 900.0, false);
         assert!(curve.at(200.0) < 110.0 && curve.at(700.0) > 4900.0, "{curve:?}");
     }
 }

@@ -8,10 +8,10 @@
 //! ```
 //!
 //! A [`Probe`] is pure: events and their time go in, commands come out. A driver connects it with a switch: sockets and packet sockets
-//! in real time, or a simulated switch in virtual time ([`virtual_time`]). Each [`phase::Phase`] asks for [`script::Script`]s and draws
+//! in real time ([`sockets`]), or a simulated switch in virtual time ([`virtual_time`]). Each [`phase::Phase`] asks for [`script::Script`]s and draws
 //! conclusions from [`script::Record`]s. So an estimator is a function of times.
 //!
-//! It never does I/O, reads a clock or draws a random number. It believes the data plane and not the switch's claims: where a rule is
+//! Only `sockets` does I/O and reads a clock. Nothing draws a random number. A probe believes the data plane and not the switch's claims: where a rule is
 //! follows from test frames.
 
 mod compose;
@@ -24,11 +24,13 @@ pub mod modelled;
 pub mod options;
 pub mod phase;
 pub mod phases;
+pub mod recovery;
 pub mod report;
 pub mod rules;
 pub mod run;
 mod samples;
 pub mod script;
+pub mod sockets;
 pub mod virtual_time;
 
 pub use engine::Probe;

@@ -21,6 +21,9 @@ use std::collections::{HashMap, VecDeque};
 /// How many sent frames are remembered. An older one that still arrives is counted with its step, but its transit is unknown.
 const SENT_MAX: usize = 1 << 18;
 
+/// A watched rule whose frames are slow is in software after so many.
+const SLOW_FRAMES: u32 = 6;
+
 /// Numbers that are unique in a whole probe.
 #[derive(Clone, Copy, Debug)]
 pub struct Numbers {
@@ -39,6 +42,8 @@ pub struct Setting {
     pub watch_tick_ns: u64,
     /// Where test frames enter.
     pub into: PortNo,
+    /// The longest transit through hardware.
+    pub fast_ns: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -270,7 +275,12 @@ impl Run {
         let Some(outcome) = self.record.outcomes.get_mut(sent.step) else { return };
         outcome.frames.1 += 1;
         outcome.frame.get_or_insert(FrameSeen { sent_ns: sent.at_ns, at_ns, port });
-        if self.steps[sent.step].until == Until::Frame {
+        let transit = at_ns.saturating_sub(sent.at_ns);
+        let fastest = outcome.fastest_ns.map_or(transit, |fastest| fastest.min(transit));
+        outcome.fastest_ns = Some(fastest);
+        let is_watched = matches!(self.steps[sent.step].frames, Frames::Watch { .. });
+        let is_clear = !is_watched || fastest <= self.setting.fast_ns || outcome.frames.1 >= SLOW_FRAMES;
+        if self.steps[sent.step].until == Until::Frame && is_clear {
             self.end(sent.step, now_ns);
         }
     }

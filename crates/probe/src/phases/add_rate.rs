@@ -7,18 +7,22 @@
 //!
 //! In: first frames of watched rules. Out: `add_cpu_us`, `add_plane_us`, and the bound of the software table if there is one.
 
+use super::barriers::removal;
 use super::cabling::FRAME_BYTES;
-use crate::findings::{Findings, SoftwareFound};
+use crate::findings::{BarrierFound, Findings, SoftwareFound};
 use crate::flows::Width;
 use crate::options::Options;
 use crate::phase::{Next, Phase};
 use crate::rules::RuleForm;
 use crate::samples::{interval_ns, ns, us};
-use crate::script::{Record, SECOND_NS, Script, Step, When};
+use crate::script::{MILLISECOND_NS, Outcome, Record, SECOND_NS, Script, Step, When};
 use openflow::Body;
+use profile::MessageType;
 
 /// Adds in the burst: above the bursts that switches allow, and a small part of every table.
 const BURST: usize = 48;
+/// Bursts. The table is empty at the start of each.
+const BURSTS: usize = 5;
 /// Adds at a steady rate.
 const STEADY: usize = 160;
 /// How long the steady adds last at most.
@@ -28,6 +32,8 @@ const PATIENCE_NS: u64 = 30 * SECOND_NS;
 /// The steady rates, as shares of the set-up rate. At the first, no queue grows, so that the time of each decision is known. The second
 /// finds bounds that the first is below.
 const STEADY_SHARES: [f64; 2] = [0.5, 0.97];
+/// Fewer rules in software are accidents: a switch that was busy for a moment.
+const SOFTWARE_MIN: usize = 4;
 /// The silence before them, in which a burst becomes possible again.
 const SILENCE_NS: u64 = 4 * SECOND_NS;
 /// How far the time of an add varies, as a share of the time between two. With even times, a bound could not be told from a multiple of
@@ -42,13 +48,16 @@ pub struct AddRate {
     state: State,
     /// The time for each add at saturation.
     every_ns: f64,
+    /// The CPU's and the data plane's time for each add, by burst.
+    cpu_us: Vec<f64>,
+    plane_us: Vec<f64>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 enum State {
     #[default]
     Start,
-    Burst,
+    Burst(usize),
     Steady(usize),
 }
 
@@ -63,8 +72,13 @@ impl Phase for AddRate {
 
     fn next(&mut self, last: Option<&Record>, options: &Options, found: &mut Findings) -> Next {
         match (self.state, last) {
-            (State::Burst, Some(record)) => {
-                let Some(every_ns) = on_burst(record, found) else {
+            (State::Burst(round), Some(record)) => {
+                self.note_burst(record, found);
+                if round + 1 < BURSTS {
+                    self.state = State::Burst(round + 1);
+                    return Next::Run(burst(options, found));
+                }
+                let Some(every_ns) = self.conclude_bursts(found) else {
                     found.leave_out("set-up rate", "rules of a burst did not forward");
                     return Next::Done;
                 };
@@ -77,52 +91,66 @@ impl Phase for AddRate {
                 if has_bound || is_last { Next::Done } else { self.steady(pass + 1, options, found) }
             }
             _ => {
-                self.state = State::Burst;
+                self.state = State::Burst(0);
                 Next::Run(burst(options, found))
             }
         }
     }
 }
 
-/// Adds at once, then an echo and a barrier: both are markers of the time at which the CPU is done.
+/// Adds at once to an empty table, then an echo and a barrier: both are markers of the time at which the CPU is done.
 fn burst(options: &Options, found: &mut Findings) -> Script {
     let frames = crate::engine::watch(options, FRAME_BYTES);
     let rule = RuleForm::to(options.ports[1].port);
+    let pause = 300 * MILLISECOND_NS + 2 * ns(found.latest_us());
+    let mut steps = removal(options, found).to_vec();
     let flows = found.take_flows(Width::Ethernet, BURST);
-    let adds = flows.into_iter().map(|flow| Step::watched(When::At(0), rule.add_for(flow), flow, frames));
-    let markers =
-        [Body::EchoRequest(Vec::new()), Body::BarrierRequest].map(|body| Step::ask(When::At(0), body));
-    Script::new(adds.chain(markers).collect(), PATIENCE_NS)
+    steps.extend(flows.into_iter().enumerate().map(|(index, flow)| {
+        let when = if index == 0 { When::After(pause) } else { When::At(0) };
+        Step::watched(when, rule.add_for(flow), flow, frames)
+    }));
+    let markers = [Body::EchoRequest(Vec::new()), Body::BarrierRequest];
+    steps.extend(markers.map(|body| Step::ask(When::At(0), body)));
+    Script::new(steps, PATIENCE_NS)
 }
 
-/// Returns the time for each add, or None if the rules do not forward.
-fn on_burst(record: &Record, found: &mut Findings) -> Option<f64> {
-    let (adds, markers) = record.outcomes.split_at(BURST.min(record.outcomes.len()));
-    let mut seen: Vec<u64> = adds.iter().filter_map(|add| Some(add.frame?.sent_ns)).collect();
-    if seen.len() < BURST / 2 {
-        return None;
+impl AddRate {
+    /// Notes the CPU's and the data plane's time for each add.
+    fn note_burst(&mut self, record: &Record, found: &Findings) {
+        let Some(adds) = record.outcomes.get(2..2 + BURST) else { return };
+        let markers = &record.outcomes[2 + BURST..];
+        let mut seen: Vec<u64> = adds.iter().filter_map(|add| Some(add.frame?.sent_ns)).collect();
+        let Some(sent) = adds[0].sent_ns.filter(|_| seen.len() >= BURST / 2) else { return };
+        seen.sort_unstable();
+        // Frames through software wait for each other, so that their times say little about rules.
+        let in_software = adds.iter().filter_map(|add| add.transit_ns()).filter(|it| found.is_software(*it));
+        if in_software.count() <= BURST / 8 {
+            self.plane_us.extend(interval_ns(&seen).map(|ns| ns / 1e3));
+        }
+        let after = |marker: Option<&Outcome>, kind| {
+            let idle_us = found.idle_us(kind).unwrap_or(0.0);
+            Some(us(marker?.reply?.at_ns.saturating_sub(sent)) - idle_us)
+        };
+        // An echo that overtakes says nothing; a barrier that waits for the data plane says what the frames say.
+        let echo_waits = found.services.get(&MessageType::Echo).and_then(|echo| echo.rank).unwrap_or(0) >= 0;
+        let barrier_waits = found.barrier != Some(BarrierFound::NotOrdering);
+        let echo = echo_waits.then(|| after(markers.first(), MessageType::Echo)).flatten();
+        let barrier = barrier_waits.then(|| after(markers.get(1), MessageType::Barrier)).flatten();
+        let all_us = [echo, barrier].into_iter().flatten().reduce(f64::min);
+        self.cpu_us.extend(all_us.map(|all_us| all_us.max(0.0) / BURST as f64));
     }
-    seen.sort_unstable();
-    let sent = record.started_ns;
-    let seen_us = interval_ns(&seen)? / 1e3;
-    let rank_of_echo = found.service(profile::MessageType::Echo).rank.unwrap_or(0);
-    let mut cpu: Vec<u64> = Vec::new();
-    // An echo that overtakes says nothing; a barrier that waits for the data plane says what the frames say.
-    if rank_of_echo >= 0 {
-        cpu.extend(markers.first().and_then(|echo| echo.reply).map(|reply| reply.at_ns));
+
+    /// Returns the time for each add in ns, or None if no rule forwarded.
+    fn conclude_bursts(&self, found: &mut Findings) -> Option<f64> {
+        let mean = |all: &[f64]| (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64);
+        let cpu_us = mean(&self.cpu_us);
+        let plane_us = mean(&self.plane_us).or(cpu_us)?;
+        found.add_cpu_us = cpu_us;
+        // The marker is not disturbed by rules that are late by delays of their own.
+        let same = cpu_us.filter(|cpu_us| near(*cpu_us, plane_us) || plane_us < *cpu_us);
+        found.add_plane_us = same.or(Some(plane_us));
+        Some(1e3 * plane_us.max(cpu_us.unwrap_or(0.0)))
     }
-    if found.barrier != Some(crate::findings::BarrierFound::NotOrdering) {
-        cpu.extend(markers.get(1).and_then(|barrier| barrier.reply).map(|reply| reply.at_ns));
-    }
-    let ended = cpu.into_iter().min();
-    let cpu_us = ended.map(|ended| us(ended.saturating_sub(sent)) / BURST as f64);
-    // Frames through software wait for each other, so that their times say little about rules.
-    let in_software =
-        adds.iter().filter_map(|add| add.transit_ns()).filter(|it| found.is_software(*it)).count();
-    let plane_us = cpu_us.filter(|_| in_software > BURST / 8).unwrap_or(seen_us);
-    found.add_plane_us = Some(plane_us);
-    found.add_cpu_us = cpu_us.map(|cpu_us| if near(cpu_us, plane_us) { plane_us } else { cpu_us });
-    Some(1e3 * plane_us.max(found.add_cpu_us.unwrap_or(0.0)))
 }
 
 /// Whether two estimates of the same thing differ by no more than a burst can tell: one add in it.
@@ -160,7 +188,7 @@ fn on_steady(record: &Record, found: &mut Findings) -> bool {
     });
     let places: Vec<(u64, bool)> = adds.collect();
     let in_software = places.iter().filter(|(_, is_software)| *is_software).count();
-    if in_software == 0 || in_software + 3 > places.len() {
+    if in_software < SOFTWARE_MIN || in_software + 3 > places.len() {
         return false;
     }
     let above = bucket(&places);

@@ -23,10 +23,13 @@ use profile::MessageType;
 
 /// Barriers of the pilot.
 const PILOT: usize = 6;
-/// Barriers in all.
-const PAIRS_MAX: usize = 150;
-/// How long they take at most.
-const PAIRS_NS: u64 = 20 * SECOND_NS;
+/// Barriers of a round. Their rules stay, since a late removal would make the next rule late; and the smallest table has room for
+/// them.
+const PAIRS: usize = 40;
+/// Rounds.
+const ROUNDS: usize = 5;
+/// How long all rounds take at most.
+const PAIRS_NS: u64 = 30 * SECOND_NS;
 /// How long a rule may take after its barrier. Rarely, rules of the HP 5406zl take 22 s.
 const PATIENCE_NS: u64 = 30 * SECOND_NS;
 /// Rules that are added at once to see their order.
@@ -58,7 +61,10 @@ enum State {
     #[default]
     Start,
     Pilot,
-    Pairs,
+    Pairs {
+        left: usize,
+        count: usize,
+    },
     Order,
     Rank(usize),
 }
@@ -77,11 +83,18 @@ impl Phase for Barriers {
             (State::Pilot, Some(record)) => {
                 let each_ns = (record.ended_ns - record.started_ns) / PILOT as u64;
                 note_lateness(record, options, found);
-                self.state = State::Pairs;
-                let count = usize::try_from(PAIRS_NS / each_ns.max(1)).unwrap_or(PAIRS_MAX).min(PAIRS_MAX);
-                Next::Run(pairs(count.max(PILOT), options, found))
+                let all =
+                    usize::try_from(PAIRS_NS / each_ns.max(1)).unwrap_or(PAIRS).clamp(PILOT, PAIRS * ROUNDS);
+                let rounds = all.div_ceil(PAIRS);
+                self.state = State::Pairs { left: rounds - 1, count: all / rounds };
+                Next::Run(pairs(all / rounds, options, found))
             }
-            (State::Pairs, Some(record)) => {
+            (State::Pairs { left, count }, Some(record)) if left > 0 => {
+                note_lateness(record, options, found);
+                self.state = State::Pairs { left: left - 1, count };
+                Next::Run(pairs(count, options, found))
+            }
+            (State::Pairs { .. }, Some(record)) => {
                 note_lateness(record, options, found);
                 conclude_barrier(options, found);
                 self.state = State::Order;
@@ -112,18 +125,28 @@ fn pairs(count: usize, options: &Options, found: &mut Findings) -> Script {
     let frames = crate::engine::watch(options, FRAME_BYTES);
     let rule = RuleForm::to(options.ports[1].port);
     let flows = found.take_flows(Width::Ethernet, count);
-    let steps = flows.into_iter().flat_map(|flow| {
-        let add = Step::watched(When::After(MILLISECOND_NS), rule.add_for(flow), flow, frames);
-        // The barrier follows at once, and the rule makes place after it was seen.
-        let delete = Step::send(When::After(0), rule.delete_for(flow));
-        [add, Step::barrier(When::At(0)), delete]
-    });
-    Script::new(steps.collect(), PATIENCE_NS)
+    let pause = 100 * MILLISECOND_NS + 2 * ns(found.latest_us());
+    let mut steps = removal(options, found).to_vec();
+    steps.extend(flows.into_iter().enumerate().flat_map(|(index, flow)| {
+        let when = When::After(if index == 0 { pause } else { MILLISECOND_NS });
+        // The barrier follows at once.
+        [Step::watched(when, rule.add_for(flow), flow, frames), Step::barrier(When::At(0))]
+    }));
+    Script::new(steps, PATIENCE_NS)
+}
+
+/// Removes all rules, but the one for the rest in OpenFlow 1.0.
+pub(super) fn removal(options: &Options, found: &Findings) -> [Step; 2] {
+    let is_v10 = found.version == Version::V1_0;
+    let delete = Step::send(When::At(0), rules::delete_all(!is_v10 && !options.clear));
+    let end = if is_v10 { Step::send(When::At(0), rules::add_drop()) } else { Step::barrier(When::At(0)) };
+    [delete, end]
 }
 
 /// How much later than the reply each rule was there.
 fn note_lateness(record: &Record, options: &Options, found: &mut Findings) {
-    let late = record.outcomes.chunks(3).filter_map(|pair| {
+    let pairs = record.outcomes.get(2..).unwrap_or_default();
+    let late = pairs.chunks(2).filter_map(|pair| {
         let [add, barrier, ..] = pair else { return None };
         // The rule came after the last frame that did not get through, half a tick before on average.
         let there = add.frame?.sent_ns.saturating_sub(options.watch_tick_ns / 2);
@@ -132,7 +155,7 @@ fn note_lateness(record: &Record, options: &Options, found: &mut Findings) {
     let late: Vec<f64> = late.collect();
     found.late_us.extend(late);
     let barrier_us = found.idle_us(MessageType::Barrier).unwrap_or(0.0);
-    let adds = record.outcomes.iter().skip(1).step_by(3).filter_map(Outcome::reply_after_ns);
+    let adds = pairs.iter().skip(1).step_by(2).filter_map(Outcome::reply_after_ns);
     let adds: Vec<f64> = adds.map(|both| (us(both) - barrier_us).max(0.0)).collect();
     found.service(MessageType::Add).idle_us.extend(adds);
 }
@@ -174,9 +197,7 @@ impl Barriers {
     fn rank(&mut self, at: usize, options: &Options, found: &mut Findings) -> Next {
         self.state = State::Rank(at);
         let kind = TYPES[at];
-        let only_ours = found.version != Version::V1_0 && !options.clear;
-        let mut steps =
-            vec![Step::send(When::At(0), rules::delete_all(only_ours)), Step::barrier(When::After(0))];
+        let mut steps = removal(options, found).to_vec();
         steps.extend(to_controller(found));
         let flows = found.take_flows(Width::Ethernet, 2 * ADDS);
         let rule = RuleForm::to(options.ports[1].port);

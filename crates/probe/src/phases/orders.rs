@@ -3,13 +3,13 @@
 //! In: first frames of rules whose priorities rise, fall, or come in any order. Out: points (rules, time for one more).
 
 use super::cabling::FRAME_BYTES;
-use super::table::window;
+use super::table::{each_us, window};
 use crate::findings::{Findings, Order};
 use crate::flows::Width;
 use crate::options::Options;
 use crate::phase::{Next, Phase};
 use crate::rules::RuleForm;
-use crate::samples::{interval_ns, ns};
+use crate::samples::ns;
 use crate::script::{Record, SECOND_NS, Script, Step, When};
 
 /// Rules of a filling at least, if the table has room.
@@ -140,7 +140,7 @@ fn points(record: &Record, found: &Findings) -> Vec<(f64, f64)> {
     segments
         .filter_map(|(index, times)| {
             let middle = (index * length) as f64 + times.len() as f64 / 2.0;
-            Some((middle, interval_ns(times)? / 1e3))
+            Some((middle, each_us(times, found)?))
         })
         .collect()
 }

@@ -33,6 +33,8 @@ const OVERLOAD_NS: u64 = 5 * SECOND_NS;
 const OVERLOAD_MAX: usize = 6000;
 /// A limit makes packet-ins slower than the CPU by more than this.
 const LIMIT_FACTOR: f64 = 1.12;
+/// The share of packets that a bound loses at twice the rate. Fewer are accidents.
+const LOST_MIN: f64 = 0.15;
 /// An overload cannot be faster than this: the driver would be its bound.
 const FASTEST_NS: f64 = 100_000.0;
 
@@ -99,7 +101,7 @@ impl Phase for Services {
                 service.service_us = Some(every_ns / 1e3);
                 service.samples = prefix.len() as u32;
                 service.deviation_us = deviation_us(&prefix);
-                match longer(self.burst, every_ns, &service.idle_us, prefix.len()) {
+                match longer(self.burst, every_ns, &service.idle_us, prefix.len(), options) {
                     Some(burst) => self.start_burst(of, burst, options, found),
                     None => self.after(of, options, found),
                 }
@@ -134,9 +136,11 @@ fn deviation_us(times: &[u64]) -> Option<f64> {
 }
 
 /// A longer burst, if residual delays could have decided the length of this one.
-fn longer(burst: usize, every_ns: f64, idle_us: &[f64], answered: usize) -> Option<usize> {
+fn longer(burst: usize, every_ns: f64, idle_us: &[f64], answered: usize, options: &Options) -> Option<usize> {
     let spread_us = quantile(idle_us, 0.98)? - quantile(idle_us, 0.02)?;
-    let wanted = SPREADS * spread_us * 1e3 / every_ns.max(1.0);
+    // The driver's own jitter is below the margin, too.
+    let spread_ns = (spread_us * 1e3).max(2.0 * options.transit_margin_ns as f64);
+    let wanted = SPREADS * spread_ns / every_ns.max(1.0);
     let possible = (LONGEST_NS as f64 / every_ns.max(1.0)).min(BURST_MAX as f64);
     let wanted = wanted.max(6.0 * BURST as f64).min(possible) as usize;
     // What was lost in this burst would be lost in a longer one.
@@ -197,6 +201,12 @@ fn conclude(record: &Record, found: &mut Findings) {
     let (Some(late_ns), Some(lost)) = (interval_ns(&late), first_lost) else { return };
     let service_ns = found.service(MessageType::PacketIn).service_us.unwrap_or(0.0) * 1e3;
     let lost_at = all[lost].0;
+    let every_ns = (last_sent - all[0].0) as f64 / all.len() as f64;
+    let share = (all.len() - times.len()) as f64 / all.len() as f64;
+    if share < LOST_MIN || late_ns < LIMIT_FACTOR * every_ns {
+        // A few lost frames are no bound.
+        return;
+    }
     if late_ns > LIMIT_FACTOR * service_ns {
         let rate_per_s = 1e9 / late_ns;
         let passed_s = (lost_at - all[0].0) as f64 / 1e9;

@@ -174,6 +174,9 @@ impl SoftwareLook {
         for (rule, outcome) in turn.iter().cycle().zip(&record.outcomes) {
             looks[*rule].extend(outcome.sent_ns.zip(is_fast(outcome, found)));
         }
+        let sent = turn.iter().cycle().zip(&record.outcomes);
+        let sent: Vec<(u64, usize)> =
+            sent.filter_map(|(rule, outcome)| Some((outcome.sent_ns?, *rule))).collect();
         let mut moves: Vec<Move> =
             looks.iter().enumerate().filter_map(|(rule, looks)| move_of(rule, looks)).collect();
         // Those that moved before the first look say nothing about the order.
@@ -182,22 +185,31 @@ impl SoftwareLook {
         moves.sort_by_key(|it| it.from_ns + it.to_ns);
         let batches = batches_of(&moves);
         let Some(promotion) = promotion_of(&batches) else { return };
-        let (order, share) = self.order_of(&batches, &there);
+        let (order, share) = self.order_of(&batches, &there, &sent);
         let software = found.software.get_or_insert_with(SoftwareFound::default);
         software.promotion = Some(Promotion { order, ..promotion });
         software.promotion_order = Some((order, share));
     }
 
     /// The order that names most of the rules of each batch.
-    fn order_of(&self, batches: &[Vec<Move>], there: &[usize]) -> (PromotionOrder, f64) {
-        let turn = self.turn();
-        let last_in_turn = |rule: usize| turn.iter().rposition(|index| *index == rule).unwrap_or(0);
+    fn order_of(
+        &self,
+        batches: &[Vec<Move>],
+        there: &[usize],
+        sent: &[(u64, usize)],
+    ) -> (PromotionOrder, f64) {
+        let last_use = |rule: usize, at_ns: u64| {
+            let before = sent.partition_point(|(sent_ns, _)| *sent_ns <= at_ns);
+            // A round has two frames for each rule at most.
+            let recent = &sent[before.saturating_sub(4 * self.flows.len())..before];
+            recent.iter().rfind(|(_, of)| *of == rule).map_or(0, |(sent_ns, _)| *sent_ns as i64)
+        };
         let keys: [(PromotionOrder, Key<'_>); 5] = [
-            (PromotionOrder::Oldest, Box::new(|rule| rule as i64)),
-            (PromotionOrder::Newest, Box::new(|rule| -(rule as i64))),
-            (PromotionOrder::MostUsed, Box::new(|rule| -i64::from(self.is_used_more(rule)))),
-            (PromotionOrder::MostRecentlyUsed, Box::new(|rule| -(last_in_turn(rule) as i64))),
-            (PromotionOrder::HighestPriority, Box::new(|rule| -i64::from(self.priorities[rule]))),
+            (PromotionOrder::Oldest, Box::new(|rule, _| rule as i64)),
+            (PromotionOrder::Newest, Box::new(|rule, _| -(rule as i64))),
+            (PromotionOrder::MostUsed, Box::new(|rule, _| -i64::from(self.is_used_more(rule)))),
+            (PromotionOrder::MostRecentlyUsed, Box::new(|rule, at_ns| -last_use(rule, at_ns))),
+            (PromotionOrder::HighestPriority, Box::new(|rule, _| -i64::from(self.priorities[rule]))),
         ];
         let scores = keys.iter().map(|(order, key)| (*order, explained(batches, there, key)));
         // Of two that explain as much, the first: rules without differences in a key are chosen by age.
@@ -209,8 +221,8 @@ impl SoftwareLook {
     }
 }
 
-/// Rules with a lower key go first.
-type Key<'a> = Box<dyn Fn(usize) -> i64 + 'a>;
+/// Rules with a lower key go first, at a time.
+type Key<'a> = Box<dyn Fn(usize, u64) -> i64 + 'a>;
 
 /// A rule that moved to hardware between two looks.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -221,11 +233,12 @@ struct Move {
 }
 
 /// Which share of the moved rules an order names, if `there` were in software at first.
-fn explained(batches: &[Vec<Move>], there: &[usize], key: &dyn Fn(usize) -> i64) -> f64 {
+fn explained(batches: &[Vec<Move>], there: &[usize], key: &Key<'_>) -> f64 {
     let mut left = there.to_vec();
     let (mut right, mut all) = (0, 0);
     for batch in batches {
-        left.sort_by_key(|rule| (key(*rule), *rule));
+        let at_ns = batch.iter().map(|it| it.from_ns).max().unwrap_or(0);
+        left.sort_by_key(|rule| (key(*rule, at_ns), *rule));
         let predicted = &left[..batch.len().min(left.len())];
         // A batch of all that are left says nothing.
         if batch.len() < left.len() {

@@ -35,6 +35,8 @@ const LATEST_NS: u64 = 25 * SECOND_NS;
 const ROOM: usize = 32;
 /// Rules in software whose promotion is followed.
 const SOFTWARE_MAX: usize = 40;
+/// How often a rule that did not forward is looked at again: a lost or slow frame is no lost rule.
+const LOOKS: u32 = 4;
 /// Open steps of a look at all rules.
 const LOOK_WINDOW: usize = 16;
 
@@ -75,6 +77,7 @@ enum State {
     },
     LookAgain {
         is_last: bool,
+        times: u32,
     },
     /// Whether rules that did not forward are only late.
     Late,
@@ -145,7 +148,7 @@ impl Table {
         let places: Vec<(TestFlow, Place)> =
             started.map(|(outcome, flow)| (*flow, place_of(outcome, found))).collect();
         if !self.is_paced {
-            self.cost.extend(cost_point(before, &record.outcomes, &places));
+            self.cost.extend(cost_points(before, &record.outcomes, &places, found));
         }
         self.rules.extend(places);
         if self.count(Place::Software) > 0 {
@@ -205,9 +208,13 @@ impl Table {
             return None;
         }
         // A lost frame is no lost rule.
-        self.state = State::LookAgain { is_last };
+        Some(self.look_again(is_last, 1, options, found))
+    }
+
+    fn look_again(&mut self, is_last: bool, times: u32, options: &Options, found: &Findings) -> Next {
+        self.state = State::LookAgain { is_last, times };
         let flows = self.missing.iter().map(|index| self.rules[*index].0);
-        Some(Next::Run(look_at(flows, options, found)))
+        Next::Run(look_at(flows, options, found))
     }
 
     fn on_look_again(&mut self, record: &Record, found: &Findings) {
@@ -306,9 +313,12 @@ impl Phase for Table {
                 Some(next) => next,
                 None => self.go_on(is_last, options, found),
             },
-            (State::LookAgain { is_last }, Some(record)) => {
+            (State::LookAgain { is_last, times }, Some(record)) => {
                 self.on_look_again(record, found);
-                self.go_on(is_last, options, found)
+                match self.missing.is_empty() || times >= LOOKS {
+                    true => self.go_on(is_last, options, found),
+                    false => self.look_again(is_last, times + 1, options, found),
+                }
             }
             (State::Late, Some(record)) => {
                 let is_full = self.on_wait(record, found);
@@ -363,14 +373,32 @@ fn place_of(outcome: &Outcome, found: &Findings) -> Place {
     }
 }
 
-/// The time for one more rule in the middle of a chunk.
-fn cost_point(before: usize, outcomes: &[Outcome], places: &[(TestFlow, Place)]) -> Option<(f64, f64)> {
+/// The time for one more rule in the middle of each part of a chunk.
+fn cost_points(
+    before: usize,
+    outcomes: &[Outcome],
+    places: &[(TestFlow, Place)],
+    found: &Findings,
+) -> Vec<(f64, f64)> {
     let seen = outcomes.iter().zip(places).take_while(|(_, (_, place))| *place == Place::Hardware);
-    let seen: Vec<u64> = seen.filter_map(|(outcome, _)| Some(outcome.frame?.sent_ns)).collect();
-    if seen.len() < CHUNK_MIN / 2 {
-        return None;
+    let mut seen: Vec<u64> = seen.filter_map(|(outcome, _)| Some(outcome.frame?.sent_ns)).collect();
+    seen.sort_unstable();
+    let length = (seen.len() / 8).max(CHUNK_MIN);
+    let parts = seen.chunks(length).enumerate().filter(|(_, part)| part.len() > CHUNK_MIN / 2);
+    parts
+        .filter_map(|(index, part)| {
+            let middle = (before + index * length) as f64 + part.len() as f64 / 2.0;
+            Some((middle, each_us(part, found)?))
+        })
+        .collect()
+}
+
+/// The time between two rules. If rules are late by a delay of their own, a line through all times is better; otherwise their times sum
+/// up, and the first and the last say most.
+pub(super) fn each_us(seen: &[u64], found: &Findings) -> Option<f64> {
+    let (first, last) = (seen.first()?, seen.last()?);
+    if found.latest_us() > 0.0 || seen.len() < 16 {
+        return Some(interval_ns(seen)? / 1e3);
     }
-    let mut sorted = seen;
-    sorted.sort_unstable();
-    Some((before as f64 + sorted.len() as f64 / 2.0, interval_ns(&sorted)? / 1e3))
+    Some((last - first) as f64 / (seen.len() - 1) as f64 / 1e3)
 }

@@ -11,7 +11,7 @@ use crate::flows::Width;
 use crate::options::Options;
 use crate::phase::{Next, Phase};
 use crate::rules::RuleForm;
-use crate::samples::us;
+use crate::samples::{ns, us};
 use crate::script::{MILLISECOND_NS, Record, SECOND_NS, Script, Step, When};
 
 /// Rules with a time-out.
@@ -65,18 +65,30 @@ fn conclude(record: &Record, found: &mut Findings) {
     if removed.len() < 8 {
         return found.leave_out("timeouts.scan_period_us", "the switch reported few removals in 14 s");
     }
-    match period_ns(&removed) {
+    // Adds wait for each other, so that rules are added later than they are sent.
+    let in_time_ns = IN_TIME_NS + 2 * ns(found.add_us());
+    match period_ns(&removed, in_time_ns) {
         Some(period) => found.scan_period_us = Some(us(period)),
-        None => found.leave_out("timeouts.scan_period_us", "removals come late, but in no period"),
+        None => {
+            // Without a phase, a period as long as the spread gives the same lateness on average.
+            let excess =
+                removed.iter().map(|(added, removed)| us(removed.saturating_sub(added + TIMEOUT_NS)));
+            let spread = excess.clone().fold(0.0, f64::max) - excess.fold(f64::INFINITY, f64::min);
+            found.scan_period_us = Some(spread);
+            found.leave_out(
+                "phase of time-outs",
+                format!("removals come up to {:.0} ms late, in no period", spread / 1e3),
+            );
+        }
     }
 }
 
 /// The period of the scans: (added, removed).
-fn period_ns(removed: &[(u64, u64)]) -> Option<u64> {
+fn period_ns(removed: &[(u64, u64)], in_time_ns: u64) -> Option<u64> {
     let excess = removed.iter().map(|(added, removed)| removed.saturating_sub(added + TIMEOUT_NS));
     let (least, most) = excess.fold((u64::MAX, 0), |(least, most), it| (least.min(it), most.max(it)));
     let spread = most - least;
-    if spread < IN_TIME_NS {
+    if spread < in_time_ns {
         return Some(0);
     }
     // The excess lies anywhere within a period, so its spread is a little less than that.
@@ -110,7 +122,7 @@ mod tests {
                     (at, end.saturating_sub(phase).div_ceil(period) * period + phase)
                 })
                 .collect();
-            let found = period_ns(&removed).unwrap() as f64 / period as f64;
+            let found = period_ns(&removed, IN_TIME_NS).unwrap() as f64 / period as f64;
             assert!((found - 1.0).abs() < 0.01, "{period_ms} ms: {found} times that");
         }
     }
@@ -119,6 +131,6 @@ mod tests {
     fn rules_that_end_in_time_have_no_period() {
         let removed: Vec<(u64, u64)> =
             (0..20u64).map(|at| (at * 7, at * 7 + TIMEOUT_NS + MILLISECOND_NS)).collect();
-        assert_eq!(period_ns(&removed), Some(0));
+        assert_eq!(period_ns(&removed, IN_TIME_NS), Some(0));
     }
 }

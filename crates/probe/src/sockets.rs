@@ -1,0 +1,279 @@
+//! The driver for real switches: a TCP connection, packet sockets on the test interfaces, and the machine's clock.
+//!
+//! ```text
+//!   the switch ──TCP──────> messages ──┐             ┌──> messages, frames
+//!   veths ──packet sockets─> frames ───┼──> Probe ───┤
+//!   timerfd ───────────────> time ─────┘             └──> progress, the end
+//! ```
+//!
+//! In: a listening socket, interfaces, and a probe. Out: how the probe ended. There is one clock: CLOCK_MONOTONIC. A frame's time is
+//! the kernel's time stamp on that clock. It decides nothing about the probe.
+
+use crate::engine::Probe;
+use crate::event::{Command, Event, Finished};
+use crate::options::TestPort;
+use emulator::run::packet_socket::{PacketSocket, Received, Room, SocketOptions};
+use emulator::timing::{Alarm, KernelStamps, MonotonicClock};
+use flow::PortNo;
+use mio::net::{TcpListener, TcpStream};
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token};
+use openflow::{Message, stream};
+use std::io::{self, ErrorKind, Read, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+const LISTENER: Token = Token(0);
+const SWITCH: Token = Token(1);
+const ALARM: Token = Token(2);
+/// The token of the first interface.
+const FIRST_PORT: usize = 3;
+/// How long the loop waits at most, before it looks whether the operator stops it.
+const LOOK: Duration = Duration::from_millis(200);
+/// Frames of one interface that are read before the other's turn.
+const FRAMES_AT_ONCE: usize = 256;
+/// Bytes that wait for a switch that does not read. Above it, the switch counts as gone.
+const UNSENT_MAX: usize = 64 << 20;
+const READ_BYTES: usize = 64 << 10;
+/// Bytes of an incomplete message. No message is longer.
+const UNREAD_MAX: usize = 2 * openflow::MAX_MESSAGE_LEN;
+
+/// What a driver counted that the probe does not see.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Frames for which an interface had no room.
+    pub frames_not_sent: u64,
+    /// Messages of the switch that could not be read.
+    pub messages_not_read: u64,
+}
+
+/// The connection of the switch.
+struct Connection {
+    stream: TcpStream,
+    unsent: Vec<u8>,
+    unread: Vec<u8>,
+}
+
+/// A port with its packet socket.
+struct Port {
+    number: PortNo,
+    socket: PacketSocket,
+}
+
+struct Driver<'a> {
+    probe: Probe,
+    clock: MonotonicClock,
+    poll: Poll,
+    listener: TcpListener,
+    connection: Option<Connection>,
+    ports: Vec<Port>,
+    room: Room,
+    stamps: KernelStamps,
+    wake_ns: Option<u64>,
+    finished: Option<Finished>,
+    counters: Counters,
+    tell: &'a mut dyn FnMut(&str),
+}
+
+/// Probes the first switch that connects.
+///
+/// # Errors
+/// An interface cannot be opened (its name is in the message), or the poll fails.
+pub fn run(
+    probe: Probe,
+    listener: std::net::TcpListener,
+    ports: &[TestPort],
+    stop: &AtomicBool,
+    tell: &mut dyn FnMut(&str),
+) -> io::Result<(Finished, Counters)> {
+    listener.set_nonblocking(true)?;
+    let clock = MonotonicClock::begin();
+    let mut driver = Driver {
+        probe,
+        clock,
+        poll: Poll::new()?,
+        listener: TcpListener::from_std(listener),
+        connection: None,
+        ports: Vec::new(),
+        room: Room::new(),
+        stamps: KernelStamps::new(clock),
+        wake_ns: None,
+        finished: None,
+        counters: Counters::default(),
+        tell,
+    };
+    driver.register(ports)?;
+    let mut alarm = Alarm::new(driver.clock, driver.poll.registry(), ALARM)?;
+    let mut events = Events::with_capacity(64);
+    let mut has_stopped = false;
+    while driver.finished.is_none() {
+        let due = driver.wake_ns.map(Duration::from_nanos);
+        alarm.wait(&mut driver.poll, &mut events, due, LOOK)?;
+        if stop.load(Ordering::Relaxed) && !std::mem::replace(&mut has_stopped, true) {
+            driver.event(Event::Stop);
+        }
+        driver.accept();
+        driver.read_frames()?;
+        driver.read_switch();
+        if driver.wake_ns.is_some_and(|due| due <= driver.now_ns()) {
+            driver.wake_ns = None;
+            driver.event(Event::Time);
+        }
+        driver.flush();
+    }
+    let counters = driver.counters;
+    driver
+        .finished
+        .map(|finished| (finished, counters))
+        .ok_or_else(|| io::Error::other("the probe has no end"))
+}
+
+impl Driver<'_> {
+    fn register(&mut self, ports: &[TestPort]) -> io::Result<()> {
+        let registry = self.poll.registry();
+        registry.register(&mut self.listener, LISTENER, Interest::READABLE)?;
+        for (index, port) in ports.iter().enumerate() {
+            let socket = PacketSocket::bind_to(
+                &port.interface,
+                SocketOptions { stamps: true, ..SocketOptions::default() },
+            )?;
+            let token = Token(FIRST_PORT + index);
+            registry.register(&mut SourceFd(&socket.raw()), token, Interest::READABLE)?;
+            self.ports.push(Port { number: port.port, socket });
+        }
+        Ok(())
+    }
+
+    fn now_ns(&self) -> u64 {
+        u64::try_from(self.clock.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Something happened. Carries out what the probe says.
+    fn event(&mut self, event: Event<'_>) {
+        let mut commands = Vec::new();
+        let now_ns = self.now_ns();
+        self.probe.on_event(now_ns, event, &mut commands);
+        for command in commands {
+            self.carry_out(command);
+        }
+    }
+
+    fn carry_out(&mut self, command: Command) {
+        match command {
+            Command::Send(message) => {
+                if let Some(connection) = &mut self.connection {
+                    // Every message that the probe makes can be written: its tests encode them.
+                    let _ = message.encode(&mut connection.unsent);
+                }
+            }
+            Command::Frame { port, frame } => {
+                let socket = self.ports.iter().find(|it| it.number == port).map(|it| &it.socket);
+                let is_sent = socket.is_some_and(|socket| socket.send(&frame).is_ok());
+                self.counters.frames_not_sent += u64::from(!is_sent);
+            }
+            Command::WakeAt(at_ns) => self.wake_ns = Some(at_ns),
+            Command::Progress(text) => (self.tell)(&text),
+            Command::Finished(finished) => self.finished = Some(*finished),
+        }
+    }
+
+    /// Takes the first switch. Others are turned away while it is connected.
+    fn accept(&mut self) {
+        while let Ok((mut stream, _)) = self.listener.accept() {
+            if self.connection.is_some() {
+                continue;
+            }
+            // Without it, small messages wait for others; the switch would seem slow.
+            let _ = stream.set_nodelay(true);
+            let interest = Interest::READABLE | Interest::WRITABLE;
+            if self.poll.registry().register(&mut stream, SWITCH, interest).is_err() {
+                continue;
+            }
+            self.connection = Some(Connection { stream, unsent: Vec::new(), unread: Vec::new() });
+            self.event(Event::Connected);
+        }
+    }
+
+    fn read_frames(&mut self) -> io::Result<()> {
+        for index in 0..self.ports.len() {
+            for _ in 0..FRAMES_AT_ONCE {
+                let port = &self.ports[index];
+                let number = port.number;
+                match port.socket.receive(&mut self.room)? {
+                    Received::Nothing => break,
+                    Received::Other => {}
+                    Received::Frame { frame, stamp } => {
+                        let at = stamp.and_then(|stamp| self.stamps.time_of(stamp));
+                        let at_ns = at.and_then(|at| u64::try_from(at.as_nanos()).ok());
+                        let at_ns = at_ns.unwrap_or_else(|| self.now_ns());
+                        self.event(Event::Frame { port: number, frame: &frame, at_ns });
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn read_switch(&mut self) {
+        let mut buffer = vec![0; READ_BYTES];
+        loop {
+            let Some(connection) = &mut self.connection else { return };
+            match connection.stream.read(&mut buffer) {
+                Ok(0) => return self.leave(),
+                Ok(count) => {
+                    connection.unread.extend_from_slice(&buffer[..count]);
+                    if !self.on_bytes() {
+                        return self.leave();
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return self.leave(),
+            }
+        }
+    }
+
+    /// Passes on all whole messages. False: the stream cannot be cut into messages.
+    fn on_bytes(&mut self) -> bool {
+        let Some(connection) = &mut self.connection else { return true };
+        let mut messages = Vec::new();
+        let cut = stream::cut(&connection.unread, |bytes| {
+            messages.push(Message::decode(bytes));
+            true
+        });
+        let Ok(used) = cut else { return false };
+        connection.unread.drain(..used);
+        if connection.unread.len() > UNREAD_MAX {
+            return false;
+        }
+        for message in messages {
+            match message {
+                Ok(message) => self.event(Event::Message(&message)),
+                Err(_) => self.counters.messages_not_read += 1,
+            }
+        }
+        true
+    }
+
+    fn leave(&mut self) {
+        if let Some(mut connection) = self.connection.take() {
+            let _ = self.poll.registry().deregister(&mut connection.stream);
+        }
+        self.event(Event::Left);
+    }
+
+    fn flush(&mut self) {
+        let Some(connection) = &mut self.connection else { return };
+        while !connection.unsent.is_empty() {
+            match connection.stream.write(&connection.unsent) {
+                Ok(count) => drop(connection.unsent.drain(..count)),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(_) => return self.leave(),
+            }
+        }
+        if self.connection.as_ref().is_some_and(|connection| connection.unsent.len() > UNSENT_MAX) {
+            self.leave();
+        }
+    }
+}
