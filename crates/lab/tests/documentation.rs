@@ -429,6 +429,12 @@ fn the_page_of_packages_works_as_it_is_typed() {
 }
 
 #[test]
+fn the_page_of_profiles_works_as_it_is_typed() {
+    let page = checkout().join("docs/reference/profile.md");
+    assert_eq!(Reader::new("profiles", &page).follows(&page), 1);
+}
+
+#[test]
 fn the_guide_to_a_first_network_works_as_it_is_typed() {
     let page = checkout().join("docs/guide/first-network.md");
     assert_eq!(Reader::new("first-network", &page).follows(&page), 7);
@@ -478,6 +484,7 @@ fn each_page_with_something_to_run_is_followed_by_a_test() {
         "docs/guide/operating.md",
         "docs/guide/packages-and-grants.md",
         "docs/reference/package.md",
+        "docs/reference/profile.md",
         "examples/host-move/README.md",
         "examples/link-failure/README.md",
         "examples/shared-bottleneck/README.md",

@@ -9,7 +9,7 @@ use openflow::message::{BundleAdd, BundleControl, FlowRemoved};
 use openflow::view::{FlowModView, FlowRemovedView, PacketInView, PacketOutView};
 use openflow::{Body, HEADER_LEN, Header, Message, Version, write};
 use proptest::prelude::*;
-use strategy::{any_message, instructions, match_of_v10, message, port, version};
+use strategy::{any_message, flow_mod, instructions, match_of_v10, message, port, version};
 
 fn encode(message: &Message) -> Vec<u8> {
     let mut bytes = vec![0xee];
@@ -171,7 +171,7 @@ proptest! {
 
     #[test]
     fn a_flow_mod_is_written_from_canonical_bytes_as_from_types(
-        message in message(Version::V1_3).prop_filter("a flow mod", |m| matches!(m.body, Body::FlowMod(_))),
+        message in flow_mod(Version::V1_3),
         matching in match_of_v10(),
         simple in any::<bool>(),
         version in version(),

@@ -239,6 +239,7 @@ fn hear_stream<A: App>(app: &mut A, out: &mut Commands, reply: &QueryReply<'_>) 
     let Some(mut part) = out.calls.begin_part(reply) else { return };
     let ticket = reply.ticket;
     let is_of_view = out.view.has(ticket);
+    let was_current = out.view.is_current();
     while let Some(update) = out.calls.next_update(&mut out.frames, &mut part) {
         if !is_of_view {
             app.on_stream(Ticket(ticket), &update, out);
@@ -256,6 +257,10 @@ fn hear_stream<A: App>(app: &mut A, out: &mut Commands, reply: &QueryReply<'_>) 
             );
         }
         tell_view(app, out, &changes);
+        // The last stream to begin may have no objects. The app sees those of the others from now on.
+        if changes.is_empty() && !was_current && out.view.is_current() {
+            app.on_shared_view(out);
+        }
     }
 }
 

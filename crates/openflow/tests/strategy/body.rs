@@ -223,7 +223,7 @@ fn packet_out(version: Version) -> impl Strategy<Value = PacketOut> {
         .prop_map(|(buffer_id, in_port, actions, data)| PacketOut { buffer_id, in_port, actions, data })
 }
 
-fn flow_mod(version: Version) -> impl Strategy<Value = FlowMod> {
+pub fn flow_mod(version: Version) -> impl Strategy<Value = FlowMod> {
     let numbers = (any::<[u64; 2]>(), any::<u8>(), 0..5u8, any::<[u16; 3]>(), any::<[u32; 2]>(), 0..0x20u16);
     (numbers, port(version), matching(version), instructions(version)).prop_map(
         move |(numbers, out_port, matching, instructions)| {

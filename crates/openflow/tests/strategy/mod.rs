@@ -35,6 +35,15 @@ pub fn message(version: Version) -> impl Strategy<Value = Message> {
     })
 }
 
+/// A flow mod. Of all messages too few are flow mods to pick them out.
+pub fn flow_mod(version: Version) -> impl Strategy<Value = Message> {
+    (any::<u32>(), body::flow_mod(version)).prop_map(move |(xid, it)| Message {
+        version,
+        xid,
+        body: Body::FlowMod(it),
+    })
+}
+
 /// Any message.
 pub fn any_message() -> impl Strategy<Value = Message> {
     prop_oneof![message(Version::V1_0), message(Version::V1_3)]

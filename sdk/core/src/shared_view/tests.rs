@@ -2,8 +2,13 @@
 
 use super::*;
 use crate::instance::Instance;
+use crate::stream::Table;
 use crate::testing::shared_table;
 use crate::{App, Commands, Interests, Settings};
+use abi::Frame;
+use abi::command::{Command, What};
+use abi::event::{Caller, Query, QueryReply, write};
+use abi::service::Form;
 use flow::{MacAddr, PortNo};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -215,4 +220,72 @@ fn an_app_hears_of_changes_and_asks_for_streams_only_without_shared_memory() {
     let commands: Vec<_> = (0..8).map(|_| tick(&mut app)).collect();
     let follows = commands.iter().filter(|commands| !commands.is_empty()).count();
     assert!(follows > 0, "it follows the stream");
+}
+
+/// Counts the switches, and wants to know of hosts too.
+#[derive(Default)]
+struct WithHosts(Vec<Result<usize, NotShared>>);
+
+impl App for WithHosts {
+    fn new(_: &Settings) -> Result<Self, String> {
+        Ok(WithHosts::default())
+    }
+    fn interests(&self) -> Interests {
+        Interests::none().shared_view(&[Kind::Switch, Kind::Host])
+    }
+    fn on_shared_view(&mut self, out: &mut Commands) {
+        self.0.push(out.objects(Kind::Switch).map(|switches| switches.len()));
+    }
+}
+
+/// The questions in these frames: the ticket by the service.
+fn streams_asked(frames: &[u8]) -> BTreeMap<String, u64> {
+    let (mut rest, mut found) = (frames, BTreeMap::new());
+    while let Ok((frame, behind)) = Frame::split(rest) {
+        let command = Command::read(&frame).unwrap();
+        if let What::Query(ask) = command.what {
+            found.insert(ask.service.to_owned(), command.ticket);
+        }
+        rest = behind;
+    }
+    found
+}
+
+/// A service with these objects answers a stream: the events for the app.
+fn snapshot(service: &str, ticket: u64, objects: Vec<Object>) -> Vec<u8> {
+    let (mut table, mut out) = (Table::with_log_bytes(8 << 10), Commands::new());
+    for object in objects {
+        let (key, record) = (object.key().to_string(), Record { stamp: Stamp::default(), object });
+        assert!(table.put(key.as_bytes(), &record.to_bytes()));
+    }
+    let caller = Caller { number: 3, name: "app", grant: &[] };
+    let (form, payload) = (Form::Stream, &b""[..]);
+    let query = Query { ticket, caller, service, form, deadline_ms: 1, credit_bytes: 64 << 10, payload };
+    out.calls.on_query(&query);
+    table.follow(&query, &mut out);
+    let (frames, mut events) = (std::mem::take(&mut out.frames), Vec::new());
+    let mut rest = frames.as_slice();
+    while let Ok((frame, behind)) = Frame::split(rest) {
+        let What::QueryAnswer(it) = Command::read(&frame).unwrap().what else { panic!("no answer") };
+        let reply = QueryReply { ticket, status: 0, more: it.more, payload: it.payload };
+        assert!(write::query_reply(&mut events, 1, &reply));
+        rest = behind;
+    }
+    events
+}
+
+#[test]
+fn an_app_hears_when_the_last_stream_begins_also_if_it_has_no_objects() {
+    let mut app = Instance::<WithHosts>::start(&Settings::from_json(b"{}").unwrap()).unwrap();
+    app.frames().clear();
+    let (mut ticks, mut commands) = (Vec::new(), Vec::new());
+    for number in 1..10 {
+        assert!(write::tick(&mut ticks, number, number * 1_000));
+    }
+    app.on_events(&ticks, &mut commands).unwrap();
+    let asked = streams_asked(&commands);
+    let (discovery, hosts) = (asked["discovery"], asked["hosts"]);
+    app.on_events(&snapshot("discovery", discovery, vec![switch(1), switch(2)]), &mut commands).unwrap();
+    app.on_events(&snapshot("hosts", hosts, Vec::new()), &mut commands).unwrap();
+    assert_eq!(app.app().0.last(), Some(&Ok(2)), "{:?}", app.app().0);
 }
