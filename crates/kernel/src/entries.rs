@@ -68,11 +68,6 @@ impl Entries {
         self.fill.be_in_bundle(is_in_bundle);
     }
 
-    /// The operator's profile says how many entries the switch's hardware has. `percent`: how much of it may be used.
-    pub fn on_hardware(&mut self, entries: Option<u32>, percent: u8) {
-        self.fill.on_hardware(entries, percent);
-    }
-
     /// The switch removed an entry.
     pub fn on_removed(&mut self, owner: ZoneId, table_id: u8) {
         self.fill.on_removed(table_id);

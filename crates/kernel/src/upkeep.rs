@@ -28,15 +28,6 @@ impl Kernel {
         self.budgets.table_room = room;
     }
 
-    /// Sets how many rules the hardware of this switch has, by the operator's profile. `None`: the kernel asks the switch.
-    pub fn know_hardware(&mut self, datapath: DatapathId, entries: Option<u32>) {
-        let Some(there) = self.sessions.datapaths.get_mut(&datapath) else { return };
-        if let Some(lease) = self.budgets.lease.take_if(|lease| lease.datapath == datapath) {
-            there.entries.give_back(&lease);
-        }
-        there.entries.on_hardware(entries, self.budgets.table_room.percent);
-    }
-
     /// Sets of how many rules of each switch the kernel knows the owners.
     pub fn know_rules_up_to(&mut self, rules_per_switch: u32) {
         self.budgets.rules_per_switch = rules_per_switch;
