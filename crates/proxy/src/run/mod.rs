@@ -2,17 +2,17 @@
 //!
 //! ```text
 //!   switch ⇄ Peer ──messages──> Proxy ──bytes──> Peer ⇄ controller
-//!   interface ──> Tap ──frames──> │ ──releases──> Meter
-//!                         Alarm: the time
+//!   interface ──> PacketSocket ──frames──> │ ──releases──> Meter
+//!                                  Alarm: the time
 //! ```
 //!
 //! In: an address to listen on, the controller's address, interfaces, and what to play. Out: [`Notice`]s, counters and the validity of the run.
 //! The caller calls [`ProxyRun::turn`] until it has enough. It never decides about a message: [`Proxy`] does.
 
 mod peer;
-mod tap;
 
-use emulator::timing::{Alarm, MonotonicClock};
+use emulator::run::packet_socket::{PacketSocket, Received, Room, SocketOptions};
+use emulator::timing::{Alarm, KernelStamps, MonotonicClock};
 use emulator::validity::{DelayPair, MachineReading, Meter, Release as Released, Verdict};
 use flow::PortNo;
 use mio::net::{TcpListener, TcpStream};
@@ -28,7 +28,6 @@ use crate::commands::{Commands, Counters, Event, Passage, Release, Side};
 use crate::proxy::{Proxy, check_beginning};
 use crate::settings::Settings;
 use peer::Peer;
-use tap::{Room, Seen, Tap};
 
 /// How many frames of one tap are read in a turn.
 const FRAMES_AT_ONCE: usize = 1024;
@@ -97,8 +96,9 @@ pub struct ProxyRun {
     clock: MonotonicClock,
     listener: TcpListener,
     options: RunOptions,
-    taps: Vec<(PortNo, Option<Tap>)>,
+    taps: Vec<(PortNo, Option<PacketSocket>)>,
     room: Room,
+    stamps: KernelStamps,
     session: Option<Session>,
     proxy: Proxy,
     commands: Commands,
@@ -106,6 +106,13 @@ pub struct ProxyRun {
     notices: Vec<Notice>,
     /// Taps with more frames than were read in a turn.
     is_crowded: bool,
+}
+
+/// The frames that come to an interface, with the kernel's times. The switch gets them all the same.
+fn tap_at(name: &str) -> io::Result<PacketSocket> {
+    let options = SocketOptions { stamps: true, ..SocketOptions::default() };
+    PacketSocket::bind_to(name, options)
+        .map_err(|error| io::Error::new(error.kind(), format!("interface {name} has no tap: {error}")))
 }
 
 impl ProxyRun {
@@ -123,7 +130,7 @@ impl ProxyRun {
         let alarm = Alarm::new(clock, poll.registry(), TIMER)?;
         let mut taps = Vec::new();
         for (port, name) in &options.taps {
-            let tap = Tap::open(name)?;
+            let tap = tap_at(name)?;
             let token = Token(TAPS + taps.len());
             poll.registry().register(&mut SourceFd(&tap.raw()), token, Interest::READABLE)?;
             taps.push((*port, Some(tap)));
@@ -138,6 +145,7 @@ impl ProxyRun {
             options,
             taps,
             room: Room::new(),
+            stamps: KernelStamps::new(clock),
             session: None,
             commands: Commands::default(),
             meter: Meter::default(),
@@ -264,11 +272,13 @@ impl ProxyRun {
         let now_ns = self.now_ns();
         let (port, Some(tap)) = &self.taps[index] else { return false };
         match tap.receive(&mut self.room) {
-            Ok(Seen::Nothing) => false,
-            Ok(Seen::Other) => true,
-            Ok(Seen::Frame(frame, age)) => {
-                let age_ns = u64::try_from(age.as_nanos()).unwrap_or(u64::MAX);
-                let event = Event::Frame { port: *port, arrived_ns: now_ns.saturating_sub(age_ns), frame };
+            Ok(Received::Nothing) => false,
+            Ok(Received::Other) => true,
+            Ok(Received::Frame { frame, stamp }) => {
+                let arrived = stamp.and_then(|stamp| self.stamps.time_of(stamp));
+                let arrived_ns =
+                    arrived.map_or(now_ns, |time| u64::try_from(time.as_nanos()).unwrap_or(now_ns));
+                let event = Event::Frame { port: *port, arrived_ns: arrived_ns.min(now_ns), frame: &frame };
                 let _taken = self.proxy.on_event(now_ns, event, &mut self.commands);
                 true
             }
