@@ -1,4 +1,4 @@
-//! How many packet-ins pass the proxy's core in a second, and what it adds to a round trip.
+//! How many packet-ins pass the proxy's core in a second. No figure in the docs comes from it yet.
 //!
 //! `cargo bench -p proxy`. Each figure is of one thread and of packet-ins of 60 bytes. The whole model has a CPU, buffers and a table.
 

@@ -202,7 +202,7 @@ fn header_of(from: Side, message: &[u8]) -> Result<Header, Rubbish> {
     Ok(header)
 }
 
-/// Checks the first two bytes of a message that may not be whole yet, so that no one waits for the end of what is no OpenFlow.
+/// Checks the first two bytes of a message that may not be whole yet, so that the proxy does not wait for the rest of a message that is not OpenFlow.
 pub(crate) fn check_beginning(from: Side, message: &[u8]) -> Result<(), Rubbish> {
     let [version, kind, ..] = *message else { return Ok(()) };
     if Version(version).is_spoken() || [kind::HELLO, kind::ERROR].contains(&kind) {

@@ -38,7 +38,7 @@ impl Proxy {
         match header.kind {
             kind::ERROR => {
                 self.settle(now_ns, out);
-                let is_own = self.on_switch_error(header.xid, now_ns);
+                let is_own = self.on_switch_error(header.xid, now_ns, out);
                 self.settle(now_ns, out);
                 if is_own { Passage::Taken } else { Passage::Unchanged }
             }

@@ -45,6 +45,14 @@ impl Polls {
         std::mem::take(&mut self.asked_for)
     }
 
+    /// The switch has refused to answer. The same rules wait for the next answer.
+    pub(super) fn on_refused(&mut self, now_ns: u64) {
+        self.is_asking = false;
+        self.due_ns = Some(now_ns + PERIOD_NS);
+        self.asked_for.append(&mut self.waiting);
+        self.waiting = std::mem::take(&mut self.asked_for);
+    }
+
     /// Whether rules wait for the next answer.
     pub(super) fn has_waiting(&self) -> bool {
         !self.waiting.is_empty()

@@ -11,6 +11,7 @@ use software_switch::{BookChange, BookedRule, rule_number};
 use super::Proxy;
 use crate::commands::Commands;
 use crate::held::Held;
+use crate::own::Own;
 use crate::shadow::{Reason, Withdrawal};
 
 /// The meter of all rules in software: a number that controllers, which count from 1, do not reach.
@@ -259,9 +260,16 @@ impl Proxy {
     }
 
     /// The switch has refused a message. Returns whether that was one of the proxy.
-    pub(super) fn on_switch_error(&mut self, xid: u32, at_ns: u64) -> bool {
+    pub(super) fn on_switch_error(&mut self, xid: u32, at_ns: u64, out: &mut Commands) -> bool {
         if self.own.is_own(xid) {
             self.counters.own_errors += 1;
+            // An error is an answer too: nothing may wait for another one.
+            match self.own.answered(xid) {
+                Some(Own::Barrier(behind)) => self.on_confirmed(behind, out),
+                Some(Own::Poll) => self.polls.on_refused(at_ns),
+                None => {}
+            }
+            self.own.forget(xid);
             return true;
         }
         if let Some(rule) = self.shadow.on_error(xid) {

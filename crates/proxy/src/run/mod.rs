@@ -20,7 +20,7 @@ use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 use openflow::stream;
 use std::fmt;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -230,6 +230,9 @@ impl ProxyRun {
             if event.is_readable() {
                 peer.on_readable();
             }
+            if event.is_read_closed() || event.is_error() {
+                peer.on_ending();
+            }
             if event.is_writable() || event.is_error() {
                 result = result.and(peer.on_writable().map_err(|error| sentence(peer.side, &error)));
             }
@@ -239,20 +242,30 @@ impl ProxyRun {
 
     fn accept(&mut self) -> Result<(), String> {
         // The poll is edge-triggered: all callers must be taken.
-        while let Ok((stream, from)) = self.listener.accept() {
-            if self.session.is_some() {
-                self.notices.push(Notice::Refused(from));
-                continue;
+        let mut result = Ok(());
+        loop {
+            match self.listener.accept() {
+                Ok((_, from)) if self.session.is_some() => self.notices.push(Notice::Refused(from)),
+                Ok((stream, from)) => {
+                    self.notices.push(Notice::Connected(from));
+                    result = result.and(self.begin_session(stream));
+                }
+                // It gave up before it was taken.
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::Interrupted) => {}
+                Err(_) => return result,
             }
-            self.notices.push(Notice::Connected(from));
-            let registry = self.poll.registry();
-            let of = |side| move |error: io::Error| sentence(side, &error);
-            let switch = Peer::new(stream, Side::Switch, true, SWITCH, registry).map_err(of(Side::Switch))?;
-            let controller = TcpStream::connect(self.options.controller)
-                .and_then(|stream| Peer::new(stream, Side::Controller, false, CONTROLLER, registry))
-                .map_err(of(Side::Controller))?;
-            self.session = Some(Session { switch, controller });
         }
+    }
+
+    fn begin_session(&mut self, stream: TcpStream) -> Result<(), String> {
+        let registry = self.poll.registry();
+        let of = |side| move |error: io::Error| sentence(side, &error);
+        let switch = Peer::new(stream, Side::Switch, true, SWITCH, registry).map_err(of(Side::Switch))?;
+        let controller = TcpStream::connect(self.options.controller)
+            .and_then(|stream| Peer::new(stream, Side::Controller, false, CONTROLLER, registry))
+            .map_err(of(Side::Controller))?;
+        self.session = Some(Session { switch, controller });
         Ok(())
     }
 

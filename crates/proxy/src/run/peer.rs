@@ -1,4 +1,4 @@
-//! One end of a session: a TCP connection, what was read from it and is no whole message yet, and what it has not taken.
+//! One end of a session: a TCP connection, the part of a message that was read so far, and the bytes that it has not taken.
 //!
 //! In: bytes for the peer. Out: bytes of the peer. It never looks into a message.
 
@@ -19,6 +19,8 @@ pub(super) struct Peer {
     pub(super) side: Side,
     is_open: bool,
     is_readable: bool,
+    /// The peer has closed its side, or the connection has failed: no later event will tell of it.
+    is_ending: bool,
     inbound: Vec<u8>,
     /// Where the first message begins that was not handled yet.
     handled: usize,
@@ -40,12 +42,27 @@ impl Peer {
             stream.set_nodelay(true)?;
         }
         let (inbound, outbound) = (Vec::new(), Vec::new());
-        Ok(Peer { stream, side, is_open, is_readable: is_open, inbound, handled: 0, outbound, sent: 0 })
+        Ok(Peer {
+            stream,
+            side,
+            is_open,
+            is_readable: is_open,
+            is_ending: false,
+            inbound,
+            handled: 0,
+            outbound,
+            sent: 0,
+        })
     }
 
     /// The poll says that the socket is readable.
     pub(super) fn on_readable(&mut self) {
         self.is_readable = true;
+    }
+
+    /// The poll says that the stream has ended, perhaps behind bytes that were not read yet.
+    pub(super) fn on_ending(&mut self) {
+        (self.is_readable, self.is_ending) = (true, true);
     }
 
     /// The poll says that the socket is writable, or has failed.
@@ -88,8 +105,8 @@ impl Peer {
         match read {
             Ok(0) => Err(io::Error::new(ErrorKind::UnexpectedEof, "it closed the connection")),
             Ok(count) => {
-                // A socket that had less has nothing more.
-                self.is_readable = count == READ_BYTES;
+                // A socket that had less has nothing more, except for its end.
+                self.is_readable = self.is_ending || count == READ_BYTES;
                 Ok(())
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
@@ -130,7 +147,14 @@ impl Peer {
     pub(super) fn flush(&mut self) -> io::Result<()> {
         while self.is_open && self.sent < self.outbound.len() {
             match write(&mut self.stream, &self.outbound[self.sent..])? {
-                0 => return Ok(()),
+                0 => {
+                    // A peer that reads slowly and never catches up must not keep what it has taken.
+                    if self.sent > UNSENT_MAX_BYTES {
+                        self.outbound.drain(..self.sent);
+                        self.sent = 0;
+                    }
+                    return Ok(());
+                }
                 count => self.sent += count,
             }
         }
@@ -154,5 +178,59 @@ fn write(stream: &mut TcpStream, bytes: &[u8]) -> io::Result<usize> {
         Ok(0) => Err(ErrorKind::WriteZero.into()),
         Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(0),
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
+
+    use super::*;
+    use mio::Poll;
+    use std::net::TcpListener;
+
+    fn pair(poll: &Poll) -> (Peer, std::net::TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let theirs = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let ours = listener.accept().unwrap().0;
+        ours.set_nonblocking(true).unwrap();
+        let ours = TcpStream::from_std(ours);
+        (Peer::new(ours, Side::Controller, true, Token(0), poll.registry()).unwrap(), theirs)
+    }
+
+    #[test]
+    fn a_peer_that_never_catches_up_does_not_keep_what_it_has_taken() {
+        let poll = Poll::new().unwrap();
+        let (mut peer, mut theirs) = pair(&poll);
+        let (chunk, mut taken) = (vec![7; 64 * 1024], vec![0; 64 * 1024]);
+        // The sockets' own buffers are full first.
+        while peer.outbound.len() < 4 * UNSENT_MAX_BYTES {
+            peer.send(&chunk).unwrap();
+        }
+        for _ in 0..1_000 {
+            theirs.read_exact(&mut taken).unwrap();
+            peer.flush().unwrap();
+            peer.send(&chunk).unwrap();
+            assert!(!peer.outbound.is_empty(), "it catches up");
+        }
+        assert!(peer.outbound.len() < 16 * UNSENT_MAX_BYTES, "{} bytes", peer.outbound.len());
+    }
+
+    #[test]
+    fn the_end_of_a_stream_is_read_also_if_it_came_with_the_last_bytes() {
+        let poll = Poll::new().unwrap();
+        let (mut peer, mut theirs) = pair(&poll);
+        theirs.write_all(b"last words").unwrap();
+        drop(theirs);
+        peer.on_ending();
+        let mut reads = 0;
+        let end = loop {
+            match peer.read() {
+                Ok(()) => reads += 1,
+                Err(end) => break end,
+            }
+            assert!(peer.may_be_read() && reads < 1_000_000, "it waits for an event that never comes");
+        };
+        assert_eq!((end.kind(), &peer.inbound[..]), (ErrorKind::UnexpectedEof, &b"last words"[..]));
     }
 }
