@@ -21,9 +21,9 @@ fn ip(arguments: &str) {
 }
 
 /// Runs a test in a network namespace with a veth pair, `left` and `right`.
-fn between_veths(test: impl FnOnce() + Send + 'static) {
+fn between_veths(name: &str, test: impl FnOnce() + Send + 'static) {
     if !nix::unistd::geteuid().is_root() {
-        eprintln!("only root can make a network namespace: left out");
+        println!("left out: {name}: only root can make a network namespace");
         return;
     }
     let inside = move || {
@@ -60,7 +60,7 @@ fn next(socket: &PacketSocket) -> (u8, Option<Duration>) {
 
 #[test]
 fn a_stamp_is_between_sending_and_reading() {
-    between_veths(|| {
+    between_veths("a_stamp_is_between_sending_and_reading", || {
         let clock = MonotonicClock::begin();
         let mut stamps = KernelStamps::new(clock);
         let left = PacketSocket::bind_to("left", SocketOptions::default()).unwrap();
@@ -83,7 +83,7 @@ fn a_stamp_is_between_sending_and_reading() {
 
 #[test]
 fn a_socket_for_sent_frames_stamps_what_another_socket_sends() {
-    between_veths(|| {
+    between_veths("a_socket_for_sent_frames_stamps_what_another_socket_sends", || {
         let mut stamps = KernelStamps::new(MonotonicClock::begin());
         let left = PacketSocket::bind_to("left", STAMPED).unwrap();
         let sent = SocketOptions { direction: Direction::Sent, ..STAMPED };
@@ -105,7 +105,7 @@ fn a_socket_for_sent_frames_stamps_what_another_socket_sends() {
 
 #[test]
 fn frames_that_nobody_reads_are_counted() {
-    between_veths(|| {
+    between_veths("frames_that_nobody_reads_are_counted", || {
         let left = PacketSocket::bind_to("left", SocketOptions::default()).unwrap();
         let right = PacketSocket::bind_to("right", SocketOptions::default()).unwrap();
         left.send(&frame(1)).unwrap();
@@ -121,7 +121,7 @@ fn frames_that_nobody_reads_are_counted() {
 
 #[test]
 fn a_missing_interface_is_named() {
-    between_veths(|| {
+    between_veths("a_missing_interface_is_named", || {
         let missing = PacketSocket::bind_to("middle", STAMPED).unwrap_err();
         assert_eq!(missing.to_string(), "this machine has no interface middle");
     });

@@ -239,27 +239,24 @@ impl Queries {
             series.skipped += 1;
             return;
         }
+        let (local, remote, remote_port) = (series.local, series.remote, series.spec.port);
+        let mut key = FlowKey { kind: FlowKind::Tcp, local, remote, local_port: 0, remote_port };
+        // A port is skipped while its last connection is still open. Connections that are closing keep theirs too.
+        let is_free = (0..PORTS).any(|_| {
+            key.local_port = FIRST_PORT + (self.next_port % PORTS) as u16;
+            self.next_port = self.next_port.wrapping_add(1);
+            !self.ends.contains_key(&key)
+        });
+        if !is_free {
+            series.skipped += 1;
+            return;
+        }
         series.open += 1;
         series.begun += 1;
         let isn = series.random.below(u32::MAX);
         let spec = &series.spec;
-        let mut key = FlowKey {
-            kind: FlowKind::Tcp,
-            local: series.local,
-            remote: series.remote,
-            local_port: 0,
-            remote_port: spec.port,
-        };
         let until = now.saturating_add(spec.timeout);
         let client = QueryClient::begin(isn, spec.request_bytes, spec.reply_bytes, now, &mut self.segments);
-        // A port whose last connection is still open is skipped. There are more ports than open queries.
-        for _ in 0..PORTS {
-            key.local_port = FIRST_PORT + (self.next_port % PORTS) as u16;
-            self.next_port = self.next_port.wrapping_add(1);
-            if !self.ends.contains_key(&key) {
-                break;
-            }
-        }
         self.add(key, End::Client { series: id, client: Box::new(client), until, is_recorded: false });
     }
 

@@ -158,12 +158,13 @@ impl Reactor {
                 self.next_tick = now + TICK;
                 self.answer_if_all_are_ready(now);
             }
-            self.note_release(now);
+            let meant = self.release_due(now);
             let time = self.time_in_network(now);
             let frames_left = self.network.carry(FRAMES_AT_ONCE, time, &mut self.effects);
             self.observers.counters.frames_lost.store(self.network.frames_lost(), Ordering::Relaxed);
             self.go_on_pinging(time);
             self.send_outside();
+            self.note_release(meant);
             self.deliver(now);
             more = frames_left || self.connections.has_unread();
             more |= self.interfaces.as_ref().is_some_and(Interfaces::is_crowded);
@@ -191,11 +192,18 @@ impl Reactor {
         quiet.unwrap_or(LONGEST_SLEEP).min(look).min(tick)
     }
 
-    /// Tells the meter how late the network's next event is, if its time has come. Others that are due are later by less.
-    fn note_release(&mut self, now: Duration) {
+    /// The time of the network's earliest event, if it has come.
+    fn release_due(&self, now: Duration) -> Option<Duration> {
         let due = if self.virtual_time.is_some() { None } else { self.network.next_timed() };
-        if let Some(meant) = due.filter(|due| *due <= now) {
-            self.meter.on_release(Release { meant, actual: now, delay: None, base_was_slower: false });
+        due.filter(|due| *due <= now)
+    }
+
+    /// Tells the meter how late the earliest event was, now that it is carried out. Each turn of the loop counts as one release: others
+    /// that were due are later by less.
+    fn note_release(&mut self, meant: Option<Duration>) {
+        if let Some(meant) = meant {
+            let actual = self.clock.elapsed();
+            self.meter.on_release(Release { meant, actual, delay: None, base_was_slower: false });
         }
     }
 

@@ -40,8 +40,8 @@ pub const LATE_SHARE: Limits = limits(0.01, 0.05);
 pub const LOST: Limits = limits(0.0, 0.001);
 /// The share of a second that the host of a virtual machine took away from all its cores. An emulation on a machine of its own has none.
 pub const STEAL: Limits = limits(0.01, 0.05);
-/// The share of a second in which one of our threads was ready to run but had no core. A thread that wakes a thousand
-/// times a second on an idle machine waits for about 0.5 % of the time.
+/// The share of a second in which one of our threads was ready to run but had no core. These limits are chosen, not
+/// measured: a thread that waits for a tenth of a second cannot release in time.
 pub const RUN_QUEUE: Limits = limits(0.03, 0.1);
 /// The use of all cores. In no experiment of Huang, Yocom and Snoeren (HotSDN'13, section 2.1) was it above 80 %.
 pub const PROCESSOR: Limits = limits(0.8, 0.8);

@@ -105,7 +105,9 @@ impl fmt::Display for Finding {
                 write!(f, "Open vSwitch was slower than the target for {value:.1} % (limit {limit:.0} %)")
             }
             Cause::Late => write!(f, "{value:.1} % of the releases were late (limit {limit:.0} %)"),
-            Cause::Lost => write!(f, "the machine lost {value:.2} % of the frames (limit {limit:.1} %)"),
+            Cause::Lost => {
+                write!(f, "the machine lost frames, {value:.2} % of the releases (limit {limit:.1} %)")
+            }
             Cause::Steal => {
                 write!(f, "the host took {value:.0} % of the processor time (limit {limit:.0} %)")
             }
