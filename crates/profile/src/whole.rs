@@ -57,10 +57,15 @@ impl Profile {
 
     /// How many new flows a second the CPU can set up, each with one packet-in and one add to an empty table. None: any number.
     pub fn setup_rate_per_s(&self) -> Option<f64> {
-        let hardware = self.hardware.as_ref().filter(|hardware| hardware.cpu_waits);
-        let add_us = hardware.map_or(0.0, |hardware| hardware.add.at(0, 0, 0));
-        let each_us = self.cpu.packet_in.service_us.mean_us() + self.cpu.add.service_us.mean_us() + add_us;
+        let add_us = self.cpu.add.service_us.mean_us() + self.add_blocks_us();
+        let each_us = self.cpu.packet_in.service_us.mean_us() + add_us;
         (each_us > 0.0).then(|| 1e6 / each_us)
+    }
+
+    /// How long the CPU waits for the hardware at an add to an empty table, in microseconds. It does not wait behind an install buffer.
+    pub(crate) fn add_blocks_us(&self) -> f64 {
+        let waits = |hardware: &&Hardware| hardware.cpu_waits && self.install.is_none();
+        self.hardware.as_ref().filter(waits).map_or(0.0, |hardware| hardware.add.at(0, 0, 0))
     }
 
     /// How many adds a second all go to hardware: the lowest of the bound of the software table, the install buffer, and the set-up

@@ -105,10 +105,8 @@ impl PaperModel {
 /// The delays of a whole idle switch: the service of its CPU, on average, and the residual.
 pub(super) fn idle_delays(profile: &Profile) -> Delay {
     let (cpu, delay) = (&profile.cpu, &profile.delay);
-    let hardware = profile.hardware.as_ref().filter(|hardware| hardware.cpu_waits);
-    let write_us = hardware.map_or(0.0, |hardware| hardware.add.at(0, 0, 0));
     Delay {
         ingress_us: delay.ingress_us.plus_us(cpu.packet_in.service_us.mean_us()),
-        egress_us: delay.egress_us.plus_us(cpu.add.service_us.mean_us() + write_us),
+        egress_us: delay.egress_us.plus_us(cpu.add.service_us.mean_us() + profile.add_blocks_us()),
     }
 }
