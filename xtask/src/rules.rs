@@ -53,7 +53,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("software-switch", &["flow", "openflow", "profile"]),
     ("emulator", &["flow", "openflow", "software-switch"]),
     ("probe", &["emulator", "flow", "openflow", "profile", "software-switch"]),
-    // emulator only for its timer and its meter of validity.
+    // emulator only for its timer, its packet sockets and its meter of validity.
     ("proxy", &["emulator", "flow", "openflow", "profile", "software-switch"]),
     ("load", &["flow", "openflow"]),
     // Data that services declare, and the table of the node's services.
@@ -265,7 +265,7 @@ fn is_app(member: &Member) -> bool {
 }
 
 /// What is in no node: the production binary has no hostile code and nothing that makes load. Those who build on it are kept out by the table.
-const NOT_IN_A_NODE: [&str; 5] = ["emulator", "lab", "load", "misbehaving", "proxy"];
+const NOT_IN_A_NODE: [&str; 6] = ["emulator", "lab", "load", "misbehaving", "probe", "proxy"];
 
 /// None when the crate may know all but [`NOT_IN_A_NODE`] (`burnet` alone).
 fn may_know(member: &Member) -> Option<Result<&'static [&'static str], String>> {

@@ -1,7 +1,7 @@
 //! What the machine does while something is measured: the use of its cores, stolen time, and how long our threads waited.
 //!
 //! In: `/proc/stat` and `/proc/self/task/*/schedstat`, once a second. Out: [`MachineReading`], for the meter. It judges
-//! nothing. If a file cannot be read, there is no reading.
+//! nothing. Without `/proc/stat` there is no reading. Without `schedstat`, the wait counts as 0.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -129,7 +129,11 @@ impl Probe {
                 self.leave_out_the_rest("the operator stopped the probe");
                 self.clean(now_ns, STOP_NS);
             }
-            state => self.state = state,
+            State::Cleaning(run) => {
+                self.leave_out_the_rest("the operator stopped the probe");
+                self.state = State::Cleaning(run);
+            }
+            State::Over => {}
         }
     }
 
