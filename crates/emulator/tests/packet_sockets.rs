@@ -11,7 +11,8 @@ use nix::sched::{CloneFlags, unshare};
 use std::process::Command;
 use std::time::Duration;
 
-const STAMPED: SocketOptions = SocketOptions { direction: Direction::Received, stamps: true };
+const STAMPED: SocketOptions =
+    SocketOptions { direction: Direction::Received, stamps: true, kept_bytes: None };
 /// How long a frame may take until the test counts as failed.
 const PATIENCE: Duration = Duration::from_secs(10);
 

@@ -14,13 +14,18 @@ use crate::event::{Command, Event, Finished};
 use crate::findings::{BarrierFound, Findings};
 use crate::flows::Width;
 use crate::handshake::{Handshake, Progress, XIDS};
+use crate::journal::{self, Journal, Kept};
 use crate::options::Options;
 use crate::phase::{Next, Phase};
 use crate::phases;
+use crate::predict;
+use crate::report;
 use crate::rules::{self, RuleForm};
 use crate::run::{Numbers, Run, Setting};
-use crate::script::{Frames, Record, SECOND_NS, Script, Step, When};
+use crate::script::{Frames, Record, SECOND_NS, STEPS_MAX, Script, Step, When};
+use flow::PortNo;
 use openflow::{Body, Message};
+use profile::Fit;
 use std::collections::VecDeque;
 
 /// How long the switch has for each step of the handshake.
@@ -28,7 +33,7 @@ const HANDSHAKE_NS: u64 = 10 * SECOND_NS;
 /// How long it has for the removal of all rules. The largest published table takes 10 minutes at 40 rules a second, but no switch is
 /// known that deletes as slowly as it adds.
 const CLEAN_NS: u64 = 180 * SECOND_NS;
-/// What the operator's stop leaves to the removal of rules.
+/// What an early stop leaves to the removal of rules.
 const STOP_NS: u64 = 20 * SECOND_NS;
 
 /// What a probe does now.
@@ -54,22 +59,33 @@ pub struct Probe {
     numbers: Numbers,
     began_ns: u64,
     refused: Option<String>,
+    journal: Journal,
+    /// What an earlier probe left, until the switch has said who it is.
+    kept: Option<Kept>,
 }
 
 impl Probe {
     /// A probe that waits for its switch.
     pub fn new(options: Options) -> Self {
+        let (plan, _) = phases::plan(&options.parts);
         let version = options.versions.iter().copied().max().unwrap_or(openflow::Version::V1_3);
         Probe {
             options,
             state: State::Waiting,
-            plan: phases::all(),
+            plan,
             phase: None,
             found: Findings::new(version),
             numbers: Numbers { xid: XIDS, sequence: 0 },
             began_ns: 0,
             refused: None,
+            journal: Journal::default(),
+            kept: None,
         }
+    }
+
+    /// A probe that goes on where an earlier one of the same switch ended.
+    pub fn resuming(options: Options, kept: Kept) -> Self {
+        Probe { kept: Some(kept), ..Probe::new(options) }
     }
 
     /// Only these phases, for tests.
@@ -99,8 +115,12 @@ impl Probe {
                     run.on_frame(port, frame, at_ns, now_ns);
                 }
             }
+            Event::PortDown { port, why } => {
+                let why = format!("{} is down: {why}", self.interface_of(port));
+                self.stop(&why, now_ns, out);
+            }
             Event::Time => {}
-            Event::Stop => self.on_stop(now_ns, out),
+            Event::Stop => self.stop("the operator stopped the probe", now_ns, out),
         }
         self.go_on(now_ns, out);
     }
@@ -119,19 +139,19 @@ impl Probe {
         }
     }
 
-    fn on_stop(&mut self, now_ns: u64, out: &mut Vec<Command>) {
+    fn interface_of(&self, port: PortNo) -> &str {
+        let found = self.options.ports.iter().find(|it| it.port == port);
+        found.map_or("a test interface", |it| it.interface.as_str())
+    }
+
+    /// Removes its rules, and ends with what it has found.
+    fn stop(&mut self, why: &str, now_ns: u64, out: &mut Vec<Command>) {
         match std::mem::replace(&mut self.state, State::Over) {
-            State::Waiting | State::Handshake(..) => {
-                self.end(Finished::Refused("the operator stopped the probe".to_owned()), out);
-            }
-            State::Phase(run) => {
+            State::Waiting | State::Handshake(..) => self.end(Finished::Refused(why.to_owned()), out),
+            State::Phase(run) | State::Cleaning(run) => {
                 self.numbers = run.numbers();
-                self.leave_out_the_rest("the operator stopped the probe");
+                self.leave_out_the_rest(why);
                 self.clean(now_ns, STOP_NS);
-            }
-            State::Cleaning(run) => {
-                self.leave_out_the_rest("the operator stopped the probe");
-                self.state = State::Cleaning(run);
             }
             State::Over => {}
         }
@@ -139,6 +159,7 @@ impl Probe {
 
     /// Notes all that is left of the plan as not measured.
     fn leave_out_the_rest(&mut self, why: &str) {
+        self.journal.forget_open();
         let left = self.phase.take().into_iter().chain(self.plan.drain(..));
         let parts: Vec<&str> = left.flat_map(|phase| phase.measures().iter().copied()).collect();
         if !parts.is_empty() {
@@ -179,12 +200,47 @@ impl Probe {
             let why = format!("the switch has {rules} that no probe added: remove them, or use --clear");
             return self.end(Finished::Refused(why), out);
         }
+        if let Err(why) = self.begin() {
+            return self.end(Finished::Refused(why), out);
+        }
         let text = match foreign + left_over {
             0 => format!("the switch speaks OpenFlow {}", self.found.version),
             count => format!("the switch speaks OpenFlow {}; removing {count} rules", self.found.version),
         };
         out.push(Command::Progress(text));
         self.clean(now_ns, CLEAN_NS);
+    }
+
+    /// Notes what nobody asked for, and goes through the phases that an earlier probe finished.
+    fn begin(&mut self) -> Result<(), String> {
+        let (_, left_out) = phases::plan(&self.options.parts);
+        left_out.into_iter().for_each(|part| self.found.leave_out(part, "nobody asked for it"));
+        let settings = self.options.settings();
+        let subject = journal::subject(&self.found.description, self.found.version, &settings);
+        self.journal = Journal::new(&subject);
+        let Some(kept) = self.kept.take() else { return Ok(()) };
+        if kept.subject != subject {
+            return Err(format!(
+                "the records are of another probe ({}), this one is: {subject}",
+                kept.subject
+            ));
+        }
+        kept.phases.iter().try_for_each(|records| self.repeat(records))
+    }
+
+    /// The next phase concludes from the records of an earlier probe.
+    fn repeat(&mut self, records: &[Record]) -> Result<(), String> {
+        let unlike =
+            || "the records are not those of this version of the probe: start without them".to_owned();
+        let mut phase = self.plan.pop_front().ok_or_else(unlike)?;
+        let mut next = phase.next(None, &self.options, &mut self.found);
+        for record in records {
+            let Next::Run(_) = next else { return Err(unlike()) };
+            next = phase.next(Some(record), &self.options, &mut self.found);
+            self.journal.note(record);
+        }
+        self.journal.close();
+        if matches!(next, Next::Done) { Ok(()) } else { Err(unlike()) }
     }
 
     /// Removes all rules, and waits until the data plane follows.
@@ -245,6 +301,7 @@ impl Probe {
 
     fn on_record(&mut self, record: &Record, now_ns: u64) {
         let Some(mut phase) = self.phase.take() else { return self.clean(now_ns, CLEAN_NS) };
+        self.journal.note(record);
         let next = phase.next(Some(record), &self.options, &mut self.found);
         self.phase = Some(phase);
         self.on_next(next, now_ns);
@@ -252,12 +309,21 @@ impl Probe {
 
     fn on_next(&mut self, next: Next, now_ns: u64) {
         match next {
-            Next::Run(script) => {
+            Next::Run(mut script) => {
+                if script.steps.len() > STEPS_MAX {
+                    script.steps.truncate(STEPS_MAX);
+                    let part = self.phase.as_ref().and_then(|phase| phase.measures().first());
+                    self.found.leave_out(
+                        part.copied().unwrap_or("a phase"),
+                        format!("the probe does {STEPS_MAX} steps at once and no more"),
+                    );
+                }
                 let run = Run::new(script, self.setting(), self.numbers, now_ns);
                 self.state = State::Phase(Box::new(run));
             }
             Next::Done => {
                 self.phase = None;
+                self.journal.close();
                 self.clean(now_ns, CLEAN_NS);
             }
             Next::Refuse(why) => {
@@ -301,7 +367,15 @@ impl Probe {
     }
 
     fn finish(&mut self, out: &mut Vec<Command>) {
-        let profile = compose::profile(&mut self.found, &self.options);
+        if self.found.incomplete.is_some() {
+            out.push(Command::Keep(self.journal.text().to_owned()));
+        }
+        let mut profile = compose::profile(&mut self.found, &self.options);
+        let setting = self.setting();
+        let fits = self.found.loads.iter().filter_map(|load| predict::judge(&profile, setting, load));
+        let fits: Vec<Fit> = fits.collect();
+        profile.measurement.fits.extend(fits);
+        out.push(Command::Report(report::table(&profile, &self.found)));
         self.end(Finished::Profile(Box::new(profile)), out);
     }
 

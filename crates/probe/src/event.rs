@@ -24,6 +24,13 @@ pub enum Event<'a> {
         /// When it arrived, by the clock of the events.
         at_ns: u64,
     },
+    /// The test interface behind this port went down, or is gone.
+    PortDown {
+        /// The port.
+        port: PortNo,
+        /// What the operating system says.
+        why: &'a str,
+    },
     /// The time for which the probe asked has come.
     Time,
     /// The operator ends the probe early (Ctrl-C). It removes its rules and finishes.
@@ -46,6 +53,10 @@ pub enum Command {
     WakeAt(u64),
     /// Tells the operator what the probe does now.
     Progress(String),
+    /// Tells the operator at the end what was found.
+    Report(String),
+    /// The probe ends early. This text lets a later probe of the same switch go on from here: [`crate::journal::Kept`].
+    Keep(String),
     /// The probe is over. The driver closes the connection.
     Finished(Box<Finished>),
 }

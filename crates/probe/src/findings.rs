@@ -3,6 +3,7 @@
 //! Plain data. `compose` makes the profile of it.
 
 use crate::flows::{FLOWS_MAX, TestFlow, Width};
+use crate::script::Script;
 use openflow::Version;
 use profile::{
     Capacity, Curve, Fit, MessageType, ModifyKind, NotMeasured, Promotion, PromotionOrder, Quantiles, Victim,
@@ -85,6 +86,17 @@ pub struct SoftwareFound {
     pub promotion_order: Option<(PromotionOrder, f64)>,
 }
 
+/// What was seen under a load. It judges the profile.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// Which load.
+    pub what: String,
+    /// What was sent.
+    pub script: Script,
+    /// From each test frame to its end, in µs.
+    pub delays_us: Vec<f64>,
+}
+
 /// All that is known.
 #[derive(Clone, Debug)]
 pub struct Findings {
@@ -110,6 +122,8 @@ pub struct Findings {
     pub add_cpu_us: Option<f64>,
     /// From one rule in the data plane to the next, in µs, with adds at saturation.
     pub add_plane_us: Option<f64>,
+    /// The standard error of that, as a share: how far bursts differ.
+    pub add_error_share: Option<f64>,
     /// Sizes by match.
     pub capacities: Vec<(Width, Capacity)>,
     /// How long one filling of the table took.
@@ -138,6 +152,8 @@ pub struct Findings {
     pub miss_send_bytes: Option<u16>,
     /// How many messages wait at most.
     pub queue_messages: Option<u32>,
+    /// Under load.
+    pub loads: Vec<Loaded>,
     /// The judgements.
     pub fits: Vec<Fit>,
     /// What could not be measured.
@@ -162,6 +178,7 @@ impl Findings {
             rules_in_order: true,
             add_cpu_us: None,
             add_plane_us: None,
+            add_error_share: None,
             capacities: Vec::new(),
             filling_ns: 0,
             when_full: None,
@@ -176,6 +193,7 @@ impl Findings {
             buffers: None,
             miss_send_bytes: None,
             queue_messages: None,
+            loads: Vec::new(),
             fits: Vec::new(),
             not_measured: Vec::new(),
             incomplete: None,

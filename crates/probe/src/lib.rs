@@ -20,10 +20,12 @@ pub mod event;
 pub mod findings;
 pub mod flows;
 pub mod handshake;
+pub mod journal;
 pub mod modelled;
 pub mod options;
 pub mod phase;
 pub mod phases;
+pub mod predict;
 pub mod recovery;
 pub mod report;
 pub mod rules;
@@ -35,4 +37,4 @@ pub mod virtual_time;
 
 pub use engine::Probe;
 pub use event::{Command, Event, Finished};
-pub use options::{Options, TestPort};
+pub use options::{Options, Part, TestPort};

@@ -14,6 +14,50 @@ pub struct TestPort {
     pub interface: String,
 }
 
+/// A part of the measurement that can be left out. Later parts use what earlier ones found, or a cautious guess.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// What the idle switch needs for each type of message.
+    Delays,
+    /// Packet-outs and packet-ins at saturation, and what bounds packet-ins.
+    Rates,
+    /// What a barrier reply means, and which messages overtake others.
+    Barriers,
+    /// How many rules a second it takes, and which of them go to software.
+    SetUp,
+    /// What modifies, deletes and statistics cost.
+    Changes,
+    /// How often it looks for expired rules.
+    Timeouts,
+    /// How many packets it keeps.
+    Buffers,
+    /// The size of the table, and what happens when it is full.
+    Table,
+    /// The cost of adds by the order of priorities.
+    Orders,
+    /// Delays at five rates and under polling, which judge the profile.
+    Loads,
+    /// The size of the table for other kinds of matches.
+    Matches,
+}
+
+impl Part {
+    /// All of them, in the order in which they are measured.
+    pub const ALL: [Part; 11] = [
+        Part::Delays,
+        Part::Rates,
+        Part::Barriers,
+        Part::SetUp,
+        Part::Changes,
+        Part::Timeouts,
+        Part::Buffers,
+        Part::Table,
+        Part::Orders,
+        Part::Loads,
+        Part::Matches,
+    ];
+}
+
 /// How a probe measures.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -25,6 +69,8 @@ pub struct Options {
     pub ports: [TestPort; 2],
     /// The versions of OpenFlow that the probe offers.
     pub versions: Vec<Version>,
+    /// What it measures. The cables are checked in any case.
+    pub parts: Vec<Part>,
     /// Removes foreign rules instead of refusing a switch that has some.
     pub clear: bool,
     /// The probe adds no more rules than this. A table without an end is "at least" as large.
@@ -33,6 +79,8 @@ pub struct Options {
     pub watch_tick_ns: u64,
     /// How much longer than in hardware a frame must take to count as forwarded by software. The driver's own jitter is below it.
     pub transit_margin_ns: u64,
+    /// How often a single observation is repeated, where a machine that is busy for a moment would make it wrong.
+    pub repetitions: usize,
     /// How long the whole probe takes at most, if four fillings of the table do not take longer.
     pub time_max_ns: u64,
 }
@@ -41,6 +89,12 @@ pub struct Options {
 const TABLE_MAX: u32 = 70_000;
 
 impl Options {
+    /// What must be the same for the records of an earlier probe to be of use.
+    pub fn settings(&self) -> String {
+        let ports = self.ports.each_ref().map(|it| format!("{}={}", it.port, it.interface)).join(",");
+        format!("ports {ports}, at most {} rules, parts {:?}", self.table_max, self.parts)
+    }
+
     /// The defaults for virtual time, in which nothing jitters.
     pub fn simulated(name: &str, date: &str) -> Self {
         let port = |number| TestPort { port: PortNo(number), interface: format!("veth{number}") };
@@ -49,10 +103,12 @@ impl Options {
             date: date.to_owned(),
             ports: [port(1), port(2)],
             versions: vec![Version::V1_0, Version::V1_3],
+            parts: Part::ALL.to_vec(),
             clear: false,
             table_max: TABLE_MAX,
             watch_tick_ns: 100_000,
             transit_margin_ns: 20_000,
+            repetitions: 1,
             time_max_ns: 300_000_000_000,
         }
     }
@@ -63,6 +119,7 @@ impl Options {
             ports,
             watch_tick_ns: 500_000,
             transit_margin_ns: 1_000_000,
+            repetitions: 3,
             ..Options::simulated(name, date)
         }
     }

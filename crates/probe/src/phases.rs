@@ -9,6 +9,7 @@ mod buffers;
 mod cabling;
 mod changes;
 mod idle;
+mod loads;
 mod orders;
 mod services;
 mod software;
@@ -18,6 +19,7 @@ mod victims;
 
 use crate::findings::Order;
 use crate::flows::Width;
+use crate::options::Part;
 use crate::phase::Phase;
 use std::collections::VecDeque;
 
@@ -28,6 +30,7 @@ pub use cabling::Cabling;
 pub(crate) use cabling::FRAME_BYTES;
 pub use changes::Changes;
 pub use idle::Idle;
+pub use loads::Loads;
 pub use orders::Orders;
 pub use services::Services;
 pub use software::Software;
@@ -35,24 +38,38 @@ pub use table::Table;
 pub use timeouts::Timeouts;
 pub use victims::Victims;
 
+/// A phase, and the part of the measurement to which it belongs. None: it always runs.
+type Planned = (Option<Part>, Box<dyn Phase>);
+
 /// All phases.
-pub fn all() -> VecDeque<Box<dyn Phase>> {
-    VecDeque::from([
-        Box::<Cabling>::default() as Box<dyn Phase>,
-        Box::<Idle>::default(),
-        Box::<Services>::default(),
-        Box::<Barriers>::default(),
-        Box::<AddRate>::default(),
-        Box::<Software>::default(),
-        Box::<Changes>::default(),
-        Box::<Timeouts>::default(),
-        Box::<Buffers>::default(),
-        Box::new(Table::of(Width::Ethernet)),
-        Box::<Victims>::default(),
-        Box::new(Orders::of(Order::Ascending)),
-        Box::new(Orders::of(Order::Descending)),
-        Box::new(Orders::of(Order::Random)),
-        Box::new(Table::of(Width::Ipv4)),
-        Box::new(Table::of(Width::Ipv6)),
-    ])
+fn all() -> Vec<Planned> {
+    let of = |part: Part, phase: Box<dyn Phase>| (Some(part), phase);
+    vec![
+        (None, Box::<Cabling>::default() as Box<dyn Phase>),
+        of(Part::Delays, Box::<Idle>::default()),
+        of(Part::Rates, Box::<Services>::default()),
+        of(Part::Barriers, Box::<Barriers>::default()),
+        of(Part::SetUp, Box::<AddRate>::default()),
+        of(Part::SetUp, Box::<Software>::default()),
+        of(Part::Changes, Box::<Changes>::default()),
+        of(Part::Timeouts, Box::<Timeouts>::default()),
+        of(Part::Buffers, Box::<Buffers>::default()),
+        of(Part::Table, Box::new(Table::of(Width::Ethernet))),
+        of(Part::Table, Box::<Victims>::default()),
+        of(Part::Orders, Box::new(Orders::of(Order::Ascending))),
+        of(Part::Orders, Box::new(Orders::of(Order::Descending))),
+        of(Part::Orders, Box::new(Orders::of(Order::Random))),
+        of(Part::Loads, Box::<Loads>::default()),
+        of(Part::Matches, Box::new(Table::of(Width::Ipv4))),
+        of(Part::Matches, Box::new(Table::of(Width::Ipv6))),
+    ]
+}
+
+/// The phases of these parts, and what is not measured without the others.
+pub fn plan(parts: &[Part]) -> (VecDeque<Box<dyn Phase>>, Vec<&'static str>) {
+    let is_asked = |part: &Option<Part>| part.is_none_or(|part| parts.contains(&part));
+    let (asked, others): (Vec<Planned>, Vec<Planned>) =
+        all().into_iter().partition(|(part, _)| is_asked(part));
+    let left_out = others.iter().flat_map(|(_, phase)| phase.measures().iter().copied()).collect();
+    (asked.into_iter().map(|(_, phase)| phase).collect(), left_out)
 }

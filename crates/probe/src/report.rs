@@ -1,21 +1,25 @@
 //! The short table at the end of a probe: what people ask first of a switch, one line each.
 //!
-//! In: a profile. Out: lines of text, with what was not measured and which parts fit poorly. It measures and computes nothing.
+//! In: a profile, and how exact its set-up rate is. Out: lines of text, with what was not measured and which parts fit poorly. It measures
+//! and computes nothing.
 
+use crate::findings::Findings;
 use profile::{
     BarrierKind, Capacity, Hardware, ModifyKind, Profile, Quantiles, Software, SoftwareUse, WhenFull,
 };
 
 /// The width of the first column.
 const COLUMN: usize = 16;
+/// Where a note on exactness begins, after the first column.
+const NOTE_COLUMN: usize = 34;
 
 /// The lines.
-pub fn table(profile: &Profile) -> String {
+pub fn table(profile: &Profile, found: &Findings) -> String {
     let mut lines: Vec<(&str, String)> = Vec::new();
     if let Some(hardware) = &profile.hardware {
         lines.extend(hardware.capacities.iter().map(|capacity| ("hardware table", size(capacity, hardware))));
     }
-    lines.extend(setup(profile));
+    lines.extend(setup(profile, found.add_error_share));
     lines.push(("packet-in", delay(&profile.cpu.packet_in.service_us, &profile.delay.ingress_us)));
     lines.push(("packet-out", delay(&profile.cpu.packet_out.service_us, &profile.delay.egress_us)));
     lines.extend(limits(profile));
@@ -50,9 +54,14 @@ fn size(capacity: &Capacity, hardware: &Hardware) -> String {
     };
     let fields = capacity.fields.iter().map(|field| field.name()).collect::<Vec<_>>().join(", ");
     let class = if fields.is_empty() { String::new() } else { format!(" for {fields}") };
+    let is_exact = matches!(hardware.when_full, WhenFull::Refuse | WhenFull::Ignore);
+    let exact = if is_exact { "exact" } else { "by transit times" };
     match capacity.at_least {
         true => format!("{} entries or more{class}", capacity.entries),
-        false => format!("{} entries{class}, {then}", capacity.entries),
+        false => {
+            let text = format!("{} entries{class}, {then}", capacity.entries);
+            format!("{text:<NOTE_COLUMN$} {exact}")
+        }
     }
 }
 
@@ -68,7 +77,7 @@ fn words(name: &str) -> String {
     words
 }
 
-fn setup(profile: &Profile) -> Option<(&'static str, String)> {
+fn setup(profile: &Profile, error_share: Option<f64>) -> Option<(&'static str, String)> {
     let add_us = profile.cpu.add.service_us.mean_us();
     let hardware_us = profile.hardware.as_ref().map_or(0.0, |hardware| hardware.add.at(0, 0, 0));
     let waits = profile.hardware.as_ref().is_some_and(|hardware| hardware.cpu_waits);
@@ -80,7 +89,8 @@ fn setup(profile: &Profile) -> Option<(&'static str, String)> {
         }
         _ => String::new(),
     };
-    Some(("set-up rate", format!("{rate:.1}/s{bound}")))
+    let error = error_share.map(|share| format!(" ±{:.1}", rate * share)).unwrap_or_default();
+    Some(("set-up rate", format!("{rate:.1}/s{error}{bound}")))
 }
 
 fn delay(service: &Quantiles, residual: &Quantiles) -> String {
@@ -145,9 +155,13 @@ mod tests {
         let why =
             profile::NotMeasured { what: "IPv6".to_owned(), why: "the switch refuses the match".to_owned() };
         profile.measurement.not_measured.push(why);
-        let text = table(&profile);
+        profile.cpu.add.service_us = Quantiles::constant(10_000.0);
+        let mut found = Findings::new(openflow::Version::V1_3);
+        found.add_error_share = Some(0.004);
+        let text = table(&profile, &found);
         for line in [
-            "hardware table  768 entries, then evicts (least recently used)",
+            "hardware table  768 entries, then evicts (least recently used) by transit times",
+            "set-up rate     100.0/s ±0.4",
             "barrier         early by 212.0 ms (p50), 212.0 ms (p99)",
             "not measured    IPv6 (the switch refuses the match)",
         ] {

@@ -18,6 +18,9 @@ pub const COOKIE_MASK: u64 = 0xffff_ffff << 32;
 /// The priority of test rules, unless their order of priorities is measured.
 pub const PRIORITY: u16 = 0x8000;
 
+/// Twelve hours.
+const LASTING_S: u16 = 43_200;
+
 /// Whether a rule with this cookie is a probe's.
 pub const fn is_ours(cookie: u64) -> bool {
     cookie & COOKIE_MASK == COOKIE
@@ -34,14 +37,28 @@ pub struct RuleForm {
     pub buffer_id: u32,
     /// Its idle time-out; 0 for none.
     pub idle_timeout_s: u16,
-    /// Its hard time-out; 0 for none. With a time-out, the switch reports the removal.
+    /// Its hard time-out; 0 for none.
     pub hard_timeout_s: u16,
+    /// Whether the switch reports its removal.
+    pub is_reported: bool,
 }
 
 impl RuleForm {
     /// A rule without time-outs that sends packets there.
     pub fn to(out: PortNo) -> Self {
-        RuleForm { priority: PRIORITY, out, buffer_id: NO_BUFFER, idle_timeout_s: 0, hard_timeout_s: 0 }
+        RuleForm {
+            priority: PRIORITY,
+            out,
+            buffer_id: NO_BUFFER,
+            idle_timeout_s: 0,
+            hard_timeout_s: 0,
+            is_reported: false,
+        }
+    }
+
+    /// The same with a time-out that no probe reaches. Some switches evict no other rules (Open vSwitch).
+    pub fn evictable(self) -> Self {
+        RuleForm { hard_timeout_s: LASTING_S, ..self }
     }
 
     /// The same with this priority.
@@ -65,7 +82,6 @@ impl RuleForm {
     }
 
     fn body(self, flow: TestFlow, command: u8) -> Body {
-        let times_out = self.idle_timeout_s > 0 || self.hard_timeout_s > 0;
         let deletes = command == FLOW_DELETE_STRICT;
         let fields = FlowModFields {
             cookie: if deletes { 0 } else { COOKIE | u64::from(flow.number) },
@@ -74,7 +90,7 @@ impl RuleForm {
             buffer_id: self.buffer_id,
             idle_timeout_s: self.idle_timeout_s,
             hard_timeout_s: self.hard_timeout_s,
-            flags: if times_out { FLOW_MOD_SEND_FLOW_REMOVED } else { 0 },
+            flags: if self.is_reported { FLOW_MOD_SEND_FLOW_REMOVED } else { 0 },
             ..FlowModFields::default()
         };
         let instructions = if deletes { Vec::new() } else { output(self.out) };

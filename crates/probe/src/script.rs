@@ -8,7 +8,7 @@ use crate::rules::RuleForm;
 use flow::PortNo;
 use openflow::Body;
 
-/// The bound on steps of a script: three for each rule of the largest table, and some more. Phases plan fewer.
+/// The bound on steps of a script: a look at each rule of the largest table that a probe fills. The engine cuts a longer script off.
 pub const STEPS_MAX: usize = 1 << 18;
 
 /// A second.
@@ -269,7 +269,7 @@ impl Outcome {
 }
 
 /// What happened at all steps.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
     /// When the script started.
     pub started_ns: u64,

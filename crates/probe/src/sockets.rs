@@ -7,7 +7,7 @@
 //! ```
 //!
 //! In: a listening socket, interfaces, and a probe. Out: how the probe ended. There is one clock: CLOCK_MONOTONIC. A frame's time is
-//! the kernel's time stamp on that clock. It decides nothing about the probe.
+//! the kernel's time stamp on that clock. Messages are written before the frames that follow them. It decides nothing about the probe.
 
 use crate::engine::Probe;
 use crate::event::{Command, Event, Finished};
@@ -32,6 +32,10 @@ const FIRST_PORT: usize = 3;
 const LOOK: Duration = Duration::from_millis(200);
 /// Frames of one interface that are read before the other's turn.
 const FRAMES_AT_ONCE: usize = 256;
+/// Frames that wait while this process waits for a core: some thousand.
+const KEPT_BYTES: usize = 16 << 20;
+/// Reads of the switch's stream before frames and time have their turn.
+const READS_AT_ONCE: usize = 8;
 /// Bytes that wait for a switch that does not read. Above it, the switch counts as gone.
 const UNSENT_MAX: usize = 64 << 20;
 const READ_BYTES: usize = 64 << 10;
@@ -45,6 +49,8 @@ pub struct Counters {
     pub frames_not_sent: u64,
     /// Messages of the switch that could not be read.
     pub messages_not_read: u64,
+    /// Frames that the kernel dropped because they were not read in time.
+    pub frames_not_read: u64,
 }
 
 /// The connection of the switch.
@@ -68,24 +74,45 @@ struct Driver<'a> {
     connection: Option<Connection>,
     ports: Vec<Port>,
     room: Room,
+    read_buffer: Vec<u8>,
+    /// A bound on reads was reached: more may wait, of which the poll tells nothing again.
+    has_more: bool,
+    /// The stream has failed. The probe hears of it when it is not in the middle of an event.
+    has_failed: bool,
     stamps: KernelStamps,
     wake_ns: Option<u64>,
     finished: Option<Finished>,
+    report: String,
+    kept: Option<String>,
     counters: Counters,
     tell: &'a mut dyn FnMut(&str),
+}
+
+/// How a probe with sockets ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// With a profile or without.
+    pub finished: Finished,
+    /// What was found, for people.
+    pub report: String,
+    /// What lets a later probe go on, if this one is incomplete.
+    pub kept: Option<String>,
+    /// What the probe did not see.
+    pub counters: Counters,
 }
 
 /// Probes the first switch that connects.
 ///
 /// # Errors
-/// An interface cannot be opened (its name is in the message), or the poll fails.
+/// An interface cannot be opened (its name is in the message), or the poll fails. An interface that goes down later ends the probe with
+/// an incomplete profile instead.
 pub fn run(
     probe: Probe,
     listener: std::net::TcpListener,
     ports: &[TestPort],
     stop: &AtomicBool,
     tell: &mut dyn FnMut(&str),
-) -> io::Result<(Finished, Counters)> {
+) -> io::Result<Ended> {
     listener.set_nonblocking(true)?;
     let clock = MonotonicClock::begin();
     let mut driver = Driver {
@@ -96,9 +123,14 @@ pub fn run(
         connection: None,
         ports: Vec::new(),
         room: Room::new(),
+        read_buffer: vec![0; READ_BYTES],
+        has_more: false,
+        has_failed: false,
         stamps: KernelStamps::new(clock),
         wake_ns: None,
         finished: None,
+        report: String::new(),
+        kept: None,
         counters: Counters::default(),
         tell,
     };
@@ -108,24 +140,27 @@ pub fn run(
     let mut has_stopped = false;
     while driver.finished.is_none() {
         let due = driver.wake_ns.map(Duration::from_nanos);
-        alarm.wait(&mut driver.poll, &mut events, due, LOOK)?;
+        let patience = if std::mem::take(&mut driver.has_more) { Duration::ZERO } else { LOOK };
+        alarm.wait(&mut driver.poll, &mut events, due, patience)?;
         if stop.load(Ordering::Relaxed) && !std::mem::replace(&mut has_stopped, true) {
             driver.event(Event::Stop);
         }
         driver.accept();
-        driver.read_frames()?;
+        driver.read_frames();
         driver.read_switch();
         if driver.wake_ns.is_some_and(|due| due <= driver.now_ns()) {
             driver.wake_ns = None;
             driver.event(Event::Time);
         }
         driver.flush();
+        if driver.has_failed {
+            driver.leave();
+        }
     }
-    let counters = driver.counters;
-    driver
-        .finished
-        .map(|finished| (finished, counters))
-        .ok_or_else(|| io::Error::other("the probe has no end"))
+    driver.count_dropped();
+    let Driver { finished, report, kept, counters, .. } = driver;
+    let finished = finished.ok_or_else(|| io::Error::other("the probe has no end"))?;
+    Ok(Ended { finished, report, kept, counters })
 }
 
 impl Driver<'_> {
@@ -135,7 +170,7 @@ impl Driver<'_> {
         for (index, port) in ports.iter().enumerate() {
             let socket = PacketSocket::bind_to(
                 &port.interface,
-                SocketOptions { stamps: true, ..SocketOptions::default() },
+                SocketOptions { stamps: true, kept_bytes: Some(KEPT_BYTES), ..SocketOptions::default() },
             )?;
             let token = Token(FIRST_PORT + index);
             registry.register(&mut SourceFd(&socket.raw()), token, Interest::READABLE)?;
@@ -156,6 +191,7 @@ impl Driver<'_> {
         for command in commands {
             self.carry_out(command);
         }
+        self.flush();
     }
 
     fn carry_out(&mut self, command: Command) {
@@ -167,12 +203,16 @@ impl Driver<'_> {
                 }
             }
             Command::Frame { port, frame } => {
+                // A frame must not overtake the rule that it is to meet.
+                self.flush();
                 let socket = self.ports.iter().find(|it| it.number == port).map(|it| &it.socket);
                 let is_sent = socket.is_some_and(|socket| socket.send(&frame).is_ok());
                 self.counters.frames_not_sent += u64::from(!is_sent);
             }
             Command::WakeAt(at_ns) => self.wake_ns = Some(at_ns),
             Command::Progress(text) => (self.tell)(&text),
+            Command::Report(text) => self.report = text,
+            Command::Keep(text) => self.kept = Some(text),
             Command::Finished(finished) => self.finished = Some(*finished),
         }
     }
@@ -194,34 +234,45 @@ impl Driver<'_> {
         }
     }
 
-    fn read_frames(&mut self) -> io::Result<()> {
+    fn read_frames(&mut self) {
         for index in 0..self.ports.len() {
-            for _ in 0..FRAMES_AT_ONCE {
-                let port = &self.ports[index];
-                let number = port.number;
-                match port.socket.receive(&mut self.room)? {
-                    Received::Nothing => break,
-                    Received::Other => {}
-                    Received::Frame { frame, stamp } => {
-                        let at = stamp.and_then(|stamp| self.stamps.time_of(stamp));
-                        let at_ns = at.and_then(|at| u64::try_from(at.as_nanos()).ok());
-                        let at_ns = at_ns.unwrap_or_else(|| self.now_ns());
-                        self.event(Event::Frame { port: number, frame: &frame, at_ns });
-                    }
+            if !self.read_port(index) {
+                self.has_more = true;
+            }
+        }
+    }
+
+    /// Returns whether all frames of this interface are read.
+    fn read_port(&mut self, index: usize) -> bool {
+        for _ in 0..FRAMES_AT_ONCE {
+            let port = &self.ports[index];
+            let number = port.number;
+            match port.socket.receive(&mut self.room) {
+                Ok(Received::Nothing) => return true,
+                Ok(Received::Other) => {}
+                Ok(Received::Frame { frame, stamp }) => {
+                    let at = stamp.and_then(|stamp| self.stamps.time_of(stamp));
+                    let at_ns = at.and_then(|at| u64::try_from(at.as_nanos()).ok());
+                    let at_ns = at_ns.unwrap_or_else(|| self.now_ns());
+                    self.event(Event::Frame { port: number, frame: &frame, at_ns });
+                }
+                // ENETDOWN: the interface is down or gone. The socket says it once.
+                Err(error) => {
+                    self.event(Event::PortDown { port: number, why: &error.to_string() });
+                    return true;
                 }
             }
         }
-        Ok(())
+        false
     }
 
     fn read_switch(&mut self) {
-        let mut buffer = vec![0; READ_BYTES];
-        loop {
+        for _ in 0..READS_AT_ONCE {
             let Some(connection) = &mut self.connection else { return };
-            match connection.stream.read(&mut buffer) {
+            match connection.stream.read(&mut self.read_buffer) {
                 Ok(0) => return self.leave(),
                 Ok(count) => {
-                    connection.unread.extend_from_slice(&buffer[..count]);
+                    connection.unread.extend_from_slice(&self.read_buffer[..count]);
                     if !self.on_bytes() {
                         return self.leave();
                     }
@@ -231,6 +282,7 @@ impl Driver<'_> {
                 Err(_) => return self.leave(),
             }
         }
+        self.has_more = true;
     }
 
     /// Passes on all whole messages. False: the stream cannot be cut into messages.
@@ -255,25 +307,34 @@ impl Driver<'_> {
         true
     }
 
+    /// The switch is gone, or sends what is no OpenFlow.
     fn leave(&mut self) {
+        self.has_failed = false;
         if let Some(mut connection) = self.connection.take() {
             let _ = self.poll.registry().deregister(&mut connection.stream);
         }
         self.event(Event::Left);
     }
 
+    /// Writes what is to be sent, as far as the stream has room.
     fn flush(&mut self) {
         let Some(connection) = &mut self.connection else { return };
-        while !connection.unsent.is_empty() {
-            match connection.stream.write(&connection.unsent) {
-                Ok(count) => drop(connection.unsent.drain(..count)),
+        let mut written = 0;
+        while written < connection.unsent.len() && !self.has_failed {
+            match connection.stream.write(&connection.unsent[written..]) {
+                Ok(0) => self.has_failed = true,
+                Ok(count) => written += count,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(_) => return self.leave(),
+                Err(_) => self.has_failed = true,
             }
         }
-        if self.connection.as_ref().is_some_and(|connection| connection.unsent.len() > UNSENT_MAX) {
-            self.leave();
-        }
+        connection.unsent.drain(..written);
+        self.has_failed |= connection.unsent.len() > UNSENT_MAX;
+    }
+
+    fn count_dropped(&mut self) {
+        let dropped = self.ports.iter().filter_map(|port| port.socket.take_dropped().ok());
+        self.counters.frames_not_read = dropped.sum();
     }
 }

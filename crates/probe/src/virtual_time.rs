@@ -38,6 +38,10 @@ pub trait Subject {
 pub struct Ended {
     /// How the probe ended.
     pub finished: Finished,
+    /// What was found, for people.
+    pub report: String,
+    /// What lets a later probe go on, if this one is incomplete.
+    pub kept: Option<String>,
     /// How long it took, in virtual time.
     pub took_ns: u64,
     /// What it told the operator, with the time.
@@ -55,13 +59,24 @@ struct Bench<'a> {
     progress: Vec<(u64, String)>,
     digest: u64,
     finished: Option<Finished>,
+    report: String,
+    kept: Option<String>,
 }
 
 /// Lets a probe measure a simulated switch. None: it did not end within `limit_ns`.
 pub fn run(probe: Probe, subject: &mut dyn Subject, limit_ns: u64) -> Option<Ended> {
     let digest = 0xcbf2_9ce4_8422_2325;
-    let mut bench =
-        Bench { probe, subject, now_ns: 0, wake_ns: None, progress: Vec::new(), digest, finished: None };
+    let mut bench = Bench {
+        probe,
+        subject,
+        now_ns: 0,
+        wake_ns: None,
+        progress: Vec::new(),
+        digest,
+        finished: None,
+        report: String::new(),
+        kept: None,
+    };
     let mut effects = Effects::default();
     bench.subject.on_connected(0, &mut effects);
     let mut commands = Vec::new();
@@ -75,8 +90,8 @@ pub fn run(probe: Probe, subject: &mut dyn Subject, limit_ns: u64) -> Option<End
         }
         bench.step();
     }
-    let Bench { finished, now_ns, progress, digest, .. } = bench;
-    Some(Ended { finished: finished?, took_ns: now_ns, progress, digest })
+    let Bench { finished, report, kept, now_ns, progress, digest, .. } = bench;
+    Some(Ended { finished: finished?, report, kept, took_ns: now_ns, progress, digest })
 }
 
 impl Bench<'_> {
@@ -131,6 +146,8 @@ impl Bench<'_> {
             }
             Command::WakeAt(at_ns) => self.wake_ns = Some(at_ns),
             Command::Progress(text) => self.progress.push((self.now_ns, text)),
+            Command::Report(text) => self.report = text,
+            Command::Keep(text) => self.kept = Some(text),
             Command::Finished(finished) => self.finished = Some(*finished),
         }
     }

@@ -78,6 +78,9 @@ pub struct SocketOptions {
     pub direction: Direction,
     /// Whether frames have time stamps. They cost the kernel some work for each packet of the machine.
     pub stamps: bool,
+    /// How many bytes of frames the kernel keeps for a reader that is late, with its own overhead for each frame. `None`: the
+    /// machine's default, some hundred kilobytes. More than the machine's maximum needs CAP_NET_ADMIN.
+    pub kept_bytes: Option<usize>,
 }
 
 /// The receive buffer of all sockets of a loop.
@@ -145,13 +148,18 @@ impl PacketSocket {
 
     /// Binds to the interface with this address.
     pub(crate) fn open(address: &LinkAddr, options: SocketOptions) -> io::Result<Self> {
-        let SocketOptions { direction, stamps } = options;
+        let SocketOptions { direction, stamps, kept_bytes } = options;
         let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
         let socket = socket(AddressFamily::Packet, SockType::Raw, flags, SockProtocol::EthAll)?;
         bind(socket.as_raw_fd(), address)?;
         setsockopt(&socket, Auxdata, &true)?;
         if stamps {
             setsockopt(&socket, sockopt::ReceiveTimestampns, &true)?;
+        }
+        if let Some(bytes) = kept_bytes
+            && setsockopt(&socket, sockopt::RcvBufForce, &bytes).is_err()
+        {
+            setsockopt(&socket, sockopt::RcvBuf, &bytes)?;
         }
         if direction == Direction::Received {
             // Linux before 4.20 does not have this option. There, sent frames are recognised by their type.

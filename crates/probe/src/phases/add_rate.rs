@@ -1,4 +1,4 @@
-//! Phase 4: how many rules a second a nearly empty table takes, and up to which rate all of them go to hardware.
+//! A phase: how many rules a second a nearly empty table takes, and up to which rate all of them go to hardware.
 //!
 //! ```text
 //!   a burst of adds ──> the CPU's time for each (marker), the data plane's time for each (first frames)
@@ -32,8 +32,9 @@ const PATIENCE_NS: u64 = 30 * SECOND_NS;
 /// The steady rates, as shares of the set-up rate. At the first, no queue grows, so that the time of each decision is known. The second
 /// finds bounds that the first is below.
 const STEADY_SHARES: [f64; 2] = [0.5, 0.97];
-/// Fewer rules in software are accidents: a switch that was busy for a moment.
+/// Fewer rules in software are accidents: a switch that was busy for a moment. And the share of them that is one.
 const SOFTWARE_MIN: usize = 4;
+const SOFTWARE_SHARE: f64 = 0.08;
 /// The silence before them, in which a burst becomes possible again.
 const SILENCE_NS: u64 = 4 * SECOND_NS;
 /// How far the time of an add varies, as a share of the time between two. With even times, a bound could not be told from a multiple of
@@ -146,6 +147,10 @@ impl AddRate {
         let cpu_us = mean(&self.cpu_us);
         let plane_us = mean(&self.plane_us).or(cpu_us)?;
         found.add_cpu_us = cpu_us;
+        let bursts = if self.plane_us.is_empty() { &self.cpu_us } else { &self.plane_us };
+        let spread = crate::samples::moments(bursts).filter(|(mean, _)| *mean > 0.0 && bursts.len() > 2);
+        found.add_error_share =
+            spread.map(|(mean, deviation)| deviation / mean / ((bursts.len() - 1) as f64).sqrt());
         // The marker is not disturbed by rules that are late by delays of their own.
         let same = cpu_us.filter(|cpu_us| near(*cpu_us, plane_us) || plane_us < *cpu_us);
         found.add_plane_us = same.or(Some(plane_us));
@@ -188,7 +193,8 @@ fn on_steady(record: &Record, found: &mut Findings) -> bool {
     });
     let places: Vec<(u64, bool)> = adds.collect();
     let in_software = places.iter().filter(|(_, is_software)| *is_software).count();
-    if in_software < SOFTWARE_MIN || in_software + 3 > places.len() {
+    let accidents = SOFTWARE_MIN.max((SOFTWARE_SHARE * places.len() as f64) as usize);
+    if in_software < accidents || in_software + 3 > places.len() {
         return false;
     }
     let above = bucket(&places);

@@ -1,4 +1,4 @@
-//! Phase 7: what a barrier reply means, and which messages overtake others in the CPU's queue.
+//! A phase: what a barrier reply means, and which messages overtake others in the CPU's queue.
 //!
 //! ```text
 //!   add, barrier: the rule's first frame ── after the reply? ──> early by how much
@@ -105,11 +105,11 @@ impl Phase for Barriers {
                 self.rank(0, options, found)
             }
             (State::Rank(at), Some(record)) => {
-                self.delays.extend(delays_of(TYPES[at], record, found));
-                if at + 1 < TYPES.len() {
+                self.delays.extend(delays_of(TYPES[at % TYPES.len()], record, found));
+                if at + 1 < TYPES.len() * options.repetitions {
                     return self.rank(at + 1, options, found);
                 }
-                conclude_ranks(&self.delays, options, found);
+                conclude_ranks(&medians(&self.delays), options, found);
                 Next::Done
             }
             _ => {
@@ -196,7 +196,7 @@ impl Barriers {
     /// All rules go; then adds, the message, adds, and the message again.
     fn rank(&mut self, at: usize, options: &Options, found: &mut Findings) -> Next {
         self.state = State::Rank(at);
-        let kind = TYPES[at];
+        let kind = TYPES[at % TYPES.len()];
         let mut steps = removal(options, found).to_vec();
         steps.extend(to_controller(found));
         let flows = found.take_flows(Width::Ethernet, 2 * ADDS);
@@ -247,6 +247,16 @@ fn delays_of(kind: MessageType, record: &Record, found: &Findings) -> Option<(Me
     let idle = found.idle_us(kind).unwrap_or(0.0);
     let of = |index: usize| Some((us(delay(&all[index])?) - idle).max(0.0));
     Some((kind, of(first)?, of(last)?))
+}
+
+/// One line for each type, of all repetitions.
+fn medians(delays: &[(MessageType, f64, f64)]) -> Vec<(MessageType, f64, f64)> {
+    let of = |kind: MessageType| {
+        let (half, all): (Vec<f64>, Vec<f64>) =
+            delays.iter().filter(|(it, ..)| *it == kind).map(|(_, half, all)| (*half, *all)).unzip();
+        Some((kind, crate::samples::median(&half)?, crate::samples::median(&all)?))
+    };
+    TYPES.into_iter().filter_map(of).collect()
 }
 
 fn conclude_ranks(delays: &[(MessageType, f64, f64)], options: &Options, found: &mut Findings) {

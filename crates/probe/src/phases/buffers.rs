@@ -1,4 +1,4 @@
-//! Phase 8: how many packets the switch keeps for the controller, and how much of them a packet-in has.
+//! A phase: how many packets the switch keeps for the controller, and how much of them a packet-in has.
 //!
 //! In: packet-ins of packets that nobody answers. Out: the number of buffers, and the bytes of a packet-in.
 

@@ -1,4 +1,4 @@
-//! Phase 1: whether the test interfaces are at their ports, whether a rule forwards, and how long a frame takes through hardware.
+//! A phase: whether the test interfaces are at their ports, whether a rule forwards, and how long a frame takes through hardware.
 //!
 //! In: a packet-out to each port; then frames through one rule. Out: a refusal that names the wrong cable, or the transit against which
 //! software is told from hardware.

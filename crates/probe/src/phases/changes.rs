@@ -1,4 +1,4 @@
-//! Phase 4: what modifies, deletes and entries of statistics cost, and whether a modify leaves a gap.
+//! A phase: what modifies, deletes and entries of statistics cost, and whether a modify leaves a gap.
 //!
 //! In: bursts of modifies and deletes with a marker behind them, a stream of frames through a rule that is modified, and statistics with
 //! some rules in the table. Out: costs, and the kind of modify.
@@ -158,19 +158,22 @@ fn note_entries(record: &Record, found: &mut Findings) {
     }
 }
 
-/// A gap in the stream that is not after the last frame: in a modify as a delete and an add, packets find no rule.
+/// A gap in the stream after each modify: in a modify as a delete and an add, packets find no rule.
 fn conclude_gap(record: &Record, found: &mut Findings) {
-    let came: Vec<bool> = record
-        .outcomes
-        .iter()
-        .filter(|outcome| outcome.frames.0 > 0)
-        .map(|outcome| outcome.frames.1 > 0)
+    // A modify begins a round; the frames behind it belong to it.
+    let rounds = record.outcomes.chunk_by(|_, next| next.frames.0 > 0);
+    let lost: Vec<(usize, usize)> = rounds
+        .map(|round| {
+            let frames = round.iter().filter(|outcome| outcome.frames.0 > 0);
+            frames.fold((0, 0), |(lost, all), frame| (lost + usize::from(frame.frames.1 == 0), all + 1))
+        })
+        .filter(|(_, all)| *all > 0)
         .collect();
-    let lost = came.iter().filter(|came| !**came).count();
-    if came.is_empty() || lost == came.len() {
+    if lost.iter().all(|(lost, all)| lost == all) {
         return found.leave_out("hardware.modify", "no frame passed the modified rule");
     }
-    // Single losses are not the rule's: a gap is as long as a change, and comes with each.
-    let kind = if lost >= GAPS { ModifyKind::DeleteAndAdd } else { ModifyKind::InPlace };
-    found.modify_kind = Some(kind);
+    // Frames are lost for other reasons too, but not with each modify.
+    let with_gap = lost.iter().filter(|(lost, _)| *lost > 0).count();
+    let is_gap = 4 * with_gap >= 3 * lost.len();
+    found.modify_kind = Some(if is_gap { ModifyKind::DeleteAndAdd } else { ModifyKind::InPlace });
 }

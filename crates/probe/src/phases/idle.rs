@@ -1,4 +1,4 @@
-//! Phase 2: what the idle switch needs for one message: echo, barrier, statistics, packet-out, packet-in.
+//! A phase: what the idle switch needs for one message: echo, barrier, statistics, packet-out, packet-in.
 //!
 //! Each message is sent when the one before is answered, and some time later, so that nothing waits. In: the times of answers. Out: `idle_us` of
 //! each type.

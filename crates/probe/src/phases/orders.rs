@@ -1,4 +1,4 @@
-//! Phase 4: what an add costs by the order of priorities, and by how many rules there are.
+//! A phase: what an add costs by the order of priorities, and by how many rules there are.
 //!
 //! In: first frames of rules whose priorities rise, fall, or come in any order. Out: points (rules, time for one more).
 

@@ -1,4 +1,4 @@
-//! Phase 2: how long the CPU works on one packet-out and one packet-in, from the throughput at saturation; and what bounds packet-ins.
+//! A phase: how long the CPU works on one packet-out and one packet-in, from the throughput at saturation; and what bounds packet-ins.
 //!
 //! ```text
 //!   packet-outs at once ──────────> the time between two frames that leave
@@ -8,6 +8,9 @@
 //! ```
 //!
 //! In: times of answers in order. Out: service times, the limit with its burst, the bound of the queue.
+//!
+//! Some switches do not drop packet-ins above their limit at once, but queue some (Open vSwitch). There, the first packet-ins of a burst
+//! come as fast as the CPU can, and the others at the limit.
 
 use super::cabling::FRAME_BYTES;
 use super::idle::to_controller;
@@ -37,12 +40,25 @@ const LIMIT_FACTOR: f64 = 1.12;
 const LOST_MIN: f64 = 0.15;
 /// An overload cannot be faster than this: the driver would be its bound.
 const FASTEST_NS: f64 = 100_000.0;
+/// How long an overload lasts, and from one frame to the next, if the CPU is faster than that.
+const FAST_OVERLOAD_NS: f64 = 2e9;
+const FAST_EVERY_NS: f64 = 340_000.0;
+/// How much slower the end of a burst must be than its start to be the work of a limit.
+const KNEE_FACTOR: f64 = 3.0;
+/// Answers that come faster than this are not slowed by a limit: the driver has read some of them together.
+const SLOW_NS: f64 = 340_000.0;
+/// Answers of a burst that show a start and an end.
+const KNEE_MIN: usize = 24;
+/// Packet-ins of the idle switch below the limit.
+const AGAIN: usize = 200;
 
 /// The phase.
 #[derive(Debug, Default)]
 pub struct Services {
     state: State,
     burst: usize,
+    /// The limit queues packet-ins: a burst began faster than it ended.
+    is_queued: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,6 +67,8 @@ enum State {
     Start,
     Burst(Kind),
     Overload,
+    /// The idle delays of packet-ins once more, below the limit that was found.
+    Again,
 }
 
 /// The two types of messages of this phase.
@@ -90,7 +108,9 @@ impl Phase for Services {
             (State::Burst(of), Some(record)) => {
                 let answers: Vec<Option<u64>> = answers(record, of);
                 let prefix: Vec<u64> = answers.iter().map_while(|answer| *answer).collect();
-                let Some(every_ns) = steady_interval(&prefix) else {
+                let fast_ns = fast_start(&prefix);
+                self.is_queued |= of == Kind::PacketIn && fast_ns.is_some();
+                let Some(every_ns) = fast_ns.or_else(|| steady_interval(&prefix)) else {
                     found.leave_out(
                         &format!("cpu.{}.service_us", of.kind().key()),
                         "most of a burst got no answer",
@@ -100,7 +120,7 @@ impl Phase for Services {
                 let service = found.service(of.kind());
                 service.service_us = Some(every_ns / 1e3);
                 service.samples = prefix.len() as u32;
-                service.deviation_us = deviation_us(&prefix);
+                service.deviation_us = if fast_ns.is_some() { None } else { deviation_us(&prefix) };
                 match longer(self.burst, every_ns, &service.idle_us, prefix.len(), options) {
                     Some(burst) => self.start_burst(of, burst, options, found),
                     None => self.after(of, options, found),
@@ -108,6 +128,17 @@ impl Phase for Services {
             }
             (State::Overload, Some(record)) => {
                 conclude(record, found);
+                match found.packet_in_limit {
+                    Some((rate, _)) if self.is_queued => self.idle_again(rate, options, found),
+                    _ => Next::Done,
+                }
+            }
+            (State::Again, Some(record)) => {
+                let delays = record.outcomes.iter().filter_map(Outcome::packet_in_after_ns);
+                let delays: Vec<f64> = delays.map(|ns| ns as f64 / 1e3).collect();
+                if !delays.is_empty() {
+                    found.service(MessageType::PacketIn).idle_us = delays;
+                }
                 Next::Done
             }
             _ => self.start_burst(Kind::PacketOut, BURST, options, found),
@@ -127,6 +158,23 @@ fn steady_interval(times: &[u64]) -> Option<f64> {
     sorted.sort_unstable();
     let steady = sorted.get(sorted.len() / 4..)?;
     if steady.len() < 6 { None } else { interval_ns(steady) }
+}
+
+/// The time between two answers at the start of a burst, if those at its end come much more slowly.
+fn fast_start(times: &[u64]) -> Option<f64> {
+    let mut sorted = times.to_vec();
+    sorted.sort_unstable();
+    let third = sorted.len() / 3;
+    let middle = |part: &[u64]| {
+        let gaps: Vec<f64> = part.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
+        crate::samples::median(&gaps)
+    };
+    if sorted.len() < KNEE_MIN {
+        return None;
+    }
+    let (start, end) = (middle(&sorted[..third])?, middle(&sorted[sorted.len() - third..])?);
+    let is_slower = end > SLOW_NS && end > KNEE_FACTOR * start;
+    is_slower.then(|| interval_ns(&sorted[..third])).flatten()
 }
 
 fn deviation_us(times: &[u64]) -> Option<f64> {
@@ -172,8 +220,11 @@ impl Services {
         }
         let Some(service_us) = found.service(MessageType::PacketIn).service_us else { return Next::Done };
         self.state = State::Overload;
-        let every_ns = (service_us * 1e3 / 2.0).max(FASTEST_NS);
-        let lasts_ns = (300.0 * service_us * 1e3).clamp(OVERLOAD_NS as f64, LONGEST_NS as f64);
+        let (mut every_ns, mut lasts_ns) =
+            (service_us * 1e3 / 2.0, (300.0 * service_us * 1e3).clamp(OVERLOAD_NS as f64, LONGEST_NS as f64));
+        if every_ns < FASTEST_NS {
+            (every_ns, lasts_ns) = (FAST_EVERY_NS, FAST_OVERLOAD_NS);
+        }
         let count = ((lasts_ns / every_ns) as usize).min(OVERLOAD_MAX);
         let into = options.ports[0].port;
         let frames = found.take_flows(Width::Ethernet, count).into_iter().zip(0u32..).map(|(flow, index)| {
@@ -182,6 +233,21 @@ impl Services {
         });
         let steps = to_controller(found).into_iter().chain(frames).collect();
         Next::Run(Script::new(steps, 2 * SECOND_NS + LONGEST_NS))
+    }
+}
+
+impl Services {
+    fn idle_again(&mut self, rate_per_s: f64, options: &Options, found: &mut Findings) -> Next {
+        self.state = State::Again;
+        let into = options.ports[0].port;
+        let every_ns = 1.3e9 / rate_per_s;
+        let count = AGAIN.min((LONGEST_NS as f64 / every_ns) as usize);
+        let frames = found.take_flows(Width::Ethernet, count).into_iter().zip(0u32..).map(|(flow, index)| {
+            let at = SECOND_NS + (f64::from(index) * every_ns) as u64;
+            Step::frame(When::At(at), flow, into, FRAME_BYTES, Until::PacketIn)
+        });
+        let steps = to_controller(found).into_iter().chain(frames).collect();
+        Next::Run(Script::new(steps, SECOND_NS))
     }
 }
 

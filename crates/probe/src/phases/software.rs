@@ -1,4 +1,4 @@
-//! Phase 5: how fast rules in software forward, and how they move to hardware.
+//! A phase: how fast rules in software forward, and how they move to hardware.
 //!
 //! ```text
 //!   rules in software ──> frames in turns until they become fast ──> times of promotions ──> period, batch, order

@@ -1,4 +1,4 @@
-//! Phase 3: how many rules of one kind of match the hardware has, and what happens to the next one.
+//! A phase: how many rules of one kind of match the hardware has, and what happens to the next one.
 //!
 //! ```text
 //!   chunk of adds, each watched ──┬── an error ──────────────> refuses
@@ -58,7 +58,7 @@ pub struct Table {
     chunk: Vec<TestFlow>,
     /// Rules whose frames did not come back at the last look.
     missing: Vec<usize>,
-    looked_at: usize,
+    rules_at_look: usize,
     /// Points (rules, time for one more in µs).
     cost: Vec<(f64, f64)>,
     is_paced: bool,
@@ -79,6 +79,8 @@ enum State {
         is_last: bool,
         times: u32,
     },
+    /// Whether rules that were slow at first sight are in software.
+    Confirm,
     /// Whether rules that did not forward are only late.
     Late,
     /// OpenFlow 1.0: whether the rule that drops the rest took a place.
@@ -103,7 +105,7 @@ impl Table {
             rules: Vec::new(),
             chunk: Vec::new(),
             missing: Vec::new(),
-            looked_at: 0,
+            rules_at_look: 0,
             cost: Vec::new(),
             is_paced: false,
             is_full: false,
@@ -126,7 +128,7 @@ impl Table {
         let pace_ns =
             found.software.as_ref().and_then(|software| software.above).map(|(rate, _)| 1.03e9 / rate);
         self.is_paced = pace_ns.is_some();
-        let rule = RuleForm::to(options.ports[1].port);
+        let rule = RuleForm::to(options.ports[1].port).evictable();
         let frames = crate::engine::watch(options, FRAME_BYTES);
         let steps = self.chunk.iter().zip(0u32..).map(|(flow, index)| {
             let when = pace_ns.map_or(When::After(0), |pace| When::At((f64::from(index) * pace) as u64));
@@ -151,11 +153,26 @@ impl Table {
             self.cost.extend(cost_points(before, &record.outcomes, &places, found));
         }
         self.rules.extend(places);
-        if self.count(Place::Software) > 0 {
-            found.software.get_or_insert_with(SoftwareFound::default);
-        }
         // A few rules beyond the rate go to software although there is room: those do not count as a full table.
-        self.count(Place::Refused) > 0 || self.count(Place::Nowhere) > 0 || self.spilled(before) >= STOP_AFTER
+        self.count(Place::Refused) > 0 || self.count(Place::Nowhere) > 0 || self.spilled() >= STOP_AFTER
+    }
+
+    /// A second look at the last rules, if they seem to be in software: a machine that was busy for a moment makes all of them slow.
+    fn confirm(&mut self, options: &Options, found: &Findings) -> Next {
+        self.state = State::Confirm;
+        let last = self.rules.iter().rev().take(self.spilled()).rev().map(|(flow, _)| *flow);
+        Next::Run(look_at(last, options, found))
+    }
+
+    /// Returns whether the table is full.
+    fn on_confirm(&mut self, record: &Record, found: &Findings) -> bool {
+        let first = self.rules.len().saturating_sub(record.outcomes.len());
+        for ((_, place), outcome) in self.rules[first..].iter_mut().zip(&record.outcomes) {
+            if place_of(outcome, found) == Place::Hardware {
+                *place = Place::Hardware;
+            }
+        }
+        self.spilled() >= STOP_AFTER / 2
     }
 
     /// Looks again at rules that did not forward, after a time in which even the latest known rules arrive.
@@ -180,15 +197,21 @@ impl Table {
     }
 
     /// How many of the last rules in a row are in software.
-    fn spilled(&self, from: usize) -> usize {
-        self.rules[from..].iter().rev().take_while(|(_, place)| *place == Place::Software).count()
+    fn spilled(&self) -> usize {
+        self.rules.iter().rev().take_while(|(_, place)| *place == Place::Software).count()
     }
 
-    /// A frame to each rule that was in hardware.
+    /// The rules that a look is at: those in hardware, and those that may be late.
+    fn looked_at(&self) -> Vec<usize> {
+        let is_looked_at = |index: &usize| matches!(self.rules[*index].1, Place::Hardware | Place::Nowhere);
+        (0..self.rules.len()).filter(is_looked_at).collect()
+    }
+
+    /// A frame to each rule that was in hardware, or nowhere.
     fn look(&mut self, is_last: bool, options: &Options, found: &Findings) -> Next {
         self.state = State::Look { is_last };
-        self.looked_at = self.rules.len();
-        let flows = self.rules.iter().filter(|(_, place)| *place == Place::Hardware).map(|(flow, _)| *flow);
+        self.rules_at_look = self.rules.len();
+        let flows = self.looked_at().into_iter().map(|index| self.rules[index].0);
         Next::Run(look_at(flows, options, found))
     }
 
@@ -199,11 +222,15 @@ impl Table {
         options: &Options,
         found: &Findings,
     ) -> Option<Next> {
-        let hardware: Vec<usize> =
-            (0..self.rules.len()).filter(|index| self.rules[*index].1 == Place::Hardware).collect();
-        let passes = |outcome: &Outcome| place_of(outcome, found) == Place::Hardware;
-        let missing = hardware.into_iter().zip(&record.outcomes).filter(|(_, outcome)| !passes(outcome));
-        self.missing = missing.map(|(index, _)| index).collect();
+        self.missing.clear();
+        for (index, outcome) in self.looked_at().into_iter().zip(&record.outcomes) {
+            let passes = place_of(outcome, found) == Place::Hardware;
+            match self.rules[index].1 {
+                Place::Nowhere if passes => self.rules[index].1 = Place::Hardware,
+                Place::Hardware if !passes => self.missing.push(index),
+                _ => {}
+            }
+        }
         if self.missing.is_empty() {
             return None;
         }
@@ -258,6 +285,9 @@ impl Table {
         let capacity = Capacity { fields, exact: false, entries, at_least, memory: 0 };
         found.capacities.push((self.width, capacity));
         found.when_full = found.when_full.or(when_full);
+        if when_full == Some(WhenFull::Spill) {
+            found.software.get_or_insert_with(SoftwareFound::default);
+        }
         if self.width == Width::Ethernet && !self.cost.is_empty() {
             found.orders.insert(Order::Same, std::mem::take(&mut self.cost));
         }
@@ -302,12 +332,14 @@ impl Phase for Table {
         match (self.state, last) {
             (State::Chunk, Some(record)) => {
                 let is_full = self.on_chunk(record, found);
-                if self.count(Place::Nowhere) > 0 && self.count(Place::Refused) == 0 && !self.has_waited {
-                    return self.wait(options, found);
+                if self.spilled() >= STOP_AFTER {
+                    return self.confirm(options, found);
                 }
-                let is_last = is_full || self.rules.len() >= options.table_max as usize;
-                let looks = is_last || self.rules.len() as f64 >= self.looked_at as f64 * LOOK_GROWTH;
-                if looks { self.look(is_last, options, found) } else { self.next_chunk(options, found) }
+                self.after_chunk(is_full, options, found)
+            }
+            (State::Confirm, Some(record)) => {
+                let is_full = self.on_confirm(record, found);
+                self.after_chunk(is_full, options, found)
             }
             (State::Look { is_last }, Some(record)) => match self.on_look(record, is_last, options, found) {
                 Some(next) => next,
@@ -337,7 +369,18 @@ impl Phase for Table {
 }
 
 impl Table {
+    fn after_chunk(&mut self, is_full: bool, options: &Options, found: &mut Findings) -> Next {
+        let is_last = is_full || self.rules.len() >= options.table_max as usize;
+        let looks = is_last || self.rules.len() as f64 >= self.rules_at_look as f64 * LOOK_GROWTH;
+        if looks { self.look(is_last, options, found) } else { self.next_chunk(options, found) }
+    }
+
     fn go_on(&mut self, is_last: bool, options: &Options, found: &mut Findings) -> Next {
+        let is_refused = self.count(Place::Refused) > 0;
+        // Rules that make others go are there at once, or never.
+        if self.count(Place::Nowhere) > 0 && !is_refused && self.missing.is_empty() && !self.has_waited {
+            return self.wait(options, found);
+        }
         if is_last || !self.missing.is_empty() {
             self.is_full = self.rules.len() < options.table_max as usize;
             let is_refused = self.count(Place::Refused) + self.count(Place::Nowhere) > 0;
@@ -354,10 +397,11 @@ pub(super) fn window(found: &Findings) -> usize {
     (8.0 + 2.0 * on_the_way).min(256.0) as usize
 }
 
-/// One frame to each of these rules.
+/// One frame to each of these rules. They do not come at once, or they would wait for each other, and seem slow.
 pub(super) fn look_at(flows: impl Iterator<Item = TestFlow>, options: &Options, found: &Findings) -> Script {
     let into = options.ports[0].port;
-    let steps = flows.map(|flow| Step::frame(When::After(0), flow, into, FRAME_BYTES, Until::Frame));
+    let gap = When::After(options.watch_tick_ns / 2);
+    let steps = flows.map(|flow| Step::frame(gap, flow, into, FRAME_BYTES, Until::Frame));
     let slowest_us =
         found.software.iter().flat_map(|software| &software.transit_us).copied().fold(0.0, f64::max);
     let patience_ns = 200 * MILLISECOND_NS + 20 * ns(slowest_us);

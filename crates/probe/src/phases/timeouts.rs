@@ -1,4 +1,4 @@
-//! Phase 6: how often the switch looks for expired rules.
+//! A phase: how often the switch looks for expired rules.
 //!
 //! ```text
 //!   rules with a hard time-out of 1 s, added at uneven times ──> flow removeds ──> all at multiples of a period after a phase?
@@ -48,7 +48,7 @@ impl Phase for Timeouts {
         }
         self.has_run = true;
         found.leave_out("timeouts.counter_period_us", "this probe does not look at counters");
-        let rule = RuleForm { hard_timeout_s: 1, ..RuleForm::to(options.ports[1].port) };
+        let rule = RuleForm { hard_timeout_s: 1, is_reported: true, ..RuleForm::to(options.ports[1].port) };
         let flows = found.take_flows(Width::Ethernet, RULES as usize);
         let steps = flows.into_iter().zip(0..RULES).map(|(flow, index)| {
             let dither = (f64::from(index) * 0.618_033_988_749_895).fract();

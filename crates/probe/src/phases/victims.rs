@@ -1,4 +1,4 @@
-//! Phase 3: which rule makes place when the table is full.
+//! A phase: which rule makes place when the table is full.
 //!
 //! ```text
 //!   fill the table; frames so that age, last use, uses and priority put the rules into different orders
@@ -130,7 +130,7 @@ impl Victims {
         let priority = |index| LOWEST + shuffled(index, size) as u16;
         self.rules = (0..size).map(|index| Known { priority: priority(index), ..Known::default() }).collect();
         let frames = crate::engine::watch(options, FRAME_BYTES);
-        let rule = RuleForm::to(options.ports[1].port);
+        let rule = RuleForm::to(options.ports[1].port).evictable();
         let steps = self.flows.iter().zip(&self.rules).map(|(flow, known)| {
             Step::watched(When::After(0), rule.with_priority(known.priority).add_for(*flow), *flow, frames)
         });
@@ -186,7 +186,7 @@ impl Victims {
     /// Some more rules. No frame looks at them, so that they are used by nothing.
     fn more(&self, options: &Options, found: &mut Findings) -> Script {
         let count = self.rules.len() / SHARE;
-        let rule = RuleForm::to(options.ports[1].port).with_priority(self.middle());
+        let rule = RuleForm::to(options.ports[1].port).evictable().with_priority(self.middle());
         let flows = found.take_flows(Width::Ethernet, count);
         let adds = flows.into_iter().map(|flow| Step::send(When::After(MILLISECOND_NS), rule.add_for(flow)));
         // The description is answered when the CPU has carried out the adds, whatever barriers are.

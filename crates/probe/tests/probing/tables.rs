@@ -1,9 +1,10 @@
 //! Sizes and policies of tables, set-up rates, and switches that cannot be probed.
 
 use super::toy::{Full, MS, Toy, US};
-use super::{options, probed, profile_of, refusal_of};
+use super::{LIMIT_NS, options, probed, profile_of, refusal_of};
 use openflow::Version;
-use probe::{Finished, report};
+use probe::journal::Kept;
+use probe::{Finished, Part, Probe, virtual_time};
 use profile::{PromotionOrder, SoftwareUse, Victim, WhenFull};
 
 fn size_and_policy(toy: &mut Toy) -> (u32, bool, WhenFull) {
@@ -135,15 +136,60 @@ fn a_wrong_cable_is_named() {
 #[test]
 fn a_switch_that_leaves_gives_an_incomplete_profile() {
     let mut toy = Toy { leaves_at_ns: Some(4000 * MS), ..Toy::new() };
-    let Finished::Profile(profile) = probed(&mut toy, options()).finished else { panic!("refused") };
+    let ended = probed(&mut toy, options());
+    let Finished::Profile(profile) = ended.finished else { panic!("refused") };
     assert!(profile.measurement.incomplete);
-    assert!(report::table(&profile).contains("the switch left"), "{}", report::table(&profile));
+    assert!(ended.report.contains("the switch left"), "{}", ended.report);
+}
+
+#[test]
+fn a_later_probe_goes_on_where_the_switch_left() {
+    let toy = || Toy { entries: 100, ..Toy::new() };
+    let whole = profile_of(&mut toy());
+    for leaves_at_s in [3, 20, 60] {
+        let mut leaving = Toy { leaves_at_ns: Some(leaves_at_s * 1000 * MS), ..toy() };
+        let first = probed(&mut leaving, options());
+        let kept = Kept::parse(&first.kept.expect("records")).unwrap();
+        let phases = kept.phases.len();
+        assert!(phases > 0 || leaves_at_s == 3, "after {leaves_at_s} s");
+        let probe = Probe::resuming(options(), kept);
+        let second = virtual_time::run(probe, &mut toy(), LIMIT_NS).expect("an end");
+        let Finished::Profile(found) = second.finished else { panic!("refused") };
+        assert!(!found.measurement.incomplete && second.kept.is_none());
+        assert_eq!(found.hardware, whole.hardware, "after {leaves_at_s} s, {phases} phases");
+        assert_eq!(found.cpu.packet_in, whole.cpu.packet_in);
+        assert!(second.took_ns < first.took_ns + 600_000 * MS);
+    }
+}
+
+#[test]
+fn records_of_another_switch_are_refused() {
+    let first = probed(&mut Toy { leaves_at_ns: Some(4000 * MS), ..Toy::new() }, options());
+    let kept = Kept::parse(&first.kept.expect("records")).unwrap();
+    let probe = Probe::resuming(probe::Options { table_max: 500, ..options() }, kept);
+    let second = virtual_time::run(probe, &mut Toy::new(), LIMIT_NS).expect("an end");
+    assert!(matches!(second.finished, Finished::Refused(why) if why.contains("of another probe")));
+}
+
+#[test]
+fn only_the_parts_that_were_asked_for_are_measured() {
+    let options = probe::Options { parts: vec![Part::Table], ..options() };
+    let ended = probed(&mut Toy { entries: 100, ..Toy::new() }, options);
+    let Finished::Profile(profile) = ended.finished else { panic!("refused") };
+    assert_eq!(profile.hardware.map(|it| it.capacities[0].entries), Some(100));
+    let left_out = &profile.measurement.not_measured;
+    assert!(left_out.iter().any(|it| it.what == "set-up rate" && it.why == "nobody asked for it"));
+    assert!(!profile.measurement.incomplete);
 }
 
 #[test]
 fn the_file_of_a_profile_can_be_read() {
-    let profile = profile_of(&mut Toy::new());
-    profile.to_toml().unwrap();
+    for toy in [Toy::new(), Toy { full: Full::EvictOldest, entries: 100, ..Toy::new() }] {
+        let mut toy = toy;
+        let profile = profile_of(&mut toy);
+        let text = profile.to_toml().unwrap();
+        assert_eq!(profile::Profile::parse("toy.toml", &text).unwrap().to_toml().unwrap(), text);
+    }
 }
 
 #[test]
