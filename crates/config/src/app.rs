@@ -83,7 +83,8 @@ fn zone_kind(text: &str) -> Result<ZoneKind, NotAnApp> {
 
 fn reference(text: &str) -> AppReference {
     let path = Path::new(text);
-    if text.contains('/') || is_shared_object(path) || is_python(path) {
+    // `.` and `..` are folders, as a shell's user expects; no app has such a name.
+    if matches!(text, "." | "..") || text.contains('/') || is_shared_object(path) || is_python(path) {
         AppReference::Path(path.to_owned())
     } else {
         AppReference::Name(text.to_owned())
@@ -159,5 +160,8 @@ mod tests {
         check("my_app.py", "my_app", true, None);
         check("libmy_app.so=trusted", "my_app", true, Some(ZoneKind::Trusted));
         check("/a=b/library", "library", true, None);
+        let here: AppArgument = ".=trusted".parse().unwrap();
+        assert_eq!(here.which, AppReference::Path(".".into()));
+        assert_eq!(here.zone, Some(ZoneKind::Trusted));
     }
 }

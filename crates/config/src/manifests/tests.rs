@@ -97,6 +97,15 @@ fn a_manifest_that_is_damaged_is_refused_by_file_and_line() {
 }
 
 #[test]
+fn the_folder_that_one_is_in_is_an_app_too() {
+    let scratch = Scratch::new("here");
+    scratch.put("app.toml", &manifest("mine", HEARS)).put("bin/main", "");
+    let here = scratch.granted(".");
+    assert_eq!(here, scratch.granted("./"));
+    assert_eq!(here.1, GrantedBy::Manifest(scratch.0.join("./app.toml")));
+}
+
+#[test]
 fn each_place_of_a_manifest_is_found() {
     let hears = vec![Capability::PacketIn];
     let scratch = Scratch::new("places");
