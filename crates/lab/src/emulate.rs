@@ -175,8 +175,8 @@ pub fn emulate(args: &EmulateArgs) -> Result<ExitCode, CommandError> {
         return Ok(code);
     }
     let asked = Plan::read(args)?;
-    let mut stage =
-        if args.ping_all || args.json { Stage::on_stderr().only_trouble() } else { Stage::on_stdout() };
+    let brief = args.json || (args.ping_all && !args.stay);
+    let mut stage = if brief { Stage::on_stderr().only_trouble() } else { Stage::on_stdout() };
     if let Some(scenario) = asked.scenario.as_ref().filter(|scenario| scenario.clock == Clock::Virtual) {
         return rehearse(args, &asked, scenario, &stop);
     }
@@ -224,6 +224,10 @@ fn watch(run: &mut Run, args: &EmulateArgs, asked: &Plan) -> Result<Summary, Com
     if args.ping_all {
         let connected_after = run.connect(asked.wait)?;
         let report = run.ping_all(asked.ping_timeout)?;
+        if args.stay {
+            run.stage.say(&format!("{} of {} pings came back", report.answered(), report.pairs.len()));
+            run.stay_up()?;
+        }
         return Ok(summary(run, Some(connected_after)).with_pings(&report));
     }
     let connected_after = run.stay_up()?;

@@ -71,6 +71,9 @@ pub struct EmulateArgs {
     /// Every host pings every other; exit code 0 only if all pings come back
     #[arg(long)]
     pub ping_all: bool,
+    /// With --ping-all: stay up afterwards until Ctrl-C, with hosts that a controller has seen
+    #[arg(long, requires = "ping_all")]
+    pub stay: bool,
     /// Write the frames that pass a port to a pcap file: s1-eth1=FILE or h1=FILE; s1=FILE or control=FILE for the
     /// OpenFlow messages of one switch or of all (repeat for more)
     #[arg(long = "pcap", value_name = "PORT=FILE")]

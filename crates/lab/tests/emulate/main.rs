@@ -97,18 +97,31 @@ fn the_summary_is_json_where_it_is_asked_for() {
     }
 }
 
-#[test]
-fn without_a_task_it_shows_what_happens_until_it_is_told_to_stop() {
-    let node = Node::start();
+/// Runs a network until it prints a line with these words, and ends it as Ctrl-C does. Returns the lines after that one.
+fn until(words: &str, node: &Node, arguments: &[&str]) -> Vec<String> {
     let mut command = burnet();
-    command.args(["emulate", "--topo", "single,2", "--controller", &node.address]);
+    command.args(["emulate", "--topo", "single,2", "--controller", &node.address]).args(arguments);
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(|line| line.unwrap());
-    let connected = lines.any(|line| line.contains("of:0000000000000001 connected, OpenFlow 1.3"));
-    assert!(connected, "it ended before");
+    assert!(lines.any(|line| line.contains(words)), "it ended before {words}");
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
-    let summary: Vec<String> = lines.collect();
-    assert!(summary.iter().any(|line| line == "single,2: 1 switches, 2 hosts, 2 links"), "{summary:?}");
+    let summary = lines.collect();
     assert_eq!(child.wait().unwrap().code(), Some(0));
+    summary
+}
+
+#[test]
+fn without_a_task_it_shows_what_happens_until_it_is_told_to_stop() {
+    let summary = until("of:0000000000000001 connected, OpenFlow 1.3", &Node::start(), &[]);
+    assert!(summary.iter().any(|line| line == "single,2: 1 switches, 2 hosts, 2 links"), "{summary:?}");
+}
+
+#[test]
+fn after_its_pings_it_stays_up_if_it_is_asked_to() {
+    let node = Node::start();
+    let summary = until("it stays up until Ctrl-C", &node, &["--ping-all", "--stay"]);
+    assert!(summary.iter().any(|line| line.contains("0% dropped (2/2 received)")), "{summary:?}");
+    let alone = burnet().args(["emulate", "--stay"]).output().unwrap();
+    assert_eq!(alone.status.code(), Some(2), "{}", complained(&alone));
 }
