@@ -221,7 +221,7 @@ fn packet_in(found: &Findings) -> PacketIn {
         limit: found
             .packet_in_limit
             .map(|(rate_per_s, burst_packets)| PacketInRate { rate_per_s, burst_packets }),
-        buffers_packets: found.buffers.unwrap_or(0),
+        buffers_packets: found.buffers,
         miss_send_bytes: found.miss_send_bytes.unwrap_or(default.miss_send_bytes),
         ..default
     }

@@ -217,7 +217,7 @@ impl Modelled {
     fn features(&self) -> FeaturesReply {
         FeaturesReply {
             datapath_id: DatapathId(98),
-            n_buffers: self.profile.packet_in.buffers_packets,
+            n_buffers: self.profile.packet_in.buffers_packets.unwrap_or(0),
             n_tables: 1,
             auxiliary_id: 0,
             capabilities: 0,

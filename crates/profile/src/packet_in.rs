@@ -14,8 +14,9 @@ pub struct PacketInRate {
 pub struct PacketIn {
     /// The bound on packet-ins. None: no bound was seen.
     pub limit: Option<PacketInRate>,
-    /// How many packets the switch keeps for the controller's answer. 0: none, each packet-in has the whole packet.
-    pub buffers_packets: u32,
+    /// How many packets the switch keeps for the controller's answer. 0: none, each packet-in has the whole packet. None: not known. A
+    /// software switch that plays the profile then has its own buffers, and the model alone has none.
+    pub buffers_packets: Option<u32>,
     /// How long a buffered packet is kept. It is lost then, and its buffer id is unknown.
     pub buffer_life_us: f64,
     /// How many bytes of a buffered packet a packet-in has, unless the controller asks for another number.
@@ -23,8 +24,8 @@ pub struct PacketIn {
 }
 
 impl Default for PacketIn {
-    /// No bound, no buffer, and OpenFlow's 128 bytes.
+    /// No bound, no number of buffers, and OpenFlow's 128 bytes.
     fn default() -> Self {
-        PacketIn { limit: None, buffers_packets: 0, buffer_life_us: 1e6, miss_send_bytes: 128 }
+        PacketIn { limit: None, buffers_packets: None, buffer_life_us: 1e6, miss_send_bytes: 128 }
     }
 }

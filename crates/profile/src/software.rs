@@ -37,12 +37,17 @@ pub enum PromotionOrder {
     Random,
 }
 
+/// The shortest time between two promotions. A shorter one would be no period that a probe could tell from none.
+pub const PROMOTION_PERIOD_MIN_US: f64 = 1000.0;
+/// How many rules a promotion moves at most. Each is searched among all rules in software.
+pub const PROMOTION_BATCH_MAX: u32 = 4096;
+
 /// The engine that moves rules from software to hardware.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Promotion {
-    /// From one run to the next.
+    /// From one run to the next. At least [`PROMOTION_PERIOD_MIN_US`].
     pub period_us: f64,
-    /// How many rules move in a run, if the hardware has place for them.
+    /// How many rules move in a run, if the hardware has place for them. At most [`PROMOTION_BATCH_MAX`].
     pub batch_rules: u32,
     /// Which first.
     pub order: PromotionOrder,

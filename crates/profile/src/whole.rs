@@ -68,6 +68,20 @@ impl Profile {
         self.hardware.as_ref().filter(waits).map_or(0.0, |hardware| hardware.add.at(0, 0, 0))
     }
 
+    /// How many rules a switch says that it has room for: its largest class of matches, and the software table. None: no end is known.
+    pub fn table_size(&self) -> Option<u32> {
+        let largest = |hardware: &Hardware| {
+            let has_end = hardware.capacities.iter().all(|class| !class.at_least);
+            hardware.capacities.iter().map(|class| class.entries).max().filter(|_| has_end)
+        };
+        match (&self.hardware, &self.software) {
+            (Some(hardware), None) => largest(hardware),
+            (None, Some(software)) => software.bound(),
+            (Some(hardware), Some(software)) => Some(largest(hardware)?.saturating_add(software.bound()?)),
+            (None, None) => None,
+        }
+    }
+
     /// How many adds a second all go to hardware: the lowest of the bound of the software table, the install buffer, and the set-up
     /// by the CPU. None: any number.
     pub fn hardware_rate_per_s(&self) -> Option<f64> {

@@ -43,7 +43,7 @@ fn a_message_costs_no_allocation() {
     }
     profile.delay.ingress_us = service.clone();
     profile.delay.egress_us = service;
-    profile.packet_in.buffers_packets = 20;
+    profile.packet_in.buffers_packets = Some(20);
     profile.hardware = Some(Hardware { capacities: vec![Capacity::any(1000)], ..Hardware::default() });
     for profile in [Profile::null(), profile] {
         let mut model = Model::new(&profile, 1);

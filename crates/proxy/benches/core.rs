@@ -34,7 +34,7 @@ fn slow() -> Profile {
     let mut profile = Profile::null();
     profile.cpu.packet_in.service_us = Quantiles::new(&[(0.0, 1.0), (1.0, 3.0)]).unwrap();
     profile.delay.ingress_us = Quantiles::new(&[(0.0, 100.0), (1.0, 900.0)]).unwrap();
-    profile.packet_in.buffers_packets = 256;
+    profile.packet_in.buffers_packets = Some(256);
     profile
 }
 

@@ -65,8 +65,8 @@ pub struct SwitchOptions {
     pub bundles: bool,
     /// What it does while no controller is connected.
     pub fail_mode: FailMode,
-    /// Which profile it plays, if any. The profile then sets the versions, the buffers and the number of rules. Such a switch has
-    /// no bundles.
+    /// Which profile it plays, if any. The profile then sets the versions, the buffers and the number of rules, where it names them.
+    /// Such a switch has no bundles.
     pub profiles: Profiles,
     /// The seed of all that the profile leaves to chance. Each switch adds its datapath id.
     pub seed: u64,
@@ -91,7 +91,8 @@ impl Default for SwitchOptions {
 impl SwitchOptions {
     /// The options of a switch that plays a profile: the profile overrides them.
     pub(crate) fn of_profile(mut self, profile: &Profile) -> Self {
-        self.n_buffers = profile.packet_in.buffers_packets;
+        self.n_buffers = profile.packet_in.buffers_packets.unwrap_or(self.n_buffers);
+        self.max_entries = profile.table_size().unwrap_or(self.max_entries);
         self.bundles = false;
         self.versions = match profile.switch.openflow.as_slice() {
             [OpenFlowVersion::V10] => Versions::Only10,

@@ -44,6 +44,11 @@ impl PipelineTables {
         self.stage(table_id).map_or(0, |stage| stage.max_entries)
     }
 
+    /// Whether a controller has made a table smaller than it could be.
+    pub(crate) fn is_cut(&self, table_id: u8) -> bool {
+        self.max_entries(table_id) < self.max_entries
+    }
+
     /// A table's name; empty if it is not in the pipeline.
     pub(crate) fn name(&self, table_id: u8) -> String {
         self.stage(table_id).map_or_else(String::new, |stage| stage.name.clone())

@@ -10,8 +10,8 @@
 //! the switch does that.
 
 use flow::Match;
-use openflow::Message;
 use openflow::message::FlowMod;
+use openflow::{Body, Message};
 use profile::Profile;
 use profile::model::{Input, MessageId, Miss, Model, Output, Place, Rule, RuleId};
 use std::collections::HashMap;
@@ -23,21 +23,58 @@ use super::instructions::Instructions;
 use super::packet::Packet;
 use super::path_cache::Step;
 use super::rule_book::rule_number;
-use super::session::{Asker, ControllerId};
+use super::session::{Asker, ControllerId, SessionId};
 use super::table::FlowEntry;
 use super::tables::FlowTables;
 
-/// What waits for an output of the model. The model bounds how much that is.
+/// How many bytes wait for outputs of the model, about: 40,000 packets of full size. Above it, packets and packet-ins are dropped and
+/// messages are lost. The model bounds their number.
+const HELD_BYTES_MAX: usize = 64 << 20;
+
+/// From so many bytes or messages on, the switch does not read its connections. A caller that reads 256 KiB at once, and stops then,
+/// stays below the bounds at which messages are lost.
+const READ_BYTES_MAX: usize = 16 << 20;
+const READ_MESSAGES_MAX: usize = 16_384;
+
+/// What waits for an output of the model.
 #[derive(Clone, Debug)]
 pub(crate) enum Held {
     /// A message of a controller, with its bytes if it came as bytes.
-    Message { controller: ControllerId, message: Message, bytes: Option<Vec<u8>> },
+    Message { session: SessionId, message: Message, bytes: Option<Vec<u8>> },
     /// Packet-ins for the controllers that want the packet.
-    PacketIn { messages: Vec<(ControllerId, Message)>, buffer_id: Option<u32> },
+    PacketIn { messages: Vec<(SessionId, Message)>, buffer_id: Option<u32> },
     /// A packet that met a rule in software, and the table in which it did.
     InSoftware { packet: Packet, set: ActionSet, table_id: u8 },
-    /// A flow mod whose buffered packet leaves later.
-    Release { wanted: FlowMod, instructions: Instructions, asker: Asker },
+    /// A flow mod whose buffered packet leaves later, and its rule.
+    Release {
+        wanted: FlowMod,
+        rule: Option<RuleId>,
+        instructions: Instructions,
+        asker: Asker,
+        session: SessionId,
+    },
+    /// A packet that a flow mod of 1.0 has released by these instructions. Its rule is in software.
+    Released { packet: Packet, instructions: Instructions },
+}
+
+impl Held {
+    /// About how many bytes it takes.
+    fn size_bytes(&self) -> usize {
+        let data = |message: &Message| match &message.body {
+            Body::PacketIn(packet_in) => packet_in.data.len(),
+            Body::PacketOut(packet_out) => packet_out.data.len(),
+            _ => 0,
+        };
+        let more = match self {
+            Held::Message { message, bytes, .. } => data(message) + bytes.as_ref().map_or(0, Vec::len),
+            Held::PacketIn { messages, .. } => {
+                messages.iter().map(|(_, message)| size_of::<Message>() + data(message)).sum()
+            }
+            Held::InSoftware { packet, .. } | Held::Released { packet, .. } => packet.frame.len(),
+            Held::Release { .. } => 0,
+        };
+        size_of::<Held>() + more
+    }
 }
 
 /// A rule's table, priority and match.
@@ -72,13 +109,23 @@ pub(crate) struct Profiled {
     /// The rules that packets meet.
     pub(crate) plane: FlowTables,
     held: HashMap<u64, Held>,
+    held_bytes: usize,
+    held_messages: usize,
     last_id: u64,
     /// The rules that are in the switch's tables or in the data plane.
     rules: HashMap<RuleId, RuleKey>,
     /// What the present message has done to rules.
     pub(crate) changed: Vec<Changed>,
-    /// The rule that the present modify has added, since there was none to modify.
-    pub(crate) added: Option<Rule>,
+    /// The message that is carried out.
+    pub(crate) carried_out: Option<MessageId>,
+    /// Whether the switch ignores that message without an error, since there is no place for its rule.
+    pub(crate) is_ignored: bool,
+    /// What the model said when it gave a rule a place. It holds once the rule is in the tables.
+    pub(crate) placed: Vec<Output>,
+    /// Whether the agent of the switch sends the present packet by the tables that the switch claims to have.
+    pub(crate) agent_sends: bool,
+    /// Whether the model alone bounds the number of rules.
+    pub(crate) bounds_tables: bool,
     /// Whether the packet that comes next has already passed the software path.
     pub(crate) is_resuming: bool,
     /// Whether outputs of the model are being carried out.
@@ -95,10 +142,16 @@ impl Profiled {
             seed,
             plane: FlowTables::new(n_tables),
             held: HashMap::new(),
+            held_bytes: 0,
+            held_messages: 0,
             last_id: 0,
             rules: HashMap::new(),
             changed: Vec::new(),
-            added: None,
+            carried_out: None,
+            is_ignored: false,
+            placed: Vec::new(),
+            agent_sends: false,
+            bounds_tables: profile.table_size().is_some(),
             is_resuming: false,
             is_running: false,
             spare: Vec::new(),
@@ -115,20 +168,59 @@ impl Profiled {
         self.profile.packet_in.miss_send_bytes
     }
 
-    /// Holds something until the model speaks of it.
-    pub(crate) fn hold(&mut self, held: Held) -> MessageId {
+    /// Holds something until the model speaks of it. `None`: there is no room for it.
+    pub(crate) fn hold(&mut self, held: Held) -> Option<MessageId> {
+        if self.held_bytes + held.size_bytes() > HELD_BYTES_MAX {
+            return None;
+        }
         self.last_id += 1;
-        self.held.insert(self.last_id, held);
-        MessageId(self.last_id)
+        let id = MessageId(self.last_id);
+        self.hold_as(id, held);
+        Some(id)
     }
 
     /// Holds something under a number that was given before.
     pub(crate) fn hold_as(&mut self, id: MessageId, held: Held) {
-        self.held.insert(id.0, held);
+        self.held_bytes += held.size_bytes();
+        self.held_messages += usize::from(matches!(held, Held::Message { .. }));
+        if let Some(before) = self.held.insert(id.0, held) {
+            self.let_go(&before);
+        }
     }
 
     pub(crate) fn take(&mut self, id: MessageId) -> Option<Held> {
-        self.held.remove(&id.0)
+        let held = self.held.remove(&id.0)?;
+        self.let_go(&held);
+        Some(held)
+    }
+
+    fn let_go(&mut self, held: &Held) {
+        self.held_bytes -= held.size_bytes();
+        self.held_messages -= usize::from(matches!(held, Held::Message { .. }));
+    }
+
+    /// Whether nothing is held, and nothing is counted as held.
+    #[cfg(test)]
+    pub(crate) fn holds_nothing(&self) -> bool {
+        self.held.is_empty() && self.held_bytes == 0 && self.held_messages == 0
+    }
+
+    /// Whether the switch reads its connections.
+    pub(crate) fn takes_messages(&self) -> bool {
+        self.held_messages < READ_MESSAGES_MAX && self.held_bytes < READ_BYTES_MAX
+    }
+
+    /// Forgets the messages of a controller. The time that the CPU has worked on them stays used.
+    pub(crate) fn drop_messages_of(&mut self, controller: ControllerId) {
+        let is_of =
+            |held: &Held| matches!(held, Held::Message { session, .. } if session.controller == controller);
+        let gone: Vec<u64> = self.held.iter().filter(|(_, held)| is_of(held)).map(|(id, _)| *id).collect();
+        if gone.is_empty() {
+            return;
+        }
+        gone.into_iter().for_each(|id| drop(self.take(MessageId(id))));
+        let Profiled { held, model, .. } = self;
+        model.forget_messages(|id| !held.contains_key(&id.0));
     }
 
     /// The rule of a flow mod, for the model. None: no packet can match it, so that it is in no table.
@@ -169,9 +261,7 @@ impl Profiled {
         if let Some(before) = table.entry_of(entry.priority, &entry.matching)
             && before.counters == entry.counters
         {
-            entry.packet_count = before.packet_count;
-            entry.byte_count = before.byte_count;
-            entry.used_at = before.used_at;
+            entry.take_counters_of(before);
         }
         table.put(entry);
     }
@@ -183,10 +273,38 @@ impl Profiled {
         }
     }
 
-    /// The rule of an entry of the data plane, if it is in software.
-    pub(crate) fn software_rule(&self, step: Step) -> Option<RuleId> {
-        let entry = self.plane.entry(step).filter(|entry| entry.in_software)?;
+    /// The rule of an entry, if it is in software in the data plane. `claimed`: the entry of the switch's own tables, if the agent
+    /// sends the packet by these.
+    pub(crate) fn software_rule(&self, step: Step, claimed: Option<&FlowEntry>) -> Option<RuleId> {
+        let entry = match claimed {
+            Some(claimed) => self.shown(step.table_id, claimed),
+            None => self.plane.entry(step),
+        };
+        let entry = entry.filter(|entry| entry.in_software)?;
         rule_id(step.table_id, entry.priority, &entry.matching)
+    }
+
+    /// Whether the data plane has a rule in software.
+    pub(crate) fn is_in_software(&self, rule: RuleId) -> bool {
+        let entry = self.key_of(rule).and_then(|key| {
+            let table = self.plane.table(key.table_id)?;
+            table.entry_of(key.priority, &key.matching)
+        });
+        entry.is_some_and(|entry| entry.in_software)
+    }
+
+    /// The entry of the data plane for an entry that the switch claims to have.
+    pub(crate) fn shown(&self, table_id: u8, claimed: &FlowEntry) -> Option<&FlowEntry> {
+        self.plane.table(table_id)?.entry_of(claimed.priority, &claimed.matching)
+    }
+
+    /// The agent of the switch sends a packet by an entry that the switch claims to have. The entry of the data plane counts it.
+    pub(crate) fn count(&mut self, table_id: u8, claimed: &FlowEntry, bytes: usize, now: Duration) {
+        let slot =
+            self.plane.table(table_id).and_then(|table| table.exactly(claimed.priority, &claimed.matching));
+        if let Some(slot) = slot {
+            self.plane.hit(Step { table_id, slot }, bytes, now);
+        }
     }
 }
 

@@ -13,6 +13,13 @@ use super::bundle::Bundles;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ControllerId(pub usize);
 
+/// One connection of a controller. The controller's next connection has another serial number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SessionId {
+    pub(crate) controller: ControllerId,
+    pub(crate) serial: u64,
+}
+
 /// Why a switch ends a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parting {
@@ -64,6 +71,8 @@ pub(crate) enum State {
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
     pub(crate) state: State,
+    /// Which connection of this controller it is.
+    pub(crate) serial: u64,
     /// Whether the controller has sent a features request.
     pub(crate) features_asked: bool,
     pub(crate) role: u32,
@@ -92,6 +101,7 @@ impl Session {
     pub(crate) fn closed() -> Self {
         Session {
             state: State::Closed,
+            serial: 0,
             features_asked: false,
             role: ROLE_EQUAL,
             asynchronous: HEARD_BY_DEFAULT,

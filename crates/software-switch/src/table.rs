@@ -76,6 +76,19 @@ impl FlowEntry {
         self.counters += 1;
     }
 
+    /// Takes over the counters of another entry.
+    pub(crate) fn take_counters_of(&mut self, other: &FlowEntry) {
+        (self.packet_count, self.byte_count) = (other.packet_count, other.byte_count);
+        self.used_at = other.used_at;
+    }
+
+    /// A copy with the counters of another entry.
+    pub(crate) fn with_counters_of(&self, other: &FlowEntry) -> FlowEntry {
+        let mut counted = self.clone();
+        counted.take_counters_of(other);
+        counted
+    }
+
     /// Whether it is 1.3's table-miss entry: it has priority 0 and matches every packet (1.3.5, 5.4).
     pub(crate) fn is_table_miss(&self) -> bool {
         self.priority == 0 && self.matching.is_any()

@@ -1,7 +1,7 @@
 //! The flow tables of a switch, and the cache of paths through them.
 //!
 //! In: a packet's key. Out: the entry that matches it in a table, or the whole cached path of such packets. It never
-//! carries an entry out. Tables are changed only through [`FlowTables::change`], which invalidates all cached paths.
+//! carries an entry out. Entries are changed only through [`FlowTables::change`], which invalidates all cached paths.
 
 use std::ops::Index;
 use std::time::Duration;
@@ -47,6 +47,11 @@ impl FlowTables {
     pub(crate) fn change(&mut self, index: usize) -> &mut FlowTable {
         self.paths.forget();
         &mut self.tables[index]
+    }
+
+    /// A table whose counters change, but not its entries. All cached paths stay valid.
+    pub(crate) fn recount(&mut self, index: usize) -> Option<&mut FlowTable> {
+        self.tables.get_mut(index)
     }
 
     /// The path of packets with this key, if it is cached.

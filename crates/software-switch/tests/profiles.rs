@@ -5,7 +5,10 @@
 use flow::{Action, DatapathId, Field, Instruction, Match, PortNo};
 use openflow::message::*;
 use openflow::{Body, Message, Version};
-use profile::{BarrierKind, Capacity, Hardware, MessageType, Profile, Quantiles, built_in};
+use profile::{
+    BarrierKind, Capacity, Hardware, MessageType, PacketInRate, Profile, Quantiles, Software, SoftwareUse,
+    Victim, WhenFull, built_in,
+};
 use software_switch::{ControllerId, Effects, Profiles, Switch, SwitchOptions};
 use std::time::Duration;
 
@@ -28,9 +31,7 @@ impl Bench {
         let mut switch = Switch::new(DatapathId(1), "s1", options);
         let mut effects = Effects::default();
         (1..=2).for_each(|port| switch.add_port(PortNo(port), Duration::ZERO, &mut effects));
-        switch.on_connected(C0, &mut effects);
-        let hello = Message { version, xid: 0, body: Body::Hello(Hello::default()) };
-        switch.on_message(C0, &hello, Duration::ZERO, &mut effects);
+        connect(&mut switch, version, Duration::ZERO);
         Bench { switch, now: Duration::ZERO, version, messages: Vec::new(), frames: Vec::new() }
     }
 
@@ -58,11 +59,8 @@ impl Bench {
     }
 
     fn arrive(&mut self, number: u32) {
-        let mut frame = vec![0; 1500];
-        frame[12..15].copy_from_slice(&[0x08, 0x00, 0x45]);
-        frame[30..34].copy_from_slice(&number.to_be_bytes());
         let mut effects = Effects::default();
-        self.switch.on_frame(PortNo(1), frame, self.now, &mut effects);
+        self.switch.on_frame(PortNo(1), frame(number), self.now, &mut effects);
         self.take(effects);
     }
 
@@ -83,6 +81,21 @@ impl Bench {
     }
 }
 
+/// A packet of 1,500 bytes to the address with this number.
+fn frame(number: u32) -> Vec<u8> {
+    let mut frame = vec![0; 1500];
+    frame[12..15].copy_from_slice(&[0x08, 0x00, 0x45]);
+    frame[30..34].copy_from_slice(&number.to_be_bytes());
+    frame
+}
+
+fn connect(switch: &mut Switch, version: Version, now: Duration) {
+    let mut effects = Effects::default();
+    switch.on_connected(C0, &mut effects);
+    let hello = Message { version, xid: 0, body: Body::Hello(Hello::default()) };
+    switch.on_message(C0, &hello, now, &mut effects);
+}
+
 fn add(number: u32) -> FlowMod {
     let matching = Match::any().with(Field::EthType, 0x800u16).with(Field::Ipv4Dst, number);
     let instructions = vec![Instruction::ApplyActions(vec![Action::output(PortNo(2))])];
@@ -96,7 +109,7 @@ fn slow() -> Profile {
         profile.cpu.service_mut(kind).service_us = Quantiles::constant(1000.0);
     }
     profile.delay.egress_us = Quantiles::constant(20_000.0);
-    profile.packet_in.buffers_packets = 10;
+    profile.packet_in.buffers_packets = Some(10);
     profile
 }
 
@@ -274,4 +287,218 @@ fn a_switch_whose_queue_is_full_loses_packet_ins_and_frees_their_buffers() {
     (0..4).for_each(|number| bench.arrive(number));
     bench.pass_to(2 * SECOND);
     assert!(bench.packet_ins()[4..].iter().all(|(_, packet_in)| packet_in.buffer_id != NO_BUFFER));
+}
+
+fn to_controller() -> Vec<Instruction> {
+    let action = Action::Output { port: PortNo::CONTROLLER, max_len: 128 };
+    vec![Instruction::ApplyActions(vec![action])]
+}
+
+/// The rule by which a switch of 1.3 sends packets of no rule to the controller.
+fn table_miss() -> FlowMod {
+    FlowModFields { priority: 0, ..FlowModFields::default() }.with(Match::any(), to_controller())
+}
+
+/// Two entries, of which the oldest makes place.
+fn evicting() -> Profile {
+    let mut profile = slow();
+    let (capacities, evict) = (vec![Capacity::any(2)], vec![Victim::Oldest]);
+    let hardware = Hardware { capacities, when_full: WhenFull::Evict, evict, ..Hardware::default() };
+    profile.hardware = Some(hardware);
+    profile
+}
+
+#[test]
+fn an_add_that_the_switch_refuses_changes_nothing_of_the_others() {
+    let mut bench = Bench::new(evicting(), Version::V1_3);
+    let with_time_out = |number| FlowMod { hard_timeout_s: 60, ..add(number) };
+    (0..2).for_each(|number| bench.say(Body::FlowMod(with_time_out(number))));
+    let to_nowhere = vec![Instruction::ApplyActions(vec![Action::Group(99)])];
+    // The first has a rule already, whose time-out must stay.
+    for wanted in [FlowMod { hard_timeout_s: 1, ..add(0) }, add(2)] {
+        bench.say(Body::FlowMod(FlowMod { instructions: to_nowhere.clone(), ..wanted }));
+    }
+    let any = Match::any();
+    let flags = FLOW_MOD_CHECK_OVERLAP;
+    bench.say(Body::FlowMod(FlowMod { flags, ..FlowMod { matching: any, ..add(0) } }));
+    bench.pass_to(30 * SECOND);
+    assert_eq!((bench.errors().len(), bench.switch.flow_count()), (3, 2));
+    (0..2).for_each(|number| bench.arrive(number));
+    assert_eq!(bench.frames.len(), 2, "packets meet both rules");
+    bench.say(Body::FlowMod(add(3)));
+    bench.pass_to(40 * SECOND);
+    assert_eq!((bench.errors().len(), bench.switch.flow_count()), (3, 2), "one made place");
+    bench.arrive(0);
+    assert_eq!(bench.frames.len(), 2, "the oldest");
+}
+
+#[test]
+fn a_modify_of_no_rule_that_is_refused_evicts_nothing() {
+    let mut bench = Bench::new(evicting(), Version::V1_0);
+    (0..2).for_each(|number| bench.say(Body::FlowMod(add(number))));
+    let flags = FLOW_MOD_CHECK_OVERLAP;
+    let modify = FlowMod { command: FLOW_MODIFY_STRICT, flags, ..add(2) };
+    bench.say(Body::FlowMod(FlowMod { matching: Match::any(), ..modify }));
+    bench.pass_to(SECOND);
+    assert_eq!((bench.errors().len(), bench.switch.flow_count()), (1, 2));
+    (0..2).for_each(|number| bench.arrive(number));
+    assert_eq!(bench.frames.len(), 2);
+}
+
+#[test]
+fn a_full_table_that_evicts_is_as_large_as_the_profile_says() {
+    let mut profile = built_in("ibm-g8264").unwrap();
+    profile.switch.openflow.clear();
+    let mut bench = Bench::new(profile, Version::V1_0);
+    let sizes = |bench: &Bench| match bench.messages.last() {
+        Some((_, Body::MultipartReply(MultipartReply { body: ReplyBody::Table(tables), .. }))) => {
+            tables.iter().map(|table| table.max_entries).collect::<Vec<_>>()
+        }
+        other => panic!("{other:?}"),
+    };
+    bench.say(Body::MultipartRequest(MultipartRequest { flags: 0, body: RequestBody::Table }));
+    bench.pass_to(60 * SECOND);
+    assert_eq!(sizes(&bench), [123_904]);
+    let mut bench = Bench::new(Profile::null(), Version::V1_0);
+    bench.say(Body::MultipartRequest(MultipartRequest { flags: 0, body: RequestBody::Table }));
+    assert_eq!(sizes(&bench), [65_536], "as without a profile");
+}
+
+/// All rules are in software, which forwards ten packets a second.
+fn only_software() -> Profile {
+    let mut profile = slow();
+    let forward_packets_per_s = Some(10.0);
+    profile.software =
+        Some(Software { when: SoftwareUse::Only, forward_packets_per_s, ..Software::default() });
+    profile.delay.egress_us = Quantiles::constant(0.0);
+    profile
+}
+
+#[test]
+fn packets_that_flow_mods_release_share_the_rate_of_the_software_path() {
+    for version in [Version::V1_0, Version::V1_3] {
+        let mut bench = Bench::new(only_software(), version);
+        if version == Version::V1_3 {
+            bench.say(Body::FlowMod(table_miss()));
+        }
+        bench.pass_to(SECOND);
+        bench.arrive(7);
+        bench.pass_to(1500 * MS);
+        let (_, packet_in) = bench.packet_ins().remove(0);
+        assert_ne!(packet_in.buffer_id, NO_BUFFER);
+        bench.say(Body::FlowMod(FlowMod { buffer_id: packet_in.buffer_id, ..add(7) }));
+        bench.pass_to(1501 * MS);
+        bench.arrive(7);
+        bench.pass_to(4 * SECOND);
+        let left: Vec<Duration> = bench.frames.iter().map(|(at, _)| *at).collect();
+        assert_eq!(left, [1601 * MS, 1701 * MS], "{version:?}");
+    }
+}
+
+#[test]
+fn a_released_packet_for_the_controller_takes_time_of_the_cpu_and_has_a_limit() {
+    let mut profile = slow();
+    profile.packet_in.limit = Some(PacketInRate { rate_per_s: 0.01, burst_packets: 1 });
+    profile.delay.egress_us = Quantiles::constant(0.0);
+    for limited in [false, true] {
+        profile.packet_in.limit = profile.packet_in.limit.filter(|_| limited);
+        let mut bench = Bench::new(profile.clone(), Version::V1_0);
+        bench.arrive(7);
+        bench.pass_to(SECOND / 2);
+        let (_, packet_in) = bench.packet_ins().remove(0);
+        let instructions = to_controller();
+        bench.say(Body::FlowMod(FlowMod { buffer_id: packet_in.buffer_id, instructions, ..add(7) }));
+        bench.pass_to(2 * SECOND);
+        let at: Vec<Duration> = bench.packet_ins().iter().map(|(at, _)| *at).collect();
+        let expected = if limited { vec![MS] } else { vec![MS, 502 * MS] };
+        assert_eq!(at, expected, "the flow mod and the packet-in take a millisecond each");
+        profile.packet_in.limit = Some(PacketInRate { rate_per_s: 0.01, burst_packets: 1 });
+    }
+}
+
+#[test]
+fn a_released_packet_counts_for_its_rule() {
+    let mut bench = Bench::new(slow(), Version::V1_3);
+    bench.say(Body::FlowMod(table_miss()));
+    bench.pass_to(SECOND);
+    bench.arrive(7);
+    bench.pass_to(1500 * MS);
+    let (_, packet_in) = bench.packet_ins().remove(0);
+    let (buffer_id, flags, idle_timeout_s) = (packet_in.buffer_id, FLOW_MOD_SEND_FLOW_REMOVED, 2);
+    bench.say(Body::FlowMod(FlowMod { buffer_id, flags, idle_timeout_s, ..add(7) }));
+    bench.pass_to(20 * SECOND);
+    let removed = bench.messages.iter().find_map(|(at, body)| match body {
+        Body::FlowRemoved(removed) => Some((*at, removed.packet_count)),
+        _ => None,
+    });
+    assert_eq!(removed, Some((3521 * MS, 1)), "two seconds after the packet");
+}
+
+#[test]
+fn what_a_controller_said_before_it_reconnected_is_gone() {
+    let mut bench = Bench::new(slow(), Version::V1_0);
+    (0..100).for_each(|number| bench.say(Body::FlowMod(add(number))));
+    bench.say(Body::EchoRequest(b"old".to_vec()));
+    bench.arrive(200);
+    bench.pass_to(10 * MS + MS / 2);
+    let before = bench.messages.len();
+    bench.switch.on_disconnected(C0);
+    connect(&mut bench.switch, Version::V1_0, bench.now);
+    bench.say(Body::EchoRequest(b"new".to_vec()));
+    bench.pass_to(SECOND);
+    // The CPU had begun with a flow mod. Then come the packet, whose receiver is gone, and the new request.
+    let answers = &bench.messages[before..];
+    assert_eq!(answers, [(13 * MS, Body::EchoReply(b"new".to_vec()))]);
+    assert_eq!(bench.switch.flow_count(), 10);
+    bench.arrive(201);
+    bench.pass_to(2 * SECOND);
+    assert_eq!(bench.packet_ins().len(), 1, "the new connection receives packet-ins");
+}
+
+#[test]
+fn a_switch_that_is_far_behind_does_not_read() {
+    let mut bench = Bench::new(slow(), Version::V1_0);
+    let mut said = 0;
+    while bench.switch.takes_messages() {
+        bench.say(Body::EchoRequest(Vec::new()));
+        said += 1;
+        assert!(said < 100_000);
+    }
+    assert_eq!(said, 16_384);
+    bench.pass_to(MS);
+    assert!(bench.switch.takes_messages());
+    bench.pass_to(20 * SECOND);
+    assert_eq!((bench.messages.len(), bench.switch.counters().messages_lost), (said, 0));
+}
+
+#[test]
+fn packet_ins_and_messages_above_the_memory_are_lost_and_counted() {
+    let mut profile = slow();
+    profile.packet_in.buffers_packets = Some(0);
+    let mut bench = Bench::new(profile, Version::V1_0);
+    (0..50_000).for_each(|number| bench.arrive(number));
+    let lost = usize::try_from(bench.switch.counters().packet_ins_unheard).unwrap();
+    assert!((10_000..25_000).contains(&lost), "{lost} of 50,000 packets of 1,500 bytes are above 64 MiB");
+    assert!(!bench.switch.takes_messages());
+    let data = vec![0; 60_000];
+    (0..3).for_each(|_| {
+        let data = data.clone();
+        let (buffer_id, in_port, actions) = (NO_BUFFER, PortNo(1), Vec::new());
+        bench.say(Body::PacketOut(PacketOut { buffer_id, in_port, actions, data }));
+    });
+    assert_eq!(bench.switch.counters().messages_lost, 3);
+    bench.pass_to(100 * SECOND);
+    assert_eq!(bench.packet_ins().len() + lost, 50_000);
+    assert!(bench.switch.takes_messages());
+}
+
+#[test]
+fn the_null_profile_buffers_packets_as_long_as_a_switch_without_a_profile() {
+    let mut bench = Bench::new(Profile::null(), Version::V1_0);
+    (0..257).for_each(|number| bench.arrive(number));
+    let ids: Vec<u32> = bench.packet_ins().iter().map(|(_, packet_in)| packet_in.buffer_id).collect();
+    assert_eq!(ids.iter().filter(|id| **id == NO_BUFFER).count(), 1, "256 buffers");
+    bench.pass_to(60 * SECOND);
+    bench.say(Body::FlowMod(FlowMod { buffer_id: ids[0], ..add(0) }));
+    assert_eq!((bench.errors().len(), bench.frames.len()), (0, 1));
 }

@@ -78,7 +78,6 @@ fn mean_ms(report: &QueriesReport) -> f64 {
 #[test]
 fn the_null_profile_adds_no_time_to_queries() {
     let mut null = Profile::null();
-    null.packet_in.buffers_packets = 256;
     null.switch.openflow = vec![profile::OpenFlowVersion::V10];
     assert_eq!(mean_ms(&queries(&mut network(null, 1), 20)), 0.0);
 }

@@ -16,6 +16,7 @@ use crate::phase::{Next, Phase};
 use crate::rules::RuleForm;
 use crate::samples::{interval_ns, ns, slope, us};
 use crate::script::{MILLISECOND_NS, Outcome, Record, SECOND_NS, Script, Step, Until, When};
+use profile::software::{PROMOTION_BATCH_MAX, PROMOTION_PERIOD_MIN_US};
 use profile::{Promotion, PromotionOrder};
 
 /// Rules added at once, of which most go to software.
@@ -299,7 +300,9 @@ fn promotion_of(batches: &[Vec<Move>]) -> Option<Promotion> {
     let period_ns = slope(&points.collect::<Vec<_>>())?;
     let sizes: Vec<f64> = batches.iter().take(batches.len() - 1).map(|batch| batch.len() as f64).collect();
     let batch_rules = crate::samples::median(&sizes)?.max(1.0) as u32;
-    Some(Promotion { period_us: period_ns / 1e3, batch_rules, order: PromotionOrder::Random })
+    let period_us = (period_ns / 1e3).max(PROMOTION_PERIOD_MIN_US);
+    let batch_rules = batch_rules.min(PROMOTION_BATCH_MAX);
+    Some(Promotion { period_us, batch_rules, order: PromotionOrder::Random })
 }
 
 fn note_transits(record: &Record, found: &mut Findings) {
@@ -380,16 +383,16 @@ mod tests {
     fn batches_and_their_period_are_found_between_looks() {
         // Looks each 40 ms at their own phase; three rules move each 250 ms.
         let moves = (0..30usize).map(|rule| {
-            let at = (rule / 3 + 1) as u64 * 250_000;
-            let phase = rule as u64 * 1_300 % 40_000;
-            let from_ns = (at - phase) / 40_000 * 40_000 + phase;
-            Move { rule, from_ns, to_ns: from_ns + 40_000 }
+            let at = (rule / 3 + 1) as u64 * 250_000_000;
+            let phase = rule as u64 * 1_300_000 % 40_000_000;
+            let from_ns = (at - phase) / 40_000_000 * 40_000_000 + phase;
+            Move { rule, from_ns, to_ns: from_ns + 40_000_000 }
         });
         let mut moves: Vec<Move> = moves.collect();
         moves.sort_by_key(|it| it.from_ns + it.to_ns);
         let promotion = promotion_of(&batches_of(&moves)).unwrap();
         assert_eq!(promotion.batch_rules, 3);
-        assert!((promotion.period_us / 250.0 - 1.0).abs() < 0.03, "{promotion:?}");
+        assert!((promotion.period_us / 250_000.0 - 1.0).abs() < 0.03, "{promotion:?}");
     }
 
     #[test]

@@ -94,7 +94,7 @@ fn packet_in(cpu: &Cpu, random: &mut Random) -> PacketIn {
         rate_per_s: at_most * (0.3 + 0.4 * random.unit()),
         burst_packets: 50 + random.below(80) as u32,
     });
-    let buffers_packets = if is_one_in(random, 3) { 0 } else { 64 + random.below(200) as u32 };
+    let buffers_packets = Some(if is_one_in(random, 3) { 0 } else { 64 + random.below(200) as u32 });
     PacketIn { limit, buffers_packets, buffer_life_us: 10e6, ..PacketIn::default() }
 }
 

@@ -16,7 +16,9 @@ use crate::install::{BufferFull, Install};
 use crate::measurement::{FITS_MAX, Fit, Measurement, NOT_MEASURED_MAX, NotMeasured};
 use crate::packet_in::{PacketIn, PacketInRate};
 use crate::quantiles::{Quantiles, VALUE_MAX_US};
-use crate::software::{Promotion, PromotionOrder, Software, SoftwareUse};
+use crate::software::{
+    PROMOTION_BATCH_MAX, PROMOTION_PERIOD_MIN_US, Promotion, PromotionOrder, Software, SoftwareUse,
+};
 use crate::switch::{OpenFlowVersion, RECOGNITIONS_MAX, Recognition, Switch};
 use crate::timeouts::Timeouts;
 use crate::whole::Profile;
@@ -175,8 +177,11 @@ fn delay(delay: &mut Delay, v: &mut dyn Visitor) {
 }
 
 fn packet_in(packet_in: &mut PacketIn, v: &mut dyn Visitor) {
-    let buffers = &mut Count(&mut packet_in.buffers_packets, 0..=*COUNT.end());
-    v.value("buffers_packets", Need::Default("0"), buffers);
+    let buffers = &mut Maybe {
+        slot: &mut packet_in.buffers_packets,
+        form: |count| Box::new(Count(count, 0..=*COUNT.end())),
+    };
+    v.value("buffers_packets", Need::Absent("as the switch has that plays it"), buffers);
     v.value(
         "buffer_life_us",
         Need::Default("1000000"),
@@ -309,8 +314,9 @@ fn software_use(when: &mut SoftwareUse, v: &mut dyn Visitor) {
 }
 
 fn promotion(promotion: &mut Promotion, v: &mut dyn Visitor) {
-    v.value("period_us", Need::Required, &mut Number(&mut promotion.period_us, PERIOD_US));
-    v.value("batch_rules", Need::Required, &mut Count(&mut promotion.batch_rules, COUNT));
+    let period = &mut Number(&mut promotion.period_us, PROMOTION_PERIOD_MIN_US..=VALUE_MAX_US);
+    v.value("period_us", Need::Required, period);
+    v.value("batch_rules", Need::Required, &mut Count(&mut promotion.batch_rules, 1..=PROMOTION_BATCH_MAX));
     let words = &[
         ("oldest", PromotionOrder::Oldest),
         ("newest", PromotionOrder::Newest),

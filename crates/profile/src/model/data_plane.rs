@@ -23,7 +23,7 @@ pub(super) struct Arrival {
     pub(super) is_of_message: bool,
 }
 
-/// Changes on their way to the data plane. There are at most as many as changes that the CPU has processed.
+/// Changes on their way to the data plane. `tables` bounds their number.
 #[derive(Clone, Debug)]
 pub(super) struct DataPlane {
     late: Option<Draw>,
@@ -90,6 +90,12 @@ impl DataPlane {
         let Reverse(arrival) = self.on_the_way.pop()?;
         self.of_messages -= usize::from(arrival.is_of_message);
         Some(arrival)
+    }
+
+    /// How many changes are on their way.
+    #[inline]
+    pub(super) fn on_the_way(&self) -> usize {
+        self.on_the_way.len()
     }
 
     /// Whether changes of messages are on their way.

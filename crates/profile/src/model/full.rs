@@ -53,6 +53,8 @@ pub(super) struct FullModel {
     cpu: CpuState,
     /// When the CPU has ended its last work.
     free_ns: u64,
+    /// Whether the free CPU waits, since too much is on its way behind it.
+    is_held_up: bool,
     limit: Option<TokenBucket>,
     buffers: Buffers,
     data_bytes: u16,
@@ -84,8 +86,12 @@ impl FullModel {
             entry_us: profile.cpu.statistics_entry_us,
             cpu: CpuState::Idle,
             free_ns: 0,
+            is_held_up: false,
             limit: packet_in.limit.map(|limit| TokenBucket::new(limit.rate_per_s, limit.burst_packets)),
-            buffers: Buffers::new(packet_in.buffers_packets, nanoseconds(packet_in.buffer_life_us)),
+            buffers: Buffers::new(
+                packet_in.buffers_packets.unwrap_or(0),
+                nanoseconds(packet_in.buffer_life_us),
+            ),
             data_bytes: packet_in.miss_send_bytes,
             ingress: Draw::new(&profile.delay.ingress_us, seed, Stream::Ingress),
             egress: Draw::new(&profile.delay.egress_us, seed, Stream::Egress),
@@ -107,6 +113,10 @@ impl FullModel {
 
     pub(super) fn tables(&self) -> &Tables {
         &self.tables
+    }
+
+    pub(super) fn leaving(&self) -> &Leaving {
+        &self.leaving
     }
 
     pub(super) fn room(&self) -> &WaitingRoom {
@@ -135,8 +145,11 @@ impl FullModel {
                 }
             }
             Input::Added { id, rule } => {
-                self.add(id, rule, out);
+                if !self.add(id, rule, out) {
+                    self.release_nothing(id);
+                }
             }
+            Input::Refused(id) => self.release_nothing(id),
             Input::Modified(rule) => self.tables.modify(rule, now_ns, out),
             Input::Deleted(rule) => self.tables.delete(rule, now_ns, out),
             Input::Used { rule, at_ns, packets } => self.tables.on_used(rule, at_ns, packets),
@@ -267,9 +280,23 @@ impl FullModel {
 
     #[inline]
     fn begin_if_idle(&mut self) {
-        if self.is_idle() && !self.room.is_empty() {
-            self.begin();
+        if !self.is_idle() || self.room.is_empty() {
+            return;
         }
+        if self.leaving.has_many_messages() || self.tables.has_many_changes() {
+            self.is_held_up = true;
+            return;
+        }
+        if std::mem::take(&mut self.is_held_up) {
+            self.free_ns = self.free_ns.max(self.clock_ns);
+        }
+        self.begin();
+    }
+
+    /// The caller forgets messages that have not begun. They end without an output. Nothing begins by that: a free CPU waits for
+    /// something else.
+    pub(super) fn forget(&mut self, is_forgotten: impl Fn(MessageId) -> bool) {
+        self.room.forget(is_forgotten);
     }
 
     fn begin(&mut self) {
@@ -289,7 +316,7 @@ impl FullModel {
         self.free_ns = until_ns;
         let id = job.id;
         match job.kind {
-            MessageType::PacketIn => self.send_packet_in(&job, until_ns),
+            MessageType::PacketIn => self.send_packet_in(&job, until_ns, out),
             MessageType::PacketOut => match self.take_packet(job.packet) {
                 Ok(()) => {
                     let leaves = until_ns.saturating_add(self.egress.next_ns()).max(self.clock_ns);
@@ -297,12 +324,12 @@ impl FullModel {
                 }
                 Err(why) => out.push(Output::Refuse { id, why }),
             },
-            MessageType::Add => {
-                if self.carry_out_add(&job, out) {
+            MessageType::Add if job.rule.is_some() => {
+                if job.rule.is_some_and(|rule| self.carry_out_add(id, rule, out)) {
                     self.cpu = CpuState::Finishing { job, ended_ns: until_ns, has_waited: false };
                 }
             }
-            MessageType::Modify | MessageType::Delete => {
+            MessageType::Add | MessageType::Modify | MessageType::Delete => {
                 out.push(Output::CarryOut { id });
                 self.cpu = CpuState::Finishing { job, ended_ns: until_ns, has_waited: false };
                 return true;
@@ -316,7 +343,12 @@ impl FullModel {
         false
     }
 
-    fn send_packet_in(&mut self, job: &Waiting, served_ns: u64) {
+    fn send_packet_in(&mut self, job: &Waiting, served_ns: u64, out: &mut Vec<Output>) {
+        if !self.leaving.has_place(Lane::PacketIn) {
+            // Its buffer is free again.
+            let _ = self.take_packet(job.packet);
+            return out.push(Output::Lost { id: job.id, why: Loss::TooManyLeaving });
+        }
         let residual = match job.quantile {
             Some(quantile) => self.ingress.at_ns(quantile),
             None => self.ingress.next_ns(),
@@ -331,15 +363,11 @@ impl FullModel {
     }
 
     /// Returns whether the switch carries the add out.
-    fn carry_out_add(&mut self, job: &Waiting, out: &mut Vec<Output>) -> bool {
-        let Some(rule) = job.rule else {
-            out.push(Output::CarryOut { id: job.id });
-            return true;
-        };
+    fn carry_out_add(&mut self, id: MessageId, rule: Rule, out: &mut Vec<Output>) -> bool {
         // The message is carried out before the data plane has its rule.
         let before = out.len();
-        out.push(Output::CarryOut { id: job.id });
-        let is_added = self.add(job.id, rule, out);
+        out.push(Output::CarryOut { id });
+        let is_added = self.add(id, rule, out);
         if !is_added {
             out.remove(before);
         }
@@ -353,6 +381,15 @@ impl FullModel {
             Err(NotAdded::Ignored) => out.push(Output::Lost { id, why: Loss::Ignored }),
         }
         false
+    }
+
+    /// The flow mod that the CPU works on is refused, so that the packet that waits for it stays in its buffer.
+    fn release_nothing(&mut self, id: MessageId) {
+        if let CpuState::Finishing { job, .. } = &mut self.cpu
+            && job.id == id
+        {
+            job.packet = Packet::None;
+        }
     }
 
     fn take_packet(&mut self, packet: Packet) -> Result<(), Refusal> {

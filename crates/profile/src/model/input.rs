@@ -61,7 +61,7 @@ pub struct Message {
     pub id: MessageId,
     /// Its type.
     pub kind: MessageType,
-    /// The rule of an add. Without one, an add takes no place.
+    /// The rule of an add. Without one, the caller says which rule it adds when it carries the message out ([`Input::Added`]).
     pub rule: Option<Rule>,
     /// The packet that it sends.
     pub packet: Packet,
@@ -92,14 +92,16 @@ pub enum Input {
         /// The packet's length.
         length_bytes: u32,
     },
-    /// A modify that was carried out found no rule, and adds one (OpenFlow 1.0, 4.6). The answer is one output: `InDataPlane` later, or
-    /// `Refuse` or `Lost` of this message.
+    /// A message that is carried out adds a rule: an add without a rule of its own, or a modify that found none (OpenFlow 1.0, 4.6). The
+    /// model says at once if there is no place: by `Refuse` or `Lost` of this message. Then nothing has changed.
     Added {
-        /// The modify.
+        /// The message.
         id: MessageId,
         /// The rule.
         rule: Rule,
     },
+    /// The caller refused a message that it was to carry out, by a check of its own. The packet that waits for it stays where it is.
+    Refused(MessageId),
     /// A message that was carried out changed this rule.
     Modified(RuleId),
     /// A message that was carried out, a time-out, or the switch itself removed this rule.

@@ -1,7 +1,7 @@
 //! What is on its way out: packet-ins and packets that the CPU has finished, for the time of their residual delay.
 //!
 //! In: an output and the time at which it would leave. Out: the outputs whose time has come. Those of one kind keep their order: none
-//! leaves before its predecessor. It never drops anything; the CPU is the bound on what comes in.
+//! leaves before its predecessor. It never drops anything: the caller asks first whether there is a place.
 
 use super::output::Output;
 use std::collections::VecDeque;
@@ -18,6 +18,11 @@ pub(super) enum Lane {
 }
 
 const LANES: usize = 4;
+
+/// How many packet-ins are on their way, and how many messages. A switch that sends 10,000 packet-ins a second has a residual delay of
+/// less than 6 s. Above it, packet-ins are lost, and the CPU begins with nothing until messages have left.
+pub(super) const LEAVING_MAX: usize = 65_536;
+
 /// The lanes in which a barrier has its place.
 const LANES_OF_MESSAGES: [Lane; 3] = [Lane::PacketOut, Lane::FlowMod, Lane::Other];
 
@@ -48,6 +53,30 @@ impl Leaving {
         let at_ns = latest.into_iter().fold(at_ns, u64::max);
         LANES_OF_MESSAGES.iter().for_each(|lane| self.latest_ns[*lane as usize] = at_ns);
         self.push(Lane::Other, at_ns, output);
+    }
+
+    /// Whether one more has a place in a lane.
+    #[inline]
+    pub(super) fn has_place(&self, lane: Lane) -> bool {
+        self.lanes[lane as usize].len() < LEAVING_MAX
+    }
+
+    /// Whether so many messages are on their way that no further one may begin.
+    #[inline]
+    pub(super) fn has_many_messages(&self) -> bool {
+        self.of_messages() >= LEAVING_MAX
+    }
+
+    /// How many packet-ins are on their way.
+    #[inline]
+    pub(super) fn packet_ins(&self) -> usize {
+        self.lanes[Lane::PacketIn as usize].len()
+    }
+
+    /// How many messages, or packets of messages, are on their way.
+    #[inline]
+    pub(super) fn of_messages(&self) -> usize {
+        self.count - self.packet_ins()
     }
 
     /// When the next one leaves.

@@ -37,6 +37,12 @@ impl Memory {
         self.classes.get(usize::from(class)).is_some_and(|class| class.entries > 0)
     }
 
+    /// Whether two classes share a memory.
+    pub(super) fn shares(&self, one: u8, two: u8) -> bool {
+        let memory_of = |class: u8| self.classes.get(usize::from(class)).map(|class| class.memory);
+        memory_of(one) == memory_of(two)
+    }
+
     /// Whether one more rule of this class has room. Exact as long as one class of the memory is in use.
     pub(super) fn has_room(&self, class: u8) -> bool {
         let Some(wanted) = self.classes.get(usize::from(class)) else { return false };

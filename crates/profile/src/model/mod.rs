@@ -89,6 +89,12 @@ pub struct Load {
     pub in_hardware: usize,
     /// Rules in software, with those that move to or from there.
     pub in_software: usize,
+    /// Packet-ins that the CPU has processed, and that have not left.
+    pub packet_ins_leaving: usize,
+    /// The same of packets that messages release.
+    pub packets_leaving: usize,
+    /// Changes that wait for the hardware, or those that are on their way to the data plane, whichever are more.
+    pub changes: usize,
 }
 
 /// The model of one switch.
@@ -145,7 +151,7 @@ impl Model {
         let input = if slow_motion == 1 { input } else { slowed(input, slow_motion) };
         match &mut self.method {
             Method::Full(full) => full.on_input(input, observed_ns, now_ns / slow_motion, out),
-            Method::Paper(paper) => paper.on_input(input, observed_ns, now_ns / slow_motion),
+            Method::Paper(paper) => paper.on_input(input, observed_ns, now_ns / slow_motion, out),
         }
     }
 
@@ -171,9 +177,19 @@ impl Model {
         if slow_motion > 1 {
             for output in &mut out[first..] {
                 if let Output::ExpireIfIdle { unused_since_ns, .. } = output {
-                    *unused_since_ns = unused_since_ns.saturating_mul(slow_motion);
+                    // The last of the caller's times that are this one in the model's clock: a later use is later there, too.
+                    *unused_since_ns =
+                        unused_since_ns.saturating_mul(slow_motion).saturating_add(slow_motion - 1);
                 }
             }
+        }
+    }
+
+    /// The caller forgets messages, for example since the connection on which they came has ended. Those that wait for the CPU take no
+    /// time of it, and end without an output. Those that the CPU has begun with go on. The paper's model forgets nothing.
+    pub fn forget_messages(&mut self, is_forgotten: impl Fn(MessageId) -> bool) {
+        if let Method::Full(full) = &mut self.method {
+            full.forget(is_forgotten);
         }
     }
 
@@ -186,6 +202,9 @@ impl Model {
                 outside: full.room().outside(),
                 in_hardware: full.tables().rules().in_hardware(),
                 in_software: full.tables().rules().in_software(),
+                packet_ins_leaving: full.leaving().packet_ins(),
+                packets_leaving: full.leaving().of_messages(),
+                changes: full.tables().changes(),
             },
         }
     }

@@ -40,6 +40,8 @@ pub enum Loss {
     PacketInLimit,
     /// The queue of the CPU is full.
     QueueFull,
+    /// Too many packet-ins are on their way out.
+    TooManyLeaving,
     /// The hardware table is full, and the switch says nothing about it.
     Ignored,
     /// More packets meet rules in software than the CPU forwards.
@@ -51,6 +53,7 @@ impl fmt::Display for Loss {
         f.write_str(match self {
             Loss::PacketInLimit => "above the limit on packet-ins",
             Loss::QueueFull => "the queue of the switch's CPU was full",
+            Loss::TooManyLeaving => "too many packet-ins were on their way out",
             Loss::Ignored => "the flow table was full, and the switch does not say so",
             Loss::SoftwareFull => "above the rate of the software table",
         })
@@ -69,8 +72,8 @@ pub enum Output {
         /// The buffer with the packet. None: it is not buffered.
         buffer: Option<u32>,
     },
-    /// The switch carries the message out, and sends its replies. A packet-out sends its packet. After a modify or delete, the caller
-    /// names the changed rules ([`super::Input::Modified`], [`super::Input::Deleted`]) before it asks for the next output.
+    /// The switch carries the message out, and sends its replies. A packet-out sends its packet. After a flow mod, the caller names the
+    /// rules ([`super::Input::Added`], [`super::Input::Modified`], [`super::Input::Deleted`]) before it asks for the next output.
     CarryOut {
         /// The message.
         id: MessageId,

@@ -6,7 +6,7 @@
 use super::draw::Draw;
 use super::input::{Input, Message, Miss, Packet, RuleId};
 use super::leaving::{Lane, Leaving};
-use super::output::{Output, Place};
+use super::output::{Loss, Output, Place};
 use super::quantile_match::QuantileMatch;
 use super::random::{Random, Stream};
 use crate::cpu::MessageType;
@@ -40,7 +40,20 @@ impl PaperModel {
     }
 
     /// `observed_ns`: how long a real switch has worked on a packet, in the machine's time.
-    pub(super) fn on_input(&mut self, input: Input, observed_ns: u64, now_ns: u64) {
+    pub(super) fn on_input(&mut self, input: Input, observed_ns: u64, now_ns: u64, out: &mut Vec<Output>) {
+        // There is no queue in which something could wait for a place.
+        let lost = match &input {
+            Input::Miss(miss) if !self.leaving.has_place(Lane::PacketIn) => Some(miss.id),
+            Input::Message(Message { id, .. }) | Input::InSoftware { id, .. }
+                if self.leaving.has_many_messages() =>
+            {
+                Some(*id)
+            }
+            _ => None,
+        };
+        if let Some(id) = lost {
+            return out.push(Output::Lost { id, why: Loss::TooManyLeaving });
+        }
         match input {
             Input::Miss(miss) => self.on_miss(&miss, observed_ns, now_ns),
             Input::Message(message) => self.on_message(&message, now_ns),
@@ -48,7 +61,7 @@ impl PaperModel {
                 self.leaving.push(Lane::PacketOut, now_ns, Output::Forward { id })
             }
             Input::Added { rule, .. } => self.show(Lane::FlowMod, rule.id, now_ns),
-            Input::Modified(_) | Input::Deleted(_) | Input::Used { .. } => {}
+            Input::Refused(_) | Input::Modified(_) | Input::Deleted(_) | Input::Used { .. } => {}
         }
     }
 

@@ -202,9 +202,15 @@ impl Rules {
         }
     }
 
-    /// The rule in hardware that goes first by these keys.
-    pub(super) fn first_in_hardware(&self, keys: &[Victim], random: &mut Random) -> Option<Slot> {
-        self.first(&self.hardware, |known| known.at == At::Hardware, keys, random)
+    /// The rule in hardware that goes first by these keys, of those that are wanted by their slot and class.
+    pub(super) fn first_in_hardware(
+        &self,
+        keys: &[Victim],
+        wanted: impl Fn(Slot, Option<u8>) -> bool,
+        random: &mut Random,
+    ) -> Option<Slot> {
+        let is_wanted = |known: &Known| known.at == At::Hardware && wanted(known.slot, known.rule.class);
+        self.first(&self.hardware, is_wanted, keys, random)
     }
 
     /// The rule in software that goes first by these keys, of those that are wanted.

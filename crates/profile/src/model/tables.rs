@@ -27,7 +27,14 @@ use crate::software::{PromotionOrder, Software, SoftwareUse};
 use crate::whole::Profile;
 
 /// How many rules make place for one at most. A rule that needs the place of more is refused.
-const VICTIMS_MAX: u32 = 64;
+const VICTIMS_MAX: usize = 64;
+
+/// How many changes wait for the hardware, and how many are on their way to the data plane: more than the largest table has rules. Above
+/// it, the CPU begins with no further message, and no rule is promoted. One message and the time-outs can add as many as there are rules.
+const CHANGES_MAX: usize = 1 << 17;
+
+/// The shortest time between two promotions, whatever the profile says: otherwise time would hardly pass.
+const PROMOTION_PERIOD_MIN_NS: u64 = 1_000_000;
 
 /// Why a rule is in no table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +97,8 @@ pub(super) struct Tables {
     plane: DataPlane,
     expiry: Expiry,
     choices: Random,
+    /// Memory for the rules that make place, kept only to reuse it.
+    victims: Vec<Slot>,
 }
 
 impl HardwareTable {
@@ -114,7 +123,7 @@ impl SoftwareTable {
             SoftwareUse::Only | SoftwareUse::WhenFull => None,
         };
         let promotion = software.promotion.map(|promotion| {
-            let period_ns = nanoseconds(promotion.period_us).max(1);
+            let period_ns = nanoseconds(promotion.period_us).max(PROMOTION_PERIOD_MIN_NS);
             let (phase_ns, batch) = (phases.below(period_ns), promotion.batch_rules);
             let order = [key_of(promotion.order)];
             Promotion { period_ns, phase_ns, batch, order, due_ns: None, last_ns: None }
@@ -148,6 +157,7 @@ impl Tables {
             plane: DataPlane::new(&profile.barrier, seed),
             expiry: Expiry::new(&profile.timeouts, seed),
             choices: Random::new(seed, Stream::Choice),
+            victims: Vec::new(),
         }
     }
 
@@ -166,6 +176,19 @@ impl Tables {
             Some(install) => install.is_overfull(),
             None => hardware.cpu_waits && hardware.writes.has_messages(),
         })
+    }
+
+    /// How many changes wait for the hardware or are on their way to the data plane: the larger number.
+    #[inline]
+    pub(super) fn changes(&self) -> usize {
+        let waiting = self.hardware.as_ref().map_or(0, |hardware| hardware.writes.waiting());
+        waiting.max(self.plane.on_the_way())
+    }
+
+    /// Whether that is so much that no further message may begin.
+    #[inline]
+    pub(super) fn has_many_changes(&self) -> bool {
+        self.changes() >= CHANGES_MAX
     }
 
     /// Whether the data plane has everything that messages did.
@@ -230,7 +253,7 @@ impl Tables {
         slot
     }
 
-    /// Decides where a new rule goes.
+    /// Decides where a new rule goes. If it is refused, nothing has changed.
     fn choose(&mut self, rule: &Rule, now_ns: u64, out: &mut Vec<Output>) -> Result<Goal, NotAdded> {
         if self.rules.len() >= RULES_MAX {
             return Err(NotAdded::Refused);
@@ -240,10 +263,12 @@ impl Tables {
         };
         let class = rule.class.filter(|class| hardware.memory.knows(*class));
         let (Some(class), false) = (class, self.is_too_fast(now_ns)) else { return self.goal_in_software() };
-        self.make_room(class, now_ns, out)?;
-        let Some(hardware) = &mut self.hardware else { return Ok(Goal::Anywhere) };
-        if !hardware.memory.has_room(class) {
-            return self.goal_in_software();
+        match hardware.when_full {
+            _ if hardware.memory.has_room(class) => {}
+            WhenFull::Refuse => return Err(NotAdded::Refused),
+            WhenFull::Ignore => return Err(NotAdded::Ignored),
+            WhenFull::Spill => return self.goal_in_software(),
+            WhenFull::Evict => {}
         }
         if let Some(install) = hardware.install.as_ref().filter(|install| install.is_full()) {
             match install.when_full() {
@@ -252,6 +277,7 @@ impl Tables {
                 BufferFull::Refuse => return Err(NotAdded::Refused),
             }
         }
+        self.make_room(class, now_ns, out)?;
         if let Some(bucket) = self.software.as_mut().and_then(|software| software.adds_to_hardware.as_mut()) {
             bucket.take(now_ns);
         }
@@ -270,21 +296,35 @@ impl Tables {
         software.is_only || (is_above && self.rules.in_software() < software.entries)
     }
 
-    /// Makes room for a rule of a class, as the profile says. Without room and without an error, the rule spills.
+    /// Makes room for a rule of a class: other rules go. If that takes more than [`VICTIMS_MAX`], none goes and the rule is refused.
     fn make_room(&mut self, class: u8, now_ns: u64, out: &mut Vec<Output>) -> Result<(), NotAdded> {
-        for _ in 0..=VICTIMS_MAX {
-            let Some(hardware) = &self.hardware else { return Ok(()) };
-            match hardware.when_full {
-                _ if hardware.memory.has_room(class) => return Ok(()),
-                WhenFull::Refuse => return Err(NotAdded::Refused),
-                WhenFull::Ignore => return Err(NotAdded::Ignored),
-                WhenFull::Spill => return Ok(()),
-                WhenFull::Evict => {}
-            }
-            let victim = self.rules.first_in_hardware(&hardware.evict, &mut self.choices);
-            self.evict(victim.ok_or(NotAdded::Refused)?, now_ns, out);
+        let mut victims = std::mem::take(&mut self.victims);
+        victims.clear();
+        let is_enough = self.find_victims(class, &mut victims);
+        if is_enough {
+            victims.iter().for_each(|victim| self.evict(*victim, now_ns, out));
         }
-        Err(NotAdded::Refused)
+        self.victims = victims;
+        if is_enough { Ok(()) } else { Err(NotAdded::Refused) }
+    }
+
+    /// Finds the rules that make room, in the memory of this class. Returns whether they are enough.
+    fn find_victims(&mut self, class: u8, victims: &mut Vec<Slot>) -> bool {
+        let Tables { rules, hardware: Some(hardware), choices, .. } = self else { return true };
+        let memory = &mut hardware.memory;
+        let class_of = |rules: &Rules, slot: Slot| rules.get(slot).and_then(|known| known.rule.class);
+        // The places are given back only for the time of the search.
+        while !memory.has_room(class) && victims.len() < VICTIMS_MAX {
+            let helps = |slot: Slot, of: Option<u8>| {
+                of.is_some_and(|of| memory.shares(of, class)) && !victims.contains(&slot)
+            };
+            let Some(victim) = rules.first_in_hardware(&hardware.evict, helps, choices) else { break };
+            victims.push(victim);
+            class_of(rules, victim).into_iter().for_each(|class| memory.give_back(class));
+        }
+        let is_enough = memory.has_room(class);
+        victims.iter().filter_map(|slot| class_of(rules, *slot)).for_each(|class| memory.take(class));
+        is_enough
     }
 
     /// A rule in hardware makes place: it goes to software, or is removed.
@@ -343,6 +383,10 @@ impl Tables {
                 self.take_out(slot, now_ns, out);
             }
             At::Promoting | At::Writing | At::Hardware => {
+                if known.at == At::Promoting {
+                    // Software loses it at once.
+                    self.show(slot, None, true, now_ns, out);
+                }
                 self.give_back(slot);
                 self.leave(slot);
                 self.change_of(slot, ChangeKind::Erase, true, now_ns, out);
@@ -431,25 +475,25 @@ impl Tables {
     ) {
         let Tables { rules, plane, .. } = self;
         let Some(known) = rules.get_mut(slot) else { return };
+        let rule = known.rule.id;
         if plane.is_prompt() {
-            known.place = place;
-            out.push(Output::InDataPlane { rule: known.rule.id, place });
+            self.tell_place(rule, slot, place, out);
         } else {
-            let rule = (known.rule.id, slot);
-            known.changes_ns = plane.send(rule, place, is_of_message, now_ns, known.changes_ns);
+            known.changes_ns = plane.send((rule, slot), place, is_of_message, now_ns, known.changes_ns);
         }
     }
 
-    fn on_arrival(&mut self, arrival: Arrival, out: &mut Vec<Output>) {
-        // A rule with the same number may have come after this one was deleted, and may be in the data plane already.
-        let later = self.rules.slot_of(arrival.rule).filter(|slot| *slot != arrival.slot);
+    /// Packets meet a rule there from now on. A rule with the same number may have come after this one was deleted, and may be in the data
+    /// plane already.
+    fn tell_place(&mut self, rule: RuleId, slot: Slot, place: Option<Place>, out: &mut Vec<Output>) {
+        let later = self.rules.slot_of(rule).filter(|later| *later != slot);
         let is_replaced =
             later.and_then(|slot| self.rules.get(slot)).is_some_and(|known| known.place.is_some());
-        if let Some(known) = self.rules.get_mut(arrival.slot) {
-            known.place = arrival.place;
+        if let Some(known) = self.rules.get_mut(slot) {
+            known.place = place;
         }
         if !is_replaced {
-            out.push(Output::InDataPlane { rule: arrival.rule, place: arrival.place });
+            out.push(Output::InDataPlane { rule, place });
         }
     }
 
@@ -469,7 +513,10 @@ impl Tables {
         let promotion = self.software.as_mut().and_then(|software| software.promotion.as_mut());
         let Some(promotion) = promotion else { return };
         promotion.last_ns = promotion.due_ns.take();
-        let (batch, order) = (promotion.batch, promotion.order);
+        let (mut batch, order) = (promotion.batch, promotion.order);
+        if self.has_many_changes() {
+            batch = 0;
+        }
         for _ in 0..batch {
             let Tables { rules, hardware: Some(hardware), choices, .. } = self else { return };
             let fits = |rule: &Rule| rule.class.is_some_and(|class| hardware.memory.has_room(class));
@@ -519,8 +566,8 @@ impl Tables {
             }
             Due::Install => self.on_batch(now_ns),
             Due::Arrival => {
-                if let Some(arrival) = self.plane.pop() {
-                    self.on_arrival(arrival, out);
+                if let Some(Arrival { rule, slot, place, .. }) = self.plane.pop() {
+                    self.tell_place(rule, slot, place, out);
                 }
             }
             Due::Expiry => out.extend(self.expiry.on_due(&mut self.rules)),

@@ -188,6 +188,29 @@ impl WaitingRoom {
         self.let_in();
     }
 
+    /// Forgets messages of the controller. What waited behind a barrier that is forgotten comes in.
+    pub(super) fn forget(&mut self, is_forgotten: impl Fn(MessageId) -> bool) {
+        self.outside.retain(|waiting| !is_forgotten(waiting.id));
+        for kind in MessageType::ALL.into_iter().filter(|kind| *kind != MessageType::PacketIn) {
+            let queue = &mut self.queues[kind as usize];
+            let before = queue.len();
+            queue.retain(|(_, waiting)| !is_forgotten(waiting.id));
+            let forgotten = before - queue.len();
+            if queue.is_empty() {
+                self.occupied &= !(1 << kind as usize);
+            }
+            self.queued -= forgotten;
+            self.messages -= forgotten;
+        }
+        if let Fence::Waits(barrier, _) = &self.fence
+            && is_forgotten(barrier.id)
+        {
+            self.fence = Fence::None;
+            self.queued -= 1;
+        }
+        self.let_in();
+    }
+
     /// Whether nothing waits that the CPU could take.
     pub(super) fn is_empty(&self) -> bool {
         self.queued == 0 && (self.outside.is_empty() || !matches!(self.fence, Fence::None))

@@ -75,6 +75,12 @@ impl Writes {
         }
     }
 
+    /// How many changes wait.
+    #[inline]
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
     /// Whether changes of messages have not ended.
     pub(super) fn has_messages(&self) -> bool {
         self.of_messages > 0

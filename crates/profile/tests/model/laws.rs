@@ -37,7 +37,7 @@ pub fn random_profile(draw: &mut Draw) -> Profile {
             rate_per_s: 20.0 + draw.below(500) as f64,
             burst_packets: 1 + draw.below(9) as u32,
         }),
-        buffers_packets: draw.below(10) as u32,
+        buffers_packets: Some(draw.below(10) as u32),
         buffer_life_us: 1e5,
         miss_send_bytes: 64,
     };
@@ -324,7 +324,7 @@ fn slow_motion_is_the_same_run_with_longer_times() {
 fn scaled(output: Output, factor: u64) -> Output {
     match output {
         Output::ExpireIfIdle { rule, unused_since_ns } => {
-            Output::ExpireIfIdle { rule, unused_since_ns: unused_since_ns * factor }
+            Output::ExpireIfIdle { rule, unused_since_ns: unused_since_ns * factor + factor - 1 }
         }
         other => other,
     }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test ends where something is not as it should be")]
 
 mod barriers;
+mod bounds;
 mod driver;
 mod laws;
 mod paper;

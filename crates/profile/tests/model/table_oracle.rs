@@ -107,7 +107,7 @@ impl Oracle<'_> {
                 WhenFull::Refuse => return End::Refused,
                 WhenFull::Ignore => return End::Ignored,
                 WhenFull::Spill => return self.put_in_software(rule),
-                WhenFull::Evict => self.evict(&hardware.evict),
+                WhenFull::Evict => self.evict(&hardware.evict, hardware, class),
             }
         }
         // If the software table is full, an add without a token goes to hardware too.
@@ -118,9 +118,12 @@ impl Oracle<'_> {
         End::Added
     }
 
-    fn evict(&mut self, keys: &[Victim]) {
-        let mut candidates: Vec<Listed> =
-            self.list.iter().filter(|listed| listed.place == Place::Hardware).copied().collect();
+    fn evict(&mut self, keys: &[Victim], hardware: &Hardware, class: u8) {
+        let memory_of = |class: u8| hardware.capacities[usize::from(class)].memory;
+        let helps = |listed: &&Listed| {
+            listed.place == Place::Hardware && listed.rule.class.map(memory_of) == Some(memory_of(class))
+        };
+        let mut candidates: Vec<Listed> = self.list.iter().filter(helps).copied().collect();
         let most = u64::MAX;
         let key = |listed: &Listed, victim: &Victim| match victim {
             Victim::Oldest => listed.added,

@@ -16,6 +16,35 @@ fn ends(caller: &Caller, wanted: RuleId) -> Option<u64> {
 }
 
 #[test]
+fn in_slow_motion_a_use_at_any_time_counts_once() {
+    for slow in 2..20u64 {
+        let mut model = Model::new(&Profile::null(), 1).in_slow_motion(slow as u32);
+        let mut out = Vec::new();
+        let added = Rule { idle_timeout_s: 1, ..rule(1, 1) };
+        let add = Message { rule: Some(added), ..Message::new(MessageId(1), MessageType::Add) };
+        model.on_input(0, Input::Message(add), &mut out);
+        // The last use is a little later than a time of the model's slower clock.
+        let used = 7 * slow + slow - 1;
+        let (mut asked, mut ended) = (0, None);
+        while let Some(due) = model.next_due_ns().filter(|_| ended.is_none()) {
+            model.on_time(due, &mut out);
+            for output in std::mem::take(&mut out) {
+                let Output::ExpireIfIdle { rule, unused_since_ns } = output else { continue };
+                asked += 1;
+                assert!(asked < 10, "slow motion {slow}: it asks for ever");
+                let answer = match used > unused_since_ns {
+                    true => Input::Used { rule, at_ns: used, packets: 1 },
+                    false => Input::Deleted(rule),
+                };
+                ended = (used <= unused_since_ns).then_some(due);
+                model.on_input(due, answer, &mut out);
+            }
+        }
+        assert_eq!((asked, ended), (2, Some((SECOND + 7) * slow)), "slow motion {slow}");
+    }
+}
+
+#[test]
 fn without_periods_a_rule_ends_at_its_time_out() {
     let mut caller = Caller::new(Model::new(&Profile::null(), 1));
     caller.add(MS, Rule { hard_timeout_s: 30, ..rule(1, 1) }, Packet::None);

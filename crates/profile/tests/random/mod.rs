@@ -98,7 +98,7 @@ pub fn profile(seed: u64) -> Profile {
     profile.packet_in = PacketIn {
         limit: draw
             .maybe(|draw| PacketInRate { rate_per_s: 0.5 + draw.number(), burst_packets: draw.count() }),
-        buffers_packets: draw.count(),
+        buffers_packets: Some(draw.count()),
         buffer_life_us: 1.0 + draw.number(),
         miss_send_bytes: draw.one_of(&[0, 64, 128, u16::MAX]),
     };
@@ -209,8 +209,8 @@ fn tables(profile: &mut Profile, draw: &mut Draw) {
 
 fn software(draw: &mut Draw, uses: &[SoftwareUse], promotes: bool) -> Software {
     let order = draw.one_of(&[PromotionOrder::Oldest, PromotionOrder::MostUsed, PromotionOrder::Random]);
-    let period_us = 1.0 + draw.number();
-    let batch_rules = draw.count();
+    let period_us = 1000.0 + draw.number();
+    let batch_rules = 1 + u32::try_from(draw.below(4096)).expect("small");
     Software {
         when: draw.one_of(uses),
         entries: Some(draw.count()),

@@ -45,7 +45,7 @@ impl Proxy {
             kind::FEATURES_REPLY => {
                 wire::with_buffers(
                     message,
-                    self.settings.profile.packet_in.buffers_packets,
+                    self.settings.profile.packet_in.buffers_packets.unwrap_or(0),
                     &mut out.to_controller,
                 );
                 Passage::Taken

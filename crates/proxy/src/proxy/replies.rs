@@ -4,7 +4,6 @@
 
 use openflow::message::*;
 use openflow::{Body, Message, Version};
-use profile::{Hardware, Profile};
 
 use super::Proxy;
 use crate::commands::Commands;
@@ -92,7 +91,7 @@ impl Proxy {
     }
 
     fn sized(&self, tables: Vec<TableStats>, version: Version) -> Vec<TableStats> {
-        let size = size_of(&self.settings.profile);
+        let size = self.settings.profile.table_size();
         let of_target = |table: TableStats| {
             let rules = self.shadow.book.len_of_table(table.table_id);
             TableStats {
@@ -108,47 +107,9 @@ impl Proxy {
     }
 
     fn sized_features(&self, tables: Vec<TableFeatures>) -> Vec<TableFeatures> {
-        let size = size_of(&self.settings.profile);
+        let size = self.settings.profile.table_size();
         let of_target =
             |table: TableFeatures| TableFeatures { max_entries: size.unwrap_or(table.max_entries), ..table };
         tables.into_iter().map(of_target).collect()
-    }
-}
-
-/// How many rules the target has room for: its largest class of matches, and the software table. `None`: nobody knows an end.
-fn size_of(profile: &Profile) -> Option<u32> {
-    let of_hardware = |hardware: &Hardware| {
-        let classes = hardware.capacities.iter().filter(|class| !class.at_least);
-        classes.map(|class| class.entries).max()
-    };
-    let hardware = profile.hardware.as_ref().map(of_hardware);
-    let software = profile.software.as_ref().map(|software| software.entries);
-    match (hardware, software) {
-        (Some(hardware), None) => hardware,
-        (None, Some(software)) => software,
-        (Some(hardware), Some(software)) => Some(hardware?.saturating_add(software?)),
-        (None, None) => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use profile::{Capacity, Software};
-
-    fn check(hardware: Option<u32>, software: Option<Option<u32>>, expected: Option<u32>) {
-        let hardware = hardware
-            .map(|entries| Hardware { capacities: vec![Capacity::any(entries)], ..Hardware::default() });
-        let software = software.map(|entries| Software { entries, ..Software::default() });
-        assert_eq!(size_of(&Profile { hardware, software, ..Profile::null() }), expected);
-    }
-
-    #[test]
-    fn the_size_is_that_of_both_tables_if_both_have_an_end() {
-        check(None, None, None);
-        check(Some(511), None, Some(511));
-        check(None, Some(Some(7)), Some(7));
-        check(Some(511), Some(Some(7)), Some(518));
-        check(Some(511), Some(None), None);
     }
 }

@@ -167,7 +167,7 @@ fn messages_of_one_type_keep_their_order() {
 
 fn buffers(packets: u32) -> Profile {
     let mut profile = delays(5_000.0, 3_000.0);
-    profile.packet_in.buffers_packets = packets;
+    profile.packet_in.buffers_packets = Some(packets);
     profile.packet_in.miss_send_bytes = 96;
     profile
 }

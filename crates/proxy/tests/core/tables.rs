@@ -231,7 +231,7 @@ fn statistics_show_the_target() {
     profile.switch.vendor = "Fulcrum".to_owned();
     profile.switch.hardware = "Monaco".to_owned();
     profile.switch.firmware = "1.0.1".to_owned();
-    profile.packet_in.buffers_packets = 77;
+    profile.packet_in.buffers_packets = Some(77);
     for version in VERSIONS {
         let mut world = World::new(&profile, Method::Full, version);
         world.says(rule(

@@ -32,7 +32,7 @@ use crate::packet::Packet;
 use crate::pipeline_tables::PipelineTables;
 use crate::port::SwitchPort;
 use crate::profiled::Profiled;
-use crate::session::{ControllerId, Parting, Session, State};
+use crate::session::{ControllerId, Parting, Session, SessionId, State};
 use crate::table::FlowTable;
 use crate::tables::FlowTables;
 
@@ -66,6 +66,9 @@ pub struct SwitchCounters {
     pub packet_outs: u64,
     /// Error messages that it sent.
     pub errors: u64,
+    /// Messages of controllers that a switch with a profile lost, since too many waited for its CPU. A caller that asks
+    /// [`Switch::takes_messages`] loses none.
+    pub messages_lost: u64,
 }
 
 /// The state of a switch, for an overview of all switches.
@@ -96,6 +99,8 @@ pub struct Switch {
     buffers: PacketBuffers,
     /// Indexed by [`ControllerId`].
     sessions: Vec<Session>,
+    /// How many connections there have been.
+    sessions_begun: u64,
     /// The versions that controllers have spoken, one bit each. A rule of one version may not be expressible in
     /// another.
     versions_spoken: u32,
@@ -122,7 +127,8 @@ impl Switch {
         let options = profile.iter().fold(options, |options, profile| options.of_profile(profile));
         let tables = FlowTables::new(usize::from(options.n_tables.clamp(1, 254)));
         let mut buffers = PacketBuffers::new(options.n_buffers);
-        if let Some(profile) = &profile {
+        if let Some(profile) = profile.as_ref().filter(|profile| profile.packet_in.buffers_packets.is_some())
+        {
             buffers = buffers.with_life(Duration::from_secs_f64(profile.packet_in.buffer_life_us / 1e6));
         }
         let seed = options.seed.wrapping_add(datapath_id.0.wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -137,6 +143,7 @@ impl Switch {
             meters: Meters::default(),
             buffers,
             sessions: Vec::new(),
+            sessions_begun: 0,
             versions_spoken: 0,
             addresses: AddressTable::default(),
             fragments: fragment::NORMAL,
@@ -164,6 +171,16 @@ impl Switch {
         self.sessions.get(controller.0)?.version()
     }
 
+    /// The controller's present connection.
+    fn session_id(&self, controller: ControllerId) -> SessionId {
+        SessionId { controller, serial: self.sessions.get(controller.0).map_or(0, |session| session.serial) }
+    }
+
+    /// The version agreed on in a connection, or `None` if it has ended.
+    fn version_in(&self, session: SessionId) -> Option<Version> {
+        self.version(session.controller).filter(|_| self.session_id(session.controller) == session)
+    }
+
     /// Whether a controller has sent a features request, which every controller does first.
     pub fn is_known(&self, controller: ControllerId) -> bool {
         self.sessions.get(controller.0).is_some_and(|session| session.features_asked)
@@ -182,6 +199,12 @@ impl Switch {
     /// Whether it plays a profile, so that frames and messages have effects later.
     pub fn plays_profile(&self) -> bool {
         self.profiled.is_some()
+    }
+
+    /// Whether it takes further messages of controllers. A switch whose CPU is far behind does not read its connections, and the caller
+    /// of such a switch waits until time has passed. If the caller does not, messages may be lost ([`SwitchCounters::messages_lost`]).
+    pub fn takes_messages(&self) -> bool {
+        self.profiled.as_ref().is_none_or(|profiled| profiled.takes_messages())
     }
 
     /// The number of flow entries in all tables.
@@ -272,7 +295,10 @@ impl Switch {
         if self.sessions.len() <= controller.0 {
             self.sessions.resize(controller.0 + 1, Session::closed());
         }
-        self.sessions[controller.0] = Session { state: State::AwaitsHello, ..Session::closed() };
+        self.drop_messages_of(controller);
+        self.sessions_begun += 1;
+        let serial = self.sessions_begun;
+        self.sessions[controller.0] = Session { state: State::AwaitsHello, serial, ..Session::closed() };
         if let Some(profiled) = &self.profiled {
             self.sessions[controller.0].miss_send_len = profiled.miss_send_bytes();
         }
@@ -283,8 +309,9 @@ impl Switch {
 
     /// A connection to a controller has ended. Groups and buffered packets stay. After the last connection, a
     /// fail-secure switch keeps its rules and drops packets that match none. A fail-standalone switch deletes its
-    /// rules (1.3.5, 6.3.2).
+    /// rules (1.3.5, 6.3.2). Of a switch with a profile, messages of this connection that wait for its CPU are gone.
     pub fn on_disconnected(&mut self, controller: ControllerId) {
+        self.drop_messages_of(controller);
         let Some(session) = self.sessions.get_mut(controller.0) else { return };
         let was_connected = std::mem::replace(session, Session::closed()).version().is_some();
         if was_connected && self.stands_alone() {

@@ -8,17 +8,22 @@
 
 use flow::PortNo;
 use openflow::message::*;
-use openflow::{Body, Message};
+use openflow::{Body, Message, Version};
 use profile::MessageType;
-use profile::model::{self, Input, Loss, MessageId, Output, Place, Rule, RuleId};
+use profile::model::{self, Input, MessageId, Output, Place, RuleId};
 use std::time::Duration;
+
+#[cfg(test)]
+mod tests;
 
 use super::dispatch::Heard;
 use super::{Effects, Switch};
 use crate::action_set::ActionSet;
+use crate::buffer::Buffered;
+use crate::instructions::Instructions;
 use crate::packet::Packet;
 use crate::path_cache::Step;
-use crate::profiled::{self, Changed, Held, RuleKey, nanoseconds, rule_id};
+use crate::profiled::{self, Changed, Held, Profiled, RuleKey, nanoseconds, rule_id};
 use crate::refusal::Refusal;
 use crate::session::{Asker, ControllerId};
 use crate::table::{FlowEntry, Reason};
@@ -30,6 +35,7 @@ impl Switch {
     pub(super) fn plane(&mut self) -> &mut FlowTables {
         match &mut self.profiled {
             None => &mut self.tables,
+            Some(profiled) if profiled.agent_sends => &mut self.tables,
             Some(profiled) => &mut profiled.plane,
         }
     }
@@ -47,23 +53,29 @@ impl Switch {
             return;
         };
         let entries = self.entries_of(&heard.message.body);
+        let session = self.session_id(asker.controller);
         let Some(profiled) = &mut self.profiled else { return };
         let (message, bytes) = (heard.message.clone(), heard.bytes.map(<[u8]>::to_vec));
-        let mut packet = model::Packet::None;
-        let mut rule = None;
-        match &heard.message.body {
-            Body::PacketOut(_) => packet = model::Packet::Given,
-            Body::FlowMod(wanted) => {
-                packet = if wanted.buffer_id == NO_BUFFER { packet } else { model::Packet::Given };
-                if let Some(added) = added_by(heard) {
-                    rule = profiled.rule_of(&added);
-                }
-            }
-            _ => {}
-        }
-        let id = profiled.hold(Held::Message { controller: asker.controller, message, bytes });
-        self.tell_model(Input::Message(model::Message { id, kind, rule, packet, entries }), now, effects);
+        let packet = match &heard.message.body {
+            Body::PacketOut(_) => model::Packet::Given,
+            Body::FlowMod(wanted) if wanted.buffer_id != NO_BUFFER => model::Packet::Given,
+            _ => model::Packet::None,
+        };
+        let Some(id) = profiled.hold(Held::Message { session, message, bytes }) else {
+            self.counters.messages_lost += 1;
+            return;
+        };
+        // Which rule is added is said when the switch has checked the message.
+        let message = model::Message { packet, entries, ..model::Message::new(id, kind) };
+        self.tell_model(Input::Message(message), now, effects);
         self.run_model(now, effects);
+    }
+
+    /// The connection with a controller has ended. What it has sent is gone, as far as the CPU has not processed it.
+    pub(super) fn drop_messages_of(&mut self, controller: ControllerId) {
+        if let Some(profiled) = &mut self.profiled {
+            profiled.drop_messages_of(controller);
+        }
     }
 
     /// About how many entries the answer to a request for statistics has.
@@ -87,10 +99,16 @@ impl Switch {
         now: Duration,
         effects: &mut Effects,
     ) {
+        let with_session = |(controller, message)| (self.session_id(controller), message);
+        let messages = messages.into_iter().map(with_session).collect();
         let Some(profiled) = &mut self.profiled else { return };
-        let id = profiled.hold(Held::PacketIn { messages, buffer_id });
-        self.tell_model(profiled::miss(id, length, now), now, effects);
-        self.run_model(now, effects);
+        match profiled.hold(Held::PacketIn { messages, buffer_id }) {
+            Some(id) => {
+                self.tell_model(profiled::miss(id, length, now), now, effects);
+                self.run_model(now, effects);
+            }
+            None => self.lose_packet_in(buffer_id, now),
+        }
     }
 
     /// Whether the packet waits, since the rule that it met is in software.
@@ -114,17 +132,29 @@ impl Switch {
         now: Duration,
         effects: &mut Effects,
     ) -> bool {
-        let Some(profiled) = &mut self.profiled else { return false };
+        let Switch { profiled: Some(profiled), tables, .. } = self else { return false };
         if std::mem::take(&mut profiled.is_resuming) {
             return false;
         }
-        let Some(rule) = profiled.software_rule(step) else { return false };
-        let length_bytes = u32::try_from(packet.frame.len()).unwrap_or(u32::MAX);
+        let claimed = if profiled.agent_sends { tables.entry(step) } else { None };
+        let Some(rule) = profiled.software_rule(step, claimed) else {
+            if let Some(claimed) = claimed {
+                profiled.count(step.table_id, claimed, packet.frame.len(), now);
+            }
+            return false;
+        };
         let held = Held::InSoftware { packet: packet.take(), set: set.clone(), table_id: step.table_id };
-        let id = profiled.hold(held);
+        self.hold_in_software(rule, held, now, effects);
+        true
+    }
+
+    /// A packet waits for the software path. If too much waits, it is dropped.
+    fn hold_in_software(&mut self, rule: RuleId, held: Held, now: Duration, effects: &mut Effects) {
+        let (Held::InSoftware { packet, .. } | Held::Released { packet, .. }) = &held else { return };
+        let length_bytes = u32::try_from(packet.frame.len()).unwrap_or(u32::MAX);
+        let Some(id) = self.profiled.as_mut().and_then(|profiled| profiled.hold(held)) else { return };
         self.tell_model(Input::InSoftware { id, rule, length_bytes }, now, effects);
         self.run_model(now, effects);
-        true
     }
 
     /// Notes what a message did to a rule, for the model.
@@ -175,10 +205,9 @@ impl Switch {
             Output::PacketIn { id, .. } => self.send_packet_ins(id, effects),
             Output::CarryOut { id } | Output::AnswerBarrier { id } => self.carry_out_held(id, now, effects),
             Output::Release { id } => self.release_held(id, now, effects),
-            // The buffers are the switch's own, and it says itself which are empty.
-            Output::NoBuffer { .. } => {}
-            Output::Refuse { id, why } => self.refuse_held(id, why, effects),
-            Output::Lost { id, why } => self.lose_held(id, why, now),
+            // The buffers are the switch's own, and it says itself which are empty. A refusal answers `takes_place`.
+            Output::NoBuffer { .. } | Output::Refuse { .. } => {}
+            Output::Lost { id, .. } => self.lose_held(id, now),
             Output::InDataPlane { rule, place } => self.show(rule, place),
             Output::Evict { rule } => self.end_rule(rule, Reason::Delete, now, effects),
             Output::Expire { rule } => self.end_rule(rule, Reason::HardTimeout, now, effects),
@@ -200,83 +229,94 @@ impl Switch {
 
     fn send_packet_ins(&mut self, id: MessageId, effects: &mut Effects) {
         let Some(Held::PacketIn { messages, .. }) = self.held(id) else { return };
-        for (controller, message) in messages {
+        for (session, message) in messages {
             // The connection may have ended while the packet waited.
-            if self.version(controller) == Some(message.version) {
+            if self.version_in(session).is_some() {
                 self.counters.packet_ins += 1;
-                effects.messages.push((controller, message));
+                effects.messages.push((session.controller, message));
             }
         }
     }
 
     fn carry_out_held(&mut self, id: MessageId, now: Duration, effects: &mut Effects) {
-        let Some(Held::Message { controller, mut message, bytes }) = self.held(id) else { return };
-        let added = added_by(Heard { message: &message, bytes: bytes.as_deref() });
+        let Some(Held::Message { session, mut message, bytes }) = self.held(id) else { return };
         // The connection may have ended while the message waited.
-        if let Some(version) = self.version(controller) {
-            let asker = Asker { controller, version, xid: message.xid };
-            let later = take_buffer(&mut message);
-            match &added {
-                _ if reads_counters(&message.body) => self.read_counters(),
-                Some(wanted) => self.read_counter(&RuleKey::of(wanted)),
-                None => {}
-            }
-            let heard = Heard { message: &message, bytes: bytes.as_deref() };
-            let is_done = self.obey(asker, heard, now, effects);
-            let has_place = match self.added_by_modify().filter(|_| is_done) {
-                Some(rule) => {
-                    let held = Held::Message { controller, message, bytes };
-                    self.add_by_modify(id, rule, held, now, effects)
-                }
-                None => true,
-            };
-            if let (Some(wanted), true) = (later, is_done && has_place) {
-                self.hold_release(id, wanted, asker);
-            }
+        let Some(version) = self.version_in(session) else { return };
+        let asker = Asker { controller: session.controller, version, xid: message.xid };
+        let later = take_buffer(&mut message);
+        self.read_counters_for(&message.body);
+        if let Some(profiled) = &mut self.profiled {
+            profiled.carried_out = Some(id);
         }
-        let is_missing =
-            |wanted: &FlowMod| self.claims(wanted.table_id, wanted.priority, &wanted.matching).is_none();
-        let missing = added.filter(is_missing);
-        let missing = missing.and_then(|it| rule_id(it.table_id, it.priority, &it.matching));
-        self.tell_changes(missing, now, effects);
+        let heard = Heard { message: &message, bytes: bytes.as_deref() };
+        let rule = later.as_ref().and_then(|wanted| {
+            let ranked = heard.ranked(wanted);
+            let FlowMod { table_id, priority, matching, .. } = ranked.as_ref().unwrap_or(wanted);
+            rule_id(*table_id, *priority, matching)
+        });
+        let is_done = self.obey(asker, heard, now, effects);
+        let Some(profiled) = &mut self.profiled else { return };
+        profiled.carried_out = None;
+        let is_ignored = std::mem::take(&mut profiled.is_ignored);
+        match later {
+            Some(wanted) if is_done && !is_ignored => {
+                if let Ok(instructions) = self.check_instructions(wanted.table_id, &wanted, version) {
+                    self.hold_release(id, Held::Release { wanted, rule, instructions, asker, session });
+                }
+            }
+            Some(_) => self.tell_model(Input::Refused(id), now, effects),
+            None => {}
+        }
+        self.tell_changes(now, effects);
     }
 
-    /// The rule that a modify of no rule has added (1.0, 4.6).
-    fn added_by_modify(&mut self) -> Option<Rule> {
-        self.profiled.as_mut()?.added.take()
-    }
-
-    /// The model decides whether such a rule has a place. If not, the modify is refused after all. Returns whether it has one.
-    fn add_by_modify(
-        &mut self,
-        id: MessageId,
-        rule: Rule,
-        modify: Held,
-        now: Duration,
-        effects: &mut Effects,
-    ) -> bool {
-        let Some(profiled) = &mut self.profiled else { return true };
-        profiled.hold_as(id, modify);
-        self.tell_model(Input::Added { id, rule }, now, effects);
-        let has_place = self.held(id).is_some();
-        let key = self.profiled.as_ref().and_then(|profiled| profiled.key_of(rule.id)).cloned();
-        if let (false, Some(key)) = (has_place, key) {
-            self.tables.change(key.table_id.into()).remove(key.priority, &key.matching);
+    /// Asks the model for a place for a rule that all checks of the switch have passed. Returns whether it has one; some switches ignore
+    /// such a flow mod without an error. If it has none, nothing has changed.
+    pub(super) fn takes_place(&mut self, wanted: &FlowMod, now: Duration) -> Result<bool, Refusal> {
+        let Some(profiled) = &mut self.profiled else { return Ok(true) };
+        // A rule that no packet can match is in no table.
+        let (Some(id), Some(rule)) = (profiled.carried_out, profiled.rule_of(wanted)) else {
+            return Ok(true);
+        };
+        let mut placed = std::mem::take(&mut profiled.placed);
+        profiled.model.on_input(nanoseconds(now), Input::Added { id, rule }, &mut placed);
+        let decided = placed.iter().find_map(|output| match output {
+            Output::Refuse { id: of, .. } if *of == id => Some(Err(Refusal::TableFull)),
+            Output::Lost { id: of, .. } if *of == id => Some(Ok(false)),
+            _ => None,
+        });
+        if decided.is_some() {
+            profiled.is_ignored = decided == Some(Ok(false));
+            placed.clear();
+        }
+        profiled.placed = placed;
+        if decided.is_some() {
             self.forget_if_gone(rule.id);
         }
-        has_place
+        decided.unwrap_or(Ok(true))
+    }
+
+    /// The rule is in the tables. Acts on what the model said about its place.
+    pub(super) fn act_on_placed(&mut self, now: Duration, effects: &mut Effects) {
+        let Some(profiled) = &mut self.profiled else { return };
+        let mut placed = std::mem::take(&mut profiled.placed);
+        for output in placed.drain(..) {
+            self.act_on_one(output, now, effects);
+        }
+        if let Some(profiled) = &mut self.profiled {
+            profiled.placed = placed;
+        }
     }
 
     /// The packet that waits for a flow mod leaves when the model says so.
-    fn hold_release(&mut self, id: MessageId, wanted: FlowMod, asker: Asker) {
-        let instructions = self.check_instructions(wanted.table_id, &wanted, asker.version);
-        if let (Some(profiled), Ok(instructions)) = (&mut self.profiled, instructions) {
-            profiled.hold_as(id, Held::Release { wanted, instructions, asker });
+    fn hold_release(&mut self, id: MessageId, release: Held) {
+        if let Some(profiled) = &mut self.profiled {
+            profiled.hold_as(id, release);
         }
     }
 
-    /// Tells the model what a message did to rules. `missing`: the rule of an add that the switch did not carry out.
-    fn tell_changes(&mut self, missing: Option<RuleId>, now: Duration, effects: &mut Effects) {
+    /// Tells the model what a message did to rules.
+    fn tell_changes(&mut self, now: Duration, effects: &mut Effects) {
         let Some(profiled) = &mut self.profiled else { return };
         let changed = std::mem::take(&mut profiled.changed);
         for change in changed {
@@ -285,63 +325,60 @@ impl Switch {
                 Changed::Deleted(rule) => self.tell_model(Input::Deleted(rule), now, effects),
             }
         }
-        if let Some(rule) = missing {
-            self.tell_model(Input::Deleted(rule), now, effects);
-            self.forget_if_gone(rule);
-        }
     }
 
-    /// A packet that waited for a flow mod leaves. The agent of the switch sends it by its own tables: the data plane may be behind.
+    /// A packet that waited for a flow mod leaves. The agent of the switch sends it by its own tables: the data plane may be behind. In
+    /// 1.0 it gets the actions of its rule. It shares the rate of the software path if the data plane has the rule in software.
     fn release_held(&mut self, id: MessageId, now: Duration, effects: &mut Effects) {
-        let Some(Held::Release { wanted, instructions, asker }) = self.held(id) else { return };
-        let profiled = self.profiled.take();
-        let released = self.release(&wanted, instructions, asker.version, now, effects);
-        self.profiled = profiled;
-        if let Err(refusal) = released {
-            let message = Message { version: asker.version, xid: asker.xid, body: Body::FlowMod(wanted) };
-            self.refuse_bundled(&message, refusal, asker, effects);
-        }
-    }
-
-    fn refuse_held(&mut self, id: MessageId, why: model::Refusal, effects: &mut Effects) {
-        let Some(Held::Message { controller, message, bytes }) = self.held(id) else { return };
-        let refusal = match why {
-            model::Refusal::TableFull => Refusal::TableFull,
-            model::Refusal::BufferUnknown => Refusal::BufferUnknown,
-            model::Refusal::BufferEmpty => Refusal::BufferEmpty,
+        let Some(Held::Release { wanted, rule, instructions, asker, session }) = self.held(id) else {
+            return;
         };
-        let heard = Heard { message: &message, bytes: bytes.as_deref() };
-        self.counters.flow_mods += u64::from(matches!(message.body, Body::FlowMod(_)));
-        self.forget_added(heard);
-        if let Some(version) = self.version(controller) {
-            let (kind, code) = refusal.codes(version);
-            let asker = Asker { controller, version, xid: message.xid };
-            self.send_error(asker, kind, code, heard.beginning(), effects);
+        let packet = match self.buffers.take(wanted.buffer_id, now) {
+            Ok(Buffered { frame, in_port }) => Packet::new(frame, in_port),
+            Err(refusal) if self.version_in(session).is_some() => {
+                let message = Message { version: asker.version, xid: asker.xid, body: Body::FlowMod(wanted) };
+                return self.refuse_bundled(&message, refusal, asker, effects);
+            }
+            Err(_) => return,
+        };
+        let is_slow = |rule: &RuleId| {
+            asker.version == Version::V1_0
+                && self.profiled.as_ref().is_some_and(|profiled| profiled.is_in_software(*rule))
+        };
+        match rule.filter(is_slow) {
+            Some(rule) => self.hold_in_software(rule, Held::Released { packet, instructions }, now, effects),
+            None => self.send_as_agent(packet, &instructions, asker.version, now, effects),
         }
     }
 
-    fn lose_held(&mut self, id: MessageId, why: Loss, now: Duration) {
+    fn send_as_agent(
+        &mut self,
+        packet: Packet,
+        instructions: &Instructions,
+        version: Version,
+        now: Duration,
+        effects: &mut Effects,
+    ) {
+        let Some(profiled) = &mut self.profiled else { return };
+        profiled.agent_sends = true;
+        self.send_released(packet, instructions, version, now, effects);
+        if let Some(profiled) = &mut self.profiled {
+            profiled.agent_sends = false;
+        }
+    }
+
+    fn lose_held(&mut self, id: MessageId, now: Duration) {
         match self.held(id) {
-            Some(Held::PacketIn { buffer_id, .. }) => {
-                self.counters.packet_ins_unheard += 1;
-                if let Some(buffer_id) = buffer_id {
-                    let _ = self.buffers.take(buffer_id, now);
-                }
-            }
-            Some(Held::Message { message, bytes, .. }) => {
-                let is_ignored = why == Loss::Ignored && matches!(message.body, Body::FlowMod(_));
-                self.counters.flow_mods += u64::from(is_ignored);
-                self.forget_added(Heard { message: &message, bytes: bytes.as_deref() });
-            }
+            Some(Held::PacketIn { buffer_id, .. }) => self.lose_packet_in(buffer_id, now),
+            Some(Held::Message { .. }) => self.counters.messages_lost += 1,
             _ => {}
         }
     }
 
-    /// The rule of an add was not added.
-    fn forget_added(&mut self, heard: Heard<'_>) {
-        let added = added_by(heard);
-        if let Some(rule) = added.and_then(|it| rule_id(it.table_id, it.priority, &it.matching)) {
-            self.forget_if_gone(rule);
+    fn lose_packet_in(&mut self, buffer_id: Option<u32>, now: Duration) {
+        self.counters.packet_ins_unheard += 1;
+        if let Some(buffer_id) = buffer_id {
+            let _ = self.buffers.take(buffer_id, now);
         }
     }
 
@@ -389,11 +426,10 @@ impl Switch {
         if self.claims(key.table_id, key.priority, &key.matching).is_none() {
             return;
         }
-        self.read_counter(&key);
         if let Some(entry) = self.tables.change(key.table_id.into()).remove(key.priority, &key.matching) {
             self.tell_removed(key.table_id.into(), &entry, reason, now, effects);
         }
-        self.tell_changes(None, now, effects);
+        self.tell_changes(now, effects);
     }
 
     /// When a packet last met a rule.
@@ -405,42 +441,43 @@ impl Switch {
         used.map_or(0, |entry| nanoseconds(entry.used_at))
     }
 
-    /// The switch reads the counters of the data plane.
-    fn read_counters(&mut self) {
-        let Some(profiled) = &self.profiled else { return };
-        let keys: Vec<RuleKey> = profiled.rules().cloned().collect();
-        for key in keys {
-            self.read_counter(&key);
+    /// The switch reads the counters of its data plane that the answer to a message needs.
+    fn read_counters_for(&mut self, body: &Body) {
+        let Body::MultipartRequest(request) = body else { return };
+        let Switch { profiled: Some(profiled), tables, .. } = self else { return };
+        match &request.body {
+            RequestBody::Flow(wanted) | RequestBody::Aggregate(wanted) => {
+                let is_asked = |key: &&RuleKey| [TABLE_ALL, key.table_id].contains(&wanted.table_id);
+                for key in profiled.rules().filter(is_asked) {
+                    read_counter(profiled, tables, key);
+                }
+            }
+            RequestBody::Table => {
+                for (index, seen) in profiled.plane.iter().enumerate() {
+                    if let Some(table) = tables.recount(index) {
+                        (table.lookup_count, table.matched_count) = (seen.lookup_count, seen.matched_count);
+                    }
+                }
+            }
+            _ => {}
         }
-        self.read_table_counters();
     }
 
-    fn read_counter(&mut self, key: &RuleKey) {
-        let Some(profiled) = &self.profiled else { return };
-        let seen =
-            profiled.plane.table(key.table_id).and_then(|table| table.entry_of(key.priority, &key.matching));
-        let Some(seen) = seen.cloned() else { return };
-        if let Some(entry) = self.tables.change(key.table_id.into()).entry_of_mut(key.priority, &key.matching)
-            && entry.counters == seen.counters
-        {
-            (entry.packet_count, entry.byte_count) = (seen.packet_count, seen.byte_count);
-            entry.used_at = seen.used_at;
-        }
-    }
-
-    fn read_table_counters(&mut self) {
-        let Some(profiled) = &self.profiled else { return };
-        let counts: Vec<(u64, u64)> =
-            profiled.plane.iter().map(|table| (table.lookup_count, table.matched_count)).collect();
-        for (index, (lookups, matched)) in counts.into_iter().enumerate() {
-            let table = self.tables.change(index);
-            (table.lookup_count, table.matched_count) = (lookups, matched);
-        }
+    /// An entry that is removed, with the counters of the data plane.
+    pub(super) fn counted(&self, table_id: usize, entry: &FlowEntry) -> Option<FlowEntry> {
+        let seen = self.profiled.as_ref()?.shown(u8::try_from(table_id).ok()?, entry)?;
+        (seen.counters == entry.counters).then(|| entry.with_counters_of(seen))
     }
 
     /// A packet has passed the software path, and goes on where it met the rule.
     fn forward_held(&mut self, id: MessageId, now: Duration, effects: &mut Effects) {
-        let Some(Held::InSoftware { packet, mut set, table_id }) = self.held(id) else { return };
+        let (packet, mut set, table_id) = match self.held(id) {
+            Some(Held::InSoftware { packet, set, table_id }) => (packet, set, table_id),
+            Some(Held::Released { packet, instructions }) => {
+                return self.send_as_agent(packet, &instructions, Version::V1_0, now, effects);
+            }
+            _ => return,
+        };
         if let Some(profiled) = &mut self.profiled {
             profiled.is_resuming = true;
         }
@@ -470,18 +507,15 @@ fn kind_of(body: &Body) -> Option<MessageType> {
     })
 }
 
-/// The flow mod, if it adds a rule, with the priority that its rule has.
-fn added_by(heard: Heard<'_>) -> Option<FlowMod> {
-    let Body::FlowMod(wanted) = &heard.message.body else { return None };
-    (wanted.command == FLOW_ADD).then(|| heard.ranked(wanted).unwrap_or_else(|| wanted.clone()))
-}
-
-/// Whether the switch reads the counters of its data plane for this message.
-fn reads_counters(body: &Body) -> bool {
-    match body {
-        Body::FlowMod(wanted) => wanted.command != FLOW_ADD,
-        Body::MultipartRequest(_) | Body::GroupMod(_) | Body::MeterMod(_) => true,
-        _ => false,
+/// The switch reads the counters of a rule from its data plane.
+fn read_counter(profiled: &Profiled, tables: &mut FlowTables, key: &RuleKey) {
+    let table = tables.recount(key.table_id.into());
+    let entry = table.and_then(|table| table.entry_of_mut(key.priority, &key.matching));
+    if let Some(entry) = entry
+        && let Some(seen) = profiled.shown(key.table_id, entry)
+        && seen.counters == entry.counters
+    {
+        entry.take_counters_of(seen);
     }
 }
 

@@ -53,7 +53,7 @@ impl Switch {
         let index = self.one_table(wanted.table_id)?;
         self.check_match(&wanted.matching)?;
         let instructions = self.check_instructions(wanted.table_id, wanted, version)?;
-        let max_entries = self.pipeline.max_entries(wanted.table_id) as usize;
+        let max_entries = self.bound_of_table(wanted.table_id);
         let table = &self.tables[index];
         if wanted.flags & FLOW_MOD_CHECK_OVERLAP != 0 && table.has_overlap(wanted.priority, &wanted.matching)
         {
@@ -62,8 +62,24 @@ impl Switch {
         if table.len() >= max_entries && !table.holds(wanted.priority, &wanted.matching) {
             return Err(Refusal::TableFull);
         }
+        if self.profiled.is_some() && !self.takes_place(wanted, now)? {
+            return Ok(());
+        }
         self.tables.change(index).add(FlowEntry::new(wanted, instructions.clone(), now), version);
+        if self.profiled.is_some() {
+            self.act_on_placed(now, effects);
+        }
         self.release(wanted, instructions, version, now, effects)
+    }
+
+    /// How many entries a table may hold. In a switch with a profile that has a table size, the model decides about each rule, unless the
+    /// controller made the table smaller.
+    fn bound_of_table(&self, table_id: u8) -> usize {
+        let is_models = self.profiled.as_ref().is_some_and(|profiled| profiled.bounds_tables);
+        if is_models && !self.pipeline.is_cut(table_id) {
+            return usize::MAX;
+        }
+        self.pipeline.max_entries(table_id) as usize
     }
 
     fn modify(
@@ -93,7 +109,6 @@ impl Switch {
         });
         // If a modify finds no rule, 1.0 adds it (1.0, 4.6) and 1.3 does nothing.
         if changed == 0 && v10 {
-            self.note_added(wanted);
             return self.add(wanted, version, now, effects);
         }
         self.release(wanted, instructions, version, now, effects)
@@ -108,13 +123,6 @@ impl Switch {
         let rules: Vec<_> =
             selected.filter_map(|entry| rule_id(index as u8, entry.priority, &entry.matching)).collect();
         rules.into_iter().for_each(|rule| self.note(Changed::Modified(rule)));
-    }
-
-    /// … and that a modify adds a rule.
-    fn note_added(&mut self, wanted: &FlowMod) {
-        if let Some(profiled) = &mut self.profiled {
-            profiled.added = profiled.rule_of(wanted);
-        }
     }
 
     fn delete(&mut self, wanted: &FlowMod, now: Duration, effects: &mut Effects) -> Result<(), Refusal> {
@@ -145,18 +153,28 @@ impl Switch {
             return Ok(());
         }
         let Buffered { frame, in_port } = self.buffers.take(wanted.buffer_id, now)?;
+        self.send_released(Packet::new(frame, in_port), &instructions, version, now, effects);
+        Ok(())
+    }
+
+    /// Sends a packet that waited for a rule with these instructions.
+    pub(super) fn send_released(
+        &mut self,
+        mut packet: Packet,
+        instructions: &Instructions,
+        version: Version,
+        now: Duration,
+        effects: &mut Effects,
+    ) {
         self.copies_left = COPIES_MAX;
-        let mut packet = Packet::new(frame, in_port);
         if version != Version::V1_0 {
-            self.forward(packet, now, effects);
-            return Ok(());
+            return self.forward(packet, now, effects);
         }
         for instruction in instructions.iter() {
             if let Instruction::ApplyActions(actions) = instruction {
                 let _ = self.carry_out(actions, &mut packet, Origin::NO_RULE, now, effects);
             }
         }
-        Ok(())
     }
 
     /// Sends a flow removed to the controllers, if the flow mod that added the rule asked for it.
@@ -176,6 +194,8 @@ impl Switch {
         if !entry.tells_when_removed() {
             return;
         }
+        let counted = self.counted(table_id, entry);
+        let entry = counted.as_ref().unwrap_or(entry);
         self.tell(effects, |session, version| {
             if !session.hears_flow_removed(reason as u8) {
                 return None;

@@ -48,7 +48,5 @@ mod table_features;
 
 /// The same options, with the null profile.
 fn options_of(options: SwitchOptions) -> SwitchOptions {
-    let mut profile = Profile::null();
-    profile.packet_in.buffers_packets = options.n_buffers;
-    SwitchOptions { profiles: Profiles::for_all(profile), ..options }
+    SwitchOptions { profiles: Profiles::for_all(Profile::null()), ..options }
 }
