@@ -38,6 +38,8 @@ pub(super) struct Connections {
     scratch: Vec<u8>,
     /// Connections with more bytes than were read at once. Each is in it once.
     unread: BTreeSet<usize>,
+    /// Connections of switches that read nothing, since their CPU is far behind.
+    paused: BTreeSet<usize>,
     /// Connections with unsent bytes.
     unsent: Vec<usize>,
     /// Connections to close, with the reason, once their bytes are sent.
@@ -59,6 +61,7 @@ impl Connections {
             all: (0..count as u64).map(Connection::new).collect(),
             scratch: vec![0; READ_BYTES],
             unread: BTreeSet::new(),
+            paused: BTreeSet::new(),
             unsent: Vec::new(),
             closing: Vec::new(),
             looks: (0..count).map(|index| (Duration::ZERO, index)).collect(),
@@ -118,6 +121,16 @@ impl Connections {
     /// Reads a connection again in the next turn.
     pub(super) fn read_on(&mut self, index: usize) {
         self.unread.insert(index);
+    }
+
+    /// Reads a connection no further until its switch takes messages again.
+    pub(super) fn pause(&mut self, index: usize) {
+        self.paused.insert(index);
+    }
+
+    /// The connections that were paused.
+    pub(super) fn take_paused(&mut self) -> BTreeSet<usize> {
+        std::mem::take(&mut self.paused)
     }
 
     /// Reads available bytes, up to a bound.
@@ -216,6 +229,7 @@ impl Connections {
         now: Duration,
     ) -> Duration {
         let retry_in = self.all[index].close(why, registry, now);
+        self.paused.remove(&index);
         self.look(index, now + retry_in);
         self.end_greeting(index);
         retry_in

@@ -162,6 +162,7 @@ impl Reactor {
             let time = self.time_in_network(now);
             let frames_left = self.network.carry(FRAMES_AT_ONCE, time, &mut self.effects);
             self.observers.counters.frames_lost.store(self.network.frames_lost(), Ordering::Relaxed);
+            self.resume(now);
             self.go_on_pinging(time);
             self.send_outside();
             self.note_release(meant);
@@ -318,11 +319,30 @@ impl Reactor {
         }
     }
 
+    /// Whether a switch reads its connections. In virtual time it always does: time stands still until all that the controllers have sent
+    /// has been read.
+    fn reads(&self, index: usize) -> bool {
+        let switch = self.connections.channel(index).switch;
+        self.virtual_time.is_some() || self.network.switches()[switch].takes_messages()
+    }
+
+    /// Reads the connections of switches that take messages again.
+    fn resume(&mut self, now: Duration) {
+        for index in self.connections.take_paused() {
+            self.connections.heard(index, now);
+            self.receive(index, now);
+        }
+    }
+
     /// Reads a controller's messages to a switch, and lets the switch process them.
     fn receive(&mut self, index: usize, now: Duration) {
+        if !self.reads(index) {
+            return self.connections.pause(index);
+        }
         let received = self.connections.read(index);
         let result = self.hand_over(index, now);
         match (received, result) {
+            (Ok(_), Ok(())) if !self.reads(index) => self.connections.pause(index),
             (Ok(Received::SomeMore), Ok(())) => self.connections.read_on(index),
             (Ok(Received::All), Ok(())) => {}
             (Err(error), _) => self.connections.close_later(index, error.to_string()),
@@ -335,7 +355,7 @@ impl Reactor {
         let address = self.connections.address(at);
         let time = self.time_in_network(now);
         let Reactor { connections, network, effects, observers, virtual_time, sinks, .. } = self;
-        let mut whole = false;
+        let (mut whole, is_virtual) = (false, virtual_time.is_some());
         let cut = connections.cut(index, |bytes| {
             whole = true;
             sinks.on_bytes(at, false, bytes, now);
@@ -357,7 +377,8 @@ impl Reactor {
                     network.on_bad_input(at, xid_of(bytes), bad.error, bytes, effects);
                 }
             }
-            !effects.close.iter().any(|(closed, _)| *closed == at)
+            let reads = is_virtual || network.switches()[at.switch].takes_messages();
+            reads && !effects.close.iter().any(|(closed, _)| *closed == at)
         });
         if whole {
             self.connections.heard(index, now);
