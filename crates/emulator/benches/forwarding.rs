@@ -1,10 +1,11 @@
 //! How fast a switch forwards, how fast its tables change, and how fast packets pass from host to host.
 //!
-//! `cargo bench -p emulator`. Each figure is of one thread. Packets have 60 bytes unless stated otherwise.
+//! `cargo bench -p emulator`. Each figure is of one thread. Packets have 60 bytes unless stated otherwise. With `--count STAGE VERSION ROUNDS`
+//! the program does so many rounds of [`BATCH`] packets or pairs of flow mods and prints nothing, so that their instructions can be counted.
 
 #![allow(clippy::unwrap_used, reason = "a bench ends where something is not as it should be")]
 
-use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{BatchSize, Criterion, Throughput, criterion_group};
 use emulator::{
     Channel, ControllerId, Effects, FlowSpec, Network, NetworkEffects, Switch, SwitchOptions, Topology,
 };
@@ -222,4 +223,43 @@ fn host_to_host(criterion: &mut Criterion) {
 }
 
 criterion_group!(benches, known_flow, unknown_flow, flow_mod, host_to_host);
-criterion_main!(benches);
+
+/// Packets of a round that is counted.
+const BATCH: u32 = 256;
+
+/// Does rounds of one stage: a flow that the cache of paths has, flows that it does not have, or an add and a delete.
+fn count(stage: &str, rounds: u32) {
+    let numbered = |number: u32| rule(5, address_match(Field::Ipv4Dst, number, u32::MAX), output(2));
+    let mut switch = switch((0..1000).map(numbered).chain([rule(0, Match::any(), output(2))]));
+    let mut effects = Effects::default();
+    let mut packet = frame(0x0a00_0002);
+    let add = message(Body::FlowMod(numbered(70_000)));
+    let delete = message(Body::FlowMod(FlowMod { command: FLOW_DELETE_STRICT, ..numbered(70_000) }));
+    for number in 0..rounds * BATCH {
+        match stage {
+            "known" => {}
+            "unknown" => {
+                packet[30..34].copy_from_slice(&(0x0a00_0000 + number % FLOWS).to_be_bytes());
+            }
+            "flow-mod" => {
+                switch.on_message(ControllerId(0), &add, NOW, &mut effects);
+                switch.on_message(ControllerId(0), &delete, NOW, &mut effects);
+                continue;
+            }
+            other => panic!("no stage {other}"),
+        }
+        packet = through(&mut switch, std::mem::take(&mut packet), &mut effects);
+    }
+    assert!(effects.messages.is_empty());
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    if let [_, flag, stage, _version, rounds] = &arguments[..]
+        && flag == "--count"
+    {
+        return count(stage, rounds.parse().unwrap());
+    }
+    benches();
+    Criterion::default().configure_from_args().final_summary();
+}
