@@ -74,6 +74,7 @@ impl Counted {
         };
         let longest = self.waits.iter().map(waited).max().unwrap_or_default();
         MachineReading {
+            time,
             processor: ticks(|ticks| ticks.busy) / all,
             steal: ticks(|ticks| ticks.stolen) / all,
             run_queue: longest.as_secs_f64() / time.as_secs_f64().max(f64::EPSILON),
@@ -137,6 +138,7 @@ mod tests {
         let after = counted("cpu  160 10 70 890 20 5 5 15 9 9\n", &[(1, 90), (2, 501), (3, 30)]);
         let reading = after.since(&before, Duration::from_secs(1));
         assert_eq!((reading.processor, reading.steal), (100.0 / 210.0, 10.0 / 210.0));
+        assert_eq!(reading.time, Duration::from_secs(1));
         assert!((reading.run_queue - 0.08).abs() < 1e-9, "the first thread waited most: {reading:?}");
     }
 

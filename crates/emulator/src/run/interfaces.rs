@@ -161,6 +161,13 @@ impl Interfaces {
         }
     }
 
+    /// How many frames the kernel has dropped since the last call, because this process did not read them in time.
+    pub(crate) fn take_dropped(&mut self) -> u64 {
+        let sockets = self.interfaces.iter().filter_map(|bound| bound.socket.as_ref());
+        // A socket whose interface is gone does not say.
+        sockets.map(|socket| socket.take_dropped().unwrap_or(0)).sum()
+    }
+
     /// Checks all interfaces from time to time. Returns the ports whose link state has changed.
     pub(crate) fn look(&mut self, registry: &Registry, now: Duration) -> Vec<(usize, PortNo, bool)> {
         if now < self.next_look {

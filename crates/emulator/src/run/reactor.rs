@@ -312,6 +312,14 @@ impl Reactor {
         }
     }
 
+    /// Tells the meter of frames that came to interfaces and that this process never saw.
+    fn note_dropped(&mut self, now: Duration) {
+        let dropped = self.interfaces.as_mut().map_or(0, Interfaces::take_dropped);
+        if dropped > 0 {
+            self.meter.on_lost(dropped, now);
+        }
+    }
+
     fn look_at_interfaces(&mut self, now: Duration) {
         let Some(interfaces) = &mut self.interfaces else { return };
         for (switch, port, up) in interfaces.look(self.poll.registry(), now) {
@@ -488,9 +496,18 @@ impl Reactor {
                 self.observers.add(audience);
                 reply(&listening, ());
             }
-            Request::RestartMeter => self.meter = Meter::beginning_at(now),
-            Request::NoteMachine(reading) => self.meter.on_reading(reading, now),
-            Request::Judge(answer) => reply(&answer, self.judge(now)),
+            Request::RestartMeter => {
+                self.note_dropped(now);
+                self.meter = Meter::beginning_at(now);
+            }
+            Request::NoteMachine(reading) => {
+                self.note_dropped(now);
+                self.meter.on_reading(reading, now);
+            }
+            Request::Judge(answer) => {
+                self.note_dropped(now);
+                reply(&answer, self.judge(now));
+            }
             Request::Stop => {}
         }
     }

@@ -1,7 +1,7 @@
 //! The distributions of meant and actual delays, and how far they are apart.
 //!
-//! In: pairs of delays. Out: the difference of their means, and their Kolmogorov-Smirnov distance. Its size is fixed: it
-//! counts delays in buckets.
+//! In: pairs of delays. Out: the difference of their means, their Kolmogorov-Smirnov distance, and quantiles. Its size is fixed:
+//! it counts delays in buckets.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ pub struct DelayPair {
 
 /// The delays of a run.
 #[derive(Clone, Debug)]
-pub(super) struct Delays {
+pub struct Delays {
     meant: Vec<u64>,
     actual: Vec<u64>,
     count: u64,
@@ -48,7 +48,8 @@ impl Default for Delays {
 }
 
 impl Delays {
-    pub(super) fn add(&mut self, pair: DelayPair) {
+    /// A delay.
+    pub fn add(&mut self, pair: DelayPair) {
         self.meant[bucket(pair.meant)] += 1;
         self.actual[bucket(pair.actual)] += 1;
         self.count += 1;
@@ -56,8 +57,16 @@ impl Delays {
         self.actual_sum = self.actual_sum.saturating_add(pair.actual);
     }
 
-    pub(super) fn count(&self) -> u64 {
+    /// How many there are.
+    pub fn count(&self) -> u64 {
         self.count
+    }
+
+    /// The delays that a share of all does not exceed, from 0 to 1, of each distribution alone. `None` without delays. They are exact to the
+    /// width of a bucket: 20 µs, or 1.6 %.
+    pub fn quantile(&self, share: f64) -> Option<DelayPair> {
+        let rank = ((self.count as f64 * share.clamp(0.0, 1.0)).ceil() as u64).max(1);
+        Some(DelayPair { meant: at_rank(&self.meant, rank)?, actual: at_rank(&self.actual, rank)? })
     }
 
     /// The difference of the means, and the meant mean, in seconds.
@@ -81,6 +90,30 @@ impl Delays {
         }
         largest as f64 / self.count.max(1) as f64
     }
+}
+
+/// The middle of the bucket in which the delay of this rank is, from 1.
+fn at_rank(counts: &[u64], rank: u64) -> Option<Duration> {
+    let mut passed = 0;
+    let bucket = counts.iter().position(|count| {
+        passed += count;
+        passed >= rank
+    })?;
+    let (from, to) = (begin_ns(bucket), begin_ns(bucket + 1));
+    Some(Duration::from_nanos(u64::midpoint(from, to)))
+}
+
+/// Where a bucket begins.
+fn begin_ns(bucket: usize) -> u64 {
+    let linear = LINEAR as usize;
+    let units = match bucket.checked_sub(linear) {
+        None => bucket as u64,
+        Some(above) => {
+            let (doubling, within) = (above / OF_A_DOUBLING, above % OF_A_DOUBLING);
+            ((OF_A_DOUBLING + within) as u64) << (doubling + 1)
+        }
+    };
+    units * UNIT_NS as u64
 }
 
 /// The bucket of a delay.
@@ -128,6 +161,27 @@ mod tests {
             last = now;
         }
         assert_eq!(bucket(Duration::MAX), BUCKETS - 1);
+    }
+
+    #[test]
+    fn a_bucket_begins_where_the_one_before_ends() {
+        for at in 1..BUCKETS {
+            let begin = Duration::from_nanos(begin_ns(at));
+            assert_eq!((bucket(begin), bucket(begin - Duration::from_nanos(1))), (at, at - 1));
+        }
+    }
+
+    #[test]
+    fn a_quantile_is_near_that_of_a_list() {
+        let of = delays((1..=1000).map(|number| (number * 100, number * 200)));
+        assert_eq!(Delays::default().quantile(0.5), None);
+        for (share, rank) in [(0.0, 1), (0.1, 100), (0.5, 500), (0.99, 990), (1.0, 1000)] {
+            let DelayPair { meant, actual } = of.quantile(share).unwrap();
+            for (found, exact) in [(meant, us(rank * 100)), (actual, us(rank * 200))] {
+                let apart = found.abs_diff(exact);
+                assert!(apart <= us(20).max(exact.mul_f64(0.016)), "{share}: {found:?} for {exact:?}");
+            }
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use super::delays::{DelayPair, Delays};
-use super::second::Seconds;
+use super::second::{Seconds, Value};
 use super::thresholds::{self, Limits};
 use super::verdict::{Cause, Finding, Validity, Verdict};
 
@@ -25,6 +25,8 @@ pub struct Release {
 /// What the machine did since the reading before, as shares of that time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MachineReading {
+    /// The time since the reading before: about a second, and less at the end of a run.
+    pub time: Duration,
     /// The use of all cores: 1 if all were busy.
     pub processor: f64,
     /// The part of all cores' time that the host took away.
@@ -55,8 +57,11 @@ pub struct Meter {
     /// The second that is not over.
     current: Sums,
     second: u64,
-    readings: u64,
+    /// The time that readings are of.
+    read: Duration,
     seconds: SecondsByCause,
+    /// 0 counts as 1.
+    slow_motion: u32,
 }
 
 /// For each cause, in which seconds it was present.
@@ -87,10 +92,22 @@ impl Meter {
         Meter { began: now, ..Meter::default() }
     }
 
+    /// The same for a run in slow motion: a model that is `factor` times slower than the clock. What is late by a millisecond there is late by
+    /// less in the time of the model, which the limits are about. Seconds stay those of the clock.
+    pub fn in_slow_motion(self, factor: u32) -> Self {
+        Meter { slow_motion: factor, ..self }
+    }
+
     /// Something was released. A release of an earlier second counts in the current one.
     pub fn on_release(&mut self, release: Release) {
         self.pass_to(release.actual);
-        let late = release.actual.saturating_sub(release.meant) > thresholds::LATE;
+        let slow_motion = self.slow_motion.max(1);
+        let late = release.actual.saturating_sub(release.meant) / slow_motion > thresholds::LATE;
+        let of_model = |pair: DelayPair| DelayPair {
+            meant: pair.meant / slow_motion,
+            actual: pair.actual / slow_motion,
+        };
+        let release = Release { delay: release.delay.map(of_model), ..release };
         for sums in [&mut self.all, &mut self.current] {
             sums.releases += 1;
             sums.late += u64::from(late);
@@ -113,16 +130,20 @@ impl Meter {
         self.current.lost += frames;
     }
 
-    /// What the machine did until now, since the last reading. Readings are a second apart.
+    /// What the machine did until now, since the last reading. Readings are about a second apart. One that began before the run does not count.
     pub fn on_reading(&mut self, reading: MachineReading, now: Duration) {
         self.pass_to(now);
-        self.readings += 1;
-        // The reading is of the time before it.
-        let second = self.since_it_began(now).as_secs().saturating_sub(1);
+        let Some(begins) = now.checked_sub(reading.time).filter(|begins| *begins >= self.began) else {
+            return;
+        };
+        self.read += reading.time;
+        // Of two seconds, it is of the one in which the larger part of it is.
+        let second = self.since_it_began(begins + reading.time / 2).as_secs();
         let SecondsByCause { steal, run_queue, processor, .. } = &mut self.seconds;
-        note(steal, second, thresholds::STEAL, reading.steal);
-        note(run_queue, second, thresholds::RUN_QUEUE, reading.run_queue);
-        note(processor, second, thresholds::PROCESSOR, reading.processor);
+        let of = |value| Value { second, value, time: reading.time };
+        note(steal, thresholds::STEAL, of(reading.steal));
+        note(run_queue, thresholds::RUN_QUEUE, of(reading.run_queue));
+        note(processor, thresholds::PROCESSOR, of(reading.processor));
     }
 
     /// What it says of the run until now.
@@ -158,13 +179,14 @@ impl Meter {
     fn close_second(&mut self) {
         let sums = std::mem::take(&mut self.current);
         let SecondsByCause { mean_shift, base_slower, late, lost, .. } = &mut self.seconds;
+        let of = |value| Value { second: self.second, value, time: Duration::from_secs(1) };
         if sums.delays > 0 {
-            note(mean_shift, self.second, thresholds::MEAN_SHIFT, sums.relative_shift().abs());
+            note(mean_shift, thresholds::MEAN_SHIFT, of(sums.relative_shift().abs()));
         }
         if sums.releases > 0 || sums.lost > 0 {
-            note(base_slower, self.second, thresholds::BASE_SLOWER, sums.share(sums.base_slower));
-            note(late, self.second, thresholds::LATE_SHARE, sums.share(sums.late));
-            note(lost, self.second, thresholds::LOST, sums.share(sums.lost));
+            note(base_slower, thresholds::BASE_SLOWER, of(sums.share(sums.base_slower)));
+            note(late, thresholds::LATE_SHARE, of(sums.share(sums.late)));
+            note(lost, thresholds::LOST, of(sums.share(sums.lost)));
         }
     }
 
@@ -196,7 +218,7 @@ impl Meter {
     }
 
     fn of_the_machine(&self, now: Duration) -> Vec<Finding> {
-        if self.readings == 0 {
+        if self.read.is_zero() {
             let unread =
                 Finding { validity: Validity::Doubtful, ..finding(Cause::Unread, 0.0, thresholds::STEAL) };
             return if now >= thresholds::UNREAD { vec![unread] } else { Vec::new() };
@@ -215,9 +237,9 @@ impl Meter {
 
     /// A run is as bad as those of its seconds that are more than a tenth of it. Fewer make it doubtful.
     fn of_seconds(&self, cause: Cause, seconds: &Seconds, limits: Limits) -> Finding {
-        let many = self.readings as f64 * thresholds::BAD_SECONDS;
+        let many = self.read.mul_f64(thresholds::BAD_SECONDS);
         let validity = match seconds {
-            seconds if seconds.invalid as f64 > many => Validity::Invalid,
+            seconds if seconds.invalid > many => Validity::Invalid,
             seconds if seconds.doubtful > 0 => Validity::Doubtful,
             _ => Validity::Valid,
         };
@@ -246,9 +268,9 @@ fn relative_shift(shift_s: f64, mean_s: f64) -> f64 {
     shift_s / mean_s.max(thresholds::MEAN_SHIFT_FLOOR.as_secs_f64())
 }
 
-fn note(seconds: &mut Seconds, second: u64, limits: Limits, value: f64) {
-    let validity = limits.judge(value);
-    seconds.note(second, value, validity >= Validity::Doubtful, validity == Validity::Invalid);
+fn note(seconds: &mut Seconds, limits: Limits, of: Value) {
+    let validity = limits.judge(of.value);
+    seconds.note(of, validity >= Validity::Doubtful, validity == Validity::Invalid);
 }
 
 fn finding(cause: Cause, value: f64, limits: Limits) -> Finding {

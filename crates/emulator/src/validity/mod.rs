@@ -17,6 +17,6 @@ mod second;
 pub mod thresholds;
 mod verdict;
 
-pub use delays::DelayPair;
+pub use delays::{DelayPair, Delays};
 pub use meter::{MachineReading, Meter, Release};
 pub use verdict::{Cause, Finding, Span, Validity, Verdict};

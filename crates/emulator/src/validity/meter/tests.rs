@@ -4,7 +4,8 @@ use super::*;
 use crate::Random;
 use crate::validity::Span;
 
-const CALM: MachineReading = MachineReading { processor: 0.3, steal: 0.0, run_queue: 0.005 };
+const CALM: MachineReading =
+    MachineReading { time: Duration::from_secs(1), processor: 0.3, steal: 0.0, run_queue: 0.005 };
 
 const fn us(us: u64) -> Duration {
     Duration::from_micros(us)
@@ -194,6 +195,52 @@ fn the_seconds_count_from_the_beginning_of_the_run() {
     meter.on_reading(MachineReading { steal: 0.5, ..CALM }, at(102));
     let verdict = meter.verdict(at(102));
     assert_eq!((verdict.seconds, verdict.findings[0].when[0]), (2, Span { from_s: 1, to_s: 2 }));
+}
+
+#[test]
+fn a_reading_counts_by_its_time_and_one_from_before_the_run_does_not() {
+    let ms = Duration::from_millis;
+    let busy = MachineReading { processor: 0.9, ..CALM };
+    // The last reading of a run is shorter.
+    let last = |time: Duration, seconds: u64| {
+        let mut meter = Meter::beginning_at(ms(500));
+        meter.on_reading(busy, ms(1400));
+        (1..=seconds).for_each(|second| meter.on_reading(CALM, ms(500 + second * 1000)));
+        let end = ms(500 + seconds * 1000) + time;
+        meter.on_reading(MachineReading { time, ..busy }, end);
+        meter.verdict(end)
+    };
+    let short = last(ms(300), 4);
+    assert_eq!(causes(&short), [(Cause::Processor, Validity::Doubtful)], "0.3 s of 4.3 s: {short}");
+    assert_eq!(
+        (&short.findings[0].when[..], short.findings[0].seconds),
+        (&[Span { from_s: 4, to_s: 5 }][..], 1)
+    );
+    assert_eq!(causes(&last(ms(600), 4)), [(Cause::Processor, Validity::Invalid)], "0.6 s of 4.6 s");
+}
+
+#[test]
+fn in_slow_motion_the_limits_are_about_the_time_of_the_model() {
+    let slowed = |factor: u32| {
+        let mut meter = Meter::default().in_slow_motion(factor);
+        for step in 0..1000 {
+            let meant = us(step * 1000 * u64::from(factor));
+            let late = us(1500);
+            let delay = DelayPair { meant: us(50_000) * factor, actual: us(50_000) * factor + late };
+            meter.on_release(Release {
+                meant,
+                actual: meant + late,
+                delay: Some(delay),
+                base_was_slower: false,
+            });
+        }
+        meter.verdict(us(1))
+    };
+    assert_eq!(
+        causes(&slowed(1)),
+        [Cause::MeanShift, Cause::Distance, Cause::Late].map(|cause| (cause, Validity::Invalid))
+    );
+    assert_eq!(causes(&slowed(10)), []);
 }
 
 #[test]
