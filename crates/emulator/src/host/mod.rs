@@ -38,7 +38,7 @@ use tcp::Segment;
 
 pub(crate) use flows::FlowKey;
 pub use pace::LINE_BITS_PER_S;
-pub(crate) use queries::Answers;
+pub(crate) use queries::{Answers, SeriesPlace};
 
 /// How many pings may wait for an address or a reply. More are not sent, and count as lost.
 const PINGS_MAX: usize = 65_536;
@@ -416,14 +416,12 @@ impl Host {
     /// Begins a series of queries.
     pub(crate) fn begin_queries(
         &mut self,
-        id: u64,
         spec: &query::QuerySpec,
-        ends: (IpAddr, IpAddr),
-        seed: u64,
+        place: SeriesPlace,
         now: Duration,
         effects: &mut HostEffects,
     ) {
-        self.queries.begin(id, spec, ends, seed, now);
+        self.queries.begin(spec, place, now);
         self.send_outgoing(now, effects);
     }
 

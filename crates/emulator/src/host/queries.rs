@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::flow::FlowKind;
 use super::flows::FlowKey;
 use super::pace::FlowRate;
-use super::query::{Arrivals, Outcome, QueriesRefused, QueriesReport, QueryRecord, QuerySpec, RECORDS_MAX};
+use super::query::{Arrivals, Outcome, QueriesRefused, QueriesReport, QueryRecord, QuerySpec};
 use super::query_client::{Progress, QueryClient};
 use super::query_server::QueryServer;
 use super::tcp::{SYN, Segment};
@@ -31,6 +31,18 @@ pub(crate) struct Answers {
     pub(crate) reply_bytes: u64,
 }
 
+/// What a series gets from its network.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SeriesPlace {
+    /// Its number.
+    pub(crate) id: u64,
+    /// The address that asks, and the one that answers.
+    pub(crate) ends: (IpAddr, IpAddr),
+    pub(crate) seed: u64,
+    /// How many of its queries have a record. Further ones are only counted.
+    pub(crate) records_max: usize,
+}
+
 /// A series of queries from this host.
 #[derive(Debug)]
 struct Series {
@@ -46,6 +58,7 @@ struct Series {
     skipped: u64,
     unrecorded: u64,
     records: Vec<QueryRecord>,
+    records_max: usize,
 }
 
 /// One end of a query.
@@ -101,14 +114,8 @@ impl Queries {
     }
 
     /// Begins a series.
-    pub(super) fn begin(
-        &mut self,
-        id: u64,
-        spec: &QuerySpec,
-        ends: (IpAddr, IpAddr),
-        seed: u64,
-        now: Duration,
-    ) {
+    pub(super) fn begin(&mut self, spec: &QuerySpec, place: SeriesPlace, now: Duration) {
+        let SeriesPlace { id, ends, seed, records_max } = place;
         let series = Series {
             spec: spec.clone(),
             local: ends.0,
@@ -121,6 +128,7 @@ impl Queries {
             skipped: 0,
             unrecorded: 0,
             records: Vec::new(),
+            records_max,
         };
         self.series.insert(id, series);
         self.on_tick(now);
@@ -334,7 +342,7 @@ fn outcome(client: &QueryClient, is_late: bool) -> Option<Outcome> {
 fn record(all: &mut BTreeMap<u64, Series>, id: u64, began_at: Duration, outcome: Outcome) {
     let Some(series) = all.get_mut(&id) else { return };
     series.open = series.open.saturating_sub(1);
-    if series.records.len() < RECORDS_MAX {
+    if series.records.len() < series.records_max {
         series.records.push(QueryRecord { began_at, outcome });
     } else {
         series.unrecorded += 1;

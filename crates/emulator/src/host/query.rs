@@ -23,6 +23,9 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 pub const OPEN_MAX: u32 = 4096;
 /// How many queries of a series have a record. Further ones are only counted: ten hours of the default pace have fewer.
 pub const RECORDS_MAX: usize = 1 << 20;
+/// How many queries of all series of a network have a record: 128 MiB of records. A series takes its part when it begins, as many as it may
+/// have queries. One that finds too little left records the first of its queries.
+pub const RECORDS_OF_ALL_MAX: usize = 1 << 22;
 /// The shortest interval.
 const EVERY_MIN: Duration = Duration::from_micros(100);
 /// The most queries of a burst.
@@ -83,6 +86,19 @@ impl QuerySpec {
             timeout: TIMEOUT,
             open_max: OPEN_MAX,
         }
+    }
+
+    /// How many queries it may begin, up to [`RECORDS_MAX`].
+    pub(crate) fn queries_max(&self) -> usize {
+        let intervals = self.duration.as_secs_f64() / self.every.max(EVERY_MIN).as_secs_f64();
+        let many = match self.arrivals {
+            Arrivals::Even => intervals,
+            Arrivals::Bursts(size) => intervals.ceil() * f64::from(size),
+            // A Poisson process is above its mean by more than six standard deviations once in a thousand million runs.
+            Arrivals::Poisson => intervals + 6.0 * intervals.sqrt() + 20.0,
+        };
+        // Converting saturates.
+        (many.ceil() as usize).min(RECORDS_MAX)
     }
 
     /// What is wrong with its numbers, if anything.

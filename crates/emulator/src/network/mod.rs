@@ -36,6 +36,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::digest::Digest;
+use crate::host::query::RECORDS_OF_ALL_MAX;
 use crate::host::{Host, HostCounters, HostEffects, PingReply};
 use crate::link::LinkQuality;
 use crate::random::Random;
@@ -101,6 +102,8 @@ pub struct Network {
     flow_list: FlowList,
     /// The host that asks, of each series of queries.
     query_hosts: Vec<usize>,
+    /// How many records no series has taken yet.
+    records_left: usize,
     random: Random,
     /// The latest time that it was given or has reached. It never goes back.
     clock: Duration,
@@ -140,6 +143,7 @@ impl Network {
             keeps_tree: false,
             flow_list: FlowList::default(),
             query_hosts: Vec::new(),
+            records_left: RECORDS_OF_ALL_MAX,
             random: Random::new(seed),
             clock: now,
             frames_lost: 0,

@@ -6,9 +6,9 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use super::{Network, NetworkEffects};
-use crate::host::Answers;
 use crate::host::flow::IpVersion;
 use crate::host::query::{QueriesRefused, QueriesReport, QuerySpec};
+use crate::host::{Answers, SeriesPlace};
 
 /// How many series a network may have. They are kept until it ends, since they are its results.
 pub const SERIES_MAX: usize = 256;
@@ -47,9 +47,12 @@ impl Network {
         let id = self.query_hosts.len() as u64;
         self.query_hosts.push(from);
         let ends = (self.address_for_queries(from, spec.ip), self.address_for_queries(to, spec.ip));
+        let records_max = spec.queries_max().min(self.records_left);
+        self.records_left -= records_max;
+        let place = SeriesPlace { id, ends, seed, records_max };
         let (now, is_up) = (self.clock, self.is_host_up(from));
         self.at_host(from, effects, |host, out| {
-            host.begin_queries(id, spec, ends, seed, now, out);
+            host.begin_queries(spec, place, now, out);
             if !is_up {
                 host.fail();
             }
@@ -68,5 +71,29 @@ impl Network {
     pub fn queries_report(&self, id: QueriesId) -> Option<QueriesReport> {
         let from = *self.query_hosts.get(usize::try_from(id.0).ok()?)?;
         self.hosts.get(from)?.report_queries(id.0, self.clock)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SwitchOptions;
+    use crate::host::query::{RECORDS_MAX, RECORDS_OF_ALL_MAX};
+    use crate::topology::Topology;
+
+    #[test]
+    fn all_series_together_have_a_bound_of_records() {
+        let topology: Topology = "single,2".parse().unwrap();
+        let mut network = Network::new(&topology, &SwitchOptions::default(), Duration::ZERO);
+        let mut left = |spec: &QuerySpec| {
+            network.start_queries(spec, Duration::ZERO, &mut NetworkEffects::default()).unwrap();
+            network.records_left
+        };
+        let short = QuerySpec { duration: Duration::from_secs(10), ..QuerySpec::new("h1", "h2") };
+        assert_eq!(left(&short), RECORDS_OF_ALL_MAX - 200, "one each 50 ms");
+        let endless = QuerySpec { duration: Duration::MAX, ..short };
+        assert_eq!(left(&endless), RECORDS_OF_ALL_MAX - 200 - RECORDS_MAX);
+        let then: Vec<usize> = (0..4).map(|_| left(&endless)).collect();
+        assert_eq!(then[2..], [0, 0], "the fourth gets less, and the fifth nothing");
     }
 }

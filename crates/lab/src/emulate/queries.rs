@@ -22,6 +22,8 @@ pub(super) struct QueriesSeen {
     failed: usize,
     /// Not begun, because too many were open.
     skipped: u64,
+    /// Ended, but neither completed nor failed here, because there were too many.
+    unrecorded: u64,
     /// `None` if none was completed.
     completion_ms: Option<Completion>,
     /// The bits a second that the median client got.
@@ -49,6 +51,7 @@ impl QueriesSeen {
             completed: times.len(),
             failed: report.failed(Duration::ZERO),
             skipped: report.skipped,
+            unrecorded: report.unrecorded,
             completion_ms: Completion::new(&times),
             median_bits_per_s: quantile(&times, 0.5).map(|took| report.rate_bits_per_s(took)),
         }
@@ -73,11 +76,15 @@ impl Completion {
 
 impl fmt::Display for QueriesSeen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let QueriesSeen { name, begun, completed, failed, skipped, .. } = self;
-        writeln!(
+        let QueriesSeen { name, begun, completed, failed, skipped, unrecorded, .. } = self;
+        write!(
             f,
             "queries     {name}: {begun} begun, {completed} completed, {failed} failed, {skipped} skipped"
         )?;
+        if *unrecorded > 0 {
+            write!(f, ", {unrecorded} ended without a record, since there were too many")?;
+        }
+        writeln!(f)?;
         let (Some(times), Some(bits)) = (&self.completion_ms, self.median_bits_per_s) else { return Ok(()) };
         writeln!(
             f,
@@ -116,6 +123,13 @@ mod tests {
         let seen = QueriesSeen::new("q", &report(&[Outcome::Lost, Outcome::Refused]));
         assert_eq!(seen.to_string(), "queries     q: 2 begun, 0 completed, 2 failed, 3 skipped\n");
         assert!(serde_json::to_value(&seen).unwrap()["completion_ms"].is_null());
+    }
+
+    #[test]
+    fn queries_without_a_record_are_shown() {
+        let seen = QueriesSeen::new("q", &QueriesReport { unrecorded: 7, ..report(&[Outcome::Lost]) });
+        assert!(seen.to_string().contains("3 skipped, 7 ended without a record"), "{seen}");
+        assert_eq!(serde_json::to_value(&seen).unwrap()["unrecorded"], 7);
     }
 
     #[test]

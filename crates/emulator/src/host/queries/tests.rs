@@ -18,7 +18,8 @@ fn spec() -> QuerySpec {
 
 fn client(spec: &QuerySpec) -> Queries {
     let mut client = Queries::default();
-    client.begin(7, spec, (CLIENT, SERVER), 1, Duration::ZERO);
+    let place = SeriesPlace { id: 7, ends: (CLIENT, SERVER), seed: 1, records_max: 1000 };
+    client.begin(spec, place, Duration::ZERO);
     client
 }
 
@@ -147,6 +148,18 @@ fn no_more_are_open_than_may_be() {
     let report = client.report(7, ms(2000)).unwrap();
     assert_eq!((report.begun, report.skipped, report.open), (15, 5, 0));
     assert!(report.records.iter().all(|record| record.outcome == Outcome::Lost));
+}
+
+#[test]
+fn queries_beyond_the_records_are_counted() {
+    let place = SeriesPlace { id: 7, ends: (CLIENT, SERVER), seed: 1, records_max: 4 };
+    let mut client = Queries::default();
+    client.begin(&QuerySpec { timeout: ms(20), ..spec() }, place, Duration::ZERO);
+    for now in (0..=2000).map(ms) {
+        client.on_tick(now);
+    }
+    let report = client.report(7, ms(2000)).unwrap();
+    assert_eq!((report.begun, report.records.len(), report.unrecorded), (20, 4, 16));
 }
 
 #[test]
