@@ -8,7 +8,7 @@
 //! Both take turns. An idle run begins when the machine is idle. If other programs then use the cores, it was none, and is
 //! made again. In: how many runs, and how long. Out: what the meter said of each. It does not judge the meter.
 
-use std::process::{Child, Command, ExitCode};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use emulator::validity::{MachineReading, Validity, Verdict};
@@ -101,14 +101,24 @@ impl MeterReport {
     }
 }
 
-/// Processes that take a core each. They end with it.
+/// A shell that is busy as long as its parent is the process with the given id. A signal that ends this program does not run its destructors.
+/// So the loop looks itself: the system gives a process another parent at once when its parent ends (proc_pid_stat(5), fourth number).
+const BUSY_LOOP: &str = r#"
+while read -r _ _ _ parent _ < "/proc/$$/stat" && [ "$parent" = "$0" ]; do
+    step=0
+    while [ $step -lt 10000 ]; do step=$((step + 1)); done
+done
+"#;
+
+/// Processes that take a core each. They end with it, or with this process.
 struct BusyLoops(Vec<Child>);
 
 impl BusyLoops {
     fn start(how_many: usize) -> std::io::Result<Self> {
         let mut loops = BusyLoops(Vec::new());
         for _ in 0..how_many {
-            loops.0.push(Command::new("sh").args(["-c", "while :; do :; done"]).spawn()?);
+            let own = std::process::id().to_string();
+            loops.0.push(Command::new("sh").args(["-c", BUSY_LOOP, &own]).stdin(Stdio::null()).spawn()?);
         }
         Ok(loops)
     }
@@ -117,7 +127,7 @@ impl BusyLoops {
 impl Drop for BusyLoops {
     fn drop(&mut self) {
         for child in &mut self.0 {
-            // It is a loop without end, so it has not ended yet.
+            // It ends only after this process, so it has not ended yet.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -189,4 +199,43 @@ fn start_network() -> Result<Handle, Box<dyn std::error::Error>> {
     let spec = FlowSpec { payload_bytes: DATAGRAM_BYTES, ..FlowSpec::udp("h1", "h2", BITS_PER_S) };
     network.start_flow(spec)?;
     Ok(network)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// Only ends a hang.
+    const LIMIT: Duration = Duration::from_secs(60);
+
+    fn until(what: &str, mut holds: impl FnMut() -> bool) {
+        let began = Instant::now();
+        while !holds() {
+            assert!(began.elapsed() < LIMIT, "{what} does not happen");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// The state and the processor time of a process, in ticks (proc_pid_stat(5), third and fourteenth).
+    fn state(id: u32) -> Option<(String, u64)> {
+        let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+        let (_, behind) = stat.rsplit_once(") ")?;
+        let words: Vec<&str> = behind.split(' ').collect();
+        Some((words[0].to_owned(), words[11].parse().ok()?))
+    }
+
+    #[test]
+    fn a_busy_loop_is_busy_until_its_parent_ends() {
+        let loops = BusyLoops::start(1).unwrap();
+        let id = loops.0[0].id();
+        until("work", || state(id).is_some_and(|(_, ticks)| ticks > 2));
+        drop(loops);
+        assert_eq!(state(id), None);
+        // The parent of this one is a shell that is killed.
+        let script = format!("sh -c '{BUSY_LOOP}' $$ >/dev/null & echo $!; kill -9 $$");
+        let parent = Command::new("sh").args(["-c", &script]).stdin(Stdio::null()).output().unwrap();
+        let id: u32 = String::from_utf8(parent.stdout).unwrap().trim().parse().unwrap();
+        until("the end", || state(id).is_none_or(|(state, _)| state == "Z"));
+    }
 }
