@@ -14,6 +14,7 @@
 use nix::errno::Errno;
 use nix::ifaddrs::{InterfaceAddress, getifaddrs};
 use nix::libc;
+use nix::net::if_::InterfaceFlags;
 use nix::sys::socket::{
     AddressFamily, ControlMessageOwned, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, bind,
     getsockopt, recvmsg, send, setsockopt, socket, sockopt,
@@ -83,6 +84,30 @@ pub struct SocketOptions {
     pub kept_bytes: Option<usize>,
 }
 
+/// The present state of an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InterfaceState {
+    index: usize,
+    /// Whether it is up. Without it, a socket gets no frame.
+    pub is_up: bool,
+}
+
+impl InterfaceState {
+    /// The state of the interface with this name in the network namespace of the calling thread, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// The operating system does not say.
+    pub fn of(name: &str) -> io::Result<Option<Self>> {
+        let state = |interface: InterfaceAddress| {
+            let index =
+                interface.address.filter(|_| interface.interface_name == name)?.as_link_addr()?.ifindex();
+            Some(InterfaceState { index, is_up: interface.flags.contains(InterfaceFlags::IFF_UP) })
+        };
+        Ok(getifaddrs()?.find_map(state))
+    }
+}
+
 /// The receive buffer of all sockets of a loop.
 #[derive(Debug)]
 pub struct Room {
@@ -99,7 +124,12 @@ impl Default for Room {
 impl Room {
     /// Room for the longest frame.
     pub fn new() -> Self {
-        Room { frame: vec![0; FRAME_BYTES_MAX], control: vec![0; CONTROL_BYTES] }
+        Self::for_beginnings(FRAME_BYTES_MAX)
+    }
+
+    /// Room for the first bytes of frames. The kernel copies no more.
+    pub fn for_beginnings(bytes: usize) -> Self {
+        Room { frame: vec![0; bytes], control: vec![0; CONTROL_BYTES] }
     }
 }
 
@@ -185,11 +215,16 @@ impl PacketSocket {
         self.interface
     }
 
+    /// Whether it is bound to this interface. One that was removed and made again is another one under the same name.
+    pub fn is_bound_to(&self, interface: InterfaceState) -> bool {
+        self.interface == interface.index
+    }
+
     /// Receives one frame.
     ///
     /// # Errors
     ///
-    /// The interface is down or gone.
+    /// The interface has gone down or was removed. The socket says so once. It gets frames again when the same interface is up again.
     pub fn receive(&self, room: &mut Room) -> io::Result<Received> {
         let (bytes, offload, stamp) = {
             let mut parts = [IoSliceMut::new(&mut room.frame)];

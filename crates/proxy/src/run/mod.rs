@@ -9,28 +9,29 @@
 //! In: an address to listen on, the controller's address, interfaces, and what to play. Out: [`Notice`]s, counters and the validity of the run.
 //! The caller calls [`ProxyRun::turn`] until it has enough. It never decides about a message: [`Proxy`] does.
 
+mod measured;
+mod notice;
 mod peer;
+mod taps;
 
-use emulator::run::packet_socket::{PacketSocket, Received, Room, SocketOptions};
-use emulator::timing::{Alarm, KernelStamps, MonotonicClock};
-use emulator::validity::{DelayPair, MachineReading, Meter, Release as Released, Verdict};
+use emulator::timing::{Alarm, MonotonicClock};
+use emulator::validity::{Delays, MachineReading, Verdict};
 use flow::PortNo;
 use mio::net::{TcpListener, TcpStream};
-use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token};
 use openflow::stream;
-use std::fmt;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::commands::{Commands, Counters, Event, Passage, Release, Side};
+use crate::commands::{Commands, Counters, Event, Passage, Side, Way};
 use crate::proxy::{Proxy, check_beginning};
 use crate::settings::Settings;
+use measured::Measured;
+pub use notice::Notice;
 use peer::Peer;
+use taps::Taps;
 
-/// How many frames of one tap are read in a turn.
-const FRAMES_AT_ONCE: usize = 1024;
 /// How many events one poll returns.
 const EVENTS: usize = 64;
 
@@ -39,7 +40,7 @@ const TIMER: Token = Token(1);
 const SWITCH: Token = Token(2);
 const CONTROLLER: Token = Token(3);
 /// The first tap. The others follow.
-const TAPS: usize = 4;
+const TAPS: Token = Token(4);
 
 /// What a run needs.
 #[derive(Clone, Debug)]
@@ -52,32 +53,6 @@ pub struct RunOptions {
     pub taps: Vec<(PortNo, String)>,
     /// What it plays.
     pub settings: Settings,
-}
-
-/// Something that an operator wants to know.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Notice {
-    /// A switch has connected.
-    Connected(SocketAddr),
-    /// A second switch has connected, and was refused.
-    Refused(SocketAddr),
-    /// Both connections have ended.
-    Ended(String),
-    /// A tap does not work any more. Its port has no times.
-    TapLost(PortNo, String),
-}
-
-impl fmt::Display for Notice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Notice::Connected(from) => write!(f, "a switch has connected from {from}"),
-            Notice::Refused(from) => {
-                write!(f, "the switch at {from} was refused: another one is connected")
-            }
-            Notice::Ended(why) => write!(f, "both connections have ended: {why}"),
-            Notice::TapLost(port, why) => write!(f, "the tap of port {port} does not work any more: {why}"),
-        }
-    }
 }
 
 /// Both peers.
@@ -96,23 +71,12 @@ pub struct ProxyRun {
     clock: MonotonicClock,
     listener: TcpListener,
     options: RunOptions,
-    taps: Vec<(PortNo, Option<PacketSocket>)>,
-    room: Room,
-    stamps: KernelStamps,
+    taps: Taps,
     session: Option<Session>,
     proxy: Proxy,
     commands: Commands,
-    meter: Meter,
+    measured: Measured,
     notices: Vec<Notice>,
-    /// Taps with more frames than were read in a turn.
-    is_crowded: bool,
-}
-
-/// The frames that come to an interface, with the kernel's times. The switch gets them all the same.
-fn tap_at(name: &str) -> io::Result<PacketSocket> {
-    let options = SocketOptions { stamps: true, ..SocketOptions::default() };
-    PacketSocket::bind_to(name, options)
-        .map_err(|error| io::Error::new(error.kind(), format!("interface {name} has no tap: {error}")))
 }
 
 impl ProxyRun {
@@ -128,13 +92,7 @@ impl ProxyRun {
         })?;
         poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
         let alarm = Alarm::new(clock, poll.registry(), TIMER)?;
-        let mut taps = Vec::new();
-        for (port, name) in &options.taps {
-            let tap = tap_at(name)?;
-            let token = Token(TAPS + taps.len());
-            poll.registry().register(&mut SourceFd(&tap.raw()), token, Interest::READABLE)?;
-            taps.push((*port, Some(tap)));
-        }
+        let taps = Taps::open(&options.taps, TAPS, poll.registry(), clock)?;
         Ok(ProxyRun {
             poll,
             events: Events::with_capacity(EVENTS),
@@ -142,15 +100,12 @@ impl ProxyRun {
             clock,
             listener,
             proxy: Proxy::new(options.settings.clone()),
+            measured: Measured::new(options.settings.slow_motion),
             options,
             taps,
-            room: Room::new(),
-            stamps: KernelStamps::new(clock),
             session: None,
             commands: Commands::default(),
-            meter: Meter::default(),
             notices: Vec::new(),
-            is_crowded: false,
         })
     }
 
@@ -169,12 +124,26 @@ impl ProxyRun {
 
     /// The machine was read.
     pub fn note_machine(&mut self, reading: MachineReading) {
-        self.meter.on_reading(reading, self.clock.elapsed());
+        let now = self.clock.elapsed();
+        self.measured.on_dropped(self.taps.take_dropped(), now);
+        self.measured.on_reading(reading, now);
     }
 
-    /// Whether the machine has kept up.
-    pub fn verdict(&self) -> Verdict {
-        self.meter.verdict(self.clock.elapsed())
+    /// Whether the machine has kept up, since the first session began.
+    pub fn verdict(&mut self) -> Verdict {
+        let now = self.clock.elapsed();
+        self.measured.on_dropped(self.taps.take_dropped(), now);
+        self.measured.verdict(now)
+    }
+
+    /// The delays that packets have had so far, in the time of the target.
+    pub fn delays(&self, way: Way) -> &Delays {
+        self.measured.delays(way)
+    }
+
+    /// The own delays of the switch: from packets that taps have seen to their packet-ins. Meant and actual ones are the same.
+    pub fn base_delays(&self) -> &Delays {
+        self.measured.base()
     }
 
     /// What has happened since the last call.
@@ -193,6 +162,7 @@ impl ProxyRun {
         let trouble = self.take_events();
         // Frames first: a packet-in needs the time of its frame.
         self.read_taps();
+        self.taps.look(self.clock.elapsed(), self.poll.registry(), &mut self.notices);
         let worked = trouble.and_then(|()| self.serve());
         if let Err(why) = worked {
             self.end(why);
@@ -202,11 +172,12 @@ impl ProxyRun {
 
     /// Whether there is work that no event announces.
     fn has_more(&self) -> bool {
-        let Some(Session { switch, controller }) = &self.session else { return self.is_crowded };
+        let is_crowded = self.taps.is_crowded();
+        let Some(Session { switch, controller }) = &self.session else { return is_crowded };
         let of_switch = switch.may_be_read() && !controller.is_behind();
         let of_controller =
             controller.may_be_read() && !switch.is_behind() && self.proxy.takes_from_controller();
-        self.is_crowded || of_switch || of_controller
+        is_crowded || of_switch || of_controller
     }
 
     fn now_ns(&self) -> u64 {
@@ -270,37 +241,14 @@ impl ProxyRun {
     }
 
     fn read_taps(&mut self) {
-        self.is_crowded = false;
-        for index in 0..self.taps.len() {
-            let mut frames = 0;
-            while frames < FRAMES_AT_ONCE && self.read_tap(index) {
-                frames += 1;
-            }
-            self.is_crowded |= frames == FRAMES_AT_ONCE;
-        }
-    }
-
-    /// Reads one frame. Returns whether there may be more.
-    fn read_tap(&mut self, index: usize) -> bool {
         let now_ns = self.now_ns();
-        let (port, Some(tap)) = &self.taps[index] else { return false };
-        match tap.receive(&mut self.room) {
-            Ok(Received::Nothing) => false,
-            Ok(Received::Other) => true,
-            Ok(Received::Frame { frame, stamp }) => {
-                let arrived = stamp.and_then(|stamp| self.stamps.time_of(stamp));
-                let arrived_ns =
-                    arrived.map_or(now_ns, |time| u64::try_from(time.as_nanos()).unwrap_or(now_ns));
-                let event = Event::Frame { port: *port, arrived_ns: arrived_ns.min(now_ns), frame: &frame };
-                let _taken = self.proxy.on_event(now_ns, event, &mut self.commands);
-                true
-            }
-            Err(error) => {
-                self.notices.push(Notice::TapLost(*port, error.to_string()));
-                self.taps[index].1 = None;
-                false
-            }
-        }
+        let ProxyRun { taps, proxy, commands, notices, .. } = self;
+        taps.read(notices, |port, arrived, frame| {
+            let arrived = arrived.and_then(|time| u64::try_from(time.as_nanos()).ok());
+            // A frame may come while they are read.
+            let arrived_ns = arrived.map_or(now_ns, |at_ns| at_ns.min(now_ns));
+            let _taken = proxy.on_event(now_ns, Event::Frame { port, arrived_ns, frame }, commands);
+        });
     }
 
     /// Serves the session: what is due, what came, what waits.
@@ -315,6 +263,7 @@ impl ProxyRun {
         }
         self.serve_side(Side::Switch)?;
         self.serve_side(Side::Controller)?;
+        self.measured.set_session(self.proxy.is_in_session(), self.clock.elapsed());
         let Some(Session { switch, controller }) = &mut self.session else { return Ok(()) };
         switch.flush().map_err(|error| sentence(Side::Switch, &error))?;
         controller.flush().map_err(|error| sentence(Side::Controller, &error))
@@ -332,11 +281,12 @@ impl ProxyRun {
             return Ok(());
         }
         peer.read().map_err(|error| sentence(side, &error))?;
-        let inbound = peer.take_inbound();
-        let handled = self.pass(side, &inbound);
+        let mut inbound = peer.take_inbound();
+        let handled = self.pass(side, inbound.bytes());
         if let Some(Session { switch, controller }) = &mut self.session {
             let peer = if side == Side::Switch { switch } else { controller };
-            peer.put_back(inbound, *handled.as_ref().unwrap_or(&0));
+            inbound.on_handled(*handled.as_ref().unwrap_or(&0));
+            peer.put_back(inbound);
         }
         handled.map(drop)
     }
@@ -391,7 +341,7 @@ impl ProxyRun {
         }
         let actual = self.clock.elapsed();
         for release in self.commands.releases.drain(..) {
-            self.meter.on_release(released(release, actual));
+            self.measured.on_release(release, actual);
         }
         match self.commands.end.take() {
             Some(rubbish) => Err(rubbish.to_string()),
@@ -407,14 +357,8 @@ impl ProxyRun {
         }
         self.commands = Commands::default();
         let _taken = self.proxy.on_event(self.now_ns(), Event::Ended, &mut self.commands);
+        self.measured.set_session(false, self.clock.elapsed());
     }
-}
-
-fn released(release: Release, actual: Duration) -> Released {
-    let Release { since_ns, meant_ns, base_was_slower } = release;
-    let (since, meant) = (Duration::from_nanos(since_ns), Duration::from_nanos(meant_ns));
-    let delay = DelayPair { meant: meant.saturating_sub(since), actual: actual.saturating_sub(since) };
-    Released { meant, actual, delay: Some(delay), base_was_slower }
 }
 
 fn sentence(side: Side, error: &io::Error) -> String {

@@ -5,12 +5,47 @@
 use crate::commands::Side;
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
+use openflow::MAX_MESSAGE_LEN;
 use std::io::{self, ErrorKind, Read, Write};
 
 /// Above this many bytes that a peer has not taken, the other peer is not read.
 const UNSENT_MAX_BYTES: usize = 1 << 20;
 /// How much is read at once: many messages, and more than the longest.
 const READ_BYTES: usize = 256 * 1024;
+
+/// What was read and is not handled yet: at most one part of a message, and what was read last. Its memory is made and cleared once.
+#[derive(Debug, Default)]
+pub(super) struct Inbound {
+    bytes: Vec<u8>,
+    from: usize,
+    to: usize,
+}
+
+impl Inbound {
+    fn new() -> Self {
+        Inbound { bytes: vec![0; READ_BYTES + MAX_MESSAGE_LEN], from: 0, to: 0 }
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        self.bytes.get(self.from..self.to).unwrap_or_default()
+    }
+
+    /// The first bytes are done with.
+    pub(super) fn on_handled(&mut self, bytes: usize) {
+        self.from = (self.from + bytes).min(self.to);
+    }
+
+    /// Reads once. Returns how many bytes came, and whether there was room for more.
+    fn read(&mut self, from: &mut impl Read) -> io::Result<(usize, bool)> {
+        self.bytes.copy_within(self.from..self.to, 0);
+        (self.from, self.to) = (0, self.to - self.from);
+        let room = &mut self.bytes[self.to..];
+        let most = room.len();
+        let count = from.read(room)?;
+        self.to += count;
+        Ok((count, count < most))
+    }
+}
 
 /// A peer.
 #[derive(Debug)]
@@ -21,9 +56,7 @@ pub(super) struct Peer {
     is_readable: bool,
     /// The peer has closed its side, or the connection has failed: no later event will tell of it.
     is_ending: bool,
-    inbound: Vec<u8>,
-    /// Where the first message begins that was not handled yet.
-    handled: usize,
+    inbound: Inbound,
     outbound: Vec<u8>,
     sent: usize,
 }
@@ -41,16 +74,14 @@ impl Peer {
         if is_open {
             stream.set_nodelay(true)?;
         }
-        let (inbound, outbound) = (Vec::new(), Vec::new());
         Ok(Peer {
             stream,
             side,
             is_open,
             is_readable: is_open,
             is_ending: false,
-            inbound,
-            handled: 0,
-            outbound,
+            inbound: Inbound::new(),
+            outbound: Vec::new(),
             sent: 0,
         })
     }
@@ -95,18 +126,11 @@ impl Peer {
 
     /// Reads once. The end of the stream is an error.
     pub(super) fn read(&mut self) -> io::Result<()> {
-        self.inbound.drain(..self.handled);
-        self.handled = 0;
-        let before = self.inbound.len();
-        self.inbound.resize(before + READ_BYTES, 0);
-        let read = self.stream.read(&mut self.inbound[before..]);
-        let count = *read.as_ref().unwrap_or(&0);
-        self.inbound.truncate(before + count);
-        match read {
-            Ok(0) => Err(io::Error::new(ErrorKind::UnexpectedEof, "it closed the connection")),
-            Ok(count) => {
+        match self.inbound.read(&mut self.stream) {
+            Ok((0, _)) => Err(io::Error::new(ErrorKind::UnexpectedEof, "it closed the connection")),
+            Ok((_, had_room)) => {
                 // A socket that had less has nothing more, except for its end.
-                self.is_readable = self.is_ending || count == READ_BYTES;
+                self.is_readable = self.is_ending || !had_room;
                 Ok(())
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
@@ -118,14 +142,14 @@ impl Peer {
         }
     }
 
-    /// Gives out what was read. The caller says with [`Self::put_back`] how much of it were whole messages.
-    pub(super) fn take_inbound(&mut self) -> Vec<u8> {
+    /// Gives out what was read. The caller brings it back with [`Self::put_back`].
+    pub(super) fn take_inbound(&mut self) -> Inbound {
         std::mem::take(&mut self.inbound)
     }
 
-    /// Takes what was given out back. The first `handled` bytes are done with.
-    pub(super) fn put_back(&mut self, inbound: Vec<u8>, handled: usize) {
-        (self.inbound, self.handled) = (inbound, handled);
+    /// Takes what was given out back.
+    pub(super) fn put_back(&mut self, inbound: Inbound) {
+        self.inbound = inbound;
     }
 
     /// Bytes for the peer. If nothing waits, they go to the socket from where they are.
@@ -231,6 +255,25 @@ mod tests {
             }
             assert!(peer.may_be_read() && reads < 1_000_000, "it waits for an event that never comes");
         };
-        assert_eq!((end.kind(), &peer.inbound[..]), (ErrorKind::UnexpectedEof, &b"last words"[..]));
+        assert_eq!((end.kind(), peer.inbound.bytes()), (ErrorKind::UnexpectedEof, &b"last words"[..]));
+    }
+
+    #[test]
+    fn a_part_of_a_message_stays_and_only_what_came_is_written() {
+        let mut inbound = Inbound::new();
+        let longest = vec![5; MAX_MESSAGE_LEN - 1];
+        assert_eq!(inbound.read(&mut &longest[..]).unwrap(), (longest.len(), true));
+        // The rest of the memory stays as it is: nothing is cleared for a read.
+        inbound.bytes[longest.len() + 3..].fill(7);
+        assert_eq!(inbound.read(&mut &b"abc"[..]).unwrap(), (3, true));
+        assert!(
+            inbound.bytes().ends_with(b"\x05abc")
+                && inbound.bytes[inbound.to..].iter().all(|byte| *byte == 7)
+        );
+        inbound.on_handled(longest.len());
+        assert_eq!(inbound.bytes(), b"abc");
+        let many = vec![9; 2 * READ_BYTES];
+        let (count, had_room) = inbound.read(&mut &many[..]).unwrap();
+        assert!(count >= READ_BYTES && !had_room && inbound.bytes().starts_with(b"abc\x09"));
     }
 }

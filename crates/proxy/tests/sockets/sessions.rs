@@ -1,98 +1,12 @@
-//! The proxy between two sockets of this machine.
+//! Sessions: messages, their order, and their ends.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
-
+use crate::between::{Between, ECHO, FEATURES_REQUEST, HELLO};
 use profile::{Profile, Quantiles};
 use proxy::run::{Notice, ProxyRun, RunOptions};
 use proxy::{Method, Settings};
 use std::io::{ErrorKind, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::time::{Duration, Instant};
-
-/// Only ends a hang.
-const LIMIT: Duration = Duration::from_secs(60);
-const HELLO: [u8; 8] = [4, 0, 0, 8, 0, 0, 0, 1];
-const FEATURES_REQUEST: [u8; 8] = [4, 5, 0, 8, 0, 0, 0, 2];
-const ECHO: [u8; 8] = [4, 2, 0, 8, 0, 0, 0, 9];
-
-/// A proxy, and a controller that listens.
-struct Between {
-    run: ProxyRun,
-    controller: TcpListener,
-    notices: Vec<Notice>,
-}
-
-impl Between {
-    fn new(profile: Profile) -> Between {
-        let controller = TcpListener::bind("127.0.0.1:0").unwrap();
-        let settings = Settings { profile, base: Profile::null(), method: Method::Full, seed: 1 };
-        let options = RunOptions {
-            listen: "127.0.0.1:0".parse().unwrap(),
-            controller: controller.local_addr().unwrap(),
-            taps: Vec::new(),
-            settings,
-        };
-        Between { run: ProxyRun::open(options).unwrap(), controller, notices: Vec::new() }
-    }
-
-    fn connect(&mut self) -> TcpStream {
-        let switch = TcpStream::connect(self.run.address().unwrap()).unwrap();
-        switch.set_nonblocking(true).unwrap();
-        switch
-    }
-
-    /// Both ends of a new session.
-    fn session(&mut self) -> (TcpStream, TcpStream) {
-        let switch = self.connect();
-        self.controller.set_nonblocking(true).unwrap();
-        let controller = self.until(|between| between.controller.accept().ok());
-        controller.0.set_nonblocking(true).unwrap();
-        (switch, controller.0)
-    }
-
-    fn turn(&mut self) {
-        self.run.turn(Duration::from_millis(5)).unwrap();
-        self.notices.extend(self.run.take_notices());
-    }
-
-    fn until<T>(&mut self, mut what: impl FnMut(&mut Self) -> Option<T>) -> T {
-        let began = Instant::now();
-        loop {
-            self.turn();
-            if let Some(found) = what(self) {
-                return found;
-            }
-            assert!(began.elapsed() < LIMIT, "it did not happen: {:?}", self.notices);
-        }
-    }
-
-    /// Reads exactly these bytes.
-    fn arrives(&mut self, at: &mut TcpStream, expected: &[u8]) {
-        let mut got = Vec::new();
-        self.until(|_| {
-            let mut room = [0; 4096];
-            match at.read(&mut room) {
-                Ok(count) => got.extend_from_slice(&room[..count]),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                Err(error) => panic!("{error}"),
-            }
-            (got.len() >= expected.len()).then_some(())
-        });
-        assert_eq!(got, expected);
-    }
-
-    fn ends(&mut self, expected: &str) {
-        self.until(|between| {
-            let ended = between.notices.iter().find_map(|notice| match notice {
-                Notice::Ended(why) => Some(why.clone()),
-                _ => None,
-            })?;
-            assert!(ended.contains(expected), "{ended}");
-            Some(())
-        });
-        self.notices.clear();
-    }
-}
 
 #[test]
 fn messages_pass_both_ways_and_one_session_follows_another() {
@@ -149,8 +63,13 @@ fn without_a_controller_the_switch_is_let_go() {
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap();
     let (gone, first) = (nobody.local_addr().unwrap(), between.run.address().unwrap());
     drop(nobody);
-    let settings =
-        Settings { profile: Profile::null(), base: Profile::null(), method: Method::Full, seed: 1 };
+    let settings = Settings {
+        profile: Profile::null(),
+        base: Profile::null(),
+        method: Method::Full,
+        seed: 1,
+        slow_motion: 1,
+    };
     let listen = "127.0.0.1:0".parse().unwrap();
     between.run =
         ProxyRun::open(RunOptions { listen, controller: gone, taps: Vec::new(), settings }).unwrap();
