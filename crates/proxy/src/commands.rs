@@ -70,14 +70,27 @@ impl fmt::Display for Rubbish {
     }
 }
 
-/// A packet-in, or a packet on its way out, that leaves now.
+/// Which way a packet goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// From a port of the switch to the controller.
+    Ingress,
+    /// From the controller to a port, by a packet-out or a rule. The delay ends when the switch gets the message: its own part comes after that.
+    Egress,
+}
+
+/// A packet-in, or a packet or rule on its way out, that leaves now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Release {
+    /// Which way.
+    pub way: Way,
     /// When the packet came to the switch, or the message to the proxy.
     pub since_ns: u64,
     /// When it was to leave.
     pub meant_ns: u64,
-    /// Whether the switch behind the proxy took longer than the target would have.
+    /// How long the switch behind the proxy took for a packet-in, if a tap has seen its packet.
+    pub base_ns: Option<u64>,
+    /// Whether that was longer than the target would have taken.
     pub base_was_slower: bool,
 }
 
@@ -111,6 +124,8 @@ pub struct Counters {
     pub packet_ins_unseen: u64,
     /// Packet-ins for which the switch behind the proxy took longer than the target.
     pub packet_ins_late: u64,
+    /// Packets that the target would have kept, and for which the proxy had no room: the controller got the whole packet.
+    pub packets_not_kept: u64,
     /// Frames of taps that were forgotten because newer ones took their room. Most frames meet a rule and make no packet-in.
     pub frames_forgotten: u64,
     /// Messages of the controller that the target would have lost.

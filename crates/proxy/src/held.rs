@@ -25,6 +25,8 @@ pub(crate) struct Held {
     pub(crate) came_ns: u64,
     /// Whether it is a packet-in.
     pub(crate) is_packet_in: bool,
+    /// Whether a tap has seen the packet of a packet-in.
+    pub(crate) is_seen: bool,
     /// A flow mod, decoded.
     pub(crate) flow_mod: Option<Box<FlowMod>>,
 }

@@ -25,6 +25,6 @@ mod shadow;
 mod sightings;
 mod wire;
 
-pub use commands::{Commands, Counters, Event, Passage, Release, Rubbish, Side};
+pub use commands::{Commands, Counters, Event, Passage, Release, Rubbish, Side, Way};
 pub use proxy::Proxy;
 pub use settings::{Method, Settings, Shortfall};

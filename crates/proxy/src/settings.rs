@@ -36,6 +36,8 @@ pub struct Settings {
     pub method: Method,
     /// The seed of all draws.
     pub seed: u64,
+    /// How many times slower than the target it plays: delays and time-outs are so many times as long, and rates as low. 0 counts as 1.
+    pub slow_motion: u32,
 }
 
 /// In which share of the delays the base is slower than the target, so that no waiting can help.
@@ -66,14 +68,25 @@ impl Settings {
             && (of.timeouts == timeouts && of.barrier == barrier)
     }
 
+    /// How many times slower than the target it plays, as a number above 0.
+    pub fn slowness(&self) -> f64 {
+        f64::from(self.slow_motion.max(1))
+    }
+
+    /// How long the target keeps a packet for the controller.
+    pub(crate) fn buffer_life_ns(&self) -> u64 {
+        // Converting saturates.
+        (self.profile.packet_in.buffer_life_us * self.slowness() * 1e3) as u64
+    }
+
     /// From a packet at a port to its packet-in: how often the base is slower.
     pub fn ingress_shortfall(&self) -> Shortfall {
-        shortfall(&idle_ingress(&self.profile), &idle_ingress(&self.base))
+        shortfall(&idle_ingress(&self.profile).times(self.slowness()), &idle_ingress(&self.base))
     }
 
     /// From a flow mod or packet-out to the packet: how often the base is slower.
     pub fn egress_shortfall(&self) -> Shortfall {
-        shortfall(&idle_egress(&self.profile), &idle_egress(&self.base))
+        shortfall(&idle_egress(&self.profile).times(self.slowness()), &idle_egress(&self.base))
     }
 
     /// The distribution of the base's own delay at ingress.
@@ -82,23 +95,26 @@ impl Settings {
     }
 
     /// The model. A message is held before the base acts. So the base's own part of the egress delay is taken off: at each quantile, what
-    /// the base needs there.
+    /// the base needs there. The base is not in slow motion, so its part is a smaller one there.
     pub(crate) fn model(&self) -> Model {
-        let base = self.base_ingress();
-        let of_base = idle_egress(&self.base);
-        match self.method {
+        let slowness = self.slowness();
+        let before_base = |target: &Quantiles| {
+            difference(&target.times(slowness), &idle_egress(&self.base)).times(slowness.recip())
+        };
+        let model = match self.method {
             Method::Paper => {
                 let mut target = self.profile.delay.clone();
                 target.ingress_us = idle_ingress(&self.profile);
-                target.egress_us = difference(&idle_egress(&self.profile), &of_base);
-                Model::of_paper(&target, self.seed).before(&base)
+                target.egress_us = before_base(&idle_egress(&self.profile));
+                Model::of_paper(&target, self.seed)
             }
             Method::Full => {
                 let mut target = self.profile.clone();
-                target.delay.egress_us = difference(&target.delay.egress_us, &of_base);
-                Model::new(&target, self.seed).before(&base)
+                target.delay.egress_us = before_base(&target.delay.egress_us);
+                Model::new(&target, self.seed)
             }
-        }
+        };
+        model.before(&self.base_ingress()).in_slow_motion(self.slow_motion)
     }
 
     /// Whether rules in software forward more slowly than those in hardware.
@@ -165,6 +181,19 @@ mod tests {
         Quantiles::new(&[(0.0, from_us), (1.0, to_us)]).unwrap()
     }
 
+    fn settings(profile: Profile, slow_motion: u32) -> Settings {
+        Settings { profile, base: Profile::null(), method: Method::Full, seed: 1, slow_motion }
+    }
+
+    #[test]
+    fn in_slow_motion_a_fast_target_can_be_met() {
+        let mut of = settings(Profile::null(), 1);
+        of.profile.delay.ingress_us = Quantiles::constant(100.0);
+        of.base.delay.ingress_us = Quantiles::constant(900.0);
+        assert!((of.ingress_shortfall().share - 1.0).abs() < 1e-9);
+        assert_eq!(Settings { slow_motion: 10, ..of }.ingress_shortfall(), Shortfall::default());
+    }
+
     #[test]
     fn the_share_is_that_of_the_quantiles_at_which_the_base_is_slower() {
         let found = shortfall(&line(0.0, 200.0), &line(50.0, 150.0));
@@ -187,8 +216,7 @@ mod tests {
 
     #[test]
     fn a_profile_without_delays_and_tables_is_null_whatever_its_name() {
-        let null =
-            |profile| Settings { profile, base: Profile::null(), method: Method::Full, seed: 1 }.is_null();
+        let null = |profile| settings(profile, 1).is_null();
         assert!(null(Profile { name: "other".to_owned(), ..Profile::null() }));
         let mut slow = Profile::null();
         slow.delay.ingress_us = Quantiles::constant(1.0);

@@ -15,9 +15,13 @@ use openflow::Version;
 use openflow::message::*;
 use software_switch::{BookedRule, RuleBook, rule_number};
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 
-/// How many adds are remembered for an error of the switch: as many as may be on their way in a full connection.
-const SENT_ADDS_MAX: usize = 8192;
+/// How many flow mods are remembered for an error of the switch: as many as may be on their way in a full connection. An error about an older
+/// one does not reach the controller, and its rule stays in the book.
+const SENT_MAX: usize = 8192;
+/// How much of the controller's flow mod an error repeats (1.3.5, 7.5.4).
+const ERROR_DATA_BYTES: usize = 64;
 /// How many removed rules may wait for the switch's flow removed. Above it, the switch does not answer, and all are forgotten.
 const GONE_MAX: usize = 1 << 20;
 /// OFPCML_NO_BUFFER.
@@ -31,15 +35,66 @@ pub(crate) enum Reason {
     Delete = 2,
 }
 
+/// A flow mod of the controller, for an error about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Request {
+    /// Different for each flow mod of a session: controllers use transaction ids again.
+    number: u64,
+    /// Its transaction id.
+    pub(crate) xid: u32,
+    /// When it came.
+    since_ns: u64,
+    /// Its first bytes.
+    pub(crate) beginning: Arc<[u8]>,
+}
+
+/// Where a flow mod for the switch comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// A flow mod of the controller.
+    Request(Request),
+    /// A flow mod of the controller about which it has got an error already. It gets one, even if its flow mod became many.
+    Told,
+    /// The model alone: the rule has moved.
+    #[default]
+    Model,
+}
+
+/// A change of the controller that the switch does not have yet.
+#[derive(Clone, Debug, Default)]
+struct Change {
+    origin: Origin,
+    is_add: bool,
+}
+
+/// A flow mod on its way to the switch.
+#[derive(Clone, Debug)]
+struct Sent {
+    /// Its own transaction id.
+    xid: u32,
+    rule: u64,
+    origin: Origin,
+    is_add: bool,
+    /// What the switch had before. `None`: no such rule.
+    before: Option<BookedRule>,
+}
+
+/// What an error of the switch is about.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct RefusedBySwitch {
+    /// Whom it concerns.
+    pub(crate) origin: Origin,
+    /// The rule that the target does not have, for this reason.
+    pub(crate) gone: Option<u64>,
+}
+
 /// A rule that the switch has.
 #[derive(Clone, Debug)]
 struct Placed {
-    table_id: u8,
-    priority: u16,
-    matching: Match,
+    /// As the switch got it last.
+    rule: BookedRule,
     packets: u64,
     used_ns: u64,
-    has_idle_timeout: bool,
 }
 
 /// A rule that the target does not have any more.
@@ -83,9 +138,10 @@ pub(crate) struct Shadow {
     pub(crate) book: RuleBook,
     placed: HashMap<u64, Placed>,
     gone: HashMap<u64, Gone>,
-    /// Rules that were added and that the switch does not have in this form, with the transaction id of the flow mod.
-    adds: HashMap<u64, u32>,
-    sent: VecDeque<(u32, u64)>,
+    /// Rules that were added or changed, and that the switch does not have in this form.
+    changes: HashMap<u64, Change>,
+    sent: VecDeque<Sent>,
+    requests: u64,
     /// Whether the switch has rules that are not in the book, since the book cannot compare their matches.
     pub(crate) has_others: bool,
 }
@@ -113,14 +169,32 @@ fn for_switch(instructions: &[Instruction], meter: Option<u32>) -> Vec<Instructi
 }
 
 impl Shadow {
+    /// The controller's flow mod with these bytes, which came then, is carried out.
+    pub(crate) fn request(&mut self, xid: u32, bytes: &[u8], since_ns: u64) -> Request {
+        self.requests += 1;
+        let beginning = bytes.get(..ERROR_DATA_BYTES).unwrap_or(bytes);
+        Request { number: self.requests, xid, since_ns, beginning: beginning.into() }
+    }
+
     /// A flow mod has added this rule.
-    pub(crate) fn on_added(&mut self, rule: u64, xid: u32) {
-        self.adds.insert(rule, xid);
+    pub(crate) fn on_added(&mut self, rule: u64, request: &Request) {
+        self.changes.insert(rule, Change { origin: Origin::Request(request.clone()), is_add: true });
+    }
+
+    /// A flow mod has changed this rule. If the switch does not have it yet, it gets an add all the same.
+    pub(crate) fn on_modified(&mut self, rule: u64, request: &Request) {
+        self.changes.entry(rule).or_default().origin = Origin::Request(request.clone());
+    }
+
+    /// The target does not add this rule after all.
+    pub(crate) fn on_not_added(&mut self, rule: u64) {
+        self.changes.remove(&rule);
+        self.book.remove(rule);
     }
 
     /// The target does not have this rule any more.
     pub(crate) fn on_gone(&mut self, rule: u64, booked: BookedRule, reason: Reason) {
-        self.adds.remove(&rule);
+        self.changes.remove(&rule);
         let is_told = booked.flags & FLOW_MOD_SEND_FLOW_REMOVED != 0;
         self.expect_removal(rule, is_told.then_some((booked, reason)));
     }
@@ -132,42 +206,40 @@ impl Shadow {
         self.gone.insert(rule, Gone { told });
     }
 
-    /// The switch gets the rule in its latest form: the flow mod, and the transaction id of the controller if it is that one's add.
+    /// The switch gets the rule in its latest form, by a flow mod with this transaction id of the proxy. If the controller has changed the rule,
+    /// it also says when that flow mod came.
     pub(crate) fn install(
         &mut self,
         rule: u64,
         meter: Option<u32>,
+        xid: u32,
         now_ns: u64,
-    ) -> Option<(Option<u32>, FlowMod)> {
+    ) -> Option<(FlowMod, Option<u64>)> {
         let booked = self.book.get(rule)?;
-        let xid = self.adds.remove(&rule);
-        let is_add = xid.is_some() || !self.placed.contains_key(&rule);
+        let Change { origin, is_add } = self.changes.remove(&rule).unwrap_or_default();
+        let is_add = is_add || !self.placed.contains_key(&rule);
         let flags =
             if is_add { booked.flags | FLOW_MOD_SEND_FLOW_REMOVED } else { FLOW_MOD_SEND_FLOW_REMOVED };
-        let fields = FlowModFields {
-            cookie: booked.cookie,
-            table_id: booked.table_id,
-            command: if is_add { FLOW_ADD } else { FLOW_MODIFY_STRICT },
-            priority: booked.priority,
-            flags,
-            ..FlowModFields::default()
-        };
-        let placed = Placed {
-            table_id: booked.table_id,
-            priority: booked.priority,
-            matching: booked.matching.clone(),
-            packets: 0,
-            used_ns: now_ns,
-            has_idle_timeout: booked.idle_timeout_s > 0,
-        };
-        self.placed.entry(rule).or_insert(placed).has_idle_timeout = booked.idle_timeout_s > 0;
-        if let Some(xid) = xid {
-            if self.sent.len() >= SENT_ADDS_MAX {
-                self.sent.pop_front();
+        let command = if is_add { FLOW_ADD } else { FLOW_MODIFY_STRICT };
+        let wanted = FlowModFields { flags, command, ..fields_of(&booked) };
+        let instructions = for_switch(&booked.instructions, meter);
+        let matching = booked.matching.clone();
+        let before = match self.placed.get_mut(&rule) {
+            Some(placed) => Some(std::mem::replace(&mut placed.rule, booked)),
+            None => {
+                self.placed.insert(rule, Placed { rule: booked, packets: 0, used_ns: now_ns });
+                None
             }
-            self.sent.push_back((xid, rule));
+        };
+        if self.sent.len() >= SENT_MAX {
+            self.sent.pop_front();
         }
-        Some((xid, fields.with(booked.matching, for_switch(&booked.instructions, meter))))
+        let since_ns = match &origin {
+            Origin::Request(request) => Some(request.since_ns),
+            Origin::Told | Origin::Model => None,
+        };
+        self.sent.push_back(Sent { xid, rule, origin, is_add, before });
+        Some((wanted.with(matching, instructions), since_ns))
     }
 
     /// Packets meet the rule no longer.
@@ -183,13 +255,10 @@ impl Shadow {
         if !self.gone.contains_key(&rule) {
             self.expect_removal(rule, None);
         }
-        let fields = FlowModFields {
-            table_id: placed.table_id,
-            command: FLOW_DELETE_STRICT,
-            priority: placed.priority,
-            ..FlowModFields::default()
-        };
-        Withdrawal::Delete(fields.with(placed.matching, Vec::new()))
+        let BookedRule { table_id, priority, matching, .. } = placed.rule;
+        let fields =
+            FlowModFields { table_id, command: FLOW_DELETE_STRICT, priority, ..FlowModFields::default() };
+        Withdrawal::Delete(fields.with(matching, Vec::new()))
     }
 
     /// Whether the switch has the rule.
@@ -208,7 +277,7 @@ impl Shadow {
             }));
         }
         self.placed.remove(&rule);
-        self.adds.remove(&rule);
+        self.changes.remove(&rule);
         match self.book.remove(rule) {
             Some(booked) => {
                 let is_told = booked.flags & FLOW_MOD_SEND_FLOW_REMOVED != 0;
@@ -219,12 +288,63 @@ impl Shadow {
         }
     }
 
-    /// The switch has refused a message with this transaction id. If that was an add, its rule is not there.
-    pub(crate) fn on_error(&mut self, xid: u32) -> Option<u64> {
-        let at = self.sent.iter().rposition(|(sent, _)| *sent == xid)?;
-        let (_, rule) = self.sent.remove(at)?;
-        self.placed.remove(&rule);
-        self.book.remove(rule).map(|_| rule)
+    /// The switch has refused the flow mod with this transaction id of the proxy. The rule is what the switch had before, unless a later
+    /// flow mod for it is on its way. `None`: no such flow mod is known.
+    pub(crate) fn on_error(&mut self, xid: u32, version: Version) -> Option<RefusedBySwitch> {
+        let at = self.sent.iter().rposition(|sent| sent.xid == xid)?;
+        let Sent { rule, origin, before, .. } = self.sent.remove(at)?;
+        if let Origin::Request(request) = &origin {
+            self.tell_once(request.number);
+        }
+        // A modify of no rule adds it in 1.0 (1.0, 4.6), and does nothing in 1.3.
+        let may_be_there = |sent: &Sent| before.is_some() || sent.is_add || version == Version::V1_0;
+        let mut later = self.sent.iter_mut().skip(at);
+        if let Some(later) = later.find(|sent| sent.rule == rule && may_be_there(sent)) {
+            later.before = before;
+            return Some(RefusedBySwitch { origin, gone: None });
+        }
+        let gone = match before {
+            Some(before) => {
+                self.put_back(rule, before, version);
+                None
+            }
+            // The controller has added it again since.
+            None if self.changes.get(&rule).is_some_and(|change| change.is_add) => {
+                self.placed.remove(&rule);
+                None
+            }
+            None => {
+                self.placed.remove(&rule);
+                self.changes.remove(&rule);
+                self.book.remove(rule).map(|_| rule)
+            }
+        };
+        Some(RefusedBySwitch { origin, gone })
+    }
+
+    /// The controller has got an error about this flow mod.
+    fn tell_once(&mut self, number: u64) {
+        let origins = self.sent.iter_mut().map(|sent| &mut sent.origin);
+        for origin in origins.chain(self.changes.values_mut().map(|change| &mut change.origin)) {
+            if matches!(origin, Origin::Request(request) if request.number == number) {
+                *origin = Origin::Told;
+            }
+        }
+    }
+
+    /// The switch has kept a rule as it was. A change that is not sent yet stays.
+    fn put_back(&mut self, rule: u64, before: BookedRule, version: Version) {
+        let Some(placed) = self.placed.get_mut(&rule) else { return };
+        placed.rule = before.clone();
+        if self.book.contains(rule) && !self.changes.contains_key(&rule) {
+            let fields = FlowModFields { flags: before.flags, command: FLOW_ADD, ..fields_of(&before) };
+            let timeouts = FlowModFields {
+                idle_timeout_s: before.idle_timeout_s,
+                hard_timeout_s: before.hard_timeout_s,
+                ..fields
+            };
+            self.book.carry_out(&timeouts.with(before.matching, before.instructions), version);
+        }
     }
 
     /// The switch reports how many packets have met a rule. Returns the rule, and how many these are since the last report.
@@ -253,14 +373,29 @@ impl Shadow {
         self.placed.get(&rule).map(|placed| placed.used_ns)
     }
 
+    /// Whether this rule is in the switch and has an idle time-out.
+    pub(crate) fn has_idle_timeout(&self, rule: u64) -> bool {
+        self.placed.get(&rule).is_some_and(|placed| placed.rule.idle_timeout_s > 0)
+    }
+
     /// Whether any rule in the switch has an idle time-out.
     pub(crate) fn has_idle_timeouts(&self) -> bool {
-        self.placed.values().any(|placed| placed.has_idle_timeout)
+        self.placed.values().any(|placed| placed.rule.idle_timeout_s > 0)
     }
 
     /// A rule as the controller wants it.
     pub(crate) fn booked(&self, table_id: u8, priority: u16, matching: &Match) -> Option<BookedRule> {
         self.book.get(rule_number(table_id, priority, matching)?)
+    }
+}
+
+/// What a flow mod for the switch has of a rule. The model ends rules, so it has no time-outs.
+fn fields_of(rule: &BookedRule) -> FlowModFields {
+    FlowModFields {
+        cookie: rule.cookie,
+        table_id: rule.table_id,
+        priority: rule.priority,
+        ..FlowModFields::default()
     }
 }
 
@@ -309,7 +444,8 @@ mod tests {
         let BookChange::Added(rule) = shadow.book.carry_out(&wanted(flags), Version::V1_3) else {
             panic!("an add")
         };
-        shadow.on_added(rule, 77);
+        let request = shadow.request(77, &[7; 100], 9);
+        shadow.on_added(rule, &request);
         rule
     }
 
@@ -317,21 +453,22 @@ mod tests {
     fn the_switch_gets_a_rule_without_time_outs_and_with_whole_packets() {
         let mut shadow = Shadow::default();
         let rule = added(&mut shadow, 0);
-        let (xid, sent) = shadow.install(rule, Some(6), 0).unwrap();
-        assert_eq!((xid, sent.command, sent.idle_timeout_s, sent.hard_timeout_s), (Some(77), FLOW_ADD, 0, 0));
+        let (sent, since_ns) = shadow.install(rule, Some(6), 1, 0).unwrap();
+        assert_eq!(since_ns, Some(9));
+        assert_eq!((sent.command, sent.idle_timeout_s, sent.hard_timeout_s), (FLOW_ADD, 0, 0));
         assert_eq!(sent.flags, FLOW_MOD_SEND_FLOW_REMOVED);
         let whole = vec![Action::Output { port: PortNo::CONTROLLER, max_len: WHOLE_PACKET }];
         assert_eq!(sent.instructions, [Instruction::Meter(6), Instruction::ApplyActions(whole)]);
         // Promoted: the same rule without the meter, and its counters stay.
-        let (xid, sent) = shadow.install(rule, None, 0).unwrap();
-        assert_eq!((xid, sent.command, sent.instructions.len()), (None, FLOW_MODIFY_STRICT, 1));
+        let (sent, since_ns) = shadow.install(rule, None, 2, 0).unwrap();
+        assert_eq!((sent.command, sent.instructions.len(), since_ns), (FLOW_MODIFY_STRICT, 1, None));
     }
 
     #[test]
     fn the_controller_hears_of_the_end_that_the_model_decided() {
         let mut shadow = Shadow::default();
         let rule = added(&mut shadow, FLOW_MOD_SEND_FLOW_REMOVED);
-        shadow.install(rule, None, 0);
+        shadow.install(rule, None, 1, 0);
         let booked = shadow.book.remove(rule).unwrap();
         shadow.on_gone(rule, booked, Reason::IdleTimeout);
         let Withdrawal::Delete(delete) = shadow.withdraw(rule, Version::V1_3) else { panic!("a delete") };
@@ -367,17 +504,66 @@ mod tests {
     fn an_add_that_the_switch_refuses_is_not_there() {
         let mut shadow = Shadow::default();
         let rule = added(&mut shadow, 0);
-        shadow.install(rule, None, 0);
-        assert_eq!(shadow.on_error(77), Some(rule));
+        shadow.install(rule, None, 1, 0);
+        let refused = shadow.on_error(1, Version::V1_3).unwrap();
+        let Origin::Request(request) = &refused.origin else { panic!("{refused:?}") };
+        assert_eq!((request.xid, &request.beginning[..], refused.gone), (77, &[7; 64][..], Some(rule)));
         assert!(!shadow.book.contains(rule) && !shadow.is_placed(rule));
-        assert_eq!(shadow.on_error(77), None);
+        assert_eq!(shadow.on_error(1, Version::V1_3), None);
+    }
+
+    /// A modify of the rule of [`wanted`], with one output, and the flow mod for the switch with this transaction id.
+    fn modify(shadow: &mut Shadow, rule: u64, port: u32, xid: u32) {
+        let actions = vec![Action::output(PortNo(port))];
+        let fields = FlowModFields { command: FLOW_MODIFY, ..FlowModFields::default() };
+        let flow_mod =
+            fields.with(Match::any().with(Field::InPort, 1u32), vec![Instruction::ApplyActions(actions)]);
+        assert_eq!(
+            shadow.book.carry_out(&flow_mod, Version::V1_3),
+            software_switch::BookChange::Modified(vec![rule])
+        );
+        let request = shadow.request(78, &[8; 80], 0);
+        shadow.on_modified(rule, &request);
+        assert_eq!(shadow.install(rule, None, xid, 0).unwrap().0.command, FLOW_MODIFY_STRICT);
+    }
+
+    #[test]
+    fn a_modify_that_the_switch_refuses_leaves_the_rule_as_it_was() {
+        let mut shadow = Shadow::default();
+        let rule = added(&mut shadow, 0);
+        shadow.install(rule, None, 1, 0);
+        let before = shadow.book.get(rule).unwrap();
+        modify(&mut shadow, rule, 2, 2);
+        modify(&mut shadow, rule, 3, 3);
+        // The first is refused while the second is on its way; then that one, too.
+        for xid in [2, 3] {
+            let refused = shadow.on_error(xid, Version::V1_3).unwrap();
+            assert!(matches!(&refused.origin, Origin::Request(request) if request.xid == 78));
+            assert_eq!(refused.gone, None);
+        }
+        assert_eq!(shadow.book.get(rule), Some(before));
+        assert!(shadow.is_placed(rule));
+    }
+
+    #[test]
+    fn one_flow_mod_that_became_many_is_told_once() {
+        let mut shadow = Shadow::default();
+        let rule = added(&mut shadow, 0);
+        let request = shadow.request(5, b"", 0);
+        for xid in 1..=3 {
+            shadow.on_modified(rule, &request);
+            shadow.install(rule, None, xid, 0);
+        }
+        let told = |shadow: &mut Shadow, xid| shadow.on_error(xid, Version::V1_3).unwrap().origin;
+        assert!(matches!(told(&mut shadow, 2), Origin::Request(_)));
+        assert_eq!([1, 3].map(|xid| told(&mut shadow, xid)), [Origin::Told, Origin::Told]);
     }
 
     #[test]
     fn a_rule_that_the_switch_removes_by_itself_is_no_longer_there() {
         let mut shadow = Shadow::default();
         let rule = added(&mut shadow, 0);
-        shadow.install(rule, None, 0);
+        shadow.install(rule, None, 1, 0);
         let removed = flow_removed((shadow_rule(), Reason::Delete), Version::V1_3);
         assert_eq!(
             shadow.on_flow_removed(removed.clone(), Version::V1_3),

@@ -50,6 +50,12 @@ pub(crate) fn numbered(version: Version, kind: u8) -> Option<Numbered> {
 
 /// Where things are, the same in both versions.
 const LENGTH: usize = 2;
+const XID: usize = 4;
+/// The data of an error come after its type and code, and after the numbers of an experimenter: OFPET_EXPERIMENTER has one more word (1.3.5,
+/// 7.5.4), and Nicira's errors in 1.0 have two.
+const ERROR_DATA: usize = 12;
+const EXPERIMENTER_ERROR: u16 = 0xffff;
+const NICIRA_ERROR: u16 = 0xb0c2;
 const BUFFER_ID: usize = 8;
 const N_BUFFERS: usize = 16;
 const MISS_SEND_LEN: usize = 10;
@@ -124,6 +130,22 @@ pub(crate) fn miss_send_len(config: &[u8]) -> Option<u16> {
     Some(u16::from_be_bytes(*config.get(MISS_SEND_LEN..)?.first_chunk()?))
 }
 
+/// Appends an error with the same type and code about another message: that with this transaction id and these first bytes.
+pub(crate) fn error_about(error: &[u8], xid: u32, beginning: &[u8], out: &mut Vec<u8>) {
+    let start = out.len();
+    let data_at = match error.get(HEADER_LEN..).and_then(|kind| kind.first_chunk()) {
+        Some(kind) if u16::from_be_bytes(*kind) == EXPERIMENTER_ERROR => ERROR_DATA + 4,
+        Some(kind) if u16::from_be_bytes(*kind) == NICIRA_ERROR => ERROR_DATA + 8,
+        _ => ERROR_DATA,
+    };
+    out.extend_from_slice(error.get(..data_at).unwrap_or(error));
+    out.extend_from_slice(beginning);
+    let about = &mut out[start..];
+    // A header and the beginning of a message.
+    put(about, LENGTH, (about.len() as u16).to_be_bytes());
+    put(about, XID, xid.to_be_bytes());
+}
+
 /// Appends a packet-in of which the data ends at `end`, with this buffer id.
 pub(crate) fn cut_packet_in(packet_in: &[u8], end: usize, buffer: u32, out: &mut Vec<u8>) {
     let start = out.len();
@@ -180,7 +202,7 @@ pub(crate) fn packet_out(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use openflow::message::{Hello, HelloElement, PacketOut};
+    use openflow::message::{ErrorMessage, Hello, HelloElement, PacketOut};
     use openflow::{Body, Message};
 
     fn encoded(version: Version, body: Body) -> Vec<u8> {
@@ -212,6 +234,26 @@ mod tests {
         check_hello(5, Some(0x20), (4, Some(0x20)));
         check_hello(6, None, (4, None));
         check_hello(1, None, (1, None));
+    }
+
+    #[test]
+    fn an_error_is_about_the_controllers_message() {
+        for version in [Version::V1_0, Version::V1_3] {
+            let error = |data: &[u8]| {
+                Body::Error(ErrorMessage { kind: 2, code: 9, experimenter: None, data: data.to_vec() })
+            };
+            let mut out = Vec::new();
+            error_about(&encoded(version, error(b"what the proxy sent")), 5, b"theirs", &mut out);
+            let about = Message::decode(&out).unwrap();
+            assert_eq!((about.xid, about.body), (5, error(b"theirs")));
+        }
+        let mut out = Vec::new();
+        let of_experimenter = [4, 1, 0, 18, 0, 0, 0, 1, 0xff, 0xff, 0, 3, 0, 0, 0x23, 0x20, 7, 7];
+        error_about(&of_experimenter, 5, b"theirs", &mut out);
+        assert_eq!(
+            out,
+            [&[4, 1, 0, 22, 0, 0, 0, 5, 0xff, 0xff, 0, 3, 0, 0, 0x23, 0x20], &b"theirs"[..]].concat()
+        );
     }
 
     #[test]

@@ -14,11 +14,11 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use emulator::validity::{Validity, Verdict};
+use emulator::validity::{DelayPair, Delays, Validity, Verdict};
 use flow::PortNo;
 use profile::Profile;
 use proxy::run::{ProxyRun, RunOptions};
-use proxy::{Counters, Method, Settings};
+use proxy::{Counters, Method, Settings, Way};
 use serde::Serialize;
 
 use crate::machine_reading::MachineReader;
@@ -30,6 +30,12 @@ use burnet::commands::stop_signal::StopSignal;
 
 /// How long a turn waits before it looks for a signal.
 const LOOK: Duration = Duration::from_millis(20);
+/// In slower motion, a time-out of a minute would take a week.
+const SLOW_MOTION_MAX: i64 = 10_000;
+/// The quantiles of delays that are shown.
+const SHOWN: [(&str, f64); 5] = [("p10", 0.1), ("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("max", 1.0)];
+/// JSON has the quantiles at these many steps from 0 to 1, for pictures of distributions.
+const STEPS: u32 = 100;
 /// The seed of all draws, so that two runs draw the same.
 const SEED: u64 = 1;
 
@@ -56,6 +62,9 @@ pub struct ProxyArgs {
     /// What is played: the whole model, or the two delays of the switch-models paper alone
     #[arg(long, value_name = "MODEL", default_value = "full", requires = "proxy")]
     pub model: PlayedModel,
+    /// Play N times slower than the real target: delays and time-outs are N times as long, rates an Nth; the results are scaled back
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "proxy", value_parser = clap::value_parser!(u32).range(1..=SLOW_MOTION_MAX))]
+    pub slow_motion: u32,
 }
 
 /// What is played of a profile.
@@ -120,27 +129,30 @@ impl ProxyArgs {
             listen,
             controller: *controller,
             taps: self.taps.iter().map(|tap| (tap.port, tap.interface.clone())).collect(),
-            settings: Settings { profile, base, method, seed: SEED },
+            settings: Settings { profile, base, method, seed: SEED, slow_motion: self.slow_motion },
         }))
     }
 }
 
 /// What an operator must know before the run.
 fn foretold(options: &RunOptions) -> Vec<String> {
-    let Settings { profile, base, .. } = &options.settings;
+    let Settings { profile, base, method, slow_motion, .. } = &options.settings;
+    if options.settings.is_null() {
+        return Vec::new();
+    }
     let mut lines = Vec::new();
     for (what, found) in [
         ("packet-ins", options.settings.ingress_shortfall()),
         ("packets that flow mods and packet-outs send", options.settings.egress_shortfall()),
     ] {
-        if found.share > 0.0 && !options.settings.is_null() {
+        if found.share > 0.0 {
             lines.push(format!(
                 "{} is faster than {} with {what}: {found} come too late",
                 profile.name, base.name
             ));
         }
     }
-    if options.taps.is_empty() && !options.settings.is_null() {
+    if options.taps.is_empty() {
         lines.push(format!(
             "no port is tapped: the switch's own part of each packet-in's delay is drawn from the profile {}",
             base.name
@@ -152,7 +164,22 @@ fn foretold(options: &RunOptions) -> Vec<String> {
                 .to_owned(),
         );
     }
+    if *slow_motion > 1 {
+        lines.push(slow_motion_line(*slow_motion, *method));
+    }
     lines
+}
+
+/// What is slowed, and what is not.
+fn slow_motion_line(factor: u32, method: Method) -> String {
+    let (slowed, own) = match method {
+        Method::Full => ("delays and time-outs", ""),
+        Method::Paper => ("delays", ", the switch's own time-outs"),
+    };
+    format!(
+        "slow motion: {slowed} are {factor} times as long, and the delays below are scaled back; not slowed: the timers of hosts (TCP's \
+         retransmission, ARP), the rates of links{own}, the controller"
+    )
 }
 
 /// The result of a run.
@@ -160,10 +187,57 @@ fn foretold(options: &RunOptions) -> Vec<String> {
 struct ProxySummary {
     profile: String,
     base: String,
+    slow_motion: u32,
     ran_ms: f64,
     counters: ProxyCounted,
+    /// What the switch itself took for packet-ins whose packets taps have seen. `None` if there was none.
+    switch: Option<DelaysSeen>,
+    /// From a packet at a port to its packet-in.
+    ingress: Option<DelaysSeen>,
+    /// From a message of the controller to when the switch got it.
+    egress: Option<DelaysSeen>,
     #[serde(skip_serializing_if = "Option::is_none")]
     validity: Option<Verdict>,
+}
+
+/// Delays, at even steps from the shortest to the longest.
+#[derive(Debug, Serialize)]
+struct DelaysSeen {
+    count: u64,
+    /// What the model wanted. `None`: no model decides them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    meant_ms: Option<Vec<f64>>,
+    /// What they were.
+    actual_ms: Vec<f64>,
+}
+
+impl DelaysSeen {
+    /// The delays of one way, in the time of the target.
+    fn new(delays: &Delays) -> Option<Self> {
+        let at = |step| delays.quantile(f64::from(step) / f64::from(STEPS));
+        let pairs: Vec<DelayPair> = (0..=STEPS).map(at).collect::<Option<_>>()?;
+        let ms = |of: fn(&DelayPair) -> Duration| {
+            pairs.iter().map(|pair| of(pair).as_secs_f64() * 1000.0).collect::<Vec<_>>()
+        };
+        let (meant_ms, actual_ms) = (Some(ms(|pair| pair.meant)), ms(|pair| pair.actual));
+        Some(DelaysSeen { count: delays.count(), meant_ms, actual_ms })
+    }
+
+    /// Delays that no model asked for.
+    fn unasked(delays: &Delays) -> Option<Self> {
+        Some(DelaysSeen { meant_ms: None, ..Self::new(delays)? })
+    }
+
+    /// One line.
+    fn text(&self) -> String {
+        let shown = SHOWN.map(|(name, share)| {
+            let at =
+                |of: &[f64]| of.get((share * f64::from(STEPS)).round() as usize).copied().unwrap_or_default();
+            let meant = self.meant_ms.as_ref().map(|meant| format!(" (meant {:.2})", at(meant)));
+            format!("{name} {:.2} ms{}", at(&self.actual_ms), meant.unwrap_or_default())
+        });
+        format!("{} delays: {}", self.count, shown.join(", "))
+    }
 }
 
 /// The counters of the proxy.
@@ -176,6 +250,7 @@ struct ProxyCounted {
     packet_ins_above_limit: u64,
     packet_ins_queue_full: u64,
     packet_ins_no_room: u64,
+    packets_not_kept: u64,
     messages_lost: u64,
     refused: u64,
     evicted: u64,
@@ -195,6 +270,7 @@ impl From<Counters> for ProxyCounted {
             packet_ins_above_limit: of.packet_ins_above_limit,
             packet_ins_queue_full: of.packet_ins_queue_full,
             packet_ins_no_room: of.packet_ins_no_room,
+            packets_not_kept: of.packets_not_kept,
             messages_lost: of.messages_lost,
             refused: of.refused,
             evicted: of.evicted,
@@ -209,32 +285,62 @@ impl From<Counters> for ProxyCounted {
 impl fmt::Display for ProxySummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let of = &self.counters;
-        writeln!(f, "played      {} before {}, {:.1} s", self.profile, self.base, self.ran_ms / 1000.0)?;
+        let slow = match self.slow_motion {
+            1 => String::new(),
+            factor => format!(", {factor} times slower"),
+        };
+        writeln!(
+            f,
+            "played      {} before {}, {:.1} s{slow}",
+            self.profile,
+            self.base,
+            self.ran_ms / 1000.0
+        )?;
         writeln!(f, "sessions    {}", of.sessions)?;
         writeln!(
             f,
-            "packet-ins  {}; {} later than the target's; {} seen by no tap; lost: {} above the limit, {} queue full, {} without room here",
-            of.packet_ins,
-            of.packet_ins_late,
-            of.packet_ins_unseen,
-            of.packet_ins_above_limit,
-            of.packet_ins_queue_full,
-            of.packet_ins_no_room,
+            "packet-ins  {} sent; {} of them later than the target would, {} with a drawn delay since no tap saw the packet",
+            of.packet_ins, of.packet_ins_late, of.packet_ins_unseen,
         )?;
         writeln!(
             f,
-            "rules       {} refused, {} evicted, {} expired, {} in software without a meter",
+            "lost        {} packet-ins above the target's limit, {} at its full queue, {} because the proxy was full",
+            of.packet_ins_above_limit, of.packet_ins_queue_full, of.packet_ins_no_room,
+        )?;
+        let ways = [("switch", &self.switch), ("ingress", &self.ingress), ("egress", &self.egress)];
+        for (name, delays) in ways {
+            if let Some(delays) = delays {
+                writeln!(f, "{name:<10}  {}", delays.text())?;
+            }
+        }
+        writeln!(
+            f,
+            "rules       {} refused by the target, {} evicted, {} expired, {} in software without a meter",
             of.refused, of.evicted, of.expired, of.unmetered
         )?;
-        if of.messages_lost + of.own_errors > 0 {
-            let (lost, errors) = (of.messages_lost, of.own_errors);
-            writeln!(
-                f,
-                "trouble     {lost} messages lost, {errors} errors of the switch about the proxy's own messages"
-            )?;
-        }
+        self.write_trouble(f)?;
         if let Some(verdict) = &self.validity {
             writeln!(f, "validity    {}", verdict.to_string().replace('\n', "\n            "))?;
+        }
+        Ok(())
+    }
+}
+
+impl ProxySummary {
+    /// What did not go as the target would do it, and is not its fault.
+    fn write_trouble(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let of = &self.counters;
+        for (count, what) in [
+            (of.messages_lost, "messages of the controller lost, as the target would lose them"),
+            (
+                of.packets_not_kept,
+                "packets not kept, because the proxy was full: the controller got them whole",
+            ),
+            (of.own_errors, "errors of the switch about the proxy's own messages"),
+        ] {
+            if count > 0 {
+                writeln!(f, "trouble     {count} {what}")?;
+            }
         }
         Ok(())
     }
@@ -260,7 +366,7 @@ pub(super) fn play(
 ) -> Result<Option<ExitCode>, CommandError> {
     let Some(options) = args.options(controllers)? else { return Ok(None) };
     let Profile { name, about, .. } = options.settings.profile.clone();
-    let base = options.settings.base.name.clone();
+    let (base, slow_motion) = (options.settings.base.name.clone(), options.settings.slow_motion);
     let mut stage = if shown.json { Stage::on_stderr() } else { Stage::on_stdout() };
     let mut run = ProxyRun::open(options.clone())
         .map_err(|error| CommandError::DidNotWork(format!("the proxy cannot be started: {error}")))?;
@@ -280,8 +386,12 @@ pub(super) fn play(
     let summary = ProxySummary {
         profile: name,
         base,
+        slow_motion,
         ran_ms: stage.elapsed().as_secs_f64() * 1000.0,
         counters: run.counters().into(),
+        switch: DelaysSeen::unasked(run.base_delays()),
+        ingress: DelaysSeen::new(run.delays(Way::Ingress)),
+        egress: DelaysSeen::new(run.delays(Way::Egress)),
         validity: shown.validity.then_some(verdict),
     };
     super::print(&if shown.json { json(&summary)? } else { summary.to_string() })?;
@@ -299,6 +409,7 @@ mod tests {
             taps: taps.iter().map(|text| text.parse().unwrap()).collect(),
             base: "ovs-3.1".to_owned(),
             model: PlayedModel::Full,
+            slow_motion: 1,
         }
     }
 
@@ -329,6 +440,48 @@ mod tests {
     }
 
     #[test]
+    fn the_result_says_what_was_lost_and_how_long_packets_took() {
+        let mut delays = Delays::default();
+        for ms in 1..=100 {
+            let (meant, actual) = (Duration::from_millis(ms), Duration::from_millis(2 * ms));
+            delays.add(DelayPair { meant, actual });
+        }
+        let summary = ProxySummary {
+            profile: "hp".to_owned(),
+            base: "ovs-3.1".to_owned(),
+            slow_motion: 10,
+            ran_ms: 2500.0,
+            counters: Counters {
+                packet_ins: 7,
+                packet_ins_above_limit: 3,
+                packets_not_kept: 2,
+                ..Counters::default()
+            }
+            .into(),
+            switch: DelaysSeen::unasked(&delays),
+            ingress: DelaysSeen::new(&delays),
+            egress: DelaysSeen::new(&Delays::default()),
+            validity: None,
+        };
+        let text = summary.to_string();
+        for expected in [
+            "played      hp before ovs-3.1, 2.5 s, 10 times slower\n",
+            "packet-ins  7 sent; 0 of them later than the target would",
+            "lost        3 packet-ins above the target's limit, 0 at its full queue, 0 because the proxy was full\n",
+            "switch      100 delays: p10 20.",
+            "ingress     100 delays: p10 20.",
+            " (meant 10.",
+            "trouble     2 packets not kept",
+        ] {
+            assert!(text.contains(expected), "{expected}: {text}");
+        }
+        assert!(!text.contains("egress"), "{text}");
+        let json = serde_json::to_value(&summary).unwrap();
+        assert_eq!(json["ingress"]["actual_ms"].as_array().map(Vec::len), Some(101));
+        assert!(json["switch"].get("meant_ms").is_none() && json["egress"].is_null());
+    }
+
+    #[test]
     fn it_is_said_before_the_run_what_cannot_be_met() {
         let said = |profile, taps: &[&str]| {
             foretold(&proxied(profile, taps).options(&CONTROLLER).unwrap().unwrap()).join("\n")
@@ -337,8 +490,15 @@ mod tests {
         let hp = said("hp-procurve-j9451a", &[]);
         assert!(hp.contains("no port is tapped") && hp.contains("share a meter"), "{hp}");
         let mut fast = proxied("null", &["1=a"]).options(&CONTROLLER).unwrap().unwrap();
-        fast.settings.profile.delay.ingress_us = profile::Quantiles::constant(1.0);
+        fast.settings.profile.delay.ingress_us = profile::Quantiles::constant(2.0);
         let said = foretold(&fast).join("\n");
+        fast.settings.slow_motion = 10_000;
+        let slowed = foretold(&fast).join("\n");
+        assert!(!slowed.contains("null is faster than ovs-3.1 with packet-ins"), "{slowed}");
+        assert!(
+            slowed.contains("10000 times as long")
+                && slowed.contains("not slowed: the timers of hosts (TCP's")
+        );
         assert!(said.contains("null is faster than ovs-3.1 with packet-ins: 100 % of them"), "{said}");
     }
 }

@@ -5,11 +5,11 @@
 use flow::{ErrorCode, Instruction, PortNo};
 use openflow::message::{FlowMod, NO_BUFFER};
 use openflow::view::{FlowModView, PacketInView};
-use openflow::{Header, Version, write};
+use openflow::{Header, Version};
 use profile::model::{Loss, MessageId, Output, Refusal};
 
 use super::Proxy;
-use crate::commands::{Commands, Release};
+use crate::commands::{Commands, Release, Way};
 use crate::held::Held;
 use crate::shadow::Reason;
 use crate::wire::{self, Numbered, kind};
@@ -68,17 +68,25 @@ impl Proxy {
         self.counters.packet_ins += 1;
         let late = at_ns <= held.came_ns && held.came_ns > held.since_ns;
         self.counters.packet_ins_late += u64::from(late);
-        out.releases.push(Release { since_ns: held.since_ns, meant_ns: at_ns, base_was_slower: late });
+        out.releases.push(Release {
+            way: Way::Ingress,
+            since_ns: held.since_ns,
+            meant_ns: at_ns,
+            base_ns: held.is_seen.then_some(held.came_ns.saturating_sub(held.since_ns)),
+            base_was_slower: late,
+        });
         let place =
             buffer.zip(PacketInView::read(&held.bytes).ok().map(|view| (view.data.len(), view.in_port)));
-        let Some((buffer, (data, in_port))) = place else {
+        let has_room = |(buffer, _): &(u32, _)| self.kept.has_room(*buffer, held.bytes.capacity(), at_ns);
+        let Some((buffer, (data, in_port))) = place.filter(has_room) else {
+            self.counters.packets_not_kept += u64::from(place.is_some());
             out.to_controller.extend_from_slice(&held.bytes);
             return self.held.reuse(held.bytes);
         };
         let data_at = held.bytes.len() - data;
         let shown = usize::try_from(data_bytes).unwrap_or(data).min(data);
         wire::cut_packet_in(&held.bytes, data_at + shown, buffer, &mut out.to_controller);
-        self.kept.keep(buffer, in_port, held.bytes, data_at);
+        self.kept.keep(buffer, in_port, held.bytes, data_at, at_ns);
     }
 
     /// The target carries a message out.
@@ -102,7 +110,7 @@ impl Proxy {
             _ => out.to_switch.extend_from_slice(&held.bytes),
         }
         if header.kind == kind::FLOW_MOD {
-            out.releases.push(Release { since_ns: held.since_ns, meant_ns: at_ns, base_was_slower: false });
+            out.releases.push(egress(held.since_ns, at_ns));
         }
         self.barriers.on_sent();
         self.held.reuse(held.bytes);
@@ -138,7 +146,7 @@ impl Proxy {
             }
         };
         self.counters.messages_lost += u64::from(!fits);
-        out.releases.push(Release { since_ns: held.since_ns, meant_ns: at_ns, base_was_slower: false });
+        out.releases.push(egress(held.since_ns, at_ns));
         self.barriers.on_sent();
         self.held.reuse(held.bytes);
     }
@@ -168,16 +176,14 @@ impl Proxy {
         let fits =
             wire::packet_out(version, view.xid, kept.in_port, actions, kept.data(), &mut out.to_switch);
         self.counters.messages_lost += u64::from(!fits);
-        out.releases.push(Release { since_ns, meant_ns: at_ns, base_was_slower: false });
+        out.releases.push(egress(since_ns, at_ns));
         self.barriers.on_sent();
         self.held.reuse(bytes);
     }
 
     /// The target refuses a message with an error.
     pub(super) fn refuse(&mut self, held: &Held, why: Refusal, out: &mut Commands) {
-        let Ok(header) = Header::read(&held.bytes) else { return };
-        self.counters.refused += 1;
-        write::error(header.version, header.xid, error_of(why), &held.bytes, &mut out.to_controller);
+        self.refuse_as(&held.bytes, error_of(why), out);
     }
 
     fn on_barrier(&mut self, id: MessageId, out: &mut Commands) {
@@ -208,6 +214,11 @@ impl Proxy {
         }
         self.held.reuse(held.bytes);
     }
+}
+
+/// A packet or a rule on its way out. The base's part of its delay comes later, so it cannot be too slow.
+pub(super) fn egress(since_ns: u64, meant_ns: u64) -> Release {
+    Release { way: Way::Egress, since_ns, meant_ns, base_ns: None, base_was_slower: false }
 }
 
 fn rule_of(flow_mod: &FlowMod) -> Option<u64> {

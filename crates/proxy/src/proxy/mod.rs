@@ -12,6 +12,7 @@
 mod act;
 mod barriers;
 mod confirm;
+mod meters;
 mod of_controller;
 mod of_switch;
 mod packets;
@@ -78,7 +79,7 @@ impl Proxy {
             version: None,
             held: HeldMessages::default(),
             seen: Sightings::default(),
-            kept: KeptPackets::default(),
+            kept: KeptPackets::new(settings.buffer_life_ns()),
             lengths: PacketInLengths::default(),
             shadow: Shadow::default(),
             own: OwnIds::default(),
@@ -100,6 +101,11 @@ impl Proxy {
     /// What it has counted.
     pub fn counters(&self) -> Counters {
         Counters { frames_forgotten: self.counters.frames_forgotten + self.seen.forgotten, ..self.counters }
+    }
+
+    /// Whether the controller has begun to ask the switch.
+    pub fn is_in_session(&self) -> bool {
+        self.version.is_some()
     }
 
     /// Whether the controller may be read. If not, it waits until messages have left.

@@ -65,12 +65,15 @@ impl Proxy {
             return Passage::Taken;
         }
         let heard = self.hear(header, message);
+        if heard.flow_mod.as_ref().is_some_and(|flow_mod| self.refuses_meter_of(flow_mod, message, out)) {
+            return Passage::Taken;
+        }
         if heard.kind == MessageType::Barrier && self.is_full() {
             self.barriers.on_request();
         }
         let bytes = self.held.copy_of(message);
         let flow_mod = heard.flow_mod;
-        let held = Held { bytes, since_ns: now_ns, came_ns: now_ns, is_packet_in: false, flow_mod };
+        let held = Held { bytes, since_ns: now_ns, came_ns: now_ns, flow_mod, ..Held::default() };
         let id = self.held.hold(held);
         let Heard { kind, rule, packet, entries, .. } = heard;
         self.tell_model(now_ns, Input::Message(model::Message { id, kind, rule, packet, entries }));

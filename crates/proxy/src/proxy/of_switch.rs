@@ -38,9 +38,9 @@ impl Proxy {
         match header.kind {
             kind::ERROR => {
                 self.settle(now_ns, out);
-                let is_own = self.on_switch_error(header.xid, now_ns, out);
+                let passage = self.on_switch_error(header, message, now_ns, out);
                 self.settle(now_ns, out);
-                if is_own { Passage::Taken } else { Passage::Unchanged }
+                passage
             }
             kind::FEATURES_REPLY => {
                 wire::with_buffers(
@@ -127,14 +127,21 @@ impl Proxy {
             self.counters.packet_ins_no_room += 1;
             return Passage::Taken;
         }
-        let arrived_ns = self.seen.take(view.in_port, view.data, now_ns);
-        let arrived_ns = arrived_ns.unwrap_or_else(|| self.drawn_arrival(now_ns));
+        let seen_ns = self.seen.take(view.in_port, view.data, now_ns);
+        let arrived_ns = seen_ns.unwrap_or_else(|| self.drawn_arrival(now_ns));
         let wanted_bytes = self.lengths.wanted(view.version, view.reason, view.cookie);
         let length_bytes = u32::from(view.total_len).max(u32::try_from(view.data.len()).unwrap_or(u32::MAX));
         // A switch with buffers of its own has given this packet one.
         let may_be_buffered = wanted_bytes != Some(WHOLE_PACKET) && view.buffer_id == NO_BUFFER;
         let bytes = self.held.copy_of(message);
-        let held = Held { bytes, since_ns: arrived_ns, came_ns: now_ns, is_packet_in: true, flow_mod: None };
+        let held = Held {
+            bytes,
+            since_ns: arrived_ns,
+            came_ns: now_ns,
+            is_packet_in: true,
+            is_seen: seen_ns.is_some(),
+            flow_mod: None,
+        };
         let id = self.held.hold(held);
         let miss = Miss { id, arrived_ns, length_bytes, wanted_bytes, may_be_buffered };
         self.tell_model(now_ns, Input::Miss(miss));

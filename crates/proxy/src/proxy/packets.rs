@@ -1,17 +1,22 @@
 //! Packets that wait for the controller, and how much of a packet it wants to see.
 //!
-//! In: packets with the ids that the model gave out. Out: the packets again, once. The model decides which ids are good; so a packet is
-//! only forgotten when its place is given out again.
+//! In: packets with the ids that the model gave out. Out: the packets again, once. The model decides which ids are good. So a packet is
+//! forgotten only when its place is given out again, or when its time is over and its memory is needed.
 
 use flow::{Action, Instruction, PortNo};
 use openflow::Version;
 use profile::model::slot_of;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 /// How many cookies are remembered with the length that their rule asks for. Above it, the general length counts.
 const COOKIES_MAX: usize = 65_536;
 /// OFPCML_NO_BUFFER.
 pub(super) const WHOLE_PACKET: u16 = 0xffff;
+
+/// How much memory the packets may have together. Above it, the controller gets the whole packet in its packet-in, without a buffer id.
+const KEPT_MAX_BYTES: usize = 32 << 20;
+/// How many places of packets that were used may lie between others before they are taken out.
+const GAPS_MAX: usize = 1024;
 
 /// A packet that waits.
 #[derive(Debug)]
@@ -32,25 +37,76 @@ impl KeptPacket {
 }
 
 /// The packets that wait. Their number is bounded by the profile, and 65,536.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct KeptPackets {
     slots: Vec<Option<KeptPacket>>,
+    /// When each was kept, the oldest first. Some are not there any more.
+    order: VecDeque<(u64, u32)>,
+    bytes: usize,
+    life_ns: u64,
 }
 
 impl KeptPackets {
+    /// No packet. The target keeps each for this time.
+    pub(super) fn new(life_ns: u64) -> Self {
+        KeptPackets { slots: Vec::new(), order: VecDeque::new(), bytes: 0, life_ns }
+    }
+
+    /// Whether there is room for a packet-in of which the memory has so many bytes. What had its place before is forgotten, and packets whose
+    /// time is over, if need be.
+    pub(super) fn has_room(&mut self, buffer: u32, bytes: usize, now_ns: u64) -> bool {
+        self.remove(slot_of(buffer));
+        while self.bytes + bytes > KEPT_MAX_BYTES {
+            let Some((since_ns, oldest)) = self.order.front().copied() else { return false };
+            let is_there = self.is_there(oldest);
+            if is_there && since_ns.saturating_add(self.life_ns) > now_ns {
+                return false;
+            }
+            self.order.pop_front();
+            if is_there {
+                self.remove(slot_of(oldest));
+            }
+        }
+        true
+    }
+
     /// Keeps the packet of a packet-in.
-    pub(super) fn keep(&mut self, buffer: u32, in_port: PortNo, message: Vec<u8>, data_at: usize) {
+    pub(super) fn keep(
+        &mut self,
+        buffer: u32,
+        in_port: PortNo,
+        message: Vec<u8>,
+        data_at: usize,
+        now_ns: u64,
+    ) {
         let slot = slot_of(buffer);
         if self.slots.len() <= slot {
             self.slots.resize_with(slot + 1, || None);
         }
+        self.remove(slot);
+        self.bytes += message.capacity();
         self.slots[slot] = Some(KeptPacket { buffer, in_port, message, data_at });
+        self.order.push_back((now_ns, buffer));
+        if self.order.len() > 2 * self.slots.len() + GAPS_MAX {
+            let mut order = std::mem::take(&mut self.order);
+            order.retain(|(_, buffer)| self.is_there(*buffer));
+            self.order = order;
+        }
     }
 
     /// Gives the packet of this id out.
     pub(super) fn take(&mut self, buffer: u32) -> Option<KeptPacket> {
-        let slot = self.slots.get_mut(slot_of(buffer))?;
-        slot.take_if(|kept| kept.buffer == buffer)
+        if self.is_there(buffer) { self.remove(slot_of(buffer)) } else { None }
+    }
+
+    fn is_there(&self, buffer: u32) -> bool {
+        matches!(self.slots.get(slot_of(buffer)), Some(Some(kept)) if kept.buffer == buffer)
+    }
+
+    fn remove(&mut self, slot: usize) -> Option<KeptPacket> {
+        let kept = self.slots.get_mut(slot)?.take()?;
+        self.bytes -= kept.message.capacity();
+        Some(kept)
     }
 }
 
@@ -104,13 +160,40 @@ mod tests {
 
     #[test]
     fn a_packet_is_given_out_once_and_not_under_an_older_id() {
-        let mut kept = KeptPackets::default();
+        let mut kept = KeptPackets::new(10);
         let (old, new) = (1 << 16 | 3, 2 << 16 | 3);
-        kept.keep(old, PortNo(1), b"..old".to_vec(), 2);
-        kept.keep(new, PortNo(1), b"..new".to_vec(), 2);
+        kept.keep(old, PortNo(1), b"..old".to_vec(), 2, 0);
+        kept.keep(new, PortNo(1), b"..new".to_vec(), 2, 0);
         assert!(kept.take(old).is_none());
         assert_eq!(kept.take(new).unwrap().data(), b"new");
         assert!(kept.take(new).is_none() && kept.take(7).is_none());
+        assert_eq!(kept.bytes, 0);
+    }
+
+    #[test]
+    fn the_memory_of_all_packets_is_bounded_and_old_ones_give_theirs_back() {
+        const LONG: usize = 65_000;
+        let mut kept = KeptPackets::new(10);
+        let fitting = KEPT_MAX_BYTES / LONG;
+        let keep = |kept: &mut KeptPackets, buffer: usize, now_ns| {
+            let has_room = kept.has_room(buffer as u32, LONG, now_ns);
+            if has_room {
+                kept.keep(buffer as u32, PortNo(1), vec![0; LONG], 0, now_ns);
+            }
+            has_room
+        };
+        assert!((0..fitting).all(|buffer| keep(&mut kept, buffer, buffer as u64 / 100)));
+        assert!(!keep(&mut kept, fitting, 9), "it is full");
+        assert!(keep(&mut kept, 7, 9), "a packet of the same place makes room");
+        assert!(keep(&mut kept, fitting, 10), "the time of the oldest is over");
+        assert!(kept.take(0).is_none() && kept.take(7).is_some() && kept.bytes <= KEPT_MAX_BYTES);
+        // Places of packets that were used do not pile up.
+        for step in 0..10 * GAPS_MAX {
+            let buffer = step << 16 | 7;
+            keep(&mut kept, buffer, 10);
+            assert!(kept.take(buffer as u32).is_some());
+        }
+        assert!(kept.order.len() <= 2 * kept.slots.len() + GAPS_MAX);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 use openflow::message::*;
 use openflow::{Body, Message, Version};
+use std::time::Duration;
 
 use super::Proxy;
 use crate::commands::Commands;
@@ -15,6 +16,7 @@ const FLOW: u16 = 1;
 const TABLE: u16 = 3;
 const METER: u16 = 9;
 const METER_CONFIG: u16 = 10;
+const METER_FEATURES: u16 = 11;
 const TABLE_FEATURES: u16 = 12;
 
 impl Proxy {
@@ -22,7 +24,7 @@ impl Proxy {
     pub(super) fn changes_reply(&self, message: &[u8]) -> bool {
         matches!(
             wire::statistics_type(message),
-            Some(DESC | FLOW | TABLE | METER | METER_CONFIG | TABLE_FEATURES)
+            Some(DESC | FLOW | TABLE | METER | METER_CONFIG | METER_FEATURES | TABLE_FEATURES)
         )
     }
 
@@ -48,6 +50,7 @@ impl Proxy {
                 let others = meters.into_iter().filter(|meter| Some(meter.meter_id) != self.own_meter());
                 ReplyBody::MeterConfig(others.collect())
             }
+            ReplyBody::MeterFeatures(features) => ReplyBody::MeterFeatures(self.without_own_meter(features)),
             other => other,
         };
         let body = Body::MultipartReply(MultipartReply { flags, body });
@@ -78,16 +81,29 @@ impl Proxy {
     /// out.
     fn as_wanted(&self, rules: Vec<FlowStats>, version: Version) -> Vec<FlowStats> {
         let wanted = rules.into_iter().filter_map(|of| match self.booked(&of) {
-            Some(booked) => Some(FlowStats {
-                idle_timeout_s: booked.idle_timeout_s,
-                hard_timeout_s: booked.hard_timeout_s,
-                flags: if version == Version::V1_0 { 0 } else { booked.flags },
-                instructions: booked.instructions,
-                ..of
-            }),
+            Some(booked) => {
+                let (duration_s, duration_ns) = self.of_target(of.duration_s, of.duration_ns);
+                Some(FlowStats {
+                    duration_s,
+                    duration_ns,
+                    idle_timeout_s: booked.idle_timeout_s,
+                    hard_timeout_s: booked.hard_timeout_s,
+                    flags: if version == Version::V1_0 { 0 } else { booked.flags },
+                    instructions: booked.instructions,
+                    ..of
+                })
+            }
             None => self.shadow.has_others.then_some(of),
         });
         wanted.collect()
+    }
+
+    /// A duration in the time of the target, which is slower in slow motion.
+    pub(super) fn of_target(&self, duration_s: u32, duration_ns: u32) -> (u32, u32) {
+        let duration = Duration::from_secs(duration_s.into()) + Duration::from_nanos(duration_ns.into());
+        let of_target = duration / self.settings.slow_motion.max(1);
+        // It is no longer than before.
+        (u32::try_from(of_target.as_secs()).unwrap_or(u32::MAX), of_target.subsec_nanos())
     }
 
     fn sized(&self, tables: Vec<TableStats>, version: Version) -> Vec<TableStats> {

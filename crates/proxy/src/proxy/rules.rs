@@ -3,30 +3,18 @@
 //! In: flow mods and outputs of the model. Out: flow mods for the switch, flow removeds and errors for the controller.
 
 use openflow::message::*;
-use openflow::{Body, Message};
+use openflow::{Body, Header, Message};
 use profile::MessageType;
 use profile::model::{Input, MessageId, Output, Place, Rule, RuleId};
 use software_switch::{BookChange, BookedRule, rule_number};
 
 use super::Proxy;
-use crate::commands::Commands;
+use super::act::egress;
+use crate::commands::{Commands, Passage};
 use crate::held::Held;
 use crate::own::Own;
-use crate::shadow::{Reason, Withdrawal};
-
-/// The meter of all rules in software: a number that controllers, which count from 1, do not reach.
-const METER: u32 = 60_000;
-/// OFPMC_ADD, OFPMC_DELETE.
-const METER_ADD: u16 = 0;
-const METER_DELETE: u16 = 2;
-/// Flags of meters: OFPMF_KBPS, OFPMF_PKTPS, OFPMF_BURST.
-const KBPS: u16 = 1;
-const PACKETS_PER_S: u16 = 2;
-const BURST: u16 = 4;
-/// The queue of the software path is a tenth of a second of its rate, as in the model.
-const BURSTS_PER_S: f64 = 10.0;
-/// How many meters of the controller are remembered.
-const METERS_MAX: usize = 65_536;
+use crate::shadow::{Origin, Reason, RefusedBySwitch, Withdrawal};
+use crate::wire;
 
 impl Proxy {
     /// The type of a flow mod for the model, and the rule that it adds.
@@ -65,6 +53,7 @@ impl Proxy {
     ) -> bool {
         let (Some(version), Some(xid)) = (self.version, xid_of(&held.bytes)) else { return false };
         let change = self.shadow.book.carry_out(flow_mod, version);
+        let request = self.shadow.request(xid, &held.bytes, held.since_ns);
         let is_delete = matches!(flow_mod.command, FLOW_DELETE | FLOW_DELETE_STRICT);
         if change == BookChange::Unknown || (is_delete && self.shadow.has_others) {
             // What the book cannot compare, the switch can.
@@ -74,7 +63,7 @@ impl Proxy {
         }
         match change {
             BookChange::Added(rule) => {
-                self.shadow.on_added(rule, xid);
+                self.shadow.on_added(rule, &request);
                 self.note_rule(flow_mod, at_ns);
                 if flow_mod.command != FLOW_ADD {
                     return self.add_by_modify(id, rule, flow_mod, held, at_ns, out);
@@ -83,6 +72,7 @@ impl Proxy {
             BookChange::Modified(rules) => {
                 self.lengths.on_rule(flow_mod.cookie, &flow_mod.instructions);
                 for rule in rules {
+                    self.shadow.on_modified(rule, &request);
                     self.tell_model(at_ns, Input::Modified(RuleId(rule)));
                 }
             }
@@ -99,7 +89,7 @@ impl Proxy {
 
     fn note_rule(&mut self, flow_mod: &FlowMod, now_ns: u64) {
         self.lengths.on_rule(flow_mod.cookie, &flow_mod.instructions);
-        if flow_mod.idle_timeout_s > 0 || self.uses_decide() {
+        if self.uses_decide() {
             self.polls.begin(now_ns);
         }
     }
@@ -122,7 +112,7 @@ impl Proxy {
             _ => false,
         };
         let Some(at) = self.queue.iter().skip(before).position(is_refusal) else { return true };
-        self.shadow.book.remove(number);
+        self.shadow.on_not_added(number);
         match self.queue.remove(before + at) {
             Output::Refuse { why, .. } => self.refuse(held, why, out),
             _ => self.counters.messages_lost += 1,
@@ -137,8 +127,14 @@ impl Proxy {
                 let is_slow = place == Place::Software && self.settings.meters_software();
                 let meter = self.meter.filter(|_| is_slow);
                 self.counters.unmetered += u64::from(is_slow && meter.is_none());
-                if let Some((xid, flow_mod)) = self.shadow.install(rule, meter, at_ns) {
+                let xid = self.own.next();
+                if let Some((flow_mod, since_ns)) = self.shadow.install(rule, meter, xid, at_ns) {
+                    out.releases.extend(since_ns.map(|since_ns| egress(since_ns, at_ns)));
                     self.send_flow_mod(xid, flow_mod, out);
+                }
+                // The polls may have ended since the flow mod came, because no rule with a time-out was in the switch.
+                if self.shadow.has_idle_timeout(rule) {
+                    self.polls.begin(at_ns);
                 }
             }
             None => self.withdraw(rule, out),
@@ -148,7 +144,10 @@ impl Proxy {
     fn withdraw(&mut self, rule: u64, out: &mut Commands) {
         let Some(version) = self.version else { return };
         match self.shadow.withdraw(rule, version) {
-            Withdrawal::Delete(delete) => self.send_flow_mod(None, delete, out),
+            Withdrawal::Delete(delete) => {
+                let xid = self.own.next();
+                self.send_flow_mod(xid, delete, out);
+            }
             Withdrawal::Tell(removed) => {
                 let body = Body::FlowRemoved(removed);
                 // A flow removed of a rule that came in this version can be written in it.
@@ -158,10 +157,9 @@ impl Proxy {
         }
     }
 
-    /// A flow mod for the switch, with the controller's transaction id or a new one.
-    fn send_flow_mod(&mut self, xid: Option<u32>, flow_mod: FlowMod, out: &mut Commands) {
+    /// A flow mod for the switch, with a transaction id of the proxy.
+    fn send_flow_mod(&mut self, xid: u32, flow_mod: FlowMod, out: &mut Commands) {
         let Some(version) = self.version else { return };
-        let xid = xid.unwrap_or_else(|| self.own.next());
         let message = Message { version, xid, body: Body::FlowMod(flow_mod) };
         if message.encode(&mut out.to_switch).is_ok() {
             self.barriers.on_sent();
@@ -178,7 +176,7 @@ impl Proxy {
         }
     }
 
-    /// The first request of a session: the switch gets rid of the rules that the model does not know, and gets the meter.
+    /// The first request of a session: the switch gets rid of the rules that the model does not know, and gets the meter of rules in software.
     pub(super) fn begin_session(&mut self, version: openflow::Version, out: &mut Commands) {
         self.version = Some(version);
         self.counters.sessions += 1;
@@ -187,95 +185,46 @@ impl Proxy {
         }
         let everything =
             FlowModFields { command: FLOW_DELETE, table_id: TABLE_ALL, ..FlowModFields::default() };
-        self.send_flow_mod(None, everything.with(flow::Match::any(), Vec::new()), out);
-        if self.settings.meters_software() && version == openflow::Version::V1_3 {
-            self.meter = Some(METER);
-            self.change_meter(METER_DELETE, METER, Vec::new(), 0, out);
-            let (flags, band) = self.software_band();
-            self.change_meter(METER_ADD, METER, vec![band], flags, out);
-        }
-    }
-
-    /// The rate of rules in software, as a band.
-    fn software_band(&self) -> (u16, MeterBand) {
-        let software = self.settings.profile.software.as_ref();
-        let bits = software.and_then(|software| software.forward_bits_per_s);
-        let packets = software.and_then(|software| software.forward_packets_per_s);
-        // A band has one unit. The rate in bits is the one that hosts feel.
-        let (unit, rate) = match bits {
-            Some(bits) => (KBPS, bits / 1000.0),
-            None => (PACKETS_PER_S, packets.unwrap_or(f64::MAX)),
-        };
-        // Converting saturates.
-        let (rate, burst) = (rate.max(1.0) as u32, (rate / BURSTS_PER_S).max(1.0) as u32);
-        (unit | BURST, MeterBand { rate, burst_size: burst, kind: MeterBandKind::Drop })
-    }
-
-    fn change_meter(
-        &mut self,
-        command: u16,
-        meter_id: u32,
-        bands: Vec<MeterBand>,
-        flags: u16,
-        out: &mut Commands,
-    ) {
-        let Some(version) = self.version else { return };
-        let body = Body::MeterMod(MeterMod { command, flags, meter_id, bands });
         let xid = self.own.next();
-        if (Message { version, xid, body }).encode(&mut out.to_switch).is_ok() {
-            self.barriers.on_sent();
-        }
+        self.send_flow_mod(xid, everything.with(flow::Match::any(), Vec::new()), out);
+        self.begin_meter(version, out);
     }
 
-    /// The controller changes meters. If it deletes all, that means all of its own.
-    pub(super) fn carry_out_meter_mod(&mut self, bytes: &[u8], out: &mut Commands) {
-        let decoded = Message::decode(bytes).ok();
-        let Some(Message { body: Body::MeterMod(wanted), .. }) = decoded.filter(|_| self.meter.is_some())
-        else {
-            out.to_switch.extend_from_slice(bytes);
-            return self.barriers.on_sent();
-        };
-        if wanted.command == METER_DELETE && wanted.meter_id == METER_ALL {
-            for meter in std::mem::take(&mut self.meters) {
-                self.change_meter(METER_DELETE, meter, Vec::new(), 0, out);
+    /// The switch has refused a message. If the proxy sent it for one of the controller, the error is about that one.
+    pub(super) fn on_switch_error(
+        &mut self,
+        header: Header,
+        error: &[u8],
+        at_ns: u64,
+        out: &mut Commands,
+    ) -> Passage {
+        if let Some(RefusedBySwitch { origin, gone }) = self.shadow.on_error(header.xid, header.version) {
+            match origin {
+                Origin::Request(of) => {
+                    wire::error_about(error, of.xid, &of.beginning, &mut out.to_controller)
+                }
+                Origin::Told => {}
+                Origin::Model => self.counters.own_errors += 1,
             }
-            return;
-        }
-        match wanted.command {
-            METER_ADD if self.meters.len() < METERS_MAX => {
-                self.meters.insert(wanted.meter_id);
+            if let Some(rule) = gone {
+                self.tell_model(at_ns, Input::Deleted(RuleId(rule)));
             }
-            METER_DELETE => {
-                self.meters.remove(&wanted.meter_id);
-            }
-            _ => {}
+            return Passage::Taken;
         }
-        out.to_switch.extend_from_slice(bytes);
-        self.barriers.on_sent();
-    }
-
-    /// The meter of rules in software.
-    pub(super) fn own_meter(&self) -> Option<u32> {
-        self.meter
-    }
-
-    /// The switch has refused a message. Returns whether that was one of the proxy.
-    pub(super) fn on_switch_error(&mut self, xid: u32, at_ns: u64, out: &mut Commands) -> bool {
-        if self.own.is_own(xid) {
-            self.counters.own_errors += 1;
-            // An error is an answer too: nothing may wait for another one.
-            match self.own.answered(xid) {
-                Some(Own::Barrier(behind)) => self.on_confirmed(behind, out),
-                Some(Own::Poll) => self.polls.on_refused(at_ns),
-                None => {}
-            }
-            self.own.forget(xid);
-            return true;
+        if !self.own.is_own(header.xid) {
+            return Passage::Unchanged;
         }
-        if let Some(rule) = self.shadow.on_error(xid) {
-            self.tell_model(at_ns, Input::Deleted(RuleId(rule)));
+        self.counters.own_errors += 1;
+        // An error is an answer too: nothing may wait for another one.
+        match self.own.answered(header.xid) {
+            Some(Own::Barrier(behind)) => self.on_confirmed(behind, out),
+            Some(Own::Poll) => self.polls.on_refused(at_ns),
+            // Without the meter, rules in software forward at full rate, and are counted.
+            Some(Own::Meter) => self.meter = None,
+            None => {}
         }
-        false
+        self.own.forget(header.xid);
+        Passage::Taken
     }
 
     /// The switch says that a rule is gone.
@@ -291,7 +240,8 @@ impl Proxy {
             Removed::Unknown => None,
         };
         if let Some(told) = told {
-            let body = Body::FlowRemoved(told);
+            let (duration_s, duration_ns) = self.of_target(told.duration_s, told.duration_ns);
+            let body = Body::FlowRemoved(FlowRemoved { duration_s, duration_ns, ..told });
             // It came in this version, with the time-outs of a flow mod in this version.
             let _ = Message { version, xid, body }.encode(&mut out.to_controller);
         }

@@ -5,6 +5,9 @@
 #[path = "../conversation/mod.rs"]
 mod conversation;
 mod delays;
+mod errors;
+mod meters;
+mod slow_motion;
 mod streams;
 mod tables;
 mod world;

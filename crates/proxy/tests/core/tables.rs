@@ -177,6 +177,31 @@ fn an_idle_rule_ends_and_a_used_one_stays() {
     }
 }
 
+#[test]
+fn the_last_use_of_a_rule_that_comes_late_into_the_data_plane_is_known() {
+    // The hardware takes two seconds, longer than from one look at the counters to the next.
+    let mut profile = hardware(10, WhenFull::Refuse);
+    if let Some(hardware) = &mut profile.hardware {
+        hardware.add = AddCost::any_order(Curve::constant(2e6));
+    }
+    profile.timeouts = Timeouts { scan_period_us: 1e5, counter_period_us: 0.0 };
+    for version in VERSIONS {
+        let mut world = World::new(&profile, Method::Full, version);
+        let fields = FlowModFields {
+            idle_timeout_s: 10,
+            flags: FLOW_MOD_SEND_FLOW_REMOVED,
+            ..FlowModFields::default()
+        };
+        world.says(rule(0x0200_0000_0002, fields));
+        world.run_for(3_000 * MS);
+        world.frame(1, &frame(1));
+        let last = world.now;
+        world.run_for(40_000 * MS);
+        let [(at, _)] = removed(&world)[..] else { panic!("{:?}", world.heard) };
+        assert!((10_000 * MS..11_000 * MS).contains(&(at - last)), "{version}: {}", at - last);
+    }
+}
+
 fn spilling() -> Profile {
     let software = Software {
         when: SoftwareUse::WhenFull,

@@ -30,6 +30,8 @@ pub struct World {
     pub left: Vec<(u64, PortNo, Vec<u8>)>,
     /// What the switch got.
     pub got: Vec<(u64, Message)>,
+    /// What it got up to the end of the handshake.
+    pub first: Vec<Message>,
     /// Why the proxy ended the session.
     pub ended: Option<String>,
     on_the_way: BTreeMap<(u64, u64), Vec<u8>>,
@@ -45,7 +47,7 @@ pub fn base() -> Profile {
 }
 
 pub fn settings(profile: Profile, method: Method) -> Settings {
-    Settings { profile, base: base(), method, seed: 1 }
+    Settings { profile, base: base(), method, seed: 1, slow_motion: 1 }
 }
 
 impl World {
@@ -58,16 +60,26 @@ impl World {
         )
     }
 
+    pub fn in_slow_motion(profile: &Profile, method: Method, version: Version, slow_motion: u32) -> World {
+        let options = SwitchOptions { n_buffers: 0, ..SwitchOptions::default() };
+        Self::begin(Settings { slow_motion, ..settings(profile.clone(), method) }, version, options)
+    }
+
     pub fn with_switch(profile: &Profile, method: Method, version: Version, options: SwitchOptions) -> World {
+        Self::begin(settings(profile.clone(), method), version, options)
+    }
+
+    fn begin(settings: Settings, version: Version, options: SwitchOptions) -> World {
         let versions = if version == Version::V1_0 { Versions::Only10 } else { Versions::Only13 };
         let mut world = World {
-            proxy: Proxy::new(settings(profile.clone(), method)),
+            proxy: Proxy::new(settings),
             switch: Switch::new(DatapathId(1), "s1", SwitchOptions { versions, ..options }),
             version,
             now: 0,
             heard: Vec::new(),
             left: Vec::new(),
             got: Vec::new(),
+            first: Vec::new(),
             ended: None,
             on_the_way: BTreeMap::new(),
             sent: 0,
@@ -82,7 +94,7 @@ impl World {
         world.run_until(START);
         assert!(world.heard.iter().any(|(_, message)| matches!(message.body, Body::FeaturesReply(_))));
         world.heard.clear();
-        world.got.clear();
+        world.first = world.got.drain(..).map(|(_, message)| message).collect();
         world
     }
 
@@ -152,6 +164,15 @@ impl World {
             true
         })
         .unwrap();
+    }
+
+    /// The switch says something with this transaction id.
+    pub fn switch_says(&mut self, xid: u32, body: Body) {
+        let mut bytes = Vec::new();
+        Message { version: self.version, xid, body }.encode(&mut bytes).unwrap();
+        self.sent += 1;
+        self.on_the_way.insert((self.now + OF_SWITCH, self.sent), bytes);
+        self.run_for(2 * OF_SWITCH);
     }
 
     /// Everything that happens until then.
