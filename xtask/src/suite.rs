@@ -215,7 +215,7 @@ impl Suite {
         }
         // One after the other: each starts a network of its own, and they would starve each other.
         test.args(["--", "--include-ignored", "--test-threads", "1"]).env(BINARY, tested_binary()?);
-        self.command(&mut test)
+        self.command(test.envs(others()))
     }
 
     fn why_no_real_switches(&self) -> Option<String> {
