@@ -21,6 +21,8 @@ use super::notice::Notice;
 const FRAMES_AT_ONCE: usize = 1024;
 /// How much of a frame is read: more than the bytes by which a packet is found again.
 const BEGINNING_BYTES: usize = 256;
+/// How many bytes of frames the kernel keeps while the proxy does something else, with its own overhead: some thousand frames.
+const KEPT_BYTES: usize = 4 << 20;
 /// How often it looks whether interfaces that went away are back.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -49,7 +51,7 @@ pub(super) struct Taps {
 
 /// The frames that come to an interface, with the kernel's times. The switch gets them all the same.
 fn tap_at(name: &str, token: Token, registry: &Registry) -> io::Result<PacketSocket> {
-    let options = SocketOptions { stamps: true, ..SocketOptions::default() };
+    let options = SocketOptions { stamps: true, kept_bytes: Some(KEPT_BYTES), ..SocketOptions::default() };
     let socket = PacketSocket::bind_to(name, options)
         .map_err(|error| io::Error::new(error.kind(), format!("interface {name} has no tap: {error}")))?;
     registry.register(&mut SourceFd(&socket.raw()), token, Interest::READABLE)?;
