@@ -233,7 +233,7 @@ mod tests {
         drop(loops);
         assert_eq!(state(id), None);
         // The parent of this one is a shell that is killed.
-        let script = format!("sh -c '{BUSY_LOOP}' $$ >/dev/null & echo $!; kill -9 $$");
+        let script = format!("sh -c '{BUSY_LOOP}' $$ >/dev/null 2>&1 & echo $!; kill -9 $$");
         let parent = Command::new("sh").args(["-c", &script]).stdin(Stdio::null()).output().unwrap();
         let id: u32 = String::from_utf8(parent.stdout).unwrap().trim().parse().unwrap();
         until("the end", || state(id).is_none_or(|(state, _)| state == "Z"));
