@@ -1,19 +1,17 @@
 //! The packets that a switch buffers while the controller decides.
 //!
-//! It never exceeds `n_buffers`. When all slots are used and none is old enough to reuse, the packet is not buffered,
+//! It never exceeds `n_buffers`. When all are used and none is old enough to reuse, the packet is not buffered,
 //! and the controller gets the whole packet.
 
 use flow::PortNo;
+use profile::model::{self, Buffers, slot_of};
 use std::time::Duration;
 
+use super::profiled::nanoseconds;
 use super::refusal::Refusal;
 
 /// How long a buffered packet is safe from being replaced, as in Open vSwitch.
 const KEPT_AT_LEAST: Duration = Duration::from_secs(5);
-
-/// The bits of a buffer id that name the slot. The other bits count the slot's uses, so that an old id is not taken
-/// for a new one.
-const SLOT_BITS: u32 = 16;
 
 /// A packet that waits for the controller.
 #[derive(Clone, Debug)]
@@ -22,80 +20,49 @@ pub(crate) struct Buffered {
     pub(crate) in_port: PortNo,
 }
 
-#[derive(Clone, Debug, Default)]
-struct Slot {
-    uses: u32,
-    taken_at: Duration,
-    packet: Option<Buffered>,
-}
-
 /// A switch's packet buffers.
 #[derive(Clone, Debug)]
 pub(crate) struct PacketBuffers {
-    count: usize,
-    /// How long a packet is safe from being replaced.
-    kept: Duration,
-    /// Whether a packet is gone after that time, even if its buffer is not needed.
-    expires: bool,
-    /// Grows as needed, up to `count`. A switch with a quick controller reuses a few slots.
-    slots: Vec<Slot>,
-    next: usize,
+    numbers: Buffers,
+    /// By the slot of the number. Grows as needed: a switch with a quick controller reuses a few.
+    packets: Vec<Option<Buffered>>,
 }
 
 impl PacketBuffers {
     /// Makes `count` buffers, but not more than a buffer id can name.
     pub(crate) fn new(count: u32) -> Self {
-        let count = count.min(1 << SLOT_BITS) as usize;
-        PacketBuffers { count, kept: KEPT_AT_LEAST, expires: false, slots: Vec::new(), next: 0 }
+        let numbers = Buffers::new(count, nanoseconds(KEPT_AT_LEAST)).without_expiry();
+        PacketBuffers { numbers, packets: Vec::new() }
     }
 
     /// The same, but each packet is kept for this time and then lost.
     pub(crate) fn with_life(self, kept: Duration) -> Self {
-        PacketBuffers { kept, expires: true, ..self }
+        PacketBuffers { numbers: Buffers::new(self.count(), nanoseconds(kept)), ..self }
     }
 
     /// The number of buffers.
     pub(crate) fn count(&self) -> u32 {
-        self.count as u32
+        self.numbers.count()
     }
 
     /// Buffers a packet and returns its id, if there is room.
     pub(crate) fn keep(&mut self, frame: &[u8], in_port: PortNo, now: Duration) -> Option<u32> {
-        let index = self.free_slot(now)?;
-        self.next = (index + 1) % self.slots.len();
-        let slot = &mut self.slots[index];
-        // One bit less than there is room for: an id of all ones means "no buffer".
-        slot.uses = (slot.uses + 1) % (1 << (31 - SLOT_BITS));
-        slot.taken_at = now;
-        slot.packet = Some(Buffered { frame: frame.to_vec(), in_port });
-        Some(slot.uses << SLOT_BITS | index as u32)
-    }
-
-    /// The next slot that is free or old enough, or a new one.
-    fn free_slot(&mut self, now: Duration) -> Option<usize> {
-        if self.count == 0 {
-            return None;
+        let id = self.numbers.keep(nanoseconds(now))?;
+        let slot = slot_of(id);
+        if self.packets.len() <= slot {
+            self.packets.resize(slot + 1, None);
         }
-        let is_free = |slot: &Slot| slot.packet.is_none() || now.saturating_sub(slot.taken_at) >= self.kept;
-        if self.next < self.slots.len() && is_free(&self.slots[self.next]) {
-            return Some(self.next);
-        }
-        if self.slots.len() < self.count {
-            self.slots.push(Slot::default());
-            return Some(self.slots.len() - 1);
-        }
-        None
+        self.packets[slot] = Some(Buffered { frame: frame.to_vec(), in_port });
+        Some(id)
     }
 
     /// Returns a buffered packet. Each id works only once.
     pub(crate) fn take(&mut self, id: u32, now: Duration) -> Result<Buffered, Refusal> {
-        let index = (id & ((1 << SLOT_BITS) - 1)) as usize;
-        let slot = self.slots.get_mut(index).ok_or(Refusal::BufferUnknown)?;
-        let is_over = self.expires && now.saturating_sub(slot.taken_at) >= self.kept;
-        if slot.uses != id >> SLOT_BITS || is_over {
-            return Err(Refusal::BufferUnknown);
-        }
-        slot.packet.take().ok_or(Refusal::BufferEmpty)
+        self.numbers.take(id, nanoseconds(now)).map_err(|refusal| match refusal {
+            model::Refusal::BufferEmpty => Refusal::BufferEmpty,
+            model::Refusal::BufferUnknown | model::Refusal::TableFull => Refusal::BufferUnknown,
+        })?;
+        self.packets.get_mut(slot_of(id)).and_then(Option::take).ok_or(Refusal::BufferEmpty)
     }
 }
 
@@ -110,7 +77,7 @@ mod tests {
         let mut none = PacketBuffers::new(0);
         assert_eq!(none.keep(b"a", PortNo(1), NOW), None);
         assert_eq!(none.take(0, NOW).unwrap_err(), Refusal::BufferUnknown);
-        assert_eq!(PacketBuffers::new(1).take(7 << SLOT_BITS, NOW).unwrap_err(), Refusal::BufferUnknown);
+        assert_eq!(PacketBuffers::new(1).take(7 << 16, NOW).unwrap_err(), Refusal::BufferUnknown);
     }
 
     #[test]

@@ -26,9 +26,11 @@ struct Slot {
 
 /// A switch's packet buffers.
 #[derive(Clone, Debug)]
-pub(super) struct Buffers {
+pub struct Buffers {
     count: usize,
     life_ns: u64,
+    /// Whether a packet is gone after its life. Otherwise it is kept until its buffer is needed.
+    expires: bool,
     /// Grows up to `count`.
     slots: Vec<Slot>,
     free: Vec<u32>,
@@ -37,15 +39,29 @@ pub(super) struct Buffers {
 }
 
 impl Buffers {
-    /// Makes `count` buffers, but not more than an id can name.
-    pub(super) fn new(count: u32, life_ns: u64) -> Self {
+    /// Makes `count` buffers, but not more than an id can name. Each packet is lost after its life.
+    pub fn new(count: u32, life_ns: u64) -> Self {
         let count = count.min(1 << SLOT_BITS) as usize;
-        Buffers { count, life_ns, slots: Vec::new(), free: Vec::new(), given: VecDeque::new() }
+        let (slots, free, given) = (Vec::new(), Vec::new(), VecDeque::new());
+        Buffers { count, life_ns, expires: true, slots, free, given }
+    }
+
+    /// The same, but a packet stays after its life until its buffer is needed.
+    pub fn without_expiry(self) -> Self {
+        Buffers { expires: false, ..self }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u32 {
+        // At most 2^16.
+        self.count as u32
     }
 
     /// Gives out a buffer, if one is free.
-    pub(super) fn keep(&mut self, now_ns: u64) -> Option<u32> {
-        self.expire(now_ns);
+    pub fn keep(&mut self, now_ns: u64) -> Option<u32> {
+        if self.expires || self.has_none_free() {
+            self.expire(now_ns);
+        }
         let index = match self.free.pop() {
             Some(index) => index,
             None if self.slots.len() < self.count => {
@@ -59,12 +75,22 @@ impl Buffers {
         *slot = Slot { uses: (slot.uses + 1) & USES_MASK, is_kept: true, has_expired: false };
         let id = slot.uses << SLOT_BITS | index;
         self.given.push_back((now_ns, id));
+        self.clean();
         Some(id)
     }
 
+    fn has_none_free(&self) -> bool {
+        self.free.is_empty() && self.slots.len() >= self.count
+    }
+
     /// A message uses this buffer. Each id works once.
-    pub(super) fn take(&mut self, id: u32, now_ns: u64) -> Result<(), Refusal> {
-        self.expire(now_ns);
+    ///
+    /// # Errors
+    /// The id was never given, its packet is gone, or it was used.
+    pub fn take(&mut self, id: u32, now_ns: u64) -> Result<(), Refusal> {
+        if self.expires {
+            self.expire(now_ns);
+        }
         let slot = self.slots.get_mut(slot_of(id)).ok_or(Refusal::BufferUnknown)?;
         if slot.uses != id >> SLOT_BITS || slot.has_expired {
             return Err(Refusal::BufferUnknown);
@@ -96,6 +122,10 @@ impl Buffers {
                 self.free.push(id & ((1 << SLOT_BITS) - 1));
             }
         }
+        self.clean();
+    }
+
+    fn clean(&mut self) {
         if self.given.len() > 2 * self.count {
             let mut given = std::mem::take(&mut self.given);
             given.retain(|(_, id)| self.is_current(*id));
@@ -122,16 +152,20 @@ mod tests {
 
     #[test]
     fn it_keeps_what_a_list_of_kept_packets_keeps() {
-        for seed in 0..50 {
+        for seed in 0..100 {
             let mut random = Random::new(seed, Stream::Choice);
             let (count, life) = (random.below(6) as u32, 1 + random.below(100));
-            let mut buffers = Buffers::new(count, life);
+            let expires = seed % 2 == 0;
+            let mut buffers = Buffers { expires, ..Buffers::new(count, life) };
             let mut kept: Vec<(u32, u64)> = Vec::new();
             let mut now = 0;
             for _ in 0..2000 {
                 now += random.below(10);
-                kept.retain(|(_, since)| since + life > now);
-                if random.below(2) == 0 {
+                let keeps = random.below(2) == 0;
+                if expires || keeps && kept.len() >= count as usize {
+                    kept.retain(|(_, since)| since + life > now);
+                }
+                if keeps {
                     let id = buffers.keep(now);
                     assert_eq!(id.is_some(), kept.len() < count as usize, "seed {seed}, at {now}");
                     kept.extend(id.map(|id| (id, now)));

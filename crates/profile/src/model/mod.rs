@@ -59,10 +59,9 @@ mod tables;
 mod waiting;
 mod writes;
 
-pub use buffers::slot_of;
+pub use buffers::{Buffers, slot_of};
 pub use input::{Input, Message, MessageId, Miss, Packet, Rule, RuleId};
 pub use output::{Loss, Output, Place, Refusal};
-pub use quantile_match::QuantileMatch;
 pub use scan::ScanTimes;
 
 use crate::delay::Delay;
@@ -70,6 +69,7 @@ use crate::quantiles::Quantiles;
 use crate::whole::Profile;
 use full::FullModel;
 use paper::PaperModel;
+use quantile_match::QuantileMatch;
 
 /// How a model computes.
 #[derive(Clone, Debug)]
@@ -114,11 +114,6 @@ impl Model {
     /// The paper's model alone: the delays of the whole switch as these tables have them. No queue, no table, no loss.
     pub fn of_paper(target: &Delay, seed: u64) -> Self {
         Model { method: Method::Paper(Box::new(PaperModel::new(target, None, seed))), slow_motion: 1 }
-    }
-
-    /// The paper's model of a profile, with the delays of the idle switch: the service of its CPU, on average, and the residual.
-    pub fn of_paper_idle(profile: &Profile, seed: u64) -> Self {
-        Self::of_paper(&paper::idle_delays(profile), seed)
     }
 
     /// The same model, in front of a real switch that has delays of its own at ingress. The table is the start of a histogram of

@@ -11,7 +11,6 @@ use super::quantile_match::QuantileMatch;
 use super::random::{Random, Stream};
 use crate::cpu::MessageType;
 use crate::delay::Delay;
-use crate::whole::Profile;
 
 /// The paper's model.
 #[derive(Clone, Debug)]
@@ -112,14 +111,5 @@ impl PaperModel {
         while let Some(output) = self.leaving.pop(now_ns) {
             out.push(output);
         }
-    }
-}
-
-/// The delays of a whole idle switch: the service of its CPU, on average, and the residual.
-pub(super) fn idle_delays(profile: &Profile) -> Delay {
-    let (cpu, delay) = (&profile.cpu, &profile.delay);
-    Delay {
-        ingress_us: delay.ingress_us.plus_us(cpu.packet_in.service_us.mean_us()),
-        egress_us: delay.egress_us.plus_us(cpu.add.service_us.mean_us() + profile.add_blocks_us()),
     }
 }

@@ -4,7 +4,7 @@
 //!   observed t ──> q = F_base(t) ──> target F⁻¹(q) ──> extra = max(0, target − t)
 //! ```
 //!
-//! In: observed delays, and a uniform number for each. Out: quantiles and further delays. The base is a histogram of the run. It starts
+//! In: observed delays, and a uniform number for each. Out: quantiles. The base is a histogram of the run. It starts
 //! from a table that was measured before, so that the first delays have quantiles too. The run takes the table's place: another machine, or another
 //! load, makes another base. It never forgets what it has observed: a run is minutes.
 
@@ -20,7 +20,7 @@ const BUCKETS: usize = ((64 - SUB_BITS as usize) + 1) << SUB_BITS;
 
 /// The distribution of a base: the real switch that a proxy stands before.
 #[derive(Clone, Debug)]
-pub struct QuantileMatch {
+pub(super) struct QuantileMatch {
     /// A Fenwick tree: counts of buckets, so that a cumulative count takes a dozen steps.
     tree: Vec<u64>,
     total: u64,
@@ -30,7 +30,7 @@ pub struct QuantileMatch {
 
 impl QuantileMatch {
     /// Starts from the distribution that the base had before.
-    pub fn new(base: &Quantiles) -> Self {
+    pub(super) fn new(base: &Quantiles) -> Self {
         let mut matching = QuantileMatch { tree: vec![0; BUCKETS + 1], total: 0, of_table: Vec::new() };
         for number in 0..WEIGHT_OF_BASE {
             // In the order of reversed bits, each beginning of the list is spread.
@@ -46,7 +46,7 @@ impl QuantileMatch {
 
     /// Records an observed delay, and returns its quantile, between 0 and 1. `u` is a uniform number: it selects one of the quantiles of
     /// delays that the histogram does not tell apart. So the quantiles are uniform if the base does not change.
-    pub fn quantile(&mut self, observed_ns: u64, u: f64) -> f64 {
+    pub(super) fn quantile(&mut self, observed_ns: u64, u: f64) -> f64 {
         let bucket = bucket_of(observed_ns);
         self.add(bucket);
         if let Some(replaced) = self.of_table.pop() {
@@ -54,12 +54,6 @@ impl QuantileMatch {
         }
         let (below, with) = (self.count_below(bucket), self.count_below(bucket + 1));
         (below as f64 + (with - below) as f64 * u.clamp(0.0, 1.0)) / self.total as f64
-    }
-
-    /// How much longer a delay must become to be one of the target's distribution. 0 if it is too long already.
-    pub fn extra_ns(&mut self, observed_ns: u64, u: f64, target: &Quantiles) -> u64 {
-        let quantile = self.quantile(observed_ns, u);
-        nanoseconds(target.at(quantile)).saturating_sub(observed_ns)
     }
 
     fn add(&mut self, bucket: usize) {
@@ -143,6 +137,11 @@ mod tests {
         }
     }
 
+    /// How much longer a delay must become to be one of the target's distribution.
+    fn extra_ns(matching: &mut QuantileMatch, observed_ns: u64, u: f64, target: &Quantiles) -> u64 {
+        nanoseconds(target.at(matching.quantile(observed_ns, u))).saturating_sub(observed_ns)
+    }
+
     #[test]
     fn delays_of_the_base_become_delays_of_the_target() {
         let base = Quantiles::new(&[(0.0, 100.0), (0.5, 5_000.0), (1.0, 40_000.0)]).unwrap();
@@ -152,7 +151,7 @@ mod tests {
         let mut delays: Vec<u64> = (0..50_000)
             .map(|_| {
                 let observed = nanoseconds(base.at(random.share()));
-                observed + matching.extra_ns(observed, random.share(), &target)
+                observed + extra_ns(&mut matching, observed, random.share(), &target)
             })
             .collect();
         delays.sort_unstable();

@@ -104,17 +104,6 @@ fn a_barrier_comes_after_everything_before_it_and_before_everything_after_it() {
 }
 
 #[test]
-fn the_idle_delays_of_a_profile_include_its_cpu() {
-    let mut profile = Profile::null();
-    profile.cpu.packet_in.service_us = Quantiles::constant(3000.0);
-    profile.delay.ingress_us = Quantiles::constant(2000.0);
-    let mut caller = Caller::new(Model::of_paper_idle(&profile, 1));
-    let id = caller.miss(0);
-    caller.finish(u64::MAX);
-    assert_eq!(caller.end_of(id).unwrap().0, 5 * MS);
-}
-
-#[test]
 fn the_whole_model_before_a_real_switch_counts_the_time_that_this_one_took() {
     // 2 ms in the CPU and 10 to 20 ms of residual delay, before a switch that takes 1 to 5 ms.
     let base = Quantiles::new(&[(0.0, 1000.0), (1.0, 5000.0)]).unwrap();
