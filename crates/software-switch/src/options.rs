@@ -17,7 +17,7 @@ pub enum FailMode {
 }
 
 /// Which switches play which profiles.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Profiles {
     all: Option<Arc<Profile>>,
     by_name: BTreeMap<String, Arc<Profile>>,
@@ -44,6 +44,11 @@ impl Profiles {
         self.by_name.get(switch).or(self.all.as_ref())
     }
 
+    /// Whether no switch plays a profile.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_none() && self.by_name.is_empty()
+    }
+
     /// The switches with a profile of their own.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.by_name.keys().map(String::as_str)
@@ -68,6 +73,9 @@ pub struct SwitchOptions {
     /// Which profile it plays, if any. The profile then sets the versions, the buffers and the number of rules, where it names them.
     /// Such a switch has no bundles.
     pub profiles: Profiles,
+    /// How many times slower than its profile a switch is: its delays and time-outs are so many times as long, and its rates as low.
+    /// A 0 counts as 1.
+    pub slow_motion: u32,
     /// The seed of all that the profile leaves to chance. Each switch adds its datapath id.
     pub seed: u64,
 }
@@ -83,6 +91,7 @@ impl Default for SwitchOptions {
             bundles: true,
             fail_mode: FailMode::Secure,
             profiles: Profiles::default(),
+            slow_motion: 1,
             seed: 1,
         }
     }

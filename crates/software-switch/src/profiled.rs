@@ -106,6 +106,7 @@ pub(crate) struct Profiled {
     pub(crate) model: Model,
     profile: Arc<Profile>,
     seed: u64,
+    slow_motion: u32,
     /// The rules that packets meet.
     pub(crate) plane: FlowTables,
     held: HashMap<u64, Held>,
@@ -135,11 +136,12 @@ pub(crate) struct Profiled {
 }
 
 impl Profiled {
-    pub(crate) fn new(profile: &Arc<Profile>, n_tables: usize, seed: u64) -> Self {
+    pub(crate) fn new(profile: &Arc<Profile>, n_tables: usize, seed: u64, slow_motion: u32) -> Self {
         Profiled {
-            model: Model::new(profile, seed),
+            model: Model::new(profile, seed).in_slow_motion(slow_motion),
             profile: profile.clone(),
             seed,
+            slow_motion,
             plane: FlowTables::new(n_tables),
             held: HashMap::new(),
             held_bytes: 0,
@@ -160,7 +162,7 @@ impl Profiled {
 
     /// The same switch without rules, and with nothing that waits.
     pub(crate) fn blank(&self) -> Self {
-        Profiled::new(&self.profile, self.plane.len(), self.seed)
+        Profiled::new(&self.profile, self.plane.len(), self.seed, self.slow_motion)
     }
 
     /// How many bytes of a buffered packet a controller gets that asked for no other number.

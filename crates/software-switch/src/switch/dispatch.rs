@@ -212,6 +212,8 @@ impl Switch {
         effects: &mut Effects,
     ) {
         self.counters.errors += 1;
+        let is_full = (kind, code) == Refusal::TableFull.codes(asker.version);
+        self.counters.rules_refused += u64::from(is_full);
         let experimenter = openflow::error::experimenter_of(ErrorCode { kind, code });
         // The experimenter's number takes four bytes more.
         data.truncate(ERROR_DATA_BYTES - if experimenter.is_some() { 4 } else { 0 });

@@ -69,6 +69,23 @@ pub struct SwitchCounters {
     /// Messages of controllers that a switch with a profile lost, since too many waited for its CPU. A caller that asks
     /// [`Switch::takes_messages`] loses none.
     pub messages_lost: u64,
+    /// Rules for which a table had no room: it sent an error, or ignored the rule as its profile says.
+    pub rules_refused: u64,
+}
+
+impl std::iter::Sum for SwitchCounters {
+    fn sum<I: Iterator<Item = SwitchCounters>>(all: I) -> SwitchCounters {
+        all.fold(SwitchCounters::default(), |a, b| SwitchCounters {
+            frames_in: a.frames_in + b.frames_in,
+            packet_ins: a.packet_ins + b.packet_ins,
+            packet_ins_unheard: a.packet_ins_unheard + b.packet_ins_unheard,
+            flow_mods: a.flow_mods + b.flow_mods,
+            packet_outs: a.packet_outs + b.packet_outs,
+            errors: a.errors + b.errors,
+            messages_lost: a.messages_lost + b.messages_lost,
+            rules_refused: a.rules_refused + b.rules_refused,
+        })
+    }
 }
 
 /// The state of a switch, for an overview of all switches.
@@ -129,10 +146,12 @@ impl Switch {
         let mut buffers = PacketBuffers::new(options.n_buffers);
         if let Some(profile) = profile.as_ref().filter(|profile| profile.packet_in.buffers_packets.is_some())
         {
-            buffers = buffers.with_life(Duration::from_secs_f64(profile.packet_in.buffer_life_us / 1e6));
+            let life = Duration::from_secs_f64(profile.packet_in.buffer_life_us / 1e6);
+            buffers = buffers.with_life(life.saturating_mul(options.slow_motion.max(1)));
         }
         let seed = options.seed.wrapping_add(datapath_id.0.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        let profiled = profile.map(|profile| Box::new(Profiled::new(&profile, tables.len(), seed)));
+        let profiled =
+            profile.map(|profile| Box::new(Profiled::new(&profile, tables.len(), seed, options.slow_motion)));
         Switch {
             datapath_id,
             name,

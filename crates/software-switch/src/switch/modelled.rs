@@ -293,6 +293,8 @@ impl Switch {
         if decided.is_some() {
             self.forget_if_gone(rule.id);
         }
+        // An error is counted when it is sent.
+        self.counters.rules_refused += u64::from(decided == Some(Ok(false)));
         decided.unwrap_or(Ok(true))
     }
 
