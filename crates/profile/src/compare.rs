@@ -12,48 +12,18 @@ mod changes;
 mod fitting;
 mod itself;
 mod ks;
+mod qq;
 mod samples;
+mod tuning;
 
 pub use bootstrap::{Bootstrap, MeanDifference, RESAMPLES_MAX, mean_difference};
 pub use changes::{Change, changes};
 pub use fitting::{Fitted, TABLE_POINTS, fit, table};
 pub use itself::{SPLITS_MAX, SelfDistance, halves, runs};
 pub use ks::{Ks, ks, ks_limit, ks_of_tables, ks_to_table};
+pub use qq::{QqPoint, qq};
 pub use samples::{BadSamples, SAMPLES_MAX, Samples};
-
-/// A point of a QQ plot.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct QqPoint {
-    /// The probability.
-    pub probability: f64,
-    /// The quantile of the first distribution.
-    pub first_us: f64,
-    /// The quantile of the second.
-    pub second_us: f64,
-}
-
-impl QqPoint {
-    /// How far the second quantile is from the first, as a share of the first. Two zeros are not apart.
-    pub fn relative(&self) -> f64 {
-        match self.second_us - self.first_us {
-            0.0 => 0.0,
-            apart => (apart / self.first_us).abs(),
-        }
-    }
-}
-
-/// The points of a QQ plot at `count` probabilities in the middle of equal steps.
-pub fn qq(first: &Samples, second: &Samples, count: u32) -> Vec<QqPoint> {
-    let point = |index: u32| {
-        let probability = (f64::from(index) + 0.5) / f64::from(count);
-        QqPoint {
-            probability,
-            first_us: first.quantile(probability),
-            second_us: second.quantile(probability),
-        }
-    };
-    (0..count).map(point).collect()
-}
+pub use tuning::{Correction, QqDistance};
 
 /// Two distributions side by side.
 #[derive(Clone, Debug, PartialEq)]

@@ -25,6 +25,7 @@ pub mod random;
 pub mod software;
 pub mod switch;
 pub mod timeouts;
+mod tuned;
 mod whole;
 
 pub use barrier::{Barrier, BarrierKind};
@@ -44,4 +45,5 @@ pub use random::Random;
 pub use software::{Promotion, PromotionOrder, Software, SoftwareUse};
 pub use switch::{Description, OpenFlowVersion, Recognition, Switch};
 pub use timeouts::Timeouts;
+pub use tuned::{TUNED_KEYS, Tuned};
 pub use whole::Profile;
