@@ -3,7 +3,7 @@
 //! In: the JSON of objects. Out: text. A member that an object does not have is shown as `-`.
 
 use crate::commands::ago;
-use crate::commands::table::line;
+use crate::commands::table::aligned;
 use node::now_unix_ms;
 use serde_json::Value;
 
@@ -79,9 +79,7 @@ pub fn table(collection: &str, items: &[Value]) -> String {
     let headings = columns.iter().map(|(heading, _)| (*heading).to_owned()).collect();
     let row = |item: &Value| columns.iter().map(|(_, cell)| cell(item)).collect();
     let rows: Vec<Vec<String>> = std::iter::once(headings).chain(items.iter().map(row)).collect();
-    let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or_default();
-    let widths: Vec<usize> = (0..columns.len()).map(width).collect();
-    rows.iter().map(|row| line(row, &widths)).collect()
+    aligned(&rows)
 }
 
 fn none() -> String {
