@@ -80,7 +80,7 @@ pub enum BurnetCommand {
     Attack(LaboratoryArgs),
     /// Measure a controller: throughput and latency of packet-ins
     Bench(LaboratoryArgs),
-    /// List, show, check and compare profiles of switches
+    /// List, show, check, compare, try and tune profiles of switches
     Profile(LaboratoryArgs),
     /// Create, package, sign, install, list and control apps
     App(AppArgs),

@@ -37,9 +37,11 @@
 
 mod digest;
 pub mod host;
+pub mod learning;
 pub mod link;
 pub mod network;
 pub mod pcap;
+pub mod profiles;
 mod random;
 pub mod run;
 pub mod scenario;
@@ -53,6 +55,7 @@ pub use host::flow::{
 };
 pub use host::query::{Arrivals, Outcome, QueriesRefused, QueriesReport, QueryRecord, QuerySpec};
 pub use host::{Host, HostCounters, HostEffects, PingReply};
+pub use learning::learning_controller;
 pub use link::{LinkQuality, NotALinkQuality};
 pub use network::{CannotChange, Change, Channel, FlowId, LinkCounters, Network, NetworkEffects, QueriesId};
 pub use random::Random;

@@ -33,7 +33,7 @@ pub enum LabCommand {
     Attack(AttackArgs),
     /// Measure a controller: throughput and latency of packet-ins
     Bench(BenchArgs),
-    /// List, show, check and compare profiles of switches
+    /// List, show, check, compare, try and tune profiles of switches
     Profile(ProfileArgs),
     /// Write the laboratory's apps into a folder, to run them on a node with --app FOLDER/NAME
     Apps(AppsArgs),

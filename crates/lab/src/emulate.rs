@@ -11,7 +11,9 @@
 
 mod arguments;
 mod bound;
+mod once;
 mod pcaps;
+mod played;
 mod player;
 mod proxied;
 mod queries;
@@ -23,6 +25,9 @@ pub use arguments::{
     SpanningTree,
 };
 pub use bound::{BoundArgs, BoundInterface};
+pub(crate) use once::{PlayedOnce, play_once};
+pub use played::PlayedArgs;
+pub(crate) use player::Played;
 pub use proxied::{PlayedModel, ProxyArgs, TapWish};
 
 use std::net::SocketAddr;
@@ -34,14 +39,15 @@ use emulator::scenario::{NotAScenario, Rehearsal, Scenario};
 use emulator::topology::{CustomTopology, FromFile, NotATopology};
 use emulator::{Bridge, Emulation, EmulationCounters, SwitchOptions, Topology};
 
+use crate::printing::print;
 use crate::stage::Stage;
 use burnet::cli::CommandError;
 use burnet::commands::json;
 use burnet::commands::stop_signal::StopSignal;
 use node::descriptors;
 use pcaps::Files;
-use player::{ExpectationResult, Played, Player};
-use run::Run;
+use player::{ExpectationResult, Player};
+use run::{Run, not_started};
 use summary::Summary;
 
 /// The most pings at once. With more, the report alone would take hundreds of megabytes.
@@ -107,16 +113,23 @@ impl Plan {
         let versions =
             scenario.as_ref().and_then(|scenario| scenario.versions).unwrap_or(args.version.into());
         let loops = loops_broken_unasked(args, &topology);
+        let is_wanted = loops.is_some() || scenario.as_ref().is_some_and(|scenario| scenario.spanning_tree);
         let spanning_tree = match args.spanning_tree {
             SpanningTree::On => true,
             SpanningTree::Off => false,
-            SpanningTree::Auto => {
-                loops.is_some() || scenario.as_ref().is_some_and(|scenario| scenario.spanning_tree)
-            }
+            SpanningTree::Auto => is_wanted,
         };
         notes.extend(loops);
-        let fail_mode = args.fail_mode.into();
-        let options = SwitchOptions { versions, fail_mode, ..SwitchOptions::default() };
+        notes.extend(args.played.note());
+        let profiles =
+            args.played.profiles(scenario.as_ref().map(|scenario| &scenario.profiles), &topology)?;
+        let options = SwitchOptions {
+            versions,
+            fail_mode: args.fail_mode.into(),
+            profiles,
+            slow_motion: args.played.slow_motion,
+            ..SwitchOptions::default()
+        };
         let seconds = |seconds| Duration::from_secs(u64::from(seconds));
         Ok(Plan {
             topology,
@@ -171,7 +184,8 @@ pub fn emulate(args: &EmulateArgs) -> Result<ExitCode, CommandError> {
     let stop = StopSignal::listen()?;
     descriptors::take_what_is_allowed();
     let shown = proxied::Shown { json: args.json, validity: args.is_metered(), strict: args.strict };
-    if let Some(code) = proxied::play(&args.proxied, shown, &controllers(args), &stop)? {
+    if let Some(code) = proxied::play(&args.proxied, &args.played, shown, &controllers(args), &stop)?
+    {
         return Ok(code);
     }
     let asked = Plan::read(args)?;
@@ -213,12 +227,13 @@ pub fn emulate(args: &EmulateArgs) -> Result<ExitCode, CommandError> {
 fn watch(run: &mut Run, args: &EmulateArgs, asked: &Plan) -> Result<Summary, CommandError> {
     let summary = |run: &Run, connected_after: Option<Duration>| {
         let (ran, counters) = (run.stage.elapsed(), run.network.counters());
-        Summary::new(&args.name(), &asked.topology, connected_after, ran, counters)
+        let summary = Summary::new(&args.name(), &asked.topology, connected_after, ran, counters);
+        summary.with_switches(run.network.switch_counters().unwrap_or_default())
     };
     if let Some(scenario) = &asked.scenario {
         let connected_after = run.connect(asked.wait)?;
         run.stage.say("the scenario begins");
-        let Played { judged, queries } = Player::new(scenario).play(run)?;
+        let Played { judged, queries, .. } = Player::new(scenario).play(run)?;
         return Ok(summary(run, Some(connected_after)).with_queries(&queries).with_expectations(judged));
     }
     if args.ping_all {
@@ -254,34 +269,18 @@ fn rehearse(
     emulator::check_this_machine(&asked.topology, &asked.options)
         .map_err(|too_large| CommandError::Usage(too_large.to_string()))?;
     asked.notes.iter().for_each(|note| eprintln!("burnet: {note}"));
-    let scenario = Scenario { spanning_tree: asked.spanning_tree, ..scenario.clone() };
-    let rehearsal = scenario.rehearse(|| stop.came_within(Duration::ZERO));
-    let Some(Rehearsal { verdicts, queries, trouble, took, digest, storms }) = rehearsal else {
+    let (spanning_tree, profiles) = (asked.spanning_tree, asked.options.profiles.clone());
+    let scenario = Scenario { spanning_tree, profiles, ..scenario.clone() };
+    let rehearsal = scenario.rehearse(args.played.slow_motion, || stop.came_within(Duration::ZERO));
+    let Some(Rehearsal { verdicts, queries, trouble, counters, took, digest, storms, .. }) = rehearsal else {
         return Err(CommandError::DidNotWork("it was told to stop before the scenario was over".into()));
     };
     if let Some(trouble) = trouble.first() {
         return Err(CommandError::DidNotWork(format!("the scenario could not be played: {trouble}")));
     }
-    let counters = EmulationCounters::default();
-    let summary = Summary::new(&args.name(), &asked.topology, None, took, counters);
+    let summary = Summary::new(&args.name(), &asked.topology, None, took, EmulationCounters::default());
+    let summary = summary.with_switches(counters);
     let judged = verdicts.into_iter().map(ExpectationResult::from).collect();
     let summary = summary.with_rehearsal(digest, storms).with_queries(&queries);
     conclude(args, &summary.with_expectations(judged))
-}
-
-/// The error for a network that did not start. If it is too large for the machine, the operator must make it smaller.
-fn not_started(error: std::io::Error) -> CommandError {
-    match error.kind() {
-        std::io::ErrorKind::OutOfMemory => CommandError::Usage(error.to_string()),
-        _ => CommandError::DidNotWork(format!("the emulated network cannot be started: {error}")),
-    }
-}
-
-/// Prints a summary on standard output. If the reader has closed the output, that is not an error.
-fn print(text: &str) -> Result<(), CommandError> {
-    use std::io::Write;
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(()),
-    }
 }

@@ -1,22 +1,29 @@
-//! `burnet profile`: lists, shows, checks and compares profiles of switches.
+//! `burnet profile`: lists, shows, checks, compares, tries and tunes profiles of switches.
 //!
 //! ```text
 //!   a name ──> built in ─┐
-//!   a file ──> its text ─┴─> profile::Profile ──> text::… (pure) ──> text or JSON
+//!   a file ──> its text ─┴─> profile::Profile ──> text::… (pure) ──────────────────> text or JSON
+//!                                             ├─> trial: a node ⇄ emulated switches ──> a table
+//!                                             └─> tune: emulated runs, measured runs ──> a profile
 //! ```
 //!
-//! In: names and files. Out: text or JSON, and an exit code. It changes no file and talks to no switch.
+//! In: names and files. Out: text or JSON, and an exit code. It talks to no real switch, and writes only the file of `tune --out`.
 
+mod samples;
 mod text;
+mod trial;
+mod tune;
 
 use burnet::cli::CommandError;
 use clap::{Args, Subcommand};
-use operator::visible::visible;
-use profile::file::TEXT_BYTES_MAX;
+use emulator::profiles;
 use profile::{Profile, built_in};
-use std::fs::File;
-use std::io::{Read, Write};
+use std::path::Path;
 use std::process::ExitCode;
+
+use crate::printing::print;
+pub use trial::TrialArgs;
+pub use tune::TuneArgs;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -24,6 +31,8 @@ Examples:
   burnet profile show hp-procurve-j9451a
   burnet profile check my.toml
   burnet profile compare quanta-lb4g quanta-lb4g-software
+  burnet profile trial --app learning-switch --scenario scenario.toml        some minutes: the scenario with each profile
+  burnet profile tune my.toml run1.txt run2.txt --scenario load.toml --out tuned.toml
 
 docs/reference/profile.md describes the file.";
 
@@ -47,6 +56,10 @@ pub enum ProfileCommand {
     Check(CheckArgs),
     /// Show in which values two profiles differ
     Compare(CompareArgs),
+    /// Run an app against switches of every profile: rules refused, packet-ins lost, how long flows take
+    Trial(TrialArgs),
+    /// Correct the delays of a profile so that an emulation takes as long as the real switch did
+    Tune(TuneArgs),
 }
 
 /// `burnet profile list`.
@@ -112,6 +125,8 @@ pub fn profile(args: &ProfileArgs) -> Result<ExitCode, CommandError> {
             }
         }
         ProfileCommand::Check(args) => check(&args.files)?,
+        ProfileCommand::Trial(args) => return trial::trial(args),
+        ProfileCommand::Tune(args) => return tune::tune(args),
         ProfileCommand::Compare(args) => {
             let (first, second) = (read(&args.first)?, read(&args.second)?);
             if args.json { text::compare_json(&first, &second) } else { text::compare(&first, &second) }
@@ -121,20 +136,15 @@ pub fn profile(args: &ProfileArgs) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// If the reader has closed the pipe, that is no error.
-fn print(output: &str) -> Result<(), CommandError> {
-    match std::io::stdout().write_all(visible(output).as_bytes()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(()),
-    }
-}
-
 /// A line for each good file. The problems of all others are the error.
 fn check(files: &[String]) -> Result<String, CommandError> {
     let mut good = String::new();
     let mut problems = Vec::new();
     for file in files {
-        match read_file(file).and_then(|text| parse(file, &text)) {
+        // A file, even if a built-in profile has its name.
+        let read = profiles::text_of(Path::new(file))
+            .and_then(|text| Profile::parse(file, &text).map_err(|bad| bad.to_string()));
+        match read {
             Ok(profile) => good.push_str(&text::checked(file, &profile)),
             Err(problem) => problems.push(problem),
         }
@@ -150,30 +160,8 @@ fn check(files: &[String]) -> Result<String, CommandError> {
 ///
 /// # Errors
 /// There is none, or it has a problem.
-pub fn read(name: &str) -> Result<Profile, CommandError> {
-    if let Some(profile) = built_in(name) {
-        return Ok(profile);
-    }
-    read_file(name).and_then(|text| parse(name, &text)).map_err(CommandError::Usage)
-}
-
-fn parse(file: &str, text: &str) -> Result<Profile, String> {
-    Profile::parse(file, text).map_err(|bad| bad.to_string())
-}
-
-fn read_file(name: &str) -> Result<String, String> {
-    let file = File::open(name).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => {
-            let names: Vec<_> = profile::built_in::names().collect();
-            format!("{name} is neither a file nor a built-in profile: {}", names.join(", "))
-        }
-        _ => format!("{name} cannot be read: {error}"),
-    })?;
-    let mut text = String::new();
-    // One byte more than a profile may have, so that its reader refuses it.
-    let limit = u64::try_from(TEXT_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
-    file.take(limit).read_to_string(&mut text).map_err(|error| format!("{name} cannot be read: {error}"))?;
-    Ok(text)
+fn read(name: &str) -> Result<Profile, CommandError> {
+    profiles::read(name, Path::new("")).map_err(CommandError::Usage)
 }
 
 #[cfg(test)]

@@ -62,6 +62,11 @@ impl Stage {
         }
     }
 
+    /// Prints nothing.
+    pub(crate) fn silent() -> Self {
+        Stage { colours: false, to: Box::new(std::io::sink()), ..Stage::on_stderr() }
+    }
+
     /// Prints no single packet-ins, flow mods and answered pings.
     pub(crate) fn only_trouble(mut self) -> Self {
         for kind in [Kind::PacketIn, Kind::FlowMod, Kind::PingOk, Kind::Connected] {

@@ -156,7 +156,8 @@ fn refused(command: &[String]) -> Option<clap::Error> {
             BurnetCommand::Demo(_)
             | BurnetCommand::Emulate(_)
             | BurnetCommand::Attack(_)
-            | BurnetCommand::Bench(_),
+            | BurnetCommand::Bench(_)
+            | BurnetCommand::Profile(_),
         ) => lab::cli::Cli::try_parse_from(command).err(),
         Ok(_) => None,
         Err(error) => Some(error),

@@ -55,7 +55,7 @@ use crate::validity::{MachineReading, Verdict};
 use counters::Counters;
 use reactor::Reactor;
 use request::Request;
-use software_switch::{SwitchOptions, SwitchView};
+use software_switch::{SwitchCounters, SwitchOptions, SwitchView};
 
 /// How many events may wait for an observer. More are dropped and counted.
 const EVENTS_MAX: usize = 16_384;
@@ -300,6 +300,11 @@ impl Handle {
     /// The state of each switch, in the order of the topology. Empty if the emulation has ended.
     pub fn switch_views(&self) -> Vec<SwitchView> {
         self.ask(Request::ViewSwitches).recv().unwrap_or_default()
+    }
+
+    /// The counters of all switches together, or `None` if the emulation has ended.
+    pub fn switch_counters(&self) -> Option<SwitchCounters> {
+        self.ask(Request::CountSwitches).recv().ok()
     }
 
     /// Takes a link down or up. Its number is its index in the topology's links.

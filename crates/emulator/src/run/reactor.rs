@@ -476,6 +476,9 @@ impl Reactor {
             Request::ViewSwitches(answer) => {
                 reply(&answer, network.switches().iter().map(Switch::view).collect())
             }
+            Request::CountSwitches(answer) => {
+                reply(&answer, network.switches().iter().map(Switch::counters).sum());
+            }
             Request::SetLink { link, up } => network.set_link(link, up, effects),
             Request::Change { change, answer } => reply(&answer, network.change(&change, time, effects)),
             Request::PassTo { time, answer } => self.goals.add(time, answer),

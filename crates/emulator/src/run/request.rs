@@ -1,7 +1,7 @@
 //! What a handle asks the loop of a running network to do, each with the channel for its answer.
 
 use flow::DatapathId;
-use software_switch::SwitchView;
+use software_switch::{SwitchCounters, SwitchView};
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
@@ -32,6 +32,8 @@ pub(crate) enum Request {
     },
     /// Return the state of each switch.
     ViewSwitches(Sender<Vec<SwitchView>>),
+    /// Return the counters of all switches together.
+    CountSwitches(Sender<SwitchCounters>),
     /// Return the counters of each host.
     CountHosts(Sender<Vec<(String, HostCounters)>>),
     /// Take a link down or up.

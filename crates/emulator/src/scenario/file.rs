@@ -20,6 +20,10 @@ pub(super) struct File {
     pub(super) seed: Option<Spanned<u64>>,
     #[serde(default)]
     pub(super) spanning_tree: bool,
+    /// The profile of all switches, by name or file. A path is relative to the scenario's folder.
+    pub(super) profile: Option<Spanned<String>>,
+    #[serde(default, rename = "switch")]
+    pub(super) switches: Vec<Spanned<OneSwitch>>,
     pub(super) links: Option<Spanned<String>>,
     #[serde(default, rename = "link")]
     pub(super) qualities: Vec<Spanned<Quality>>,
@@ -27,6 +31,14 @@ pub(super) struct File {
     pub(super) events: Vec<Spanned<Event>>,
     #[serde(default, rename = "expect")]
     pub(super) expectations: Vec<Spanned<Expectation>>,
+}
+
+/// A switch with a profile of its own.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct OneSwitch {
+    pub(super) name: String,
+    pub(super) profile: String,
 }
 
 /// A link whose quality differs from the start.

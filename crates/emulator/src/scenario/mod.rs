@@ -32,7 +32,7 @@ use crate::host::query::QuerySpec;
 use crate::network::Change;
 use crate::run::Clock;
 use crate::topology::Topology;
-use software_switch::Versions;
+use software_switch::{Profiles, Versions};
 
 /// The most actions of a scenario, with each single ping counted. A larger scenario is a load test, for which there
 /// is another command.
@@ -51,6 +51,8 @@ pub struct Scenario {
     pub notes: Vec<String>,
     /// The versions that switches offer. `None`: the scenario does not say.
     pub versions: Option<Versions>,
+    /// Which switches play which profiles.
+    pub profiles: Profiles,
     /// Real or virtual time.
     pub clock: Clock,
     /// The seed of all random decisions in virtual time.

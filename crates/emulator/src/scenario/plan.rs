@@ -10,7 +10,7 @@ use flow::PortNo;
 use toml::Spanned;
 
 use super::expectation::{Expectation, Wanted};
-use super::file::{self, File};
+use super::file::{self, File, OneSwitch};
 use super::names::{Names, unknown};
 use super::quantities::{percent, quality, rate, time};
 use super::queries;
@@ -19,9 +19,10 @@ use super::{
 };
 use crate::host::flow::{FlowRate, FlowSpec};
 use crate::network::{Change, SEED_DEFAULT, SERIES_MAX};
+use crate::profiles::{self, ProfileWish};
 use crate::run::Clock;
 use crate::topology::{CustomTopology, FromFile, Topology};
-use software_switch::Versions;
+use software_switch::{Profiles, Versions};
 
 /// The largest file that is read.
 const FILE_MAX_BYTES: u64 = 4 * 1024 * 1024;
@@ -53,12 +54,13 @@ impl Scenario {
             return Err(refused((None, format!("it has more than {FILE_MAX_BYTES} bytes, the limit"))));
         }
         let folder = path.parent().unwrap_or(Path::new(""));
-        Scenario::parse(&text, |file| topology(file, folder)).map_err(refused)
+        Scenario::parse(&text, folder, |file| topology(file, folder)).map_err(refused)
     }
 
-    /// Parses a scenario. `find` returns its topology.
+    /// Parses a scenario. `find` returns its topology. The files of profiles are relative to the folder.
     pub(super) fn parse(
         text: &str,
+        folder: &Path,
         find: impl FnOnce(&File) -> Result<FromFile, String>,
     ) -> Result<Scenario, Bad> {
         let file: File = toml::from_str(text).map_err(|error| {
@@ -76,7 +78,7 @@ impl Scenario {
             steps: Vec::new(),
             pings: 0,
         }
-        .plan(file, notes)
+        .plan(file, notes, folder)
     }
 }
 
@@ -124,8 +126,9 @@ impl Planner<'_> {
         line_of(self.text, spanned.span().start)
     }
 
-    fn plan(mut self, file: File, notes: Vec<String>) -> Result<Scenario, Bad> {
+    fn plan(mut self, file: File, notes: Vec<String>, folder: &Path) -> Result<Scenario, Bad> {
         let versions = self.versions(&file)?;
+        let profiles = self.profiles(&file, folder)?;
         let clock = self.clock(&file)?;
         let seed = self.seed(&file, clock)?;
         self.qualities(&file)?;
@@ -135,6 +138,7 @@ impl Planner<'_> {
             topology: self.topology,
             notes,
             versions,
+            profiles,
             clock,
             seed,
             spanning_tree: file.spanning_tree,
@@ -156,6 +160,23 @@ impl Planner<'_> {
                 let why = format!("expected version \"1.0\", \"1.3\" or \"both\", found \"{other}\"");
                 Err((Some(self.line(version)), why))
             }
+        }
+    }
+
+    /// `profile` is for all switches, `[[switch]]` for one.
+    fn profiles(&self, file: &File, folder: &Path) -> Result<Profiles, Bad> {
+        let of_all = file.profile.iter().map(|profile| {
+            (self.line(profile), ProfileWish { switch: None, profile: profile.as_ref().clone() })
+        });
+        let of_one = file.switches.iter().map(|one| {
+            let OneSwitch { name, profile } = one.as_ref();
+            (self.line(one), ProfileWish { switch: Some(name.clone()), profile: profile.clone() })
+        });
+        let (lines, wishes): (Vec<u32>, Vec<ProfileWish>) = of_all.chain(of_one).unzip();
+        let mut profiles = Profiles::default();
+        match profiles::assign(&wishes, &self.topology, folder, &mut profiles) {
+            Ok(()) => Ok(profiles),
+            Err((index, why)) => Err((lines.get(index).copied(), why)),
         }
     }
 
@@ -510,7 +531,7 @@ state = "down"
 "#;
 
     fn parse(text: &str) -> Result<Scenario, Bad> {
-        Scenario::parse(text, |file| topology(file, Path::new("")))
+        Scenario::parse(text, Path::new(""), |file| topology(file, Path::new("")))
     }
 
     #[track_caller]
@@ -551,6 +572,18 @@ state = "down"
             26,
             "state belongs to port, which is missing",
         );
+        check_refused(
+            "version = \"1.3\"",
+            "profile = \"cisco\"",
+            2,
+            "cisco is neither a file nor a built-in profile",
+        );
+        check_refused(
+            "[[link]]",
+            "[[switch]]\nname = \"s9\"\nprofile = \"null\"\n[[link]]",
+            6,
+            "there is no switch s9; the switches are s1, s2, s3",
+        );
         check_refused("to = \"s3\"", "to = \"s9\"", 22, "there is no switch \"s9\"");
         check_refused("pings = \"p\"", "pings = \"q\"", 31, "there is no series of pings \"q\"; there is p");
         check_refused("lost_percent = { min = 10, max = 50 }", "", 31, "expected lost_percent");
@@ -576,6 +609,15 @@ state = "down"
         let tuned = scenario.topology.links_between("s1", "s2")[0];
         assert_eq!(scenario.topology.links[tuned].quality.to_string(), "rate=10M");
         assert_eq!(scenario.topology.links[0].quality.to_string(), "delay=1ms");
+    }
+
+    #[test]
+    fn a_switch_has_its_own_profile_or_that_of_all() {
+        let text = "topology = \"linear,2\"\nprofile = \"null\"\n\
+                    [[switch]]\nname = \"s2\"\nprofile = \"hp-procurve-j9451a\"\n";
+        let profiles = parse(text).unwrap().profiles;
+        let names = ["s1", "s2"].map(|switch| profiles.of(switch).map(|profile| profile.name.clone()));
+        assert_eq!(names, [Some("null".to_owned()), Some("hp-procurve-j9451a".to_owned())]);
     }
 
     #[test]

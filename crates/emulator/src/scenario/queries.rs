@@ -145,11 +145,11 @@ completion = { quantile = 1.0, max = "24ms" }
 
     fn parse(text: &str) -> Result<Scenario, (Option<u32>, String)> {
         let topology = || FromFile { topology: "linear,2".parse().unwrap(), notes: Vec::new() };
-        Scenario::parse(text, |_| Ok(topology()))
+        Scenario::parse(text, std::path::Path::new(""), |_| Ok(topology()))
     }
 
     fn played(text: &str) -> Rehearsal {
-        parse(text).unwrap().rehearse(|| false).unwrap()
+        parse(text).unwrap().rehearse(1, || false).unwrap()
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Plays a scenario in virtual time: hours take seconds, and the same seed gives exactly the same history.
 //!
-//! In: a scenario. Out: the results of its expectations, and a digest of all that happened. There is no controller,
-//! because one over TCP answers at times that vary. Each switch acts as a learning switch, as it does without a
-//! controller.
+//! In: a scenario. Out: the results of its expectations, and a digest of all that happened. There is no controller over
+//! TCP, because it answers at times that vary. Each switch acts as a learning switch, as it does without a controller.
+//! If switches play profiles, a [learning controller](learning_controller) answers at once: without one, no message
+//! would meet their model.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -12,16 +13,20 @@ use super::Scenario;
 use super::expectation::Verdict;
 use super::play::{Observation, Play, Purpose, Task};
 use crate::host::query::QueriesReport;
+use crate::learning::learning_controller;
 use crate::network::{FlowId, QueriesId};
 use crate::run::ping_all::PingAll;
 use crate::simulation::Simulation;
-use software_switch::{FailMode, SwitchOptions};
+use software_switch::{FailMode, SwitchCounters, SwitchOptions, Versions};
 
 /// How exactly replies are timed.
 const SLICE: Duration = Duration::from_millis(1);
 
 /// The most virtual time with events between two calls of `is_stopped`.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// How long the controller may take to prepare the switches. The time of the scenario starts then.
+const PREPARATION: Duration = Duration::from_secs(2);
 
 /// The result of a scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +37,8 @@ pub struct Rehearsal {
     pub queries: Vec<(String, QueriesReport)>,
     /// What could not be done, one sentence each.
     pub trouble: Vec<String>,
+    /// The counters of all switches together.
+    pub counters: SwitchCounters,
     /// How long it took in virtual time.
     pub took: Duration,
     /// A digest of all that happened. The same scenario gives the same digest.
@@ -42,10 +49,9 @@ pub struct Rehearsal {
 
 impl Scenario {
     /// Plays the scenario in virtual time, until its end or until `is_stopped` returns true. Then the result is
-    /// `None`.
-    pub fn rehearse(&self, is_stopped: impl FnMut() -> bool) -> Option<Rehearsal> {
-        let options = SwitchOptions { fail_mode: FailMode::Standalone, ..SwitchOptions::default() };
-        let mut network = Simulation::new(&self.topology, &options, self.seed);
+    /// `None`. Switches with profiles are `slow_motion` times slower than these.
+    pub fn rehearse(&self, slow_motion: u32, is_stopped: impl FnMut() -> bool) -> Option<Rehearsal> {
+        let mut network = self.network(slow_motion);
         if self.spanning_tree {
             network.keep_spanning_tree();
         }
@@ -62,6 +68,25 @@ impl Scenario {
             trouble: Vec::new(),
         };
         stage.play(is_stopped)
+    }
+
+    /// The network at the time at which the scenario starts.
+    fn network(&self, slow_motion: u32) -> Simulation {
+        let (profiles, versions) = (self.profiles.clone(), self.versions.unwrap_or(Versions::Both));
+        let options = SwitchOptions {
+            fail_mode: FailMode::Standalone,
+            versions,
+            profiles,
+            slow_motion,
+            ..SwitchOptions::default()
+        };
+        if self.profiles.is_empty() {
+            return Simulation::new(&self.topology, &options, self.seed);
+        }
+        let controller = learning_controller();
+        let mut network = Simulation::with_controller(&self.topology, &options, self.seed, controller);
+        network.run_for(PREPARATION.saturating_mul(slow_motion.max(1)));
+        network
     }
 }
 
@@ -88,11 +113,12 @@ impl Stage<'_> {
     fn play(mut self, mut is_stopped: impl FnMut() -> bool) -> Option<Rehearsal> {
         let mut play = Play::new(self.scenario);
         let mut tasks = Vec::new();
+        let began = self.network.now();
         loop {
             let now = self.network.now();
-            play.on_time(now, &mut tasks);
+            play.on_time(now - began, &mut tasks);
             for task in tasks.drain(..) {
-                self.act(task, &mut play);
+                self.act(task, began, &mut play);
             }
             if play.is_over() {
                 break;
@@ -101,17 +127,18 @@ impl Stage<'_> {
                 return None;
             }
             let next = match self.waiting.is_empty() && self.rounds.is_empty() {
-                true => play.next_at(now).unwrap_or(now + SLICE),
+                true => play.next_at(now - began).map_or(now + SLICE, |next| began + next),
                 false => now + SLICE,
             };
             self.network.run_until(self.not_too_far(next).max(now + Duration::from_nanos(1)));
-            self.gather(&mut play);
+            self.gather(began, &mut play);
         }
         Some(Rehearsal {
             verdicts: play.verdicts(),
             queries: play.queries(),
             trouble: self.trouble,
-            took: self.network.now(),
+            counters: counters_of(&self.network),
+            took: self.network.now() - began,
             digest: self.network.digest(),
             storms: self.network.storms(),
         })
@@ -125,8 +152,8 @@ impl Stage<'_> {
         }
     }
 
-    fn act(&mut self, task: Task, play: &mut Play<'_>) {
-        let now = self.network.now();
+    fn act(&mut self, task: Task, began: Duration, play: &mut Play<'_>) {
+        let now = self.network.now() - began;
         match task {
             Task::Change(change) => {
                 let done = self.network.change(&change);
@@ -201,8 +228,8 @@ impl Stage<'_> {
     }
 
     /// Tells the play which pings were answered, and which are lost.
-    fn gather(&mut self, play: &mut Play<'_>) {
-        let now = self.network.now();
+    fn gather(&mut self, began: Duration, play: &mut Play<'_>) {
+        let (real, now) = (self.network.now(), self.network.now() - began);
         for (host, reply) in self.network.take_replies() {
             match self.waiting.remove(&(host, reply.from, reply.sequence)) {
                 Some(Waiting { purpose, .. }) => {
@@ -218,7 +245,7 @@ impl Stage<'_> {
             }
         }
         self.waiting.retain(|_, Waiting { until, purpose }| {
-            let is_lost = *until <= now;
+            let is_lost = *until <= real;
             if is_lost {
                 play.on_observation(Observation::Pinged { purpose: *purpose, round_trip: None }, now);
             }
@@ -233,6 +260,11 @@ impl Stage<'_> {
             !round.is_done()
         });
     }
+}
+
+/// The counters of all switches together.
+fn counters_of(network: &Simulation) -> SwitchCounters {
+    network.network().switches().iter().map(|switch| switch.counters()).sum()
 }
 
 #[cfg(test)]
@@ -259,7 +291,7 @@ mod tests {
 
     #[test]
     fn most_of_a_day_takes_no_time_and_a_seed_repeats_it() {
-        let seeded = |seed: u64| scenario(&format!("seed = {seed}\n{A_DAY}")).rehearse(|| false).unwrap();
+        let seeded = |seed: u64| scenario(&format!("seed = {seed}\n{A_DAY}")).rehearse(1, || false).unwrap();
         let day = seeded(1);
         assert!(day.verdicts.iter().all(|verdict| verdict.held), "{:#?}", day.verdicts);
         assert!(day.took >= Duration::from_secs(1201 * 60) && day.trouble.is_empty(), "{day:?}");
@@ -271,7 +303,7 @@ mod tests {
     fn a_host_that_is_alone_has_nobody_to_ping_and_the_scenario_ends() {
         let alone = "topology = \"single,1\"\ntime = \"virtual\"\n[[event]]\nat = \"1s\"\nping_all = {}\n";
         let mut slices = 0;
-        let alone = scenario(alone).rehearse(|| {
+        let alone = scenario(alone).rehearse(1, || {
             slices += 1;
             slices > 1000
         });
@@ -283,7 +315,7 @@ mod tests {
         let busy = "topology = \"single,2\"\ntime = \"virtual\"\n[[event]]\nat = \"0s\"\n\
                     flow = { from = \"h1\", to = \"h2\", kind = \"udp\", rate = \"100k\", for = \"60min\" }\n";
         let mut looks = 0;
-        let stopped = scenario(busy).rehearse(|| {
+        let stopped = scenario(busy).rehearse(1, || {
             looks += 1;
             looks > 10
         });
@@ -294,15 +326,44 @@ mod tests {
     fn all_hosts_ping_all_others() {
         let all = "topology = \"linear,6\"\ntime = \"virtual\"\nlinks = \"delay=1ms\"\n[[event]]\nat = \"0s\"\nping_all = {}\n\
                    [[expect]]\npings = \"ping_all\"\nlost_percent = { max = 0 }\n";
-        let all = scenario(all).rehearse(|| false).unwrap();
+        let all = scenario(all).rehearse(1, || false).unwrap();
         assert!(all.verdicts[0].held && all.verdicts[0].found.contains("0 of 30 lost"), "{all:?}");
     }
 
     #[test]
     fn flows_share_a_link_in_virtual_time_too() {
         let shared = include_str!("../../../../examples/shared-bottleneck/scenario.toml");
-        let shared = scenario(&format!("time = \"virtual\"\n{shared}")).rehearse(|| false).unwrap();
+        let shared = scenario(&format!("time = \"virtual\"\n{shared}")).rehearse(1, || false).unwrap();
         assert!(shared.verdicts.iter().all(|verdict| verdict.held), "{:#?}", shared.verdicts);
+    }
+
+    /// Queries for 3 s at a switch, and how long their median takes, in milliseconds.
+    fn median_ms(keys: &str, slow_motion: u32) -> (f64, SwitchCounters) {
+        let text = format!(
+            "topology = \"single,2\"\ntime = \"virtual\"\n{keys}\n[[event]]\nat = \"0s\"\n\
+             queries = {{ name = \"q\", from = \"h1\", to = \"h2\", every = \"1s\", for = \"30s\" }}\n"
+        );
+        let played = scenario(&text).rehearse(slow_motion, || false).unwrap();
+        let times = played.queries[0].1.completion_times(Duration::ZERO);
+        let median = crate::host::query::quantile(&times, 0.5).unwrap();
+        (median.as_secs_f64() * 1e3, played.counters)
+    }
+
+    #[test]
+    fn switches_with_profiles_take_their_time() {
+        let (without, counters) = median_ms("", 1);
+        assert_eq!((without, counters.packet_ins), (0.0, 0), "there is no controller");
+        // Two packet-ins and two adds of the idle switch: 2 * 26.3 ms, and 4 ms of residual delays.
+        let (quanta, counters) = median_ms("profile = \"quanta-lb4g\"", 1);
+        assert!(quanta > 40.0 && quanta < 80.0 && counters.packet_ins >= 60, "{quanta} ms, {counters:?}");
+        let (other, _) = median_ms("[[switch]]\nname = \"s1\"\nprofile = \"quanta-lb4g\"", 1);
+        assert_eq!(other, quanta);
+    }
+
+    #[test]
+    fn in_slow_motion_a_switch_takes_so_many_times_as_long() {
+        let [(one, _), (five, _)] = [1, 5].map(|factor| median_ms("profile = \"quanta-lb4g\"", factor));
+        assert!((five / one - 5.0).abs() < 0.5, "{one} ms, and {five} ms five times slower");
     }
 
     #[test]
@@ -311,7 +372,7 @@ mod tests {
                     [[event]]\nat = \"1s\"\nlink_down = \"s2-s3\"\n\
                     [[expect]]\nat = \"0s\"\nping = { from = \"h1\", to = \"h3\" }\n\
                     [[expect]]\nat = \"1s\"\nping = { from = \"h4\", to = \"h3\" }\n";
-        let ring = scenario(ring).rehearse(|| false).unwrap();
+        let ring = scenario(ring).rehearse(1, || false).unwrap();
         assert!(ring.verdicts.iter().all(|verdict| verdict.held), "{:#?}", ring.verdicts);
         assert_eq!(ring.storms, 0);
     }

@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum};
 use emulator::{FailMode, Versions};
 
 use super::bound::BoundArgs;
+use super::played::PlayedArgs;
 use super::proxied::ProxyArgs;
 use config::first_address;
 
@@ -28,6 +29,7 @@ Examples:
   burnet emulate --topo Abilene.graphml --propagation --ping-all
   burnet emulate --custom mytopo.py --topo mytopo,3 --ping-all
   burnet emulate --bind s1-eth1,s1-eth2 --dpid 1               one switch on this machine's interfaces, as in Mininet
+  burnet emulate --topo linear,2 --profile hp-procurve-j9451a --profile s2=my.toml --ping-all
   burnet emulate --profile fulcrum-monaco --proxy 127.0.0.1:6650 --tap 1=s1-eth1,2=s1-eth2
                                                                plays a profile before a real Open vSwitch
   burnet emulate --topo single,4 --version 1.0 --ping-all --json | jq .pings.received";
@@ -62,6 +64,9 @@ pub struct EmulateArgs {
     /// The switch on interfaces of this machine.
     #[command(flatten)]
     pub bound: BoundArgs,
+    /// The profiles that switches play.
+    #[command(flatten)]
+    pub played: PlayedArgs,
     /// Playing a profile before a real switch.
     #[command(flatten)]
     pub proxied: ProxyArgs,

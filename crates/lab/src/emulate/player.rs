@@ -17,10 +17,10 @@ const LOOK: Duration = Duration::from_millis(5);
 
 /// The result of an expectation, for JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct ExpectationResult {
+pub(crate) struct ExpectationResult {
     line: u32,
     expected: String,
-    pub(super) held: bool,
+    pub(crate) held: bool,
     found: String,
 }
 
@@ -50,25 +50,28 @@ enum Pinged {
 }
 
 /// What came of a scenario.
-pub(super) struct Played {
-    pub(super) judged: Vec<ExpectationResult>,
+pub(crate) struct Played {
+    pub(crate) judged: Vec<ExpectationResult>,
     /// The reports of its series of queries, each with its name.
-    pub(super) queries: Vec<(String, QueriesReport)>,
+    pub(crate) queries: Vec<(String, QueriesReport)>,
+    /// How long each ping of its series and among all hosts took. `None`: it was not answered.
+    pub(crate) round_trips: Vec<Option<Duration>>,
 }
 
 /// A scenario that is being played.
-pub(super) struct Player<'a> {
+pub(crate) struct Player<'a> {
     scenario: &'a Scenario,
     play: Play<'a>,
     pending: Vec<PendingPing>,
     flows: Vec<Option<FlowId>>,
     queries: Vec<Option<QueriesId>>,
+    round_trips: Vec<Option<Duration>>,
     /// What could not be done, one sentence each.
     trouble: Vec<String>,
 }
 
 impl<'a> Player<'a> {
-    pub(super) fn new(scenario: &'a Scenario) -> Self {
+    pub(crate) fn new(scenario: &'a Scenario) -> Self {
         let flows = vec![None; scenario.flows.len()];
         let queries = vec![None; scenario.queries.len()];
         Player {
@@ -77,12 +80,13 @@ impl<'a> Player<'a> {
             pending: Vec::new(),
             flows,
             queries,
+            round_trips: Vec::new(),
             trouble: Vec::new(),
         }
     }
 
     /// Plays the scenario from now to its end.
-    pub(super) fn play(mut self, run: &mut Run) -> Result<Played, CommandError> {
+    pub(crate) fn play(mut self, run: &mut Run) -> Result<Played, CommandError> {
         let began = Instant::now();
         let mut tasks = Vec::new();
         while !self.play.is_over() {
@@ -103,7 +107,7 @@ impl<'a> Player<'a> {
             return Err(CommandError::DidNotWork(format!("the scenario could not be played: {trouble}")));
         }
         let judged = self.play.verdicts().into_iter().map(ExpectationResult::from).collect();
-        Ok(Played { judged, queries: self.play.queries() })
+        Ok(Played { judged, queries: self.play.queries(), round_trips: self.round_trips })
     }
 
     fn act(&mut self, task: Task, run: &mut Run, now: Duration) {
@@ -163,7 +167,7 @@ impl<'a> Player<'a> {
 
     /// Returns the results of pings to the play.
     fn gather(&mut self, now: Duration) {
-        let play = &mut self.play;
+        let Player { play, round_trips, .. } = self;
         self.pending.retain(|asked| {
             let report = match asked.report.try_recv() {
                 Err(TryRecvError::Empty) => return true,
@@ -171,6 +175,9 @@ impl<'a> Player<'a> {
                 Err(TryRecvError::Disconnected) => PingReport::default(),
                 Ok(report) => report,
             };
+            if asked.what.is_of_a_series() {
+                round_trips.extend(report.pairs.iter().map(|pair| pair.round_trip));
+            }
             play.on_observation(asked.what.found(&report), now);
             false
         });
@@ -178,6 +185,11 @@ impl<'a> Player<'a> {
 }
 
 impl Pinged {
+    /// Whether it is no ping by which an expectation is checked.
+    fn is_of_a_series(&self) -> bool {
+        !matches!(self, Pinged::One(Purpose::Expectation(_)))
+    }
+
     fn found(&self, report: &PingReport) -> Observation {
         match self {
             Pinged::One(purpose) => Observation::Pinged {

@@ -9,11 +9,13 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use emulator::profiles::{self, ProfileWish};
 use emulator::validity::{DelayPair, Delays, Validity, Verdict};
 use flow::PortNo;
 use profile::Profile;
@@ -21,8 +23,9 @@ use proxy::run::{ProxyRun, RunOptions};
 use proxy::{Counters, Method, Settings, Way};
 use serde::Serialize;
 
+use super::played::PlayedArgs;
 use crate::machine_reading::MachineReader;
-use crate::profiles;
+use crate::printing::print;
 use crate::stage::Stage;
 use burnet::cli::CommandError;
 use burnet::commands::json;
@@ -30,8 +33,6 @@ use burnet::commands::stop_signal::StopSignal;
 
 /// How long a turn waits before it looks for a signal.
 const LOOK: Duration = Duration::from_millis(20);
-/// In slower motion, a time-out of a minute would take a week.
-const SLOW_MOTION_MAX: i64 = 10_000;
 /// The quantiles of delays that are shown.
 const SHOWN: [(&str, f64); 5] = [("p10", 0.1), ("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("max", 1.0)];
 /// JSON has the quantiles at these many steps from 0 to 1, for pictures of distributions.
@@ -42,14 +43,11 @@ const SEED: u64 = 1;
 /// Playing a profile before a real switch.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct ProxyArgs {
-    /// The profile of the switch to imitate: a built-in name (hp-procurve-j9451a, fulcrum-monaco …) or FILE.toml
-    #[arg(long, value_name = "NAME|FILE", requires = "proxy")]
-    pub profile: Option<String>,
     /// Emulate no switch, but play --profile before a real one that connects here, on its way to the controller
     #[arg(
         long,
         value_name = "ADDR:PORT",
-        requires = "profile",
+        requires = "profiles",
         conflicts_with_all = ["topo", "custom", "propagation", "scenario", "ping_all", "pcaps", "bind", "version", "fail_mode", "spanning_tree"]
     )]
     pub proxy: Option<SocketAddr>,
@@ -62,9 +60,6 @@ pub struct ProxyArgs {
     /// What is played: the whole model, or the two delays of the switch-models paper alone
     #[arg(long, value_name = "MODEL", default_value = "full", requires = "proxy")]
     pub model: PlayedModel,
-    /// Play N times slower than the real target: delays and time-outs are N times as long, rates an Nth; the results are scaled back
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "proxy", value_parser = clap::value_parser!(u32).range(1..=SLOW_MOTION_MAX))]
-    pub slow_motion: u32,
 }
 
 /// What is played of a profile.
@@ -103,8 +98,17 @@ impl FromStr for TapWish {
 
 impl ProxyArgs {
     /// Where the switch connects, and what is played there, if a proxy is requested.
-    fn options(&self, controllers: &[SocketAddr]) -> Result<Option<RunOptions>, CommandError> {
-        let (Some(listen), Some(profile)) = (self.proxy, &self.profile) else { return Ok(None) };
+    fn options(
+        &self,
+        played: &PlayedArgs,
+        controllers: &[SocketAddr],
+    ) -> Result<Option<RunOptions>, CommandError> {
+        let Some(listen) = self.proxy else { return Ok(None) };
+        let [ProfileWish { switch: None, profile }] = played.profiles.as_slice() else {
+            return Err(CommandError::Usage(
+                "--proxy serves one switch: give it one --profile NAME|FILE, without SWITCH=".to_owned(),
+            ));
+        };
         let [controller] = controllers else {
             return Err(CommandError::Usage(format!(
                 "--proxy serves one controller, and --controller is given {} times",
@@ -124,12 +128,13 @@ impl ProxyArgs {
             PlayedModel::Full => Method::Full,
             PlayedModel::Paper => Method::Paper,
         };
-        let (profile, base) = (profiles::read(profile)?, profiles::read(&self.base)?);
+        let read = |name: &str| profiles::read(name, Path::new("")).map_err(CommandError::Usage);
+        let (profile, base) = (read(profile)?, read(&self.base)?);
         Ok(Some(RunOptions {
             listen,
             controller: *controller,
             taps: self.taps.iter().map(|tap| (tap.port, tap.interface.clone())).collect(),
-            settings: Settings { profile, base, method, seed: SEED, slow_motion: self.slow_motion },
+            settings: Settings { profile, base, method, seed: SEED, slow_motion: played.slow_motion },
         }))
     }
 }
@@ -360,11 +365,12 @@ pub(super) struct Shown {
 /// Plays a profile before a real switch, if that is requested.
 pub(super) fn play(
     args: &ProxyArgs,
+    played: &PlayedArgs,
     shown: Shown,
     controllers: &[SocketAddr],
     stop: &StopSignal,
 ) -> Result<Option<ExitCode>, CommandError> {
-    let Some(options) = args.options(controllers)? else { return Ok(None) };
+    let Some(options) = args.options(played, controllers)? else { return Ok(None) };
     let Profile { name, about, .. } = options.settings.profile.clone();
     let (base, slow_motion) = (options.settings.base.name.clone(), options.settings.slow_motion);
     let mut stage = if shown.json { Stage::on_stderr() } else { Stage::on_stdout() };
@@ -394,7 +400,7 @@ pub(super) fn play(
         egress: DelaysSeen::new(run.delays(Way::Egress)),
         validity: shown.validity.then_some(verdict),
     };
-    super::print(&if shown.json { json(&summary)? } else { summary.to_string() })?;
+    print(&if shown.json { json(&summary)? } else { summary.to_string() })?;
     Ok(Some(if shown.strict && is_invalid { ExitCode::from(1) } else { ExitCode::SUCCESS }))
 }
 
@@ -402,22 +408,28 @@ pub(super) fn play(
 mod tests {
     use super::*;
 
-    fn proxied(profile: &str, taps: &[&str]) -> ProxyArgs {
+    fn proxied(taps: &[&str]) -> ProxyArgs {
         ProxyArgs {
-            profile: Some(profile.to_owned()),
             proxy: Some("127.0.0.1:0".parse().unwrap()),
             taps: taps.iter().map(|text| text.parse().unwrap()).collect(),
             base: "ovs-3.1".to_owned(),
             model: PlayedModel::Full,
-            slow_motion: 1,
         }
     }
 
     const CONTROLLER: [SocketAddr; 1] =
         [SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 6653)];
 
-    fn refused(args: &ProxyArgs, controllers: &[SocketAddr], expected: &str) {
-        let error = args.options(controllers).unwrap_err().to_string();
+    fn played(profiles: &[&str]) -> PlayedArgs {
+        PlayedArgs { profiles: profiles.iter().map(|text| text.parse().unwrap()).collect(), slow_motion: 1 }
+    }
+
+    fn options(profile: &str, taps: &[&str]) -> RunOptions {
+        proxied(taps).options(&played(&[profile]), &CONTROLLER).unwrap().unwrap()
+    }
+
+    fn refused(profiles: &[&str], taps: &[&str], controllers: &[SocketAddr], expected: &str) {
+        let error = proxied(taps).options(&played(profiles), controllers).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
 
@@ -431,11 +443,13 @@ mod tests {
 
     #[test]
     fn taps_profiles_and_controllers_are_checked_before_the_run() {
-        refused(&proxied("null", &["1=a", "1=b"]), &CONTROLLER, "twice");
-        refused(&proxied("null", &["1=a", "2=a"]), &CONTROLLER, "twice");
-        refused(&proxied("none", &[]), &CONTROLLER, "neither a file nor a built-in profile");
-        refused(&proxied("null", &[]), &[CONTROLLER[0]; 2], "one controller");
-        let options = proxied("hp-procurve-j9451a", &["1=a"]).options(&CONTROLLER).unwrap().unwrap();
+        refused(&["null"], &["1=a", "1=b"], &CONTROLLER, "twice");
+        refused(&["null"], &["1=a", "2=a"], &CONTROLLER, "twice");
+        refused(&["none"], &[], &CONTROLLER, "neither a file nor a built-in profile");
+        refused(&["null"], &[], &[CONTROLLER[0]; 2], "one controller");
+        refused(&["s1=null"], &[], &CONTROLLER, "without SWITCH=");
+        refused(&["null", "tango-1"], &[], &CONTROLLER, "one --profile");
+        let options = options("hp-procurve-j9451a", &["1=a"]);
         assert_eq!((options.taps.len(), options.settings.base.name.as_str()), (1, "ovs-3.1"));
     }
 
@@ -483,13 +497,11 @@ mod tests {
 
     #[test]
     fn it_is_said_before_the_run_what_cannot_be_met() {
-        let said = |profile, taps: &[&str]| {
-            foretold(&proxied(profile, taps).options(&CONTROLLER).unwrap().unwrap()).join("\n")
-        };
+        let said = |profile: &str, taps: &[&str]| foretold(&options(profile, taps)).join("\n");
         assert_eq!(said("null", &[]), "");
         let hp = said("hp-procurve-j9451a", &[]);
         assert!(hp.contains("no port is tapped") && hp.contains("share a meter"), "{hp}");
-        let mut fast = proxied("null", &["1=a"]).options(&CONTROLLER).unwrap().unwrap();
+        let mut fast = options("null", &["1=a"]);
         fast.settings.profile.delay.ingress_us = profile::Quantiles::constant(2.0);
         let said = foretold(&fast).join("\n");
         fast.settings.slow_motion = 10_000;

@@ -27,6 +27,14 @@ fn ended_by_itself() -> CommandError {
     CommandError::DidNotWork("the emulated network has ended by a fault of its own".into())
 }
 
+/// The error for a network that did not start. If it is too large for the machine, the operator must make it smaller.
+pub(super) fn not_started(error: std::io::Error) -> CommandError {
+    match error.kind() {
+        std::io::ErrorKind::OutOfMemory => CommandError::Usage(error.to_string()),
+        _ => CommandError::DidNotWork(format!("the emulated network cannot be started: {error}")),
+    }
+}
+
 /// Which switches are connected to which controllers, according to events.
 #[derive(Default)]
 struct SwitchesSeen {

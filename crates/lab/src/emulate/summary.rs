@@ -6,7 +6,7 @@ use std::fmt;
 use std::time::Duration;
 
 use emulator::validity::{Validity, Verdict};
-use emulator::{EmulationCounters, PingReport, QueriesReport, Topology};
+use emulator::{EmulationCounters, PingReport, QueriesReport, SwitchCounters, Topology};
 use serde::Serialize;
 
 use super::pcaps::Recorded;
@@ -67,6 +67,10 @@ pub(super) struct Counted {
     packet_outs: u64,
     flow_mods: u64,
     errors: u64,
+    /// Packets for the controller that switches lost, for example because a queue of their profile was full.
+    packet_ins_lost: u64,
+    /// Rules for which a table had no room.
+    rules_refused: u64,
     bad_messages: u64,
     frames_lost: u64,
     frames_not_sent: u64,
@@ -127,6 +131,17 @@ impl Summary {
         }
     }
 
+    /// Adds what switches counted themselves. In virtual time, nobody else counts messages.
+    pub(super) fn with_switches(self, of: SwitchCounters) -> Self {
+        let SwitchCounters { packet_ins_unheard: packet_ins_lost, rules_refused, .. } = of;
+        let mut counters = Counted { packet_ins_lost, rules_refused, ..self.counters };
+        if counters.connections == 0 {
+            let SwitchCounters { packet_ins, flow_mods, packet_outs, errors, .. } = of;
+            counters = Counted { packet_ins, flow_mods, packet_outs, errors, ..counters };
+        }
+        Summary { counters, ..self }
+    }
+
     /// Adds pings, which must all be answered.
     pub(super) fn with_pings(self, report: &PingReport) -> Self {
         Summary { pings: Some(Pings::new(report)), passed: report.is_complete(), ..self }
@@ -174,6 +189,8 @@ impl From<EmulationCounters> for Counted {
             packet_outs: counters.packet_outs,
             flow_mods: counters.flow_mods,
             errors: counters.errors,
+            packet_ins_lost: 0,
+            rules_refused: 0,
             bad_messages: counters.bad_messages,
             frames_lost: counters.frames_lost,
             frames_not_sent: counters.frames_not_sent,
@@ -211,7 +228,7 @@ impl fmt::Display for Summary {
             "{}: {} switches, {} hosts, {} links",
             self.topology, self.switches, self.hosts, self.links
         )?;
-        // In virtual time there are no connections and no messages.
+        // In virtual time there are no connections, and messages only if switches play profiles.
         let is_virtual = self.digest.is_some();
         match self.connected_after_ms {
             Some(ms) => writeln!(f, "connected   all after {:.3} s", ms / 1000.0)?,
@@ -222,7 +239,7 @@ impl fmt::Display for Summary {
             pings.fmt(f)?;
         }
         self.queries.iter().try_for_each(|queries| queries.fmt(f))?;
-        if !is_virtual {
+        if !is_virtual || self.counters.packet_ins > 0 {
             self.counters.fmt(f)?;
         }
         for recorded in &self.pcaps {
@@ -283,6 +300,8 @@ impl fmt::Display for Counted {
             (self.silences, "of these for silence"),
             (self.bad_messages, "messages that could not be read"),
             (self.packet_ins_dropped, "packet-ins dropped"),
+            (self.packet_ins_lost, "packet-ins lost by switches"),
+            (self.rules_refused, "rules without room in a table"),
             (self.frames_lost, "frames lost"),
             (self.frames_not_sent, "frames that an interface did not take"),
         ];

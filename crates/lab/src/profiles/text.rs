@@ -2,6 +2,7 @@
 //!
 //! In: profiles. Out: text. It reads and prints nothing.
 
+use burnet::commands::table::aligned;
 use profile::compare::{Change, changes, ks_of_tables};
 use profile::file::stated;
 use profile::{BarrierKind, Profile, Provenance, Quantiles, SoftwareUse, WhenFull};
@@ -52,21 +53,6 @@ fn entries_text(profile: &Profile) -> String {
     }
 }
 
-/// Lines with columns of equal width, as wide as their longest cell.
-fn columns(rows: &[Vec<String>]) -> String {
-    let count = rows.iter().map(Vec::len).max().unwrap_or_default();
-    let width =
-        |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
-    let widths: Vec<usize> = (0..count).map(|column| width(column).unwrap_or_default()).collect();
-    let mut text = String::new();
-    for row in rows {
-        let cells = row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:width$}"));
-        text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
-        text.push('\n');
-    }
-    text
-}
-
 /// A line for each profile.
 pub(super) fn list(profiles: &[Profile]) -> String {
     let head = ["name", "set-up rate", "in hardware", "entries", "values"].map(str::to_owned).to_vec();
@@ -75,7 +61,7 @@ pub(super) fn list(profiles: &[Profile]) -> String {
         let (setup, hardware) = (profile.setup_rate_per_s(), profile.hardware_rate_per_s());
         vec![name, rate_text(setup), rate_text(hardware), entries_text(profile), sources_text(profile)]
     };
-    columns(&[head].into_iter().chain(profiles.iter().map(row)).collect::<Vec<_>>())
+    aligned(&[head].into_iter().chain(profiles.iter().map(row)).collect::<Vec<_>>())
 }
 
 fn summary_json(profile: &Profile) -> Value {
@@ -116,13 +102,13 @@ pub(super) fn show(profile: &Profile) -> String {
     }));
     let left_out = profile.measurement.not_measured.iter();
     rows.extend(left_out.map(|left_out| row("not measured", format!("{}: {}", left_out.what, left_out.why))));
-    text.push_str(&columns(&rows));
+    text.push_str(&aligned(&rows));
     text.push('\n');
     let value = |(key, value): (String, String)| {
         let source = profile.sources.of(&key)?.to_string();
         Some(vec![key, shortened(&value), source])
     };
-    text.push_str(&columns(&stated(profile).into_iter().filter_map(value).collect::<Vec<_>>()));
+    text.push_str(&aligned(&stated(profile).into_iter().filter_map(value).collect::<Vec<_>>()));
     text
 }
 
@@ -205,7 +191,7 @@ pub(super) fn compare(first: &Profile, second: &Profile) -> String {
     if changes.is_empty() {
         return "No value differs.\n".to_owned();
     }
-    columns(&changes.iter().map(|change| vec![change.key.clone(), change_text(change)]).collect::<Vec<_>>())
+    aligned(&changes.iter().map(|change| vec![change.key.clone(), change_text(change)]).collect::<Vec<_>>())
 }
 
 fn change_text(change: &Change) -> String {

@@ -38,8 +38,13 @@ fn two_flows_share_a_link() {
 }
 
 #[test]
+fn switches_have_profiles() {
+    check("switch-profiles");
+}
+
+#[test]
 fn every_example_is_a_test() {
-    let tested = ["host-move", "link-failure", "shared-bottleneck"];
+    let tested = ["host-move", "link-failure", "shared-bottleneck", "switch-profiles"];
     let entries = std::fs::read_dir(folder("")).unwrap().map(|entry| entry.unwrap());
     let folders = entries.filter(|entry| entry.path().join("scenario.toml").is_file());
     let mut names: Vec<String> = folders.map(|entry| entry.file_name().into_string().unwrap()).collect();

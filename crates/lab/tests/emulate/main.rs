@@ -5,6 +5,7 @@
 mod examples;
 mod node;
 mod pcap;
+mod profiles;
 
 use node::{Node, burnet, complained, said};
 use serde_json::Value;
