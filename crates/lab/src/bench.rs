@@ -6,6 +6,7 @@
 //!   services     two apps of its own: bench-caller ──queries, a stream──> bench-service
 //!   suite        Burnet's own figures, by the others' means
 //!   meter        emulated networks, in turn on an idle and on a starved machine
+//!   profiles     many emulated switches with a profile, in real or in virtual time
 //!   sink         this process: load::Sink, which answers at once
 //! ```
 //!
@@ -15,10 +16,11 @@ pub mod args;
 mod cbench;
 mod compare;
 mod figure;
+mod flow_controller;
 pub(crate) mod measurement;
 mod meter;
 mod overload;
-mod printing;
+mod profiles;
 mod services;
 mod sink;
 mod southbound;
@@ -40,6 +42,7 @@ pub fn bench(args: &BenchArgs) -> Result<ExitCode, CommandError> {
         BenchCommand::Services(args) => services::services(args),
         BenchCommand::Suite(args) => suite::suite(args),
         BenchCommand::Meter(args) => meter::meter(args),
+        BenchCommand::Profiles(args) => profiles::profiles(args),
         BenchCommand::Sink(args) => sink::sink(args),
     }
 }

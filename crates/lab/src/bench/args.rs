@@ -19,6 +19,8 @@ const SECONDS: std::ops::RangeInclusive<f64> = 0.01..=3600.0;
 const THREADS_MAX: u16 = 256;
 /// Rounds of a run; their results are all kept.
 const ROUNDS_MAX: u32 = 10_000;
+/// A host has a series of queries of its own, of which a network has at most 256.
+const PROFILED_SWITCHES_MAX: i64 = 256;
 /// The defaults of cbench: 16 loops of which one is warm-up, 100,000 addresses.
 const CBENCH_ROUNDS: u32 = 15;
 const CBENCH_HOSTS: u32 = 100_000;
@@ -53,6 +55,9 @@ pub enum BenchCommand {
     /// Emulate a network on an idle and on a starved machine, and print how often the meter of runs notices
     #[command(after_help = METER_EXAMPLES)]
     Meter(MeterArgs),
+    /// Emulate many switches with a profile, each under a load of new flows, and print whether this machine keeps up
+    #[command(after_help = PROFILES_EXAMPLES)]
+    Profiles(ProfilesArgs),
     /// Answer each packet-in with a ready flow mod: what generator and machine can do at most
     #[command(after_help = SINK_EXAMPLES)]
     Sink(SinkArgs),
@@ -96,6 +101,13 @@ Examples:
   burnet bench meter --runs 3 --seconds 3
 
 Exit code 1 if a run could not be made; what the meter says of runs fails nothing.";
+
+const PROFILES_EXAMPLES: &str = "\
+Examples:
+  burnet bench profiles                                              200 switches for half a minute; nothing else should run beside it
+  burnet bench profiles --virtual-time --switches 100 --seconds 3600
+
+Exit code 1 if the run could not be made; what the meter says of it fails nothing.";
 
 const SINK_EXAMPLES: &str = "\
 Examples:
@@ -171,6 +183,29 @@ pub struct MeterArgs {
     /// Seconds of a run
     #[arg(long, value_name = "S", default_value_t = 5, value_parser = clap::value_parser!(u32).range(2..=3600))]
     pub seconds: u32,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `burnet bench profiles`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct ProfilesArgs {
+    /// The profile of all switches: the name of a built-in one, or a file
+    #[arg(long, value_name = "NAME|FILE", default_value = "quanta-lb4g")]
+    pub profile: String,
+    /// Switches, each with two hosts of its own
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u16).range(1..=PROFILED_SWITCHES_MAX))]
+    pub switches: u16,
+    /// How many rules a second each switch is to set up: two for each query of its host
+    #[arg(long, value_name = "PER_SECOND", default_value_t = 40.0, value_parser = rules_per_s)]
+    pub rules_per_s: f64,
+    /// Seconds of the run
+    #[arg(long, value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub seconds: u32,
+    /// In virtual time: print how long the run took
+    #[arg(long)]
+    pub virtual_time: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -291,6 +326,14 @@ fn positive(text: &str) -> Result<f64, String> {
         Ok(number) if f64::is_finite(number) && number > 0.0 => Ok(number),
         _ => Err("a number above 0 is wanted".to_owned()),
     }
+}
+
+/// Two queries of a host are at least 0.1 ms apart.
+const RULES_PER_S: std::ops::RangeInclusive<f64> = 0.01..=10_000.0;
+
+fn rules_per_s(text: &str) -> Result<f64, String> {
+    let wanted = || format!("a number from {} to {} is wanted", RULES_PER_S.start(), RULES_PER_S.end());
+    positive(text).ok().filter(|rate| RULES_PER_S.contains(rate)).ok_or_else(wanted)
 }
 
 fn seconds(text: &str) -> Result<f64, String> {

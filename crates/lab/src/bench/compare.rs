@@ -10,9 +10,9 @@ use serde::Serialize;
 
 use super::args::{CompareArgs, LoadArgs};
 use super::measurement::{Measurement, Report};
-use super::printing::print_line;
 use super::target::Target;
 use super::watch::Watch;
+use crate::printing::print_line;
 use burnet::cli::CommandError;
 use burnet::commands::{json, table};
 

@@ -16,9 +16,9 @@ use emulator::{Emulation, FailMode, FlowSpec, Handle, LinkQuality, SwitchOptions
 use serde::Serialize;
 
 use super::args::MeterArgs;
-use super::printing::print_line;
 use crate::machine::Machine;
 use crate::machine_reading::MachineReader;
+use crate::printing::print_line;
 use burnet::cli::CommandError;
 use burnet::commands::json;
 

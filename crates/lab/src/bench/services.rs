@@ -17,9 +17,9 @@ use serde::Serialize;
 use super::args::ServicesArgs;
 use super::compare::RatioReport;
 use super::figure::{Bound, Figure, Unit};
-use super::printing::print_line;
 use crate::apps::{self, bench_caller::Calls, bench_caller::LINE_START};
 use crate::own_node::OwnNode;
+use crate::printing::print_line;
 use burnet::cli::CommandError;
 use burnet::commands::json;
 

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use load::Sink;
 
 use super::args::SinkArgs;
-use super::printing::print_line;
 use super::target::LISTENS_ON;
+use crate::printing::print_line;
 use burnet::cli::CommandError;
 
 /// Runs it until Ctrl-C or SIGTERM.

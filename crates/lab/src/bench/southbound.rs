@@ -9,8 +9,8 @@ use std::time::SystemTime;
 use super::args::SouthboundArgs;
 use super::cbench;
 use super::measurement::{LatencyUs, Measurement, Report, Round};
-use super::printing::print_line;
 use super::watch::Watch;
+use crate::printing::print_line;
 use burnet::cli::CommandError;
 use burnet::commands::{json, table};
 
