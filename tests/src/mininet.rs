@@ -32,14 +32,35 @@ pub enum Controller {
 
 /// The kind of Mininet's switches, and their OpenFlow version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Switches {
+pub enum Switches<'a> {
     /// Open vSwitch's, on its user-space datapath.
     OpenVSwitch(Version),
     /// Burnet's own, by its class for Mininet.
     Burnet(Version),
+    /// The same, playing the profile in this file.
+    BurnetPlaying(Version, &'a Path),
+    /// Open vSwitch's behind the proxy, which plays the profile in this file.
+    Proxied(Version, &'a Path),
 }
 
-/// The Python class, as it is distributed.
+impl Switches<'_> {
+    /// The argument of `--switch`.
+    fn argument(self) -> String {
+        match self {
+            Switches::OpenVSwitch(version) => format!("ovsk,datapath=user,protocols={}", version.in_ovs()),
+            Switches::Burnet(version) => format!("burnet,protocols={}", version.in_ovs()),
+            Switches::BurnetPlaying(version, profile) => {
+                format!("burnet,profile={},protocols={}", profile.display(), version.in_ovs())
+            }
+            Switches::Proxied(version, profile) => {
+                let (profile, version) = (profile.display(), version.in_ovs());
+                format!("profiled,datapath=user,profile={profile},protocols={version}")
+            }
+        }
+    }
+}
+
+/// The Python classes, as they are distributed.
 const BURNET_SWITCH: &str = include_str!("../../deploy/mininet/burnet_switch.py");
 
 /// A topology that Mininet does not have.
@@ -92,7 +113,7 @@ impl Mininet {
     pub fn start_with(
         sandbox: &Sandbox,
         topology: &str,
-        switches: Switches,
+        switches: Switches<'_>,
         controller: Controller,
     ) -> Result<Mininet> {
         Mininet::try_to_start(sandbox, (topology, None), switches, controller)
@@ -110,7 +131,7 @@ impl Mininet {
     fn try_to_start(
         sandbox: &Sandbox,
         topology: (&str, Option<&str>),
-        switches: Switches,
+        switches: Switches<'_>,
         controller: Controller,
     ) -> Result<Mininet> {
         let mut reason = String::new();
@@ -129,7 +150,7 @@ impl Mininet {
     fn launch(
         sandbox: &Sandbox,
         (topology, custom): (&str, Option<&str>),
-        switches: Switches,
+        switches: Switches<'_>,
         controller: Controller,
     ) -> Result<Mininet> {
         // nsenter reports its child's process id only outside, so the child prints its own.
@@ -138,19 +159,14 @@ impl Mininet {
         if let Some(file) = custom {
             command.args(["--custom", file]);
         }
-        match switches {
-            Switches::OpenVSwitch(version) => {
-                command.args(["--switch", &format!("ovsk,datapath=user,protocols={}", version.in_ovs())]);
-            }
-            Switches::Burnet(version) => {
-                // A copy, because files outside of the sandbox's folder may be hidden inside.
-                let class = sandbox.folder().join("burnet_switch.py");
-                std::fs::write(&class, BURNET_SWITCH).map_err(|error| format!("no class: {error}"))?;
-                command.arg("--custom").arg(&class);
-                command.args(["--switch", &format!("burnet,protocols={}", version.in_ovs())]);
-                command.env("BURNET_BINARY", crate::node::binary()?);
-            }
+        if !matches!(switches, Switches::OpenVSwitch(_)) {
+            // A copy, because files outside of the sandbox's folder may be hidden inside.
+            let classes = sandbox.folder().join("burnet_switch.py");
+            std::fs::write(&classes, BURNET_SWITCH).map_err(|error| format!("no classes: {error}"))?;
+            command.arg("--custom").arg(&classes);
+            command.env("BURNET_BINARY", crate::node::binary()?);
         }
+        command.args(["--switch", &switches.argument()]);
         match controller {
             Controller::Tcp(port) => {
                 command.args(["--controller", &format!("remote,ip=127.0.0.1,port={port}"), "--wait"])
@@ -189,6 +205,16 @@ impl Mininet {
             return Ok(());
         }
         Err(format!("not all of {pings} pings came back: {found:?}; mn said:\n{}", self.heard))
+    }
+
+    /// What the process of a switch has printed until now: that of Burnet's own, or its proxy, which ends with that.
+    pub fn said_by(&mut self, switch: &str, is_proxy: bool) -> Result<String> {
+        const END: &str = "that was all";
+        let said = if is_proxy { "end_proxy" } else { "said" };
+        let before = self.heard.len();
+        self.type_line(&format!("py {switch}.{said}() + '\\n{END}'"))?;
+        self.wait_for(END, LIMIT)?;
+        Ok(self.heard[before..].to_owned())
     }
 
     /// Takes a link down, or up.
