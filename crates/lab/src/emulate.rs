@@ -184,8 +184,7 @@ pub fn emulate(args: &EmulateArgs) -> Result<ExitCode, CommandError> {
     let stop = StopSignal::listen()?;
     descriptors::take_what_is_allowed();
     let shown = proxied::Shown { json: args.json, validity: args.is_metered(), strict: args.strict };
-    if let Some(code) = proxied::play(&args.proxied, &args.played, shown, &controllers(args), &stop)?
-    {
+    if let Some(code) = proxied::play(&args.proxied, &args.played, shown, &controllers(args), &stop)? {
         return Ok(code);
     }
     let asked = Plan::read(args)?;
