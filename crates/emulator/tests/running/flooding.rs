@@ -2,8 +2,9 @@
 
 use super::controller::{behaving, flooding, serve, serve_with};
 use super::every_kind_of_switch;
-use emulator::{Emulation, FailMode, IpVersion, NetworkEvent, SwitchOptions, Topology, Versions};
+use emulator::{Emulation, FailMode, IpVersion, NetworkEvent, Profiles, SwitchOptions, Topology, Versions};
 use openflow::{Body, Message, Version};
+use profile::{Profile, Quantiles};
 use std::io::Write;
 use std::net::TcpStream;
 use std::time::Duration;
@@ -200,4 +201,36 @@ fn switches_that_stand_alone_need_no_controller() {
     assert!(network.ping_all(PATIENCE).is_complete());
     let refused = network.wait_connected(Duration::ZERO).unwrap_err();
     assert!(refused.to_string().contains("it has no controller"), "{refused}");
+}
+
+#[test]
+fn a_switch_whose_cpu_is_far_behind_reads_no_further_and_loses_nothing() {
+    // Half as much again as the memory that the switch has for them, and far more than it answers while they come.
+    const REQUESTS: usize = 1600;
+    const LENGTH: u16 = 60_000;
+    let (said, hearing) = std::sync::mpsc::channel();
+    let controller = behaving(move |_, mut stream: TcpStream| {
+        let (said, other_end) = (said.clone(), stream.try_clone().unwrap());
+        std::thread::spawn(move || {
+            serve_with(None, &mut stream, |message| match message.body {
+                Body::FeaturesReply(_) => {
+                    let (mut other_end, version) = (other_end.try_clone().unwrap(), message.version.0);
+                    let [high, low] = LENGTH.to_be_bytes();
+                    let mut request = vec![version, 2, high, low, 0, 0, 0, 9];
+                    request.resize(LENGTH.into(), 0);
+                    std::thread::spawn(move || (0..REQUESTS).try_for_each(|_| other_end.write_all(&request)));
+                }
+                Body::EchoReply(_) => drop(said.send(())),
+                _ => {}
+            })
+        });
+    });
+    let mut profile = Profile::null();
+    profile.cpu.echo.service_us = Quantiles::constant(3000.0);
+    let options = SwitchOptions { profiles: Profiles::for_all(profile), ..SwitchOptions::default() };
+    let network = Emulation::start(&topology("single,2"), controller, &options).unwrap();
+    for number in 0..REQUESTS {
+        assert!(hearing.recv_timeout(PATIENCE).is_ok(), "{number} of {REQUESTS} were answered");
+    }
+    network.stop();
 }
