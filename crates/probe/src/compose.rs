@@ -9,6 +9,7 @@
 //! In: findings. Out: a profile in which each value has its origin. A value that was not found keeps its default, and is named under
 //! `not_measured`.
 
+use crate::deconvolve;
 use crate::findings::{BarrierFound, Findings, Order, ServiceFound, SoftwareFound, curve};
 use crate::options::Options;
 use crate::samples;
@@ -22,7 +23,7 @@ use std::collections::BTreeMap;
 
 /// Makes the profile. Fits are noted in the findings.
 pub fn profile(found: &mut Findings, options: &Options) -> Profile {
-    if !cpu_waits(found) {
+    if !found.cpu_waits() {
         found.leave_out("hardware.modify_us, hardware.delete_us", "the hardware works beside the CPU");
     }
     let cpu = cpu(found);
@@ -109,15 +110,12 @@ fn cpu(found: &mut Findings) -> Cpu {
             found.table(&format!("cpu.{}.service_us", message.key()), &idle);
     }
     for message in [MessageType::PacketIn, MessageType::PacketOut] {
-        let service_us = found.service(message).service_us.unwrap_or(0.0);
-        let share = variable_share(found.service(message));
-        let shape = found.service(message).idle_us.clone();
-        cpu.service_mut(message).service_us = spread(&shape, service_us, share);
+        cpu.service_mut(message).service_us = service_of(found.service(message));
     }
     let add = add_service_us(found);
     let shape = found.service(MessageType::Add).idle_us.clone();
     cpu.add.service_us = match samples::moments(&shape) {
-        Some((mean, _)) if mean > 0.0 && cpu_waits(found) => spread(&shape, add, add / mean),
+        Some((mean, _)) if mean > 0.0 && found.cpu_waits() => spread(&shape, add, add / mean),
         _ => Quantiles::constant(add),
     };
     cpu.modify.service_us = Quantiles::constant(found.modify_us.unwrap_or(add));
@@ -141,50 +139,56 @@ fn add_service_us(found: &Findings) -> f64 {
     let costs = order_costs(found);
     let all = costs.values().flat_map(|curve| curve.points().iter().map(|(_, us)| *us));
     let cheapest = all.fold(f64::INFINITY, f64::min);
-    match cpu_waits(found) {
+    match found.cpu_waits() {
         // A filling has more adds than a burst.
         true if cheapest.is_finite() => cheapest,
         _ => cpu_us,
     }
 }
 
+/// Adds in all bursts of the set-up rate, about.
+const BURST_ADDS: f64 = 240.0;
 /// Constant costs that lie nearer to each other are one: their difference is the noise of a filling.
 const SAME_COST_SHARE: f64 = 0.06;
 
 /// The whole time of an add by the order of priorities.
 fn order_costs(found: &Findings) -> BTreeMap<Order, Curve> {
     let entries = found.capacities.first().map_or(0.0, |(_, capacity)| f64::from(capacity.entries));
+    // Rules that are late by delays of their own jitter, but not the markers behind them.
+    let jitters = |order: &Order| found.latest_us() > 0.0 && !found.marked.contains(order);
     let filled = found.orders.iter().filter(|(_, points)| !points.is_empty());
     let mut costs: BTreeMap<Order, Curve> =
-        filled.map(|(order, points)| (*order, curve(points, entries, found.latest_us() > 0.0))).collect();
-    let constants: Vec<f64> = costs.values().filter_map(Curve::as_constant).collect();
-    let mean = constants.iter().sum::<f64>() / constants.len().max(1) as f64;
-    if constants.iter().all(|it| (it - mean).abs() < SAME_COST_SHARE * mean) {
+        filled.map(|(order, points)| (*order, curve(points, entries, jitters(order)))).collect();
+    // What each says counts as much as its adds: the last point is near their number.
+    let adds = |order: &Order| found.orders[order].last().map_or(0.0, |(rules, _)| *rules);
+    let constants = costs.iter().filter_map(|(order, curve)| Some((curve.as_constant()?, adds(order))));
+    let burst = found.add_cpu_us.filter(|_| found.cpu_waits()).map(|us| (us, BURST_ADDS));
+    let constants: Vec<(f64, f64)> = constants.chain(burst).collect();
+    let weight: f64 = constants.iter().map(|(_, weight)| weight).sum();
+    let mean = constants.iter().map(|(us, weight)| us * weight).sum::<f64>() / weight.max(1.0);
+    if constants.iter().all(|(us, _)| (us - mean).abs() < SAME_COST_SHARE * mean) {
         let constant = costs.values_mut().filter(|curve| curve.as_constant().is_some());
         // Rules that are late by delays of their own jitter more than the markers behind a burst.
-        let marked = found.add_cpu_us.filter(|_| found.latest_us() > 0.0 && cpu_waits(found));
+        let marked = burst.filter(|_| found.latest_us() > 0.0).map(|(us, _)| us);
         constant.for_each(|curve| *curve = Curve::constant(marked.unwrap_or(mean)));
     }
     costs
 }
 
-/// Whether the CPU waits for the hardware: then it needs as long for an add as the data plane does.
-fn cpu_waits(found: &Findings) -> bool {
-    match (found.add_cpu_us, found.add_plane_us) {
-        (Some(cpu), Some(plane)) => cpu >= 0.95 * plane,
-        _ => true,
-    }
-}
-
-/// Which share of the spread of idle delays is the service's. The rest is the residual delay's.
-fn variable_share(service: &ServiceFound) -> f64 {
-    let (Some(deviation), Some((_, idle))) = (service.deviation_us, samples::moments(&service.idle_us))
-    else {
-        return 0.0;
-    };
-    let share = if idle > 0.0 { (deviation / idle).min(1.0) } else { 0.0 };
-    // A small part of it is noise of the estimate.
-    if share < 0.2 { 0.0 } else { share }
+/// The service of packet-ins or packet-outs: constant, or even between two bounds, from its mean and deviation at saturation.
+fn service_of(service: &ServiceFound) -> Quantiles {
+    let mean_us = service.service_us.unwrap_or(0.0);
+    let idle_us = &service.idle_us;
+    let deviation_us = samples::moments(idle_us).map_or(0.0, |(_, deviation)| deviation);
+    // A small part of the idle delays' deviation is noise of the estimate.
+    let own_us = service.deviation_us.filter(|own| *own > 0.2 * deviation_us);
+    let half_us = own_us.map_or(0.0, |own_us| 3.0_f64.sqrt() * own_us.min(deviation_us));
+    // Residual delays are not negative: the shortest delays are at least as long as the shortest service.
+    let early = |q| samples::quantile(idle_us, q).filter(|early_us| *early_us < mean_us);
+    let least_us = early(0.03).and_then(|_| early(0.004)).map_or(0.0, |early_us| mean_us - early_us);
+    let half_us = half_us.max(least_us).min(mean_us);
+    let even = Quantiles::new(&[(0.0, mean_us - half_us), (1.0, mean_us + half_us)]);
+    even.unwrap_or_else(|_| Quantiles::constant(mean_us))
 }
 
 /// A table with this mean, and the shape of these delays with their spread multiplied.
@@ -200,14 +204,10 @@ fn spread(shape_us: &[f64], mean_us: f64, factor: f64) -> Quantiles {
 
 fn delay(found: &mut Findings, cpu: &Cpu) -> Delay {
     let mut residual = |message: MessageType, what: &str| {
-        let service_us = cpu.service(message).service_us.mean_us();
-        let share = variable_share(found.service(message));
-        let idle = found.service(message).idle_us.clone();
-        let (mean, _) = samples::moments(&idle).unwrap_or_default();
-        let rest = (1.0 - share * share).sqrt();
-        let rest_us: Vec<f64> =
-            idle.iter().map(|it| (mean - service_us + (it - mean) * rest).max(0.0)).collect();
-        found.table(what, &rest_us)
+        let service = &cpu.service(message).service_us;
+        let idle_us = found.service(message).idle_us.clone();
+        found.fits.extend(deconvolve::judged(what, &idle_us, service));
+        deconvolve::residual(&idle_us, service).unwrap_or_default()
     };
     Delay {
         ingress_us: residual(MessageType::PacketIn, "delay.ingress_us"),
@@ -229,7 +229,7 @@ fn packet_in(found: &Findings) -> PacketIn {
 
 fn barrier(found: &mut Findings) -> Barrier {
     // If the hardware works beside the CPU, its time is part of what was seen.
-    let write_us = if cpu_waits(found) { 0.0 } else { found.add_plane_us.unwrap_or(0.0) };
+    let write_us = if found.cpu_waits() { 0.0 } else { found.add_plane_us.unwrap_or(0.0) };
     let late: Vec<f64> = found.late_us.iter().map(|late| (late - write_us).max(0.0)).collect();
     let kind = match found.barrier.unwrap_or_default() {
         BarrierFound::Honest => BarrierKind::Honest,
@@ -255,7 +255,7 @@ fn hardware(found: &Findings) -> Option<Hardware> {
         modify: Curve::default(),
         modify_kind: found.modify_kind.unwrap_or(ModifyKind::InPlace),
         delete: Curve::default(),
-        cpu_waits: cpu_waits(found),
+        cpu_waits: found.cpu_waits(),
         stall: None,
         when_full,
         evict: match (when_full, found.victim) {
@@ -268,7 +268,7 @@ fn hardware(found: &Findings) -> Option<Hardware> {
 
 fn add_cost(found: &Findings) -> AddCost {
     let service_us = add_service_us(found);
-    let waits = cpu_waits(found);
+    let waits = found.cpu_waits();
     let costs = order_costs(found);
     let cost = |order: Order| -> Option<Curve> {
         let whole = costs.get(&order)?;
@@ -292,13 +292,21 @@ fn add_cost(found: &Findings) -> AddCost {
     }
 }
 
+/// Sizes that differ by less are one, if rules move.
+const SAME_SIZE_SHARE: f64 = 0.01;
+
 /// Sizes by match. The class that takes every match is the last. Classes of the same size are one.
 fn capacities(found: &Findings) -> Vec<Capacity> {
     let Some((_, any)) = found.capacities.iter().find(|(_, capacity)| capacity.fields.is_empty()) else {
         return found.capacities.iter().map(|(_, capacity)| capacity.clone()).collect();
     };
     let others = found.capacities.iter().map(|(_, capacity)| capacity);
-    let others = others.filter(|it| (it.entries, it.at_least) != (any.entries, any.at_least));
+    // Where rules spill or are evicted, a rule that moves meanwhile is counted at the wrong place.
+    let is_exact = matches!(found.when_full, None | Some(WhenFull::Refuse | WhenFull::Ignore));
+    let apart = if is_exact { 0.0 } else { SAME_SIZE_SHARE * f64::from(any.entries) };
+    let is_same =
+        |it: &Capacity| it.at_least == any.at_least && f64::from(it.entries.abs_diff(any.entries)) <= apart;
+    let others = others.filter(|it| !is_same(it));
     others.chain([any]).cloned().collect()
 }
 

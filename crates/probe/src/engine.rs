@@ -340,11 +340,7 @@ impl Probe {
             self.found.incomplete.get_or_insert_with(|| "the switch no longer answers barriers".to_owned());
             self.leave_out_the_rest("the switch no longer answers barriers");
         }
-        let four_fillings_ns = self.found.filling_ns.saturating_mul(4);
-        if now_ns.saturating_sub(self.began_ns) > self.options.time_max_ns.max(four_fillings_ns) {
-            self.leave_out_late();
-        }
-        let Some(mut phase) = self.plan.pop_front() else {
+        let Some(mut phase) = self.next_in_time(now_ns) else {
             return match self.refused.take() {
                 Some(why) => self.end(Finished::Refused(why), out),
                 None => self.finish(out),
@@ -356,14 +352,21 @@ impl Probe {
         self.on_next(next, now_ns);
     }
 
-    /// The time of the probe is over.
-    fn leave_out_late(&mut self) {
-        let minutes = self.options.time_max_ns / (60 * SECOND_NS);
-        for phase in self.plan.drain(..) {
+    /// The next phase for which there is time. Others are noted as not measured.
+    fn next_in_time(&mut self, now_ns: u64) -> Option<Box<dyn Phase>> {
+        let most_ns = self.options.time_max_ns.max(self.found.filling_ns.saturating_mul(4));
+        let left_ns = most_ns.saturating_sub(now_ns.saturating_sub(self.began_ns));
+        let minutes = most_ns.div_ceil(60 * SECOND_NS);
+        while let Some(phase) = self.plan.pop_front() {
+            if phase.takes_ns(&self.found) < left_ns {
+                return Some(phase);
+            }
+            self.journal.stop();
             for part in phase.measures() {
-                self.found.leave_out(part, format!("the probe's {minutes} minutes were over"));
+                self.found.leave_out(part, format!("the probe takes {minutes} minutes at most"));
             }
         }
+        None
     }
 
     fn finish(&mut self, out: &mut Vec<Command>) {

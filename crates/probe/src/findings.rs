@@ -9,7 +9,7 @@ use profile::{
     Capacity, Curve, Fit, MessageType, ModifyKind, NotMeasured, Promotion, PromotionOrder, Quantiles, Victim,
     WhenFull,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What the switch declares about itself.
 #[derive(Clone, Debug, Default)]
@@ -134,6 +134,8 @@ pub struct Findings {
     pub victim: Option<(Victim, f64)>,
     /// The costs of adds.
     pub orders: BTreeMap<Order, OrderCost>,
+    /// The orders whose cost is from markers of the CPU, and not from frames.
+    pub marked: BTreeSet<Order>,
     /// What a modify costs, in µs.
     pub modify_us: Option<f64>,
     /// How a rule is modified.
@@ -184,6 +186,7 @@ impl Findings {
             when_full: None,
             victim: None,
             orders: BTreeMap::new(),
+            marked: BTreeSet::new(),
             modify_us: None,
             modify_kind: None,
             delete_us: None,
@@ -231,6 +234,14 @@ impl Findings {
     /// The time from one rule in the data plane to the next, or a guess before it is measured.
     pub fn add_us(&self) -> f64 {
         self.add_plane_us.or(self.add_cpu_us).unwrap_or(50_000.0)
+    }
+
+    /// Whether the CPU waits for the hardware: then it needs as long for an add as the data plane does.
+    pub fn cpu_waits(&self) -> bool {
+        match (self.add_cpu_us, self.add_plane_us) {
+            (Some(cpu), Some(plane)) => cpu >= 0.95 * plane,
+            _ => true,
+        }
     }
 
     /// Whether a frame with this transit was forwarded by software.

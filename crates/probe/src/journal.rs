@@ -75,6 +75,12 @@ impl Journal {
         self.open.clear();
     }
 
+    /// A phase was left out. What comes behind it is measured again.
+    pub fn stop(&mut self) {
+        self.open.clear();
+        self.is_full = true;
+    }
+
     /// All finished phases.
     pub fn text(&self) -> &str {
         &self.text

@@ -15,6 +15,7 @@
 //! follows from test frames.
 
 mod compose;
+mod deconvolve;
 pub mod engine;
 pub mod event;
 pub mod findings;
@@ -33,6 +34,7 @@ pub mod run;
 mod samples;
 pub mod script;
 pub mod sockets;
+pub mod subject;
 pub mod virtual_time;
 
 pub use engine::Probe;

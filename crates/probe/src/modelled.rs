@@ -9,7 +9,7 @@
 
 mod table;
 
-use crate::virtual_time::{Effects, Subject};
+use crate::subject::{Effects, Subject};
 use flow::{DatapathId, Field, Match, PortNo};
 use openflow::message::*;
 use openflow::{Body, Message, Version};

@@ -24,6 +24,10 @@ pub trait Phase: std::fmt::Debug + Send {
     fn title(&self) -> String;
     /// Goes on. `last` is the record of its last script; None at the start.
     fn next(&mut self, last: Option<&Record>, options: &Options, found: &mut Findings) -> Next;
+    /// How long it takes, if it would be long. A phase for which the probe has no time left does not begin.
+    fn takes_ns(&self, _found: &Findings) -> u64 {
+        0
+    }
     /// What is not measured if it does not run.
     fn measures(&self) -> &'static [&'static str];
 }

@@ -56,6 +56,7 @@ fn all() -> Vec<Planned> {
         of(Part::Buffers, Box::<Buffers>::default()),
         of(Part::Table, Box::new(Table::of(Width::Ethernet))),
         of(Part::Table, Box::<Victims>::default()),
+        of(Part::Orders, Box::new(Orders::of(Order::Same))),
         of(Part::Orders, Box::new(Orders::of(Order::Ascending))),
         of(Part::Orders, Box::new(Orders::of(Order::Descending))),
         of(Part::Orders, Box::new(Orders::of(Order::Random))),

@@ -14,7 +14,7 @@ use crate::modelled::Modelled;
 use crate::run::{Numbers, Run, Setting};
 use crate::samples::us;
 use crate::script::{Outcome, Record, Script};
-use crate::virtual_time::{Effects, Subject};
+use crate::subject::{Effects, Subject};
 use profile::compare::{Samples, ks, ks_limit};
 use profile::{Fit, Profile};
 
@@ -25,7 +25,7 @@ const SEEDS: u64 = 4;
 /// How often a right profile is called a poor fit.
 const ALPHA: f64 = 0.01;
 /// What errors of a few per cent in the service times may add to a distance. Queues make them several times larger.
-const ALLOWANCE: f64 = 0.06;
+const ALLOWANCE: f64 = 0.1;
 /// The delay that stands for a lost packet, in µs.
 const LOST_US: f64 = 3e9;
 

@@ -8,6 +8,7 @@
 //! and the tests use it.
 
 mod hidden;
+pub mod outside;
 
 use crate::engine::Probe;
 use crate::event::Finished;
@@ -16,7 +17,7 @@ use crate::options::Options;
 use crate::virtual_time;
 use openflow::Version;
 use profile::random::Random;
-use profile::{BarrierKind, Hardware, Profile, SoftwareUse, WhenFull};
+use profile::{BarrierKind, Fit, Hardware, Profile, SoftwareUse, WhenFull};
 use std::collections::BTreeMap;
 
 pub use hidden::hidden;
@@ -56,19 +57,54 @@ impl Line {
 
 /// What was found of one switch.
 #[derive(Clone, Debug)]
-pub struct Recovered {
+pub struct Outcome {
     /// Its seed.
     pub seed: u64,
-    /// Value by value.
+    /// Value by value. Empty: the probe did not end with a profile.
     pub lines: Vec<Line>,
     /// How long the probe took, in seconds of virtual time.
     pub took_s: f64,
-    /// A digest of all messages and frames, and of the found file.
+    /// How long one filling of the table took.
+    pub filling_s: f64,
+    /// A digest of all messages and frames, and of the found file. Two runs of a seed have the same.
     pub digest: u64,
+    /// The probe's own judgements that are poor.
+    pub poor: Vec<Fit>,
+    /// When each phase began.
+    pub timeline: String,
 }
 
-/// Probes the switch of a seed. None: the probe did not end, or refused the switch.
-pub fn recover(seed: u64) -> Option<Recovered> {
+impl Outcome {
+    /// Whether the probe ended, and each value is near enough.
+    pub fn is_right(&self) -> bool {
+        !self.lines.is_empty() && self.lines.iter().all(Line::is_right)
+    }
+
+    /// Whether all that is a name and no number is right: policies, victims, orders, kinds.
+    pub fn are_policies_right(&self) -> bool {
+        !self.lines.is_empty() && self.lines.iter().filter(|line| line.limit == 0.0).all(Line::is_right)
+    }
+
+    fn failed(seed: u64) -> Self {
+        Outcome {
+            seed,
+            lines: Vec::new(),
+            took_s: 0.0,
+            filling_s: 0.0,
+            digest: 0,
+            poor: Vec::new(),
+            timeline: String::new(),
+        }
+    }
+}
+
+/// Probes the switch of a seed.
+pub fn run(seed: u64) -> Outcome {
+    recovered(seed).unwrap_or_else(|| Outcome::failed(seed))
+}
+
+/// None: the probe did not end, or refused the switch.
+fn recovered(seed: u64) -> Option<Outcome> {
     let truth = hidden(seed);
     let version = if seed % 5 == 4 { Version::V1_0 } else { Version::V1_3 };
     let mut switch = Modelled::new(&truth, version, seed);
@@ -79,8 +115,17 @@ pub fn recover(seed: u64) -> Option<Recovered> {
     let digest = text
         .bytes()
         .fold(ended.digest, |digest, byte| (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-    let lines = compare(&truth, &found);
-    Some(Recovered { seed, lines, took_s: ended.took_ns as f64 / 1e9, digest })
+    let filling_us = add_us(&truth, 0, 0) * truth.hardware.as_ref().map_or(0.0, |it| f64::from(size_of(it)));
+    let told = ended.progress.iter().map(|(at_ns, what)| format!("{:.1} s: {what}\n", *at_ns as f64 / 1e9));
+    Some(Outcome {
+        seed,
+        lines: compare(&truth, &found),
+        took_s: ended.took_ns as f64 / 1e9,
+        filling_s: filling_us / 1e6,
+        digest,
+        poor: found.measurement.fits.iter().filter(|fit| !fit.is_good()).cloned().collect(),
+        timeline: told.collect(),
+    })
 }
 
 fn number(what: &'static str, truth: f64, found: f64, limit: f64) -> Line {
@@ -137,15 +182,18 @@ pub fn compare(truth: &Profile, found: &Profile) -> Vec<Line> {
 }
 
 fn tables(truth: &Hardware, found: &Hardware, lines: &mut Vec<Line>) {
-    let size = |of: &Hardware| of.capacities.last().map_or(0, |capacity| capacity.entries);
     let is_exact = matches!(truth.when_full, WhenFull::Refuse | WhenFull::Ignore);
     let limit = if is_exact { 0.0 } else { SIZE_LIMIT };
-    lines.push(number("table, rules", f64::from(size(truth)), f64::from(size(found)), limit));
+    lines.push(number("table, rules", f64::from(size_of(truth)), f64::from(size_of(found)), limit));
     lines.push(word("when full", &truth.when_full, &found.when_full));
     if truth.when_full == WhenFull::Evict {
         lines.push(word("victim", &truth.evict.first(), &found.evict.first()));
     }
     lines.push(word("kind of modify", &truth.modify_kind, &found.modify_kind));
+}
+
+fn size_of(of: &Hardware) -> u32 {
+    of.capacities.last().map_or(0, |capacity| capacity.entries)
 }
 
 /// The time for one more rule at saturation.
@@ -214,6 +262,12 @@ pub struct Summary {
     pub by_value: BTreeMap<&'static str, (u32, u32, f64)>,
     /// Probes that did not end with a profile.
     pub failed: Vec<u64>,
+    /// How many switches there are, and of how many all policies are right.
+    pub switches: u32,
+    /// See `switches`.
+    pub with_policies: u32,
+    /// The probes' own judgements that are poor, of all switches.
+    pub poor: usize,
     /// The longest probe, in seconds of virtual time.
     pub longest_s: f64,
     /// The digest of all.
@@ -223,12 +277,18 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Adds one switch. `None` is a probe that failed.
-    pub fn add(&mut self, seed: u64, recovered: Option<Recovered>) {
-        let Some(recovered) = recovered else { return self.failed.push(seed) };
-        self.longest_s = self.longest_s.max(recovered.took_s);
-        self.digest = (self.digest ^ recovered.digest).wrapping_mul(0x0100_0000_01b3);
-        for line in recovered.lines {
+    /// Adds one switch.
+    pub fn add(&mut self, outcome: Outcome) {
+        let seed = outcome.seed;
+        self.switches += 1;
+        if outcome.lines.is_empty() {
+            return self.failed.push(seed);
+        }
+        self.with_policies += u32::from(outcome.are_policies_right());
+        self.longest_s = self.longest_s.max(outcome.took_s);
+        self.poor += outcome.poor.len();
+        self.digest = (self.digest ^ outcome.digest).wrapping_mul(0x0100_0000_01b3);
+        for line in outcome.lines {
             let entry = self.by_value.entry(line.what).or_default();
             *entry = (entry.0 + 1, entry.1 + u32::from(line.is_right()), entry.2.max(line.error));
             if !line.is_right() {
@@ -244,7 +304,10 @@ impl Summary {
             text += &format!("{what:<24}{count:>9}{right:>9}{error:>14.3}\n");
         }
         text += &format!(
-            "longest probe {:.0} s, {} failed, digest {:016x}\n",
+            "policies right in {} of {}; {} fits poor; longest probe {:.0} s; {} failed; digest {:016x}\n",
+            self.with_policies,
+            self.switches,
+            self.poor,
             self.longest_s,
             self.failed.len(),
             self.digest

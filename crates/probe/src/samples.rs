@@ -51,21 +51,27 @@ pub fn slope(points: &[(f64, f64)]) -> Option<f64> {
     (spread > 0.0).then(|| points.iter().map(|p| (p.0 - x) * (p.1 - y)).sum::<f64>() / spread)
 }
 
-/// The standard deviation of the intervals between times. Delays that each time has on its own do not count: the variance of the
+/// The standard deviation of the intervals between times, from several bursts. Delays that each time has on its own do not count: the variance of the
 /// distance over some intervals grows with their number only by the intervals' own part.
-pub fn interval_deviation_ns(times: &[u64]) -> Option<f64> {
+/// `spread_ns`: how far those delays differ. A distance must be longer, or it is made of them, since none overtakes another.
+pub fn interval_deviation_ns(bursts: &[&[u64]], spread_ns: f64) -> Option<f64> {
     const NEAR: usize = 4;
-    const FAR: usize = 16;
-    if times.len() < 4 * FAR {
+    let count: usize = bursts.iter().map(|times| times.len().saturating_sub(1)).sum();
+    let all: u64 = bursts.iter().filter_map(|times| Some(times.last()? - times.first()?)).sum();
+    let every_ns = all as f64 / count.max(1) as f64;
+    let near = NEAR.max((spread_ns / every_ns.max(1.0)).ceil() as usize);
+    let far = 4 * near;
+    let windows: usize = bursts.iter().map(|times| times.len().saturating_sub(far)).sum();
+    if windows < 3 * far {
         return None;
     }
     let variance = |apart: usize| {
-        let distances: Vec<f64> =
-            times.windows(apart + 1).map(|part| (part[apart] - part[0]) as f64).collect();
+        let windows = bursts.iter().flat_map(|times| times.windows(apart + 1));
+        let distances: Vec<f64> = windows.map(|part| (part[apart] - part[0]) as f64).collect();
         let mean = distances.iter().sum::<f64>() / distances.len() as f64;
         distances.iter().map(|it| (it - mean).powi(2)).sum::<f64>() / distances.len() as f64
     };
-    Some(((variance(FAR) - variance(NEAR)) / (FAR - NEAR) as f64).max(0.0).sqrt())
+    Some(((variance(far) - variance(near)) / (far - near) as f64).max(0.0).sqrt())
 }
 
 /// Mean and standard deviation.

@@ -77,7 +77,7 @@ struct Driver<'a> {
     read_buffer: Vec<u8>,
     /// A bound on reads was reached: more may wait, of which the poll tells nothing again.
     has_more: bool,
-    /// The stream has failed. The probe hears of it when it is not in the middle of an event.
+    /// The stream has failed. The probe is told when it is not in the middle of an event.
     has_failed: bool,
     stamps: KernelStamps,
     wake_ns: Option<u64>,

@@ -37,9 +37,13 @@ const SOFTWARE_MIN: usize = 4;
 const SOFTWARE_SHARE: f64 = 0.08;
 /// The silence before them, in which a burst becomes possible again.
 const SILENCE_NS: u64 = 4 * SECOND_NS;
+/// How much faster adds come than a bound allows, when its rate is measured.
+const REFINE: f64 = 3.0;
 /// How far the time of an add varies, as a share of the time between two. With even times, a bound could not be told from a multiple of
 /// their interval.
 const DITHER: f64 = 0.5;
+/// How many standard errors two different times for an add are apart at least.
+const ERRORS: f64 = 3.0;
 /// Steps in which the interval of a bucket is searched, twice.
 const SEARCH_STEPS: u32 = 400;
 
@@ -60,6 +64,7 @@ enum State {
     Start,
     Burst(usize),
     Steady(usize),
+    Refine,
 }
 
 impl Phase for AddRate {
@@ -89,7 +94,20 @@ impl Phase for AddRate {
             (State::Steady(pass), Some(record)) => {
                 let has_bound = on_steady(record, found);
                 let is_last = pass + 1 == STEADY_SHARES.len();
-                if has_bound || is_last { Next::Done } else { self.steady(pass + 1, options, found) }
+                let above = found.software.as_ref().and_then(|software| software.above);
+                match (has_bound, above) {
+                    // The bound lets few adds pass while many come: slower ones show its rate.
+                    (true, Some((rate, _))) => {
+                        self.state = State::Refine;
+                        Next::Run(adds(1e9 / (REFINE * rate), options, found))
+                    }
+                    (false, _) if !is_last => self.steady(pass + 1, options, found),
+                    _ => Next::Done,
+                }
+            }
+            (State::Refine, Some(record)) => {
+                on_steady(record, found);
+                Next::Done
             }
             _ => {
                 self.state = State::Burst(0);
@@ -152,10 +170,18 @@ impl AddRate {
         found.add_error_share =
             spread.map(|(mean, deviation)| deviation / mean / ((bursts.len() - 1) as f64).sqrt());
         // The marker is not disturbed by rules that are late by delays of their own.
-        let same = cpu_us.filter(|cpu_us| near(*cpu_us, plane_us) || plane_us < *cpu_us);
+        let noise_us = line_error_us(&found.late_us) / (bursts.len().max(1) as f64).sqrt();
+        let is_same = |cpu_us: f64| near(cpu_us, plane_us) || plane_us < cpu_us + ERRORS * noise_us;
+        let same = cpu_us.filter(|cpu_us| is_same(*cpu_us));
         found.add_plane_us = same.or(Some(plane_us));
         Some(1e3 * plane_us.max(cpu_us.unwrap_or(0.0)))
     }
+}
+
+/// How far the slope of a line through the times of a burst errs, if each time is late by a delay of its own.
+fn line_error_us(late_us: &[f64]) -> f64 {
+    let deviation_us = crate::samples::moments(late_us).map_or(0.0, |(_, deviation)| deviation);
+    deviation_us * (12.0 / (BURST as f64).powi(3)).sqrt()
 }
 
 /// Whether two estimates of the same thing differ by no more than a burst can tell: one add in it.
@@ -167,20 +193,26 @@ impl AddRate {
     /// Adds at a steady rate, each watched from its start.
     fn steady(&mut self, pass: usize, options: &Options, found: &mut Findings) -> Next {
         self.state = State::Steady(pass);
-        // Two frames of each rule at least pass between two adds.
-        let every_ns = ((self.every_ns / STEADY_SHARES[pass]) as u64).max(2 * options.watch_tick_ns);
-        let count = STEADY.min((STEADY_NS / every_ns.max(1)) as usize).max(16);
-        let frames = crate::engine::watch(options, FRAME_BYTES);
-        let rule = RuleForm::to(options.ports[1].port);
-        let flows = found.take_flows(Width::Ethernet, count);
-        let adds = flows.into_iter().zip(0u32..).map(|(flow, index)| {
-            // Multiples of the golden ratio spread evenly over the interval.
-            let dither = (f64::from(index) * 0.618_033_988_749_895).fract() * DITHER;
-            let at = (f64::from(index) + dither) * every_ns as f64;
-            Step::watched(When::At(SILENCE_NS + at as u64), rule.add_for(flow), flow, frames)
-        });
-        Next::Run(Script::new(adds.collect(), PATIENCE_NS))
+        Next::Run(adds(self.every_ns / STEADY_SHARES[pass], options, found))
     }
+}
+
+/// Adds at a steady rate after a silence.
+fn adds(every_ns: f64, options: &Options, found: &mut Findings) -> Script {
+    // Two frames of each rule at least pass between two adds.
+    let every_ns = (every_ns as u64).max(2 * options.watch_tick_ns);
+    let count = STEADY.min((STEADY_NS / every_ns.max(1)) as usize).max(16);
+    let frames = crate::engine::watch(options, FRAME_BYTES);
+    let rule = RuleForm::to(options.ports[1].port);
+    let flows = found.take_flows(Width::Ethernet, count);
+    let adds = flows.into_iter().zip(0u32..).map(|(flow, index)| {
+        // Multiples of the golden ratio spread evenly over the interval.
+        let dither = (f64::from(index) * 0.618_033_988_749_895).fract() * DITHER;
+        let at = (f64::from(index) + dither) * every_ns as f64;
+        Step::watched(When::At(SILENCE_NS + at as u64), rule.add_for(flow), flow, frames)
+    });
+    // An empty table, so that none goes to software because it is full.
+    Script::new(removal(options, found).into_iter().chain(adds).collect(), PATIENCE_NS)
 }
 
 /// Returns whether there is a bound.

@@ -28,8 +28,10 @@ const PILOT: usize = 6;
 const PAIRS: usize = 40;
 /// Rounds.
 const ROUNDS: usize = 5;
+/// Rounds if rules are late: their delays differ much.
+const ROUNDS_LATE: usize = 12;
 /// How long all rounds take at most.
-const PAIRS_NS: u64 = 30 * SECOND_NS;
+const PAIRS_NS: u64 = 40 * SECOND_NS;
 /// How long a rule may take after its barrier. Rarely, rules of the HP 5406zl take 22 s.
 const PATIENCE_NS: u64 = 30 * SECOND_NS;
 /// Rules that are added at once to see their order.
@@ -83,8 +85,10 @@ impl Phase for Barriers {
             (State::Pilot, Some(record)) => {
                 let each_ns = (record.ended_ns - record.started_ns) / PILOT as u64;
                 note_lateness(record, options, found);
-                let all =
-                    usize::try_from(PAIRS_NS / each_ns.max(1)).unwrap_or(PAIRS).clamp(PILOT, PAIRS * ROUNDS);
+                let resolution_us = us(2 * options.watch_tick_ns) + us(options.transit_margin_ns);
+                let most = if found.latest_us() > resolution_us { ROUNDS_LATE } else { ROUNDS };
+                let in_time = usize::try_from(PAIRS_NS / each_ns.max(1)).unwrap_or(PAIRS);
+                let all = in_time.clamp(PILOT, PAIRS * most);
                 let rounds = all.div_ceil(PAIRS);
                 self.state = State::Pairs { left: rounds - 1, count: all / rounds };
                 Next::Run(pairs(all / rounds, options, found))

@@ -9,7 +9,7 @@ use crate::flows::Width;
 use crate::options::Options;
 use crate::phase::{Next, Phase};
 use crate::rules;
-use crate::samples::us;
+use crate::samples::{ns, us};
 use crate::script::{MILLISECOND_NS, Outcome, Record, SECOND_NS, Script, Step, Until, When};
 use openflow::{Body, Version};
 use profile::MessageType;
@@ -24,6 +24,9 @@ const PACKETS_MAX: usize = 2000;
 const TYPE_NS: u64 = 20 * SECOND_NS;
 /// Between an answer and the next message.
 const GAP_NS: u64 = 2 * MILLISECOND_NS;
+/// How many times longer than the median a further answer may take, and how much on top.
+const LATE: f64 = 20.0;
+const GAP_LATE_NS: u64 = 100 * MILLISECOND_NS;
 /// How long an answer may take.
 const PATIENCE_NS: u64 = 5 * SECOND_NS;
 
@@ -120,7 +123,10 @@ fn script(
     if kind == MessageType::PacketIn && is_first {
         steps.splice(0..0, to_controller(found));
     }
-    Script::new(steps, PATIENCE_NS)
+    // An answer that a bound keeps back never comes.
+    let patience_ns =
+        if is_first { PATIENCE_NS } else { ns(LATE * found.idle_us(kind).unwrap_or(0.0)) + GAP_LATE_NS };
+    Script::new(steps, patience_ns.min(PATIENCE_NS))
 }
 
 /// Lets packets without a rule go to the controller.

@@ -24,7 +24,7 @@ use profile::MessageType;
 const PACKETS_MAX: usize = 240;
 const PACKETS_MIN: usize = 40;
 /// How long a load lasts at most.
-const LOAD_NS: f64 = 6e9;
+const LOAD_NS: f64 = 4e9;
 /// A load cannot be faster than this: the driver would be its bound.
 const FASTEST_NS: f64 = 250_000.0;
 /// Requests for statistics take this share of the CPU, under polling.
@@ -65,6 +65,10 @@ impl Phase for Loads {
 
     fn measures(&self) -> &'static [&'static str] {
         &["fit under load"]
+    }
+
+    fn takes_ns(&self, _found: &Findings) -> u64 {
+        LOADS.len() as u64 * (LOAD_NS as u64 + 2 * SECOND_NS)
     }
 
     fn next(&mut self, last: Option<&Record>, options: &Options, found: &mut Findings) -> Next {

@@ -1,23 +1,31 @@
 //! A phase: what an add costs by the order of priorities, and by how many rules there are.
 //!
-//! In: first frames of rules whose priorities rise, fall, or come in any order. Out: points (rules, time for one more).
+//! If the CPU waits for the hardware, a message behind each part of a filling is the clock. Otherwise the first frames of rules are. In:
+//! answers and frames, of rules whose priorities rise, fall, or come in any order. Out: points (rules, time for one more).
 
+use super::barriers::removal;
 use super::cabling::FRAME_BYTES;
 use super::table::{each_us, window};
-use crate::findings::{Findings, Order};
+use crate::findings::{BarrierFound, Findings, Order, OrderCost};
 use crate::flows::Width;
 use crate::options::Options;
 use crate::phase::{Next, Phase};
 use crate::rules::RuleForm;
-use crate::samples::ns;
-use crate::script::{Record, SECOND_NS, Script, Step, When};
+use crate::samples::{ns, us};
+use crate::script::{MILLISECOND_NS, Record, SECOND_NS, Script, Step, When};
+use openflow::Body;
+use profile::MessageType;
 
 /// Rules of a filling at least, if the table has room.
 const RULES_MIN: usize = 64;
 /// Rules of a filling at most: priorities have 16 bits.
 const RULES_MAX: usize = 16_384;
-/// How long a filling takes at most.
-const FILLING_NS: f64 = 20e9;
+/// Rules of all fillings with markers at least, if there is time.
+const RULES_ALL: usize = 500;
+/// How long all fillings take at most.
+const FILLING_NS: f64 = 15e9;
+/// Steps of a removal.
+const REMOVAL: usize = 2;
 /// Points of a curve.
 const SEGMENTS: usize = 8;
 /// The lowest priority.
@@ -28,12 +36,19 @@ const LOWEST: u16 = 1000;
 pub struct Orders {
     order: Order,
     has_run: bool,
+    /// Fillings that are left, with their rules.
+    left: usize,
+    count: usize,
+    /// The points of each filling.
+    fillings: Vec<OrderCost>,
+    /// The type of the message behind each part of a filling, and its rules.
+    marker: Option<(MessageType, usize)>,
 }
 
 impl Orders {
     /// The phase for this order.
     pub fn of(order: Order) -> Self {
-        Orders { order, has_run: false }
+        Orders { order, has_run: false, left: 0, count: 0, fillings: Vec::new(), marker: None }
     }
 }
 
@@ -53,15 +68,31 @@ impl Phase for Orders {
 
     fn next(&mut self, last: Option<&Record>, options: &Options, found: &mut Findings) -> Next {
         if let (true, Some(record)) = (self.has_run, last) {
-            let points = points(record, found);
+            let points =
+                if self.marker.is_some() { self.marked(record, found) } else { points(record, found) };
+            self.fillings.push(points);
+            if self.left > 0 {
+                self.left -= 1;
+                return Next::Run(self.filling(options, found));
+            }
+            let points = mean_of(&self.fillings);
             if points.is_empty() {
                 found.leave_out(self.measures()[0], "too few rules went to hardware");
             } else {
+                if self.marker.is_some() {
+                    found.marked.insert(self.order);
+                }
                 found.orders.insert(self.order, points);
             }
             return Next::Done;
         }
         self.has_run = true;
+        // The filling of the table has measured this, unless rules are late by delays of their own.
+        let is_known =
+            found.orders.contains_key(&Order::Same) && (found.latest_us() <= 0.0 || marker(found).is_none());
+        if self.order == Order::Same && is_known {
+            return Next::Done;
+        }
         if found.software.as_ref().is_some_and(|software| software.above.is_some()) {
             found.leave_out(self.measures()[0], "adds at the set-up rate go to software");
             return Next::Done;
@@ -73,12 +104,20 @@ impl Phase for Orders {
         };
         let in_time = (FILLING_NS / (found.add_us() * 1e3).max(1.0)) as usize;
         let count = (entries / 2).max(RULES_MIN).min(in_time.max(RULES_MIN)).min(RULES_MAX).min(entries);
-        Next::Run(self.filling(count, options, found))
+        self.marker = marker(found).map(|kind| (kind, count.div_ceil(SEGMENTS)));
+        let in_time = (FILLING_NS / (count as f64 * found.add_us() * 1e3).max(1.0)) as usize;
+        self.count = count;
+        self.left = if self.marker.is_some() { RULES_ALL.div_ceil(count).min(in_time).max(1) - 1 } else { 0 };
+        Next::Run(self.filling(options, found))
     }
 }
 
 impl Orders {
-    fn filling(&self, count: usize, options: &Options, found: &mut Findings) -> Script {
+    fn filling(&self, options: &Options, found: &mut Findings) -> Script {
+        if let Some((kind, length)) = self.marker {
+            return self.with_markers(kind, length, options, found);
+        }
+        let count = self.count;
         let frames = crate::engine::watch(options, FRAME_BYTES);
         let rule = RuleForm::to(options.ports[1].port);
         let flows = found.take_flows(Width::Ethernet, count).into_iter().enumerate();
@@ -89,6 +128,82 @@ impl Orders {
         let patience_ns = 2 * SECOND_NS + 2 * ns(found.latest_us()) + 64 * ns(found.add_us());
         Script::new(steps.collect(), patience_ns).with_window(window(found)).stop_after(RULES_MIN / 2)
     }
+}
+
+/// The message whose answer says when the CPU has done all adds before it. None: the hardware works beside the CPU, so that only frames
+/// tell.
+fn marker(found: &Findings) -> Option<MessageType> {
+    let echo_waits = found.services.get(&MessageType::Echo).and_then(|echo| echo.rank).unwrap_or(0) >= 0;
+    let barrier_waits = found.barrier != Some(BarrierFound::NotOrdering);
+    let is_known = found.add_cpu_us.is_some() && found.cpu_waits();
+    match (is_known, echo_waits, barrier_waits) {
+        (true, true, _) => Some(MessageType::Echo),
+        (true, false, true) => Some(MessageType::Barrier),
+        _ => None,
+    }
+}
+
+impl Orders {
+    /// Parts of a filling of an empty table, each at once with a marker behind it.
+    fn with_markers(
+        &self,
+        kind: MessageType,
+        length: usize,
+        options: &Options,
+        found: &mut Findings,
+    ) -> Script {
+        let count = self.count;
+        let pause = When::After(100 * MILLISECOND_NS + 2 * ns(found.latest_us()));
+        let rule = RuleForm::to(options.ports[1].port);
+        let flows = found.take_flows(Width::Ethernet, count);
+        let body =
+            if kind == MessageType::Echo { Body::EchoRequest(Vec::new()) } else { Body::BarrierRequest };
+        let adds: Vec<Step> = flows
+            .into_iter()
+            .enumerate()
+            .map(|(index, flow)| {
+                let form = rule.with_priority(priority(self.order, index, count));
+                let when = match index {
+                    0 => pause,
+                    index if index % length == 0 => When::After(0),
+                    _ => When::At(0),
+                };
+                Step::send(when, form.add_for(flow))
+            })
+            .collect();
+        let parts = adds.chunks(length).flat_map(|part| {
+            part.iter().cloned().chain([Step::ask(When::At(0), body.clone())]).collect::<Vec<_>>()
+        });
+        let patience_ns = 2 * SECOND_NS + 4 * length as u64 * ns(found.add_us());
+        Script::new(removal(options, found).into_iter().chain(parts).collect(), patience_ns)
+    }
+
+    /// The time for one more rule in each part, from the marker behind it.
+    fn marked(&self, record: &Record, found: &Findings) -> Vec<(f64, f64)> {
+        let Some((kind, length)) = self.marker else { return Vec::new() };
+        let idle_us = found.idle_us(kind).unwrap_or(0.0);
+        let Some(filling) = record.outcomes.get(REMOVAL..) else { return Vec::new() };
+        let parts = filling.chunks(length + 1).enumerate();
+        let points = parts.filter_map(|(index, part)| {
+            let (marker, adds) = part.split_last()?;
+            // A rule that was refused costs something else.
+            if adds.iter().any(|add| add.error.is_some()) {
+                return None;
+            }
+            let all_us = us(marker.reply?.at_ns.saturating_sub(adds.first()?.sent_ns?)) - idle_us;
+            let count = adds.len() as f64;
+            Some(((index * length) as f64 + count / 2.0, all_us.max(0.0) / count))
+        });
+        points.collect()
+    }
+}
+
+/// The mean of points at the same number of rules.
+fn mean_of(fillings: &[OrderCost]) -> OrderCost {
+    let Some(longest) = fillings.iter().max_by_key(|points| points.len()) else { return Vec::new() };
+    let at =
+        |rules: f64| fillings.iter().flatten().filter(move |point| point.0 == rules).map(|point| point.1);
+    longest.iter().map(|(rules, _)| (*rules, at(*rules).sum::<f64>() / at(*rules).count() as f64)).collect()
 }
 
 fn word(order: Order) -> &'static str {
@@ -117,6 +232,11 @@ pub(super) fn shuffled(index: usize, count: usize) -> usize {
     let golden = (count as f64 * 0.618_033_988_749_895) as usize;
     let step = (golden.max(1)..).find(|step| shares_no_factor(*step, count)).unwrap_or(1);
     index * step % count.max(1)
+}
+
+/// Another order, which has nothing in common with the first.
+pub(super) fn shuffled_again(index: usize, count: usize) -> usize {
+    shuffled((shuffled(index, count) + 3) % count.max(1), count)
 }
 
 fn shares_no_factor(one: usize, two: usize) -> bool {
@@ -152,9 +272,11 @@ mod tests {
     #[test]
     fn a_shuffle_visits_each_place_once() {
         for count in [1, 2, 7, 64, 100, 511] {
-            let mut places: Vec<usize> = (0..count).map(|index| shuffled(index, count)).collect();
-            places.sort_unstable();
-            assert_eq!(places, (0..count).collect::<Vec<_>>());
+            for order in [shuffled, shuffled_again] {
+                let mut places: Vec<usize> = (0..count).map(|index| order(index, count)).collect();
+                places.sort_unstable();
+                assert_eq!(places, (0..count).collect::<Vec<_>>());
+            }
         }
     }
 }

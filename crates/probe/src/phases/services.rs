@@ -25,9 +25,9 @@ use profile::MessageType;
 /// Messages in the first burst.
 const BURST: usize = 32;
 /// Messages in a burst at most.
-const BURST_MAX: usize = 1200;
+const BURST_MAX: usize = 3000;
 /// How many times longer than the spread of residual delays a burst lasts, so that they do not decide its length.
-const SPREADS: f64 = 8.0;
+const SPREADS: f64 = 24.0;
 /// How long a burst or overload lasts at most.
 const LONGEST_NS: u64 = 12 * SECOND_NS;
 /// How long an overload lasts at least: a limit of packet-ins may begin after its burst.
@@ -48,7 +48,12 @@ const KNEE_FACTOR: f64 = 3.0;
 /// Answers that come faster than this are not slowed by a limit: the driver has read some of them together.
 const SLOW_NS: f64 = 340_000.0;
 /// Answers of a burst that show a start and an end.
-const KNEE_MIN: usize = 24;
+const KNEE_MIN: usize = 96;
+/// Answers at least, if others of a burst are lost here and there.
+const LOSSES_MIN: usize = 8;
+/// Packet-ins of all bursts below a limit, and of one at least.
+const MORE: usize = 700;
+const MORE_MIN: usize = 20;
 /// Packet-ins of the idle switch below the limit.
 const AGAIN: usize = 200;
 
@@ -59,6 +64,8 @@ pub struct Services {
     burst: usize,
     /// The limit queues packet-ins: a burst began faster than it ended.
     is_queued: bool,
+    /// Times of answers to bursts of packet-ins.
+    bursts: Vec<Vec<u64>>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,6 +74,8 @@ enum State {
     Start,
     Burst(Kind),
     Overload,
+    /// Bursts of packet-ins that the limit allows.
+    More(usize),
     /// The idle delays of packet-ins once more, below the limit that was found.
     Again,
 }
@@ -108,9 +117,10 @@ impl Phase for Services {
             (State::Burst(of), Some(record)) => {
                 let answers: Vec<Option<u64>> = answers(record, of);
                 let prefix: Vec<u64> = answers.iter().map_while(|answer| *answer).collect();
-                let fast_ns = fast_start(&prefix);
+                let fast_ns = fast_start(&prefix, spread_ns(&found.service(of.kind()).idle_us));
                 self.is_queued |= of == Kind::PacketIn && fast_ns.is_some();
-                let Some(every_ns) = fast_ns.or_else(|| steady_interval(&prefix)) else {
+                let every_ns = fast_ns.or_else(|| steady_interval(&prefix)).or_else(|| with_losses(&answers));
+                let Some(every_ns) = every_ns else {
                     found.leave_out(
                         &format!("cpu.{}.service_us", of.kind().key()),
                         "most of a burst got no answer",
@@ -120,7 +130,11 @@ impl Phase for Services {
                 let service = found.service(of.kind());
                 service.service_us = Some(every_ns / 1e3);
                 service.samples = prefix.len() as u32;
-                service.deviation_us = if fast_ns.is_some() { None } else { deviation_us(&prefix) };
+                if of == Kind::PacketIn {
+                    self.bursts = vec![prefix.clone()];
+                }
+                service.deviation_us =
+                    if fast_ns.is_some() { None } else { deviation_us(&prefix, &service.idle_us) };
                 match longer(self.burst, every_ns, &service.idle_us, prefix.len(), options) {
                     Some(burst) => self.start_burst(of, burst, options, found),
                     None => self.after(of, options, found),
@@ -130,7 +144,19 @@ impl Phase for Services {
                 conclude(record, found);
                 match found.packet_in_limit {
                     Some((rate, _)) if self.is_queued => self.idle_again(rate, options, found),
-                    _ => Next::Done,
+                    Some(limit) => self.more(limit, options, found),
+                    None => Next::Done,
+                }
+            }
+            (State::More(left), Some(record)) => {
+                let answers = answers(record, Kind::PacketIn);
+                self.bursts.push(answers.iter().map_while(|answer| *answer).collect());
+                match (left, found.packet_in_limit) {
+                    (1.., Some(limit)) => self.next_of_more(left - 1, limit, options, found),
+                    _ => {
+                        self.conclude_more(found);
+                        Next::Done
+                    }
                 }
             }
             (State::Again, Some(record)) => {
@@ -160,37 +186,49 @@ fn steady_interval(times: &[u64]) -> Option<f64> {
     if steady.len() < 6 { None } else { interval_ns(steady) }
 }
 
-/// The time between two answers at the start of a burst, if those at its end come much more slowly.
-fn fast_start(times: &[u64]) -> Option<f64> {
+/// The time between two answers if some are lost here and there: those that came are as long apart as their messages.
+fn with_losses(answers: &[Option<u64>]) -> Option<f64> {
+    let came: Vec<(f64, f64)> =
+        answers.iter().enumerate().filter_map(|(index, at)| Some((index as f64, (*at)? as f64))).collect();
+    if came.len() < LOSSES_MIN { None } else { crate::samples::slope(&came) }
+}
+
+/// The time between two answers at the start of a burst, if those at its end come much more slowly. `spread_ns`: by how much residual
+/// delays can make the start shorter.
+fn fast_start(times: &[u64], spread_ns: f64) -> Option<f64> {
     let mut sorted = times.to_vec();
     sorted.sort_unstable();
-    let third = sorted.len() / 3;
-    let middle = |part: &[u64]| {
-        let gaps: Vec<f64> = part.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
-        crate::samples::median(&gaps)
-    };
     if sorted.len() < KNEE_MIN {
         return None;
     }
-    let (start, end) = (middle(&sorted[..third])?, middle(&sorted[sorted.len() - third..])?);
-    let is_slower = end > SLOW_NS && end > KNEE_FACTOR * start;
-    is_slower.then(|| interval_ns(&sorted[..third])).flatten()
+    let each = |part: &[u64]| Some((part.last()? - part.first()?) as f64 / (part.len() - 1) as f64);
+    let first = &sorted[..sorted.len() / 8];
+    let (start, end) = (each(first)?, each(&sorted[sorted.len() * 2 / 3..])?);
+    let missing_ns = (end - start) * first.len() as f64;
+    let is_slower = end > SLOW_NS && end > KNEE_FACTOR * start && missing_ns > 2.0 * spread_ns;
+    is_slower.then(|| interval_ns(first)).flatten()
 }
 
-fn deviation_us(times: &[u64]) -> Option<f64> {
+fn deviation_us(times: &[u64], idle_us: &[f64]) -> Option<f64> {
     let mut sorted = times.to_vec();
     sorted.sort_unstable();
-    Some(interval_deviation_ns(sorted.get(sorted.len() / 4..)?)? / 1e3)
+    Some(interval_deviation_ns(&[sorted.get(sorted.len() / 4..)?], spread_ns(idle_us))? / 1e3)
+}
+
+/// How far most delays of the idle switch differ, in ns.
+fn spread_ns(idle_us: &[f64]) -> f64 {
+    let of = |q| quantile(idle_us, q).unwrap_or(0.0);
+    (of(0.98) - of(0.02)) * 1e3
 }
 
 /// A longer burst, if residual delays could have decided the length of this one.
 fn longer(burst: usize, every_ns: f64, idle_us: &[f64], answered: usize, options: &Options) -> Option<usize> {
-    let spread_us = quantile(idle_us, 0.98)? - quantile(idle_us, 0.02)?;
     // The driver's own jitter is below the margin, too.
-    let spread_ns = (spread_us * 1e3).max(2.0 * options.transit_margin_ns as f64);
+    let spread_ns = spread_ns(idle_us).max(2.0 * options.transit_margin_ns as f64);
     let wanted = SPREADS * spread_ns / every_ns.max(1.0);
-    let possible = (LONGEST_NS as f64 / every_ns.max(1.0)).min(BURST_MAX as f64);
-    let wanted = wanted.max(6.0 * BURST as f64).min(possible) as usize;
+    let in_time = |ns: u64| (ns as f64 / every_ns.max(1.0)).min(BURST_MAX as f64);
+    let enough = (MORE as f64).min(in_time(LONGEST_NS / 2)).max(6.0 * BURST as f64);
+    let wanted = wanted.max(enough).min(in_time(LONGEST_NS)) as usize;
     // What was lost in this burst would be lost in a longer one.
     (wanted > burst + burst / 4 && answered == burst).then_some(wanted)
 }
@@ -237,6 +275,52 @@ impl Services {
 }
 
 impl Services {
+    /// Bursts as long as the limit allows, until there are enough packet-ins.
+    fn more(&mut self, limit: (f64, u32), options: &Options, found: &mut Findings) -> Next {
+        let have: usize = self.bursts.iter().map(Vec::len).sum();
+        let size = MORE_MIN.max(limit.1 as usize).min(BURST_MAX);
+        let wanted = MORE.saturating_sub(have).div_ceil(size);
+        let in_time = (LONGEST_NS / pause_ns(limit, found).max(1)) as usize;
+        match wanted.min(in_time) {
+            0 => Next::Done,
+            rounds => self.next_of_more(rounds - 1, limit, options, found),
+        }
+    }
+
+    fn next_of_more(
+        &mut self,
+        left: usize,
+        limit: (f64, u32),
+        options: &Options,
+        found: &mut Findings,
+    ) -> Next {
+        self.state = State::More(left);
+        let into = options.ports[0].port;
+        let when = When::At(pause_ns(limit, found));
+        let size = MORE_MIN.max(limit.1 as usize).min(BURST_MAX);
+        let flows = found.take_flows(Width::Ethernet, size).into_iter();
+        let frames = flows.map(|flow| Step::frame(when, flow, into, FRAME_BYTES, Until::PacketIn));
+        let all_us = found.idle_us(MessageType::PacketIn).unwrap_or(0.0) * size as f64;
+        Next::Run(Script::new(frames.collect(), SECOND_NS / 2 + ns(all_us)))
+    }
+
+    /// The service of all bursts together: a burst that a limit cuts off is short.
+    fn conclude_more(&self, found: &mut Findings) {
+        let whole = |burst: &Vec<u64>| {
+            let mut sorted = burst.clone();
+            sorted.sort_unstable();
+            sorted
+        };
+        let sorted: Vec<Vec<u64>> =
+            self.bursts.iter().map(whole).filter(|burst| burst.len() >= MORE_MIN).collect();
+        let Some(every_ns) = mean_interval_ns(&sorted) else { return };
+        let steady: Vec<&[u64]> = sorted.iter().map(|burst| &burst[burst.len() / 4..]).collect();
+        let service = found.service(MessageType::PacketIn);
+        service.service_us = Some(every_ns / 1e3);
+        service.samples = sorted.iter().map(Vec::len).sum::<usize>() as u32;
+        service.deviation_us = interval_deviation_ns(&steady, spread_ns(&service.idle_us)).map(|ns| ns / 1e3);
+    }
+
     fn idle_again(&mut self, rate_per_s: f64, options: &Options, found: &mut Findings) -> Next {
         self.state = State::Again;
         let into = options.ports[0].port;
@@ -249,6 +333,27 @@ impl Services {
         let steps = to_controller(found).into_iter().chain(frames).collect();
         Next::Run(Script::new(steps, SECOND_NS))
     }
+}
+
+/// How long it takes until the limit allows a whole burst again, and the CPU is done.
+fn pause_ns((rate_per_s, burst): (f64, u32), found: &Findings) -> u64 {
+    let service_us = found.services.get(&MessageType::PacketIn).and_then(|it| it.service_us).unwrap_or(0.0);
+    (1.02e9 * f64::from(burst) / rate_per_s) as u64 + ns(service_us * f64::from(burst))
+}
+
+/// The time between two answers of bursts of one kind. Its error comes from the service, which adds up from answer to answer, or from the
+/// residual delay, which does not. For the first, the ends of a burst say most; for the second, a line through all. What differs less from
+/// burst to burst is taken.
+fn mean_interval_ns(bursts: &[Vec<u64>]) -> Option<f64> {
+    let steady = |burst: &Vec<u64>| burst[burst.len() / 4..].to_vec();
+    let by_line: Vec<f64> = bursts.iter().filter_map(|burst| interval_ns(&steady(burst))).collect();
+    let ends = |burst: &Vec<u64>| {
+        let part = steady(burst);
+        Some((part.last()? - part.first()?) as f64 / (part.len() - 1) as f64)
+    };
+    let by_ends: Vec<f64> = bursts.iter().filter_map(ends).collect();
+    let (line, ends) = (crate::samples::moments(&by_line)?, crate::samples::moments(&by_ends)?);
+    Some(if ends.1 < line.1 { ends.0 } else { line.0 })
 }
 
 fn conclude(record: &Record, found: &mut Findings) {
@@ -280,10 +385,14 @@ fn conclude(record: &Record, found: &mut Findings) {
         found.packet_in_limit = Some((rate_per_s, burst as u32));
     } else {
         // The CPU is never idle, so its service time is that of the whole overload.
+        let begin = all[0].0 + (last_sent - all[0].0) / 8;
+        let busy: Vec<u64> = times.iter().copied().filter(|at| (begin..=last_sent).contains(at)).collect();
         let service = found.service(MessageType::PacketIn);
-        service.service_us = Some(late_ns / 1e3);
-        service.samples = late.len() as u32;
-        service.deviation_us = deviation_us(&late).or(service.deviation_us);
+        if busy.len() as u32 > service.samples {
+            service.service_us = interval_ns(&busy).map(|ns| ns / 1e3).or(service.service_us);
+            service.samples = busy.len() as u32;
+            service.deviation_us = deviation_us(&busy, &service.idle_us).or(service.deviation_us);
+        }
         let ingress_ns = ns(found.idle_us(MessageType::PacketIn).unwrap_or(0.0));
         let left = times.iter().filter(|at| **at <= lost_at + ingress_ns).count();
         // One is in service, the others wait.

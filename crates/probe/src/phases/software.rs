@@ -8,6 +8,7 @@
 //! In: rules that are in software, which another phase or a burst of adds has put there. Out: the rates of the software path and its
 //! promotion. It chooses the order that names most of the promoted rules.
 
+use super::barriers::removal;
 use super::cabling::FRAME_BYTES;
 use crate::findings::{Findings, SoftwareFound};
 use crate::flows::{TestFlow, Width};
@@ -34,6 +35,10 @@ const TRANSITS: usize = 60;
 /// Frames of a train.
 const TRAIN: usize = 160;
 const SHORT_BYTES: usize = 100;
+/// Steps of a removal.
+const REMOVAL: usize = 2;
+/// How long the writes of a batch take at most.
+const WRITES_NS: u64 = 40 * MILLISECOND_NS;
 /// An order that names fewer of the promoted rules is none.
 const EXPLAINED_MIN: f64 = 0.65;
 
@@ -45,6 +50,10 @@ pub(super) struct SoftwareLook {
     priorities: Vec<u16>,
     every_ns: u64,
     long_ns: Option<f64>,
+    /// Whether it follows promotions, and not the rates of the software path.
+    promotions: bool,
+    /// How long a frame takes through software, if the rates are not known.
+    each_ns: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -58,9 +67,15 @@ enum Look {
 }
 
 impl SoftwareLook {
-    /// For these rules, in the order in which they were added, with their priorities.
-    pub(super) fn new(flows: Vec<TestFlow>, priorities: Vec<u16>) -> Self {
-        SoftwareLook { flows, priorities, ..SoftwareLook::default() }
+    /// The rates of the software path, by these rules.
+    pub(super) fn rates(flows: Vec<TestFlow>) -> Self {
+        SoftwareLook { flows, ..SoftwareLook::default() }
+    }
+
+    /// The promotions of these rules, in the order in which they were added, with their priorities. They may have begun already.
+    /// `each_ns`: how long a frame takes through software at least.
+    pub(super) fn promotions(flows: Vec<TestFlow>, priorities: Vec<u16>, each_ns: u64) -> Self {
+        SoftwareLook { flows, priorities, promotions: true, each_ns, ..SoftwareLook::default() }
     }
 
     /// Goes on. None: it is done.
@@ -88,6 +103,9 @@ impl SoftwareLook {
             }
             (Look::ShortTrain, Some(record)) => {
                 self.conclude_rates(arrivals(record, self.every_ns, found), found);
+                None
+            }
+            _ if self.promotions => {
                 self.state = Look::Promotions;
                 Some(self.rounds(options, found))
             }
@@ -140,7 +158,7 @@ impl SoftwareLook {
     /// use.
     fn rounds(&mut self, options: &Options, found: &Findings) -> Script {
         let each_us = found.software.as_ref().and_then(|software| software.bits_per_s);
-        let each_ns = each_us.map_or(0.0, |rate| 8e9 * LOOK_BYTES as f64 / rate);
+        let each_ns = each_us.map_or(self.each_ns as f64, |rate| 8e9 * LOOK_BYTES as f64 / rate);
         let turn = self.turn();
         let all_ns = (1.5 * each_ns * turn.len() as f64) as u64;
         let round_ns = ROUND_NS.max(all_ns);
@@ -160,7 +178,7 @@ impl SoftwareLook {
     /// The indices of rules in the order of a round. Every third has a second frame.
     fn turn(&self) -> Vec<usize> {
         let count = self.flows.len();
-        let order = (0..count).map(|place| super::orders::shuffled((place * 5 + 1) % count.max(1), count));
+        let order = (0..count).map(|place| super::orders::shuffled_again(place, count));
         let second = (0..count).filter(|index| self.is_used_more(*index));
         second.chain(order).collect()
     }
@@ -267,7 +285,8 @@ fn batches_of(moves: &[Move]) -> Vec<Vec<Move>> {
     let mut batches: Vec<Vec<Move>> = Vec::new();
     let (mut from, mut to) = (0, 0);
     for it in moves {
-        let fits = batches.last().is_some() && it.from_ns.max(from) < it.to_ns.min(to);
+        // The rules of a batch are written one after another.
+        let fits = batches.last().is_some() && it.from_ns.max(from) < it.to_ns.min(to) + WRITES_NS;
         if fits {
             (from, to) = (it.from_ns.max(from), it.to_ns.min(to));
             if let Some(batch) = batches.last_mut() {
@@ -321,10 +340,11 @@ fn arrivals(record: &Record, every_ns: u64, found: &Findings) -> Option<f64> {
     (each_ns > 1.1 * every_ns as f64).then_some(each_ns)
 }
 
-/// The phase, for a switch whose rules go to software when they come too fast.
+/// The phase, for a switch whose rules go to software when they come too fast. Its first rules show promotions, which begin at once; its
+/// second ones the rates.
 #[derive(Debug, Default)]
 pub struct Software {
-    has_burst: bool,
+    bursts: usize,
     flows: Vec<TestFlow>,
     look: Option<SoftwareLook>,
 }
@@ -343,31 +363,54 @@ impl Phase for Software {
             return Next::Done;
         }
         if let Some(look) = &mut self.look {
-            return look.next(last, options, found).map_or(Next::Done, Next::Run);
-        }
-        if let (true, Some(record)) = (self.has_burst, last) {
-            let in_software =
-                record.outcomes.iter().map(|add| add.transit_ns().is_some_and(|it| found.is_software(it)));
-            let chosen = self.flows.iter().enumerate().zip(in_software).filter(|(_, slow)| *slow);
-            let chosen: Vec<(usize, TestFlow)> = chosen.map(|((index, flow), _)| (index, *flow)).collect();
-            if chosen.len() < 6 {
-                found.leave_out("software.forward", "few rules of a burst went to software");
-                return Next::Done;
+            if let Some(script) = look.next(last, options, found) {
+                return Next::Run(script);
             }
-            let priorities = chosen.iter().map(|(index, _)| priority(*index)).collect();
-            let mut look = SoftwareLook::new(chosen.into_iter().map(|(_, flow)| flow).collect(), priorities);
-            let first = look.next(None, options, found);
-            self.look = Some(look);
-            return first.map_or(Next::Done, Next::Run);
+            self.look = None;
+            return if self.bursts < 2 { self.burst(options, found) } else { Next::Done };
         }
-        self.has_burst = true;
+        match last {
+            Some(record) if self.bursts > 0 => self.begin_look(record, options, found),
+            _ => self.burst(options, found),
+        }
+    }
+}
+
+impl Software {
+    fn begin_look(&mut self, record: &Record, options: &Options, found: &mut Findings) -> Next {
+        let adds = record.outcomes.get(REMOVAL..).unwrap_or_default();
+        let slow = |add: &Outcome| add.transit_ns().filter(|it| found.is_software(*it));
+        let chosen =
+            self.flows.iter().enumerate().zip(adds).filter_map(|(rule, add)| Some((rule, slow(add)?)));
+        let chosen: Vec<((usize, &TestFlow), u64)> = chosen.collect();
+        if chosen.len() < 6 {
+            found.leave_out("software.forward", "few rules of a burst went to software");
+            return Next::Done;
+        }
+        let flows = chosen.iter().map(|((_, flow), _)| **flow).collect();
+        let priorities = chosen.iter().map(|((index, _), _)| priority(*index)).collect();
+        let each_ns = chosen.iter().map(|(_, transit)| *transit).min().unwrap_or(0);
+        let mut look = match self.bursts {
+            1 => SoftwareLook::promotions(flows, priorities, each_ns),
+            _ => SoftwareLook::rates(flows),
+        };
+        let first = look.next(None, options, found);
+        self.look = Some(look);
+        first.map_or(Next::Done, Next::Run)
+    }
+
+    /// Rules at once to an empty table, after a silence in which a burst becomes possible again.
+    fn burst(&mut self, options: &Options, found: &mut Findings) -> Next {
+        self.bursts += 1;
         self.flows = found.take_flows(Width::Ethernet, BURST);
         let frames = crate::engine::watch(options, LOOK_BYTES);
         let rule = RuleForm::to(options.ports[1].port);
-        let steps = self.flows.iter().enumerate().map(|(index, flow)| {
-            Step::watched(When::At(0), rule.with_priority(priority(index)).add_for(*flow), *flow, frames)
+        let adds = self.flows.iter().enumerate().map(|(index, flow)| {
+            let when = if index == 0 { When::After(SECOND_NS) } else { When::At(0) };
+            Step::watched(when, rule.with_priority(priority(index)).add_for(*flow), *flow, frames)
         });
-        Next::Run(Script::new(steps.collect(), 10 * SECOND_NS))
+        let steps = removal(options, found).into_iter().chain(adds).collect();
+        Next::Run(Script::new(steps, 10 * SECOND_NS))
     }
 }
 
@@ -392,7 +435,18 @@ mod tests {
         moves.sort_by_key(|it| it.from_ns + it.to_ns);
         let promotion = promotion_of(&batches_of(&moves)).unwrap();
         assert_eq!(promotion.batch_rules, 3);
-        assert!((promotion.period_us / 250_000.0 - 1.0).abs() < 0.03, "{promotion:?}");
+        assert!((promotion.period_us / 250e3 - 1.0).abs() < 0.03, "{promotion:?}");
+    }
+
+    #[test]
+    fn a_round_looks_at_each_rule() {
+        for count in [6, 7, 35, 40] {
+            let flows = (0..count).map(|number| TestFlow { width: Width::Ethernet, number }).collect();
+            let mut turn = SoftwareLook::rates(flows).turn();
+            turn.sort_unstable();
+            turn.dedup();
+            assert_eq!(turn.len(), count as usize);
+        }
     }
 
     #[test]

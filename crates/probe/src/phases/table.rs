@@ -86,8 +86,9 @@ enum State {
     /// OpenFlow 1.0: whether the rule that drops the rest took a place.
     Rest,
     /// Rules in software are measured, after the size is known.
-    MakeRoom,
     Software,
+    MakeRoom,
+    Promotions,
 }
 
 impl Default for Table {
@@ -292,7 +293,7 @@ impl Table {
             found.orders.insert(Order::Same, std::mem::take(&mut self.cost));
         }
         let knows_software = found.software.as_ref().is_none_or(|software| !software.transit_us.is_empty());
-        if knows_software { Next::Done } else { self.make_room(options) }
+        if knows_software { Next::Done } else { self.look_at_software(None, options, found) }
     }
 
     /// Removes some rules from hardware, so that rules in software can move there.
@@ -304,14 +305,32 @@ impl Table {
         Next::Run(Script::new(deletes.chain([Step::barrier(When::After(0))]).collect(), 30 * SECOND_NS))
     }
 
+    /// The rates of the software path while hardware is full, so that nothing moves there. Then room is made, and promotions are followed.
     fn look_at_software(&mut self, last: Option<&Record>, options: &Options, found: &mut Findings) -> Next {
         self.state = State::Software;
+        let flows = self.in_software();
+        let look = self.software.get_or_insert_with(|| SoftwareLook::rates(flows));
+        match look.next(last, options, found) {
+            Some(script) => Next::Run(script),
+            None => self.make_room(options),
+        }
+    }
+
+    fn follow_promotions(&mut self, last: Option<&Record>, options: &Options, found: &mut Findings) -> Next {
+        if self.state != State::Promotions {
+            self.state = State::Promotions;
+            let flows = self.in_software();
+            let priorities = vec![rules::PRIORITY; flows.len()];
+            self.software = Some(SoftwareLook::promotions(flows, priorities, 0));
+        }
+        let next = self.software.as_mut().and_then(|look| look.next(last, options, found));
+        next.map_or(Next::Done, Next::Run)
+    }
+
+    fn in_software(&self) -> Vec<TestFlow> {
         let software =
             self.rules.iter().filter(|(_, place)| *place == Place::Software).map(|(flow, _)| *flow);
-        let flows: Vec<TestFlow> = software.take(SOFTWARE_MAX).collect();
-        let priorities = vec![rules::PRIORITY; flows.len()];
-        let look = self.software.get_or_insert_with(|| SoftwareLook::new(flows, priorities));
-        look.next(last, options, found).map_or(Next::Done, Next::Run)
+        software.take(SOFTWARE_MAX).collect()
     }
 }
 
@@ -326,6 +345,12 @@ impl Phase for Table {
             Width::Ipv4 => &["hardware table, IPv4"],
             Width::Ipv6 => &["hardware table, IPv6"],
         }
+    }
+
+    fn takes_ns(&self, found: &Findings) -> u64 {
+        // The first filling has no time limit: others follow from it.
+        let waits_ns = if found.when_full == Some(WhenFull::Ignore) { LATEST_NS } else { 0 };
+        if self.width == Width::Ethernet { 0 } else { found.filling_ns * 3 / 2 + waits_ns }
     }
 
     fn next(&mut self, last: Option<&Record>, options: &Options, found: &mut Findings) -> Next {
@@ -356,7 +381,8 @@ impl Phase for Table {
                 let is_full = self.on_wait(record, found);
                 if is_full { self.look(true, options, found) } else { self.next_chunk(options, found) }
             }
-            (State::MakeRoom, _) => self.look_at_software(None, options, found),
+            (State::MakeRoom, _) => self.follow_promotions(None, options, found),
+            (State::Promotions, Some(record)) => self.follow_promotions(Some(record), options, found),
             (State::Software, Some(record)) => self.look_at_software(Some(record), options, found),
             (State::Rest, Some(record)) => {
                 let place = record.outcomes.last().map_or(Place::Refused, |outcome| place_of(outcome, found));

@@ -9,7 +9,7 @@
 //! explains.
 
 use super::cabling::FRAME_BYTES;
-use super::orders::shuffled;
+use super::orders::{shuffled, shuffled_again};
 use super::table::{look_at, window};
 use crate::findings::Findings;
 use crate::flows::{TestFlow, Width};
@@ -153,7 +153,7 @@ impl Victims {
     /// Which rule each frame is for: some more for some rules, then one for each in another order.
     fn plan_of_uses(&self) -> Vec<usize> {
         let size = self.rules.len();
-        let place = |index: usize| shuffled((index * 7 + 3) % size, size);
+        let place = |index: usize| shuffled_again(index, size);
         // By the index in reverse, so that uses have another order than age, priority and the last use.
         let more = (0..USES)
             .flat_map(|round| (0..size).filter(move |index| (index / 3 + index) % (USES + 1) > round));

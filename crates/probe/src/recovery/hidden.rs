@@ -33,7 +33,8 @@ fn is_one_in(random: &mut Random, count: usize) -> bool {
 
 /// The profile of this seed.
 pub fn hidden(seed: u64) -> Profile {
-    let mut random = Random::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    // The numbers of two seeds have nothing in common.
+    let mut random = Random::new(Random::new(seed).bits());
     let policy = POLICIES[(seed % 4) as usize];
     let above = policy == WhenFull::Spill && is_one_in(&mut random, 2);
     let cpu = cpu(&mut random);

@@ -2,6 +2,7 @@
 
 mod delays;
 mod models;
+mod recovery;
 mod tables;
 mod toy;
 

@@ -1,0 +1,37 @@
+//! Hidden profiles from seeds are found, a seed gives one digest, and switches that no profile describes are called a poor fit.
+
+use probe::recovery::outside::{self, Law};
+use probe::recovery::{Line, Outcome, run};
+
+fn wrong(outcome: &Outcome) -> Vec<&Line> {
+    outcome.lines.iter().filter(|line| !line.is_right()).collect()
+}
+
+#[test]
+fn hidden_switches_are_found() {
+    // Each policy, both versions, early barriers, limits, promotions.
+    for seed in [1, 6, 14, 37] {
+        let outcome = run(seed);
+        assert!(outcome.is_right(), "seed {seed}: {:?}", wrong(&outcome));
+        assert!(outcome.took_s <= (4.0 * outcome.filling_s).max(305.0), "{} s", outcome.took_s);
+    }
+}
+
+#[test]
+fn a_seed_gives_one_digest() {
+    let (one, two) = (run(6), run(6));
+    assert!(!one.lines.is_empty());
+    assert_eq!((one.digest, one.lines), (two.digest, two.lines));
+}
+
+#[test]
+fn a_switch_outside_the_model_is_a_poor_fit_and_a_calm_one_is_not() {
+    let poor = |law| {
+        let fits = outside::fits(law).expect("a profile");
+        fits.into_iter().filter(|fit| !fit.is_good()).map(|fit| fit.what).collect::<Vec<_>>()
+    };
+    assert_eq!(poor(None), Vec::<String>::new());
+    for law in Law::ALL {
+        assert_ne!(poor(Some(law)), Vec::<String>::new(), "{law:?}");
+    }
+}
