@@ -136,6 +136,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "monitor",
             "monitor-channel",
             "openflow",
+            "probe",
             "profile",
             "proxy",
         ],

@@ -80,6 +80,8 @@ pub enum BurnetCommand {
     Attack(LaboratoryArgs),
     /// Measure a controller: throughput and latency of packet-ins
     Bench(LaboratoryArgs),
+    /// Measure a switch as a black box, and write its profile; needs root
+    Probe(LaboratoryArgs),
     /// List, show, check, compare, try and tune profiles of switches
     Profile(LaboratoryArgs),
     /// Create, package, sign, install, list and control apps
@@ -554,6 +556,7 @@ mod tests {
             "burnet emulate -- --topo",
             "burnet attack --no-such x",
             "burnet profile list --json",
+            "burnet probe --out my.toml",
         ] {
             let command = parse(line).unwrap();
             assert!(
@@ -563,6 +566,7 @@ mod tests {
                         | BurnetCommand::Demo(_)
                         | BurnetCommand::Emulate(_)
                         | BurnetCommand::Attack(_)
+                        | BurnetCommand::Probe(_)
                         | BurnetCommand::Profile(_)
                 ),
                 "{line}: {command:?}"

@@ -25,6 +25,7 @@ fn main() -> ExitCode {
         | BurnetCommand::Emulate(_)
         | BurnetCommand::Attack(_)
         | BurnetCommand::Bench(_)
+        | BurnetCommand::Probe(_)
         | BurnetCommand::Profile(_) => Err(laboratory::replace_this_process()),
         BurnetCommand::Switches(args) => switches::switches(&args).and_then(print),
         BurnetCommand::Flows(args) => flows::flows(&args).and_then(print),

@@ -11,6 +11,7 @@ use crate::attack::AttackArgs;
 use crate::bench::args::BenchArgs;
 use crate::demo::DemoArgs;
 use crate::emulate::EmulateArgs;
+use crate::probe::ProbeArgs;
 use crate::profiles::ProfileArgs;
 
 /// Try and measure Burnet and other controllers; `burnet bench` and its like start this program
@@ -33,6 +34,8 @@ pub enum LabCommand {
     Attack(AttackArgs),
     /// Measure a controller: throughput and latency of packet-ins
     Bench(BenchArgs),
+    /// Measure a switch as a black box, and write its profile; needs root
+    Probe(ProbeArgs),
     /// List, show, check, compare, try and tune profiles of switches
     Profile(ProfileArgs),
     /// Write the laboratory's apps into a folder, to run them on a node with --app FOLDER/NAME
@@ -74,6 +77,8 @@ mod tests {
         refused("burnet-lab", "Usage: burnet-lab <COMMAND>");
         refused("burnet demo --topo square,4", "square");
         refused("burnet demo --version 1.4", "[possible values: 1.0, 1.3]");
+        refused("burnet probe --out my.toml", "--port <NUMBER=INTERFACE>");
+        refused("burnet probe --port 1=a --out my.toml --measure all", "timeouts");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //!                                                                     ├─> attack   hostile apps and switches ⇄ a node of its own
 //!                                                                     ├─> emulate  switches and hosts ⇄ any controller
 //!                                                                     ├─> demo     a node, a network, the page
+//!                                                                     ├─> probe    a switch ──> its profile
 //!                                                                     └─> profiles lists, shows, checks, compares, tries and tunes profiles of switches
 //!   burnet zone ──exec of a link to burnet-lab──> apps                the hostile apps and test apps, each in its zone
 //! ```
@@ -22,6 +23,7 @@ pub mod machine;
 mod machine_reading;
 pub mod own_node;
 mod printing;
+pub mod probe;
 pub mod processes;
 pub mod profiles;
 pub mod progress;

@@ -2,7 +2,7 @@
 
 use clap::Parser;
 use lab::cli::{self, Cli, LabCommand};
-use lab::{apps, attack, bench, demo, emulate, profiles};
+use lab::{apps, attack, bench, demo, emulate, probe, profiles};
 use operator::visible::visible;
 use std::process::ExitCode;
 
@@ -15,6 +15,7 @@ fn main() -> ExitCode {
         LabCommand::Emulate(args) => emulate::emulate(&args),
         LabCommand::Attack(args) => attack::attack(&args),
         LabCommand::Bench(args) => bench::bench(&args),
+        LabCommand::Probe(args) => probe::probe(&args),
         LabCommand::Profile(args) => profiles::profile(&args),
         LabCommand::Apps(args) => apps::write(&args),
         LabCommand::Completion(args) => {
