@@ -69,9 +69,19 @@ impl Estimate {
         let worth = self.since_heard > limit / ASK_AFTER_PART;
         let due = self.heard_ms.is_none_or(|heard| now_ms.saturating_sub(heard) >= ASK_INTERVAL_MS);
         if worth || due {
-            *self = Estimate { asked_ms: Some(now_ms), since_asked: 0, in_parts: 0, ..*self };
+            self.on_asked(now_ms);
         }
         worth || due
+    }
+
+    /// A question is sent, whose answer is about these entries too.
+    fn on_asked(&mut self, now_ms: u64) {
+        *self = Estimate { asked_ms: Some(now_ms), since_asked: 0, in_parts: 0, ..*self };
+    }
+
+    /// The answer to the question that was just sent will lack this many entries, which the switch gets later.
+    pub fn on_waiting(&mut self, count: u32) {
+        self.since_asked = self.since_asked.saturating_add(count);
     }
 
     /// Whether the switch has never reported its count.
@@ -146,6 +156,9 @@ pub struct Fill {
     tables: Vec<TableFill>,
     /// Whether a bundle is under way, so that the switch does not count all entries yet.
     is_in_bundle: bool,
+    /// How many entries the hardware has for all tables together, by the operator's profile of the switch. Then the kernel asks for no
+    /// sizes.
+    hardware: Option<u32>,
 }
 
 /// How often the kernel asks a switch for its table sizes before it treats them as unknown. Until then it adds no more
@@ -218,6 +231,11 @@ impl Fill {
         now_ms: u64,
         ask: &mut impl FnMut(Asking),
     ) -> Lease {
+        if let (Some(entries), false) = (self.hardware, self.has_size(table_id)) {
+            self.add_table(TableEntries { table_id, entries }, room.percent);
+            // They are in one table, and counted there now.
+            self.adds = 0;
+        }
         if !self.has_size(table_id) {
             if let Some(lease) = self.lease_unsized(now_ms, ask) {
                 return lease;
@@ -227,30 +245,77 @@ impl Fill {
             }
         }
         let may_ask = !self.is_in_bundle;
+        let in_others = self.in_other_tables(table_id);
         let Some(table) = self.tables.iter_mut().find(|table| table.table_id == table_id) else {
             self.adds = self.adds.saturating_add(LEASE_MAX);
             return Lease::Granted(LEASE_MAX);
         };
-        let (limit, used) = (table.limit, table.entries.used());
+        let (limit, used) = (table.limit, table.entries.used().saturating_add(in_others));
         let is_scarce = used >= limit - limit / 10;
-        if (is_scarce || table.entries.is_guess()) && may_ask && table.entries.ask(limit, now_ms) {
-            ask(Asking::TableCounts);
-        }
+        let asks = (is_scarce || table.entries.is_guess()) && may_ask && table.entries.ask(limit, now_ms);
         let tell = is_scarce && now_ms >= table.tell_from_ms;
         if tell {
             table.tell_from_ms = now_ms + TELL_INTERVAL_MS;
+        }
+        if asks {
+            ask(Asking::TableCounts);
+            self.note_question(table_id, now_ms);
         }
         let count = (limit.saturating_sub(used) / 2).clamp(1, LEASE_MAX);
         if used >= limit {
             return Lease::Full { limit, tell };
         }
-        table.entries.add(count);
+        self.add(table_id, count);
         if tell { Lease::Scarce { count, used, limit } } else { Lease::Granted(count) }
+    }
+
+    fn add(&mut self, table_id: u8, count: u32) {
+        if let Some(table) = self.tables.iter_mut().find(|table| table.table_id == table_id) {
+            table.entries.add(count);
+        }
+    }
+
+    /// The switch is asked for the counts of all tables, because of this one.
+    fn note_question(&mut self, table_id: u8, now_ms: u64) {
+        if self.hardware.is_some() {
+            let others = self.tables.iter_mut().filter(|table| table.table_id != table_id);
+            others.for_each(|table| table.entries.on_asked(now_ms));
+        }
+    }
+
+    /// The entries of the other tables, if they share the hardware with this one.
+    fn in_other_tables(&self, table_id: u8) -> u32 {
+        if self.hardware.is_none() {
+            return 0;
+        }
+        let others = self.tables.iter().filter(|table| table.table_id != table_id);
+        others.fold(0, |sum, table| sum.saturating_add(table.entries.used()))
+    }
+
+    /// The operator's profile says how many entries the hardware has for all tables together, or nothing any more.
+    pub fn on_hardware(&mut self, entries: Option<u32>, percent: u8) {
+        self.hardware = entries.filter(|entries| *entries > 0);
+        if let Some(size) = self.hardware {
+            let limit = part_of(size, percent);
+            self.tables.iter_mut().for_each(|table| (table.size, table.limit) = (size, limit));
+        } else {
+            let used = |table: TableFill| table.entries.used();
+            let in_tables = self.tables.drain(..).map(used).fold(0, u32::saturating_add);
+            self.adds = self.adds.saturating_add(in_tables);
+            self.sizes = Sizes::NotAsked;
+        }
     }
 
     /// Whether a bundle is under way. Its entries are counted, and the switch would not count them: no question about counts is asked.
     pub fn be_in_bundle(&mut self, is_in_bundle: bool) {
         self.is_in_bundle = is_in_bundle;
+    }
+
+    /// The answer about counts will lack an entry of this table.
+    pub fn on_waiting(&mut self, table_id: u8) {
+        if let Some(table) = self.tables.iter_mut().find(|table| table.table_id == table_id) {
+            table.entries.on_waiting(1);
+        }
     }
 
     fn has_size(&self, table_id: u8) -> bool {
@@ -342,8 +407,12 @@ impl Fill {
     /// Takes the size of a table, and the percentage of it that may be used. A switch has at most 255 tables. If it
     /// names one twice, the last size counts.
     pub fn on_size(&mut self, fact: TableEntries, percent: u8) {
-        // At most a hundred hundredths of a 32-bit number.
-        let limit = (u64::from(fact.entries) * u64::from(percent.min(100)) / 100) as u32;
+        if self.hardware.is_none() {
+            self.add_table(fact, percent);
+        }
+    }
+
+    fn add_table(&mut self, fact: TableEntries, percent: u8) {
         self.tables.retain(|table| table.table_id != fact.table_id);
         // All entries that were added may be in this table.
         let mut entries = Estimate::default();
@@ -351,7 +420,7 @@ impl Fill {
         let table_id = fact.table_id;
         // A reported size of 0 means that the switch does not report the size.
         if fact.entries > 0 {
-            let (limit, size) = (limit.max(1), fact.entries);
+            let (limit, size) = (part_of(fact.entries, percent), fact.entries);
             self.tables.push(TableFill { table_id, limit, size, entries, tell_from_ms: 0 });
         }
     }
@@ -368,6 +437,12 @@ impl Fill {
             table.entries.on_answer(fact.entries, false, now_ms);
         }
     }
+}
+
+/// How many of a table's entries may be used: one at least.
+fn part_of(size: u32, percent: u8) -> u32 {
+    // At most a hundred hundredths of a 32-bit number.
+    ((u64::from(size) * u64::from(percent.min(100)) / 100) as u32).max(1)
 }
 
 #[cfg(test)]
@@ -504,6 +579,41 @@ mod tests {
         assert!(matches!(lease_of(&mut fill, 0, 0, Some(1_000)).0, Lease::Granted(_)));
         fill.on_sizes_unknown();
         assert_eq!(fill.sizes, Sizes::Known, "what came is not taken back");
+    }
+
+    #[test]
+    fn with_a_profile_the_hardware_counts_for_all_tables_and_not_what_the_switch_says() {
+        let mut fill = Fill::default();
+        lease(&mut fill, 0, 0);
+        fill.on_hardware(Some(1_000), 90);
+        // A late answer about sizes changes nothing.
+        (0..254).for_each(|table_id| fill.on_size(TableEntries { table_id, entries: 65_535 }, 90));
+        let mut granted = LEASE_MAX;
+        while let Lease::Granted(count) | Lease::Scarce { count, .. } =
+            lease(&mut fill, (granted % 3) as u8, 0).0
+        {
+            granted += count;
+            assert!(granted <= 900, "{granted}");
+        }
+        assert_eq!(granted, 900);
+        // All tables are asked about at once, and what they say counts.
+        let (full, asked) = lease(&mut fill, 2, ANSWER_TIMEOUT_MS);
+        assert_eq!((full, asked), (Lease::Full { limit: 900, tell: true }, vec![Asking::TableCounts]));
+        (0..3).for_each(|table_id| {
+            fill.on_count(TableEntries { table_id, entries: 100 }, ANSWER_TIMEOUT_MS);
+        });
+        assert_eq!(lease(&mut fill, 2, ANSWER_TIMEOUT_MS).0, Lease::Granted(LEASE_MAX));
+        // The answer lacks what waits for a slow switch.
+        assert_eq!(lease(&mut fill, 2, 3 * ANSWER_TIMEOUT_MS).1, [Asking::TableCounts; 0]);
+        fill.tables.iter_mut().for_each(|table| table.entries.on_asked(3 * ANSWER_TIMEOUT_MS));
+        (0..150).for_each(|_| fill.on_waiting(1));
+        (0..3).for_each(|table_id| {
+            fill.on_count(TableEntries { table_id, entries: 100 }, 3 * ANSWER_TIMEOUT_MS);
+        });
+        assert_eq!(fill.in_other_tables(9), 450);
+        // Without the profile, the switch is asked again how large its tables are.
+        fill.on_hardware(None, 90);
+        assert_eq!(lease(&mut fill, 2, ANSWER_TIMEOUT_MS).1, [Asking::TableSizes]);
     }
 
     #[test]

@@ -68,6 +68,20 @@ impl Entries {
         self.fill.be_in_bundle(is_in_bundle);
     }
 
+    /// The operator's profile says how many entries the switch's hardware has. `percent`: how much of it may be used.
+    pub fn on_hardware(&mut self, entries: Option<u32>, percent: u8) {
+        self.fill.on_hardware(entries, percent);
+    }
+
+    /// The answer to this question will lack an entry of this zone, which the switch gets later.
+    pub fn on_waiting(&mut self, asked: Asked, owner: ZoneId, table_id: u8) {
+        match asked {
+            Asked::TableCounts => self.fill.on_waiting(table_id),
+            Asked::RulesOf(zone) if zone == owner => self.rules_of(zone).rules.on_waiting(1),
+            _ => {}
+        }
+    }
+
     /// The switch removed an entry.
     pub fn on_removed(&mut self, owner: ZoneId, table_id: u8) {
         self.fill.on_removed(table_id);

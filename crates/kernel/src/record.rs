@@ -189,6 +189,12 @@ impl Record {
         }
     }
 
+    /// An answer that is pending will lack this rule, which the switch gets later.
+    pub fn on_waiting(&mut self, key: RuleKey) {
+        self.rules.find(key);
+        self.sought.on_rule(key);
+    }
+
     /// A bundle begins. Its flow mods are recorded like others, and the switch applies them later, or never. Until it is over, a rule
     /// that leaves the switch may come back by the bundle. So no rule leaves the record, and its owner's rules become uncertain instead.
     pub fn begin_bundle(&mut self) {
@@ -476,6 +482,23 @@ mod tests {
             [true, false, false],
             "the answer says nothing of what came after the question"
         );
+    }
+
+    #[test]
+    fn a_rule_that_waits_for_a_slow_switch_is_not_missing_in_its_answer() {
+        let mut record = Record::default();
+        record.bound_to(None, 100);
+        record.note(key(1), ZONE, true, Age::at(0));
+        record.note(key(2), ZONE, true, Age::at(0));
+        fill(&mut record, 1_000, 0);
+        assert!(record.seek(key(1), 0, ONE, &[], 0));
+        record.on_waiting(key(1));
+        assert_eq!(record.sought.on_end(), None);
+        record.end_sweep();
+        assert!(record.known(key(1)).is_some() && record.known(key(2)).is_none());
+        // What is not recorded does not come into the record.
+        record.on_waiting(key(77));
+        assert!(record.known(key(77)).is_none());
     }
 
     #[test]

@@ -28,6 +28,15 @@ impl Kernel {
         self.budgets.table_room = room;
     }
 
+    /// Sets how many rules the hardware of this switch has, by the operator's profile. `None`: the kernel asks the switch.
+    pub fn know_hardware(&mut self, datapath: DatapathId, entries: Option<u32>) {
+        let Some(there) = self.sessions.datapaths.get_mut(&datapath) else { return };
+        if let Some(lease) = self.budgets.lease.take_if(|lease| lease.datapath == datapath) {
+            there.entries.give_back(&lease);
+        }
+        there.entries.on_hardware(entries, self.budgets.table_room.percent);
+    }
+
     /// Sets of how many rules of each switch the kernel knows the owners.
     pub fn know_rules_up_to(&mut self, rules_per_switch: u32) {
         self.budgets.rules_per_switch = rules_per_switch;
@@ -167,6 +176,26 @@ impl Kernel {
                     there.record.bound_to(there.entries.capacity(), self.budgets.rules_per_switch);
                 }
             }
+        }
+    }
+
+    /// A question was sent to a slow switch for which this rule of a zone still waits: its answer will not have it. `matching` is
+    /// canonical; `None`: it is not known.
+    pub fn on_waiting(
+        &mut self,
+        datapath: DatapathId,
+        asked: Asked,
+        zone: ZoneId,
+        (table_id, priority): (u8, u16),
+        matching: Option<&[u8]>,
+    ) {
+        let Kernel { sessions, ownership, .. } = self;
+        let Some(there) = sessions.datapaths.get_mut(&datapath) else { return };
+        there.entries.on_waiting(asked, zone, table_id);
+        if matches!(asked, Asked::Rule | Asked::Record) {
+            let key =
+                ownership.keys.of(there.openflow, datapath, table_id, priority, matching.unwrap_or_default());
+            key.into_iter().for_each(|key| there.record.on_waiting(key));
         }
     }
 
