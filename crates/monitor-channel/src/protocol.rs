@@ -265,6 +265,15 @@ pub enum FromKernel {
         /// The line, fit to be written.
         line: String,
     },
+    /// A switch answers otherwise than its profile says.
+    SwitchLeftProfile {
+        /// Its datapath id.
+        switch: String,
+        /// How, as a phrase.
+        reason: String,
+        /// Its delays beside those of the profile: at most [`REPLY_DELAYS_MAX`].
+        delays: Vec<ReplyDelay>,
+    },
     /// Changed owners of groups and meters.
     Owned {
         /// At most [`IN_A_MESSAGE_MAX`](crate::owners::IN_A_MESSAGE_MAX).
@@ -278,6 +287,22 @@ pub enum FromKernel {
         message: String,
     },
 }
+
+/// How long a switch takes to answer a barrier behind one flow mod, at one quantile, in microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplyDelay {
+    /// The quantile, in hundredths.
+    pub percent: u8,
+    /// The soonest by the profile.
+    pub earliest_us: u32,
+    /// The latest by the profile.
+    pub latest_us: u32,
+    /// What the node observed.
+    pub observed_us: u32,
+}
+
+/// The maximum number of delays in one [`FromKernel::SwitchLeftProfile`].
+pub const REPLY_DELAYS_MAX: usize = 16;
 
 /// The maximum number of records in one [`FromKernel::Audit`].
 pub const AUDIT_RECORDS_MAX: usize = 64;

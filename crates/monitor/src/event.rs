@@ -8,7 +8,7 @@ use zone::NotEnforced;
 use crate::app::{AppSpec, Verb};
 use crate::incident::Incident;
 use crate::process_end::ProcessEnd;
-use crate::protocol::{FaultCause, ToKernel};
+use crate::protocol::{FaultCause, ReplyDelay, ToKernel};
 use crate::verification::{AppCheck, Validity};
 
 /// One run of one child process.
@@ -156,6 +156,13 @@ pub enum SupervisorEvent {
     },
     /// The operator ends safe mode.
     LeaveSafeMode,
+    /// A switch answers otherwise than its profile says.
+    SwitchLeftProfile {
+        /// How, with its datapath id, as a phrase.
+        reason: String,
+        /// Its delays beside those of the profile.
+        delays: Vec<ReplyDelay>,
+    },
     /// The kernel process ended while it was calling these trusted zones. This event comes before its end.
     KernelCalled {
         /// Their ids, as the kernel process wrote them. They can be invalid.

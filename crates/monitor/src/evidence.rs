@@ -38,7 +38,7 @@ pub(crate) struct EvidenceRead {
 
 /// The report: the newest lines and samples, cut to their bounds.
 pub(crate) fn report(evidence: Evidence) -> EvidenceReport {
-    let Evidence { exit_code, signal, core_dumped, called, last_lines, facts, samples } = evidence;
+    let Evidence { exit_code, signal, core_dumped, called, last_lines, facts, samples, delays: _ } = evidence;
     EvidenceReport {
         exit_code,
         signal,
@@ -84,6 +84,7 @@ mod tests {
             last_lines: vec![long(); 2 * LAST_LINES_MAX],
             facts: vec![Fact { unix_ms: u64::MAX, line: long() }; 2 * FACTS_MAX],
             samples: vec![LARGEST_SAMPLE; 2 * HISTORY_SAMPLES_MAX],
+            ..Evidence::default()
         });
         let message = FromMonitor::Evidence { ticket: u64::MAX, evidence: Some(Box::new(evidence)) };
         let bytes = serde_json::to_vec(&message).unwrap().len();

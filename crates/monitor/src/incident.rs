@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use zone::Sample;
 
 use crate::app::{REASON_BYTES_MAX, legible};
-use crate::protocol::FaultCause;
+use crate::protocol::{FaultCause, ReplyDelay};
 use crate::supervisor::ProcessEnd;
 
 /// The largest number of output lines in an incident: a panic with a short backtrace.
@@ -42,6 +42,8 @@ pub enum IncidentKind {
     SafeMode,
     /// The node ended unexpectedly.
     ProcessError,
+    /// A switch answers otherwise than its profile says.
+    SwitchLeftProfile,
 }
 
 impl IncidentKind {
@@ -58,6 +60,7 @@ impl IncidentKind {
             IncidentKind::NodeRestarted => "restarted",
             IncidentKind::SafeMode => "safe mode",
             IncidentKind::ProcessError => "gave up",
+            IncidentKind::SwitchLeftProfile => "switch left its profile",
         }
     }
 }
@@ -118,6 +121,8 @@ pub struct Evidence {
     pub facts: Vec<Fact>,
     /// The app's usage before, oldest first; at most [`zone::usage::HISTORY_SAMPLES_MAX`].
     pub samples: Vec<Sample>,
+    /// The delays of a switch beside those of its profile, by quantile; at most [`REPLY_DELAYS_MAX`](crate::protocol::REPLY_DELAYS_MAX).
+    pub delays: Vec<ReplyDelay>,
 }
 
 impl Evidence {
@@ -229,6 +234,15 @@ impl Incident {
             finding: Finding::default(),
             evidence: Evidence::default(),
         }
+    }
+
+    /// An incident of a switch that answers otherwise than its profile says.
+    pub(crate) fn of_switch(reason: &str, delays: Vec<ReplyDelay>, at_ms: u64) -> Incident {
+        let what = IncidentKind::SwitchLeftProfile;
+        let sentence = "the switch has another firmware or another load than the profile was measured with, or the wrong profile";
+        let then = "the node goes on by the profile; burnet probe measures the switch again".to_owned();
+        let incident = Incident::of_node(what, reason, at_ms).without_culprit(sentence, then);
+        Incident { evidence: Evidence { delays, ..Evidence::default() }, ..incident }
     }
 
     /// The affected app or process, by the operator's name for it.

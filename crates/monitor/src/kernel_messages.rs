@@ -6,7 +6,7 @@ use crate::app::{APP_NAME_BYTES_MAX, REASON_BYTES_MAX, legible};
 use crate::audit::Record;
 use crate::output::LINE_BYTES_MAX;
 use crate::owners::Owned;
-use crate::protocol::FromKernel;
+use crate::protocol::{FromKernel, REPLY_DELAYS_MAX};
 use crate::resources::ZoneCounts;
 
 use crate::supervisor::SupervisorEvent;
@@ -69,6 +69,10 @@ pub(crate) fn event(message: FromKernel) -> KernelMessage {
             SupervisorEvent::Operator { app, verb, why: why.map(phrase) }
         }
         FromKernel::LeaveSafeMode => SupervisorEvent::LeaveSafeMode,
+        FromKernel::SwitchLeftProfile { switch, reason, mut delays } => {
+            delays.truncate(REPLY_DELAYS_MAX);
+            SupervisorEvent::SwitchLeftProfile { reason: phrase(format!("{switch}: {reason}")), delays }
+        }
         FromKernel::Fatal { exit_code, message } => {
             SupervisorEvent::KernelFatal { exit_code, message: legible(&message, FATAL_BYTES_MAX) }
         }

@@ -257,6 +257,9 @@ impl Supervisor {
                 }
             }
             SupervisorEvent::LeaveSafeMode => self.leave_safe_mode(now_ms, out),
+            SupervisorEvent::SwitchLeftProfile { reason, delays } => {
+                out.push(Incident::of_switch(&reason, delays, now_ms).into());
+            }
             SupervisorEvent::KernelCalled { zones } => {
                 self.kernel.called(self.loaded(|zone| zones.contains(&zone)))
             }

@@ -115,10 +115,21 @@ fn text(incident: &Incident) -> String {
             sample.refusals_per_s,
         )
     });
+    let delays = evidence.delays.iter().map(|it| {
+        let ms = |us: u32| f64::from(us) / 1e3;
+        format!(
+            "{:>3} %  profile {:.1} to {:.1} ms, switch {:.1} ms",
+            it.percent,
+            ms(it.earliest_us),
+            ms(it.latest_us),
+            ms(it.observed_us)
+        )
+    });
     let facts = evidence.facts.iter().map(|fact| format!("{}  {}", time_text(fact.unix_ms), fact.line));
     text += &section("where it failed", evidence.where_it_failed().map(str::to_owned));
     text += &section("what it printed last", evidence.last_lines.iter().cloned());
     text += &section("what it used", samples);
+    text += &section("from a barrier to its reply", delays);
     text + &section("what went before", facts)
 }
 
@@ -169,5 +180,18 @@ what went before:
         let said = "exit code 101 (a panic): no room for 3";
         assert_eq!(row(&incident)[4], said);
         assert!(text(&incident).contains(&format!("  reason   {said}\n")));
+    }
+
+    #[test]
+    fn a_switch_that_left_its_profile_is_shown_with_both_curves() {
+        let incident: Incident = serde_json::from_str(
+            r#"{"number":3,"unix_ms":0,"what":"switch_left_profile","reason":"of:1: late","then":"t","evidence":{"delays":
+                [{"percent":50,"earliest_us":20000,"latest_us":28500,"observed_us":61000}]}}"#,
+        )
+        .unwrap();
+        let shown = text(&incident);
+        assert!(shown.starts_with("incident 3: (node) switch left its profile"), "{shown}");
+        let line = "from a barrier to its reply:\n   50 %  profile 20.0 to 28.5 ms, switch 61.0 ms\n";
+        assert!(shown.contains(line), "{shown}");
     }
 }
