@@ -71,6 +71,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "monitor-channel",
             "operator",
             "package",
+            "profile",
             "southbound",
             "zone",
         ],

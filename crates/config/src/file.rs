@@ -25,7 +25,8 @@ use zone::{Limits, Sandbox};
 use super::binding::{Datapaths, TlsBinding};
 use super::grant::GrantedBy;
 use super::{
-    AppsTable, ConfigError, LimitsTable, ListenAddress, LogLevel, NetworkTable, OpenFlowVersion, Role, users,
+    AppsTable, ConfigError, LimitsTable, ListenAddress, LogLevel, NetworkTable, OpenFlowVersion, Role,
+    Switches, users,
 };
 
 /// The longest interval or timeout: an hour, in milliseconds. Probing a switch less often has no use.
@@ -49,6 +50,9 @@ pub struct ConfigFile {
     pub python: PythonTable,
     /// `[limits]`.
     pub limits: LimitsTable,
+    /// `[switch."of:…"]`.
+    #[serde(rename = "switch")]
+    pub switches: Switches,
     /// `[safe_mode]`.
     pub safe_mode: SafeModeTable,
     /// `[network]`.
@@ -273,6 +277,7 @@ impl ConfigFile {
         for path in paths.into_iter().chain(app_paths).flatten() {
             *path = folder.join(&*path);
         }
+        self.switches.resolve(folder);
     }
 }
 

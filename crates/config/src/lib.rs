@@ -25,6 +25,9 @@ mod network;
 mod network_share;
 mod order;
 mod services;
+mod shared_files;
+mod switch_paces;
+mod switches;
 pub mod users;
 
 use std::collections::BTreeMap;
@@ -56,6 +59,8 @@ pub use network_share::ServiceShare;
 pub use operator::place::shared_folder;
 pub use order::AppsTable;
 pub use services::check_app_name;
+pub use shared_files::shared_folders;
+pub use switches::{Pace, Quantile, SwitchKey, SwitchTable, Switches};
 
 /// The present time. A clock before 1970 counts as 1970.
 fn now() -> package::moment::Moment {
@@ -75,6 +80,9 @@ pub struct Config {
     /// Limits of what switches and apps may use.
     #[serde(default)]
     pub limits: NodeLimits,
+    /// Which profile applies to which switch.
+    #[serde(default)]
+    pub switches: Switches,
     /// What runs in safe mode.
     #[serde(default)]
     pub safe_mode: SafeMode,
@@ -420,6 +428,7 @@ impl Config {
         let order = file.order.order.clone();
         let python = Python { interpreter: file.python.interpreter.clone() };
         let network = file.network.clone().or_else(|| args.network.then(NetworkTable::default));
+        let switches = file.switches.clone();
         let listed = file.safe_mode.apps.clone();
         let (mut apps, granted_by, declared) = merge_apps(file, &args.apps, &around.current_dir, built_in)?;
         order::rank(&order, &mut apps)?;
@@ -430,6 +439,7 @@ impl Config {
             southbound,
             node,
             limits,
+            switches,
             safe_mode,
             apps,
             network,
@@ -455,6 +465,8 @@ impl Config {
             usable("the private key", &tls.private_key, Access::READ_OK)?;
             usable("the CA certificate", &tls.ca_certificate, Access::READ_OK)?;
         }
+        // The result is for the kernel process, which reads them again.
+        drop(self.switches.paces()?);
         if let Some(interpreter) = &self.python.interpreter {
             usable("the interpreter", interpreter, Access::EXEC_OK)?;
         }
@@ -591,26 +603,6 @@ fn elsewhere(file: &ConfigFile, arguments: &[AppArgument], built_in: &[BuiltInAp
         }
     }
     names
-}
-
-/// Files that one app may use and another may change, as a sentence for each pair of apps. The reading app should
-/// know that the other app can change its input.
-pub fn shared_folders(apps: &[AppSpec]) -> Vec<String> {
-    let other =
-        |one: &AppSpec| apps.iter().filter(|other| other.name != one.name).cloned().collect::<Vec<_>>();
-    let line = |reads: &AppSpec, writes: &AppSpec| {
-        let (path, folder) = reads.sandbox.fs.changed_by(&writes.sandbox.fs)?;
-        Some(format!(
-            "app {} may use {}, and app {} may change {}: it would read data that the other app controls; grant each app its own folder",
-            reads.name,
-            path.display(),
-            writes.name,
-            folder.display()
-        ))
-    };
-    apps.iter()
-        .flat_map(|one| other(one).into_iter().filter_map(|other| line(one, &other)).collect::<Vec<_>>())
-        .collect()
 }
 
 /// A misspelt name would be noticed only in an emergency, when the app does not start.

@@ -375,6 +375,7 @@ impl Control {
                     tracing::warn!("trusted app {app}: {reason}");
                     self.to_monitor.push(FromKernel::TrustedFault { app, reason });
                 }
+                FromWorker::SwitchLeftProfile(left) => self.to_monitor.push_if_room(left.into_message()),
                 FromWorker::ToNode(frame) => self.queries.on_frame(&frame),
                 FromWorker::Counts { ticket, sessions, zones, switches } => {
                     self.queries.on_counts(ticket, sessions, zones, switches)

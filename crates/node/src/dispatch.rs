@@ -7,6 +7,7 @@
 //! In: events of switches, while a connection is read. Out: frames in the zones' rings, faults and effects for the
 //! worker. It never waits for a zone, and never ends one: it records the fault.
 
+use super::departures::Departures;
 use super::held::Held;
 use super::pauses::Pauses;
 use super::storm::StormWatch;
@@ -45,6 +46,8 @@ pub(super) struct Dispatch {
     pub storm: StormWatch,
     /// Faults of switches that are not recorded yet.
     pub switch_faults: SwitchFaults,
+    /// Switches that have left their profiles.
+    pub departures: Departures,
     /// Frames for the node itself. They are from one turn, so the bound is what a turn reads.
     pub to_node: Vec<Vec<u8>>,
     /// Packet-ins of switches that apps do not know yet, or whose earlier packet-ins they have not all received.
@@ -76,6 +79,7 @@ impl Dispatch {
             storm: StormWatch::new(),
             switch_faults: SwitchFaults::default(),
             to_node: Vec::new(),
+            departures: Departures::default(),
             held: Held::default(),
             handed_on: Vec::new(),
             cut_down: Vec::new(),
@@ -89,6 +93,10 @@ impl Dispatch {
             SouthboundEvent::Event(bytes) => self.hear_frame(bytes),
             SouthboundEvent::BundleOver { datapath } => {
                 self.kernel.on_bundle_over(datapath, &mut self.effects);
+            }
+            SouthboundEvent::Entries { datapath, entries } => self.kernel.know_hardware(datapath, entries),
+            SouthboundEvent::LeftProfile { datapath, profile, departure } => {
+                self.departures.on_departure(datapath, profile, departure, self.now_ms);
             }
             SouthboundEvent::Ended { peer, datapath, end } => {
                 self.switch_faults.on_end(peer, datapath, end, self.now_ms);

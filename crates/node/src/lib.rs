@@ -16,6 +16,7 @@
 mod accepting;
 mod call_tracker;
 mod control;
+mod departures;
 pub mod descriptors;
 mod dispatch;
 mod fatal;
@@ -40,6 +41,7 @@ mod socket;
 mod storm;
 mod switch_faults;
 mod switch_requests;
+mod switch_view;
 mod unread_answers;
 mod unsent;
 mod usage;

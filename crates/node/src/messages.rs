@@ -4,6 +4,7 @@
 //! fails. A worker never waits for the control thread: if the queue is full, it tries again in its next turn. No packets
 //! are sent here.
 
+use crate::departures::SwitchLeft;
 use abi::ZoneId;
 use abi::event::SoftLimit;
 use audit_contract::Record;
@@ -145,6 +146,8 @@ pub enum FromWorker {
         /// The violation.
         reason: String,
     },
+    /// A switch answers otherwise than its profile says.
+    SwitchLeftProfile(SwitchLeft),
     /// A trusted app panicked, or did not start.
     TrustedFault {
         /// Its app.

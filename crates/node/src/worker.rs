@@ -247,9 +247,15 @@ impl Worker {
             true if self.southbound.has_paused() || self.has_to_hand_on() => PAUSED_SLEEP,
             true if self.southbound.has_claims() => CLAIMS_SLEEP,
             true if self.has_deadline_soon() => services::DEADLINE_SLEEP,
-            true => LONGEST_SLEEP,
+            true => self.until_due(),
             false => Duration::ZERO,
         }
+    }
+
+    /// Until commands for a slow switch are due.
+    fn until_due(&self) -> Duration {
+        let due_ms = self.southbound.due_ms().map(|due_ms| due_ms.saturating_sub(self.now_ms));
+        due_ms.map_or(LONGEST_SLEEP, |due_ms| LONGEST_SLEEP.min(Duration::from_millis(due_ms)))
     }
 
     fn turn(&mut self, events: &Events) {
@@ -266,6 +272,7 @@ impl Worker {
         self.tick();
         self.settle_claims();
         self.ask_for_owners();
+        self.send_due();
         self.write();
         // Switches that flood come last, after the apps have received the others' events and the switches have received
         // the apps' commands.
@@ -543,6 +550,12 @@ impl Worker {
         southbound.settle(*now_ms, &mut |event| dispatch.hear(event));
     }
 
+    /// Sends the commands that have waited for slow switches, and whose time has come.
+    fn send_due(&mut self) {
+        let Worker { southbound, dispatch, now_ms, .. } = self;
+        southbound.on_time(*now_ms, &mut |event| dispatch.hear(event));
+    }
+
     /// Sends the messages of this turn.
     fn write(&mut self) {
         self.flush_zones();
@@ -574,6 +587,8 @@ impl Worker {
             }
         }
         self.dispatch.to_node.drain(..).for_each(|frame| self.unsent.push_frame(frame));
+        let left = self.dispatch.departures.take();
+        left.into_iter().for_each(|left| self.unsent.push(FromWorker::SwitchLeftProfile(left)));
         self.unsent.send(&self.control);
         if self.claims.has_changes() {
             self.control.wake();

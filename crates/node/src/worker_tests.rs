@@ -17,6 +17,8 @@ use ring::{AppEnd, Port, Sizes};
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 
+#[path = "worker_tests/pacing.rs"]
+mod pacing;
 #[path = "worker_tests/routing.rs"]
 mod routing;
 #[path = "worker_tests/topics.rs"]

@@ -177,6 +177,20 @@ pub struct SwitchView {
     /// Whether the node knows the owners of the rules that the switch had when it connected. `None` if the counts are
     /// missing.
     pub rules_before: Option<RulesBeforeView>,
+    /// The profile that applies to it, and the commands that wait because of it. `None` if no profile applies.
+    pub pace: Option<PaceView>,
+}
+
+/// A profile that applies to a switch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PaceView {
+    /// Its name.
+    pub profile: String,
+    /// Commands that the switch has not got yet.
+    pub waiting: usize,
+    /// In how many milliseconds it will have got all of them.
+    pub wait_ms: u64,
 }
 
 /// What a switch has reported about the rules that it had when it connected.

@@ -134,7 +134,9 @@ pub struct Bundles {
     under_way: Vec<Bundle>,
     /// Commits that the switch did not answer in time: the bundle, and the transaction id. They count as bundles under way.
     late: Vec<(u32, u32)>,
-    /// Since when there has always been a bundle under way.
+    /// How many wait because their switch is slow. Nothing of them is sent yet.
+    held: usize,
+    /// Since when there has always been a bundle under way or waiting.
     busy_since_ms: u64,
     last_id: u32,
 }
@@ -145,13 +147,41 @@ impl Bundles {
         &self.support
     }
 
-    /// Whether a bundle of this zone may begin now.
+    /// Whether a bundle of this zone may begin now, or wait for its slow switch.
     pub fn has_room(&self, zone: ZoneId, now_ms: u64) -> bool {
+        let is_busy = self.count() > 0 && now_ms.saturating_sub(self.busy_since_ms) >= BUSY_MAX_MS;
+        self.count() < BUNDLES_MAX && !is_busy && self.may_send(zone)
+    }
+
+    /// Whether a bundle of this zone may be sent now, if it has waited.
+    pub fn may_send(&self, zone: ZoneId) -> bool {
         let is_first = self.support == Support::Unknown;
         let most = if is_first { 1 } else { BUNDLES_MAX };
-        let count = self.under_way.len() + self.late.len();
-        let is_busy = count > 0 && now_ms.saturating_sub(self.busy_since_ms) >= BUSY_MAX_MS;
-        count < most && !is_busy && self.under_way.iter().all(|bundle| bundle.tag.zone != zone)
+        let sent = self.under_way.len() + self.late.len();
+        sent < most && self.under_way.iter().all(|bundle| bundle.tag.zone != zone)
+    }
+
+    /// How many are under way or wait.
+    fn count(&self) -> usize {
+        self.under_way.len() + self.late.len() + self.held
+    }
+
+    /// A bundle waits. [`Self::begin`] follows, and then [`Self::held_went`].
+    pub fn hold(&mut self, now_ms: u64) {
+        if self.count() == 0 {
+            self.busy_since_ms = now_ms;
+        }
+        self.held += 1;
+    }
+
+    /// A bundle that has waited was sent.
+    pub fn held_went(&mut self) {
+        self.held = self.held.saturating_sub(1);
+    }
+
+    /// Whether none is under way.
+    pub fn are_over(&self) -> bool {
+        self.under_way.is_empty() && self.late.is_empty()
     }
 
     /// The number of the next bundle.
@@ -168,7 +198,7 @@ impl Bundles {
             true => (Stage::Opening, others, Vec::new()),
             false => (Stage::Filled, Vec::new(), others),
         };
-        if self.under_way.is_empty() && self.late.is_empty() {
+        if self.count() == 0 {
             self.busy_since_ms = now_ms;
         }
         self.under_way.push(Bundle {
@@ -290,6 +320,7 @@ impl Bundles {
     /// The session has ended. Returns the bundles under way whose apps want a receipt.
     pub fn on_end(&mut self) -> Vec<Tag> {
         self.late.clear();
+        self.held = 0;
         self.under_way.drain(..).filter(|bundle| bundle.wants_receipt).map(|bundle| bundle.tag).collect()
     }
 

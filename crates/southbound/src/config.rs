@@ -5,6 +5,7 @@
 use crate::binding::{Binding, Table};
 use crate::occupancy::ConnectionCaps;
 use crate::roster::Roster;
+use crate::switch_pace::SwitchPaces;
 use openflow::Version;
 use openflow::message::{ROLE_EQUAL, ROLE_MASTER, ROLE_NOCHANGE, ROLE_SLAVE, Role};
 use std::net::IpAddr;
@@ -56,6 +57,8 @@ pub struct SouthboundConfig {
     pub binding: Binding,
     /// The operator's table: the certificates that may be used for an id.
     pub datapaths: Table,
+    /// How switches are treated by their profiles.
+    pub paces: SwitchPaces,
 }
 
 impl Default for SouthboundConfig {
@@ -82,6 +85,7 @@ impl Default for SouthboundConfig {
             plain: Plain::default(),
             binding: Binding::default(),
             datapaths: Table::default(),
+            paces: SwitchPaces::default(),
         }
     }
 }

@@ -80,6 +80,10 @@ pub struct Connection {
     pub bound: Option<Bound>,
     /// Whether it is in the worker's list of connections that wait for their id.
     pub is_claiming: bool,
+    /// Whether it is in the worker's list of connections that wait for a time.
+    pub is_timed: bool,
+    /// Whether the profile of its switch is to be looked up again.
+    pub is_to_pace: bool,
     /// Set once the session has ended. Until then the peer may receive its last messages.
     pub lingers_until_ms: Option<u64>,
 }
@@ -105,6 +109,8 @@ impl Connection {
             shown: None,
             bound: None,
             is_claiming: false,
+            is_timed: false,
+            is_to_pace: false,
             lingers_until_ms: None,
         }
     }

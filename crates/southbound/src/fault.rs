@@ -3,6 +3,7 @@
 //! It does not decide when a session ends.
 
 use crate::occupancy::NoRoom;
+use crate::pacer::QueueFull;
 use flow::{BadInput, ErrorCode};
 use std::borrow::Cow;
 use std::fmt;
@@ -122,6 +123,8 @@ pub enum Refused {
     NoBundles(String),
     /// A bundle of this app is under way to the switch, or as many as may be.
     TooManyBundles,
+    /// The switch is paced by its profile, and as many commands wait for it as may be.
+    PacedQueueFull(QueueFull),
     /// It is not a command for a switch.
     NotForSwitches,
 }
@@ -135,6 +138,7 @@ impl Refused {
                 | Refused::TooManyOutstanding(_)
                 | Refused::TooManyRequests(_)
                 | Refused::TooManyBundles
+                | Refused::PacedQueueFull(_)
         )
     }
 
@@ -178,6 +182,10 @@ impl fmt::Display for Refused {
             Refused::NoBundles(why) => f.write_str(&no_bundles(why)),
             Refused::TooManyBundles => f.write_str(
                 "bundles are under way to this switch already; wait for the receipt of this app's last one",
+            ),
+            Refused::PacedQueueFull(QueueFull { waiting, wait_ms }) => write!(
+                f,
+                "{waiting} commands wait for this switch, which its profile paces: in {wait_ms} ms it will have got them; try again then"
             ),
             Refused::NotForSwitches => f.write_str("this command is not for a switch"),
         }

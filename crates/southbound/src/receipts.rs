@@ -113,6 +113,13 @@ struct Recent {
     zone: u16,
 }
 
+/// A command whose barrier has returned, and that the data plane has only later.
+#[derive(Clone, Copy, Debug)]
+struct Confirmed {
+    of: Pending,
+    due_ms: u64,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Barrier {
     serial: Serial,
@@ -126,6 +133,8 @@ pub struct Receipts {
     recent: Vec<Recent>,
     pending: VecDeque<Pending>,
     barriers: VecDeque<Barrier>,
+    /// In the order in which they are due.
+    confirmed: VecDeque<Confirmed>,
     /// Whether something is pending that no barrier covers yet.
     uncovered: bool,
     shares: Shares,
@@ -148,6 +157,7 @@ impl Receipts {
             recent: Vec::new(),
             pending: VecDeque::new(),
             barriers: VecDeque::new(),
+            confirmed: VecDeque::new(),
             uncovered: false,
             shares: Shares::new(max_pending),
         }
@@ -166,9 +176,15 @@ impl Receipts {
         self.shares.has_room(zone)
     }
 
+    /// The last transaction id.
+    pub fn last_xid(&self) -> u32 {
+        // The low 32 bits.
+        self.last as u32
+    }
+
     /// How many commands wait for their receipt.
     pub fn outstanding(&self) -> usize {
-        self.pending.len()
+        self.pending.len() + self.confirmed.len()
     }
 
     /// Records the command of the last transaction id.
@@ -227,13 +243,51 @@ impl Receipts {
 
     /// A barrier reply arrived: passes on the completed commands. `false` if no such barrier was waiting.
     pub fn on_barrier_reply(&mut self, xid: u32, done: impl FnMut(Tag)) -> bool {
-        let Some(serial) = self.serial_of(xid) else { return false };
-        let Ok(index) = self.barriers.binary_search_by_key(&serial, |barrier| barrier.serial) else {
-            return false;
-        };
-        self.barriers.drain(..=index);
+        let Some(serial) = self.take_barrier(xid) else { return false };
         self.take_before(serial, done);
         true
+    }
+
+    /// The same for a switch whose data plane has the commands only later: they are completed at that time, unless an error comes first.
+    pub fn hold_reply(&mut self, xid: u32, due_ms: u64) -> bool {
+        let Some(serial) = self.take_barrier(xid) else { return false };
+        while let Some(of) = self.pending.pop_front_if(|first| first.serial <= serial) {
+            self.hold_until(of, due_ms);
+        }
+        true
+    }
+
+    /// The same for a bundle that the switch has committed.
+    pub fn hold_programmed(&mut self, tag: Tag, due_ms: u64) {
+        self.shares.take(tag.zone);
+        self.hold_until(Pending { serial: 0, tag }, due_ms);
+    }
+
+    fn hold_until(&mut self, of: Pending, due_ms: u64) {
+        // Another profile may say less than the one before. The order stays.
+        let due_ms = self.confirmed.back().map_or(due_ms, |last| due_ms.max(last.due_ms));
+        self.confirmed.push_back(Confirmed { of, due_ms });
+    }
+
+    /// Passes on the commands that the data plane has by now.
+    pub fn on_due(&mut self, now_ms: u64, mut done: impl FnMut(Tag)) {
+        while let Some(Confirmed { of, .. }) = self.confirmed.pop_front_if(|first| first.due_ms <= now_ms) {
+            self.shares.give_back(of.tag.zone);
+            done(of.tag);
+        }
+    }
+
+    /// When [`Self::on_due`] has something to pass on.
+    pub fn due_ms(&self) -> Option<u64> {
+        self.confirmed.front().map(|first| first.due_ms)
+    }
+
+    /// Takes the barrier of this id and all before it out. Returns its place in the order.
+    fn take_barrier(&mut self, xid: u32) -> Option<Serial> {
+        let serial = self.serial_of(xid)?;
+        let index = self.barriers.binary_search_by_key(&serial, |barrier| barrier.serial).ok()?;
+        self.barriers.drain(..=index);
+        Some(serial)
     }
 
     /// The switch sent an error. Returns the command that it belongs to, if it is still recorded.
@@ -241,6 +295,12 @@ impl Receipts {
         let serial = self.serial_of(xid)?;
         if let Ok(index) = self.pending.binary_search_by_key(&serial, |pending| pending.serial) {
             let Pending { tag, .. } = self.pending.remove(index)?;
+            self.shares.give_back(tag.zone);
+            return Some(FailedCommand { tag, awaited: true });
+        }
+        // An early barrier may return before the error.
+        if let Some(index) = self.confirmed.iter().position(|it| it.of.serial == serial) {
+            let Confirmed { of: Pending { tag, .. }, .. } = self.confirmed.remove(index)?;
             self.shares.give_back(tag.zone);
             return Some(FailedCommand { tag, awaited: true });
         }
@@ -264,6 +324,7 @@ impl Receipts {
         self.barriers.clear();
         self.uncovered = false;
         self.shares.clear();
+        self.confirmed.drain(..).for_each(|confirmed| lost(confirmed.of.tag));
         self.pending.drain(..).for_each(|pending| lost(pending.tag));
     }
 

@@ -6,6 +6,7 @@ use crate::connection::Connection;
 use crate::counters::Counters;
 use crate::roles::ControllerRole;
 use crate::session::{Identity, State};
+use crate::switch_pace::PaceSnapshot;
 use abi::event::PortRecord;
 use openflow::Version;
 use openflow::message::SwitchDesc;
@@ -37,6 +38,8 @@ pub struct SessionSnapshot {
     pub outstanding: usize,
     /// Bytes that the switch has not accepted yet.
     pub output_bytes: usize,
+    /// How the switch is treated by a profile, if one applies to it.
+    pub pace: Option<PaceSnapshot>,
 }
 
 impl SessionSnapshot {
@@ -54,6 +57,7 @@ impl SessionSnapshot {
             counters: *session.counters(),
             outstanding: session.outstanding(),
             output_bytes: connection.outbox.len(),
+            pace: session.pace_snapshot(),
         }
     }
 }

@@ -9,6 +9,8 @@
 //! Only this part of the crate acts: it reads and writes sockets, updates the roster, and writes the log. It starts
 //! no thread, never blocks, and never reads the clock.
 
+mod timed;
+
 use crate::config::SouthboundConfig;
 use crate::connection::{Connection, ReadTurn, TurnResources, check_output, is_half_open};
 use crate::connections::Connections;
@@ -51,6 +53,8 @@ pub struct Southbound {
     /// The connection that was read last.
     last_read: usize,
     ending: Vec<usize>,
+    /// Connections that wait for a time. Each once.
+    timed: Vec<usize>,
     contested: Contested,
     buffer: ReadBuffer,
     frame: Vec<u8>,
@@ -110,6 +114,7 @@ impl Southbound {
             read_bytes: config_read_bytes,
             last_read: 0,
             ending: Vec::new(),
+            timed: Vec::new(),
             contested: Contested::default(),
             buffer: ReadBuffer::new(),
             frame: Vec::new(),
@@ -130,6 +135,7 @@ impl Southbound {
         }
         config.apply_to(&self.roster);
         self.config = config;
+        self.pace_anew();
     }
 
     /// Takes over an accepted stream, and sends the hello at the next flush.
@@ -556,7 +562,7 @@ impl Southbound {
             sink: &mut effect,
         };
         let next = act(&mut connection, &mut resources);
-        self.look_at(slot, &mut connection, was_up);
+        self.look_at(slot, &mut connection, was_up, sink);
         if connection.is_to_wait_for_its_id() {
             connection.is_claiming = true;
             self.contested.claim(slot);
@@ -578,7 +584,7 @@ impl Southbound {
     }
 
     /// Records how the call changed the session.
-    fn look_at(&mut self, slot: usize, connection: &mut Connection, was_up: bool) {
+    fn look_at(&mut self, slot: usize, connection: &mut Connection, was_up: bool, sink: &mut Sink<'_>) {
         let session = &mut connection.session;
         if session.state() != State::Up {
             return;
@@ -591,6 +597,13 @@ impl Southbound {
         } else if changed {
             let (ports, desc) = (session.ports().copied().collect(), session.desc().cloned());
             self.roster.update(datapath, ports, desc);
+        }
+        if !was_up || changed || connection.is_to_pace {
+            self.settle_pace(connection, sink);
+        }
+        if !connection.is_timed && connection.session.due_ms().is_some() {
+            connection.is_timed = true;
+            self.timed.push(slot);
         }
     }
 

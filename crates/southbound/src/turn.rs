@@ -3,6 +3,7 @@
 //! It takes no action: the worker's [`crate::Southbound`] alone acts.
 
 use crate::fault::SessionEnd;
+use crate::reply_watch::Departure;
 use abi::ZoneId;
 use flow::DatapathId;
 use openflow::Version;
@@ -24,6 +25,22 @@ pub enum SouthboundEvent<'a> {
     BundleOver {
         /// The switch.
         datapath: DatapathId,
+    },
+    /// How many rules the hardware table of this switch has by its profile. `None`: what the switch says.
+    Entries {
+        /// The switch.
+        datapath: DatapathId,
+        /// The number.
+        entries: Option<u32>,
+    },
+    /// The switch answers otherwise than its profile says.
+    LeftProfile {
+        /// The switch.
+        datapath: DatapathId,
+        /// The name of the profile.
+        profile: &'a str,
+        /// How.
+        departure: &'a Departure,
     },
     /// A session, or an attempt at one, has ended: for the node's records. A separate event reports that the switch
     /// is down.

@@ -2,7 +2,7 @@
 
 use super::{ago, ask, json, table::columns, unexpected};
 use crate::cli::{CommandError, SwitchesArgs};
-use operator::contract::{Answer, MeterView, Question, SwitchView};
+use operator::contract::{Answer, MeterView, PaceView, Question, SwitchView};
 
 /// Prints the switches, as text or JSON.
 pub fn switches(args: &SwitchesArgs) -> Result<String, CommandError> {
@@ -30,6 +30,8 @@ fn text(switches: &[SwitchView]) -> String {
             "FLOW-MODS",
             "PACKET-OUTS",
             "ERRORS",
+            "PROFILE",
+            "WAITING",
         ],
         &rows,
     );
@@ -53,7 +55,15 @@ fn meter(view: Option<&MeterView>) -> String {
     }
 }
 
-fn row(switch: &SwitchView) -> [String; 11] {
+/// How many commands wait for the switch, and how long the last of them will.
+fn waiting(pace: &PaceView) -> String {
+    match pace.waiting {
+        0 => "0".to_owned(),
+        count => format!("{count} ({})", ago(pace.wait_ms)),
+    }
+}
+
+fn row(switch: &SwitchView) -> [String; 13] {
     let live = switch.ports.iter().filter(|port| port.live).count();
     [
         switch.datapath.to_string(),
@@ -67,5 +77,7 @@ fn row(switch: &SwitchView) -> [String; 11] {
         switch.flow_mods.to_string(),
         switch.packet_outs.to_string(),
         switch.errors.to_string(),
+        switch.pace.as_ref().map_or_else(|| "-".to_owned(), |pace| pace.profile.clone()),
+        switch.pace.as_ref().map_or_else(|| "-".to_owned(), waiting),
     ]
 }

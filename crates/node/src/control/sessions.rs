@@ -34,6 +34,7 @@ pub(super) fn southbound_config(config: &Config) -> Result<SouthboundConfig, Fat
         plain: given.tls.as_ref().map_or(Plain::default(), plain),
         binding: given.tls.as_ref().map_or(Binding::default(), |tls| tls.binding.to_southbound()),
         datapaths: Arc::new(given.tls.as_ref().map(|tls| to_southbound(&tls.datapaths)).unwrap_or_default()),
+        paces: config.switches.paces().map_err(|error| Fatal(2, error.to_string()))?,
         ..SouthboundConfig::default()
     })
 }

@@ -9,6 +9,7 @@ use crate::messages::FromWorker;
 use abi::ZoneId;
 use abi::command::{Command, StatsRequest, What};
 use flow::DatapathId;
+use flow::canonical::write_match;
 use kernel::{Asked, Unanswered};
 use southbound::{Refused, Tag};
 
@@ -44,6 +45,23 @@ impl Worker {
             // sent, a timeout shows it.
             let barrier = Command { wants_receipt: true, ..barrier };
             let _ = self.southbound.send(datapath, &barrier, 0, tag);
+        }
+        if asked_now {
+            self.note_waiting(datapath, asked);
+        }
+    }
+
+    /// Tells the kernel which rules the answer will lack, because their commands wait for the slow switch.
+    fn note_waiting(&mut self, datapath: DatapathId, asked: Asked) {
+        let Worker { southbound, dispatch, .. } = self;
+        let mut matching = Vec::new();
+        for (zone, rule) in southbound.waiting_rules(datapath) {
+            let Some(table_id) = rule.may_add_to() else { continue };
+            matching.clear();
+            rule.matching().into_iter().for_each(|it| write_match(it, &mut matching));
+            let place = (table_id, rule.priority);
+            let known = rule.matching().is_some().then_some(&matching[..]);
+            dispatch.kernel.on_waiting(datapath, asked, zone, place, known);
         }
     }
 

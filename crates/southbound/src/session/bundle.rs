@@ -40,7 +40,7 @@ impl Session {
     ) -> Result<(), Refused> {
         self.check_bundle(tag, turn.now_ms)?;
         let before = turn.out.len();
-        let begun = self.append_bundle(flow_mods, tag, wants_receipt, waiting, turn);
+        let begun = self.begin_bundle(flow_mods, tag, wants_receipt, waiting, turn);
         if begun.is_err() {
             turn.out.truncate(before);
             self.counters.refused += 1;
@@ -65,10 +65,16 @@ impl Session {
         if let Support::None(why) = self.bundles.support() {
             return Err(Refused::NoBundles(why.clone()));
         }
-        if self.bundles.has_room(tag.zone, now_ms) { Ok(()) } else { Err(Refused::TooManyBundles) }
+        // Its receipt may wait for the data plane, beside those of commands.
+        if self.programmed_after_ms() > 0 && !self.receipts.has_room(tag.zone) {
+            return Err(Refused::TooManyOutstanding(self.receipts.outstanding()));
+        }
+        let has_room = self.bundles.has_room(tag.zone, now_ms) && !self.holds_bundle_of(tag.zone);
+        if has_room { Ok(()) } else { Err(Refused::TooManyBundles) }
     }
 
-    fn append_bundle(
+    /// Appends a bundle, or lets it wait if its switch is paced.
+    fn begin_bundle(
         &mut self,
         flow_mods: &[Command<'_>],
         tag: Tag,
@@ -76,14 +82,36 @@ impl Session {
         waiting: usize,
         turn: &mut Turn<'_>,
     ) -> Result<(), Refused> {
+        if self.hold_bundle(flow_mods, tag, wants_receipt, turn.now_ms)? {
+            return Ok(());
+        }
+        let version = self.version;
+        let write = |number: usize, xid: u32, out: &mut Vec<u8>| {
+            let what = &flow_mods[number].what;
+            let What::FlowMod(it) = what else { return Err(Refused::NotForSwitches) };
+            command::append(version, xid, what, it.cookie, out)
+        };
+        self.append_bundle(flow_mods.len(), write, tag, wants_receipt, waiting, turn)?;
+        // There are at most as many as a bundle of the abi has.
+        self.spend(flow_mods.len() as u32);
+        Ok(())
+    }
+
+    /// Appends a bundle of this many flow mods. `write` appends one with a transaction id.
+    pub(super) fn append_bundle(
+        &mut self,
+        count: usize,
+        write: impl Fn(usize, u32, &mut Vec<u8>) -> Result<(), Refused>,
+        tag: Tag,
+        wants_receipt: bool,
+        waiting: usize,
+        turn: &mut Turn<'_>,
+    ) -> Result<(), Refused> {
         let (id, first_xid) = (self.bundles.next_id(), self.receipts.next_xid());
         let mut others = Vec::new();
-        for flow_mod in flow_mods {
-            let What::FlowMod(it) = flow_mod.what else { return Err(Refused::NotForSwitches) };
+        for number in 0..count {
             let xid = self.receipts.next_xid();
-            openflow::write::bundle_add(xid, id, FLAGS, &mut others, |out| {
-                command::append(self.version, xid, &flow_mod.what, it.cookie, out)
-            })?;
+            openflow::write::bundle_add(xid, id, FLAGS, &mut others, |out| write(number, xid, out))?;
         }
         let xid = self.receipts.next_xid();
         openflow::write::bundle_control(xid, id, BUNDLE_CLOSE_REQUEST, FLAGS, &mut others);
@@ -94,7 +122,7 @@ impl Session {
         }
         self.counted_out(turn.out.len() - before);
         // There are at most as many as a bundle of the abi has.
-        let count = flow_mods.len() as u32;
+        let count = count as u32;
         let begun = Begun { id, tag, wants_receipt, first_xid, count };
         let others = self.bundles.begin(begun, others, turn.now_ms);
         self.counters.flow_mods += u64::from(count);
@@ -196,6 +224,10 @@ impl Session {
             End::Unknown(why) => (abi::Outcome::Unknown, NO_ERROR, (*why).to_owned()),
         };
         let (datapath, sequence, ticket) = (self.identity.datapath, self.next_sequence(), tag.ticket);
+        let later_ms = self.programmed_after_ms();
+        if wants_receipt && result == abi::Outcome::Programmed && later_ms > 0 {
+            return self.receipts.hold_programmed(tag, turn.now_ms.saturating_add(later_ms));
+        }
         let reason = reason.as_str();
         turn.tell(tag.zone, |frame| {
             if wants_receipt {

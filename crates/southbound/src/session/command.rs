@@ -27,6 +27,21 @@ impl Session {
         waiting: usize,
         turn: &mut Turn<'_>,
     ) -> Result<(), Refused> {
+        if self.paced.is_some() {
+            return self.send_paced(command, cookie, tag, waiting, turn);
+        }
+        self.send_now(command, cookie, tag, waiting, turn)
+    }
+
+    /// The same, whatever the pace of the switch.
+    pub(super) fn send_now(
+        &mut self,
+        command: &Command<'_>,
+        cookie: u64,
+        tag: Tag,
+        waiting: usize,
+        turn: &mut Turn<'_>,
+    ) -> Result<(), Refused> {
         let sent = self
             .check_room(command, tag.zone, waiting)
             .and_then(|()| self.append(command, cookie, tag, waiting, turn));
@@ -81,7 +96,9 @@ impl Session {
         let Some(command) = rule.command() else { return Err(Refused::NotForSwitches) };
         let before = turn.out.len();
         self.send(&command, rule.cookie, tag, waiting, turn)?;
-        if let Some(template) = Template::of(&rule, &turn.out[before..]) {
+        if !self.has_pacer()
+            && let Some(template) = Template::of(&rule, &turn.out[before..])
+        {
             self.template = Some(Box::new(template));
         }
         Ok(())
@@ -135,7 +152,7 @@ impl Session {
             What::Barrier => {
                 self.receipts.sent(tag, wants_receipt);
                 if self.receipts.wants_barrier() {
-                    self.receipts.barrier_sent(turn.now_ms);
+                    self.barrier_sent(turn.now_ms);
                 }
             }
             _ => self.receipts.sent(tag, wants_receipt),

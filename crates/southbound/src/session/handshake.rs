@@ -141,6 +141,7 @@ impl Session {
             n_buffers: features.n_buffers,
             n_tables: features.n_tables,
         };
+        self.round_trip_ms = turn.now_ms.saturating_sub(self.state_since_ms);
         if features.auxiliary_id != 0 {
             let reason = format!(
                 "this controller takes no auxiliary connections; {} works without this one (auxiliary_id {})",

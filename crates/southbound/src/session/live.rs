@@ -149,6 +149,16 @@ impl Session {
     }
 
     fn on_barrier_reply(&mut self, header: &Header, turn: &mut Turn<'_>) -> Result<(), BadInput> {
+        if self.pace().is_some() {
+            self.watch_reply(header.xid, turn);
+        }
+        let later_ms = self.programmed_after_ms();
+        if later_ms > 0 {
+            let due_ms = turn.now_ms.saturating_add(later_ms);
+            let waited_for = self.receipts.hold_reply(header.xid, due_ms);
+            self.counters.unasked += u64::from(!waited_for);
+            return Ok(());
+        }
         let (datapath, mut sequence) = (self.identity.datapath, self.sequence);
         let waited_for = self.receipts.on_barrier_reply(header.xid, |tag| {
             let receipt =

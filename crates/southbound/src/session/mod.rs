@@ -12,12 +12,15 @@
 mod bundle;
 mod command;
 mod handshake;
+mod held;
 mod live;
+mod paced;
 mod role;
 mod template;
 #[cfg(test)]
 mod tests;
 
+use self::held::Paced;
 use self::template::Template;
 use crate::bundles::Bundles;
 use crate::config::{RoleWanted, SouthboundConfig, Versions};
@@ -134,6 +137,10 @@ pub struct Session {
     facts_changed: bool,
     /// The message of the last prepared rule.
     template: Option<Box<Template>>,
+    /// How long the switch took to answer the request for its features.
+    round_trip_ms: u64,
+    /// What a profile says of the switch, and the commands that wait because of it.
+    paced: Option<Box<Paced>>,
     receipts: Receipts,
     requests: Requests,
     bundles: Bundles,
@@ -178,6 +185,8 @@ impl Session {
             desc: None,
             facts_changed: false,
             template: None,
+            round_trip_ms: 0,
+            paced: None,
             receipts: Receipts::new(config.max_outstanding),
             requests: Requests::new(config.max_requests),
             bundles: Bundles::default(),
@@ -395,6 +404,7 @@ impl Session {
         self.requests.on_end(|tag| owed.push(tag));
         self.roles.on_end(|tag| owed.push(tag));
         owed.extend(self.bundles.on_end());
+        owed.extend(self.end_paced());
         owed.into_iter().for_each(|tag| self.tell_unknown(tag, reason, turn));
         let (datapath, sequence) = (self.identity.datapath, self.next_sequence());
         turn.event(|frame| abi::event::write::switch_down(frame, sequence, datapath));
@@ -406,7 +416,7 @@ impl Session {
             let (before, xid) = (turn.out.len(), self.receipts.next_xid());
             openflow::write::barrier_request(self.version, xid, turn.out);
             self.counted_out(turn.out.len() - before);
-            self.receipts.barrier_sent(turn.now_ms);
+            self.barrier_sent(turn.now_ms);
         }
     }
 

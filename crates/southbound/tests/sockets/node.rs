@@ -66,7 +66,9 @@ impl Node {
         let mut sink = |event: SouthboundEvent<'_>| match event {
             SouthboundEvent::Event(frame) => frames.push(frame.to_vec()),
             SouthboundEvent::ToZone { zone, frame } => to_zones.push((zone, frame.to_vec())),
-            SouthboundEvent::BundleOver { .. } => {}
+            SouthboundEvent::BundleOver { .. }
+            | SouthboundEvent::Entries { .. }
+            | SouthboundEvent::LeftProfile { .. } => {}
             SouthboundEvent::Ended { datapath, end, .. } => ended.push((datapath, end.clone())),
         };
         southbound.settle(*now_ms, &mut sink);
@@ -80,7 +82,9 @@ impl Node {
         let mut sink = |event: SouthboundEvent<'_>| match event {
             SouthboundEvent::Event(frame) => frames.push(frame.to_vec()),
             SouthboundEvent::ToZone { zone, frame } => to_zones.push((zone, frame.to_vec())),
-            SouthboundEvent::BundleOver { .. } => {}
+            SouthboundEvent::BundleOver { .. }
+            | SouthboundEvent::Entries { .. }
+            | SouthboundEvent::LeftProfile { .. } => {}
             SouthboundEvent::Ended { datapath, end, .. } => ended.push((datapath, end.clone())),
         };
         let wait_ms = if southbound.has_backlog() { 0 } else { 2 };
@@ -111,7 +115,9 @@ impl Node {
         southbound.on_tick(now_ms, &mut |event| match event {
             SouthboundEvent::Event(frame) => frames.push(frame.to_vec()),
             SouthboundEvent::ToZone { .. } => {}
-            SouthboundEvent::BundleOver { .. } => {}
+            SouthboundEvent::BundleOver { .. }
+            | SouthboundEvent::Entries { .. }
+            | SouthboundEvent::LeftProfile { .. } => {}
             SouthboundEvent::Ended { datapath, end, .. } => ended.push((datapath, end.clone())),
         });
         self.turn();

@@ -152,7 +152,8 @@ const FOR_NEW_SWITCHES: &str = "for switches that connect from now on";
 fn changed(running: &Config, read: &Config) -> Vec<String> {
     let settings = southbound_changes(&running.southbound, &read.southbound)
         .into_iter()
-        .chain(limit_changes(&running.limits, &read.limits));
+        .chain(limit_changes(&running.limits, &read.limits))
+        .chain([("[switch]", running.switches != read.switches, AT_ONCE)]);
     let mut changed: Vec<String> = settings
         .filter(|(_, differs, _)| *differs)
         .map(|(name, _, from_when)| format!("{name} is another {from_when}"))
@@ -252,6 +253,7 @@ mod tests {
         check("", text, &per_address, &[]);
         check("", "southbound.role = 'equal'", &["southbound.role"], &[]);
         check("", "southbound.versions = ['1.3']", &["southbound.versions"], &[]);
+        check("", "[switch.1]\nprofile = 'null'", &["[switch]"], &[]);
         check("", "limits.table_fill_percent = 50", &["limits.table_fill_percent"], &[]);
         let budget = ["the budget of packet-ins in [limits]", "limits.packet_in_meter_per_s"];
         check("", "limits.packet_ins_per_switch_per_s = 50", &budget, &[]);

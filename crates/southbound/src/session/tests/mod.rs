@@ -5,11 +5,13 @@ mod commands;
 mod damage;
 mod handshake;
 mod life;
+mod paced;
 mod roles;
 
 use super::*;
 use crate::fault::Refused;
 use crate::receipts::Tag;
+use crate::reply_watch::Departure;
 use crate::turn::{SessionOutput, SouthboundEvent};
 use abi::command::{Command, What};
 use abi::{Event, Frame, Outcome, Receipt, ZoneId};
@@ -28,6 +30,7 @@ struct Bench {
     to_zones: Vec<(ZoneId, Vec<u8>)>,
     lines: Vec<String>,
     bundles_over: usize,
+    departures: Vec<Departure>,
 }
 
 impl Bench {
@@ -40,6 +43,7 @@ impl Bench {
             to_zones: Vec::new(),
             lines: Vec::new(),
             bundles_over: 0,
+            departures: Vec::new(),
         };
         bench.turn(|session, turn| session.open(turn));
         bench
@@ -74,7 +78,7 @@ impl Bench {
     }
 
     fn turn<T>(&mut self, act: impl FnOnce(&mut Session, &mut Turn<'_>) -> T) -> T {
-        let Bench { session, now_ms, out, events, to_zones, lines, bundles_over } = self;
+        let Bench { session, now_ms, out, events, to_zones, lines, bundles_over, departures } = self;
         let mut sink = |effect: SessionOutput<'_>| match effect {
             SessionOutput::Out(SouthboundEvent::Event(frame)) => events.push(frame.to_vec()),
             SessionOutput::Out(SouthboundEvent::ToZone { zone, frame }) => {
@@ -84,8 +88,12 @@ impl Bench {
                 assert_eq!(datapath, DATAPATH);
                 *bundles_over += 1;
             }
-            SessionOutput::Out(SouthboundEvent::Ended { .. }) => {
-                unreachable!("a session does not end itself")
+            SessionOutput::Out(SouthboundEvent::LeftProfile { datapath, profile, departure }) => {
+                assert_eq!((datapath, profile), (DATAPATH, "hp"));
+                departures.push(*departure);
+            }
+            SessionOutput::Out(SouthboundEvent::Ended { .. } | SouthboundEvent::Entries { .. }) => {
+                unreachable!("a session does not end itself, and knows no profile")
             }
             SessionOutput::Line(line) => {
                 lines.push(format!("{} {:?} {}", line.message, line.place, line.text))
