@@ -27,14 +27,17 @@ use super::session::{Asker, ControllerId, SessionId};
 use super::table::FlowEntry;
 use super::tables::FlowTables;
 
-/// How many bytes wait for outputs of the model, about: 40,000 packets of full size. Above it, packets and packet-ins are dropped and
-/// messages are lost. The model bounds their number.
+/// How many bytes of packets wait for outputs of the model, about: 40,000 packets of full size. Above it, packets and packet-ins are
+/// dropped. As many bytes of messages may wait besides: above that, messages are lost. The model bounds the numbers of both.
 const HELD_BYTES_MAX: usize = 64 << 20;
 
-/// From so many bytes or messages on, the switch does not read its connections. A caller that reads 256 KiB at once, and stops then,
-/// stays below the bounds at which messages are lost.
+/// From so many bytes or messages on, the switch does not read its connections. A caller that stops then stays below the bounds at which
+/// messages are lost. Packets do not count: a flood of them must not close the way of the controllers' messages.
 const READ_BYTES_MAX: usize = 16 << 20;
 const READ_MESSAGES_MAX: usize = 16_384;
+
+/// How many times the bytes of a message wait: as they came, and decoded, where an action of 8 bytes takes some 24.
+const DECODED: usize = 4;
 
 /// What waits for an output of the model.
 #[derive(Clone, Debug)]
@@ -52,6 +55,8 @@ pub(crate) enum Held {
         instructions: Instructions,
         asker: Asker,
         session: SessionId,
+        /// About how many bytes the flow mod takes.
+        size_bytes: usize,
     },
     /// A packet that a flow mod of 1.0 has released by these instructions. Its rule is in software.
     Released { packet: Packet, instructions: Instructions },
@@ -59,21 +64,28 @@ pub(crate) enum Held {
 
 impl Held {
     /// About how many bytes it takes.
-    fn size_bytes(&self) -> usize {
+    pub(crate) fn size_bytes(&self) -> usize {
         let data = |message: &Message| match &message.body {
             Body::PacketIn(packet_in) => packet_in.data.len(),
             Body::PacketOut(packet_out) => packet_out.data.len(),
             _ => 0,
         };
         let more = match self {
-            Held::Message { message, bytes, .. } => data(message) + bytes.as_ref().map_or(0, Vec::len),
+            Held::Message { message, bytes, .. } => {
+                data(message) + DECODED * bytes.as_ref().map_or(0, Vec::len)
+            }
             Held::PacketIn { messages, .. } => {
                 messages.iter().map(|(_, message)| size_of::<Message>() + data(message)).sum()
             }
             Held::InSoftware { packet, .. } | Held::Released { packet, .. } => packet.frame.len(),
-            Held::Release { .. } => 0,
+            Held::Release { size_bytes, .. } => *size_bytes,
         };
         size_of::<Held>() + more
+    }
+
+    /// Whether a controller has sent it.
+    fn is_of_controller(&self) -> bool {
+        matches!(self, Held::Message { .. } | Held::Release { .. })
     }
 }
 
@@ -110,7 +122,8 @@ pub(crate) struct Profiled {
     /// The rules that packets meet.
     pub(crate) plane: FlowTables,
     held: HashMap<u64, Held>,
-    held_bytes: usize,
+    packet_bytes: usize,
+    message_bytes: usize,
     held_messages: usize,
     last_id: u64,
     /// The rules that are in the switch's tables or in the data plane.
@@ -144,7 +157,8 @@ impl Profiled {
             slow_motion,
             plane: FlowTables::new(n_tables),
             held: HashMap::new(),
-            held_bytes: 0,
+            packet_bytes: 0,
+            message_bytes: 0,
             held_messages: 0,
             last_id: 0,
             rules: HashMap::new(),
@@ -172,7 +186,7 @@ impl Profiled {
 
     /// Holds something until the model speaks of it. `None`: there is no room for it.
     pub(crate) fn hold(&mut self, held: Held) -> Option<MessageId> {
-        if self.held_bytes + held.size_bytes() > HELD_BYTES_MAX {
+        if *self.bytes_with(&held) + held.size_bytes() > HELD_BYTES_MAX {
             return None;
         }
         self.last_id += 1;
@@ -183,7 +197,7 @@ impl Profiled {
 
     /// Holds something under a number that was given before.
     pub(crate) fn hold_as(&mut self, id: MessageId, held: Held) {
-        self.held_bytes += held.size_bytes();
+        *self.bytes_with(&held) += held.size_bytes();
         self.held_messages += usize::from(matches!(held, Held::Message { .. }));
         if let Some(before) = self.held.insert(id.0, held) {
             self.let_go(&before);
@@ -196,20 +210,25 @@ impl Profiled {
         Some(held)
     }
 
+    /// The bytes that something is counted with.
+    fn bytes_with(&mut self, held: &Held) -> &mut usize {
+        if held.is_of_controller() { &mut self.message_bytes } else { &mut self.packet_bytes }
+    }
+
     fn let_go(&mut self, held: &Held) {
-        self.held_bytes -= held.size_bytes();
+        *self.bytes_with(held) -= held.size_bytes();
         self.held_messages -= usize::from(matches!(held, Held::Message { .. }));
     }
 
     /// Whether nothing is held, and nothing is counted as held.
     #[cfg(test)]
     pub(crate) fn holds_nothing(&self) -> bool {
-        self.held.is_empty() && self.held_bytes == 0 && self.held_messages == 0
+        self.held.is_empty() && (self.packet_bytes, self.message_bytes, self.held_messages) == (0, 0, 0)
     }
 
     /// Whether the switch reads its connections.
     pub(crate) fn takes_messages(&self) -> bool {
-        self.held_messages < READ_MESSAGES_MAX && self.held_bytes < READ_BYTES_MAX
+        self.held_messages < READ_MESSAGES_MAX && self.message_bytes < READ_BYTES_MAX
     }
 
     /// Forgets the messages of a controller. The time that the CPU has worked on them stays used.

@@ -196,10 +196,14 @@ impl Connection {
         self.known_since.get_or_insert(now);
     }
 
-    /// Reads available bytes, up to a bound, into `scratch`. The end of the stream is an error.
+    /// Reads available bytes, up to a bound, into `scratch`. If a whole message may wait already, it reads nothing: a connection that is
+    /// paused again and again would otherwise gather more each time. The end of the stream is an error.
     pub(crate) fn read(&mut self, scratch: &mut [u8]) -> io::Result<Received> {
         let State::Open(stream) = &mut self.state else { return Ok(Received::All) };
         for _ in 0..READS_AT_ONCE {
+            if self.inbound.len() >= openflow::MAX_MESSAGE_LEN {
+                return Ok(Received::SomeMore);
+            }
             match stream.read(scratch) {
                 Ok(0) => {
                     return Err(io::Error::new(

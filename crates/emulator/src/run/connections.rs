@@ -40,6 +40,8 @@ pub(super) struct Connections {
     unread: BTreeSet<usize>,
     /// Connections of switches that read nothing, since their CPU is far behind.
     paused: BTreeSet<usize>,
+    /// The paused connection that was read last.
+    resumed_last: usize,
     /// Connections with unsent bytes.
     unsent: Vec<usize>,
     /// Connections to close, with the reason, once their bytes are sent.
@@ -62,6 +64,7 @@ impl Connections {
             scratch: vec![0; READ_BYTES],
             unread: BTreeSet::new(),
             paused: BTreeSet::new(),
+            resumed_last: 0,
             unsent: Vec::new(),
             closing: Vec::new(),
             looks: (0..count).map(|index| (Duration::ZERO, index)).collect(),
@@ -128,9 +131,16 @@ impl Connections {
         self.paused.insert(index);
     }
 
-    /// The connections that were paused.
-    pub(super) fn take_paused(&mut self) -> BTreeSet<usize> {
-        std::mem::take(&mut self.paused)
+    /// The connections that were paused. Each in its turn: the first is the one behind the one that was read last.
+    pub(super) fn take_paused(&mut self) -> Vec<usize> {
+        let later = self.paused.split_off(&(self.resumed_last + 1));
+        let earlier = std::mem::take(&mut self.paused);
+        later.into_iter().chain(earlier).collect()
+    }
+
+    /// A connection that was paused is read.
+    pub(super) fn note_resumed(&mut self, index: usize) {
+        self.resumed_last = index;
     }
 
     /// Reads available bytes, up to a bound.

@@ -338,6 +338,9 @@ impl Reactor {
     fn resume(&mut self, now: Duration) {
         for index in self.connections.take_paused() {
             self.connections.heard(index, now);
+            if self.reads(index) {
+                self.connections.note_resumed(index);
+            }
             self.receive(index, now);
         }
     }

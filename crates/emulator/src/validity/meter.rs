@@ -57,7 +57,7 @@ pub struct Meter {
     /// The second that is not over.
     current: Sums,
     second: u64,
-    /// The time that readings are of.
+    /// The sum of the times of the readings.
     read: Duration,
     seconds: SecondsByCause,
     /// 0 counts as 1.

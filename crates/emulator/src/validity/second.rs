@@ -15,7 +15,7 @@ pub(super) struct Value {
     /// Since the run began.
     pub(super) second: u64,
     pub(super) value: f64,
-    /// How much of the second, or beyond it, the value is of.
+    /// For how long the value was measured. It can be longer than a second.
     pub(super) time: Duration,
 }
 

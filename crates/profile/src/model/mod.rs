@@ -111,7 +111,7 @@ impl Model {
         Model { method: Method::Full(Box::new(FullModel::new(profile, seed))), slow_motion: 1 }
     }
 
-    /// The paper's model alone: the delays of the whole switch as these tables have them. No queue, no table, no loss.
+    /// The paper's model alone: the delays of the whole switch as these tables have them. No queue and no table.
     pub fn of_paper(target: &Delay, seed: u64) -> Self {
         Model { method: Method::Paper(Box::new(PaperModel::new(target, None, seed))), slow_motion: 1 }
     }
@@ -188,7 +188,7 @@ impl Model {
         }
     }
 
-    /// How full it is. The paper's model has nothing that could be full.
+    /// How full it is. The paper's model has no queue and no table: for it, all is zero.
     pub fn load(&self) -> Load {
         match &self.method {
             Method::Paper(_) => Load::default(),

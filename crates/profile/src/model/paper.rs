@@ -1,7 +1,8 @@
 //! The model of the paper: two delays, drawn independently, and nothing else.
 //!
-//! In: packet-ins of a real switch and messages for it. Out: when each goes on. No queue, no table, no loss. Order holds within a lane
-//! and behind barriers, so that the switch stays correct.
+//! In: packet-ins of a real switch and messages for it. Out: when each goes on. No queue and no table. It loses only
+//! what comes when as much is on its way out as the full model allows. Order holds within a lane and behind barriers, so that the switch
+//! stays correct.
 
 use super::draw::Draw;
 use super::input::{Input, Message, Miss, Packet, RuleId};

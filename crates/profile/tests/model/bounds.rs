@@ -15,37 +15,20 @@ fn packet_ins_that_find_too_many_on_their_way_out_are_lost_and_free_their_buffer
     profile.packet_in.buffers_packets = Some(1);
     profile.packet_in.buffer_life_us = 1e9;
     let mut caller = Caller::new(Model::new(&profile, 1));
-    (0..LEAVING_MAX).for_each(|_| _ = caller.miss(0));
+    (0..LEAVING_MAX).for_each(|_| _ = caller.miss_without_buffer(0));
     assert_eq!(caller.model.load().packet_ins_leaving, LEAVING_MAX);
     let lost = caller.miss(0);
     assert_eq!(caller.end_of(lost), Some((0, Output::Lost { id: lost, why: Loss::TooManyLeaving })));
     caller.pass_to(20 * SECOND);
     let sent = |output: &Output| matches!(output, Output::PacketIn { .. });
     assert_eq!(caller.came.iter().filter(|(_, output)| sent(output)).count(), LEAVING_MAX);
-}
-
-#[test]
-fn a_lost_packet_in_gives_its_buffer_back() {
-    let mut profile = Profile::null();
-    profile.delay.ingress_us = Quantiles::constant(10e6);
-    let mut caller = Caller::new(Model::new(&profile, 1));
-    profile.packet_in.buffers_packets = Some(u32::try_from(LEAVING_MAX).unwrap());
-    profile.packet_in.buffer_life_us = 1e9;
-    caller.model = Model::new(&profile, 1);
-    (0..=LEAVING_MAX).for_each(|_| _ = caller.miss(0));
-    caller.pass_to(20 * SECOND);
-    let Some((_, Output::PacketIn { buffer: Some(buffer), .. })) = caller.came.last().copied() else {
-        panic!("{:?}", caller.came.last())
-    };
-    let out = caller.id();
-    let packet = Packet::Buffered(buffer);
-    let message = Message { packet, ..Message::new(out, MessageType::PacketOut) };
-    caller.input(20 * SECOND, Input::Message(message));
-    assert_eq!(caller.end_of(out), Some((20 * SECOND, Output::CarryOut { id: out })));
-    let next = caller.miss(21 * SECOND);
+    let next = caller.miss(20 * SECOND);
     caller.pass_to(40 * SECOND);
     let (_, output) = caller.end_of(next).unwrap();
-    assert!(matches!(output, Output::PacketIn { buffer: Some(_), .. }), "{output:?}");
+    assert!(
+        matches!(output, Output::PacketIn { buffer: Some(_), .. }),
+        "the only buffer is free: {output:?}"
+    );
 }
 
 #[test]

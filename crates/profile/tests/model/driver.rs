@@ -150,9 +150,16 @@ impl Caller {
     }
 
     pub fn miss(&mut self, now_ns: u64) -> MessageId {
+        self.miss_of(now_ns, true)
+    }
+
+    pub fn miss_without_buffer(&mut self, now_ns: u64) -> MessageId {
+        self.miss_of(now_ns, false)
+    }
+
+    fn miss_of(&mut self, now_ns: u64, may_be_buffered: bool) -> MessageId {
         let id = self.id();
-        let miss =
-            Miss { id, arrived_ns: now_ns, length_bytes: 100, wanted_bytes: None, may_be_buffered: true };
+        let miss = Miss { id, arrived_ns: now_ns, length_bytes: 100, wanted_bytes: None, may_be_buffered };
         self.input(now_ns, Input::Miss(miss));
         id
     }

@@ -67,7 +67,7 @@ pub struct SwitchCounters {
     /// Error messages that it sent.
     pub errors: u64,
     /// Messages of controllers that a switch with a profile lost, since too many waited for its CPU. A caller that asks
-    /// [`Switch::takes_messages`] loses none.
+    /// [`Switch::takes_messages`] loses only those that the profile's own queue loses (`queue_full`).
     pub messages_lost: u64,
     /// Rules for which a table had no room: it sent an error, or ignored the rule as its profile says.
     pub rules_refused: u64,

@@ -239,7 +239,9 @@ impl Switch {
     }
 
     fn carry_out_held(&mut self, id: MessageId, now: Duration, effects: &mut Effects) {
-        let Some(Held::Message { session, mut message, bytes }) = self.held(id) else { return };
+        let Some(held) = self.held(id) else { return };
+        let size_bytes = held.size_bytes();
+        let Held::Message { session, mut message, bytes } = held else { return };
         // The connection may have ended while the message waited.
         let Some(version) = self.version_in(session) else { return };
         let asker = Asker { controller: session.controller, version, xid: message.xid };
@@ -261,7 +263,10 @@ impl Switch {
         match later {
             Some(wanted) if is_done && !is_ignored => {
                 if let Ok(instructions) = self.check_instructions(wanted.table_id, &wanted, version) {
-                    self.hold_release(id, Held::Release { wanted, rule, instructions, asker, session });
+                    self.hold_release(
+                        id,
+                        Held::Release { wanted, rule, instructions, asker, session, size_bytes },
+                    );
                 }
             }
             Some(_) => self.tell_model(Input::Refused(id), now, effects),
@@ -332,7 +337,7 @@ impl Switch {
     /// A packet that waited for a flow mod leaves. The agent of the switch sends it by its own tables: the data plane may be behind. In
     /// 1.0 it gets the actions of its rule. It shares the rate of the software path if the data plane has the rule in software.
     fn release_held(&mut self, id: MessageId, now: Duration, effects: &mut Effects) {
-        let Some(Held::Release { wanted, rule, instructions, asker, session }) = self.held(id) else {
+        let Some(Held::Release { wanted, rule, instructions, asker, session, .. }) = self.held(id) else {
             return;
         };
         let packet = match self.buffers.take(wanted.buffer_id, now) {
@@ -414,6 +419,8 @@ impl Switch {
             // It is deleted already, and the data plane will lose it.
             (Some(_), None) => {}
             (None, _) => {
+                // A rule that comes back goes on counting.
+                read_counter(profiled, &mut self.tables, &key);
                 profiled.hide(&key);
                 self.forget_if_gone(rule);
             }

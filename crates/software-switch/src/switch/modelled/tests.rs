@@ -5,14 +5,18 @@
 use super::*;
 use crate::options::{Profiles, SwitchOptions};
 use flow::{Action, DatapathId, Field, Instruction, Match};
-use profile::{Capacity, Hardware, Profile};
+use profile::{Capacity, Hardware, ModifyKind, Profile};
 
 const C0: ControllerId = ControllerId(0);
 
 /// A switch with two entries that answers at once, and a controller.
 fn switch(version: Version) -> Switch {
     let hardware = Hardware { capacities: vec![Capacity::any(2)], ..Hardware::default() };
-    let profile = Profile { hardware: Some(hardware), ..Profile::null() };
+    playing(Profile { hardware: Some(hardware), ..Profile::null() }, version)
+}
+
+/// A switch that plays a profile, and a controller.
+fn playing(profile: Profile, version: Version) -> Switch {
     let options = SwitchOptions { profiles: Profiles::for_all(profile), ..SwitchOptions::default() };
     let mut switch = Switch::new(DatapathId(1), "s1", options);
     let mut effects = Effects::default();
@@ -101,4 +105,16 @@ fn what_is_held_is_counted_and_is_empty_in_the_end() {
     (0..4).for_each(|number| _ = say(&mut switch, v10, Body::FlowMod(add(number))));
     let profiled = switch.profiled.as_ref().unwrap();
     assert!(profiled.takes_messages() && profiled.holds_nothing());
+}
+
+#[test]
+fn a_rule_that_is_replaced_goes_on_counting() {
+    let v13 = Version::V1_3;
+    let (capacities, modify_kind) = (vec![Capacity::any(2)], ModifyKind::DeleteAndAdd);
+    let hardware = Hardware { capacities, modify_kind, ..Hardware::default() };
+    let mut switch = playing(Profile { hardware: Some(hardware), ..Profile::null() }, v13);
+    say(&mut switch, v13, Body::FlowMod(add(0)));
+    (0..5).for_each(|_| arrive(&mut switch, 0));
+    say(&mut switch, v13, Body::FlowMod(FlowMod { command: FLOW_MODIFY_STRICT, ..add(0) }));
+    assert_eq!(switch.claims(0, 5, &add(0).matching).unwrap().packet_count, 5);
 }
