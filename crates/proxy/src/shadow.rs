@@ -300,7 +300,13 @@ impl Shadow {
         let may_be_there = |sent: &Sent| before.is_some() || sent.is_add || version == Version::V1_0;
         let mut later = self.sent.iter_mut().skip(at);
         if let Some(later) = later.find(|sent| sent.rule == rule && may_be_there(sent)) {
-            later.before = before;
+            // One that adds to nothing has a delete before it: that has removed what this one would have restored.
+            if later.before.is_some() {
+                later.before = before;
+            } else if before.is_none() {
+                // That delete had nothing to remove, and the switch tells of no removal.
+                self.gone.remove(&rule);
+            }
             return Some(RefusedBySwitch { origin, gone: None });
         }
         let gone = match before {
@@ -314,7 +320,10 @@ impl Shadow {
                 None
             }
             None => {
-                self.placed.remove(&rule);
+                if self.placed.remove(&rule).is_none() {
+                    // It is deleted already. The switch never had it, and tells of no removal.
+                    self.gone.remove(&rule);
+                }
                 self.changes.remove(&rule);
                 self.book.remove(rule).map(|_| rule)
             }

@@ -388,7 +388,10 @@ pub(super) fn play(
     }
     machine.finish().into_iter().for_each(|reading| run.note_machine(reading));
     let verdict = run.verdict();
-    let is_invalid = verdict.validity == Validity::Invalid;
+    if verdict.is_none() && (shown.validity || shown.strict) {
+        stage.say("no switch and controller were connected: nothing was judged");
+    }
+    let is_believed = verdict.as_ref().is_some_and(|verdict| verdict.validity != Validity::Invalid);
     let summary = ProxySummary {
         profile: name,
         base,
@@ -398,10 +401,10 @@ pub(super) fn play(
         switch: DelaysSeen::unasked(run.base_delays()),
         ingress: DelaysSeen::new(run.delays(Way::Ingress)),
         egress: DelaysSeen::new(run.delays(Way::Egress)),
-        validity: shown.validity.then_some(verdict),
+        validity: verdict.filter(|_| shown.validity),
     };
     print(&if shown.json { json(&summary)? } else { summary.to_string() })?;
-    Ok(Some(if shown.strict && is_invalid { ExitCode::from(1) } else { ExitCode::SUCCESS }))
+    Ok(Some(if shown.strict && !is_believed { ExitCode::from(1) } else { ExitCode::SUCCESS }))
 }
 
 #[cfg(test)]

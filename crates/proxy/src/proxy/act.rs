@@ -173,8 +173,9 @@ impl Proxy {
                 &through_tables
             }
         };
-        let fits =
-            wire::packet_out(version, view.xid, kept.in_port, actions, kept.data(), &mut out.to_switch);
+        // An id of the proxy: the switch's error about these bytes would tell the controller of a message that it never sent.
+        let xid = self.own.next();
+        let fits = wire::packet_out(version, xid, kept.in_port, actions, kept.data(), &mut out.to_switch);
         self.counters.messages_lost += u64::from(!fits);
         out.releases.push(egress(since_ns, at_ns));
         self.barriers.on_sent();

@@ -13,6 +13,8 @@ use crate::own::Own;
 
 /// The meter of all rules in software. The controller's own numbers end below it.
 const METER: u32 = 60_000;
+/// OFPM_MAX: the largest number of a meter that is not virtual.
+const METER_MAX: u32 = 0xffff_0000;
 /// OFPMC_ADD, OFPMC_MODIFY, OFPMC_DELETE.
 const METER_ADD: u16 = 0;
 const METER_MODIFY: u16 = 1;
@@ -79,13 +81,10 @@ impl Proxy {
 
     /// The controller changes meters. If it deletes all, that means all of its own.
     pub(super) fn carry_out_meter_mod(&mut self, bytes: &[u8], out: &mut Commands) {
-        let decoded = Message::decode(bytes).ok();
-        let Some(Message { body: Body::MeterMod(wanted), .. }) = decoded.filter(|_| self.meter.is_some())
-        else {
+        let Some((command, meter_id)) = self.meter.and_then(|_| meter_of(bytes)) else {
             out.to_switch.extend_from_slice(bytes);
             return self.barriers.on_sent();
         };
-        let MeterMod { command, meter_id, .. } = wanted;
         if command == METER_DELETE && meter_id == METER_ALL {
             for meter in std::mem::take(&mut self.meters) {
                 let xid = self.own.next();
@@ -93,7 +92,7 @@ impl Proxy {
             }
             return;
         }
-        if meter_id == METER {
+        if is_beyond(meter_id) {
             // The target has no such meter. To delete what is not there is no error.
             return match command {
                 METER_ADD => self.refuse_as(bytes, OUT_OF_METERS, out),
@@ -121,8 +120,11 @@ impl Proxy {
         message: &[u8],
         out: &mut Commands,
     ) -> bool {
-        let is_own = |it: &Instruction| matches!(it, Instruction::Meter(meter) if Some(*meter) == self.meter);
-        let is_refused = flow_mod.instructions.iter().any(is_own);
+        let is_refused = self.meter.is_some()
+            && flow_mod
+                .instructions
+                .iter()
+                .any(|it| matches!(it, Instruction::Meter(meter) if is_beyond(*meter)));
         if is_refused {
             self.refuse_as(message, INVALID_METER, out);
         }
@@ -136,7 +138,7 @@ impl Proxy {
         write::error(header.version, header.xid, error, message, &mut out.to_controller);
     }
 
-    /// The meters that are the controller's.
+    /// The proxy's own meter. `None`: it has none.
     pub(super) fn own_meter(&self) -> Option<u32> {
         self.meter
     }
@@ -148,4 +150,17 @@ impl Proxy {
             None => features,
         }
     }
+}
+
+/// The command and the meter of a meter mod of 1.3, read without its bands: the switch may look at less of a message than a decoder does.
+fn meter_of(bytes: &[u8]) -> Option<(u16, u32)> {
+    let command = bytes.get(8..10)?.try_into().ok()?;
+    let meter_id = bytes.get(12..16)?.try_into().ok()?;
+    Some((u16::from_be_bytes(command), u32::from_be_bytes(meter_id)))
+}
+
+/// Whether a meter is the proxy's own or above it. The controller's switch has none of these. Virtual meters (1.3.5, 7.3.4.4) are no
+/// such meters.
+fn is_beyond(meter_id: u32) -> bool {
+    (METER..=METER_MAX).contains(&meter_id)
 }

@@ -72,8 +72,13 @@ impl Measured {
         }
     }
 
-    pub(super) fn verdict(&self, now: Duration) -> Verdict {
-        self.meter.as_ref().map_or(Verdict::default(), |meter| meter.verdict(now))
+    /// `None`: there was no session that could be judged.
+    pub(super) fn verdict(&self, now: Duration) -> Option<Verdict> {
+        self.meter.as_ref().map(|meter| meter.verdict(now))
+    }
+
+    pub(super) fn is_in_session(&self) -> bool {
+        self.session_since.is_some()
     }
 
     pub(super) fn base(&self) -> &Delays {
@@ -111,11 +116,11 @@ mod tests {
         measured.on_reading(MachineReading { processor: 0.1, run_queue: 0.0, ..busy() }, s(3));
         measured.set_session(false, s(4));
         measured.on_reading(busy(), s(5));
-        let verdict = measured.verdict(s(5));
+        let verdict = measured.verdict(s(5)).unwrap();
         assert_eq!((verdict.validity, verdict.seconds), (Validity::Valid, 3), "{verdict}");
         measured.set_session(true, s(6));
         measured.on_reading(busy(), s(7));
-        assert_eq!(measured.verdict(s(7)).validity, Validity::Invalid);
+        assert_eq!(measured.verdict(s(7)).unwrap().validity, Validity::Invalid);
     }
 
     #[test]

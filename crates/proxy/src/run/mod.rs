@@ -129,8 +129,8 @@ impl ProxyRun {
         self.measured.on_reading(reading, now);
     }
 
-    /// Whether the machine has kept up, since the first session began.
-    pub fn verdict(&mut self) -> Verdict {
+    /// Whether the machine has kept up, since the first session began. `None`: there was no session.
+    pub fn verdict(&mut self) -> Option<Verdict> {
         let now = self.clock.elapsed();
         self.measured.on_dropped(self.taps.take_dropped(), now);
         self.measured.verdict(now)
@@ -156,7 +156,8 @@ impl ProxyRun {
     /// # Errors
     /// The poll or the timer fails. Trouble with a peer is no error: the session ends.
     pub fn turn(&mut self, patience: Duration) -> io::Result<()> {
-        let due = self.proxy.next_due_ns().map(Duration::from_nanos);
+        // What is due waits for a switch that takes too little: it would only make more bytes for it.
+        let due = self.proxy.next_due_ns().filter(|_| !self.is_switch_behind()).map(Duration::from_nanos);
         let patience = if self.has_more() { Duration::ZERO } else { patience };
         self.alarm.wait(&mut self.poll, &mut self.events, due, patience)?;
         let trouble = self.take_events();
@@ -174,10 +175,14 @@ impl ProxyRun {
     fn has_more(&self) -> bool {
         let is_crowded = self.taps.is_crowded();
         let Some(Session { switch, controller }) = &self.session else { return is_crowded };
-        let of_switch = switch.may_be_read() && !controller.is_behind();
+        let of_switch = switch.has_bytes() && !controller.is_behind();
         let of_controller =
-            controller.may_be_read() && !switch.is_behind() && self.proxy.takes_from_controller();
+            controller.has_bytes() && !switch.is_behind() && self.proxy.takes_from_controller();
         is_crowded || of_switch || of_controller
+    }
+
+    fn is_switch_behind(&self) -> bool {
+        self.session.as_ref().is_some_and(|session| session.switch.is_behind())
     }
 
     fn now_ns(&self) -> u64 {
@@ -257,13 +262,18 @@ impl ProxyRun {
         if self.session.is_none() {
             return Ok(());
         }
-        if self.proxy.next_due_ns().is_some_and(|due| due <= now_ns) {
+        if !self.is_switch_behind() && self.proxy.next_due_ns().is_some_and(|due| due <= now_ns) {
             let _taken = self.proxy.on_event(now_ns, Event::Time, &mut self.commands);
             self.hand_out()?;
         }
         self.serve_side(Side::Switch)?;
         self.serve_side(Side::Controller)?;
-        self.measured.set_session(self.proxy.is_in_session(), self.clock.elapsed());
+        let (is_open, now) = (self.proxy.is_in_session(), self.clock.elapsed());
+        if is_open && !self.measured.is_in_session() {
+            // What was dropped before belongs to nobody.
+            let _before = self.taps.take_dropped();
+        }
+        self.measured.set_session(is_open, now);
         let Some(Session { switch, controller }) = &mut self.session else { return Ok(()) };
         switch.flush().map_err(|error| sentence(Side::Switch, &error))?;
         controller.flush().map_err(|error| sentence(Side::Controller, &error))
@@ -277,22 +287,33 @@ impl ProxyRun {
             Side::Controller => (controller, switch),
         };
         let takes = side == Side::Switch || self.proxy.takes_from_controller();
-        if !peer.may_be_read() || other.is_behind() || !takes {
+        if !peer.has_bytes() || other.is_behind() || !takes {
             return Ok(());
         }
         peer.read().map_err(|error| sentence(side, &error))?;
         let mut inbound = peer.take_inbound();
         let handled = self.pass(side, inbound.bytes());
         if let Some(Session { switch, controller }) = &mut self.session {
-            let peer = if side == Side::Switch { switch } else { controller };
-            inbound.on_handled(*handled.as_ref().unwrap_or(&0));
+            let (peer, other) = match side {
+                Side::Switch => (switch, controller),
+                Side::Controller => (controller, switch),
+            };
+            inbound.on_handled(*handled.as_ref().unwrap_or(&0), other.is_behind());
             peer.put_back(inbound);
         }
         handled.map(drop)
     }
 
+    /// Whether the other end has so much to take that no further message may be handled.
+    fn is_other_behind(&self, side: Side) -> bool {
+        self.session.as_ref().is_some_and(|Session { switch, controller }| match side {
+            Side::Switch => controller.is_behind(),
+            Side::Controller => switch.is_behind(),
+        })
+    }
+
     /// Gives each whole message to the proxy. Messages that pass unchanged are sent from where they are, as many as follow each
-    /// other at once. Returns how many bytes were whole messages.
+    /// other at once. It stops when the other end is behind, since one message may become many. Returns how many bytes it has handled.
     fn pass(&mut self, side: Side, bytes: &[u8]) -> Result<usize, String> {
         let (mut at, mut run) = (0, 0);
         let mut trouble = Ok(());
@@ -312,7 +333,7 @@ impl ProxyRun {
                 run = if passage == Passage::Taken { end } else { at };
             }
             at = end;
-            trouble.is_ok()
+            trouble.is_ok() && !self.is_other_behind(side)
         });
         trouble?;
         cut.map_err(|bad| format!("{side} sent a wrong length: {bad}"))?;
@@ -357,7 +378,9 @@ impl ProxyRun {
         }
         self.commands = Commands::default();
         let _taken = self.proxy.on_event(self.now_ns(), Event::Ended, &mut self.commands);
-        self.measured.set_session(false, self.clock.elapsed());
+        let now = self.clock.elapsed();
+        self.measured.on_dropped(self.taps.take_dropped(), now);
+        self.measured.set_session(false, now);
     }
 }
 

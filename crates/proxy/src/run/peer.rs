@@ -19,20 +19,23 @@ pub(super) struct Inbound {
     bytes: Vec<u8>,
     from: usize,
     to: usize,
+    /// Whole messages may be left, since the other end was behind.
+    has_messages: bool,
 }
 
 impl Inbound {
     fn new() -> Self {
-        Inbound { bytes: vec![0; READ_BYTES + MAX_MESSAGE_LEN], from: 0, to: 0 }
+        Inbound { bytes: vec![0; READ_BYTES + MAX_MESSAGE_LEN], from: 0, to: 0, has_messages: false }
     }
 
     pub(super) fn bytes(&self) -> &[u8] {
         self.bytes.get(self.from..self.to).unwrap_or_default()
     }
 
-    /// The first bytes are done with.
-    pub(super) fn on_handled(&mut self, bytes: usize) {
+    /// The first bytes are done with. `has_messages`: whole messages may be left.
+    pub(super) fn on_handled(&mut self, bytes: usize, has_messages: bool) {
         self.from = (self.from + bytes).min(self.to);
+        self.has_messages = has_messages && self.from < self.to;
     }
 
     /// Reads once. Returns how many bytes came, and whether there was room for more.
@@ -114,9 +117,9 @@ impl Peer {
         }
     }
 
-    /// Whether there may be bytes to read.
-    pub(super) fn may_be_read(&self) -> bool {
-        self.is_open && self.is_readable
+    /// Whether there may be bytes to handle: in the socket, or left from before.
+    pub(super) fn has_bytes(&self) -> bool {
+        self.is_open && (self.is_readable || self.inbound.has_messages)
     }
 
     /// Whether it takes so little that the other peer must wait.
@@ -124,8 +127,11 @@ impl Peer {
         self.outbound.len() - self.sent > UNSENT_MAX_BYTES
     }
 
-    /// Reads once. The end of the stream is an error.
+    /// Reads once, unless messages are left from before. The end of the stream is an error.
     pub(super) fn read(&mut self) -> io::Result<()> {
+        if self.inbound.has_messages {
+            return Ok(());
+        }
         match self.inbound.read(&mut self.stream) {
             Ok((0, _)) => Err(io::Error::new(ErrorKind::UnexpectedEof, "it closed the connection")),
             Ok((_, had_room)) => {
@@ -253,9 +259,28 @@ mod tests {
                 Ok(()) => reads += 1,
                 Err(end) => break end,
             }
-            assert!(peer.may_be_read() && reads < 1_000_000, "it waits for an event that never comes");
+            assert!(peer.has_bytes() && reads < 1_000_000, "it waits for an event that never comes");
         };
         assert_eq!((end.kind(), peer.inbound.bytes()), (ErrorKind::UnexpectedEof, &b"last words"[..]));
+    }
+
+    #[test]
+    fn messages_that_were_left_are_handled_before_more_is_read() {
+        let poll = Poll::new().unwrap();
+        let (mut peer, mut theirs) = pair(&poll);
+        theirs.write_all(b"one two").unwrap();
+        peer.on_readable();
+        while peer.inbound.bytes().is_empty() {
+            peer.read().unwrap();
+        }
+        peer.inbound.on_handled(3, true);
+        drop(theirs);
+        assert!(peer.has_bytes());
+        peer.read().unwrap();
+        assert_eq!(peer.inbound.bytes(), b" two");
+        peer.inbound.on_handled(4, false);
+        peer.on_ending();
+        assert_eq!(peer.read().unwrap_err().kind(), ErrorKind::UnexpectedEof);
     }
 
     #[test]
@@ -270,7 +295,7 @@ mod tests {
             inbound.bytes().ends_with(b"\x05abc")
                 && inbound.bytes[inbound.to..].iter().all(|byte| *byte == 7)
         );
-        inbound.on_handled(longest.len());
+        inbound.on_handled(longest.len(), false);
         assert_eq!(inbound.bytes(), b"abc");
         let many = vec![9; 2 * READ_BYTES];
         let (count, had_room) = inbound.read(&mut &many[..]).unwrap();

@@ -132,3 +132,47 @@ fn a_rule_that_was_refused_and_added_again_is_there() {
     assert_eq!(world.errors(), [(xid, 2, 9)]);
     assert_eq!(instructions(&mut world), [apply(vec![Action::output(PortNo(2))])]);
 }
+
+#[test]
+fn a_rule_that_was_refused_and_deleted_leaves_no_trace() {
+    let mut world = World::new(&refusing(5), Method::Full, Version::V1_3);
+    let delete = |number| {
+        let fields = FlowModFields { command: FLOW_DELETE_STRICT, ..FlowModFields::default() };
+        Body::FlowMod(fields.with(matching(number), vec![]))
+    };
+    let first = world.says(Body::FlowMod(refused(FLOW_ADD, matching(1))));
+    world.says(delete(1));
+    world.run_for(10 * MS);
+    // The rule comes again, with another cookie, and the switch removes it by itself.
+    let fields = FlowModFields {
+        cookie: 7,
+        flags: FLOW_MOD_SEND_FLOW_REMOVED,
+        hard_timeout_s: 1,
+        ..FlowModFields::default()
+    };
+    world.says(Body::FlowMod(fields.with(matching(1), apply(vec![Action::output(PortNo(2))]))));
+    world.run_for(3_000 * MS);
+    let removed: Vec<u64> = world
+        .heard
+        .iter()
+        .filter_map(|(_, message)| match &message.body {
+            Body::FlowRemoved(removed) => Some(removed.cookie),
+            _ => None,
+        })
+        .collect();
+    assert_eq!((world.errors(), removed, world.rules()), (vec![(first, 2, 9)], vec![7], 0));
+}
+
+#[test]
+fn a_refused_modify_does_not_bring_a_deleted_rule_back() {
+    let mut world = World::new(&refusing(5), Method::Full, Version::V1_3);
+    world.says(Body::FlowMod(add(1)));
+    world.run_for(10 * MS);
+    world.says(Body::FlowMod(refused(FLOW_MODIFY, matching(1))));
+    let fields = FlowModFields { command: FLOW_DELETE_STRICT, ..FlowModFields::default() };
+    world.says(Body::FlowMod(fields.with(matching(1), vec![])));
+    world.says(Body::FlowMod(refused(FLOW_ADD, matching(1))));
+    world.run_for(10 * MS);
+    assert_eq!((world.errors().len(), world.rules()), (2, 0));
+    assert_eq!(instructions(&mut world), Vec::<Vec<Instruction>>::new());
+}

@@ -78,6 +78,26 @@ fn the_controller_can_neither_change_nor_use_the_meter_of_the_proxy() {
 }
 
 #[test]
+fn above_the_meter_of_the_proxy_there_is_none() {
+    let mut world = world(1);
+    world.says(add(0, None));
+    let xids: Vec<u32> =
+        [ADD, MODIFY, DELETE].map(|command| world.says(meter_mod(command, OWN + 1))).to_vec();
+    let rule = world.says(add(2, Some(OWN + 1)));
+    // A delete with a band of an unknown kind: a switch that does not look at bands would delete the proxy's meter.
+    let mut delete = vec![4, 29, 0, 32, 0, 0, 0, 99, 0, 2, 0, 0];
+    delete.extend_from_slice(&OWN.to_be_bytes());
+    delete.extend_from_slice(&[0, 9, 0, 16, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
+    world.says_bytes(&delete);
+    world.run_for(10 * MS);
+    let mut errors = world.errors();
+    errors.sort_unstable();
+    assert_eq!(errors, [(xids[0], 12, 10), (xids[1], 12, 3), (rule, 12, 2)]);
+    assert!(is_metered(&mut world, 3));
+    assert_eq!(world.proxy.counters().own_errors, 0);
+}
+
+#[test]
 fn the_controller_has_all_other_meters() {
     let mut world = world(1);
     let ReplyBody::MeterFeatures(features) = answer(&mut world, RequestBody::MeterFeatures) else {
