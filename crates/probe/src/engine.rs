@@ -235,7 +235,11 @@ impl Probe {
         let mut phase = self.plan.pop_front().ok_or_else(unlike)?;
         let mut next = phase.next(None, &self.options, &mut self.found);
         for record in records {
-            let Next::Run(_) = next else { return Err(unlike()) };
+            let Next::Run(script) = &next else { return Err(unlike()) };
+            // A phase reads as many outcomes as it has asked for steps. The records come from a file, which may be cut short.
+            if record.outcomes.len() != script.steps.len().min(STEPS_MAX) {
+                return Err(unlike());
+            }
             next = phase.next(Some(record), &self.options, &mut self.found);
             self.journal.note(record);
         }

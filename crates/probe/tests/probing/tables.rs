@@ -172,6 +172,16 @@ fn records_of_another_switch_are_refused() {
 }
 
 #[test]
+fn records_that_were_cut_short_are_refused() {
+    let first = probed(&mut Toy { leaves_at_ns: Some(20_000 * MS), ..Toy::new() }, options());
+    let mut kept = Kept::parse(&first.kept.expect("records")).unwrap();
+    kept.phases[0][0].outcomes.pop();
+    let second =
+        virtual_time::run(Probe::resuming(options(), kept), &mut Toy::new(), LIMIT_NS).expect("an end");
+    assert!(matches!(second.finished, Finished::Refused(why) if why.contains("start without them")));
+}
+
+#[test]
 fn only_the_parts_that_were_asked_for_are_measured() {
     let options = probe::Options { parts: vec![Part::Table], ..options() };
     let ended = probed(&mut Toy { entries: 100, ..Toy::new() }, options);
