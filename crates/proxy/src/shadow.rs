@@ -86,6 +86,8 @@ pub(crate) struct RefusedBySwitch {
     pub(crate) origin: Origin,
     /// The rule that the target does not have, for this reason.
     pub(crate) gone: Option<u64>,
+    /// The rule that the target has as before, as an add.
+    pub(crate) restored: Option<FlowMod>,
 }
 
 /// A rule that the switch has.
@@ -307,11 +309,12 @@ impl Shadow {
                 // That delete had nothing to remove, and the switch tells of no removal.
                 self.gone.remove(&rule);
             }
-            return Some(RefusedBySwitch { origin, gone: None });
+            return Some(RefusedBySwitch { origin, gone: None, restored: None });
         }
+        let mut restored = None;
         let gone = match before {
             Some(before) => {
-                self.put_back(rule, before, version);
+                restored = self.put_back(rule, before, version);
                 None
             }
             // The controller has added it again since.
@@ -328,7 +331,7 @@ impl Shadow {
                 self.book.remove(rule).map(|_| rule)
             }
         };
-        Some(RefusedBySwitch { origin, gone })
+        Some(RefusedBySwitch { origin, gone, restored })
     }
 
     /// The controller has got an error about this flow mod.
@@ -341,9 +344,9 @@ impl Shadow {
         }
     }
 
-    /// The switch has kept a rule as it was. A change that is not sent yet stays.
-    fn put_back(&mut self, rule: u64, before: BookedRule, version: Version) {
-        let Some(placed) = self.placed.get_mut(&rule) else { return };
+    /// The switch has kept a rule as it was. A change that is not sent yet stays. Returns the rule as an add, unless there is such a change.
+    fn put_back(&mut self, rule: u64, before: BookedRule, version: Version) -> Option<FlowMod> {
+        let placed = self.placed.get_mut(&rule)?;
         placed.rule = before.clone();
         if self.book.contains(rule) && !self.changes.contains_key(&rule) {
             let fields = FlowModFields { flags: before.flags, command: FLOW_ADD, ..fields_of(&before) };
@@ -352,8 +355,11 @@ impl Shadow {
                 hard_timeout_s: before.hard_timeout_s,
                 ..fields
             };
-            self.book.carry_out(&timeouts.with(before.matching, before.instructions), version);
+            let add = timeouts.with(before.matching, before.instructions);
+            self.book.carry_out(&add, version);
+            return Some(add);
         }
+        None
     }
 
     /// The switch reports how many packets have met a rule. Returns the rule, and how many these are since the last report.

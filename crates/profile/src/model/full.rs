@@ -150,6 +150,7 @@ impl FullModel {
                 }
             }
             Input::Refused(id) => self.release_nothing(id),
+            Input::Restored(rule) => self.tables.restore(rule),
             Input::Modified(rule) => self.tables.modify(rule, now_ns, out),
             Input::Deleted(rule) => self.tables.delete(rule, now_ns, out),
             Input::Used { rule, at_ns, packets } => self.tables.on_used(rule, at_ns, packets),

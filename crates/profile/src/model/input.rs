@@ -102,6 +102,9 @@ pub enum Input {
     },
     /// The caller refused a message that it was to carry out, by a check of its own. The packet that waits for it stays where it is.
     Refused(MessageId),
+    /// A real switch refused an add that was carried out and that had replaced a rule: the rule is as it was, with these time-outs. A hard
+    /// time-out goes on from the refused add. It causes no output.
+    Restored(Rule),
     /// A message that was carried out changed this rule.
     Modified(RuleId),
     /// A message that was carried out, a time-out, or the switch itself removed this rule.

@@ -61,7 +61,11 @@ impl PaperModel {
                 self.leaving.push(Lane::PacketOut, now_ns, Output::Forward { id })
             }
             Input::Added { rule, .. } => self.show(Lane::FlowMod, rule.id, now_ns),
-            Input::Refused(_) | Input::Modified(_) | Input::Deleted(_) | Input::Used { .. } => {}
+            Input::Refused(_)
+            | Input::Restored(_)
+            | Input::Modified(_)
+            | Input::Deleted(_)
+            | Input::Used { .. } => {}
         }
     }
 

@@ -223,6 +223,15 @@ impl Tables {
         Ok(())
     }
 
+    /// A rule has the time-outs that it had before it was replaced.
+    pub(super) fn restore(&mut self, rule: Rule) {
+        let Some(slot) = self.rules.slot_of(rule.id) else { return };
+        if let Some(known) = self.rules.get_mut(slot) {
+            known.rule = rule;
+        }
+        self.expiry.watch(slot, &mut self.rules);
+    }
+
     fn insert(
         &mut self,
         rule: Rule,

@@ -198,7 +198,9 @@ impl Proxy {
         at_ns: u64,
         out: &mut Commands,
     ) -> Passage {
-        if let Some(RefusedBySwitch { origin, gone }) = self.shadow.on_error(header.xid, header.version) {
+        if let Some(RefusedBySwitch { origin, gone, restored }) =
+            self.shadow.on_error(header.xid, header.version)
+        {
             match origin {
                 Origin::Request(of) => {
                     wire::error_about(error, of.xid, &of.beginning, &mut out.to_controller)
@@ -208,6 +210,12 @@ impl Proxy {
             }
             if let Some(rule) = gone {
                 self.tell_model(at_ns, Input::Deleted(RuleId(rule)));
+            }
+            if let Some(add) = restored {
+                self.lengths.on_rule(add.cookie, &add.instructions);
+                if let Some(rule) = self.rule_of(&add).filter(|_| self.is_full()) {
+                    self.tell_model(at_ns, Input::Restored(rule));
+                }
             }
             return Passage::Taken;
         }

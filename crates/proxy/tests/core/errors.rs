@@ -107,8 +107,9 @@ fn a_refused_replacement_leaves_the_rule_that_was_there() {
     let mut world = World::new(&refusing(1), Method::Full, Version::V1_3);
     world.says(Body::FlowMod(add(1)));
     world.run_for(10 * MS);
-    let xid = world.says(Body::FlowMod(refused(FLOW_ADD, matching(1))));
-    world.run_for(10 * MS);
+    let xid = world.says(Body::FlowMod(FlowMod { hard_timeout_s: 1, ..refused(FLOW_ADD, matching(1)) }));
+    // It has no time-out, as before.
+    world.run_for(5_000 * MS);
     assert_eq!(world.errors(), [(xid, 2, 9)]);
     assert_eq!(instructions(&mut world), [apply(vec![Action::output(PortNo(2))])]);
     // It still has its place in the table of one rule.
@@ -143,15 +144,20 @@ fn a_rule_that_was_refused_and_deleted_leaves_no_trace() {
     let first = world.says(Body::FlowMod(refused(FLOW_ADD, matching(1))));
     world.says(delete(1));
     world.run_for(10 * MS);
-    // The rule comes again, with another cookie, and the switch removes it by itself.
-    let fields = FlowModFields {
-        cookie: 7,
-        flags: FLOW_MOD_SEND_FLOW_REMOVED,
-        hard_timeout_s: 1,
-        ..FlowModFields::default()
+    // The rule comes again, with a group, and goes with it.
+    let group = |command| {
+        let actions = vec![Action::output(PortNo(2))];
+        let bucket = Bucket { weight: 0, watch_port: PortNo::ANY, watch_group: GROUP_ANY, actions };
+        let buckets = if command == 0 { vec![bucket] } else { Vec::new() };
+        Body::GroupMod(GroupMod { command, group_type: GROUP_TYPE_ALL, group_id: 1, buckets })
     };
-    world.says(Body::FlowMod(fields.with(matching(1), apply(vec![Action::output(PortNo(2))]))));
-    world.run_for(3_000 * MS);
+    world.says(group(0));
+    let fields = FlowModFields { cookie: 7, flags: FLOW_MOD_SEND_FLOW_REMOVED, ..FlowModFields::default() };
+    let to_group = vec![Instruction::ApplyActions(vec![Action::Group(1)])];
+    world.says(Body::FlowMod(fields.with(matching(1), to_group)));
+    world.run_for(10 * MS);
+    world.says(group(2));
+    world.run_for(10 * MS);
     let removed: Vec<u64> = world
         .heard
         .iter()
@@ -160,12 +166,13 @@ fn a_rule_that_was_refused_and_deleted_leaves_no_trace() {
             _ => None,
         })
         .collect();
-    assert_eq!((world.errors(), removed, world.rules()), (vec![(first, 2, 9)], vec![7], 0));
+    assert_eq!((world.errors(), removed), (vec![(first, 2, 9)], vec![7]));
+    assert_eq!(instructions(&mut world), Vec::<Vec<Instruction>>::new());
 }
 
 #[test]
 fn a_refused_modify_does_not_bring_a_deleted_rule_back() {
-    let mut world = World::new(&refusing(5), Method::Full, Version::V1_3);
+    let mut world = World::new(&refusing(1), Method::Full, Version::V1_3);
     world.says(Body::FlowMod(add(1)));
     world.run_for(10 * MS);
     world.says(Body::FlowMod(refused(FLOW_MODIFY, matching(1))));
@@ -174,5 +181,8 @@ fn a_refused_modify_does_not_bring_a_deleted_rule_back() {
     world.says(Body::FlowMod(refused(FLOW_ADD, matching(1))));
     world.run_for(10 * MS);
     assert_eq!((world.errors().len(), world.rules()), (2, 0));
-    assert_eq!(instructions(&mut world), Vec::<Vec<Instruction>>::new());
+    // The only place is free.
+    world.says(Body::FlowMod(add(2)));
+    world.run_for(10 * MS);
+    assert_eq!((world.errors().len(), world.rules()), (2, 1));
 }
