@@ -465,9 +465,10 @@ fn the_guides_for_users_of_other_controllers_work_as_they_are_typed() {
 
 #[test]
 fn the_examples_work_as_they_are_typed() {
-    for example in ["host-move", "link-failure", "shared-bottleneck"] {
+    let examples = [("host-move", 1), ("link-failure", 1), ("shared-bottleneck", 1), ("switch-profiles", 2)];
+    for (example, blocks) in examples {
         let page = checkout().join("examples").join(example).join("README.md");
-        assert_eq!(Reader::new(example, &page).follows(&page), 1, "{example}");
+        assert_eq!(Reader::new(example, &page).follows(&page), blocks, "{example}");
     }
 }
 
@@ -489,6 +490,7 @@ fn each_page_with_something_to_run_is_followed_by_a_test() {
         "examples/host-move/README.md",
         "examples/link-failure/README.md",
         "examples/shared-bottleneck/README.md",
+        "examples/switch-profiles/README.md",
     ];
     assert_eq!(pages, followed.map(|page| checkout().join(page)));
 }
