@@ -8,11 +8,11 @@ use system_tests::open_vswitch::OpenVSwitch;
 use system_tests::sandbox::Sandbox;
 use system_tests::{Result, Version, scenario};
 
-use crate::setup::{LIMIT, PROXY, Proxied, expect, ping, two_hosts};
+use crate::setup::{LIMIT, PROXY, Proxied, expect, kept, ping, two_hosts};
 
 /// What an os-ken user begins with. The test of the emulator has the one of 1.3, too.
-const APP_1_0: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/scenarios/proxied/os_ken_1_0.py");
-const APP_1_3: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/emulator/tests/running/os_ken_app.py");
+const APP_1_0: &str = include_str!("os_ken_1_0.py");
+const APP_1_3: &str = include_str!("../../../crates/emulator/tests/running/os_ken_app.py");
 const PORT: &str = "6653";
 const PINGS: u32 = 20;
 
@@ -76,8 +76,10 @@ fn pings_by_os_ken(name: &str, version: Version, app: &str) {
     scenario(name, |sandbox| {
         let switch = OpenVSwitch::start(sandbox)?;
         two_hosts(sandbox, &switch, version)?;
+        // Inside, the checkout may be hidden.
+        let app = kept(sandbox, "app.py", app)?;
         let mut controller = sandbox.command("env");
-        controller.arg(&python).args(["-B", app, PORT]);
+        controller.arg(&python).arg("-B").arg(app).arg(PORT);
         controller.stdout(sandbox.log("os-ken")?).stderr(sandbox.log("os-ken")?);
         let mut controller = controller.spawn().map_err(|error| format!("cannot run os-ken: {error}"))?;
         wait_for_listener(sandbox)?;

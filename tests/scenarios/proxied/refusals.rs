@@ -5,9 +5,9 @@ use system_tests::open_vswitch::OpenVSwitch;
 use system_tests::sandbox::Sandbox;
 use system_tests::{Result, Version, scenario};
 
-use crate::setup::{LIMIT, PROXY, Proxied, expect, two_hosts};
+use crate::setup::{LIMIT, PROXY, Proxied, expect, kept, two_hosts};
 
-const CONTROLLER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/scenarios/proxied/refusals.py");
+const CONTROLLER: &str = include_str!("refusals.py");
 
 /// Room for four rules, at once.
 const PROFILE: &str = r#"
@@ -45,8 +45,10 @@ fn five_rules(name: &str, version: Version, table_full: &str) {
     scenario(name, |sandbox| {
         let switch = OpenVSwitch::start(sandbox)?;
         two_hosts(sandbox, &switch, version)?;
+        // Inside, the checkout may be hidden.
+        let script = kept(sandbox, "refusals.py", CONTROLLER)?;
         let mut controller = sandbox.command("python3");
-        controller.arg(CONTROLLER).arg(if version == Version::V1_0 { "1.0" } else { "1.3" });
+        controller.arg(script).arg(if version == Version::V1_0 { "1.0" } else { "1.3" });
         controller.stdout(sandbox.log("controller")?).stderr(sandbox.log("controller")?);
         let mut controller = controller.spawn().map_err(|error| format!("cannot run python3: {error}"))?;
         wait_for(sandbox, "it listens")?;

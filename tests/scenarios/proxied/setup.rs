@@ -4,6 +4,7 @@
 
 use serde_json::Value;
 use std::fs;
+use std::path::PathBuf;
 use std::process::Child;
 use std::time::{Duration, Instant};
 use system_tests::node::binary;
@@ -113,4 +114,11 @@ pub fn ping(sandbox: &Sandbox, count: u32) -> Result<Vec<f64>> {
 /// An error if it does not hold.
 pub fn expect(holds: bool, what: &str, found: &impl std::fmt::Debug) -> Result<()> {
     if holds { Ok(()) } else { Err(format!("{what}: {found:?}")) }
+}
+
+/// Writes a program of a test where it can be seen inside. Returns its path.
+pub fn kept(sandbox: &Sandbox, name: &str, text: &str) -> Result<PathBuf> {
+    let path = sandbox.folder().join(name);
+    std::fs::write(&path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+    Ok(path)
 }
