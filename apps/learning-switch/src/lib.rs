@@ -7,22 +7,17 @@
 //!                 destination unknown ──> the packet out of every other port
 //! ```
 //!
-//! With `match = "flow"`, it installs a rule for each flow instead, as the learning switch of POX does.
-//!
 //! A rule matches the ingress port and the source address. If a host moves to another port, its packets no longer
 //! match the rule, and the app learns the new port. Each switch is handled by itself. The app does not break loops,
 //! so in a network with loops its floods circulate.
 
-mod flow_match;
 mod switches;
 mod table;
 
 use burnet_sdk::{
-    App, AppTable, Commands, DatapathId, Field, Interests, MOST_AHEAD, MacAddr, OpenFlowVersion, PacketIn,
-    PortNo, PortStatus, Settings, SwitchUp,
+    App, AppTable, Commands, DatapathId, Field, Interests, MOST_AHEAD, MacAddr, PacketIn, PortNo, PortStatus,
+    Settings, SwitchUp,
 };
-use flow_match::Flow;
-use foldhash::{HashSet, HashSetExt};
 use serde::Deserialize;
 use std::process::ExitCode;
 use switches::Switches;
@@ -32,13 +27,10 @@ use table::{AddressTable, seconds};
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LearningSwitchSettings {
-    /// What a rule matches.
-    #[serde(rename = "match")]
-    pub matching: Matching,
-    /// Idle time-out of its rules in seconds; 0: none. If it is not set, 60, and 10 for flows.
-    pub idle_timeout_s: Option<u16>,
-    /// Hard time-out of its rules in seconds; 0: none. If it is not set, 600, and 30 for flows.
-    pub hard_timeout_s: Option<u16>,
+    /// Idle time-out of its rules in seconds; 0: none.
+    pub idle_timeout_s: u16,
+    /// Hard time-out of its rules in seconds; 0: none.
+    pub hard_timeout_s: u16,
     /// The priority of its rules.
     pub priority: u16,
     /// The most addresses that it remembers for each switch.
@@ -51,34 +43,13 @@ pub struct LearningSwitchSettings {
     pub forget_on_link_change: bool,
 }
 
-/// What a rule matches.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Matching {
-    /// The ingress port and both Ethernet addresses.
-    #[default]
-    Addresses,
-    /// The flow: all that identifies a connection, or an ARP message. Each new flow comes to the app.
-    Flow,
-}
-
-impl Matching {
-    /// Idle and hard time-out in seconds: the usual ones of learning switches (a minute and ten minutes), and POX's for flows.
-    const fn usual_timeouts_s(self) -> (u16, u16) {
-        match self {
-            Matching::Addresses => (60, 600),
-            Matching::Flow => (10, 30),
-        }
-    }
-}
-
 impl Default for LearningSwitchSettings {
-    /// 100,000 addresses are more than a large layer-2 network has, and take about 4 MiB.
+    /// The usual time-outs of learning switches: a minute idle and ten minutes in all. 100,000 addresses are more
+    /// than a large layer-2 network has, and take about 4 MiB.
     fn default() -> Self {
         LearningSwitchSettings {
-            matching: Matching::default(),
-            idle_timeout_s: None,
-            hard_timeout_s: None,
+            idle_timeout_s: 60,
+            hard_timeout_s: 600,
             priority: 100,
             max_addresses: 100_000,
             forget_after_s: 300,
@@ -87,34 +58,10 @@ impl Default for LearningSwitchSettings {
     }
 }
 
-/// The rules that it installs.
-#[derive(Clone, Copy, Debug)]
-struct RuleForm {
-    matching: Matching,
-    idle_timeout_s: u16,
-    hard_timeout_s: u16,
-    priority: u16,
-}
-
-impl RuleForm {
-    fn new(settings: &LearningSwitchSettings) -> RuleForm {
-        let (idle_s, hard_s) = settings.matching.usual_timeouts_s();
-        RuleForm {
-            matching: settings.matching,
-            idle_timeout_s: settings.idle_timeout_s.unwrap_or(idle_s),
-            hard_timeout_s: settings.hard_timeout_s.unwrap_or(hard_s),
-            priority: settings.priority,
-        }
-    }
-}
-
 /// The learning switch.
 pub struct LearningSwitch {
     settings: LearningSwitchSettings,
-    rules: RuleForm,
     switches: Switches,
-    /// The switches that speak OpenFlow 1.0.
-    of_1_0: HashSet<DatapathId>,
     now_s: u32,
     change: LinkChange,
     /// Whether the tables have more than [`LARGE`] addresses together. It is computed once a second.
@@ -156,12 +103,9 @@ pub fn run() -> ExitCode {
 
 impl App for LearningSwitch {
     fn new(settings: &Settings) -> Result<Self, String> {
-        let settings = settings.read()?;
         Ok(LearningSwitch {
-            rules: RuleForm::new(&settings),
-            settings,
+            settings: settings.read()?,
             switches: Switches::default(),
-            of_1_0: HashSet::new(),
             now_s: 0,
             change: LinkChange::None,
             is_large: false,
@@ -179,16 +123,10 @@ impl App for LearningSwitch {
 
     fn on_switch_up(&mut self, up: &SwitchUp, _: &mut Commands) {
         self.switches.insert(up.datapath, AddressTable::new(self.settings.max_addresses));
-        if up.openflow == OpenFlowVersion::V1_0 {
-            self.of_1_0.insert(up.datapath);
-        } else {
-            self.of_1_0.remove(&up.datapath);
-        }
     }
 
     fn on_switch_down(&mut self, datapath: DatapathId, _: &mut Commands) {
         self.switches.remove(datapath);
-        self.of_1_0.remove(&datapath);
     }
 
     fn on_port_status(&mut self, status: &PortStatus, out: &mut Commands) {
@@ -212,11 +150,7 @@ impl App for LearningSwitch {
         match table.port_of(destination) {
             // The destination is on the segment that the packet came from. Sending it back would only duplicate it.
             Some(port) if port == packet.in_port => {}
-            Some(port) if self.rules.matching == Matching::Flow => {
-                let is_v10 = self.of_1_0.contains(&packet.datapath);
-                forward_flow(&self.rules, packet, is_v10, port, out);
-            }
-            Some(port) => forward(&self.rules, packet, source, destination, port, out),
+            Some(port) => forward(&self.settings, packet, source, destination, port, out),
             None => out.packet_out(packet.datapath).packet(packet).output(PortNo::FLOOD).send(),
         }
     }
@@ -281,7 +215,7 @@ fn forwardable(frame: &[u8]) -> Option<(MacAddr, MacAddr)> {
 /// Installs the rule for what was learned, and sends the packet on. If the switch has buffered the packet, the flow
 /// mod releases it; otherwise a packet-out carries it.
 fn forward(
-    rules: &RuleForm,
+    settings: &LearningSwitchSettings,
     packet: &PacketIn,
     source: MacAddr,
     destination: MacAddr,
@@ -289,9 +223,9 @@ fn forward(
     out: &mut Commands,
 ) {
     out.rule(packet.datapath)
-        .priority(rules.priority)
-        .idle_timeout_s(rules.idle_timeout_s)
-        .hard_timeout_s(rules.hard_timeout_s)
+        .priority(settings.priority)
+        .idle_timeout_s(settings.idle_timeout_s)
+        .hard_timeout_s(settings.hard_timeout_s)
         .matching(|m| {
             m.field(Field::InPort, packet.in_port)
                 .field(Field::EthDst, destination)
@@ -304,29 +238,6 @@ fn forward(
         out.packet_out(packet.datapath).packet(packet).output(port).send();
     }
 }
-
-/// The same with a rule for the packet's flow alone. A packet that does not show its flow goes on without a rule. It is not inlined, so that
-/// the usual path stays short.
-#[inline(never)]
-fn forward_flow(rules: &RuleForm, packet: &PacketIn, is_v10: bool, port: PortNo, out: &mut Commands) {
-    let flow = Flow::of(packet.data, packet.in_port, is_v10);
-    if let Some(flow) = &flow {
-        out.rule(packet.datapath)
-            .priority(rules.priority)
-            .idle_timeout_s(rules.idle_timeout_s)
-            .hard_timeout_s(rules.hard_timeout_s)
-            .matching(|m| flow.write(m))
-            .output(port)
-            .buffer(packet.buffer_id)
-            .send();
-    }
-    if flow.is_none() || packet.buffer_id.is_none() {
-        out.packet_out(packet.datapath).packet(packet).output(port).send();
-    }
-}
-
-#[cfg(test)]
-mod flow_tests;
 
 #[cfg(test)]
 mod tests {
