@@ -53,7 +53,7 @@ impl Correction {
         Correction::Constant(Samples::new(apart).map_or(0.0, |apart| apart.quantile(0.5)))
     }
 
-    /// The correction that moves each of [`POINTS`] points of the QQ plot to the diagonal.
+    /// The correction that moves each of 20 points of the QQ plot to the diagonal.
     pub fn quantiles(target: &Samples, emulated: &Samples) -> Self {
         let points = qq(emulated, target, POINTS);
         Correction::Quantiles(points.iter().map(|point| (point.probability, apart(point))).collect())
