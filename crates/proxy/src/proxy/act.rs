@@ -100,7 +100,9 @@ impl Proxy {
         let Some(held) = self.held.take(id) else { return };
         match header.kind {
             kind::METER_MOD if self.is_full() && header.version == Version::V1_3 => {
+                // It says itself what it has sent.
                 self.carry_out_meter_mod(&held.bytes, out);
+                return self.held.reuse(held.bytes);
             }
             kind::SET_CONFIG if self.is_full() => {
                 self.lengths.miss_send_len = wire::miss_send_len(&held.bytes);

@@ -1,7 +1,7 @@
 //! The meter that all rules in software share, and the meters of the controller beside it.
 //!
-//! In: the profile, meter mods of the controller. Out: meter mods for the switch, and errors. The controller has one meter less than the
-//! switch: it cannot change the proxy's own, and does not see it.
+//! In: the profile, meter mods of the controller. Out: meter mods for the switch, and errors. The controller's meters end
+//! below the proxy's own: it can neither change nor see that one.
 
 use flow::{ErrorCode, Instruction};
 use openflow::message::*;
@@ -143,7 +143,7 @@ impl Proxy {
         self.meter
     }
 
-    /// The target has one meter less, if the proxy has one.
+    /// The meters of the target end below the proxy's own, if it has one.
     pub(super) fn without_own_meter(&self, features: MeterFeatures) -> MeterFeatures {
         match self.meter {
             Some(meter) => MeterFeatures { max_meter: features.max_meter.min(meter - 1), ..features },

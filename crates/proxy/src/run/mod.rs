@@ -73,6 +73,8 @@ pub struct ProxyRun {
     options: RunOptions,
     taps: Taps,
     session: Option<Session>,
+    /// When the switch began to take too little.
+    behind_since: Option<Duration>,
     proxy: Proxy,
     commands: Commands,
     measured: Measured,
@@ -104,6 +106,7 @@ impl ProxyRun {
             options,
             taps,
             session: None,
+            behind_since: None,
             commands: Commands::default(),
             notices: Vec::new(),
         })
@@ -156,7 +159,11 @@ impl ProxyRun {
     /// # Errors
     /// The poll or the timer fails. Trouble with a peer is no error: the session ends.
     pub fn turn(&mut self, patience: Duration) -> io::Result<()> {
-        // What is due waits for a switch that takes too little: it would only make more bytes for it.
+        if self.is_switch_behind() {
+            self.behind_since.get_or_insert(self.clock.elapsed());
+        } else {
+            self.behind_since = None;
+        }
         let due = self.proxy.next_due_ns().filter(|_| !self.is_switch_behind()).map(Duration::from_nanos);
         let patience = if self.has_more() { Duration::ZERO } else { patience };
         self.alarm.wait(&mut self.poll, &mut self.events, due, patience)?;
@@ -185,8 +192,10 @@ impl ProxyRun {
         self.session.as_ref().is_some_and(|session| session.switch.is_behind())
     }
 
+    /// The time of the proxy. It stands still while the switch takes too little: what is due later would only make more bytes for it.
     fn now_ns(&self) -> u64 {
-        u64::try_from(self.clock.elapsed().as_nanos()).unwrap_or(u64::MAX)
+        let now = self.behind_since.unwrap_or_else(|| self.clock.elapsed());
+        u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
     }
 
     /// Notes which sockets are ready.
@@ -262,7 +271,7 @@ impl ProxyRun {
         if self.session.is_none() {
             return Ok(());
         }
-        if !self.is_switch_behind() && self.proxy.next_due_ns().is_some_and(|due| due <= now_ns) {
+        if self.proxy.next_due_ns().is_some_and(|due| due <= now_ns) {
             let _taken = self.proxy.on_event(now_ns, Event::Time, &mut self.commands);
             self.hand_out()?;
         }
@@ -287,6 +296,10 @@ impl ProxyRun {
             Side::Controller => (controller, switch),
         };
         let takes = side == Side::Switch || self.proxy.takes_from_controller();
+        // The rest of what it has said is not read before its end, which would otherwise stay unseen.
+        if peer.is_ending() && other.is_behind() {
+            return Err(format!("{side}: it closed the connection"));
+        }
         if !peer.has_bytes() || other.is_behind() || !takes {
             return Ok(());
         }
@@ -376,6 +389,7 @@ impl ProxyRun {
             switch.close(self.poll.registry());
             controller.close(self.poll.registry());
         }
+        self.behind_since = None;
         self.commands = Commands::default();
         let _taken = self.proxy.on_event(self.now_ns(), Event::Ended, &mut self.commands);
         let now = self.clock.elapsed();

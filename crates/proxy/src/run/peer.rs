@@ -117,6 +117,11 @@ impl Peer {
         }
     }
 
+    /// Whether the poll has told of its end.
+    pub(super) fn is_ending(&self) -> bool {
+        self.is_ending
+    }
+
     /// Whether there may be bytes to handle: in the socket, or left from before.
     pub(super) fn has_bytes(&self) -> bool {
         self.is_open && (self.is_readable || self.inbound.has_messages)

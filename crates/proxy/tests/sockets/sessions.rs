@@ -128,3 +128,23 @@ fn a_peer_that_does_not_read_stops_the_other_one() {
     });
     assert!(between.notices.iter().all(|notice| matches!(notice, Notice::Connected(_))));
 }
+
+#[test]
+fn a_session_ends_with_a_peer_that_leaves_while_the_other_one_does_not_read() {
+    let mut between = Between::new(Profile::null());
+    let (mut switch, mut controller) = between.session();
+    // What the switch never reads makes its end a reset, which overtakes what it has sent.
+    controller.write_all(&ECHO).unwrap();
+    let messages = ECHO.repeat(8192);
+    let (mut written, mut quiet) = (0usize, 0);
+    while quiet < 50 {
+        match switch.write(&messages[written % messages.len()..]) {
+            Ok(count) => (written, quiet) = (written + count, 0),
+            Err(_) => quiet += 1,
+        }
+        between.turn();
+        assert!(written < 1 << 30, "there is no bound");
+    }
+    drop(switch);
+    between.until(|between| between.notices.iter().any(|it| matches!(it, Notice::Ended(_))).then_some(()));
+}
