@@ -185,7 +185,7 @@ impl fmt::Display for Refused {
             ),
             Refused::PacedQueueFull(QueueFull { waiting, wait_ms }) => write!(
                 f,
-                "{waiting} commands wait for this switch, which its profile paces: in {wait_ms} ms it will have got them; try again then"
+                "{waiting} commands wait for this switch, because its profile limits their rate; try again in {wait_ms} ms"
             ),
             Refused::NotForSwitches => f.write_str("this command is not for a switch"),
         }

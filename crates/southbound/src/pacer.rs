@@ -38,8 +38,8 @@ pub const WAITING_MAX: usize = 4_096;
 /// How many bytes may wait for one switch, shared in the same way. It is room for as many rules of 256 bytes.
 pub const WAITING_BYTES_MAX: usize = 1 << 20;
 
-/// Comparisons of two rules in a millisecond. Beyond it, the oldest command of all goes, which needs none, and a later choice goes on
-/// where the last one stopped. Each two commands are compared once at most.
+/// Comparisons of two rules in a millisecond. At this bound, the oldest command of all goes, because it needs no comparison. The next
+/// choice goes on where this one stopped. Each two commands are compared once at most.
 const COMPARED_MAX: usize = 8_192;
 
 /// The same for one command at a time. So a bundle that has to be compared with many leaves enough for a rule of another zone.
@@ -371,12 +371,18 @@ impl<T> Pacer<T> {
         let most = self.compared + if size > 1 { COMPARED_FOR_BUNDLE } else { COMPARED_FOR_RULE };
         let (most, mut waits_for) = (most.min(COMPARED_MAX), None);
         for (earlier, before) in self.places.range(until..serial) {
+            let work = before.it.concern.size() * size;
+            // Two large bundles keep their order: to find out whether they need to would take too long.
+            if work > COMPARED_FOR_RULE {
+                (found, waits_for) = (Freedom::Waits, Some(*earlier));
+                break;
+            }
             if self.compared >= most {
                 found = Freedom::NotKnown;
                 break;
             }
             until = earlier + 1;
-            self.compared += before.it.concern.size() * size;
+            self.compared += work;
             if before.it.must_go_before(&place.it) {
                 (found, waits_for) = (Freedom::Waits, Some(*earlier));
                 break;

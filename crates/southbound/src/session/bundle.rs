@@ -191,7 +191,7 @@ impl Session {
         xid
     }
 
-    fn end_bundle(&mut self, outcome: &Outcome, to_discard: Option<u32>, turn: &mut Turn<'_>) {
+    pub(super) fn end_bundle(&mut self, outcome: &Outcome, to_discard: Option<u32>, turn: &mut Turn<'_>) {
         if let Some(id) = to_discard {
             self.request_of_bundle(id, BUNDLE_DISCARD_REQUEST, turn);
         }

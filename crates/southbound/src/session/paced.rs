@@ -11,6 +11,7 @@
 
 use super::Session;
 use super::held::{Held, HeldKind, Paced};
+use crate::bundles::{End, Outcome, Support};
 use crate::counters::Counters;
 use crate::fault::Refused;
 use crate::pacer::{Concern, Pacer, RuleChange, SharedChange, Waiting};
@@ -317,6 +318,15 @@ impl Session {
     }
 
     fn send_held_bundle(&mut self, messages: &[Vec<u8>], tag: Tag, wants_receipt: bool, turn: &mut Turn<'_>) {
+        if let Support::None(why) = self.bundles.support() {
+            // It has said so to another bundle, while this one waited.
+            let end = End::NoBundles(why.clone());
+            // There are at most as many as a bundle of the abi has.
+            let count = messages.len() as u32;
+            self.bundles.held_went();
+            let outcome = Outcome { tag, wants_receipt, count, end, may_come: false };
+            return self.end_bundle(&outcome, None, turn);
+        }
         let write = |number: usize, xid: u32, out: &mut Vec<u8>| {
             append_with_xid(&messages[number], xid, out);
             Ok(())

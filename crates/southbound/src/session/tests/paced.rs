@@ -266,7 +266,8 @@ fn a_full_queue_refuses_with_the_time_to_wait_and_other_zones_have_room() {
     };
     assert_eq!(sent, 2_045, "one went at once");
     assert_eq!(refused.as_error(), Some(abi::NO_ROOM));
-    let words = "2044 commands wait for this switch, which its profile paces: in 255500 ms it will have got them; try again then";
+    let words =
+        "2044 commands wait for this switch, because its profile limits their rate; try again in 255500 ms";
     assert_eq!(refused.to_string(), words);
     assert_eq!(send_for(&mut bench, OTHER, flow_mod(1), 1), Ok(()));
     assert_eq!(bench.session.counters().refused, 1);
@@ -366,6 +367,26 @@ fn a_bundle_waits_as_a_whole_and_what_follows_waits_for_it() {
     bench.hear_as(V13, 1, reply(BUNDLE_CLOSE_REPLY)).unwrap();
     bench.hear_as(V13, 1, reply(BUNDLE_COMMIT_REPLY)).unwrap();
     assert_eq!(receipts(&bench), [(2, Outcome::Programmed)]);
+}
+
+#[test]
+fn a_bundle_that_waits_while_the_switch_says_that_it_has_none_is_refused() {
+    let mut bench = paced();
+    bench.send(flow_mod(9), 1, false).unwrap();
+    bundle(&mut bench, ZONE, 2, 2).unwrap();
+    bundle(&mut bench, ZoneId(ZONE.0 + 1), 3, 2).unwrap();
+    assert_eq!(gone(&mut bench), ["9"]);
+    gone_until(&mut bench, 124);
+    bench.now_ms = 125;
+    bench.turn(|session, turn| session.on_time(0, turn));
+    bench.end_turn();
+    let sent = bench.said_whole();
+    let is_open = |message: &&Message| matches!(&message.body, Body::BundleControl(it) if it.control == 0);
+    let open = sent.iter().find(is_open).unwrap().xid;
+    let error = ErrorMessage { kind: 1, code: 3, experimenter: None, data: vec![] };
+    bench.hear_as(V13, open, Body::Error(error)).unwrap();
+    assert_eq!(gone_until(&mut bench, 2_000), [""; 0], "the second bundle sends nothing");
+    assert_eq!(receipts(&bench), [(2, Outcome::Refused), (3, Outcome::Refused)]);
 }
 
 #[test]
