@@ -12,6 +12,8 @@ use flow::DatapathId;
 use profile::{BarrierKind, Description, Hardware, Profile, SoftwareUse, Switch, built_in};
 use southbound::{CommandRate, PERCENT, PriorityOrder, ReplyDelay, SwitchPace, SwitchPaces};
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
 use std::sync::Arc;
 
 /// At the pace `hardware`, the node is slower than the profile by this part. A command that arrives a moment too early would be put into
@@ -95,11 +97,14 @@ fn find(key: SwitchKey, name: &str) -> Result<Profile, ConfigError> {
         return built_in(name).map_or_else(|| contradiction(no_such(key, name)), Ok);
     };
     let unreadable = |error: String| ConfigError::Unreadable { path: path.clone(), error };
-    let length = std::fs::metadata(&path).map_err(|error| unreadable(error.to_string()))?.len();
-    if length > PROFILE_BYTES_MAX {
-        return Err(unreadable(format!("it has {length} bytes, and a profile at most {PROFILE_BYTES_MAX}")));
+    let file = File::open(&path).map_err(|error| unreadable(error.to_string()))?;
+    let mut text = String::new();
+    // One byte more than a profile may have: a device or a file that grows has no end.
+    let read = file.take(PROFILE_BYTES_MAX + 1).read_to_string(&mut text);
+    read.map_err(|error| unreadable(error.to_string()))?;
+    if text.len() as u64 > PROFILE_BYTES_MAX {
+        return Err(unreadable(format!("it has more than the {PROFILE_BYTES_MAX} bytes of a profile")));
     }
-    let text = std::fs::read_to_string(&path).map_err(|error| unreadable(error.to_string()))?;
     Profile::parse(name, &text).map_err(|bad| ConfigError::Contradiction(bad.to_string()))
 }
 

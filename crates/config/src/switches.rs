@@ -82,7 +82,7 @@ pub struct SwitchTable {
     pub programmed_quantile: Quantile,
 }
 
-/// A probability. Two are equal if they were written the same.
+/// A probability.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Quantile(pub f64);
@@ -114,7 +114,7 @@ impl Switches {
             self.0.values_mut().flat_map(|table| table.profile.iter_mut().chain(&mut table.recognise));
         for name in names {
             if let Some(path) = as_path(name) {
-                // What is no text was not written in the file.
+                // The path is valid UTF-8, because the file is. Only the folder may not be.
                 *name = folder.join(path).to_string_lossy().into_owned();
             }
         }

@@ -240,7 +240,8 @@ impl Incident {
     pub(crate) fn of_switch(reason: &str, delays: Vec<ReplyDelay>, at_ms: u64) -> Incident {
         let what = IncidentKind::SwitchLeftProfile;
         let sentence = "the switch has another firmware or another load than the profile was measured with, or the wrong profile";
-        let then = "the node goes on by the profile; burnet probe measures the switch again".to_owned();
+        let then =
+            "the node still uses this profile; to measure the switch again, run `burnet probe`".to_owned();
         let incident = Incident::of_node(what, reason, at_ms).without_culprit(sentence, then);
         Incident { evidence: Evidence { delays, ..Evidence::default() }, ..incident }
     }

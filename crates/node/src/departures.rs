@@ -45,7 +45,7 @@ fn in_words(profile: &str, departure: &Departure) -> String {
     let Departure { is_later, outside, of, bound_us, .. } = *departure;
     let (than, percent) = if is_later { ("later", 95) } else { ("sooner", 5) };
     format!(
-        "{outside} of {of} barrier replies came {than} than {} ms; by the profile {profile}, 1 in 20 is beyond the {percent} % quantile, and a margin",
+        "{outside} of {of} barrier replies came {than} than {} ms; by the profile {profile}, 1 in 20 should at most: the limit is its {percent} % quantile and a margin",
         bound_us / 1_000
     )
 }

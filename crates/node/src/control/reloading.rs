@@ -58,8 +58,9 @@ impl Control {
         let (southbound, limits) = match done {
             Ok(done) => done,
             Err(Fatal(_, why)) => {
-                tracing::error!("[southbound] and [limits] are unchanged: {why}");
-                self.left_of_reload = Some(format!("[southbound] and [limits] are unchanged: {why}"));
+                tracing::error!("[southbound], [limits] and [switch] are unchanged: {why}");
+                self.left_of_reload =
+                    Some(format!("[southbound], [limits] and [switch] are unchanged: {why}"));
                 return;
             }
         };
