@@ -195,21 +195,9 @@ fn profile_name(file: &Path) -> String {
 
 fn today() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    date_of(i64::try_from(since.as_secs() / 86_400).unwrap_or(0))
-}
-
-/// The date so many days after 1970 (Hinnant, chrono-compatible low-level date algorithms).
-fn date_of(days: i64) -> String {
-    let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let of_era = shifted.rem_euclid(146_097);
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02}")
+    let mut text = monitor::records::time_text(u64::try_from(since.as_millis()).unwrap_or(0));
+    text.truncate("2026-11-25".len());
+    text
 }
 
 #[cfg(test)]
@@ -237,13 +225,6 @@ mod tests {
             [("/x/My Switch.toml", "my-switch"), ("hp.5406.toml", "hp.5406"), ("--.toml", "probed")]
         {
             assert_eq!(profile_name(Path::new(file)), name);
-        }
-    }
-
-    #[test]
-    fn days_become_dates() {
-        for (days, date) in [(0, "1970-01-01"), (11_016, "2000-02-29"), (20_417, "2025-11-25")] {
-            assert_eq!(date_of(days), date);
         }
     }
 }
