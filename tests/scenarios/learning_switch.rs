@@ -77,6 +77,45 @@ fn trusted_zone_linear_8_by_1_3() {
     check("trusted-linear-1.3", "learning-switch=trusted", Version::V1_3, LINEAR);
 }
 
+/// With a rule for each flow, all pings are answered, and the rules in the switches are about ICMP.
+fn check_flows(name: &str, version: Version) {
+    scenario(name, |sandbox| {
+        let switch = OpenVSwitch::start(sandbox)?;
+        let config = sandbox.folder().join("burnet.toml");
+        let text = "[app.learning-switch.settings]\nmatch = \"flow\"\n";
+        std::fs::write(&config, text)
+            .map_err(|error| format!("cannot write {}: {error}", config.display()))?;
+        let mut node =
+            Node::start(sandbox, &["--config", &config.display().to_string(), "--listen", LISTEN])?;
+        let mut mininet = Mininet::start(sandbox, TREE.0, version, Controller::Tcp(PORT))?;
+        node.wait_for_switches(TREE.1)?;
+        mininet.all_reach_all(TREE.2)?;
+        for bridge in switch.bridges()? {
+            let rules = switch.ofctl(version, &["dump-flows", &bridge])?;
+            let of_pings =
+                rules.lines().filter(|rule| rule.contains("icmp") && rule.contains("priority=100"));
+            let count = of_pings.filter(|rule| rule.contains("hard_timeout=30")).count();
+            if count == 0 {
+                return Err(format!("{bridge} has no rule for a ping: {rules}"));
+            }
+        }
+        mininet.exit()?;
+        node.stop()
+    });
+}
+
+#[test]
+#[ignore = "needs root, Open vSwitch and Mininet"]
+fn a_rule_for_each_flow_by_1_0() {
+    check_flows("flows-1.0", Version::V1_0);
+}
+
+#[test]
+#[ignore = "needs root, Open vSwitch and Mininet"]
+fn a_rule_for_each_flow_by_1_3() {
+    check_flows("flows-1.3", Version::V1_3);
+}
+
 /// After the app's process is killed, the network works as before. Before the restart it works because of the rules
 /// in the switches. After the restart the app learns again.
 fn check_killed(name: &str, version: Version) {

@@ -7,10 +7,13 @@
 //!                 destination unknown ──> the packet out of every other port
 //! ```
 //!
+//! With `match = "flow"`, it installs a rule for each flow instead, as the learning switch of POX does.
+//!
 //! A rule matches the ingress port and the source address. If a host moves to another port, its packets no longer
 //! match the rule, and the app learns the new port. Each switch is handled by itself. The app does not break loops,
 //! so in a network with loops its floods circulate.
 
+mod flow_match;
 mod switches;
 mod table;
 
@@ -18,6 +21,7 @@ use burnet_sdk::{
     App, AppTable, Commands, DatapathId, Field, Interests, MOST_AHEAD, MacAddr, PacketIn, PortNo, PortStatus,
     Settings, SwitchUp,
 };
+use flow_match::Flows;
 use serde::Deserialize;
 use std::process::ExitCode;
 use switches::Switches;
@@ -27,10 +31,13 @@ use table::{AddressTable, seconds};
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LearningSwitchSettings {
-    /// Idle time-out of its rules in seconds; 0: none.
-    pub idle_timeout_s: u16,
-    /// Hard time-out of its rules in seconds; 0: none.
-    pub hard_timeout_s: u16,
+    /// What a rule matches.
+    #[serde(rename = "match")]
+    pub matching: Matching,
+    /// Idle time-out of its rules in seconds; 0: none. If it is not set, 60, and 10 for flows.
+    pub idle_timeout_s: Option<u16>,
+    /// Hard time-out of its rules in seconds; 0: none. If it is not set, 600, and 30 for flows.
+    pub hard_timeout_s: Option<u16>,
     /// The priority of its rules.
     pub priority: u16,
     /// The most addresses that it remembers for each switch.
@@ -43,13 +50,34 @@ pub struct LearningSwitchSettings {
     pub forget_on_link_change: bool,
 }
 
+/// What a rule matches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Matching {
+    /// The ingress port and both Ethernet addresses.
+    #[default]
+    Addresses,
+    /// The flow: all that identifies a connection, or an ARP message. Each new flow comes to the app.
+    Flow,
+}
+
+impl Matching {
+    /// Idle and hard time-out in seconds: the usual ones of learning switches (a minute and ten minutes), and POX's for flows.
+    const fn usual_timeouts_s(self) -> (u16, u16) {
+        match self {
+            Matching::Addresses => (60, 600),
+            Matching::Flow => (10, 30),
+        }
+    }
+}
+
 impl Default for LearningSwitchSettings {
-    /// The usual time-outs of learning switches: a minute idle and ten minutes in all. 100,000 addresses are more
-    /// than a large layer-2 network has, and take about 4 MiB.
+    /// 100,000 addresses are more than a large layer-2 network has, and take about 4 MiB.
     fn default() -> Self {
         LearningSwitchSettings {
-            idle_timeout_s: 60,
-            hard_timeout_s: 600,
+            matching: Matching::default(),
+            idle_timeout_s: None,
+            hard_timeout_s: None,
             priority: 100,
             max_addresses: 100_000,
             forget_after_s: 300,
@@ -58,9 +86,31 @@ impl Default for LearningSwitchSettings {
     }
 }
 
+/// The rules that it installs.
+#[derive(Clone, Copy, Debug)]
+struct RuleForm {
+    idle_timeout_s: u16,
+    hard_timeout_s: u16,
+    priority: u16,
+}
+
+impl RuleForm {
+    fn new(settings: &LearningSwitchSettings) -> RuleForm {
+        let (idle_s, hard_s) = settings.matching.usual_timeouts_s();
+        RuleForm {
+            idle_timeout_s: settings.idle_timeout_s.unwrap_or(idle_s),
+            hard_timeout_s: settings.hard_timeout_s.unwrap_or(hard_s),
+            priority: settings.priority,
+        }
+    }
+}
+
 /// The learning switch.
 pub struct LearningSwitch {
     settings: LearningSwitchSettings,
+    rules: RuleForm,
+    /// `None`: rules match addresses. Nothing of it is on the way of a packet-in then, but the look whether it is there.
+    flows: Option<Box<Flows>>,
     switches: Switches,
     now_s: u32,
     change: LinkChange,
@@ -103,8 +153,11 @@ pub fn run() -> ExitCode {
 
 impl App for LearningSwitch {
     fn new(settings: &Settings) -> Result<Self, String> {
+        let settings: LearningSwitchSettings = settings.read()?;
         Ok(LearningSwitch {
-            settings: settings.read()?,
+            rules: RuleForm::new(&settings),
+            flows: (settings.matching == Matching::Flow).then(Box::default),
+            settings,
             switches: Switches::default(),
             now_s: 0,
             change: LinkChange::None,
@@ -123,10 +176,16 @@ impl App for LearningSwitch {
 
     fn on_switch_up(&mut self, up: &SwitchUp, _: &mut Commands) {
         self.switches.insert(up.datapath, AddressTable::new(self.settings.max_addresses));
+        if let Some(flows) = &mut self.flows {
+            flows.on_switch_up(up.datapath, up.openflow);
+        }
     }
 
     fn on_switch_down(&mut self, datapath: DatapathId, _: &mut Commands) {
         self.switches.remove(datapath);
+        if let Some(flows) = &mut self.flows {
+            flows.on_switch_down(datapath);
+        }
     }
 
     fn on_port_status(&mut self, status: &PortStatus, out: &mut Commands) {
@@ -142,16 +201,15 @@ impl App for LearningSwitch {
 
     #[inline(always)]
     fn on_packet_in(&mut self, packet: &PacketIn, out: &mut Commands) {
-        let Some((destination, source)) = forwardable(packet.data) else { return };
-        let Some(table) = self.switches.get_mut(packet.datapath) else { return };
-        if !source.is_multicast() {
-            table.learn(source, packet.in_port, self.now_s);
+        if self.flows.is_some() {
+            return self.on_packet_of_flow(needed_of(packet), out);
         }
-        match table.port_of(destination) {
-            // The destination is on the segment that the packet came from. Sending it back would only duplicate it.
-            Some(port) if port == packet.in_port => {}
-            Some(port) => forward(&self.settings, packet, source, destination, port, out),
-            None => out.packet_out(packet.datapath).packet(packet).output(PortNo::FLOOD).send(),
+        match self.way_of(packet) {
+            Way::Nowhere => {}
+            Way::To { port, source, destination } => {
+                forward(&self.rules, packet, source, destination, port, out)
+            }
+            Way::Everywhere => flood(packet, out),
         }
     }
 
@@ -182,6 +240,36 @@ impl App for LearningSwitch {
 }
 
 impl LearningSwitch {
+    /// Learns from a packet, and says where it must go. It is inlined into both of its callers, as all of the usual one is.
+    #[inline(always)]
+    fn way_of(&mut self, packet: &PacketIn) -> Way {
+        let Some((destination, source)) = forwardable(packet.data) else { return Way::Nowhere };
+        let Some(table) = self.switches.get_mut(packet.datapath) else { return Way::Nowhere };
+        if !source.is_multicast() {
+            table.learn(source, packet.in_port, self.now_s);
+        }
+        match table.port_of(destination) {
+            // The destination is on the segment that the packet came from. Sending it back would only duplicate it.
+            Some(port) if port == packet.in_port => Way::Nowhere,
+            Some(port) => Way::To { port, source, destination },
+            None => Way::Everywhere,
+        }
+    }
+
+    /// A packet-in with `match = "flow"`. It is apart from the usual way, which costs as if it were not there, but for one look.
+    ///
+    /// The packet comes as a copy of what is needed. By a reference, each packet-in would be read as a whole and written into memory, whether this
+    /// function is called or not.
+    #[cold]
+    #[inline(never)]
+    fn on_packet_of_flow(&mut self, packet: PacketIn, out: &mut Commands) {
+        match (self.way_of(&packet), &mut self.flows) {
+            (Way::To { port, .. }, Some(flows)) => forward_flow(&self.rules, flows, &packet, port, out),
+            (Way::Everywhere, _) => flood(&packet, out),
+            _ => {}
+        }
+    }
+
     /// Many ports report one failure. The first report makes the app forget everything at once. Later ones make it
     /// forget once more at the next tick. So a flapping port costs at most one flood of learning a tick.
     fn on_link_change(&mut self, out: &mut Commands) {
@@ -202,6 +290,21 @@ impl LearningSwitch {
     }
 }
 
+/// Where a packet must go.
+enum Way {
+    /// It is not forwarded.
+    Nowhere,
+    /// To this port, where its destination is.
+    To { port: PortNo, source: MacAddr, destination: MacAddr },
+    /// Out of every other port.
+    Everywhere,
+}
+
+#[inline(always)]
+fn flood(packet: &PacketIn, out: &mut Commands) {
+    out.packet_out(packet.datapath).packet(packet).output(PortNo::FLOOD).send();
+}
+
 /// Destination and source of a frame, if a switch may forward it.
 fn forwardable(frame: &[u8]) -> Option<(MacAddr, MacAddr)> {
     let header: &[u8; ETHERNET_LEN] = frame.first_chunk()?;
@@ -215,7 +318,7 @@ fn forwardable(frame: &[u8]) -> Option<(MacAddr, MacAddr)> {
 /// Installs the rule for what was learned, and sends the packet on. If the switch has buffered the packet, the flow
 /// mod releases it; otherwise a packet-out carries it.
 fn forward(
-    settings: &LearningSwitchSettings,
+    rules: &RuleForm,
     packet: &PacketIn,
     source: MacAddr,
     destination: MacAddr,
@@ -223,9 +326,9 @@ fn forward(
     out: &mut Commands,
 ) {
     out.rule(packet.datapath)
-        .priority(settings.priority)
-        .idle_timeout_s(settings.idle_timeout_s)
-        .hard_timeout_s(settings.hard_timeout_s)
+        .priority(rules.priority)
+        .idle_timeout_s(rules.idle_timeout_s)
+        .hard_timeout_s(rules.hard_timeout_s)
         .matching(|m| {
             m.field(Field::InPort, packet.in_port)
                 .field(Field::EthDst, destination)
@@ -238,6 +341,33 @@ fn forward(
         out.packet_out(packet.datapath).packet(packet).output(port).send();
     }
 }
+
+/// A copy with all that is needed to send a packet on.
+#[inline(always)]
+fn needed_of<'a>(packet: &PacketIn<'a>) -> PacketIn<'a> {
+    PacketIn { total_len: 0, reason: 0, table_id: 0, cookie: 0, metadata: &[], ..*packet }
+}
+
+/// The same with a rule for the packet's flow alone. A packet that does not show its flow goes on without a rule.
+fn forward_flow(rules: &RuleForm, flows: &mut Flows, packet: &PacketIn, port: PortNo, out: &mut Commands) {
+    let has_rule = flows.read(packet);
+    if has_rule {
+        out.rule(packet.datapath)
+            .priority(rules.priority)
+            .idle_timeout_s(rules.idle_timeout_s)
+            .hard_timeout_s(rules.hard_timeout_s)
+            .matching(|m| flows.write(m))
+            .output(port)
+            .buffer(packet.buffer_id)
+            .send();
+    }
+    if !has_rule || packet.buffer_id.is_none() {
+        out.packet_out(packet.datapath).packet(packet).output(port).send();
+    }
+}
+
+#[cfg(test)]
+mod flow_tests;
 
 #[cfg(test)]
 mod tests {
