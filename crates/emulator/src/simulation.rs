@@ -16,8 +16,8 @@ use crate::digest::Digest;
 use crate::host::PingReply;
 use crate::host::flow::{FlowRefused, FlowReport, FlowSpec};
 use crate::host::query::{QueriesRefused, QueriesReport, QuerySpec};
-use crate::network::{CannotChange, Change, Channel, FlowId, Network, NetworkEffects, QueriesId};
-use crate::topology::Topology;
+use crate::network::{CannotChange, Capture, Change, Channel, FlowId, Network, NetworkEffects, QueriesId};
+use crate::topology::{Endpoint, Topology};
 use software_switch::{ControllerId, SwitchOptions};
 
 /// How many frames and time-outs are processed at one moment. A storm on links without delay would never end
@@ -208,6 +208,16 @@ impl Simulation {
     /// The result of a series so far, or `None` if it does not exist.
     pub fn queries_report(&self, id: QueriesId) -> Option<QueriesReport> {
         self.network.queries_report(id)
+    }
+
+    /// Starts or stops copying the frames that pass this end of a link.
+    pub fn set_tap(&mut self, at: Endpoint, on: bool) {
+        self.network.set_tap(at, on);
+    }
+
+    /// The copies of frames since the last call. At most 65,536 are kept, so call it often enough.
+    pub fn take_captures(&mut self) -> Vec<Capture> {
+        std::mem::take(&mut self.effects.captured)
     }
 
     fn gather(&mut self) {
