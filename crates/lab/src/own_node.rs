@@ -89,9 +89,27 @@ impl OwnNode {
         apps: &[AppArgument],
         log: LogLevel,
     ) -> Result<OwnNode, CommandError> {
+        OwnNode::start_by(None, listen, grant_all, apps, log)
+    }
+
+    /// The same with the settings of a file. Its addresses do not count: the node listens on this one.
+    ///
+    /// # Errors
+    ///
+    /// As [`OwnNode::start`].
+    pub fn start_by(
+        config: Option<&Path>,
+        listen: &str,
+        grant_all: bool,
+        apps: &[AppArgument],
+        log: LogLevel,
+    ) -> Result<OwnNode, CommandError> {
         OwnNode::spawn(own_folder()?, |command| {
             command.args(["--listen", listen, "--log", log.as_str()]);
             command.args(grant_all.then_some("--grant-all"));
+            if let Some(file) = config {
+                command.arg("--config").arg(file);
+            }
             for app in apps {
                 command.arg("--app").arg(as_written(app));
             }

@@ -36,6 +36,9 @@ pub struct TrialArgs {
     /// The app that controls the network, as in burnet run (repeat for more)
     #[arg(long = "app", value_name = "NAME[=trusted]", required = true)]
     pub apps: Vec<AppArgument>,
+    /// The settings and grants of apps, as in burnet run
+    #[arg(long, value_name = "FILE.toml")]
+    pub config: Option<PathBuf>,
     /// The scenario that is played with each profile, in real time
     #[arg(long, value_name = "FILE.toml")]
     pub scenario: PathBuf,
@@ -108,7 +111,12 @@ pub(super) fn trial(args: &TrialArgs) -> Result<ExitCode, CommandError> {
     }
     let profiles = chosen(&args.profiles)?;
     // An app that cannot run is refused here, and not after a wait for a node that refuses it.
-    let asked = RunArgs { apps: args.apps.clone(), grant_all: args.grant_all, ..RunArgs::default() };
+    let asked = RunArgs {
+        apps: args.apps.clone(),
+        config: args.config.clone(),
+        grant_all: args.grant_all,
+        ..RunArgs::default()
+    };
     Config::load(&asked, &Environment::of_this_process()?, &apps::WITHIN)?;
     node::descriptors::take_what_is_allowed();
     let mut stop = StopSignal::listen()?;
@@ -151,8 +159,9 @@ fn try_with(
     profile: Profile,
     stop: StopSignal,
 ) -> (Result<Outcome, CommandError>, StopSignal) {
-    let started = OwnNode::start_with(SOMEWHERE, args.grant_all, &args.apps, LogLevel::Error)
-        .and_then(|node| Ok((node.wait_until_it_listens()?, node)));
+    let started =
+        OwnNode::start_by(args.config.as_deref(), SOMEWHERE, args.grant_all, &args.apps, LogLevel::Error)
+            .and_then(|node| Ok((node.wait_until_it_listens()?, node)));
     let (address, node) = match started {
         Ok(started) => started,
         Err(error) => return (Err(error), stop),
