@@ -187,7 +187,7 @@ impl Pair {
             ..FlowMod::ADD
         });
         let command = Command { datapath: DATAPATH, ticket: host.into(), wants_receipt, what };
-        let tag = Tag { zone: PLANNER, ticket: host.into() };
+        let tag = Tag { zone: PLANNER, generation: 0, ticket: host.into() };
         let sent =
             self.turn(|session, turn| session.send(&command, PLANNER.stamp(host.into()), tag, 0, turn));
         assert_eq!(sent, Ok(()));

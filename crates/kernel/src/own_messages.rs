@@ -30,6 +30,16 @@ pub enum Asked {
 }
 
 impl Asked {
+    /// Whether its answer tells of rules one by one, so that the matches of those that wait for the switch are needed.
+    pub const fn needs_matches(self) -> bool {
+        matches!(self, Asked::Rule | Asked::Record)
+    }
+
+    /// Whether it counts or looks for rules, so that one that waits for the switch is missing in its answer.
+    pub const fn concerns_rules(self) -> bool {
+        matches!(self, Asked::RulesOf(_) | Asked::TableCounts | Asked::Rule | Asked::Record)
+    }
+
     /// The ticket that identifies the answer.
     pub const fn ticket(self) -> u64 {
         match self {

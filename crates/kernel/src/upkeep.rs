@@ -193,7 +193,7 @@ impl Kernel {
         let Some(there) = sessions.datapaths.get_mut(&datapath) else { return };
         there.entries.on_waiting(asked, zone, table_id);
         // A rule whose match is not known is no other rule: an empty match would be the one that all packets meet.
-        if let Some(matching) = matching.filter(|_| matches!(asked, Asked::Rule | Asked::Record)) {
+        if let Some(matching) = matching.filter(|_| asked.needs_matches()) {
             let key = ownership.keys.of(there.openflow, datapath, table_id, priority, matching);
             key.into_iter().for_each(|key| there.record.on_waiting(key));
         }

@@ -101,7 +101,7 @@ impl Dispatch {
             SouthboundEvent::Ended { peer, datapath, end } => {
                 self.switch_faults.on_end(peer, datapath, end, self.now_ms);
             }
-            SouthboundEvent::ToZone { zone: ZoneId::KERNEL, frame } => {
+            SouthboundEvent::ToZone { zone: ZoneId::KERNEL, frame, .. } => {
                 if !self.kernel.on_own_answer(frame, self.now_ms)
                     && !self.kernel.on_meter_answer(frame, &mut self.effects)
                 {
@@ -111,8 +111,11 @@ impl Dispatch {
                 // them before the event of their switch, and ignore them.
                 self.report_ready();
             }
-            SouthboundEvent::ToZone { zone, frame } => {
+            SouthboundEvent::ToZone { zone, generation, frame } => {
                 self.note_failure(zone, frame);
+                if generation != self.zones.generation(zone) {
+                    return self.hear_for_predecessor(frame);
+                }
                 if self.kernel.has_claims() && self.hear_of_claim(zone, frame) {
                     return;
                 }
@@ -204,6 +207,15 @@ impl Dispatch {
             self.cut_down = told;
         }
         true
+    }
+
+    /// An earlier start of the app sent this command. The kernel hears what came of it, and nobody else.
+    #[cold]
+    fn hear_for_predecessor(&mut self, bytes: &[u8]) {
+        let Ok(frame) = Frame::read(bytes) else { return };
+        if let Ok(Event::Receipt(_, receipt)) = Event::read(&frame) {
+            self.kernel.on_receipt(&receipt);
+        }
     }
 
     fn hear_frame(&mut self, bytes: &[u8]) {

@@ -86,10 +86,15 @@ impl Bench {
 
     /// The same, with rings of so many bytes.
     fn attach_with(&mut self, bytes: usize, zone: ZoneId, app: &str, grant: Grant) -> App {
+        self.attach_start(1, bytes, zone, app, grant)
+    }
+
+    /// The same for the `generation`th start of the app.
+    fn attach_start(&mut self, generation: u64, bytes: usize, zone: ZoneId, app: &str, grant: Grant) -> App {
         let port = Port::create(Sizes::new(bytes, bytes, bytes).unwrap()).unwrap();
         let (app, grant) = (app.to_owned(), Box::new(grant));
         let rates = Arc::new(kernel::NodeRates::new(grant.quotas(), 0));
-        let message = ToWorker::AttachZone { zone, app, generation: 1, port: port.kernel, grant, rates };
+        let message = ToWorker::AttachZone { zone, app, generation, port: port.kernel, grant, rates };
         assert!(self.line.send(message).is_ok());
         self.turn();
         App { end: AppEnd::attach(port.app).unwrap() }
@@ -433,7 +438,11 @@ fn apps_hear_of_a_switch_before_the_packets_that_follow_its_answer_in_the_same_r
     let refused = abi::Receipt { ticket, outcome: abi::Outcome::Failed, error: NO_ERROR, reason: "" };
     let mut answer = Vec::new();
     assert!(abi::event::write::receipt(&mut answer, 0, DatapathId(1), &refused));
-    bench.worker.dispatch.hear(southbound::SouthboundEvent::ToZone { zone: ZoneId::KERNEL, frame: &answer });
+    bench.worker.dispatch.hear(southbound::SouthboundEvent::ToZone {
+        zone: ZoneId::KERNEL,
+        generation: 0,
+        frame: &answer,
+    });
     let is_told = bench.worker.dispatch.kernel.next_ready().is_none();
     assert!(is_told && !bench.worker.dispatch.kernel.is_held(DatapathId(1)));
     bench.turn();

@@ -321,6 +321,8 @@ fn process_fault(app: &str, generation: u64, fault: ZoneFault) -> Fault {
 pub struct ZoneEnds {
     /// As long as the highest number that was put needs: each turn looks at all places.
     ends: Vec<Option<ZoneEnd>>,
+    /// Which start of its app has each place, or had it last; the low 16 bits.
+    generations: Vec<u16>,
     /// Those that another app has called. They are woken first.
     services: ZoneSet,
 }
@@ -331,6 +333,12 @@ impl ZoneEnds {
         self.ends.get_mut(usize::from(zone.0))?.as_mut()
     }
 
+    /// Which start of its app this zone has, or had last, in 16 bits; 0 for a trusted app.
+    #[inline]
+    pub fn generation(&self, zone: ZoneId) -> u16 {
+        self.generations.get(usize::from(zone.0)).copied().unwrap_or_default()
+    }
+
     /// Puts one in place of what was there, which is given back. Nothing happens for a number that no zone can have.
     pub fn put(&mut self, zone: ZoneId, end: ZoneEnd) -> Option<ZoneEnd> {
         if !is_zone_number(zone.0) {
@@ -339,6 +347,9 @@ impl ZoneEnds {
         let place = usize::from(zone.0);
         self.services.remove(zone);
         self.ends.resize_with(self.ends.len().max(place + 1), || None);
+        self.generations.resize(self.ends.len(), 0);
+        // Only the start before must differ, and a node does not keep receipts for 65,536 starts.
+        self.generations[place] = end.generation() as u16;
         self.ends[place].replace(end)
     }
 
@@ -357,7 +368,7 @@ impl ZoneEnds {
     /// two cores, the app was woken before `discovery` and took its core, so that each new switch was a third later in the view.
     pub fn flush(&mut self, faults: &mut Vec<(ZoneId, Fault)>) {
         let numbers = self.numbers();
-        let ZoneEnds { ends, services } = self;
+        let ZoneEnds { ends, services, .. } = self;
         let mut flush = |zone: ZoneId| {
             let Some(end) = ends.get_mut(usize::from(zone.0)).and_then(Option::as_mut) else { return };
             faults.extend(end.flush().err().map(|fault| (zone, fault)));

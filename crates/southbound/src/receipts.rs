@@ -17,8 +17,17 @@ use std::collections::VecDeque;
 pub struct Tag {
     /// The zone. [`ZoneId::KERNEL`] for the node's own commands.
     pub zone: ZoneId,
+    /// Which start of the zone's app sent it, in 16 bits. A later start has not asked for its receipt.
+    pub generation: u16,
     /// The command's ticket.
     pub ticket: u64,
+}
+
+impl Tag {
+    /// Of a command of the node itself.
+    pub const fn of_node(ticket: u64) -> Tag {
+        Tag { zone: ZoneId::KERNEL, generation: 0, ticket }
+    }
 }
 
 /// How many of the last commands can still be found for an error. A later error is only logged.
@@ -111,6 +120,7 @@ struct Recent {
     /// 0: the place is free. So of 2³² commands, an error cannot find the one with this id.
     xid: u32,
     zone: u16,
+    generation: u16,
 }
 
 /// A command whose barrier has returned, and that the data plane has only later.
@@ -200,7 +210,7 @@ impl Receipts {
         }
         let last = self.place_number(xid);
         if let Some(place) = self.recent.get_mut(last) {
-            *place = Recent { ticket: tag.ticket, xid, zone: tag.zone.0 };
+            *place = Recent { ticket: tag.ticket, xid, zone: tag.zone.0, generation: tag.generation };
         }
         if wants_receipt {
             self.pending.push_back(command);
@@ -304,8 +314,8 @@ impl Receipts {
             self.shares.give_back(tag.zone);
             return Some(FailedCommand { tag, awaited: true });
         }
-        let Recent { ticket, xid: recent, zone } = *self.recent.get(self.place_number(xid))?;
-        let tag = Tag { zone: ZoneId(zone), ticket };
+        let Recent { ticket, xid: recent, zone, generation } = *self.recent.get(self.place_number(xid))?;
+        let tag = Tag { zone: ZoneId(zone), generation, ticket };
         (recent == xid && xid != 0).then_some(FailedCommand { tag, awaited: false })
     }
 
@@ -348,7 +358,7 @@ mod tests {
     use super::*;
 
     fn tag(ticket: u64) -> Tag {
-        Tag { zone: ZoneId(1), ticket }
+        Tag { zone: ZoneId(1), generation: 0, ticket }
     }
 
     fn send(receipts: &mut Receipts, ticket: u64, wants_receipt: bool) -> u32 {
@@ -433,7 +443,7 @@ mod tests {
             let mut taken = 0;
             while receipts.has_room(zone) {
                 receipts.next_xid();
-                receipts.sent(Tag { zone, ticket: 0 }, true);
+                receipts.sent(Tag { zone, generation: 0, ticket: 0 }, true);
                 taken += 1;
             }
             taken

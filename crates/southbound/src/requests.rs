@@ -160,7 +160,7 @@ mod tests {
 
     const FLOW: u16 = 1;
     const ASKED: Asked =
-        Asked { tag: Tag { zone: ZoneId(3), ticket: 9 }, wants_receipt: false, multipart: 1 };
+        Asked { tag: Tag { zone: ZoneId(3), generation: 0, ticket: 9 }, wants_receipt: false, multipart: 1 };
 
     fn asked_once() -> Requests {
         let mut requests = Requests::new(crate::receipts::KEPT + 2);

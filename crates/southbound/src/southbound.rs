@@ -55,6 +55,8 @@ pub struct Southbound {
     ending: Vec<usize>,
     /// Connections that wait for a time. Each once.
     timed: Vec<usize>,
+    /// Empty: the memory of the last list, for the next one.
+    spare: Vec<usize>,
     contested: Contested,
     buffer: ReadBuffer,
     frame: Vec<u8>,
@@ -115,6 +117,7 @@ impl Southbound {
             last_read: 0,
             ending: Vec::new(),
             timed: Vec::new(),
+            spare: Vec::new(),
             contested: Contested::default(),
             buffer: ReadBuffer::new(),
             frame: Vec::new(),

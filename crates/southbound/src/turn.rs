@@ -3,6 +3,7 @@
 //! It takes no action: the worker's [`crate::Southbound`] alone acts.
 
 use crate::fault::SessionEnd;
+use crate::receipts::Tag;
 use crate::reply_watch::Departure;
 use abi::ZoneId;
 use flow::DatapathId;
@@ -18,6 +19,8 @@ pub enum SouthboundEvent<'a> {
     ToZone {
         /// The zone. [`ZoneId::KERNEL`] for the node's own requests.
         zone: ZoneId,
+        /// Which start of its app sent the command, in 16 bits.
+        generation: u16,
         /// The frame.
         frame: &'a [u8],
     },
@@ -97,10 +100,14 @@ impl Turn<'_> {
     }
 
     /// The same for one zone.
-    pub(crate) fn tell(&mut self, zone: ZoneId, write: impl FnOnce(&mut Vec<u8>) -> bool) {
+    pub(crate) fn tell(&mut self, tag: Tag, write: impl FnOnce(&mut Vec<u8>) -> bool) {
         self.frame.clear();
         if write(self.frame) {
-            (self.sink)(SessionOutput::Out(SouthboundEvent::ToZone { zone, frame: self.frame }));
+            (self.sink)(SessionOutput::Out(SouthboundEvent::ToZone {
+                zone: tag.zone,
+                generation: tag.generation,
+                frame: self.frame,
+            }));
         }
     }
 

@@ -126,7 +126,7 @@ fn a_rule_and_a_packet_out_allocate_nothing() {
     });
     let add = FlowMod { matching: &matching, instructions: &instructions, ..FlowMod::ADD };
     let packet = PacketOut { buffer_id: None, in_port: PortNo(1), actions: &actions, data: &[7; 1400] };
-    let tag = Tag { zone: ZoneId(1), ticket: 1 };
+    let tag = Tag { zone: ZoneId(1), generation: 0, ticket: 1 };
     for version in BOTH {
         check("a flow mod and a packet-out", version, |session, turn| {
             for what in [What::FlowMod(add), What::PacketOut(packet)] {
@@ -139,7 +139,7 @@ fn a_rule_and_a_packet_out_allocate_nothing() {
 
 #[test]
 fn a_rule_with_its_receipt_allocates_nothing() {
-    let tag = Tag { zone: ZoneId(1), ticket: 1 };
+    let tag = Tag { zone: ZoneId(1), generation: 0, ticket: 1 };
     let command = Command {
         datapath: DatapathId(1),
         ticket: 1,

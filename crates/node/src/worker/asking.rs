@@ -6,7 +6,6 @@
 use super::super::switch_requests::{self, SwitchRequest};
 use super::Worker;
 use crate::messages::FromWorker;
-use abi::ZoneId;
 use abi::command::{Command, StatsRequest, What};
 use flow::DatapathId;
 use flow::canonical::write_match;
@@ -28,7 +27,7 @@ impl Worker {
     pub(super) fn ask_for_kernel(&mut self, datapath: DatapathId, asked: Asked) {
         let ticket = asked.ticket();
         let barrier = Command { datapath, ticket, wants_receipt: false, what: What::Barrier };
-        let tag = Tag { zone: ZoneId::KERNEL, ticket };
+        let tag = Tag::of_node(ticket);
         let wanted = self.dispatch.kernel.wanted_rule(datapath);
         let question = switch_requests::of_the_kernel(asked, wanted);
         let is_of_owners = matches!(asked, Asked::Owners | Asked::Groups | Asked::Meters);
@@ -53,14 +52,18 @@ impl Worker {
 
     /// Tells the kernel which rules the answer will lack, because their commands wait for the slow switch.
     fn note_waiting(&mut self, datapath: DatapathId, asked: Asked) {
+        if !asked.concerns_rules() {
+            return;
+        }
         let Worker { southbound, dispatch, .. } = self;
         let mut matching = Vec::new();
         for (zone, rule) in southbound.waiting_rules(datapath) {
             let Some(table_id) = rule.may_add_to() else { continue };
             matching.clear();
-            rule.matching().into_iter().for_each(|it| write_match(it, &mut matching));
+            let known = rule.matching().filter(|_| asked.needs_matches());
+            known.into_iter().for_each(|it| write_match(it, &mut matching));
             let place = (table_id, rule.priority);
-            let known = rule.matching().is_some().then_some(&matching[..]);
+            let known = known.is_some().then_some(&matching[..]);
             dispatch.kernel.on_waiting(datapath, asked, zone, place, known);
         }
     }
@@ -80,6 +83,6 @@ impl Worker {
     ) -> Result<(), Refused> {
         let request = StatsRequest { multipart: question.0, body: &question.1 };
         let command = Command { datapath, ticket, wants_receipt: false, what: What::StatsRequest(request) };
-        self.southbound.send(datapath, &command, 0, Tag { zone: ZoneId::KERNEL, ticket })
+        self.southbound.send(datapath, &command, 0, Tag::of_node(ticket))
     }
 }

@@ -7,7 +7,7 @@ use super::{COMPARED_PER_TURN, NO_ERROR, Worker};
 use abi::command::{Bundle, Command};
 use abi::{Frame, ZoneId};
 use flow::{DatapathId, ErrorCode};
-use southbound::{Refused, Tag};
+use southbound::Refused;
 
 /// One bundle may use a turn's share of comparisons, but no more.
 const TOO_MANY_COMPARED: &str =
@@ -25,7 +25,7 @@ impl Worker {
         (ticket, wants_receipt): (u64, bool),
         bundle: Bundle<'_>,
     ) {
-        let (datapath, tag) = (frame.datapath(), Tag { zone, ticket });
+        let (datapath, tag) = (frame.datapath(), self.tag(zone, ticket));
         // Nothing is charged for a bundle that the switch cannot get.
         if let Err(refused) = self.southbound.check_bundle(datapath, tag) {
             let (error, words) = in_words(&refused);

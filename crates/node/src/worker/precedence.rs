@@ -40,8 +40,7 @@ impl Worker {
         };
         let what = What::FlowMod(rule);
         let command = Command { datapath: it.datapath, ticket: 0, wants_receipt: false, what };
-        let sent =
-            self.southbound.send(it.datapath, &command, cookie, Tag { zone: ZoneId::KERNEL, ticket: 0 });
+        let sent = self.southbound.send(it.datapath, &command, cookie, Tag::of_node(0));
         let of = self.app_named(it.for_zone);
         let why = match it.takes_all {
             true => format!(

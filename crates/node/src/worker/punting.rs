@@ -4,7 +4,6 @@
 //! `kernel::metering` decides what to send and when.
 
 use super::Worker;
-use abi::ZoneId;
 use abi::command::{Command, FlowMod, MeterMod, StatsRequest, What};
 use flow::canonical::InstructionWriter;
 use flow::{DatapathId, PortNo};
@@ -127,7 +126,7 @@ impl Worker {
         // The answer replaces a receipt.
         let wants_receipt = ticket != 0 && !matches!(what, What::StatsRequest(_));
         let command = Command { datapath, ticket, wants_receipt, what };
-        let tag = Tag { zone: ZoneId::KERNEL, ticket };
+        let tag = Tag::of_node(ticket);
         self.southbound.send(datapath, &command, kernel::OWN_COOKIE, tag)
     }
 }

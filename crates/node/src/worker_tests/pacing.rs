@@ -267,6 +267,35 @@ fn a_queue_is_sent_though_its_app_has_ended_and_the_switch_keeps_its_rules() {
 }
 
 #[test]
+fn the_next_start_of_an_app_hears_nothing_of_the_queue_of_the_last_one() {
+    let mut bench = Bench::new();
+    let mut switch = SlowSwitch::come_up(&mut bench, slow());
+    let grant = || Grant::everywhere(&kernel::Capability::GRANT_ALL);
+    let mut first = bench.attach(VICTIM, "app", grant());
+    add_rules(&mut first, 5);
+    at(&mut bench, 1_000);
+    let ended = ToWorker::DetachZone { zone: VICTIM, generation: 1 };
+    assert!(bench.line.send(ended).is_ok());
+    at(&mut bench, 1_001);
+    let mut second = bench.attach_start(2, RING_BYTES, VICTIM, "app", grant());
+    let mut heard = Vec::new();
+    let mut run = |bench: &mut Bench, second: &mut App, from_ms: u64| {
+        for step in 1..=16 {
+            at(bench, from_ms + step * 125);
+            switch.take();
+            at(bench, from_ms + step * 125);
+            heard.extend(outcomes(second));
+        }
+        switch.flow_mods()
+    };
+    assert_eq!(run(&mut bench, &mut second, 1_000), 5);
+    // Its first rule has the same ticket as the first one's.
+    add_rules(&mut second, 1);
+    assert_eq!(run(&mut bench, &mut second, 4_000), 6);
+    assert_eq!(heard, [(0, Outcome::Programmed)]);
+}
+
+#[test]
 fn apps_fill_nine_tenths_of_the_hardware_table_of_the_profile() {
     let mut bench = Bench::new();
     let pace = SwitchPace { rate: None, entries: Some(100), ..slow() };

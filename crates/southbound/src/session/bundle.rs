@@ -229,7 +229,7 @@ impl Session {
             return self.receipts.hold_programmed(tag, turn.now_ms.saturating_add(later_ms));
         }
         let reason = reason.as_str();
-        turn.tell(tag.zone, |frame| {
+        turn.tell(tag, |frame| {
             if wants_receipt {
                 let receipt = Receipt { ticket, outcome: result, error, reason };
                 write::receipt(frame, sequence, datapath, &receipt)

@@ -164,7 +164,7 @@ impl Session {
             let receipt =
                 Receipt { ticket: tag.ticket, outcome: Outcome::Programmed, error: NO_ERROR, reason: "" };
             sequence += 1;
-            turn.tell(tag.zone, |frame| write::receipt(frame, sequence, datapath, &receipt));
+            turn.tell(tag, |frame| write::receipt(frame, sequence, datapath, &receipt));
         });
         self.sequence = sequence;
         self.counters.unasked += u64::from(!waited_for);
@@ -210,7 +210,7 @@ impl Session {
     ) {
         let (datapath, sequence, ticket) = (self.identity.datapath, self.next_sequence(), tag.ticket);
         let error = canonical_code(version, error);
-        turn.tell(tag.zone, |frame| {
+        turn.tell(tag, |frame| {
             if by_receipt {
                 let receipt = Receipt { ticket, outcome: Outcome::Failed, error, reason };
                 write::receipt(frame, sequence, datapath, &receipt)
@@ -225,13 +225,13 @@ impl Session {
         let (datapath, sequence) = (self.identity.datapath, self.next_sequence());
         let receipt =
             Receipt { ticket: tag.ticket, outcome: Outcome::Programmed, error: NO_ERROR, reason: "" };
-        turn.tell(tag.zone, |frame| write::receipt(frame, sequence, datapath, &receipt));
+        turn.tell(tag, |frame| write::receipt(frame, sequence, datapath, &receipt));
     }
 
     pub(super) fn tell_unknown(&mut self, tag: Tag, reason: &str, turn: &mut Turn<'_>) {
         let (datapath, sequence) = (self.identity.datapath, self.next_sequence());
         let receipt = Receipt { ticket: tag.ticket, outcome: Outcome::Unknown, error: NO_ERROR, reason };
-        turn.tell(tag.zone, |frame| write::receipt(frame, sequence, datapath, &receipt));
+        turn.tell(tag, |frame| write::receipt(frame, sequence, datapath, &receipt));
     }
 
     fn on_stats_reply(
@@ -278,12 +278,11 @@ impl Session {
         message: &[u8],
         turn: &mut Turn<'_>,
     ) -> Result<(), BadInput> {
-        let (datapath, mut sequence, Tag { zone, ticket }) =
-            (self.identity.datapath, self.sequence, asked.tag);
+        let (datapath, mut sequence, ticket) = (self.identity.datapath, self.sequence, asked.tag.ticket);
         let handed = statistics::in_words_of_1_3(message, part, asked.multipart, |body, more| {
             let reply = abi::event::StatsReply { datapath, ticket, multipart: asked.multipart, more, body };
             sequence += 1;
-            turn.tell(zone, |frame| write::stats_reply(frame, sequence, &reply));
+            turn.tell(asked.tag, |frame| write::stats_reply(frame, sequence, &reply));
         });
         self.sequence = sequence;
         if let Err(bad) = handed {

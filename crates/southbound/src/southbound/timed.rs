@@ -29,11 +29,11 @@ impl Southbound {
     #[cold]
     fn on_due(&mut self, now_ms: u64, sink: &mut Sink<'_>) {
         self.now_ms = now_ms;
-        let mut slots = std::mem::take(&mut self.timed);
+        let mut slots = std::mem::replace(&mut self.timed, std::mem::take(&mut self.spare));
         // A connection that has ended may have left its slot to another.
         slots.sort_unstable();
         slots.dedup();
-        for slot in slots {
+        for slot in slots.drain(..) {
             let Some(connection) = self.connections.get_mut(slot).filter(|it| it.is_timed) else { continue };
             connection.is_timed = false;
             match connection.session.due_ms() {
@@ -49,6 +49,7 @@ impl Southbound {
                 }),
             }
         }
+        self.spare = slots;
     }
 
     /// The rules that flow mods may add, and that wait for this switch because it is slow. Its statistics do not have them yet.

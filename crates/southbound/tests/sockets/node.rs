@@ -65,7 +65,7 @@ impl Node {
         let Node { southbound, now_ms, frames, to_zones, ended, .. } = self;
         let mut sink = |event: SouthboundEvent<'_>| match event {
             SouthboundEvent::Event(frame) => frames.push(frame.to_vec()),
-            SouthboundEvent::ToZone { zone, frame } => to_zones.push((zone, frame.to_vec())),
+            SouthboundEvent::ToZone { zone, frame, .. } => to_zones.push((zone, frame.to_vec())),
             SouthboundEvent::BundleOver { .. }
             | SouthboundEvent::Entries { .. }
             | SouthboundEvent::LeftProfile { .. } => {}
@@ -81,7 +81,7 @@ impl Node {
             self;
         let mut sink = |event: SouthboundEvent<'_>| match event {
             SouthboundEvent::Event(frame) => frames.push(frame.to_vec()),
-            SouthboundEvent::ToZone { zone, frame } => to_zones.push((zone, frame.to_vec())),
+            SouthboundEvent::ToZone { zone, frame, .. } => to_zones.push((zone, frame.to_vec())),
             SouthboundEvent::BundleOver { .. }
             | SouthboundEvent::Entries { .. }
             | SouthboundEvent::LeftProfile { .. } => {}

@@ -11,7 +11,7 @@ use southbound::{ControllerRole, Refused, RoleWanted, SouthboundConfig, Tag};
 use std::time::{Duration, Instant};
 
 const BOTH: [Version; 2] = [Version::V1_0, Version::V1_3];
-const TAG: Tag = Tag { zone: ZoneId(3), ticket: 9 };
+const TAG: Tag = Tag { zone: ZoneId(3), generation: 0, ticket: 9 };
 
 fn flow_mod(datapath: u64, wants_receipt: bool) -> Command<'static> {
     let what = What::FlowMod(command::FlowMod::ADD);

@@ -152,7 +152,7 @@ fn a_switch_that_does_not_read_is_refused_all_that_apps_command_and_ended_in_tim
     let packet =
         command::PacketOut { buffer_id: None, in_port: PortNo::CONTROLLER, actions: &[], data: &data };
     let command = |what| Command { datapath: DatapathId(1), ticket: 1, wants_receipt: false, what };
-    let tag = Tag { zone: ZoneId(1), ticket: 1 };
+    let tag = Tag { zone: ZoneId(1), generation: 0, ticket: 1 };
     node.until("packet-outs are refused", |node| {
         (0..64).any(|_| {
             let sent = node.southbound.send(DatapathId(1), &command(What::PacketOut(packet)), 0, tag);
@@ -164,7 +164,7 @@ fn a_switch_that_does_not_read_is_refused_all_that_apps_command_and_ended_in_tim
     node.until("rules are refused", |node| {
         (0..1_000).any(|_| send_rule(node, tag) == Err(Refused::SlowReader))
     });
-    let of_the_node = Tag { zone: ZoneId::KERNEL, ticket: 1 };
+    let of_the_node = Tag::of_node(1);
     assert_eq!(send_rule(&mut node, of_the_node), Ok(()));
     node.turn();
     assert_eq!(node.downs(), 0);

@@ -17,7 +17,7 @@ fn flow_mod(priority: u16) -> What<'static> {
 fn send_for(bench: &mut Bench, zone: ZoneId, ticket: u64, count: u16) -> Result<(), Refused> {
     let command = |what| Command { datapath: DATAPATH, ticket: 0, wants_receipt: false, what };
     let flow_mods: Vec<Command<'_>> = (1..=count).map(|priority| command(flow_mod(priority))).collect();
-    let tag = Tag { zone, ticket };
+    let tag = Tag { zone, generation: 0, ticket };
     bench.turn(|session, turn| session.send_bundle(&flow_mods, tag, true, 0, turn))
 }
 
@@ -221,7 +221,7 @@ fn an_app_has_one_bundle_under_way_and_a_switch_has_few() {
         let tag = ZoneId(zone);
         let result = bench.turn(|session, turn| {
             let flow_mod = Command { datapath: DATAPATH, ticket: 0, wants_receipt: false, what: flow_mod(1) };
-            session.send_bundle(&[flow_mod], Tag { zone: tag, ticket: 1 }, true, 0, turn)
+            session.send_bundle(&[flow_mod], Tag { zone: tag, generation: 0, ticket: 1 }, true, 0, turn)
         });
         assert_eq!(result, Ok(()));
         assert_eq!(send_for(&mut bench, tag, 2, 1), Err(Refused::TooManyBundles));
@@ -239,7 +239,7 @@ fn a_bundle_that_does_not_fit_the_output_is_refused_whole() {
     let flow_mods = [Command { datapath: DATAPATH, ticket: 0, wants_receipt: false, what: flow_mod(1) }];
     // To open and to close it take 24 bytes each, and to add an empty rule 80.
     for (waiting, expected) in [(for_apps - 127, Err(Refused::SlowReader)), (for_apps - 128, Ok(()))] {
-        let tag = Tag { zone: ZONE, ticket: 1 };
+        let tag = Tag { zone: ZONE, generation: 0, ticket: 1 };
         let sent = bench.turn(|session, turn| session.send_bundle(&flow_mods, tag, true, waiting, turn));
         assert_eq!(sent, expected);
         assert_eq!(bench.said().len(), if expected.is_ok() { 3 } else { 0 });

@@ -81,7 +81,7 @@ fn promises_of_receipts_are_bounded() {
     assert_eq!(add(&mut bench, 0, true), Err(Refused::TooManyOutstanding(share)));
     assert_eq!(add(&mut bench, 0, false), Ok(()));
     let command = Command { datapath: DATAPATH, ticket: 1, wants_receipt: true, what: What::Barrier };
-    let other = Tag { zone: ZoneId(ZONE.0 + 1), ticket: 1 };
+    let other = Tag { zone: ZoneId(ZONE.0 + 1), generation: 0, ticket: 1 };
     assert_eq!(bench.turn(|session, turn| session.send(&command, 0, other, 0, turn)), Ok(()));
 }
 
@@ -92,7 +92,9 @@ fn packet_outs_do_not_wait_for_a_slow_switch_and_rules_do() {
     let half = SouthboundConfig::default().max_output_bytes / 2;
     let mut send = |zone, what, waiting| {
         let command = Command { datapath: DATAPATH, ticket: 1, wants_receipt: false, what };
-        bench.turn(|session, turn| session.send(&command, 0, Tag { zone, ticket: 1 }, waiting, turn))
+        bench.turn(|session, turn| {
+            session.send(&command, 0, Tag { zone, generation: 0, ticket: 1 }, waiting, turn)
+        })
     };
     assert_eq!(send(ZONE, What::PacketOut(packet), half), Ok(()));
     assert_eq!(send(ZONE, What::PacketOut(packet), half + 1), Err(Refused::SlowReader));
@@ -461,7 +463,7 @@ fn requests_are_bounded() {
     (0..share).for_each(|_| bench.send(request, 4, false).unwrap());
     assert_eq!(bench.send(request, 4, false), Err(Refused::TooManyRequests(share)));
     let command = Command { datapath: DATAPATH, ticket: 1, wants_receipt: false, what: request };
-    let other = Tag { zone: ZoneId(ZONE.0 + 1), ticket: 1 };
+    let other = Tag { zone: ZoneId(ZONE.0 + 1), generation: 0, ticket: 1 };
     assert_eq!(bench.turn(|session, turn| session.send(&command, 0, other, 0, turn)), Ok(()));
 }
 

@@ -81,7 +81,7 @@ impl Bench {
         let Bench { session, now_ms, out, events, to_zones, lines, bundles_over, departures } = self;
         let mut sink = |effect: SessionOutput<'_>| match effect {
             SessionOutput::Out(SouthboundEvent::Event(frame)) => events.push(frame.to_vec()),
-            SessionOutput::Out(SouthboundEvent::ToZone { zone, frame }) => {
+            SessionOutput::Out(SouthboundEvent::ToZone { zone, frame, .. }) => {
                 to_zones.push((zone, frame.to_vec()))
             }
             SessionOutput::Out(SouthboundEvent::BundleOver { datapath }) => {
@@ -129,7 +129,7 @@ impl Bench {
 
     fn send(&mut self, what: What<'_>, ticket: u64, wants_receipt: bool) -> Result<(), Refused> {
         let command = Command { datapath: DATAPATH, ticket, wants_receipt, what };
-        let tag = Tag { zone: ZONE, ticket };
+        let tag = Tag { zone: ZONE, generation: 0, ticket };
         self.turn(|session, turn| session.send(&command, ZONE.stamp(ticket), tag, 0, turn))
     }
 

@@ -64,7 +64,9 @@ fn gone(bench: &mut Bench) -> Vec<String> {
 
 fn send_for(bench: &mut Bench, zone: ZoneId, what: What<'_>, ticket: u64) -> Result<(), Refused> {
     let command = Command { datapath: DATAPATH, ticket, wants_receipt: true, what };
-    bench.turn(|session, turn| session.send(&command, zone.stamp(ticket), Tag { zone, ticket }, 0, turn))
+    bench.turn(|session, turn| {
+        session.send(&command, zone.stamp(ticket), Tag { zone, generation: 0, ticket }, 0, turn)
+    })
 }
 
 /// Ticket and outcome of all receipts.
@@ -322,7 +324,8 @@ fn send_prepared(bench: &mut Bench, priority: u16) {
     assert!(command::write::command(&mut bytes, &command));
     let bytes: &[u8; RULE_LEN] = bytes[..].try_into().unwrap();
     let rule = PreparedRule::of(bytes, priority.into(), ZONE.stamp(1));
-    let sent = bench.turn(|session, turn| session.send_rule(rule, Tag { zone: ZONE, ticket: 1 }, 0, turn));
+    let sent = bench
+        .turn(|session, turn| session.send_rule(rule, Tag { zone: ZONE, generation: 0, ticket: 1 }, 0, turn));
     assert_eq!(sent, Ok(()));
 }
 
@@ -341,7 +344,7 @@ fn prepared_rules_wait_too() {
 fn bundle(bench: &mut Bench, zone: ZoneId, ticket: u64, count: u16) -> Result<(), Refused> {
     let command = |what| Command { datapath: DATAPATH, ticket: 0, wants_receipt: false, what };
     let flow_mods: Vec<Command<'_>> = (1..=count).map(|priority| command(flow_mod(priority))).collect();
-    let tag = Tag { zone, ticket };
+    let tag = Tag { zone, generation: 0, ticket };
     bench.turn(|session, turn| session.send_bundle(&flow_mods, tag, true, 0, turn))
 }
 

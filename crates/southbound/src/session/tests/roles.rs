@@ -14,7 +14,7 @@ fn role(role: u32, generation_id: u64) -> Role {
 }
 
 fn ask(bench: &mut Bench, wanted: Role, ticket: u64) -> Result<(), Refused> {
-    let tag = Tag { zone: ZONE, ticket };
+    let tag = Tag { zone: ZONE, generation: 0, ticket };
     bench.turn(|session, turn| session.request_role(wanted, tag, turn))
 }
 
