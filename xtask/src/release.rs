@@ -41,11 +41,17 @@ pub fn programs(chore: &str, arguments: &[&String]) -> Result<PathBuf, String> {
     remove(&stripped)?;
     make(&stripped)?;
     for program in PROGRAMS {
-        let mut strip = Command::new("strip");
-        strip.arg("--strip-all").arg("-o").arg(stripped.join(program)).arg(built.join(program));
-        process::must(&mut strip, LIMIT)?;
+        strip(&built.join(program), &stripped.join(program))?;
     }
     Ok(stripped)
+}
+
+/// Writes a program without its symbols.
+///
+/// Cargo's `strip` would spare this step, but Cargo ignores it for a package that has a profile of its own.
+pub fn strip(program: &Path, to: &Path) -> Result<(), String> {
+    let mut strip = Command::new("strip");
+    process::must(strip.arg("--strip-all").arg("-o").arg(to).arg(program), LIMIT)
 }
 
 fn build() -> Result<PathBuf, String> {

@@ -1,13 +1,13 @@
 //! `cargo xtask size`: how large the production binary is, and how long its release build takes from nothing.
 //!
 //! ```text
-//!   cargo build --release --package burnet, into an empty folder, without symbols ──> bytes, seconds, seconds of the processors ──> two lines
+//!   cargo build --release --package burnet, into an empty folder ──strip──> bytes, seconds, seconds of the processors ──> two lines
 //! ```
 //!
 //! The build has its own folder below the target folder, which is removed before and after. Exit code 1 if the binary is too large. The
 //! time is only printed: it depends on the machine and on what else runs there.
 
-use crate::{process, tree};
+use crate::{process, release, tree};
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
@@ -31,20 +31,14 @@ pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
     remove(&folder)?;
     let (began, before) = (Instant::now(), processor_time());
     let mut cargo = process::cargo();
-    cargo.args([
-        "build",
-        "--release",
-        "--package",
-        "burnet",
-        "--config",
-        "profile.release.strip=\"symbols\"",
-    ]);
+    cargo.args(["build", "--release", "--package", "burnet"]);
     let built = cargo.arg("--target-dir").arg(&folder).status();
     let (took, processors) = (began.elapsed(), processor_time().saturating_sub(before));
     if !built.is_ok_and(|status| status.success()) {
         return Ok(ExitCode::FAILURE);
     }
-    let binary = folder.join("release/burnet");
+    let binary = folder.join("burnet");
+    release::strip(&folder.join("release/burnet"), &binary)?;
     let bytes = fs::metadata(&binary).map_err(|error| format!("{}: {error}", binary.display()))?.len();
     remove(&folder)?;
     println!("{}", size_line(bytes));
