@@ -109,7 +109,7 @@ impl Node {
         self.now_ms += 1;
         let Ok(frame) = Frame::read(bytes) else { return Ok(Err("no frame".to_owned())) };
         if let Some(rule) = self.kernel.on_prepared(zone, &frame, self.now_ms, &mut self.effects) {
-            let tag = Tag { zone, ticket: rule.of_use.ticket };
+            let tag = Tag { zone, generation: 0, ticket: rule.of_use.ticket };
             let sent = self.turn(|session, turn| session.send_rule(rule, tag, 0, turn));
             if sent.is_ok() {
                 self.kernel.on_sent();
@@ -121,7 +121,7 @@ impl Node {
         let passed = match decision {
             Decision::Send(command) => {
                 let cookie = if let What::FlowMod(flow_mod) = command.what { flow_mod.cookie } else { 0 };
-                match self.send(&command, cookie, Tag { zone, ticket: command.ticket }) {
+                match self.send(&command, cookie, Tag { zone, generation: 0, ticket: command.ticket }) {
                     Ok(()) => {
                         self.kernel.on_sent();
                         Ok(())
@@ -160,7 +160,7 @@ impl Node {
             southbound::SessionOutput::Out(SouthboundEvent::Event(frame)) => {
                 events.push_back(Heard::All(frame.to_vec()))
             }
-            southbound::SessionOutput::Out(SouthboundEvent::ToZone { zone, frame }) => {
+            southbound::SessionOutput::Out(SouthboundEvent::ToZone { zone, frame, .. }) => {
                 events.push_back(Heard::Zone(zone, frame.to_vec()));
             }
             _ => {}
@@ -267,7 +267,7 @@ impl Node {
         });
         let what = What::FlowMod(FlowMod { table_id, instructions: &instructions, ..FlowMod::ADD });
         let command = Command { datapath, ticket: 0, wants_receipt: false, what };
-        let _ = self.send(&command, kernel::OWN_COOKIE, Tag { zone: ZoneId::KERNEL, ticket: 0 });
+        let _ = self.send(&command, kernel::OWN_COOKIE, Tag::of_node(0));
     }
 
     fn evict(&mut self) {
@@ -284,7 +284,7 @@ impl Node {
             };
             let what = What::FlowMod(rule);
             let command = Command { datapath: it.datapath, ticket: 0, wants_receipt: false, what };
-            let _ = self.send(&command, cookie, Tag { zone: ZoneId::KERNEL, ticket: 0 });
+            let _ = self.send(&command, cookie, Tag::of_node(0));
             self.evicted.push(it);
         }
     }
@@ -292,7 +292,7 @@ impl Node {
     fn ask(&mut self, datapath: DatapathId, asked: Asked) {
         let (multipart, body) = question(asked, self.kernel.wanted_rule(datapath));
         let ticket = asked.ticket();
-        let tag = Tag { zone: ZoneId::KERNEL, ticket };
+        let tag = Tag::of_node(ticket);
         let question = |multipart, body| What::StatsRequest(StatsRequest { multipart, body });
         let command = |what| Command { datapath, ticket, wants_receipt: false, what };
         let is_asked = self.send(&command(question(multipart, &body)), 0, tag).is_ok()

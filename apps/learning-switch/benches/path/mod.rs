@@ -206,7 +206,7 @@ impl Worker {
             let (command, behind) = Frame::split(rest).unwrap();
             rest = behind;
             if let Some(rule) = kernel.on_prepared(ZONE, &command, 0, effects) {
-                let tag = Tag { zone: ZONE, ticket: rule.of_use.ticket };
+                let tag = Tag { zone: ZONE, generation: 0, ticket: rule.of_use.ticket };
                 let waiting = out.len();
                 let mut turn = Turn { now_ms: 0, out, frame, sink: &mut |_| {} };
                 session.send_rule(rule, tag, waiting, &mut turn).unwrap();
@@ -216,7 +216,7 @@ impl Worker {
                     abi::command::What::FlowMod(flow_mod) => flow_mod.cookie,
                     _ => 0,
                 };
-                let tag = Tag { zone: ZONE, ticket: command.ticket };
+                let tag = Tag { zone: ZONE, generation: 0, ticket: command.ticket };
                 let waiting = out.len();
                 let mut turn = Turn { now_ms: 0, out, frame, sink: &mut |_| {} };
                 session.send(&command, cookie, tag, waiting, &mut turn).unwrap();

@@ -235,7 +235,7 @@ impl World {
         let Some(session) = &mut self.switches[number].session else { return };
         let (mut out, mut frames) = (Vec::new(), Vec::new());
         let mut sink = |effect: SessionOutput<'_>| {
-            if let SessionOutput::Out(SouthboundEvent::ToZone { zone: ZONE, frame }) = effect {
+            if let SessionOutput::Out(SouthboundEvent::ToZone { zone: ZONE, frame, .. }) = effect {
                 frames.push(frame.to_vec());
             }
         };
@@ -308,7 +308,7 @@ impl World {
                 _ => 0,
             };
             self.turn(number, |session, turn| {
-                session.send(&command, cookie, Tag { zone: ZONE, ticket }, 0, turn).unwrap();
+                session.send(&command, cookie, Tag { zone: ZONE, generation: 0, ticket }, 0, turn).unwrap();
             });
         }
         for (datapath, ticket, (error, reason)) in refusals {
@@ -332,7 +332,7 @@ impl World {
         self.bundles += 1;
         let mut refused = None;
         self.turn(number, |session, turn| {
-            refused = send_bundle(session, bundle, Tag { zone: ZONE, ticket }, turn);
+            refused = send_bundle(session, bundle, Tag { zone: ZONE, generation: 0, ticket }, turn);
         });
         refused
     }

@@ -275,7 +275,7 @@ impl Wiring {
         let Some(session) = &mut self.lines[index].session else { return };
         let (mut out, mut frames) = (Vec::new(), Vec::new());
         let mut sink = |effect: SessionOutput<'_>| {
-            if let SessionOutput::Out(SouthboundEvent::ToZone { zone: ZONE, frame }) = effect {
+            if let SessionOutput::Out(SouthboundEvent::ToZone { zone: ZONE, frame, .. }) = effect {
                 frames.push(frame.to_vec());
             }
         };
@@ -318,7 +318,7 @@ impl Wiring {
         for (datapath, ticket, frame) in sent {
             let index = (0..self.lines.len()).find(|index| self.datapath(*index) == datapath).unwrap();
             let command = Command::read(&Frame::read(&frame).unwrap()).unwrap();
-            let (tag, mut refused) = (Tag { zone: ZONE, ticket }, None);
+            let (tag, mut refused) = (Tag { zone: ZONE, generation: 0, ticket }, None);
             if let What::Bundle(bundle) = command.what {
                 self.turn(index, |session, turn| refused = send_bundle(session, &bundle, tag, turn));
                 assert_eq!(refused, None, "the switches have bundles");
