@@ -3,6 +3,7 @@
 //! In: messages. Out: their numbers, and the messages again. Its memory is bounded: it says when it has no room, and its owner decides
 //! what that means.
 
+use flow::ErrorCode;
 use openflow::message::FlowMod;
 use profile::model::MessageId;
 
@@ -29,6 +30,8 @@ pub(crate) struct Held {
     pub(crate) is_seen: bool,
     /// A flow mod, decoded.
     pub(crate) flow_mod: Option<Box<FlowMod>>,
+    /// The proxy refuses the message with this error when its turn comes.
+    pub(crate) refusal: Option<ErrorCode>,
 }
 
 #[derive(Debug, Default)]

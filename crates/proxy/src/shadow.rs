@@ -17,8 +17,8 @@ use software_switch::{BookedRule, RuleBook, rule_number};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-/// How many flow mods are remembered for an error of the switch: as many as may be on their way in a full connection. An error about an older
-/// one does not reach the controller, and its rule stays in the book.
+/// How many flow mods are remembered for an error of the switch: as many as it may have to confirm. An error about an older one comes behind the
+/// answer to a barrier, which OpenFlow forbids. It does not reach the controller, and its rule stays in the book.
 const SENT_MAX: usize = 8192;
 /// How much of the controller's flow mod an error repeats (1.3.5, 7.5.4).
 const ERROR_DATA_BYTES: usize = 64;

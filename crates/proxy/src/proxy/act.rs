@@ -91,7 +91,13 @@ impl Proxy {
 
     /// The target carries a message out.
     fn carry_out(&mut self, id: MessageId, at_ns: u64, out: &mut Commands) {
-        let Some(header) = self.held.get(id).and_then(|held| Header::read(&held.bytes).ok()) else { return };
+        let Some(held) = self.held.get(id) else { return };
+        let (Ok(header), refusal) = (Header::read(&held.bytes), held.refusal) else { return };
+        if let Some(error) = refusal {
+            let Some(held) = self.held.take(id) else { return };
+            self.refuse_as(&held.bytes, error, out);
+            return self.held.reuse(held.bytes);
+        }
         match header.kind {
             kind::FLOW_MOD if self.is_full() => return self.carry_out_rule(id, at_ns, out),
             kind::PACKET_OUT => return self.send_packet_out(id, at_ns, out),

@@ -5,18 +5,42 @@
 
 use std::collections::VecDeque;
 
+/// How many messages the switch may have to confirm at most. Above it, the proxy does nothing until the switch has confirmed some, and the
+/// controller is not read. One message of the controller may become more messages than this.
+pub(super) const UNCONFIRMED_MAX: u64 = 8192;
+/// The switch is asked after so many messages, even if no barrier waits.
+const ASK_AFTER: u64 = UNCONFIRMED_MAX / 8;
+/// How many questions may be on their way. Above it, the proxy does nothing until one is answered.
+pub(super) const QUESTIONS_MAX: usize = 1024;
+/// How many bytes may wait behind answers. Above it, the proxy does nothing until an answer has left.
+const LATER_MAX_BYTES: usize = 1 << 20;
+
+/// An answer of the target that waits for the switch.
+#[derive(Debug)]
+struct Answer {
+    /// Behind which message.
+    behind: u64,
+    /// The transaction id of the barrier.
+    xid: u32,
+    /// What the proxy says of later messages: whole messages.
+    later: Vec<u8>,
+}
+
 /// The barriers of a session.
 #[derive(Debug, Default)]
 pub(super) struct Barriers {
-    /// How many messages have gone to the switch, and how many of them it has confirmed.
+    /// How many messages have gone to the switch, how many of them it was asked to confirm, and how many it has confirmed.
     sent: u64,
+    asked: u64,
     confirmed: u64,
-    /// Whether the switch is asked already. It is asked once at a time: the next question is about all that was sent until then.
-    is_asked: bool,
+    /// Questions on their way.
+    questions: usize,
     /// The controller's barriers in the model.
     in_model: usize,
-    /// Answered by the model: behind which message, and the transaction id. As many as messages are held.
-    answered: VecDeque<(u64, u32)>,
+    /// Answered by the model. As many as messages are held.
+    answered: VecDeque<Answer>,
+    /// Bytes behind the answers.
+    later_bytes: usize,
 }
 
 impl Barriers {
@@ -38,29 +62,68 @@ impl Barriers {
     /// The target answers a barrier with this transaction id.
     pub(super) fn on_answer(&mut self, xid: u32) {
         self.in_model = self.in_model.saturating_sub(1);
-        self.answered.push_back((self.sent, xid));
+        self.answered.push_back(Answer { behind: self.sent, xid, later: Vec::new() });
     }
 
-    /// Takes an answer that the switch has confirmed.
-    pub(super) fn take_confirmed(&mut self) -> Option<u32> {
+    /// Takes an answer that the switch has confirmed, with what follows it.
+    pub(super) fn take_confirmed(&mut self) -> Option<(u32, Vec<u8>)> {
         let confirmed = self.confirmed;
-        self.answered.pop_front_if(|(behind, _)| *behind <= confirmed).map(|(_, xid)| xid)
+        let Answer { xid, later, .. } = self.answered.pop_front_if(|answer| answer.behind <= confirmed)?;
+        self.later_bytes -= later.len();
+        Some((xid, later))
     }
 
-    /// Up to which message the switch must be asked now, while a barrier waits.
-    pub(super) fn question(&mut self) -> Option<u64> {
-        let is_wanted = self.in_model > 0 || !self.answered.is_empty();
-        if !is_wanted || self.is_asked || self.sent == self.confirmed {
+    /// The proxy says something of a message that came behind all barriers that are answered. If an answer waits, it is said behind it, or
+    /// else now.
+    pub(super) fn say_behind(&mut self, now: &mut Vec<u8>, say: impl FnOnce(&mut Vec<u8>)) {
+        let Some(Answer { later, .. }) = self.answered.back_mut() else { return say(now) };
+        let before = later.len();
+        say(later);
+        self.later_bytes += later.len() - before;
+    }
+
+    /// Up to which message the switch must be asked now, so that all that it says of later messages comes behind its answer: a barrier of
+    /// the controller has its place here.
+    pub(super) fn question_here(&mut self) -> Option<u64> {
+        if self.sent == self.asked {
             return None;
         }
-        self.is_asked = true;
+        (self.asked, self.questions) = (self.sent, self.questions + 1);
         Some(self.sent)
+    }
+
+    /// The same before a barrier has its place, so that its answer may come sooner, or because much is not confirmed.
+    pub(super) fn question_ahead(&mut self) -> Option<u64> {
+        let is_wanted = self.questions == 0 && (self.in_model > 0 || !self.answered.is_empty());
+        if is_wanted { self.question_here() } else { self.question_of_much() }
+    }
+
+    /// The same only because much is not confirmed.
+    pub(super) fn question_of_much(&mut self) -> Option<u64> {
+        if self.sent - self.asked >= ASK_AFTER { self.question_here() } else { None }
     }
 
     /// The switch has confirmed all messages up to this one.
     pub(super) fn on_confirmed(&mut self, behind: u64) {
         self.confirmed = self.confirmed.max(behind);
-        self.is_asked = false;
+        self.questions = self.questions.saturating_sub(1);
+    }
+
+    /// How many messages have gone to the switch.
+    pub(super) fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// Whether the switch has confirmed this message.
+    pub(super) fn has_confirmed(&self, message: u64) -> bool {
+        self.confirmed >= message
+    }
+
+    /// Whether the switch has so much to confirm that nothing more may go to it.
+    pub(super) fn is_full(&self) -> bool {
+        self.sent - self.confirmed >= UNCONFIRMED_MAX
+            || self.questions >= QUESTIONS_MAX
+            || self.later_bytes > LATER_MAX_BYTES
     }
 }
 
@@ -68,19 +131,24 @@ impl Barriers {
 mod tests {
     use super::*;
 
+    fn xid_of(confirmed: Option<(u32, Vec<u8>)>) -> Option<u32> {
+        confirmed.map(|(xid, _)| xid)
+    }
+
     #[test]
     fn an_answer_waits_for_the_messages_before_it_and_for_no_others() {
         let mut barriers = Barriers::default();
         barriers.on_sent();
-        assert_eq!(barriers.question(), None, "nobody waits");
+        assert_eq!(barriers.question_ahead(), None, "nobody waits");
         barriers.on_request();
-        assert_eq!((barriers.question(), barriers.question()), (Some(1), None));
+        assert_eq!((barriers.question_ahead(), barriers.question_ahead()), (Some(1), None));
         barriers.on_answer(7);
+        assert_eq!(barriers.question_here(), None, "it was asked ahead");
         barriers.on_sent();
         assert_eq!(barriers.take_confirmed(), None);
         barriers.on_confirmed(1);
-        assert_eq!((barriers.take_confirmed(), barriers.take_confirmed()), (Some(7), None));
-        assert_eq!(barriers.question(), None);
+        assert_eq!(xid_of(barriers.take_confirmed()), Some(7));
+        assert_eq!((barriers.take_confirmed(), barriers.question_ahead()), (None, None));
     }
 
     #[test]
@@ -88,6 +156,33 @@ mod tests {
         let mut barriers = Barriers::default();
         barriers.on_request();
         barriers.on_answer(7);
-        assert_eq!(barriers.take_confirmed(), Some(7));
+        assert_eq!(xid_of(barriers.take_confirmed()), Some(7));
+    }
+
+    #[test]
+    fn what_is_said_of_later_messages_follows_the_last_answer() {
+        let (mut barriers, mut now) = (Barriers::default(), Vec::new());
+        barriers.say_behind(&mut now, |out| out.push(1));
+        barriers.on_sent();
+        barriers.on_answer(7);
+        barriers.say_behind(&mut now, |out| out.extend([2, 3]));
+        assert_eq!((&now[..], barriers.question_here()), (&[1][..], Some(1)));
+        barriers.on_confirmed(1);
+        assert_eq!((barriers.take_confirmed(), barriers.later_bytes), (Some((7, vec![2, 3])), 0));
+    }
+
+    #[test]
+    fn the_switch_is_asked_while_much_is_not_confirmed() {
+        let mut barriers = Barriers::default();
+        let asked: Vec<u64> = (0..UNCONFIRMED_MAX)
+            .filter_map(|_| {
+                assert!(!barriers.is_full());
+                barriers.on_sent();
+                barriers.question_ahead()
+            })
+            .collect();
+        assert_eq!((asked.len(), asked[0], barriers.is_full()), (8, ASK_AFTER, true));
+        barriers.on_confirmed(ASK_AFTER);
+        assert!(!barriers.is_full());
     }
 }

@@ -45,6 +45,9 @@ impl Proxy {
         let (flags, band) = self.software_band();
         let xid = self.own.await_answer(Own::Meter);
         self.change_meter(METER_ADD, METER, vec![band], flags, xid, out);
+        // The switch may refuse the meter. A rule that came to it before that is known would be refused for it.
+        self.meter_sent = Some(self.barriers.sent());
+        self.confirm_here(out);
     }
 
     /// The rate of rules in software, as a band.
@@ -113,29 +116,20 @@ impl Proxy {
         self.barriers.on_sent();
     }
 
-    /// The target refuses a rule that names the proxy's meter. Returns whether it does.
-    pub(super) fn refuses_meter_of(
-        &mut self,
-        flow_mod: &FlowMod,
-        message: &[u8],
-        out: &mut Commands,
-    ) -> bool {
-        let is_refused = self.meter.is_some()
-            && flow_mod
-                .instructions
-                .iter()
-                .any(|it| matches!(it, Instruction::Meter(meter) if is_beyond(*meter)));
-        if is_refused {
-            self.refuse_as(message, INVALID_METER, out);
-        }
-        is_refused
+    /// The target's error about a rule that names the proxy's meter.
+    pub(super) fn refusal_of_meter(&self, flow_mod: &FlowMod) -> Option<ErrorCode> {
+        let names_it = |it: &Instruction| matches!(it, Instruction::Meter(meter) if is_beyond(*meter));
+        let is_refused = self.meter.is_some() && flow_mod.instructions.iter().any(names_it);
+        is_refused.then_some(INVALID_METER)
     }
 
-    /// The target refuses a message with this error.
+    /// The target refuses a message with this error. A barrier before the message is answered first.
     pub(super) fn refuse_as(&mut self, message: &[u8], error: ErrorCode, out: &mut Commands) {
         let Ok(header) = Header::read(message) else { return };
         self.counters.refused += 1;
-        write::error(header.version, header.xid, error, message, &mut out.to_controller);
+        self.barriers.say_behind(&mut out.to_controller, |out| {
+            write::error(header.version, header.xid, error, message, out);
+        });
     }
 
     /// The proxy's own meter. `None`: it has none.

@@ -62,6 +62,8 @@ pub struct Proxy {
     queue: Vec<Output>,
     /// The meter of rules in software, in a session that has one.
     meter: Option<u32>,
+    /// Which message for the switch made that meter. Until the switch has confirmed or refused it, nobody knows whether rules may have it.
+    meter_sent: Option<u64>,
     /// Flow mods that were carried out, and for which a packet waits.
     waiting: HashMap<MessageId, Held>,
     /// The controller's own meters.
@@ -87,6 +89,7 @@ impl Proxy {
             polls: Polls::default(),
             queue: Vec::new(),
             meter: None,
+            meter_sent: None,
             waiting: HashMap::new(),
             meters: BTreeSet::new(),
             settings,
@@ -110,11 +113,14 @@ impl Proxy {
 
     /// Whether the controller may be read. If not, it waits until messages have left.
     pub fn takes_from_controller(&self) -> bool {
-        self.held.has_room_for_messages()
+        self.held.has_room_for_messages() && !self.waits_for_switch()
     }
 
     /// When [`Event::Time`] must come. `None`: not before another event.
     pub fn next_due_ns(&self) -> Option<u64> {
+        if self.waits_for_switch() {
+            return None;
+        }
         let model = self.model.as_ref().and_then(Model::next_due_ns);
         [model, self.polls.due_ns()].into_iter().flatten().min()
     }
@@ -169,10 +175,13 @@ impl Proxy {
         }
     }
 
-    /// Does what is due until now. Each thing happens in the model's time, even if the machine is late.
+    /// Does what is due until now. Each thing happens in the model's time, even if the machine is late. It stops while the switch has too
+    /// much to confirm.
     fn settle(&mut self, now_ns: u64, out: &mut Commands) {
         self.act_on_queue(now_ns, out);
-        while let Some(due) = self.model.as_ref().and_then(Model::next_due_ns).filter(|due| *due <= now_ns) {
+        while !self.waits_for_switch()
+            && let Some(due) = self.model.as_ref().and_then(Model::next_due_ns).filter(|due| *due <= now_ns)
+        {
             if let Some(model) = &mut self.model {
                 model.on_time(due, &mut self.queue);
             }
@@ -183,11 +192,14 @@ impl Proxy {
 
     fn act_on_queue(&mut self, at_ns: u64, out: &mut Commands) {
         let mut index = 0;
-        while let Some(output) = self.queue.get(index).copied() {
+        while !self.waits_for_switch()
+            && let Some(output) = self.queue.get(index).copied()
+        {
             index += 1;
             self.act(output, at_ns, out);
+            self.confirm_ahead_of_much(out);
         }
-        self.queue.clear();
+        self.queue.drain(..index);
     }
 }
 

@@ -5,7 +5,7 @@
 use flow::ErrorCode;
 use openflow::message::*;
 use openflow::view::PacketOutView;
-use openflow::{Body, Header, Message, Version, write};
+use openflow::{Body, Header, Message, Version};
 use profile::MessageType;
 use profile::model::{self, Input, Packet};
 
@@ -27,11 +27,17 @@ struct Heard {
     packet: Packet,
     entries: u32,
     flow_mod: Option<Box<FlowMod>>,
+    refusal: Option<ErrorCode>,
 }
 
 impl Heard {
     fn plain(kind: MessageType) -> Self {
-        Heard { kind, rule: None, packet: Packet::None, entries: 0, flow_mod: None }
+        Heard { kind, rule: None, packet: Packet::None, entries: 0, flow_mod: None, refusal: None }
+    }
+
+    /// A message that the proxy refuses. It takes its turn as any other: its error comes behind the answers to earlier messages.
+    fn refused(error: ErrorCode) -> Self {
+        Heard { refusal: Some(error), ..Heard::plain(MessageType::Other) }
     }
 }
 
@@ -59,23 +65,14 @@ impl Proxy {
         }
         self.own.avoid(header.xid);
         self.settle(now_ns, out);
-        if self.is_full() && changes_rules_otherwise(header, message) {
-            self.counters.refused += 1;
-            write::error(header.version, header.xid, BAD_EXPERIMENTER, message, &mut out.to_controller);
-            return Passage::Taken;
-        }
         let heard = self.hear(header, message);
-        if heard.flow_mod.as_ref().is_some_and(|flow_mod| self.refuses_meter_of(flow_mod, message, out)) {
-            return Passage::Taken;
-        }
         if heard.kind == MessageType::Barrier && self.is_full() {
             self.barriers.on_request();
         }
         let bytes = self.held.copy_of(message);
-        let flow_mod = heard.flow_mod;
-        let held = Held { bytes, since_ns: now_ns, came_ns: now_ns, flow_mod, ..Held::default() };
+        let Heard { kind, rule, packet, entries, flow_mod, refusal } = heard;
+        let held = Held { bytes, since_ns: now_ns, came_ns: now_ns, flow_mod, refusal, ..Held::default() };
         let id = self.held.hold(held);
-        let Heard { kind, rule, packet, entries, .. } = heard;
         self.tell_model(now_ns, Input::Message(model::Message { id, kind, rule, packet, entries }));
         self.settle(now_ns, out);
         Passage::Taken
@@ -92,6 +89,9 @@ impl Proxy {
                 };
             }
             kind::FLOW_MOD => return self.hear_flow_mod(message),
+            _ if self.is_full() && changes_rules_otherwise(header, message) => {
+                return Heard::refused(BAD_EXPERIMENTER);
+            }
             _ => {}
         }
         match wire::numbered(header.version, header.kind) {
@@ -118,6 +118,9 @@ impl Proxy {
             // The proxy cannot read it. The switch says why.
             return Heard::plain(MessageType::Other);
         };
+        if let Some(error) = self.refusal_of_meter(&flow_mod) {
+            return Heard::refused(error);
+        }
         // An exact match of 1.0 has a priority above all others (1.0, 3.4).
         if version == Version::V1_0 && openflow::v10::has_no_wildcards(message) {
             flow_mod.priority = flow::EXACT_PRIORITY_V10;
@@ -131,7 +134,8 @@ impl Proxy {
                 Packet::None
             }
         };
-        Heard { kind, rule, packet, entries: 0, flow_mod: self.is_full().then(|| Box::new(flow_mod)) }
+        let flow_mod = self.is_full().then(|| Box::new(flow_mod));
+        Heard { rule, packet, flow_mod, ..Heard::plain(kind) }
     }
 
     /// How many entries the answer of a request for statistics has.

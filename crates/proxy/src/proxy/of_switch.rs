@@ -75,6 +75,7 @@ impl Proxy {
             (Some(Numbered::BarrierReply), Some(Own::Barrier(behind))) => {
                 self.own.forget(header.xid);
                 self.on_confirmed(behind, out);
+                self.settle(now_ns, out);
                 Passage::Taken
             }
             (Some(Numbered::StatisticsReply), Some(Own::Poll)) => {
@@ -140,7 +141,7 @@ impl Proxy {
             came_ns: now_ns,
             is_packet_in: true,
             is_seen: seen_ns.is_some(),
-            flow_mod: None,
+            ..Held::default()
         };
         let id = self.held.hold(held);
         let miss = Miss { id, arrived_ns, length_bytes, wanted_bytes, may_be_buffered };

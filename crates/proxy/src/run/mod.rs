@@ -190,6 +190,7 @@ impl ProxyRun {
 
     fn is_switch_behind(&self) -> bool {
         self.session.as_ref().is_some_and(|session| session.switch.is_behind())
+            || self.proxy.waits_for_switch()
     }
 
     /// The time of the proxy. It stands still while the switch takes too little: what is due later would only make more bytes for it.
@@ -290,39 +291,35 @@ impl ProxyRun {
 
     /// Reads one peer, unless the other one is behind.
     fn serve_side(&mut self, side: Side) -> Result<(), String> {
-        let Some(Session { switch, controller }) = &mut self.session else { return Ok(()) };
-        let (peer, other) = match side {
-            Side::Switch => (switch, controller),
-            Side::Controller => (controller, switch),
-        };
+        let must_wait = self.must_wait(side);
         let takes = side == Side::Switch || self.proxy.takes_from_controller();
+        let Some(Session { switch, controller }) = &mut self.session else { return Ok(()) };
+        let peer = if side == Side::Switch { switch } else { controller };
         // The rest of what it has said is not read before its end, which would otherwise stay unseen.
-        if peer.is_ending() && other.is_behind() {
+        if peer.is_ending() && must_wait {
             return Err(format!("{side}: it closed the connection"));
         }
-        if !peer.has_bytes() || other.is_behind() || !takes {
+        if !peer.has_bytes() || must_wait || !takes {
             return Ok(());
         }
         peer.read().map_err(|error| sentence(side, &error))?;
         let mut inbound = peer.take_inbound();
         let handled = self.pass(side, inbound.bytes());
+        let must_wait = self.must_wait(side);
         if let Some(Session { switch, controller }) = &mut self.session {
-            let (peer, other) = match side {
-                Side::Switch => (switch, controller),
-                Side::Controller => (controller, switch),
-            };
-            inbound.on_handled(*handled.as_ref().unwrap_or(&0), other.is_behind());
+            let peer = if side == Side::Switch { switch } else { controller };
+            inbound.on_handled(*handled.as_ref().unwrap_or(&0), must_wait);
             peer.put_back(inbound);
         }
         handled.map(drop)
     }
 
-    /// Whether the other end has so much to take that no further message may be handled.
-    fn is_other_behind(&self, side: Side) -> bool {
-        self.session.as_ref().is_some_and(|Session { switch, controller }| match side {
-            Side::Switch => controller.is_behind(),
-            Side::Controller => switch.is_behind(),
-        })
+    /// Whether the other end has so much to take, or the switch so much to confirm, that no further message may be handled.
+    fn must_wait(&self, side: Side) -> bool {
+        match side {
+            Side::Switch => self.session.as_ref().is_some_and(|session| session.controller.is_behind()),
+            Side::Controller => self.is_switch_behind(),
+        }
     }
 
     /// Gives each whole message to the proxy. Messages that pass unchanged are sent from where they are, as many as follow each
@@ -346,7 +343,7 @@ impl ProxyRun {
                 run = if passage == Passage::Taken { end } else { at };
             }
             at = end;
-            trouble.is_ok() && !self.is_other_behind(side)
+            trouble.is_ok() && !self.must_wait(side)
         });
         trouble?;
         cut.map_err(|bad| format!("{side} sent a wrong length: {bad}"))?;

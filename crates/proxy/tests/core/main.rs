@@ -7,6 +7,7 @@ mod conversation;
 mod delays;
 mod errors;
 mod meters;
+mod order;
 mod slow_motion;
 mod streams;
 mod tables;

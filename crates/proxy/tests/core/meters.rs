@@ -1,26 +1,30 @@
 //! The meter of rules in software, beside the meters of the controller.
 
 use crate::delays::apply;
-use crate::world::{MS, World};
+use crate::world::{MS, World, settings};
 use flow::{Action, Field, Instruction, Match, PortNo};
 use openflow::message::*;
-use openflow::{Body, Message, Version};
+use openflow::{Body, Message, Version, stream};
 use profile::{Capacity, Hardware, Profile, Software, SoftwareUse, WhenFull};
-use proxy::Method;
+use proxy::{Commands, Event, Method, Passage, Proxy};
 
 const OWN: u32 = 60_000;
 const ADD: u16 = 0;
 const MODIFY: u16 = 1;
 const DELETE: u16 = 2;
 
-/// A target with one rule in hardware and others in software, in slow motion.
-fn world(slow_motion: u32) -> World {
+/// A target with one rule in hardware and others in software.
+fn profile() -> Profile {
     let software =
         Software { when: SoftwareUse::WhenFull, forward_bits_per_s: Some(4e6), ..Software::default() };
     let hardware =
         Hardware { capacities: vec![Capacity::any(1)], when_full: WhenFull::Spill, ..Hardware::default() };
-    let profile = Profile { software: Some(software), hardware: Some(hardware), ..Profile::null() };
-    World::in_slow_motion(&profile, Method::Full, Version::V1_3, slow_motion)
+    Profile { software: Some(software), hardware: Some(hardware), ..Profile::null() }
+}
+
+/// That target in slow motion.
+fn world(slow_motion: u32) -> World {
+    World::in_slow_motion(&profile(), Method::Full, Version::V1_3, slow_motion)
 }
 
 fn meter_mod(command: u16, meter_id: u32) -> Body {
@@ -69,7 +73,7 @@ fn the_controller_can_neither_change_nor_use_the_meter_of_the_proxy() {
     let xids: Vec<u32> = [ADD, MODIFY, DELETE].map(|command| world.says(meter_mod(command, OWN))).to_vec();
     let rule = world.says(add(2, Some(OWN)));
     world.run_for(10 * MS);
-    // OFPMMFC_OUT_OF_METERS, OFPMMFC_UNKNOWN_METER, nothing, OFPMMFC_INVALID_METER. The last is decided when the message comes.
+    // OFPMMFC_OUT_OF_METERS, OFPMMFC_UNKNOWN_METER, nothing, OFPMMFC_INVALID_METER.
     let mut errors = world.errors();
     errors.sort_unstable();
     assert_eq!(errors, [(xids[0], 12, 10), (xids[1], 12, 3), (rule, 12, 2)]);
@@ -126,6 +130,43 @@ fn a_switch_that_refuses_the_meter_forwards_at_full_rate_and_that_is_counted() {
     assert!(!is_metered(&mut world, 1));
     let counters = world.proxy.counters();
     assert_eq!((counters.own_errors, counters.unmetered, world.rules()), (1, 1, 2));
+}
+
+/// What the proxy sends to the switch when it hears this.
+fn sent(proxy: &mut Proxy, from_switch: bool, xid: u32, body: Body) -> Vec<Message> {
+    let (mut bytes, mut out, mut sent) = (Vec::new(), Commands::default(), Vec::new());
+    Message { version: Version::V1_3, xid, body }.encode(&mut bytes).unwrap();
+    let event = if from_switch { Event::FromSwitch(&bytes) } else { Event::FromController(&bytes) };
+    assert_eq!(proxy.on_event(MS, event, &mut out), Passage::Taken);
+    let whole = stream::cut(&out.to_switch, |bytes| {
+        sent.push(Message::decode(bytes).unwrap());
+        true
+    });
+    assert_eq!((whole.unwrap(), out.to_controller.len()), (out.to_switch.len(), 0));
+    sent
+}
+
+#[test]
+fn rules_that_come_before_the_switch_refuses_the_meter_are_rules_without_it() {
+    let mut proxy = Proxy::new(settings(profile(), Method::Full));
+    let begin = sent(&mut proxy, false, 1, Body::FeaturesRequest);
+    let xid = |of: fn(&Body) -> bool| begin.iter().find(|message| of(&message.body)).unwrap().xid;
+    let meter = xid(|body| matches!(body, Body::MeterMod(of) if of.command == ADD));
+    let barrier = xid(|body| matches!(body, Body::BarrierRequest));
+    for number in 0..2 {
+        assert_eq!(sent(&mut proxy, false, 2, add(number, None)), [], "{number}");
+    }
+    assert!(!proxy.takes_from_controller() && proxy.next_due_ns().is_none());
+    let error = ErrorMessage { kind: 12, code: 10, experimenter: None, data: Vec::new() };
+    assert_eq!(sent(&mut proxy, true, meter, Body::Error(error)), []);
+    let rules = sent(&mut proxy, true, barrier, Body::BarrierReply);
+    let instructions = |message: &Message| match &message.body {
+        Body::FlowMod(of) => Some(of.instructions.clone()),
+        _ => None,
+    };
+    let rules: Vec<Vec<Instruction>> = rules.iter().filter_map(instructions).collect();
+    assert_eq!(rules, vec![apply(vec![Action::output(PortNo(2))]); 2]);
+    assert_eq!(proxy.counters().unmetered, 1);
 }
 
 #[test]
