@@ -16,6 +16,7 @@
 
 pub mod lab;
 pub mod machine;
+pub mod models;
 pub mod network;
 pub mod node;
 pub mod onos;
@@ -28,4 +29,4 @@ pub mod rosemary;
 pub mod spread;
 
 /// All papers.
-pub const PAPERS: [paper::Paper; 2] = [onos::PAPER, rosemary::PAPER];
+pub const PAPERS: [paper::Paper; 3] = [models::PAPER, onos::PAPER, rosemary::PAPER];

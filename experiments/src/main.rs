@@ -49,7 +49,11 @@ fn main() -> ExitCode {
 
 fn run(args: &Args) -> Result<ExitCode, String> {
     if let Some(part) = &args.part {
-        println!("{}", experiments::onos::scale_part::measure(part)?);
+        let measured = match part.strip_prefix("models:") {
+            Some(part) => experiments::models::testbed::part(part)?,
+            None => experiments::onos::scale_part::measure(part)?,
+        };
+        println!("{measured}");
         return Ok(ExitCode::SUCCESS);
     }
     let Some(name) = &args.paper else {

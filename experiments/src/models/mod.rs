@@ -1,0 +1,110 @@
+//! The experiments of the switch-models paper (HotSDN 2013), and further ones.
+//!
+//! ```text
+//!   profile ──> switch in virtual time with clients and a controller ──> delays ──> claims and a figure
+//!          └──> the same switch under the probe ──> profile of an emulator ──┘
+//! ```
+//!
+//! No hardware switch is at hand. The target is the software switch with a built-in profile.
+
+mod controller;
+mod curves;
+mod delays;
+mod fig2;
+mod fig3;
+mod fig8;
+mod found;
+mod judged;
+mod packet_key;
+mod paper;
+mod players;
+mod recovery;
+mod scale;
+mod table1;
+pub mod testbed;
+mod virtual_bed;
+mod workloads;
+
+use crate::paper::{Experiment, Paper};
+
+/// The paper for the command line.
+pub const PAPER: Paper = Paper {
+    name: "models",
+    about: "Switch models (HotSDN 2013): what OpenFlow switches of three vendors do, and when",
+    source,
+    experiments: &EXPERIMENTS,
+};
+
+/// An error means that the file with the numbers is malformed.
+fn source() -> Result<String, String> {
+    let paper = paper::paper()?;
+    Ok(format!("The paper: {}. {}", paper.paper, paper.how))
+}
+
+const EXPERIMENTS: [Experiment; 14] = [
+    Experiment {
+        name: "table1",
+        about: "table sizes and set-up rates, from outside",
+        run: table1::run_table,
+    },
+    Experiment {
+        name: "fig2",
+        about: "completion times of queries for 64 bytes, over each switch",
+        run: fig2::run_figure,
+    },
+    Experiment {
+        name: "fig3",
+        about: "throughput of queries for 5 MB, and full tables",
+        run: fig3::run_figure,
+    },
+    Experiment { name: "fig5", about: "HP: completion, ingress and egress", run: delays::fig5 },
+    Experiment { name: "fig6", about: "Monaco: completion, ingress and egress", run: delays::fig6 },
+    Experiment { name: "fig7", about: "Quanta: completion, ingress and egress", run: delays::fig7 },
+    Experiment {
+        name: "fig8",
+        about: "QQ plots: both emulators beside their target, five runs pooled",
+        run: fig8::run_figure,
+    },
+    Experiment {
+        name: "workloads",
+        about: "loads that the probe has not seen: Poisson arrivals and bursts",
+        run: workloads::run_all,
+    },
+    Experiment {
+        name: "recovery",
+        about: "profiles from seeds that the probe must find, in virtual time",
+        run: recovery::run_all,
+    },
+    Experiment { name: "scale", about: "an hour of a hundred switches in virtual time", run: scale::run_all },
+    Experiment {
+        name: "testbed-hp",
+        about: "figures 5 and 8 with processes, in real time; needs root",
+        run: testbed::figures::hp,
+    },
+    Experiment {
+        name: "testbed-monaco",
+        about: "figures 6 and 8 with processes, in real time; needs root",
+        run: testbed::figures::monaco,
+    },
+    Experiment {
+        name: "testbed-quanta",
+        about: "figures 7 and 8 with processes, in real time; needs root",
+        run: testbed::figures::quanta,
+    },
+    Experiment {
+        name: "starved",
+        about: "what the meter of validity says beside busy loops; needs root",
+        run: testbed::figures::starved,
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_has_a_name_of_its_own() {
+        let names: std::collections::BTreeSet<&str> = EXPERIMENTS.iter().map(|it| it.name).collect();
+        assert_eq!(names.len(), EXPERIMENTS.len());
+    }
+}
