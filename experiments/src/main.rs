@@ -61,7 +61,8 @@ fn run(args: &Args) -> Result<ExitCode, String> {
         return Ok(ExitCode::SUCCESS);
     };
     let paper = paper(name)?;
-    let wanted = paper.wanted(&args.names)?;
+    let is_root = rustix::process::geteuid().is_root();
+    let wanted = paper.wanted(&args.names, is_root)?;
     if wanted.is_empty() {
         paper.experiments.iter().for_each(|it| println!("{:<14}{}", it.name, it.about));
         return Ok(ExitCode::SUCCESS);
@@ -69,6 +70,9 @@ fn run(args: &Args) -> Result<ExitCode, String> {
     let burnet = args.burnet.clone().map_or_else(burnet_beside, Ok)?;
     let lab = Lab::new(&burnet, args.short)?;
     let results = results(paper, args)?;
+    if !is_root && args.names.iter().any(|name| name == "all") && !paper.as_root.is_empty() {
+        eprintln!("experiments: left out, because they need root: {}", paper.as_root.join(", "));
+    }
     let mut failed = 0;
     let began = Instant::now();
     for (done, experiment) in wanted.iter().enumerate() {
@@ -174,11 +178,12 @@ mod tests {
     fn an_unknown_paper_or_experiment_is_refused_by_name() {
         assert!(paper("onix").err().is_some_and(|why| why.contains("no paper onix")));
         for paper in PAPERS {
-            let unknown = paper.wanted(&["fig99".to_owned()]).err();
+            let unknown = paper.wanted(&["fig99".to_owned()], true).err();
             assert!(unknown.is_some_and(|why| why.contains("no experiment fig99")));
-            let all = paper.wanted(&["all".to_owned()]).map(|all| all.len());
-            assert_eq!(all.ok(), Some(paper.experiments.len()));
-            assert!(paper.wanted(&[]).is_ok_and(|none| none.is_empty()));
+            let all = |is_root| paper.wanted(&["all".to_owned()], is_root).map(|all| all.len()).ok();
+            assert_eq!(all(true), Some(paper.experiments.len()));
+            assert_eq!(all(false), Some(paper.experiments.len() - paper.as_root.len()));
+            assert!(paper.wanted(&[], true).is_ok_and(|none| none.is_empty()));
         }
     }
 

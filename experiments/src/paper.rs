@@ -23,6 +23,8 @@ pub struct Paper {
     pub source: fn() -> Result<String, String>,
     /// All experiments, in the order of the paper.
     pub experiments: &'static [Experiment],
+    /// The names of those that need root. `all` leaves them out without it.
+    pub as_root: &'static [&'static str],
 }
 
 /// An experiment.
@@ -48,19 +50,25 @@ pub struct Findings {
 }
 
 impl Paper {
-    /// The experiments of these names; all for `all`.
+    /// The experiments of these names; all for `all`, and without root all that do not need it.
     ///
     /// # Errors
     ///
     /// There is no experiment of a name.
-    pub fn wanted(&self, names: &[String]) -> Result<Vec<Experiment>, String> {
+    pub fn wanted(&self, names: &[String], is_root: bool) -> Result<Vec<Experiment>, String> {
         if names.iter().any(|name| name == "all") {
-            return Ok(self.experiments.to_vec());
+            let possible = self.experiments.iter().filter(|it| is_root || !self.needs_root(it));
+            return Ok(possible.copied().collect());
         }
         let find = |name: &String| {
             let found = self.experiments.iter().find(|it| it.name == name).copied();
             found.ok_or(format!("there is no experiment {name}; `experiments {}` lists them", self.name))
         };
         names.iter().map(find).collect()
+    }
+
+    /// Whether an experiment needs root.
+    pub fn needs_root(&self, experiment: &Experiment) -> bool {
+        self.as_root.contains(&experiment.name)
     }
 }

@@ -44,9 +44,9 @@ fn all_experiments_of_onos_run_with_small_numbers() {
 /// Those of the switch models that need neither root nor real time.
 #[test]
 fn the_experiments_of_models_in_virtual_time_run_with_small_numbers() {
-    let needs_root = |about: &str| about.ends_with("needs root");
-    let experiments = experiments::models::PAPER.experiments.iter();
-    let names: Vec<&str> = experiments.filter(|it| !needs_root(it.about)).map(|it| it.name).collect();
+    let paper = experiments::models::PAPER;
+    let experiments = paper.experiments.iter().filter(|it| !paper.needs_root(it));
+    let names: Vec<&str> = experiments.map(|it| it.name).collect();
     assert!(names.len() >= 8, "{names:?}");
-    check(&experiments::models::PAPER, &names);
+    check(&paper, &names);
 }

@@ -33,6 +33,7 @@ pub const PAPER: Paper = Paper {
     about: "Switch models (HotSDN 2013): what OpenFlow switches of three vendors do, and when",
     source,
     experiments: &EXPERIMENTS,
+    as_root: &AS_ROOT,
 };
 
 /// An error means that the file with the numbers is malformed.
@@ -40,6 +41,9 @@ fn source() -> Result<String, String> {
     let paper = paper::paper()?;
     Ok(format!("The paper: {}. {}", paper.paper, paper.how))
 }
+
+/// Those with processes in namespaces.
+const AS_ROOT: [&str; 4] = ["testbed-hp", "testbed-monaco", "testbed-quanta", "starved"];
 
 const EXPERIMENTS: [Experiment; 14] = [
     Experiment {
@@ -106,5 +110,6 @@ mod tests {
     fn each_has_a_name_of_its_own() {
         let names: std::collections::BTreeSet<&str> = EXPERIMENTS.iter().map(|it| it.name).collect();
         assert_eq!(names.len(), EXPERIMENTS.len());
+        assert!(AS_ROOT.iter().all(|name| names.contains(name)));
     }
 }

@@ -102,7 +102,10 @@ fn with_arrivals(base: &Load, kind: Kind, setups_per_s: f64) -> Load {
             let every_s = SETUPS_PER_QUERY / (setups_per_s * share);
             Load { arrivals: Arrivals::Poisson, every: Duration::from_secs_f64(every_s), ..*base }
         }
-        Kind::Bursts => Load { arrivals: Arrivals::Bursts(BURST), every: BURST_EVERY, ..*base },
+        // A short run has bursts that are counted, too.
+        Kind::Bursts => {
+            Load { arrivals: Arrivals::Bursts(BURST), every: BURST_EVERY.min(base.lasts / 4), ..*base }
+        }
     }
 }
 

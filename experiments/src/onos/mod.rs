@@ -41,6 +41,7 @@ pub const PAPER: Paper = Paper {
     about: "ONOS (HotSDN 2014): the global network view, paths and intents",
     source,
     experiments: &EXPERIMENTS,
+    as_root: &[],
 };
 
 /// An error means that the file with the numbers is malformed.

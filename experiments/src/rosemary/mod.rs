@@ -22,6 +22,7 @@ pub const PAPER: Paper = Paper {
     about: "Rosemary (CCS 2014): apps that nobody has to trust",
     source,
     experiments: &EXPERIMENTS,
+    as_root: &[],
 };
 
 /// An error means that the file with the numbers is malformed.
