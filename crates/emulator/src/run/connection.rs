@@ -76,6 +76,8 @@ pub(crate) struct Connection {
     pub(crate) known_since: Option<Duration>,
     heard_at: Duration,
     probed: bool,
+    /// The controller has closed its side, perhaps behind bytes that were not read yet.
+    pub(crate) is_ending: bool,
     inbound: Vec<u8>,
     outbound: Vec<u8>,
     /// The last event, which explains why it is not connected.
@@ -93,6 +95,7 @@ impl Connection {
             known_since: None,
             heard_at: Duration::ZERO,
             probed: false,
+            is_ending: false,
             inbound: Vec::new(),
             outbound: Vec::new(),
             last_words: "not tried yet".to_owned(),
@@ -130,6 +133,21 @@ impl Connection {
     /// A whole message has arrived. Bytes alone do not count: a message that never ends is silence.
     pub(crate) fn heard(&mut self, now: Duration) {
         (self.heard_at, self.probed) = (now, false);
+    }
+
+    /// The connection is not read now. What waits in it was said since the last message, and counts as a message: only the switch knows it not
+    /// yet. Without that, the controller is as silent as it is to others. Returns whether anything may wait. If not, the poll tells of the next bytes.
+    pub(crate) fn look_unread(&mut self, now: Duration) -> bool {
+        if now.saturating_sub(self.heard_at) < LOOK {
+            return true;
+        }
+        let State::Open(stream) = &self.state else { return false };
+        let has_message = stream::cut(&self.inbound, |_| false).is_ok_and(|bytes| bytes > 0);
+        let waits = has_message || stream.peek(&mut [0]).is_ok_and(|bytes| bytes > 0);
+        if waits {
+            self.heard(now);
+        }
+        waits
     }
 
     /// An echo request was sent.
@@ -349,6 +367,28 @@ mod tests {
         connection.heard(2 * SILENCE);
         assert_eq!(connection.due(2 * SILENCE), Due::Nothing, "it was heard");
         assert_eq!(connection.due(3 * SILENCE), Due::Probe, "and is silent again");
+    }
+
+    #[test]
+    fn a_connection_that_is_not_read_is_silent_if_nothing_waits_in_it() {
+        let (mut connection, mut far) = open();
+        connection.known(Duration::ZERO);
+        assert!(connection.look_unread(LOOK / 2), "it was heard just now");
+        assert!(!connection.look_unread(SILENCE));
+        assert_eq!(connection.due(SILENCE), Due::Probe);
+        far.write_all(&[4, 3, 0, 8, 0, 0, 0, 1]).unwrap();
+        while !connection.look_unread(SILENCE) {
+            std::thread::yield_now();
+        }
+        assert_eq!(connection.due(2 * SILENCE - LOOK), Due::Nothing, "its answer waits to be read");
+        let mut scratch = [0; 16];
+        while connection.inbound.len() < 8 {
+            connection.read(&mut scratch).unwrap();
+        }
+        assert!(connection.look_unread(2 * SILENCE), "and to be handled");
+        connection.cut(|_| true).unwrap();
+        assert!(!connection.look_unread(4 * SILENCE));
+        assert_eq!(connection.due(4 * SILENCE), Due::GiveUp);
     }
 
     #[test]

@@ -126,9 +126,28 @@ impl Connections {
         self.unread.insert(index);
     }
 
-    /// Reads a connection no further until its switch takes messages again.
+    /// The poll says that the controller has closed a connection, perhaps behind bytes that were not read yet.
+    pub(super) fn on_ending(&mut self, index: usize) {
+        if let Some(connection) = self.all.get_mut(index).filter(|connection| connection.is_open()) {
+            connection.is_ending = true;
+        }
+    }
+
+    /// Reads a connection no further until its switch takes messages again. One that the controller has closed ends, since its end would otherwise stay
+    /// unseen until then. What was not read is forgotten, as all messages with which the CPU has not begun.
     pub(super) fn pause(&mut self, index: usize) {
-        self.paused.insert(index);
+        if self.all[index].is_ending {
+            self.close_later(index, "the controller closed the connection".to_owned());
+        } else {
+            self.paused.insert(index);
+        }
+    }
+
+    /// A connection stays paused, as long as anything waits in it.
+    pub(super) fn stay_paused(&mut self, index: usize, now: Duration) {
+        if self.all[index].look_unread(now) {
+            self.pause(index);
+        }
     }
 
     /// The connections that were paused. Each in its turn: the first is the one behind the one that was read last.

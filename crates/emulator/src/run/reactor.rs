@@ -147,6 +147,9 @@ impl Reactor {
             let now = self.clock.elapsed();
             let served = self.take_rest(now);
             for event in &events {
+                if event.is_read_closed() || event.is_error() {
+                    self.connections.on_ending(event.token().0);
+                }
                 self.on_event(event.token().0, event.is_writable(), &served, now);
             }
             if !self.obey(now) {
@@ -337,11 +340,12 @@ impl Reactor {
     /// Reads the connections of switches that take messages again.
     fn resume(&mut self, now: Duration) {
         for index in self.connections.take_paused() {
-            self.connections.heard(index, now);
             if self.reads(index) {
                 self.connections.note_resumed(index);
+                self.receive(index, now);
+            } else {
+                self.connections.stay_paused(index, now);
             }
-            self.receive(index, now);
         }
     }
 

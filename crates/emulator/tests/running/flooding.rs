@@ -234,3 +234,39 @@ fn a_switch_whose_cpu_is_far_behind_reads_no_further_and_loses_nothing() {
     }
     network.stop();
 }
+
+#[test]
+fn the_end_of_a_connection_is_seen_while_the_switch_does_not_read() {
+    // As many as the switch takes. The CPU begins with one more.
+    const REQUESTS: usize = 16_384 + 1;
+    let controller = behaving(move |_, mut stream: TcpStream| {
+        let other_end = stream.try_clone().unwrap();
+        std::thread::spawn(move || {
+            serve_with(None, &mut stream, |message| {
+                if matches!(message.body, Body::FeaturesReply(_)) {
+                    let (mut other_end, version) = (other_end.try_clone().unwrap(), message.version.0);
+                    let request = [version, 2, 0, 8, 0, 0, 0, 9];
+                    std::thread::spawn(move || {
+                        other_end.write_all(&request.repeat(REQUESTS)).unwrap();
+                        // Most likely, the switch has read them when these and the end come.
+                        std::thread::sleep(Duration::from_millis(300));
+                        other_end.write_all(&request.repeat(100)).unwrap();
+                        other_end.shutdown(std::net::Shutdown::Write).unwrap();
+                    });
+                }
+            })
+        });
+    });
+    let mut profile = Profile::null();
+    // The CPU is busy for longer than the test waits.
+    profile.cpu.echo.service_us = Quantiles::constant(300e6);
+    let options = SwitchOptions { profiles: Profiles::for_all(profile), ..SwitchOptions::default() };
+    let network = Emulation::start(&topology("single,2"), controller, &options).unwrap();
+    let observer = network.observer();
+    let why = std::iter::from_fn(|| observer.next_within(PATIENCE).ok()).find_map(|event| match event {
+        NetworkEvent::SwitchDisconnected { why, .. } => Some(why),
+        _ => None,
+    });
+    assert_eq!(why.as_deref(), Some("the controller closed the connection"));
+    network.stop();
+}
