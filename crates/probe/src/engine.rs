@@ -225,7 +225,12 @@ impl Probe {
                 kept.subject
             ));
         }
-        kept.phases.iter().try_for_each(|records| self.repeat(records))
+        kept.phases.iter().try_for_each(|records| self.repeat(records))?;
+        if !kept.phases.is_empty() {
+            // Somebody may have moved them meanwhile.
+            self.plan.push_front(Box::new(phases::Cabling::again()));
+        }
+        Ok(())
     }
 
     /// The next phase concludes from the records of an earlier probe.
@@ -305,7 +310,9 @@ impl Probe {
 
     fn on_record(&mut self, record: &Record, now_ns: u64) {
         let Some(mut phase) = self.phase.take() else { return self.clean(now_ns, CLEAN_NS) };
-        self.journal.note(record);
+        if phase.is_kept() {
+            self.journal.note(record);
+        }
         let next = phase.next(Some(record), &self.options, &mut self.found);
         self.phase = Some(phase);
         self.on_next(next, now_ns);
@@ -326,8 +333,9 @@ impl Probe {
                 self.state = State::Phase(Box::new(run));
             }
             Next::Done => {
-                self.phase = None;
-                self.journal.close();
+                if self.phase.take().is_some_and(|phase| phase.is_kept()) {
+                    self.journal.close();
+                }
                 self.clean(now_ns, CLEAN_NS);
             }
             Next::Refuse(why) => {

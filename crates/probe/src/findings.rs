@@ -20,6 +20,8 @@ pub struct Description {
     pub hardware: String,
     /// The firmware.
     pub software: String,
+    /// Its datapath id, by which two of the same model are told apart.
+    pub datapath_id: u64,
     /// How many packets it says that it can buffer.
     pub buffers: u32,
 }

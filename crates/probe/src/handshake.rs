@@ -129,6 +129,7 @@ impl Handshake {
 
     fn on_features(&mut self, features: &FeaturesReply) -> Progress {
         self.description.buffers = features.n_buffers;
+        self.description.datapath_id = features.datapath_id.0;
         self.step = Step::Description;
         self.ask(DESCRIPTION_XID, rules::request(RequestBody::Desc))
     }

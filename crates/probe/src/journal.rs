@@ -38,7 +38,9 @@ pub struct Kept {
 
 /// The line that says whose records these are.
 pub fn subject(of: &Description, version: openflow::Version, settings: &str) -> String {
-    let line = format!("{} {} {}, OpenFlow {version}, {settings}", of.manufacturer, of.hardware, of.software);
+    let Description { manufacturer, hardware, software, datapath_id, .. } = of;
+    let line =
+        format!("{manufacturer} {hardware} {software} of:{datapath_id:016x}, OpenFlow {version}, {settings}");
     // A line must stay one.
     line.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -28,6 +28,10 @@ pub trait Phase: std::fmt::Debug + Send {
     fn takes_ns(&self, _found: &Findings) -> u64 {
         0
     }
+    /// Whether a later probe goes on from its records. Otherwise it is no part of the plan.
+    fn is_kept(&self) -> bool {
+        true
+    }
     /// What is not measured if it does not run.
     fn measures(&self) -> &'static [&'static str];
 }

@@ -1,6 +1,6 @@
 //! A phase: whether the test interfaces are at their ports, whether a rule forwards, and how long a frame takes through hardware.
 //!
-//! In: a packet-out to each port; then frames through one rule. Out: a refusal that names the wrong cable, or the transit against which
+//! In: a packet-out to each port, which a probe that goes on repeats; then frames through one rule. Out: a refusal that names the wrong cable, or the transit against which
 //! software is told from hardware.
 
 use crate::findings::Findings;
@@ -25,6 +25,8 @@ pub(crate) const FRAME_BYTES: usize = 1400;
 pub struct Cabling {
     state: State,
     flow: Option<TestFlow>,
+    /// The rest is known from an earlier probe.
+    only_cables: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,7 +44,12 @@ impl Phase for Cabling {
     }
 
     fn measures(&self) -> &'static [&'static str] {
-        &["cabling"]
+        // An earlier probe has measured it.
+        if self.only_cables { &[] } else { &["cabling"] }
+    }
+
+    fn is_kept(&self) -> bool {
+        !self.only_cables
     }
 
     fn next(&mut self, last: Option<&Record>, options: &Options, found: &mut Findings) -> Next {
@@ -51,6 +58,9 @@ impl Phase for Cabling {
             (State::Cables, Some(record)) => {
                 if let Some(why) = wrong_cable(record, options) {
                     return Next::Refuse(why);
+                }
+                if self.only_cables {
+                    return Next::Done;
                 }
                 self.state = State::Rule;
                 let flow = found.take_flows(Width::Ethernet, 1)[0];
@@ -91,6 +101,11 @@ impl Phase for Cabling {
 }
 
 impl Cabling {
+    /// The phase for a probe that goes on: only whether the test interfaces are still at their ports.
+    pub fn again() -> Self {
+        Cabling { only_cables: true, ..Cabling::default() }
+    }
+
     fn transits(&self, options: &Options) -> Script {
         let steps = self.flow.into_iter().flat_map(|flow| {
             let into = options.ports[0].port;

@@ -206,4 +206,23 @@ fn the_file_of_a_profile_can_be_read() {
 fn two_probes_of_the_same_switch_have_the_same_digest() {
     let digest = || probed(&mut Toy { entries: 100, ..Toy::new() }, options()).digest;
     assert_eq!(digest(), digest());
+#[test]
+fn records_of_another_switch_of_the_same_model_are_refused() {
+    let first = probed(&mut Toy { leaves_at_ns: Some(4000 * MS), ..Toy::new() }, options());
+    let kept = Kept::parse(&first.kept.expect("records")).unwrap();
+    let mut other = Toy { datapath_id: 7, ..Toy::new() };
+    let second = virtual_time::run(Probe::resuming(options(), kept), &mut other, LIMIT_NS).expect("an end");
+    assert!(matches!(second.finished, Finished::Refused(why) if why.contains("of another probe")));
+}
+
+#[test]
+fn a_probe_that_goes_on_checks_the_cables_again() {
+    let first = probed(&mut Toy { leaves_at_ns: Some(20_000 * MS), ..Toy::new() }, options());
+    let kept = Kept::parse(&first.kept.expect("records")).unwrap();
+    let mut crossed = Toy { crossed: true, ..Toy::new() };
+    let second = virtual_time::run(Probe::resuming(options(), kept), &mut crossed, LIMIT_NS).expect("an end");
+    let Finished::Refused(why) = second.finished else { panic!("not refused") };
+    assert_eq!(why, "port 1 is not at veth1: its frame came to veth2");
+}
+
 }

@@ -65,6 +65,9 @@ pub struct Toy {
     pub crossed: bool,
     pub cut: bool,
     pub leaves_at_ns: Option<u64>,
+    pub datapath_id: u64,
+    /// It stands still at the start of each period: (period, how long).
+    pub stands_still: Option<(u64, u64)>,
     pub state: State,
 }
 
@@ -153,6 +156,8 @@ impl Toy {
             crossed: false,
             cut: false,
             leaves_at_ns: None,
+            datapath_id: 1,
+            stands_still: None,
             state: State::default(),
         }
     }
@@ -265,7 +270,7 @@ impl Toy {
             Body::BarrierRequest => self.send(now, xid, Body::BarrierReply),
             Body::FeaturesRequest => {
                 let reply = FeaturesReply {
-                    datapath_id: flow::DatapathId(7),
+                    datapath_id: flow::DatapathId(self.datapath_id),
                     n_buffers: self.buffers,
                     n_tables: 1,
                     auxiliary_id: 0,
