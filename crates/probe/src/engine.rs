@@ -125,6 +125,13 @@ impl Probe {
         self.go_on(now_ns, out);
     }
 
+    /// The driver sends this test frame now, which may be later than when it was told to.
+    pub fn on_frame_sent(&mut self, frame: &[u8], at_ns: u64) {
+        if let State::Phase(run) | State::Cleaning(run) = &mut self.state {
+            run.on_frame_sent(frame, at_ns);
+        }
+    }
+
     fn on_left(&mut self, out: &mut Vec<Command>) {
         match &self.state {
             State::Waiting | State::Over => {}

@@ -14,9 +14,9 @@ use std::str::FromStr;
 
 /// Bytes of text that are kept. Phases beyond them are measured again.
 pub const TEXT_BYTES_MAX: usize = 64 << 20;
-const HEAD: &str = "burnet probe, records 1";
+const HEAD: &str = "burnet probe, records 2";
 /// Columns of a step.
-const COLUMNS: usize = 18;
+const COLUMNS: usize = 19;
 
 /// The records of finished phases, as they grow.
 #[derive(Clone, Debug, Default)]
@@ -115,6 +115,7 @@ fn write_outcome(of: &Outcome, out: &mut String) {
         frame.map(|it| it.sent_ns),
         frame.map(|it| it.at_ns),
         frame.map(|it| u64::from(it.port.0)),
+        of.lost_ns,
         of.fastest_ns,
         Some(u64::from(of.frames.0)),
         Some(u64::from(of.frames.1)),
@@ -155,7 +156,7 @@ impl Columns<'_> {
             at_ns,
             port: PortNo(port),
         });
-        let fastest_ns = self.next()?;
+        let (lost_ns, fastest_ns) = (self.next()?, self.next()?);
         let frames = (self.next()?.ok_or(())?, self.next()?.ok_or(())?);
         let removed_ns = self.next()?;
         let has_ended = self.next::<u8>()? == Some(1);
@@ -166,6 +167,7 @@ impl Columns<'_> {
             packet_in,
             answered_ns,
             frame,
+            lost_ns,
             fastest_ns,
             frames,
             removed_ns,
@@ -223,6 +225,7 @@ mod tests {
             packet_in: Some(PacketInSeen { at_ns: 8, bytes: 9, buffer_id: u32::MAX }),
             answered_ns: Some(10),
             frame: Some(FrameSeen { sent_ns: 11, at_ns: 12, port: PortNo(2) }),
+            lost_ns: Some(10),
             fastest_ns: Some(13),
             frames: (14, 15),
             removed_ns: Some(16),

@@ -21,6 +21,7 @@ pub mod event;
 pub mod findings;
 pub mod flows;
 pub mod handshake;
+mod held;
 pub mod journal;
 pub mod modelled;
 pub mod options;

@@ -95,6 +95,11 @@ impl Options {
         format!("ports {ports}, at most {} rules, parts {:?}", self.table_max, self.parts)
     }
 
+    /// Whether the switch is a real one: it may have caches, and the switch or this machine may be busy with what nobody knows of.
+    pub fn is_real(&self) -> bool {
+        self.repetitions > 1
+    }
+
     /// The defaults for virtual time, in which nothing jitters.
     pub fn simulated(name: &str, date: &str) -> Self {
         let port = |number| TestPort { port: PortNo(number), interface: format!("veth{number}") };

@@ -257,9 +257,21 @@ impl Run {
         }
     }
 
-    fn step_of_sequence(&self, sequence: u32) -> Option<SentFrame> {
+    /// Where a frame is in `sent`.
+    fn offset_of(&self, sequence: u32) -> Option<usize> {
         let offset = sequence.wrapping_sub(self.first_sequence).checked_sub(self.forgotten)?;
-        self.sent.get(usize::try_from(offset).ok()?).copied()
+        usize::try_from(offset).ok().filter(|offset| *offset < self.sent.len())
+    }
+
+    fn step_of_sequence(&self, sequence: u32) -> Option<SentFrame> {
+        self.sent.get(self.offset_of(sequence)?).copied()
+    }
+
+    /// When the frame of the same step before this one was sent.
+    fn sent_before(&self, sequence: u32) -> Option<u64> {
+        let offset = self.offset_of(sequence)?;
+        let step = self.sent.get(offset)?.step;
+        self.sent.range(..offset).rev().find(|sent| sent.step == step).map(|sent| sent.at_ns)
     }
 
     fn step_of_xid(&self, xid: u32) -> Option<usize> {
@@ -267,18 +279,31 @@ impl Run {
         (index < self.next).then_some(index)
     }
 
+    /// The driver sends this frame now, and not when it was told to.
+    pub fn on_frame_sent(&mut self, frame: &[u8], at_ns: u64) {
+        let Some(offset) = flows::read(frame).and_then(|mark| self.offset_of(mark.sequence)) else { return };
+        let Some(sent) = self.sent.get_mut(offset) else { return };
+        sent.at_ns = sent.at_ns.max(at_ns);
+        // Without a message, the frame is the start of its step.
+        if let (Frames::One { .. }, None) = (self.steps[sent.step].frames, &self.steps[sent.step].message) {
+            self.record.outcomes[sent.step].sent_ns = Some(sent.at_ns);
+        }
+    }
+
     /// A frame left the switch.
     pub fn on_frame(&mut self, port: PortNo, frame: &[u8], at_ns: u64, now_ns: u64) {
-        let Some(sent) = flows::read(frame).and_then(|mark| self.step_of_sequence(mark.sequence)) else {
-            return;
-        };
+        let Some(mark) = flows::read(frame) else { return };
+        let Some(sent) = self.step_of_sequence(mark.sequence) else { return };
+        let is_watched = matches!(self.steps[sent.step].frames, Frames::Watch { .. });
+        let is_first = is_watched && self.record.outcomes[sent.step].frame.is_none();
+        let lost_ns = if is_first { self.sent_before(mark.sequence) } else { None };
         let Some(outcome) = self.record.outcomes.get_mut(sent.step) else { return };
         outcome.frames.1 += 1;
+        outcome.lost_ns = outcome.lost_ns.or(lost_ns);
         outcome.frame.get_or_insert(FrameSeen { sent_ns: sent.at_ns, at_ns, port });
         let transit = at_ns.saturating_sub(sent.at_ns);
         let fastest = outcome.fastest_ns.map_or(transit, |fastest| fastest.min(transit));
         outcome.fastest_ns = Some(fastest);
-        let is_watched = matches!(self.steps[sent.step].frames, Frames::Watch { .. });
         let is_clear = !is_watched || fastest <= self.setting.fast_ns || outcome.frames.1 >= SLOW_FRAMES;
         if self.steps[sent.step].until == Until::Frame && is_clear {
             self.end(sent.step, now_ns);

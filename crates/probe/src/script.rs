@@ -236,6 +236,8 @@ pub struct Outcome {
     pub answered_ns: Option<u64>,
     /// The first test frame that came out.
     pub frame: Option<FrameSeen>,
+    /// When the last test frame before that one was sent, which did not come out before it. Only for watched rules.
+    pub lost_ns: Option<u64>,
     /// The shortest transit of its frames.
     pub fastest_ns: Option<u64>,
     /// How many test frames it sent, and how many came out.

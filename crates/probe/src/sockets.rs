@@ -11,6 +11,7 @@
 
 use crate::engine::Probe;
 use crate::event::{Command, Event, Finished};
+use crate::held::HeldFrames;
 use crate::options::TestPort;
 use emulator::run::packet_socket::{PacketSocket, Received, Room, SocketOptions};
 use emulator::timing::{Alarm, KernelStamps, MonotonicClock};
@@ -58,6 +59,8 @@ struct Connection {
     stream: TcpStream,
     unsent: Vec<u8>,
     unread: Vec<u8>,
+    /// Bytes that the stream has taken.
+    written: u64,
 }
 
 /// A port with its packet socket.
@@ -72,6 +75,7 @@ struct Driver<'a> {
     poll: Poll,
     listener: TcpListener,
     connection: Option<Connection>,
+    held: HeldFrames,
     ports: Vec<Port>,
     room: Room,
     read_buffer: Vec<u8>,
@@ -121,6 +125,7 @@ pub fn run(
         poll: Poll::new()?,
         listener: TcpListener::from_std(listener),
         connection: None,
+        held: HeldFrames::default(),
         ports: Vec::new(),
         room: Room::new(),
         read_buffer: vec![0; READ_BYTES],
@@ -202,18 +207,34 @@ impl Driver<'_> {
                     let _ = message.encode(&mut connection.unsent);
                 }
             }
-            Command::Frame { port, frame } => {
-                // A frame must not overtake the rule that it is to meet.
-                self.flush();
-                let socket = self.ports.iter().find(|it| it.number == port).map(|it| &it.socket);
-                let is_sent = socket.is_some_and(|socket| socket.send(&frame).is_ok());
-                self.counters.frames_not_sent += u64::from(!is_sent);
-            }
+            Command::Frame { port, frame } => self.frame(port, frame),
             Command::WakeAt(at_ns) => self.wake_ns = Some(at_ns),
             Command::Progress(text) => (self.tell)(&text),
             Command::Report(text) => self.report = text,
             Command::Keep(text) => self.kept = Some(text),
             Command::Finished(finished) => self.finished = Some(*finished),
+        }
+    }
+
+    /// Sends a frame when the stream has taken all messages before it: it must not overtake the rule that it is to meet.
+    fn frame(&mut self, port: PortNo, frame: Vec<u8>) {
+        self.flush();
+        let connection = self.connection.as_ref();
+        let behind = connection.map_or(0, |it| it.written + it.unsent.len() as u64);
+        if connection.is_none_or(|it| it.unsent.is_empty()) {
+            self.send_frame(port, &frame);
+        } else if !self.held.hold(behind, port, frame) {
+            self.counters.frames_not_sent += 1;
+        }
+    }
+
+    fn send_frame(&mut self, port: PortNo, frame: &[u8]) {
+        let at_ns = self.now_ns();
+        let socket = self.ports.iter().find(|it| it.number == port).map(|it| &it.socket);
+        if socket.is_some_and(|socket| socket.send(frame).is_ok()) {
+            self.probe.on_frame_sent(frame, at_ns);
+        } else {
+            self.counters.frames_not_sent += 1;
         }
     }
 
@@ -229,7 +250,7 @@ impl Driver<'_> {
             if self.poll.registry().register(&mut stream, SWITCH, interest).is_err() {
                 continue;
             }
-            self.connection = Some(Connection { stream, unsent: Vec::new(), unread: Vec::new() });
+            self.connection = Some(Connection { stream, unsent: Vec::new(), unread: Vec::new(), written: 0 });
             self.event(Event::Connected);
         }
     }
@@ -310,6 +331,7 @@ impl Driver<'_> {
     /// The switch is gone, or sends what is no OpenFlow.
     fn leave(&mut self) {
         self.has_failed = false;
+        self.held.clear();
         if let Some(mut connection) = self.connection.take() {
             let _ = self.poll.registry().deregister(&mut connection.stream);
         }
@@ -330,7 +352,12 @@ impl Driver<'_> {
             }
         }
         connection.unsent.drain(..written);
+        connection.written += written as u64;
         self.has_failed |= connection.unsent.len() > UNSENT_MAX;
+        let taken = connection.written;
+        while let Some((port, frame)) = self.held.release(taken) {
+            self.send_frame(port, &frame);
+        }
     }
 
     fn count_dropped(&mut self) {

@@ -124,7 +124,7 @@ impl Phase for Barriers {
     }
 }
 
-/// Adds, each with a barrier right behind it.
+/// Adds, each with a barrier right behind it. A frame comes first: a real switch may cache what it does with packets without a rule.
 fn pairs(count: usize, options: &Options, found: &mut Findings) -> Script {
     let frames = crate::engine::watch(options, FRAME_BYTES);
     let rule = RuleForm::to(options.ports[1].port);
@@ -133,8 +133,16 @@ fn pairs(count: usize, options: &Options, found: &mut Findings) -> Script {
     let mut steps = removal(options, found).to_vec();
     steps.extend(flows.into_iter().enumerate().flat_map(|(index, flow)| {
         let when = When::After(if index == 0 { pause } else { MILLISECOND_NS });
+        let first = Step::frame(when, flow, options.ports[0].port, FRAME_BYTES, Until::Sent);
+        let add = Step::watched(
+            if options.is_real() { When::After(MILLISECOND_NS) } else { when },
+            rule.add_for(flow),
+            flow,
+            frames,
+        );
         // The barrier follows at once.
-        [Step::watched(when, rule.add_for(flow), flow, frames), Step::barrier(When::At(0))]
+        let pair = [add, Step::barrier(When::At(0))];
+        options.is_real().then_some(first).into_iter().chain(pair)
     }));
     Script::new(steps, PATIENCE_NS)
 }
@@ -150,18 +158,29 @@ pub(super) fn removal(options: &Options, found: &Findings) -> [Step; 2] {
 /// How much later than the reply each rule was there.
 fn note_lateness(record: &Record, options: &Options, found: &mut Findings) {
     let pairs = record.outcomes.get(2..).unwrap_or_default();
-    let late = pairs.chunks(2).filter_map(|pair| {
-        let [add, barrier, ..] = pair else { return None };
-        // The rule came after the last frame that did not get through, half a tick before on average.
-        let there = add.frame?.sent_ns.saturating_sub(options.watch_tick_ns / 2);
-        Some(us(there.saturating_sub(barrier.reply?.at_ns)))
+    let steps = if options.is_real() { 3 } else { 2 };
+    let late = pairs.chunks(steps).filter_map(|pair| {
+        let [.., add, barrier] = pair else { return None };
+        Some(us(late_ns(add, barrier.reply?.at_ns, options)?))
     });
     let late: Vec<f64> = late.collect();
     found.late_us.extend(late);
     let barrier_us = found.idle_us(MessageType::Barrier).unwrap_or(0.0);
-    let adds = pairs.iter().skip(1).step_by(2).filter_map(Outcome::reply_after_ns);
+    let adds = pairs.iter().skip(steps - 1).step_by(steps).filter_map(Outcome::reply_after_ns);
     let adds: Vec<f64> = adds.map(|both| (us(both) - barrier_us).max(0.0)).collect();
     found.service(MessageType::Add).idle_us.extend(adds);
+}
+
+/// How much later than its barrier's reply a rule was there: between the last frame that did not get through and the first that did.
+/// Only a frame that was sent after the reply shows that the rule was late. Without one, this machine may have been busy.
+fn late_ns(add: &Outcome, replied_ns: u64, options: &Options) -> Option<u64> {
+    let first_ns = add.frame?.sent_ns;
+    let there_ns = match add.lost_ns {
+        Some(lost_ns) if lost_ns <= replied_ns => replied_ns,
+        Some(lost_ns) => lost_ns.midpoint(first_ns),
+        None => first_ns.saturating_sub(options.watch_tick_ns / 2),
+    };
+    Some(there_ns.saturating_sub(replied_ns))
 }
 
 fn conclude_barrier(options: &Options, found: &mut Findings) {
@@ -289,6 +308,19 @@ fn conclude_ranks(delays: &[(MessageType, f64, f64)], options: &Options, found: 
 mod tests {
     use super::*;
     use crate::findings::Findings;
+
+    #[test]
+    fn only_a_frame_that_is_lost_after_the_reply_shows_a_late_rule() {
+        let options = Options::simulated("x", "2026-11-25");
+        let late = |lost_ns, sent_ns| {
+            let frame = Some(crate::script::FrameSeen { sent_ns, at_ns: sent_ns + 1, port: flow::PortNo(2) });
+            late_ns(&Outcome { frame, lost_ns, ..Outcome::default() }, 1_000_000, &options)
+        };
+        // This machine stood still from the reply to the next frame.
+        assert_eq!(late(Some(900_000), 9_000_000), Some(0));
+        assert_eq!(late(Some(3_000_000), 5_000_000), Some(3_000_000));
+        assert_eq!(late(None, 950_000), Some(0));
+    }
 
     #[test]
     fn a_message_that_overtakes_and_one_that_is_overtaken_are_told_apart() {

@@ -172,6 +172,13 @@ impl Phase for Services {
     }
 }
 
+/// How long one message of a burst takes at most, as far as it is known. What of a burst is given up is still in the switch's queue, before
+/// all that follows.
+fn each_us(kind: MessageType, found: &Findings) -> f64 {
+    let service_us = found.services.get(&kind).and_then(|service| service.service_us);
+    found.idle_us(kind).unwrap_or(0.0).max(service_us.unwrap_or(0.0))
+}
+
 /// When each was answered, in the order of the messages.
 fn answers(record: &Record, of: Kind) -> Vec<Option<u64>> {
     let wanted = record.outcomes.iter().filter(|outcome| outcome.frames.0 > 0);
@@ -248,7 +255,7 @@ impl Services {
                 to_controller(found).into_iter().chain(frames).collect()
             }
         };
-        let all_us = found.idle_us(of.kind()).unwrap_or(0.0) * burst as f64;
+        let all_us = each_us(of.kind(), found) * burst as f64;
         Next::Run(Script::new(steps, 2 * SECOND_NS + ns(all_us).min(2 * LONGEST_NS)))
     }
 
@@ -300,7 +307,7 @@ impl Services {
         let size = MORE_MIN.max(limit.1 as usize).min(BURST_MAX);
         let flows = found.take_flows(Width::Ethernet, size).into_iter();
         let frames = flows.map(|flow| Step::frame(when, flow, into, FRAME_BYTES, Until::PacketIn));
-        let all_us = found.idle_us(MessageType::PacketIn).unwrap_or(0.0) * size as f64;
+        let all_us = each_us(MessageType::PacketIn, found) * size as f64;
         Next::Run(Script::new(frames.collect(), SECOND_NS / 2 + ns(all_us)))
     }
 

@@ -39,6 +39,14 @@ const SOFTWARE_MAX: usize = 40;
 const LOOKS: u32 = 4;
 /// Open steps of a look at all rules.
 const LOOK_WINDOW: usize = 16;
+/// Before the first repeated look. Each further one waits twice as long. Only on a machine that may be busy.
+const PAUSE_NS: u64 = 50 * MILLISECOND_NS;
+/// Looks until the same rules are there twice: a switch may still forward by what it has cached of rules that are gone.
+const SETTLING_MAX: u32 = 5;
+/// Looks at rules that seem to be in software, while rules in hardware seem to be there, too.
+const CONFIRMATIONS_MAX: u32 = 6;
+/// Rules in hardware that are looked at with them.
+const CONTROLS: usize = 16;
 
 /// Where a rule was at last sight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +74,14 @@ pub struct Table {
     software: Option<SoftwareLook>,
     took_ns: u64,
     has_waited: bool,
+    /// Repeated looks have found rules in software.
+    spills: bool,
+    /// A rule that forwarded is gone.
+    evicts: bool,
+    /// How many rules were in hardware at the last look, and how many looks there were since rules were gone.
+    settled: (usize, u32),
+    /// OpenFlow 1.0: the rule that drops the rest is gone.
+    has_no_rest: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +96,10 @@ enum State {
         times: u32,
     },
     /// Whether rules that were slow at first sight are in software.
-    Confirm,
+    Confirm {
+        times: u32,
+        controls: usize,
+    },
     /// Whether rules that did not forward are only late.
     Late,
     /// OpenFlow 1.0: whether the rule that drops the rest took a place.
@@ -113,6 +132,10 @@ impl Table {
             software: None,
             took_ns: 0,
             has_waited: false,
+            spills: false,
+            evicts: false,
+            settled: (0, 0),
+            has_no_rest: false,
         }
     }
 
@@ -158,22 +181,44 @@ impl Table {
         self.count(Place::Refused) > 0 || self.count(Place::Nowhere) > 0 || self.spilled() >= STOP_AFTER
     }
 
-    /// A second look at the last rules, if they seem to be in software: a machine that was busy for a moment makes all of them slow.
-    fn confirm(&mut self, options: &Options, found: &Findings) -> Next {
-        self.state = State::Confirm;
-        let last = self.rules.iter().rev().take(self.spilled()).rev().map(|(flow, _)| *flow);
-        Next::Run(look_at(last, options, found))
+    /// Another look at the last rules, if they seem to be in software: a machine that was busy for a moment makes all of them slow. On
+    /// such a machine, rules that are in hardware are looked at, too.
+    fn confirm(&mut self, times: u32, options: &Options, found: &Findings) -> Next {
+        let controls = self.rules.iter().filter(|(_, place)| *place == Place::Hardware);
+        let controls = controls.take(if options.is_real() { CONTROLS } else { 0 });
+        let mut flows: Vec<TestFlow> = controls.map(|(flow, _)| *flow).collect();
+        self.state = State::Confirm { times, controls: flows.len() };
+        flows.extend(self.rules.iter().rev().take(self.spilled()).rev().map(|(flow, _)| *flow));
+        Next::Run(look_again_at(flows.into_iter(), times, options, found))
     }
 
-    /// Returns whether the table is full.
-    fn on_confirm(&mut self, record: &Record, found: &Findings) -> bool {
-        let first = self.rules.len().saturating_sub(record.outcomes.len());
-        for ((_, place), outcome) in self.rules[first..].iter_mut().zip(&record.outcomes) {
+    /// Returns whether the table is full. None: this machine is too busy to tell.
+    fn on_confirm(&mut self, record: &Record, controls: usize, found: &Findings) -> Option<bool> {
+        let (controls, outcomes) = record.outcomes.split_at(controls.min(record.outcomes.len()));
+        let slow = controls.iter().filter(|outcome| place_of(outcome, found) != Place::Hardware).count();
+        let first = self.rules.len().saturating_sub(outcomes.len());
+        for ((_, place), outcome) in self.rules[first..].iter_mut().zip(outcomes) {
             if place_of(outcome, found) == Place::Hardware {
                 *place = Place::Hardware;
             }
         }
-        self.spilled() >= STOP_AFTER / 2
+        let spills = self.spilled() >= STOP_AFTER / 2;
+        (!spills || slow <= controls.len() / 4).then_some(spills)
+    }
+
+    fn after_confirm(&mut self, record: &Record, options: &Options, found: &mut Findings) -> Next {
+        let State::Confirm { times, controls } = self.state else { return Next::Done };
+        let told = self.on_confirm(record, controls, found);
+        // One look is enough where nothing else is slow.
+        let is_sure = told == Some(false) || !options.is_real() || times as usize >= options.repetitions;
+        match told {
+            Some(is_full) if is_sure => {
+                self.spills = is_full;
+                self.after_chunk(is_full, options, found)
+            }
+            None if times >= CONFIRMATIONS_MAX => self.after_chunk(false, options, found),
+            _ => self.confirm(times + 1, options, found),
+        }
     }
 
     /// Looks again at rules that did not forward, after a time in which even the latest known rules arrive.
@@ -202,9 +247,14 @@ impl Table {
         self.rules.iter().rev().take_while(|(_, place)| *place == Place::Software).count()
     }
 
-    /// The rules that a look is at: those in hardware, and those that may be late.
+    /// The rules that a look is at: those in hardware, and those that may be late. Without the rule that drops the rest, the others would
+    /// cost a packet-in each.
     fn looked_at(&self) -> Vec<usize> {
-        let is_looked_at = |index: &usize| matches!(self.rules[*index].1, Place::Hardware | Place::Nowhere);
+        let is_looked_at = |index: &usize| match self.rules[*index].1 {
+            Place::Hardware => true,
+            Place::Nowhere => !self.has_no_rest,
+            Place::Software | Place::Refused => false,
+        };
         (0..self.rules.len()).filter(is_looked_at).collect()
     }
 
@@ -213,7 +263,8 @@ impl Table {
         self.state = State::Look { is_last };
         self.rules_at_look = self.rules.len();
         let flows = self.looked_at().into_iter().map(|index| self.rules[index].0);
-        Next::Run(look_at(flows, options, found))
+        let times = if self.evicts { self.settled.1 } else { 0 };
+        Next::Run(look_again_at(flows, times, options, found))
     }
 
     fn on_look(
@@ -242,7 +293,7 @@ impl Table {
     fn look_again(&mut self, is_last: bool, times: u32, options: &Options, found: &Findings) -> Next {
         self.state = State::LookAgain { is_last, times };
         let flows = self.missing.iter().map(|index| self.rules[*index].0);
-        Next::Run(look_at(flows, options, found))
+        Next::Run(look_again_at(flows, times, options, found))
     }
 
     fn on_look_again(&mut self, record: &Record, found: &Findings) {
@@ -254,7 +305,7 @@ impl Table {
 
     /// Tries one more rule without the one that drops the rest.
     fn without_rest(&mut self, options: &Options, found: &mut Findings) -> Next {
-        self.state = State::Rest;
+        (self.state, self.has_no_rest) = (State::Rest, true);
         let flow = found.take_flows(self.width, 1)[0];
         self.chunk = vec![flow];
         let rule = RuleForm::to(options.ports[1].port).add_for(flow);
@@ -265,13 +316,12 @@ impl Table {
 
     fn conclude(&mut self, options: &Options, found: &mut Findings) -> Next {
         let name = format!("hardware table, {}", self.width.text());
-        let evicted = !self.missing.is_empty();
         let in_hardware = self.count(Place::Hardware);
         if in_hardware == 0 {
             found.leave_out(&name, "the switch refuses the match, or does not forward by it");
             return Next::Done;
         }
-        let when_full = if evicted {
+        let when_full = if self.evicts {
             Some(WhenFull::Evict)
         } else if self.count(Place::Refused) > 0 {
             Some(WhenFull::Refuse)
@@ -358,14 +408,11 @@ impl Phase for Table {
             (State::Chunk, Some(record)) => {
                 let is_full = self.on_chunk(record, found);
                 if self.spilled() >= STOP_AFTER {
-                    return self.confirm(options, found);
+                    return self.confirm(1, options, found);
                 }
                 self.after_chunk(is_full, options, found)
             }
-            (State::Confirm, Some(record)) => {
-                let is_full = self.on_confirm(record, found);
-                self.after_chunk(is_full, options, found)
-            }
+            (State::Confirm { .. }, Some(record)) => self.after_confirm(record, options, found),
             (State::Look { is_last }, Some(record)) => match self.on_look(record, is_last, options, found) {
                 Some(next) => next,
                 None => self.go_on(is_last, options, found),
@@ -387,7 +434,8 @@ impl Phase for Table {
             (State::Rest, Some(record)) => {
                 let place = record.outcomes.last().map_or(Place::Refused, |outcome| place_of(outcome, found));
                 self.rules.push((self.chunk[0], place));
-                self.conclude(options, found)
+                // Where rules make others go, only a look tells whether one went for this one.
+                if self.evicts { self.look(true, options, found) } else { self.conclude(options, found) }
             }
             _ => self.next_chunk(options, found),
         }
@@ -401,19 +449,46 @@ impl Table {
         if looks { self.look(is_last, options, found) } else { self.next_chunk(options, found) }
     }
 
+    /// Slow rules here and there are the work of a busy machine, if the switch has no software table.
+    fn forgive_slow(&mut self, found: &Findings) {
+        if found.software.is_some() || self.spills {
+            return;
+        }
+        let slow = self.rules.iter_mut().filter(|(_, place)| *place == Place::Software);
+        slow.for_each(|(_, place)| *place = Place::Hardware);
+        self.missing.retain(|index| self.rules[*index].1 != Place::Hardware);
+    }
+
     fn go_on(&mut self, is_last: bool, options: &Options, found: &mut Findings) -> Next {
+        self.forgive_slow(found);
         let is_refused = self.count(Place::Refused) > 0;
+        self.evicts |= !self.missing.is_empty();
         // Rules that make others go are there at once, or never.
-        if self.count(Place::Nowhere) > 0 && !is_refused && self.missing.is_empty() && !self.has_waited {
+        if self.count(Place::Nowhere) > 0 && !is_refused && !self.evicts && !self.has_waited {
             return self.wait(options, found);
         }
-        if is_last || !self.missing.is_empty() {
+        if self.is_unsettled(options) {
+            return self.look(true, options, found);
+        }
+        if is_last || self.evicts {
             self.is_full = self.rules.len() < options.table_max as usize;
             let is_refused = self.count(Place::Refused) + self.count(Place::Nowhere) > 0;
-            let asks = found.version == openflow::Version::V1_0 && is_refused && self.missing.is_empty();
+            let is_v10 = found.version == openflow::Version::V1_0;
+            let asks = is_v10 && (is_refused || self.evicts) && !self.has_no_rest;
             return if asks { self.without_rest(options, found) } else { self.conclude(options, found) };
         }
         self.next_chunk(options, found)
+    }
+
+    /// Whether other rules are there than at the look before, since some are gone.
+    fn is_unsettled(&mut self, options: &Options) -> bool {
+        let there = self.count(Place::Hardware);
+        let (before, looks) = self.settled;
+        let settles = self.evicts && options.is_real() && before != there && looks < SETTLING_MAX;
+        if settles {
+            self.settled = (there, looks + 1);
+        }
+        settles
     }
 }
 
@@ -432,6 +507,22 @@ pub(super) fn look_at(flows: impl Iterator<Item = TestFlow>, options: &Options, 
         found.software.iter().flat_map(|software| &software.transit_us).copied().fold(0.0, f64::max);
     let patience_ns = 200 * MILLISECOND_NS + 20 * ns(slowest_us);
     Script::new(steps.collect(), patience_ns).with_window(LOOK_WINDOW)
+}
+
+/// The same after a pause that grows with each repetition.
+fn look_again_at(
+    flows: impl Iterator<Item = TestFlow>,
+    times: u32,
+    options: &Options,
+    found: &Findings,
+) -> Script {
+    let mut script = look_at(flows, options, found);
+    if times > 0 && options.is_real() {
+        let pause_ns = PAUSE_NS << times.min(LOOKS);
+        script.patience_ns += pause_ns;
+        script.steps.iter_mut().take(1).for_each(|first| first.when = When::After(pause_ns));
+    }
+    script
 }
 
 fn place_of(outcome: &Outcome, found: &Findings) -> Place {

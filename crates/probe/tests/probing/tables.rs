@@ -111,6 +111,41 @@ fn a_table_without_an_end_is_at_least_as_large_as_the_bound() {
 }
 
 #[test]
+fn a_table_that_evicts_is_exact_by_1_0_too() {
+    // There, the rule that drops the rest takes a place.
+    let mut toy = Toy { version: Version::V1_0, packet_in_ns: MS / 100, entries: 100, ..Toy::new() };
+    toy.full = Full::EvictNewest;
+    assert_eq!(size_and_policy(&mut toy), (100, false, WhenFull::Evict));
+}
+
+#[test]
+fn a_machine_that_stands_still_now_and_then_changes_no_size() {
+    let busy = |full, add_ns| Toy { full, add_ns, stands_still: Some((500 * MS, 180 * MS)), ..Toy::new() };
+    let options = || probe::Options {
+        parts: vec![Part::Table],
+        transit_margin_ns: MS,
+        watch_tick_ns: MS / 2,
+        repetitions: 3,
+        ..options()
+    };
+    for (full, policy) in [
+        (Full::Refuse, WhenFull::Refuse),
+        (Full::EvictNewest, WhenFull::Evict),
+        (Full::EvictOldest, WhenFull::Evict),
+        (Full::Spill, WhenFull::Spill),
+    ] {
+        for add_ns in [MS / 5, MS, 3 * MS] {
+            let Finished::Profile(profile) = probed(&mut busy(full, add_ns), options()).finished else {
+                panic!("refused")
+            };
+            let hardware = profile.hardware.expect("a hardware table");
+            let found = (hardware.capacities[0].entries, hardware.when_full);
+            assert_eq!(found, (300, policy), "{full:?}, {add_ns} ns an add");
+        }
+    }
+}
+
+#[test]
 fn both_versions_are_probed() {
     let mut toy = Toy { version: Version::V1_0, packet_in_ns: MS / 100, entries: 100, ..Toy::new() };
     assert_eq!(size_and_policy(&mut toy), (100, false, WhenFull::Refuse));
@@ -172,6 +207,25 @@ fn records_of_another_switch_are_refused() {
 }
 
 #[test]
+fn records_of_another_switch_of_the_same_model_are_refused() {
+    let first = probed(&mut Toy { leaves_at_ns: Some(4000 * MS), ..Toy::new() }, options());
+    let kept = Kept::parse(&first.kept.expect("records")).unwrap();
+    let mut other = Toy { datapath_id: 7, ..Toy::new() };
+    let second = virtual_time::run(Probe::resuming(options(), kept), &mut other, LIMIT_NS).expect("an end");
+    assert!(matches!(second.finished, Finished::Refused(why) if why.contains("of another probe")));
+}
+
+#[test]
+fn a_probe_that_goes_on_checks_the_cables_again() {
+    let first = probed(&mut Toy { leaves_at_ns: Some(20_000 * MS), ..Toy::new() }, options());
+    let kept = Kept::parse(&first.kept.expect("records")).unwrap();
+    let mut crossed = Toy { crossed: true, ..Toy::new() };
+    let second = virtual_time::run(Probe::resuming(options(), kept), &mut crossed, LIMIT_NS).expect("an end");
+    let Finished::Refused(why) = second.finished else { panic!("not refused") };
+    assert_eq!(why, "port 1 is not at veth1: its frame came to veth2");
+}
+
+#[test]
 fn records_that_were_cut_short_are_refused() {
     let first = probed(&mut Toy { leaves_at_ns: Some(20_000 * MS), ..Toy::new() }, options());
     let mut kept = Kept::parse(&first.kept.expect("records")).unwrap();
@@ -206,23 +260,4 @@ fn the_file_of_a_profile_can_be_read() {
 fn two_probes_of_the_same_switch_have_the_same_digest() {
     let digest = || probed(&mut Toy { entries: 100, ..Toy::new() }, options()).digest;
     assert_eq!(digest(), digest());
-#[test]
-fn records_of_another_switch_of_the_same_model_are_refused() {
-    let first = probed(&mut Toy { leaves_at_ns: Some(4000 * MS), ..Toy::new() }, options());
-    let kept = Kept::parse(&first.kept.expect("records")).unwrap();
-    let mut other = Toy { datapath_id: 7, ..Toy::new() };
-    let second = virtual_time::run(Probe::resuming(options(), kept), &mut other, LIMIT_NS).expect("an end");
-    assert!(matches!(second.finished, Finished::Refused(why) if why.contains("of another probe")));
-}
-
-#[test]
-fn a_probe_that_goes_on_checks_the_cables_again() {
-    let first = probed(&mut Toy { leaves_at_ns: Some(20_000 * MS), ..Toy::new() }, options());
-    let kept = Kept::parse(&first.kept.expect("records")).unwrap();
-    let mut crossed = Toy { crossed: true, ..Toy::new() };
-    let second = virtual_time::run(Probe::resuming(options(), kept), &mut crossed, LIMIT_NS).expect("an end");
-    let Finished::Refused(why) = second.finished else { panic!("not refused") };
-    assert_eq!(why, "port 1 is not at veth1: its frame came to veth2");
-}
-
 }

@@ -546,6 +546,10 @@ impl Subject for Toy {
                     self.state.software_free = leaves;
                     self.later(leaves, Happens::Frame(to, frame.clone()));
                 }
+            } else if let Some((period, length)) = self.stands_still
+                && now_ns % period < length
+            {
+                self.later(now_ns / period * period + length, Happens::Frame(to, frame.clone()));
             } else {
                 out.frames.push((self.out_of(to), frame.clone()));
             }
