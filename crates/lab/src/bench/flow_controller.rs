@@ -8,19 +8,24 @@
 //! real network.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use emulator::simulation::Conduct;
 use emulator::{Channel, ControllerId, learning_controller};
+use mio::net::{TcpListener, TcpStream};
+use mio::{Events, Interest, Poll, Token};
 use openflow::{Body, Message, frame_len};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::time::Duration;
 
 /// The longest wait before it looks whether it must end.
-const NAP: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+const NAP: Duration = Duration::from_millis(50);
+/// Events of one poll; the next one brings the others.
+const EVENTS: usize = 256;
+/// No switch has this place.
+const LISTENER: Token = Token(usize::MAX);
 /// Bytes of one read.
 const READ_BYTES: usize = 64 * 1024;
 /// Bytes that a switch has not read. Above this, it loses its connection: its load is no longer what was asked for.
@@ -36,12 +41,11 @@ pub(super) struct FlowController {
 impl FlowController {
     /// Starts one on a free port.
     pub(super) fn start() -> io::Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        listener.set_nonblocking(true)?;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0).into())?;
         let (address, stop) = (listener.local_addr()?, Arc::new(AtomicBool::new(false)));
         let stopped = stop.clone();
+        let mut serving = Serving::start(listener)?;
         let serve = move || {
-            let mut serving = Serving { listener, peers: Vec::new(), conduct: learning_controller() };
             // A system that cannot poll ends the connections, which the network then reports.
             while !stopped.load(Ordering::Relaxed) && serving.turn().is_ok() {}
         };
@@ -65,10 +69,14 @@ impl Drop for FlowController {
 }
 
 struct Serving {
+    poll: Poll,
+    events: Events,
     listener: TcpListener,
-    /// `None`: it has left.
+    /// By their tokens. `None`: it has left.
     peers: Vec<Option<Peer>>,
     conduct: Conduct,
+    /// What one read brings.
+    bytes: Vec<u8>,
 }
 
 struct Peer {
@@ -78,65 +86,79 @@ struct Peer {
 }
 
 impl Serving {
+    fn start(mut listener: TcpListener) -> io::Result<Self> {
+        let poll = Poll::new()?;
+        poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
+        Ok(Serving {
+            poll,
+            events: Events::with_capacity(EVENTS),
+            listener,
+            peers: Vec::new(),
+            conduct: learning_controller(),
+            bytes: vec![0; READ_BYTES],
+        })
+    }
+
     /// Waits for sockets, and serves those that are ready.
     fn turn(&mut self) -> io::Result<()> {
-        let there: Vec<usize> = (0..self.peers.len()).filter(|&at| self.peers[at].is_some()).collect();
-        let mut sockets = vec![PollFd::new(&self.listener, PollFlags::IN)];
-        for peer in self.peers.iter().flatten() {
-            let writes = if peer.outbound.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
-            sockets.push(PollFd::new(&peer.stream, PollFlags::IN | writes));
+        match self.poll.poll(&mut self.events, Some(NAP)) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => return Ok(()),
+            polled => polled?,
         }
-        match poll(&mut sockets, Some(&NAP)) {
-            Err(rustix::io::Errno::INTR) => return Ok(()),
-            polled => _ = polled?,
-        };
-        let ready: Vec<bool> = sockets.iter().map(|socket| !socket.revents().is_empty()).collect();
-        drop(sockets);
-        for (&at, _) in there.iter().zip(&ready[1..]).filter(|(_, ready)| **ready) {
-            let Serving { peers, conduct, .. } = self;
-            let Some(peer) = &mut peers[at] else { continue };
-            if peer.serve(at, conduct).is_err() {
-                peers[at] = None;
+        let mut has_new = false;
+        for event in &self.events {
+            let Token(at) = event.token();
+            has_new |= event.token() == LISTENER;
+            let Some(peer) = self.peers.get_mut(at).and_then(Option::as_mut) else { continue };
+            if peer.serve(at, &mut self.bytes, &mut self.conduct).is_err() {
+                self.peers[at] = None;
             }
         }
-        if ready[0] {
-            self.accept()?;
-        }
-        Ok(())
+        if has_new { self.accept() } else { Ok(()) }
     }
 
     fn accept(&mut self) -> io::Result<()> {
-        match self.listener.accept() {
-            Ok((stream, _)) => {
-                stream.set_nonblocking(true)?;
-                stream.set_nodelay(true)?;
-                self.peers.push(Some(Peer { stream, inbound: Vec::new(), outbound: Vec::new() }));
-                Ok(())
+        loop {
+            match self.listener.accept() {
+                Ok((mut stream, _)) => {
+                    stream.set_nodelay(true)?;
+                    let both = Interest::READABLE | Interest::WRITABLE;
+                    self.poll.registry().register(&mut stream, Token(self.peers.len()), both)?;
+                    self.peers.push(Some(Peer { stream, inbound: Vec::new(), outbound: Vec::new() }));
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
             }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(()),
-            Err(error) => Err(error),
         }
     }
 }
 
 impl Peer {
     /// Reads what came, answers it, and writes as much as the switch takes. An error: the connection is at its end.
-    fn serve(&mut self, switch: usize, conduct: &mut Conduct) -> io::Result<()> {
-        let mut bytes = [0; READ_BYTES];
-        match self.stream.read(&mut bytes) {
-            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-            Ok(read) => self.inbound.extend_from_slice(&bytes[..read]),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-            Err(error) => return Err(error),
+    fn serve(&mut self, switch: usize, bytes: &mut [u8], conduct: &mut Conduct) -> io::Result<()> {
+        // The poll tells of a socket once, so all has to be read. A read that does not fill the buffer was the last (epoll(7)).
+        let mut is_over = false;
+        while !is_over {
+            match self.stream.read(bytes) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(read) => {
+                    self.inbound.extend_from_slice(&bytes[..read]);
+                    is_over = read < bytes.len();
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+            self.answer(switch, conduct)?;
+            if self.outbound.len() > UNREAD_MAX {
+                return Err(ErrorKind::StorageFull.into());
+            }
         }
-        self.answer(switch, conduct)?;
-        if self.outbound.len() > UNREAD_MAX {
-            return Err(ErrorKind::StorageFull.into());
-        }
-        match self.stream.write(&self.outbound) {
-            Ok(written) => drop(self.outbound.drain(..written)),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-            Err(error) => return Err(error),
+        while !self.outbound.is_empty() {
+            match self.stream.write(&self.outbound) {
+                Ok(written) => drop(self.outbound.drain(..written)),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
         }
         Ok(())
     }
