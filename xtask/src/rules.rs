@@ -149,7 +149,9 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     (
         "experiments",
         &[
+            "abi",
             "burnet-sdk",
+            "config",
             "emulator",
             "flow",
             "flows",
@@ -161,6 +163,8 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "paths-contract",
             "probe",
             "profile",
+            "software-switch",
+            "southbound",
             "view",
         ],
     ),

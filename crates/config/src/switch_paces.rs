@@ -282,9 +282,15 @@ mod tests {
             let replies = pace_of(&format!("profile = '{name}'")).replies;
             assert_eq!(replies, Some(ReplyDelay { earliest_us, latest_us }), "{name}");
         };
-        // 12 to 28 ms and half a millisecond, and two seconds for the install buffer.
+        // 12 to 28 ms and half a millisecond.
         let hp = [13_500, 17_500, 20_500, 23_500, 27_500];
-        check("hp-procurve-j9451a", hp, hp.map(|us| us + 2_000_000));
+        check("hp-procurve-j9451a", hp, hp);
+        // An install buffer of 16 rules that gives 8 a second to the hardware.
+        let mut buffered = profile::built_in("hp-procurve-j9451a").unwrap();
+        let install = profile::Install { size_rules: 16, rate_per_s: 8.0, ..profile::Install::default() };
+        buffered.install = Some(install);
+        let latest_us = hp.map(|us| us + 2_000_000);
+        assert_eq!(super::replies(&buffered), Some(ReplyDelay { earliest_us: hp, latest_us }));
         // The barrier may come first.
         check("pica8-p3290", [100; 5], [1_100; 5]);
         // An add takes 0.4 to 20 ms of the hardware, and the CPU waits for it.

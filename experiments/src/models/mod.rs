@@ -15,6 +15,8 @@ mod fig3;
 mod fig8;
 mod found;
 mod judged;
+pub mod paced;
+mod pacing;
 mod packet_key;
 mod paper;
 mod players;
@@ -45,7 +47,7 @@ fn source() -> Result<String, String> {
 /// Those with processes in namespaces.
 const AS_ROOT: [&str; 4] = ["testbed-hp", "testbed-monaco", "testbed-quanta", "starved"];
 
-const EXPERIMENTS: [Experiment; 14] = [
+const EXPERIMENTS: [Experiment; 15] = [
     Experiment {
         name: "table1",
         about: "table sizes and set-up rates, from outside",
@@ -78,6 +80,11 @@ const EXPERIMENTS: [Experiment; 14] = [
         name: "recovery",
         about: "profiles from seeds that the probe must find, in virtual time",
         run: recovery::run_all,
+    },
+    Experiment {
+        name: "pacing",
+        about: "1,000 rules at once, which a node sends no faster than the switch takes them",
+        run: pacing::run_all,
     },
     Experiment { name: "scale", about: "an hour of a hundred switches in virtual time", run: scale::run_all },
     Experiment {
