@@ -10,6 +10,7 @@
 mod controller;
 mod curves;
 mod delays;
+mod dilation;
 mod fig2;
 mod fig3;
 mod fig8;
@@ -47,7 +48,7 @@ fn source() -> Result<String, String> {
 /// Those with processes in namespaces.
 const AS_ROOT: [&str; 4] = ["testbed-hp", "testbed-monaco", "testbed-quanta", "starved"];
 
-const EXPERIMENTS: [Experiment; 15] = [
+const EXPERIMENTS: [Experiment; 16] = [
     Experiment {
         name: "table1",
         about: "table sizes and set-up rates, from outside",
@@ -85,6 +86,11 @@ const EXPERIMENTS: [Experiment; 15] = [
         name: "pacing",
         about: "1,000 rules at once, which a node sends no faster than the switch takes them",
         run: pacing::run_all,
+    },
+    Experiment {
+        name: "dilation",
+        about: "a load that is too much in real time, ten times slower; in real time",
+        run: dilation::run_all,
     },
     Experiment { name: "scale", about: "an hour of a hundred switches in virtual time", run: scale::run_all },
     Experiment {

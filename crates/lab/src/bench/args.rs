@@ -106,6 +106,7 @@ const PROFILES_EXAMPLES: &str = "\
 Examples:
   burnet bench profiles                                              200 switches for half a minute; nothing else should run beside it
   burnet bench profiles --virtual-time --switches 100 --seconds 3600
+  burnet bench profiles --switches 400 --slow-motion 10              as many as this machine cannot keep up with, ten times slower
 
 Exit code 1 if the run could not be made; what the meter says of it fails nothing.";
 
@@ -206,6 +207,9 @@ pub struct ProfilesArgs {
     /// In virtual time: print how long the run took
     #[arg(long)]
     pub virtual_time: bool,
+    /// Let the switches be N times slower, and ask N times less often; times are printed as without it. TCP's timers are not slowed
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub slow_motion: u32,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

@@ -35,6 +35,8 @@ const RULES_OF_A_QUERY: f64 = 2.0;
 const PREPARATION: Duration = Duration::from_secs(2);
 /// How long the switches may take to connect.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Steps between the quantiles of the report.
+const HALF_PERCENTS: u32 = 200;
 /// How often it looks whether a second is over.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -46,6 +48,8 @@ struct Report {
     rules_per_s_wanted: f64,
     seconds: f64,
     virtual_time: bool,
+    /// All times but `took_s` are divided by this.
+    slow_motion: u32,
     /// How long it took.
     took_s: f64,
     /// Of all switches together, from the beginning on.
@@ -58,6 +62,8 @@ struct Report {
     failed: usize,
     completion_p50_ms: Option<f64>,
     completion_p99_ms: Option<f64>,
+    /// Completion times at 201 quantiles: from the shortest to the longest, each half percent. Empty if no query was completed.
+    completion_ms: Vec<f64>,
     /// What the meter says. In virtual time, nothing can be late.
     validity: Option<Verdict>,
     machine: Machine,
@@ -75,7 +81,11 @@ struct Ran {
 pub(super) fn profiles(args: &ProfilesArgs) -> Result<ExitCode, CommandError> {
     let profile = profiles::read(&args.profile, std::path::Path::new("")).map_err(CommandError::Usage)?;
     let name = profile.name.clone();
-    let options = SwitchOptions { profiles: Profiles::for_all(profile), ..SwitchOptions::default() };
+    let options = SwitchOptions {
+        profiles: Profiles::for_all(profile),
+        slow_motion: args.slow_motion,
+        ..SwitchOptions::default()
+    };
     let topology = islands(args.switches)?;
     let load = Load::of(args);
     let ran = if args.virtual_time {
@@ -109,8 +119,8 @@ impl Load {
     fn of(args: &ProfilesArgs) -> Self {
         Load {
             switches: args.switches,
-            every: Duration::from_secs_f64(RULES_OF_A_QUERY / args.rules_per_s),
-            duration: Duration::from_secs(u64::from(args.seconds)),
+            every: Duration::from_secs_f64(RULES_OF_A_QUERY / args.rules_per_s) * args.slow_motion,
+            duration: Duration::from_secs(u64::from(args.seconds)) * args.slow_motion,
         }
     }
 
@@ -178,13 +188,15 @@ impl Report {
         let mut times: Vec<Duration> =
             reports.iter().flat_map(|report| report.completion_times(Duration::ZERO)).collect();
         times.sort_unstable();
-        let at = |share| quantile(&times, share).map(|time| time.as_secs_f64() * 1000.0);
+        let scale = 1000.0 / f64::from(args.slow_motion);
+        let at = |share| quantile(&times, share).map(|time| time.as_secs_f64() * scale);
         Report {
             profile,
             switches: usize::from(args.switches),
             rules_per_s_wanted: args.rules_per_s,
             seconds: f64::from(args.seconds),
             virtual_time: args.virtual_time,
+            slow_motion: args.slow_motion,
             took_s: took.as_secs_f64(),
             flow_mods: counters.flow_mods,
             packet_ins: counters.packet_ins,
@@ -194,6 +206,9 @@ impl Report {
             failed: reports.iter().map(|report| report.failed(Duration::ZERO)).sum(),
             completion_p50_ms: at(0.5),
             completion_p99_ms: at(0.99),
+            completion_ms: (0..=HALF_PERCENTS)
+                .filter_map(|half| at(f64::from(half) / f64::from(HALF_PERCENTS)))
+                .collect(),
             validity: verdict,
             machine: Machine::describe(),
         }
@@ -202,11 +217,14 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let time = if self.virtual_time { "virtual" } else { "real" };
+        let mut time = if self.virtual_time { "virtual time" } else { "real time" }.to_owned();
+        if self.slow_motion > 1 {
+            time += &format!(", {} times slower", self.slow_motion);
+        }
         let Report { profile, switches, rules_per_s_wanted, seconds, took_s, .. } = self;
         writeln!(
             f,
-            "{switches} switches of {profile}, {rules_per_s_wanted} rules a second wanted by each, {seconds} s of {time} time: took {took_s:.1} s"
+            "{switches} switches of {profile}, {rules_per_s_wanted} rules a second wanted by each, {seconds} s of {time}: took {took_s:.1} s"
         )?;
         writeln!(
             f,
@@ -242,16 +260,18 @@ mod tests {
             rules_per_s: 20.0,
             seconds: 3,
             virtual_time,
+            slow_motion: 1,
             json: false,
         }
     }
 
     #[test]
     fn each_query_takes_two_rules_in_real_and_in_virtual_time() {
-        for virtual_time in [false, true] {
-            let args = args(virtual_time);
+        for (virtual_time, slow_motion) in [(false, 1), (true, 1), (true, 3)] {
+            let args = ProfilesArgs { slow_motion, ..args(virtual_time) };
             let options = SwitchOptions {
                 profiles: Profiles::for_all(profile::built_in(&args.profile).unwrap()),
+                slow_motion,
                 ..SwitchOptions::default()
             };
             let (load, topology) = (Load::of(&args), islands(args.switches).unwrap());
@@ -265,8 +285,13 @@ mod tests {
             // 10 queries a second for 3 s at each switch. In real time, a slow machine may not reach all.
             assert!(report.completed > 20 && report.flow_mods >= 2 * report.completed as u64, "{report}");
             assert!(report.completion_p50_ms > Some(40.0), "{report}");
+            assert_eq!(
+                (report.completion_ms.len(), report.completion_ms.get(100).copied()),
+                (201, report.completion_p50_ms)
+            );
             if virtual_time {
                 assert!(report.completed >= 87 && report.took_s < 60.0, "{report}");
+                assert!(report.completion_p50_ms < Some(120.0), "{report}");
             }
         }
     }
