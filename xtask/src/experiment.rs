@@ -12,6 +12,10 @@ use std::process::{Command, ExitCode};
 /// What makes PNG of SVG, and Debian's package of it.
 const PAINTER: (&str, &str) = ("rsvg-convert", "librsvg2-bin");
 
+/// What the testbed of the experiments `models` runs.
+const OF_TESTBED: [(&str, &str); 3] =
+    [("redis-server", "redis-server"), ("ethtool", "ethtool"), ("ovs-vswitchd", "openvswitch-switch")];
+
 /// What is measured, and who measures. The app in a program of its own is one of the zones that are measured.
 const PROGRAMS: [&str; 10] = [
     "build",
@@ -33,7 +37,8 @@ const SHARED_OBJECTS: [&str; 4] = ["build", "--package", "experiments", "--examp
 const WOULD: &str = "\
 `cargo xtask experiment PAPER NAME|all` builds burnet, burnet-lab, hub and the experiments as releases. It runs one experiment after the other, each \
 against its own nodes on this machine. It writes NAME.json, NAME.svg and NAME.png into experiments/PAPER/results. With --short it does a quick \
-run and writes nothing there. With --install it first installs librsvg2-bin, which makes the PNG files; this needs root.";
+run and writes nothing there. With --install it first installs librsvg2-bin, which makes the PNG files, and for `models` redis-server, ethtool and openvswitch-switch; \
+this needs root.";
 
 /// The task that the arguments name.
 #[derive(Debug, PartialEq, Eq)]
@@ -69,12 +74,23 @@ pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
             return Ok(ExitCode::FAILURE);
         }
     }
-    if install && let Err(why) = packages::install_for(PAINTER.0, PAINTER.1) {
-        println!("{why}; there will be no PNG");
+    if install {
+        install_for(rest.first().copied());
     }
     let program = tree::target_folder().join(if debug { "debug" } else { "release" }).join("experiments");
     let error = Command::new(&program).args(rest).exec();
     Err(format!("cannot run {}: {error}", program.display()))
+}
+
+/// Installs what experiments of this paper use. What cannot be installed is said, and the experiments that need it say so too.
+fn install_for(paper: Option<&str>) {
+    if let Err(why) = packages::install_for(PAINTER.0, PAINTER.1) {
+        println!("{why}; there will be no PNG");
+    }
+    let of_testbed = OF_TESTBED.iter().filter(|_| paper == Some("models"));
+    for why in of_testbed.filter_map(|(program, package)| packages::install_for(program, package).err()) {
+        println!("{why}; the experiments with processes cannot run");
+    }
 }
 
 /// The paper, if it has a page in `experiments`. So a typing error is found before anything is built.

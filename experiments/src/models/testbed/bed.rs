@@ -100,7 +100,7 @@ pub fn run(lab: &Lab, device: &Device, load: &Load) -> Result<Outcome, String> {
         bed.ask(&["switches", "--json"]).is_some_and(|text| text.contains("of:"))
     })?;
     bed.start_redis()?;
-    let busy: Vec<Child> = (0..load.busy_loops).map(|_| bed.busy_loop()).collect::<Result<_, _>>()?;
+    let busy: Vec<Child> = (0..load.busy_loops).map(|_| busy_loop(load)).collect::<Result<_, _>>()?;
     let report = bed.run_clients(load);
     for mut child in busy {
         // It has no other end.
@@ -304,12 +304,6 @@ impl Bed<'_> {
         Ok(())
     }
 
-    fn busy_loop(&self) -> Result<Child, String> {
-        let mut command = Command::new("sh");
-        command.args(["-c", "while :; do :; done"]).stdin(Stdio::null());
-        command.spawn().map_err(|why| format!("sh cannot be run: {why}"))
-    }
-
     fn run_clients(&self, load: &Load) -> Result<Report, String> {
         let whole = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         let plan = ClientsPlan {
@@ -355,6 +349,14 @@ impl Bed<'_> {
         fs::write(&path, text).map_err(|why| format!("{} cannot be written: {why}", path.display()))?;
         Ok(path)
     }
+}
+
+/// A process outside of the namespaces that only uses a core. If we are killed, it ends after a bounded time on that core.
+fn busy_loop(load: &Load) -> Result<Child, String> {
+    let most_s = (load.lasts + 2 * PATIENCE).as_secs();
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("ulimit -t {most_s}; while :; do :; done")]).stdin(Stdio::null());
+    command.spawn().map_err(|why| format!("sh cannot be run: {why}"))
 }
 
 impl Drop for Bed<'_> {

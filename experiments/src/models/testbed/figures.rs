@@ -110,6 +110,7 @@ fn of_switch(lab: &Lab, number: &str, target: Target) -> Result<Findings, String
     for (part, of) in PARTS {
         claims.push(Claim::seen(part, part_text(of, &runs)?));
     }
+    claims.push(Claim::seen("flow mods for each query", flow_mods_text(&runs, &load(lab)?)));
     claims.push(validity_claim(&runs, &paper()?.validity));
     claims.push(unread_claim(&runs));
     let data = json!({
@@ -126,6 +127,17 @@ fn of_switch(lab: &Lab, number: &str, target: Target) -> Result<Findings, String
         notes: vec![NO_HARDWARE.to_owned(), REAL_TIME.to_owned()],
     };
     Ok(Findings { claims, data, figure })
+}
+
+/// Two are needed, one each way. More are for packets that came before the data plane had the rule.
+fn flow_mods_text(runs: &Runs, load: &Load) -> String {
+    let queries = load.lasts.as_secs_f64() / load.every.as_secs_f64();
+    let text = |who: &str, runs: &[Outcome]| {
+        let flow_mods: u64 = runs.iter().map(|outcome| outcome.seen.flow_mods).sum();
+        format!("{who} {:.2}", flow_mods as f64 / (queries * runs.len().max(1) as f64))
+    };
+    let all = [("target", &runs.target), ("OVS", &runs.ovs), ("full", &runs.full), ("paper", &runs.paper)];
+    all.map(|(who, runs)| text(who, runs)).join("; ")
 }
 
 fn pooled(runs: &[Outcome], of: Part) -> Result<Samples, String> {
