@@ -3,6 +3,7 @@
 
 mod limits;
 mod proxied;
+mod recovered;
 mod sessions;
 mod setup;
 mod tables;
