@@ -20,9 +20,9 @@ use super::judged::KS_LIMIT;
 
 /// How many times slower.
 const FACTOR: u32 = 10;
-/// A switch with a fast CPU, so that a hundred of them are too much for two cores. Each has half the load that its CPU can take.
+/// A switch with a fast CPU, so that 250 of them are too much for two cores. Each has half the load that its CPU can take.
 const PROFILE: &str = "ovs-1.7-x3210";
-const SWITCHES: usize = 100;
+const SWITCHES: usize = 250;
 const RULES_PER_S: u32 = 200;
 
 /// A run of the laboratory.
