@@ -146,8 +146,6 @@ fn add_service_us(found: &Findings) -> f64 {
     }
 }
 
-/// Adds in all bursts of the set-up rate, about.
-const BURST_ADDS: f64 = 240.0;
 /// Constant costs that lie nearer to each other are one: their difference is the noise of a filling.
 const SAME_COST_SHARE: f64 = 0.06;
 
@@ -162,7 +160,7 @@ fn order_costs(found: &Findings) -> BTreeMap<Order, Curve> {
     // What each says counts as much as its adds: the last point is near their number.
     let adds = |order: &Order| found.orders[order].last().map_or(0.0, |(rules, _)| *rules);
     let constants = costs.iter().filter_map(|(order, curve)| Some((curve.as_constant()?, adds(order))));
-    let burst = found.add_cpu_us.filter(|_| found.cpu_waits()).map(|us| (us, BURST_ADDS));
+    let burst = found.add_cpu_us.filter(|_| found.cpu_waits()).map(|us| (us, found.burst_adds));
     let constants: Vec<(f64, f64)> = constants.chain(burst).collect();
     let weight: f64 = constants.iter().map(|(_, weight)| weight).sum();
     let mean = constants.iter().map(|(us, weight)| us * weight).sum::<f64>() / weight.max(1.0);

@@ -377,6 +377,7 @@ impl Probe {
         let left_ns = most_ns.saturating_sub(now_ns.saturating_sub(self.began_ns));
         let minutes = most_ns.div_ceil(60 * SECOND_NS);
         while let Some(phase) = self.plan.pop_front() {
+            self.found.left_ns = left_ns;
             if phase.takes_ns(&self.found) < left_ns {
                 return Some(phase);
             }

@@ -122,6 +122,8 @@ pub struct Findings {
     pub rules_in_order: bool,
     /// How long the CPU is busy with an add to a nearly empty table, in µs.
     pub add_cpu_us: Option<f64>,
+    /// How many adds that is from.
+    pub burst_adds: f64,
     /// From one rule in the data plane to the next, in µs, with adds at saturation.
     pub add_plane_us: Option<f64>,
     /// The standard error of that, as a share: how far bursts differ.
@@ -130,6 +132,8 @@ pub struct Findings {
     pub capacities: Vec<(Width, Capacity)>,
     /// How long one filling of the table took.
     pub filling_ns: u64,
+    /// How much time the probe had left when the present phase began.
+    pub left_ns: u64,
     /// What happens when the table is full.
     pub when_full: Option<WhenFull>,
     /// Which rule makes place, and the share of victims that this explains.
@@ -181,10 +185,12 @@ impl Findings {
             late_us: Vec::new(),
             rules_in_order: true,
             add_cpu_us: None,
+            burst_adds: 0.0,
             add_plane_us: None,
             add_error_share: None,
             capacities: Vec::new(),
             filling_ns: 0,
+            left_ns: 0,
             when_full: None,
             victim: None,
             orders: BTreeMap::new(),
@@ -226,6 +232,18 @@ impl Findings {
     /// The median delay of the idle switch, in µs.
     pub fn idle_us(&self, message: MessageType) -> Option<f64> {
         crate::samples::median(&self.services.get(&message)?.idle_us)
+    }
+
+    /// The mean delay of the idle switch, in µs; 0 if it is not known.
+    pub fn idle_mean_us(&self, message: MessageType) -> f64 {
+        let idle = self.services.get(&message).and_then(|service| crate::samples::moments(&service.idle_us));
+        idle.map_or(0.0, |(mean, _)| mean)
+    }
+
+    /// Whether an add of the same priority costs the same in an empty table and in a fuller one, as far as is known.
+    pub fn is_add_constant(&self) -> bool {
+        let points = self.orders.get(&Order::Same).filter(|points| !points.is_empty());
+        points.is_none_or(|points| curve(points, 0.0, self.latest_us() > 0.0).as_constant().is_some())
     }
 
     /// The longest time by which a rule was later than its barrier reply, in µs.
@@ -277,7 +295,7 @@ const JITTER_SHARE: f64 = 0.3;
 /// How far points may lie from a straight line that describes them.
 const STRAIGHT_SHARE: f64 = 0.08;
 /// How many standard errors a slope must have to be one.
-const ERRORS: f64 = 3.0;
+const ERRORS: f64 = 4.0;
 
 /// The cost by occupancy, from points in the middle of parts of a filling. It is a constant if the points show no slope, and a straight
 /// line up to the full table if they are near one. Otherwise it is the points themselves, with their ends drawn out.

@@ -39,11 +39,13 @@ pub enum Part {
     Loads,
     /// The size of the table for other kinds of matches.
     Matches,
+    /// The set-up rate once more, for as long as there is time.
+    Longer,
 }
 
 impl Part {
     /// All of them, in the order in which they are measured.
-    pub const ALL: [Part; 11] = [
+    pub const ALL: [Part; 12] = [
         Part::Delays,
         Part::Rates,
         Part::Barriers,
@@ -55,6 +57,7 @@ impl Part {
         Part::Orders,
         Part::Loads,
         Part::Matches,
+        Part::Longer,
     ];
 }
 

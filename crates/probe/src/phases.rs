@@ -10,6 +10,7 @@ mod cabling;
 mod changes;
 mod idle;
 mod loads;
+mod longer;
 mod orders;
 mod services;
 mod software;
@@ -31,6 +32,7 @@ pub(crate) use cabling::FRAME_BYTES;
 pub use changes::Changes;
 pub use idle::Idle;
 pub use loads::Loads;
+pub use longer::Longer;
 pub use orders::Orders;
 pub use services::Services;
 pub use software::Software;
@@ -63,6 +65,7 @@ fn all() -> Vec<Planned> {
         of(Part::Loads, Box::<Loads>::default()),
         of(Part::Matches, Box::new(Table::of(Width::Ipv4))),
         of(Part::Matches, Box::new(Table::of(Width::Ipv6))),
+        of(Part::Longer, Box::<Longer>::default()),
     ]
 }
 

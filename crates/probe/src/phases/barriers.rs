@@ -25,7 +25,7 @@ use profile::MessageType;
 const PILOT: usize = 6;
 /// Barriers of a round. Their rules stay, since a late removal would make the next rule late; and the smallest table has room for
 /// them.
-const PAIRS: usize = 40;
+pub(super) const PAIRS: usize = 40;
 /// Rounds.
 const ROUNDS: usize = 5;
 /// Rounds if rules are late: their delays differ much.
@@ -125,7 +125,7 @@ impl Phase for Barriers {
 }
 
 /// Adds, each with a barrier right behind it. A frame comes first: a real switch may cache what it does with packets without a rule.
-fn pairs(count: usize, options: &Options, found: &mut Findings) -> Script {
+pub(super) fn pairs(count: usize, options: &Options, found: &mut Findings) -> Script {
     let frames = crate::engine::watch(options, FRAME_BYTES);
     let rule = RuleForm::to(options.ports[1].port);
     let flows = found.take_flows(Width::Ethernet, count);
@@ -156,7 +156,7 @@ pub(super) fn removal(options: &Options, found: &Findings) -> [Step; 2] {
 }
 
 /// How much later than the reply each rule was there.
-fn note_lateness(record: &Record, options: &Options, found: &mut Findings) {
+pub(super) fn note_lateness(record: &Record, options: &Options, found: &mut Findings) {
     let pairs = record.outcomes.get(2..).unwrap_or_default();
     let steps = if options.is_real() { 3 } else { 2 };
     let late = pairs.chunks(steps).filter_map(|pair| {

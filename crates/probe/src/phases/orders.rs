@@ -132,7 +132,7 @@ impl Orders {
 
 /// The message whose answer says when the CPU has done all adds before it. None: the hardware works beside the CPU, so that only frames
 /// tell.
-fn marker(found: &Findings) -> Option<MessageType> {
+pub(super) fn marker(found: &Findings) -> Option<MessageType> {
     let echo_waits = found.services.get(&MessageType::Echo).and_then(|echo| echo.rank).unwrap_or(0) >= 0;
     let barrier_waits = found.barrier != Some(BarrierFound::NotOrdering);
     let is_known = found.add_cpu_us.is_some() && found.cpu_waits();

@@ -363,6 +363,25 @@ fn mean_interval_ns(bursts: &[Vec<u64>]) -> Option<f64> {
     Some(if ends.1 < line.1 { ends.0 } else { line.0 })
 }
 
+/// How many messages wait when a packet is lost: those that came before it, without those that were served and the one in service. The mean
+/// over all losses, since residual delays hide when the CPU was done with each.
+fn waiting(all: &[(u64, Option<u64>)], answers: &[u64], found: &Findings) -> Option<u32> {
+    let packet_in = found.services.get(&MessageType::PacketIn)?;
+    let residual_us = found.idle_mean_us(MessageType::PacketIn) - packet_in.service_us?;
+    let residual_ns = ns(residual_us);
+    let (mut accepted, mut losses, mut waiting) = (0.0, 0.0, 0.0);
+    for (sent_ns, answer) in all {
+        if answer.is_some() {
+            accepted += 1.0;
+            continue;
+        }
+        let served = answers.partition_point(|at| *at <= sent_ns + residual_ns) as f64;
+        losses += 1.0;
+        waiting += accepted - served - 1.0;
+    }
+    (losses > 0.0).then(|| (waiting / losses).round().max(1.0) as u32)
+}
+
 fn conclude(record: &Record, found: &mut Findings) {
     let all: Vec<(u64, Option<u64>)> = record
         .outcomes
@@ -400,9 +419,6 @@ fn conclude(record: &Record, found: &mut Findings) {
             service.samples = busy.len() as u32;
             service.deviation_us = deviation_us(&busy, &service.idle_us).or(service.deviation_us);
         }
-        let ingress_ns = ns(found.idle_us(MessageType::PacketIn).unwrap_or(0.0));
-        let left = times.iter().filter(|at| **at <= lost_at + ingress_ns).count();
-        // One is in service, the others wait.
-        found.queue_messages = u32::try_from(lost.saturating_sub(left).max(1)).ok();
+        found.queue_messages = waiting(&all, &times, found);
     }
 }
