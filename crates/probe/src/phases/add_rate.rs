@@ -14,7 +14,7 @@ use crate::flows::Width;
 use crate::options::Options;
 use crate::phase::{Next, Phase};
 use crate::rules::RuleForm;
-use crate::samples::{interval_ns, ns, us};
+use crate::samples::{interval_ns, ns, slope, us};
 use crate::script::{MILLISECOND_NS, Outcome, Record, SECOND_NS, Script, Step, When};
 use openflow::Body;
 use profile::MessageType;
@@ -138,13 +138,17 @@ impl AddRate {
     fn note_burst(&mut self, record: &Record, found: &Findings) {
         let Some(adds) = record.outcomes.get(2..2 + BURST) else { return };
         let markers = &record.outcomes[2 + BURST..];
-        let mut seen: Vec<u64> = adds.iter().filter_map(|add| Some(add.frame?.sent_ns)).collect();
+        // By their number and not by their time: rules that are late by delays of their own come in another order, and lie further apart.
+        let seen = adds.iter().enumerate().filter_map(|(index, add)| {
+            let frame = add.frame?;
+            Some((index as f64, frame.sent_ns.saturating_sub(record.started_ns) as f64))
+        });
+        let seen: Vec<(f64, f64)> = seen.collect();
         let Some(sent) = adds[0].sent_ns.filter(|_| seen.len() >= BURST / 2) else { return };
-        seen.sort_unstable();
         // Frames through software wait for each other, so that their times say little about rules.
         let in_software = adds.iter().filter_map(|add| add.transit_ns()).filter(|it| found.is_software(*it));
         if in_software.count() <= BURST / 8 {
-            self.plane_us.extend(interval_ns(&seen).map(|ns| ns / 1e3));
+            self.plane_us.extend(slope(&seen).map(|ns| ns / 1e3));
         }
         let after = |marker: Option<&Outcome>, kind| {
             let idle_us = found.idle_us(kind).unwrap_or(0.0);
@@ -165,6 +169,7 @@ impl AddRate {
         let cpu_us = mean(&self.cpu_us);
         let plane_us = mean(&self.plane_us).or(cpu_us)?;
         found.add_cpu_us = cpu_us;
+        found.burst_adds = (self.cpu_us.len() * BURST) as f64;
         let bursts = if self.plane_us.is_empty() { &self.cpu_us } else { &self.plane_us };
         let spread = crate::samples::moments(bursts).filter(|(mean, _)| *mean > 0.0 && bursts.len() > 2);
         found.add_error_share =
@@ -247,8 +252,8 @@ fn bucket(places: &[(u64, bool)]) -> Option<(f64, u32)> {
     let rough_ns = interval_ns(&steady)?;
     let bursts = 1..=u32::try_from(first_software).unwrap_or(u32::MAX).saturating_add(1);
     let fits = bursts.map(|burst| {
-        let (rough_ns, _) = best_interval(places, burst, (0.4 * rough_ns, 1.2 * rough_ns));
-        let step = 0.8 * rough_ns / f64::from(SEARCH_STEPS);
+        let (rough_ns, _) = best_interval(places, burst, (0.4 * rough_ns, 2.6 * rough_ns));
+        let step = 2.2 * rough_ns / f64::from(SEARCH_STEPS);
         let (every_ns, wrong) = best_interval(places, burst, (rough_ns - 3.0 * step, rough_ns + 3.0 * step));
         (wrong, burst, every_ns)
     });
@@ -266,14 +271,15 @@ fn best_interval(places: &[(u64, bool)], burst: u32, (from, to): (f64, f64)) -> 
     (best[best.len() / 2], least)
 }
 
-/// About how many adds a bucket is wrong (the generic cell rate algorithm, ITU-T I.371, with the state that was seen).
+/// About how many adds a bucket is wrong (the generic cell rate algorithm, ITU-T I.371). Its state is its own and not the one that was seen: a rule that
+/// moved to hardware before it was seen in software took no token.
 fn wrong_about(places: &[(u64, bool)], burst: u32, every_ns: f64) -> usize {
     let tolerance = every_ns * f64::from(burst.saturating_sub(1));
     let mut full_at = 0.0_f64;
     let wrong = places.iter().filter(|(at, is_software)| {
         let at = *at as f64;
         let has_token = full_at <= at + tolerance;
-        if !is_software {
+        if has_token {
             full_at = full_at.max(at) + every_ns;
         }
         has_token == *is_software

@@ -351,7 +351,10 @@ impl Table {
         self.state = State::MakeRoom;
         let rule = RuleForm::to(options.ports[1].port);
         let hardware = self.rules.iter().filter(|(_, place)| *place == Place::Hardware).take(ROOM);
-        let deletes = hardware.map(|(flow, _)| Step::send(When::After(0), rule.delete_for(*flow)));
+        // Rules that are not followed would move in place of others.
+        let software = self.rules.iter().filter(|(_, place)| *place == Place::Software).skip(SOFTWARE_MAX);
+        let deletes = software.chain(hardware);
+        let deletes = deletes.map(|(flow, _)| Step::send(When::After(0), rule.delete_for(*flow)));
         Next::Run(Script::new(deletes.chain([Step::barrier(When::After(0))]).collect(), 30 * SECOND_NS))
     }
 
