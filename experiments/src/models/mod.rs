@@ -69,7 +69,7 @@ const EXPERIMENTS: [Experiment; 16] = [
     Experiment { name: "fig7", about: "Quanta: completion, ingress and egress", run: delays::fig7 },
     Experiment {
         name: "fig8",
-        about: "QQ plots: both emulators beside their target, five runs pooled",
+        about: "QQ plots: both emulators beside their target, pools of five runs",
         run: fig8::run_figure,
     },
     Experiment {
