@@ -213,8 +213,8 @@ impl Suite {
             tests.ignored.iter_mut().for_each(|test| *test = format!("{test} ({reason})"));
             return Ok((outcome, tests));
         }
-        // One after the other: each starts a network of its own, and they would starve each other.
-        test.args(["--", "--include-ignored", "--test-threads", "1"]).env(BINARY, tested_binary()?);
+        // Two at a time: each has a network of its own and mostly waits. More would starve each other.
+        test.args(["--", "--include-ignored", "--test-threads", "2"]).env(BINARY, tested_binary()?);
         self.command(test.envs(others()))
     }
 
