@@ -26,7 +26,7 @@ use super::binding::{Datapaths, TlsBinding};
 use super::grant::GrantedBy;
 use super::{
     AppsTable, ConfigError, LimitsTable, ListenAddress, LogLevel, NetworkTable, OpenFlowVersion, Role,
-    Switches, users,
+    Switches, WHOLE_PACKETS, users,
 };
 
 /// The longest interval or timeout: an hour, in milliseconds. Probing a switch less often has no use.
@@ -100,6 +100,9 @@ pub struct SouthboundTable {
     /// Maximum number of unfinished handshakes from one address.
     #[serde(deserialize_with = "connections")]
     pub max_half_open_per_address: Option<usize>,
+    /// Bytes of a packet that a switch sends in a packet-in, if it keeps the packet.
+    #[serde(deserialize_with = "miss_send_len")]
+    pub miss_send_len: Option<u16>,
     /// `[southbound.tls]`.
     pub tls: TlsTable,
 }
@@ -318,6 +321,17 @@ fn connections<'de, D: Deserializer<'de>>(input: D) -> Result<Option<usize>, D::
     usize::try_from(number).map(Some).map_err(D::Error::custom)
 }
 
+/// The least is OpenFlow's default (OFP_DEFAULT_MISS_SEND_LEN); numbers above OFPCML_MAX are reserved (1.3.5, 7.3.2).
+fn miss_send_len<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u16>, D::Error> {
+    let number = i128::deserialize(input)?;
+    match u16::try_from(number) {
+        Ok(bytes) if (128..=0xffe5).contains(&bytes) || bytes == WHOLE_PACKETS => Ok(Some(bytes)),
+        _ => Err(D::Error::custom(format!(
+            "{number} is out of range: write 128 to 65509 bytes, or 65535 for whole packets"
+        ))),
+    }
+}
+
 fn user_base<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u32>, D::Error> {
     let number = within(input, users::BASE_MAX.into(), "")?;
     u32::try_from(number).map(Some).map_err(D::Error::custom)
@@ -396,6 +410,13 @@ mod tests {
             "[southbound]\nlisten = []",
             "line 2: the list is empty: write at least one, or leave the key out",
         );
+        let lengths = "is out of range: write 128 to 65509 bytes, or 65535 for whole packets";
+        for length in [-1, 0, 127, 65_510, 65_534, 65_536] {
+            refused(
+                &format!("[southbound]\nmiss_send_len = {length}"),
+                &format!("line 2: {length} {lengths}"),
+            );
+        }
         refused("[southbound]\nworkers = 0", "line 2: 0 is out of range: write 1 to 32");
         refused("[southbound]\nworkers = -3", "line 2: -3 is out of range: write 1 to 32");
         refused(

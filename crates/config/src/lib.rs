@@ -140,9 +140,14 @@ pub struct Southbound {
     pub max_connections_per_address: usize,
     /// Maximum number of unfinished handshakes from one address. A further connection is closed at once.
     pub max_half_open_per_address: usize,
+    /// How many bytes of a packet a switch sends in a packet-in, if it keeps the packet. [`WHOLE_PACKETS`]: all of it.
+    pub miss_send_len: u16,
     /// The TLS settings, if TLS is configured.
     pub tls: Option<Tls>,
 }
+
+/// Packet-ins with whole packets (OFPCML_NO_BUFFER: 1.3.5, 7.3.2).
+pub const WHOLE_PACKETS: u16 = 0xffff;
 
 impl Default for Southbound {
     fn default() -> Southbound {
@@ -160,6 +165,7 @@ impl Default for Southbound {
             max_connections: 4_096,
             max_connections_per_address: 1_024,
             max_half_open_per_address: 256,
+            miss_send_len: WHOLE_PACKETS,
             tls: None,
         }
     }
@@ -508,6 +514,7 @@ impl Southbound {
             max_half_open_per_address: file
                 .max_half_open_per_address
                 .unwrap_or(default.max_half_open_per_address),
+            miss_send_len: file.miss_send_len.unwrap_or(default.miss_send_len),
             tls: Tls::merge(&file.tls, args, current_dir)?,
         };
         let Southbound { echo_interval_ms, echo_timeout_ms, .. } = merged;

@@ -49,6 +49,8 @@ pub struct SouthboundConfig {
     pub max_requests: usize,
     /// How many bytes are read from one connection before the others get their turn.
     pub read_bytes_per_turn: usize,
+    /// How many bytes of a packet a switch sends in a packet-in, if it keeps the packet. [`WHOLE_PACKETS`]: all of it.
+    pub miss_send_len: u16,
     /// The TLS configuration, if any. With it, each port accepts both TLS and plain OpenFlow.
     pub tls: Option<Arc<rustls::ServerConfig>>,
     /// Who may connect without TLS if TLS is configured.
@@ -60,6 +62,9 @@ pub struct SouthboundConfig {
     /// How switches are treated by their profiles.
     pub paces: SwitchPaces,
 }
+
+/// OFPCML_NO_BUFFER: packet-ins contain whole packets (1.3.5, 7.3.2). In 1.0 the number exceeds every packet's length, which means the same.
+pub const WHOLE_PACKETS: u16 = 0xffff;
 
 impl Default for SouthboundConfig {
     fn default() -> Self {
@@ -81,6 +86,7 @@ impl Default for SouthboundConfig {
             max_outstanding: 2_048,
             max_requests: 128,
             read_bytes_per_turn: 64 << 10,
+            miss_send_len: WHOLE_PACKETS,
             tls: None,
             plain: Plain::default(),
             binding: Binding::default(),

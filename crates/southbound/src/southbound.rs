@@ -130,6 +130,11 @@ impl Southbound {
         }
     }
 
+    /// How many bytes of a packet a switch is to send in a packet-in, if it keeps the packet.
+    pub fn miss_send_len(&self) -> u16 {
+        self.config.miss_send_len
+    }
+
     /// Applies a new configuration. Existing sessions keep their version, role and TLS. They get the new timeouts and
     /// output bounds.
     pub fn reconfigure(&mut self, config: SouthboundConfig) {

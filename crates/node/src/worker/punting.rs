@@ -26,9 +26,6 @@ const DELETE_STRICT: u8 = 4;
 /// also learn that another controller has deleted it.
 const SEND_FLOW_REM: u16 = 1;
 
-/// The whole packet (OFPCML_NO_BUFFER).
-const WHOLE_PACKET: u16 = 0xffff;
-
 impl Worker {
     /// Sends the kernel's own table-miss rule to a switch.
     pub(super) fn punt(&mut self, datapath: DatapathId) {
@@ -38,7 +35,7 @@ impl Worker {
             return;
         }
         let meter = kernel.punt_meter(datapath);
-        let instructions = instructions(meter);
+        let instructions = instructions(meter, self.southbound.miss_send_len());
         let rule = FlowMod { instructions: &instructions, ..FlowMod::ADD };
         let (what, ticket) = match meter {
             Some(_) => (What::FlowMod(FlowMod { flags: SEND_FLOW_REM, ..rule }), RULE_TICKET),
@@ -55,7 +52,7 @@ impl Worker {
     /// Sends the table-miss rule of a later table.
     pub(super) fn punt_from(&mut self, datapath: DatapathId, table_id: u8) {
         let meter = self.dispatch.kernel.later_punt_meter(datapath, table_id);
-        let instructions = instructions(meter);
+        let instructions = instructions(meter, self.southbound.miss_send_len());
         let rule = FlowMod { table_id, flags: SEND_FLOW_REM, instructions: &instructions, ..FlowMod::ADD };
         let ticket = meter.map_or(0, |_| later_rule_ticket(table_id));
         if let Err(refused) = self.tell_switch(datapath, ticket, What::FlowMod(rule)) {
@@ -131,14 +128,14 @@ impl Worker {
     }
 }
 
-fn instructions(meter: Option<u32>) -> Vec<u8> {
+fn instructions(meter: Option<u32>, miss_send_len: u16) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut writer = InstructionWriter::new(&mut bytes);
     if let Some(meter_id) = meter {
         writer.meter(meter_id);
     }
     writer.apply_actions(|actions| {
-        actions.output(PortNo::CONTROLLER, WHOLE_PACKET);
+        actions.output(PortNo::CONTROLLER, miss_send_len);
     });
     bytes
 }
@@ -146,4 +143,18 @@ fn instructions(meter: Option<u32>) -> Vec<u8> {
 /// OFPMBT_DROP, its length, rate, burst and padding (1.3.5, 7.3.4.3).
 fn drop_band(meter: &MeterWanted) -> Vec<u8> {
     [&[0, 1, 0, 16][..], &meter.per_s.to_be_bytes(), &meter.burst.to_be_bytes(), &[0; 4]].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flow::canonical::read_instructions;
+    use flow::{Action, Instruction};
+
+    #[test]
+    fn the_table_miss_rule_asks_for_as_many_bytes_as_the_operator_wants() {
+        let output = Action::Output { port: PortNo::CONTROLLER, max_len: 128 };
+        let wanted = vec![Instruction::Meter(7), Instruction::ApplyActions(vec![output])];
+        assert_eq!(read_instructions(&instructions(Some(7), 128)).unwrap(), wanted);
+    }
 }

@@ -17,10 +17,6 @@ use openflow::message::{
 };
 use openflow::{Body, Header, Message, Version};
 
-/// OFPCML_NO_BUFFER: packet-ins contain whole packets (1.3.5, 7.3.2). In 1.0 the number exceeds every packet's length,
-/// which means the same.
-const WHOLE_PACKETS: u16 = 0xffff;
-
 impl Session {
     pub(super) fn on_first_message(
         &mut self,
@@ -149,7 +145,7 @@ impl Session {
             );
             return Err(self.refuse(Fault::Operator, reason, turn));
         }
-        self.say(Body::SetConfig(SwitchConfig { flags: 0, miss_send_len: WHOLE_PACKETS }), turn);
+        self.say(Body::SetConfig(SwitchConfig { flags: 0, miss_send_len: self.limits.miss_send_len }), turn);
         self.desc_xid = self.ask(RequestBody::Desc, turn);
         if self.version == Version::V1_0 {
             self.learn_ports(&features.ports, turn);

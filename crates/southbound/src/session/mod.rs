@@ -104,6 +104,7 @@ struct Limits {
     receipt_timeout_ms: u64,
     request_timeout_ms: u64,
     max_output_bytes: usize,
+    miss_send_len: u16,
 }
 
 /// Counts events in a time span, up to a maximum.
@@ -177,6 +178,7 @@ impl Session {
                 receipt_timeout_ms: config.receipt_timeout_ms,
                 request_timeout_ms: config.request_timeout_ms,
                 max_output_bytes: config.max_output_bytes,
+                miss_send_len: config.miss_send_len,
             },
             state: State::AwaitHello,
             version: config.versions.highest(),
@@ -219,6 +221,7 @@ impl Session {
             receipt_timeout_ms: config.receipt_timeout_ms,
             request_timeout_ms: config.request_timeout_ms,
             max_output_bytes: config.max_output_bytes,
+            miss_send_len: config.miss_send_len,
         };
     }
 

@@ -29,7 +29,8 @@ const SCHEMA: &str = "/usr/share/openvswitch/vswitch.ovsschema";
 const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(100);
 
-const NODE: &str = "[app.learning-switch.settings]\nmatch = \"flow\"\n";
+/// As POX: a rule for each flow, and packets wait in the switch until their rule releases them.
+const NODE: &str = "[southbound]\nmiss_send_len = 128\n[app.learning-switch.settings]\nmatch = \"flow\"\n";
 
 /// The switch of a run.
 #[derive(Clone, Debug)]

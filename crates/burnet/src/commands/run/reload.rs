@@ -168,7 +168,7 @@ fn changed(running: &Config, read: &Config) -> Vec<String> {
 /// A setting's name, whether it differs, and when the new value takes effect.
 type Difference = (&'static str, bool, &'static str);
 
-fn southbound_changes(before: &Southbound, after: &Southbound) -> [Difference; 11] {
+fn southbound_changes(before: &Southbound, after: &Southbound) -> [Difference; 12] {
     fn differs<T: PartialEq>(before: &Southbound, after: &Southbound, of: impl Fn(&Southbound) -> T) -> bool {
         of(before) != of(after)
     }
@@ -190,6 +190,7 @@ fn southbound_changes(before: &Southbound, after: &Southbound) -> [Difference; 1
         ("southbound.max_connections", before.max_connections != after.max_connections, FOR_NEW_CONNECTIONS),
         ("southbound.max_connections_per_address", per_address, FOR_NEW_CONNECTIONS),
         ("southbound.max_half_open_per_address", half_open, FOR_NEW_CONNECTIONS),
+        ("southbound.miss_send_len", before.miss_send_len != after.miss_send_len, FOR_NEW_SESSIONS),
         ("southbound.tls.allow_plain or required", differs(before, after, plain), FOR_NEW_CONNECTIONS),
         ("southbound.tls.binding", differs(before, after, binding), FOR_NEW_SESSIONS),
         ("southbound.tls.datapaths", differs(before, after, datapaths), FOR_NEW_SESSIONS),
@@ -253,6 +254,7 @@ mod tests {
         check("", text, &per_address, &[]);
         check("", "southbound.role = 'equal'", &["southbound.role"], &[]);
         check("", "southbound.versions = ['1.3']", &["southbound.versions"], &[]);
+        check("", "southbound.miss_send_len = 128", &["southbound.miss_send_len"], &[]);
         check("", "[switch.1]\nprofile = 'null'", &["[switch]"], &[]);
         check("", "limits.table_fill_percent = 50", &["limits.table_fill_percent"], &[]);
         let budget = ["the budget of packet-ins in [limits]", "limits.packet_in_meter_per_s"];

@@ -151,6 +151,15 @@ fn a_packet_in_before_the_switch_is_up_is_dropped_and_counted() {
 }
 
 #[test]
+fn a_switch_is_asked_for_the_first_bytes_of_packets_if_the_operator_wants_that() {
+    let mut bench = Bench::with(&SouthboundConfig { miss_send_len: 128, ..Default::default() });
+    bench.hear(Version::V1_3, Body::Hello(Hello::default())).unwrap();
+    bench.hear(Version::V1_3, Body::FeaturesReply(features(Version::V1_3))).unwrap();
+    let wanted = Body::SetConfig(SwitchConfig { flags: 0, miss_send_len: 128 });
+    assert!(bench.said().contains(&wanted));
+}
+
+#[test]
 fn a_1_3_switch_comes_up_with_its_ports() {
     let mut bench = Bench::opened();
     bench.hear(Version::V1_3, Body::Hello(Hello::default())).unwrap();
