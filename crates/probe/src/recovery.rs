@@ -233,7 +233,7 @@ fn barrier(truth: &Profile, found: &Profile, lines: &mut Vec<Line>) {
     let is_honest = |of: &Profile| of.barrier.kind == BarrierKind::Honest;
     lines.push(word("barrier is honest", &is_honest(truth), &is_honest(found)));
     if let (Some(one), Some(two)) = (truth.barrier.late_us(), found.barrier.late_us()) {
-        lines.push(number("rules late, µs", one.mean_us(), two.mean_us(), 2.0 * RATE_LIMIT));
+        lines.push(number("rules late, µs", one.mean_us(), two.mean_us(), RATE_LIMIT));
     }
 }
 

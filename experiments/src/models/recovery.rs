@@ -11,6 +11,8 @@ use super::curves::VIRTUAL;
 
 /// Hidden profiles.
 const SEEDS: u64 = 50;
+/// The first seed. The probe's estimators were tuned on profiles of smaller seeds.
+const FIRST_SEED: u64 = 300;
 /// Values that are names. Two of fifty may be wrong.
 const POLICIES: [&str; 9] = [
     "when full",
@@ -56,9 +58,9 @@ pub fn run_all(lab: &Lab) -> Result<Findings, String> {
 
 fn pass(lab: &Lab, seeds: u64, which: &str) -> Summary {
     let mut summary = Summary::default();
-    for seed in 0..seeds {
-        lab.say(&format!("{which} pass: hidden profile {} of {seeds}", seed + 1));
-        summary.add(recover(seed));
+    for number in 0..seeds {
+        lab.say(&format!("{which} pass: hidden profile {} of {seeds}", number + 1));
+        summary.add(recover(FIRST_SEED + number));
     }
     summary
 }
