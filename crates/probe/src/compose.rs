@@ -220,8 +220,8 @@ fn packet_in(found: &Findings) -> PacketIn {
             .packet_in_limit
             .map(|(rate_per_s, burst_packets)| PacketInRate { rate_per_s, burst_packets }),
         buffers_packets: found.buffers,
+        buffer_life_us: found.buffer_life_us.unwrap_or(default.buffer_life_us),
         miss_send_bytes: found.miss_send_bytes.unwrap_or(default.miss_send_bytes),
-        ..default
     }
 }
 

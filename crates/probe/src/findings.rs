@@ -156,6 +156,8 @@ pub struct Findings {
     pub packet_in_limit: Option<(f64, u32)>,
     /// How many packets were buffered.
     pub buffers: Option<u32>,
+    /// How long a packet is kept for the controller.
+    pub buffer_life_us: Option<f64>,
     /// How many bytes a packet-in has.
     pub miss_send_bytes: Option<u16>,
     /// How many messages wait at most.
@@ -202,6 +204,7 @@ impl Findings {
             scan_period_us: None,
             packet_in_limit: None,
             buffers: None,
+            buffer_life_us: None,
             miss_send_bytes: None,
             queue_messages: None,
             loads: Vec::new(),

@@ -12,6 +12,7 @@ mod idle;
 mod loads;
 mod longer;
 mod orders;
+mod queue;
 mod services;
 mod software;
 mod table;
@@ -34,6 +35,7 @@ pub use idle::Idle;
 pub use loads::Loads;
 pub use longer::Longer;
 pub use orders::Orders;
+pub use queue::Queue;
 pub use services::Services;
 pub use software::Software;
 pub use table::Table;
@@ -50,6 +52,7 @@ fn all() -> Vec<Planned> {
         (None, Box::<Cabling>::default() as Box<dyn Phase>),
         of(Part::Delays, Box::<Idle>::default()),
         of(Part::Rates, Box::<Services>::default()),
+        of(Part::Rates, Box::<Queue>::default()),
         of(Part::Barriers, Box::<Barriers>::default()),
         of(Part::SetUp, Box::<AddRate>::default()),
         of(Part::SetUp, Box::<Software>::default()),
