@@ -49,7 +49,7 @@ pub struct SouthboundConfig {
     pub max_requests: usize,
     /// How many bytes are read from one connection before the others get their turn.
     pub read_bytes_per_turn: usize,
-    /// How many bytes of a packet a switch sends in a packet-in, if it keeps the packet. [`WHOLE_PACKETS`]: all of it.
+    /// How many bytes of a packet a switch sends in a packet-in, if it keeps the packet. 0xffff: all of it.
     pub miss_send_len: u16,
     /// The TLS configuration, if any. With it, each port accepts both TLS and plain OpenFlow.
     pub tls: Option<Arc<rustls::ServerConfig>>,
