@@ -33,6 +33,9 @@ const SIZE_LIMIT: f64 = 0.01;
 /// The largest good KS distance of a delay.
 const KS_LIMIT: f64 = 0.05;
 
+/// The longest probe of a switch whose table is not large.
+pub const LONGEST_S: f64 = 300.0;
+
 /// One value of one switch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
@@ -270,6 +273,8 @@ pub struct Summary {
     pub poor: usize,
     /// The longest probe, in seconds of virtual time.
     pub longest_s: f64,
+    /// Probes that took longer than [`LONGEST_S`] and than four fillings of the table.
+    pub too_long: usize,
     /// The digest of all.
     pub digest: u64,
     /// Lines that are not right, with the seed.
@@ -286,6 +291,7 @@ impl Summary {
         }
         self.with_policies += u32::from(outcome.are_policies_right());
         self.longest_s = self.longest_s.max(outcome.took_s);
+        self.too_long += usize::from(outcome.took_s > LONGEST_S.max(4.0 * outcome.filling_s));
         self.poor += outcome.poor.len();
         self.digest = (self.digest ^ outcome.digest).wrapping_mul(0x0100_0000_01b3);
         for line in outcome.lines {

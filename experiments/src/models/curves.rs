@@ -53,8 +53,27 @@ pub fn decades(curves: &[Series]) -> Scale {
     Scale::Decades(10f64.powf(least.log10().floor()), 10f64.powf(most.log10().ceil()))
 }
 
+/// A panel of QQ plots: the quantiles of both emulators over those of their target.
+pub fn qq_panel(title: &str, full: &[QqPoint], simple: &[QqPoint]) -> Panel {
+    let both = full.iter().chain(simple);
+    let most_ms = both.map(|point| point.first_us.max(point.second_us) / 1e3).fold(1.0, f64::max);
+    let scale = Scale::from_zero([most_ms]);
+    let diagonal = vec![Point::at(0.0, 0.0), Point::at(most_ms, most_ms)];
+    let chart = Chart {
+        x: axis("target, ms", scale.clone()),
+        y: axis("emulator, ms", scale),
+        series: vec![
+            series("equal", Shape::Line, Style::Paper, diagonal),
+            qq_series("paper", Style::Baseline, simple),
+            qq_series("full", Style::Ours, full),
+        ],
+        marks: Vec::new(),
+    };
+    panel(title, Content::Chart(chart))
+}
+
 /// A line of a QQ plot, in milliseconds.
-pub fn qq_series(name: &str, style: Style, points: &[QqPoint]) -> Series {
+fn qq_series(name: &str, style: Style, points: &[QqPoint]) -> Series {
     let points = points.iter().map(|point| Point::at(point.first_us / 1e3, point.second_us / 1e3));
     series(name, Shape::Line, style, points.collect())
 }

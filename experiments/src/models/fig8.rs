@@ -2,12 +2,12 @@
 
 use crate::lab::Lab;
 use crate::paper::Findings;
-use crate::plot::{Chart, Content, Figure, Panel, Point, Scale, Shape, Style, axis, panel, series};
+use crate::plot::Figure;
 use crate::report::Claim;
 use profile::Profile;
 use serde_json::{Value, json};
 
-use super::curves::{NO_HARDWARE, VIRTUAL, qq_series, said};
+use super::curves::{NO_HARDWARE, VIRTUAL, qq_panel, said};
 use super::fig2::load;
 use super::judged::{ITSELF, Judged};
 use super::paper::paper;
@@ -83,7 +83,7 @@ pub fn run_figure(lab: &Lab) -> Result<Findings, String> {
             claims.extend(quantile_claims(&full));
         }
         claims.push(simple_claim(target, &simple));
-        panels.push(qq_panel(target, &full, &simple));
+        panels.push(qq_panel(target.name, &full.comparison.qq, &simple.comparison.qq));
         data.insert(target.profile.to_owned(), numbers(&runs, &full, &simple));
     }
     let figure = Figure {
@@ -132,23 +132,4 @@ fn quantile_claims(full: &Judged) -> Vec<Claim> {
         claim("every quantile to 95 %", apart.body, itself.body, BODY_LIMIT).beside("accurate to 65 %"),
         claim("the quantile at 99 %", apart.tail, itself.tail, TAIL_LIMIT),
     ]
-}
-
-fn qq_panel(target: Target, full: &Judged, simple: &Judged) -> Panel {
-    let lines = [&full.comparison.qq, &simple.comparison.qq];
-    let both = || lines.iter().flat_map(|line| line.iter());
-    let most_ms = both().map(|point| point.first_us.max(point.second_us) / 1e3).fold(1.0, f64::max);
-    let scale = Scale::from_zero([most_ms]);
-    let diagonal = vec![Point::at(0.0, 0.0), Point::at(most_ms, most_ms)];
-    let chart = Chart {
-        x: axis("target, ms", scale.clone()),
-        y: axis("emulator, ms", scale),
-        series: vec![
-            series("equal", Shape::Line, Style::Paper, diagonal),
-            qq_series("paper", Style::Baseline, lines[1]),
-            qq_series("full", Style::Ours, lines[0]),
-        ],
-        marks: Vec::new(),
-    };
-    panel(target.name, Content::Chart(chart))
 }

@@ -2,16 +2,14 @@
 
 use crate::lab::Lab;
 use crate::paper::Findings;
-use crate::plot::{
-    Chart, Content, Figure, LineKind, Panel, Point, Scale, Shape, Style, axis, line, panel, series,
-};
+use crate::plot::{Content, Figure, LineKind, Panel, Style, line, panel};
 use crate::report::Claim;
 use profile::Profile;
 use profile::compare::Samples;
 use serde_json::{Value, json};
 
 use super::bed::{Device, Load, Outcome, run};
-use crate::models::curves::{NO_HARDWARE, cdf, cdf_panel, decades, median_and_tail, qq_series, summary};
+use crate::models::curves::{NO_HARDWARE, cdf, cdf_panel, decades, median_and_tail, qq_panel, summary};
 use crate::models::delays::{PARTS, Part};
 use crate::models::judged::Judged;
 use crate::models::paper::{Validity as Said, paper};
@@ -103,7 +101,7 @@ fn of_switch(lab: &Lab, number: &str, target: Target) -> Result<Findings, String
     let full = Judged::of(&seen(&runs.target), &seen(&runs.full), target.mean_limit_ms)?;
     let simple = Judged::of(&seen(&runs.target), &seen(&runs.paper), target.mean_limit_ms)?;
     let (mut panels, parts) = part_panels(target, &runs)?;
-    panels.push(qq_panel(&full, &simple));
+    panels.push(qq_panel("Figure 8", &full.comparison.qq, &simple.comparison.qq));
     let mut claims = full.claims(&format!("{}, full by proxy", target.name), said_ms);
     let text = format!("{}; KS {:.3}", simple.mean_text(), simple.comparison.ks.distance);
     claims.push(Claim::seen(&format!("{}, paper's model by proxy", target.name), text));
@@ -170,25 +168,6 @@ fn part_text(of: Part, runs: &Runs) -> Result<String, String> {
     };
     let all = [text("target", &runs.target)?, text("OVS", &runs.ovs)?, text("emulator", &runs.full)?];
     Ok(all.join("; "))
-}
-
-fn qq_panel(full: &Judged, simple: &Judged) -> Panel {
-    let lines = [&full.comparison.qq, &simple.comparison.qq];
-    let both = || lines.iter().flat_map(|line| line.iter());
-    let most_ms = both().map(|point| point.first_us.max(point.second_us) / 1e3).fold(1.0, f64::max);
-    let scale = Scale::from_zero([most_ms]);
-    let diagonal = vec![Point::at(0.0, 0.0), Point::at(most_ms, most_ms)];
-    let chart = Chart {
-        x: axis("target, ms", scale.clone()),
-        y: axis("emulator, ms", scale),
-        series: vec![
-            series("equal", Shape::Line, Style::Paper, diagonal),
-            qq_series("paper", Style::Baseline, lines[1]),
-            qq_series("full", Style::Ours, lines[0]),
-        ],
-        marks: Vec::new(),
-    };
-    panel("Figure 8", Content::Chart(chart))
 }
 
 /// `valid`, or the word with its causes, for each run.
