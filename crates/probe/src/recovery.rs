@@ -332,7 +332,7 @@ pub fn is_right_over_sockets(line: &Line) -> bool {
         return line.is_right();
     };
     let apart = (truth - found).abs();
-    let is_time = line.what.ends_with("µs") || line.what.ends_with("KS");
+    let is_time = line.what.ends_with("µs");
     line.is_right()
         || (line.limit > 0.0 && apart <= SOCKETS_LIMIT * truth.abs())
         || (is_time && apart <= SOCKETS_LIMIT_US)

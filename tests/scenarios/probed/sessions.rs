@@ -80,7 +80,7 @@ fn a_stopped_or_killed_probe_leaves_no_rules_and_a_later_one_goes_on() {
             let code = probing.finish()?;
             expect(code == 1, "the exit code of a stopped probe", &code)?;
             is_clean(switch, version)?;
-            expect(found(sandbox)?.measurement.incomplete, "is the file marked?", &false)?;
+            expect(found(sandbox)?.measurement.incomplete, "whether the file is marked incomplete", &false)?;
             let words = ["--measure", "table,orders", "--resume"];
             let code = Probing::start(sandbox, &words)?.finish()?;
             expect(code == 0, "the exit code of the probe that goes on", &code)?;
@@ -144,7 +144,7 @@ fn a_probe_goes_on_when_the_switch_that_left_is_back() {
             expect(code == 1, "the exit code", &code)?;
             let report = sandbox.read_log("report");
             expect(report.contains("the switch left"), "what was told", &report)?;
-            expect(found(sandbox)?.measurement.incomplete, "is the file marked?", &false)?;
+            expect(found(sandbox)?.measurement.incomplete, "whether the file is marked incomplete", &false)?;
             switch.set_controller(CONTROLLER)?;
             name(switch, "00000000000000a2")?;
             is_refused(sandbox, &WORDS, "the records are of another probe")?;

@@ -161,7 +161,7 @@ pub(super) fn note_lateness(record: &Record, options: &Options, found: &mut Find
     let steps = if options.is_real() { 3 } else { 2 };
     let late = pairs.chunks(steps).filter_map(|pair| {
         let [.., add, barrier] = pair else { return None };
-        Some(us(late_ns(add, barrier.reply?.at_ns, options)?))
+        Some(us(late_ns(add, barrier.reply?.at_ns)?))
     });
     let late: Vec<f64> = late.collect();
     found.late_us.extend(late);
@@ -173,14 +173,10 @@ pub(super) fn note_lateness(record: &Record, options: &Options, found: &mut Find
 
 /// How much later than its barrier's reply a rule was there: between the last frame that did not get through and the first that did.
 /// Only a frame that was sent after the reply shows that the rule was late. Without one, this machine may have been busy.
-fn late_ns(add: &Outcome, replied_ns: u64, options: &Options) -> Option<u64> {
+fn late_ns(add: &Outcome, replied_ns: u64) -> Option<u64> {
     let first_ns = add.frame?.sent_ns;
-    let there_ns = match add.lost_ns {
-        Some(lost_ns) if lost_ns <= replied_ns => replied_ns,
-        Some(lost_ns) => lost_ns.midpoint(first_ns),
-        None => first_ns.saturating_sub(options.watch_tick_ns / 2),
-    };
-    Some(there_ns.saturating_sub(replied_ns))
+    let lost_ns = add.lost_ns.filter(|lost_ns| *lost_ns > replied_ns);
+    Some(lost_ns.map_or(0, |lost_ns| lost_ns.midpoint(first_ns) - replied_ns))
 }
 
 fn conclude_barrier(options: &Options, found: &mut Findings) {
@@ -311,15 +307,14 @@ mod tests {
 
     #[test]
     fn only_a_frame_that_is_lost_after_the_reply_shows_a_late_rule() {
-        let options = Options::simulated("x", "2026-11-25");
         let late = |lost_ns, sent_ns| {
             let frame = Some(crate::script::FrameSeen { sent_ns, at_ns: sent_ns + 1, port: flow::PortNo(2) });
-            late_ns(&Outcome { frame, lost_ns, ..Outcome::default() }, 1_000_000, &options)
+            late_ns(&Outcome { frame, lost_ns, ..Outcome::default() }, 1_000_000)
         };
         // This machine stood still from the reply to the next frame.
         assert_eq!(late(Some(900_000), 9_000_000), Some(0));
         assert_eq!(late(Some(3_000_000), 5_000_000), Some(3_000_000));
-        assert_eq!(late(None, 950_000), Some(0));
+        assert_eq!([late(None, 950_000), late(None, 9_000_000)], [Some(0); 2]);
     }
 
     #[test]

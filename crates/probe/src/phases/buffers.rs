@@ -155,6 +155,7 @@ impl Buffers {
             Some(gone_ns) if gone_ns > self.alive_ns && self.alive_ns > 0.0 => {
                 found.buffer_life_us = Some(self.alive_ns.midpoint(gone_ns) / 1e3);
             }
+            Some(_) if self.alive_ns == 0.0 => found.leave_out(LIFE, "no packet was there after 0.2 s"),
             Some(_) => found.leave_out(LIFE, "older packets were still there when younger ones were gone"),
             None if self.alive_ns > 0.0 => {
                 let why = format!("packets were there, or no error came, for {:.1} s", self.alive_ns / 1e9);

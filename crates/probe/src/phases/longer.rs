@@ -85,6 +85,11 @@ impl Sum {
 }
 
 impl Phase for Longer {
+    /// It depends on the time that is left, which records do not have.
+    fn is_kept(&self) -> bool {
+        false
+    }
+
     fn title(&self) -> String {
         "measuring the set-up rate for longer".to_owned()
     }

@@ -22,7 +22,7 @@ use profile::MessageType;
 /// Requests at first, and at most.
 const FEW: usize = 32;
 const MANY: usize = 1024;
-/// How long the requests of one look may take. Above it, none is made with more.
+/// How long the requests of one look may take.
 const LONGEST_NS: u64 = 8 * SECOND_NS;
 
 /// The phase.
@@ -62,7 +62,11 @@ impl Phase for Queue {
             found.leave_out("cpu.queue_messages", "requests are served too fast to fill the queue");
             return Next::Done;
         }
-        let most = MANY.min((LONGEST_NS / each_ns) as usize);
+        let most = MANY.min((LONGEST_NS / each_ns.max(1)) as usize);
+        if most < FEW {
+            found.leave_out("cpu.queue_messages", "requests take too long to fill the queue with them");
+            return Next::Done;
+        }
         match next_count(self.passed, self.lost, most) {
             Some(count) => {
                 self.tried = Some(count);
@@ -81,13 +85,14 @@ impl Phase for Queue {
     }
 }
 
-/// Twice as many until a packet is lost, then halfway between. `None`: the bound is known, or there is none up to the most.
+/// Twice as many until a packet is lost, then halfway between. `None`: the bound is known, or there is none up to the most, which are not
+/// fewer than [`FEW`].
 fn next_count(passed: usize, lost: Option<usize>, most: usize) -> Option<usize> {
     match lost {
         Some(lost) if lost <= passed + 1 => None,
         Some(lost) => Some(passed.midpoint(lost)),
         None if passed >= most => None,
-        None => Some((2 * passed).clamp(FEW, most.max(FEW))),
+        None => Some((2 * passed).clamp(FEW, most)),
     }
 }
 

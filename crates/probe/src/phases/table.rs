@@ -39,7 +39,7 @@ const SOFTWARE_MAX: usize = 40;
 const LOOKS: u32 = 4;
 /// Open steps of a look at all rules.
 const LOOK_WINDOW: usize = 16;
-/// Before the first repeated look. Each further one waits twice as long. Only on a machine that may be busy.
+/// Before the first repeated look. Each further one waits twice as long, up to eight times. Only on a machine that may be busy.
 const PAUSE_NS: u64 = 50 * MILLISECOND_NS;
 /// Looks until the same rules are there twice: a switch may still forward by what it has cached of rules that are gone.
 const SETTLING_MAX: u32 = 5;
@@ -521,8 +521,7 @@ fn look_again_at(
 ) -> Script {
     let mut script = look_at(flows, options, found);
     if times > 0 && options.is_real() {
-        let pause_ns = PAUSE_NS << times.min(LOOKS);
-        script.patience_ns += pause_ns;
+        let pause_ns = PAUSE_NS << (times.min(LOOKS) - 1);
         script.steps.iter_mut().take(1).for_each(|first| first.when = When::After(pause_ns));
     }
     script
