@@ -8,7 +8,7 @@ use std::collections::{HashMap, VecDeque};
 /// The first byte of own ids, until the controller uses it too.
 const FIRST_PREFIX: u8 = 0xb7;
 /// How many answers may be missing: those of all barriers that may be on their way, of a poll and of the meter.
-const AWAITED_MAX: usize = 1024 + 16;
+const AWAITED_MAX: usize = crate::proxy::QUESTIONS_MAX + 16;
 /// How many of the last own ids are known as own when an error comes: more than messages on their way in a full connection. An error about an
 /// older one passes to the controller.
 const GIVEN_MAX: usize = 16_384;

@@ -7,11 +7,11 @@ use std::collections::VecDeque;
 
 /// How many messages the switch may have to confirm at most. Above it, the proxy does nothing until the switch has confirmed some, and the
 /// controller is not read. One message of the controller may become more messages than this.
-pub(super) const UNCONFIRMED_MAX: u64 = 8192;
+const UNCONFIRMED_MAX: u64 = 8192;
 /// The switch is asked after so many messages, even if no barrier waits.
 const ASK_AFTER: u64 = UNCONFIRMED_MAX / 8;
 /// How many questions may be on their way. Above it, the proxy does nothing until one is answered.
-pub(super) const QUESTIONS_MAX: usize = 1024;
+pub(crate) const QUESTIONS_MAX: usize = 1024;
 /// How many bytes may wait behind answers. Above it, the proxy does nothing until an answer has left.
 const LATER_MAX_BYTES: usize = 1 << 20;
 
@@ -92,13 +92,14 @@ impl Barriers {
         Some(self.sent)
     }
 
-    /// The same before a barrier has its place, so that its answer may come sooner, or because much is not confirmed.
+    /// Up to which message the switch must be asked now, before a barrier of the controller has its place: so that the answer comes sooner, or
+    /// because much is not confirmed.
     pub(super) fn question_ahead(&mut self) -> Option<u64> {
         let is_wanted = self.questions == 0 && (self.in_model > 0 || !self.answered.is_empty());
         if is_wanted { self.question_here() } else { self.question_of_much() }
     }
 
-    /// The same only because much is not confirmed.
+    /// Up to which message the switch must be asked now because much is not confirmed, whether or not a barrier waits.
     pub(super) fn question_of_much(&mut self) -> Option<u64> {
         if self.sent - self.asked >= ASK_AFTER { self.question_here() } else { None }
     }

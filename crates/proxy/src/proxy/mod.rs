@@ -27,6 +27,8 @@ use profile::model::{Input, MessageId, Model, Output};
 use profile::{Quantiles, Random};
 use std::collections::{BTreeSet, HashMap};
 
+pub(crate) use barriers::QUESTIONS_MAX;
+
 use crate::commands::{Commands, Counters, Event, Passage, Rubbish, Side};
 use crate::held::{Held, HeldMessages};
 use crate::own::OwnIds;
