@@ -67,7 +67,7 @@ fn the_pica8_is_never_said_to_have_a_rule_too_early() {
 }
 
 #[test]
-fn in_the_cheap_order_the_switch_of_tango_needs_seventy_percent_less_time() {
+fn in_the_cheap_order_the_switch_of_tango_needs_seventy_percent_less_time_for_2000_rules() {
     let cheap = (*pace_of("profile = 'tango-2'")).clone();
     let as_they_come = SwitchPace { order: southbound::PriorityOrder::AsTheyCome, ..cheap.clone() };
     let both =

@@ -45,8 +45,8 @@ fn all_experiments_of_onos_run_with_small_numbers() {
 #[test]
 fn the_experiments_of_models_in_virtual_time_run_with_small_numbers() {
     let paper = experiments::models::PAPER;
-    let experiments = paper.experiments.iter().filter(|it| !paper.needs_root(it));
-    let names: Vec<&str> = experiments.map(|it| it.name).collect();
-    assert!(names.len() >= 8, "{names:?}");
+    let in_virtual_time =
+        |it: &&experiments::paper::Experiment| !paper.needs_root(it) && it.name != "dilation";
+    let names: Vec<&str> = paper.experiments.iter().filter(in_virtual_time).map(|it| it.name).collect();
     check(&paper, &names);
 }

@@ -11,7 +11,7 @@ const POINTS: u32 = 200;
 /// The quantiles that JSON has.
 const QUANTILES: [f64; 9] = [0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0];
 
-/// What every page says.
+/// What figures say that compare a target with an emulator.
 pub const NO_HARDWARE: &str = "No hardware switch was at hand. The target is Burnet's software switch with the built-in profile, and the \
                                emulator knows only what the probe found.";
 /// What every page of an experiment in virtual time says.

@@ -119,7 +119,7 @@ fn ovs_claim(seen: &Seen, (from_ms, to_ms): (f64, f64)) -> Result<Claim, String>
     Ok(Claim::seen(&what, format!("{:.0} %", share * 100.0)).beside("half"))
 }
 
-/// One run of each says how they look. Figure 8 judges five.
+/// One run of each says how they look. Figure 8 judges pools of five.
 fn part_claim(part: &str, target: &Samples, emulator: &Samples) -> Claim {
     let text = format!(
         "target {}; emulator {}; KS {:.3}",

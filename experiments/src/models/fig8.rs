@@ -83,6 +83,7 @@ pub fn run_figure(lab: &Lab) -> Result<Findings, String> {
             claims.extend(quantile_claims(&full));
         }
         claims.push(simple_claim(target, &simple));
+        claims.push(failed_claim(target, &runs));
         panels.push(qq_panel(target.name, &full.comparison.qq, &simple.comparison.qq));
         data.insert(target.profile.to_owned(), numbers(&runs, &full, &simple));
     }
@@ -93,6 +94,7 @@ pub fn run_figure(lab: &Lab) -> Result<Findings, String> {
             said(&paper.fig8.place, &paper.fig8.says),
             NO_HARDWARE.to_owned(),
             VIRTUAL.to_owned(),
+            "A query that failed counts as one that took its time-out of 10 s.".to_owned(),
             "`paper` draws the delays of the target at ingress and egress, as the paper does. `full` is the whole model.".to_owned(),
         ],
     };
@@ -111,6 +113,17 @@ fn numbers(runs: &Trio, full: &Judged, simple: &Judged) -> Value {
 fn simple_claim(target: Target, simple: &Judged) -> Claim {
     let text = format!("{}; KS {:.3}", simple.mean_text(), simple.comparison.ks.distance);
     Claim::seen(&format!("{}, paper's model: difference of the means", target.name), text)
+}
+
+fn failed_claim(target: Target, runs: &Trio) -> Claim {
+    let text = |runs: &[Seen]| {
+        let (failed, all) =
+            runs.iter().fold((0, 0), |(failed, all), seen| (failed + seen.failed, all + seen.queries()));
+        format!("{failed} of {all}")
+    };
+    let [of_target, full, simple] = [&runs.target, &runs.full, &runs.paper].map(|runs| text(runs));
+    let text = format!("target {of_target}, full {full}, paper's model {simple}");
+    Claim::seen(&format!("{}: queries that failed", target.name), text)
 }
 
 fn quantile_claims(full: &Judged) -> Vec<Claim> {

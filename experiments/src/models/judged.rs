@@ -12,7 +12,7 @@ use profile::compare::{Bootstrap, Comparison, QqPoint, Samples, ks, qq};
 use profile::random::Random;
 use serde_json::{Value, json};
 
-use super::virtual_bed::Seen;
+use super::virtual_bed::{Seen, TIMEOUT};
 
 /// The largest KS distance.
 pub const KS_LIMIT: f64 = 0.05;
@@ -121,20 +121,20 @@ pub struct Judged {
 }
 
 impl Judged {
-    /// Compares runs. The limit is that of the mean difference, in milliseconds. A run in which no query completed is left out.
+    /// Compares runs. The limit is that of the mean difference, in milliseconds. A query that failed counts with its time-out. A run without
+    /// queries is left out.
     ///
     /// # Errors
-    /// There are fewer than two runs of the target, or none of the emulator, in which a query completed.
+    /// There are fewer than two runs of the target with queries, or none of the emulator.
     pub fn of(target: &[Seen], emulator: &[Seen], mean_limit_ms: f64) -> Result<Judged, String> {
         let all = |runs: &[Seen]| -> Vec<Samples> {
-            runs.iter().filter_map(|seen| seen.completions().ok()).collect()
+            runs.iter().filter_map(|seen| Samples::new(seen.times_us(TIMEOUT)).ok()).collect()
         };
         let (targets, emulators) = (all(target), all(emulator));
         let pool = POOL.min(targets.len() / 2).min(emulators.len());
         if pool == 0 {
             return Err(
-                "a target that runs once, or an emulator without a completed query, cannot be compared"
-                    .to_owned(),
+                "a target that runs once, or an emulator without a query, cannot be compared".to_owned()
             );
         }
         let pooled = |runs: &[Samples]| Samples::pooled(runs).map_err(|why| why.to_string());
@@ -247,6 +247,14 @@ mod tests {
     fn one_run_of_a_target_cannot_be_judged() {
         assert!(Judged::of(&runs(&[0.0]), &runs(&[0.0]), 1.0).is_err());
         assert!(Judged::of(&runs(&[0.0, 0.0]), &[Seen::default()], 1.0).is_err(), "nothing completed");
+    }
+
+    #[test]
+    fn an_emulator_whose_queries_fail_is_far_from_its_target() {
+        let mut failing = runs(&[0.0, 0.0]);
+        failing.iter_mut().for_each(|run| run.failed = 100);
+        let judged = Judged::of(&runs(&[0.0, 0.0]), &failing, 20.0).unwrap();
+        assert!(!judged.mean_holds() && !judged.ks_holds(), "{:?}", judged.apart);
     }
 
     #[test]

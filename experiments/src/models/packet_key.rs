@@ -22,7 +22,7 @@ const IPV4_WITHOUT_OPTIONS: u8 = 0x45;
 const TCP: u8 = 6;
 const SYN: u8 = 2;
 
-/// The packets that are remembered: more than are on the way at once. At the bound, the oldest of a connection counts as lost.
+/// The packets that are remembered: more than are on the way at once. At the bound, further packets are not measured.
 const OPEN_MAX: usize = 262_144;
 
 /// A packet that begins a connection in one direction: addresses, ports and sequence numbers.

@@ -19,6 +19,9 @@ use std::time::Duration;
 use super::controller::{RuleTimeouts, SharedLog, controller};
 use super::packet_key::{DelayFinder, PacketDelay, PacketKey};
 
+/// How long a query may take.
+pub const TIMEOUT: Duration = Duration::from_secs(10);
+
 /// What Redis puts around a value.
 const AROUND_A_VALUE_BYTES: u64 = 7;
 /// The rate of the testbed's links.
@@ -61,7 +64,7 @@ impl Load {
             lasts,
             counted_from,
             open_max: emulator::host::query::OPEN_MAX,
-            timeout: Duration::from_secs(10),
+            timeout: TIMEOUT,
             rules: RuleTimeouts::POX,
             with_delays: true,
         }
@@ -93,6 +96,13 @@ impl Seen {
     /// How many queries were counted.
     pub fn queries(&self) -> usize {
         self.completion_us.len() + self.failed
+    }
+
+    /// The times of all queries in microseconds. One that failed counts as one that took its whole time-out, and comes last: near
+    /// saturation, failures are a part of the picture.
+    pub fn times_us(&self, timeout: Duration) -> Vec<f64> {
+        let failed = std::iter::repeat_n(timeout.as_secs_f64() * 1e6, self.failed);
+        self.completion_us.iter().copied().chain(failed).collect()
     }
 
     /// The completion times as samples.

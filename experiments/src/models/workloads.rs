@@ -113,15 +113,11 @@ fn with_arrivals(base: &Load, kind: Kind, setups_per_s: f64) -> Load {
     }
 }
 
-/// All queries. One that failed counts as one that took the whole time-out: near saturation, failures are a part of the picture.
+/// All queries of each.
 fn pooled(runs: &Trio, timeout: Duration) -> Result<[Samples; 3], String> {
-    let timeout_us = timeout.as_secs_f64() * 1e6;
     let pool = |runs: &[Seen]| {
-        let all = runs.iter().flat_map(|seen| {
-            let failed = std::iter::repeat_n(timeout_us, seen.failed);
-            seen.completion_us.iter().copied().chain(failed)
-        });
-        samples(&all.collect::<Vec<f64>>(), "queries")
+        let all: Vec<f64> = runs.iter().flat_map(|seen| seen.times_us(timeout)).collect();
+        samples(&all, "queries")
     };
     Ok([pool(&runs.target)?, pool(&runs.full)?, pool(&runs.paper)?])
 }

@@ -106,7 +106,7 @@ const PROFILES_EXAMPLES: &str = "\
 Examples:
   burnet bench profiles                                              200 switches for half a minute; nothing else should run beside it
   burnet bench profiles --virtual-time --switches 100 --seconds 3600
-  burnet bench profiles --switches 400 --slow-motion 10              as many as this machine cannot keep up with, ten times slower
+  burnet bench profiles --switches 400 --slow-motion 10              too many for real time, so ten times slower
 
 Exit code 1 if the run could not be made; what the meter says of it fails nothing.";
 

@@ -14,7 +14,7 @@ use super::capture::{Delay, Delays, Plan as CapturePlan};
 use super::clients::{Plan as ClientsPlan, Report};
 use super::sandbox::Sandbox;
 use crate::lab::Lab;
-use crate::models::virtual_bed::Seen;
+use crate::models::virtual_bed::{Seen, TIMEOUT};
 
 const CONTROL_PORT: u16 = 6653;
 const PROXY: &str = "127.0.0.1:6650";
@@ -312,7 +312,7 @@ impl Bed<'_> {
             every_us: whole(load.every),
             lasts_ms: whole(load.lasts) / 1000,
             value_bytes: load.value_bytes,
-            timeout_ms: 10_000,
+            timeout_ms: u64::try_from(TIMEOUT.as_millis()).unwrap_or(u64::MAX),
         };
         let plan = serde_json::to_string(&plan).map_err(|why| why.to_string())?;
         let inside = ["ip", "netns", "exec", "h1"];
