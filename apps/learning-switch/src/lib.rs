@@ -109,7 +109,7 @@ impl RuleForm {
 pub struct LearningSwitch {
     settings: LearningSwitchSettings,
     rules: RuleForm,
-    /// `None`: rules match addresses. Nothing of it is on the way of a packet-in then, but the look whether it is there.
+    /// `None`: rules match addresses. Then a packet-in costs only one check more.
     flows: Option<Box<Flows>>,
     switches: Switches,
     now_s: u32,
