@@ -55,6 +55,8 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("probe", &["emulator", "flow", "openflow", "profile", "software-switch"]),
     // emulator only for its timer, its packet sockets and its meter of validity.
     ("proxy", &["emulator", "flow", "openflow", "profile", "software-switch"]),
+    // Of the rest of the project, an agent on a server needs addresses only.
+    ("edge", &["flow"]),
     ("load", &["flow", "openflow"]),
     // Data that services declare, and the table of the node's services.
     ("contract", &[]),

@@ -1,0 +1,389 @@
+//! The classes of a sender's shaper: which are wanted, which are installed, and what must change.
+//!
+//! ```text
+//! NIC ─┬─ VNIC: rate = guarantee, ceiling = NIC, or the guarantee if strict
+//!      │    ├─ flow, for each destination with feedback: ceiling = what the receiver said
+//!      │    └─ others: ceiling = guarantee
+//!      └─ ...
+//! ```
+//!
+//! In: the wanted rates of VNICs and flows, and which changes failed. Out: changes, each with the slot of its class. It knows no tc and no
+//! clock. It never asks for a change that would make no difference.
+//!
+//! A class has a rate that it gets in any case, and a ceiling up to which it borrows what its siblings leave, as HTB has it.
+
+use crate::vnic::{Flow, VNICS_OF_AGENT_MAX, VnicId};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The most flows with a class of their own. A further flow stays in the class of its VNIC, at the guarantee, and is counted.
+/// It is less than the 4,095 nodes that a hash table of u32 filters can number.
+pub const FLOW_SLOTS: u16 = 4000;
+
+/// The most VNICs with classes.
+pub const VNIC_SLOTS: u16 = VNICS_OF_AGENT_MAX as u16;
+
+/// The most changes at once. More are made when these are confirmed. A batch of this size fits into the buffer of a pipe.
+pub const CHANGES_MAX: usize = 64;
+
+/// A ceiling that differs by less than one part in this is not changed: a change costs a system call.
+const CHANGE_MIN: u64 = 200;
+
+/// What a class is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Place {
+    /// All packets of a VNIC.
+    Vnic(VnicId),
+    /// The packets of a VNIC to destinations without a class of their own.
+    Others(VnicId),
+    /// The packets of a VNIC to one destination.
+    Flow(Flow),
+}
+
+impl Place {
+    /// The VNIC whose packets they are.
+    pub fn vnic(self) -> VnicId {
+        match self {
+            Place::Vnic(vnic) | Place::Others(vnic) => vnic,
+            Place::Flow(flow) => flow.sender,
+        }
+    }
+}
+
+/// The rates of a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rates {
+    /// What it gets in any case, in bits a second.
+    pub rate_bps: u64,
+    /// What it gets at most.
+    pub ceiling_bps: u64,
+}
+
+/// What happens to a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deed {
+    /// It is new.
+    Add(Rates),
+    /// It has other rates.
+    Change(Rates),
+    /// It is not wanted any more.
+    Remove,
+}
+
+/// One change of the shaper.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// The class.
+    pub place: Place,
+    /// Its number among VNICs ([`VNIC_SLOTS`]) or flows ([`FLOW_SLOTS`]), from 1.
+    pub slot: u16,
+    /// The slot of its VNIC, which is its parent. For a VNIC, its own.
+    pub vnic_slot: u16,
+    /// What happens to it.
+    pub deed: Deed,
+}
+
+/// The classes of one NIC.
+#[derive(Clone, Debug)]
+pub struct Shaper {
+    wanted: BTreeMap<Place, Rates>,
+    installed: BTreeMap<Place, Installed>,
+    /// Places that may differ.
+    dirty: BTreeSet<Place>,
+    vnic_slots: Slots,
+    others_slots: Slots,
+    flow_slots: Slots,
+    unplaced: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Installed {
+    slot: u16,
+    vnic_slot: u16,
+    /// None: a change failed, so that nobody knows.
+    rates: Option<Rates>,
+}
+
+impl Default for Shaper {
+    fn default() -> Self {
+        Shaper {
+            wanted: BTreeMap::new(),
+            installed: BTreeMap::new(),
+            dirty: BTreeSet::new(),
+            vnic_slots: Slots::new(VNIC_SLOTS),
+            others_slots: Slots::new(VNIC_SLOTS),
+            flow_slots: Slots::new(FLOW_SLOTS),
+            unplaced: 0,
+        }
+    }
+}
+
+impl Shaper {
+    /// A class must have these rates. The ceiling is at least the rate. A class within a VNIC that is not wanted is ignored.
+    pub fn want(&mut self, place: Place, rates: Rates) {
+        if !matches!(place, Place::Vnic(_)) && !self.wanted.contains_key(&Place::Vnic(place.vnic())) {
+            return;
+        }
+        let rates = Rates { ceiling_bps: rates.ceiling_bps.max(rates.rate_bps), ..rates };
+        if self.wanted.insert(place, rates) != Some(rates) {
+            self.dirty.insert(place);
+        }
+    }
+
+    /// A class is not wanted any more. With a VNIC, all that is in it goes.
+    pub fn drop(&mut self, place: Place) {
+        if let Place::Vnic(vnic) = place {
+            let flow = |receiver| Place::Flow(Flow { sender: vnic, receiver: VnicId(receiver) });
+            let flows = self.wanted.range(flow(0)..=flow(u32::MAX)).map(|(place, _)| *place);
+            let within: Vec<Place> = flows.chain([Place::Others(vnic)]).collect();
+            within.into_iter().for_each(|place| self.drop_one(place));
+        }
+        self.drop_one(place);
+    }
+
+    fn drop_one(&mut self, place: Place) {
+        if self.wanted.remove(&place).is_some() {
+            self.dirty.insert(place);
+        }
+    }
+
+    /// What a class must have.
+    pub fn wanted(&self, place: Place) -> Option<Rates> {
+        self.wanted.get(&place).copied()
+    }
+
+    /// The difference between what is wanted and what is installed, at most [`CHANGES_MAX`] of it. What is returned counts as
+    /// installed, until [`Shaper::failed`] says something else.
+    pub fn changes(&mut self) -> Vec<Change> {
+        let mut changes = Vec::new();
+        // Removals first: they free slots. A VNIC comes before its flows, and its flows go before it.
+        let gone = self.dirty.iter().rev().filter(|place| !self.wanted.contains_key(place));
+        let gone: Vec<Place> = gone.take(CHANGES_MAX).copied().collect();
+        for place in gone {
+            self.dirty.remove(&place);
+            changes.extend(self.remove(place));
+        }
+        let room = CHANGES_MAX - changes.len().min(CHANGES_MAX);
+        let present = self.dirty.iter().filter(|place| self.wanted.contains_key(place));
+        let present: Vec<Place> = present.take(room).copied().collect();
+        for place in present {
+            self.dirty.remove(&place);
+            changes.extend(self.set(place));
+        }
+        changes
+    }
+
+    /// Whether [`Shaper::changes`] may have more.
+    pub fn is_dirty(&self) -> bool {
+        !self.dirty.is_empty()
+    }
+
+    /// The change of a class failed. It is asked for again by the next call of [`Shaper::changes`].
+    pub fn failed(&mut self, place: Place) {
+        if let Some(installed) = self.installed.get_mut(&place) {
+            installed.rates = None;
+            self.dirty.insert(place);
+        }
+    }
+
+    /// How often a flow found no slot.
+    pub fn unplaced(&self) -> u64 {
+        self.unplaced
+    }
+
+    fn slots(&mut self, place: Place) -> &mut Slots {
+        match place {
+            Place::Vnic(_) => &mut self.vnic_slots,
+            Place::Others(_) => &mut self.others_slots,
+            Place::Flow(_) => &mut self.flow_slots,
+        }
+    }
+
+    fn remove(&mut self, place: Place) -> Option<Change> {
+        let Installed { slot, vnic_slot, .. } = self.installed.remove(&place)?;
+        self.slots(place).free(slot);
+        Some(Change { place, slot, vnic_slot, deed: Deed::Remove })
+    }
+
+    fn set(&mut self, place: Place) -> Option<Change> {
+        let rates = *self.wanted.get(&place)?;
+        if let Some(installed) = self.installed.get_mut(&place) {
+            let deed = match installed.rates {
+                Some(present) if !differ(present, rates) => return None,
+                Some(_) => Deed::Change(rates),
+                None => Deed::Add(rates),
+            };
+            installed.rates = Some(rates);
+            let Installed { slot, vnic_slot, .. } = *installed;
+            return Some(Change { place, slot, vnic_slot, deed });
+        }
+        // A VNIC is before what is in it, so that it is installed by now unless it found no slot.
+        let vnic = self.installed.get(&Place::Vnic(place.vnic())).map(|vnic| vnic.slot);
+        let is_vnic = matches!(place, Place::Vnic(_));
+        let slot = if is_vnic || vnic.is_some() { self.slots(place).take() } else { None };
+        let Some(slot) = slot else {
+            self.unplaced += 1;
+            return None;
+        };
+        let vnic_slot = vnic.unwrap_or(slot);
+        self.installed.insert(place, Installed { slot, vnic_slot, rates: Some(rates) });
+        Some(Change { place, slot, vnic_slot, deed: Deed::Add(rates) })
+    }
+}
+
+/// Whether a change is worth its cost.
+fn differ(present: Rates, wanted: Rates) -> bool {
+    let by = present.ceiling_bps.abs_diff(wanted.ceiling_bps);
+    present.rate_bps != wanted.rate_bps || by > present.ceiling_bps / CHANGE_MIN
+}
+
+/// Numbers from 1 to a bound, the lowest free one first.
+#[derive(Clone, Debug)]
+struct Slots {
+    free: BTreeSet<u16>,
+}
+
+impl Slots {
+    fn new(count: u16) -> Self {
+        Slots { free: (1..=count).collect() }
+    }
+
+    fn take(&mut self) -> Option<u16> {
+        self.free.pop_first()
+    }
+
+    fn free(&mut self, slot: u16) {
+        self.free.insert(slot);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn rates(rate_bps: u64, ceiling_bps: u64) -> Rates {
+        Rates { rate_bps, ceiling_bps }
+    }
+
+    fn vnic(id: u32) -> Place {
+        Place::Vnic(VnicId(id))
+    }
+
+    fn flow(sender: u32, receiver: u32) -> Place {
+        Place::Flow(Flow { sender: VnicId(sender), receiver: VnicId(receiver) })
+    }
+
+    #[test]
+    fn only_what_differs_is_changed() {
+        let mut shaper = Shaper::default();
+        shaper.want(flow(1, 2), rates(1000, 5000));
+        assert_eq!(shaper.changes(), [], "its VNIC is not wanted");
+        shaper.want(vnic(1), rates(8000, 10_000));
+        shaper.want(flow(1, 2), rates(1000, 5000));
+        let change = |place, slot, deed| Change { place, slot, vnic_slot: 1, deed };
+        assert_eq!(
+            shaper.changes(),
+            [
+                change(vnic(1), 1, Deed::Add(rates(8000, 10_000))),
+                change(flow(1, 2), 1, Deed::Add(rates(1000, 5000)))
+            ]
+        );
+        assert_eq!(shaper.changes(), []);
+        shaper.want(flow(1, 2), rates(1000, 5020));
+        assert_eq!(shaper.changes(), [], "by less than half a percent");
+        shaper.want(flow(1, 2), rates(1000, 6000));
+        assert_eq!(shaper.changes(), [change(flow(1, 2), 1, Deed::Change(rates(1000, 6000)))]);
+        shaper.drop(vnic(1));
+        assert_eq!(shaper.changes(), [change(flow(1, 2), 1, Deed::Remove), change(vnic(1), 1, Deed::Remove)]);
+    }
+
+    #[test]
+    fn a_failed_change_is_asked_for_again_as_an_add() {
+        let mut shaper = Shaper::default();
+        shaper.want(vnic(1), rates(1, 2));
+        shaper.changes();
+        shaper.failed(vnic(1));
+        assert!(shaper.is_dirty());
+        assert_eq!(
+            shaper.changes(),
+            [Change { place: vnic(1), slot: 1, vnic_slot: 1, deed: Deed::Add(rates(1, 2)) }]
+        );
+        shaper.failed(vnic(7));
+        assert!(!shaper.is_dirty());
+    }
+
+    #[test]
+    fn a_ceiling_is_never_below_the_rate() {
+        let mut shaper = Shaper::default();
+        shaper.want(vnic(1), rates(10, 5));
+        assert_eq!(shaper.wanted(vnic(1)), Some(rates(10, 10)));
+    }
+
+    #[test]
+    fn without_a_slot_a_flow_has_no_class_and_is_counted() {
+        let mut shaper = Shaper::default();
+        let count = u32::from(FLOW_SLOTS);
+        shaper.want(vnic(1), rates(1, 2));
+        shaper.changes();
+        (0..=count).for_each(|to| shaper.want(flow(1, to), rates(1, 2)));
+        let added: usize = std::iter::repeat_with(|| shaper.changes().len()).take_while(|len| *len > 0).sum();
+        assert_eq!((added, shaper.unplaced()), (usize::from(FLOW_SLOTS), 1));
+    }
+
+    proptest! {
+        /// What the changes make is what is wanted, as long as nothing fails at the end, and a slot has one owner.
+        #[test]
+        fn the_changes_lead_to_what_is_wanted(
+            steps in prop::collection::vec((0..3u8, 0..8u32, 0..4u32, 1..100u64), 1..200),
+        ) {
+            let mut shaper = Shaper::default();
+            let mut made: BTreeMap<Place, (u16, u64)> = BTreeMap::new();
+            let mut wanted: BTreeMap<Place, u64> = BTreeMap::new();
+            for (what, sender, receiver, rate) in steps {
+                let place = if receiver == 0 { vnic(sender) } else { flow(sender, receiver) };
+                match what {
+                    0 => {
+                        shaper.drop(place);
+                        wanted.retain(|other, _| {
+                            *other != place && (receiver > 0 || other.vnic() != place.vnic())
+                        });
+                    }
+                    1 => {
+                        shaper.want(place, rates(rate, 100));
+                        if receiver == 0 || wanted.contains_key(&vnic(sender)) {
+                            wanted.insert(place, rate);
+                        }
+                    }
+                    _ => shaper.failed(place),
+                }
+                if rate % 3 == 0 {
+                    apply(&mut made, &shaper.changes())?;
+                }
+            }
+            apply(&mut made, &shaper.changes())?;
+            let made: BTreeMap<Place, u64> = made.into_iter().map(|(place, (_, rate))| (place, rate)).collect();
+            prop_assert_eq!(made, wanted);
+        }
+    }
+
+    fn apply(made: &mut BTreeMap<Place, (u16, u64)>, changes: &[Change]) -> Result<(), TestCaseError> {
+        for Change { place, slot, vnic_slot, deed } in changes {
+            match deed {
+                Deed::Remove => {
+                    prop_assert_eq!(made.remove(place).map(|(slot, _)| slot), Some(*slot));
+                }
+                Deed::Add(rates) | Deed::Change(rates) => {
+                    let is_flow = |place: &Place| matches!(place, Place::Flow(_));
+                    let owner = made
+                        .iter()
+                        .find(|(other, (taken, _))| taken == slot && is_flow(other) == is_flow(place));
+                    prop_assert!(owner.is_none_or(|(owner, _)| owner == place));
+                    let parent = made.get(&Place::Vnic(place.vnic())).map_or(*slot, |(slot, _)| *slot);
+                    prop_assert_eq!(parent, *vnic_slot);
+                    made.insert(*place, (*slot, rates.rate_bps));
+                }
+            }
+        }
+        Ok(())
+    }
+}
