@@ -14,7 +14,7 @@ struct Tool {
     package: &'static str,
 }
 
-const TOOLS: [Tool; 10] = [
+const TOOLS: [Tool; 12] = [
     Tool { program: "ovs-vswitchd", package: "openvswitch-switch" },
     Tool { program: "ovsdb-server", package: "openvswitch-switch" },
     Tool { program: "ovs-ofctl", package: "openvswitch-common" },
@@ -24,6 +24,9 @@ const TOOLS: [Tool; 10] = [
     Tool { program: "ping", package: "iputils-ping" },
     Tool { program: "tshark", package: "tshark" },
     Tool { program: "ip", package: "iproute2" },
+    Tool { program: "tc", package: "iproute2" },
+    // Counts what arrives at the servers of slices.
+    Tool { program: "nft", package: "nftables" },
     Tool { program: "openssl", package: "openssl" },
     Tool { program: "unshare", package: "util-linux" },
 ];

@@ -11,13 +11,15 @@
 //! ```
 //!
 //! In: counters of the meter, datagrams of other agents and of the label service, and the time. Out: rates of classes, and datagrams.
-//! [`agent::Agent`] is pure and ties the parts together: [`meter`], [`feedback`], [`shares`], [`shaper`] and [`protocol`].
+//! [`agent::Agent`] is pure and ties the parts together: [`meter`], [`feedback`], [`shares`], [`shaper`] and [`protocol`]. The module
+//! [`linux`] acts: nftables counts, HTB shapes.
 //!
 //! It never sees the content of a packet, never drops one by its own decision, and never decides about paths or labels. If it ends, the
 //! network goes on as without it.
 
 pub mod agent;
 pub mod feedback;
+pub mod linux;
 pub mod meter;
 pub mod protocol;
 pub mod shaper;

@@ -1,0 +1,221 @@
+//! The classes of HTB, as lines for tc.
+//!
+//! In: changes of the shaper, and the VNICs. Out: lines. It runs nothing.
+//!
+//! | minor number | class |
+//! |---|---|
+//! | 1 | the NIC |
+//! | 2 | datagrams of agents: first, but at most 1 % |
+//! | 3 | frames of no VNIC: 1 %, and what nobody else needs |
+//! | 100 + slot | VNIC |
+//! | 300 + slot | other packets of a VNIC |
+//! | 1000 + slot | flow |
+//!
+//! The numbers are hexadecimal, as tc has them.
+
+use super::device::{Device, MAJOR};
+use super::filters::{self, Target};
+use crate::shaper::{Change, Deed, Place, Rates};
+use crate::vnic::{Address, Directory, VnicId};
+use std::collections::BTreeMap;
+
+const NIC: u16 = 1;
+const AGENTS: u16 = 2;
+const REST: u16 = 3;
+const VNICS: u16 = 0x100;
+const OTHERS: u16 = 0x300;
+const FLOWS: u16 = 0x1000;
+
+/// The least burst: two of the largest frames.
+const BURST_MIN_BYTES: u64 = 2 * 1514;
+
+/// A burst lasts this part of a second. Shorter bursts need more wake-ups.
+const BURST_PER_SECOND: u64 = 4000;
+
+/// What a class may queue: 20 ms of the NIC, within these bounds.
+const QUEUE_PER_SECOND: u64 = 50;
+const QUEUE_MIN_BYTES: u64 = 64 * 1024;
+const QUEUE_MAX_BYTES: u64 = 4 * 1024 * 1024;
+
+/// How many bytes a class sends in its turn when it borrows, if its VNIC has the whole NIC; at least one frame.
+const TURN_BYTES: u64 = 60_000;
+const TURN_MIN_BYTES: u64 = 1514;
+
+/// The classes of one NIC. It remembers addresses, so that a filter can be removed after its VNIC has left the directory.
+#[derive(Debug)]
+pub(super) struct Classes {
+    device: Device,
+    nic_bps: u64,
+    /// The addresses and guarantees of VNICs, also of those that left.
+    vnics: BTreeMap<VnicId, (Address, u64)>,
+}
+
+impl Classes {
+    pub(super) fn new(device: Device, nic_bps: u64) -> Self {
+        Classes { device, nic_bps, vnics: BTreeMap::new() }
+    }
+
+    /// The lines that make the root, the fixed classes and the fixed filters.
+    pub(super) fn setup(&self, ports: &[u16]) -> Vec<String> {
+        let (device, nic) = (&self.device, self.nic_bps);
+        let whole = Rates { rate_bps: nic, ceiling_bps: nic };
+        let small = Rates { rate_bps: (nic / 100).max(8000), ceiling_bps: (nic / 100).max(8000) };
+        let rest = Rates { ceiling_bps: nic, ..small };
+        let mut lines = vec![
+            format!("qdisc add dev {device} root handle {MAJOR}: htb default {REST:x}"),
+            self.class("add", None, NIC, whole, TURN_BYTES),
+            format!("{} prio 0", self.class("add", Some(NIC), AGENTS, small, TURN_MIN_BYTES)),
+            format!("{} prio 7", self.class("add", Some(NIC), REST, rest, TURN_MIN_BYTES)),
+        ];
+        lines.extend([AGENTS, REST].map(|minor| self.queue(minor)));
+        lines.extend(filters::fixed(device, ports, AGENTS, REST));
+        lines
+    }
+
+    /// The lines of a change, in order. None: the VNIC is unknown, so it has no class.
+    pub(super) fn lines(&mut self, change: &Change, directory: &Directory) -> Option<Vec<String>> {
+        let vnic = self.vnic(change.place.vnic(), directory)?;
+        match change.place {
+            Place::Vnic(id) => Some(self.vnic_lines(id, change)),
+            Place::Others(_) => {
+                let target = Target { slot: change.slot, class: OTHERS + change.slot };
+                let filter = filters::of_vnic(&self.device, vnic, target);
+                let removal = filters::without_vnic(&self.device, vnic, change.slot);
+                Some(self.leaf_lines(change, target.class, filter, removal))
+            }
+            Place::Flow(flow) => {
+                let to = self.vnic(flow.receiver, directory)?;
+                let target = Target { slot: change.slot, class: FLOWS + change.slot };
+                let filter = filters::of_flow(&self.device, vnic, to, target);
+                let removal = filters::without_flow(&self.device, vnic, to, change.slot);
+                Some(self.leaf_lines(change, target.class, filter, removal))
+            }
+        }
+    }
+
+    fn vnic_lines(&mut self, id: VnicId, change: &Change) -> Vec<String> {
+        let minor = VNICS + change.slot;
+        match change.deed {
+            Deed::Add(rates) | Deed::Change(rates) => {
+                vec![self.class("replace", Some(NIC), minor, rates, self.turn(id))]
+            }
+            Deed::Remove => {
+                self.vnics.remove(&id);
+                vec![self.removal(minor)]
+            }
+        }
+    }
+
+    fn leaf_lines(&self, change: &Change, minor: u16, filter: String, removal: String) -> Vec<String> {
+        let turn = self.turn(change.place.vnic());
+        let class = |rates| self.class("replace", Some(VNICS + change.vnic_slot), minor, rates, turn);
+        match change.deed {
+            Deed::Add(rates) => vec![class(rates), self.queue(minor), filter],
+            Deed::Change(rates) => vec![class(rates)],
+            // A class goes only when no filter points at it.
+            Deed::Remove => vec![removal, self.removal(minor)],
+        }
+    }
+
+    fn vnic(&mut self, id: VnicId, directory: &Directory) -> Option<Address> {
+        if let Some(vnic) = directory.get(id) {
+            self.vnics.insert(id, (vnic.address, vnic.guarantee_bps));
+        }
+        self.vnics.get(&id).map(|(address, _)| *address)
+    }
+
+    /// The bytes of a turn: spare capacity is lent in proportion to guarantees.
+    fn turn(&self, vnic: VnicId) -> u64 {
+        let guarantee_bps = self.vnics.get(&vnic).map_or(0, |(_, guarantee)| *guarantee);
+        let part = u128::from(TURN_BYTES) * u128::from(guarantee_bps) / u128::from(self.nic_bps.max(1));
+        u64::try_from(part).unwrap_or(TURN_BYTES).clamp(TURN_MIN_BYTES, TURN_BYTES)
+    }
+
+    fn class(&self, verb: &str, parent: Option<u16>, minor: u16, rates: Rates, turn_bytes: u64) -> String {
+        let Rates { rate_bps, ceiling_bps } = rates;
+        let burst = |bps: u64| (bps / 8 / BURST_PER_SECOND).max(BURST_MIN_BYTES);
+        let parent = parent.map_or(format!("{MAJOR}:"), |parent| format!("{MAJOR}:{parent:x}"));
+        format!(
+            "class {verb} dev {} parent {parent} classid {MAJOR}:{minor:x} htb rate {rate_bps}bit ceil {ceiling_bps}bit \
+             burst {} cburst {} quantum {turn_bytes}",
+            self.device,
+            burst(rate_bps),
+            burst(ceiling_bps)
+        )
+    }
+
+    fn removal(&self, minor: u16) -> String {
+        format!("class del dev {} classid {MAJOR}:{minor:x}", self.device)
+    }
+
+    fn queue(&self, minor: u16) -> String {
+        let limit = (self.nic_bps / 8 / QUEUE_PER_SECOND).clamp(QUEUE_MIN_BYTES, QUEUE_MAX_BYTES);
+        format!(
+            "qdisc replace dev {} parent {MAJOR}:{minor:x} handle {minor:x}: bfifo limit {limit}",
+            self.device
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vnic::{AgentId, Flow, SliceId, Vnic};
+    use flow::MacAddr;
+
+    fn directory() -> Directory {
+        let vnic = |id: u8| Vnic {
+            id: VnicId(id.into()),
+            slice: SliceId(1),
+            agent: Some(AgentId(1)),
+            address: Address { vlan: None, mac: MacAddr([2, 0, 0, 0, 0, id]) },
+            guarantee_bps: 5_000_000,
+            strict: false,
+        };
+        Directory::new([vnic(1), vnic(2)]).unwrap()
+    }
+
+    fn change(place: Place, slot: u16, deed: Deed) -> Change {
+        Change { place, slot, vnic_slot: 4, deed }
+    }
+
+    #[test]
+    fn each_change_has_its_lines() {
+        let mut classes = Classes::new(Device::new("v0").unwrap(), 10_000_000);
+        let flow = Place::Flow(Flow { sender: VnicId(1), receiver: VnicId(2) });
+        let rates = Rates { rate_bps: 64_000, ceiling_bps: 3_000_000 };
+        let mut check = |change: Change, expected: &[&str]| {
+            let lines = classes.lines(&change, &directory()).unwrap();
+            let starts = |line: &String| expected.iter().any(|start| line.starts_with(start));
+            assert!(lines.len() == expected.len() && lines.iter().all(starts), "{lines:#?}");
+        };
+        let class = "class replace dev v0 parent bed9:104 classid bed9:1007 htb rate 64000bit ceil 3000000bit \
+                     burst 3028 cburst 3028 quantum 30000";
+        check(
+            change(flow, 7, Deed::Add(rates)),
+            &[
+                class,
+                "qdisc replace dev v0 parent bed9:1007 handle 1007: bfifo limit 65536",
+                "filter replace dev v0 parent bed9: protocol all prio 6 handle 2:2:7 u32",
+            ],
+        );
+        check(change(flow, 7, Deed::Change(rates)), &[class]);
+        check(change(flow, 7, Deed::Remove), &["filter del dev v0", "class del dev v0 classid bed9:1007"]);
+        let vnic = Place::Vnic(VnicId(1));
+        check(
+            change(vnic, 4, Deed::Add(rates)),
+            &["class replace dev v0 parent bed9:1 classid bed9:104 htb"],
+        );
+    }
+
+    #[test]
+    fn a_vnic_that_left_is_removed_by_its_old_address() {
+        let mut classes = Classes::new(Device::new("v0").unwrap(), 10_000_000);
+        let rates = Rates { rate_bps: 1, ceiling_bps: 2 };
+        let others = Place::Others(VnicId(1));
+        classes.lines(&change(others, 4, Deed::Add(rates)), &directory()).unwrap();
+        let removal = classes.lines(&change(others, 4, Deed::Remove), &Directory::default()).unwrap();
+        assert_eq!(removal[0], "filter del dev v0 parent bed9: protocol all prio 7 handle 3:1:4 u32");
+        assert_eq!(classes.lines(&change(Place::Others(VnicId(9)), 1, Deed::Remove), &directory()), None);
+    }
+}

@@ -1,0 +1,227 @@
+//! Hosts in network namespaces, joined by a bridge, for tests. Each namespace is that of a thread, and ends with it.
+//!
+//! In: names. Out: commands and closures that run inside, UDP traffic, and rates. It changes nothing outside of its namespaces.
+
+use edge::agent::{Peer, Settings};
+use edge::linux::run::{Config, Orders, run};
+use edge::linux::{Device, Trouble};
+use edge::protocol::Key;
+use edge::vnic::{Address, AgentId, Directory, SliceId, Vnic, VnicId};
+use flow::MacAddr;
+use nix::sched::{CloneFlags, unshare};
+use nix::sys::socket::{AddressFamily, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrLike};
+use std::collections::BTreeMap;
+use std::net::UdpSocket;
+use std::os::fd::AsRawFd;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// The port of agents in these networks.
+const AGENT_PORT: u16 = 6655;
+
+/// The size of the test's frames.
+const FRAME_BYTES: usize = 1250;
+
+/// The EtherType of the test's frames: one for experiments.
+const ETHER_TYPE: [u8; 2] = [0x88, 0xb5];
+
+/// Whether the test's frames have a tag.
+#[derive(Clone, Copy, Debug)]
+pub enum Vlan {
+    None,
+    Id(u16),
+}
+
+type Task = Box<dyn FnOnce() + Send>;
+
+/// A namespace.
+pub struct Host {
+    tasks: Sender<Task>,
+    thread_id: i32,
+}
+
+impl Host {
+    fn new() -> Self {
+        let (tasks, received) = channel::<Task>();
+        let (tell, told) = channel();
+        std::thread::spawn(move || {
+            unshare(CloneFlags::CLONE_NEWNET).unwrap();
+            tell.send(nix::unistd::gettid().as_raw()).unwrap();
+            received.into_iter().for_each(|task| task());
+        });
+        Host { tasks, thread_id: told.recv().unwrap() }
+    }
+
+    /// Runs a closure inside, to its end. Threads and processes that it starts are inside too.
+    pub fn inside<T: Send + 'static>(&self, task: impl FnOnce() -> T + Send + 'static) -> T {
+        let (tell, told) = channel();
+        self.tasks.send(Box::new(move || drop(tell.send(task())))).unwrap();
+        told.recv().unwrap()
+    }
+
+    /// Runs a command inside.
+    pub fn run(&self, command: &str) {
+        let words: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
+        let output = self.inside(move || Command::new(&words[0]).args(&words[1..]).output().unwrap());
+        assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+/// Hosts at a bridge. The link to one of them is slow.
+pub struct Lab {
+    hosts: BTreeMap<&'static str, Host>,
+    _bridge: Host,
+}
+
+impl Lab {
+    pub fn new(names: &[&'static str], slow: &str, link_bps: u64) -> Self {
+        let bridge = Host::new();
+        bridge.run("ip link add br0 type bridge");
+        bridge.run("ip link set br0 up");
+        let mut hosts = BTreeMap::new();
+        for (index, name) in names.iter().enumerate() {
+            let host = Host::new();
+            bridge.run(&format!("ip link add {name} type veth peer name eth0 netns {}", host.thread_id));
+            bridge.run(&format!("ip link set {name} up master br0"));
+            if *name == slow {
+                // 20 ms of queue, as a switch may have.
+                bridge.run(&format!(
+                    "tc qdisc add dev {name} root tbf rate {link_bps}bit burst 5000 limit {}",
+                    link_bps / 8 / 50
+                ));
+            }
+            host.run("ip link set lo up");
+            host.run(&format!("ip link set eth0 address {}", mac(index as u32 + 1)));
+            host.run("ip link set eth0 up");
+            host.run(&format!("ip addr add 10.9.0.{}/24 dev eth0", index + 1));
+            hosts.insert(*name, host);
+        }
+        Lab { hosts, _bridge: bridge }
+    }
+
+    pub fn host(&self, name: &str) -> &Host {
+        &self.hosts[name]
+    }
+
+    /// Sends frames as fast as the shaper takes them, as VNIC `from` to VNIC `to`.
+    pub fn send(&self, name: &str, from: u32, to: u32, vlan: Vlan, time: Duration) -> JoinHandle<()> {
+        let frame = frame(from, to, vlan);
+        self.host(name).inside(move || {
+            std::thread::spawn(move || {
+                let socket = packet_socket();
+                let begin = Instant::now();
+                while begin.elapsed() < time {
+                    // A full queue is what is wanted: the shaper drops or the socket blocks.
+                    let _ = nix::sys::socket::send(socket.as_raw_fd(), &frame, MsgFlags::empty());
+                    std::thread::sleep(Duration::from_micros(700));
+                }
+            })
+        })
+    }
+
+    /// Counts the frames of VNICs 1 and 2 in windows. Returns megabits a second.
+    pub fn receive(&self, name: &str, window: Duration, time: Duration) -> JoinHandle<Vec<[f64; 2]>> {
+        self.host(name).inside(move || {
+            std::thread::spawn(move || {
+                let socket = packet_socket();
+                let mut windows = vec![[0.0; 2]; (time.as_millis() / window.as_millis()) as usize + 1];
+                let (begin, mut buffer) = (Instant::now(), [0; 2048]);
+                while begin.elapsed() < time {
+                    let Ok(read) =
+                        nix::sys::socket::recv(socket.as_raw_fd(), &mut buffer, MsgFlags::MSG_DONTWAIT)
+                    else {
+                        std::thread::sleep(Duration::from_micros(300));
+                        continue;
+                    };
+                    let sender = usize::from(buffer[11]);
+                    // Linux takes a tag off.
+                    if read >= FRAME_BYTES - 4 && (1..=2).contains(&sender) && buffer[6] == 2 {
+                        let place = (begin.elapsed().as_micros() / window.as_micros()) as usize;
+                        windows[place][sender - 1] += read as f64 * 8.0 / window.as_secs_f64() / 1e6;
+                    }
+                }
+                windows.pop();
+                windows
+            })
+        })
+    }
+}
+
+pub fn mac(id: u32) -> MacAddr {
+    MacAddr([2, 0, 0, 0, 0, id as u8])
+}
+
+/// A VNIC with the address of its number.
+pub fn vnic(id: u32, agent: u32, guarantee_bps: u64, vlan: Vlan) -> Vnic {
+    let vlan = match vlan {
+        Vlan::None => None,
+        Vlan::Id(id) => Some(id),
+    };
+    Vnic {
+        id: VnicId(id),
+        slice: SliceId(1),
+        agent: Some(AgentId(agent)),
+        address: Address { vlan, mac: mac(id) },
+        guarantee_bps,
+        strict: false,
+    }
+}
+
+fn frame(from: u32, to: u32, vlan: Vlan) -> Vec<u8> {
+    let mut frame = [mac(to).0, mac(from).0].concat();
+    if let Vlan::Id(id) = vlan {
+        frame.extend_from_slice(&[0x81, 0]);
+        frame.extend_from_slice(&id.to_be_bytes());
+    }
+    frame.extend_from_slice(&ETHER_TYPE);
+    frame.resize(FRAME_BYTES, 0);
+    frame
+}
+
+/// A packet socket on `eth0`.
+fn packet_socket() -> std::os::fd::OwnedFd {
+    let socket = nix::sys::socket::socket(
+        AddressFamily::Packet,
+        SockType::Raw,
+        SockFlag::SOCK_CLOEXEC,
+        SockProtocol::EthAll,
+    )
+    .unwrap();
+    let find = |interface: nix::ifaddrs::InterfaceAddress| {
+        (interface.interface_name == "eth0").then_some(interface.address?.as_link_addr().copied()?)
+    };
+    let address: LinkAddr = nix::ifaddrs::getifaddrs().unwrap().find_map(find).unwrap();
+    assert!(address.len() > 0);
+    nix::sys::socket::bind(socket.as_raw_fd(), &address).unwrap();
+    socket
+}
+
+/// Starts the agent of a host. All agents know each other.
+pub fn run_agent(
+    lab: &Lab,
+    name: &str,
+    id: u32,
+    vnics: &[Vnic],
+    nic_bps: u64,
+    orders: &Arc<Orders>,
+) -> JoinHandle<Result<(), Trouble>> {
+    let mut settings = Settings::for_nic(AgentId(id), nic_bps, u64::from(id) + 7);
+    let others: Vec<u32> = (1..=3).filter(|other| *other != id).collect();
+    let key = |other: u32| Key([(id.min(other) * 16 + id.max(other)) as u8; 32]);
+    settings.peers = others.iter().map(|other| Peer { agent: AgentId(*other), key: key(*other) }).collect();
+    let address = |other: &u32| (AgentId(*other), format!("10.9.0.{other}:{AGENT_PORT}").parse().unwrap());
+    let config = Config {
+        device: Device::new("eth0").unwrap(),
+        settings,
+        directory: Directory::new(vnics.iter().copied()).unwrap(),
+        addresses: others.iter().map(address).collect(),
+    };
+    let orders = Arc::clone(orders);
+    lab.host(name).inside(move || {
+        let socket = UdpSocket::bind(format!("0.0.0.0:{AGENT_PORT}")).unwrap();
+        std::thread::spawn(move || run(&config, socket, &orders))
+    })
+}

@@ -1,0 +1,145 @@
+//! Agents on Linux: two servers that send, one that receives through a link of 10 Mb/s, and the counters and classes of the kernel.
+//!
+//! Each test makes network namespaces for its own threads, so that nothing on the machine changes. That needs root, tc and nft: without
+//! them, the tests say so and look at nothing. Rates are printed; only wide bounds are asserted.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
+
+mod hosts;
+
+use edge::linux::run::{Orders, clean};
+use edge::linux::{Device, Trouble};
+use hosts::{Host, Lab, Vlan, run_agent, vnic};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What three VNICs of one receiver share in the tests.
+const LINK_BPS: u64 = 10_000_000;
+
+fn can_run(name: &str) -> bool {
+    let has = |program: &str, argument: &str| Command::new(program).arg(argument).output().is_ok();
+    if !nix::unistd::geteuid().is_root() {
+        println!("left out: {name}: only root can make a network namespace");
+        return false;
+    }
+    if !has("nft", "--version") || !has("tc", "-V") {
+        println!("left out: {name}: nft or tc is missing (Debian's nftables and iproute2)");
+        return false;
+    }
+    true
+}
+
+fn shown(host: &Host, program: &'static str, arguments: &'static [&'static str]) -> String {
+    host.inside(move || {
+        let output = Command::new(program).args(arguments).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    })
+}
+
+/// Two senders with the same guarantee, the second 1.5 s after the first. Returns megabits a second of both in windows of 100 ms.
+fn two_senders(vlan: Vlan, guarantees: [u64; 2]) -> Vec<[f64; 2]> {
+    let lab = Lab::new(&["s1", "s2", "r"], "r", LINK_BPS);
+    // Each sender has a receiving VNIC of its own if the guarantees differ: then they are VNICs of different rates on one server.
+    let same = guarantees[0] == guarantees[1];
+    let receivers: &[u32] = if same { &[3, 3] } else { &[3, 4] };
+    let mut vnics = vec![vnic(1, 1, guarantees[0], vlan), vnic(2, 2, guarantees[1], vlan)];
+    match same {
+        true => vnics.push(vnic(3, 3, LINK_BPS, vlan)),
+        false => vnics.extend([vnic(3, 3, guarantees[0], vlan), vnic(4, 3, guarantees[1], vlan)]),
+    }
+    let orders = Arc::new(Orders::default());
+    let agents: Vec<_> = ["s1", "s2", "r"]
+        .iter()
+        .zip(1..)
+        .map(|(name, id)| run_agent(&lab, name, id, &vnics, LINK_BPS, &orders))
+        .collect();
+    std::thread::sleep(Duration::from_millis(700));
+    let windows = lab.receive("r", Duration::from_millis(100), Duration::from_millis(3500));
+    let first = lab.send("s1", 1, receivers[0], vlan, Duration::from_millis(3500));
+    std::thread::sleep(Duration::from_millis(1500));
+    let second = lab.send("s2", 2, receivers[1], vlan, Duration::from_millis(2000));
+    first.join().unwrap();
+    second.join().unwrap();
+    let rates = windows.join().unwrap();
+    orders.end();
+    for agent in agents {
+        agent.join().unwrap().unwrap();
+    }
+    for name in ["s1", "s2", "r"] {
+        let host = lab.host(name);
+        assert!(!shown(host, "tc", &["qdisc", "show", "dev", "eth0"]).contains("bed9"), "{name} is clean");
+        assert!(!shown(host, "nft", &["list", "tables"]).contains("burnet"), "{name} is clean");
+    }
+    rates
+}
+
+/// Prints the windows around the start of the second sender, and returns the mean of both from 200 ms behind it.
+fn settled(name: &str, rates: &[[f64; 2]]) -> [f64; 2] {
+    let begin = rates.iter().position(|rates| rates[1] > 0.0).expect("the second sender sent");
+    println!("{name}: megabits a second in windows of 100 ms; the second sender began within window 0");
+    for (index, rates) in rates.iter().enumerate().skip(begin.saturating_sub(3)).take(12) {
+        println!("  {:3}  {:6.2} {:6.2}", index as i64 - begin as i64, rates[0], rates[1]);
+    }
+    // The first packet came somewhere within the window `begin`, so that 200 ms later is within the third one.
+    let after: Vec<&[f64; 2]> = rates.iter().skip(begin + 3).take(12).collect();
+    let mean = |which: usize| after.iter().map(|rates| rates[which]).sum::<f64>() / after.len() as f64;
+    println!("  mean from 200 ms on: {:.2} {:.2}", mean(0), mean(1));
+    [mean(0), mean(1)]
+}
+
+fn within(name: &str, got: [f64; 2], expected: [f64; 2]) {
+    for (got, expected) in got.iter().zip(expected) {
+        println!("{name}: {got:.2} Mb/s, share {expected:.2}: {:+.1} %", (got / expected - 1.0) * 100.0);
+        assert!((0.6..1.4).contains(&(got / expected)), "{name}: {got} instead of {expected}");
+    }
+}
+
+#[test]
+fn two_senders_share_the_nic_of_a_receiver() {
+    if can_run("two_senders_share_the_nic_of_a_receiver") {
+        let rates = two_senders(Vlan::None, [LINK_BPS; 2]);
+        within("equal", settled("equal", &rates), [5.0, 5.0]);
+    }
+}
+
+#[test]
+fn guarantees_of_8_and_2_are_kept_and_lent() {
+    if can_run("guarantees_of_8_and_2_are_kept_and_lent") {
+        let rates = two_senders(Vlan::None, [8_000_000, 2_000_000]);
+        within("8 and 2", settled("8 and 2", &rates), [8.0, 2.0]);
+        let alone = rates.iter().map(|rates| rates[0]).fold(0.0, f64::max);
+        println!("the first alone: {alone:.2} Mb/s with a guarantee of 8");
+        assert!(alone > 8.5, "spare capacity is lent: {alone}");
+    }
+}
+
+#[test]
+fn tagged_frames_are_shaped_and_metered_too() {
+    if can_run("tagged_frames_are_shaped_and_metered_too") {
+        let rates = two_senders(Vlan::Id(7), [8_000_000, 2_000_000]);
+        within("tagged", settled("tagged", &rates), [8.0, 2.0]);
+    }
+}
+
+#[test]
+fn an_interface_that_another_program_shapes_is_left_alone() {
+    if !can_run("an_interface_that_another_program_shapes_is_left_alone") {
+        return;
+    }
+    let lab = Lab::new(&["s1"], "s1", LINK_BPS);
+    let host = lab.host("s1");
+    host.run("tc qdisc add dev eth0 root handle 1: htb default 1");
+    let why = host.inside(|| clean(&Device::new("eth0").unwrap()).unwrap_err());
+    assert!(matches!(why, Trouble::Device(_)), "{why}");
+    assert!(shown(host, "tc", &["qdisc", "show", "dev", "eth0"]).contains("htb 1:"));
+    host.run("tc qdisc del dev eth0 root");
+    // What an earlier run left is removed: it has the mark.
+    host.run("tc qdisc add dev eth0 root handle bed9: htb default 1");
+    host.run("nft add table netdev burnet_edge_eth0");
+    host.inside(|| clean(&Device::new("eth0").unwrap()).unwrap());
+    assert!(!shown(host, "tc", &["qdisc", "show", "dev", "eth0"]).contains("htb"));
+    assert_eq!(shown(host, "nft", &["list", "tables"]), "");
+    let missing = host.inside(|| clean(&Device::new("eth9").unwrap()).unwrap_err().to_string());
+    assert!(missing.contains("eth9"), "{missing}");
+}
