@@ -1,0 +1,206 @@
+//! Groups of a tenant: its own numbers, and buckets for the physical switch.
+//!
+//! A bucket is an action set, so it sends a packet out of one port. A bucket that floods becomes one for each port, in a group of type
+//! ALL. Packets reach a group with the slice's tag, if the switch has ports with tags; the bucket for an edge port pops it.
+//!
+//! In: group mods. Out: group mods of the physical switch, or the refusal.
+
+use crate::controller::Asker;
+use crate::flattening::in_order;
+use crate::output::Command;
+use crate::pending::{Asked, Sender};
+use crate::refusal::*;
+use crate::rule_table::Group;
+use crate::translation::Start;
+use crate::virtual_switch::{Obeyed, Turn, VirtualSwitch};
+use flow::{Action, Match, PortNo};
+use openflow::Version;
+use openflow::message::*;
+
+/// OFPG_MAX: the highest number of a group.
+const GROUP_MAX: u32 = 0xffff_ff00;
+/// `ofp_group_mod_command`.
+const ADD: u16 = 0;
+const MODIFY: u16 = 1;
+const DELETE: u16 = 2;
+/// OFPRR_GROUP_DELETE.
+const REMOVED_BY_GROUP: u8 = 3;
+/// The most buckets of a group in the physical switch.
+const BUCKETS_MAX: usize = 256;
+
+impl VirtualSwitch {
+    /// Carries out a group mod (1.3.5, 6.5).
+    pub(crate) fn on_group_mod(
+        &mut self,
+        asker: Asker,
+        wanted: &GroupMod,
+        bytes: &[u8],
+        turn: &mut Turn<'_>,
+    ) -> Obeyed {
+        if self.on() == Version::V1_0 {
+            return Err(Refusal::new(BAD_TYPE, "the physical switch has OpenFlow 1.0, and no groups"));
+        }
+        let sender = Sender::new(asker, bytes);
+        match wanted.command {
+            ADD => self.add_group(wanted, sender, turn),
+            MODIFY => self.modify_group(wanted, sender, turn),
+            DELETE => {
+                self.delete_groups(wanted.group_id, &sender, turn);
+                Ok(())
+            }
+            other => Err(Refusal::new(GROUP_COMMAND, format!("there is no command {other}"))),
+        }
+    }
+
+    fn add_group(&mut self, wanted: &GroupMod, sender: Sender, turn: &mut Turn<'_>) -> Obeyed {
+        let id = wanted.group_id;
+        if id > GROUP_MAX {
+            return Err(Refusal::new(GROUP_INVALID, format!("{id} is no number of a group")));
+        }
+        if self.groups.contains_key(&id) {
+            return Err(Refusal::new(GROUP_EXISTS, format!("group {id} exists")));
+        }
+        let buckets = self.physical_buckets(wanted)?;
+        let used: Vec<u32> = self.groups.values().map(|group| group.physical).collect();
+        let Some(physical) = self.numbers.groups.clone().find(|number| !used.contains(number)) else {
+            return Err(Refusal::new(GROUP_OUT_OF_GROUPS, "all groups of the slice are in use"));
+        };
+        let group = Group { physical, group_type: wanted.group_type, buckets: wanted.buckets.clone() };
+        self.groups.insert(id, group);
+        let group_mod = GroupMod { command: ADD, group_type: wanted.group_type, group_id: physical, buckets };
+        self.claims += 1;
+        self.order(Command::GroupMod(group_mod), Some(Asked::Group { sender, id }), turn);
+        Ok(())
+    }
+
+    fn modify_group(&mut self, wanted: &GroupMod, sender: Sender, turn: &mut Turn<'_>) -> Obeyed {
+        let buckets = self.physical_buckets(wanted)?;
+        let Some(group) = self.groups.get_mut(&wanted.group_id) else {
+            return Err(Refusal::new(GROUP_UNKNOWN, format!("there is no group {}", wanted.group_id)));
+        };
+        group.group_type = wanted.group_type;
+        group.buckets.clone_from(&wanted.buckets);
+        let group_id = group.physical;
+        let group_mod = GroupMod { command: MODIFY, group_type: wanted.group_type, group_id, buckets };
+        self.order(Command::GroupMod(group_mod), Some(Asked::Change(sender)), turn);
+        Ok(())
+    }
+
+    /// Deletes one group or all of the slice, with the rules that refer to them.
+    fn delete_groups(&mut self, wanted: u32, sender: &Sender, turn: &mut Turn<'_>) {
+        let is_meant = |id: &u32| wanted == GROUP_ALL || *id == wanted;
+        let ids: Vec<u32> = self.groups.keys().copied().filter(is_meant).collect();
+        for id in ids {
+            let rules: Vec<u64> =
+                self.rules.iter().filter(|rule| rule.refers_to(id)).map(|rule| rule.number).collect();
+            rules.into_iter().for_each(|rule| self.take_out(rule, REMOVED_BY_GROUP, Some(sender), turn));
+            let Some(group) = self.groups.remove(&id) else { continue };
+            let group_mod = GroupMod {
+                command: DELETE,
+                group_type: group.group_type,
+                group_id: group.physical,
+                buckets: Vec::new(),
+            };
+            self.order(Command::GroupMod(group_mod), Some(Asked::Change(sender.clone())), turn);
+        }
+    }
+
+    /// Lays all groups again, because ports changed.
+    pub(crate) fn relay_groups(&mut self, command: u16, turn: &mut Turn<'_>) {
+        let mods: Vec<GroupMod> = self
+            .groups
+            .iter()
+            .filter_map(|(id, group)| {
+                let buckets = group.buckets.clone();
+                let own = GroupMod { command, group_type: group.group_type, group_id: *id, buckets };
+                let buckets = self.physical_buckets(&own).ok()?;
+                Some(GroupMod { group_id: group.physical, buckets, ..own })
+            })
+            .collect();
+        mods.into_iter().for_each(|group_mod| self.order(Command::GroupMod(group_mod), None, turn));
+    }
+
+    /// The buckets of a group in the physical switch.
+    fn physical_buckets(&self, wanted: &GroupMod) -> Result<Vec<Bucket>, Refusal> {
+        if wanted.group_type > GROUP_TYPE_FAST_FAILOVER {
+            return Err(Refusal::new(GROUP_TYPE, format!("there is no type {}", wanted.group_type)));
+        }
+        let mut all = Vec::new();
+        for bucket in &wanted.buckets {
+            all.extend(self.physical_bucket(bucket, wanted.group_type)?);
+            if all.len() > BUCKETS_MAX {
+                return Err(Refusal::new(GROUP_OUT_OF_BUCKETS, format!("a group has at most {BUCKETS_MAX}")));
+            }
+        }
+        Ok(all)
+    }
+
+    fn physical_bucket(&self, bucket: &Bucket, group_type: u8) -> Result<Vec<Bucket>, Refusal> {
+        if bucket.watch_group != GROUP_ANY {
+            return Err(Refusal::new(GROUP_WATCH, "a bucket of a slice watches ports only"));
+        }
+        let watch_port = match bucket.watch_port {
+            PortNo::ANY => PortNo::ANY,
+            port => match self.space.port(port) {
+                Some(there) => there.plan.port,
+                None => return Err(Refusal::new(GROUP_WATCH, format!("port {port} is not in the slice"))),
+            },
+        };
+        let lists = self.lists_of(in_order(&bucket.actions))?;
+        if lists.len() > 1 && group_type != GROUP_TYPE_ALL {
+            return Err(Refusal::new(GROUP_BUCKET, "a bucket floods only in a group of type ALL"));
+        }
+        let physical =
+            |actions| Bucket { weight: bucket.weight, watch_port, watch_group: GROUP_ANY, actions };
+        let laid: Result<Vec<Bucket>, Refusal> =
+            lists.into_iter().map(|list| self.lay_bucket(&list).map(physical)).collect();
+        laid
+    }
+
+    /// The lists of a bucket: one for each port that it sends to.
+    fn lists_of(&self, mut actions: Vec<Action>) -> Result<Vec<Vec<Action>>, Refusal> {
+        let is_group = |action: &Action| matches!(action, Action::Group(_));
+        if actions.iter().any(is_group) {
+            return Err(Refusal::new(GROUP_CHAINING, "a group of a slice leads to no other"));
+        }
+        let port = match actions.last() {
+            Some(Action::Output { port, .. }) => *port,
+            _ => return Ok(vec![actions]),
+        };
+        let tagged = self.space.ports().filter(|port| self.space.is_tagged_at(port)).count();
+        match port {
+            PortNo::IN_PORT if tagged > 0 && tagged < self.space.ports().count() => {
+                Err(Refusal::new(GROUP_BUCKET, "whether a packet needs a tag at IN_PORT is open in a group"))
+            }
+            PortNo::FLOOD | PortNo::ALL => {
+                actions.pop();
+                let is_wanted = |there: &&crate::port::VirtualPort| {
+                    if port == PortNo::FLOOD { there.floods() } else { there.sends() }
+                };
+                let to = |shown| actions.iter().cloned().chain([Action::output(shown)]).collect();
+                Ok(self.space.ports().filter(is_wanted).map(|port| to(port.plan.shown_as)).collect())
+            }
+            _ => Ok(vec![actions]),
+        }
+    }
+
+    /// One list for the physical switch. Packets of each port may enter a group, so it must be fine for all of them.
+    fn lay_bucket(&self, actions: &[Action]) -> Result<Vec<Action>, Refusal> {
+        let is_tagged = self.space.has_tagged_ports();
+        let in_port = match actions.last() {
+            // Resolved by the switch. All ports are alike, so the first stands for them.
+            Some(Action::Output { port: PortNo::IN_PORT, .. }) => {
+                self.space.ports().find(|port| port.sends()).map(|port| port.plan.shown_as)
+            }
+            _ => None,
+        };
+        let mut laid = None;
+        for entry in self.space.entries() {
+            let known = if self.space.tag.is_some() { Match::any() } else { entry.matching.clone() };
+            let start = Start { in_port, is_tagged, known };
+            let list = self.scene().translate(start, actions)?;
+            laid.get_or_insert(list);
+        }
+        Ok(laid.unwrap_or_default())
+    }
+}

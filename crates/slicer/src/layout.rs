@@ -1,0 +1,120 @@
+//! The pieces of a tenant's rule in the physical switch.
+//!
+//! In: a match and instructions of the tenant. Out: the matches and instructions of the physical switch, or the refusal. It changes
+//! nothing, so that `explain` shows what a flow mod would become.
+
+use crate::flattening::{Flat, flatten};
+use crate::refusal::*;
+use crate::rule_table::{Idle, RulePiece};
+use crate::space::{Piece, VLAN_PRESENT};
+use crate::translation::{Scene, Start, depends_on_tag, has_tag};
+use crate::virtual_switch::VirtualSwitch;
+use flow::relation::intersection;
+use flow::{EXACT_PRIORITY_V10, Field, Instruction, Match, is_exact_in_v10};
+use openflow::message::FlowModFields;
+use openflow::{Body, Message, Version};
+
+/// How far the priorities of a tenant are raised. Below them are the kernel's rule, which sends misses to the controller with priority
+/// 0, and the floor of the slice with priority 1.
+pub(crate) const RAISED_BY: u16 = 2;
+
+/// The priority in the physical switch. The highest priorities of a tenant become one: see [`VirtualSwitch::check_priority`].
+pub(crate) fn physical_priority(priority: u16) -> u16 {
+    priority.saturating_add(RAISED_BY)
+}
+
+impl VirtualSwitch {
+    pub(crate) fn scene(&self) -> Scene<'_> {
+        Scene { space: &self.space, groups: &self.groups, on: self.on() }
+    }
+
+    /// The pieces of a rule.
+    pub(crate) fn lay_out(
+        &self,
+        priority: u16,
+        matching: &Match,
+        instructions: &[Instruction],
+    ) -> Result<Vec<RulePiece>, Refusal> {
+        let flat = flatten(instructions)?;
+        let meter = match flat.meter {
+            Some(id) => Some(self.physical_meter(id)?),
+            None => None,
+        };
+        let mut pieces = self.space.narrow(matching)?;
+        // Actions of 1.0 on the tag of packets that may have one or not become two rules of 1.3.
+        if self.on() != Version::V1_0 && self.space.tag.is_none() && depends_on_tag(&flat.actions) {
+            pieces = pieces.into_iter().flat_map(split_by_tag).collect();
+        }
+        let laid: Result<Vec<RulePiece>, Refusal> =
+            pieces.into_iter().map(|piece| self.lay_piece(piece, meter, &flat)).collect();
+        let laid = laid?;
+        if self.on() == Version::V1_0 {
+            laid.iter().try_for_each(|piece| check_v10(priority, piece))?;
+        }
+        Ok(laid)
+    }
+
+    fn physical_meter(&self, id: u32) -> Result<u32, Refusal> {
+        let there = self.meters.get(&id).map(|meter| meter.physical);
+        there.ok_or_else(|| Refusal::new(METER_INVALID, format!("there is no meter {id}")))
+    }
+
+    fn lay_piece(&self, piece: Piece, meter: Option<u32>, flat: &Flat) -> Result<RulePiece, Refusal> {
+        let start =
+            Start { in_port: Some(piece.in_port), is_tagged: piece.is_tagged, known: piece.matching.clone() };
+        let actions = self.scene().translate(start, &flat.actions)?;
+        let applied = (!actions.is_empty()).then_some(Instruction::ApplyActions(actions));
+        let instructions = meter.map(Instruction::Meter).into_iter().chain(applied).collect();
+        Ok(RulePiece { matching: piece.matching, instructions, idle: Idle::Unknown })
+    }
+
+    /// Priorities above 65,532 are one in the physical switch. So two rules with different ones of these may not overlap.
+    pub(crate) fn check_priority(&self, priority: u16, matching: &Match) -> Result<(), Refusal> {
+        let first = u16::MAX - RAISED_BY;
+        let mut others = (first..=u16::MAX).filter(|other| priority >= first && *other != priority);
+        match others.find_map(|other| self.rules.overlapping(other, matching)) {
+            Some(rule) => {
+                let why = format!(
+                    "it overlaps a rule of priority {}: above 65532, a slice has one priority",
+                    rule.priority
+                );
+                Err(Refusal::new(OVERLAP, why))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// The packets without a tag, and those with one, if the piece does not say it.
+fn split_by_tag(piece: Piece) -> Vec<Piece> {
+    if has_tag(&piece.matching).is_some() {
+        return vec![piece];
+    }
+    let untagged = Match::any().with(Field::VlanVid, 0u16);
+    let tagged = Match::any().with_masked(Field::VlanVid, VLAN_PRESENT, VLAN_PRESENT);
+    let part = |of: &Match| {
+        let matching = intersection(&piece.matching, of)?.sorted();
+        Some(Piece { matching, ..piece.clone() })
+    };
+    [part(&untagged), part(&tagged)].into_iter().flatten().collect()
+}
+
+/// Whether a switch of 1.0 can have a piece.
+fn check_v10(priority: u16, piece: &RulePiece) -> Result<(), Refusal> {
+    let is_expressible = |instructions: Vec<Instruction>| {
+        let flow_mod = FlowModFields::default().with(piece.matching.clone(), instructions);
+        let message = Message { version: Version::V1_0, xid: 0, body: Body::FlowMod(flow_mod) };
+        message.encode(&mut Vec::new()).map_err(|unwritable| unwritable.to_string())
+    };
+    if let Err(why) = is_expressible(Vec::new()) {
+        return Err(Refusal::new(MATCH_FIELD, format!("the physical switch has OpenFlow 1.0: {why}")));
+    }
+    if let Err(why) = is_expressible(piece.instructions.clone()) {
+        return Err(Refusal::new(ACTION_TYPE, format!("the physical switch has OpenFlow 1.0: {why}")));
+    }
+    if priority != EXACT_PRIORITY_V10 && is_exact_in_v10(&piece.matching) {
+        let why = "a switch of OpenFlow 1.0 puts an exact match above all others, and this rule has a lower priority";
+        return Err(Refusal::new(FLOW_MOD_UNKNOWN, why));
+    }
+    Ok(())
+}

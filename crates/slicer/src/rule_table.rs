@@ -1,0 +1,265 @@
+//! The rules of a tenant in one virtual switch, as the tenant wrote them, with the pieces in the physical switch.
+//!
+//! Each rule has a number, which is the cookie of all its pieces. So 64-bit cookies of tenants need no room in the switch.
+//!
+//! In: rules, selections, packets. Out: rules. It sends nothing, and decides nothing about a flowspace. The caller bounds how many there
+//! are.
+
+use flow::canonical::write_match;
+use flow::frame::FrameFields;
+use flow::relation::{covers, overlaps};
+use flow::{Action, Instruction, Match, MatchEntry, PortNo};
+use openflow::Version;
+use openflow::message::{Bucket, FLOW_MOD_SEND_FLOW_REMOVED, GROUP_ANY, MeterBand};
+use std::collections::BTreeMap;
+
+/// A group of the tenant.
+#[derive(Clone, Debug)]
+pub(crate) struct Group {
+    /// Its number in the physical switch.
+    pub(crate) physical: u32,
+    pub(crate) group_type: u8,
+    /// Its buckets, as the tenant wrote them.
+    pub(crate) buckets: Vec<Bucket>,
+}
+
+/// A meter of the tenant.
+#[derive(Clone, Debug)]
+pub(crate) struct Meter {
+    /// Its number in the physical switch.
+    pub(crate) physical: u32,
+    pub(crate) flags: u16,
+    pub(crate) bands: Vec<MeterBand>,
+}
+
+/// A part of a rule in the physical switch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RulePiece {
+    /// Its match.
+    pub(crate) matching: Match,
+    /// Its instructions.
+    pub(crate) instructions: Vec<Instruction>,
+    /// Since when the switch has it. After an idle time-out it is put back while other pieces of the rule are used.
+    pub(crate) idle: Idle,
+}
+
+/// What is known of a piece's last packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Idle {
+    /// It may have had packets.
+    Unknown,
+    /// It had none for an idle time-out, and was put back then.
+    PutBack {
+        /// The time.
+        at_ms: u64,
+    },
+    /// It was put back, and is deleted to learn whether it had packets since.
+    Asked,
+    /// It is no longer in the switch.
+    Gone,
+}
+
+/// A rule of the tenant.
+#[derive(Clone, Debug)]
+pub(crate) struct Rule {
+    /// Its number.
+    pub(crate) number: u64,
+    /// Its priority. An exact match of 1.0 has the highest one.
+    pub(crate) priority: u16,
+    pub(crate) matching: Match,
+    pub(crate) cookie: u64,
+    pub(crate) idle_timeout_s: u16,
+    pub(crate) hard_timeout_s: u16,
+    pub(crate) flags: u16,
+    pub(crate) instructions: Vec<Instruction>,
+    /// The version in which the tenant wrote the instructions.
+    pub(crate) by: Version,
+    pub(crate) pieces: Vec<RulePiece>,
+    /// When it was added.
+    pub(crate) at_ms: u64,
+    /// Packets and bytes of pieces that are gone.
+    pub(crate) gone: (u64, u64),
+    /// How often it was modified.
+    pub(crate) modified: u32,
+}
+
+/// What a modify changed, to be restored if the switch refuses it.
+#[derive(Clone, Debug)]
+pub(crate) struct Before {
+    pub(crate) instructions: Vec<Instruction>,
+    pub(crate) by: Version,
+    pub(crate) cookie: u64,
+}
+
+impl Rule {
+    /// All its actions, as the tenant wrote them.
+    pub(crate) fn actions(&self) -> impl Iterator<Item = &Action> {
+        actions_of(&self.instructions)
+    }
+
+    fn sends_to(&self, port: PortNo) -> bool {
+        let sends = |action: &Action| match action {
+            Action::Output { port: to, .. } | Action::Enqueue { port: to, .. } => *to == port,
+            _ => false,
+        };
+        port == PortNo::ANY || self.actions().any(sends)
+    }
+
+    /// Whether it sends packets to a group.
+    pub(crate) fn refers_to(&self, group: u32) -> bool {
+        self.actions().any(|action| *action == Action::Group(group))
+    }
+
+    /// Whether the tenant asked for a flow removed.
+    pub(crate) fn tells_its_end(&self) -> bool {
+        self.flags & FLOW_MOD_SEND_FLOW_REMOVED != 0
+    }
+
+    /// Whether it is a table-miss rule of 1.3 (1.3.5, 5.4).
+    pub(crate) fn is_table_miss(&self) -> bool {
+        self.by != Version::V1_0 && self.priority == 0 && self.matching.is_any()
+    }
+}
+
+/// All actions in instructions.
+pub(crate) fn actions_of(instructions: &[Instruction]) -> impl Iterator<Item = &Action> {
+    instructions.iter().flat_map(|instruction| match instruction {
+        Instruction::WriteActions(actions) | Instruction::ApplyActions(actions) => actions.as_slice(),
+        _ => &[],
+    })
+}
+
+/// Which rules a modify, a delete or a statistics request means.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Selection<'a> {
+    pub(crate) matching: &'a Match,
+    /// `Some`: only the rule of exactly this priority and match.
+    pub(crate) strict: Option<u16>,
+    pub(crate) cookie: u64,
+    pub(crate) cookie_mask: u64,
+    pub(crate) out_port: PortNo,
+    pub(crate) out_group: u32,
+}
+
+impl Selection<'_> {
+    fn means(&self, rule: &Rule) -> bool {
+        (rule.cookie ^ self.cookie) & self.cookie_mask == 0
+            && rule.sends_to(self.out_port)
+            && (self.out_group == GROUP_ANY || rule.refers_to(self.out_group))
+    }
+}
+
+/// The identity of a rule: priority, and match in one form.
+type Key = (u16, Vec<u8>);
+
+/// The rules of a virtual switch.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RuleTable {
+    rules: BTreeMap<u64, Rule>,
+    numbers: BTreeMap<Key, u64>,
+    last_number: u64,
+    pieces: usize,
+}
+
+impl RuleTable {
+    pub(crate) fn len(&self) -> usize {
+        self.rules.len()
+    }
+
+    /// All pieces of all rules.
+    pub(crate) fn pieces(&self) -> usize {
+        self.pieces
+    }
+
+    pub(crate) fn get(&self, number: u64) -> Option<&Rule> {
+        self.rules.get(&number)
+    }
+
+    /// Changes a rule. Its priority and match stay.
+    pub(crate) fn change<T>(&mut self, number: u64, change: impl FnOnce(&mut Rule) -> T) -> Option<T> {
+        let rule = self.rules.get_mut(&number)?;
+        let before = rule.pieces.len();
+        let result = change(rule);
+        self.pieces = self.pieces - before + rule.pieces.len();
+        Some(result)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Rule> {
+        self.rules.values()
+    }
+
+    /// The number of the next rule. 0 is none.
+    pub(crate) fn next_number(&mut self) -> u64 {
+        self.last_number += 1;
+        self.last_number
+    }
+
+    /// The rule of this priority and match.
+    pub(crate) fn find(&self, priority: u16, matching: &Match) -> Option<&Rule> {
+        self.rules.get(self.numbers.get(&(priority, match_key(matching)))?)
+    }
+
+    /// Adds a rule. Returns the one that it replaces.
+    pub(crate) fn insert(&mut self, rule: Rule) -> Option<Rule> {
+        let key = (rule.priority, match_key(&rule.matching));
+        let replaced = self.numbers.insert(key, rule.number).and_then(|number| self.rules.remove(&number));
+        self.pieces += rule.pieces.len();
+        self.pieces -= replaced.as_ref().map_or(0, |rule| rule.pieces.len());
+        self.rules.insert(rule.number, rule);
+        replaced
+    }
+
+    pub(crate) fn remove(&mut self, number: u64) -> Option<Rule> {
+        let rule = self.rules.remove(&number)?;
+        self.numbers.remove(&(rule.priority, match_key(&rule.matching)));
+        self.pieces -= rule.pieces.len();
+        Some(rule)
+    }
+
+    /// The numbers of the rules that a selection means.
+    pub(crate) fn select(&self, wanted: &Selection<'_>) -> Vec<u64> {
+        match wanted.strict {
+            Some(priority) => {
+                let found = self.find(priority, wanted.matching).filter(|rule| wanted.means(rule));
+                found.map(|rule| rule.number).into_iter().collect()
+            }
+            None => {
+                let within = |rule: &&Rule| wanted.means(rule) && covers(wanted.matching, &rule.matching);
+                self.rules.values().filter(within).map(|rule| rule.number).collect()
+            }
+        }
+    }
+
+    /// Another rule of this priority that matches a packet which this match does.
+    pub(crate) fn overlapping(&self, priority: u16, matching: &Match) -> Option<&Rule> {
+        let own = match_key(matching);
+        let from = (priority, Vec::new());
+        let same = self.numbers.range(from..).take_while(|((there, _), _)| *there == priority);
+        let others =
+            same.filter(|((_, key), _)| *key != own).filter_map(|(_, number)| self.rules.get(number));
+        others.into_iter().find(|rule| overlaps(&rule.matching, matching))
+    }
+
+    /// The rule that a packet hits, by its fields as the tenant sees them.
+    pub(crate) fn hit(&self, fields: &FrameFields) -> Option<&Rule> {
+        let mut by_priority = self.numbers.iter().rev().filter_map(|(_, number)| self.rules.get(number));
+        by_priority.find(|rule| rule.matching.matches(fields))
+    }
+}
+
+/// A match in one form: sorted, without masks of all ones or zeros.
+pub(crate) fn match_key(matching: &Match) -> Vec<u8> {
+    let mut plain = Match::any();
+    for entry in matching.entries() {
+        match entry {
+            MatchEntry::Field { mask: Some(0), .. } => {}
+            MatchEntry::Field { field, value, mask: Some(mask) } if *mask == field.full_mask() => {
+                plain.set(*field, *value);
+            }
+            other => plain.put(other.clone()),
+        }
+    }
+    let mut bytes = Vec::new();
+    write_match(&plain.sorted(), &mut bytes);
+    bytes
+}

@@ -1,0 +1,344 @@
+//! Flow mods of a tenant: its rules, and the flow mods that they become in the physical switch.
+//!
+//! ```text
+//!   flow mod of the tenant ──> its table of rules ──> pieces ──> flow mods of the physical switch, one for each change of a piece
+//! ```
+//!
+//! Deletes and modifies are resolved in the tenant's own table. Only strict changes of single pieces, by the cookie of their rule, reach the
+//! physical switch. So they cannot reach a rule of others.
+//!
+//! In: a flow mod. Out: commands, or the refusal. A refused flow mod changed nothing.
+
+use crate::controller::Asker;
+use crate::layout::physical_priority;
+use crate::leaving::Leaver;
+use crate::output::Command;
+use crate::pending::{Asked, Sender};
+use crate::refusal::*;
+use crate::rule_table::{Before, Idle, Rule, RulePiece, Selection};
+use crate::virtual_switch::{Obeyed, Turn, VirtualSwitch};
+use flow::EXACT_PRIORITY_V10;
+use openflow::Version;
+use openflow::message::*;
+use openflow::v10::has_no_wildcards;
+use std::sync::Arc;
+
+/// 1.3's OFPFF_NO_PKT_COUNTS and OFPFF_NO_BYT_COUNTS, which the physical switch gets.
+const NO_COUNTS: u16 = 1 << 3 | 1 << 4;
+/// Every flag of 1.3.
+const ALL_FLAGS: u16 = 0x1f;
+/// 1.0's OFPFF_EMERG, the same bit as 1.3's OFPFF_RESET_COUNTS.
+const EMERGENCY_V10: u16 = FLOW_MOD_RESET_COUNTS;
+/// OFPRR_DELETE.
+pub(crate) const REMOVED_BY_DELETE: u8 = 2;
+
+/// A flow mod with its sender.
+pub(crate) struct Wish<'a> {
+    pub(crate) asker: Asker,
+    /// The message's bytes.
+    pub(crate) bytes: &'a [u8],
+    pub(crate) flow_mod: FlowMod,
+}
+
+impl Wish<'_> {
+    fn sender(&self) -> Sender {
+        Sender::new(self.asker, self.bytes)
+    }
+
+    /// The priority that counts: in 1.0, that of an exact match is the highest (1.0, 3.4).
+    pub(crate) fn priority(&self) -> u16 {
+        match self.asker.version {
+            Version::V1_0 if has_no_wildcards(self.bytes) => EXACT_PRIORITY_V10,
+            _ => self.flow_mod.priority,
+        }
+    }
+
+    /// The rules that it means. A modify ignores ports and groups (1.3.5, 6.4).
+    fn selection(&self) -> Selection<'_> {
+        let it = &self.flow_mod;
+        let is_delete = matches!(it.command, FLOW_DELETE | FLOW_DELETE_STRICT);
+        let is_strict = matches!(it.command, FLOW_MODIFY_STRICT | FLOW_DELETE_STRICT);
+        Selection {
+            matching: &it.matching,
+            strict: is_strict.then(|| self.priority()),
+            cookie: it.cookie,
+            cookie_mask: if self.asker.version == Version::V1_0 { 0 } else { it.cookie_mask },
+            out_port: if is_delete { it.out_port } else { flow::PortNo::ANY },
+            out_group: if is_delete { it.out_group } else { GROUP_ANY },
+        }
+    }
+}
+
+impl VirtualSwitch {
+    /// Carries out a flow mod (1.3.5, 6.4; 1.0, 4.6).
+    pub(crate) fn on_flow_mod(&mut self, wish: &Wish<'_>, turn: &mut Turn<'_>) -> Obeyed {
+        check_flags(&wish.flow_mod, wish.asker.version)?;
+        match wish.flow_mod.command {
+            FLOW_ADD => self.add(wish, turn)?,
+            FLOW_MODIFY | FLOW_MODIFY_STRICT => self.modify(wish, turn)?,
+            FLOW_DELETE | FLOW_DELETE_STRICT => self.delete(wish, turn)?,
+            other => return Err(Refusal::new(FLOW_MOD_COMMAND, format!("there is no command {other}"))),
+        }
+        self.counters.flow_mods += 1;
+        Ok(())
+    }
+
+    fn add(&mut self, wish: &Wish<'_>, turn: &mut Turn<'_>) -> Obeyed {
+        let it = &wish.flow_mod;
+        check_table(it.table_id)?;
+        let priority = wish.priority();
+        let pieces = self.lay_out(priority, &it.matching, &it.instructions)?;
+        if it.flags & FLOW_MOD_CHECK_OVERLAP != 0 && self.rules.overlapping(priority, &it.matching).is_some()
+        {
+            return Err(Refusal::new(OVERLAP, "it overlaps another rule of its priority"));
+        }
+        self.check_priority(priority, &it.matching)?;
+        let replaced = self.rules.find(priority, &it.matching).map_or(0, |rule| rule.pieces.len());
+        // A rule without a piece, because its ports are down, counts as one.
+        let weight = self.rules.pieces().max(self.rules.len()) + pieces.len().max(1) - replaced;
+        if !self.may_hold(weight, turn) {
+            let why = format!("the slice may have {} rules in this switch", self.allowance.rules_max());
+            return Err(Refusal::new(TABLE_FULL, why));
+        }
+        let rule = self.rule_of(wish, priority, turn.now_ms);
+        self.install(rule, pieces, Some(wish.sender()), turn);
+        Ok(())
+    }
+
+    fn rule_of(&mut self, wish: &Wish<'_>, priority: u16, now_ms: u64) -> Rule {
+        let it = &wish.flow_mod;
+        Rule {
+            number: self.rules.next_number(),
+            priority,
+            matching: it.matching.clone(),
+            cookie: it.cookie,
+            idle_timeout_s: it.idle_timeout_s,
+            hard_timeout_s: it.hard_timeout_s,
+            flags: it.flags,
+            instructions: it.instructions.clone(),
+            by: wish.asker.version,
+            pieces: Vec::new(),
+            at_ms: now_ms,
+            gone: (0, 0),
+            modified: 0,
+        }
+    }
+
+    /// Puts a new rule in, in place of one with the same priority and match.
+    fn install(
+        &mut self,
+        mut rule: Rule,
+        pieces: Vec<RulePiece>,
+        sender: Option<Sender>,
+        turn: &mut Turn<'_>,
+    ) {
+        for piece in &pieces {
+            let flow_mod = piece_mod(&rule, piece, FLOW_ADD, turn.now_ms);
+            let asked = Asked::Add { sender: sender.clone(), rule: rule.number };
+            self.order(Command::FlowMod(flow_mod), Some(asked), turn);
+        }
+        rule.pieces = pieces;
+        let number = rule.number;
+        let Some(replaced) = self.rules.insert(rule) else { return };
+        let Some(rule) = self.rules.get(number) else { return };
+        let is_kept = |piece: &RulePiece| rule.pieces.iter().any(|new| new.matching == piece.matching);
+        let stale: Vec<FlowMod> = replaced
+            .pieces
+            .iter()
+            .filter(|piece| piece.idle != Idle::Gone && !is_kept(piece))
+            .map(|piece| piece_mod(&replaced, piece, FLOW_DELETE_STRICT, turn.now_ms))
+            .collect();
+        stale.into_iter().for_each(|flow_mod| self.order(Command::FlowMod(flow_mod), None, turn));
+    }
+
+    fn modify(&mut self, wish: &Wish<'_>, turn: &mut Turn<'_>) -> Obeyed {
+        let it = &wish.flow_mod;
+        check_table(it.table_id)?;
+        let meant = self.rules.select(&wish.selection());
+        // If a modify finds no rule, 1.0 adds it (1.0, 4.6) and 1.3 does nothing.
+        if meant.is_empty() && wish.asker.version == Version::V1_0 {
+            return self.add(wish, turn);
+        }
+        if meant.is_empty() {
+            // The actions are checked all the same.
+            return self.lay_out(wish.priority(), &it.matching, &it.instructions).map(|_| ());
+        }
+        let mut laid = Vec::with_capacity(meant.len());
+        for number in meant {
+            let Some(rule) = self.rules.get(number) else { continue };
+            let pieces = self.lay_out(rule.priority, &rule.matching, &it.instructions)?;
+            laid.push((number, pieces));
+        }
+        let sender = wish.sender();
+        for (number, pieces) in laid {
+            let before = self.rules.change(number, |rule| {
+                let before =
+                    Before { instructions: rule.instructions.clone(), by: rule.by, cookie: rule.cookie };
+                rule.modified = rule.modified.wrapping_add(1);
+                rule.instructions.clone_from(&it.instructions);
+                rule.by = wish.asker.version;
+                // As in Open vSwitch: 1.0 changes the cookie as well.
+                if wish.asker.version == Version::V1_0 {
+                    rule.cookie = it.cookie;
+                }
+                (rule.modified, Arc::new(before))
+            });
+            let Some((modified, before)) = before else { continue };
+            let sender = sender.clone();
+            let asked = Asked::Modify { sender, rule: number, modified, before };
+            let resets = wish.asker.version != Version::V1_0 && it.flags & FLOW_MOD_RESET_COUNTS != 0;
+            self.relay(number, pieces, Some(&asked), resets, turn);
+        }
+        Ok(())
+    }
+
+    fn delete(&mut self, wish: &Wish<'_>, turn: &mut Turn<'_>) -> Obeyed {
+        if wish.flow_mod.table_id != TABLE_ALL {
+            check_table(wish.flow_mod.table_id)?;
+        }
+        flow::canonical::check_prerequisites(&wish.flow_mod.matching)?;
+        for number in self.rules.select(&wish.selection()) {
+            self.take_out(number, REMOVED_BY_DELETE, Some(&wish.sender()), turn);
+        }
+        Ok(())
+    }
+
+    /// Deletes a rule from the physical switch. The tenant is told after the last piece, if it asked for that.
+    pub(crate) fn take_out(&mut self, number: u64, reason: u8, sender: Option<&Sender>, turn: &mut Turn<'_>) {
+        let Some(rule) = self.rules.remove(number) else { return };
+        let there: Vec<&RulePiece> = rule.pieces.iter().filter(|piece| piece.idle != Idle::Gone).collect();
+        // A piece about which the switch is asked was deleted already; its end is still reported.
+        let pieces_left = there.len();
+        for piece in there.iter().filter(|piece| piece.idle != Idle::Asked) {
+            let flow_mod = piece_mod(&rule, piece, FLOW_DELETE_STRICT, turn.now_ms);
+            self.order(Command::FlowMod(flow_mod), sender.cloned().map(Asked::Change), turn);
+        }
+        let lived = lived(turn.now_ms.saturating_sub(rule.at_ms));
+        self.part(Leaver { rule, reason, pieces_left, lived }, turn);
+    }
+
+    /// A rule leaves: its end is told when the counters are known.
+    pub(crate) fn part(&mut self, leaver: Leaver, turn: &mut Turn<'_>) {
+        if !leaver.rule.tells_its_end() {
+            return;
+        }
+        if leaver.pieces_left == 0 {
+            return self.tell_removed(&leaver, turn);
+        }
+        if let Some(oldest) = self.leaving.add(leaver) {
+            self.counters.ends_told_early += 1;
+            self.tell_removed(&oldest, turn);
+        }
+    }
+
+    /// Changes the pieces of a rule in the physical switch to these.
+    pub(crate) fn relay(
+        &mut self,
+        number: u64,
+        pieces: Vec<RulePiece>,
+        asked: Option<&Asked>,
+        resets: bool,
+        turn: &mut Turn<'_>,
+    ) {
+        let Some(rule) = self.rules.get(number) else { return };
+        let mut mods = Vec::new();
+        let before = |piece: &RulePiece| {
+            let there = |old: &&RulePiece| old.matching == piece.matching && old.idle != Idle::Gone;
+            rule.pieces.iter().find(there)
+        };
+        let mut laid = Vec::with_capacity(pieces.len());
+        for mut piece in pieces {
+            let old = before(&piece);
+            piece.idle = old.map_or(Idle::Unknown, |old| old.idle);
+            match old {
+                None => mods.push(piece_mod(rule, &piece, FLOW_ADD, turn.now_ms)),
+                Some(old) if old.instructions != piece.instructions || resets => {
+                    let mut change = piece_mod(rule, &piece, FLOW_MODIFY_STRICT, turn.now_ms);
+                    change.flags |= if resets { FLOW_MOD_RESET_COUNTS } else { 0 };
+                    mods.push(change);
+                }
+                Some(_) => {}
+            }
+            laid.push(piece);
+        }
+        let is_laid = |old: &RulePiece| laid.iter().any(|piece: &RulePiece| piece.matching == old.matching);
+        let stale = rule.pieces.iter().filter(|old| old.idle != Idle::Gone && !is_laid(old));
+        mods.extend(stale.map(|old| piece_mod(rule, old, FLOW_DELETE_STRICT, turn.now_ms)));
+        self.rules.change(number, |rule| {
+            rule.pieces = laid;
+            rule.gone = if resets { (0, 0) } else { rule.gone };
+        });
+        for flow_mod in mods {
+            let asked = match (asked, flow_mod.command) {
+                (None, FLOW_ADD) => Some(Asked::Add { sender: None, rule: number }),
+                (asked, _) => asked.cloned(),
+            };
+            self.order(Command::FlowMod(flow_mod), asked, turn);
+        }
+    }
+
+    /// Lays all rules again, because ports changed. A rule that can no longer be laid is deleted.
+    pub(crate) fn relay_rules(&mut self, turn: &mut Turn<'_>) {
+        let numbers: Vec<u64> = self.rules.iter().map(|rule| rule.number).collect();
+        for number in numbers {
+            let Some(rule) = self.rules.get(number) else { continue };
+            match self.lay_out(rule.priority, &rule.matching, &rule.instructions) {
+                Ok(pieces) => self.relay(number, pieces, None, false, turn),
+                Err(_) => self.take_out(number, REMOVED_BY_DELETE, None, turn),
+            }
+        }
+    }
+}
+
+/// Seconds and nanoseconds.
+pub(crate) fn lived(passed_ms: u64) -> (u32, u32) {
+    let nanoseconds = (passed_ms % 1_000) as u32 * 1_000_000;
+    (u32::try_from(passed_ms / 1_000).unwrap_or(u32::MAX), nanoseconds)
+}
+
+/// The flow mod for a change of one piece.
+pub(crate) fn piece_mod(rule: &Rule, piece: &RulePiece, command: u8, now_ms: u64) -> FlowMod {
+    let is_delete = command == FLOW_DELETE_STRICT;
+    // Each piece reports its end, also if the tenant did not ask for that: a piece that expires may have to be put back.
+    let flags =
+        FLOW_MOD_SEND_FLOW_REMOVED | if rule.by == Version::V1_0 { 0 } else { rule.flags & NO_COUNTS };
+    let fields = FlowModFields {
+        cookie: rule.number,
+        command,
+        priority: physical_priority(rule.priority),
+        idle_timeout_s: if is_delete { 0 } else { rule.idle_timeout_s },
+        hard_timeout_s: if is_delete { 0 } else { hard_timeout_left_s(rule, now_ms) },
+        flags: if is_delete { 0 } else { flags },
+        ..FlowModFields::default()
+    };
+    let instructions = if is_delete { Vec::new() } else { piece.instructions.clone() };
+    fields.with(piece.matching.clone(), instructions)
+}
+
+/// The rest of a hard time-out, for a piece that is added later than its rule. At least a second: then it expires next.
+fn hard_timeout_left_s(rule: &Rule, now_ms: u64) -> u16 {
+    if rule.hard_timeout_s == 0 {
+        return 0;
+    }
+    let passed_s = u16::try_from(now_ms.saturating_sub(rule.at_ms) / 1_000).unwrap_or(u16::MAX);
+    rule.hard_timeout_s.saturating_sub(passed_s).max(1)
+}
+
+/// The virtual switch has one table.
+fn check_table(table_id: u8) -> Obeyed {
+    if table_id == 0 {
+        return Ok(());
+    }
+    Err(Refusal::new(FLOW_MOD_TABLE_ID, format!("the switch of a slice has no table {table_id}")))
+}
+
+fn check_flags(wanted: &FlowMod, version: Version) -> Obeyed {
+    if version == Version::V1_0 && wanted.flags & EMERGENCY_V10 != 0 {
+        return Err(Refusal::new(TABLE_FULL, "there is no table for emergencies"));
+    }
+    let unknown = wanted.flags & !ALL_FLAGS;
+    if unknown != 0 {
+        return Err(Refusal::new(FLOW_MOD_FLAGS, format!("flags {unknown:#x} do not exist")));
+    }
+    Ok(())
+}

@@ -1,0 +1,166 @@
+//! All virtual switches of one slice.
+//!
+//! In: events. Out: what to do, in order. It finds the switch that an event is for, and carries frames of discovery protocols over virtual
+//! links.
+
+use crate::controller::State;
+use crate::discovery::Links;
+use crate::event::Event;
+use crate::output::{Connection, Output};
+use crate::plan::{BadPlan, End, SlicePlan};
+use crate::port::PortFacts;
+use crate::refusal::Refusal;
+use crate::rule_table::Idle;
+use crate::virtual_switch::{Counters, Turn, VirtualSwitch};
+use flow::DatapathId;
+use flow::text::{instructions_to_string, match_to_string};
+use openflow::Version;
+use openflow::message::FlowMod;
+use std::collections::BTreeMap;
+
+/// OFPGC_ADD.
+const GROUP_ADD: u16 = 0;
+
+/// A slice: the virtual switches of one tenant.
+#[derive(Clone, Debug)]
+pub struct Slicer {
+    switches: BTreeMap<DatapathId, VirtualSwitch>,
+    links: Links,
+}
+
+impl Slicer {
+    /// A slice whose physical switches are not connected yet.
+    ///
+    /// # Errors
+    /// The plan cannot be carried out: a sentence that names the slice and the wrong value.
+    pub fn new(plan: &SlicePlan) -> Result<Slicer, BadPlan> {
+        plan.check()?;
+        let switches = plan.switches.iter().enumerate();
+        let switches =
+            switches.map(|(index, switch)| (switch.datapath, VirtualSwitch::new(plan, switch, index)));
+        Ok(Slicer { switches: switches.collect(), links: Links::default() })
+    }
+
+    /// Something happened at `now_ms`, in milliseconds of a clock that never steps back. What is to be done is appended to `out`, in
+    /// order. An event for a switch that is not in the slice has no effect.
+    pub fn on_event(&mut self, now_ms: u64, event: Event<'_>, out: &mut Vec<Output>) {
+        let mut turn = Turn { now_ms, out };
+        let turn = &mut turn;
+        match event {
+            Event::Link { link, is_up } => self.links.set(&link, is_up),
+            Event::ControllerUp(Connection { datapath, controller }) => {
+                self.at(datapath, |switch| switch.on_controller_up(controller, turn));
+            }
+            Event::ControllerDown(Connection { datapath, controller }) => {
+                self.at(datapath, |switch| switch.on_controller_down(controller, turn));
+            }
+            Event::Message(Connection { datapath, controller }, bytes) => {
+                self.at(datapath, |switch| switch.on_message(controller, bytes, turn));
+                self.carry_probes(datapath, turn);
+            }
+            Event::SwitchUp { datapath, version, ports } => {
+                self.at(datapath, |switch| switch.on_switch_up(version, ports, turn));
+            }
+            Event::SwitchDown(datapath) => self.at(datapath, |switch| switch.on_switch_down(turn)),
+            Event::PacketIn(packet) => self.at(packet.datapath, |switch| switch.on_packet_in(&packet, turn)),
+            Event::PortStatus { datapath, reason, port } => {
+                self.at(datapath, |switch| switch.on_port_status(reason, port, turn));
+            }
+            Event::FlowRemoved { datapath, removed } => {
+                self.at(datapath, |switch| switch.on_flow_removed(&removed, turn));
+            }
+            Event::Answer { datapath, ticket, outcome } => {
+                self.at(datapath, |switch| switch.on_answer(ticket, outcome, turn));
+            }
+            Event::Statistics { datapath, ticket, more, body } => {
+                self.at(datapath, |switch| switch.on_statistics(ticket, more, body, turn));
+            }
+        }
+    }
+
+    fn at(&mut self, datapath: DatapathId, act: impl FnOnce(&mut VirtualSwitch)) {
+        if let Some(switch) = self.switches.get_mut(&datapath) {
+            act(switch);
+        }
+    }
+
+    /// Frames of discovery protocols that left a switch arrive at the other ends of its virtual links.
+    fn carry_probes(&mut self, datapath: DatapathId, turn: &mut Turn<'_>) {
+        let Some(switch) = self.switches.get_mut(&datapath) else { return };
+        for (port, frame) in std::mem::take(&mut switch.probes) {
+            let Some(peer) = self.links.peer(End { datapath, port }) else { continue };
+            self.at(peer.datapath, |switch| switch.on_probe(peer.port, &frame, turn));
+        }
+    }
+
+    /// What a flow mod of the tenant would become in the physical switch: each piece in the syntax of `ovs-ofctl`. Nothing is changed.
+    ///
+    /// # Errors
+    /// Why it would be refused. `None`: the switch is not in the slice.
+    pub fn explain(&self, datapath: DatapathId, flow_mod: &FlowMod) -> Result<Vec<String>, Option<Refusal>> {
+        let switch = self.switches.get(&datapath).ok_or(None)?;
+        switch.explain(flow_mod).map_err(Some)
+    }
+
+    /// What a virtual switch has counted, if there is one.
+    pub fn counters(&self, datapath: DatapathId) -> Option<Counters> {
+        Some(self.switches.get(&datapath)?.counters)
+    }
+
+    /// How many rules the tenant has in a virtual switch, and how many pieces they are in the physical one.
+    pub fn rules(&self, datapath: DatapathId) -> Option<(usize, usize)> {
+        let rules = &self.switches.get(&datapath)?.rules;
+        Some((rules.len(), rules.pieces()))
+    }
+}
+
+impl VirtualSwitch {
+    fn explain(&self, it: &FlowMod) -> Result<Vec<String>, Refusal> {
+        let pieces = self.lay_out(it.priority, &it.matching, &it.instructions)?;
+        self.check_priority(it.priority, &it.matching)?;
+        let priority = crate::layout::physical_priority(it.priority);
+        let shown = |piece: &crate::rule_table::RulePiece| {
+            let matching = match_to_string(&piece.matching);
+            format!("priority={priority},{matching} actions={}", instructions_to_string(&piece.instructions))
+        };
+        Ok(pieces.iter().map(shown).collect())
+    }
+
+    /// The physical switch connected. It gets all rules: it may have lost them.
+    fn on_switch_up(&mut self, version: Version, ports: Vec<PortFacts>, turn: &mut Turn<'_>) {
+        if self.physical.is_some() {
+            self.on_switch_down(turn);
+        }
+        self.physical = Some(version);
+        self.space.ports_mut().for_each(|port| {
+            let facts = ports.iter().find(|facts| facts.port == port.plan.port);
+            port.facts = facts.cloned();
+            port.reset();
+        });
+        self.lay_floor(turn);
+        let numbers: Vec<u64> = self.rules.iter().map(|rule| rule.number).collect();
+        for number in &numbers {
+            self.rules
+                .change(*number, |rule| rule.pieces.iter_mut().for_each(|piece| piece.idle = Idle::Gone));
+        }
+        self.relay_meters(turn);
+        self.relay_groups(GROUP_ADD, turn);
+        self.relay_rules(turn);
+    }
+
+    /// The physical switch is gone, and so is the virtual one. The tenant's rules stay, for when it comes back.
+    fn on_switch_down(&mut self, turn: &mut Turn<'_>) {
+        self.physical = None;
+        self.floor = Default::default();
+        self.pending.clear();
+        self.leaving.clear();
+        self.held.clear();
+        self.claims = 0;
+        let why = format!("switch {} disconnected", self.datapath);
+        for controller in 0..self.controllers.len() {
+            if self.controllers[controller].state != State::Closed {
+                self.end(controller, why.clone(), turn);
+            }
+        }
+    }
+}

@@ -1,0 +1,389 @@
+//! The actions of a tenant as those of the physical switch.
+//!
+//! ```text
+//!   actions (tenant's ports, untagged frames) ──> translate ──> actions (physical ports, tags pushed and popped), or the refusal
+//! ```
+//!
+//! FLOOD and ALL become the slice's ports. NORMAL, LOCAL and other slices' ports are refused. With a tag, each output to a port between
+//! switches has the tag, and each output to an edge port has none. With a flowspace, packets stay within it, except at edge ports.
+//! Actions of OpenFlow 1.0 become those of 1.3, because the kernel takes only these.
+//!
+//! In: the packets before the actions, and the actions. Out: actions. It keeps no state and sends nothing.
+
+use crate::port::VirtualPort;
+use crate::refusal::*;
+use crate::rule_table::Group;
+use crate::space::{Space, VLAN_PRESENT};
+use flow::relation::within;
+use flow::rewrite::rewrite;
+use flow::{Action, Field, Match, PortNo};
+use openflow::Version;
+use std::collections::BTreeMap;
+
+/// The most actions that a list becomes. A flood to all ports of a slice has less.
+pub(crate) const ACTIONS_MAX: usize = 1_024;
+/// The whole packet, which the switch does not buffer (OFPCML_NO_BUFFER). The virtual switch buffers packets itself.
+const WHOLE_PACKET: u16 = 0xffff;
+const ETH_VLAN: u16 = 0x8100;
+const ETH_PROVIDER: u16 = 0x88a8;
+const ETH_IPV4: u128 = 0x0800;
+const ETH_IPV6: u128 = 0x86dd;
+
+/// What all translations for one virtual switch share.
+#[derive(Clone, Copy)]
+pub(crate) struct Scene<'a> {
+    /// The slice's part of the switch.
+    pub(crate) space: &'a Space,
+    /// The tenant's groups.
+    pub(crate) groups: &'a BTreeMap<u32, Group>,
+    /// The version of the physical switch.
+    pub(crate) on: Version,
+}
+
+/// The packets before the actions.
+#[derive(Clone, Debug)]
+pub(crate) struct Start {
+    /// The port by which they entered, as the tenant sees it, if there is one.
+    pub(crate) in_port: Option<PortNo>,
+    /// Whether they have the slice's tag.
+    pub(crate) is_tagged: bool,
+    /// Their fields, as the physical switch sees them.
+    pub(crate) known: Match,
+}
+
+/// Whether the actions of 1.0 have another form for packets with a tag than for those without.
+pub(crate) fn depends_on_tag(actions: &[Action]) -> bool {
+    let does =
+        |action: &Action| matches!(action, Action::SetVlanVid(_) | Action::SetVlanPcp(_) | Action::StripVlan);
+    actions.iter().any(does)
+}
+
+/// Whether packets have a tag, if their match says it.
+pub(crate) fn has_tag(known: &Match) -> Option<bool> {
+    let present = u128::from(VLAN_PRESENT);
+    let (value, mask) = known.get(Field::VlanVid)?;
+    (mask & present != 0).then_some(value & present != 0)
+}
+
+impl Scene<'_> {
+    /// Translates a list of actions.
+    pub(crate) fn translate(&self, start: Start, actions: &[Action]) -> Result<Vec<Action>, Refusal> {
+        let mut walk = Walk { scene: self, at: start, out: Vec::new(), queued: false, changed: false };
+        for action in actions {
+            walk.take(action)?;
+            if walk.out.len() > ACTIONS_MAX {
+                let why = format!("the actions become more than {ACTIONS_MAX} in the physical switch");
+                return Err(Refusal::new(ACTION_TOO_MANY, why));
+            }
+        }
+        Ok(walk.out)
+    }
+}
+
+/// A walk through a list.
+struct Walk<'a> {
+    scene: &'a Scene<'a>,
+    at: Start,
+    out: Vec<Action>,
+    /// Whether an enqueue of 1.0 has set a queue, which 1.3 cannot unset.
+    queued: bool,
+    /// Whether the packets changed since they were last compared with the flowspace.
+    changed: bool,
+}
+
+impl Walk<'_> {
+    fn take(&mut self, action: &Action) -> Result<(), Refusal> {
+        match action {
+            Action::Output { port, .. } if self.queued && *port != PortNo::CONTROLLER => {
+                Err(Refusal::new(ACTION_ARGUMENT, "an output behind an enqueue cannot leave its queue"))
+            }
+            Action::Output { port, .. } => self.output(*port),
+            Action::Enqueue { port, queue_id } => {
+                self.out.push(Action::SetQueue(*queue_id));
+                self.queued = true;
+                self.output(*port)
+            }
+            Action::SetQueue(_) => {
+                self.out.push(action.clone());
+                Ok(())
+            }
+            Action::Group(group) => self.group(*group),
+            Action::SetField { field, value } => self.set_field(*field, *value),
+            Action::PushVlan(_) | Action::PopVlan => self.tag(action),
+            Action::PushMpls(_) | Action::PopMpls(_) => self.label(action),
+            Action::CopyTtlOut | Action::CopyTtlIn | Action::SetMplsTtl(_) | Action::DecMplsTtl => {
+                self.change(action.clone());
+                Ok(())
+            }
+            Action::SetNwTtl(_) | Action::DecNwTtl => {
+                self.change(action.clone());
+                Ok(())
+            }
+            Action::PushPbb(_) | Action::PopPbb => {
+                Err(Refusal::new(ACTION_TYPE, "a slice has no provider-backbone-bridge tags"))
+            }
+            Action::SetUnknownField { header, .. } => {
+                Err(Refusal::new(ACTION_SET_TYPE, format!("field {header:#010x} is none of OpenFlow's")))
+            }
+            Action::Experimenter { experimenter, .. } => {
+                let why = format!("actions of experimenter {experimenter:#010x} are unknown");
+                Err(Refusal::new(ACTION_EXPERIMENTER, why))
+            }
+            _ => self.of_v10(action),
+        }
+    }
+
+    /// An action that changes packets.
+    fn change(&mut self, action: Action) {
+        rewrite(&mut self.at.known, &action);
+        self.changed = true;
+        self.out.push(action);
+    }
+
+    fn set_field(&mut self, field: Field, value: u128) -> Result<(), Refusal> {
+        let is_outside =
+            matches!(field, Field::InPort | Field::InPhyPort | Field::Metadata | Field::TunnelId);
+        let is_unsupported = matches!(field, Field::PbbIsid | Field::Ipv6Exthdr | Field::EthType);
+        if is_outside || is_unsupported {
+            return Err(Refusal::new(ACTION_SET_TYPE, format!("a slice cannot set {}", field.name())));
+        }
+        if matches!(field, Field::VlanVid | Field::VlanPcp) {
+            self.check_own_tags()?;
+        }
+        self.change(Action::SetField { field, value });
+        Ok(())
+    }
+
+    fn tag(&mut self, action: &Action) -> Result<(), Refusal> {
+        self.check_own_tags()?;
+        self.change(action.clone());
+        Ok(())
+    }
+
+    /// With a tag, the tenant's frames have none of their own.
+    fn check_own_tags(&self) -> Result<(), Refusal> {
+        match self.scene.space.tag {
+            Some(_) => Err(Refusal::new(ACTION_EPERM, "the VLAN tags of this slice are the slice's own")),
+            None => Ok(()),
+        }
+    }
+
+    fn label(&mut self, action: &Action) -> Result<(), Refusal> {
+        // What is behind a label could become a tag, which others take for theirs.
+        if let Action::PopMpls(ETH_VLAN | ETH_PROVIDER) = action {
+            return Err(Refusal::new(ACTION_EPERM, "no label of a slice may become a VLAN tag"));
+        }
+        self.change(action.clone());
+        Ok(())
+    }
+
+    fn group(&mut self, group: u32) -> Result<(), Refusal> {
+        let Some(physical) = self.scene.groups.get(&group) else {
+            return Err(Refusal::new(ACTION_OUT_GROUP, format!("the slice has no group {group}")));
+        };
+        // Buckets were translated for frames with the tag, wherever those entered.
+        self.set_tag(self.scene.space.has_tagged_ports());
+        self.check_within()?;
+        self.out.push(Action::Group(physical.physical));
+        Ok(())
+    }
+
+    fn output(&mut self, port: PortNo) -> Result<(), Refusal> {
+        match port {
+            PortNo::CONTROLLER => {
+                self.check_within()?;
+                self.out.push(Action::Output { port, max_len: WHOLE_PACKET });
+                Ok(())
+            }
+            PortNo::IN_PORT => {
+                let Some(in_port) = self.at.in_port.and_then(|port| self.scene.space.port(port)) else {
+                    return Err(Refusal::new(ACTION_OUT_PORT, "the packet has no input port"));
+                };
+                self.send(in_port, PortNo::IN_PORT)
+            }
+            PortNo::FLOOD => self.flood(VirtualPort::floods),
+            PortNo::ALL => self.flood(VirtualPort::sends),
+            PortNo::NORMAL | PortNo::LOCAL => {
+                Err(Refusal::new(ACTION_EPERM, format!("{port} would lead out of the slice")))
+            }
+            // The switch itself never sends a packet out of its input port, unless IN_PORT says so.
+            port if Some(port) == self.at.in_port => Ok(()),
+            port => match self.scene.space.port(port) {
+                Some(there) => self.send(there, there.plan.port),
+                None => Err(Refusal::new(ACTION_OUT_PORT, format!("port {port} is not in the slice"))),
+            },
+        }
+    }
+
+    /// Out of all wanted ports, except the input port: first those that take the frame as it is now.
+    fn flood(&mut self, wanted: impl Fn(&VirtualPort) -> bool) -> Result<(), Refusal> {
+        let space = self.scene.space;
+        let is_wanted = |port: &&VirtualPort| wanted(port) && Some(port.plan.shown_as) != self.at.in_port;
+        let mut ports: Vec<&VirtualPort> = space.ports().filter(is_wanted).collect();
+        ports.sort_by_key(|port| space.is_tagged_at(port) != self.at.is_tagged);
+        ports.into_iter().try_for_each(|port| self.send(port, port.plan.port))
+    }
+
+    /// Out of one port of the slice. `by` is the physical port, or IN_PORT.
+    fn send(&mut self, port: &VirtualPort, by: PortNo) -> Result<(), Refusal> {
+        if !port.sends() {
+            return Ok(());
+        }
+        self.set_tag(self.scene.space.is_tagged_at(port));
+        // Any packet may leave by a port that no other slice has.
+        if !port.plan.is_edge {
+            self.check_within()?;
+        }
+        self.out.push(Action::output(by));
+        Ok(())
+    }
+
+    /// Pushes or pops the slice's tag, if the frame is not so already.
+    fn set_tag(&mut self, wanted: bool) {
+        let Some(tag) = self.scene.space.tag.filter(|_| wanted != self.at.is_tagged) else { return };
+        self.at.is_tagged = wanted;
+        let vlan = u128::from(tag | VLAN_PRESENT);
+        let set = Action::SetField { field: Field::VlanVid, value: vlan };
+        // Setting the id in 1.0 pushes a tag if there is none. A push of 1.3 can be written only for packets that certainly have none.
+        let pushes = self.scene.on != Version::V1_0 || has_tag(&self.at.known) == Some(false);
+        let steps = match (wanted, pushes) {
+            (true, true) => vec![Action::PushVlan(ETH_VLAN), set],
+            (true, false) => vec![set],
+            (false, _) => vec![Action::PopVlan],
+        };
+        for step in steps {
+            rewrite(&mut self.at.known, &step);
+            self.out.push(step);
+        }
+    }
+
+    /// With a flowspace, the packets must be within it.
+    fn check_within(&mut self) -> Result<(), Refusal> {
+        let is_due = std::mem::take(&mut self.changed) && self.scene.space.tag.is_none();
+        if !is_due {
+            return Ok(());
+        }
+        // Packets of no port are compared without their port.
+        let mut known = self.at.known.clone();
+        let in_port = self.at.in_port;
+        known.remove(Field::InPort);
+        let here =
+            self.scene.space.entries().iter().filter(|entry| in_port.is_none_or(|it| it == entry.in_port));
+        let spaces: Vec<Match> = here.map(|entry| without_port(&entry.matching)).collect();
+        if within(&known, &spaces) {
+            return Ok(());
+        }
+        Err(Refusal::new(ACTION_EPERM, "the actions make packets that are outside of the slice's flowspace"))
+    }
+
+    /// An action that only 1.0 has.
+    fn of_v10(&mut self, action: &Action) -> Result<(), Refusal> {
+        for step in self.steps_of_v10(action)? {
+            if matches!(step, Action::SetField { field: Field::VlanVid | Field::VlanPcp, .. }) {
+                self.check_own_tags()?;
+            }
+            self.change(step);
+        }
+        Ok(())
+    }
+
+    /// The actions of 1.3 for an action of 1.0. In 1.0, an action without its header does nothing, and 1.3 refuses it: then none.
+    fn steps_of_v10(&self, action: &Action) -> Result<Vec<Action>, Refusal> {
+        let set = |field, value: u128| vec![Action::SetField { field, value }];
+        if depends_on_tag(std::slice::from_ref(action)) {
+            self.check_tag_is_known()?;
+        }
+        Ok(match action {
+            Action::SetEthSrc(address) => set(Field::EthSrc, address.to_u64().into()),
+            Action::SetEthDst(address) => set(Field::EthDst, address.to_u64().into()),
+            Action::SetIpv4Src(address) => {
+                self.of_ip(&[ETH_IPV4], Field::Ipv4Src, u32::from(*address).into())?
+            }
+            Action::SetIpv4Dst(address) => {
+                self.of_ip(&[ETH_IPV4], Field::Ipv4Dst, u32::from(*address).into())?
+            }
+            Action::SetIpTos(tos) => {
+                self.of_ip(&[ETH_IPV4, ETH_IPV6], Field::IpDscp, u128::from(tos >> 2))?
+            }
+            Action::SetTransportSrc(port) => {
+                self.of_transport([Field::TcpSrc, Field::UdpSrc, Field::SctpSrc], *port)?
+            }
+            Action::SetTransportDst(port) => {
+                self.of_transport([Field::TcpDst, Field::UdpDst, Field::SctpDst], *port)?
+            }
+            // The frames of such a slice have no tag for their tenant.
+            Action::StripVlan if self.scene.space.tag.is_some() => Vec::new(),
+            Action::StripVlan if has_tag(&self.at.known) == Some(false) => Vec::new(),
+            Action::StripVlan => vec![Action::PopVlan],
+            Action::SetVlanVid(vid) if *vid < VLAN_PRESENT => {
+                self.with_tag(Action::SetField { field: Field::VlanVid, value: (*vid | VLAN_PRESENT).into() })
+            }
+            Action::SetVlanPcp(pcp) if *pcp < 8 => {
+                self.with_tag(Action::SetField { field: Field::VlanPcp, value: (*pcp).into() })
+            }
+            _ => return Err(Refusal::new(ACTION_ARGUMENT, "the value of an action is out of its range")),
+        })
+    }
+
+    /// In 1.3, an action on a tag is for packets that certainly have one. Behind a stripped tag there may be another.
+    fn check_tag_is_known(&self) -> Result<(), Refusal> {
+        let is_open = self.scene.space.tag.is_none() && has_tag(&self.at.known).is_none();
+        if is_open && self.scene.on != Version::V1_0 {
+            let why = "whether the packets still have a VLAN tag is open, and a switch of 1.3 must know";
+            return Err(Refusal::new(ACTION_ARGUMENT, why));
+        }
+        Ok(())
+    }
+
+    /// A field of the tag. A frame without a tag gets one.
+    fn with_tag(&self, set: Action) -> Vec<Action> {
+        let is_untagged = has_tag(&self.at.known) == Some(false);
+        if is_untagged && self.scene.space.tag.is_none() {
+            vec![Action::PushVlan(ETH_VLAN), set]
+        } else {
+            vec![set]
+        }
+    }
+
+    /// A field of an IP packet with one of these EtherTypes.
+    fn of_ip(&self, kinds: &[u128], field: Field, value: u128) -> Result<Vec<Action>, Refusal> {
+        let is_there = self.at.known.get(Field::EthType).map(|(kind, _)| kinds.contains(&kind));
+        self.if_there(is_there, Action::SetField { field, value })
+    }
+
+    /// A port of TCP, UDP or SCTP.
+    fn of_transport(&self, [tcp, udp, sctp]: [Field; 3], port: u16) -> Result<Vec<Action>, Refusal> {
+        let value = u128::from(port);
+        let known = &self.at.known;
+        let is_ip = known.get(Field::EthType).map(|(kind, _)| kind == ETH_IPV4 || kind == ETH_IPV6);
+        let proto = known.get(Field::IpProto).map(|(proto, _)| proto);
+        let (is_there, field) = match (is_ip, proto) {
+            (Some(false), _) => (Some(false), tcp),
+            (_, Some(6)) => (Some(true), tcp),
+            (_, Some(17)) => (Some(true), udp),
+            (_, Some(132)) => (Some(true), sctp),
+            (_, Some(_)) => (Some(false), tcp),
+            (_, None) => (None, tcp),
+        };
+        self.if_there(is_there, Action::SetField { field, value })
+    }
+
+    /// `is_there`: whether the packets have the field, if their match says it. A switch of 1.0 finds out by itself.
+    fn if_there(&self, is_there: Option<bool>, set: Action) -> Result<Vec<Action>, Refusal> {
+        match is_there {
+            Some(true) => Ok(vec![set]),
+            Some(false) => Ok(Vec::new()),
+            None if self.scene.on == Version::V1_0 => Ok(vec![set]),
+            None => {
+                let why = "the match must give the protocol of the header that an action changes";
+                Err(Refusal::new(ACTION_ARGUMENT, why))
+            }
+        }
+    }
+}
+
+fn without_port(space: &Match) -> Match {
+    let mut space = space.clone();
+    space.remove(Field::InPort);
+    space
+}

@@ -1,0 +1,12 @@
+//! The virtual switch from outside: a tenant on one side, a software switch on the other.
+
+#![allow(clippy::unwrap_used, reason = "a test ends where something is not as it should be")]
+
+mod damage;
+mod forwarding;
+mod groups;
+mod handshake;
+mod packets;
+mod reports;
+mod rules;
+mod world;

@@ -1,0 +1,219 @@
+//! Statistics, ports, and links that the tenant's controller discovers.
+
+use crate::world::{DATAPATH, TAG, World, add, errors, plan};
+use flow::{Action, Field, MacAddr, Match, PortNo};
+use openflow::message::*;
+use openflow::{Body, Message, Version};
+use slicer::{Command, End, Event, Isolation, LinkPlan, PortFacts, SlicePlan};
+
+fn world(version: Version) -> World {
+    let mut world = World::new(Isolation::Vlan(TAG), Version::V1_3);
+    world.join(0, version);
+    world
+}
+
+fn ask(world: &mut World, body: RequestBody) -> Vec<Body> {
+    world.say(Body::MultipartRequest(MultipartRequest { flags: 0, body }))
+}
+
+fn replies(bodies: Vec<Body>) -> Vec<MultipartReply> {
+    let reply = |body| match body {
+        Body::MultipartReply(it) => it,
+        other => panic!("{other:?}"),
+    };
+    bodies.into_iter().map(reply).collect()
+}
+
+fn all_flows() -> FlowStatsRequest {
+    FlowStatsRequest {
+        table_id: TABLE_ALL,
+        out_port: PortNo::ANY,
+        out_group: GROUP_ANY,
+        cookie: 0,
+        cookie_mask: 0,
+        matching: Match::any(),
+    }
+}
+
+#[test]
+fn pieces_are_one_entry() {
+    for version in [Version::V1_0, Version::V1_3] {
+        let mut world = world(version);
+        world.say(Body::FlowMod(FlowMod { cookie: 1 << 60, ..add(5, "", "output:2") }));
+        let frame = [7; 60];
+        [1, 3, 4].into_iter().for_each(|port| world.arrive_shown(port, &frame));
+        let answers = replies(ask(&mut world, RequestBody::Flow(all_flows())));
+        let [MultipartReply { flags: 0, body: ReplyBody::Flow(entries) }] = &answers[..] else { panic!() };
+        assert_eq!(entries.len(), 1);
+        assert_eq!((entries[0].packet_count, entries[0].cookie, entries[0].priority), (3, 1 << 60, 5));
+        let answers = replies(ask(&mut world, RequestBody::Aggregate(all_flows())));
+        let [MultipartReply { body: ReplyBody::Aggregate(sum), .. }] = &answers[..] else { panic!() };
+        assert_eq!((sum.flow_count, sum.packet_count), (1, 3));
+    }
+}
+
+#[test]
+fn a_long_answer_has_several_parts() {
+    let mut world = world(Version::V1_3);
+    for priority in 0..900 {
+        world.say(Body::FlowMod(add(
+            priority,
+            "in_port=1,dl_type=0x0806,dl_src=00:00:00:00:00:01",
+            "output:2,output:3,output:4",
+        )));
+    }
+    let answers = replies(ask(&mut world, RequestBody::Flow(all_flows())));
+    assert!(answers.len() > 1);
+    let (last, before) = answers.split_last().unwrap();
+    assert!(last.flags == 0 && before.iter().all(|part| part.flags == MULTIPART_MORE));
+    let count = |part: &MultipartReply| match &part.body {
+        ReplyBody::Flow(entries) => entries.len(),
+        _ => panic!(),
+    };
+    assert_eq!(answers.iter().map(count).sum::<usize>(), 900);
+}
+
+#[test]
+fn counters_that_cannot_be_split_are_all_ones() {
+    let mut world = world(Version::V1_3);
+    world.arrive_shown(1, &[7; 60]);
+    let answers = replies(ask(&mut world, RequestBody::PortStats(PortNo::ANY)));
+    let [MultipartReply { body: ReplyBody::PortStats(ports), .. }] = &answers[..] else { panic!() };
+    let counted: Vec<(u32, u64)> = ports.iter().map(|port| (port.port_no.0, port.rx_packets)).collect();
+    assert_eq!(counted, [(1, 1), (2, 0), (3, u64::MAX), (4, u64::MAX)]);
+    let answers = replies(ask(&mut world, RequestBody::PortStats(PortNo(2))));
+    let [MultipartReply { body: ReplyBody::PortStats(ports), .. }] = &answers[..] else { panic!() };
+    assert_eq!((ports.len(), ports[0].port_no), (1, PortNo(2)));
+    assert_eq!(errors(&ask(&mut world, RequestBody::PortStats(PortNo(9)))), [(1, 11)]);
+    let answers = replies(ask(&mut world, RequestBody::Table));
+    let [MultipartReply { body: ReplyBody::Table(tables), .. }] = &answers[..] else { panic!() };
+    assert_eq!((tables.len(), tables[0].active_count, tables[0].lookup_count), (1, 0, u64::MAX));
+}
+
+#[test]
+fn the_virtual_switch_describes_itself() {
+    let mut world = world(Version::V1_3);
+    let answers = replies(ask(&mut world, RequestBody::Desc));
+    let [MultipartReply { body: ReplyBody::Desc(desc), .. }] = &answers[..] else { panic!() };
+    assert_eq!(desc.dp_desc, "of:0000000000000077 of slice blue");
+    let answers = replies(ask(&mut world, RequestBody::TableFeatures(vec![])));
+    let [MultipartReply { body: ReplyBody::TableFeatures(tables), .. }] = &answers[..] else { panic!() };
+    assert_eq!(tables.len(), 1);
+    assert_eq!(errors(&ask(&mut world, RequestBody::TableFeatures(tables.clone()))), [(13, 5)]);
+    let wrong = FlowStatsRequest { table_id: 3, ..all_flows() };
+    assert_eq!(errors(&ask(&mut world, RequestBody::Flow(wrong))), [(1, 9)]);
+}
+
+fn facts(port: u32, is_live: bool) -> PortFacts {
+    PortFacts {
+        port: PortNo(port),
+        hw_addr: MacAddr([2, 0, 0, 0, 0, port as u8]),
+        name: format!("s7-eth{port}"),
+        is_live,
+        curr_speed_kbps: 10_000_000,
+    }
+}
+
+fn port_statuses(world: &World) -> Vec<(u8, u32, u32)> {
+    let status = |(_, message): &(usize, Message)| match &message.body {
+        Body::PortStatus(it) => Some((it.reason, it.port.port_no.0, it.port.state & 1)),
+        _ => None,
+    };
+    world.told.iter().filter_map(status).collect()
+}
+
+#[test]
+fn the_tenant_hears_of_its_own_ports() {
+    let mut world = world(Version::V1_0);
+    let mut change = |reason, port, is_live| {
+        world.event(Event::PortStatus { datapath: DATAPATH, reason, port: facts(port, is_live) });
+        port_statuses(&world)
+    };
+    assert!(change(2, 1, false).is_empty(), "another's");
+    assert_eq!(change(2, 5, false), [(2, 3, 1)]);
+    assert_eq!(change(2, 5, false).len(), 1, "nothing changed");
+    assert_eq!(change(1, 5, false)[1..], [(1, 3, 1)]);
+    assert_eq!(change(0, 5, true)[2..], [(0, 3, 0)]);
+}
+
+#[test]
+fn a_port_mod_changes_the_virtual_port_only() {
+    let mut world = world(Version::V1_0);
+    world.say(Body::FlowMod(add(5, "in_port=1", "flood")));
+    world.frames.clear();
+    let port_mod = |port: u32, hw: u8, config, mask| {
+        Body::PortMod(PortMod {
+            port_no: PortNo(port),
+            hw_addr: MacAddr([2, 0, 0, 0, 0, hw]),
+            config,
+            mask,
+            advertise: 0,
+        })
+    };
+    assert_eq!(errors(&world.say(port_mod(9, 2, 0, 0))), [(4, 0)]);
+    assert_eq!(errors(&world.say(port_mod(2, 9, 0, 0))), [(4, 1)]);
+    assert!(errors(&world.say(port_mod(2, 3, 1 << 4, 1 << 4))).is_empty(), "no flood");
+    world.arrive_shown(1, &[7; 60]);
+    let ports = |world: &mut World| {
+        let mut ports: Vec<u32> = std::mem::take(&mut world.frames).iter().map(|(port, _)| port.0).collect();
+        ports.sort_unstable();
+        ports
+    };
+    assert_eq!(ports(&mut world), [5, 6]);
+    world.say(port_mod(3, 5, 1, 1));
+    world.arrive_shown(1, &[7; 60]);
+    assert_eq!(ports(&mut world), [6], "a port that is down sends nothing");
+    world.say(port_mod(1, 2, 1, 1));
+    world.told.clear();
+    world.arrive_shown(1, &[7; 60]);
+    assert!(ports(&mut world).is_empty() && world.told.is_empty(), "and receives nothing");
+    world.say(port_mod(1, 2, 0, 1));
+    world.arrive_shown(1, &[7; 60]);
+    assert_eq!(ports(&mut world), [6]);
+    assert!(!world.commands.iter().any(|it| matches!(it, Command::GroupMod(_) | Command::MeterMod(_))));
+}
+
+fn link() -> LinkPlan {
+    let end = |port| End { datapath: DATAPATH, port: PortNo(port) };
+    LinkPlan { from: end(3), to: end(4) }
+}
+
+fn probe() -> Vec<u8> {
+    [&[1, 0x80, 0xc2, 0, 0, 0xe, 2, 0, 0, 0, 0, 5][..], &[0x88, 0xcc], &[2; 40]].concat()
+}
+
+fn send_probe(world: &mut World, port: PortNo) -> Vec<Body> {
+    world.told.clear();
+    let actions = vec![Action::output(port)];
+    let out = PacketOut { buffer_id: NO_BUFFER, in_port: PortNo::CONTROLLER, actions, data: probe() };
+    world.say(Body::PacketOut(out))
+}
+
+#[test]
+fn a_probe_arrives_at_the_other_end_and_never_enters_the_network() {
+    let mut world = World::of(SlicePlan { links: vec![link()], ..plan(Isolation::Vlan(TAG)) }, Version::V1_3);
+    world.join(0, Version::V1_3);
+    assert!(send_probe(&mut world, PortNo(3)).is_empty(), "the link is down");
+    world.link(link(), true);
+    assert!(send_probe(&mut world, PortNo(3)).is_empty(), "no rule of 1.3 sends it up");
+    world.say(Body::FlowMod(FlowMod { cookie: 9, ..add(7, "dl_type=0x88cc", "controller") }));
+    let answers = send_probe(&mut world, PortNo(3));
+    let [Body::PacketIn(packet)] = &answers[..] else { panic!("{answers:?}") };
+    assert_eq!((packet.matching.get(Field::InPort), packet.cookie), (Some((4, 0xffff_ffff)), 9));
+    assert_eq!(packet.data, probe());
+    assert_eq!(send_probe(&mut world, PortNo(4)).len(), 1, "both ways");
+    assert_eq!(send_probe(&mut world, PortNo::FLOOD).len(), 2);
+    assert!(send_probe(&mut world, PortNo(1)).is_empty(), "no link there");
+    world.link(link(), false);
+    assert!(send_probe(&mut world, PortNo(3)).is_empty());
+    assert!(world.frames.is_empty(), "{:?}", world.frames);
+}
+
+#[test]
+fn a_host_forges_no_link() {
+    let mut world = world(Version::V1_0);
+    world.told.clear();
+    world.arrive_shown(1, &probe());
+    assert!(world.told.is_empty());
+    assert_eq!(world.slicer.counters(DATAPATH).unwrap().foreign_probes, 1);
+}

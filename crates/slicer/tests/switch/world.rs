@@ -1,0 +1,460 @@
+//! A slice between a tenant's controllers and a software switch. The test plays the kernel.
+//!
+//! Every command of the slice is checked here: no match may reach outside of the slice, no output may lead out of it.
+
+use flow::frame::FrameFields;
+use flow::relation::within;
+use flow::{Action, DatapathId, ErrorCode, Field, Instruction, MacAddr, Match, PortNo};
+use openflow::message::*;
+use openflow::{Body, Message, Version};
+use slicer::{
+    Cause, Command, Connection, Event, Isolation, Limits, LinkPlan, Numbers, Outcome, Output, PortFacts,
+    PortPlan, SlicePlan, Slicer, SwitchPlan,
+};
+use software_switch::{ControllerId, Effects, Switch, SwitchOptions, Versions};
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+/// The physical switch.
+pub const DATAPATH: DatapathId = DatapathId(7);
+/// The number that the tenant sees.
+pub const SHOWN: DatapathId = DatapathId(0x77);
+/// The slice's tag.
+pub const TAG: u16 = 42;
+/// The zone of the slice: the upper bits of its cookies.
+const OWNER: u64 = 5;
+/// The cookie of the kernel's table-miss rule.
+const KERNEL_COOKIE: u64 = 0xffff_6275_726e_6574;
+const KERNEL: ControllerId = ControllerId(0);
+const COOKIE_MASK: u64 = (1 << 48) - 1;
+
+/// The ports of the slice: physical number, shown number, whether it is an edge port. The switch has the ports 1 to 6.
+pub const PORTS: [(u32, u32, bool); 4] = [(2, 1, true), (3, 2, true), (5, 3, false), (6, 4, false)];
+
+pub fn plan(isolation: Isolation) -> SlicePlan {
+    let port = |(port, shown, is_edge): (u32, u32, bool)| PortPlan {
+        port: PortNo(port),
+        shown_as: PortNo(shown),
+        is_edge,
+    };
+    SlicePlan {
+        name: "blue".to_owned(),
+        isolation,
+        is_read_only: false,
+        switches: vec![SwitchPlan {
+            datapath: DATAPATH,
+            shown_as: SHOWN,
+            ports: PORTS.into_iter().map(port).collect(),
+        }],
+        links: Vec::new(),
+        limits: Limits::default(),
+        numbers: Numbers { groups: 100..108, meters: 200..204 },
+    }
+}
+
+/// The physical number of a shown port.
+pub fn physical(shown: u32) -> u32 {
+    PORTS.iter().find(|(_, it, _)| *it == shown).unwrap().0
+}
+
+pub fn is_edge(shown: u32) -> bool {
+    PORTS.iter().find(|(_, it, _)| *it == shown).unwrap().2
+}
+
+/// A frame with a tag.
+pub fn with_tag(frame: &[u8], tag: u16) -> Vec<u8> {
+    [&frame[..12], &[0x81, 0], &tag.to_be_bytes(), &frame[12..]].concat()
+}
+
+pub struct World {
+    pub slicer: Slicer,
+    pub physical: Switch,
+    pub on: Version,
+    pub isolation: Isolation,
+    pub now: Duration,
+    /// What controllers were told.
+    pub told: Vec<(usize, Message)>,
+    /// Why connections ended.
+    pub ended: Vec<(usize, String)>,
+    /// Soft limits.
+    pub soft: usize,
+    /// All commands.
+    pub commands: Vec<Command>,
+    /// Frames that left the physical switch.
+    pub frames: Vec<(PortNo, Vec<u8>)>,
+    /// Tickets of questions by transaction id.
+    tickets: BTreeMap<u32, u64>,
+    versions: BTreeMap<usize, Version>,
+    /// All packets of the slice, for the checks.
+    space: Vec<Match>,
+    /// The kernel refuses the next flow mods with this error.
+    pub refuses: VecDeque<ErrorCode>,
+    /// The kernel keeps the receipts of groups and meters.
+    pub holds_claims: bool,
+    claims: Vec<u64>,
+}
+
+impl World {
+    pub fn new(isolation: Isolation, on: Version) -> World {
+        World::of(plan(isolation), on)
+    }
+
+    pub fn of(plan: SlicePlan, on: Version) -> World {
+        let versions = if on == Version::V1_0 { Versions::Only10 } else { Versions::Only13 };
+        let options = SwitchOptions { versions, n_buffers: 0, ..SwitchOptions::default() };
+        let mut switch = Switch::new(DATAPATH, "s7", options);
+        let now = Duration::from_secs(1_000);
+        let mut effects = Effects::default();
+        (1..=6).for_each(|port| switch.add_port(PortNo(port), now, &mut effects));
+        switch.on_connected(KERNEL, &mut effects);
+        let hello = Message { version: on, xid: 0, body: Body::Hello(Hello::default()) };
+        switch.on_message(KERNEL, &hello, now, &mut effects);
+        let mut world = World {
+            slicer: Slicer::new(&plan).unwrap(),
+            physical: switch,
+            on,
+            space: space_of(&plan.isolation),
+            isolation: plan.isolation,
+            now,
+            told: Vec::new(),
+            ended: Vec::new(),
+            soft: 0,
+            commands: Vec::new(),
+            frames: Vec::new(),
+            tickets: BTreeMap::new(),
+            versions: BTreeMap::new(),
+            refuses: VecDeque::new(),
+            holds_claims: false,
+            claims: Vec::new(),
+        };
+        world.add_kernels_rule();
+        world.switch_up();
+        world
+    }
+
+    /// The kernel's rule for packets that hit no other.
+    fn add_kernels_rule(&mut self) {
+        if self.on == Version::V1_0 {
+            return;
+        }
+        let miss = vec![Instruction::ApplyActions(vec![Action::to_controller()])];
+        let fields = FlowModFields { cookie: KERNEL_COOKIE, priority: 0, ..FlowModFields::default() };
+        self.tell_physical(0, Body::FlowMod(fields.with(Match::any(), miss)));
+    }
+
+    pub fn switch_up(&mut self) {
+        let facts = |port: u32| PortFacts {
+            port: PortNo(port),
+            hw_addr: MacAddr([2, 0, 0, 0, 0, port as u8]),
+            name: format!("s7-eth{port}"),
+            is_live: true,
+            curr_speed_kbps: 10_000_000,
+        };
+        let ports = (1..=6).map(facts).collect();
+        self.event(Event::SwitchUp { datapath: DATAPATH, version: self.on, ports });
+    }
+
+    /// A controller connects, and speaks a version.
+    pub fn join(&mut self, controller: usize, version: Version) {
+        let connection = Connection { datapath: DATAPATH, controller };
+        self.event(Event::ControllerUp(connection));
+        self.versions.insert(controller, version);
+        let elements = if version == Version::V1_0 {
+            Vec::new()
+        } else {
+            vec![HelloElement::VersionBitmap(vec![1 << version.0])]
+        };
+        self.say_as(controller, Body::Hello(Hello { elements }));
+        self.told.clear();
+    }
+
+    /// A controller sends a message with the transaction id 42. Returns what it is told.
+    pub fn say_as(&mut self, controller: usize, body: Body) -> Vec<Body> {
+        let version = self.versions[&controller];
+        let bytes = written(version, body);
+        self.send(controller, &bytes)
+    }
+
+    pub fn say(&mut self, body: Body) -> Vec<Body> {
+        self.say_as(0, body)
+    }
+
+    /// A controller sends bytes.
+    pub fn send(&mut self, controller: usize, bytes: &[u8]) -> Vec<Body> {
+        let before = self.told.len();
+        self.event(Event::Message(Connection { datapath: DATAPATH, controller }, bytes));
+        let own = self.told[before..].iter().filter(|(to, _)| *to == controller);
+        own.map(|(_, message)| message.body.clone()).collect()
+    }
+
+    /// A frame arrives at a port of the physical switch.
+    pub fn arrive(&mut self, port: u32, frame: &[u8]) {
+        let mut effects = Effects::default();
+        self.physical.on_frame(PortNo(port), frame.to_vec(), self.now, &mut effects);
+        let mut outputs = VecDeque::new();
+        self.hear_physical(effects, &mut outputs);
+        self.run(outputs);
+    }
+
+    /// A frame as the tenant sees it arrives at a port that the tenant knows.
+    pub fn arrive_shown(&mut self, shown: u32, frame: &[u8]) {
+        let is_tagged = matches!(self.isolation, Isolation::Vlan(_)) && !is_edge(shown);
+        let dressed = if is_tagged { with_tag(frame, TAG) } else { frame.to_vec() };
+        self.arrive(physical(shown), &dressed);
+    }
+
+    pub fn pass(&mut self, seconds: u64) {
+        self.now += Duration::from_secs(seconds);
+        let mut effects = Effects::default();
+        self.physical.on_tick(self.now, &mut effects);
+        let mut outputs = VecDeque::new();
+        self.hear_physical(effects, &mut outputs);
+        self.run(outputs);
+    }
+
+    pub fn link(&mut self, link: LinkPlan, is_up: bool) {
+        self.event(Event::Link { link, is_up });
+    }
+
+    pub fn event(&mut self, event: Event<'_>) {
+        let mut outputs = Vec::new();
+        self.slicer.on_event(self.now.as_millis() as u64, event, &mut outputs);
+        self.run(outputs.into());
+    }
+
+    /// The receipts that the kernel kept.
+    pub fn confirm_claims(&mut self) {
+        for ticket in std::mem::take(&mut self.claims) {
+            self.event(Event::Answer { datapath: DATAPATH, ticket, outcome: Outcome::Done });
+        }
+    }
+
+    fn run(&mut self, mut outputs: VecDeque<Output>) {
+        while let Some(output) = outputs.pop_front() {
+            match output {
+                Output::Tell { to, bytes } => {
+                    self.told.push((to.controller, Message::decode(&bytes).unwrap()));
+                }
+                Output::End { connection, why } => self.ended.push((connection.controller, why)),
+                Output::Soft { .. } => self.soft += 1,
+                Output::Command { datapath, ticket, wants_receipt, command } => {
+                    assert_eq!(datapath, DATAPATH);
+                    assert_ne!(ticket, 0);
+                    self.check(&command);
+                    self.commands.push(command.clone());
+                    let events = self.carry_out(ticket, wants_receipt, command, &mut outputs);
+                    events.into_iter().for_each(|event| self.after(event, &mut outputs));
+                }
+            }
+        }
+    }
+
+    fn after(&mut self, event: Event<'_>, outputs: &mut VecDeque<Output>) {
+        let mut more = Vec::new();
+        self.slicer.on_event(self.now.as_millis() as u64, event, &mut more);
+        outputs.extend(more);
+    }
+
+    /// The kernel and the physical switch carry out a command.
+    fn carry_out(
+        &mut self,
+        ticket: u64,
+        wants_receipt: bool,
+        command: Command,
+        outputs: &mut VecDeque<Output>,
+    ) -> Vec<Event<'static>> {
+        let xid = (ticket & 0xffff_ffff) as u32;
+        if let (Command::FlowMod(_), Some(error)) = (&command, self.refuses.front().copied()) {
+            self.refuses.pop_front();
+            return vec![Event::Answer { datapath: DATAPATH, ticket, outcome: Outcome::Refused(error) }];
+        }
+        let is_claim = matches!(&command, Command::GroupMod(_) | Command::MeterMod(_));
+        let body = match command {
+            Command::FlowMod(mut flow_mod) => {
+                assert_eq!(flow_mod.cookie & !COOKIE_MASK, 0);
+                flow_mod.cookie |= OWNER << 48;
+                Body::FlowMod(flow_mod)
+            }
+            Command::PacketOut(packet_out) => Body::PacketOut(packet_out),
+            Command::GroupMod(group_mod) => Body::GroupMod(group_mod),
+            Command::MeterMod(meter_mod) => Body::MeterMod(meter_mod),
+            Command::Statistics(body) => Body::MultipartRequest(MultipartRequest { flags: 0, body }),
+            Command::Barrier => Body::BarrierRequest,
+        };
+        self.tickets.insert(xid, ticket);
+        let effects = self.tell_physical(xid, body);
+        let is_error = |message: &Message| message.xid == xid && matches!(message.body, Body::Error(_));
+        let failed = effects.messages.iter().any(|(_, message)| is_error(message));
+        self.hear_physical(effects, outputs);
+        if is_claim && self.holds_claims {
+            self.claims.push(ticket);
+            return Vec::new();
+        }
+        let done = Event::Answer { datapath: DATAPATH, ticket, outcome: Outcome::Done };
+        if wants_receipt && !failed { vec![done] } else { Vec::new() }
+    }
+
+    /// Sends a message to the physical switch as bytes of its version.
+    fn tell_physical(&mut self, xid: u32, body: Body) -> Effects {
+        let mut bytes = Vec::new();
+        let message = Message { version: self.on, xid, body };
+        message.encode(&mut bytes).unwrap_or_else(|why| panic!("{why}: {message:?}"));
+        let mut effects = Effects::default();
+        let decoded = Message::decode(&bytes).unwrap();
+        self.physical.on_received(KERNEL, &decoded, &bytes, self.now, &mut effects);
+        effects
+    }
+
+    fn hear_physical(&mut self, effects: Effects, outputs: &mut VecDeque<Output>) {
+        self.frames.extend(effects.frames);
+        for (_, message) in effects.messages {
+            let ticket = self.tickets.get(&message.xid).copied().unwrap_or(0);
+            match message.body {
+                Body::PacketIn(packet) => {
+                    let (port, _) = packet.matching.get(Field::InPort).unwrap();
+                    let event = slicer::PacketIn {
+                        datapath: DATAPATH,
+                        in_port: PortNo(port as u32),
+                        buffer_id: None,
+                        total_len: packet.total_len,
+                        reason: packet.reason,
+                        cause: cause_of(packet.cookie),
+                        data: &packet.data,
+                    };
+                    self.after(Event::PacketIn(event), outputs);
+                }
+                Body::FlowRemoved(mut removed) => {
+                    assert_eq!(removed.cookie >> 48, OWNER);
+                    removed.cookie &= COOKIE_MASK;
+                    self.after(Event::FlowRemoved { datapath: DATAPATH, removed }, outputs);
+                }
+                Body::MultipartReply(reply) => {
+                    let more = reply.flags & MULTIPART_MORE != 0;
+                    let body = own_only(reply.body);
+                    self.after(Event::Statistics { datapath: DATAPATH, ticket, more, body }, outputs);
+                }
+                Body::Error(error) => {
+                    let code = ErrorCode { kind: error.kind, code: error.code };
+                    let code = if self.on == Version::V1_0 { openflow::error::from_v10(code) } else { code };
+                    let outcome = Outcome::Failed(code);
+                    self.after(Event::Answer { datapath: DATAPATH, ticket, outcome }, outputs);
+                }
+                Body::BarrierReply | Body::PortStatus(_) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    /// No command may reach outside of the slice.
+    fn check(&self, command: &Command) {
+        match command {
+            Command::FlowMod(flow_mod) => {
+                assert!(within(&flow_mod.matching, &self.space), "{flow_mod:?}");
+                assert!(!matches!(flow_mod.command, FLOW_DELETE | FLOW_MODIFY), "{flow_mod:?}");
+                assert!(flow_mod.priority > 0, "{flow_mod:?}");
+                for instruction in &flow_mod.instructions {
+                    match instruction {
+                        Instruction::ApplyActions(actions) => check_outputs(actions),
+                        Instruction::Meter(id) => assert!((200..=203).contains(id), "{flow_mod:?}"),
+                        _ => panic!("{flow_mod:?}"),
+                    }
+                }
+            }
+            Command::PacketOut(packet_out) => {
+                let is_own = PORTS.iter().any(|(port, ..)| PortNo(*port) == packet_out.in_port);
+                assert!(is_own || packet_out.in_port == PortNo::CONTROLLER, "{packet_out:?}");
+                check_outputs(&packet_out.actions);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn check_outputs(actions: &[Action]) {
+    for action in actions {
+        if let Action::Output { port, .. } = action {
+            let is_own = PORTS.iter().any(|(own, ..)| PortNo(*own) == *port);
+            let is_fine = matches!(*port, PortNo::CONTROLLER | PortNo::IN_PORT | PortNo::TABLE);
+            assert!(is_own || is_fine, "{actions:?}");
+        }
+    }
+}
+
+fn cause_of(cookie: u64) -> Cause {
+    match cookie {
+        u64::MAX => Cause::Unknown,
+        own if own >> 48 == OWNER => Cause::Own(own & COOKIE_MASK),
+        _ => Cause::Other,
+    }
+}
+
+/// As the kernel cuts an answer down.
+fn own_only(body: ReplyBody) -> ReplyBody {
+    match body {
+        ReplyBody::Flow(entries) => {
+            ReplyBody::Flow(entries.into_iter().filter(|entry| entry.cookie >> 48 == OWNER).collect())
+        }
+        other => other,
+    }
+}
+
+/// All packets of the slice, in the words of the test.
+fn space_of(isolation: &Isolation) -> Vec<Match> {
+    let mut space = Vec::new();
+    for (port, _, is_edge) in PORTS {
+        let here = Match::any().with(Field::InPort, port);
+        match isolation {
+            Isolation::Vlan(_) if is_edge => space.push(here.with(Field::VlanVid, 0u16)),
+            Isolation::Vlan(tag) => space.push(here.with(Field::VlanVid, tag | 0x1000)),
+            Isolation::Flowspace(matches) => {
+                for it in matches {
+                    if it.get(Field::InPort).is_none_or(|(there, _)| there == u128::from(port)) {
+                        space.push(it.clone().with(Field::InPort, port).sorted());
+                    }
+                }
+            }
+        }
+    }
+    space
+}
+
+impl World {
+    /// Whether a frame that the tenant sees at a port is of the slice.
+    pub fn owns(&self, shown: u32, frame: &[u8]) -> bool {
+        match &self.isolation {
+            Isolation::Vlan(_) => FrameFields::read(frame).get(Field::VlanVid) == Some(0),
+            Isolation::Flowspace(_) => {
+                let fields = FrameFields::read(frame).from_port(PortNo(physical(shown)));
+                self.space.iter().any(|space| space.matches(&fields))
+            }
+        }
+    }
+}
+
+/// A message as bytes, with the transaction id 42.
+pub fn written(version: Version, body: Body) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    Message { version, xid: 42, body }.encode(&mut bytes).unwrap();
+    bytes
+}
+
+/// An add.
+pub fn add(priority: u16, matching: &str, actions: &str) -> FlowMod {
+    let instructions = flow::text::parse_instructions(actions).unwrap();
+    let fields = FlowModFields { priority, ..FlowModFields::default() };
+    fields.with(flow::text::parse_match(matching).unwrap(), instructions)
+}
+
+/// A delete of all rules within a match.
+pub fn delete(matching: &str) -> FlowMod {
+    FlowMod { command: FLOW_DELETE, table_id: TABLE_ALL, ..add(0, matching, "") }
+}
+
+/// The type and the code of the errors among messages.
+pub fn errors(bodies: &[Body]) -> Vec<(u16, u16)> {
+    let error = |body: &Body| match body {
+        Body::Error(error) => Some((error.kind, error.code)),
+        _ => None,
+    };
+    bodies.iter().filter_map(error).collect()
+}
