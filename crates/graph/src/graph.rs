@@ -276,6 +276,16 @@ impl Graph {
         self.search.distance(from) != NONE && self.search.walk(&self.topology, from, flow_hash, out)
     }
 
+    /// The distance to the switch that was measured last; [`NONE`] if no path leads there.
+    pub fn measured_distance(&self, from: SwitchNo) -> u32 {
+        self.search.distance(from)
+    }
+
+    /// The links by which shortest paths begin, as measured last, in the order of their ids.
+    pub fn measured_next_hops(&self, from: SwitchNo) -> impl Iterator<Item = LinkNo> {
+        self.search.next_hops(&self.topology, from)
+    }
+
     /// The latency of these links, if all are known.
     pub fn latency_us(&self, links: &[LinkNo]) -> Option<u64> {
         links.iter().map(|link| self.topology.slot(*link).latency_us).sum()

@@ -40,6 +40,15 @@ impl Search {
         self.distance[from.index()]
     }
 
+    /// The links by which shortest paths begin, as measured last.
+    pub(crate) fn next_hops(&self, topology: &Topology, from: SwitchNo) -> impl Iterator<Item = LinkNo> {
+        let own = self.distance(from);
+        let may_begin = own != NONE && own > 0;
+        let arcs = topology.out(from).iter();
+        arcs.filter(move |arc| may_begin && is_tight(&self.cost, &self.distance, own, **arc))
+            .map(|arc| arc.link)
+    }
+
     /// A shortest path, as measured last. It is appended. `false`: there is none.
     pub(crate) fn walk(
         &self,
