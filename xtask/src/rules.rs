@@ -22,6 +22,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("abi", &["flow"]),
     ("view", &["flow"]),
     ("graph", &["flow", "view"]),
+    ("hose", &["graph"]),
     ("explain", &["flow", "view"]),
     ("profile", &["flow"]),
     ("openflow", &["flow"]),
