@@ -69,6 +69,8 @@ pub(crate) struct Reactor {
     goals: Goals,
     virtual_time: Option<VirtualTime>,
     meter: Meter,
+    /// How many times slower than the clock the profiles of switches are.
+    slow_motion: u32,
 }
 
 impl Reactor {
@@ -102,7 +104,8 @@ impl Reactor {
             next_tick: Duration::ZERO,
             goals: Goals::default(),
             virtual_time: (time == Clock::Virtual).then(VirtualTime::default),
-            meter: Meter::default(),
+            meter: Meter::default().in_slow_motion(options.slow_motion),
+            slow_motion: options.slow_motion,
         })
     }
 
@@ -508,7 +511,7 @@ impl Reactor {
             }
             Request::RestartMeter => {
                 self.note_dropped(now);
-                self.meter = Meter::beginning_at(now);
+                self.meter = Meter::beginning_at(now).in_slow_motion(self.slow_motion);
             }
             Request::NoteMachine(reading) => {
                 self.note_dropped(now);

@@ -93,7 +93,8 @@ impl Meter {
     }
 
     /// The same for a run in slow motion: a model that is `factor` times slower than the clock. What is late by a millisecond there is late by
-    /// less in the time of the model, which the limits are about. Seconds stay those of the clock.
+    /// less in the time of the model, which the limits are about. So is a wait for a core, or the time that the host took: the model loses the
+    /// `factor`th part of it. Seconds stay those of the clock.
     pub fn in_slow_motion(self, factor: u32) -> Self {
         Meter { slow_motion: factor, ..self }
     }
@@ -139,10 +140,11 @@ impl Meter {
         self.read += reading.time;
         // Of two seconds, it is of the one in which the larger part of it is.
         let second = self.since_it_began(begins + reading.time / 2).as_secs();
+        let slow_motion = f64::from(self.slow_motion.max(1));
         let SecondsByCause { steal, run_queue, processor, .. } = &mut self.seconds;
         let of = |value| Value { second, value, time: reading.time };
-        note(steal, thresholds::STEAL, of(reading.steal));
-        note(run_queue, thresholds::RUN_QUEUE, of(reading.run_queue));
+        note(steal, thresholds::STEAL, of(reading.steal / slow_motion));
+        note(run_queue, thresholds::RUN_QUEUE, of(reading.run_queue / slow_motion));
         note(processor, thresholds::PROCESSOR, of(reading.processor));
     }
 

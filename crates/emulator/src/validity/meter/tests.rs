@@ -244,6 +244,24 @@ fn in_slow_motion_the_limits_are_about_the_time_of_the_model() {
 }
 
 #[test]
+fn in_slow_motion_a_wait_for_a_core_costs_the_model_a_part_of_it_and_a_busy_machine_stays_busy() {
+    let slowed = |factor: u32, reading: MachineReading| {
+        let mut meter = Meter::default().in_slow_motion(factor);
+        meter.on_reading(reading, us(1_000_000));
+        causes(&meter.verdict(us(1_000_000)))
+    };
+    let waits = MachineReading { run_queue: 0.25, ..CALM };
+    assert_eq!(slowed(1, waits), [(Cause::RunQueue, Validity::Invalid)]);
+    assert_eq!(slowed(5, waits), [(Cause::RunQueue, Validity::Doubtful)]);
+    assert_eq!(slowed(10, waits), []);
+    assert_eq!(slowed(10, MachineReading { steal: 0.06, ..CALM }), []);
+    assert_eq!(
+        slowed(10, MachineReading { processor: 0.9, ..CALM }),
+        [(Cause::Processor, Validity::Invalid)]
+    );
+}
+
+#[test]
 fn the_text_says_what_was_found_and_when() {
     let busy = MachineReading { processor: 0.97, ..CALM };
     let verdict = run(20, |_, _| {}, |second| if second >= 8 { busy } else { CALM });
