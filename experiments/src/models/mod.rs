@@ -46,9 +46,9 @@ fn source() -> Result<String, String> {
 }
 
 /// Those with processes in namespaces.
-const AS_ROOT: [&str; 4] = ["testbed-hp", "testbed-monaco", "testbed-quanta", "starved"];
+const AS_ROOT: [&str; 5] = ["testbed-hp", "testbed-monaco", "testbed-quanta", "starved", "null-profile"];
 
-const EXPERIMENTS: [Experiment; 16] = [
+const EXPERIMENTS: [Experiment; 17] = [
     Experiment {
         name: "table1",
         about: "table sizes and set-up rates, from outside",
@@ -112,6 +112,11 @@ const EXPERIMENTS: [Experiment; 16] = [
         name: "starved",
         about: "what the meter of validity says beside busy loops; needs root",
         run: testbed::figures::starved,
+    },
+    Experiment {
+        name: "null-profile",
+        about: "what a proxy with the null profile adds to queries, in real time; needs root",
+        run: testbed::null::round_trip,
     },
 ];
 

@@ -12,6 +12,7 @@ pub mod bed;
 pub mod capture;
 pub mod clients;
 pub mod figures;
+pub mod null;
 pub mod sandbox;
 pub mod streams;
 
