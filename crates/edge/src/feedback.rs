@@ -11,12 +11,21 @@
 //! * R does not rise above C.
 //!
 //! A packet more or less in an interval is no congestion, and on a slow link it is more than what a full link has above C. So bits beyond
-//! C add up in an imaginary queue that C drains. If more than one and a half packets are in it, there is congestion.
+//! C add up in an imaginary queue that C drains. If more than one and a half packets are in it, there is congestion. A sender that
+//! begins is expected to want more than is left: for two intervals, a nearly used C counts as congestion. The first shows only a part
+//! of what it sends.
 
 use crate::shares;
 
-/// A sender that uses this part of R is limited by R. One that uses less has no more to send.
+/// A sender that uses this part of R is limited by R. One that uses less has no more to send, or a full link drops what it sends.
 const USES_ITS_RATE: f64 = 0.8;
+
+/// If there is congestion again soon after R fell, the link drops packets of senders that seemed to have no more to send. Then this part is
+/// halved each time, down to here. At last all count as limited by R, so that R is C by their number.
+const USES_MIN: f64 = 0.1;
+
+/// Without congestion for so many intervals, the part is as at first.
+const CALM: u8 = 6;
 
 /// What may be in the imaginary queue: one and a half of the largest frames.
 const QUEUE_BITS: f64 = 1.5 * 1514.0 * 8.0;
@@ -24,17 +33,34 @@ const QUEUE_BITS: f64 = 1.5 * 1514.0 * 8.0;
 /// The gain of the control law: half of the error is corrected in an interval.
 const GAIN: f64 = 0.5;
 
+/// A C that is used to this part is congested after a sender has begun …
+const NEARLY_FULL: f64 = 0.95;
+
+/// … for so many intervals.
+const BEGINNING: u8 = 2;
+
 /// The rate of one receiving VNIC.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RateControl {
     rate_bps: f64,
     queued_bits: f64,
+    senders: usize,
+    beginning: u8,
+    uses_its_rate: f64,
+    calm: u8,
 }
 
 impl RateControl {
     /// Without a sender so far: the first one may use all.
     pub fn new(capacity_bps: u64) -> Self {
-        RateControl { rate_bps: capacity_bps as f64, queued_bits: 0.0 }
+        RateControl {
+            rate_bps: capacity_bps as f64,
+            queued_bits: 0.0,
+            senders: 0,
+            beginning: 0,
+            uses_its_rate: USES_ITS_RATE,
+            calm: 0,
+        }
     }
 
     /// R.
@@ -49,18 +75,37 @@ impl RateControl {
         let beyond = (sum - capacity) * interval_ns as f64 / 1e9;
         self.queued_bits = (self.queued_bits + beyond).max(0.0);
         let mut wanted = self.rate_bps * (1.0 - GAIN * (sum - capacity) / capacity);
-        if self.queued_bits > QUEUE_BITS {
+        let has_begun = self.has_begun(rates_bps.len());
+        if self.queued_bits > QUEUE_BITS || has_begun && sum > NEARLY_FULL * capacity {
             self.queued_bits = 0.0;
             wanted = wanted.min(self.level(capacity_bps, rates_bps));
+            self.uses_its_rate = (self.uses_its_rate / 2.0).max(USES_MIN);
+            self.calm = 0;
+        } else {
+            self.calm = self.calm.saturating_add(1);
+            if self.calm >= CALM {
+                self.uses_its_rate = USES_ITS_RATE;
+            }
         }
         let floor = capacity / rates_bps.len().max(1) as f64;
         self.rate_bps = wanted.clamp(floor, capacity);
         self.rate_bps()
     }
 
+    /// Whether there are more senders than before, now or in the last interval.
+    fn has_begun(&mut self, senders: usize) -> bool {
+        if senders > self.senders {
+            self.beginning = BEGINNING;
+        }
+        self.senders = senders;
+        let has_begun = self.beginning > 0;
+        self.beginning = self.beginning.saturating_sub(1);
+        has_begun
+    }
+
     /// The share of those that want more, by what was measured.
     fn level(&self, capacity_bps: u64, rates_bps: &[u64]) -> f64 {
-        let demand = |rate: &u64| match *rate as f64 >= USES_ITS_RATE * self.rate_bps {
+        let demand = |rate: &u64| match *rate as f64 >= self.uses_its_rate * self.rate_bps {
             true => shares::UNLIMITED_BPS,
             false => *rate,
         };
@@ -107,7 +152,8 @@ mod tests {
         // R · (1 − ½(y − C)/C), in both directions.
         check(600_000, &[600_000, 0], 720_000);
         check(500_000, &[500_000, 300_000], 550_000);
-        check(800_000, &[800_000, 210_000], 796_000);
+        let mut known = RateControl { senders: 2, ..RateControl::new(800_000) };
+        assert_eq!(known.on_interval(M, 1_000_000_000, &[800_000, 210_000]), 796_000);
         // No feedback about nothing: R stays within its bounds.
         check(M, &[], M);
         check(900_000, &[100_000], M);
@@ -120,7 +166,7 @@ mod tests {
     fn single_packets_beyond_the_capacity_are_congestion_when_they_add_up() {
         // 10 Mb/s, 40 ms: 2 % more than C is two thirds of a packet in an interval.
         let (capacity, link) = (9_800_000, 10_000_000);
-        let mut control = RateControl::new(capacity);
+        let mut control = RateControl { senders: 2, ..RateControl::new(capacity) };
         let rates: Vec<u64> =
             (0..3).map(|_| control.on_interval(capacity, 40_000_000, &[link / 2; 2])).collect();
         assert!(rates[0] > 9_600_000 && rates[1] > 9_500_000 && rates[2] == capacity / 2, "{rates:?}");
@@ -131,6 +177,25 @@ mod tests {
         let link = C / 98 * 100;
         let rate = after(3, &[u64::MAX, u64::MAX], link);
         assert!(rate.abs_diff(C / 2) < C / 100, "{rate}");
+    }
+
+    #[test]
+    fn a_sender_that_begins_has_its_share_after_two_intervals() {
+        // 10 Mb/s, 40 ms: it began in the middle of the first interval.
+        let (capacity, link) = (9_800_000, 10_000_000);
+        let mut control = RateControl { senders: 1, ..RateControl::new(capacity) };
+        control.on_interval(capacity, 40_000_000, &[link - 2_000_000, 2_000_000]);
+        assert_eq!(control.on_interval(capacity, 40_000_000, &[link / 2; 2]), capacity / 2);
+    }
+
+    #[test]
+    fn a_sender_whose_packets_the_link_drops_gets_its_share_too() {
+        // Both send 6, and the link drops packets of one of them only.
+        let (capacity, interval) = (9_800_000, 40_000_000);
+        let mut control = RateControl { senders: 2, ..RateControl::new(6_000_000) };
+        let rates: Vec<u64> =
+            (0..9).map(|_| control.on_interval(capacity, interval, &[6_200_000, 3_800_000])).collect();
+        assert!(rates[2] > 5_700_000 && rates[8] == capacity / 2, "{rates:?}");
     }
 
     #[test]

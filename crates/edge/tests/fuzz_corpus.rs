@@ -9,6 +9,7 @@ mod checks;
 
 use edge::protocol::{Entry, Header, Message, NO_CAP, RateOf, What, write};
 use edge::vnic::{AgentId, Flow, VnicId};
+use proptest::prelude::*;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -66,4 +67,27 @@ fn each_input_of_the_corpus_holds() {
     let entries = fs::read_dir(corpus()).unwrap();
     let count = entries.map(|entry| checks::edge_datagram(&fs::read(entry.unwrap().path()).unwrap())).count();
     assert!(count >= seeds().len());
+}
+
+proptest! {
+    /// A stand-in for the fuzzer: seeds with some bytes changed, cut or doubled.
+    #[test]
+    fn damaged_seeds_hold_too(
+        which in 0..7usize,
+        changes in prop::collection::vec((0..1300usize, any::<u8>()), 0..6),
+        length in 0..200usize,
+        fix in any::<bool>(),
+    ) {
+        let mut bytes = seeds()[which].1.clone();
+        bytes.truncate(length.max(bytes.len() / 2));
+        for (at, byte) in changes {
+            let place = at % bytes.len();
+            bytes[place] = byte;
+        }
+        if fix {
+            let length = (bytes.len() as u16).to_be_bytes();
+            bytes[6..8].copy_from_slice(&length);
+        }
+        checks::edge_datagram(&bytes);
+    }
 }

@@ -32,10 +32,14 @@ const BURST_MIN_BYTES: u64 = 2 * 1514;
 /// A burst lasts this part of a second. Shorter bursts need more wake-ups.
 const BURST_PER_SECOND: u64 = 4000;
 
-/// What a class may queue: 20 ms of the NIC, within these bounds.
+/// What a class may queue: 20 ms of the NIC, within these bounds. The lower one is the largest packet that Linux leaves uncut.
 const QUEUE_PER_SECOND: u64 = 50;
 const QUEUE_MIN_BYTES: u64 = 64 * 1024;
 const QUEUE_MAX_BYTES: u64 = 4 * 1024 * 1024;
+
+/// What the class for other packets of a VNIC may queue at least: the first window of a TCP connection. When a flow gets a class of its
+/// own, what waits here is sent in addition. So there should be little: 20 ms of the guarantee, not of the NIC.
+const OTHERS_QUEUE_MIN_BYTES: u64 = 16 * 1024;
 
 /// How many bytes a class sends in its turn when it borrows, if its VNIC has the whole NIC; at least one frame.
 const TURN_BYTES: u64 = 60_000;
@@ -67,7 +71,8 @@ impl Classes {
             format!("{} prio 0", self.class("add", Some(NIC), AGENTS, small, TURN_MIN_BYTES)),
             format!("{} prio 7", self.class("add", Some(NIC), REST, rest, TURN_MIN_BYTES)),
         ];
-        lines.extend([AGENTS, REST].map(|minor| self.queue(minor)));
+        let limit = self.queue_bytes();
+        lines.extend([AGENTS, REST].map(|minor| self.queue(minor, limit)));
         lines.extend(filters::fixed(device, ports, AGENTS, REST));
         lines
     }
@@ -110,7 +115,14 @@ impl Classes {
         let turn = self.turn(change.place.vnic());
         let class = |rates| self.class("replace", Some(VNICS + change.vnic_slot), minor, rates, turn);
         match change.deed {
-            Deed::Add(rates) => vec![class(rates), self.queue(minor), filter],
+            Deed::Add(rates) => {
+                let own = rates.ceiling_bps / 8 / QUEUE_PER_SECOND;
+                let limit = match change.place {
+                    Place::Others(_) => own.clamp(OTHERS_QUEUE_MIN_BYTES, QUEUE_MAX_BYTES),
+                    _ => self.queue_bytes(),
+                };
+                vec![class(rates), self.queue(minor, limit), filter]
+            }
             Deed::Change(rates) => vec![class(rates)],
             // A class goes only when no filter points at it.
             Deed::Remove => vec![removal, self.removal(minor)],
@@ -148,8 +160,11 @@ impl Classes {
         format!("class del dev {} classid {MAJOR}:{minor:x}", self.device)
     }
 
-    fn queue(&self, minor: u16) -> String {
-        let limit = (self.nic_bps / 8 / QUEUE_PER_SECOND).clamp(QUEUE_MIN_BYTES, QUEUE_MAX_BYTES);
+    fn queue_bytes(&self) -> u64 {
+        (self.nic_bps / 8 / QUEUE_PER_SECOND).clamp(QUEUE_MIN_BYTES, QUEUE_MAX_BYTES)
+    }
+
+    fn queue(&self, minor: u16, limit: u64) -> String {
         format!(
             "qdisc replace dev {} parent {MAJOR}:{minor:x} handle {minor:x}: bfifo limit {limit}",
             self.device

@@ -11,6 +11,7 @@ use super::program::{Trouble, io_trouble};
 use crate::meter::FLOWS_MAX;
 use flow::MacAddr;
 use rustix::fd::OwnedFd;
+use rustix::io::retry_on_intr;
 use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use std::io;
 
@@ -235,7 +236,8 @@ impl Reader {
         net::send(&self.socket, &request, SendFlags::empty())
             .map_err(io_trouble("asking nftables for its counters"))?;
         for _ in 0..READS_MAX {
-            let (read, _) = net::recv(&self.socket, self.buffer.as_mut_slice(), RecvFlags::empty())
+            let buffer = self.buffer.as_mut_slice();
+            let (read, _) = retry_on_intr(|| net::recv(&self.socket, &mut *buffer, RecvFlags::empty()))
                 .map_err(io_trouble("reading the counters of nftables"))?;
             match parse(self.buffer.get(..read).unwrap_or_default(), counters) {
                 Progress::More => {}

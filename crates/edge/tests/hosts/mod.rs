@@ -122,13 +122,12 @@ impl Lab {
         })
     }
 
-    /// Counts the frames of VNICs 1 and 2 in windows. Returns megabits a second.
-    pub fn receive(&self, name: &str, window: Duration, time: Duration) -> JoinHandle<Vec<[f64; 2]>> {
+    /// Collects the frames of VNICs 1 and 2.
+    pub fn receive(&self, name: &str, time: Duration) -> JoinHandle<Vec<Arrival>> {
         self.host(name).inside(move || {
             std::thread::spawn(move || {
                 let socket = packet_socket();
-                let mut windows = vec![[0.0; 2]; (time.as_millis() / window.as_millis()) as usize + 1];
-                let (begin, mut buffer) = (Instant::now(), [0; 2048]);
+                let (begin, mut buffer, mut arrivals) = (Instant::now(), [0; 2048], Vec::new());
                 while begin.elapsed() < time {
                     let Ok(read) =
                         nix::sys::socket::recv(socket.as_raw_fd(), &mut buffer, MsgFlags::MSG_DONTWAIT)
@@ -136,18 +135,26 @@ impl Lab {
                         std::thread::sleep(Duration::from_micros(300));
                         continue;
                     };
-                    let sender = usize::from(buffer[11]);
                     // Linux takes a tag off.
-                    if read >= FRAME_BYTES - 4 && (1..=2).contains(&sender) && buffer[6] == 2 {
-                        let place = (begin.elapsed().as_micros() / window.as_micros()) as usize;
-                        windows[place][sender - 1] += read as f64 * 8.0 / window.as_secs_f64() / 1e6;
+                    let is_frame = read >= FRAME_BYTES - 4 && buffer[6] == 2;
+                    if is_frame && (1..=2).contains(&buffer[11]) {
+                        let sender = usize::from(buffer[11]) - 1;
+                        arrivals.push(Arrival { at: begin.elapsed(), sender, bytes: FRAME_BYTES });
                     }
                 }
-                windows.pop();
-                windows
+                arrivals
             })
         })
     }
+}
+
+/// A frame that was received.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    pub at: Duration,
+    /// 0 for VNIC 1, 1 for VNIC 2.
+    pub sender: usize,
+    pub bytes: usize,
 }
 
 pub fn mac(id: u32) -> MacAddr {
