@@ -39,6 +39,23 @@ fn shown(host: &Host, program: &'static str, arguments: &'static [&'static str])
 
 /// Two senders, the second 1.5 s after the first. Returns what arrived.
 fn two_senders(vlan: Vlan, guarantees: [u64; 2]) -> Vec<Arrival> {
+    with_agents(vlan, guarantees, |lab, receivers| {
+        let arrivals = lab.receive("r", Duration::from_millis(3500));
+        let first = lab.send("s1", 1, receivers[0], vlan, Duration::from_millis(3500));
+        std::thread::sleep(Duration::from_millis(1500));
+        let second = lab.send("s2", 2, receivers[1], vlan, Duration::from_millis(2000));
+        first.join().unwrap();
+        second.join().unwrap();
+        arrivals.join().unwrap()
+    })
+}
+
+/// Three servers with agents, from their start to their end. The traffic gets the receiving VNICs of both senders.
+fn with_agents(
+    vlan: Vlan,
+    guarantees: [u64; 2],
+    traffic: impl FnOnce(&Lab, &[u32]) -> Vec<Arrival>,
+) -> Vec<Arrival> {
     let lab = Lab::new(&["s1", "s2", "r"], "r", LINK_BPS);
     // Each sender has a receiving VNIC of its own if the guarantees differ: then they are VNICs of different rates on one server.
     let same = guarantees[0] == guarantees[1];
@@ -55,13 +72,7 @@ fn two_senders(vlan: Vlan, guarantees: [u64; 2]) -> Vec<Arrival> {
         .map(|(name, id)| run_agent(&lab, name, id, &vnics, LINK_BPS, &orders))
         .collect();
     std::thread::sleep(Duration::from_millis(700));
-    let arrivals = lab.receive("r", Duration::from_millis(3500));
-    let first = lab.send("s1", 1, receivers[0], vlan, Duration::from_millis(3500));
-    std::thread::sleep(Duration::from_millis(1500));
-    let second = lab.send("s2", 2, receivers[1], vlan, Duration::from_millis(2000));
-    first.join().unwrap();
-    second.join().unwrap();
-    let arrivals = arrivals.join().unwrap();
+    let arrivals = traffic(&lab, receivers);
     orders.end();
     for agent in agents {
         agent.join().unwrap().unwrap();
@@ -111,6 +122,23 @@ fn two_senders_share_the_nic_of_a_receiver() {
     if can_run("two_senders_share_the_nic_of_a_receiver") {
         let arrivals = two_senders(Vlan::None, [LINK_BPS; 2]);
         within("equal", settled("equal", &arrivals), [5.0, 5.0]);
+    }
+}
+
+#[test]
+fn tcp_connections_share_in_the_same_way() {
+    if can_run("tcp_connections_share_in_the_same_way") {
+        let arrivals = with_agents(Vlan::None, [LINK_BPS; 2], |lab, _| {
+            let arrivals = lab.accept("r", Duration::from_millis(5500));
+            let first = lab.connect("s1", 3, Duration::from_millis(5500));
+            std::thread::sleep(Duration::from_millis(2000));
+            let second = lab.connect("s2", 3, Duration::from_millis(3500));
+            first.join().unwrap();
+            second.join().unwrap();
+            arrivals.join().unwrap()
+        });
+        // Payload: 1,448 of 1,514 bytes.
+        within("TCP", settled("TCP", &arrivals), [4.78, 4.78]);
     }
 }
 

@@ -11,7 +11,8 @@ use flow::MacAddr;
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::socket::{AddressFamily, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrLike};
 use std::collections::BTreeMap;
-use std::net::UdpSocket;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::process::Command;
 use std::sync::Arc;
@@ -21,6 +22,9 @@ use std::time::{Duration, Instant};
 
 /// The port of agents in these networks.
 const AGENT_PORT: u16 = 6655;
+
+/// The port of TCP connections.
+const TCP_PORT: u16 = 5001;
 
 /// The size of the test's frames.
 const FRAME_BYTES: usize = 1250;
@@ -95,6 +99,9 @@ impl Lab {
             }
             host.run("ip link set lo up");
             host.run(&format!("ip link set eth0 address {}", mac(index as u32 + 1)));
+            // A real card sends the segments of a large packet at the speed of the link. A veth hands them on at once, which
+            // overflows the small queue of the bridge. So hosts cut their segments themselves, as in Mininet.
+            host.run("ip link set eth0 gso_max_segs 1");
             host.run("ip link set eth0 up");
             host.run(&format!("ip addr add 10.9.0.{}/24 dev eth0", index + 1));
             hosts.insert(*name, host);
@@ -143,6 +150,51 @@ impl Lab {
                     }
                 }
                 arrivals
+            })
+        })
+    }
+}
+
+impl Lab {
+    /// Accepts two TCP connections, and collects what arrives: sender 0 is the host with the address 1.
+    pub fn accept(&self, name: &str, time: Duration) -> JoinHandle<Vec<Arrival>> {
+        self.host(name).inside(move || {
+            let listener = TcpListener::bind(("0.0.0.0", TCP_PORT)).unwrap();
+            std::thread::spawn(move || {
+                let begin = Instant::now();
+                let collect = move |mut stream: TcpStream| {
+                    let SocketAddr::V4(peer) = stream.peer_addr().unwrap() else { panic!("IPv4 only") };
+                    let sender = usize::from(peer.ip().octets()[3]) - 1;
+                    let (mut buffer, mut arrivals) = ([0; 65_536], Vec::new());
+                    while let Ok(bytes @ 1..) = stream.read(&mut buffer) {
+                        if begin.elapsed() > time {
+                            break;
+                        }
+                        arrivals.push(Arrival { at: begin.elapsed(), sender, bytes });
+                    }
+                    arrivals
+                };
+                let accept = |_| {
+                    let (stream, _) = listener.accept().unwrap();
+                    std::thread::spawn(move || collect(stream))
+                };
+                let readers: Vec<_> = (0..2).map(accept).collect();
+                let mut arrivals: Vec<Arrival> =
+                    readers.into_iter().flat_map(|reader| reader.join().unwrap()).collect();
+                arrivals.sort_by_key(|arrival| arrival.at);
+                arrivals
+            })
+        })
+    }
+
+    /// Sends over TCP to the host with this address.
+    pub fn connect(&self, name: &str, address: u8, time: Duration) -> JoinHandle<()> {
+        self.host(name).inside(move || {
+            std::thread::spawn(move || {
+                let begin = Instant::now();
+                let mut stream = TcpStream::connect((Ipv4Addr::new(10, 9, 0, address), TCP_PORT)).unwrap();
+                stream.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
+                while begin.elapsed() < time && stream.write(&[0; 16_384]).is_ok() {}
             })
         })
     }
