@@ -150,12 +150,15 @@ mod tests {
         for rate in 0..300 {
             outbox.add(&[entry(What::Rate, rate)]);
         }
+        assert!(inbox.on_report(100, vec![entry(What::Rate, 99)]).is_empty(), "it waits behind the gap");
         inbox.on_beat(outbox.newest());
         let (first, last) = inbox.missing().unwrap();
         assert_eq!((first, last, outbox.again(first, last)), (1, 64, None));
         let reset = outbox.add(&[entry(What::Reset, 0), entry(What::Began, 9)]);
         let delivered = inbox.on_report(reset[0].number, reset[0].entries.clone());
         assert_eq!((delivered.len(), inbox.missing()), (1, None));
+        inbox.on_beat(305);
+        assert_eq!(inbox.missing(), Some((302, 305)), "what waited does not hide the next gap");
     }
 
     #[test]
