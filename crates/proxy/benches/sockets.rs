@@ -7,7 +7,7 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use profile::Profile;
-use proxy::run::{ProxyRun, RunOptions};
+use proxy::run::{OWED_MAX, ProxyRun, RunOptions};
 use proxy::{Method, Settings};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -45,7 +45,9 @@ impl Running {
             slow_motion: 1,
         };
         let listen = "127.0.0.1:0".parse().unwrap();
-        let mut run = ProxyRun::open(RunOptions { listen, controller, taps: Vec::new(), settings }).unwrap();
+        let mut run =
+            ProxyRun::open(RunOptions { listen, controller, taps: Vec::new(), settings, owed_max: OWED_MAX })
+                .unwrap();
         let (address, is_over) = (run.address().unwrap(), Arc::new(AtomicBool::new(false)));
         let is_stopped = is_over.clone();
         let thread = std::thread::spawn(move || {

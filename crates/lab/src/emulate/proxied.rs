@@ -19,7 +19,7 @@ use emulator::profiles::{self, ProfileWish};
 use emulator::validity::{DelayPair, Delays, Validity, Verdict};
 use flow::PortNo;
 use profile::Profile;
-use proxy::run::{ProxyRun, RunOptions};
+use proxy::run::{OWED_MAX, ProxyRun, RunOptions};
 use proxy::{Counters, Method, Settings, Way};
 use serde::Serialize;
 
@@ -135,6 +135,7 @@ impl ProxyArgs {
             controller: *controller,
             taps: self.taps.iter().map(|tap| (tap.port, tap.interface.clone())).collect(),
             settings: Settings { profile, base, method, seed: SEED, slow_motion: played.slow_motion },
+            owed_max: OWED_MAX,
         }))
     }
 }

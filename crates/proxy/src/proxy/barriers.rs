@@ -33,8 +33,9 @@ pub(super) struct Barriers {
     sent: u64,
     asked: u64,
     confirmed: u64,
-    /// Questions on their way.
+    /// Questions on their way, and those that the switch has answered.
     questions: usize,
+    answers: u64,
     /// The controller's barriers in the model.
     in_model: usize,
     /// Answered by the model. As many as messages are held.
@@ -108,6 +109,12 @@ impl Barriers {
     pub(super) fn on_confirmed(&mut self, behind: u64) {
         self.confirmed = self.confirmed.max(behind);
         self.questions = self.questions.saturating_sub(1);
+        self.answers += 1;
+    }
+
+    /// How many questions the switch has answered, if some are on their way.
+    pub(super) fn answers_before_owed(&self) -> Option<u64> {
+        (self.questions > 0).then_some(self.answers)
     }
 
     /// How many messages have gone to the switch.

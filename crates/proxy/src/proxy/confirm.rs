@@ -62,9 +62,14 @@ impl Proxy {
         self.confirm_ahead(out);
     }
 
-    /// Whether nothing may go to the switch before it has confirmed what it got.
+    /// Whether nothing may go to the switch before it has taken or confirmed what it got.
     pub fn waits_for_switch(&self) -> bool {
         let knows_meter = self.meter_sent.is_none_or(|message| self.barriers.has_confirmed(message));
-        self.is_full() && (!knows_meter || self.barriers.is_full())
+        self.is_switch_behind || self.is_full() && (!knows_meter || self.barriers.is_full())
+    }
+
+    /// How many questions of the proxy the switch has answered, if it has not answered all. It owes one more then.
+    pub fn answers_before_owed(&self) -> Option<u64> {
+        self.barriers.answers_before_owed()
     }
 }

@@ -12,6 +12,7 @@
 mod act;
 mod barriers;
 mod confirm;
+mod late;
 mod meters;
 mod of_controller;
 mod of_switch;
@@ -37,6 +38,7 @@ use crate::shadow::Shadow;
 use crate::sightings::Sightings;
 use crate::wire::kind;
 use barriers::Barriers;
+use late::LateMisses;
 use packets::{KeptPackets, PacketInLengths};
 use polls::Polls;
 
@@ -62,6 +64,12 @@ pub struct Proxy {
     polls: Polls,
     /// Outputs of the model that are not acted on yet.
     queue: Vec<Output>,
+    /// Until when the model has been asked for what is due. It stands still while the proxy waits for the switch.
+    reached_ns: u64,
+    /// The packet-ins that came meanwhile.
+    late: LateMisses,
+    /// Whether the switch takes so few bytes that it must get no more.
+    is_switch_behind: bool,
     /// The meter of rules in software, in a session that has one.
     meter: Option<u32>,
     /// Which message for the switch made that meter. Until the switch has confirmed or refused it, nobody knows whether rules may have it.
@@ -90,6 +98,9 @@ impl Proxy {
             barriers: Barriers::default(),
             polls: Polls::default(),
             queue: Vec::new(),
+            reached_ns: 0,
+            late: LateMisses::default(),
+            is_switch_behind: false,
             meter: None,
             meter_sent: None,
             waiting: HashMap::new(),
@@ -124,7 +135,13 @@ impl Proxy {
             return None;
         }
         let model = self.model.as_ref().and_then(Model::next_due_ns);
-        [model, self.polls.due_ns()].into_iter().flatten().min()
+        let left = (!self.queue.is_empty()).then_some(self.reached_ns);
+        [left, self.late.next_ns(), model, self.polls.due_ns()].into_iter().flatten().min()
+    }
+
+    /// The switch takes so few bytes that it must get no more, or it takes them again.
+    pub fn set_switch_behind(&mut self, is_behind: bool) {
+        self.is_switch_behind = is_behind;
     }
 
     /// Something happens. Messages and frames come in the order in which they came in; the time never goes back.
@@ -143,8 +160,8 @@ impl Proxy {
                 Passage::Taken
             }
             Event::Time => {
-                self.settle(now_ns, out);
-                self.poll_if_due(now_ns, out);
+                let at_ns = self.settle(now_ns, out);
+                self.poll_if_due(at_ns, out);
                 Passage::Taken
             }
             Event::Ended => {
@@ -171,29 +188,47 @@ impl Proxy {
     }
 
     /// The model learns of something. Its outputs wait in the queue.
-    fn tell_model(&mut self, now_ns: u64, input: Input) {
+    fn tell_model(&mut self, at_ns: u64, input: Input) {
+        self.reached_ns = self.reached_ns.max(at_ns);
         if let Some(model) = &mut self.model {
-            model.on_input(now_ns, input, &mut self.queue);
+            model.on_input(at_ns, input, &mut self.queue);
         }
     }
 
-    /// Does what is due until now. Each thing happens in the model's time, even if the machine is late. It stops while the switch has too
-    /// much to confirm.
-    fn settle(&mut self, now_ns: u64, out: &mut Commands) {
-        self.act_on_queue(now_ns, out);
-        while !self.waits_for_switch()
-            && let Some(due) = self.model.as_ref().and_then(Model::next_due_ns).filter(|due| *due <= now_ns)
-        {
-            if let Some(model) = &mut self.model {
-                model.on_time(due, &mut self.queue);
-            }
-            self.act_on_queue(due, out);
+    /// Does what is due until now. Each thing happens in the model's time, even if the machine is late. It stops while the proxy waits for
+    /// the switch. Returns until when it came: that is the time of what the model learns next.
+    fn settle(&mut self, now_ns: u64, out: &mut Commands) -> u64 {
+        self.act_on_queue(out);
+        while !self.waits_for_switch() && self.step(now_ns) {
+            self.act_on_queue(out);
+        }
+        if !self.waits_for_switch() {
+            self.reached_ns = self.reached_ns.max(now_ns);
         }
         self.confirm_ahead(out);
+        self.reached_ns
     }
 
-    fn act_on_queue(&mut self, at_ns: u64, out: &mut Commands) {
-        let mut index = 0;
+    /// What comes next until now: something is due, or a packet-in has waited outside. Returns whether there was something.
+    fn step(&mut self, now_ns: u64) -> bool {
+        let due_ns = self.model.as_ref().and_then(Model::next_due_ns).unwrap_or(u64::MAX);
+        if let Some((came_ns, miss)) = self.late.take_before(due_ns.min(now_ns.saturating_add(1))) {
+            self.tell_model(came_ns, Input::Miss(miss));
+            return true;
+        }
+        if due_ns > now_ns {
+            return false;
+        }
+        self.reached_ns = self.reached_ns.max(due_ns);
+        if let Some(model) = &mut self.model {
+            model.on_time(due_ns, &mut self.queue);
+        }
+        true
+    }
+
+    /// What is in the queue has happened at the time that the model has come to.
+    fn act_on_queue(&mut self, out: &mut Commands) {
+        let (at_ns, mut index) = (self.reached_ns, 0);
         while !self.waits_for_switch()
             && let Some(output) = self.queue.get(index).copied()
         {

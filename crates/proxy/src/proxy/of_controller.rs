@@ -64,7 +64,7 @@ impl Proxy {
             return Passage::Unchanged;
         }
         self.own.avoid(header.xid);
-        self.settle(now_ns, out);
+        let at_ns = self.settle(now_ns, out);
         let heard = self.hear(header, message);
         if heard.kind == MessageType::Barrier && self.is_full() {
             self.barriers.on_request();
@@ -73,7 +73,7 @@ impl Proxy {
         let Heard { kind, rule, packet, entries, flow_mod, refusal } = heard;
         let held = Held { bytes, since_ns: now_ns, came_ns: now_ns, flow_mod, refusal, ..Held::default() };
         let id = self.held.hold(held);
-        self.tell_model(now_ns, Input::Message(model::Message { id, kind, rule, packet, entries }));
+        self.tell_model(at_ns, Input::Message(model::Message { id, kind, rule, packet, entries }));
         self.settle(now_ns, out);
         Passage::Taken
     }

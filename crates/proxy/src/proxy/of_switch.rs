@@ -5,7 +5,7 @@
 use openflow::message::*;
 use openflow::view::PacketInView;
 use openflow::{Body, Header, Message};
-use profile::model::{Input, Miss};
+use profile::model::Miss;
 
 use super::packets::WHOLE_PACKET;
 use super::{Proxy, end};
@@ -37,8 +37,8 @@ impl Proxy {
         }
         match header.kind {
             kind::ERROR => {
-                self.settle(now_ns, out);
-                let passage = self.on_switch_error(header, message, now_ns, out);
+                let at_ns = self.settle(now_ns, out);
+                let passage = self.on_switch_error(header, message, at_ns, out);
                 self.settle(now_ns, out);
                 passage
             }
@@ -61,8 +61,8 @@ impl Proxy {
             }
             kind::FLOW_REMOVED => self.read(message, out, |proxy, decoded, out| {
                 let Body::FlowRemoved(removed) = decoded.body else { return };
-                proxy.settle(now_ns, out);
-                proxy.on_flow_removed(decoded.xid, removed, now_ns, out);
+                let at_ns = proxy.settle(now_ns, out);
+                proxy.on_flow_removed(decoded.xid, removed, at_ns, out);
                 proxy.settle(now_ns, out);
             }),
             _ => self.on_reply(now_ns, header, message, out),
@@ -86,8 +86,8 @@ impl Proxy {
                     if is_last {
                         proxy.own.forget(decoded.xid);
                     }
-                    proxy.settle(now_ns, out);
-                    proxy.on_counters(&rules, is_last, now_ns, out);
+                    let at_ns = proxy.settle(now_ns, out);
+                    proxy.on_counters(&rules, is_last, at_ns, out);
                     proxy.settle(now_ns, out);
                 })
             }
@@ -124,7 +124,7 @@ impl Proxy {
             Err(bad) => return end(Rubbish { from: Side::Switch, what: bad.to_string() }, out),
         };
         self.settle(now_ns, out);
-        if !self.held.has_room_for_packet_in(message.len()) {
+        if !self.held.has_room_for_packet_in(message.len()) || !self.late.has_room() {
             self.counters.packet_ins_no_room += 1;
             return Passage::Taken;
         }
@@ -144,8 +144,8 @@ impl Proxy {
             ..Held::default()
         };
         let id = self.held.hold(held);
-        let miss = Miss { id, arrived_ns, length_bytes, wanted_bytes, may_be_buffered };
-        self.tell_model(now_ns, Input::Miss(miss));
+        // The model learns of it in its turn, at this time, also if it stands still now.
+        self.late.add(now_ns, Miss { id, arrived_ns, length_bytes, wanted_bytes, may_be_buffered });
         self.settle(now_ns, out);
         Passage::Taken
     }

@@ -11,6 +11,7 @@
 
 mod measured;
 mod notice;
+mod patience;
 mod peer;
 mod taps;
 
@@ -29,11 +30,16 @@ use crate::proxy::{Proxy, check_beginning};
 use crate::settings::Settings;
 use measured::Measured;
 pub use notice::Notice;
+use patience::{Owed, Patience};
 use peer::Peer;
 use taps::Taps;
 
 /// How many events one poll returns.
 const EVENTS: usize = 64;
+
+/// How long a peer may owe something that the session needs, by default. A controller or a switch whose peer is silent ends the session sooner by
+/// itself: Open vSwitch after five to fifteen seconds. Open vSwitch confirms 8,192 flow mods within a second.
+pub const OWED_MAX: Duration = Duration::from_secs(30);
 
 const LISTENER: Token = Token(0);
 const TIMER: Token = Token(1);
@@ -53,6 +59,8 @@ pub struct RunOptions {
     pub taps: Vec<(PortNo, String)>,
     /// What it plays.
     pub settings: Settings,
+    /// How long a peer may leave bytes or a question of the proxy, without taking or answering any, before both connections end.
+    pub owed_max: Duration,
 }
 
 /// Both peers.
@@ -73,8 +81,7 @@ pub struct ProxyRun {
     options: RunOptions,
     taps: Taps,
     session: Option<Session>,
-    /// When the switch began to take too little.
-    behind_since: Option<Duration>,
+    patience: Patience,
     proxy: Proxy,
     commands: Commands,
     measured: Measured,
@@ -103,10 +110,10 @@ impl ProxyRun {
             listener,
             proxy: Proxy::new(options.settings.clone()),
             measured: Measured::new(options.settings.slow_motion),
+            patience: Patience::new(options.owed_max),
             options,
             taps,
             session: None,
-            behind_since: None,
             commands: Commands::default(),
             notices: Vec::new(),
         })
@@ -159,19 +166,15 @@ impl ProxyRun {
     /// # Errors
     /// The poll or the timer fails. Trouble with a peer is no error: the session ends.
     pub fn turn(&mut self, patience: Duration) -> io::Result<()> {
-        if self.is_switch_behind() {
-            self.behind_since.get_or_insert(self.clock.elapsed());
-        } else {
-            self.behind_since = None;
-        }
-        let due = self.proxy.next_due_ns().filter(|_| !self.is_switch_behind()).map(Duration::from_nanos);
+        self.note_switch_behind();
+        let due = self.proxy.next_due_ns().map(Duration::from_nanos);
         let patience = if self.has_more() { Duration::ZERO } else { patience };
         self.alarm.wait(&mut self.poll, &mut self.events, due, patience)?;
         let trouble = self.take_events();
         // Frames first: a packet-in needs the time of its frame.
         self.read_taps();
         self.taps.look(self.clock.elapsed(), self.poll.registry(), &mut self.notices);
-        let worked = trouble.and_then(|()| self.serve());
+        let worked = trouble.and_then(|()| self.serve()).and_then(|()| self.check_owed());
         if let Err(why) = worked {
             self.end(why);
         }
@@ -188,15 +191,25 @@ impl ProxyRun {
         is_crowded || of_switch || of_controller
     }
 
-    fn is_switch_behind(&self) -> bool {
-        self.session.as_ref().is_some_and(|session| session.switch.is_behind())
-            || self.proxy.waits_for_switch()
+    /// What is due would only make more bytes for a switch that takes too few.
+    fn note_switch_behind(&mut self) {
+        let is_behind = self.session.as_ref().is_some_and(|session| session.switch.is_behind());
+        self.proxy.set_switch_behind(is_behind);
     }
 
-    /// The time of the proxy. It stands still while the switch takes too little: what is due later would only make more bytes for it.
     fn now_ns(&self) -> u64 {
-        let now = self.behind_since.unwrap_or_else(|| self.clock.elapsed());
-        u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
+        u64::try_from(self.clock.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Ends the session if a peer has owed something for too long.
+    fn check_owed(&mut self) -> Result<(), String> {
+        let now = self.clock.elapsed();
+        let owed = self.session.as_ref().map(|Session { switch, controller }| Owed {
+            taken_by_switch: switch.taken_before_owed(),
+            taken_by_controller: controller.taken_before_owed(),
+            answered: self.proxy.answers_before_owed(),
+        });
+        self.patience.look(now, owed.unwrap_or_default())
     }
 
     /// Notes which sockets are ready.
@@ -318,7 +331,10 @@ impl ProxyRun {
     fn must_wait(&self, side: Side) -> bool {
         match side {
             Side::Switch => self.session.as_ref().is_some_and(|session| session.controller.is_behind()),
-            Side::Controller => self.is_switch_behind(),
+            Side::Controller => {
+                self.session.as_ref().is_some_and(|session| session.switch.is_behind())
+                    || self.proxy.waits_for_switch()
+            }
         }
     }
 
@@ -333,6 +349,7 @@ impl ProxyRun {
                 Side::Switch => Event::FromSwitch(message),
                 Side::Controller => Event::FromController(message),
             };
+            self.note_switch_behind();
             let passage = self.proxy.on_event(now_ns, event, &mut self.commands);
             let end = at + message.len();
             let has_commands = !self.commands.to_switch.is_empty()
@@ -386,7 +403,6 @@ impl ProxyRun {
             switch.close(self.poll.registry());
             controller.close(self.poll.registry());
         }
-        self.behind_since = None;
         self.commands = Commands::default();
         let _taken = self.proxy.on_event(self.now_ns(), Event::Ended, &mut self.commands);
         let now = self.clock.elapsed();

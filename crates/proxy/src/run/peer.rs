@@ -62,6 +62,8 @@ pub(super) struct Peer {
     inbound: Inbound,
     outbound: Vec<u8>,
     sent: usize,
+    /// How many bytes the socket has taken, ever.
+    taken: u64,
 }
 
 impl Peer {
@@ -86,6 +88,7 @@ impl Peer {
             inbound: Inbound::new(),
             outbound: Vec::new(),
             sent: 0,
+            taken: 0,
         })
     }
 
@@ -132,6 +135,11 @@ impl Peer {
         self.outbound.len() - self.sent > UNSENT_MAX_BYTES
     }
 
+    /// How many bytes it has taken, if so many wait that the other peer is not read.
+    pub(super) fn taken_before_owed(&self) -> Option<u64> {
+        self.is_behind().then_some(self.taken)
+    }
+
     /// Reads once, unless messages are left from before. The end of the stream is an error.
     pub(super) fn read(&mut self) -> io::Result<()> {
         if self.inbound.has_messages {
@@ -174,6 +182,7 @@ impl Peer {
                 }
             }
         }
+        self.taken += (bytes.len() - rest.len()) as u64;
         self.outbound.extend_from_slice(rest);
         Ok(())
     }
@@ -190,7 +199,10 @@ impl Peer {
                     }
                     return Ok(());
                 }
-                count => self.sent += count,
+                count => {
+                    self.sent += count;
+                    self.taken += count as u64;
+                }
             }
         }
         if self.sent == self.outbound.len() {

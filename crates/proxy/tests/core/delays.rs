@@ -68,7 +68,7 @@ fn a_packet_takes_the_targets_time_each_way() {
 }
 
 /// The model alone, with the same packets at the same times.
-fn by_the_model(profile: &Profile, method: Method, arrivals: &[u64]) -> Vec<u64> {
+pub fn by_the_model(profile: &Profile, method: Method, arrivals: &[u64]) -> Vec<u64> {
     let of = settings(profile.clone(), method);
     let base = base().delay.ingress_us;
     let mut model = match method {

@@ -11,4 +11,5 @@ mod order;
 mod slow_motion;
 mod streams;
 mod tables;
+mod waits;
 mod world;

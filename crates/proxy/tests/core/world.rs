@@ -7,7 +7,7 @@ use flow::{DatapathId, PortNo};
 use openflow::message::*;
 use openflow::{Body, Message, Version, stream};
 use profile::{Profile, Quantiles};
-use proxy::{Commands, Event, Method, Passage, Proxy, Settings};
+use proxy::{Commands, Event, Method, Passage, Proxy, Release, Settings};
 use software_switch::{ControllerId, Effects, Switch, SwitchOptions, Versions};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -32,8 +32,13 @@ pub struct World {
     pub got: Vec<(u64, Message)>,
     /// What it got up to the end of the handshake.
     pub first: Vec<Message>,
+    /// What the proxy has let go.
+    pub released: Vec<Release>,
     /// Why the proxy ended the session.
     pub ended: Option<String>,
+    /// Whether the switch keeps its answers to barriers back.
+    pub is_mute: bool,
+    kept_back: Vec<Vec<u8>>,
     on_the_way: BTreeMap<(u64, u64), Vec<u8>>,
     sent: u64,
     xid: u32,
@@ -80,7 +85,10 @@ impl World {
             left: Vec::new(),
             got: Vec::new(),
             first: Vec::new(),
+            released: Vec::new(),
             ended: None,
+            is_mute: false,
+            kept_back: Vec::new(),
             on_the_way: BTreeMap::new(),
             sent: 0,
             xid: 0x0100_0000,
@@ -140,13 +148,29 @@ impl World {
         for (_, message) in effects.messages {
             let mut bytes = Vec::new();
             message.encode(&mut bytes).unwrap();
-            self.sent += 1;
-            self.on_the_way.insert((self.now + OF_SWITCH, self.sent), bytes);
+            if self.is_mute && message.body == Body::BarrierReply {
+                self.kept_back.push(bytes);
+            } else {
+                self.send(bytes);
+            }
         }
         self.left.extend(effects.frames.into_iter().map(|(port, frame)| (self.now, port, frame)));
     }
 
+    /// The switch sends a message.
+    fn send(&mut self, bytes: Vec<u8>) {
+        self.sent += 1;
+        self.on_the_way.insert((self.now + OF_SWITCH, self.sent), bytes);
+    }
+
+    /// The switch answers all barriers.
+    pub fn unmute(&mut self) {
+        self.is_mute = false;
+        std::mem::take(&mut self.kept_back).into_iter().for_each(|bytes| self.send(bytes));
+    }
+
     fn carry_out(&mut self, out: Commands) {
+        self.released.extend_from_slice(&out.releases);
         if let Some(rubbish) = out.end {
             self.ended = Some(rubbish.to_string());
         }
@@ -170,8 +194,7 @@ impl World {
     pub fn switch_says(&mut self, xid: u32, body: Body) {
         let mut bytes = Vec::new();
         Message { version: self.version, xid, body }.encode(&mut bytes).unwrap();
-        self.sent += 1;
-        self.on_the_way.insert((self.now + OF_SWITCH, self.sent), bytes);
+        self.send(bytes);
         self.run_for(2 * OF_SWITCH);
     }
 

@@ -3,7 +3,7 @@
 //! In: a profile. Out: the streams of both peers, and what the proxy says of them.
 
 use profile::Profile;
-use proxy::run::{Notice, ProxyRun, RunOptions};
+use proxy::run::{Notice, OWED_MAX, ProxyRun, RunOptions};
 use proxy::{Method, Settings};
 use std::io::{ErrorKind, Read};
 use std::net::{TcpListener, TcpStream};
@@ -29,6 +29,15 @@ impl Between {
 
     /// Taps at ports 1, 2 and so on.
     pub fn with_taps(profile: Profile, taps: Vec<(flow::PortNo, String)>) -> Between {
+        Self::with(profile, taps, OWED_MAX)
+    }
+
+    /// A peer may owe something for so long.
+    pub fn with_patience(profile: Profile, owed_max: Duration) -> Between {
+        Self::with(profile, Vec::new(), owed_max)
+    }
+
+    fn with(profile: Profile, taps: Vec<(flow::PortNo, String)>, owed_max: Duration) -> Between {
         let controller = TcpListener::bind("127.0.0.1:0").unwrap();
         let settings =
             Settings { profile, base: Profile::null(), method: Method::Full, seed: 1, slow_motion: 1 };
@@ -37,6 +46,7 @@ impl Between {
             controller: controller.local_addr().unwrap(),
             taps,
             settings,
+            owed_max,
         };
         Between { run: ProxyRun::open(options).unwrap(), controller, notices: Vec::new() }
     }

@@ -2,7 +2,7 @@
 
 use crate::between::{Between, ECHO, FEATURES_REQUEST, HELLO};
 use profile::{Profile, Quantiles};
-use proxy::run::{Notice, ProxyRun, RunOptions};
+use proxy::run::{Notice, OWED_MAX, ProxyRun, RunOptions};
 use proxy::{Method, Settings};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpListener;
@@ -71,8 +71,8 @@ fn without_a_controller_the_switch_is_let_go() {
         slow_motion: 1,
     };
     let listen = "127.0.0.1:0".parse().unwrap();
-    between.run =
-        ProxyRun::open(RunOptions { listen, controller: gone, taps: Vec::new(), settings }).unwrap();
+    let options = RunOptions { listen, controller: gone, taps: Vec::new(), settings, owed_max: OWED_MAX };
+    between.run = ProxyRun::open(options).unwrap();
     assert_ne!(between.run.address().unwrap(), first);
     let _switch = between.connect();
     between.ends("the controller: ");
@@ -147,4 +147,41 @@ fn a_session_ends_with_a_peer_that_leaves_while_the_other_one_does_not_read() {
     }
     drop(switch);
     between.until(|between| between.notices.iter().any(|it| matches!(it, Notice::Ended(_))).then_some(()));
+}
+
+/// OFPT_BARRIER_REQUEST.
+const BARRIER: [u8; 8] = [4, 20, 0, 8, 0, 0, 0, 7];
+
+#[test]
+fn a_switch_that_confirms_nothing_is_let_go_and_the_next_one_is_served() {
+    let mut slow = Profile::null();
+    slow.cpu.echo.service_us = Quantiles::constant(1.0);
+    let mut between = Between::with_patience(slow, Duration::from_millis(200));
+    for _ in 0..2 {
+        let (mut switch, mut controller) = between.session();
+        switch.write_all(&HELLO).unwrap();
+        controller.write_all(&[HELLO, FEATURES_REQUEST, BARRIER].concat()).unwrap();
+        between.ends("the switch: it has answered no barrier of the proxy for 0.2 s");
+        let mut room = [0; 4096];
+        between.until(|_| matches!(controller.read(&mut room), Ok(0)).then_some(()));
+    }
+}
+
+#[test]
+fn a_controller_that_takes_nothing_is_let_go() {
+    let mut between = Between::with_patience(Profile::null(), Duration::from_millis(200));
+    let (mut switch, _controller) = between.session();
+    let messages = ECHO.repeat(8192);
+    let mut written = 0usize;
+    between.until(|between| {
+        match switch.write(&messages[written % messages.len()..]) {
+            Ok(count) => written += count,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            // The proxy has ended the connection.
+            Err(_) => return Some(()),
+        }
+        assert!(written < 1 << 30, "there is no bound");
+        between.notices.iter().any(|it| matches!(it, Notice::Ended(_))).then_some(())
+    });
+    between.ends("the controller: it has taken no byte for 0.2 s");
 }

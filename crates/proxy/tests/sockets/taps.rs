@@ -10,11 +10,13 @@ use flow::{Field, Match, PortNo};
 use nix::sched::{CloneFlags, unshare};
 use openflow::message::{NO_BUFFER, PacketIn};
 use openflow::{Body, Message, Version};
-use profile::{Profile, Quantiles};
+use profile::{Capacity, Hardware, Profile, Quantiles, Software, SoftwareUse, WhenFull};
+use proxy::Way;
 use proxy::run::Notice;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 fn ip(arguments: &str) {
     let status = Command::new("ip").args(arguments.split_whitespace()).status().unwrap();
@@ -80,7 +82,11 @@ struct Tapped {
 
 impl Tapped {
     fn begin() -> Tapped {
-        let mut slow = Profile::null();
+        Self::with(Profile::null())
+    }
+
+    /// Packet-ins take a millisecond.
+    fn with(mut slow: Profile) -> Tapped {
         slow.delay.ingress_us = Quantiles::constant(1000.0);
         let mut between = Between::with_taps(slow, vec![(PortNo(1), "s1-eth1".to_owned())]);
         let (mut switch, mut controller) = between.session();
@@ -142,4 +148,57 @@ fn frames_that_the_kernel_drops_at_a_tap_make_a_run_invalid() {
         (0..20_000).for_each(|number| drop(host.send(&frame(number))));
         assert_eq!(lost(&mut tapped), Some(Validity::Invalid));
     });
+}
+
+/// A target with a meter for its rules in software. The proxy waits until the switch has confirmed it.
+fn metered() -> Profile {
+    let software =
+        Software { when: SoftwareUse::WhenFull, forward_bits_per_s: Some(4e6), ..Software::default() };
+    let hardware =
+        Hardware { capacities: vec![Capacity::any(1)], when_full: WhenFull::Spill, ..Hardware::default() };
+    Profile { software: Some(software), hardware: Some(hardware), ..Profile::null() }
+}
+
+/// The transaction id of the barrier that the switch got.
+fn barrier_of(tapped: &mut Tapped) -> u32 {
+    let mut got = Vec::new();
+    let Tapped { between, switch, .. } = tapped;
+    between.until(|_| {
+        let mut room = [0; 4096];
+        got.extend_from_slice(switch.read(&mut room).map_or(&[][..], |count| &room[..count]));
+        let mut xid = None;
+        let _ = openflow::stream::cut(&got, |bytes| {
+            let message = Message::decode(bytes).unwrap();
+            xid = (message.body == Body::BarrierRequest).then_some(message.xid).or(xid);
+            true
+        });
+        xid
+    })
+}
+
+#[test]
+fn a_packet_that_comes_while_the_proxy_waits_for_the_switch_has_the_switchs_real_delay() {
+    const TAKES: Duration = Duration::from_millis(150);
+    in_a_namespace(
+        "a_packet_that_comes_while_the_proxy_waits_for_the_switch_has_the_switchs_real_delay",
+        || {
+            let mut tapped = Tapped::with(metered());
+            let xid = barrier_of(&mut tapped);
+            let host = PacketSocket::bind_to("host", SocketOptions::default()).unwrap();
+            host.send(&frame(1)).unwrap();
+            let sent = Instant::now();
+            tapped.between.until(|_| (sent.elapsed() > TAKES).then_some(()));
+            let mut confirmed = packet_in(1);
+            Message { version: Version::V1_3, xid, body: Body::BarrierReply }.encode(&mut confirmed).unwrap();
+            tapped.switch.write_all(&confirmed).unwrap();
+            tapped.between.until(|between| (between.run.counters().packet_ins == 1).then_some(()));
+            let run = &tapped.between.run;
+            let own = run.base_delays().quantile(0.5).unwrap().actual;
+            // A bucket of the distribution is up to 1.6 % wide.
+            assert!(own > TAKES.mul_f64(0.95), "{own:?}");
+            let delay = run.delays(Way::Ingress).quantile(0.5).unwrap();
+            assert!(delay.meant > TAKES.mul_f64(0.95) && delay.actual >= delay.meant, "{delay:?}");
+            assert_eq!(run.counters().packet_ins_unseen, 0);
+        },
+    );
 }
