@@ -7,10 +7,11 @@
 //! In: what was written. Out: the same in the kernel's types. It adds nothing: what is not written is not granted.
 
 use crate::services;
-use flow::{DatapathId, PortNo};
-use kernel::{Bounds, Capability, Grant, Quota, VendorParts, Vendors};
+use flow::PortNo;
+use kernel::{Bounds, Capability, Grant, Quota, SwitchBounds, VendorParts, Vendors};
 use package::manifest::amounts::Amount;
 use package::manifest::bounds::{Flowspace, Names};
+use package::manifest::switches::Scope;
 use package::manifest::{Capabilities, Needs, Quotas};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -215,16 +216,16 @@ fn granted(written: &Capabilities) -> Grant {
 
 fn with_bounded(mut grant: Grant, written: &Capabilities) -> Grant {
     if let Some(it) = &written.packet_in {
-        grant = grant.with_packets_in(bounds(&it.flowspace, &None, &it.datapaths));
+        grant = grant.with_packets_in(bounds(it.scope()));
     }
     if let Some(it) = &written.packet_out {
-        grant = grant.with_packets_out(bounds(&it.flowspace, &it.ports, &it.datapaths));
+        grant = grant.with_packets_out(bounds(it.scope()));
     }
     if let Some(it) = &written.port_write {
-        grant = grant.with_ports(bounds(&None, &it.ports, &it.datapaths));
+        grant = grant.with_ports(bounds(it.scope()));
     }
     if let Some(it) = &written.rule_write {
-        let mut bounds = bounds(&it.flowspace, &it.ports, &it.datapaths);
+        let mut bounds = bounds(it.scope());
         bounds.tables = it.tables.as_ref().map(|tables| tables.iter().copied().collect());
         if let Some(range) = it.priority {
             bounds.priorities = range.low..=range.high;
@@ -234,15 +235,17 @@ fn with_bounded(mut grant: Grant, written: &Capabilities) -> Grant {
     grant
 }
 
-fn bounds(
-    flowspace: &Option<Flowspace>,
-    ports: &Option<BTreeSet<PortNo>>,
-    datapaths: &Option<BTreeSet<DatapathId>>,
-) -> Bounds {
+fn bounds(scope: Scope<'_>) -> Bounds {
+    let matches = |it: &Option<Flowspace>| it.as_ref().map(|flowspace| flowspace.matches().to_vec());
+    let listed = |it: &Option<BTreeSet<PortNo>>| it.as_ref().map(|ports| ports.iter().copied().collect());
+    let at_one = scope.switches.iter().flatten().map(|(datapath, here)| {
+        (*datapath, SwitchBounds { flowspace: matches(&here.flowspace), ports: listed(&here.ports) })
+    });
     Bounds {
-        flowspace: flowspace.as_ref().map(|flowspace| flowspace.matches().to_vec()),
-        ports: ports.as_ref().map(|ports| ports.iter().copied().collect()),
-        datapaths: datapaths.as_ref().map(|datapaths| datapaths.iter().copied().collect()),
+        flowspace: matches(scope.flowspace),
+        ports: listed(scope.ports),
+        datapaths: scope.datapaths.as_ref().map(|datapaths| datapaths.iter().copied().collect()),
+        switches: at_one.collect(),
         ..Bounds::default()
     }
 }
@@ -250,6 +253,7 @@ fn bounds(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flow::DatapathId;
     use flow::vendor::{NICIRA, PartKind, VendorPart};
 
     /// The grant that an `[app.x]` with these lines gives.
@@ -318,10 +322,26 @@ mod tests {
                 priorities: 7..=9,
                 ports: Some(vec![PortNo(1)]),
                 datapaths: Some(vec![DatapathId(2)]),
+                ..Bounds::default()
             }
         );
         assert_eq!(grant.quotas().rules_per_datapath, Some(Quota { soft: 800, hard: 1000 }));
         assert!(grant.holds_for(Capability::Publish, "link.up") && grant.is_bounded(Capability::PacketIn));
+    }
+
+    #[test]
+    fn bounds_of_single_switches_arrive() {
+        let grant = granted_by(
+            "[app.x.capabilities]\n'rule.write' = { match = ['ip'], ports = [1], switches = { '2' = { ports = [7, 8] }, \
+             '0x3' = { match = ['arp'] } } }\n'packet.in' = { switches = { '2' = { match = ['ip'] } } }",
+        );
+        let space = |text: &str| Some(vec![flow::text::parse_match(text).unwrap()]);
+        let only_ports = SwitchBounds { ports: Some(vec![PortNo(7), PortNo(8)]), ..SwitchBounds::default() };
+        let only_packets = SwitchBounds { flowspace: space("arp"), ..SwitchBounds::default() };
+        let switches = [(DatapathId(2), only_ports), (DatapathId(3), only_packets)].into();
+        let (flowspace, ports) = (space("ip"), Some(vec![PortNo(1)]));
+        assert_eq!(grant.rules(), &Bounds { flowspace, ports, switches, ..Bounds::default() });
+        assert!(grant.packets_in().has_switch(DatapathId(2)) && !grant.packets_in().has_switch(DatapathId(3)));
     }
 
     #[test]

@@ -19,7 +19,7 @@
 
 use crate::excess::{Excess, TooMany};
 use crate::fanout::UsualParts;
-use crate::grant::Bounds;
+use crate::grant::{Bounds, BoundsHere};
 use abi::command::{FlowMod, GroupMod, MeterMod, PacketOut};
 use flow::canonical::{
     RawBand, actions_raw, bands_raw, buckets_raw, find_field, has_prerequisites, instructions_raw,
@@ -133,9 +133,11 @@ impl Scratch {
 
 /// A capability's bounds, and the other parts of the grant that affect them.
 #[derive(Clone, Copy, Debug)]
-pub struct Reaches<'g> {
+pub(crate) struct Reaches<'g> {
     /// The bounds.
     pub bounds: &'g Bounds,
+    /// The packets and ports at the switch of the command.
+    pub here: BoundsHere<'g>,
     /// Whether the app holds `packet.in`. Without it, the app may send nothing to the controller.
     pub hears_packets: bool,
     /// Whether the app may change other apps' rules. Only then can a delete reach them.
@@ -146,11 +148,18 @@ pub struct Reaches<'g> {
 }
 
 /// Whether rules within these bounds of `rule.write` may turn a frame within the flowspace of `packet.out` into one
-/// outside it. They cannot if that flowspace contains all packets that the rules touch, or none of them: the rules'
-/// results are among the packets that they touch.
+/// outside it, at any switch.
 pub(crate) fn own_rules_go_beyond(packet_out: &Bounds, rule_write: &Bounds) -> bool {
-    let Some(frames) = &packet_out.flowspace else { return false };
-    let Some(rules) = &rule_write.flowspace else { return true };
+    let mut named = packet_out.switches.keys().chain(rule_write.switches.keys());
+    go_beyond_here(packet_out.elsewhere(), rule_write.elsewhere())
+        || named.any(|datapath| go_beyond_here(packet_out.at(*datapath), rule_write.at(*datapath)))
+}
+
+/// They cannot if the flowspace of `packet.out` contains all packets that the rules touch, or none of them: the rules'
+/// results are among the packets that they touch.
+fn go_beyond_here(packet_out: BoundsHere<'_>, rule_write: BoundsHere<'_>) -> bool {
+    let Some(frames) = packet_out.flowspace else { return false };
+    let Some(rules) = rule_write.flowspace else { return true };
     let all_within = rules.iter().all(|rule| within(rule, frames));
     let none_within = || rules.iter().all(|rule| !frames.iter().any(|frame| overlaps(rule, frame)));
     !(all_within || none_within())
@@ -179,7 +188,7 @@ impl Reaches<'_> {
         if it.command != command::DELETE {
             self.check_priority(it.priority)?;
         }
-        if self.bounds.flowspace.is_some() && usual.fields.is_some() {
+        if self.here.flowspace.is_some() && usual.fields.is_some() {
             // The bytes were parsed before. If they cannot be parsed now, the rule is out of bounds.
             read_match_into(it.matching, scratch.rule_mut()).map_err(|_| Excess::Match)?;
         }
@@ -196,7 +205,7 @@ impl Reaches<'_> {
             // With a buffered packet, a 1.0 switch applies the rule's actions without checking that the rule matches
             // the packet.
             Some(_) => None,
-            None if self.bounds.flowspace.is_some() => {
+            None if self.here.flowspace.is_some() => {
                 scratch.rule.get(Field::InPort).map(|(port, _)| port_of(port))
             }
             None => find_field(it.matching, Field::InPort).map(port_of),
@@ -243,7 +252,7 @@ impl Reaches<'_> {
     }
 
     fn flowspace(&self) -> &[Match] {
-        self.bounds.flowspace.as_deref().unwrap_or_default()
+        self.here.flowspace.unwrap_or_default()
     }
 
     /// Checks a packet-out.
@@ -257,7 +266,7 @@ impl Reaches<'_> {
         self.check_datapath(datapath)?;
         self.check_buffer(it.buffer_id)?;
         scratch.in_port = it.buffer_id.is_none().then_some(it.in_port);
-        if let Some(flowspace) = &self.bounds.flowspace {
+        if let Some(flowspace) = self.here.flowspace {
             let fields = FrameFields::read(it.data).from_port(it.in_port);
             if !flowspace.iter().any(|space| space.matches(&fields)) {
                 return Err(Excess::Frame);
@@ -271,15 +280,12 @@ impl Reaches<'_> {
 
     /// Checks a switch.
     pub fn check_datapath(&self, datapath: DatapathId) -> Result<(), Excess> {
-        match &self.bounds.datapaths {
-            Some(granted) if !granted.contains(&datapath) => Err(Excess::Datapath(datapath)),
-            _ => Ok(()),
-        }
+        if self.bounds.has_switch(datapath) { Ok(()) } else { Err(Excess::Datapath(datapath)) }
     }
 
     /// Checks a port that the command changes or sends to.
     pub fn check_port(&self, port: PortNo) -> Result<(), Excess> {
-        match &self.bounds.ports {
+        match self.here.ports {
             Some(granted) if !granted.contains(&port) => Err(Excess::Port(port)),
             _ => Ok(()),
         }
@@ -288,7 +294,7 @@ impl Reaches<'_> {
     /// Checks a packet in the switch's buffer. Its fields and its ingress port are unknown, and so is the port that
     /// IN_PORT stands for. If ports are bounded, [`Self::check_way`] allows IN_PORT only if the grant names it.
     fn check_buffer(&self, buffer_id: Option<u32>) -> Result<(), Excess> {
-        match (buffer_id, &self.bounds.flowspace) {
+        match (buffer_id, self.here.flowspace) {
             (Some(id), Some(_)) => Err(Excess::Buffer(id)),
             _ => Ok(()),
         }
@@ -313,7 +319,7 @@ impl Reaches<'_> {
     }
 
     fn check_match(&self, scratch: &mut Scratch) -> Result<(), Excess> {
-        let Some(flowspace) = &self.bounds.flowspace else { return Ok(()) };
+        let Some(flowspace) = self.here.flowspace else { return Ok(()) };
         if !scratch.is_complete() {
             return Err(Excess::Prerequisite);
         }
@@ -324,7 +330,7 @@ impl Reaches<'_> {
     /// Checks the instructions in the order in which a switch applies them (1.3.5, 5.9), not in their order in the
     /// message.
     fn check_instructions(&self, bytes: &[u8], scratch: &mut Scratch) -> Result<(), Excess> {
-        let bounds_packets = self.bounds.flowspace.is_some();
+        let bounds_packets = self.here.flowspace.is_some();
         let mut metadata = None;
         for raw in instructions_raw(bytes).map_while(Result::ok) {
             if raw.is_experimenter() {
@@ -366,7 +372,7 @@ impl Reaches<'_> {
                 self.check_after(scratch)?;
             }
             self.check_in_port(&action)?;
-            if self.bounds.flowspace.is_some() && changes_packets(&action) {
+            if self.here.flowspace.is_some() && changes_packets(&action) {
                 scratch.count_change()?;
                 rewrite(scratch.after(), &action);
             }
@@ -385,7 +391,7 @@ impl Reaches<'_> {
                 self.check_way(way, None)?;
             }
             self.check_in_port(&action)?;
-            let Some(flowspace) = self.bounds.flowspace.as_ref().filter(|_| changes_packets(&action)) else {
+            let Some(flowspace) = self.here.flowspace.filter(|_| changes_packets(&action)) else {
                 continue;
             };
             scratch.count_change()?;
@@ -408,7 +414,7 @@ impl Reaches<'_> {
         if !std::mem::take(unchecked) || !*has_after {
             return Ok(());
         }
-        match &self.bounds.flowspace {
+        match self.here.flowspace {
             Some(flowspace) if !lies_within(after, flowspace, compared) => Err(Excess::Rewrite),
             _ => Ok(()),
         }
@@ -417,7 +423,7 @@ impl Reaches<'_> {
     /// If ports are bounded, an action may not change the ingress port: through IN_PORT, the packet could leave by a
     /// forbidden port.
     fn check_in_port(&self, action: &Action) -> Result<(), Excess> {
-        if self.bounds.ports.is_some() && may_set(action, Field::InPort) {
+        if self.here.ports.is_some() && may_set(action, Field::InPort) {
             Err(Excess::InPort)
         } else {
             Ok(())

@@ -35,12 +35,8 @@ struct Area {
 
 impl Area {
     fn of(bounds: &Bounds) -> Area {
-        let Bounds { priorities, tables, datapaths, .. } = bounds;
-        let mut datapaths = datapaths.clone();
-        if let Some(those) = &mut datapaths {
-            those.sort_unstable();
-            those.dedup();
-        }
+        let Bounds { priorities, tables, .. } = bounds;
+        let datapaths = bounds.switches().map(|those| those.into_iter().collect());
         Area { lowest: *priorities.start(), highest: *priorities.end(), tables: *tables, datapaths }
     }
 

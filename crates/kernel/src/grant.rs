@@ -14,7 +14,7 @@ use crate::quota::Quotas;
 use abi::service::GRANT_BYTES_MAX;
 use flow::vendor::{PartKind, VendorPart};
 use flow::{DatapathId, Match, PortNo};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 /// The grant of a zone.
@@ -50,13 +50,40 @@ pub struct Bounds {
     /// The ports by which packets may leave. Reserved ports count only if they are named. For the controller, packet.in
     /// decides instead.
     pub ports: Option<Vec<PortNo>>,
-    /// The switches.
+    /// The switches, besides those in `switches`. If this is `None` and `switches` is empty: all.
     pub datapaths: Option<Vec<DatapathId>>,
+    /// Switches with packets or ports of their own.
+    pub switches: BTreeMap<DatapathId, SwitchBounds>,
+}
+
+/// The bounds at one switch. `None`: as in the [`Bounds`] for all switches.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SwitchBounds {
+    /// The packets that match at least one of these.
+    pub flowspace: Option<Vec<Match>>,
+    /// The ports by which packets may leave.
+    pub ports: Option<Vec<PortNo>>,
+}
+
+/// The packets and ports that bound a capability at one switch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BoundsHere<'g> {
+    /// `None`: all packets.
+    pub flowspace: Option<&'g [Match]>,
+    /// `None`: all ports.
+    pub ports: Option<&'g [PortNo]>,
 }
 
 impl Default for Bounds {
     fn default() -> Self {
-        Bounds { flowspace: None, tables: None, priorities: 0..=u16::MAX, ports: None, datapaths: None }
+        Bounds {
+            flowspace: None,
+            tables: None,
+            priorities: 0..=u16::MAX,
+            ports: None,
+            datapaths: None,
+            switches: BTreeMap::new(),
+        }
     }
 }
 
@@ -64,6 +91,44 @@ impl Bounds {
     /// Whether it has no bounds.
     pub fn is_everywhere(&self) -> bool {
         *self == Bounds::default()
+    }
+
+    /// Whether it contains this switch.
+    #[inline]
+    pub fn has_switch(&self, datapath: DatapathId) -> bool {
+        match &self.datapaths {
+            None => self.switches.is_empty() || self.switches.contains_key(&datapath),
+            Some(granted) => granted.contains(&datapath) || self.switches.contains_key(&datapath),
+        }
+    }
+
+    /// Its switches; `None`: all.
+    pub(crate) fn switches(&self) -> Option<BTreeSet<DatapathId>> {
+        if self.datapaths.is_none() && self.switches.is_empty() {
+            return None;
+        }
+        Some(self.datapaths.iter().flatten().chain(self.switches.keys()).copied().collect())
+    }
+
+    /// The packets and ports at a switch without bounds of its own.
+    #[inline]
+    pub(crate) fn elsewhere(&self) -> BoundsHere<'_> {
+        BoundsHere { flowspace: self.flowspace.as_deref(), ports: self.ports.as_deref() }
+    }
+
+    /// The packets and ports at this switch.
+    #[inline]
+    pub(crate) fn at(&self, datapath: DatapathId) -> BoundsHere<'_> {
+        if self.switches.is_empty() { self.elsewhere() } else { self.at_one_of(datapath) }
+    }
+
+    fn at_one_of(&self, datapath: DatapathId) -> BoundsHere<'_> {
+        let elsewhere = self.elsewhere();
+        let Some(here) = self.switches.get(&datapath) else { return elsewhere };
+        BoundsHere {
+            flowspace: here.flowspace.as_deref().or(elsewhere.flowspace),
+            ports: here.ports.as_deref().or(elsewhere.ports),
+        }
     }
 }
 

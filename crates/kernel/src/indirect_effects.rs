@@ -105,13 +105,14 @@ impl Kernel {
         it: &GroupMod<'_>,
         claimant: Claimant,
     ) -> Result<Change, Refusal> {
-        self.check_bounds(zone, Capability::RuleWrite, |reaches, scratch| {
+        self.check_bounds(zone, Capability::RuleWrite, datapath, |reaches, scratch| {
             reaches.check_group_mod(datapath, it, scratch)
         })?;
         self.check_controller(zone, Fanout::of_group(it)).map_err(beyond)?;
         self.sessions.check_here(datapath)?;
-        let judged = self
-            .check_bounds(zone, Capability::PacketOut, |reaches, scratch| reaches.check_buckets(it, scratch));
+        let judged = self.check_bounds(zone, Capability::PacketOut, datapath, |reaches, scratch| {
+            reaches.check_buckets(it, scratch)
+        });
         let judged = match judged {
             Err(Refusal::Beyond(_, excess)) => Err(excess),
             _ => Ok(()),
@@ -132,7 +133,9 @@ impl Kernel {
         it: &MeterMod<'_>,
         claimant: Claimant,
     ) -> Result<Change, Refusal> {
-        self.check_bounds(zone, Capability::RuleWrite, |reaches, _| reaches.check_meter_mod(datapath, it))?;
+        self.check_bounds(zone, Capability::RuleWrite, datapath, |reaches, _| {
+            reaches.check_meter_mod(datapath, it)
+        })?;
         self.sessions.check_here(datapath)?;
         let asker = self.asker(zone, Capability::RuleWrite);
         self.ownership.owned.on_meter_mod(asker, datapath, it, claimant).map_err(beyond)

@@ -71,7 +71,7 @@ pub use datapath::OfSwitch;
 pub use decision::{Decision, Effect, InWords, Refusal};
 pub use dispatch::Kernel;
 pub use excess::Excess;
-pub use grant::{Bounds, Grant, Names, TableSet, VendorParts, Vendors};
+pub use grant::{Bounds, Grant, Names, SwitchBounds, TableSet, VendorParts, Vendors};
 pub use group_or_meter::GroupOrMeter;
 pub use metering::Metering;
 pub use overlap::COMPARED_MAX;

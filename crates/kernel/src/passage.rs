@@ -119,7 +119,7 @@ impl Kernel {
                 self.decide_change(command, change)
             }
             What::PortMod(port_mod) => {
-                self.check_bounds(zone, Capability::PortWrite, |it, _| {
+                self.check_bounds(zone, Capability::PortWrite, command.datapath, |it, _| {
                     it.check_datapath(command.datapath).and_then(|()| it.check_port(port_mod.port_no))
                 })?;
                 self.send(command)
@@ -360,7 +360,7 @@ impl Kernel {
         if it.buffer_id.is_some() && it.command < flow_command::DELETE {
             self.require(zone, Capability::PacketIn)?;
         }
-        self.check_bounds(zone, Capability::RuleWrite, |reaches, scratch| {
+        self.check_bounds(zone, Capability::RuleWrite, datapath, |reaches, scratch| {
             reaches.check_flow_mod(datapath, it, usual, scratch)
         })?;
         self.sessions.check_here(datapath)?;
@@ -432,7 +432,7 @@ impl Kernel {
             // A packet in the switch's buffer was a packet-in for apps with this capability.
             self.require(zone, Capability::PacketIn)?;
         }
-        self.check_bounds(zone, Capability::PacketOut, |reaches, scratch| {
+        self.check_bounds(zone, Capability::PacketOut, datapath, |reaches, scratch| {
             reaches.check_packet_out(datapath, it, scratch)
         })?;
         self.sessions.check_here(datapath)?;
@@ -465,7 +465,7 @@ impl Kernel {
     fn check_barrier(&self, zone: ZoneId, datapath: DatapathId) -> Result<(), Refusal> {
         let Some(Zone { grant, .. }) = self.zone(zone) else { return Ok(()) };
         let reaches = |capability, bounds: &Bounds| {
-            grant.holds(capability) && bounds.datapaths.as_ref().is_none_or(|those| those.contains(&datapath))
+            grant.holds(capability) && bounds.has_switch(datapath)
         };
         let has_business = grant.holds(Capability::StatsRead)
             || reaches(Capability::RuleWrite, grant.rules())
@@ -480,6 +480,7 @@ impl Kernel {
         &mut self,
         zone: ZoneId,
         capability: Capability,
+        datapath: DatapathId,
         check: impl FnOnce(&Reaches<'_>, &mut Scratch) -> Result<(), Excess>,
     ) -> Result<(), Refusal> {
         let Kernel { zones, scratch, .. } = self;
@@ -494,6 +495,7 @@ impl Kernel {
         };
         let reaches = Reaches {
             bounds,
+            here: bounds.at(datapath),
             hears_packets: zone.grant.holds(Capability::PacketIn),
             others_too: zone.grant.holds(Capability::RuleWriteOthers),
             own_rules_go_beyond: capability == Capability::PacketOut && zone.own_rules_go_beyond,

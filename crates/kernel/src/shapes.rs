@@ -97,7 +97,8 @@ impl Prepared {
 pub(crate) fn is_decided_by_shape(grant: &Grant) -> bool {
     let is_bounded = grant.is_bounded(Capability::RuleWrite);
     let bounds = grant.rules();
-    let by_value = is_bounded && (bounds.flowspace.is_some() || bounds.datapaths.is_some());
+    let by_value = is_bounded
+        && (bounds.flowspace.is_some() || bounds.datapaths.is_some() || !bounds.switches.is_empty());
     grant.holds(Capability::RuleWrite) && !by_value && grant.quotas().rules_per_datapath.is_none()
 }
 

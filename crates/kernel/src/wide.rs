@@ -44,10 +44,10 @@ impl<'a> Wish<'a> {
     pub fn of(zone: ZoneId, there: &'a Zone, datapath: DatapathId) -> Option<Wish<'a>> {
         let is_bounded = there.grant.is_bounded(Capability::PacketIn);
         let bounds = there.grant.packets_in();
-        if is_bounded && bounds.datapaths.as_ref().is_some_and(|granted| !granted.contains(&datapath)) {
+        if is_bounded && !bounds.has_switch(datapath) {
             return None;
         }
-        let space = bounds.flowspace.as_deref().filter(|_| is_bounded);
+        let space = bounds.at(datapath).flowspace.filter(|_| is_bounded);
         Some(Wish { zone, packets: there.subscription.packets(), space })
     }
 

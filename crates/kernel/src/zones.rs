@@ -3,7 +3,7 @@
 //! It never starts or ends one.
 
 use crate::capability::Capability;
-use crate::grant::{Bounds, Grant};
+use crate::grant::Grant;
 use crate::quota::Rates;
 use crate::shapes::Prepared;
 use crate::subscription::Subscription;
@@ -40,16 +40,18 @@ impl Zone {
 
     /// Whether the packets that it receives may all have a certain value of this field.
     pub(crate) fn chooses_by(&self, field: Field) -> bool {
-        let space = self.grant.packets_in().flowspace.iter().flatten();
+        let bounds = self.grant.packets_in();
+        let at_one = bounds.switches.values().filter_map(|it| it.flowspace.as_ref());
+        let space = bounds.flowspace.iter().chain(at_one).flatten();
         self.subscription.packets().into_iter().chain(space).any(|it| it.get(field).is_some())
     }
 
     /// Whether its subscription and its grant include a packet.
     pub(crate) fn hears_packet(&self, datapath: DatapathId, fields: &FrameFields) -> bool {
-        let Bounds { flowspace, datapaths, .. } = self.grant.packets_in();
+        let bounds = self.grant.packets_in();
         self.subscription.packets().is_none_or(|wanted| wanted.matches(fields))
-            && datapaths.as_ref().is_none_or(|granted| granted.contains(&datapath))
-            && flowspace.as_ref().is_none_or(|granted| granted.iter().any(|one| one.matches(fields)))
+            && bounds.has_switch(datapath)
+            && bounds.at(datapath).flowspace.is_none_or(|granted| granted.iter().any(|one| one.matches(fields)))
     }
 }
 

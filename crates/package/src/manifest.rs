@@ -16,6 +16,7 @@ pub mod needs;
 mod parts;
 pub mod quotas;
 pub mod services;
+pub mod switches;
 pub mod system;
 pub mod vendors;
 

@@ -10,8 +10,8 @@ use flow::text::{parse_actions, parse_instructions, parse_match};
 use flow::vendor::NICIRA;
 use flow::{DatapathId, MacAddr, Match, PortNo};
 use kernel::{
-    Bounds, Capability, Decision, Effect, Grant, Kernel, Names, Quota, QuotaKind, Quotas, VendorParts,
-    Vendors, ZoneSet,
+    Bounds, Capability, Decision, Effect, Grant, Kernel, Names, Quota, QuotaKind, Quotas, SwitchBounds,
+    VendorParts, Vendors, ZoneSet,
 };
 
 mod groups;
@@ -285,6 +285,56 @@ fn switches_that_are_not_granted_are_out_of_reach() {
     let port = PortMod { port_no: PortNo(1), hw_addr: MacAddr::default(), config: 0, mask: 0 };
     assert_eq!(node.command(APP, What::PortMod(port)), format!("port.write: {not}"));
     assert_eq!(heard(&mut node, &frame([8, 6])), Vec::<u16>::new());
+}
+
+#[test]
+fn a_switch_with_bounds_of_its_own_has_those_and_the_rest_of_the_others() {
+    let at = |ports: &[u32], texts: &[&str]| SwitchBounds {
+        flowspace: matches(texts).filter(|all| !all.is_empty()),
+        ports: Some(ports.iter().copied().map(PortNo).collect()),
+    };
+    let bounds = |datapaths: Option<Vec<DatapathId>>, switches: &[(u64, SwitchBounds)]| Bounds {
+        datapaths,
+        ports: Some(vec![PortNo(1)]),
+        switches: switches.iter().map(|(id, here)| (DatapathId(*id), here.clone())).collect(),
+        ..flowspace(&["arp"])
+    };
+    let check = |bounds: &Bounds, matching: &str, port: u32, expected: &str| {
+        let mut node = Node::with_rules(bounds.clone());
+        assert_eq!(node.rule(matching, &format!("output:{port}"), ADD), expected, "{bounds:?}");
+    };
+    let outside = "rule.write: the match reaches packets outside the granted flowspace";
+    let (one, two) =
+        ["rule.write: port 1 is not", "rule.write: port 2 is not"].map(|text| format!("{text} among the granted ports")).into();
+    let here = bounds(None, &[(1, at(&[2], &[]))]);
+    check(&here, "arp", 2, "sent");
+    check(&here, "arp", 1, &one);
+    check(&here, "ip", 2, outside);
+    let others = bounds(None, &[(1, at(&[2], &["ip"])), (2, at(&[3], &[]))]);
+    check(&others, "ip", 2, "sent");
+    check(&others, "arp", 2, outside);
+    let elsewhere = [(2, at(&[2], &["ip"]))];
+    check(&bounds(Some(vec![SWITCH]), &elsewhere), "arp", 1, "sent");
+    check(&bounds(Some(vec![SWITCH]), &elsewhere), "arp", 2, &two);
+    check(&bounds(None, &elsewhere), "arp", 1, "rule.write: of:0000000000000001 is not among the granted switches");
+}
+
+#[test]
+fn packet_ins_and_packet_outs_have_the_bounds_of_their_switch() {
+    let at = |texts: &[&str]| SwitchBounds { flowspace: matches(texts), ports: None };
+    let bounds = |id: u64| Bounds { switches: [(DatapathId(id), at(&["ip"]))].into(), ..flowspace(&["arp"]) };
+    let everywhere = |id: u64| Bounds { datapaths: Some(vec![SWITCH]), ..bounds(id) };
+    let (arp, ip) = (frame([8, 6]), frame([8, 0]));
+    let mut here = Node::with(Grant::nothing().with_packets_in(bounds(1)).with_packets_out(bounds(1)));
+    assert_eq!((heard(&mut here, &arp), heard(&mut here, &ip)), (vec![], vec![1]));
+    assert_eq!(here.packet_out(&ip, "output:1"), "sent");
+    assert_eq!(here.packet_out(&arp, "output:1"), "packet.out: the frame is outside the granted flowspace");
+    let grant = Grant::nothing().with_packets_in(everywhere(2)).with_packets_out(everywhere(2));
+    let mut elsewhere = Node::with(grant);
+    assert_eq!((heard(&mut elsewhere, &arp), heard(&mut elsewhere, &ip)), (vec![1], vec![]));
+    assert_eq!(elsewhere.packet_out(&arp, "output:1"), "sent");
+    let mut not_here = Node::with(Grant::nothing().with_packets_in(bounds(2)));
+    assert_eq!((heard(&mut not_here, &arp), heard(&mut not_here, &ip)), (vec![], vec![]));
 }
 
 #[test]

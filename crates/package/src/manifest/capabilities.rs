@@ -23,6 +23,7 @@ use super::asks::{All, Ask, Requestable, Visit};
 use super::bounds::{self, Flowspace, Names, Priorities, listed, narrower};
 use super::keys::{Keys, Mixed};
 use super::services::{self, ServiceCapabilities};
+use super::switches::{self, BySwitch, Scope};
 use super::vendors::VendorList;
 
 /// What an app may do. `None` means not granted. A bound that is `None` does not limit.
@@ -142,6 +143,9 @@ pub struct PacketIn {
     /// The switches whose packet-ins the app may receive.
     #[serde(deserialize_with = "bounds::set", skip_serializing_if = "Option::is_none")]
     pub datapaths: Option<BTreeSet<DatapathId>>,
+    /// Switches with bounds of their own.
+    #[serde(deserialize_with = "switches::without_ports", skip_serializing_if = "Option::is_none")]
+    pub switches: Option<BySwitch>,
 }
 
 /// The bounds of `packet.out`.
@@ -157,6 +161,9 @@ pub struct PacketOut {
     /// The switches that may send them.
     #[serde(deserialize_with = "bounds::set", skip_serializing_if = "Option::is_none")]
     pub datapaths: Option<BTreeSet<DatapathId>>,
+    /// Switches with bounds of their own.
+    #[serde(deserialize_with = "switches::with_all", skip_serializing_if = "Option::is_none")]
+    pub switches: Option<BySwitch>,
 }
 
 /// The bounds of `rule.write`.
@@ -178,6 +185,9 @@ pub struct RuleWrite {
     /// The switches of the rules.
     #[serde(deserialize_with = "bounds::set", skip_serializing_if = "Option::is_none")]
     pub datapaths: Option<BTreeSet<DatapathId>>,
+    /// Switches with bounds of their own.
+    #[serde(deserialize_with = "switches::with_all", skip_serializing_if = "Option::is_none")]
+    pub switches: Option<BySwitch>,
     /// The number of rules that a switch may hold at the same time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rules_per_datapath: Option<u32>,
@@ -193,6 +203,9 @@ pub struct PortWrite {
     /// The switches whose ports may be changed.
     #[serde(deserialize_with = "bounds::set", skip_serializing_if = "Option::is_none")]
     pub datapaths: Option<BTreeSet<DatapathId>>,
+    /// Switches with bounds of their own.
+    #[serde(deserialize_with = "switches::only_ports", skip_serializing_if = "Option::is_none")]
+    pub switches: Option<BySwitch>,
 }
 
 /// A capability without bounds: `true`.
@@ -308,32 +321,55 @@ impl Capabilities {
     }
 }
 
+impl PacketIn {
+    /// Where it applies.
+    pub fn scope(&self) -> Scope<'_> {
+        let PacketIn { flowspace, datapaths, switches } = self;
+        Scope { flowspace, ports: &None, datapaths, switches }
+    }
+}
+
 impl Requestable for PacketIn {
     fn words(&self, _: &str) -> String {
-        format!("receive the packet-ins of switches{}{}", matching(&self.flowspace), of(&self.datapaths))
+        let scope = self.scope();
+        format!("receive the packet-ins of switches{}{}", scope.packets(), scope.of_switches())
     }
 
     fn lies_within(&self, wider: &PacketIn) -> bool {
-        narrower(&self.flowspace, &wider.flowspace, Flowspace::lies_within)
-            && narrower(&self.datapaths, &wider.datapaths, BTreeSet::is_subset)
+        self.scope().lies_within(&wider.scope())
+    }
+}
+
+impl PacketOut {
+    /// Where it applies.
+    pub fn scope(&self) -> Scope<'_> {
+        let PacketOut { flowspace, ports, datapaths, switches } = self;
+        Scope { flowspace, ports, datapaths, switches }
     }
 }
 
 impl Requestable for PacketOut {
     fn words(&self, _: &str) -> String {
-        let (matching, to) = (matching(&self.flowspace), to(&self.ports));
-        format!("send packets of its own{matching}{to}{}", of(&self.datapaths))
+        let scope = self.scope();
+        format!("send packets of its own{}{}{}", scope.packets(), scope.to_ports(), scope.of_switches())
     }
 
     fn lies_within(&self, wider: &PacketOut) -> bool {
-        narrower(&self.flowspace, &wider.flowspace, Flowspace::lies_within)
-            && narrower(&self.ports, &wider.ports, BTreeSet::is_subset)
-            && narrower(&self.datapaths, &wider.datapaths, BTreeSet::is_subset)
+        self.scope().lies_within(&wider.scope())
+    }
+}
+
+impl RuleWrite {
+    /// Where it applies.
+    pub fn scope(&self) -> Scope<'_> {
+        let RuleWrite { flowspace, ports, datapaths, switches, .. } = self;
+        Scope { flowspace, ports, datapaths, switches }
     }
 }
 
 impl Requestable for RuleWrite {
     fn words(&self, _: &str) -> String {
+        let scope = self.scope();
         let tables = self.tables.as_ref().map(|tables| format!(", in tables {}", listed(tables)));
         let priority =
             self.priority.map(|range| format!(", with priorities {} to {}", range.low, range.high));
@@ -341,34 +377,39 @@ impl Requestable for RuleWrite {
         let bounds = [
             tables.unwrap_or_default(),
             priority.unwrap_or_default(),
-            to(&self.ports),
-            of(&self.datapaths),
+            scope.to_ports(),
+            scope.of_switches(),
             most.unwrap_or_default(),
         ];
-        format!("write rules into switches{}{}", matching(&self.flowspace), bounds.concat())
+        format!("write rules into switches{}{}", scope.packets(), bounds.concat())
     }
 
     fn lies_within(&self, wider: &RuleWrite) -> bool {
-        narrower(&self.flowspace, &wider.flowspace, Flowspace::lies_within)
+        self.scope().lies_within(&wider.scope())
             && narrower(&self.tables, &wider.tables, BTreeSet::is_subset)
             && narrower(&self.priority, &wider.priority, |this, wider| {
                 wider.contains(this.low) && wider.contains(this.high)
             })
-            && narrower(&self.ports, &wider.ports, BTreeSet::is_subset)
-            && narrower(&self.datapaths, &wider.datapaths, BTreeSet::is_subset)
             && narrower(&self.rules_per_datapath, &wider.rules_per_datapath, |this, wider| this <= wider)
+    }
+}
+
+impl PortWrite {
+    /// Where it applies.
+    pub fn scope(&self) -> Scope<'_> {
+        let PortWrite { ports, datapaths, switches } = self;
+        Scope { flowspace: &None, ports, datapaths, switches }
     }
 }
 
 impl Requestable for PortWrite {
     fn words(&self, _: &str) -> String {
         let ports = self.ports.as_ref().map(|ports| format!(" {}", listed(ports)));
-        format!("change ports{}{}", ports.unwrap_or_default(), of(&self.datapaths))
+        format!("change ports{}{}", ports.unwrap_or_default(), self.scope().of_switches())
     }
 
     fn lies_within(&self, wider: &PortWrite) -> bool {
-        narrower(&self.ports, &wider.ports, BTreeSet::is_subset)
-            && narrower(&self.datapaths, &wider.datapaths, BTreeSet::is_subset)
+        self.scope().lies_within(&wider.scope())
     }
 }
 
@@ -417,16 +458,4 @@ impl Requestable for Whole {
             _ => None,
         }
     }
-}
-
-fn matching(flowspace: &Option<Flowspace>) -> String {
-    flowspace.as_ref().map(|flowspace| format!(" for packets of {flowspace}")).unwrap_or_default()
-}
-
-fn to(ports: &Option<BTreeSet<PortNo>>) -> String {
-    ports.as_ref().map(|ports| format!(", to ports {}", listed(ports))).unwrap_or_default()
-}
-
-fn of(datapaths: &Option<BTreeSet<DatapathId>>) -> String {
-    datapaths.as_ref().map(|datapaths| format!(", of switches {}", listed(datapaths))).unwrap_or_default()
 }

@@ -246,6 +246,12 @@ fn what_is_wider_than_before_is_found() {
     );
     beyond(&rule("ports = [1]"), &rule("ports = [2]"), &["rule.write"]);
     beyond(&rule("datapaths = ['1']"), &rule("datapaths = ['2']"), &["rule.write"]);
+    let at = |rest: &str| rule(&format!("ports = [1], switches = {{ {rest} }}"));
+    beyond(&at("'1' = { ports = [2] }"), &at("'1' = { ports = [2, 3] }"), &["rule.write"]);
+    beyond(&at("'1' = { ports = [2] }"), &at("'1' = { match = ['ip'] }"), &["rule.write"]);
+    beyond(&at("'1' = { ports = [2] }"), &at("'2' = { ports = [2] }"), &["rule.write"]);
+    beyond(&at("'1' = { ports = [2] }"), &rule("ports = [1]"), &["rule.write"]);
+    beyond(&at("'1' = { ports = [2] }"), &rule("ports = [1], datapaths = ['1']"), &["rule.write"]);
     beyond(&rule("rules_per_datapath = 10"), &rule("rules_per_datapath = 11"), &["rule.write"]);
     beyond(&capability("'query' = ['a']"), &capability("'query' = ['b']"), &["query"]);
     beyond(&capability("'query' = ['a']"), &capability("'query' = true"), &["query"]);
@@ -274,6 +280,36 @@ fn what_is_wider_than_before_is_found() {
 }
 
 #[test]
+fn bounds_of_single_switches_are_said_with_their_switch() {
+    let asked = manifest(
+        "[capabilities]\n'packet.out' = { ports = [1], datapaths = ['2'], switches = { '1' = { match = ['arp'], ports = [7] } } }",
+    );
+    assert_eq!(
+        asked.asks()[0].words,
+        "send packets of its own, to ports 1, of switches of:0000000000000001, of:0000000000000002, \
+         at of:0000000000000001: packets of arp and ports 7"
+    );
+}
+
+#[test]
+fn bounds_of_single_switches_are_refused_where_they_would_mean_nothing() {
+    let fault = |capability: &str, switches: &str| {
+        let text = format!("{HEAD}[capabilities]\n'{capability}' = {{ switches = {switches} }}");
+        Manifest::parse(&text).unwrap_err().to_string()
+    };
+    let check = |capability: &str, switches: &str, expected: &str| {
+        let said = fault(capability, switches);
+        assert!(said.contains(expected), "{said}");
+    };
+    check("rule.write", "{}", "the table is empty");
+    check("rule.write", "{ '1' = {}, '0x1' = {} }", "there twice");
+    check("rule.write", "{ 'x' = {} }", "is not a datapath id");
+    check("rule.write", "{ '1' = { tables = [0] } }", "unknown field");
+    check("packet.in", "{ '1' = { ports = [1] } }", "packet.in has only `match`");
+    check("port.write", "{ '1' = { match = ['ip'] } }", "port.write has only `ports`");
+}
+
+#[test]
 fn what_is_as_wide_or_narrower_is_not() {
     let rule = |bounds: &str| format!("[capabilities]\n'rule.write' = {{ {bounds} }}");
     let capability = |line: &str| format!("[capabilities]\n{line}");
@@ -289,6 +325,10 @@ fn what_is_as_wide_or_narrower_is_not() {
         &rule("match = ['ip,nw_dst=10.0.0.0/8']"),
         &[],
     );
+    let at = |rest: &str| rule(&format!("ports = [1], switches = {{ {rest} }}"));
+    beyond(&rule("ports = [1, 2]"), &at("'1' = { ports = [2] }, '2' = { match = ['ip'] }"), &[]);
+    beyond(&at("'1' = { ports = [2, 3] }, '2' = {}"), &at("'1' = { ports = [3] }"), &[]);
+    beyond(&at("'1' = { ports = [1] }"), &rule("ports = [1], datapaths = ['1']"), &[]);
     beyond(&capability("'store.read' = ['a/']"), &capability("'store.read' = ['a/b/', 'a/c']"), &[]);
     beyond("[system]\n'fs.read' = ['/a']", "[system]\n'fs.read' = ['/a/b']", &[]);
     beyond("[limits]\nthreads = 2", "[limits]\nthreads = { soft = 1, hard = 2 }", &[]);
@@ -298,8 +338,9 @@ fn what_is_as_wide_or_narrower_is_not() {
 fn what_was_written_prints_as_json_that_reads_the_same() {
     let asked = manifest(
         "[capabilities]\n'packet.in' = { match = ['arp'], datapaths = ['1'] }\n'packet.out' = { ports = [1, 'FLOOD'] }\n\
-         'rule.write' = { match = ['ip'], tables = [0], priority = [1, 2], ports = [3], rules_per_datapath = 4 }\n\
-         'rule.read' = true\n'port.write' = true\n'store.read' = true\n'store.write' = ['a']\n'query' = ['b']\n\
+         'rule.write' = { match = ['ip'], tables = [0], priority = [1, 2], ports = [3], rules_per_datapath = 4, \
+         switches = { '1' = { match = ['arp'], ports = [1, 'FLOOD'] }, '2' = {} } }\n\
+         'rule.read' = true\n'port.write' = { switches = { '1' = { ports = [2] } } }\n'store.read' = true\n'store.write' = ['a']\n'query' = ['b']\n\
          [system]\n'net.connect' = ['10.0.0.1:1']\n'fs.write' = ['/a']\nspawn = true\n[limits]\nthreads = 1\n\
          [quotas]\nstore_bytes = { soft = 1, hard = 2 }",
     );
