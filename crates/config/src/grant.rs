@@ -239,12 +239,14 @@ fn bounds(scope: Scope<'_>) -> Bounds {
     let matches = |it: &Option<Flowspace>| it.as_ref().map(|flowspace| flowspace.matches().to_vec());
     let listed = |it: &Option<BTreeSet<PortNo>>| it.as_ref().map(|ports| ports.iter().copied().collect());
     let at_one = scope.switches.iter().flatten().map(|(datapath, here)| {
-        (*datapath, SwitchBounds { flowspace: matches(&here.flowspace), ports: listed(&here.ports) })
+        let (ports, own_ports) = (listed(&here.ports), listed(&here.own_ports));
+        (*datapath, SwitchBounds { flowspace: matches(&here.flowspace), ports, own_ports })
     });
     Bounds {
         flowspace: matches(scope.flowspace),
         ports: listed(scope.ports),
         datapaths: scope.datapaths.as_ref().map(|datapaths| datapaths.iter().copied().collect()),
+        own_ports: listed(scope.own_ports).unwrap_or_default(),
         switches: at_one.collect(),
         ..Bounds::default()
     }
@@ -332,15 +334,17 @@ mod tests {
     #[test]
     fn bounds_of_single_switches_arrive() {
         let grant = granted_by(
-            "[app.x.capabilities]\n'rule.write' = { match = ['ip'], ports = [1], switches = { '2' = { ports = [7, 8] }, \
-             '0x3' = { match = ['arp'] } } }\n'packet.in' = { switches = { '2' = { match = ['ip'] } } }",
+            "[app.x.capabilities]\n'rule.write' = { match = ['ip'], ports = [1], switches = { '2' = { ports = [7, 8], own_ports = [9] }, \
+             '0x3' = { match = ['arp'] } } }\n'packet.in' = { own_ports = [4], switches = { '2' = { match = ['ip'] } } }",
         );
         let space = |text: &str| Some(vec![flow::text::parse_match(text).unwrap()]);
-        let only_ports = SwitchBounds { ports: Some(vec![PortNo(7), PortNo(8)]), ..SwitchBounds::default() };
+        let (ports, own_ports) = (Some(vec![PortNo(7), PortNo(8)]), Some(vec![PortNo(9)]));
+        let only_ports = SwitchBounds { flowspace: None, ports, own_ports };
         let only_packets = SwitchBounds { flowspace: space("arp"), ..SwitchBounds::default() };
         let switches = [(DatapathId(2), only_ports), (DatapathId(3), only_packets)].into();
         let (flowspace, ports) = (space("ip"), Some(vec![PortNo(1)]));
         assert_eq!(grant.rules(), &Bounds { flowspace, ports, switches, ..Bounds::default() });
+        assert_eq!(grant.packets_in().own_ports, [PortNo(4)]);
         assert!(grant.packets_in().has_switch(DatapathId(2)) && !grant.packets_in().has_switch(DatapathId(3)));
     }
 

@@ -46,6 +46,9 @@ pub(crate) const ALL_TABLES: u8 = 0xff;
 /// `ofp_group_mod_command` OFPGC_DELETE: the switch ignores its buckets.
 const GROUP_DELETE: u16 = 2;
 
+/// OFPIT_CLEAR_ACTIONS (1.3.5, 7.2.4).
+const CLEAR_ACTIONS: u16 = 5;
+
 /// How often the actions of one command may change packets that are bounded by a flowspace. The kernel refuses a
 /// command with more. The limit allows a header rewrite for each of a few dozen ports.
 pub const MAX_CHANGES: u32 = 64;
@@ -66,8 +69,12 @@ pub struct Scratch {
     in_port: Option<PortNo>,
     /// Changes of packets in this command.
     changes: u32,
-    /// Whether packets were changed since they were last compared.
+    /// Whether packets were changed since they were last compared, or came in by an own port and were never compared.
     unchecked: bool,
+    /// Whether the action set sends packets to a port that is not the app's own, or to a group.
+    sets_way_out: bool,
+    /// Whether the command is a packet-out.
+    is_packet_out: bool,
     /// Matches that were compared since the last [`Scratch::take_compared`].
     compared: u64,
 }
@@ -112,6 +119,7 @@ impl Scratch {
     /// Starts the next command.
     fn begin(&mut self) {
         (self.changes, self.unchecked, self.has_after) = (0, false, false);
+        (self.sets_way_out, self.is_packet_out) = (false, false);
     }
 
     /// The known fields of the packets after the actions so far. The next action changes them.
@@ -160,9 +168,13 @@ pub(crate) fn own_rules_go_beyond(packet_out: &Bounds, rule_write: &Bounds) -> b
 fn go_beyond_here(packet_out: BoundsHere<'_>, rule_write: BoundsHere<'_>) -> bool {
     let Some(frames) = packet_out.flowspace else { return false };
     let Some(rules) = rule_write.flowspace else { return true };
+    // By its own ports, a rule may send any packet.
+    if rule_write.own_ports.iter().any(|port| !packet_out.owns(*port)) {
+        return true;
+    }
     let all_within = rules.iter().all(|rule| within(rule, frames));
     let none_within = || rules.iter().all(|rule| !frames.iter().any(|frame| overlaps(rule, frame)));
-    !(all_within || none_within())
+    !(all_within || rule_write.own_ports.is_empty() && none_within())
 }
 
 impl Reaches<'_> {
@@ -199,7 +211,7 @@ impl Reaches<'_> {
         self.check_buffer(it.buffer_id)?;
         // An output to a port changes no packet.
         if let Some(port) = usual.output.filter(|port| *port <= PortNo::MAX) {
-            return self.check_port(port);
+            return self.check_way(Way::Port(port), None, scratch);
         }
         scratch.in_port = match it.buffer_id {
             // With a buffered packet, a 1.0 switch applies the rule's actions without checking that the rule matches
@@ -210,7 +222,7 @@ impl Reaches<'_> {
             }
             None => find_field(it.matching, Field::InPort).map(port_of),
         };
-        self.check_instructions(it.instructions, scratch)
+        self.check_instructions(it.table_id, it.instructions, scratch)
     }
 
     /// Checks a group mod.
@@ -232,7 +244,7 @@ impl Reaches<'_> {
         scratch.begin();
         for bucket in buckets_raw(it.buckets).map_while(Result::ok) {
             // Any packet of the flowspace may enter the group, and each bucket is an action set.
-            self.check_action_set(bucket.actions, scratch)?;
+            self.check_bucket(bucket.actions, scratch)?;
         }
         Ok(())
     }
@@ -263,19 +275,24 @@ impl Reaches<'_> {
         scratch: &mut Scratch,
     ) -> Result<(), Excess> {
         scratch.begin();
+        scratch.is_packet_out = true;
         self.check_datapath(datapath)?;
         self.check_buffer(it.buffer_id)?;
         scratch.in_port = it.buffer_id.is_none().then_some(it.in_port);
         if let Some(flowspace) = self.here.flowspace {
             let fields = FrameFields::read(it.data).from_port(it.in_port);
-            if !flowspace.iter().any(|space| space.matches(&fields)) {
+            let is_outside = !flowspace.iter().any(|space| space.matches(&fields));
+            if is_outside && self.here.own_ports.is_empty() {
                 return Err(Excess::Frame);
             }
-            scratch.has_after = true;
+            (scratch.has_after, scratch.unchecked) = (true, is_outside);
             scratch.after.clear();
             fields.iter().for_each(|(field, value)| scratch.after.set(field, value));
         }
-        self.check_list(it.actions, scratch)
+        self.check_list(it.actions, scratch).map_err(|excess| match excess {
+            Excess::Unchanged => Excess::Frame,
+            other => other,
+        })
     }
 
     /// Checks a switch.
@@ -286,7 +303,7 @@ impl Reaches<'_> {
     /// Checks a port that the command changes or sends to.
     pub fn check_port(&self, port: PortNo) -> Result<(), Excess> {
         match self.here.ports {
-            Some(granted) if !granted.contains(&port) => Err(Excess::Port(port)),
+            Some(granted) if !granted.contains(&port) && !self.here.owns(port) => Err(Excess::Port(port)),
             _ => Ok(()),
         }
     }
@@ -323,24 +340,38 @@ impl Reaches<'_> {
         if !scratch.is_complete() {
             return Err(Excess::Prerequisite);
         }
+        if !self.here.own_ports.is_empty() && self.is_of_own_port(&scratch.rule) {
+            // All of these packets are within the bounds. Whether they are within the flowspace counts where they leave.
+            scratch.unchecked = true;
+            return Ok(());
+        }
         let Scratch { rule, compared, .. } = scratch;
         if lies_within(rule, flowspace, compared) { Ok(()) } else { Err(Excess::Match) }
     }
 
+    /// Whether all of these packets came in by an own port.
+    fn is_of_own_port(&self, packets: &Match) -> bool {
+        let whole = Field::InPort.full_mask();
+        packets.get(Field::InPort).is_some_and(|(port, mask)| mask == whole && self.here.owns(port_of(port)))
+    }
+
     /// Checks the instructions in the order in which a switch applies them (1.3.5, 5.9), not in their order in the
     /// message.
-    fn check_instructions(&self, bytes: &[u8], scratch: &mut Scratch) -> Result<(), Excess> {
+    fn check_instructions(&self, table_id: u8, bytes: &[u8], scratch: &mut Scratch) -> Result<(), Excess> {
         let bounds_packets = self.here.flowspace.is_some();
-        let mut metadata = None;
+        let (mut metadata, mut goes_on, mut clears) = (None, false, false);
         for raw in instructions_raw(bytes).map_while(Result::ok) {
             if raw.is_experimenter() {
                 return Err(Excess::NotUnderstood);
             } else if let Some(table_id) = raw.goto_table() {
+                goes_on = true;
                 self.check_table(table_id)?;
             } else if let Some(written) = raw.write_metadata() {
                 metadata = Some(written);
             } else if let Some(actions) = raw.action_bytes().filter(|_| raw.is_apply()) {
                 self.check_list(actions, scratch)?;
+            } else {
+                clears |= raw.kind == CLEAR_ACTIONS;
             }
         }
         for raw in instructions_raw(bytes).map_while(Result::ok) {
@@ -352,7 +383,32 @@ impl Reaches<'_> {
             write_metadata(scratch.after(), value, mask);
             scratch.unchecked = true;
         }
-        // An output in the action set and the next table get the packet in its present state.
+        // An output in the action set and the next table get the packet in its present state. An earlier table may have put
+        // an output into the set, unless there is none, or the set is cleared.
+        let may_leave = scratch.sets_way_out || !(table_id == 0 || clears);
+        self.check_end(may_leave, goes_on, scratch)
+    }
+
+    /// Checks the packets at the end of a rule, where an output of the action set may wait for them, or another table.
+    fn check_end(&self, may_leave: bool, goes_on: bool, scratch: &mut Scratch) -> Result<(), Excess> {
+        if self.here.own_ports.is_empty() {
+            return self.check_after(scratch);
+        }
+        // If such an output waits from an earlier table, the packet was within the flowspace there. It still is, if it is
+        // unchanged.
+        match scratch.changes > 0 || scratch.has_after || scratch.sets_way_out {
+            true if may_leave => self.check_after(scratch),
+            true if goes_on => self.check_known(scratch),
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks packets that stay in the switch, or go to the controller: they may have come in by an own port.
+    fn check_known(&self, scratch: &mut Scratch) -> Result<(), Excess> {
+        let packets = if scratch.has_after { &scratch.after } else { &scratch.rule };
+        if !self.here.own_ports.is_empty() && self.is_of_own_port(packets) {
+            return Ok(());
+        }
         self.check_after(scratch)
     }
 
@@ -362,14 +418,12 @@ impl Reaches<'_> {
         for raw in actions_raw(actions).map_while(Result::ok) {
             // Most actions are outputs, which change nothing: they are not read as actions.
             if let Some((port, _)) = raw.output() {
-                self.check_way(Way::Port(port), scratch.in_port)?;
-                self.check_after(scratch)?;
+                self.check_way(Way::Port(port), scratch.in_port, scratch)?;
                 continue;
             }
             let action = raw.read().map_err(|_| Excess::NotUnderstood)?;
             if let Some(way) = way_of(&action) {
-                self.check_way(way, scratch.in_port)?;
-                self.check_after(scratch)?;
+                self.check_way(way, scratch.in_port, scratch)?;
             }
             self.check_in_port(&action)?;
             if self.here.flowspace.is_some() && changes_packets(&action) {
@@ -384,13 +438,34 @@ impl Reaches<'_> {
     /// with other sets. So each action alone must leave each match of the flowspace within the flowspace. Then no order
     /// and no combination leads out of it.
     fn check_action_set(&self, actions: &[u8], scratch: &mut Scratch) -> Result<(), Excess> {
+        self.check_set(actions, false, scratch)
+    }
+
+    /// Checks a bucket, which is an action set of its own. What it makes of its copy of the packet is seen nowhere else. So
+    /// if it sends the copy only to own ports, it may change it in any way.
+    fn check_bucket(&self, actions: &[u8], scratch: &mut Scratch) -> Result<(), Excess> {
+        let is_own = |way: Way| matches!(way, Way::Port(port) if self.here.owns(port));
+        let ways = actions_raw(actions).map_while(Result::ok).filter_map(|raw| way_of(&raw.read().ok()?));
+        let stays_own = !self.here.own_ports.is_empty() && ways.into_iter().all(is_own);
+        self.check_set(actions, stays_own, scratch)
+    }
+
+    /// `stays_own`: what the actions make of the packets is only sent to own ports.
+    fn check_set(&self, actions: &[u8], stays_own: bool, scratch: &mut Scratch) -> Result<(), Excess> {
         for raw in actions_raw(actions).map_while(Result::ok) {
             let action = raw.read().map_err(|_| Excess::NotUnderstood)?;
             if let Some(way) = way_of(&action) {
                 // Only the flowspace bounds the ingress port here. This check does not use it to resolve IN_PORT.
-                self.check_way(way, None)?;
+                self.check_granted(way, None)?;
+                if matches!(way, Way::Table(_)) && !self.here.own_ports.is_empty() {
+                    return Err(Excess::NotUnderstood);
+                }
+                scratch.sets_way_out |= !matches!(way, Way::Port(port) if self.here.owns(port));
             }
             self.check_in_port(&action)?;
+            if stays_own {
+                continue;
+            }
             let Some(flowspace) = self.here.flowspace.filter(|_| changes_packets(&action)) else {
                 continue;
             };
@@ -407,23 +482,35 @@ impl Reaches<'_> {
         Ok(())
     }
 
-    /// Compares the packets if they changed since the last comparison.
+    /// Compares the packets if they changed since the last comparison, or came in by an own port.
     fn check_after(&self, scratch: &mut Scratch) -> Result<(), Excess> {
-        let Scratch { after, has_after, unchecked, compared, .. } = scratch;
-        // Actions of an action set are compared one by one. They do not change the known fields of the packets.
-        if !std::mem::take(unchecked) || !*has_after {
+        if !std::mem::take(&mut scratch.unchecked) {
             return Ok(());
         }
+        self.compare(scratch)
+    }
+
+    fn compare(&self, scratch: &mut Scratch) -> Result<(), Excess> {
+        let Scratch { rule, after, has_after, compared, changes, is_packet_out, .. } = scratch;
+        // Actions of an action set are compared one by one. They do not change the known fields of the packets.
+        if !*has_after && self.here.own_ports.is_empty() {
+            return Ok(());
+        }
+        let is_changed = if *is_packet_out { *changes > 0 } else { *has_after };
+        let packets = if *has_after { after } else { rule };
         match self.here.flowspace {
-            Some(flowspace) if !lies_within(after, flowspace, compared) => Err(Excess::Rewrite),
+            Some(flowspace) if !lies_within(packets, flowspace, compared) => {
+                Err(if is_changed { Excess::Rewrite } else { Excess::Unchanged })
+            }
             _ => Ok(()),
         }
     }
 
-    /// If ports are bounded, an action may not change the ingress port: through IN_PORT, the packet could leave by a
-    /// forbidden port.
+    /// If ports are bounded or the app's own, an action may not change the ingress port. Through IN_PORT, the packet could
+    /// leave by a forbidden port, and in a later table it would seem to be of an own port.
     fn check_in_port(&self, action: &Action) -> Result<(), Excess> {
-        if self.here.ports.is_some() && may_set(action, Field::InPort) {
+        let counts = self.here.ports.is_some() || !self.here.own_ports.is_empty();
+        if counts && may_set(action, Field::InPort) {
             Err(Excess::InPort)
         } else {
             Ok(())
@@ -435,8 +522,30 @@ impl Reaches<'_> {
         if self.own_rules_go_beyond { Err(Excess::OwnRules) } else { Ok(()) }
     }
 
-    /// `in_port`: the ingress port of the packets that go this way, if it is known.
-    fn check_way(&self, way: Way, in_port: Option<PortNo>) -> Result<(), Excess> {
+    /// Checks a way, and the packets that go there now. `in_port` is their ingress port, if it is known.
+    fn check_way(&self, way: Way, in_port: Option<PortNo>, scratch: &mut Scratch) -> Result<(), Excess> {
+        self.check_granted(way, in_port)?;
+        if self.here.own_ports.is_empty() {
+            return self.check_after(scratch);
+        }
+        match way {
+            Way::Port(port) if self.here.owns(port) => Ok(()),
+            Way::Port(PortNo::IN_PORT) if in_port.is_some_and(|port| self.here.owns(port)) => Ok(()),
+            Way::Port(PortNo::CONTROLLER) => self.check_known(scratch),
+            Way::Port(PortNo::TABLE) if scratch.is_packet_out => {
+                self.check_known(scratch)?;
+                // The next action gets the packet as the app's own rules have left it, which may be outside the flowspace.
+                scratch.after().clear();
+                scratch.count_change()
+            }
+            // The tables may leave the packet outside the flowspace, while an output waits for it in the action set.
+            Way::Table(_) | Way::Port(PortNo::TABLE) => Err(Excess::NotUnderstood),
+            _ => self.check_after(scratch),
+        }
+    }
+
+    /// Checks that the way is granted. `in_port`: the ingress port of the packets that go this way, if it is known.
+    fn check_granted(&self, way: Way, in_port: Option<PortNo>) -> Result<(), Excess> {
         match way {
             Way::Port(PortNo::CONTROLLER) if self.hears_packets => Ok(()),
             Way::Port(PortNo::CONTROLLER) => Err(Excess::Controller),

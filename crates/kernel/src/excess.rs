@@ -29,6 +29,8 @@ pub enum Excess {
     Prerequisite,
     /// An action makes packets that are outside the flowspace.
     Rewrite,
+    /// Packets of an own port, outside the flowspace, would leave by a port that is not the app's own, or enter a group.
+    Unchanged,
     /// An action in an action set may make such packets after the actions of a later table.
     RewriteLater,
     /// An action writes the ingress port, and so changes the port that IN_PORT stands for.
@@ -147,10 +149,13 @@ impl fmt::Display for Excess {
                 f.write_str("a field of the match lacks the fields that it needs, and might be passed over")
             }
             Excess::Rewrite => f.write_str("the actions make packets outside the granted flowspace"),
+            Excess::Unchanged => f.write_str(
+                "packets of an own port are outside the granted flowspace and would leave by another port, or enter a group: rewrite them first",
+            ),
             Excess::RewriteLater => f.write_str(
                 "an action in the action set makes packets outside the granted flowspace of some inside it",
             ),
-            Excess::InPort => f.write_str("an action may write in_port, and the ports are bounded"),
+            Excess::InPort => f.write_str("an action may write in_port, and ports are bounded or the app's own"),
             Excess::Frame => f.write_str("the frame is outside the granted flowspace"),
             Excess::Buffer(id) => {
                 write!(f, "the content of the switch's buffer {id} is unknown and cannot be compared with the grant")

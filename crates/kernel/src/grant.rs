@@ -13,7 +13,8 @@ use crate::capability::{Capabilities, Capability};
 use crate::quota::Quotas;
 use abi::service::GRANT_BYTES_MAX;
 use flow::vendor::{PartKind, VendorPart};
-use flow::{DatapathId, Match, PortNo};
+use flow::frame::FrameFields;
+use flow::{DatapathId, Field, Match, PortNo};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
@@ -52,6 +53,9 @@ pub struct Bounds {
     pub ports: Option<Vec<PortNo>>,
     /// The switches, besides those in `switches`. If this is `None` and `switches` is empty: all.
     pub datapaths: Option<Vec<DatapathId>>,
+    /// The ports that are the app's alone. Any packet may leave by them, and any packet that comes in by them is within the
+    /// bounds. Reserved ports have no effect here.
+    pub own_ports: Vec<PortNo>,
     /// Switches with packets or ports of their own.
     pub switches: BTreeMap<DatapathId, SwitchBounds>,
 }
@@ -63,6 +67,8 @@ pub struct SwitchBounds {
     pub flowspace: Option<Vec<Match>>,
     /// The ports by which packets may leave.
     pub ports: Option<Vec<PortNo>>,
+    /// The ports that are the app's alone.
+    pub own_ports: Option<Vec<PortNo>>,
 }
 
 /// The packets and ports that bound a capability at one switch.
@@ -72,6 +78,28 @@ pub(crate) struct BoundsHere<'g> {
     pub flowspace: Option<&'g [Match]>,
     /// `None`: all ports.
     pub ports: Option<&'g [PortNo]>,
+    /// The ports that are the app's alone.
+    pub own_ports: &'g [PortNo],
+}
+
+impl BoundsHere<'_> {
+    /// Whether a port is the app's alone. A reserved port stands for others, so it never is.
+    #[inline]
+    pub fn owns(&self, port: PortNo) -> bool {
+        port <= PortNo::MAX && self.own_ports.contains(&port)
+    }
+
+    /// Whether a packet with these fields is within the bounds.
+    #[inline]
+    pub fn has_packet(&self, fields: &FrameFields) -> bool {
+        let Some(flowspace) = self.flowspace else { return true };
+        flowspace.iter().any(|one| one.matches(fields)) || self.is_from_own_port(fields)
+    }
+
+    fn is_from_own_port(&self, fields: &FrameFields) -> bool {
+        let in_port = fields.get(Field::InPort).and_then(|port| u32::try_from(port).ok());
+        in_port.is_some_and(|port| self.owns(PortNo(port)))
+    }
 }
 
 impl Default for Bounds {
@@ -82,6 +110,7 @@ impl Default for Bounds {
             priorities: 0..=u16::MAX,
             ports: None,
             datapaths: None,
+            own_ports: Vec::new(),
             switches: BTreeMap::new(),
         }
     }
@@ -113,7 +142,8 @@ impl Bounds {
     /// The packets and ports at a switch without bounds of its own.
     #[inline]
     pub(crate) fn elsewhere(&self) -> BoundsHere<'_> {
-        BoundsHere { flowspace: self.flowspace.as_deref(), ports: self.ports.as_deref() }
+        let Bounds { flowspace, ports, own_ports, .. } = self;
+        BoundsHere { flowspace: flowspace.as_deref(), ports: ports.as_deref(), own_ports }
     }
 
     /// The packets and ports at this switch.
@@ -128,6 +158,7 @@ impl Bounds {
         BoundsHere {
             flowspace: here.flowspace.as_deref().or(elsewhere.flowspace),
             ports: here.ports.as_deref().or(elsewhere.ports),
+            own_ports: here.own_ports.as_deref().unwrap_or(elsewhere.own_ports),
         }
     }
 }

@@ -98,7 +98,10 @@ pub(crate) fn is_decided_by_shape(grant: &Grant) -> bool {
     let is_bounded = grant.is_bounded(Capability::RuleWrite);
     let bounds = grant.rules();
     let by_value = is_bounded
-        && (bounds.flowspace.is_some() || bounds.datapaths.is_some() || !bounds.switches.is_empty());
+        && (bounds.flowspace.is_some()
+            || bounds.datapaths.is_some()
+            || !bounds.switches.is_empty()
+            || !bounds.own_ports.is_empty());
     grant.holds(Capability::RuleWrite) && !by_value && grant.quotas().rules_per_datapath.is_none()
 }
 

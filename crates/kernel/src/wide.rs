@@ -14,12 +14,13 @@
 
 use crate::bounds::ALL_TABLES;
 use crate::capability::Capability;
+use crate::grant::BoundsHere;
 use crate::rule_key::RuleKey;
 use crate::zones::Zone;
 use abi::ZoneId;
 use flow::canonical::read_instructions;
 use flow::relation::covers;
-use flow::{Action, DatapathId, Field, Instruction, Match, MatchEntry};
+use flow::{Action, DatapathId, Field, Instruction, Match, MatchEntry, PortNo};
 use std::collections::HashMap;
 
 /// How many wide rules of one app at one switch are known. An app needs a few in each table. Each decision on one compares
@@ -36,7 +37,7 @@ pub(crate) struct Wish<'a> {
     /// Its subscription; `None`: all packets.
     packets: Option<&'a Match>,
     /// The packets that it may receive; `None`: all.
-    space: Option<&'a [Match]>,
+    space: Option<BoundsHere<'a>>,
 }
 
 impl<'a> Wish<'a> {
@@ -47,7 +48,7 @@ impl<'a> Wish<'a> {
         if is_bounded && !bounds.has_switch(datapath) {
             return None;
         }
-        let space = bounds.at(datapath).flowspace.filter(|_| is_bounded);
+        let space = Some(bounds.at(datapath)).filter(|here| is_bounded && here.flowspace.is_some());
         Some(Wish { zone, packets: there.subscription.packets(), space })
     }
 
@@ -55,9 +56,15 @@ impl<'a> Wish<'a> {
     pub fn is_all_in(&self, matching: &Match) -> bool {
         matching.is_any()
             || self.packets.is_some_and(|packets| covers(matching, packets))
-            || self.space.is_some_and(|space| space.iter().all(|one| covers(matching, one)))
+            || self.space.is_some_and(|space| has_all_of(matching, space))
             || self.packets.is_none() && covers_all(matching)
     }
+}
+
+/// Whether a match covers every packet within the bounds.
+fn has_all_of(matching: &Match, space: BoundsHere<'_>) -> bool {
+    let own = |port: &PortNo| covers(matching, &Match::any().with(Field::InPort, *port));
+    space.flowspace.into_iter().flatten().all(|one| covers(matching, one)) && space.own_ports.iter().all(own)
 }
 
 /// Whether a match covers every packet. It may name fields with masks of zeros.

@@ -43,7 +43,10 @@ impl Zone {
         let bounds = self.grant.packets_in();
         let at_one = bounds.switches.values().filter_map(|it| it.flowspace.as_ref());
         let space = bounds.flowspace.iter().chain(at_one).flatten();
-        self.subscription.packets().into_iter().chain(space).any(|it| it.get(field).is_some())
+        let at_one = bounds.switches.values().filter_map(|it| it.own_ports.as_ref());
+        let has_own_ports = [&bounds.own_ports].into_iter().chain(at_one).any(|ports| !ports.is_empty());
+        field == Field::InPort && has_own_ports
+            || self.subscription.packets().into_iter().chain(space).any(|it| it.get(field).is_some())
     }
 
     /// Whether its subscription and its grant include a packet.
@@ -51,7 +54,7 @@ impl Zone {
         let bounds = self.grant.packets_in();
         self.subscription.packets().is_none_or(|wanted| wanted.matches(fields))
             && bounds.has_switch(datapath)
-            && bounds.at(datapath).flowspace.is_none_or(|granted| granted.iter().any(|one| one.matches(fields)))
+            && bounds.at(datapath).has_packet(fields)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The flowspace is enforced: if the kernel accepts rules and groups of an app with a flowspace, a switch with them
 //! changes and sends no packet outside it. A packet-out sends nothing outside its own flowspace, through any group or
-//! table.
+//! table. Ports of the app's own are the exception: any packet may come in and leave by them.
 //!
 //! The emulated switch executes OpenFlow 1.3 and knows no flowspaces.
 
@@ -136,11 +136,35 @@ fn wish(spaces: Vec<Match>) -> impl Strategy<Value = Wish> {
     ]
 }
 
+/// What an app may send, or what its rules may match: a flowspace, and ports of its own.
+#[derive(Clone, Debug)]
+struct Space {
+    matches: Vec<Match>,
+    own_ports: Vec<PortNo>,
+}
+
+impl Space {
+    fn of(matches: &[Match], own_ports: &[u32]) -> Space {
+        Space { matches: matches.to_vec(), own_ports: own_ports.iter().copied().map(PortNo).collect() }
+    }
+
+    /// Whether a packet that came in by this port is within the flowspace.
+    fn has(&self, in_port: PortNo, frame: &[u8]) -> bool {
+        let fields = FrameFields::read(frame).from_port(in_port);
+        self.matches.iter().any(|space| space.matches(&fields))
+    }
+
+    fn owns(&self, port: PortNo) -> bool {
+        self.own_ports.contains(&port)
+    }
+}
+
 /// A flowspace for rules, one for packet-outs, and the commands of an app that has them.
-fn scene() -> impl Strategy<Value = ([Vec<Match>; 2], Vec<Wish>)> {
-    let one = || vec(space(), 1..4);
+fn scene() -> impl Strategy<Value = ([Space; 2], Vec<Wish>)> {
+    let own = prop::sample::select(vec![&[][..], &[], &[3], &[1], &[1, 3]]);
+    let one = move || (vec(space(), 1..4), own.clone()).prop_map(|(matches, own)| Space::of(&matches, own));
     let both = prop_oneof![one().prop_map(|spaces| [spaces.clone(), spaces]), [one(), one()]];
-    both.prop_flat_map(|spaces| (Just(spaces.clone()), vec(wish(spaces[0].clone()), 1..12)))
+    both.prop_flat_map(|spaces| (Just(spaces.clone()), vec(wish(spaces[0].matches.clone()), 1..12)))
 }
 
 /// Frames of the small world: tagged or not, ARP, MPLS, UDP and TCP.
@@ -175,9 +199,13 @@ struct World {
 }
 
 impl World {
-    fn new([rules, packet_outs]: [&[Match]; 2]) -> World {
+    fn new([rules, packet_outs]: [&Space; 2]) -> World {
         let mut kernel = Kernel::new(7);
-        let bounds = |spaces: &[Match]| Bounds { flowspace: Some(spaces.to_vec()), ..Bounds::default() };
+        let bounds = |space: &Space| Bounds {
+            flowspace: Some(space.matches.clone()),
+            own_ports: space.own_ports.clone(),
+            ..Bounds::default()
+        };
         let grant = Grant::nothing().with_rules(bounds(rules)).with_packets_out(bounds(packet_outs));
         kernel.attach(APP, "app", grant, 0);
         let mut bytes = Vec::new();
@@ -285,11 +313,6 @@ fn write_bucket(actions: &[Action], out: &mut Vec<u8>) {
     out[start..start + 2].copy_from_slice(&length.to_be_bytes());
 }
 
-fn is_inside(spaces: &[Match], in_port: PortNo, frame: &[u8]) -> bool {
-    let fields = FrameFields::read(frame).from_port(in_port);
-    spaces.iter().any(|space| space.matches(&fields))
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
 
@@ -302,18 +325,19 @@ proptest! {
             world.wish(wish);
             if let Wish::PacketOut { in_port, .. } = wish {
                 for (port, left) in world.left() {
-                    prop_assert!(is_inside(&packet_outs, *in_port, &left), "{wish:?} sends {left:02x?} to {port}");
+                    let may_leave = packet_outs.owns(port) || packet_outs.has(*in_port, &left);
+                    prop_assert!(may_leave, "{wish:?} sends {left:02x?} to {port}");
                 }
             }
         }
         for (in_port, frame) in frames {
             let in_port = PortNo(in_port);
-            let inside = is_inside(&spaces, in_port, &frame);
+            let inside = spaces.owns(in_port) || spaces.has(in_port, &frame);
             world.switch.on_frame(in_port, frame.clone(), NOW, &mut world.effects);
             for (port, left) in world.left() {
                 prop_assert!(inside, "{frame:02x?} of port {in_port} is outside and leaves by {port}");
                 prop_assert!(
-                    is_inside(&spaces, in_port, &left),
+                    spaces.owns(port) || spaces.has(in_port, &left),
                     "{frame:02x?} of port {in_port} leaves by {port} as {left:02x?}"
                 );
             }
@@ -325,7 +349,7 @@ proptest! {
 /// nothing.
 #[test]
 fn rules_within_the_flowspace_pass_and_send() {
-    let spaces = [parse_match("ip,nw_dst=10.0.0.0/31").unwrap()];
+    let spaces = Space::of(&[parse_match("ip,nw_dst=10.0.0.0/31").unwrap()], &[]);
     let mut world = World::new([&spaces, &spaces]);
     let to_the_other = Action::SetField { field: Field::Ipv4Dst, value: 0x0a00_0001 };
     world.wish(&Wish::Group { command: 0, group_id: 1, buckets: vec![vec![Action::output(PortNo(2))]] });
@@ -350,4 +374,42 @@ fn rules_within_the_flowspace_pass_and_send() {
     }
     assert_eq!(world.passed, 4);
     assert_eq!(world.left().len(), 1, "no rule is for what TABLE brought");
+}
+
+/// A tagged network behind port 2, and a port of the app's own, which sends and takes packets without a tag.
+#[test]
+fn an_own_port_takes_and_sends_packets_without_the_tag() {
+    let space = Space::of(&[parse_match("dl_vlan=5").unwrap()], &[1]);
+    let mut world = World::new([&space, &space]);
+    let vid = Action::SetField { field: Field::VlanVid, value: 0x1005 };
+    let out = |port: u32| Action::output(PortNo(port));
+    let mut rule = |matching: &str, actions: Vec<Action>| {
+        let before = world.passed;
+        let matching = parse_match(matching).unwrap();
+        let instructions = vec![Instruction::ApplyActions(actions)];
+        world.wish(&Wish::Rule { table_id: 0, command: 0, matching, instructions });
+        world.passed > before
+    };
+    assert!(rule("in_port=1", vec![Action::PushVlan(0x8100), vid.clone(), out(2)]));
+    assert!(rule("dl_vlan=5,in_port=2", vec![Action::PopVlan, out(1)]));
+    assert!(!rule("in_port=1", vec![out(2)]), "without a tag");
+    assert!(!rule("in_port=1", vec![Action::PushVlan(0x8100), out(2), vid.clone()]), "before the tag is set");
+    assert!(!rule("dl_vlan=5,in_port=2", vec![Action::PopVlan, out(1), out(2)]), "the tag is gone");
+    assert!(!rule("in_port=2", vec![out(1)]), "of others");
+    assert!(!rule("in_port=3,dl_vlan=5", vec![Action::SetField { field: Field::InPort, value: 1 }, out(3)]));
+    let group = Wish::Group { command: 0, group_id: 1, buckets: vec![vec![Action::PopVlan, out(1)], vec![out(2)]] };
+    let before = world.passed;
+    world.wish(&group);
+    assert_eq!(world.passed, before + 1, "a bucket has a copy of its own");
+    let untagged = [&[0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 9, 8, 6][..], &[0; 46]].concat();
+    world.switch.on_frame(PortNo(1), untagged.clone(), NOW, &mut world.effects);
+    let tagged = world.left();
+    assert_eq!((tagged.len(), tagged[0].0, &tagged[0].1[12..16]), (1, PortNo(2), &[0x81, 0, 0, 5][..]));
+    world.switch.on_frame(PortNo(2), tagged[0].1.clone(), NOW, &mut world.effects);
+    assert_eq!(world.left(), [(PortNo(1), untagged.clone())]);
+    for (in_port, port, passes) in [(PortNo::CONTROLLER, 1, true), (PortNo::CONTROLLER, 2, false), (PortNo(1), 2, false)] {
+        let before = world.passed;
+        world.wish(&Wish::PacketOut { in_port, actions: vec![out(port)], frame: untagged.clone() });
+        assert_eq!(world.passed > before, passes, "{in_port} {port}");
+    }
 }

@@ -292,6 +292,7 @@ fn a_switch_with_bounds_of_its_own_has_those_and_the_rest_of_the_others() {
     let at = |ports: &[u32], texts: &[&str]| SwitchBounds {
         flowspace: matches(texts).filter(|all| !all.is_empty()),
         ports: Some(ports.iter().copied().map(PortNo).collect()),
+        own_ports: None,
     };
     let bounds = |datapaths: Option<Vec<DatapathId>>, switches: &[(u64, SwitchBounds)]| Bounds {
         datapaths,
@@ -321,7 +322,7 @@ fn a_switch_with_bounds_of_its_own_has_those_and_the_rest_of_the_others() {
 
 #[test]
 fn packet_ins_and_packet_outs_have_the_bounds_of_their_switch() {
-    let at = |texts: &[&str]| SwitchBounds { flowspace: matches(texts), ports: None };
+    let at = |texts: &[&str]| SwitchBounds { flowspace: matches(texts), ..SwitchBounds::default() };
     let bounds = |id: u64| Bounds { switches: [(DatapathId(id), at(&["ip"]))].into(), ..flowspace(&["arp"]) };
     let everywhere = |id: u64| Bounds { datapaths: Some(vec![SWITCH]), ..bounds(id) };
     let (arp, ip) = (frame([8, 6]), frame([8, 0]));
@@ -414,7 +415,7 @@ fn a_packet_whose_ports_are_bounded_keeps_the_port_that_it_came_in_by() {
     let mut check = |instructions: &str, expected: &str| {
         assert_eq!(node.rule("in_port=1", instructions, ADD), expected, "{instructions}");
     };
-    let set = "rule.write: an action may write in_port, and the ports are bounded";
+    let set = "rule.write: an action may write in_port, and ports are bounded or the app's own";
     check("set_field:3->in_port,in_port", set);
     check("load:3->NXM_OF_IN_PORT[],in_port", set);
     check("move:NXM_NX_REG0[0..15]->NXM_OF_IN_PORT[],in_port", set);
@@ -423,7 +424,7 @@ fn a_packet_whose_ports_are_bounded_keeps_the_port_that_it_came_in_by() {
     check("set_field:3->metadata,set_field:10.0.0.1->ip_dst,in_port", "sent");
     let mut out = Node::with(Grant::nothing().with_packets_out(bounds));
     let escape = out.packet_out(&frame([8, 6]), "set_field:3->in_port,in_port");
-    assert_eq!(escape, "packet.out: an action may write in_port, and the ports are bounded");
+    assert_eq!(escape, "packet.out: an action may write in_port, and ports are bounded or the app's own");
 }
 
 #[test]

@@ -143,6 +143,9 @@ pub struct PacketIn {
     /// The switches whose packet-ins the app may receive.
     #[serde(deserialize_with = "bounds::set", skip_serializing_if = "Option::is_none")]
     pub datapaths: Option<BTreeSet<DatapathId>>,
+    /// The ports that are the app's alone: any packet may come in and leave by them.
+    #[serde(deserialize_with = "switches::own_ports", skip_serializing_if = "Option::is_none")]
+    pub own_ports: Option<BTreeSet<PortNo>>,
     /// Switches with bounds of their own.
     #[serde(deserialize_with = "switches::without_ports", skip_serializing_if = "Option::is_none")]
     pub switches: Option<BySwitch>,
@@ -161,6 +164,9 @@ pub struct PacketOut {
     /// The switches that may send them.
     #[serde(deserialize_with = "bounds::set", skip_serializing_if = "Option::is_none")]
     pub datapaths: Option<BTreeSet<DatapathId>>,
+    /// The ports that are the app's alone: any packet may come in and leave by them.
+    #[serde(deserialize_with = "switches::own_ports", skip_serializing_if = "Option::is_none")]
+    pub own_ports: Option<BTreeSet<PortNo>>,
     /// Switches with bounds of their own.
     #[serde(deserialize_with = "switches::with_all", skip_serializing_if = "Option::is_none")]
     pub switches: Option<BySwitch>,
@@ -185,6 +191,9 @@ pub struct RuleWrite {
     /// The switches of the rules.
     #[serde(deserialize_with = "bounds::set", skip_serializing_if = "Option::is_none")]
     pub datapaths: Option<BTreeSet<DatapathId>>,
+    /// The ports that are the app's alone: any packet may come in and leave by them.
+    #[serde(deserialize_with = "switches::own_ports", skip_serializing_if = "Option::is_none")]
+    pub own_ports: Option<BTreeSet<PortNo>>,
     /// Switches with bounds of their own.
     #[serde(deserialize_with = "switches::with_all", skip_serializing_if = "Option::is_none")]
     pub switches: Option<BySwitch>,
@@ -324,15 +333,16 @@ impl Capabilities {
 impl PacketIn {
     /// Where it applies.
     pub fn scope(&self) -> Scope<'_> {
-        let PacketIn { flowspace, datapaths, switches } = self;
-        Scope { flowspace, ports: &None, datapaths, switches }
+        let PacketIn { flowspace, datapaths, own_ports, switches } = self;
+        Scope { flowspace, ports: &None, own_ports, datapaths, switches }
     }
 }
 
 impl Requestable for PacketIn {
     fn words(&self, _: &str) -> String {
         let scope = self.scope();
-        format!("receive the packet-ins of switches{}{}", scope.packets(), scope.of_switches())
+        let own = scope.of_own_ports();
+        format!("receive the packet-ins of switches{}{own}{}", scope.packets(), scope.of_switches())
     }
 
     fn lies_within(&self, wider: &PacketIn) -> bool {
@@ -343,15 +353,16 @@ impl Requestable for PacketIn {
 impl PacketOut {
     /// Where it applies.
     pub fn scope(&self) -> Scope<'_> {
-        let PacketOut { flowspace, ports, datapaths, switches } = self;
-        Scope { flowspace, ports, datapaths, switches }
+        let PacketOut { flowspace, ports, datapaths, own_ports, switches } = self;
+        Scope { flowspace, ports, own_ports, datapaths, switches }
     }
 }
 
 impl Requestable for PacketOut {
     fn words(&self, _: &str) -> String {
         let scope = self.scope();
-        format!("send packets of its own{}{}{}", scope.packets(), scope.to_ports(), scope.of_switches())
+        let ports = scope.to_ports() + &scope.of_own_ports();
+        format!("send packets of its own{}{ports}{}", scope.packets(), scope.of_switches())
     }
 
     fn lies_within(&self, wider: &PacketOut) -> bool {
@@ -362,8 +373,8 @@ impl Requestable for PacketOut {
 impl RuleWrite {
     /// Where it applies.
     pub fn scope(&self) -> Scope<'_> {
-        let RuleWrite { flowspace, ports, datapaths, switches, .. } = self;
-        Scope { flowspace, ports, datapaths, switches }
+        let RuleWrite { flowspace, ports, datapaths, own_ports, switches, .. } = self;
+        Scope { flowspace, ports, own_ports, datapaths, switches }
     }
 }
 
@@ -378,6 +389,7 @@ impl Requestable for RuleWrite {
             tables.unwrap_or_default(),
             priority.unwrap_or_default(),
             scope.to_ports(),
+            scope.of_own_ports(),
             scope.of_switches(),
             most.unwrap_or_default(),
         ];
@@ -398,7 +410,7 @@ impl PortWrite {
     /// Where it applies.
     pub fn scope(&self) -> Scope<'_> {
         let PortWrite { ports, datapaths, switches } = self;
-        Scope { flowspace: &None, ports, datapaths, switches }
+        Scope { flowspace: &None, ports, own_ports: &None, datapaths, switches }
     }
 }
 

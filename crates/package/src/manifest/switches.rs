@@ -25,6 +25,9 @@ pub struct SwitchBounds {
     /// The ports by which packets may leave, or that may be changed.
     #[serde(deserialize_with = "bounds::ports", skip_serializing_if = "Option::is_none")]
     pub ports: Option<BTreeSet<PortNo>>,
+    /// The ports that are the app's alone.
+    #[serde(deserialize_with = "own_ports", skip_serializing_if = "Option::is_none")]
+    pub own_ports: Option<BTreeSet<PortNo>>,
 }
 
 /// Bounds by switch. It has 1 to [`ENTRIES_MAX`] switches.
@@ -37,6 +40,8 @@ pub struct Scope<'a> {
     pub flowspace: &'a Option<Flowspace>,
     /// The ports at those switches.
     pub ports: &'a Option<BTreeSet<PortNo>>,
+    /// The ports that are the app's alone, at those switches.
+    pub own_ports: &'a Option<BTreeSet<PortNo>>,
     /// The switches, besides those in `switches`. If both are `None`: all.
     pub datapaths: &'a Option<BTreeSet<DatapathId>>,
     /// The switches with bounds of their own.
@@ -48,18 +53,32 @@ pub struct Scope<'a> {
 struct Here<'a> {
     flowspace: Option<&'a Flowspace>,
     ports: Option<&'a BTreeSet<PortNo>>,
+    own_ports: Option<&'a BTreeSet<PortNo>>,
 }
 
 impl Here<'_> {
     fn lies_within(&self, wider: &Here<'_>) -> bool {
+        let may_send_all = |port: &PortNo| {
+            wider.owns(port)
+                || wider.flowspace.is_none() && wider.ports.is_none_or(|ports| ports.contains(port))
+        };
+        let ports = narrower(&self.ports, &wider.ports, |this, wider_ports| {
+            this.iter().all(|port| wider_ports.contains(port) || wider.owns(port))
+        });
         narrower(&self.flowspace, &wider.flowspace, |this, wider| this.lies_within(wider))
-            && narrower(&self.ports, &wider.ports, |this, wider| this.is_subset(wider))
+            && ports
+            && self.own_ports.into_iter().flatten().all(may_send_all)
+    }
+
+    fn owns(&self, port: &PortNo) -> bool {
+        self.own_ports.is_some_and(|ports| ports.contains(port))
     }
 }
 
 impl<'a> Scope<'a> {
     fn elsewhere(&self) -> Here<'a> {
-        Here { flowspace: self.flowspace.as_ref(), ports: self.ports.as_ref() }
+        let Scope { flowspace, ports, own_ports, .. } = self;
+        Here { flowspace: flowspace.as_ref(), ports: ports.as_ref(), own_ports: own_ports.as_ref() }
     }
 
     fn at(&self, datapath: DatapathId) -> Here<'a> {
@@ -70,6 +89,7 @@ impl<'a> Scope<'a> {
         Here {
             flowspace: here.flowspace.as_ref().or(elsewhere.flowspace),
             ports: here.ports.as_ref().or(elsewhere.ports),
+            own_ports: here.own_ports.as_ref().or(elsewhere.own_ports),
         }
     }
 
@@ -109,16 +129,33 @@ impl<'a> Scope<'a> {
         self.ports.as_ref().map(|ports| format!(", to ports {}", listed(ports))).unwrap_or_default()
     }
 
+    /// The ports of its own, for a sentence.
+    pub(super) fn of_own_ports(&self) -> String {
+        let own = self.own_ports.as_ref();
+        own.map(|ports| format!(", any packets from and to its own ports {}", listed(ports)))
+            .unwrap_or_default()
+    }
+
     /// The switches and their own bounds, for the end of a sentence.
     pub(super) fn of_switches(&self) -> String {
         let all = self.everywhere().map(|all| format!(", of switches {}", listed(all))).unwrap_or_default();
         let own = self.switches.iter().flatten().map(|(datapath, here)| {
             let packets = here.flowspace.as_ref().map(|it| format!(" packets of {it}"));
             let ports = here.ports.as_ref().map(|it| format!(" ports {}", listed(it)));
-            let bounds: Vec<String> = [packets, ports].into_iter().flatten().collect();
+            let own = here.own_ports.as_ref().map(|it| format!(" its own ports {}", listed(it)));
+            let bounds: Vec<String> = [packets, ports, own].into_iter().flatten().collect();
             format!(", at {datapath}:{}", bounds.join(" and"))
         });
         own.fold(all, |text, one| text + &one)
+    }
+}
+
+/// Reads ports of its own. A reserved port stands for others, so it cannot be one.
+pub(super) fn own_ports<'de, D: Deserializer<'de>>(input: D) -> Result<Option<BTreeSet<PortNo>>, D::Error> {
+    let ports = bounds::ports(input)?;
+    match ports.iter().flatten().find(|port| **port > PortNo::MAX) {
+        Some(port) => Err(D::Error::custom(format!("{port} cannot be an app's own port: write a number"))),
+        None => Ok(ports),
     }
 }
 
@@ -127,7 +164,9 @@ pub(super) fn without_ports<'de, D: Deserializer<'de>>(input: D) -> Result<Optio
     let switches = with_all(input)?;
     let refused = switches.iter().flatten().find(|(_, here)| here.ports.is_some());
     refused.map_or(Ok(()), |(datapath, _)| {
-        Err(D::Error::custom(format!("{datapath} has `ports`, and packet.in has only `match`")))
+        Err(D::Error::custom(format!(
+            "{datapath} has `ports`, and packet.in has only `match` and `own_ports`"
+        )))
     })?;
     Ok(switches)
 }
@@ -135,9 +174,10 @@ pub(super) fn without_ports<'de, D: Deserializer<'de>>(input: D) -> Result<Optio
 /// Reads the bounds of `port.write`, which has no packets.
 pub(super) fn only_ports<'de, D: Deserializer<'de>>(input: D) -> Result<Option<BySwitch>, D::Error> {
     let switches = with_all(input)?;
-    let refused = switches.iter().flatten().find(|(_, here)| here.flowspace.is_some());
+    let has_more = |here: &SwitchBounds| here.flowspace.is_some() || here.own_ports.is_some();
+    let refused = switches.iter().flatten().find(|(_, here)| has_more(here));
     refused.map_or(Ok(()), |(datapath, _)| {
-        Err(D::Error::custom(format!("{datapath} has `match`, and port.write has only `ports`")))
+        Err(D::Error::custom(format!("{datapath} has more than `ports`, and port.write has only those")))
     })?;
     Ok(switches)
 }
@@ -148,7 +188,9 @@ pub(super) fn with_all<'de, D: Deserializer<'de>>(input: D) -> Result<Option<ByS
     match switches.len() {
         0 => return Err(D::Error::custom("the table is empty and would grant nothing: leave the key out")),
         count if count > ENTRIES_MAX => {
-            return Err(D::Error::custom(format!("{count} switches are more than the limit of {ENTRIES_MAX}")));
+            return Err(D::Error::custom(format!(
+                "{count} switches are more than the limit of {ENTRIES_MAX}"
+            )));
         }
         _ => {}
     }

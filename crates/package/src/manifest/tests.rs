@@ -250,6 +250,18 @@ fn what_is_wider_than_before_is_found() {
     beyond(&at("'1' = { ports = [2] }"), &at("'1' = { ports = [2, 3] }"), &["rule.write"]);
     beyond(&at("'1' = { ports = [2] }"), &at("'1' = { match = ['ip'] }"), &["rule.write"]);
     beyond(&at("'1' = { ports = [2] }"), &at("'2' = { ports = [2] }"), &["rule.write"]);
+    beyond(&at("'1' = { ports = [2] }"), &at("'1' = { own_ports = [2] }"), &["rule.write"]);
+    beyond(
+        &at("'1' = { match = ['ip'] }"),
+        &at("'1' = { match = ['ip'], own_ports = [1] }"),
+        &["rule.write"],
+    );
+    beyond(&rule("own_ports = [1]"), &rule("ports = [1], own_ports = [1, 2]"), &[]);
+    beyond(
+        &rule("match = ['ip'], own_ports = [1]"),
+        &rule("match = ['ip'], own_ports = [1, 2]"),
+        &["rule.write"],
+    );
     beyond(&at("'1' = { ports = [2] }"), &rule("ports = [1]"), &["rule.write"]);
     beyond(&at("'1' = { ports = [2] }"), &rule("ports = [1], datapaths = ['1']"), &["rule.write"]);
     beyond(&rule("rules_per_datapath = 10"), &rule("rules_per_datapath = 11"), &["rule.write"]);
@@ -282,12 +294,12 @@ fn what_is_wider_than_before_is_found() {
 #[test]
 fn bounds_of_single_switches_are_said_with_their_switch() {
     let asked = manifest(
-        "[capabilities]\n'packet.out' = { ports = [1], datapaths = ['2'], switches = { '1' = { match = ['arp'], ports = [7] } } }",
+        "[capabilities]\n'packet.out' = { ports = [1], datapaths = ['2'], switches = { '1' = { match = ['arp'], ports = [7], own_ports = [8] } } }",
     );
     assert_eq!(
         asked.asks()[0].words,
         "send packets of its own, to ports 1, of switches of:0000000000000001, of:0000000000000002, \
-         at of:0000000000000001: packets of arp and ports 7"
+         at of:0000000000000001: packets of arp and ports 7 and its own ports 8"
     );
 }
 
@@ -304,9 +316,11 @@ fn bounds_of_single_switches_are_refused_where_they_would_mean_nothing() {
     check("rule.write", "{}", "the table is empty");
     check("rule.write", "{ '1' = {}, '0x1' = {} }", "there twice");
     check("rule.write", "{ 'x' = {} }", "is not a datapath id");
-    check("rule.write", "{ '1' = { tables = [0] } }", "unknown field");
-    check("packet.in", "{ '1' = { ports = [1] } }", "packet.in has only `match`");
-    check("port.write", "{ '1' = { match = ['ip'] } }", "port.write has only `ports`");
+    check("rule.write", "{ '1' = { tables = [0] } }", "unknown key `tables`");
+    check("packet.in", "{ '1' = { ports = [1] } }", "packet.in has only `match` and `own_ports`");
+    check("rule.write", "{ '1' = { own_ports = ['FLOOD'] } }", "FLOOD cannot be an app's own port");
+    check("port.write", "{ '1' = { match = ['ip'] } }", "port.write has only those");
+    check("port.write", "{ '1' = { own_ports = [1] } }", "port.write has only those");
 }
 
 #[test]
@@ -329,6 +343,7 @@ fn what_is_as_wide_or_narrower_is_not() {
     beyond(&rule("ports = [1, 2]"), &at("'1' = { ports = [2] }, '2' = { match = ['ip'] }"), &[]);
     beyond(&at("'1' = { ports = [2, 3] }, '2' = {}"), &at("'1' = { ports = [3] }"), &[]);
     beyond(&at("'1' = { ports = [1] }"), &rule("ports = [1], datapaths = ['1']"), &[]);
+    beyond(&at("'1' = { own_ports = [7, 8] }"), &at("'1' = { ports = [1, 8], own_ports = [7] }"), &[]);
     beyond(&capability("'store.read' = ['a/']"), &capability("'store.read' = ['a/b/', 'a/c']"), &[]);
     beyond("[system]\n'fs.read' = ['/a']", "[system]\n'fs.read' = ['/a/b']", &[]);
     beyond("[limits]\nthreads = 2", "[limits]\nthreads = { soft = 1, hard = 2 }", &[]);
@@ -339,7 +354,7 @@ fn what_was_written_prints_as_json_that_reads_the_same() {
     let asked = manifest(
         "[capabilities]\n'packet.in' = { match = ['arp'], datapaths = ['1'] }\n'packet.out' = { ports = [1, 'FLOOD'] }\n\
          'rule.write' = { match = ['ip'], tables = [0], priority = [1, 2], ports = [3], rules_per_datapath = 4, \
-         switches = { '1' = { match = ['arp'], ports = [1, 'FLOOD'] }, '2' = {} } }\n\
+         switches = { '1' = { match = ['arp'], ports = [1, 'FLOOD'], own_ports = [2] }, '2' = {} }, own_ports = [3] }\n\
          'rule.read' = true\n'port.write' = { switches = { '1' = { ports = [2] } } }\n'store.read' = true\n'store.write' = ['a']\n'query' = ['b']\n\
          [system]\n'net.connect' = ['10.0.0.1:1']\n'fs.write' = ['/a']\nspawn = true\n[limits]\nthreads = 1\n\
          [quotas]\nstore_bytes = { soft = 1, hard = 2 }",
