@@ -17,6 +17,7 @@
 //! grown, with two exceptions. One is a rule that lies only within several matches of the flowspace together. The other
 //! is a field or action of another class than OpenFlow's.
 
+use crate::buffers::{Handed, Within};
 use crate::excess::{Excess, TooMany};
 use crate::fanout::UsualParts;
 use crate::grant::{Bounds, BoundsHere};
@@ -183,7 +184,7 @@ impl Reaches<'_> {
         &self,
         datapath: DatapathId,
         it: &FlowMod<'_>,
-        usual: &UsualParts,
+        (usual, handed): (&UsualParts, Option<Handed>),
         scratch: &mut Scratch,
     ) -> Result<(), Excess> {
         scratch.begin();
@@ -208,20 +209,45 @@ impl Reaches<'_> {
         if deletes {
             return Ok(());
         }
-        self.check_buffer(it.buffer_id)?;
+        self.check_buffer(it.buffer_id, handed)?;
+        self.check_done(it, usual, scratch)?;
+        match handed.filter(|_| self.here.flowspace.is_some()) {
+            // The packet may not match the rule, and a switch may apply the rule's actions to it all the same.
+            Some(handed) => {
+                scratch.begin();
+                self.begin_with(handed.rule_write, handed.in_port, Excess::Match, scratch)?;
+                self.check_done_to(scratch.in_port, it, usual, scratch)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Checks what a rule does with the packets that it matches.
+    fn check_done(&self, it: &FlowMod<'_>, usual: &UsualParts, scratch: &mut Scratch) -> Result<(), Excess> {
+        let in_port = match it.buffer_id {
+            // With a buffered packet, a 1.0 switch applies the rule's actions without checking that the rule matches
+            // the packet.
+            Some(_) if self.here.flowspace.is_none() => None,
+            _ if self.here.flowspace.is_some() => {
+                scratch.rule.get(Field::InPort).map(|(port, _)| port_of(port))
+            }
+            _ => find_field(it.matching, Field::InPort).map(port_of),
+        };
+        self.check_done_to(in_port, it, usual, scratch)
+    }
+
+    fn check_done_to(
+        &self,
+        in_port: Option<PortNo>,
+        it: &FlowMod<'_>,
+        usual: &UsualParts,
+        scratch: &mut Scratch,
+    ) -> Result<(), Excess> {
         // An output to a port changes no packet.
         if let Some(port) = usual.output.filter(|port| *port <= PortNo::MAX) {
             return self.check_way(Way::Port(port), None, scratch);
         }
-        scratch.in_port = match it.buffer_id {
-            // With a buffered packet, a 1.0 switch applies the rule's actions without checking that the rule matches
-            // the packet.
-            Some(_) => None,
-            None if self.here.flowspace.is_some() => {
-                scratch.rule.get(Field::InPort).map(|(port, _)| port_of(port))
-            }
-            None => find_field(it.matching, Field::InPort).map(port_of),
-        };
+        scratch.in_port = in_port;
         self.check_instructions(it.table_id, it.instructions, scratch)
     }
 
@@ -272,14 +298,19 @@ impl Reaches<'_> {
         &self,
         datapath: DatapathId,
         it: &PacketOut<'_>,
+        handed: Option<Handed>,
         scratch: &mut Scratch,
     ) -> Result<(), Excess> {
         scratch.begin();
         scratch.is_packet_out = true;
         self.check_datapath(datapath)?;
-        self.check_buffer(it.buffer_id)?;
+        // A switch may take the command's port for that of the buffered packet.
+        let handed = handed.filter(|handed| handed.in_port == it.in_port);
+        self.check_buffer(it.buffer_id, handed)?;
         scratch.in_port = it.buffer_id.is_none().then_some(it.in_port);
-        if let Some(flowspace) = self.here.flowspace {
+        if let Some(handed) = handed.filter(|_| self.here.flowspace.is_some()) {
+            self.begin_with(handed.packet_out, handed.in_port, Excess::Frame, scratch)?;
+        } else if let Some(flowspace) = self.here.flowspace {
             let fields = FrameFields::read(it.data).from_port(it.in_port);
             let is_outside = !flowspace.iter().any(|space| space.matches(&fields));
             if is_outside && self.here.own_ports.is_empty() {
@@ -308,13 +339,39 @@ impl Reaches<'_> {
         }
     }
 
-    /// Checks a packet in the switch's buffer. Its fields and its ingress port are unknown, and so is the port that
-    /// IN_PORT stands for. If ports are bounded, [`Self::check_way`] allows IN_PORT only if the grant names it.
-    fn check_buffer(&self, buffer_id: Option<u32>) -> Result<(), Excess> {
+    /// Checks a packet in the switch's buffer. With a flowspace, the app must have received it, so that something is known of it.
+    /// Otherwise its fields and its ingress port are unknown, and so is the port that IN_PORT stands for. If ports are bounded,
+    /// [`Self::check_way`] allows IN_PORT only if the grant names it.
+    fn check_buffer(&self, buffer_id: Option<u32>, handed: Option<Handed>) -> Result<(), Excess> {
         match (buffer_id, self.here.flowspace) {
-            (Some(id), Some(_)) => Err(Excess::Buffer(id)),
+            (Some(id), Some(_)) if handed.is_none() => Err(Excess::Buffer(id)),
             _ => Ok(()),
         }
+    }
+
+    /// Begins with a buffered packet, of which only its place in the flowspace and its ingress port are known.
+    fn begin_with(
+        &self,
+        place: Within,
+        in_port: PortNo,
+        outside: Excess,
+        scratch: &mut Scratch,
+    ) -> Result<(), Excess> {
+        let flowspace = self.here.flowspace.unwrap_or_default();
+        match place {
+            Within::Match(place) => {
+                let space = flowspace.get(usize::from(place)).ok_or(outside)?;
+                scratch.after.copy_from(space);
+            }
+            Within::OwnPort => {
+                scratch.after.clear();
+                scratch.unchecked = true;
+            }
+            Within::Outside => return Err(outside),
+        }
+        scratch.after.set(Field::InPort, in_port.0.into());
+        (scratch.has_after, scratch.in_port) = (true, Some(in_port));
+        Ok(())
     }
 
     fn check_table(&self, table_id: u8) -> Result<(), Excess> {

@@ -2,6 +2,7 @@
 //!
 //! It does not know the session; southbound does.
 
+use crate::buffers::Buffers;
 use crate::charge::{Copies, FlowAnswer};
 use crate::entries::Entries;
 use crate::fanout::Fanout;
@@ -29,6 +30,7 @@ pub struct Datapath {
     /// The zones whose packet-outs caused packet-ins in this session.
     pub(crate) senders_up: ZoneSet,
     pub(crate) flow_answer: FlowAnswer,
+    pub(crate) buffers: Buffers,
     pub(crate) copies: Copies,
     pub(crate) entries: Entries,
     pub(crate) punts: Punts,
@@ -67,6 +69,7 @@ impl Datapath {
             later_punts: LaterPunts::default(),
             senders_up: ZoneSet::EMPTY,
             flow_answer: FlowAnswer::default(),
+            buffers: Buffers::default(),
             copies: Copies::default(),
             entries: Entries::default(),
             punts: Punts::default(),

@@ -70,6 +70,11 @@ impl Datapaths {
         self.places.iter().filter_map(move |(id, place)| Some((id, at(place)?)))
     }
 
+    /// Their records, mutable, in any order.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut Datapath> {
+        self.there.iter_mut().map(|(_, datapath)| datapath)
+    }
+
     /// Their ids, in order.
     pub fn keys(&self) -> impl Iterator<Item = &DatapathId> {
         self.places.keys()

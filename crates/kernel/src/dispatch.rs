@@ -106,6 +106,7 @@ impl Kernel {
             return false;
         }
         let own_rules_go_beyond = self.on_grant(zone, &grant, now_ms);
+        self.forget_buffers(zone);
         self.topics.on_attach(zone);
         let place = usize::from(zone.0);
         self.zones.resize_with(self.zones.len().max(place + 1), || None);
@@ -142,6 +143,7 @@ impl Kernel {
         if let Some(place) = self.zones.get_mut(usize::from(zone.0)) {
             *place = None;
         }
+        self.forget_buffers(zone);
         self.services.index(&self.zones);
         self.receivers.index(&self.zones);
         self.topics.on_detach(zone);
@@ -227,10 +229,30 @@ impl Kernel {
             } else {
                 self.find_receivers_of_networks(frame, now_ms)?;
             }
+            if self.receivers.keep_buffers() {
+                self.hand_out_buffer(frame, now_ms)?;
+            }
         } else {
             self.find_receivers_of_other(frame, now_ms, effects)?;
         }
         Ok(self.receivers.count_found())
+    }
+
+    /// The receivers of a packet-in may use the switch's buffer for it. An earlier packet in that buffer is gone.
+    fn hand_out_buffer(&mut self, frame: &Frame<'_>, now_ms: u64) -> Result<(), Malformed> {
+        let packet = PacketIn::read(frame)?;
+        let Kernel { sessions, receivers, zones, .. } = self;
+        if let Some(buffer_id) = packet.buffer_id
+            && let Some(there) = sessions.datapaths.get_mut(&packet.datapath)
+        {
+            receivers.hand_out_buffer((packet.datapath, buffer_id), zones, &mut there.buffers, now_ms);
+        }
+        Ok(())
+    }
+
+    /// Forgets the buffers of a zone: it has other bounds, receives other packets, or is another app.
+    pub(crate) fn forget_buffers(&mut self, zone: ZoneId) {
+        self.sessions.datapaths.values_mut().for_each(|there| there.buffers.forget(zone));
     }
 
     /// Decides who receives an event other than a packet-in.

@@ -37,7 +37,8 @@ pub enum Excess {
     InPort,
     /// The frame of a packet-out is outside the flowspace.
     Frame,
-    /// A packet in the switch's buffer, whose content the kernel does not know.
+    /// A packet in the switch's buffer, whose content the kernel does not know: the app has not received it, has used it, or
+    /// received it too long ago.
     Buffer(u32),
     /// A port that the grant does not contain.
     Port(PortNo),

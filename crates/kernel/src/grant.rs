@@ -9,6 +9,7 @@
 //! command, and does not change after the zone was attached. A read takes no lock and allocates nothing: each worker
 //! has its own copy.
 
+use crate::buffers::Within;
 use crate::capability::{Capabilities, Capability};
 use crate::quota::Quotas;
 use abi::service::GRANT_BYTES_MAX;
@@ -89,6 +90,16 @@ impl BoundsHere<'_> {
         port <= PortNo::MAX && self.own_ports.contains(&port)
     }
 
+    /// Where a packet with these fields is within the bounds.
+    pub fn place_of(&self, fields: &FrameFields) -> Within {
+        let place = self.flowspace.into_iter().flatten().position(|one| one.matches(fields));
+        match place.and_then(|place| u8::try_from(place).ok()) {
+            Some(place) => Within::Match(place),
+            None if self.is_from_own_port(fields) => Within::OwnPort,
+            None => Within::Outside,
+        }
+    }
+
     /// Whether a packet with these fields is within the bounds.
     #[inline]
     pub fn has_packet(&self, fields: &FrameFields) -> bool {
@@ -129,6 +140,11 @@ impl Bounds {
             None => self.switches.is_empty() || self.switches.contains_key(&datapath),
             Some(granted) => granted.contains(&datapath) || self.switches.contains_key(&datapath),
         }
+    }
+
+    /// Whether it bounds packets, at any switch.
+    pub(crate) fn has_flowspace(&self) -> bool {
+        self.flowspace.is_some() || self.switches.values().any(|here| here.flowspace.is_some())
     }
 
     /// Its switches; `None`: all.

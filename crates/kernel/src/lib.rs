@@ -15,6 +15,7 @@ mod blinding;
 pub mod bounds;
 pub mod budget;
 mod budgets;
+mod buffers;
 mod bundle;
 pub mod calls;
 pub mod capability;

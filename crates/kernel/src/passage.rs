@@ -4,6 +4,7 @@
 
 use crate::bounds::{ALL_TABLES, Reaches, Scratch, command as flow_command};
 use crate::budgets;
+use crate::buffers::Handed;
 use crate::calls::End;
 use crate::capability::Capability;
 use crate::charge::{Becomes, take};
@@ -106,8 +107,9 @@ impl Kernel {
             What::Subscribe(subscribe) => self.decide_subscription(zone, &subscribe, now_ms, effects),
             What::FlowMod(flow_mod) => self.decide_flow_mod(zone, command, flow_mod, now_ms, effects),
             What::PacketOut(packet_out) => {
-                let becomes = self.check_packet_out(zone, command.datapath, &packet_out)?;
+                let becomes = self.check_packet_out(zone, command.datapath, &packet_out, now_ms)?;
                 self.take_packets(zone, command.datapath, becomes, &packet_out, now_ms, effects)?;
+                self.use_buffer(zone, command.datapath, packet_out.buffer_id);
                 self.send(command)
             }
             What::GroupMod(group_mod) => {
@@ -161,7 +163,7 @@ impl Kernel {
     ) -> Result<Decision<'a>, Refusal> {
         let usual = UsualParts::read(&flow_mod);
         let taken = self.as_taken(command.datapath, &flow_mod);
-        self.check_flow_mod(zone, command.datapath, &taken, &usual)
+        self.check_flow_mod(zone, command.datapath, &taken, &usual, now_ms)
             .map_err(|refusal| why_exact(refusal, &flow_mod))?;
         let meant = self.check_owner(zone, command.datapath, &taken, &usual, now_ms, effects)?;
         // A rule that replaces an existing one needs no new entry.
@@ -183,6 +185,7 @@ impl Kernel {
             self.punt_from_reached(command.datapath, None, effects);
         }
         self.ownership.to_note = self.what_follows(zone, command.datapath, &flow_mod, meant, now_ms);
+        self.use_buffer(zone, command.datapath, flow_mod.buffer_id);
         self.send(Command { what: What::FlowMod(stamped), ..command })
     }
 
@@ -346,6 +349,7 @@ impl Kernel {
         datapath: DatapathId,
         it: &FlowMod<'_>,
         usual: &UsualParts,
+        now_ms: u64,
     ) -> Result<(), Refusal> {
         if wellformed::flow_mod(it, usual, self.scratch.rule_mut())? == Dialect::Vendors {
             self.require_vendors(zone, wellformed::vendors_of_flow_mod(it))?;
@@ -360,8 +364,9 @@ impl Kernel {
         if it.buffer_id.is_some() && it.command < flow_command::DELETE {
             self.require(zone, Capability::PacketIn)?;
         }
+        let handed = self.handed(zone, datapath, it.buffer_id, now_ms);
         self.check_bounds(zone, Capability::RuleWrite, datapath, |reaches, scratch| {
-            reaches.check_flow_mod(datapath, it, usual, scratch)
+            reaches.check_flow_mod(datapath, it, (usual, handed), scratch)
         })?;
         self.sessions.check_here(datapath)?;
         self.check_rules_indirect_effects(zone, datapath, it, usual.output)
@@ -424,6 +429,7 @@ impl Kernel {
         zone: ZoneId,
         datapath: DatapathId,
         it: &PacketOut<'_>,
+        now_ms: u64,
     ) -> Result<Becomes, Refusal> {
         if wellformed::actions(it.actions)? == Dialect::Vendors {
             self.require_vendors(zone, parts_of_actions(it.actions))?;
@@ -432,11 +438,34 @@ impl Kernel {
             // A packet in the switch's buffer was a packet-in for apps with this capability.
             self.require(zone, Capability::PacketIn)?;
         }
+        let handed = self.handed(zone, datapath, it.buffer_id, now_ms);
         self.check_bounds(zone, Capability::PacketOut, datapath, |reaches, scratch| {
-            reaches.check_packet_out(datapath, it, scratch)
+            reaches.check_packet_out(datapath, it, handed, scratch)
         })?;
         self.sessions.check_here(datapath)?;
         self.check_packet_outs_indirect_effects(zone, datapath, it.actions)
+    }
+
+    /// What is known of a packet in the switch's buffer, if the zone received it and may still use it.
+    #[inline]
+    fn handed(
+        &self,
+        zone: ZoneId,
+        datapath: DatapathId,
+        buffer_id: Option<u32>,
+        now_ms: u64,
+    ) -> Option<Handed> {
+        self.sessions.datapaths.get(&datapath)?.buffers.find(zone, buffer_id?, now_ms)
+    }
+
+    /// The zone uses a buffer, which it may do once.
+    #[inline]
+    fn use_buffer(&mut self, zone: ZoneId, datapath: DatapathId, buffer_id: Option<u32>) {
+        if let Some(buffer_id) = buffer_id
+            && let Some(there) = self.sessions.datapaths.get_mut(&datapath)
+        {
+            there.buffers.on_used(zone, buffer_id);
+        }
     }
 
     fn check_group_mod(

@@ -6,14 +6,15 @@
 //!
 //! In: the zones with their subscriptions, and events. Out: sets of zones. It charges no budget and sends nothing.
 
+use crate::buffers::Buffers;
 use crate::capability::Capability;
 use crate::zone_set::{MAX_ZONE, ZoneSet};
 use crate::zones::Zone;
 use abi::event::{PacketIn, kind};
 use abi::{Frame, Malformed, ZoneId};
-use flow::Field;
 use flow::canonical::{begins_with_usual, find_field};
 use flow::frame::FrameFields;
+use flow::{DatapathId, Field};
 
 /// The number of event kinds.
 const KINDS: usize = 64;
@@ -36,6 +37,10 @@ pub(crate) struct Receivers {
     by_kind: [ZoneSet; KINDS],
     /// The zones that receive only some packet-ins.
     pub selective: ZoneSet,
+    /// Those of them for which the kernel keeps the buffers that they receive.
+    keep_buffers: ZoneSet,
+    /// The fields of the last packet-in that was compared with what zones want.
+    fields: FrameFields,
     /// The headers of usual fields by which none of these zones chooses its packets.
     unwanted: [Option<[u8; 4]>; CHOSEN.len()],
     /// The zones that receive the present event, if it does not go to all zones of its kind.
@@ -49,6 +54,8 @@ impl Default for Receivers {
         Receivers {
             by_kind: [const { ZoneSet::EMPTY }; KINDS],
             selective: ZoneSet::EMPTY,
+            keep_buffers: ZoneSet::EMPTY,
+            fields: FrameFields::read(&[]),
             unwanted: CHOSEN.map(|field| Some(header_of(field))),
             receivers: ZoneSet::EMPTY,
             heard: Box::new([0; MAX_ZONE as usize + 1]),
@@ -61,6 +68,7 @@ impl Receivers {
     pub fn index(&mut self, zones: &[Option<Zone>]) {
         self.by_kind.iter_mut().for_each(ZoneSet::clear);
         self.selective.clear();
+        self.keep_buffers.clear();
         self.unwanted = CHOSEN.map(|field| Some(header_of(field)));
         for (zone, number) in zones.iter().zip(0..) {
             let Some(zone) = zone else { continue };
@@ -70,6 +78,9 @@ impl Receivers {
                 }
                 if kind == kind::PACKET_IN && zone.is_selective() {
                     self.selective.insert(ZoneId(number));
+                    if zone.keeps_buffers() {
+                        self.keep_buffers.insert(ZoneId(number));
+                    }
                     for (header, field) in self.unwanted.iter_mut().zip(CHOSEN) {
                         header.take_if(|_| zone.chooses_by(field));
                     }
@@ -152,19 +163,43 @@ impl Receivers {
     /// Finds the zones that receive this packet-in.
     #[inline]
     pub fn find_packet(&mut self, frame: &Frame<'_>, zones: &[Option<Zone>]) -> Result<(), Malformed> {
-        let Receivers { by_kind, selective, receivers, .. } = self;
+        let Receivers { by_kind, selective, receivers, fields, .. } = self;
         receivers.clone_from(&by_kind[usize::from(kind::PACKET_IN)]);
         if selective.is_empty() {
             return Ok(());
         }
         let packet = PacketIn::read(frame)?;
-        let fields = fields_of(&packet);
+        *fields = fields_of(&packet);
         for zone in &*selective {
-            if there(zones, zone).is_some_and(|it| it.hears_packet(packet.datapath, &fields)) {
+            if there(zones, zone).is_some_and(|it| it.hears_packet(packet.datapath, fields)) {
                 receivers.insert(zone);
             }
         }
         Ok(())
+    }
+
+    /// Whether the kernel keeps the buffers of any zone.
+    #[inline]
+    pub fn keep_buffers(&self) -> bool {
+        !self.keep_buffers.is_empty()
+    }
+
+    /// The receivers of this packet-in may use its buffer, and nobody else.
+    #[cold]
+    pub fn hand_out_buffer(
+        &self,
+        packet: (DatapathId, u32),
+        zones: &[Option<Zone>],
+        buffers: &mut Buffers,
+        now_ms: u64,
+    ) {
+        let (datapath, buffer_id) = packet;
+        buffers.on_packet(buffer_id);
+        for zone in self.receivers.iter().filter(|zone| self.keep_buffers.contains(*zone)) {
+            if let Some(it) = there(zones, zone) {
+                buffers.hand_out(zone, buffer_id, it.handed(datapath, &self.fields), now_ms);
+            }
+        }
     }
 
     /// Keeps the receivers for which `keep` is true.

@@ -34,6 +34,7 @@ impl Kernel {
             return;
         }
         let own_rules_go_beyond = self.on_grant(zone, &grant, now_ms);
+        self.forget_buffers(zone);
         let Some(of_zone) = self.zones.get_mut(usize::from(zone.0)).and_then(Option::as_mut) else { return };
         of_zone.own_rules_go_beyond = own_rules_go_beyond;
         of_zone.rates.renew(rates.at_worker());

@@ -33,6 +33,7 @@ impl Kernel {
         now_ms: u64,
         effects: &mut Vec<Effect>,
     ) {
+        self.forget_buffers(zone);
         let wanted_before = self.receivers.want_packets();
         if let Some(Some(there)) = self.zones.get_mut(usize::from(zone.0)) {
             there.subscription = subscription;

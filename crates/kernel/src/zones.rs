@@ -2,13 +2,14 @@
 //!
 //! It never starts or ends one.
 
+use crate::buffers::Handed;
 use crate::capability::Capability;
-use crate::grant::Grant;
+use crate::grant::{Bounds, Grant};
 use crate::quota::Rates;
 use crate::shapes::Prepared;
 use crate::subscription::Subscription;
 use flow::frame::FrameFields;
-use flow::{DatapathId, Field};
+use flow::{DatapathId, Field, PortNo};
 
 /// The kernel's record of a zone.
 #[derive(Clone, Debug)]
@@ -47,6 +48,27 @@ impl Zone {
         let has_own_ports = [&bounds.own_ports].into_iter().chain(at_one).any(|ports| !ports.is_empty());
         field == Field::InPort && has_own_ports
             || self.subscription.packets().into_iter().chain(space).any(|it| it.get(field).is_some())
+    }
+
+    /// Whether the kernel must know which buffered packets it has received: it may send only some packets, and receives only
+    /// some.
+    pub(crate) fn keeps_buffers(&self) -> bool {
+        let is_bounded = |capability, bounds: &Bounds| {
+            self.grant.is_bounded(capability) && bounds.has_flowspace()
+        };
+        self.is_selective()
+            && (is_bounded(Capability::RuleWrite, self.grant.rules())
+                || is_bounded(Capability::PacketOut, self.grant.packets_out()))
+    }
+
+    /// What to know of a buffered packet with these fields, which it receives.
+    pub(crate) fn handed(&self, datapath: DatapathId, fields: &FrameFields) -> Handed {
+        let in_port = fields.get(Field::InPort).and_then(|port| u32::try_from(port).ok());
+        Handed {
+            in_port: PortNo(in_port.unwrap_or_default()),
+            rule_write: self.grant.rules().at(datapath).place_of(fields),
+            packet_out: self.grant.packets_out().at(datapath).place_of(fields),
+        }
     }
 
     /// Whether its subscription and its grant include a packet.

@@ -14,6 +14,7 @@ use kernel::{
     VendorParts, Vendors, ZoneSet,
 };
 
+mod buffers;
 mod groups;
 
 const SWITCH: DatapathId = DatapathId(1);
