@@ -96,7 +96,7 @@ pub enum What<'a> {
 /// A subscription. A later subscription replaces it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Subscribe<'a> {
-    /// Bits of [`crate::event::kind::bit`].
+    /// Bits of [`crate::event::kind::bit`], and [`crate::event::kind::OF_OWN_RULES`].
     pub events: u64,
     /// Packet-ins only of packets within this match (canonical bytes); empty: all.
     pub packets: &'a [u8],

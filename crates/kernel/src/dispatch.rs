@@ -224,7 +224,7 @@ impl Kernel {
             let cause = PacketIn::cause(frame)?;
             if is_an_apps(cause) {
                 self.find_receivers_of_caused(frame, cause, now_ms, effects)?;
-            } else if self.budgets.punt_limits.is_none() && self.receivers.selective.is_empty() {
+            } else if self.budgets.punt_limits.is_none() && !self.receivers.reads_packets() {
                 return Ok(self.receivers.count_packet());
             } else {
                 self.find_receivers_of_networks(frame, now_ms)?;
@@ -349,14 +349,15 @@ impl Kernel {
         Ok(datapath.punts.take(limits, packet.in_port, packet.data, now_ms))
     }
 
-    /// The receivers of a packet from the network: none if its switch or port has used up its budget.
+    /// The receivers of a packet from the network: none if its switch or port has used up its budget. Returns whether it has some
+    /// left.
     #[inline(never)]
-    fn find_receivers_of_networks(&mut self, frame: &Frame<'_>, now_ms: u64) -> Result<(), Malformed> {
+    fn find_receivers_of_networks(&mut self, frame: &Frame<'_>, now_ms: u64) -> Result<bool, Malformed> {
         if !self.budgets.punt_limits.is_none() && !self.take_punt(frame, now_ms)? {
             self.receivers.find_none();
-            return Ok(());
+            return Ok(false);
         }
-        self.receivers.find_packet(frame, &self.zones)
+        self.receivers.find_packet(frame, &self.zones).map(|()| true)
     }
 
     /// The receivers of a packet-in that an app may have caused. It does not count against the budgets of its switch
@@ -379,10 +380,17 @@ impl Kernel {
             }
         };
         if causers.is_empty() {
-            return self.find_receivers_of_networks(frame, now_ms);
+            // An action has sent it, of a rule that the switch does not name.
+            if self.find_receivers_of_networks(frame, now_ms)? && self.receivers.has_of_own_rules() {
+                self.receivers.add_of_own_rules(frame, &self.zones, |_| true)?;
+            }
+            return Ok(());
         }
         self.receivers.find_packet(frame, &self.zones)?;
         let Kernel { receivers, zones, .. } = self;
+        if receivers.has_of_own_rules() && cause.cookie != NO_COOKIE {
+            receivers.add_of_own_rules(frame, zones, |zone| zone == owner)?;
+        }
         let zone = |zone: ZoneId| zones.get(usize::from(zone.0)).and_then(Option::as_ref);
         let others_too = |it: ZoneId| zone(it).is_some_and(|it| it.grant.holds(Capability::RuleWriteOthers));
         receivers.retain(|zone| causers.contains(zone) || others_too(zone));

@@ -37,8 +37,12 @@ pub(crate) struct Receivers {
     by_kind: [ZoneSet; KINDS],
     /// The zones that receive only some packet-ins.
     pub selective: ZoneSet,
-    /// Those of them for which the kernel keeps the buffers that they receive.
+    /// The zones that receive packet-ins of their own rules only. They want no packets from the network.
+    of_own_rules: ZoneSet,
+    /// The zones of both for which the kernel keeps the buffers that they receive.
     keep_buffers: ZoneSet,
+    /// Whether the kernel must look into packet-ins.
+    reads_packets: bool,
     /// The fields of the last packet-in that was compared with what zones want.
     fields: FrameFields,
     /// The headers of usual fields by which none of these zones chooses its packets.
@@ -54,7 +58,9 @@ impl Default for Receivers {
         Receivers {
             by_kind: [const { ZoneSet::EMPTY }; KINDS],
             selective: ZoneSet::EMPTY,
+            of_own_rules: ZoneSet::EMPTY,
             keep_buffers: ZoneSet::EMPTY,
+            reads_packets: false,
             fields: FrameFields::read(&[]),
             unwanted: CHOSEN.map(|field| Some(header_of(field))),
             receivers: ZoneSet::EMPTY,
@@ -68,6 +74,7 @@ impl Receivers {
     pub fn index(&mut self, zones: &[Option<Zone>]) {
         self.by_kind.iter_mut().for_each(ZoneSet::clear);
         self.selective.clear();
+        self.of_own_rules.clear();
         self.keep_buffers.clear();
         self.unwanted = CHOSEN.map(|field| Some(header_of(field)));
         for (zone, number) in zones.iter().zip(0..) {
@@ -76,11 +83,13 @@ impl Receivers {
                 if !zone.subscription.hears(kind) || !zone.grant.holds(needed_to_hear(kind)) {
                     continue;
                 }
-                if kind == kind::PACKET_IN && zone.is_selective() {
+                if kind == kind::PACKET_IN && zone.keeps_buffers() {
+                    self.keep_buffers.insert(ZoneId(number));
+                }
+                if kind == kind::PACKET_IN && zone.subscription.is_of_own_rules() {
+                    self.of_own_rules.insert(ZoneId(number));
+                } else if kind == kind::PACKET_IN && zone.is_selective() {
                     self.selective.insert(ZoneId(number));
-                    if zone.keeps_buffers() {
-                        self.keep_buffers.insert(ZoneId(number));
-                    }
                     for (header, field) in self.unwanted.iter_mut().zip(CHOSEN) {
                         header.take_if(|_| zone.chooses_by(field));
                     }
@@ -89,6 +98,7 @@ impl Receivers {
                 }
             }
         }
+        self.reads_packets = !(self.selective.is_empty() && self.keep_buffers.is_empty());
     }
 
     /// A zone was attached: its count starts at 0.
@@ -178,6 +188,36 @@ impl Receivers {
         Ok(())
     }
 
+    /// Adds the zones that receive this packet-in because a rule of their own has sent it. `may_be`: whether it was a rule of
+    /// this zone.
+    pub fn add_of_own_rules(
+        &mut self,
+        frame: &Frame<'_>,
+        zones: &[Option<Zone>],
+        may_be: impl Fn(ZoneId) -> bool,
+    ) -> Result<(), Malformed> {
+        let Receivers { of_own_rules, receivers, fields, .. } = self;
+        let packet = PacketIn::read(frame)?;
+        *fields = fields_of(&packet);
+        for zone in of_own_rules.iter().filter(|zone| may_be(*zone)) {
+            if there(zones, zone).is_some_and(|it| it.hears_packet(packet.datapath, fields)) {
+                receivers.insert(zone);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a zone receives packet-ins of its own rules only.
+    pub fn has_of_own_rules(&self) -> bool {
+        !self.of_own_rules.is_empty()
+    }
+
+    /// Whether the kernel must look into packet-ins to find their receivers.
+    #[inline]
+    pub fn reads_packets(&self) -> bool {
+        self.reads_packets
+    }
+
     /// Whether the kernel keeps the buffers of any zone.
     #[inline]
     pub fn keep_buffers(&self) -> bool {
@@ -217,7 +257,8 @@ impl Receivers {
     pub fn of_switches(&self) -> impl Iterator<Item = ZoneId> + '_ {
         let kinds =
             [kind::SWITCH_UP, kind::SWITCH_DOWN, kind::PACKET_IN, kind::PORT_STATUS, kind::FLOW_REMOVED];
-        self.selective.iter().chain(kinds.into_iter().flat_map(|kind| self.of(kind)))
+        let of_packets = self.selective.iter().chain(&self.of_own_rules);
+        of_packets.chain(kinds.into_iter().flat_map(|kind| self.of(kind)))
     }
 
     /// The zones that receive a publication on this topic: those that subscribed and hold the capability, without the

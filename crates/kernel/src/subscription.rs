@@ -14,12 +14,16 @@ pub struct Subscription {
     events: u64,
     /// The match for packet-ins; `None`: all.
     packets: Option<Match>,
+    /// Whether it has only packet-ins of the zone's own rules.
+    of_own_rules: bool,
 }
 
 impl Subscription {
     /// Parses the subscription of an app.
     pub fn read(asked: &Subscribe<'_>) -> Result<Subscription, Malformed> {
-        if asked.events & !kind::SUBSCRIBABLE != 0 {
+        let (events, of_own_rules) =
+            (asked.events & !kind::OF_OWN_RULES, asked.events & kind::OF_OWN_RULES != 0);
+        if events & !kind::SUBSCRIBABLE != 0 {
             return Err(Malformed {
                 offset: abi::header::HEADER_LEN,
                 reason: "there are events in it that cannot be subscribed to",
@@ -29,7 +33,7 @@ impl Subscription {
             offset: abi::header::HEADER_LEN + 8,
             reason: "the match of the packets cannot be read",
         })?;
-        Ok(Subscription { events: asked.events, packets: Some(packets).filter(|packets| !packets.is_any()) })
+        Ok(Subscription { events, packets: Some(packets).filter(|packets| !packets.is_any()), of_own_rules })
     }
 
     /// Whether the zone receives events of this kind. For packet-ins, [`Self::packets`] restricts it.
@@ -41,6 +45,11 @@ impl Subscription {
     pub fn kinds(&self) -> impl Iterator<Item = u16> + use<> {
         let events = self.events;
         (0..64).filter(move |kind| events & kind::bit(*kind) != 0)
+    }
+
+    /// Whether it has only packet-ins of the zone's own rules.
+    pub fn is_of_own_rules(&self) -> bool {
+        self.of_own_rules
     }
 
     /// The match for packet-ins, if it does not include all.
@@ -58,6 +67,14 @@ mod tests {
     fn a_receipt_cannot_be_subscribed_to() {
         let asked = Subscribe { events: kind::bit(kind::RECEIPT), packets: &[] };
         assert!(Subscription::read(&asked).is_err());
+    }
+
+    #[test]
+    fn packets_of_own_rules_are_a_part_of_a_subscription_and_no_event() {
+        let asked = Subscribe { events: kind::bit(kind::PACKET_IN) | kind::OF_OWN_RULES, packets: &[] };
+        let read = Subscription::read(&asked).unwrap();
+        assert!(read.is_of_own_rules() && read.kinds().eq([kind::PACKET_IN]));
+        assert!(!Subscription::read(&Subscribe { events: kind::bit(kind::PACKET_IN), ..asked }).unwrap().is_of_own_rules());
     }
 
     #[test]

@@ -56,7 +56,7 @@ impl Zone {
         let is_bounded = |capability, bounds: &Bounds| {
             self.grant.is_bounded(capability) && bounds.has_flowspace()
         };
-        self.is_selective()
+        (self.is_selective() || self.subscription.is_of_own_rules())
             && (is_bounded(Capability::RuleWrite, self.grant.rules())
                 || is_bounded(Capability::PacketOut, self.grant.packets_out()))
     }

@@ -202,6 +202,19 @@ impl Interests {
         self.with(kind::PACKET_IN)
     }
 
+    /// Of the packet-ins that the app subscribes to, only those that its own rules send. The kernel adds no table-miss rule for the
+    /// app, so it receives nothing before it has rules with an output to the controller. OpenFlow 1.0 does not name the rule of a
+    /// packet-in: from such a switch, the app receives what any rule sends.
+    ///
+    /// ```
+    /// # use burnet_sdk_core::Interests;
+    /// let interests = Interests::none().packets().of_own_rules();
+    /// ```
+    pub fn of_own_rules(mut self) -> Self {
+        self.events |= kind::OF_OWN_RULES;
+        self
+    }
+
     /// Switches that connect and disconnect.
     pub fn switches(self) -> Self {
         self.with(kind::SWITCH_UP).with(kind::SWITCH_DOWN)

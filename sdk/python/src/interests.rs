@@ -106,6 +106,13 @@ impl Interests {
         Ok(hearing(it, &[kind::PACKET_IN]))
     }
 
+    /// Of the packet-ins that the app subscribes to, only those that its own rules send. The kernel then adds no table-miss rule for the
+    /// app. A switch with OpenFlow 1.0 does not name the rule: the app receives what any rule sends.
+    fn of_own_rules(mut it: PyRefMut<'_, Self>) -> PyRefMut<'_, Self> {
+        it.events |= kind::OF_OWN_RULES;
+        it
+    }
+
     /// Switches that connect and disconnect.
     fn switches(it: PyRefMut<'_, Self>) -> PyRefMut<'_, Self> {
         hearing(it, &[kind::SWITCH_UP, kind::SWITCH_DOWN])

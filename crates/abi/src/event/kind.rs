@@ -40,6 +40,10 @@ pub const fn bit(kind: u16) -> u64 {
     1 << kind
 }
 
+/// A further bit of a subscription with [`PACKET_IN`]: only packet-ins that the app's own rules send. The kernel then adds no
+/// table-miss rule for the app. A switch with OpenFlow 1.0 does not name the rule: the app receives what any action sends.
+pub const OF_OWN_RULES: u64 = 1 << 63;
+
 /// All types that an app can subscribe to. The others are addressed to one app.
 pub const SUBSCRIBABLE: u64 = bit(SWITCH_UP)
     | bit(SWITCH_DOWN)

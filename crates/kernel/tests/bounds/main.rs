@@ -16,6 +16,7 @@ use kernel::{
 
 mod buffers;
 mod groups;
+mod own_rules;
 
 const SWITCH: DatapathId = DatapathId(1);
 const APP: ZoneId = ZoneId(1);
@@ -35,6 +36,10 @@ struct Node(Kernel, u64);
 impl Node {
     /// A node with one switch, an app with this grant, and an app with all capabilities of apps.
     fn with(grant: Grant) -> Node {
+        Node::speaking(OpenFlowVersion::V1_3, grant)
+    }
+
+    fn speaking(openflow: OpenFlowVersion, grant: Grant) -> Node {
         let mut kernel = Kernel::new(7);
         kernel.attach(APP, "app", grant, 0);
         kernel.attach(OTHER, "other", Grant::everywhere(&kernel::Capability::GRANT_ALL), 0);
@@ -43,7 +48,7 @@ impl Node {
             datapath: SWITCH,
             n_buffers: 0,
             n_tables: 8,
-            openflow: OpenFlowVersion::V1_3,
+            openflow,
             ports: &[],
         };
         event::write::switch_up(&mut bytes, 1, &up);

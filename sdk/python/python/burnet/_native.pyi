@@ -15,6 +15,8 @@ class Interests:
         """Every packet-in."""
     def packets_within(self, **fields: _Value) -> Self:
         """Packet-ins of packets within this match. Each call adds one match."""
+    def of_own_rules(self) -> Self:
+        """Of the packet-ins that the app subscribes to, only those that its own rules send."""
     def switches(self) -> Self:
         """Switches that connect and disconnect."""
     def ports(self) -> Self:
