@@ -381,15 +381,15 @@ impl Kernel {
         };
         if causers.is_empty() {
             // An action has sent it, of a rule that the switch does not name.
-            if self.find_receivers_of_networks(frame, now_ms)? && self.receivers.has_of_own_rules() {
-                self.receivers.add_of_own_rules(frame, &self.zones, |_| true)?;
+            if self.find_receivers_of_networks(frame, now_ms)? {
+                self.receivers.add_possible_owners(frame, &self.zones)?;
             }
             return Ok(());
         }
         self.receivers.find_packet(frame, &self.zones)?;
         let Kernel { receivers, zones, .. } = self;
-        if receivers.has_of_own_rules() && cause.cookie != NO_COOKIE {
-            receivers.add_of_own_rules(frame, zones, |zone| zone == owner)?;
+        if cause.cookie != NO_COOKIE {
+            receivers.add_owner(owner, frame, zones)?;
         }
         let zone = |zone: ZoneId| zones.get(usize::from(zone.0)).and_then(Option::as_ref);
         let others_too = |it: ZoneId| zone(it).is_some_and(|it| it.grant.holds(Capability::RuleWriteOthers));

@@ -41,6 +41,7 @@ mod own_rules;
 mod owned;
 mod owned_check;
 mod ownership;
+mod packet_index;
 mod passage;
 pub mod precedence;
 mod prepared;

@@ -8,6 +8,7 @@
 
 use crate::buffers::Buffers;
 use crate::capability::Capability;
+use crate::packet_index::PacketIndex;
 use crate::zone_set::{MAX_ZONE, ZoneSet};
 use crate::zones::Zone;
 use abi::event::{PacketIn, kind};
@@ -41,6 +42,11 @@ pub(crate) struct Receivers {
     of_own_rules: ZoneSet,
     /// The zones of both for which the kernel keeps the buffers that they receive.
     keep_buffers: ZoneSet,
+    /// The indexes over what the zones of these two sets receive.
+    index_of_selective: PacketIndex,
+    index_of_own_rules: PacketIndex,
+    /// Whether the indexes are older than the sets. The next packet-in that needs them builds them.
+    is_index_old: bool,
     /// Whether the kernel must look into packet-ins.
     reads_packets: bool,
     /// The fields of the last packet-in that was compared with what zones want.
@@ -60,6 +66,9 @@ impl Default for Receivers {
             selective: ZoneSet::EMPTY,
             of_own_rules: ZoneSet::EMPTY,
             keep_buffers: ZoneSet::EMPTY,
+            index_of_selective: PacketIndex::default(),
+            index_of_own_rules: PacketIndex::default(),
+            is_index_old: false,
             reads_packets: false,
             fields: FrameFields::read(&[]),
             unwanted: CHOSEN.map(|field| Some(header_of(field))),
@@ -98,6 +107,7 @@ impl Receivers {
                 }
             }
         }
+        self.is_index_old = true;
         self.reads_packets = !(self.selective.is_empty() && self.keep_buffers.is_empty());
     }
 
@@ -173,43 +183,62 @@ impl Receivers {
     /// Finds the zones that receive this packet-in.
     #[inline]
     pub fn find_packet(&mut self, frame: &Frame<'_>, zones: &[Option<Zone>]) -> Result<(), Malformed> {
-        let Receivers { by_kind, selective, receivers, fields, .. } = self;
+        if self.is_index_old {
+            self.renew_indexes(zones);
+        }
+        let Receivers { by_kind, selective, receivers, fields, index_of_selective, .. } = self;
         receivers.clone_from(&by_kind[usize::from(kind::PACKET_IN)]);
         if selective.is_empty() {
             return Ok(());
         }
         let packet = PacketIn::read(frame)?;
         *fields = fields_of(&packet);
-        for zone in &*selective {
-            if there(zones, zone).is_some_and(|it| it.hears_packet(packet.datapath, fields)) {
-                receivers.insert(zone);
-            }
+        index_of_selective.find(packet.datapath, fields, zones, receivers);
+        Ok(())
+    }
+
+    #[cold]
+    fn renew_indexes(&mut self, zones: &[Option<Zone>]) {
+        self.index_of_selective = PacketIndex::of(&self.selective, zones);
+        self.index_of_own_rules = PacketIndex::of(&self.of_own_rules, zones);
+        self.is_index_old = false;
+    }
+
+    /// Adds the owner of the rule that has sent this packet-in, if it receives packet-ins of its own rules only.
+    pub fn add_owner(
+        &mut self,
+        owner: ZoneId,
+        frame: &Frame<'_>,
+        zones: &[Option<Zone>],
+    ) -> Result<(), Malformed> {
+        let Receivers { of_own_rules, receivers, fields, .. } = self;
+        if !of_own_rules.contains(owner) {
+            return Ok(());
+        }
+        let packet = PacketIn::read(frame)?;
+        *fields = fields_of(&packet);
+        if there(zones, owner).is_some_and(|it| it.hears_packet(packet.datapath, fields)) {
+            receivers.insert(owner);
         }
         Ok(())
     }
 
-    /// Adds the zones that receive this packet-in because a rule of their own has sent it. `may_be`: whether it was a rule of
-    /// this zone.
-    pub fn add_of_own_rules(
+    /// Adds the zones that receive packet-ins of their own rules only: the switch does not name the rule.
+    pub fn add_possible_owners(
         &mut self,
         frame: &Frame<'_>,
         zones: &[Option<Zone>],
-        may_be: impl Fn(ZoneId) -> bool,
     ) -> Result<(), Malformed> {
-        let Receivers { of_own_rules, receivers, fields, .. } = self;
-        let packet = PacketIn::read(frame)?;
-        *fields = fields_of(&packet);
-        for zone in of_own_rules.iter().filter(|zone| may_be(*zone)) {
-            if there(zones, zone).is_some_and(|it| it.hears_packet(packet.datapath, fields)) {
-                receivers.insert(zone);
-            }
+        if self.of_own_rules.is_empty() {
+            return Ok(());
         }
+        if self.is_index_old {
+            self.renew_indexes(zones);
+        }
+        let packet = PacketIn::read(frame)?;
+        self.fields = fields_of(&packet);
+        self.index_of_own_rules.find(packet.datapath, &self.fields, zones, &mut self.receivers);
         Ok(())
-    }
-
-    /// Whether a zone receives packet-ins of its own rules only.
-    pub fn has_of_own_rules(&self) -> bool {
-        !self.of_own_rules.is_empty()
     }
 
     /// Whether the kernel must look into packet-ins to find their receivers.
