@@ -345,7 +345,9 @@ mod tests {
         let (flowspace, ports) = (space("ip"), Some(vec![PortNo(1)]));
         assert_eq!(grant.rules(), &Bounds { flowspace, ports, switches, ..Bounds::default() });
         assert_eq!(grant.packets_in().own_ports, [PortNo(4)]);
-        assert!(grant.packets_in().has_switch(DatapathId(2)) && !grant.packets_in().has_switch(DatapathId(3)));
+        assert!(
+            grant.packets_in().has_switch(DatapathId(2)) && !grant.packets_in().has_switch(DatapathId(3))
+        );
     }
 
     #[test]

@@ -24,7 +24,7 @@ const BATCH: u64 = 1_000;
 /// The name, the grant, and the command.
 type Case = (&'static str, fn() -> Grant, fn() -> Vec<u8>);
 
-const CASES: [Case; 9] = [
+const CASES: [Case; 12] = [
     ("usual-everywhere", everywhere, usual),
     ("usual-numbers", || everywhere().with_rules(numbers()), usual),
     ("flow-mod-everywhere", everywhere, flow_mod),
@@ -32,6 +32,9 @@ const CASES: [Case; 9] = [
     ("flow-mod-numbers", || everywhere().with_rules(numbers()), flow_mod),
     ("flow-mod-flowspace", || everywhere().with_rules(flowspace(1)), flow_mod),
     ("flow-mod-16-matches", || everywhere().with_rules(flowspace(16)), flow_mod),
+    ("slice-output", || everywhere().with_rules(one_tag()), slice_output),
+    ("slice-rewrite", || everywhere().with_rules(one_tag()), slice_rewrite),
+    ("slice-own-port", || everywhere().with_rules(one_tag()), slice_own_port),
     ("packet-out-everywhere", everywhere, packet_out),
     ("packet-out-flowspace", || everywhere().with_packets_out(flowspace(1)), packet_out),
 ];
@@ -59,6 +62,44 @@ fn flowspace(count: u8) -> Bounds {
     let matches =
         (0..count).map(|number| parse_match(&format!("ip,nw_dst=10.{}.0.0/16", count - 1 - number)).unwrap());
     Bounds { flowspace: Some(matches.collect()), ..Bounds::default() }
+}
+
+/// A slice: one tag, and a port of its own, by which packets leave without the tag.
+fn one_tag() -> Bounds {
+    let own_ports = vec![PortNo(9)];
+    Bounds { flowspace: Some(vec![parse_match("dl_vlan=5").unwrap()]), own_ports, ..Bounds::default() }
+}
+
+/// A tenant's rule for port and addresses, narrowed to its tag.
+fn slice_output() -> Vec<u8> {
+    slice(5, |actions| {
+        actions.output(PortNo(2), 0);
+    })
+}
+
+/// The same, to another address.
+fn slice_rewrite() -> Vec<u8> {
+    slice(5, |actions| {
+        actions.set_field(Field::EthDst, 7u64).output(PortNo(2), 0);
+    })
+}
+
+/// The same, to a host, without the tag.
+fn slice_own_port() -> Vec<u8> {
+    slice(5, |actions| {
+        actions.pop_vlan().output(PortNo(9), 0);
+    })
+}
+
+fn slice(tag: u16, actions: impl FnOnce(&mut ActionWriter<'_>)) -> Vec<u8> {
+    let (mut matching, mut instructions) = (Vec::new(), Vec::new());
+    MatchWriter::new(&mut matching)
+        .field(Field::InPort, PortNo(1))
+        .field(Field::EthDst, 2u64)
+        .field(Field::EthSrc, 3u64)
+        .field(Field::VlanVid, 0x1000 | tag);
+    InstructionWriter::new(&mut instructions).apply_actions(actions);
+    frame(What::FlowMod(FlowMod { matching: &matching, instructions: &instructions, ..FlowMod::ADD }))
 }
 
 /// The match of the learning switch: port and addresses.

@@ -567,11 +567,7 @@ impl Reaches<'_> {
     /// leave by a forbidden port, and in a later table it would seem to be of an own port.
     fn check_in_port(&self, action: &Action) -> Result<(), Excess> {
         let counts = self.here.ports.is_some() || !self.here.own_ports.is_empty();
-        if counts && may_set(action, Field::InPort) {
-            Err(Excess::InPort)
-        } else {
-            Ok(())
-        }
+        if counts && may_set(action, Field::InPort) { Err(Excess::InPort) } else { Ok(()) }
     }
 
     /// Checks a packet-out's frame that the switch sends through its tables.

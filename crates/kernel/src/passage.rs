@@ -493,9 +493,7 @@ impl Kernel {
     /// A barrier needs a capability to command the switch: only then does the app have commands to wait for.
     fn check_barrier(&self, zone: ZoneId, datapath: DatapathId) -> Result<(), Refusal> {
         let Some(Zone { grant, .. }) = self.zone(zone) else { return Ok(()) };
-        let reaches = |capability, bounds: &Bounds| {
-            grant.holds(capability) && bounds.has_switch(datapath)
-        };
+        let reaches = |capability, bounds: &Bounds| grant.holds(capability) && bounds.has_switch(datapath);
         let has_business = grant.holds(Capability::StatsRead)
             || reaches(Capability::RuleWrite, grant.rules())
             || reaches(Capability::PacketOut, grant.packets_out())

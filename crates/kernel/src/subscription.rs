@@ -74,7 +74,11 @@ mod tests {
         let asked = Subscribe { events: kind::bit(kind::PACKET_IN) | kind::OF_OWN_RULES, packets: &[] };
         let read = Subscription::read(&asked).unwrap();
         assert!(read.is_of_own_rules() && read.kinds().eq([kind::PACKET_IN]));
-        assert!(!Subscription::read(&Subscribe { events: kind::bit(kind::PACKET_IN), ..asked }).unwrap().is_of_own_rules());
+        assert!(
+            !Subscription::read(&Subscribe { events: kind::bit(kind::PACKET_IN), ..asked })
+                .unwrap()
+                .is_of_own_rules()
+        );
     }
 
     #[test]

@@ -53,9 +53,8 @@ impl Zone {
     /// Whether the kernel must know which buffered packets it has received: it may send only some packets, and receives only
     /// some.
     pub(crate) fn keeps_buffers(&self) -> bool {
-        let is_bounded = |capability, bounds: &Bounds| {
-            self.grant.is_bounded(capability) && bounds.has_flowspace()
-        };
+        let is_bounded =
+            |capability, bounds: &Bounds| self.grant.is_bounded(capability) && bounds.has_flowspace();
         (self.is_selective() || self.subscription.is_of_own_rules())
             && (is_bounded(Capability::RuleWrite, self.grant.rules())
                 || is_bounded(Capability::PacketOut, self.grant.packets_out()))

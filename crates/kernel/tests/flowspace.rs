@@ -397,7 +397,8 @@ fn an_own_port_takes_and_sends_packets_without_the_tag() {
     assert!(!rule("dl_vlan=5,in_port=2", vec![Action::PopVlan, out(1), out(2)]), "the tag is gone");
     assert!(!rule("in_port=2", vec![out(1)]), "of others");
     assert!(!rule("in_port=3,dl_vlan=5", vec![Action::SetField { field: Field::InPort, value: 1 }, out(3)]));
-    let group = Wish::Group { command: 0, group_id: 1, buckets: vec![vec![Action::PopVlan, out(1)], vec![out(2)]] };
+    let group =
+        Wish::Group { command: 0, group_id: 1, buckets: vec![vec![Action::PopVlan, out(1)], vec![out(2)]] };
     let before = world.passed;
     world.wish(&group);
     assert_eq!(world.passed, before + 1, "a bucket has a copy of its own");
@@ -407,7 +408,9 @@ fn an_own_port_takes_and_sends_packets_without_the_tag() {
     assert_eq!((tagged.len(), tagged[0].0, &tagged[0].1[12..16]), (1, PortNo(2), &[0x81, 0, 0, 5][..]));
     world.switch.on_frame(PortNo(2), tagged[0].1.clone(), NOW, &mut world.effects);
     assert_eq!(world.left(), [(PortNo(1), untagged.clone())]);
-    for (in_port, port, passes) in [(PortNo::CONTROLLER, 1, true), (PortNo::CONTROLLER, 2, false), (PortNo(1), 2, false)] {
+    for (in_port, port, passes) in
+        [(PortNo::CONTROLLER, 1, true), (PortNo::CONTROLLER, 2, false), (PortNo(1), 2, false)]
+    {
         let before = world.passed;
         world.wish(&Wish::PacketOut { in_port, actions: vec![out(port)], frame: untagged.clone() });
         assert_eq!(world.passed > before, passes, "{in_port} {port}");

@@ -44,13 +44,7 @@ impl Node {
         kernel.attach(APP, "app", grant, 0);
         kernel.attach(OTHER, "other", Grant::everywhere(&kernel::Capability::GRANT_ALL), 0);
         let mut bytes = Vec::new();
-        let up = SwitchUp {
-            datapath: SWITCH,
-            n_buffers: 0,
-            n_tables: 8,
-            openflow,
-            ports: &[],
-        };
+        let up = SwitchUp { datapath: SWITCH, n_buffers: 0, n_tables: 8, openflow, ports: &[] };
         event::write::switch_up(&mut bytes, 1, &up);
         kernel.on_event(&Frame::read(&bytes).unwrap(), 0, &mut Vec::new()).unwrap();
         kernel.on_no_answer(SWITCH, kernel::Asked::Owners, kernel::Unanswered::Refused, 0);
@@ -311,8 +305,9 @@ fn a_switch_with_bounds_of_its_own_has_those_and_the_rest_of_the_others() {
         assert_eq!(node.rule(matching, &format!("output:{port}"), ADD), expected, "{bounds:?}");
     };
     let outside = "rule.write: the match reaches packets outside the granted flowspace";
-    let (one, two) =
-        ["rule.write: port 1 is not", "rule.write: port 2 is not"].map(|text| format!("{text} among the granted ports")).into();
+    let (one, two) = ["rule.write: port 1 is not", "rule.write: port 2 is not"]
+        .map(|text| format!("{text} among the granted ports"))
+        .into();
     let here = bounds(None, &[(1, at(&[2], &[]))]);
     check(&here, "arp", 2, "sent");
     check(&here, "arp", 1, &one);
@@ -323,7 +318,12 @@ fn a_switch_with_bounds_of_its_own_has_those_and_the_rest_of_the_others() {
     let elsewhere = [(2, at(&[2], &["ip"]))];
     check(&bounds(Some(vec![SWITCH]), &elsewhere), "arp", 1, "sent");
     check(&bounds(Some(vec![SWITCH]), &elsewhere), "arp", 2, &two);
-    check(&bounds(None, &elsewhere), "arp", 1, "rule.write: of:0000000000000001 is not among the granted switches");
+    check(
+        &bounds(None, &elsewhere),
+        "arp",
+        1,
+        "rule.write: of:0000000000000001 is not among the granted switches",
+    );
 }
 
 #[test]
