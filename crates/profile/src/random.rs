@@ -38,3 +38,15 @@ impl Random {
         ((u128::from(self.bits()) * end as u128) >> 64) as usize
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_numbers_are_those_of_the_published_generator() {
+        let mut random = Random::new(0);
+        let first: Vec<u64> = (0..3).map(|_| random.bits()).collect();
+        assert_eq!(first, [0xe220_a839_7b1d_cdaf, 0x6e78_9e6a_a1b9_65f4, 0x06c4_5d18_8009_454f]);
+    }
+}
