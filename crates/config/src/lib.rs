@@ -60,6 +60,7 @@ pub use operator::place::shared_folder;
 pub use order::AppsTable;
 pub use services::check_app_name;
 pub use shared_files::shared_folders;
+pub use switch_paces::ProfileFiles;
 pub use switches::{Pace, Quantile, SwitchKey, SwitchTable, Switches};
 
 /// The present time. A clock before 1970 counts as 1970.

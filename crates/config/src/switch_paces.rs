@@ -14,6 +14,7 @@ use southbound::{CommandRate, PERCENT, PriorityOrder, ReplyDelay, SwitchPace, Sw
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
+use std::path::Path;
 use std::sync::Arc;
 
 /// At the pace `hardware`, the node is slower than the profile by this part. A command that arrives a moment too early would be put into
@@ -51,7 +52,9 @@ impl Switches {
                 SwitchKey::Others => others = Some(pace),
             }
         }
-        Ok(SwitchPaces::by(move |datapath: DatapathId, desc| {
+        let (named, has_recognised) = (Arc::new(named), !recognised.is_empty());
+        let has_own = named.clone();
+        let paces = SwitchPaces::by(move |datapath: DatapathId, desc| {
             let by_description = || {
                 let desc = desc?;
                 let description = Description {
@@ -62,7 +65,29 @@ impl Switches {
                 best(&recognised, &description)
             };
             named.get(&datapath).or_else(by_description).or(others.as_ref()).cloned()
-        }))
+        });
+        Ok(paces.after_description(move |datapath| has_recognised && !has_own.contains_key(&datapath)))
+    }
+
+    /// What the profiles are that these sections name by their files, to see later whether one has changed.
+    pub fn profile_files(&self) -> ProfileFiles {
+        let names = self.0.values().flat_map(|table| table.profile.iter().chain(&table.recognise));
+        let files = names.filter_map(|name| Some((name.clone(), as_path(name)?)));
+        ProfileFiles(files.map(|(name, path)| (name, text_of(&path).ok())).collect())
+    }
+}
+
+/// Profiles that are files, and their contents: at most as many as sections name. `None`: a file could not be read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProfileFiles(BTreeMap<String, Option<String>>);
+
+impl ProfileFiles {
+    /// Those that have another content now.
+    pub fn changed<'a>(&'a self, now: &'a ProfileFiles) -> impl Iterator<Item = &'a str> {
+        let differs = |(name, text): (&'a String, &Option<String>)| {
+            (now.0.get(name).is_some_and(|other| other != text)).then_some(name.as_str())
+        };
+        self.0.iter().filter_map(differs)
     }
 }
 
@@ -96,8 +121,13 @@ fn find(key: SwitchKey, name: &str) -> Result<Profile, ConfigError> {
     let Some(path) = as_path(name) else {
         return built_in(name).map_or_else(|| contradiction(no_such(key, name)), Ok);
     };
-    let unreadable = |error: String| ConfigError::Unreadable { path: path.clone(), error };
-    let file = File::open(&path).map_err(|error| unreadable(error.to_string()))?;
+    Profile::parse(name, &text_of(&path)?).map_err(|bad| ConfigError::Contradiction(bad.to_string()))
+}
+
+/// The text of a profile.
+fn text_of(path: &Path) -> Result<String, ConfigError> {
+    let unreadable = |error: String| ConfigError::Unreadable { path: path.to_owned(), error };
+    let file = File::open(path).map_err(|error| unreadable(error.to_string()))?;
     let mut text = String::new();
     // One byte more than a profile may have: a device or a file that grows has no end.
     let read = file.take(PROFILE_BYTES_MAX + 1).read_to_string(&mut text);
@@ -105,7 +135,7 @@ fn find(key: SwitchKey, name: &str) -> Result<Profile, ConfigError> {
     if text.len() as u64 > PROFILE_BYTES_MAX {
         return Err(unreadable(format!("it has more than the {PROFILE_BYTES_MAX} bytes of a profile")));
     }
-    Profile::parse(name, &text).map_err(|bad| ConfigError::Contradiction(bad.to_string()))
+    Ok(text)
 }
 
 fn no_such(key: SwitchKey, name: &str) -> String {
@@ -316,6 +346,7 @@ mod tests {
         check(1, Some(&described("3.1.0")), "null");
         check(2, Some(&described("3.1.0")), "ovs-3.1");
         check(2, None, "tango-2");
+        assert_eq!([1, 2].map(|datapath| paces.needs_description(DatapathId(datapath))), [false, true]);
         assert!(Switches::default().paces().unwrap().of(DatapathId(1), None).is_none());
     }
 
@@ -337,7 +368,16 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("burnet-config-profile-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("bad.toml");
+        let sections = Switches(BTreeMap::from([(
+            SwitchKey::Others,
+            SwitchTable { profile: Some(path.display().to_string()), ..SwitchTable::default() },
+        )]));
+        let missing = sections.profile_files();
         std::fs::write(&path, "schema = 1\nname = \"bad\"\nabout = \"x\"\ncpu.speed = 3\n").unwrap();
+        let there = sections.profile_files();
+        assert_eq!(missing.changed(&there).collect::<Vec<_>>(), [path.to_str().unwrap()]);
+        assert_eq!(there.changed(&sections.profile_files()).count(), 0);
+        assert_eq!(there.changed(&Switches::default().profile_files()).count(), 0, "no section names it");
         check(&format!("[switch.1]\nprofile = '{}'", path.display()), "bad.toml");
         check(&format!("[switch.1]\nprofile = '{}'", path.display()), "4");
         std::fs::remove_dir_all(&folder).unwrap();

@@ -12,6 +12,7 @@ use crate::outbox::{Flushed, Outbox};
 use crate::pace::Pace;
 use crate::roster::{Claim, Roster, SwitchRecord};
 use crate::session::{Session, State, Step};
+use crate::switch_pace::SwitchPaces;
 use crate::transport::Transport;
 use crate::turn::{SessionOutput, Turn};
 use mio::net::TcpStream;
@@ -198,7 +199,8 @@ impl Connection {
         let Connection { session, inbox, outbox, transport, peer, claimed_ms, shown, bound, .. } = self;
         let TurnResources { config, roster, worker, buffer, frame, now_ms, sink } = resources;
         let mut turn = Turn { now_ms: *now_ms, out: outbox.end(), frame, sink: *sink };
-        let at = Place { peer: *peer, tls: transport.is_tls(), roster, worker: *worker };
+        let paces = &config.paces;
+        let at = Place { peer: *peer, tls: transport.is_tls(), roster, worker: *worker, paces };
         inbox.cut(buffer, count, |message| match session.on_message(message, &mut turn)? {
             Step::On => Ok(()),
             Step::Identified => {
@@ -220,8 +222,9 @@ impl Connection {
             return Ok(());
         }
         let Connection { session, outbox, transport, peer, claimed_ms, shown, .. } = self;
-        let TurnResources { roster, worker, frame, now_ms, sink, .. } = resources;
-        let at = Place { peer: *peer, tls: transport.is_tls(), roster, worker: *worker };
+        let TurnResources { config, roster, worker, frame, now_ms, sink, .. } = resources;
+        let paces = &config.paces;
+        let at = Place { peer: *peer, tls: transport.is_tls(), roster, worker: *worker, paces };
         let mut turn = Turn { now_ms: *now_ms, out: outbox.end(), frame, sink: *sink };
         let shown = shown.as_ref().and_then(Option::as_ref);
         self.bound = admit(session, claimed_ms, shown, &at, &mut turn)?;
@@ -278,6 +281,10 @@ impl Connection {
             self.open(resources);
         }
         self.with_turn(resources, |session, turn| session.on_tick(turn))?;
+        if self.claimed_ms.is_none() {
+            // It has waited for its description, perhaps long enough.
+            self.claim_again(resources)?;
+        }
         self.check_that_it_takes(resources)?;
         check_output(self.outbox.len(), resources.config)
     }
@@ -328,10 +335,12 @@ struct Place<'a> {
     tls: bool,
     roster: &'a Roster,
     worker: usize,
+    paces: &'a SwitchPaces,
 }
 
 /// The handshake is over. The switch goes up, unless its datapath id is taken or bound to another certificate.
-/// Returns what binds the id. While the node probes the session that has the id, this one waits.
+/// Returns what binds the id. While the node probes the session that has the id, this one waits. It also waits for its description if
+/// that decides how the switch is paced.
 fn admit(
     session: &mut Session,
     claimed_ms: &mut Option<u64>,
@@ -340,6 +349,9 @@ fn admit(
     turn: &mut Turn<'_>,
 ) -> Result<Option<Bound>, SessionEnd> {
     let datapath = session.identity().datapath;
+    if at.paces.needs_description(datapath) && session.awaits_description(turn.now_ms) {
+        return Ok(None);
+    }
     let since_ms = *claimed_ms.get_or_insert(turn.now_ms);
     match at.roster.claim(datapath, shown, since_ms, turn.now_ms) {
         Claim::Waits => Ok(None),

@@ -39,26 +39,41 @@ pub struct PaceSnapshot {
 
 type Lookup = dyn Fn(DatapathId, Option<&SwitchDesc>) -> Option<Arc<SwitchPace>> + Send + Sync;
 
+type Needs = dyn Fn(DatapathId) -> bool + Send + Sync;
+
 /// Which switch is treated how.
 #[derive(Clone, Default)]
-pub struct SwitchPaces(Option<Arc<Lookup>>);
+pub struct SwitchPaces {
+    lookup: Option<Arc<Lookup>>,
+    needs_description: Option<Arc<Needs>>,
+}
 
 impl SwitchPaces {
     /// Asks this for each switch that connects, and again when its description comes.
     pub fn by(
         lookup: impl Fn(DatapathId, Option<&SwitchDesc>) -> Option<Arc<SwitchPace>> + Send + Sync + 'static,
     ) -> Self {
-        SwitchPaces(Some(Arc::new(lookup)))
+        SwitchPaces { lookup: Some(Arc::new(lookup)), needs_description: None }
+    }
+
+    /// The same, and these switches go up only after their description, if they send one.
+    pub fn after_description(self, needs: impl Fn(DatapathId) -> bool + Send + Sync + 'static) -> Self {
+        SwitchPaces { needs_description: Some(Arc::new(needs)), ..self }
+    }
+
+    /// Whether the description of this switch decides how it is treated.
+    pub fn needs_description(&self, datapath: DatapathId) -> bool {
+        self.needs_description.as_ref().is_some_and(|needs| needs(datapath))
     }
 
     /// How this switch is treated. `None`: no profile applies to it.
     pub fn of(&self, datapath: DatapathId, desc: Option<&SwitchDesc>) -> Option<Arc<SwitchPace>> {
-        self.0.as_ref()?(datapath, desc)
+        self.lookup.as_ref()?(datapath, desc)
     }
 }
 
 impl fmt::Debug for SwitchPaces {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "SwitchPaces(by profiles)" } else { "SwitchPaces(none)" })
+        f.write_str(if self.lookup.is_some() { "SwitchPaces(by profiles)" } else { "SwitchPaces(none)" })
     }
 }

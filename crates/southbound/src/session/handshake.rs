@@ -105,7 +105,7 @@ impl Session {
                 self.learn_port(&status, turn);
             }
             Body::EchoRequest(_) => self.echo(header, message, turn),
-            Body::Error(error) => self.on_handshake_error(decoded.xid, &error, turn)?,
+            Body::Error(error) => return self.on_handshake_error(decoded.xid, &error, turn),
             // A second hello, an echo reply, a configuration: valid, and without effect.
             _ => self.counters.unasked += 1,
         }
@@ -171,6 +171,7 @@ impl Session {
             ReplyBody::Desc(desc) if xid == self.desc_xid => {
                 self.desc = Some(desc);
                 self.facts_changed = true;
+                return Ok(self.step_after_description());
             }
             ReplyBody::PortDesc(ports) if self.state == State::AwaitPorts => {
                 self.learn_ports(&ports, turn);
@@ -184,12 +185,17 @@ impl Session {
         Ok(Step::On)
     }
 
+    /// A switch that is identified may have waited for its description.
+    fn step_after_description(&self) -> Step {
+        if self.state == State::Identified { Step::Identified } else { Step::On }
+    }
+
     fn on_handshake_error(
         &mut self,
         xid: u32,
         error: &ErrorMessage,
         turn: &mut Turn<'_>,
-    ) -> Result<(), SessionEnd> {
+    ) -> Result<Step, SessionEnd> {
         self.counters.errors_in += 1;
         let text = describe(self.version, error);
         if xid == self.awaited_xid || error.kind == HELLO_INCOMPATIBLE.kind {
@@ -197,7 +203,11 @@ impl Session {
             return Err(SessionEnd::new(Fault::Switch, reason));
         }
         turn.line(message_name(self.version, TYPE_ERROR), &text);
-        Ok(())
+        if xid != self.desc_xid {
+            return Ok(Step::On);
+        }
+        self.is_undescribed = true;
+        Ok(self.step_after_description())
     }
 
     fn learn_ports(&mut self, ports: &[Port], turn: &mut Turn<'_>) {

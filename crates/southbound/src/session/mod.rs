@@ -58,6 +58,9 @@ const MAX_HELLO_LEN: usize = 1024;
 /// How many bytes of a message an error returns (1.3.5, 7.5.4: at least 64 bytes).
 const ERROR_DATA_LEN: usize = 64;
 
+/// An identified switch that has not described itself for this long does not, in milliseconds. It is far longer than a round trip.
+const DESCRIPTION_MS: u64 = 2_000;
+
 /// The stage of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
@@ -134,6 +137,8 @@ pub struct Session {
     identity: Identity,
     ports: BTreeMap<u32, PortRecord>,
     desc: Option<SwitchDesc>,
+    /// Whether the switch has refused to describe itself.
+    is_undescribed: bool,
     /// Whether ports or description have changed since the last check.
     facts_changed: bool,
     /// The message of the last prepared rule.
@@ -185,6 +190,7 @@ impl Session {
             identity: Identity::default(),
             ports: BTreeMap::new(),
             desc: None,
+            is_undescribed: false,
             facts_changed: false,
             template: None,
             round_trip_ms: 0,
@@ -248,6 +254,12 @@ impl Session {
     /// The switch's description (OFPMP_DESC), once it has arrived.
     pub fn desc(&self) -> Option<&SwitchDesc> {
         self.desc.as_ref()
+    }
+
+    /// Whether an identified switch may still describe itself.
+    pub fn awaits_description(&self, now_ms: u64) -> bool {
+        let waited_ms = now_ms.saturating_sub(self.state_since_ms);
+        self.desc.is_none() && !self.is_undescribed && waited_ms < DESCRIPTION_MS
     }
 
     /// The role that the switch last confirmed for this controller; `None` if none was requested or confirmed.

@@ -5,9 +5,15 @@ use crate::switch::{Switch, packet_in};
 use abi::command::{self, What};
 use abi::{Command, Event, Frame, Outcome, ZoneId};
 use flow::{DatapathId, PortNo};
-use openflow::message::{ROLE_EQUAL, ROLE_MASTER, Role};
+use openflow::message::{
+    ErrorMessage, MultipartReply, MultipartRequest, ROLE_EQUAL, ROLE_MASTER, ReplyBody, RequestBody, Role,
+    SwitchDesc,
+};
 use openflow::{Body, Version};
-use southbound::{ControllerRole, Refused, RoleWanted, SouthboundConfig, Tag};
+use southbound::{
+    ControllerRole, PriorityOrder, Refused, RoleWanted, SouthboundConfig, SwitchPace, SwitchPaces, Tag,
+};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const BOTH: [Version; 2] = [Version::V1_0, Version::V1_3];
@@ -158,4 +164,80 @@ fn snapshots_show_what_was_counted() {
     let snapshot = node.southbound.sessions().next().unwrap();
     assert_eq!((snapshot.counters.packet_ins, snapshot.counters.messages_in), (10, 13));
     assert_eq!((snapshot.identity.datapath, snapshot.tls), (DatapathId(7), false));
+}
+
+/// A profile applies to the switch 7 if it is described as an Open vSwitch.
+fn by_description() -> SouthboundConfig {
+    let pace = Arc::new(SwitchPace {
+        profile: "ovs".to_owned(),
+        rate: None,
+        order: PriorityOrder::AsTheyCome,
+        programmed_after_ms: 0,
+        entries: None,
+        replies: None,
+    });
+    let paces = SwitchPaces::by(move |_, desc| {
+        desc.filter(|desc| desc.hw_desc == "Open vSwitch").map(|_| pace.clone())
+    });
+    SouthboundConfig {
+        paces: paces.after_description(|datapath| datapath == DatapathId(7)),
+        ..SouthboundConfig::default()
+    }
+}
+
+/// The transaction id of the request for the description.
+fn asked_for_description(node: &mut Node, switch: &mut Switch) -> u32 {
+    let is_asked = |body: &Body| {
+        matches!(body, Body::MultipartRequest(MultipartRequest { body: RequestBody::Desc, .. }))
+    };
+    node.until("it is asked for its description", |_| switch.has_heard(is_asked));
+    switch.heard.iter().find(|message| is_asked(&message.body)).unwrap().xid
+}
+
+#[test]
+fn a_switch_whose_description_decides_its_pace_is_up_when_it_has_described_itself() {
+    for version in BOTH {
+        let mut node = Node::new(by_description());
+        let mut switch = Switch::silent(&node);
+        switch.shake_hands(version, 7);
+        let xid = asked_for_description(&mut node, &mut switch);
+        (0..20).for_each(|_| node.turn());
+        assert_eq!(node.ups(), 0, "{version}");
+        let text = String::new;
+        let desc = SwitchDesc {
+            mfr_desc: text(),
+            hw_desc: "Open vSwitch".to_owned(),
+            sw_desc: text(),
+            serial_num: text(),
+            dp_desc: text(),
+        };
+        let reply = MultipartReply { flags: 0, body: ReplyBody::Desc(desc) };
+        switch.say_as(version, xid, Body::MultipartReply(reply));
+        node.until("the switch is up", |node| node.ups() == 1);
+        let paced: Vec<_> = node.southbound.sessions().filter_map(|session| session.pace).collect();
+        assert_eq!(paced.len(), 1, "{version}: before any app has sent a rule");
+    }
+}
+
+#[test]
+fn a_switch_that_does_not_describe_itself_is_up_all_the_same() {
+    for version in BOTH {
+        let mut node = Node::new(by_description());
+        let mut refuses = Switch::silent(&node);
+        refuses.shake_hands(version, 7);
+        let xid = asked_for_description(&mut node, &mut refuses);
+        let refusal = ErrorMessage { kind: 1, code: 2, experimenter: None, data: Vec::new() };
+        refuses.say_as(version, xid, Body::Error(refusal));
+        node.until("the switch is up", |node| node.ups() == 1);
+        let mut node = Node::new(by_description());
+        let mut silent = Switch::silent(&node);
+        silent.shake_hands(version, 7);
+        asked_for_description(&mut node, &mut silent);
+        node.tick(1_999);
+        assert_eq!(node.ups(), 0, "{version}");
+        node.tick(2_000);
+        assert_eq!(node.ups(), 1, "{version}");
+        // One whose pace needs no description does not wait.
+        let _other = Switch::up(&mut node, version, 8);
+    }
 }
