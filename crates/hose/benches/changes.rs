@@ -5,7 +5,7 @@
 //!   changes --count KIND FLOWS N     N changes and no report, to be run under callgrind
 //! ```
 //!
-//! In: a number of flows in 1,000 slices and 10,000 links, from a seed. Out: times, or nothing. There are three kinds of change:
+//! In: a number of flows in slices of a thousand, and 10,000 links, from a seed. Out: times, or nothing. There are three kinds of change:
 //!
 //! * `label`: a flow whose rate is known gets another one, and the one before.
 //! * `pairs`: a flow starts or ends. Its VNICs have no other flow.
@@ -16,7 +16,8 @@ use graph::LinkNo;
 use hose::{Bandwidth, Flows, Pair, Path, SliceNo, VnicNo};
 use std::hint::black_box;
 
-const SLICES: u32 = 1_000;
+/// Flows of a slice: a thousand are one slice, and a million are a thousand slices of the same kind.
+const EACH: u32 = 1_000;
 const LINKS: u32 = 10_000;
 const CAPACITY: Bandwidth = Bandwidth::from_kbps(10_000_000);
 
@@ -58,22 +59,21 @@ impl Bench {
         for link in (0..LINKS).map(LinkNo) {
             flows.labels_mut().set_capacity(link, CAPACITY).expect("it is known");
         }
-        let each = count / SLICES;
         let random = Random(0x9e37_79b9_7f4a_7c15);
         let mut bench = Bench { flows, kind, known: Vec::new(), random, changed: Vec::new() };
-        for slice in (0..SLICES).map(SliceNo) {
-            bench.fill(slice, each);
+        for slice in (0..count / EACH).map(SliceNo) {
+            bench.fill(slice);
         }
         bench
     }
 
-    fn fill(&mut self, slice: SliceNo, count: u32) {
-        let vnics = if self.kind == Kind::Mesh { MESH } else { 2 * count };
+    fn fill(&mut self, slice: SliceNo) {
+        let vnics = if self.kind == Kind::Mesh { MESH } else { 2 * EACH };
         for vnic in (0..vnics).map(VnicNo) {
             let rate = Bandwidth::from_kbps(u64::from(1_000 + self.random.below(9_000)));
             self.flows.put_vnic(slice, vnic, rate).expect("it is known");
         }
-        for flow in 0..count {
+        for flow in 0..EACH {
             let (source, destination) = match self.kind {
                 Kind::Mesh => (flow % MESH, (flow % MESH + 1 + flow / MESH * 7) % MESH),
                 _ => (2 * flow, 2 * flow + 1),

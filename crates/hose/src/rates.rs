@@ -1,7 +1,8 @@
 //! The nominal rates of one slice's flows: the max-min share of both VNICs, kept while flows come and go.
 //!
 //! ```text
-//!   add, remove, set_vnic ──> sides whose level no longer fits ──> the sides they can change ──> progressive filling ──> Change
+//!   add, remove, set_vnic ──> sides whose level no longer fits, the lowest first ──> their neighbours, … ──> Change
+//!                             too many: progressive filling of all connected sides ───────────────────────────┘
 //! ```
 //!
 //! Each VNIC has two sides: it sends with its rate and receives with it. A side that limits flows has a level, the rate of each flow that it
@@ -13,6 +14,9 @@
 use crate::flow::{FlowNo, VnicNo};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+
+/// How many flows a repair may look at for each flow that counts. A filling from scratch costs about as much, so at the bound it takes over.
+const LOOKS_PER_FLOW: usize = 16;
 
 /// The level of a side that limits no flow.
 const NO_LIMIT: u64 = u64::MAX;
@@ -44,11 +48,13 @@ const fn receives(vnic: VnicNo) -> SideNo {
 struct Side {
     capacity_bps: u64,
     level_bps: u64,
+    /// The level that fits the levels of its neighbours. At rest, both are the same.
+    fitting_bps: u64,
     /// During a filling: the capacity that no flow has yet.
     left_bps: u64,
     /// During a filling: how many flows have no rate yet.
     open: u32,
-    /// The last filling that it was part of.
+    /// The last repair or filling that it was part of.
     filling: u32,
 }
 
@@ -80,19 +86,25 @@ pub struct Rates {
     flows_of: Vec<Vec<u32>>,
     /// By flow.
     shares: Vec<Share>,
-    /// The number of the last filling.
+    /// How many flows count.
+    count: usize,
+    /// The number of the last repair or filling.
     filling: u32,
 }
 
-/// The memory of fillings, which the rates of all slices can share.
+/// The memory of repairs and fillings, which the rates of all slices can share.
 #[derive(Clone, Debug, Default)]
 pub struct Filling {
-    /// The sides whose level can change.
+    /// The sides whose level has changed, or can change.
     sides: Vec<SideNo>,
-    /// By the level that each would have, the lowest first. A level only rises while others get theirs.
+    /// By level, the lowest first.
     queue: BinaryHeap<Reverse<(u64, SideNo)>>,
     /// The sides that get the same level together.
     together: Vec<SideNo>,
+    /// How many flows the repair has looked at.
+    looks: usize,
+    /// For tests: no repair, always a filling.
+    is_impatient: bool,
 }
 
 impl Rates {
@@ -101,7 +113,14 @@ impl Rates {
         let sides = [sends(vnic), receives(vnic)];
         let needed = sides[1] as usize + 1;
         if self.sides.len() < needed {
-            let unknown = Side { capacity_bps: 0, level_bps: NO_LIMIT, left_bps: 0, open: 0, filling: 0 };
+            let unknown = Side {
+                capacity_bps: 0,
+                level_bps: NO_LIMIT,
+                fitting_bps: NO_LIMIT,
+                left_bps: 0,
+                open: 0,
+                filling: 0,
+            };
             self.sides.resize(needed, unknown);
             self.flows_of.resize_with(needed, Vec::new);
         }
@@ -137,11 +156,12 @@ impl Rates {
             flows.push(flow.0);
         }
         self.shares[flow.index()] = share;
+        self.count += 1;
         let first = out.len();
         self.settle(sides, filling, out);
         let rate_bps = self.level(sides[0]).min(self.level(sides[1]));
         self.shares[flow.index()].rate_bps = rate_bps;
-        // The filling has named it if it was part of it.
+        // The repair has named it if it reached it.
         if rate_bps > 0 && !out[first..].iter().any(|change| change.flow == flow) {
             out.push(Change { flow, before_bps: 0, now_bps: rate_bps });
         }
@@ -151,6 +171,7 @@ impl Rates {
     pub fn remove(&mut self, flow: FlowNo, filling: &mut Filling, out: &mut Vec<Change>) {
         let Some(share) = self.shares.get(flow.index()).copied().filter(Share::counts) else { return };
         self.shares[flow.index()] = NO_SHARE;
+        self.count -= 1;
         for (end, (side, place)) in share.sides.into_iter().zip(share.places).enumerate() {
             let flows = &mut self.flows_of[side as usize];
             flows.swap_remove(place as usize);
@@ -185,7 +206,7 @@ impl Rates {
     }
 
     /// The level that a side should have by the levels of its neighbours.
-    fn fitting_level(&self, side: SideNo) -> u64 {
+    fn fitting_level(&self, side: SideNo, looks: &mut usize) -> u64 {
         let (capacity_bps, flows) = (self.sides[side as usize].capacity_bps, &self.flows_of[side as usize]);
         if flows.is_empty() {
             return NO_LIMIT;
@@ -194,6 +215,7 @@ impl Rates {
         loop {
             // Flows that their other side limits to less leave more for the others.
             let (mut left_bps, mut open) = (capacity_bps, flows.len() as u64);
+            *looks += flows.len();
             for flow in flows {
                 let neighbour_bps = self.level(other(&self.shares[*flow as usize], side));
                 if neighbour_bps < level_bps {
@@ -212,54 +234,97 @@ impl Rates {
         }
     }
 
-    /// Repairs the levels after a change at two sides.
+    /// Repairs the levels after a change at two sides, the lowest first: what is lower depends on nothing that is higher.
     fn settle(&mut self, changed: [SideNo; 2], filling: &mut Filling, out: &mut Vec<Change>) {
         filling.sides.clear();
-        let mut least_bps = NO_LIMIT;
-        for side in changed {
-            let (now_bps, fitting_bps) = (self.level(side), self.fitting_level(side));
-            if now_bps != fitting_bps {
-                least_bps = least_bps.min(now_bps).min(fitting_bps);
+        filling.queue.clear();
+        filling.looks = 0;
+        let number = self.next_filling();
+        changed.into_iter().for_each(|side| self.revise(side, filling));
+        let looks_max = if filling.is_impatient { 0 } else { LOOKS_PER_FLOW * self.count };
+        while let Some(Reverse((level_bps, side))) = filling.queue.pop() {
+            let place = &mut self.sides[side as usize];
+            // Another entry is about its level now, or none needs to be.
+            if place.level_bps == place.fitting_bps || level_bps != place.level_bps.min(place.fitting_bps) {
+                continue;
+            }
+            let before_bps = std::mem::replace(&mut place.level_bps, place.fitting_bps);
+            let least_bps = before_bps.min(place.fitting_bps);
+            if std::mem::replace(&mut place.filling, number) != number {
                 filling.sides.push(side);
             }
+            self.revise_neighbours(side, least_bps, filling);
+            if filling.looks > looks_max {
+                // Both: the flow between them may be gone, and then one is not connected with the other.
+                filling.sides.extend(changed);
+                self.gather(filling);
+                return self.fill(filling, out);
+            }
         }
-        if filling.sides.is_empty() {
-            return;
-        }
-        self.gather(least_bps, filling);
-        self.fill(filling, out);
+        self.tell(filling, out);
     }
 
-    /// Finds all sides that can change: those that are connected by flows and have at least this level. Lower levels stay, because a level
-    /// depends on lower ones only.
-    fn gather(&mut self, least_bps: u64, filling: &mut Filling) {
-        let number = self.next_filling();
+    /// Computes which level fits a side, and puts it into the queue if it has another one.
+    fn revise(&mut self, side: SideNo, filling: &mut Filling) {
+        let fitting_bps = self.fitting_level(side, &mut filling.looks);
+        let place = &mut self.sides[side as usize];
+        place.fitting_bps = fitting_bps;
+        if place.level_bps != fitting_bps {
+            filling.queue.push(Reverse((place.level_bps.min(fitting_bps), side)));
+        }
+    }
+
+    /// A level has changed, from or to this one at least. Neighbours that are as low or lower do not depend on it.
+    fn revise_neighbours(&mut self, side: SideNo, least_bps: u64, filling: &mut Filling) {
+        filling.looks += self.flows_of[side as usize].len();
+        for place in 0..self.flows_of[side as usize].len() {
+            let flow = self.flows_of[side as usize][place];
+            let neighbour = other(&self.shares[flow as usize], side);
+            let Side { level_bps, fitting_bps, .. } = self.sides[neighbour as usize];
+            if least_bps < level_bps.max(fitting_bps) {
+                self.revise(neighbour, filling);
+            }
+        }
+    }
+
+    /// Names the flows whose rate follows from the levels that have changed.
+    fn tell(&mut self, filling: &Filling, out: &mut Vec<Change>) {
         let Rates { sides, flows_of, shares, .. } = self;
         for side in &filling.sides {
-            sides[*side as usize].filling = number;
+            for flow in &flows_of[*side as usize] {
+                let share = &mut shares[*flow as usize];
+                let [sends, receives] = share.sides.map(|side| sides[side as usize].level_bps);
+                let now_bps = sends.min(receives);
+                let before_bps = std::mem::replace(&mut share.rate_bps, now_bps);
+                if before_bps != now_bps {
+                    out.push(Change { flow: FlowNo(*flow), before_bps, now_bps });
+                }
+            }
         }
+    }
+
+    /// Finds all sides that are connected with those that have changed, and prepares them for a filling.
+    fn gather(&mut self, filling: &mut Filling) {
+        let number = self.next_filling();
+        let Rates { sides, flows_of, shares, .. } = self;
+        filling.sides.retain(|side| std::mem::replace(&mut sides[*side as usize].filling, number) != number);
         filling.queue.clear();
         let mut next = 0;
         while let Some(side) = filling.sides.get(next).copied() {
             next += 1;
-            let (mut left_bps, mut open) = (sides[side as usize].capacity_bps, 0);
-            for flow in &flows_of[side as usize] {
+            let flows = &flows_of[side as usize];
+            for flow in flows {
                 let neighbour = other(&shares[*flow as usize], side);
-                let peer = &mut sides[neighbour as usize];
-                if peer.filling == number {
-                    open += 1;
-                } else if peer.level_bps < least_bps {
-                    left_bps -= peer.level_bps;
-                } else {
-                    open += 1;
-                    peer.filling = number;
+                if std::mem::replace(&mut sides[neighbour as usize].filling, number) != number {
                     filling.sides.push(neighbour);
                 }
             }
             let place = &mut sides[side as usize];
-            (place.left_bps, place.open, place.level_bps) = (left_bps, open, NO_LIMIT);
-            if open > 0 {
-                filling.queue.push(Reverse((left_bps / u64::from(open), side)));
+            // At most FLOWS_MAX.
+            (place.left_bps, place.open) = (place.capacity_bps, flows.len() as u32);
+            (place.level_bps, place.fitting_bps) = (NO_LIMIT, NO_LIMIT);
+            if !flows.is_empty() {
+                filling.queue.push(Reverse((place.capacity_bps / flows.len() as u64, side)));
             }
         }
     }
@@ -300,7 +365,8 @@ impl Rates {
         }
         let now_bps = left_bps / u64::from(open);
         if now_bps == level_bps {
-            self.sides[side as usize].level_bps = level_bps;
+            let place = &mut self.sides[side as usize];
+            (place.level_bps, place.fitting_bps) = (level_bps, level_bps);
             filling.together.push(side);
         } else {
             filling.queue.push(Reverse((now_bps, side)));
@@ -309,14 +375,13 @@ impl Rates {
 
     /// A side limits all of its flows that have no rate yet.
     fn give(&mut self, level_bps: u64, side: SideNo, out: &mut Vec<Change>) {
-        let Rates { sides, flows_of, shares, filling } = self;
+        let Rates { sides, flows_of, shares, filling, .. } = self;
         for flow in &flows_of[side as usize] {
             let share = &mut shares[*flow as usize];
             let peer = &mut sides[other(share, side) as usize];
-            if peer.filling != *filling || share.filling == *filling {
+            if std::mem::replace(&mut share.filling, *filling) == *filling {
                 continue;
             }
-            share.filling = *filling;
             peer.left_bps -= level_bps;
             peer.open -= 1;
             let before_bps = std::mem::replace(&mut share.rate_bps, level_bps);
@@ -338,4 +403,46 @@ pub(crate) fn reserve_some<T>(list: &mut Vec<T>, more: usize) {
 /// The side at the other end of a flow.
 const fn other(share: &Share, side: SideNo) -> SideNo {
     share.sides[0] ^ share.sides[1] ^ side
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A generator of numbers (xorshift64).
+    fn below(state: &mut u64, bound: u32) -> u32 {
+        *state ^= *state << 13;
+        *state ^= *state >> 7;
+        *state ^= *state << 17;
+        ((*state >> 33) % u64::from(bound)) as u32
+    }
+
+    #[test]
+    fn a_filling_from_scratch_gives_the_rates_of_repairs() {
+        let mut state = 5;
+        let (mut repaired, mut filled) = (Rates::default(), Rates::default());
+        let (mut patient, mut impatient) =
+            (Filling::default(), Filling { is_impatient: true, ..Filling::default() });
+        for round in 0..3_000 {
+            let (source, destination) = (below(&mut state, 12), below(&mut state, 12));
+            let (flow, ends) = (FlowNo(source * 12 + destination), (VnicNo(source), VnicNo(destination)));
+            let rate_bps = u64::from(below(&mut state, 1_000));
+            let change = |rates: &mut Rates, filling: &mut Filling| {
+                let mut out = Vec::new();
+                match flow {
+                    _ if round < 12 => rates.set_vnic(VnicNo(round), rate_bps, filling, &mut out),
+                    _ if round % 20 == 0 => rates.set_vnic(ends.0, rate_bps, filling, &mut out),
+                    flow if rates.counts(flow) => rates.remove(flow, filling, &mut out),
+                    flow if ends.0 != ends.1 => rates.add(flow, ends, filling, &mut out),
+                    _ => {}
+                }
+                out.sort_by_key(|change| change.flow);
+                out
+            };
+            assert_eq!(change(&mut repaired, &mut patient), change(&mut filled, &mut impatient));
+            for flow in (0..144).map(FlowNo) {
+                assert_eq!(repaired.rate_bps(flow), filled.rate_bps(flow), "round {round}, {flow:?}");
+            }
+        }
+    }
 }
