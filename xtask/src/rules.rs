@@ -51,7 +51,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ),
     // It holds the rules by which the service judges what a zone uses: the monitor judges by them too while the service is silent.
     ("resource-contract", &["contract", "zone"]),
-    ("slicer", &["flow", "openflow"]),
+    ("slicer", &["flow", "abi", "openflow"]),
     ("software-switch", &["flow", "openflow", "profile"]),
     ("emulator", &["flow", "openflow", "profile", "software-switch"]),
     ("probe", &["emulator", "flow", "openflow", "profile", "software-switch"]),

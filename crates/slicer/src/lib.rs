@@ -16,6 +16,7 @@
 //! makes a command that matches a packet outside of the slice, or sends one there. The kernel checks that again. It does not compare
 //! slices with each other.
 
+pub mod abi_frames;
 mod answers;
 mod asking;
 mod buffers;

@@ -225,6 +225,22 @@ fn a_piece_without_packets_stays_while_another_has_some() {
 }
 
 #[test]
+fn a_packet_after_its_piece_was_put_back_keeps_the_rule() {
+    let (mut world, frame) = idle_rule();
+    world.pass(5);
+    world.arrive_shown(4, &frame);
+    world.pass(5);
+    // Three pieces were put back now. One of them is used before the fourth expires.
+    world.pass(2);
+    world.arrive_shown(1, &frame);
+    world.pass(3);
+    assert!(removed(&world).is_empty());
+    assert_eq!(world.physical.flow_count(), 9, "all four pieces are there");
+    (0..4).for_each(|_| world.pass(10));
+    assert_eq!((removed(&world).len(), removed(&world)[0].packet_count), (1, 2));
+}
+
+#[test]
 fn an_error_of_the_switch_takes_the_whole_rule_back_and_is_told_once() {
     let mut world = vlan(Version::V1_3);
     world.refuses.extend([ErrorCode { kind: 5, code: 1 }]);
@@ -239,6 +255,19 @@ fn an_error_of_the_switch_takes_the_whole_rule_back_and_is_told_once() {
     assert_eq!(world.slicer.rules(crate::world::DATAPATH), Some((0, 0)));
     assert_eq!(world.physical.flow_count(), 5, "no piece is left");
     assert!(removed(&world).is_empty());
+}
+
+#[test]
+fn a_modify_that_fails_for_one_piece_changes_nothing() {
+    let mut world = vlan(Version::V1_3);
+    world.say(Body::FlowMod(add(5, "", "output:2")));
+    let error = ErrorCode { kind: 2, code: 10 };
+    world.refuses.extend([error, error]);
+    let modify = FlowMod { command: FLOW_MODIFY, ..add(5, "", "output:1") };
+    assert_eq!(errors(&world.say(Body::FlowMod(modify))), [(2, 10)], "one error for two pieces");
+    world.frames.clear();
+    [1, 3, 4].into_iter().for_each(|port| world.arrive_shown(port, &[7; 60]));
+    assert!(world.frames.len() == 3 && world.frames.iter().all(|(port, _)| *port == PortNo(3)), "as before");
 }
 
 #[test]

@@ -8,8 +8,8 @@ use flow::{Action, DatapathId, ErrorCode, Field, Instruction, MacAddr, Match, Po
 use openflow::message::*;
 use openflow::{Body, Message, Version};
 use slicer::{
-    Cause, Command, Connection, Event, Isolation, Limits, LinkPlan, Numbers, Outcome, Output, PortFacts,
-    PortPlan, SlicePlan, Slicer, SwitchPlan,
+    Command, Connection, Event, Isolation, Limits, LinkPlan, Numbers, Outcome, Output, PortFacts, PortPlan,
+    SlicePlan, Slicer, SwitchPlan,
 };
 use software_switch::{ControllerId, Effects, Switch, SwitchOptions, Versions};
 use std::collections::{BTreeMap, VecDeque};
@@ -255,6 +255,15 @@ impl World {
         outputs.extend(more);
     }
 
+    /// The same for an event of the ABI.
+    fn after_abi(&mut self, event: abi::Event<'_>, outputs: &mut VecDeque<Output>) {
+        let (slicer, now_ms) = (&mut self.slicer, self.now.as_millis() as u64);
+        let mut more = Vec::new();
+        let own = abi::ZoneId(OWNER as u16);
+        slicer::abi_frames::each_event(&event, own, |event| slicer.on_event(now_ms, event, &mut more));
+        outputs.extend(more);
+    }
+
     /// The kernel and the physical switch carry out a command.
     fn carry_out(
         &mut self,
@@ -264,6 +273,7 @@ impl World {
         outputs: &mut VecDeque<Output>,
     ) -> Vec<Event<'static>> {
         let xid = (ticket & 0xffff_ffff) as u32;
+        let command = through_abi(ticket, wants_receipt, &command);
         if let (Command::FlowMod(_), Some(error)) = (&command, self.refuses.front().copied()) {
             self.refuses.pop_front();
             return vec![Event::Answer { datapath: DATAPATH, ticket, outcome: Outcome::Refused(error) }];
@@ -312,26 +322,33 @@ impl World {
             match message.body {
                 Body::PacketIn(packet) => {
                     let (port, _) = packet.matching.get(Field::InPort).unwrap();
-                    let event = slicer::PacketIn {
+                    let event = abi::event::PacketIn {
                         datapath: DATAPATH,
                         in_port: PortNo(port as u32),
                         buffer_id: None,
                         total_len: packet.total_len,
                         reason: packet.reason,
-                        cause: cause_of(packet.cookie),
+                        table_id: packet.table_id,
+                        cookie: packet.cookie,
+                        metadata: &[],
                         data: &packet.data,
                     };
-                    self.after(Event::PacketIn(event), outputs);
+                    self.after_abi(abi::Event::PacketIn(event), outputs);
                 }
-                Body::FlowRemoved(mut removed) => {
-                    assert_eq!(removed.cookie >> 48, OWNER);
-                    removed.cookie &= COOKIE_MASK;
-                    self.after(Event::FlowRemoved { datapath: DATAPATH, removed }, outputs);
-                }
+                Body::FlowRemoved(it) => self.hear_removed(&it, outputs),
                 Body::MultipartReply(reply) => {
                     let more = reply.flags & MULTIPART_MORE != 0;
-                    let body = own_only(reply.body);
-                    self.after(Event::Statistics { datapath: DATAPATH, ticket, more, body }, outputs);
+                    // As southbound does: the body is that of 1.3.
+                    let bytes = written(Version::V1_3, Body::MultipartReply(plain(reply)));
+                    let multipart = u16::from_be_bytes([bytes[8], bytes[9]]);
+                    let event = abi::event::StatsReply {
+                        datapath: DATAPATH,
+                        ticket,
+                        multipart,
+                        more,
+                        body: &bytes[16..],
+                    };
+                    self.after_abi(abi::Event::StatsReply(event), outputs);
                 }
                 Body::Error(error) => {
                     let code = ErrorCode { kind: error.kind, code: error.code };
@@ -343,6 +360,27 @@ impl World {
                 other => panic!("{other:?}"),
             }
         }
+    }
+
+    fn hear_removed(&mut self, it: &FlowRemoved, outputs: &mut VecDeque<Output>) {
+        assert_eq!(it.cookie >> 48, OWNER);
+        let mut matching = Vec::new();
+        flow::canonical::write_match(&it.matching, &mut matching);
+        let event = abi::event::FlowRemoved {
+            datapath: DATAPATH,
+            cookie: it.cookie,
+            duration_s: it.duration_s,
+            duration_ns: it.duration_ns,
+            packet_count: it.packet_count,
+            byte_count: it.byte_count,
+            priority: it.priority,
+            idle_timeout_s: it.idle_timeout_s,
+            hard_timeout_s: it.hard_timeout_s,
+            reason: it.reason,
+            table_id: it.table_id,
+            matching: &matching,
+        };
+        self.after_abi(abi::Event::FlowRemoved(event), outputs);
     }
 
     /// No command may reach outside of the slice.
@@ -380,21 +418,74 @@ fn check_outputs(actions: &[Action]) {
     }
 }
 
-fn cause_of(cookie: u64) -> Cause {
-    match cookie {
-        u64::MAX => Cause::Unknown,
-        own if own >> 48 == OWNER => Cause::Own(own & COOKIE_MASK),
-        _ => Cause::Other,
+/// A reply whose flow entries 1.3 can express. The slice needs only their counters.
+fn plain(mut reply: MultipartReply) -> MultipartReply {
+    if let ReplyBody::Flow(entries) = &mut reply.body {
+        entries.iter_mut().for_each(|entry| entry.instructions.clear());
     }
+    reply
 }
 
-/// As the kernel cuts an answer down.
-fn own_only(body: ReplyBody) -> ReplyBody {
-    match body {
-        ReplyBody::Flow(entries) => {
-            ReplyBody::Flow(entries.into_iter().filter(|entry| entry.cookie >> 48 == OWNER).collect())
+/// A command as the kernel reads it from the frame of the ABI.
+fn through_abi(ticket: u64, wants_receipt: bool, command: &Command) -> Command {
+    use abi::command::What;
+    let mut bytes = Vec::new();
+    assert!(
+        slicer::abi_frames::write_command(&mut bytes, DATAPATH, ticket, wants_receipt, command),
+        "{command:?}"
+    );
+    let read = abi::Command::read(&abi::Frame::read(&bytes).unwrap()).unwrap();
+    assert_eq!((read.datapath, read.ticket, read.wants_receipt), (DATAPATH, ticket, wants_receipt));
+    let whole = |first: &[u8], rest: &[u8], kind: u8| {
+        let length = (8 + first.len() + rest.len()) as u16;
+        let header = [&[4, kind][..], &length.to_be_bytes(), &[0; 4]].concat();
+        Message::decode(&[&header[..], first, rest].concat()).unwrap().body
+    };
+    match read.what {
+        What::FlowMod(it) => {
+            let fields = FlowModFields {
+                cookie: it.cookie,
+                cookie_mask: it.cookie_mask,
+                table_id: it.table_id,
+                command: it.command,
+                idle_timeout_s: it.idle_timeout_s,
+                hard_timeout_s: it.hard_timeout_s,
+                priority: it.priority,
+                buffer_id: it.buffer_id.unwrap_or(NO_BUFFER),
+                out_port: it.out_port,
+                out_group: it.out_group,
+                flags: it.flags,
+            };
+            let matching = flow::canonical::read_match(it.matching).unwrap();
+            Command::FlowMod(
+                fields.with(matching, flow::canonical::read_instructions(it.instructions).unwrap()),
+            )
         }
-        other => other,
+        What::PacketOut(it) => Command::PacketOut(PacketOut {
+            buffer_id: it.buffer_id.unwrap_or(NO_BUFFER),
+            in_port: it.in_port,
+            actions: flow::canonical::read_actions(it.actions).unwrap(),
+            data: it.data.to_vec(),
+        }),
+        What::GroupMod(it) => {
+            let first =
+                [&it.command.to_be_bytes()[..], &[it.group_type, 0], &it.group_id.to_be_bytes()].concat();
+            let Body::GroupMod(it) = whole(&first, it.buckets, 15) else { panic!() };
+            Command::GroupMod(it)
+        }
+        What::MeterMod(it) => {
+            let first =
+                [&it.command.to_be_bytes()[..], &it.flags.to_be_bytes(), &it.meter_id.to_be_bytes()].concat();
+            let Body::MeterMod(it) = whole(&first, it.bands, 29) else { panic!() };
+            Command::MeterMod(it)
+        }
+        What::StatsRequest(it) => {
+            let first = [&it.multipart.to_be_bytes()[..], &[0; 6]].concat();
+            let Body::MultipartRequest(it) = whole(&first, it.body, 18) else { panic!() };
+            Command::Statistics(it.body)
+        }
+        What::Barrier => Command::Barrier,
+        other => panic!("{other:?}"),
     }
 }
 
