@@ -122,6 +122,9 @@ pub struct Counters {
     pub packet_ins_no_room: u64,
     /// Packet-ins whose packet no tap has seen: the switch's own delay was drawn.
     pub packet_ins_unseen: u64,
+    /// Packet-ins that the target would not have sent, since its rule was there when the packet came. The packets went back through the tables of the
+    /// switch.
+    pub packet_ins_stale: u64,
     /// Packet-ins for which the switch behind the proxy took longer than the target.
     pub packet_ins_late: u64,
     /// Packets that the target would have kept, and for which the proxy had no room: the controller got the whole packet.

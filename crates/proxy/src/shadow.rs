@@ -263,6 +263,16 @@ impl Shadow {
         Withdrawal::Delete(fields.with(matching, Vec::new()))
     }
 
+    /// A rule as the switch got it last.
+    pub(crate) fn placed_rule(&self, rule: u64) -> Option<&BookedRule> {
+        self.placed.get(&rule).map(|placed| &placed.rule)
+    }
+
+    /// All rules as the switch got them last, in no order.
+    pub(crate) fn placed_rules(&self) -> impl Iterator<Item = &BookedRule> {
+        self.placed.values().map(|placed| &placed.rule)
+    }
+
     /// Whether the switch has the rule.
     pub(crate) fn is_placed(&self, rule: u64) -> bool {
         self.placed.contains_key(&rule)

@@ -167,6 +167,14 @@ pub(crate) fn packet_out_with(packet_out: &[u8], packet: &[u8], out: &mut Vec<u8
     true
 }
 
+/// The action that sends a packet through the tables: OFPAT_OUTPUT to OFPP_TABLE (1.0.0, 5.2.4; 1.3.5, 7.2.5).
+pub(crate) fn to_tables(version: Version) -> &'static [u8] {
+    match version {
+        Version::V1_0 => &[0, 0, 0, 8, 0xff, 0xf9, 0, 0],
+        _ => &[0, 0, 0, 16, 0xff, 0xff, 0xff, 0xf9, 0, 0, 0, 0, 0, 0, 0, 0],
+    }
+}
+
 /// Appends a packet-out with the actions of a flow mod. In 1.0 these are its own bytes; in 1.3, canonical actions have the same form as
 /// in the flow mod. Returns whether it fits into a message.
 pub(crate) fn packet_out(

@@ -253,6 +253,7 @@ struct ProxyCounted {
     packet_ins: u64,
     packet_ins_late: u64,
     packet_ins_unseen: u64,
+    packet_ins_stale: u64,
     packet_ins_above_limit: u64,
     packet_ins_queue_full: u64,
     packet_ins_no_room: u64,
@@ -273,6 +274,7 @@ impl From<Counters> for ProxyCounted {
             packet_ins: of.packet_ins,
             packet_ins_late: of.packet_ins_late,
             packet_ins_unseen: of.packet_ins_unseen,
+            packet_ins_stale: of.packet_ins_stale,
             packet_ins_above_limit: of.packet_ins_above_limit,
             packet_ins_queue_full: of.packet_ins_queue_full,
             packet_ins_no_room: of.packet_ins_no_room,
@@ -341,6 +343,10 @@ impl ProxySummary {
             (
                 of.packets_not_kept,
                 "packets not kept, because the proxy was full: the controller got them whole",
+            ),
+            (
+                of.packet_ins_stale,
+                "packet-ins kept from the controller, because the target had the rule: they went back through the switch's tables",
             ),
             (of.own_errors, "errors of the switch about the proxy's own messages"),
         ] {

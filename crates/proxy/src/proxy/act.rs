@@ -2,7 +2,7 @@
 //!
 //! In: outputs of the model. Out: bytes for both sides. It decides no time.
 
-use flow::{ErrorCode, Instruction, PortNo};
+use flow::{ErrorCode, Instruction};
 use openflow::message::{FlowMod, NO_BUFFER};
 use openflow::view::{FlowModView, PacketInView};
 use openflow::{Header, Version};
@@ -173,14 +173,9 @@ impl Proxy {
         } else {
             only_actions(&flow_mod, view.instructions)
         };
-        let mut through_tables = Vec::new();
-        let actions = match own.filter(|_| version == Version::V1_0 || !is_placed) {
-            Some(actions) => actions,
-            None => {
-                flow::canonical::ActionWriter::new(&mut through_tables).output(PortNo::TABLE, 0);
-                &through_tables
-            }
-        };
+        let actions = own
+            .filter(|_| version == Version::V1_0 || !is_placed)
+            .unwrap_or_else(|| wire::to_tables(version));
         // An id of the proxy: the switch's error about these bytes would tell the controller of a message that it never sent.
         let xid = self.own.next();
         let fits = wire::packet_out(version, xid, kept.in_port, actions, kept.data(), &mut out.to_switch);

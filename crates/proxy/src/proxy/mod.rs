@@ -21,6 +21,7 @@ mod poll;
 mod polls;
 mod replies;
 mod rules;
+mod stale;
 
 use flow::PortNo;
 use openflow::{Header, Version};
@@ -41,6 +42,7 @@ use barriers::Barriers;
 use late::LateMisses;
 use packets::{KeptPackets, PacketInLengths};
 use polls::Polls;
+use stale::NewRules;
 
 /// A proxy between one switch and one controller.
 #[derive(Debug)]
@@ -59,6 +61,7 @@ pub struct Proxy {
     kept: KeptPackets,
     lengths: PacketInLengths,
     shadow: Shadow,
+    new_rules: NewRules,
     own: OwnIds,
     barriers: Barriers,
     polls: Polls,
@@ -94,6 +97,7 @@ impl Proxy {
             kept: KeptPackets::new(settings.buffer_life_ns()),
             lengths: PacketInLengths::default(),
             shadow: Shadow::default(),
+            new_rules: NewRules::default(),
             own: OwnIds::default(),
             barriers: Barriers::default(),
             polls: Polls::default(),

@@ -129,6 +129,9 @@ impl Proxy {
             return Passage::Taken;
         }
         let seen_ns = self.seen.take(view.in_port, view.data, now_ns);
+        if seen_ns.is_some_and(|seen_ns| self.is_stale(&view, seen_ns)) && self.send_back(&view, out) {
+            return Passage::Taken;
+        }
         let arrived_ns = seen_ns.unwrap_or_else(|| self.drawn_arrival(now_ns));
         let wanted_bytes = self.lengths.wanted(view.version, view.reason, view.cookie);
         let length_bytes = u32::from(view.total_len).max(u32::try_from(view.data.len()).unwrap_or(u32::MAX));
@@ -148,6 +151,26 @@ impl Proxy {
         self.late.add(now_ns, Miss { id, arrived_ns, length_bytes, wanted_bytes, may_be_buffered });
         self.settle(now_ns, out);
         Passage::Taken
+    }
+
+    /// Whether the target would have forwarded the packet of this packet-in. The paper's model has no tables.
+    fn is_stale(&mut self, view: &PacketInView<'_>, arrived_ns: u64) -> bool {
+        self.is_full() && self.new_rules.has_one_for(view, arrived_ns, &self.shadow)
+    }
+
+    /// Sends the packet through the tables of the switch, which has its rule by now. Returns whether it fits in a message.
+    fn send_back(&mut self, view: &PacketInView<'_>, out: &mut Commands) -> bool {
+        // A switch with buffers of its own shows a part of the packet only.
+        let Some(version) = self.version.filter(|_| view.buffer_id == NO_BUFFER) else { return false };
+        let xid = self.own.next();
+        let through_tables = wire::to_tables(version);
+        let fits =
+            wire::packet_out(version, xid, view.in_port, through_tables, view.data, &mut out.to_switch);
+        if fits {
+            self.counters.packet_ins_stale += 1;
+            self.barriers.on_sent();
+        }
+        fits
     }
 
     /// No tap has seen the packet. The switch's own delay is drawn from what it was before.

@@ -131,6 +131,7 @@ impl Proxy {
                 if let Some((flow_mod, since_ns)) = self.shadow.install(rule, meter, xid, at_ns) {
                     out.releases.extend(since_ns.map(|since_ns| egress(since_ns, at_ns)));
                     self.send_flow_mod(xid, flow_mod, out);
+                    self.new_rules.note(rule, at_ns);
                 }
                 // The polls may have ended since the flow mod came, because no rule with a time-out was in the switch.
                 if self.shadow.has_idle_timeout(rule) {

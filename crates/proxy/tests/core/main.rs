@@ -9,6 +9,7 @@ mod errors;
 mod meters;
 mod order;
 mod slow_motion;
+mod stale;
 mod streams;
 mod tables;
 mod waits;

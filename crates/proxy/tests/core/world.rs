@@ -130,11 +130,16 @@ impl World {
 
     /// A frame comes to a port, where a tap sees it.
     pub fn frame(&mut self, port: u32, frame: &[u8]) {
+        self.seen_frame(port, frame);
+        self.unseen_frame(port, frame);
+    }
+
+    /// A tap sees a frame, of which the test says what the switch does with it.
+    pub fn seen_frame(&mut self, port: u32, frame: &[u8]) {
         let mut out = Commands::default();
         let event = Event::Frame { port: PortNo(port), arrived_ns: self.now, frame };
         assert_eq!(self.proxy.on_event(self.now, event, &mut out), Passage::Taken);
         self.carry_out(out);
-        self.unseen_frame(port, frame);
     }
 
     /// The same without a tap.
