@@ -249,11 +249,13 @@ fn hardware_us(hardware: &Hardware) -> (f64, f64) {
 }
 
 /// The rules that are sure to fit, of whatever match: those of the class with the fewest. Without a hardware table, those of the software
-/// table.
+/// table. A table of which the probe found no end says nothing: what the switch reports counts.
 fn entries(profile: &Profile) -> Option<u32> {
     match &profile.hardware {
-        Some(hardware) => hardware.capacities.iter().map(|class| class.entries).min(),
-        None => profile.software.as_ref()?.entries,
+        Some(hardware) => {
+            hardware.capacities.iter().filter(|class| !class.at_least).map(|class| class.entries).min()
+        }
+        None => profile.software.as_ref()?.bound(),
     }
 }
 
@@ -333,6 +335,7 @@ mod tests {
         let tango = pace_of("profile = 'tango-1'");
         assert_eq!((tango.order, tango.entries), (PriorityOrder::Ascending, Some(2_048)));
         assert_eq!(pace_of("profile = 'hp-procurve-j9451a'").order, PriorityOrder::AsTheyCome);
+        assert_eq!(pace_of("profile = 'noviswitch-1132'").entries, None, "the end is not known");
     }
 
     #[test]

@@ -82,6 +82,11 @@ impl Profile {
         }
     }
 
+    /// Whether there is a table, so that the model decides which rules have room.
+    pub fn has_table(&self) -> bool {
+        self.hardware.is_some() || self.software.is_some()
+    }
+
     /// How many adds a second all go to hardware: the lowest of the bound of the software table, the install buffer, and the set-up
     /// by the CPU. None: any number.
     pub fn hardware_rate_per_s(&self) -> Option<f64> {

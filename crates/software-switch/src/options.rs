@@ -1,6 +1,7 @@
 //! How a switch is made: versions, buffers, tables, and what it does without a controller.
 
 use super::versions::Versions;
+use profile::model::RULES_MAX;
 use profile::{OpenFlowVersion, Profile};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -101,7 +102,10 @@ impl SwitchOptions {
     /// The options of a switch that plays a profile: the profile overrides them.
     pub(crate) fn of_profile(mut self, profile: &Profile) -> Self {
         self.n_buffers = profile.packet_in.buffers_packets.unwrap_or(self.n_buffers);
-        self.max_entries = profile.table_size().unwrap_or(self.max_entries);
+        if profile.has_table() {
+            // Without a known end, the table ends where the model does. 2²⁰ has 32 bits.
+            self.max_entries = profile.table_size().unwrap_or(RULES_MAX as u32);
+        }
         self.bundles = false;
         self.versions = match profile.switch.openflow.as_slice() {
             [OpenFlowVersion::V10] => Versions::Only10,

@@ -167,7 +167,7 @@ impl Profiled {
             is_ignored: false,
             placed: Vec::new(),
             agent_sends: false,
-            bounds_tables: profile.table_size().is_some(),
+            bounds_tables: profile.has_table(),
             is_resuming: false,
             is_running: false,
             spare: Vec::new(),

@@ -27,7 +27,13 @@ struct Bench {
 
 impl Bench {
     fn new(profile: Profile, version: Version) -> Self {
-        let options = SwitchOptions { profiles: Profiles::for_all(profile), ..SwitchOptions::default() };
+        Bench::with(
+            SwitchOptions { profiles: Profiles::for_all(profile), ..SwitchOptions::default() },
+            version,
+        )
+    }
+
+    fn with(options: SwitchOptions, version: Version) -> Self {
         let mut switch = Switch::new(DatapathId(1), "s1", options);
         let mut effects = Effects::default();
         (1..=2).for_each(|port| switch.add_port(PortNo(port), Duration::ZERO, &mut effects));
@@ -362,6 +368,31 @@ fn table_statistics_have_the_size_that_the_profile_says() {
     let mut bench = Bench::new(Profile::null(), Version::V1_0);
     bench.say(Body::MultipartRequest(MultipartRequest { flags: 0, body: RequestBody::Table }));
     assert_eq!(sizes(&bench), [65_536], "as without a profile");
+}
+
+#[test]
+fn a_table_whose_end_is_not_known_takes_more_rules_than_the_probe_did() {
+    let of_two = |at_least| vec![Capacity { at_least, ..Capacity::any(2) }];
+    let only = Software { when: SoftwareUse::Only, entries: Some(2), ..Software::default() };
+    let in_hardware = |at_least| Profile {
+        hardware: Some(Hardware { capacities: of_two(at_least), ..Hardware::default() }),
+        ..Profile::null()
+    };
+    let in_software =
+        |at_least| Profile { software: Some(Software { at_least, ..only.clone() }), ..Profile::null() };
+    for (profile, expected) in
+        [(in_hardware(false), 2), (in_hardware(true), 9), (in_software(false), 2), (in_software(true), 9)]
+    {
+        // Without a profile, this switch would have three.
+        let profiles = Profiles::for_all(profile);
+        let mut bench = Bench::with(
+            SwitchOptions { profiles, max_entries: 3, ..SwitchOptions::default() },
+            Version::V1_0,
+        );
+        (0..9).for_each(|number| bench.say(Body::FlowMod(add(number))));
+        bench.pass_to(SECOND);
+        assert_eq!((bench.switch.flow_count(), bench.errors().len()), (expected, 9 - expected));
+    }
 }
 
 /// All rules are in software, which forwards ten packets a second.

@@ -62,6 +62,7 @@ mod writes;
 pub use buffers::{Buffers, slot_of};
 pub use input::{Input, Message, MessageId, Miss, Packet, Rule, RuleId};
 pub use output::{Loss, Output, Place, Refusal};
+pub use rules::RULES_MAX;
 pub use scan::ScanTimes;
 
 use crate::delay::Delay;

@@ -11,7 +11,7 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 
 /// How many rules a model holds in all. A profile without limits would otherwise take all memory. Above it, adds are refused.
-pub(super) const RULES_MAX: usize = 1 << 20;
+pub const RULES_MAX: usize = 1 << 20;
 
 /// A rule's slot, and which rule of that slot is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
