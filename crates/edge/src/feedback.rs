@@ -21,7 +21,7 @@ use crate::shares;
 const USES_ITS_RATE: f64 = 0.8;
 
 /// If there is congestion again soon after R fell, the link drops packets of senders that seemed to have no more to send. Then this part is
-/// halved each time, down to here. At last all count as limited by R, so that R is C by their number.
+/// halved each time, and below this it is 0. At last all count as limited by R, so that R is C by their number.
 const USES_MIN: f64 = 0.1;
 
 /// Without congestion for so many intervals, the part is as at first.
@@ -79,7 +79,8 @@ impl RateControl {
         if self.queued_bits > QUEUE_BITS || has_begun && sum > NEARLY_FULL * capacity {
             self.queued_bits = 0.0;
             wanted = wanted.min(self.level(capacity_bps, rates_bps));
-            self.uses_its_rate = (self.uses_its_rate / 2.0).max(USES_MIN);
+            let half = self.uses_its_rate / 2.0;
+            self.uses_its_rate = if half < USES_MIN { 0.0 } else { half };
             self.calm = 0;
         } else {
             self.calm = self.calm.saturating_add(1);

@@ -25,3 +25,5 @@ pub mod protocol;
 pub mod shaper;
 pub mod shares;
 pub mod vnic;
+
+pub use linux::run::{Config, Orders, clean, run};

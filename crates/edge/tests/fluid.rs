@@ -28,36 +28,52 @@ fn figure(wire: Wire) -> Network {
     )
 }
 
-fn near(network: &Network, expected: &[(u32, u32, f64)]) {
-    for (from, to, gigabits) in expected {
+/// Whether all rates are within 5 % of their shares, which are in gigabits a second.
+fn is_near(network: &Network, expected: &[(u32, u32, f64)]) -> bool {
+    expected.iter().all(|(from, to, gigabits)| {
         let rate = network.rate(flow(*from, *to)) / G as f64;
-        let line = format!("{from} to {to}: {rate:.3} Gb/s, to be {gigabits}");
-        println!("{line}");
-        assert!((rate - gigabits).abs() <= 0.05 * gigabits, "{line}");
+        (rate - gigabits).abs() <= 0.05 * gigabits
+    })
+}
+
+fn near(network: &Network, expected: &[(u32, u32, f64)]) {
+    let rates: Vec<String> = expected
+        .iter()
+        .map(|(from, to, share)| {
+            format!("{from} to {to}: {:.3} Gb/s of {share}", network.rate(flow(*from, *to)) / G as f64)
+        })
+        .collect();
+    println!("{}", rates.join(", "));
+    assert!(is_near(network, expected), "{}", rates.join(", "));
+}
+
+/// Five milliseconds pass, and then the shares are there. Prints since when.
+fn settles(network: &mut Network, expected: &[(u32, u32, f64)]) {
+    let mut since = None;
+    for ms in 1..=5 {
+        network.run(MS);
+        since = if is_near(network, expected) { since.or(Some(ms)) } else { None };
     }
+    println!("within 5 % from the window on that ends at {since:?} ms");
+    near(network, expected);
 }
 
 #[test]
 fn figure_two_is_10_then_10_and_10_then_8_10_and_2() {
     let mut network = figure(Wire::Separate);
     network.start(flow(A, B), UNLIMITED_BPS);
-    network.run(5 * MS);
-    near(&network, &[(A, B, 10.0)]);
+    settles(&mut network, &[(A, B, 10.0)]);
     network.start(flow(E, F), UNLIMITED_BPS);
-    network.run(5 * MS);
-    near(&network, &[(A, B, 10.0), (E, F, 10.0)]);
+    settles(&mut network, &[(A, B, 10.0), (E, F, 10.0)]);
     network.start(flow(C, D), UNLIMITED_BPS);
-    network.run(5 * MS);
-    near(&network, &[(A, B, 8.0), (E, F, 10.0), (C, D, 2.0)]);
+    settles(&mut network, &[(A, B, 8.0), (E, F, 10.0), (C, D, 2.0)]);
     // It stays so.
     for _ in 0..20 {
-        network.run(5 * MS);
-        near(&network, &[(A, B, 8.0), (E, F, 10.0), (C, D, 2.0)]);
+        settles(&mut network, &[(A, B, 8.0), (E, F, 10.0), (C, D, 2.0)]);
     }
     // What C needs no more is lent to A.
     network.stop(flow(C, D));
-    network.run(5 * MS);
-    near(&network, &[(A, B, 10.0), (E, F, 10.0)]);
+    settles(&mut network, &[(A, B, 10.0), (E, F, 10.0)]);
 }
 
 #[test]
@@ -67,15 +83,26 @@ fn a_receiver_shares_its_nic_among_senders_of_several_servers() {
     let mut network = Network::new(&vnics, Wire::Separate);
     for sender in 1..=4u32 {
         network.start(flow(sender, 9), UNLIMITED_BPS);
-        network.run(5 * MS);
         let share = 10.0 / f64::from(sender);
         let expected: Vec<(u32, u32, f64)> = (1..=sender).map(|sender| (sender, 9, share)).collect();
-        near(&network, &expected);
+        settles(&mut network, &expected);
     }
     // One of them wants less, and the others share the rest.
     network.start(flow(4, 9), G);
-    network.run(5 * MS);
-    near(&network, &[(1, 9, 2.95), (2, 9, 2.95), (3, 9, 2.95), (4, 9, 1.0)]);
+    settles(&mut network, &[(1, 9, 2.95), (2, 9, 2.95), (3, 9, 2.95), (4, 9, 1.0)]);
+}
+
+#[test]
+fn senders_whose_packets_a_full_nic_drops_get_their_shares_too() {
+    let vnics = [(1, 1, 10 * G), (2, 2, 10 * G), (3, 3, 10 * G), (9, 9, 10 * G)];
+    let mut network = Network::new(&vnics, Wire::Separate);
+    network.is_unfair = true;
+    for sender in 1..=3u32 {
+        network.start(flow(sender, 9), UNLIMITED_BPS);
+        let share = 10.0 / f64::from(sender);
+        let expected: Vec<(u32, u32, f64)> = (1..=sender).map(|sender| (sender, 9, share)).collect();
+        settles(&mut network, &expected);
+    }
 }
 
 #[test]
@@ -84,27 +111,23 @@ fn guarantees_of_receivers_hold_against_senders_of_other_slices() {
     let vnics = [(A, 1, 8 * G), (B, 3, 8 * G), (C, 2, 2 * G), (D, 3, 2 * G)];
     let mut network = Network::new(&vnics, Wire::Separate);
     network.start(flow(A, B), UNLIMITED_BPS);
-    network.run(5 * MS);
-    near(&network, &[(A, B, 10.0)]);
+    settles(&mut network, &[(A, B, 10.0)]);
     network.start(flow(C, D), UNLIMITED_BPS);
-    network.run(5 * MS);
-    near(&network, &[(A, B, 8.0), (C, D, 2.0)]);
+    settles(&mut network, &[(A, B, 8.0), (C, D, 2.0)]);
 }
 
 #[test]
 fn a_strict_vnic_is_capped() {
     let mut network = Network::strict(&[(A, 1, 8 * G), (B, 3, 8 * G)]);
     network.start(flow(A, B), UNLIMITED_BPS);
-    network.run(5 * MS);
-    near(&network, &[(A, B, 8.0)]);
+    settles(&mut network, &[(A, B, 8.0)]);
 }
 
 #[test]
 fn without_feedback_for_a_second_a_flow_has_its_guarantee() {
     let mut network = figure(Wire::Separate);
     network.start(flow(A, B), UNLIMITED_BPS);
-    network.run(5 * MS);
-    near(&network, &[(A, B, 10.0)]);
+    settles(&mut network, &[(A, B, 10.0)]);
     network.is_deaf = true;
     network.run(FEEDBACK_LIFE_NS / 2);
     near(&network, &[(A, B, 10.0)]);
@@ -132,14 +155,12 @@ fn an_overbooked_link_is_shared_in_proportion_by_caps_of_the_service() {
     let caps = on_links(&[10 * G; 3], &flows);
     network.cap(1, flow(A, B), caps[0]);
     network.cap(2, flow(E, F), caps[1]);
-    network.run(5 * MS);
-    near(&network, &[(A, B, 4.4), (E, F, 5.6), (C, D, 5.6)]);
+    settles(&mut network, &[(A, B, 4.4), (E, F, 5.6), (C, D, 5.6)]);
     network.cap(1, flow(A, B), NO_CAP);
     network.cap(2, flow(E, F), NO_CAP);
     network.stop(flow(C, D));
     network.stop(flow(E, F));
-    network.run(5 * MS);
-    near(&network, &[(A, B, 10.0)]);
+    settles(&mut network, &[(A, B, 10.0)]);
 }
 
 #[test]

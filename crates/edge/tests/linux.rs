@@ -7,15 +7,19 @@
 
 mod hosts;
 
-use edge::linux::run::{Orders, clean};
 use edge::linux::{Device, Trouble};
+use edge::vnic::Directory;
+use edge::{Orders, clean};
 use hosts::{Arrival, Host, Lab, Vlan, run_agent, vnic};
 use std::process::Command;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What three VNICs of one receiver share in the tests.
 const LINK_BPS: u64 = 10_000_000;
+
+/// How long a change may take until the test counts as failed.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 fn can_run(name: &str) -> bool {
     let has = |program: &str, argument: &str| Command::new(program).arg(argument).output().is_ok();
@@ -181,4 +185,58 @@ fn an_interface_that_another_program_shapes_is_left_alone() {
     assert_eq!(shown(host, "nft", &["list", "tables"]), "");
     let missing = host.inside(|| clean(&Device::new("eth9").unwrap()).unwrap_err().to_string());
     assert!(missing.contains("eth9"), "{missing}");
+}
+
+#[test]
+fn a_vnic_that_comes_and_goes_has_classes_and_counters_only_then() {
+    if !can_run("a_vnic_that_comes_and_goes_has_classes_and_counters_only_then") {
+        return;
+    }
+    let lab = Lab::new(&["s1"], "s1", LINK_BPS);
+    let host = lab.host("s1");
+    let orders = Arc::new(Orders::default());
+    let first = [vnic(1, 1, 3_000_000, Vlan::None)];
+    let agent = run_agent(&lab, "s1", 1, &first, LINK_BPS, &orders);
+    let classes = || shown(host, "tc", &["class", "show", "dev", "eth0"]);
+    let senders = || shown(host, "nft", &["list", "set", "netdev", "burnet_edge_eth0", "senders"]);
+    let until = |what: &str, holds: &dyn Fn() -> bool| {
+        let begin = Instant::now();
+        while !holds() {
+            assert!(begin.elapsed() < PATIENCE, "{what}: {}{}", classes(), senders());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    until("one VNIC", &|| classes().contains("rate 3Mbit ceil 10Mbit"));
+    assert!(senders().contains("02:00:00:00:00:01") && !senders().contains("02:00:00:00:00:05"));
+    let both = [first[0], vnic(5, 1, 4_000_000, Vlan::Id(9))];
+    orders.replace_directory(Directory::new(both).unwrap());
+    until("a second VNIC", &|| classes().contains("rate 4Mbit ceil 10Mbit"));
+    orders.replace_directory(Directory::new([both[1]]).unwrap());
+    until("the first has left", &|| {
+        !classes().contains("rate 3Mbit") && !senders().contains("02:00:00:00:00:01")
+    });
+    assert!(classes().contains("rate 4Mbit"));
+    orders.end();
+    agent.join().unwrap().unwrap();
+    assert_eq!(classes(), "");
+}
+
+#[test]
+fn an_agent_whose_table_is_removed_says_so_and_cleans_up() {
+    if !can_run("an_agent_whose_table_is_removed_says_so_and_cleans_up") {
+        return;
+    }
+    let lab = Lab::new(&["s1"], "s1", LINK_BPS);
+    let host = lab.host("s1");
+    let orders = Arc::new(Orders::default());
+    let agent = run_agent(&lab, "s1", 1, &[vnic(1, 1, 3_000_000, Vlan::None)], LINK_BPS, &orders);
+    let begin = Instant::now();
+    while shown(host, "nft", &["list", "tables"]).is_empty() {
+        assert!(begin.elapsed() < PATIENCE, "no table");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    host.run("nft delete table netdev burnet_edge_eth0");
+    let why = agent.join().unwrap().unwrap_err().to_string();
+    assert!(why.contains("was the table removed by another program?"), "{why}");
+    assert!(!shown(host, "tc", &["qdisc", "show", "dev", "eth0"]).contains("bed9"));
 }

@@ -3,10 +3,10 @@
 //! In: names. Out: commands and closures that run inside, UDP traffic, and rates. It changes nothing outside of its namespaces.
 
 use edge::agent::{Peer, Settings};
-use edge::linux::run::{Config, Orders, run};
 use edge::linux::{Device, Trouble};
 use edge::protocol::Key;
 use edge::vnic::{Address, AgentId, Directory, SliceId, Vnic, VnicId};
+use edge::{Config, Orders, run};
 use flow::MacAddr;
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::socket::{AddressFamily, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrLike};

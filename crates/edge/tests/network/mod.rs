@@ -65,6 +65,8 @@ pub struct Network {
     measured: BTreeMap<Flow, f64>,
     window_ns: u64,
     refusals: Vec<String>,
+    /// Whether a full NIC drops packets of the last flows only. Otherwise it drops the same part of each.
+    pub is_unfair: bool,
     /// Whether all datagrams are lost.
     pub is_deaf: bool,
     /// How many datagrams of a thousand are lost.
@@ -123,6 +125,7 @@ impl Network {
             measured: BTreeMap::new(),
             window_ns: 0,
             refusals: Vec::new(),
+            is_unfair: false,
             is_deaf: false,
             loss_permille: 0,
             luck: 1,
@@ -240,7 +243,8 @@ impl Network {
         }
         for agent in self.servers.keys() {
             let agent_of = |flow: &Flow| self.directory.get(flow.receiver).unwrap().agent;
-            narrow(&mut rates, |flow| agent_of(flow) == Some(*agent));
+            let is_here = |flow: &Flow| agent_of(flow) == Some(*agent);
+            if self.is_unfair { first_come(&mut rates, is_here) } else { narrow(&mut rates, is_here) }
         }
         rates
     }
@@ -319,5 +323,13 @@ fn narrow(rates: &mut [(Flow, f64)], is_here: impl Fn(&Flow) -> bool) {
     if sum > NIC as f64 {
         let here = rates.iter_mut().filter(|(flow, _)| is_here(flow));
         here.for_each(|(_, rate)| *rate *= NIC as f64 / sum);
+    }
+}
+
+fn first_come(rates: &mut [(Flow, f64)], is_here: impl Fn(&Flow) -> bool) {
+    let mut left = NIC as f64;
+    for (_, rate) in rates.iter_mut().filter(|(flow, _)| is_here(flow)) {
+        *rate = rate.min(left);
+        left -= *rate;
     }
 }
