@@ -33,17 +33,40 @@ const QUEUE_BITS: f64 = 1.5 * 1514.0 * 8.0;
 /// The gain of the control law: half of the error is corrected in an interval.
 const GAIN: f64 = 0.5;
 
+/// A sender with less than this part of an equal share is small: it neither begins nor is it limited. Its single packets would otherwise
+/// take half of C from a large one.
+const SMALL: f64 = 1.0 / 16.0;
+
 /// A C that is used to this part is congested after a sender has begun …
 const NEARLY_FULL: f64 = 0.95;
 
 /// … for so many intervals.
 const BEGINNING: u8 = 2;
 
+/// The imaginary queue of a capacity.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Queue {
+    bits: f64,
+}
+
+impl Queue {
+    /// An interval has ended. Returns whether there is congestion. Then the queue is empty again.
+    pub fn on_interval(&mut self, capacity_bps: u64, interval_ns: u64, sum_bps: u64) -> bool {
+        let beyond = (sum_bps as f64 - capacity_bps as f64) * interval_ns as f64 / 1e9;
+        self.bits = (self.bits + beyond).max(0.0);
+        let is_congested = self.bits > QUEUE_BITS;
+        if is_congested {
+            self.bits = 0.0;
+        }
+        is_congested
+    }
+}
+
 /// The rate of one receiving VNIC.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RateControl {
     rate_bps: f64,
-    queued_bits: f64,
+    queue: Queue,
     senders: usize,
     beginning: u8,
     uses_its_rate: f64,
@@ -55,7 +78,7 @@ impl RateControl {
     pub fn new(capacity_bps: u64) -> Self {
         RateControl {
             rate_bps: capacity_bps as f64,
-            queued_bits: 0.0,
+            queue: Queue::default(),
             senders: 0,
             beginning: 0,
             uses_its_rate: USES_ITS_RATE,
@@ -71,14 +94,18 @@ impl RateControl {
     /// An interval has ended. `rates_bps` has the rates of those that sent in it. Returns R.
     pub fn on_interval(&mut self, capacity_bps: u64, interval_ns: u64, rates_bps: &[u64]) -> u64 {
         let capacity = capacity_bps.max(1) as f64;
-        let sum: f64 = rates_bps.iter().map(|rate| *rate as f64).sum();
-        let beyond = (sum - capacity) * interval_ns as f64 / 1e9;
-        self.queued_bits = (self.queued_bits + beyond).max(0.0);
+        let sum_bps = rates_bps.iter().fold(0u64, |sum, rate| sum.saturating_add(*rate));
+        let sum = sum_bps as f64;
+        let is_congested = self.queue.on_interval(capacity_bps, interval_ns, sum_bps);
         let mut wanted = self.rate_bps * (1.0 - GAIN * (sum - capacity) / capacity);
-        let has_begun = self.has_begun(rates_bps.len());
-        if self.queued_bits > QUEUE_BITS || has_begun && sum > NEARLY_FULL * capacity {
-            self.queued_bits = 0.0;
-            wanted = wanted.min(self.level(capacity_bps, rates_bps));
+        let floor = capacity / rates_bps.len().max(1) as f64;
+        let small = SMALL * floor;
+        let has_begun = self.has_begun(rates_bps.iter().filter(|rate| **rate as f64 > small).count());
+        if is_congested || has_begun && sum > NEARLY_FULL * capacity {
+            self.queue = Queue::default();
+            wanted = wanted.min(self.level(capacity_bps, small, rates_bps));
+        }
+        if is_congested {
             let half = self.uses_its_rate / 2.0;
             self.uses_its_rate = if half < USES_MIN { 0.0 } else { half };
             self.calm = 0;
@@ -88,7 +115,6 @@ impl RateControl {
                 self.uses_its_rate = USES_ITS_RATE;
             }
         }
-        let floor = capacity / rates_bps.len().max(1) as f64;
         self.rate_bps = wanted.clamp(floor, capacity);
         self.rate_bps()
     }
@@ -105,8 +131,9 @@ impl RateControl {
     }
 
     /// The share of those that want more, by what was measured.
-    fn level(&self, capacity_bps: u64, rates_bps: &[u64]) -> f64 {
-        let demand = |rate: &u64| match *rate as f64 >= self.uses_its_rate * self.rate_bps {
+    fn level(&self, capacity_bps: u64, small: f64, rates_bps: &[u64]) -> f64 {
+        let limited = (self.uses_its_rate * self.rate_bps).max(small);
+        let demand = |rate: &u64| match *rate as f64 >= limited {
             true => shares::UNLIMITED_BPS,
             false => *rate,
         };
@@ -197,6 +224,19 @@ mod tests {
         let rates: Vec<u64> =
             (0..9).map(|_| control.on_interval(capacity, interval, &[6_200_000, 3_800_000])).collect();
         assert!(rates[2] > 5_700_000 && rates[8] == capacity / 2, "{rates:?}");
+    }
+
+    #[test]
+    fn single_packets_of_a_small_sender_do_not_take_from_a_large_one() {
+        let (capacity, interval) = (9_800_000, 40_000_000);
+        let mut control = RateControl::new(capacity);
+        for step in 0..100 {
+            // A small datagram in every third interval, beside a sender that uses all.
+            let rates = [control.rate_bps(), 20_000];
+            let rate =
+                control.on_interval(capacity, interval, if step % 3 == 0 { &rates } else { &rates[..1] });
+            assert!(rate > capacity / 100 * 95, "{rate} in interval {step}");
+        }
     }
 
     #[test]

@@ -109,11 +109,19 @@ fn senders_whose_packets_a_full_nic_drops_get_their_shares_too() {
 fn guarantees_of_receivers_hold_against_senders_of_other_slices() {
     // Server 3 has B with 8 and D with 2; A and C are on servers of their own.
     let vnics = [(A, 1, 8 * G), (B, 3, 8 * G), (C, 2, 2 * G), (D, 3, 2 * G)];
-    let mut network = Network::new(&vnics, Wire::Separate);
-    network.start(flow(A, B), UNLIMITED_BPS);
-    settles(&mut network, &[(A, B, 10.0)]);
-    network.start(flow(C, D), UNLIMITED_BPS);
-    settles(&mut network, &[(A, B, 8.0), (C, D, 2.0)]);
+    for is_unfair in [false, true] {
+        let mut network = Network::new(&vnics, Wire::Separate);
+        network.is_unfair = is_unfair;
+        network.start(flow(A, B), UNLIMITED_BPS);
+        settles(&mut network, &[(A, B, 10.0)]);
+        network.start(flow(C, D), UNLIMITED_BPS);
+        settles(&mut network, &[(A, B, 8.0), (C, D, 2.0)]);
+        network.run(50 * MS);
+        near(&network, &[(A, B, 8.0), (C, D, 2.0)]);
+        // One that wants less than its guarantee leaves the rest.
+        network.start(flow(C, D), G / 2);
+        settles(&mut network, &[(A, B, 9.3), (C, D, 0.5)]);
+    }
 }
 
 #[test]

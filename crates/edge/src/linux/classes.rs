@@ -32,6 +32,11 @@ const BURST_MIN_BYTES: u64 = 2 * 1514;
 /// A burst lasts this part of a second. Shorter bursts need more wake-ups.
 const BURST_PER_SECOND: u64 = 4000;
 
+/// On slow links it lasts 8 ms, but at most ten frames. A timer of a busy machine is late by milliseconds. What does not fit into a burst
+/// by then is lost.
+const SLOW_BURST_PER_SECOND: u64 = 125;
+const SLOW_BURST_MAX_BYTES: u64 = 10 * 1514;
+
 /// What a class may queue: 20 ms of the NIC, within these bounds. The lower one is the largest packet that Linux leaves uncut.
 const QUEUE_PER_SECOND: u64 = 50;
 const QUEUE_MIN_BYTES: u64 = 64 * 1024;
@@ -145,7 +150,10 @@ impl Classes {
 
     fn class(&self, verb: &str, parent: Option<u16>, minor: u16, rates: Rates, turn_bytes: u64) -> String {
         let Rates { rate_bps, ceiling_bps } = rates;
-        let burst = |bps: u64| (bps / 8 / BURST_PER_SECOND).max(BURST_MIN_BYTES);
+        let burst = |bps: u64| {
+            let slow = (bps / 8 / SLOW_BURST_PER_SECOND).min(SLOW_BURST_MAX_BYTES);
+            (bps / 8 / BURST_PER_SECOND).max(slow).max(BURST_MIN_BYTES)
+        };
         let parent = parent.map_or(format!("{MAJOR}:"), |parent| format!("{MAJOR}:{parent:x}"));
         format!(
             "class {verb} dev {} parent {parent} classid {MAJOR}:{minor:x} htb rate {rate_bps}bit ceil {ceiling_bps}bit \

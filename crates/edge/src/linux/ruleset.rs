@@ -25,11 +25,14 @@ pub(super) fn removal(device: &Device) -> String {
 }
 
 /// The commands that replace the table by a new one.
-pub(super) fn ruleset(device: &Device, directory: &Directory, me: AgentId) -> String {
+pub(super) fn ruleset(device: &Device, directory: &Directory, me: AgentId, ports: &[u16]) -> String {
     let table = device.table();
     let size = FLOWS_MAX;
     let sets = known(directory, me);
     let known: String = sets.iter().map(|(name, key, list)| known_set(name, key, list)).collect();
+    // The shaper has a class for datagrams of agents. If they counted, agents would tell each other the rates of what they tell.
+    let of_agents = |port: &u16| format!("    udp dport {port} return\n");
+    let agents: String = ports.iter().map(of_agents).collect();
     let counting = |name: &str, key: &str| {
         format!(
             "  set {name} {{ typeof {key}; flags dynamic,timeout; timeout {TIMEOUT_S}s; size {size}; counter; }}\n"
@@ -49,7 +52,7 @@ pub(super) fn ruleset(device: &Device, directory: &Directory, me: AgentId) -> St
         ),
         format!(
             "  chain arriving {{\n    type filter hook ingress device \"{device}\" priority -500; policy accept;\n    \
-             ether type 8021q goto of_tagged\n    ether saddr @senders ether daddr @receivers \
+             ether type 8021q goto of_tagged\n{agents}    ether saddr @senders ether daddr @receivers \
              update @{UNTAGGED} {{ {untagged_key} }}\n  }}\n}}\n"
         ),
     ]
@@ -112,9 +115,10 @@ mod tests {
             strict: false,
         };
         let directory = Directory::new([vnic(1, 1, None), vnic(2, 2, None), vnic(3, 1, Some(7))]).unwrap();
-        let text = ruleset(&Device::new("h1-eth0").unwrap(), &directory, AgentId(1));
+        let text = ruleset(&Device::new("h1-eth0").unwrap(), &directory, AgentId(1), &[6655]);
         let has = |part: &str| assert!(text.contains(part), "{part} is not in {text}");
         has("table netdev burnet_edge_h1_2deth0\ndelete table netdev burnet_edge_h1_2deth0\n");
+        has("goto of_tagged\n    udp dport 6655 return\n    ether saddr @senders");
         has("set senders { typeof ether saddr; elements = { 02:00:00:00:00:01, 02:00:00:00:00:02 }; }");
         has("set receivers { typeof ether daddr; elements = { 02:00:00:00:00:01 }; }");
         has("set tagged_senders { typeof vlan id . ether saddr; elements = { 7 . 02:00:00:00:00:03 }; }");
@@ -128,7 +132,7 @@ mod tests {
              add element netdev burnet_edge_e tagged_senders { 7 . 02:00:00:00:00:03 }\n\
              flush set netdev burnet_edge_e tagged_receivers\n"
         );
-        let nobody = ruleset(&Device::new("e").unwrap(), &Directory::default(), AgentId(1));
+        let nobody = ruleset(&Device::new("e").unwrap(), &Directory::default(), AgentId(1), &[]);
         assert!(nobody.contains("set receivers { typeof ether daddr; }"));
     }
 }

@@ -129,10 +129,12 @@ impl<'a> Running<'a> {
         let Config { device, settings, directory, .. } = config;
         let agent = Agent::new(now_ns(), settings.clone(), directory.clone())?;
         let classes = Classes::new(device.clone(), settings.nic_bps);
-        let ports: BTreeSet<u16> = config.addresses.values().map(SocketAddr::port).collect();
+        let own = socket.local_addr().map_err(io_trouble("reading the socket's address"))?.port();
+        let ports = config.addresses.values().map(SocketAddr::port);
+        let ports: BTreeSet<u16> = ports.collect();
         let ports: Vec<u16> = ports.into_iter().take(PORTS_MAX).collect();
         program::run("tc", &["-batch", "-"], &(classes.setup(&ports).join("\n") + "\n"))?;
-        program::run("nft", &["-f", "-"], &ruleset::ruleset(device, directory, settings.me))?;
+        program::run("nft", &["-f", "-"], &ruleset::ruleset(device, directory, settings.me, &[own]))?;
         let reader = Reader::open(device.table())?;
         let tc = Tc::start()?;
         socket.set_nonblocking(true).map_err(io_trouble("preparing the socket"))?;

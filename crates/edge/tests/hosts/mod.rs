@@ -9,6 +9,7 @@ use edge::vnic::{Address, AgentId, Directory, SliceId, Vnic, VnicId};
 use edge::{Config, Orders, run};
 use flow::MacAddr;
 use nix::sched::{CloneFlags, unshare};
+use nix::sys::socket::sockopt::SndBuf;
 use nix::sys::socket::{AddressFamily, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrLike};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -25,6 +26,9 @@ const AGENT_PORT: u16 = 6655;
 
 /// The port of TCP connections.
 const TCP_PORT: u16 = 5001;
+
+/// What a sending socket lets wait. Linux doubles it, and counts about 2,300 bytes for a frame.
+const SEND_BYTES: usize = 40_000;
 
 /// The size of the test's frames.
 const FRAME_BYTES: usize = 1250;
@@ -119,11 +123,14 @@ impl Lab {
         self.host(name).inside(move || {
             std::thread::spawn(move || {
                 let socket = packet_socket();
+                // The socket blocks when so much waits in the shaper: a busy machine then delays nothing for 30 ms.
+                nix::sys::socket::setsockopt(&socket, SndBuf, &(SEND_BYTES)).unwrap();
                 let begin = Instant::now();
                 while begin.elapsed() < time {
-                    // A full queue is what is wanted: the shaper drops or the socket blocks.
-                    let _ = nix::sys::socket::send(socket.as_raw_fd(), &frame, MsgFlags::empty());
-                    std::thread::sleep(Duration::from_micros(700));
+                    // The queue of a class may be smaller. Then the frame is dropped.
+                    if nix::sys::socket::send(socket.as_raw_fd(), &frame, MsgFlags::empty()).is_err() {
+                        std::thread::sleep(Duration::from_millis(1));
+                    }
                 }
             })
         })
