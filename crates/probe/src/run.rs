@@ -50,6 +50,8 @@ pub struct Setting {
 struct SentFrame {
     step: usize,
     at_ns: u64,
+    /// The sequence number of the frame of the same step before this one.
+    before: Option<u32>,
 }
 
 /// A script on its way.
@@ -73,6 +75,8 @@ pub struct Run {
     first_sequence: u32,
     sent: VecDeque<SentFrame>,
     forgotten: u32,
+    /// The sequence number of the last frame of each step.
+    last_frame: Vec<Option<u32>>,
     /// The steps of flows whose removal may be reported.
     by_flow: HashMap<u32, usize>,
     /// Entries and packets in earlier parts of replies.
@@ -89,6 +93,7 @@ impl Run {
         Run {
             setting,
             by_flow: by_flow.collect(),
+            last_frame: vec![None; script.steps.len()],
             steps: script.steps,
             window: script.window.max(1),
             patience_ns: script.patience_ns,
@@ -230,7 +235,8 @@ impl Run {
     fn count_frame(&mut self, step: usize, at_ns: u64) -> u32 {
         let sequence = self.next_sequence();
         self.record.outcomes[step].frames.0 += 1;
-        self.sent.push_back(SentFrame { step, at_ns });
+        let before = self.last_frame[step].replace(sequence);
+        self.sent.push_back(SentFrame { step, at_ns, before });
         if self.sent.len() > SENT_MAX {
             self.sent.pop_front();
             self.forgotten += 1;
@@ -269,9 +275,8 @@ impl Run {
 
     /// When the frame of the same step before this one was sent.
     fn sent_before(&self, sequence: u32) -> Option<u64> {
-        let offset = self.offset_of(sequence)?;
-        let step = self.sent.get(offset)?.step;
-        self.sent.range(..offset).rev().find(|sent| sent.step == step).map(|sent| sent.at_ns)
+        let before = self.step_of_sequence(sequence)?.before?;
+        Some(self.step_of_sequence(before)?.at_ns)
     }
 
     fn step_of_xid(&self, xid: u32) -> Option<usize> {
