@@ -67,8 +67,8 @@ pub struct Table {
     /// Rules whose frames did not come back at the last look.
     missing: Vec<usize>,
     rules_at_look: usize,
-    /// Points (rules, time for one more in µs).
-    cost: Vec<(f64, f64)>,
+    /// How many rules there were behind each part of a filling, and its point: (rules, time for one more in µs).
+    cost: Vec<(usize, (f64, f64))>,
     is_paced: bool,
     is_full: bool,
     software: Option<SoftwareLook>,
@@ -340,7 +340,10 @@ impl Table {
             found.software.get_or_insert_with(SoftwareFound::default);
         }
         if self.width == Width::Ethernet && !self.cost.is_empty() {
-            found.orders.insert(Order::Same, std::mem::take(&mut self.cost));
+            // A full table that makes place costs more, and so do the packets that lost their rule.
+            let cost = self.cost.iter().filter(|(end, _)| *end <= in_hardware).map(|(_, point)| *point);
+            let cost: Vec<(f64, f64)> = cost.collect();
+            found.orders.extend((!cost.is_empty()).then_some((Order::Same, cost)));
         }
         let knows_software = found.software.as_ref().is_none_or(|software| !software.transit_us.is_empty());
         if knows_software { Next::Done } else { self.look_at_software(None, options, found) }
@@ -542,7 +545,7 @@ fn cost_points(
     outcomes: &[Outcome],
     places: &[(TestFlow, Place)],
     found: &Findings,
-) -> Vec<(f64, f64)> {
+) -> Vec<(usize, (f64, f64))> {
     let seen = outcomes.iter().zip(places).take_while(|(_, (_, place))| *place == Place::Hardware);
     let mut seen: Vec<u64> = seen.filter_map(|(outcome, _)| Some(outcome.frame?.sent_ns)).collect();
     seen.sort_unstable();
@@ -550,8 +553,9 @@ fn cost_points(
     let parts = seen.chunks(length).enumerate().filter(|(_, part)| part.len() > CHUNK_MIN / 2);
     parts
         .filter_map(|(index, part)| {
-            let middle = (before + index * length) as f64 + part.len() as f64 / 2.0;
-            Some((middle, each_us(part, found)?))
+            let begin = before + index * length;
+            let middle = begin as f64 + part.len() as f64 / 2.0;
+            Some((begin + part.len(), (middle, each_us(part, found)?)))
         })
         .collect()
 }
