@@ -173,10 +173,17 @@ fn order_costs(found: &Findings) -> BTreeMap<Order, Curve> {
     costs
 }
 
-/// The service of packet-ins or packet-outs: constant, or even between two bounds, from its mean and deviation at saturation.
+/// Single services that show how they are distributed.
+const SINGLE_MIN: usize = 200;
+
+/// The service of packet-ins or packet-outs: as single ones were spread, constant, or even between two bounds, from its mean and deviation at
+/// saturation.
 fn service_of(service: &ServiceFound) -> Quantiles {
     let mean_us = service.service_us.unwrap_or(0.0);
     let idle_us = &service.idle_us;
+    if service.single_us.len() >= SINGLE_MIN {
+        return spread(&service.single_us, mean_us, 1.0);
+    }
     let deviation_us = samples::moments(idle_us).map_or(0.0, |(_, deviation)| deviation);
     // A small part of the idle delays' deviation is noise of the estimate.
     let own_us = service.deviation_us.filter(|own| *own > 0.2 * deviation_us);
@@ -226,9 +233,13 @@ fn packet_in(found: &Findings) -> PacketIn {
 }
 
 fn barrier(found: &mut Findings) -> Barrier {
-    // If the hardware works beside the CPU, its time is part of what was seen.
+    // If the hardware works beside the CPU, its time is part of what was seen. The reply came when the barrier itself had been served.
     let write_us = if found.cpu_waits() { 0.0 } else { found.add_plane_us.unwrap_or(0.0) };
-    let late: Vec<f64> = found.late_us.iter().map(|late| (late - write_us).max(0.0)).collect();
+    let after_add_us = found.idle_mean_us(MessageType::Barrier) - write_us;
+    let is_late = |late: &&f64| **late > 0.0;
+    let late = found.late_us.iter();
+    let late: Vec<f64> =
+        late.map(|late| (late + if is_late(&late) { after_add_us } else { 0.0 }).max(0.0)).collect();
     let kind = match found.barrier.unwrap_or_default() {
         BarrierFound::Honest => BarrierKind::Honest,
         BarrierFound::Early => BarrierKind::Early(found.table("barrier.rules_late_us", &late)),

@@ -39,6 +39,8 @@ pub struct ServiceFound {
     pub rank: Option<i8>,
     /// How many samples the service time is from.
     pub samples: u32,
+    /// Times that the CPU needed for single ones, in µs. Empty: only their mean is known.
+    pub single_us: Vec<f64>,
 }
 
 /// What adds cost in an order of priorities: points (rules, µs).

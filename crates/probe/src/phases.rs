@@ -11,6 +11,7 @@ mod changes;
 mod idle;
 mod loads;
 mod longer;
+mod marked;
 mod orders;
 mod queue;
 mod services;

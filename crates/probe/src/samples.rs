@@ -2,7 +2,7 @@
 //!
 //! In: times in nanoseconds or delays in microseconds. Out: estimates. It knows no switch.
 
-use profile::compare::{Fitted, Samples, fit};
+use profile::compare::{Fitted, Samples, fit, table};
 
 /// The seed by which samples are held back. Any would do; a fixed one makes a probe repeatable.
 const SEED: u64 = 98;
@@ -74,6 +74,30 @@ pub fn interval_deviation_ns(bursts: &[&[u64]], spread_ns: f64) -> Option<f64> {
     Some(((variance(far) - variance(near)) / (far - near) as f64).max(0.0).sqrt())
 }
 
+/// As many samples as were seen, if of some only an upper bound is known: (value or bound, whether it is the value). The bound must not
+/// depend on the value. The share below each value is the product-limit estimate (Kaplan and Meier 1958), which counts from above here. Sorted.
+pub fn uncensored(seen: &[(f64, bool)]) -> Vec<f64> {
+    let mut sorted = seen.to_vec();
+    // Of equal ones, those that are bounds come first: their values may be smaller.
+    sorted.sort_by(|one, two| one.0.total_cmp(&two.0).then(one.1.cmp(&two.1)));
+    let mut below = 1.0;
+    // (value, the share of values that are smaller), from above.
+    let mut steps: Vec<(f64, f64)> = Vec::new();
+    for (rank, (value, is_value)) in sorted.iter().enumerate().rev() {
+        if *is_value {
+            below *= rank as f64 / (rank + 1) as f64;
+            steps.push((*value, below));
+        }
+    }
+    let Some((least, _)) = steps.last().copied() else { return Vec::new() };
+    let at = |quantile: f64| {
+        let place = steps.partition_point(|(_, below)| *below > quantile);
+        steps.get(place).map_or(least, |(value, _)| *value)
+    };
+    let count = seen.len() as f64;
+    (0..seen.len()).map(|index| at((index as f64 + 0.5) / count)).collect()
+}
+
 /// Mean and standard deviation.
 pub fn moments(samples: &[f64]) -> Option<(f64, f64)> {
     let count = samples.len() as f64;
@@ -82,10 +106,11 @@ pub fn moments(samples: &[f64]) -> Option<(f64, f64)> {
     (count > 0.0).then(|| (mean, variance.sqrt()))
 }
 
-/// The quantile table of delays, made of four fifths of them and judged by the others. None without samples.
+/// The quantile table of delays, and how well such a table fits: one from four fifths of them is judged by the others. The table itself is
+/// from all of them. None without samples.
 pub fn fitted(samples_us: &[f64]) -> Option<Fitted> {
     let samples = Samples::new(samples_us.iter().map(|us| us.max(0.0)).collect()).ok()?;
-    fit(&samples, SEED).ok()
+    Some(Fitted { table: table(&samples).ok()?, ..fit(&samples, SEED).ok()? })
 }
 
 #[cfg(test)]
@@ -97,6 +122,32 @@ mod tests {
         let times: Vec<u64> = (0..50).map(|index| 1_000_000_007 + index * 250).collect();
         assert_eq!(interval_ns(&times), Some(250.0));
         assert_eq!(interval_ns(&times[..1]), None);
+    }
+
+    #[test]
+    fn delays_behind_which_others_wait_are_found() {
+        let mut random = profile::random::Random::new(5);
+        let (mut at, mut latest) = (0.0, 0.0_f64);
+        let seen: Vec<(f64, bool)> = (0..4000)
+            .map(|_| {
+                at += 20.0;
+                let delay = 20.0 + 80.0 * random.unit();
+                let is_own = at + delay > latest;
+                latest = latest.max(at + delay);
+                (latest - at, is_own)
+            })
+            .collect();
+        let waits = seen.iter().filter(|(_, is_own)| !is_own).count();
+        assert!(waits > 800, "{waits}");
+        let found = uncensored(&seen);
+        assert_eq!(found.len(), seen.len());
+        for q in [0.05, 0.25, 0.5, 0.75, 0.95] {
+            let (value, truth) = (quantile(&found, q).unwrap(), 20.0 + 80.0 * q);
+            assert!((value - truth).abs() < 3.0, "{q}: {value}, it was {truth}");
+        }
+        let plain = uncensored(&[(3.0, true), (1.0, true), (2.0, true)]);
+        assert_eq!(plain, [1.0, 2.0, 3.0]);
+        assert_eq!(uncensored(&[(1.0, false)]), Vec::<f64>::new());
     }
 
     #[test]

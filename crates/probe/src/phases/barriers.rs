@@ -11,14 +11,15 @@
 
 use super::cabling::FRAME_BYTES;
 use super::idle::to_controller;
+use super::marked::{after_removal, behind_removal, first_after_removal, removal};
 use crate::findings::{BarrierFound, Findings};
 use crate::flows::Width;
 use crate::options::Options;
 use crate::phase::{Next, Phase};
 use crate::rules::{self, RuleForm};
-use crate::samples::{ns, us};
+use crate::samples::{ns, uncensored, us};
 use crate::script::{MILLISECOND_NS, Outcome, Record, SECOND_NS, Script, Step, Until, When};
-use openflow::{Body, Version};
+use openflow::Body;
 use profile::MessageType;
 
 /// Barriers of the pilot.
@@ -28,8 +29,13 @@ const PILOT: usize = 6;
 pub(super) const PAIRS: usize = 40;
 /// Rounds.
 const ROUNDS: usize = 5;
-/// Rounds if rules are late: their delays differ much.
+/// Rounds if rules are late and some go to software: their delays differ much.
 const ROUNDS_LATE: usize = 12;
+/// Rounds one by one, if those that are late can be seen faster.
+const ROUNDS_FIRST: usize = 2;
+/// Rules that are late, of which several are on their way: how many, and how long that takes at most.
+const LATE_MAX: usize = 1600;
+const LATE_NS: u64 = 20 * SECOND_NS;
 /// How long all rounds take at most.
 const PAIRS_NS: u64 = 40 * SECOND_NS;
 /// How long a rule may take after its barrier. Rarely, rules of the HP 5406zl take 22 s.
@@ -38,6 +44,12 @@ const PATIENCE_NS: u64 = 30 * SECOND_NS;
 const BURST: usize = 24;
 /// Adds before each message whose rank is measured.
 const ADDS: usize = 12;
+/// The time between two adds of rules that keep their order, as a share of the latest. With this, most come by delays of their own.
+const IN_ORDER_SHARE: f64 = 0.2;
+/// How many rules are on their way if they keep no order. Each is looked at once in as many ticks.
+const ON_THE_WAY: f64 = 24.0;
+/// The CPU must be done with an add and its barrier before the next add comes.
+const CPU_FACTOR: f64 = 1.25;
 /// The share of barriers whose rule is late that makes the switch's barriers early.
 const EARLY_SHARE: f64 = 0.1;
 
@@ -54,6 +66,11 @@ const TYPES: [MessageType; 5] = [
 #[derive(Debug, Default)]
 pub struct Barriers {
     state: State,
+    /// Some rules were in software, where their frames wait for each other.
+    has_software: bool,
+    has_more: bool,
+    late: Lateness,
+    late_took_ns: u64,
     /// (type, delay behind the first adds, behind all), without the idle delay.
     delays: Vec<(MessageType, f64, f64)>,
 }
@@ -68,6 +85,7 @@ enum State {
         count: usize,
     },
     Order,
+    Late,
     Rank(usize),
 }
 
@@ -85,8 +103,7 @@ impl Phase for Barriers {
             (State::Pilot, Some(record)) => {
                 let each_ns = (record.ended_ns - record.started_ns) / PILOT as u64;
                 note_lateness(record, options, found);
-                let resolution_us = us(2 * options.watch_tick_ns) + us(options.transit_margin_ns);
-                let most = if found.latest_us() > resolution_us { ROUNDS_LATE } else { ROUNDS };
+                let most = if found.latest_us() > resolution_us(options) { ROUNDS_FIRST } else { ROUNDS };
                 let in_time = usize::try_from(PAIRS_NS / each_ns.max(1)).unwrap_or(PAIRS);
                 let all = in_time.clamp(PILOT, PAIRS * most);
                 let rounds = all.div_ceil(PAIRS);
@@ -95,18 +112,32 @@ impl Phase for Barriers {
             }
             (State::Pairs { left, count }, Some(record)) if left > 0 => {
                 note_lateness(record, options, found);
+                self.has_software |= has_software(record, found);
                 self.state = State::Pairs { left: left - 1, count };
                 Next::Run(pairs(count, options, found))
             }
-            (State::Pairs { .. }, Some(record)) => {
+            (State::Pairs { count, .. }, Some(record)) => {
                 note_lateness(record, options, found);
+                self.has_software |= has_software(record, found);
+                if self.has_software && found.latest_us() > resolution_us(options) && !self.has_more {
+                    // They cannot be seen several at once.
+                    self.has_more = true;
+                    self.state = State::Pairs { left: ROUNDS_LATE - ROUNDS_FIRST - 1, count };
+                    return Next::Run(pairs(count, options, found));
+                }
                 conclude_barrier(options, found);
                 self.state = State::Order;
                 Next::Run(burst(options, found))
             }
             (State::Order, Some(record)) => {
                 found.rules_in_order = is_in_order(record, options);
-                self.rank(0, options, found)
+                self.has_software |= has_software(record, found);
+                self.late_or_rank(options, found)
+            }
+            (State::Late, Some(record)) => {
+                self.late_took_ns += record.ended_ns - record.started_ns;
+                self.late.note(record, options, found);
+                self.late_or_rank(options, found)
             }
             (State::Rank(at), Some(record)) => {
                 self.delays.extend(delays_of(TYPES[at % TYPES.len()], record, found));
@@ -125,14 +156,12 @@ impl Phase for Barriers {
 }
 
 /// Adds, each with a barrier right behind it. A frame comes first: a real switch may cache what it does with packets without a rule.
-pub(super) fn pairs(count: usize, options: &Options, found: &mut Findings) -> Script {
+fn pairs(count: usize, options: &Options, found: &mut Findings) -> Script {
     let frames = crate::engine::watch(options, FRAME_BYTES);
     let rule = RuleForm::to(options.ports[1].port);
     let flows = found.take_flows(Width::Ethernet, count);
-    let pause = 100 * MILLISECOND_NS + 2 * ns(found.latest_us());
-    let mut steps = removal(options, found).to_vec();
-    steps.extend(flows.into_iter().enumerate().flat_map(|(index, flow)| {
-        let when = When::After(if index == 0 { pause } else { MILLISECOND_NS });
+    let steps = flows.into_iter().enumerate().flat_map(|(index, flow)| {
+        let when = if index == 0 { first_after_removal(found) } else { When::After(MILLISECOND_NS) };
         let first = Step::frame(when, flow, options.ports[0].port, FRAME_BYTES, Until::Sent);
         let add = Step::watched(
             if options.is_real() { When::After(MILLISECOND_NS) } else { when },
@@ -143,22 +172,82 @@ pub(super) fn pairs(count: usize, options: &Options, found: &mut Findings) -> Sc
         // The barrier follows at once.
         let pair = [add, Step::barrier(When::At(0))];
         options.is_real().then_some(first).into_iter().chain(pair)
-    }));
-    Script::new(steps, PATIENCE_NS)
+    });
+    Script::new(behind_removal(steps, options, found), PATIENCE_NS)
 }
 
-/// Removes all rules, but the one for the rest in OpenFlow 1.0.
-pub(super) fn removal(options: &Options, found: &Findings) -> [Step; 2] {
-    let is_v10 = found.version == Version::V1_0;
-    let delete = Step::send(When::At(0), rules::delete_all(!is_v10 && !options.clear));
-    let end = if is_v10 { Step::send(When::At(0), rules::add_drop()) } else { Step::barrier(When::At(0)) };
-    [delete, end]
+/// Adds with barriers at a steady rate, so that several rules are on their way. Rules that keep their order must come slowly enough that
+/// most do not wait for an earlier one.
+pub(super) fn late_pairs(count: usize, options: &Options, found: &mut Findings) -> Script {
+    let apart = if found.rules_in_order { IN_ORDER_SHARE } else { 1.0 / ON_THE_WAY };
+    let add_us = found.add_cpu_us.unwrap_or(found.idle_mean_us(MessageType::Add));
+    let cpu_us = add_us + found.idle_mean_us(MessageType::Barrier);
+    let every_ns = ns((apart * found.latest_us()).max(CPU_FACTOR * cpu_us)).max(4 * MILLISECOND_NS);
+    let removal_us = count as f64 * found.delete_us.unwrap_or(add_us);
+    let begin_ns = 300 * MILLISECOND_NS + ns(2.0 * found.latest_us() + removal_us);
+    let frames = crate::engine::watch(options, FRAME_BYTES);
+    let rule = RuleForm::to(options.ports[1].port);
+    let flows = found.take_flows(Width::Ethernet, count).into_iter().zip(0u64..);
+    let steps = flows.flat_map(|(flow, index)| {
+        let at_ns = begin_ns + index * every_ns;
+        let before = When::At(at_ns - MILLISECOND_NS);
+        let first = Step::frame(before, flow, options.ports[0].port, FRAME_BYTES, Until::Sent);
+        let pair = [
+            Step::watched(When::At(at_ns), rule.add_for(flow), flow, frames),
+            Step::barrier(When::At(at_ns)),
+        ];
+        options.is_real().then_some(first).into_iter().chain(pair)
+    });
+    Script::new(behind_removal(steps, options, found), PATIENCE_NS)
+}
+
+/// How late rules were of which several were on their way.
+#[derive(Debug, Default)]
+pub(super) struct Lateness {
+    /// µs, and whether it is that. Otherwise the rule was there at most so late, but waited for an earlier one.
+    seen: Vec<(f64, bool)>,
+}
+
+impl Lateness {
+    /// How many rules were seen.
+    pub(super) fn count(&self) -> usize {
+        self.seen.len()
+    }
+
+    /// Notes those of a script of [`late_pairs`].
+    pub(super) fn note(&mut self, record: &Record, options: &Options, found: &Findings) {
+        let mut there_ns = 0;
+        for pair in after_removal(record).chunks(steps_of_pair(options)) {
+            let [.., add, barrier] = pair else { continue };
+            let Some((frame, reply)) = add.frame.zip(barrier.reply) else { continue };
+            let Some(late_ns) = late_ns(add, reply.at_ns) else { continue };
+            // A rule that was missing while the one before was there came by a delay of its own.
+            let is_own = late_ns == 0 || add.lost_ns.is_some_and(|lost_ns| lost_ns >= there_ns);
+            self.seen.push((us(late_ns), is_own || !found.rules_in_order));
+            there_ns = there_ns.max(frame.sent_ns);
+        }
+    }
+
+    /// Adds them to those that were seen one by one.
+    pub(super) fn conclude(self, found: &mut Findings) {
+        if self.seen.is_empty() {
+            return;
+        }
+        let singly = found.late_us.iter().map(|us| (*us, true));
+        let all: Vec<(f64, bool)> = singly.chain(self.seen).collect();
+        found.late_us = uncensored(&all);
+    }
+}
+
+/// How many steps a pair has.
+fn steps_of_pair(options: &Options) -> usize {
+    if options.is_real() { 3 } else { 2 }
 }
 
 /// How much later than the reply each rule was there.
-pub(super) fn note_lateness(record: &Record, options: &Options, found: &mut Findings) {
-    let pairs = record.outcomes.get(2..).unwrap_or_default();
-    let steps = if options.is_real() { 3 } else { 2 };
+fn note_lateness(record: &Record, options: &Options, found: &mut Findings) {
+    let pairs = after_removal(record);
+    let steps = steps_of_pair(options);
     let late = pairs.chunks(steps).filter_map(|pair| {
         let [.., add, barrier] = pair else { return None };
         Some(us(late_ns(add, barrier.reply?.at_ns)?))
@@ -179,11 +268,16 @@ fn late_ns(add: &Outcome, replied_ns: u64) -> Option<u64> {
     Some(lost_ns.map_or(0, |lost_ns| lost_ns.midpoint(first_ns) - replied_ns))
 }
 
+/// Rules that are less late may be in time.
+fn resolution_us(options: &Options) -> f64 {
+    us(2 * options.watch_tick_ns) + us(options.transit_margin_ns)
+}
+
 fn conclude_barrier(options: &Options, found: &mut Findings) {
     if found.late_us.is_empty() {
         return found.leave_out("barrier", "no rule forwarded after its barrier");
     }
-    let resolution_us = us(2 * options.watch_tick_ns) + us(options.transit_margin_ns);
+    let resolution_us = resolution_us(options);
     let late = found.late_us.iter().filter(|late| **late > resolution_us).count();
     let is_early = late as f64 > EARLY_SHARE * found.late_us.len() as f64;
     found.barrier = Some(if is_early { BarrierFound::Early } else { BarrierFound::Honest });
@@ -211,7 +305,23 @@ fn is_in_order(record: &Record, options: &Options) -> bool {
     })
 }
 
+/// Whether a rule was in software.
+fn has_software(record: &Record, found: &Findings) -> bool {
+    record.outcomes.iter().filter_map(Outcome::transit_ns).any(|transit| found.is_software(transit))
+}
+
 impl Barriers {
+    /// More rules that are late, until there are enough.
+    fn late_or_rank(&mut self, options: &Options, found: &mut Findings) -> Next {
+        let has_time = self.late_took_ns < LATE_NS && self.late.count() < LATE_MAX;
+        if found.barrier == Some(BarrierFound::Early) && has_time && !self.has_software {
+            self.state = State::Late;
+            return Next::Run(late_pairs(PAIRS, options, found));
+        }
+        std::mem::take(&mut self.late).conclude(found);
+        self.rank(0, options, found)
+    }
+
     /// All rules go; then adds, the message, adds, and the message again.
     fn rank(&mut self, at: usize, options: &Options, found: &mut Findings) -> Next {
         self.state = State::Rank(at);
@@ -304,6 +414,7 @@ fn conclude_ranks(delays: &[(MessageType, f64, f64)], options: &Options, found: 
 mod tests {
     use super::*;
     use crate::findings::Findings;
+    use openflow::Version;
 
     #[test]
     fn only_a_frame_that_is_lost_after_the_reply_shows_a_late_rule() {

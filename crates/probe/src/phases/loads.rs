@@ -7,9 +7,9 @@
 //! In: nothing but what earlier phases found of service times. Out: delays under load. No value of the profile comes from them: they are
 //! held back, and judge what the profile predicts (`predict`).
 
-use super::barriers::removal;
 use super::cabling::FRAME_BYTES;
 use super::idle::to_controller;
+use super::marked::removal;
 use crate::findings::{Findings, Loaded};
 use crate::flows::Width;
 use crate::options::Options;

@@ -3,17 +3,16 @@
 //! If the CPU waits for the hardware, a message behind each part of a filling is the clock. Otherwise the first frames of rules are. In:
 //! answers and frames, of rules whose priorities rise, fall, or come in any order. Out: points (rules, time for one more).
 
-use super::barriers::removal;
 use super::cabling::FRAME_BYTES;
+use super::marked::{after_removal, behind_removal, body, first_after_removal, marker};
 use super::table::{each_us, window};
-use crate::findings::{BarrierFound, Findings, Order, OrderCost};
+use crate::findings::{Findings, Order, OrderCost};
 use crate::flows::Width;
 use crate::options::Options;
 use crate::phase::{Next, Phase};
 use crate::rules::RuleForm;
 use crate::samples::{ns, us};
-use crate::script::{MILLISECOND_NS, Record, SECOND_NS, Script, Step, When};
-use openflow::Body;
+use crate::script::{Record, SECOND_NS, Script, Step, When};
 use profile::MessageType;
 
 /// Rules of a filling at least, if the table has room.
@@ -24,8 +23,6 @@ const RULES_MAX: usize = 16_384;
 const RULES_ALL: usize = 500;
 /// How long all fillings take at most.
 const FILLING_NS: f64 = 15e9;
-/// Steps of a removal.
-const REMOVAL: usize = 2;
 /// Points of a curve.
 const SEGMENTS: usize = 8;
 /// The lowest priority.
@@ -66,6 +63,13 @@ impl Phase for Orders {
         }
     }
 
+    fn takes_ns(&self, found: &Findings) -> u64 {
+        // As many rules as fillings with markers have, and the pauses between them.
+        let rules_ns = 1.3e3 * RULES_ALL as f64 * found.add_us();
+        let is_left_out = self.is_known(found) || found.capacities.is_empty();
+        if is_left_out { 0 } else { rules_ns.min(FILLING_NS) as u64 + 2 * SECOND_NS }
+    }
+
     fn next(&mut self, last: Option<&Record>, options: &Options, found: &mut Findings) -> Next {
         if let (true, Some(record)) = (self.has_run, last) {
             let points =
@@ -87,10 +91,7 @@ impl Phase for Orders {
             return Next::Done;
         }
         self.has_run = true;
-        // The filling of the table has measured this, unless rules are late by delays of their own.
-        let is_known =
-            found.orders.contains_key(&Order::Same) && (found.latest_us() <= 0.0 || marker(found).is_none());
-        if self.order == Order::Same && is_known {
+        if self.is_known(found) {
             return Next::Done;
         }
         if found.software.as_ref().is_some_and(|software| software.above.is_some()) {
@@ -113,6 +114,12 @@ impl Phase for Orders {
 }
 
 impl Orders {
+    /// Whether the filling of the table has measured this. If rules are late by delays of their own, it has not.
+    fn is_known(&self, found: &Findings) -> bool {
+        let is_prompt = found.latest_us() <= 0.0 || marker(found).is_none();
+        self.order == Order::Same && found.orders.contains_key(&Order::Same) && is_prompt
+    }
+
     fn filling(&self, options: &Options, found: &mut Findings) -> Script {
         if let Some((kind, length)) = self.marker {
             return self.with_markers(kind, length, options, found);
@@ -130,19 +137,6 @@ impl Orders {
     }
 }
 
-/// The message whose answer says when the CPU has done all adds before it. None: the hardware works beside the CPU, so that only frames
-/// tell.
-pub(super) fn marker(found: &Findings) -> Option<MessageType> {
-    let echo_waits = found.services.get(&MessageType::Echo).and_then(|echo| echo.rank).unwrap_or(0) >= 0;
-    let barrier_waits = found.barrier != Some(BarrierFound::NotOrdering);
-    let is_known = found.add_cpu_us.is_some() && found.cpu_waits();
-    match (is_known, echo_waits, barrier_waits) {
-        (true, true, _) => Some(MessageType::Echo),
-        (true, false, true) => Some(MessageType::Barrier),
-        _ => None,
-    }
-}
-
 impl Orders {
     /// Parts of a filling of an empty table, each at once with a marker behind it.
     fn with_markers(
@@ -153,18 +147,15 @@ impl Orders {
         found: &mut Findings,
     ) -> Script {
         let count = self.count;
-        let pause = When::After(100 * MILLISECOND_NS + 2 * ns(found.latest_us()));
         let rule = RuleForm::to(options.ports[1].port);
         let flows = found.take_flows(Width::Ethernet, count);
-        let body =
-            if kind == MessageType::Echo { Body::EchoRequest(Vec::new()) } else { Body::BarrierRequest };
         let adds: Vec<Step> = flows
             .into_iter()
             .enumerate()
             .map(|(index, flow)| {
                 let form = rule.with_priority(priority(self.order, index, count));
                 let when = match index {
-                    0 => pause,
+                    0 => first_after_removal(found),
                     index if index % length == 0 => When::After(0),
                     _ => When::At(0),
                 };
@@ -172,18 +163,17 @@ impl Orders {
             })
             .collect();
         let parts = adds.chunks(length).flat_map(|part| {
-            part.iter().cloned().chain([Step::ask(When::At(0), body.clone())]).collect::<Vec<_>>()
+            part.iter().cloned().chain([Step::ask(When::At(0), body(kind))]).collect::<Vec<_>>()
         });
         let patience_ns = 2 * SECOND_NS + 4 * length as u64 * ns(found.add_us());
-        Script::new(removal(options, found).into_iter().chain(parts).collect(), patience_ns)
+        Script::new(behind_removal(parts, options, found), patience_ns)
     }
 
     /// The time for one more rule in each part, from the marker behind it.
     fn marked(&self, record: &Record, found: &Findings) -> Vec<(f64, f64)> {
         let Some((kind, length)) = self.marker else { return Vec::new() };
         let idle_us = found.idle_us(kind).unwrap_or(0.0);
-        let Some(filling) = record.outcomes.get(REMOVAL..) else { return Vec::new() };
-        let parts = filling.chunks(length + 1).enumerate();
+        let parts = after_removal(record).chunks(length + 1).enumerate();
         let points = parts.filter_map(|(index, part)| {
             let (marker, adds) = part.split_last()?;
             // A rule that was refused costs something else.

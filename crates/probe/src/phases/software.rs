@@ -8,8 +8,8 @@
 //! In: rules that are in software, which another phase or a burst of adds has put there. Out: the rates of the software path and its
 //! promotion. It chooses the order that names most of the promoted rules.
 
-use super::barriers::removal;
 use super::cabling::FRAME_BYTES;
+use super::marked::{after_removal, behind_removal};
 use crate::findings::{Findings, SoftwareFound};
 use crate::flows::{TestFlow, Width};
 use crate::options::Options;
@@ -30,13 +30,13 @@ const ROUND_NS: u64 = 40 * MILLISECOND_NS;
 const ROUNDS_MAX: u64 = 60_000;
 /// Long enough to be slow in software, and short enough for many.
 const LOOK_BYTES: usize = 700;
+/// Before the first single frame: those that watched the rules may still wait for their turn in software.
+const CALM_NS: u64 = SECOND_NS;
 /// Single frames.
 const TRANSITS: usize = 60;
 /// Frames of a train.
 const TRAIN: usize = 160;
 const SHORT_BYTES: usize = 100;
-/// Steps of a removal.
-const REMOVAL: usize = 2;
 /// How long the writes of a batch take at most.
 const WRITES_NS: u64 = 40 * MILLISECOND_NS;
 /// An order that names fewer of the promoted rules is none.
@@ -112,9 +112,10 @@ impl SoftwareLook {
             _ => {
                 self.state = Look::Transits;
                 // All take turns, since some may move to hardware meanwhile.
-                let steps = self.flows.iter().cycle().take(TRANSITS).map(|flow| {
+                let steps = self.flows.iter().cycle().take(TRANSITS).enumerate().map(|(index, flow)| {
                     let into = options.ports[0].port;
-                    Step::frame(When::After(2 * MILLISECOND_NS), *flow, into, FRAME_BYTES, Until::Frame)
+                    let gap_ns = if index == 0 { CALM_NS } else { 2 * MILLISECOND_NS };
+                    Step::frame(When::After(gap_ns), *flow, into, FRAME_BYTES, Until::Frame)
                 });
                 Some(Script::new(steps.collect(), SECOND_NS))
             }
@@ -378,7 +379,7 @@ impl Phase for Software {
 
 impl Software {
     fn begin_look(&mut self, record: &Record, options: &Options, found: &mut Findings) -> Next {
-        let adds = record.outcomes.get(REMOVAL..).unwrap_or_default();
+        let adds = after_removal(record);
         let slow = |add: &Outcome| add.transit_ns().filter(|it| found.is_software(*it));
         let chosen =
             self.flows.iter().enumerate().zip(adds).filter_map(|(rule, add)| Some((rule, slow(add)?)));
@@ -409,8 +410,7 @@ impl Software {
             let when = if index == 0 { When::After(SECOND_NS) } else { When::At(0) };
             Step::watched(when, rule.with_priority(priority(index)).add_for(*flow), *flow, frames)
         });
-        let steps = removal(options, found).into_iter().chain(adds).collect();
-        Next::Run(Script::new(steps, 10 * SECOND_NS))
+        Next::Run(Script::new(behind_removal(adds, options, found), 10 * SECOND_NS))
     }
 }
 
