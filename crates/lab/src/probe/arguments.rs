@@ -16,6 +16,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const NAME_CHARS: usize = 60;
 /// The most rules that a probe can look at.
 const TABLE_MAX: i64 = 250_000;
+/// A day. A switch whose rate is not known well enough by then is not worth a longer probe.
+const MINUTES_MAX: u64 = 1440;
+const MINUTE_NS: u64 = 60_000_000_000;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -48,6 +51,9 @@ pub struct ProbeArgs {
     /// The most rules that the probe adds
     #[arg(long, value_name = "RULES", default_value_t = 70_000, value_parser = clap::value_parser!(u32).range(100..=TABLE_MAX))]
     pub table_max: u32,
+    /// How long the probe takes at most, if four fillings of the table do not take longer. More time makes rates more exact
+    #[arg(long, value_name = "MINUTES", default_value_t = 5, value_parser = clap::value_parser!(u64).range(5..=MINUTES_MAX))]
+    pub minutes: u64,
     /// The versions of OpenFlow that the probe offers
     #[arg(long, value_enum, default_value_t = ProbeVersion::Both)]
     pub version: ProbeVersion,
@@ -176,6 +182,7 @@ impl ProbeArgs {
             versions: self.version.offered(),
             clear: self.clear,
             table_max: self.table_max,
+            time_max_ns: self.minutes * MINUTE_NS,
             parts,
             ..Options::real(&profile_name(&self.out), &today(), ports)
         })
