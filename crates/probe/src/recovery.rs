@@ -321,19 +321,3 @@ impl Summary {
         text
     }
 }
-
-/// How far a number that was found over sockets may be from the truth: a share, or µs. There, the clock jitters and others use the machine.
-const SOCKETS_LIMIT: f64 = 0.05;
-const SOCKETS_LIMIT_US: f64 = 2000.0;
-
-/// Whether a value that was found over sockets is near enough. Names, and sizes that are exact, must be the same.
-pub fn is_right_over_sockets(line: &Line) -> bool {
-    let (Ok(truth), Ok(found)) = (line.truth.parse::<f64>(), line.found.parse::<f64>()) else {
-        return line.is_right();
-    };
-    let apart = (truth - found).abs();
-    let is_time = line.what.ends_with("µs");
-    line.is_right()
-        || (line.limit > 0.0 && apart <= SOCKETS_LIMIT * truth.abs())
-        || (is_time && apart <= SOCKETS_LIMIT_US)
-}
