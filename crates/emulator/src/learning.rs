@@ -5,8 +5,9 @@
 //!                                    destination unknown: packet-out to all ports
 //! ```
 //!
-//! In: messages of switches. Out: its answers, at once. A rule matches all fields of its packet, ends after 10 s without a packet and after
-//! 30 s in any case, as POX's learning switch has it. It does no I/O and reads no clock. It does not break loops.
+//! In: messages of switches. Out: its answers, at once. A rule matches all fields of its packet. Unless the caller says otherwise, it ends
+//! after 10 s without a packet and after 30 s in any case, as POX's learning switch has it. It does no I/O and reads no clock. It does not
+//! break loops.
 
 use std::collections::HashMap;
 
@@ -20,8 +21,6 @@ use crate::simulation::Conduct;
 
 /// The priority of the rule of a flow.
 const PRIORITY: u16 = 10;
-const IDLE_TIMEOUT_S: u16 = 10;
-const HARD_TIMEOUT_S: u16 = 30;
 
 /// As many bytes of a buffered packet as OpenFlow 1.0 sends (OFP_DEFAULT_MISS_SEND_LEN): all headers are in them.
 const PACKET_IN_BYTES: u16 = 128;
@@ -49,15 +48,34 @@ const FIELDS: [Field; 16] = [
     Field::ArpTpa,
 ];
 
-/// The controller.
+/// The time-outs of its rules in seconds; 0: none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RuleTimeouts {
+    /// Idle.
+    pub idle_s: u16,
+    /// Hard.
+    pub hard_s: u16,
+}
+
+impl RuleTimeouts {
+    /// Those of POX's learning switch.
+    pub const POX: RuleTimeouts = RuleTimeouts { idle_s: 10, hard_s: 30 };
+}
+
+/// The controller, with the time-outs of POX's.
 pub fn learning_controller() -> Conduct {
-    let mut learning = Learning::default();
+    learning_controller_with(RuleTimeouts::POX)
+}
+
+/// The controller, with these time-outs of rules.
+pub fn learning_controller_with(timeouts: RuleTimeouts) -> Conduct {
+    let mut learning = Learning { timeouts, ports: HashMap::new() };
     Box::new(move |at, message, _, out| learning.on_message(at, message, out))
 }
 
-/// Behind which port each address is: by the switch and the address.
-#[derive(Default)]
 struct Learning {
+    timeouts: RuleTimeouts,
+    /// Behind which port each address is: by the switch and the address.
     ports: HashMap<(usize, u64), u32>,
 }
 
@@ -103,8 +121,8 @@ impl Learning {
         let port = if port == in_port.0 { PortNo::IN_PORT } else { PortNo(port) };
         let rule = FlowModFields {
             priority: PRIORITY,
-            idle_timeout_s: IDLE_TIMEOUT_S,
-            hard_timeout_s: HARD_TIMEOUT_S,
+            idle_timeout_s: self.timeouts.idle_s,
+            hard_timeout_s: self.timeouts.hard_s,
             buffer_id: packet_in.buffer_id,
             ..FlowModFields::default()
         };

@@ -55,7 +55,7 @@ pub use host::flow::{
 };
 pub use host::query::{Arrivals, Outcome, QueriesRefused, QueriesReport, QueryRecord, QuerySpec};
 pub use host::{Host, HostCounters, HostEffects, PingReply};
-pub use learning::learning_controller;
+pub use learning::{RuleTimeouts, learning_controller, learning_controller_with};
 pub use link::{LinkQuality, NotALinkQuality};
 pub use network::{CannotChange, Change, Channel, FlowId, LinkCounters, Network, NetworkEffects, QueriesId};
 pub use random::Random;

@@ -6,13 +6,12 @@ use crate::lab::Lab;
 use crate::paper::Findings;
 use crate::plot::{Figure, Style, quote};
 use crate::report::Claim;
-use emulator::Arrivals;
+use emulator::{Arrivals, RuleTimeouts};
 use profile::Profile;
 use profile::compare::{Samples, ks};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-use super::controller::RuleTimeouts;
 use super::curves::{NO_HARDWARE, VIRTUAL, cdf_panel, decades, scaled_cdf};
 use super::fig2::targets;
 use super::paper::{Churn, paper};

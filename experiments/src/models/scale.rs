@@ -5,13 +5,15 @@ use crate::paper::Findings;
 use crate::plot::{Chart, Content, Figure, Point, ReferenceLine, Scale, Shape, Style, axis, panel, series};
 use crate::report::Claim;
 use emulator::topology::{Endpoint, HostPlan, Link, SwitchPlan};
-use emulator::{Arrivals, LinkQuality, Profiles, QueriesId, QuerySpec, Simulation, SwitchOptions, Topology};
+use emulator::{
+    Arrivals, LinkQuality, Profiles, QueriesId, QuerySpec, RuleTimeouts, Simulation, SwitchOptions, Topology,
+};
 use flow::{DatapathId, MacAddr, PortNo};
 use serde_json::json;
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
-use super::controller::{RuleTimeouts, SharedLog, controller};
+use super::controller::{SharedLog, controller};
 use super::paper::paper;
 use super::players::HARDWARE;
 

@@ -10,13 +10,14 @@
 use emulator::network::Capture;
 use emulator::topology::Endpoint;
 use emulator::{
-    Arrivals, LinkQuality, Outcome, Profiles, QueriesReport, QuerySpec, Simulation, SwitchOptions, Topology,
+    Arrivals, LinkQuality, Outcome, Profiles, QueriesReport, QuerySpec, RuleTimeouts, Simulation,
+    SwitchOptions, Topology,
 };
 use profile::Profile;
 use profile::compare::Samples;
 use std::time::Duration;
 
-use super::controller::{RuleTimeouts, SharedLog, controller};
+use super::controller::{SharedLog, controller};
 use super::packet_key::{DelayFinder, PacketDelay, PacketKey};
 
 /// How long a query may take.
