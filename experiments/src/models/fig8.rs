@@ -15,7 +15,7 @@ use super::players::{HARDWARE, Target};
 use super::virtual_bed::{Load, Seen, run};
 
 /// Runs of each. Five of them are pooled, again and again.
-const RUNS: usize = 30;
+const RUNS: usize = 60;
 /// The first seeds of the target, of the runs that give the paper's emulator its delays, and of both emulators.
 const TARGET_SEED: u64 = 1;
 const DELAYS_SEED: u64 = 101;

@@ -23,7 +23,7 @@ pub const ITSELF: f64 = 1.2;
 /// Runs of a pool, as asked. Fewer if there are not twice as many runs.
 const POOL: usize = 5;
 /// Pairs of pools.
-const PAIRS: usize = 126;
+const PAIRS: usize = 1000;
 /// Neighbours in a block of the bootstrap: ten seconds of queries, since the queue of a switch near saturation changes slowly.
 const BLOCK: usize = 200;
 const RESAMPLES: u32 = 2000;
