@@ -202,8 +202,8 @@ impl<A: App> Instance<A> {
         self.look_at_shared_view();
     }
 
-    /// The app itself, for tests.
-    pub(crate) fn app(&self) -> &A {
+    /// The app itself.
+    pub fn app(&self) -> &A {
         &self.app
     }
 

@@ -61,7 +61,10 @@ impl<A: App> AppLoop<A> {
         Ok(AppLoop { listeners, ..AppLoop::of(process, instance)? })
     }
 
-    fn of(mut process: Process<'static>, instance: Instance<A>) -> Result<AppLoop<A>, ProcessError> {
+    pub(crate) fn of(
+        mut process: Process<'static>,
+        instance: Instance<A>,
+    ) -> Result<AppLoop<A>, ProcessError> {
         let no_descriptors = |error| ProcessError::with(1)(format!("it cannot wait for events: {error}"));
         let mut timer = Timer::new().map_err(no_descriptors)?;
         let (epoll, waker) = watch(&process, &timer).map_err(no_descriptors)?;
@@ -117,6 +120,11 @@ impl<A: App> AppLoop<A> {
         self.process.take_wake(&mut self.instance);
         self.set_timer().map_err(ProcessError::with(1))?;
         acted.ok_or_else(|| ProcessError::with(1)("the app did nothing".to_owned()))
+    }
+
+    /// The app.
+    pub fn app(&self) -> &A {
+        self.instance.app()
     }
 
     /// Wakes this loop from other threads.

@@ -35,6 +35,7 @@ mod listener;
 mod monitor_line;
 mod process;
 mod regions;
+mod sockets;
 mod stale_packet_ins;
 
 pub use burnet_sdk_core::{
@@ -62,6 +63,7 @@ pub use listener::Listener;
 pub use process::{ProcessError, SleepHook, run, run_guest, serve_guest};
 #[doc(hidden)]
 pub use regions::{told as region_told, written as region_written};
+pub use sockets::{Ready, SOCKETS_MAX, SocketApp, Sockets, Wait, run_with_sockets};
 
 /// Makes an app a shared object (`crate-type = ["cdylib"]`), to run with `burnet run --app PATH.so=trusted`.
 #[macro_export]

@@ -63,7 +63,7 @@ pub fn run_guest<G: Guest>(start: impl FnOnce(&[u8], &mut Vec<u8>) -> Result<G, 
     exit_code(serve_guest(start, &mut |wait| wait()))
 }
 
-fn exit_code(served: Result<(), ProcessError>) -> ExitCode {
+pub(crate) fn exit_code(served: Result<(), ProcessError>) -> ExitCode {
     ExitCode::from(said_and_done(served))
 }
 
