@@ -5,7 +5,7 @@
 //! | minor number | class |
 //! |---|---|
 //! | 1 | the NIC |
-//! | 2 | datagrams of agents: first, but at most 1 % |
+//! | 2 | datagrams of agents: 1 %, and at most 5 % |
 //! | 3 | frames of no VNIC: 1 %, and what nobody else needs |
 //! | 100 + slot | VNIC |
 //! | 300 + slot | other packets of a VNIC |
@@ -46,6 +46,9 @@ const QUEUE_MAX_BYTES: u64 = 4 * 1024 * 1024;
 /// own, what waits here is sent in addition. So there should be little: 20 ms of the guarantee, not of the NIC.
 const OTHERS_QUEUE_MIN_BYTES: u64 = 16 * 1024;
 
+/// What datagrams of agents may queue: about 80. Feedback that waits longer is worthless, since a new one is sent.
+const AGENTS_QUEUE_BYTES: u64 = 10_000;
+
 /// How many bytes a class sends in its turn when it borrows, if its VNIC has the whole NIC; at least one frame.
 const TURN_BYTES: u64 = 60_000;
 const TURN_MIN_BYTES: u64 = 1514;
@@ -69,15 +72,16 @@ impl Classes {
         let (device, nic) = (&self.device, self.nic_bps);
         let whole = Rates { rate_bps: nic, ceiling_bps: nic };
         let small = Rates { rate_bps: (nic / 100).max(8000), ceiling_bps: (nic / 100).max(8000) };
+        let agents = Rates { ceiling_bps: (nic / 20).max(8000), ..small };
         let rest = Rates { ceiling_bps: nic, ..small };
         let mut lines = vec![
             format!("qdisc add dev {device} root handle {MAJOR}: htb default {REST:x}"),
             self.class("add", None, NIC, whole, TURN_BYTES),
-            format!("{} prio 0", self.class("add", Some(NIC), AGENTS, small, TURN_MIN_BYTES)),
+            format!("{} prio 0", self.class("add", Some(NIC), AGENTS, agents, TURN_MIN_BYTES)),
             format!("{} prio 7", self.class("add", Some(NIC), REST, rest, TURN_MIN_BYTES)),
         ];
-        let limit = self.queue_bytes();
-        lines.extend([AGENTS, REST].map(|minor| self.queue(minor, limit)));
+        lines.push(self.queue(AGENTS, AGENTS_QUEUE_BYTES));
+        lines.push(self.queue(REST, self.queue_bytes()));
         lines.extend(filters::fixed(device, ports, AGENTS, REST));
         lines
     }
