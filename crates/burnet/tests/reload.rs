@@ -115,6 +115,28 @@ fn what_an_app_may_do_is_wider_and_narrower_at_once_with_two_workers() {
 }
 
 #[test]
+fn sections_of_switches_and_profiles_that_differ_are_named() {
+    let profile = |more: &str| {
+        format!(
+            "schema = 1\nname = 'slow'\nabout = 'A test.'\n{more}\nsource.'*' = {{ assumed = 'a test' }}\n"
+        )
+    };
+    let node = start("[app.hub]\n");
+    let file = node.bed().file("slow.toml", &profile(""));
+    let text = "[app.hub]\n[switch.'*']\nprofile = 'slow.toml'\n";
+    assert_eq!(reload(&node, text).unwrap().done, ["[switch.\"*\"] is another at once"]);
+    assert_eq!(reload(&node, text).unwrap(), ReloadView::default());
+    node.bed().file("slow.toml", &profile("cpu.add = { service_us = 25000 }"));
+    let done = reload(&node, text).unwrap().done;
+    assert_eq!(done, [format!("the content of the profile {} is another at once", file.display())]);
+    node.bed().file("slow.toml", &profile("cpu.add = { service_us = -1 }"));
+    let why = reload(&node, text).unwrap_err();
+    assert!(why.contains("slow.toml") && why.contains("4"), "{why}");
+    node.bed().file("slow.toml", &profile("cpu.add = { service_us = 25000 }"));
+    assert_eq!(reload(&node, text).unwrap(), ReloadView::default(), "the fault has changed nothing");
+}
+
+#[test]
 fn a_bad_file_changes_nothing_and_says_what_is_wrong_and_where() {
     let good = learning(ALL);
     let node = start(&good);

@@ -18,11 +18,19 @@ use super::launches::Launches;
 use super::state_folder::{give_numbers, users_of};
 use crate::cli::{CommandError, RunArgs};
 use crate::{apps, services};
-use config::{Config, Environment, NodeLimits, Southbound, Tls, shared_folders};
+use config::{Config, Environment, NodeLimits, ProfileFiles, Southbound, Switches, Tls, shared_folders};
+
+/// What runs.
+struct Running {
+    config: Config,
+    /// The profiles of switches, as they were read last.
+    profiles: ProfileFiles,
+}
 
 /// For a node with this configuration, which was started with these arguments.
 pub(super) fn reload(running: &Config, args: &RunArgs, around: Environment, launches: Launches) -> Reload {
-    let running = Mutex::new(running.clone());
+    let profiles = running.switches.profile_files();
+    let running = Mutex::new(Running { config: running.clone(), profiles });
     let args = args.clone();
     Reload(Arc::new(move |app| {
         let mut running = running.lock().unwrap_or_else(PoisonError::into_inner);
@@ -46,7 +54,7 @@ fn one(
 }
 
 fn all(
-    running: &mut Config,
+    Running { config: running, profiles }: &mut Running,
     args: &RunArgs,
     around: &Environment,
     launches: &Launches,
@@ -54,11 +62,16 @@ fn all(
     let mut read = Config::load(args, around, &apps::WITHIN)?;
     // Services of the network change after a restart. It must not be then that their settings turn out to be wrong.
     services::check(&read).map_err(CommandError::Usage)?;
+    // The kernel process reads them again. It must not be then that a profile has a fault.
+    read.switches.paces()?;
     // First the settings that decide where data is stored: they stay.
     let mut left = keep_what_stays(running, &mut read);
     give_numbers(&mut read)?;
     left.extend(services_that_differ(running, &read));
     let mut changed = changed(running, &read);
+    let read_profiles = read.switches.profile_files();
+    let other = profiles.changed(&read_profiles);
+    changed.extend(other.map(|file| format!("the content of the profile {file} is another {AT_ONCE}")));
     let known = shared_folders(&running.apps);
     changed.extend(shared_folders(&read.apps).into_iter().filter(|line| !known.contains(line)));
     let handed_on = to_json(&read)?;
@@ -70,7 +83,7 @@ fn all(
     let named: BTreeSet<&str> = of_apps(&read).map(|spec| spec.name.as_str()).collect();
     let gone = of_apps(running).filter(|spec| !named.contains(spec.name.as_str()));
     let removed = gone.map(|spec| spec.name.clone()).collect();
-    *running = read;
+    (*running, *profiles) = (read, read_profiles);
     // Always, since the TLS files may have new content.
     Ok(Reloaded { apps, removed, config: Some(handed_on), changed, left })
 }
@@ -152,8 +165,7 @@ const FOR_NEW_SWITCHES: &str = "for switches that connect from now on";
 fn changed(running: &Config, read: &Config) -> Vec<String> {
     let settings = southbound_changes(&running.southbound, &read.southbound)
         .into_iter()
-        .chain(limit_changes(&running.limits, &read.limits))
-        .chain([("[switch]", running.switches != read.switches, AT_ONCE)]);
+        .chain(limit_changes(&running.limits, &read.limits));
     let mut changed: Vec<String> = settings
         .filter(|(_, differs, _)| *differs)
         .map(|(name, _, from_when)| format!("{name} is another {from_when}"))
@@ -162,7 +174,15 @@ fn changed(running: &Config, read: &Config) -> Vec<String> {
     if differs && changed.is_empty() {
         changed.push(format!("[southbound] or [limits] has another value, {FOR_NEW_CONNECTIONS}"));
     }
+    changed.extend(switch_changes(&running.switches, &read.switches));
     changed
+}
+
+/// Each section that differs. Without one, the switch has no pace of its own any more.
+fn switch_changes(before: &Switches, after: &Switches) -> Vec<String> {
+    let keys: BTreeSet<_> = before.0.keys().chain(after.0.keys()).collect();
+    let differing = keys.into_iter().filter(|key| before.0.get(key) != after.0.get(key));
+    differing.map(|key| format!("[switch.{:?}] is another {AT_ONCE}", key.to_string())).collect()
 }
 
 /// A setting's name, whether it differs, and when the new value takes effect.
@@ -255,7 +275,12 @@ mod tests {
         check("", "southbound.role = 'equal'", &["southbound.role"], &[]);
         check("", "southbound.versions = ['1.3']", &["southbound.versions"], &[]);
         check("", "southbound.miss_send_len = 128", &["southbound.miss_send_len"], &[]);
-        check("", "[switch.1]\nprofile = 'null'", &["[switch]"], &[]);
+        let (one, others) = ("[switch.1]\nprofile = 'null'", "[switch.'*']\nrecognise = ['built-in']");
+        let section = "[switch.\"of:0000000000000001\"]";
+        check("", one, &[section], &[]);
+        check(one, "", &[section], &[]);
+        check(&format!("{others}\n{one}"), &format!("{others}\n{one}\npace = 'none'"), &[section], &[]);
+        check(one, &format!("{others}\n{one}"), &["[switch.\"*\"]"], &[]);
         check("", "limits.table_fill_percent = 50", &["limits.table_fill_percent"], &[]);
         let budget = ["the budget of packet-ins in [limits]", "limits.packet_in_meter_per_s"];
         check("", "limits.packet_ins_per_switch_per_s = 50", &budget, &[]);
