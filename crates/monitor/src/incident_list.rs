@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use northbound_contract::{FromMonitor, IncidentReport};
+use northbound_contract::{DELAYS_MAX, FromMonitor, IncidentReport, ReplyDelay};
 
 use crate::incident::Incident;
 use crate::records::INCIDENTS_MAX;
@@ -79,7 +79,7 @@ impl IncidentList {
     }
 }
 
-/// An incident without its evidence. Its texts have bounds, whatever the file has: a message that is too long would be refused and sent again
+/// An incident without its evidence, except for the curves of a switch, which hold no output of apps. Its texts and lists have bounds, whatever the file has: a message that is too long would be refused and sent again
 /// for ever.
 pub(crate) fn report(incident: &Incident) -> IncidentReport {
     let what = serde_json::to_value(incident.what).unwrap_or_default();
@@ -93,7 +93,13 @@ pub(crate) fn report(incident: &Incident) -> IncidentReport {
         then: cut(&incident.then, THEN_BYTES_MAX),
         culprit: name(&incident.finding.culprit),
         finding: cut(&incident.finding.sentence, FINDING_BYTES_MAX),
+        delays: incident.evidence.delays.iter().take(DELAYS_MAX).map(delay).collect(),
     }
+}
+
+fn delay(of: &crate::protocol::ReplyDelay) -> ReplyDelay {
+    let crate::protocol::ReplyDelay { percent, earliest_us, latest_us, observed_us } = *of;
+    ReplyDelay { percent, earliest_us, latest_us, observed_us }
 }
 
 /// At most so many bytes of a text. Control characters become spaces, because each of them takes six bytes as JSON.
@@ -161,6 +167,21 @@ mod tests {
         assert_eq!((report.reason.as_str(), report.culprit.as_deref()), ("exit code 3", Some("hub")));
     }
 
+    const LARGEST_DELAY: crate::protocol::ReplyDelay = crate::protocol::ReplyDelay {
+        percent: 100,
+        earliest_us: u32::MAX,
+        latest_us: u32::MAX,
+        observed_us: u32::MAX,
+    };
+
+    #[test]
+    fn a_switch_that_left_its_profile_comes_with_both_curves() {
+        let of = crate::protocol::ReplyDelay { percent: 50, earliest_us: 2, latest_us: 3, observed_us: 9 };
+        let told = report(&Incident::of_switch("of:1: later", vec![of], 5));
+        let expected = ReplyDelay { percent: 50, earliest_us: 2, latest_us: 3, observed_us: 9 };
+        assert_eq!((told.what.as_str(), told.delays), ("switch_left_profile", vec![expected]));
+    }
+
     #[test]
     fn the_longest_part_fits_into_a_datagram_whatever_the_files_have() {
         for text in ["\"", "\0", "é", "x"] {
@@ -169,7 +190,9 @@ mod tests {
             (incident.number, incident.reason, incident.then) = (u64::MAX, long.clone(), long.clone());
             incident.app = Some(long.clone());
             (incident.finding.culprit, incident.finding.sentence) = (Some(long.clone()), long.clone());
+            incident.evidence.delays = vec![LARGEST_DELAY; 1_000];
             let longest = report(&incident);
+            assert_eq!(longest.delays.len(), DELAYS_MAX);
             assert!(longest.reason.ends_with(CUT) && longest.finding.len() <= FINDING_BYTES_MAX);
             let part = FromMonitor::Incidents { is_first: true, incidents: vec![longest; IN_A_MESSAGE_MAX] };
             let bytes = serde_json::to_vec(&part).unwrap().len();

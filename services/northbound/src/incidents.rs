@@ -136,18 +136,21 @@ impl Incidents {
 }
 
 fn of_monitor(report: IncidentReport) -> Incident {
-    let IncidentReport { number, unix_ms, what, app, reason, then, culprit, finding } = report;
+    let IncidentReport { number, unix_ms, what, app, reason, then, culprit, finding, delays } = report;
     let mut of = Map::from_iter([("sentence".to_owned(), Value::from(finding))]);
     of.extend(culprit.map(|app| ("culprit".to_owned(), app.into())));
+    let curves: Vec<Value> = delays.iter().map(|it| json!(it)).collect();
+    let curves = (!curves.is_empty()).then(|| ("delays", curves.into()));
     let more =
         [("number", number.into()), ("reason", reason.into()), ("then", then.into()), ("finding", of.into())];
+    let more = more.into_iter().chain(curves);
     Incident {
         id: number.to_string(),
         unix_ms,
         source: MONITOR.to_owned(),
         what,
         app: app.unwrap_or_default(),
-        more: more.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+        more: more.map(|(name, value)| (name.to_owned(), value)).collect(),
         details: Map::new(),
     }
 }
@@ -160,6 +163,7 @@ fn plain(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use northbound_contract::ReplyDelay;
 
     fn report(number: u64) -> IncidentReport {
         IncidentReport {
@@ -171,6 +175,7 @@ mod tests {
             then: "it restarts".to_owned(),
             culprit: Some("hub".to_owned()),
             finding: "it ended by itself".to_owned(),
+            delays: Vec::new(),
         }
     }
 
@@ -229,5 +234,9 @@ mod tests {
                    "reason": "exit code 3", "then": "it restarts",
                    "finding": {"culprit": "hub", "sentence": "it ended by itself"}})
         );
+        let delays = vec![ReplyDelay { percent: 50, earliest_us: 2, latest_us: 3, observed_us: 9 }];
+        let value = of_monitor(IncidentReport { delays, ..report(8) }).to_json();
+        let expected = json!([{"percent": 50, "earliest_us": 2, "latest_us": 3, "observed_us": 9}]);
+        assert_eq!(value["delays"], expected, "both curves of a switch that left its profile");
     }
 }

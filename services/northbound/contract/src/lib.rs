@@ -12,8 +12,8 @@
 mod messages;
 
 pub use messages::{
-    AppCommand, AppReport, CommandRefused, EvidenceReport, FromMonitor, IncidentReport, Limit, LogLine,
-    NodeReport, SENDER_BYTES_MAX, ToMonitor, Verb, WHY_BYTES_MAX,
+    AppCommand, AppReport, CommandRefused, DELAYS_MAX, EvidenceReport, FromMonitor, IncidentReport, Limit,
+    LogLine, NodeReport, ReplyDelay, SENDER_BYTES_MAX, ToMonitor, Verb, WHY_BYTES_MAX,
 };
 
 use serde::{Deserialize, Serialize};

@@ -150,6 +150,26 @@ pub struct IncidentReport {
     pub culprit: Option<String>,
     /// The probable cause, as a sentence. It can be empty.
     pub finding: String,
+    /// If a switch has left its profile: its delays beside those of the profile, by quantile. At most [`DELAYS_MAX`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub delays: Vec<ReplyDelay>,
+}
+
+/// The most quantiles in [`IncidentReport::delays`].
+pub const DELAYS_MAX: usize = 8;
+
+/// How long a switch takes to answer a barrier behind one flow mod, at one quantile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReplyDelay {
+    /// The quantile, in hundredths.
+    pub percent: u8,
+    /// The soonest by the profile, in microseconds.
+    pub earliest_us: u32,
+    /// The latest by the profile.
+    pub latest_us: u32,
+    /// What the node observed.
+    pub observed_us: u32,
 }
 
 /// The apps and services of the node. The monitor sends them twice a second.

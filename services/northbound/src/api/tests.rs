@@ -59,7 +59,8 @@ fn network() -> (State, Tables) {
                      "sample": {"unix_ms": 9, "cpu_percent": 150}});
     state.apps.take(serde_json::from_value(json!({ "apps": [app] })).unwrap());
     let ended = json!({"number": 1, "unix_ms": 5, "what": "app_ended", "app": "hub", "reason": "exit code 3", "then": "it restarts",
-                       "culprit": "hub", "finding": "it ended by itself"});
+                       "culprit": "hub", "finding": "it ended by itself",
+                       "delays": [{"percent": 5, "earliest_us": 1, "latest_us": 2, "observed_us": 3}]});
     state.on_stored(true, serde_json::from_value(json!([ended])).unwrap());
     state.on_incident("hosts", br#"{"kind":"moved","time_ms":7,"mac":"00:00:00:00:00:01"}"#);
     let summary = json!([{"switch": "1", "tables": "known", "wanted": 3, "installed": 2, "pending": 1, "foreign": 0, "orphans": 0,
