@@ -22,8 +22,11 @@ const IPV4_WITHOUT_OPTIONS: u8 = 0x45;
 const TCP: u8 = 6;
 const SYN: u8 = 2;
 
-/// The packets that are remembered: more than are on the way at once. At the bound, further packets are not measured.
+/// The packets of each kind that are remembered: more than are on the way at once. At the bound, the oldest is forgotten, and its delay is not
+/// measured.
 const OPEN_MAX: usize = 262_144;
+/// How long a packet is remembered. One that was lost has no end, and queries are given up after a tenth of it.
+const OPEN_FOR: Duration = Duration::from_secs(120);
 
 /// A packet that begins a connection in one direction: addresses, ports and sequence numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -61,11 +64,43 @@ pub struct PacketDelay {
     pub took: Duration,
 }
 
+/// Packets that have no end yet.
+#[derive(Clone, Debug, Default)]
+struct Open {
+    since: HashMap<PacketKey, VecDeque<Duration>>,
+    /// All of them, the oldest first, and some that have ended.
+    order: VecDeque<(Duration, PacketKey)>,
+}
+
+impl Open {
+    fn add(&mut self, key: PacketKey, at: Duration) {
+        let is_old = |since: Duration| since.saturating_add(OPEN_FOR) < at;
+        while self.order.len() >= OPEN_MAX || self.order.front().is_some_and(|(since, _)| is_old(*since)) {
+            let Some((since, key)) = self.order.pop_front() else { break };
+            if self.since.get(&key).and_then(VecDeque::front) == Some(&since) {
+                self.take(&key);
+            }
+        }
+        self.order.push_back((at, key));
+        self.since.entry(key).or_default().push_back(at);
+    }
+
+    /// The first packet with this key has ended. Returns since when it was open.
+    fn take(&mut self, key: &PacketKey) -> Option<Duration> {
+        let all = self.since.get_mut(key)?;
+        let first = all.pop_front();
+        if all.is_empty() {
+            self.since.remove(key);
+        }
+        first
+    }
+}
+
 /// Finds the delays of packets. Each kind of event comes in the order of its times.
 #[derive(Clone, Debug, Default)]
 pub struct DelayFinder {
-    sent: HashMap<PacketKey, VecDeque<Duration>>,
-    answered: HashMap<PacketKey, VecDeque<Duration>>,
+    sent: Open,
+    answered: Open,
     /// The switch keeps the order of packet-ins. So what was sent before this, and was not seen, is lost.
     last_seen_sent: Duration,
     /// The delays at ingress.
@@ -77,43 +112,32 @@ pub struct DelayFinder {
 impl DelayFinder {
     /// A packet leaves its host.
     pub fn on_sent(&mut self, key: PacketKey, at: Duration) {
-        if self.sent.len() < OPEN_MAX {
-            self.sent.entry(key).or_default().push_back(at);
-        }
+        self.sent.add(key, at);
     }
 
     /// Its packet-in comes to the controller.
     pub fn on_packet_in(&mut self, key: PacketKey, at: Duration) {
-        if let Some(sent) = self.sent.get_mut(&key) {
+        if let Some(sent) = self.sent.since.get_mut(&key) {
             // A connection whose packet was sent again has several. Those before the last one that was seen are lost.
             while sent.len() > 1 && sent.front().is_some_and(|first| *first < self.last_seen_sent) {
                 sent.pop_front();
             }
-            if let Some(from) = sent.pop_front().filter(|from| *from <= at) {
-                self.last_seen_sent = from;
-                self.ingress.push(PacketDelay { from, took: at.saturating_sub(from) });
-            }
-            if sent.is_empty() {
-                self.sent.remove(&key);
-            }
+        }
+        if let Some(from) = self.sent.take(&key).filter(|from| *from <= at) {
+            self.last_seen_sent = from;
+            self.ingress.push(PacketDelay { from, took: at.saturating_sub(from) });
         }
     }
 
     /// The controller sends a flow mod that releases it.
     pub fn on_flow_mod(&mut self, key: PacketKey, at: Duration) {
-        if self.answered.len() < OPEN_MAX {
-            self.answered.entry(key).or_default().push_back(at);
-        }
+        self.answered.add(key, at);
     }
 
     /// The packet reaches the other host. Packets that met a rule have no answer, and are ignored.
     pub fn on_received(&mut self, key: PacketKey, at: Duration) {
-        let Some(answered) = self.answered.get_mut(&key) else { return };
-        if let Some(from) = answered.pop_front().filter(|from| *from <= at) {
+        if let Some(from) = self.answered.take(&key).filter(|from| *from <= at) {
             self.egress.push(PacketDelay { from, took: at.saturating_sub(from) });
-        }
-        if answered.is_empty() {
-            self.answered.remove(&key);
         }
     }
 }
@@ -165,6 +189,31 @@ mod tests {
         finder.on_packet_in(key(1), ms(1200));
         finder.on_packet_in(key(1), ms(1300));
         assert_eq!(took(&finder.ingress), [1200, 300]);
+    }
+
+    #[test]
+    fn packets_that_were_lost_are_forgotten_by_age_and_number() {
+        let mut finder = DelayFinder::default();
+        let number = |it: u64| {
+            let mut key = [0; 20];
+            key[..8].copy_from_slice(&it.to_be_bytes());
+            PacketKey(key)
+        };
+        // A hundred a second, of which none has an end.
+        for it in 0..100_000 {
+            finder.on_sent(number(it), ms(10 * it));
+            finder.on_flow_mod(number(it), ms(10 * it));
+        }
+        let of_two_minutes = 12_001;
+        for open in [&finder.sent, &finder.answered] {
+            assert_eq!((open.since.len(), open.order.len()), (of_two_minutes, of_two_minutes));
+        }
+        finder.on_packet_in(number(99_000), ms(1_000_000));
+        finder.on_packet_in(number(80_000), ms(1_000_000));
+        assert_eq!(took(&finder.ingress), [10_000], "the other one is too old");
+        // So many at once that age alone is no bound. The same one is sent again and again.
+        (0..2 * OPEN_MAX).for_each(|_| finder.on_sent(key(1), ms(1_000_001)));
+        assert_eq!((finder.sent.order.len(), finder.sent.since[&key(1)].len()), (OPEN_MAX, OPEN_MAX));
     }
 
     #[test]
