@@ -4,15 +4,15 @@
 
 use serde_json::Value;
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::bounded::{self, Killed, Printed};
 use super::capture::{Delay, Delays, Plan as CapturePlan};
 use super::clients::{Plan as ClientsPlan, Report};
-use super::sandbox::Sandbox;
+use super::sandbox::{PATIENCE, Sandbox};
 use crate::lab::Lab;
 use crate::models::virtual_bed::{Seen, TIMEOUT};
 
@@ -25,8 +25,6 @@ const TOOLS: [&str; 8] =
     ["redis-server", "ethtool", "ip", "tc", "unshare", "nsenter", "ovs-vswitchd", "ovs-vsctl"];
 const FOLDERS: [&str; 4] = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 const SCHEMA: &str = "/usr/share/openvswitch/vswitch.ovsschema";
-/// How long a process may take to begin or to end. It only ends a hang.
-const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(100);
 
 /// As POX: a rule for each flow, and packets wait in the switch until their rule releases them.
@@ -92,7 +90,7 @@ pub fn run(lab: &Lab, device: &Device, load: &Load) -> Result<Outcome, String> {
     if let Some(missing) = is_missing() {
         return Err(missing);
     }
-    let mut bed = Bed { sandbox: Sandbox::new()?, lab, children: Vec::new() };
+    let mut bed = Bed { children: Killed::default(), sandbox: Sandbox::new()?, lab };
     bed.make_hosts()?;
     let capture = bed.start_capture()?;
     bed.start_node()?;
@@ -101,14 +99,12 @@ pub fn run(lab: &Lab, device: &Device, load: &Load) -> Result<Outcome, String> {
         bed.ask(&["switches", "--json"]).is_some_and(|text| text.contains("of:"))
     })?;
     bed.start_redis()?;
-    let busy: Vec<Child> = (0..load.busy_loops).map(|_| busy_loop(load)).collect::<Result<_, _>>()?;
-    let report = bed.run_clients(load);
-    for mut child in busy {
-        // It has no other end.
-        let _ = child.kill();
-        let _ = child.wait();
+    let mut busy = Killed::default();
+    for _ in 0..load.busy_loops {
+        busy.0.push(busy_loop(load)?);
     }
-    let report = report?;
+    let report = bed.run_clients(load)?;
+    drop(busy);
     let delays = capture.finish()?;
     let validity = player.map(|player| bed.finish(player)).transpose()?.flatten();
     let unread = delays.dropped + u64::try_from(delays.broken).unwrap_or(u64::MAX);
@@ -141,31 +137,30 @@ fn seen(report: &Report, delays: &Delays, load: &Load) -> Seen {
 
 /// The processes of a run.
 struct Bed<'a> {
+    /// These are processes of `nsenter`. What runs inside ends with the namespaces.
+    children: Killed,
     sandbox: Sandbox,
     lab: &'a Lab,
-    children: Vec<Child>,
 }
 
 /// A process that says what it found at its end.
 struct Player {
-    child: Child,
+    child: Killed,
     /// The file with its process id within the namespaces.
     pid: PathBuf,
 }
 
 /// The capture, which ends when its input does.
 struct Capture {
-    child: Child,
-    lines: BufReader<std::process::ChildStdout>,
+    child: Killed,
+    printed: Printed,
 }
 
 impl Capture {
     fn finish(mut self) -> Result<Delays, String> {
-        drop(self.child.stdin.take());
-        let mut text = String::new();
-        self.lines.read_line(&mut text).map_err(|why| format!("the capture says nothing: {why}"))?;
+        self.child.0.iter_mut().for_each(|child| drop(child.stdin.take()));
         // What it printed decides, not how it ended.
-        let _ = self.child.wait();
+        let text = self.printed.next("the capture", PATIENCE)?;
         serde_json::from_str(&text).map_err(|why| format!("the capture says {text:?}: {why}"))
     }
 }
@@ -213,13 +208,12 @@ impl Bed<'_> {
         let mut command = self.part("capture", &[], &format!("models:capture:{plan}"))?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().map_err(|why| format!("the capture cannot be run: {why}"))?;
-        let mut lines = BufReader::new(child.stdout.take().ok_or("the capture has no output")?);
-        let mut line = String::new();
-        lines.read_line(&mut line).map_err(|why| why.to_string())?;
-        if line.trim() != "ready" {
+        let printed = child.stdout.take().map(Printed::of).ok_or("the capture has no output")?;
+        let capture = Capture { child: Killed(vec![child]), printed };
+        if capture.printed.next("the capture", PATIENCE)?.trim() != "ready" {
             return Err(self.sandbox.failed("the capture", "capture"));
         }
-        Ok(Capture { child, lines })
+        Ok(capture)
     }
 
     fn start_node(&mut self) -> Result<(), String> {
@@ -227,16 +221,15 @@ impl Bed<'_> {
         let mut command = self.sandbox.command("node", &self.lab.burnet)?;
         command.args(["run", "--listen", &format!("127.0.0.1:{CONTROL_PORT}"), "--config"]).arg(config);
         command.env("BURNET_STATE", self.sandbox.folder().join("state"));
-        self.children.push(command.spawn().map_err(|why| format!("the node cannot be run: {why}"))?);
+        self.children.0.push(command.spawn().map_err(|why| format!("the node cannot be run: {why}"))?);
         self.wait_for("the node", |bed| bed.ask(&["switches", "--json"]).is_some())
     }
 
     /// The answer of a command of the operator.
     fn ask(&self, words: &[&str]) -> Option<String> {
         let mut command = self.sandbox.command("ask", &self.lab.burnet).ok()?;
-        let output = command.args(words).stdout(Stdio::piped()).output().ok()?;
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        output.status.success().then_some(text)
+        let (text, status) = bounded::run(command.args(words), "the question", PATIENCE).ok()?;
+        status.success().then_some(text)
     }
 
     fn start_switch(&mut self, device: &Device) -> Result<Option<Player>, String> {
@@ -273,7 +266,7 @@ impl Bed<'_> {
         command.arg("emulate").args(words).args(["--validity", "--json"]);
         command.stdout(File::create(self.sandbox.folder().join("summary")).map_err(|why| why.to_string())?);
         let child = command.spawn().map_err(|why| format!("burnet emulate cannot be run: {why}"))?;
-        Ok(Player { child, pid })
+        Ok(Player { child: Killed(vec![child]), pid })
     }
 
     fn start_ovs(&self, controller: &str) -> Result<(), String> {
@@ -301,7 +294,7 @@ impl Bed<'_> {
         let mut command = self.sandbox.command("redis", "ip")?;
         command.args(["netns", "exec", "h2", "redis-server", "--port", "6379", "--bind", "0.0.0.0"]);
         command.args(["--protected-mode", "no", "--save", "", "--dir"]).arg(self.sandbox.folder());
-        self.children.push(command.spawn().map_err(|why| format!("redis-server cannot be run: {why}"))?);
+        self.children.0.push(command.spawn().map_err(|why| format!("redis-server cannot be run: {why}"))?);
         Ok(())
     }
 
@@ -317,16 +310,17 @@ impl Bed<'_> {
         let plan = serde_json::to_string(&plan).map_err(|why| why.to_string())?;
         let inside = ["ip", "netns", "exec", "h1"];
         let mut command = self.part("clients", &inside, &format!("models:clients:{plan}"))?;
-        let output = command.stdout(Stdio::piped()).output();
-        let output = output.map_err(|why| format!("the clients cannot be run: {why}"))?;
-        serde_json::from_slice(&output.stdout).map_err(|_| self.sandbox.failed("the clients", "clients"))
+        let (text, _) = bounded::run(&mut command, "the clients", load.lasts + TIMEOUT + PATIENCE)?;
+        serde_json::from_str(&text).map_err(|_| self.sandbox.failed("the clients", "clients"))
     }
 
     /// Ends the switch or proxy, and reads its summary.
     fn finish(&self, mut player: Player) -> Result<Option<(String, Vec<String>)>, String> {
         let pid = fs::read_to_string(&player.pid).map_err(|why| format!("no process id: {why}"))?;
         self.sandbox.must(&format!("kill -TERM {}", pid.trim()))?;
-        player.child.wait().map_err(|why| format!("burnet emulate does not end: {why}"))?;
+        for child in &mut player.child.0 {
+            bounded::end_of(child, "burnet emulate", PATIENCE)?;
+        }
         let text = fs::read_to_string(self.sandbox.folder().join("summary")).unwrap_or_default();
         let summary: Value =
             serde_json::from_str(&text).map_err(|_| self.sandbox.failed("burnet emulate", "player"))?;
@@ -358,16 +352,6 @@ fn busy_loop(load: &Load) -> Result<Child, String> {
     let mut command = Command::new("sh");
     command.args(["-c", &format!("ulimit -t {most_s}; while :; do :; done")]).stdin(Stdio::null());
     command.spawn().map_err(|why| format!("sh cannot be run: {why}"))
-}
-
-impl Drop for Bed<'_> {
-    fn drop(&mut self) {
-        for child in &mut self.children {
-            // These are processes of `nsenter`. What runs inside ends with the namespaces.
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
 }
 
 /// The word and the causes in a summary.

@@ -20,8 +20,6 @@ use crate::models::virtual_bed::{Seen, samples};
 const RUNS: usize = 5;
 /// Runs of what no figure is asked of: Open vSwitch alone, and the paper's model. A run takes two minutes.
 const RUNS_BESIDE: usize = 2;
-/// Processes that use a core each, in the experiment about validity.
-const BUSY_LOOPS: usize = 2;
 
 /// What every page of these says.
 const REAL_TIME: &str = "In real time, as root: namespaces, redis-server, 1 Gb/s by TBF, and Open vSwitch with its datapath in user space. The \
@@ -208,8 +206,11 @@ fn unread_claim(runs: &Runs) -> Claim {
 pub fn starved(lab: &Lab) -> Result<Findings, String> {
     let monaco = HARDWARE[1];
     let (idle, device) = (load(lab)?, Device::Proxied(text_of(&monaco.truth()?)?, "full"));
+    // One for each core: with fewer, the run would have cores of its own.
+    let cores =
+        std::thread::available_parallelism().map_err(|why| format!("how many cores are here? {why}"))?;
     let (mut claims, mut lines, mut data) = (Vec::new(), Vec::new(), Vec::new());
-    for busy_loops in [0, BUSY_LOOPS] {
+    for busy_loops in [0, cores.get()] {
         lab.say(&format!("the emulator of {} beside {busy_loops} busy loops", monaco.name));
         let outcome = run(lab, &device, &Load { busy_loops, ..idle })?;
         let asked = if busy_loops == 0 { "valid" } else { "invalid" };

@@ -9,6 +9,7 @@
 //! Everything is in a network, a mount and a process namespace of its own, and ends with this process.
 
 pub mod bed;
+pub mod bounded;
 pub mod capture;
 pub mod clients;
 pub mod figures;

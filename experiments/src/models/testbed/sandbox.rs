@@ -4,14 +4,19 @@
 //! hold. When it closes, even because we were killed, Linux ends everything inside (pid_namespaces(7)).
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use super::bounded::{Printed, end_of};
 
 /// Process 1 inside. `/run` is its own, because Open vSwitch, `ip netns` and Burnet have fixed paths there.
 const FIRST_PROCESS: &str = "set -e\nip link set lo up\nmount -t tmpfs none /run\nmkdir -p /run/openvswitch\n\
                              echo ready\nexec cat";
+
+/// How long a process may take to begin or to end. It only ends a hang.
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How much of a log an error shows.
 const LOG_BYTES: usize = 2000;
@@ -44,11 +49,8 @@ impl Sandbox {
         let mut unshare = command.spawn().map_err(|why| format!("unshare cannot be run: {why}"))?;
         let (lifeline, stdout) = (unshare.stdin.take(), unshare.stdout.take());
         let sandbox = Sandbox { unshare, lifeline, folder };
-        let mut line = String::new();
-        if let Some(stdout) = stdout {
-            // An error means that nothing was said, which is checked next.
-            let _ = BufReader::new(stdout).read_line(&mut line);
-        }
+        let printed = stdout.map(Printed::of).ok_or("unshare has no output")?;
+        let line = printed.next("the first process of the namespaces", PATIENCE)?;
         if line.trim() == "ready" { Ok(sandbox) } else { Err(sandbox.failed("the namespaces", "sandbox")) }
     }
 
@@ -79,11 +81,10 @@ impl Sandbox {
         let mut words = line.split_whitespace();
         let program = words.next().ok_or("a command without words")?;
         let name = format!("must-{program}");
-        let status = self.command(&name, program)?.args(words).status();
-        match status {
-            Ok(status) if status.success() => Ok(()),
-            _ => Err(self.failed(line, &name)),
-        }
+        let child = self.command(&name, program)?.args(words).spawn();
+        let mut child = child.map_err(|why| format!("{line} cannot be run: {why}"))?;
+        let status = end_of(&mut child, line, PATIENCE)?;
+        if status.success() { Ok(()) } else { Err(self.failed(line, &name)) }
     }
 
     /// What a log has so far.
@@ -104,8 +105,8 @@ impl Sandbox {
 impl Drop for Sandbox {
     fn drop(&mut self) {
         drop(self.lifeline.take());
-        // Nothing can be done about an error at the end.
-        let _ = self.unshare.wait();
+        // Nothing can be done about an error at the end. If unshare is killed, it kills what is inside.
+        let _ = end_of(&mut self.unshare, "unshare", PATIENCE);
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
