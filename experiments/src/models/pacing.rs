@@ -28,22 +28,23 @@ struct Programmed {
     errors: u64,
 }
 
-/// Runs it. It panics if a rule is refused: both sides are our own.
+/// Runs it.
 ///
 /// # Errors
-/// There is none.
+/// A rule is refused, or something else is not as the switch's profile has it: what.
 pub fn run_all(lab: &Lab) -> Result<Findings, String> {
     let rules = u16::try_from(lab.times(1_000, 100)).map_err(|why| why.to_string())?;
     lab.say("HP: all rules at once, paced");
-    let hp = programmed(HP, &format!("profile = '{HP}'\npace = 'hardware'"), rules, true);
+    let hp = programmed(HP, &format!("profile = '{HP}'\npace = 'hardware'"), rules, true)?;
     lab.say("HP: the packets of another app");
     let seconds = u64::from(rules) * 120 / 1_000;
-    let (idle, busy) = (packet_ins(0, seconds), packet_ins(rules, seconds));
+    let (idle, busy) = (packet_ins(0, seconds)?, packet_ins(rules, seconds)?);
     lab.say("Pica8: when apps are told");
-    let pica8 = programmed("pica8-p3290", "profile = 'pica8-p3290'", rules, false);
-    let unaware = programmed("pica8-p3290", "profile = 'null'", rules, false);
+    let pica8 = programmed("pica8-p3290", "profile = 'pica8-p3290'", rules, false)?;
+    let unaware = programmed("pica8-p3290", "profile = 'null'", rules, false)?;
     lab.say("Tango: falling priorities");
-    let orders: Vec<(&str, [f64; 2])> = TANGO.into_iter().map(|name| (name, orders(name, rules))).collect();
+    let orders: Vec<(&str, [f64; 2])> =
+        TANGO.into_iter().map(|name| Ok((name, orders(name, rules)?))).collect::<Result<_, String>>()?;
     let mut claims = hp_claims(&hp, rules);
     claims.push(Claim::asked(
         "HP: packet-ins of another app meanwhile, mean",
@@ -69,29 +70,29 @@ pub fn run_all(lab: &Lab) -> Result<Findings, String> {
     Ok(Findings { claims, data, figure: figure(&hp, &idle, &busy) })
 }
 
-fn programmed(plays: &str, treated: &str, rules: u16, tries: bool) -> Programmed {
-    let mut pair = Pair::new(plays, pace_of(treated));
+fn programmed(plays: &str, treated: &str, rules: u16, tries: bool) -> Result<Programmed, String> {
+    let mut pair = Pair::new(plays, pace_of(treated)?)?;
     pair.tries = tries;
     let began = pair.now;
-    (0..rules).for_each(|host| pair.add(host.into(), 7));
-    let in_hardware = pair.until_all_are_told(rules.into());
+    (0..rules).try_for_each(|host| pair.add(host.into(), 7))?;
+    let in_hardware = pair.until_all_are_told(rules.into())?;
     let told_s = pair.receipts.iter().map(|(_, _, at)| (*at - began).as_secs_f64()).collect();
     let errors = pair.session.counters().errors_in;
-    Programmed { told_s, in_hardware, by_software: pair.by_software, errors }
+    Ok(Programmed { told_s, in_hardware, by_software: pair.by_software, errors })
 }
 
 /// The delays of packet-ins while so many rules wait, in milliseconds.
-fn packet_ins(rules: u16, seconds: u64) -> Vec<f64> {
-    let mut pair = Pair::new(HP, pace_of(&format!("profile = '{HP}'\npace = 'hardware'")));
-    (0..rules).for_each(|host| pair.add(host.into(), 7));
+fn packet_ins(rules: u16, seconds: u64) -> Result<Vec<f64>, String> {
+    let mut pair = Pair::new(HP, pace_of(&format!("profile = '{HP}'\npace = 'hardware'"))?)?;
+    (0..rules).try_for_each(|host| pair.add(host.into(), 7))?;
     delays_of_packet_ins(&mut pair, seconds)
 }
 
 /// Seconds in the order that is cheap for the switch, and as the rules come.
-fn orders(name: &str, rules: u16) -> [f64; 2] {
-    let cheap = (*pace_of(&format!("profile = '{name}'"))).clone();
+fn orders(name: &str, rules: u16) -> Result<[f64; 2], String> {
+    let cheap = (*pace_of(&format!("profile = '{name}'"))?).clone();
     let as_they_come = SwitchPace { order: PriorityOrder::AsTheyCome, ..cheap.clone() };
-    [cheap, as_they_come].map(|treated| falling_priorities(name, treated, rules))
+    Ok([falling_priorities(name, cheap, rules)?, falling_priorities(name, as_they_come, rules)?])
 }
 
 fn hp_claims(hp: &Programmed, rules: u16) -> Vec<Claim> {
