@@ -26,6 +26,8 @@ const POOL: usize = 5;
 const PAIRS: usize = 1000;
 /// Neighbours in a block of the bootstrap: ten seconds of queries, since the queue of a switch near saturation changes slowly.
 const BLOCK: usize = 200;
+/// With fewer blocks, resamples say nothing of how far the mean may be wrong: with one, they are all the same.
+const BLOCKS_MIN: usize = 5;
 const RESAMPLES: u32 = 2000;
 const SEED: u64 = 8;
 /// The quantiles that are judged: all up to the first, and the second.
@@ -118,6 +120,8 @@ pub struct Judged {
     pub target_mean_ms: f64,
     mean_limit_ms: f64,
     pool: usize,
+    /// Queries of all runs: those of the target or of the emulator, whichever are fewer.
+    queries: usize,
 }
 
 impl Judged {
@@ -147,14 +151,25 @@ impl Judged {
             itself: apart(&targets, None, pool)?,
             mean_limit_ms,
             pool,
+            queries: first.count().min(second.count()),
         })
     }
 
-    /// The mean difference in words: `-1.2 ± 3.4 ms`.
+    /// The mean difference in words: `-1.2 ± 3.4 ms`, or the same without an interval.
     pub fn mean_text(&self) -> String {
         let mean = &self.comparison.mean;
         let (difference, width) = (mean.difference_us / 1e3, mean.half_width_us() / 1e3);
-        format!("{difference:+.2} ± {width:.2} ms of {:.1} ms", self.target_mean_ms)
+        let target = self.target_mean_ms;
+        if self.has_interval() {
+            return format!("{difference:+.2} ± {width:.2} ms of {target:.1} ms");
+        }
+        let fewest = BLOCKS_MIN * BLOCK;
+        format!("{difference:+.2} ms of {target:.1} ms, without an interval: fewer than {fewest} queries")
+    }
+
+    /// Whether there are blocks enough for the interval of the mean difference.
+    fn has_interval(&self) -> bool {
+        self.queries >= BLOCKS_MIN * BLOCK
     }
 
     fn mean_allowed_ms(&self) -> f64 {
@@ -217,7 +232,7 @@ impl Judged {
             "ks": ks.distance,
             "ks_allowed": self.ks_allowed(),
             "mean_difference_ms": mean.difference_us / 1e3,
-            "mean_interval_ms": [mean.low_us / 1e3, mean.high_us / 1e3],
+            "mean_interval_ms": self.has_interval().then(|| [mean.low_us / 1e3, mean.high_us / 1e3]),
             "mean_relative": mean_relative,
             "mean_allowed_ms": self.mean_allowed_ms(),
             "target_mean_ms": self.target_mean_ms,
@@ -255,6 +270,16 @@ mod tests {
         failing.iter_mut().for_each(|run| run.failed = 100);
         let judged = Judged::of(&runs(&[0.0, 0.0]), &failing, 20.0).unwrap();
         assert!(!judged.mean_holds() && !judged.ks_holds(), "{:?}", judged.apart);
+    }
+
+    #[test]
+    fn few_queries_have_no_interval_and_say_so() {
+        let few = judged(&[0.0, 0.0], &[100.0, 100.0], 20.0);
+        assert_eq!(few.mean_text(), "+0.10 ms of 50.2 ms, without an interval: fewer than 1000 queries");
+        assert_eq!(few.to_json()["mean_interval_ms"], Value::Null);
+        let many = judged(&[0.0; 3], &[100.0; 3], 20.0);
+        assert!(many.mean_text().starts_with("+0.10 ± "), "{}", many.mean_text());
+        assert_eq!(many.to_json()["mean_interval_ms"].as_array().map(Vec::len), Some(2));
     }
 
     #[test]
