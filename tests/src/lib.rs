@@ -17,7 +17,7 @@ pub mod open_vswitch;
 pub mod sandbox;
 pub mod stand_in;
 
-pub use sandbox::scenario;
+pub use sandbox::{scenario, scenario_that_waits};
 
 /// A failure, as a sentence for the reader of the test's output.
 pub type Result<T> = std::result::Result<T, String>;

@@ -9,6 +9,7 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 /// The script of process 1 inside. It hides `/run` because Open vSwitch and Mininet use fixed paths there. It hides
@@ -139,11 +140,48 @@ impl Drop for Sandbox {
     }
 }
 
-/// Runs `body` in a sandbox called `name`. If it fails, the test fails with its sentence and the ends of all logs.
+/// How many scenarios that work run at the same time. Each has a network of its own. More would starve each other on two cores.
+const WORKING_MAX: u32 = 2;
+
+/// How many of them run now.
+static WORKING: Mutex<u32> = Mutex::new(0);
+static HAS_ENDED: Condvar = Condvar::new();
+
+/// The place of a scenario that works.
+struct Working;
+
+impl Working {
+    fn begin() -> Working {
+        let working = WORKING.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_full = |working: &mut u32| *working >= WORKING_MAX;
+        let mut working = HAS_ENDED.wait_while(working, is_full).unwrap_or_else(PoisonError::into_inner);
+        *working += 1;
+        Working
+    }
+}
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        *WORKING.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        HAS_ENDED.notify_one();
+    }
+}
+
+/// Runs `body` in a sandbox called `name`. If it fails, the test fails with its sentence and the ends of all logs. At most two of these run
+/// at the same time, however many threads the tests have.
 ///
 /// # Panics
 /// If the sandbox cannot be made or `body` fails: this is how a test fails.
 pub fn scenario(name: &str, body: impl FnOnce(&Sandbox) -> Result<()>) {
+    let _working = Working::begin();
+    scenario_that_waits(name, body);
+}
+
+/// The same for a scenario that mostly waits, so that any number of them can run at the same time.
+///
+/// # Panics
+/// As [`scenario`].
+pub fn scenario_that_waits(name: &str, body: impl FnOnce(&Sandbox) -> Result<()>) {
     let told = |sandbox: Sandbox| body(&sandbox).map_err(|reason| format!("{reason}\n{}", sandbox.logs()));
     if let Err(reason) = Sandbox::new(name).and_then(told) {
         panic!("{name}: {reason}");

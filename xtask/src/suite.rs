@@ -42,6 +42,9 @@ const WASM: &str = "wasm32-unknown-unknown";
 /// The target is 20 MB to download; a machine that cannot reach rustup's server finds out sooner.
 const RUSTUP_LIMIT: Duration = Duration::from_secs(120);
 
+/// How many scenarios with real switches run at the same time, with those that mostly wait.
+const SCENARIO_THREADS: &str = "5";
+
 /// The environment variables by which tests are told which Python has os-ken, and where a collection of topologies is.
 const OTHERS_PYTHON: &str = "BURNET_OTHERS_PYTHON";
 const TOPOLOGIES: &str = "BURNET_TOPOLOGIES";
@@ -213,8 +216,9 @@ impl Suite {
             tests.ignored.iter_mut().for_each(|test| *test = format!("{test} ({reason})"));
             return Ok((outcome, tests));
         }
-        // Two at a time: each has a network of its own and mostly waits. More would starve each other.
-        test.args(["--", "--include-ignored", "--test-threads", "2"]).env(BINARY, tested_binary()?);
+        // Scenarios that work run two at a time, whatever the number of threads (`system_tests::scenario`). The others mostly wait.
+        test.args(["--", "--include-ignored", "--test-threads", SCENARIO_THREADS])
+            .env(BINARY, tested_binary()?);
         self.command(test.envs(others()))
     }
 

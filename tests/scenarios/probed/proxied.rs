@@ -6,7 +6,7 @@ use std::time::Instant;
 use system_tests::node::binary;
 use system_tests::open_vswitch::OpenVSwitch;
 use system_tests::sandbox::Sandbox;
-use system_tests::{Result, Version, scenario};
+use system_tests::{Result, Version, scenario_that_waits};
 
 use crate::setup::{LIMIT, Probing, bridge, expect, found, is_clean};
 
@@ -85,7 +85,7 @@ fn is_that_of_the_profile(found: &Profile) -> Result<()> {
 }
 
 fn played(name: &str, version: Version) {
-    scenario(name, |sandbox| {
+    scenario_that_waits(name, |sandbox| {
         let switch = OpenVSwitch::start(sandbox)?;
         bridge(sandbox, &switch, version)?;
         play(sandbox, PROFILE)?;

@@ -5,7 +5,7 @@ use profile::{Profile, Provenance, Sources};
 use std::fs;
 use system_tests::node::binary;
 use system_tests::sandbox::Sandbox;
-use system_tests::{Result, scenario};
+use system_tests::{Result, scenario_that_waits};
 
 use crate::setup::{Probing, expect, found, test_interfaces};
 
@@ -57,7 +57,7 @@ fn emulate(sandbox: &Sandbox, profile: &Profile) -> Result<()> {
 
 fn recovered(seed: u64) {
     let name = format!("probed-hidden-{seed}");
-    scenario(&name, |sandbox| {
+    scenario_that_waits(&name, |sandbox| {
         test_interfaces(sandbox)?;
         let truth = hidden(seed);
         let mut probing = Probing::start(sandbox, &["--measure", PARTS])?;

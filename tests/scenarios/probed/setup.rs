@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use system_tests::node::binary;
 use system_tests::open_vswitch::OpenVSwitch;
 use system_tests::sandbox::Sandbox;
-use system_tests::{Result, Version, scenario};
+use system_tests::{Result, Version, scenario_that_waits};
 
 pub const CONTROLLER: &str = "tcp:127.0.0.1:6653";
 /// Ends a hang only.
@@ -130,7 +130,7 @@ pub fn probed(
     prepare: impl FnOnce(&Sandbox, &OpenVSwitch<'_>) -> Result<()>,
     check: impl FnOnce(&Sandbox, &OpenVSwitch<'_>, Probing<'_>) -> Result<()>,
 ) {
-    scenario(name, |sandbox| {
+    scenario_that_waits(name, |sandbox| {
         let switch = OpenVSwitch::start(sandbox)?;
         bridge(sandbox, &switch, version)?;
         switch.set_controller(CONTROLLER)?;
