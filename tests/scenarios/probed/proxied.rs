@@ -17,27 +17,27 @@ const LISTEN: &str = "127.0.0.1:6653";
 const PROFILE: &str = r#"
 schema = 1
 name = "small"
-about = "A slow switch with 80 rules."
+about = "A slow switch with 60 rules."
 
 [switch]
 vendor = "Small Switches"
-hardware = "S80"
+hardware = "S60"
 firmware = "1"
 
 [cpu]
-packet_in = { service_us = 12000 }
-packet_out = { service_us = 6000 }
-add = { service_us = 25000 }
+packet_in = { service_us = 6000 }
+packet_out = { service_us = 3000 }
+add = { service_us = 12000 }
 
 [barrier]
 reply = "early"
-rules_late_us = [[0, 60000], [1, 90000]]
+rules_late_us = [[0, 25000], [1, 40000]]
 
 [hardware]
 when_full = "refuse"
 
 [[hardware.capacity]]
-entries = 80
+entries = 60
 
 [source]
 "*" = { assumed = "for a test" }
@@ -72,7 +72,7 @@ fn is_that_of_the_profile(found: &Profile) -> Result<()> {
     expect(found.switch.vendor == played.switch.vendor, "the vendor", &found.switch)?;
     let hardware = found.hardware.as_ref().ok_or("no hardware table")?;
     let size = hardware.capacities.last().map(|it| (it.entries, it.at_least));
-    expect(size == Some((80, false)), "the size of the table", &size)?;
+    expect(size == Some((60, false)), "the size of the table", &size)?;
     expect(hardware.when_full == WhenFull::Refuse, "what happens when it is full", &hardware.when_full)?;
     let mean = |of: &profile::Service| of.service_us.mean_us();
     near(mean(&found.cpu.packet_in), mean(&played.cpu.packet_in), "a packet-in")?;
@@ -81,7 +81,7 @@ fn is_that_of_the_profile(found: &Profile) -> Result<()> {
     let BarrierKind::Early(late) = &found.barrier.kind else {
         return Err(format!("the barrier is early: {:?}", found.barrier.kind));
     };
-    expect((60e3..95e3).contains(&late.at(0.5)), "how late rules are", late)
+    expect((25e3..43e3).contains(&late.at(0.5)), "how late rules are", late)
 }
 
 fn played(name: &str, version: Version) {
