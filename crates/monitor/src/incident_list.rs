@@ -14,8 +14,8 @@ use northbound_contract::{DELAYS_MAX, FromMonitor, IncidentReport, ReplyDelay};
 use crate::incident::Incident;
 use crate::records::INCIDENTS_MAX;
 
-/// The most incidents in one message. With the bounds of their texts, they fit into one datagram.
-const IN_A_MESSAGE_MAX: usize = 64;
+/// The most incidents in one message. With the bounds of their texts and curves, they fit into one datagram.
+const IN_A_MESSAGE_MAX: usize = 48;
 
 /// The longest texts of an incident in a message, in bytes. A file in the state folder can have longer ones: they are cut, and
 /// `burnet incidents show NUMBER` shows all of it.
