@@ -23,8 +23,6 @@ use openflow::message::*;
 use openflow::v10::has_no_wildcards;
 use std::sync::Arc;
 
-/// 1.3's OFPFF_NO_PKT_COUNTS and OFPFF_NO_BYT_COUNTS, which the physical switch gets.
-const NO_COUNTS: u16 = 1 << 3 | 1 << 4;
 /// Every flag of 1.3.
 const ALL_FLAGS: u16 = 0x1f;
 /// 1.0's OFPFF_EMERG, the same bit as 1.3's OFPFF_RESET_COUNTS.
@@ -253,8 +251,11 @@ impl VirtualSwitch {
             match old {
                 None => mods.push(piece_mod(rule, &piece, FLOW_ADD, turn.now_ms)),
                 Some(old) if old.instructions != piece.instructions || resets => {
-                    let mut change = piece_mod(rule, &piece, FLOW_MODIFY_STRICT, turn.now_ms);
-                    change.flags |= if resets { FLOW_MOD_RESET_COUNTS } else { 0 };
+                    // 1.0 resets counters only by another add.
+                    let is_readded = resets && self.on() == Version::V1_0;
+                    let command = if is_readded { FLOW_ADD } else { FLOW_MODIFY_STRICT };
+                    let mut change = piece_mod(rule, &piece, command, turn.now_ms);
+                    change.flags |= if resets && !is_readded { FLOW_MOD_RESET_COUNTS } else { 0 };
                     mods.push(change);
                 }
                 Some(_) => {}
@@ -300,15 +301,13 @@ pub(crate) fn lived(passed_ms: u64) -> (u32, u32) {
 pub(crate) fn piece_mod(rule: &Rule, piece: &RulePiece, command: u8, now_ms: u64) -> FlowMod {
     let is_delete = command == FLOW_DELETE_STRICT;
     // Each piece reports its end, also if the tenant did not ask for that: a piece that expires may have to be put back.
-    let flags =
-        FLOW_MOD_SEND_FLOW_REMOVED | if rule.by == Version::V1_0 { 0 } else { rule.flags & NO_COUNTS };
     let fields = FlowModFields {
         cookie: rule.number,
         command,
         priority: physical_priority(rule.priority),
         idle_timeout_s: if is_delete { 0 } else { rule.idle_timeout_s },
         hard_timeout_s: if is_delete { 0 } else { hard_timeout_left_s(rule, now_ms) },
-        flags: if is_delete { 0 } else { flags },
+        flags: if is_delete { 0 } else { FLOW_MOD_SEND_FLOW_REMOVED },
         ..FlowModFields::default()
     };
     let instructions = if is_delete { Vec::new() } else { piece.instructions.clone() };
