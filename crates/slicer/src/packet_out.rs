@@ -110,7 +110,8 @@ impl VirtualSwitch {
     fn dress(&self, in_port: Option<PortNo>, frame: Frame) -> (u32, Vec<u8>, bool) {
         let has_tag = match in_port.and_then(|port| self.space.port(port)) {
             Some(port) => self.space.is_tagged_at(port),
-            None => self.space.has_tagged_ports(),
+            // Without a port, only the tag shows that the frame is the slice's.
+            None => self.space.tag.is_some(),
         };
         match (frame, self.space.tag) {
             (Frame::InSwitch { buffer_id, is_tagged }, _) => (buffer_id, Vec::new(), is_tagged),

@@ -69,8 +69,15 @@ impl Scene<'_> {
     /// Translates a list of actions.
     pub(crate) fn translate(&self, start: Start, actions: &[Action]) -> Result<Vec<Action>, Refusal> {
         let mut walk = Walk { scene: self, at: start, out: Vec::new(), queued: false, changed: false };
-        for action in actions {
-            walk.take(action)?;
+        let mut rest = actions;
+        while let Some((action, behind)) = rest.split_first() {
+            // Outputs in a row do not change the packet, so their order is free.
+            let outputs = rest.iter().take_while(|action| matches!(action, Action::Output { .. })).count();
+            rest = if outputs > 1 { &rest[outputs..] } else { behind };
+            match outputs {
+                0 | 1 => walk.take(action)?,
+                count => walk.take_outputs(&actions[actions.len() - rest.len() - count..][..count])?,
+            }
             if walk.out.len() > ACTIONS_MAX {
                 let why = format!("the actions become more than {ACTIONS_MAX} in the physical switch");
                 return Err(Refusal::new(ACTION_TOO_MANY, why));
@@ -78,6 +85,17 @@ impl Scene<'_> {
         }
         Ok(walk.out)
     }
+}
+
+/// Where a packet goes.
+struct Target {
+    /// The physical port, IN_PORT or CONTROLLER.
+    by: PortNo,
+    max_len: u16,
+    /// Whether the packet must have the slice's tag there; `None`: either.
+    tag: Option<bool>,
+    /// Whether no other slice has the port.
+    is_edge: bool,
 }
 
 /// A walk through a list.
@@ -94,10 +112,7 @@ struct Walk<'a> {
 impl Walk<'_> {
     fn take(&mut self, action: &Action) -> Result<(), Refusal> {
         match action {
-            Action::Output { port, .. } if self.queued && *port != PortNo::CONTROLLER => {
-                Err(Refusal::new(ACTION_ARGUMENT, "an output behind an enqueue cannot leave its queue"))
-            }
-            Action::Output { port, .. } => self.output(*port),
+            Action::Output { .. } => self.take_outputs(std::slice::from_ref(action)),
             Action::Enqueue { port, queue_id } => {
                 self.out.push(Action::SetQueue(*queue_id));
                 self.queued = true;
@@ -131,6 +146,25 @@ impl Walk<'_> {
             }
             _ => self.of_v10(action),
         }
+    }
+
+    /// Outputs in a row.
+    fn take_outputs(&mut self, outputs: &[Action]) -> Result<(), Refusal> {
+        let mut targets = Vec::new();
+        for action in outputs {
+            let Action::Output { port, .. } = action else { continue };
+            if self.queued && *port != PortNo::CONTROLLER {
+                return Err(Refusal::new(
+                    ACTION_ARGUMENT,
+                    "an output behind an enqueue cannot leave its queue",
+                ));
+            }
+            targets.extend(self.targets(*port)?);
+            if targets.len() > ACTIONS_MAX {
+                break;
+            }
+        }
+        self.send(targets)
     }
 
     /// An action that changes packets.
@@ -182,79 +216,97 @@ impl Walk<'_> {
             return Err(Refusal::new(ACTION_OUT_GROUP, format!("the slice has no group {group}")));
         };
         // Buckets were translated for frames with the tag, wherever those entered.
-        self.set_tag(self.scene.space.has_tagged_ports());
+        self.set_tag(self.scene.space.has_tagged_ports())?;
         self.check_within()?;
         self.out.push(Action::Group(physical.physical));
         Ok(())
     }
 
     fn output(&mut self, port: PortNo) -> Result<(), Refusal> {
+        let targets = self.targets(port)?;
+        self.send(targets)
+    }
+
+    /// Where an output leads.
+    fn targets(&self, port: PortNo) -> Result<Vec<Target>, Refusal> {
+        let space = self.scene.space;
         match port {
             PortNo::CONTROLLER => {
-                self.check_within()?;
-                self.out.push(Action::Output { port, max_len: WHOLE_PACKET });
-                Ok(())
+                // Within the flowspace, packets of ports between switches have the tag, also on their way up.
+                let enters_at_edge = self.in_port().is_some_and(|port| port.plan.is_edge);
+                let tag = (space.tag.is_some() && !enters_at_edge).then_some(true);
+                Ok(vec![Target { by: port, max_len: WHOLE_PACKET, tag, is_edge: false }])
             }
-            PortNo::IN_PORT => {
-                let Some(in_port) = self.at.in_port.and_then(|port| self.scene.space.port(port)) else {
-                    return Err(Refusal::new(ACTION_OUT_PORT, "the packet has no input port"));
-                };
-                self.send(in_port, PortNo::IN_PORT)
-            }
-            PortNo::FLOOD => self.flood(VirtualPort::floods),
-            PortNo::ALL => self.flood(VirtualPort::sends),
+            PortNo::IN_PORT => match self.in_port() {
+                Some(in_port) => Ok(self.target(in_port, port).into_iter().collect()),
+                None => Err(Refusal::new(ACTION_OUT_PORT, "the packet has no input port")),
+            },
+            PortNo::FLOOD => Ok(self.flood(VirtualPort::floods)),
+            PortNo::ALL => Ok(self.flood(VirtualPort::sends)),
             PortNo::NORMAL | PortNo::LOCAL => {
                 Err(Refusal::new(ACTION_EPERM, format!("{port} would lead out of the slice")))
             }
             // The switch itself never sends a packet out of its input port, unless IN_PORT says so.
-            port if Some(port) == self.at.in_port => Ok(()),
-            port => match self.scene.space.port(port) {
-                Some(there) => self.send(there, there.plan.port),
+            port if Some(port) == self.at.in_port => Ok(Vec::new()),
+            port => match space.port(port) {
+                Some(there) => Ok(self.target(there, there.plan.port).into_iter().collect()),
                 None => Err(Refusal::new(ACTION_OUT_PORT, format!("port {port} is not in the slice"))),
             },
         }
     }
 
-    /// Out of all wanted ports, except the input port: first those that take the frame as it is now.
-    fn flood(&mut self, wanted: impl Fn(&VirtualPort) -> bool) -> Result<(), Refusal> {
-        let space = self.scene.space;
-        let is_wanted = |port: &&VirtualPort| wanted(port) && Some(port.plan.shown_as) != self.at.in_port;
-        let mut ports: Vec<&VirtualPort> = space.ports().filter(is_wanted).collect();
-        ports.sort_by_key(|port| space.is_tagged_at(port) != self.at.is_tagged);
-        ports.into_iter().try_for_each(|port| self.send(port, port.plan.port))
+    fn in_port(&self) -> Option<&VirtualPort> {
+        self.scene.space.port(self.at.in_port?)
     }
 
-    /// Out of one port of the slice. `by` is the physical port, or IN_PORT.
-    fn send(&mut self, port: &VirtualPort, by: PortNo) -> Result<(), Refusal> {
-        if !port.sends() {
-            return Ok(());
+    /// All wanted ports, except the input port.
+    fn flood(&self, wanted: impl Fn(&VirtualPort) -> bool) -> Vec<Target> {
+        let is_wanted = |port: &&VirtualPort| wanted(port) && Some(port.plan.shown_as) != self.at.in_port;
+        let ports = self.scene.space.ports().filter(is_wanted);
+        ports.filter_map(|port| self.target(port, port.plan.port)).collect()
+    }
+
+    /// One port of the slice, if it sends. `by` is the physical port, or IN_PORT.
+    fn target(&self, port: &VirtualPort, by: PortNo) -> Option<Target> {
+        let space = self.scene.space;
+        let tag = space.tag.map(|_| space.is_tagged_at(port));
+        port.sends().then_some(Target { by, max_len: 0, tag, is_edge: port.plan.is_edge })
+    }
+
+    /// Sends the packet as it is to several targets: first to those that take it with the tag that it has now.
+    fn send(&mut self, mut targets: Vec<Target>) -> Result<(), Refusal> {
+        let is_tagged = self.at.is_tagged;
+        targets.sort_by_key(|target| target.tag.is_some_and(|tag| tag != is_tagged));
+        for Target { by, max_len, tag, is_edge } in targets {
+            if let Some(tag) = tag {
+                self.set_tag(tag)?;
+            }
+            // Any packet may leave by a port that no other slice has.
+            if !is_edge {
+                self.check_within()?;
+            }
+            self.out.push(Action::Output { port: by, max_len });
         }
-        self.set_tag(self.scene.space.is_tagged_at(port));
-        // Any packet may leave by a port that no other slice has.
-        if !port.plan.is_edge {
-            self.check_within()?;
-        }
-        self.out.push(Action::output(by));
         Ok(())
     }
 
     /// Pushes or pops the slice's tag, if the frame is not so already.
-    fn set_tag(&mut self, wanted: bool) {
-        let Some(tag) = self.scene.space.tag.filter(|_| wanted != self.at.is_tagged) else { return };
+    fn set_tag(&mut self, wanted: bool) -> Result<(), Refusal> {
+        let Some(tag) = self.scene.space.tag.filter(|_| wanted != self.at.is_tagged) else { return Ok(()) };
+        // Behind a pop, 1.0 cannot tell a push from a change of the tag below.
+        if wanted && self.scene.on == Version::V1_0 && has_tag(&self.at.known) != Some(false) {
+            let why = "a switch of OpenFlow 1.0 cannot push the slice's tag again: first send to ports between switches";
+            return Err(Refusal::new(ACTION_ARGUMENT, why));
+        }
         self.at.is_tagged = wanted;
         let vlan = u128::from(tag | VLAN_PRESENT);
         let set = Action::SetField { field: Field::VlanVid, value: vlan };
-        // Setting the id in 1.0 pushes a tag if there is none. A push of 1.3 can be written only for packets that certainly have none.
-        let pushes = self.scene.on != Version::V1_0 || has_tag(&self.at.known) == Some(false);
-        let steps = match (wanted, pushes) {
-            (true, true) => vec![Action::PushVlan(ETH_VLAN), set],
-            (true, false) => vec![set],
-            (false, _) => vec![Action::PopVlan],
-        };
+        let steps = if wanted { vec![Action::PushVlan(ETH_VLAN), set] } else { vec![Action::PopVlan] };
         for step in steps {
             rewrite(&mut self.at.known, &step);
             self.out.push(step);
         }
+        Ok(())
     }
 
     /// With a flowspace, the packets must be within it.

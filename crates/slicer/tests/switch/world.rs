@@ -92,6 +92,8 @@ pub struct World {
     /// The kernel keeps the receipts of groups and meters.
     pub holds_claims: bool,
     claims: Vec<u64>,
+    /// The kernel, which checks each flow mod and packet-out against the slice's grant.
+    kernel: kernel::Kernel,
 }
 
 impl World {
@@ -109,6 +111,7 @@ impl World {
         switch.on_connected(KERNEL, &mut effects);
         let hello = Message { version: on, xid: 0, body: Body::Hello(Hello::default()) };
         switch.on_message(KERNEL, &hello, now, &mut effects);
+        let kernel = kernel_of(&space_of(&plan.isolation), on);
         let mut world = World {
             slicer: Slicer::new(&plan).unwrap(),
             physical: switch,
@@ -126,6 +129,7 @@ impl World {
             refuses: VecDeque::new(),
             holds_claims: false,
             claims: Vec::new(),
+            kernel,
         };
         world.add_kernels_rule();
         world.switch_up();
@@ -273,6 +277,7 @@ impl World {
         outputs: &mut VecDeque<Output>,
     ) -> Vec<Event<'static>> {
         let xid = (ticket & 0xffff_ffff) as u32;
+        self.pass_kernel(ticket, &command);
         let command = through_abi(ticket, wants_receipt, &command);
         if let (Command::FlowMod(_), Some(error)) = (&command, self.refuses.front().copied()) {
             self.refuses.pop_front();
@@ -302,6 +307,22 @@ impl World {
         }
         let done = Event::Answer { datapath: DATAPATH, ticket, outcome: Outcome::Done };
         if wants_receipt && !failed { vec![done] } else { Vec::new() }
+    }
+
+    /// The kernel decides about a command as about that of an app. It refuses none that the slice makes.
+    fn pass_kernel(&mut self, ticket: u64, command: &Command) {
+        if !matches!(command, Command::FlowMod(_) | Command::PacketOut(_)) || names_group(command) {
+            return;
+        }
+        let mut bytes = Vec::new();
+        assert!(slicer::abi_frames::write_command(&mut bytes, DATAPATH, ticket, false, command));
+        let (frame, now_ms) = (abi::Frame::read(&bytes).unwrap(), self.now.as_millis() as u64);
+        let zone = abi::ZoneId(OWNER as u16);
+        match self.kernel.on_command(zone, &frame, now_ms, &mut Vec::new()) {
+            kernel::Decision::Send(_) => self.kernel.on_sent(),
+            kernel::Decision::Refuse(refusal) => panic!("{refusal}: {command:?}"),
+            other => panic!("{other:?}"),
+        }
     }
 
     /// Sends a message to the physical switch as bytes of its version.
@@ -416,6 +437,51 @@ fn check_outputs(actions: &[Action]) {
             assert!(is_own || is_fine, "{actions:?}");
         }
     }
+}
+
+/// Whether a command refers to groups or meters. The kernel of this world is not told of these.
+fn names_group(command: &Command) -> bool {
+    let Command::FlowMod(flow_mod) = command else { return false };
+    flow_mod.instructions.iter().any(|instruction| match instruction {
+        Instruction::Meter(_) => true,
+        Instruction::ApplyActions(actions) => actions.iter().any(|it| matches!(it, Action::Group(_))),
+        _ => false,
+    })
+}
+
+/// A kernel with the zone of the slice: its packets, its ports, and the ports that no other slice has.
+fn kernel_of(space: &[Match], on: Version) -> kernel::Kernel {
+    let own = PORTS.iter().filter(|(.., is_edge)| *is_edge).map(|(port, ..)| PortNo(*port));
+    let tagged =
+        space.iter().filter_map(|it| it.get(Field::VlanVid)).any(|(vid, _)| vid == u128::from(TAG | 0x1000));
+    // With a tag, a packet is the slice's by its tag. What enters at the edge has none, and is the slice's by its port.
+    let flowspace =
+        if tagged { vec![Match::any().with(Field::VlanVid, TAG | 0x1000)] } else { without_ports(space) };
+    let bounds = kernel::Bounds {
+        flowspace: Some(flowspace),
+        ports: Some(PORTS.iter().map(|(port, ..)| PortNo(*port)).chain([PortNo::TABLE]).collect()),
+        own_ports: own.collect(),
+        ..kernel::Bounds::default()
+    };
+    let grant = kernel::Grant::nothing().with_packets_in(bounds.clone()).with_packets_out(bounds.clone());
+    let mut kernel = kernel::Kernel::new(7);
+    kernel.attach(abi::ZoneId(OWNER as u16), "blue", grant.with_rules(bounds), 0);
+    let openflow = if on == Version::V1_0 { abi::OpenFlowVersion::V1_0 } else { abi::OpenFlowVersion::V1_3 };
+    let up = abi::event::SwitchUp { datapath: DATAPATH, n_buffers: 0, n_tables: 1, openflow, ports: &[] };
+    let mut bytes = Vec::new();
+    abi::event::write::switch_up(&mut bytes, 1, &up);
+    kernel.on_event(&abi::Frame::read(&bytes).unwrap(), 0, &mut Vec::new()).unwrap();
+    kernel.on_no_answer(DATAPATH, kernel::Asked::Owners, kernel::Unanswered::Refused, 0);
+    kernel
+}
+
+fn without_ports(space: &[Match]) -> Vec<Match> {
+    let without = |it: &Match| {
+        let mut it = it.clone();
+        it.remove(Field::InPort);
+        it
+    };
+    space.iter().map(without).collect()
 }
 
 /// A reply whose flow entries 1.3 can express. The slice needs only their counters.
