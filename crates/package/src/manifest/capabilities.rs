@@ -361,7 +361,7 @@ impl PacketOut {
 impl Requestable for PacketOut {
     fn words(&self, _: &str) -> String {
         let scope = self.scope();
-        let ports = scope.to_ports() + &scope.of_own_ports();
+        let ports = scope.output_ports() + &scope.of_own_ports();
         format!("send packets of its own{}{ports}{}", scope.packets(), scope.of_switches())
     }
 
@@ -388,7 +388,7 @@ impl Requestable for RuleWrite {
         let bounds = [
             tables.unwrap_or_default(),
             priority.unwrap_or_default(),
-            scope.to_ports(),
+            scope.output_ports(),
             scope.of_own_ports(),
             scope.of_switches(),
             most.unwrap_or_default(),

@@ -125,7 +125,7 @@ impl<'a> Scope<'a> {
     }
 
     /// The ports to which packets may be sent, for a sentence.
-    pub(super) fn to_ports(&self) -> String {
+    pub(super) fn output_ports(&self) -> String {
         self.ports.as_ref().map(|ports| format!(", to ports {}", listed(ports))).unwrap_or_default()
     }
 
