@@ -75,6 +75,8 @@ impl Reach {
             priorities: self.priorities.0..=self.priorities.1,
             ports: self.ports.as_ref().map(|ports| ports.iter().map(|port| PortNo(*port)).collect()),
             datapaths: self.elsewhere.then(|| vec![DatapathId(0x99)]),
+            own_ports: Vec::new(),
+            switches: Default::default(),
         }
     }
 
