@@ -1,8 +1,8 @@
 //! Counts what it costs to find the receivers of a packet-in, among few zones with flowspaces and among many.
 //!
 //! `--count CASE ZONES ROUNDS` only runs a case, so that callgrind can count its instructions. The difference of two counts
-//! excludes the start-up. Cases: `tag` (each zone has a VLAN tag of its own), `port` (each has a port of its own at the
-//! switch), `own-rules` (each receives only what its rules send), `prefix` (each has a prefix of addresses).
+//! excludes the start-up. In the case `tag`, each zone has a VLAN tag of its own; in `port`, a port of its own at the switch;
+//! in `prefix`, a prefix of addresses. In `own-rules`, each receives only what its rules send.
 
 #![allow(clippy::unwrap_used, reason = "a bench may")]
 

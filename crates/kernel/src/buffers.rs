@@ -30,7 +30,7 @@ const LATEST: usize = 1_024;
 pub(crate) enum Within {
     /// In the match with this place in the flowspace.
     Match(u8),
-    /// It came in by an own port.
+    /// It came in by one of the app's own ports.
     OwnPort,
     /// Outside.
     Outside,

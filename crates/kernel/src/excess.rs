@@ -29,7 +29,7 @@ pub enum Excess {
     Prerequisite,
     /// An action makes packets that are outside the flowspace.
     Rewrite,
-    /// Packets of an own port, outside the flowspace, would leave by a port that is not the app's own, or enter a group.
+    /// Packets of one of the app's own ports, outside the flowspace, would leave by a port that is not the app's own, or enter a group.
     Unchanged,
     /// An action in an action set may make such packets after the actions of a later table.
     RewriteLater,
@@ -151,7 +151,7 @@ impl fmt::Display for Excess {
             }
             Excess::Rewrite => f.write_str("the actions make packets outside the granted flowspace"),
             Excess::Unchanged => f.write_str(
-                "packets of an own port are outside the granted flowspace and would leave by another port, or enter a group: rewrite them first",
+                "packets of one of the app's own ports are outside the granted flowspace and would leave by another port, or enter a group: rewrite them first",
             ),
             Excess::RewriteLater => f.write_str(
                 "an action in the action set makes packets outside the granted flowspace of some inside it",

@@ -106,12 +106,7 @@ impl Kernel {
         match command.what {
             What::Subscribe(subscribe) => self.decide_subscription(zone, &subscribe, now_ms, effects),
             What::FlowMod(flow_mod) => self.decide_flow_mod(zone, command, flow_mod, now_ms, effects),
-            What::PacketOut(packet_out) => {
-                let becomes = self.check_packet_out(zone, command.datapath, &packet_out, now_ms)?;
-                self.take_packets(zone, command.datapath, becomes, &packet_out, now_ms, effects)?;
-                self.use_buffer(zone, command.datapath, packet_out.buffer_id);
-                self.send(command)
-            }
+            What::PacketOut(it) => self.decide_packet_out(zone, command, &it, now_ms, effects),
             What::GroupMod(group_mod) => {
                 let change = self.check_group_mod(zone, &command, &group_mod)?;
                 self.decide_change(command, change)
@@ -149,6 +144,21 @@ impl Kernel {
             What::Log(log) => Ok(Decision::Log(log)),
             What::Bundle(bundle) => self.decide_bundle(zone, &command, bundle),
         }
+    }
+
+    #[inline]
+    fn decide_packet_out<'a>(
+        &mut self,
+        zone: ZoneId,
+        command: Command<'a>,
+        it: &PacketOut<'a>,
+        now_ms: u64,
+        effects: &mut Vec<Effect>,
+    ) -> Result<Decision<'a>, Refusal> {
+        let becomes = self.check_packet_out(zone, command.datapath, it, now_ms)?;
+        self.take_packets(zone, command.datapath, becomes, it, now_ms, effects)?;
+        self.use_buffer(zone, command.datapath, it.buffer_id);
+        self.send(command)
     }
 
     /// Decides on a flow mod: its bounds, its owner, the order of apps, and the space in its table.

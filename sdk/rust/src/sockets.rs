@@ -4,7 +4,7 @@
 //!   SocketApp::sockets ──> poll [ events of the node | the app's sockets ] ──> the app's handlers, SocketApp::on_socket ──> commands
 //! ```
 //!
-//! In: the sockets that the app wants to wait on, named anew before each wait. Out: calls of its handlers, one at a time, and
+//! In: the sockets that the app wants to wait on, named before each wait. Out: calls of its handlers, one at a time, and
 //! an exit code. It reads and writes no socket, and keeps none. The app must use sockets that do not block: while a handler
 //! waits, no event is served.
 
