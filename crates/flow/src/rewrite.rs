@@ -133,6 +133,21 @@ pub fn may_set(action: &Action, wanted: Field) -> bool {
     }
 }
 
+/// Whether writing one field of a packet may change another, or take it away: the field itself, those of which it is a
+/// prerequisite, and the other part of a tag.
+///
+/// ```
+/// use flow::{Field, rewrite::is_changed_with};
+/// assert!(is_changed_with(Field::TcpDst, Field::IpProto) && is_changed_with(Field::VlanPcp, Field::VlanVid));
+/// assert!(!is_changed_with(Field::IpProto, Field::TcpDst) && !is_changed_with(Field::VlanVid, Field::EthDst));
+/// ```
+pub fn is_changed_with(field: Field, written: Field) -> bool {
+    let is_of_tag = |field: Field| matches!(field, Field::VlanVid | Field::VlanPcp);
+    field == written
+        || is_of_tag(field) && is_of_tag(written)
+        || prerequisites(field).iter().any(|(needed, _)| *needed == written)
+}
+
 /// OpenFlow's class, in which a header names a field by its number.
 const OPENFLOW_BASIC: u32 = 0x8000;
 

@@ -24,7 +24,7 @@ const BATCH: u64 = 1_000;
 /// The name, the grant, and the command.
 type Case = (&'static str, fn() -> Grant, fn() -> Vec<u8>);
 
-const CASES: [Case; 12] = [
+const CASES: [Case; 13] = [
     ("usual-everywhere", everywhere, usual),
     ("usual-numbers", || everywhere().with_rules(numbers()), usual),
     ("flow-mod-everywhere", everywhere, flow_mod),
@@ -34,6 +34,7 @@ const CASES: [Case; 12] = [
     ("flow-mod-16-matches", || everywhere().with_rules(flowspace(16)), flow_mod),
     ("slice-output", || everywhere().with_rules(one_tag()), slice_output),
     ("slice-rewrite", || everywhere().with_rules(one_tag()), slice_rewrite),
+    ("slice-tag", || everywhere().with_rules(one_tag()), slice_tag),
     ("slice-own-port", || everywhere().with_rules(one_tag()), slice_own_port),
     ("packet-out-everywhere", everywhere, packet_out),
     ("packet-out-flowspace", || everywhere().with_packets_out(flowspace(1)), packet_out),
@@ -82,6 +83,19 @@ fn slice_rewrite() -> Vec<u8> {
     slice(5, |actions| {
         actions.set_field(Field::EthDst, 7u64).output(PortNo(2), 0);
     })
+}
+
+/// From a host, whose packets get the tag.
+fn slice_tag() -> Vec<u8> {
+    let (mut matching, mut instructions) = (Vec::new(), Vec::new());
+    MatchWriter::new(&mut matching)
+        .field(Field::InPort, PortNo(9))
+        .field(Field::EthDst, 2u64)
+        .field(Field::EthSrc, 3u64);
+    InstructionWriter::new(&mut instructions).apply_actions(|actions| {
+        actions.push_vlan(0x8100).set_field(Field::VlanVid, 0x1005u16).output(PortNo(2), 0);
+    });
+    frame(What::FlowMod(FlowMod { matching: &matching, instructions: &instructions, ..FlowMod::ADD }))
 }
 
 /// The same, to a host, without the tag.

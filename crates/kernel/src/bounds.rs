@@ -29,7 +29,7 @@ use flow::canonical::{
 use flow::frame::FrameFields;
 use flow::reach::{Way, way_of};
 use flow::relation::{MAX_PIECES, covers, is_covered_by_one, overlaps, within};
-use flow::rewrite::{may_set, rewrite};
+use flow::rewrite::{is_changed_with, may_set, rewrite};
 use flow::{Action, DatapathId, Field, Match, MatchEntry, PortNo};
 
 /// `ofp_flow_mod_command`.
@@ -70,7 +70,7 @@ pub struct Scratch {
     in_port: Option<PortNo>,
     /// Changes of packets in this command.
     changes: u32,
-    /// Whether packets were changed since they were last compared, or came in by an own port and were never compared.
+    /// Whether packets were changed since they were last compared, or came in by one of the app's own ports and were never compared.
     unchecked: bool,
     /// Whether the action set sends packets to a port that is not the app's own, or to a group.
     sets_way_out: bool,
@@ -132,10 +132,15 @@ impl Scratch {
         &mut self.after
     }
 
-    /// Counts an action that changes packets.
+    /// Counts an action that changes packets. Compare them before they leave.
     fn count_change(&mut self) -> Result<(), Excess> {
-        self.changes += 1;
         self.unchecked = true;
+        self.count_harmless_change()
+    }
+
+    /// Counts an action that leaves packets of the flowspace within it.
+    fn count_harmless_change(&mut self) -> Result<(), Excess> {
+        self.changes += 1;
         if self.changes > MAX_CHANGES { Err(Excess::TooMany(TooMany::Changes(MAX_CHANGES))) } else { Ok(()) }
     }
 }
@@ -320,7 +325,7 @@ impl Reaches<'_> {
             scratch.after.clear();
             fields.iter().for_each(|(field, value)| scratch.after.set(field, value));
         }
-        self.check_list(it.actions, scratch).map_err(|excess| match excess {
+        self.check_list(it.actions, true, scratch).map_err(|excess| match excess {
             Excess::Unchanged => Excess::Frame,
             other => other,
         })
@@ -406,7 +411,7 @@ impl Reaches<'_> {
         if lies_within(rule, flowspace, compared) { Ok(()) } else { Err(Excess::Match) }
     }
 
-    /// Whether all of these packets came in by an own port.
+    /// Whether all of these packets came in by one of the app's own ports.
     fn is_of_own_port(&self, packets: &Match) -> bool {
         let whole = Field::InPort.full_mask();
         packets.get(Field::InPort).is_some_and(|(port, mask)| mask == whole && self.here.owns(port_of(port)))
@@ -417,6 +422,8 @@ impl Reaches<'_> {
     fn check_instructions(&self, table_id: u8, bytes: &[u8], scratch: &mut Scratch) -> Result<(), Excess> {
         let bounds_packets = self.here.flowspace.is_some();
         let (mut metadata, mut goes_on, mut clears) = (None, false, false);
+        // Usually the instructions are one list, and nothing needs the packets after it.
+        let is_alone = instructions_raw(bytes).map_while(Result::ok).nth(1).is_none();
         for raw in instructions_raw(bytes).map_while(Result::ok) {
             if raw.is_experimenter() {
                 return Err(Excess::NotUnderstood);
@@ -426,7 +433,7 @@ impl Reaches<'_> {
             } else if let Some(written) = raw.write_metadata() {
                 metadata = Some(written);
             } else if let Some(actions) = raw.action_bytes().filter(|_| raw.is_apply()) {
-                self.check_list(actions, scratch)?;
+                self.check_list(actions, is_alone, scratch)?;
             } else {
                 clears |= raw.kind == CLEAR_ACTIONS;
             }
@@ -460,7 +467,7 @@ impl Reaches<'_> {
         }
     }
 
-    /// Checks packets that stay in the switch, or go to the controller: they may have come in by an own port.
+    /// Checks packets that stay in the switch, or go to the controller: they may have come in by one of the app's own ports.
     fn check_known(&self, scratch: &mut Scratch) -> Result<(), Excess> {
         let packets = if scratch.has_after { &scratch.after } else { &scratch.rule };
         if !self.here.own_ports.is_empty() && self.is_of_own_port(packets) {
@@ -470,12 +477,16 @@ impl Reaches<'_> {
     }
 
     /// Checks an action list in order on the packets of `scratch.after`. The last changes may be unchecked when it
-    /// returns.
-    fn check_list(&self, actions: &[u8], scratch: &mut Scratch) -> Result<(), Excess> {
+    /// returns. `is_alone`: nothing needs those packets after the list. Then harmless changes before the first other one are
+    /// not carried out.
+    fn check_list(&self, actions: &[u8], is_alone: bool, scratch: &mut Scratch) -> Result<(), Excess> {
+        let mut is_harmless = is_alone;
         for raw in actions_raw(actions).map_while(Result::ok) {
             // Most actions are outputs, which change nothing: they are not read as actions.
             if let Some((port, _)) = raw.output() {
                 self.check_way(Way::Port(port), scratch.in_port, scratch)?;
+                // The tables may have changed the packet.
+                is_harmless &= port != PortNo::TABLE;
                 continue;
             }
             let action = raw.read().map_err(|_| Excess::NotUnderstood)?;
@@ -483,12 +494,33 @@ impl Reaches<'_> {
                 self.check_way(way, scratch.in_port, scratch)?;
             }
             self.check_in_port(&action)?;
-            if self.here.flowspace.is_some() && changes_packets(&action) {
-                scratch.count_change()?;
-                rewrite(scratch.after(), &action);
+            if self.here.flowspace.is_none() || !changes_packets(&action) {
+                continue;
             }
+            if is_harmless && self.is_harmless(&action) {
+                scratch.count_harmless_change()?;
+                continue;
+            }
+            if std::mem::take(&mut is_harmless) {
+                let before =
+                    actions_raw(actions).map_while(Result::ok).take_while(|it| it.offset < raw.offset);
+                let changes = before.filter_map(|it| it.read().ok()).filter(changes_packets);
+                changes.for_each(|earlier| rewrite(scratch.after(), &earlier));
+            }
+            scratch.count_change()?;
+            rewrite(scratch.after(), &action);
         }
         Ok(())
+    }
+
+    /// Whether an action changes nothing that the flowspace names.
+    fn is_harmless(&self, action: &Action) -> bool {
+        let Action::SetField { field: written, .. } = action else { return false };
+        let named = self.here.flowspace.into_iter().flatten().flat_map(Match::entries);
+        named.into_iter().all(|entry| match entry {
+            MatchEntry::Field { field, .. } => !is_changed_with(*field, *written),
+            MatchEntry::Unknown { .. } => false,
+        })
     }
 
     /// Checks an action set. A switch applies it at the end of the pipeline, after other tables' actions and merged
@@ -539,7 +571,7 @@ impl Reaches<'_> {
         Ok(())
     }
 
-    /// Compares the packets if they changed since the last comparison, or came in by an own port.
+    /// Compares the packets if they changed since the last comparison, or came in by one of the app's own ports.
     fn check_after(&self, scratch: &mut Scratch) -> Result<(), Excess> {
         if !std::mem::take(&mut scratch.unchecked) {
             return Ok(());
@@ -564,7 +596,7 @@ impl Reaches<'_> {
     }
 
     /// If ports are bounded or the app's own, an action may not change the ingress port. Through IN_PORT, the packet could
-    /// leave by a forbidden port, and in a later table it would seem to be of an own port.
+    /// leave by a forbidden port, and in a later table it would seem to be of one of the app's own ports.
     fn check_in_port(&self, action: &Action) -> Result<(), Excess> {
         let counts = self.here.ports.is_some() || !self.here.own_ports.is_empty();
         if counts && may_set(action, Field::InPort) { Err(Excess::InPort) } else { Ok(()) }

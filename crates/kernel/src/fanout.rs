@@ -155,6 +155,9 @@ impl Fanout {
 
     fn count(&mut self, raw: RawAction<'_>) {
         self.actions += 1;
+        if raw.sends_nothing() {
+            return;
+        }
         let way = match raw.output() {
             Some((port, _)) => Some(Way::Port(port)),
             None => raw.read().map_or(Some(Way::Anywhere), |action| way_of(&action)),

@@ -3,8 +3,9 @@
 //! Never checks whether an action makes sense: whether the port exists, or the EtherType is that of a tag.
 
 use super::match_bytes::read_entry;
+use super::plain_field::each_plain_field;
 use super::tlv::{Tlv, match_tlvs};
-use super::{ActionFault, MatchFault, bad, u16_at, u32_at};
+use super::{ActionFault, MatchFault, bad, number, u16_at, u32_at};
 use crate::action::Action;
 use crate::error::BadInput;
 use crate::matching::MatchEntry;
@@ -124,6 +125,13 @@ impl RawAction<'_> {
         match_tlvs(body).next()?.ok()
     }
 
+    /// Whether this is one of OpenFlow's actions that change a packet and send it nowhere.
+    #[inline]
+    pub fn sends_nothing(&self) -> bool {
+        matches!(self.kind, kind::COPY_TTL_OUT | kind::COPY_TTL_IN | kind::SET_MPLS_TTL..=kind::SET_QUEUE)
+            || matches!(self.kind, kind::SET_NW_TTL..=kind::POP_PBB)
+    }
+
     /// The typed action.
     ///
     /// # Errors
@@ -167,7 +175,22 @@ impl RawAction<'_> {
         bad(ActionFault::BadLen, self.offset + 2, "len", message)
     }
 
+    /// A sound set-field of OpenFlow's, as most are. `None`: read it step by step.
+    fn read_plain_set_field(&self) -> Option<Action> {
+        let body = self.bytes.get(4..)?;
+        let tlv = body.get(..4 + usize::from(*body.get(3)?))?;
+        let mut read = None;
+        let is_plain = self.bytes.len() == (4 + tlv.len()).next_multiple_of(8)
+            && each_plain_field(tlv, |field, value, mask| {
+                read = mask.is_none().then(|| Action::SetField { field, value: number(value) });
+            });
+        read.filter(|_| is_plain)
+    }
+
     fn read_set_field(&self) -> Result<Action, BadInput> {
+        if let Some(action) = self.read_plain_set_field() {
+            return Ok(action);
+        }
         let Some(tlv) = self.set_field() else {
             let message = "the field's length goes beyond the action";
             return Err(bad(ActionFault::BadSetLen, self.offset + 7, "oxm_length", message));
