@@ -29,7 +29,14 @@ fn events() -> Vec<(&'static str, Vec<u8>)> {
     of_calls(&mut add);
     of_the_zone(&mut add);
     of_ended_calls(&mut add);
+    of_experimenters(&mut add);
     all
+}
+
+fn of_experimenters(add: Add<'_>) {
+    let message =
+        event::Experimenter { datapath: SWITCH, experimenter: 0x2320, exp_type: 7, data: &[1, 2, 3] };
+    add("experimenter", &|out| event::write::experimenter(out, 22, &message));
 }
 
 fn of_switches(add: Add<'_>) {

@@ -44,16 +44,19 @@ pub enum PartKind {
     Band,
     /// A statistics request. Its subtype is the 32 bits behind the vendor's number (`exp_type`).
     Statistics,
+    /// A message of a switch. Its subtype is the 32 bits behind the vendor's number (`exp_type`).
+    Message,
 }
 
 impl PartKind {
     /// Every kind with its name in a manifest.
-    pub const NAMES: [(PartKind, &'static str); 5] = [
+    pub const NAMES: [(PartKind, &'static str); 6] = [
         (PartKind::Action, "action"),
         (PartKind::Instruction, "instruction"),
         (PartKind::Field, "field"),
         (PartKind::Band, "band"),
         (PartKind::Statistics, "statistics"),
+        (PartKind::Message, "message"),
     ];
 
     /// Its name in a manifest.

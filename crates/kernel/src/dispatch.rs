@@ -28,6 +28,7 @@ use crate::zones::{Zone, ZoneCounters};
 use abi::event::{Cause, Event, FlowRemoved, PacketIn, SwitchUp, Topic, kind};
 use abi::{Frame, Malformed, OpenFlowVersion, Receipt, ZoneId};
 use flow::DatapathId;
+use flow::vendor::{PartKind, VendorPart};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -272,8 +273,14 @@ impl Kernel {
             return Ok(());
         }
         self.receivers.find(frame.header.kind.get());
-        if let Event::FlowRemoved(removed) = event {
-            self.receivers.retain_of_removal(removed.owner(), &self.zones);
+        match event {
+            Event::FlowRemoved(removed) => self.receivers.retain_of_removal(removed.owner(), &self.zones),
+            Event::Experimenter(it) => {
+                let part =
+                    VendorPart { vendor: it.experimenter, kind: PartKind::Message, subtype: it.exp_type };
+                self.receivers.retain_of_vendor(part, &self.zones);
+            }
+            _ => {}
         }
         Ok(())
     }

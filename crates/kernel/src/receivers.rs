@@ -15,6 +15,7 @@ use abi::event::{PacketIn, kind};
 use abi::{Frame, Malformed, ZoneId};
 use flow::canonical::{begins_with_usual, find_field};
 use flow::frame::FrameFields;
+use flow::vendor::VendorPart;
 use flow::{DatapathId, Field};
 
 /// The number of event kinds.
@@ -282,6 +283,11 @@ impl Receivers {
         self.receivers.retain(|zone| zone == owner || sees(zone));
     }
 
+    /// Keeps the receivers that may use a vendor's message.
+    pub fn retain_of_vendor(&mut self, part: VendorPart, zones: &[Option<Zone>]) {
+        self.receivers.retain(|zone| there(zones, zone).is_some_and(|it| it.grant.holds_vendor(part)));
+    }
+
     /// The zones that receive any event about switches. A zone may come more than once.
     pub fn of_switches(&self) -> impl Iterator<Item = ZoneId> + '_ {
         let kinds =
@@ -332,6 +338,7 @@ pub(crate) fn needed_to_hear(kind: u16) -> Capability {
     match kind {
         kind::PACKET_IN => Capability::PacketIn,
         kind::TOPIC => Capability::Subscribe,
+        kind::EXPERIMENTER => Capability::Vendor,
         _ => Capability::ViewRead,
     }
 }

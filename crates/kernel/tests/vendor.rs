@@ -114,6 +114,28 @@ fn nothing_else_that_an_app_holds_stands_for_a_vendors_part() {
     assert_eq!(node.command(What::StatsRequest(ask)), "nicira:statistics:2");
 }
 
+/// Whether the app receives an experimenter message of this vendor.
+fn hears(grant: Grant, experimenter: u32, exp_type: u32) -> bool {
+    let mut node = Node::with(grant);
+    let wanted = command::Subscribe { events: event::kind::bit(event::kind::EXPERIMENTER), packets: &[] };
+    node.command(What::Subscribe(wanted));
+    let mut bytes = Vec::new();
+    let message = event::Experimenter { datapath: SWITCH, experimenter, exp_type, data: &[1] };
+    assert!(event::write::experimenter(&mut bytes, 2, &message));
+    let receivers = node.0.on_event(&Frame::read(&bytes).unwrap(), 0, &mut Vec::new()).unwrap();
+    receivers.contains(APP)
+}
+
+#[test]
+fn an_experimenter_message_goes_to_apps_that_hold_its_part() {
+    assert!(!hears(everything_else(), NICIRA, 7));
+    assert!(hears(granted(None, None), NICIRA, 7));
+    assert!(!hears(granted(None, None), 1, 7));
+    assert!(hears(granted(Some(PartKind::Message), Some(7)), NICIRA, 7));
+    assert!(!hears(granted(Some(PartKind::Message), Some(8)), NICIRA, 7));
+    assert!(!hears(granted(Some(PartKind::Statistics), None), NICIRA, 7));
+}
+
 #[test]
 fn what_openflow_defines_passes_without_it() {
     let mut node = Node::with(everything_else());

@@ -302,6 +302,11 @@ impl Dispatch {
         };
         let mut waits = false;
         for zone in subscribers {
+            if frame.header.kind.get() == kind::EXPERIMENTER {
+                // A switch can send them without end, and must not end an app by it.
+                zones.get(zone).map(|end| end.deliver_from_app(ZoneId::KERNEL, frame.bytes));
+                continue;
+            }
             deliver_control(zones, faults, zone, frame.bytes);
             waits |= zones.get(zone).is_some_and(|end| end.is_behind());
         }

@@ -7,8 +7,8 @@ use crate::settings::Settings;
 use crate::stream::Update;
 use abi::Receipt;
 use abi::event::{
-    FlowRemoved, PacketIn, PortStatus, Query, QueryOver, QueryReply, SoftLimit, StatsReply, SwitchError,
-    SwitchUp, Topic, kind,
+    Experimenter, FlowRemoved, PacketIn, PortStatus, Query, QueryOver, QueryReply, SoftLimit, StatsReply,
+    SwitchError, SwitchUp, Topic, kind,
 };
 use flow::{DatapathId, Match};
 use view::{Batch, Kind, Snapshot};
@@ -62,6 +62,9 @@ pub trait App: Sized + 'static {
 
     /// A switch sent an error for a command without a receipt.
     fn on_switch_error(&mut self, _error: &SwitchError, _out: &mut Commands) {}
+
+    /// An experimenter message of a switch. The app needs the capability `vendor` for it: `vendor = ["nicira:message"]`.
+    fn on_experimenter(&mut self, _message: &Experimenter, _out: &mut Commands) {}
 
     /// A reply, or a part of one, to a statistics request.
     fn on_stats_reply(&mut self, _reply: &StatsReply, _out: &mut Commands) {}
@@ -228,6 +231,11 @@ impl Interests {
     /// Removed rules.
     pub fn flow_removed(self) -> Self {
         self.with(kind::FLOW_REMOVED)
+    }
+
+    /// Experimenter messages of switches. The app receives those that its capability `vendor` names.
+    pub fn experimenters(self) -> Self {
+        self.with(kind::EXPERIMENTER)
     }
 
     /// The network view: objects of these kinds, and of those that they need to be visible. The SDK follows the services, and follows

@@ -130,6 +130,7 @@ impl<A: App> Instance<A> {
                 }
                 self.on_tick_of_shared_view();
             }
+            Event::Experimenter(message) => app.on_experimenter(&message, out),
             Event::Shutdown => app.on_shutdown(out),
             // A newer kernel may send events that this app's version does not know.
             Event::Newer(_) => {}

@@ -25,8 +25,8 @@ pub use abi::command::{
     Ask, GroupMod, MeterMod, PacketOut, PortMod, QUEUE_CONFIG, QueryAnswer, ROLE, StatsRequest, What,
 };
 pub use abi::event::{
-    Caller, FlowRemoved, PacketIn, PortFacts, PortRecord, PortStatus, Query, QueryOver, QueryReply,
-    SoftLimit, StatsReply, SwitchError, SwitchUp, Topic, quota,
+    Caller, Experimenter, FlowRemoved, PacketIn, PortFacts, PortRecord, PortStatus, Query, QueryOver,
+    QueryReply, SoftLimit, StatsReply, SwitchError, SwitchUp, Topic, quota,
 };
 /// The statuses of answers that are common to all services.
 pub mod query_status {

@@ -190,6 +190,28 @@ impl From<&event::SwitchError<'_>> for SwitchError {
     }
 }
 
+/// An experimenter message of a switch.
+#[pyclass(frozen, get_all, module = "burnet")]
+#[derive(Debug)]
+pub(crate) struct Experimenter {
+    /// The switch that sent it.
+    datapath: u64,
+    /// The vendor's number.
+    experimenter: u32,
+    /// The vendor's number for the message.
+    exp_type: u32,
+    /// The bytes behind it.
+    data: Py<PyBytes>,
+}
+
+impl Experimenter {
+    pub(crate) fn new(py: Python<'_>, it: &event::Experimenter<'_>) -> Self {
+        let data = PyBytes::new(py, it.data).unbind();
+        let (datapath, experimenter, exp_type) = (it.datapath.0, it.experimenter, it.exp_type);
+        Experimenter { datapath, experimenter, exp_type, data }
+    }
+}
+
 /// A statistics reply, or a part of one.
 #[pyclass(frozen, get_all, module = "burnet")]
 #[derive(Debug)]

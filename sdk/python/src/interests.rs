@@ -128,6 +128,11 @@ impl Interests {
         hearing(it, &[kind::FLOW_REMOVED])
     }
 
+    /// Experimenter messages of switches, as far as the capability `vendor` names them.
+    fn experimenters(it: PyRefMut<'_, Self>) -> PyRefMut<'_, Self> {
+        hearing(it, &[kind::EXPERIMENTER])
+    }
+
     /// The network view: objects of these kinds (`switch`, `port`, `link`, `host`), and of those that they need to be visible.
     #[pyo3(signature = (*kinds))]
     fn view(mut it: PyRefMut<'_, Self>, kinds: Vec<String>) -> PyResult<PyRefMut<'_, Self>> {

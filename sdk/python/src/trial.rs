@@ -187,6 +187,21 @@ impl Trial {
         self.event(py, |out, sequence| event::write::flow_removed(out, sequence, &removed))
     }
 
+    /// An experimenter message comes from a switch.
+    #[pyo3(signature = (datapath, experimenter, exp_type, data=Vec::new()))]
+    fn experimenter(
+        &mut self,
+        py: Python<'_>,
+        datapath: u64,
+        experimenter: u32,
+        exp_type: u32,
+        data: Vec<u8>,
+    ) -> PyResult<Vec<String>> {
+        let message =
+            event::Experimenter { datapath: DatapathId(datapath), experimenter, exp_type, data: &data };
+        self.event(py, |out, sequence| event::write::experimenter(out, sequence, &message))
+    }
+
     /// A receipt comes: `programmed`, `refused`, `failed` or `unknown`.
     #[pyo3(signature = (datapath, ticket, outcome="programmed", reason=""))]
     fn receipt(

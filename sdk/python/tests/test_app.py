@@ -119,6 +119,18 @@ def test_interests_that_are_none_are_refused_at_the_start() -> None:
         Trial(Vague)
 
 
+def test_an_experimenter_message_comes_with_its_numbers_and_its_data() -> None:
+    class Listens(burnet.App):
+        def interests(self) -> burnet.Interests:
+            return burnet.Interests().experimenters()
+
+        def on_experimenter(self, message: burnet.Experimenter, out: burnet.Commands) -> None:
+            out.publish("heard", f"{message.datapath} {message.experimenter:#x} {message.exp_type}".encode() + message.data)
+
+    (said,) = Trial(Listens).experimenter(1, 0x2320, 7, b"!")
+    assert "heard" in said
+
+
 def test_interests_are_added_up() -> None:
     wanted = burnet.Interests().packets_within(eth_type=0x0806).switches().ports().flow_removed().topics().ticks()
     assert isinstance(wanted, burnet.Interests)

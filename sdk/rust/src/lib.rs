@@ -39,8 +39,8 @@ mod sockets;
 mod stale_packet_ins;
 
 pub use burnet_sdk_core::{
-    ActionWriter, App, AppTable, Ask, BUNDLE_MAX, BundleBuilder, Caller, Commands, DatapathId, Field,
-    FlowBuilder, FlowRemoved, Form, GroupMod, InstructionWriter, Interests, Level, Loaded, MOST_AHEAD,
+    ActionWriter, App, AppTable, Ask, BUNDLE_MAX, BundleBuilder, Caller, Commands, DatapathId, Experimenter,
+    Field, FlowBuilder, FlowRemoved, Form, GroupMod, InstructionWriter, Interests, Level, Loaded, MOST_AHEAD,
     MacAddr, MatchWriter, MeterMod, NO_BUNDLES, NO_ROOM, NotShared, OpenFlowVersion, Outcome, PacketIn,
     PacketOut, PacketOutBuilder, PortFacts, PortMod, PortNo, PortRecord, PortStatus, QUEUE_CONFIG, Query,
     QueryAnswer, QueryOver, QueryReply, ROLE, Receipt, Settings, SharedView, SoftLimit, StatsReply,

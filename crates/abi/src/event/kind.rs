@@ -34,6 +34,8 @@ pub const SOFT_LIMIT: u16 = 15;
 pub const QUERY_CREDIT: u16 = 20;
 /// A call to this service ended before its last part.
 pub const QUERY_OVER: u16 = 21;
+/// An experimenter message of a switch, which is no answer to the node.
+pub const EXPERIMENTER: u16 = 22;
 
 /// The bit of a type in a subscription.
 pub const fn bit(kind: u16) -> u64 {
@@ -51,4 +53,5 @@ pub const SUBSCRIBABLE: u64 = bit(SWITCH_UP)
     | bit(PORT_STATUS)
     | bit(FLOW_REMOVED)
     | bit(TOPIC)
-    | bit(TICK);
+    | bit(TICK)
+    | bit(EXPERIMENTER);

@@ -64,6 +64,14 @@ pub(super) struct AnswerFixed {
     pub(super) reserved: [u8; 3],
 }
 
+/// An experimenter message; its data follows.
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub(super) struct ExperimenterFixed {
+    pub(super) experimenter: U32,
+    pub(super) exp_type: U32,
+}
+
 /// A statistics reply and an answer to a call; the body follows.
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]

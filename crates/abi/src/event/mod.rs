@@ -58,6 +58,8 @@ pub enum Event<'a> {
     Shutdown,
     /// A soft limit is exceeded, or is not exceeded any more. Beyond the hard limit, commands are refused or the app is stopped.
     SoftLimit(SoftLimit),
+    /// An experimenter message.
+    Experimenter(Experimenter<'a>),
     /// A type that is newer than this code. Ignore it.
     Newer(u16),
 }
@@ -209,6 +211,20 @@ pub struct StatsReply<'a> {
     pub more: bool,
     /// The body of a multipart reply of OpenFlow 1.3, for every version of the switch.
     pub body: &'a [u8],
+}
+
+/// An experimenter message of a switch (OFPT_EXPERIMENTER; 1.3.5, 7.5.1), or a vendor message of OpenFlow 1.0. Answers about
+/// bundles are not among them. If the app does not read its events, the node drops some of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Experimenter<'a> {
+    /// The switch that sent it.
+    pub datapath: DatapathId,
+    /// The vendor's number.
+    pub experimenter: u32,
+    /// The vendor's number for the message: the four bytes behind the vendor's number. 0 if a message of OpenFlow 1.0 has fewer.
+    pub exp_type: u32,
+    /// The bytes behind it.
+    pub data: &'a [u8],
 }
 
 /// A published message.

@@ -5,8 +5,8 @@
 use super::layout::*;
 use super::port::PortRecord;
 use super::{
-    Cause, Event, FlowRemoved, OpenFlowVersion, PacketIn, PortStatus, SoftLimit, StatsReply, SwitchError,
-    SwitchUp, Topic, kind,
+    Cause, Event, Experimenter, FlowRemoved, OpenFlowVersion, PacketIn, PortStatus, SoftLimit, StatsReply,
+    SwitchError, SwitchUp, Topic, kind,
 };
 use crate::frame::{Frame, Malformed, Reader};
 use crate::receipt::{Outcome, Receipt};
@@ -65,6 +65,11 @@ impl<'a> Event<'a> {
             kind::SOFT_LIMIT => Event::SoftLimit(soft_limit(datapath, body.fixed()?)),
             kind::QUERY_CREDIT => Event::QueryCredit(Credit::read(body)?),
             kind::QUERY_OVER => Event::QueryOver(QueryOver::read(body)?),
+            kind::EXPERIMENTER => {
+                let fixed: &ExperimenterFixed = body.fixed()?;
+                let (experimenter, exp_type) = (fixed.experimenter.get(), fixed.exp_type.get());
+                Event::Experimenter(Experimenter { datapath, experimenter, exp_type, data: body.rest() })
+            }
             newer => Event::Newer(newer),
         })
     }

@@ -2,7 +2,10 @@
 //! [`crate::header::MAX_FRAME_LEN`].
 
 use super::layout::*;
-use super::{FlowRemoved, PacketIn, PortStatus, SoftLimit, StatsReply, SwitchError, SwitchUp, Topic, kind};
+use super::{
+    Experimenter, FlowRemoved, PacketIn, PortStatus, SoftLimit, StatsReply, SwitchError, SwitchUp, Topic,
+    kind,
+};
 use crate::frame;
 use crate::header::Header;
 use crate::receipt::Receipt;
@@ -110,6 +113,12 @@ pub fn switch_error(out: &mut Vec<u8>, sequence: u64, error: &SwitchError<'_>) -
 pub fn stats_reply(out: &mut Vec<u8>, sequence: u64, reply: &StatsReply<'_>) -> bool {
     let fixed = part(reply.ticket, reply.multipart, reply.more);
     frame::write(out, header(kind::STATS_REPLY, reply.datapath, sequence), &fixed, &[reply.body])
+}
+
+/// [`super::Event::Experimenter`].
+pub fn experimenter(out: &mut Vec<u8>, sequence: u64, it: &Experimenter<'_>) -> bool {
+    let fixed = ExperimenterFixed { experimenter: it.experimenter.into(), exp_type: it.exp_type.into() };
+    frame::write(out, header(kind::EXPERIMENTER, it.datapath, sequence), &fixed, &[it.data])
 }
 
 /// [`super::Event::Receipt`].

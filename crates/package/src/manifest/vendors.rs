@@ -136,7 +136,7 @@ mod tests {
         check("[]", "name at least one vendor");
         check("true", "expected a sequence");
         check(r#"["cisco"]"#, "`cisco` is no vendor");
-        check(r#"["nicira:rule"]"#, "action, instruction, field, band, statistics");
+        check(r#"["nicira:rule"]"#, "action, instruction, field, band, statistics, message");
         check(r#"["nicira:action:x"]"#, "the subtype is a number");
         check(r#"["nicira:action:1:2"]"#, "the subtype is a number");
         check(r#"["nicira:action:4294967296"]"#, "the subtype is a number");

@@ -140,7 +140,7 @@ impl Session {
         turn.out.extend_from_slice(messages);
     }
 
-    /// A message of an experimenter. Only those about bundles are for this session.
+    /// A message of an experimenter. Those about bundles are for this session, and the others for apps.
     pub(super) fn on_experimenter(&mut self, message: &[u8], turn: &mut Turn<'_>) -> Result<(), BadInput> {
         let [a, b, c, d] = ONF_EXPERIMENTER.to_be_bytes();
         let [e, f, g, h] = ONF_BUNDLE_CONTROL.to_be_bytes();
@@ -151,9 +151,24 @@ impl Session {
             && let Body::BundleControl(reply) = Message::decode(message)?.body
         {
             self.on_bundle_reply(&reply, turn);
-        } else {
-            self.counters.unasked += 1;
+            return Ok(());
         }
+        let body = message.get(HEADER_LEN..).unwrap_or_default();
+        let word = |at: usize| Some(u32::from_be_bytes(*body.get(at..)?.first_chunk()?));
+        let exp_type = match word(4) {
+            // A vendor message of 1.0 has what its vendor likes behind the number.
+            None if self.version == Version::V1_0 => Some(0),
+            number => number,
+        };
+        let (Some(experimenter), Some(exp_type)) = (word(0), exp_type) else {
+            // Too short for what the specification says, and of no consequence.
+            self.counters.unasked += 1;
+            return Ok(());
+        };
+        let (datapath, sequence) = (self.identity.datapath, self.next_sequence());
+        let data = body.get(8..).unwrap_or_default();
+        let event = abi::event::Experimenter { datapath, experimenter, exp_type, data };
+        turn.event(|frame| write::experimenter(frame, sequence, &event));
         Ok(())
     }
 

@@ -23,6 +23,7 @@ from burnet import stats, store, view
 from burnet._app import App, Refused, run
 from burnet._native import (
     Commands,
+    Experimenter,
     FlowRemoved,
     Interests,
     PacketIn,
@@ -57,6 +58,7 @@ __all__ = [
     "TABLE",
     "App",
     "Commands",
+    "Experimenter",
     "FlowRemoved",
     "Interests",
     "PacketIn",

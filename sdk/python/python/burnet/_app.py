@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 from burnet import _native
 from burnet._native import (
     Commands,
+    Experimenter,
     FlowRemoved,
     Interests,
     PacketIn,
@@ -68,6 +69,9 @@ class App:
 
     def on_switch_error(self, error: SwitchError, out: Commands) -> None:
         """A switch sent an error about a command of this app without a receipt."""
+
+    def on_experimenter(self, message: Experimenter, out: Commands) -> None:
+        """An experimenter message of a switch. The app needs the capability `vendor` for it."""
 
     def on_stats_reply(self, reply: StatsReply, out: Commands) -> None:
         """An answer, or a part of one, to a statistics request."""

@@ -23,6 +23,8 @@ class Interests:
         """Ports that are added, removed or changed."""
     def flow_removed(self) -> Self:
         """Removed rules."""
+    def experimenters(self) -> Self:
+        """Experimenter messages of switches, as far as the capability `vendor` names them."""
     def view(self, *kinds: str) -> Self:
         """The network view: objects of these kinds (`switch`, `port`, `link`, `host`), and of those that they need
         to be visible. `App.on_view` gets each change, and `Commands.view` is the present state.
@@ -275,6 +277,18 @@ class SwitchError:
     def ticket(self) -> int: ...
     @property
     def reason(self) -> str: ...
+
+class Experimenter:
+    """An experimenter message of a switch."""
+
+    @property
+    def datapath(self) -> int: ...
+    @property
+    def experimenter(self) -> int: ...
+    @property
+    def exp_type(self) -> int: ...
+    @property
+    def data(self) -> bytes: ...
 
 class StatsReply:
     """A statistics reply, or a part of one: `burnet.stats.parse` reads the body."""
@@ -573,6 +587,8 @@ class Trial:
         """A port changes."""
     def flow_removed(self, datapath: int, cookie: int = 0, **fields: _Value) -> list[str]:
         """A rule is removed by its idle timeout."""
+    def experimenter(self, datapath: int, experimenter: int, exp_type: int, data: bytes = b"") -> list[str]:
+        """An experimenter message comes from a switch."""
     def receipt(self, datapath: int | str, ticket: int, outcome: str = "programmed", reason: str = "") -> list[str]:
         """A receipt arrives."""
     def query_reply(self, ticket: int, payload: bytes = b"", status: int = 0, more: bool = False) -> list[str]:

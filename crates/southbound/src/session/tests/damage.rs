@@ -118,6 +118,30 @@ fn answers_to_nothing_are_counted_and_of_no_consequence() {
     assert_eq!((bench.events.len(), bench.to_zones.len(), bench.said()), (0, 0, vec![]));
 }
 
+#[test]
+fn an_experimenters_message_is_an_event_of_either_version() {
+    let check = |version: u8, body: &[u8], expected: Option<(u32, u32, &[u8])>| {
+        let mut bench = Bench::up(Version(version));
+        let mut message = header(version, 4, 8 + body.len() as u16, 9);
+        message.extend(body);
+        assert_eq!(bench.hear_bytes(&message), Ok(Step::On));
+        let Some((experimenter, exp_type, data)) = expected else {
+            assert_eq!(bench.events.len(), 0, "{body:?}");
+            return assert_eq!((bench.session.counters().unasked, bench.said()), (1, vec![]));
+        };
+        let datapath = bench.session.identity().datapath;
+        let message = abi::event::Experimenter { datapath, experimenter, exp_type, data };
+        bench.event(0, |event| {
+            assert!(matches!(event, Event::Experimenter(it) if it == message), "{event:?}")
+        });
+    };
+    check(4, &[0, 0, 0x23, 0x20, 0, 0, 0, 7, 1, 2], Some((0x2320, 7, &[1, 2])));
+    check(1, &[0, 0, 0x23, 0x20, 0, 0, 0, 7], Some((0x2320, 7, &[])));
+    check(1, &[0, 0, 0x23, 0x20, 1], Some((0x2320, 0, &[])));
+    check(4, &[0, 0, 0x23, 0x20], None);
+    check(1, &[0, 0, 0x23], None);
+}
+
 /// Any messages of any type, all of one supported version.
 fn anything() -> impl Strategy<Value = (Version, Vec<Vec<u8>>)> {
     let bodies = vec((0u8..32, vec(any::<u8>(), 0..300)), 1..40);
