@@ -467,10 +467,13 @@ impl Reaches<'_> {
         }
     }
 
-    /// Checks packets that stay in the switch, or go to the controller: they may have come in by one of the app's own ports.
+    /// Checks packets that stay in the switch, or go to the controller. They may be outside the flowspace if they came in by one of the app's own
+    /// ports, but only as they came: changed, they would seem to be packets of another app in a later table or in an event.
     fn check_known(&self, scratch: &mut Scratch) -> Result<(), Excess> {
         let packets = if scratch.has_after { &scratch.after } else { &scratch.rule };
-        if !self.here.own_ports.is_empty() && self.is_of_own_port(packets) {
+        // A packet-out has the fields of its frame there from the beginning.
+        let is_changed = scratch.changes > 0 || (scratch.has_after && !scratch.is_packet_out);
+        if !is_changed && !self.here.own_ports.is_empty() && self.is_of_own_port(packets) {
             return Ok(());
         }
         self.check_after(scratch)

@@ -416,3 +416,27 @@ fn an_own_port_takes_and_sends_packets_without_the_tag() {
         assert_eq!(world.passed > before, passes, "{in_port} {port}");
     }
 }
+
+/// A later table, or an app that hears packets, may be another app's: there, a changed packet would count as one of its own.
+#[test]
+fn what_an_own_port_takes_goes_on_as_it_came_or_within_the_flowspace() {
+    let space = Space::of(&[parse_match("dl_vlan=5").unwrap()], &[1]);
+    let mut world = World::new([&space, &space]);
+    let tag = |vid: u128| {
+        let set = Action::SetField { field: Field::VlanVid, value: 0x1000 | vid };
+        Instruction::ApplyActions(vec![Action::PushVlan(0x8100), set])
+    };
+    let metadata = Instruction::WriteMetadata { metadata: 7, mask: 0xff };
+    let mut goes_on = |before: Vec<Instruction>| {
+        let passed = world.passed;
+        let matching = parse_match("in_port=1").unwrap();
+        let instructions = before.into_iter().chain([Instruction::GotoTable(1)]).collect();
+        world.wish(&Wish::Rule { table_id: 0, command: 0, matching, instructions });
+        world.passed > passed
+    };
+    assert!(goes_on(Vec::new()), "as it came");
+    assert!(goes_on(vec![tag(5)]), "within the flowspace");
+    assert!(!goes_on(vec![tag(6)]), "with the tag of another app");
+    assert!(!goes_on(vec![metadata.clone()]), "with metadata that another app may trust");
+    assert!(goes_on(vec![tag(5), metadata]), "within the flowspace, with metadata");
+}
