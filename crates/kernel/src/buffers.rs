@@ -19,8 +19,9 @@ use flow::PortNo;
 /// How many buffered packets of one switch an app may still use: as many as Open vSwitch buffered, and a power of two.
 pub const HANDED_MAX: usize = 256;
 
-/// How long an app may use a buffer, in milliseconds. Open vSwitch kept packets for five seconds.
-pub const HANDED_MS: u64 = 10_000;
+/// How long an app may use a buffer, in milliseconds. Open vSwitch kept packets for five seconds, and then gave the number to another packet. An
+/// app's time is shorter, since it counts from when the node has read the packet-in.
+pub const HANDED_MS: u64 = 2_000;
 
 /// Of how many numbers the last packet is known; a power of two.
 const LATEST: usize = 1_024;
@@ -116,10 +117,11 @@ impl Buffers {
         (kept.packet != 0 && is_last && is_young).then_some(kept.what)
     }
 
-    /// An app has used this buffer.
-    pub fn on_used(&mut self, zone: ZoneId, buffer_id: u32) {
-        if let Some(kept) = self.place(zone, buffer_id).filter(|kept| kept.buffer_id == buffer_id) {
-            *kept = NONE;
+    /// An app has used this buffer. The switch may give its number to another packet at once, so nobody else may use it.
+    pub fn on_used(&mut self, buffer_id: u32) {
+        let place = place_of(buffer_id, LATEST);
+        if let Some(latest) = self.latest.get_mut(place).filter(|latest| latest.0 == buffer_id) {
+            *latest = (buffer_id, 0);
         }
     }
 
@@ -166,11 +168,22 @@ mod tests {
         receive(&mut buffers, APP, 7, 1, 0);
         assert_eq!(buffers.find(APP, 7, 0), Some(packet(1)));
         assert_eq!((buffers.find(OTHER, 7, 0), buffers.find(APP, 8, 0)), (None, None));
-        buffers.on_used(OTHER, 7);
-        buffers.on_used(APP, 7 + HANDED_MAX as u32);
+        buffers.on_used(7 + LATEST as u32);
         assert_eq!(buffers.find(APP, 7, 0), Some(packet(1)));
-        buffers.on_used(APP, 7);
+        buffers.on_used(7);
         assert_eq!(buffers.find(APP, 7, 0), None);
+    }
+
+    #[test]
+    fn what_one_app_used_no_other_app_may_use() {
+        let mut buffers = Buffers::default();
+        receive(&mut buffers, APP, 7, 1, 0);
+        buffers.hand_out(OTHER, 7, packet(1), 0);
+        assert_eq!(buffers.find(OTHER, 7, 0), Some(packet(1)));
+        buffers.on_used(7);
+        assert_eq!((buffers.find(APP, 7, 0), buffers.find(OTHER, 7, 0)), (None, None));
+        receive(&mut buffers, OTHER, 7, 2, 1);
+        assert_eq!((buffers.find(APP, 7, 1), buffers.find(OTHER, 7, 1)), (None, Some(packet(2))));
     }
 
     #[test]

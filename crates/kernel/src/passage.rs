@@ -157,7 +157,7 @@ impl Kernel {
     ) -> Result<Decision<'a>, Refusal> {
         let becomes = self.check_packet_out(zone, command.datapath, it, now_ms)?;
         self.take_packets(zone, command.datapath, becomes, it, now_ms, effects)?;
-        self.use_buffer(zone, command.datapath, it.buffer_id);
+        self.use_buffer(command.datapath, it.buffer_id);
         self.send(command)
     }
 
@@ -195,7 +195,7 @@ impl Kernel {
             self.punt_from_reached(command.datapath, None, effects);
         }
         self.ownership.to_note = self.what_follows(zone, command.datapath, &flow_mod, meant, now_ms);
-        self.use_buffer(zone, command.datapath, flow_mod.buffer_id);
+        self.use_buffer(command.datapath, flow_mod.buffer_id);
         self.send(Command { what: What::FlowMod(stamped), ..command })
     }
 
@@ -468,13 +468,13 @@ impl Kernel {
         self.sessions.datapaths.get(&datapath)?.buffers.find(zone, buffer_id?, now_ms)
     }
 
-    /// The zone uses a buffer, which it may do once.
+    /// A buffer is used, which happens once.
     #[inline]
-    fn use_buffer(&mut self, zone: ZoneId, datapath: DatapathId, buffer_id: Option<u32>) {
+    fn use_buffer(&mut self, datapath: DatapathId, buffer_id: Option<u32>) {
         if let Some(buffer_id) = buffer_id
             && let Some(there) = self.sessions.datapaths.get_mut(&datapath)
         {
-            there.buffers.on_used(zone, buffer_id);
+            there.buffers.on_used(buffer_id);
         }
     }
 

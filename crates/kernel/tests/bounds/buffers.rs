@@ -122,10 +122,10 @@ fn the_port_of_the_command_must_be_that_of_the_packet() {
 }
 
 #[test]
-fn a_buffer_is_forgotten_after_ten_seconds_and_with_the_grant() {
+fn a_buffer_is_forgotten_after_two_seconds_and_with_the_grant() {
     let mut node = with_packet(of_packets(&["arp"]), &frame([8, 6]));
-    check(&send_by(&mut node, 3, "output:1", 10_001), UNKNOWN);
-    check(&send_by(&mut node, 3, "output:1", 10_000), "sent");
+    check(&send_by(&mut node, 3, "output:1", 2_001), UNKNOWN);
+    check(&send_by(&mut node, 3, "output:1", 2_000), "sent");
     let mut node = with_packet(of_packets(&["arp"]), &frame([8, 6]));
     node.0.regrant(APP, of_packets(&["ip"]), 0, &mut Vec::new());
     check(&send(&mut node, "output:1"), UNKNOWN);
