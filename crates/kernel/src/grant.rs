@@ -261,11 +261,13 @@ impl Vendors {
         Vendors(parts)
     }
 
-    /// Whether the set contains this extension.
+    /// Whether the set contains this extension. "All of a vendor" are the parts of what an app sends: what it hears must be named, since messages of a
+    /// switch may contain packets.
     pub fn hold(&self, wanted: VendorPart) -> bool {
+        let is_message = wanted.kind == PartKind::Message;
         self.0.iter().any(|parts| {
             parts.vendor == wanted.vendor
-                && parts.kind.is_none_or(|kind| kind == wanted.kind)
+                && parts.kind.map_or(!is_message, |kind| kind == wanted.kind)
                 && parts.subtype.is_none_or(|subtype| subtype == wanted.subtype)
         })
     }

@@ -129,8 +129,9 @@ fn hears(grant: Grant, experimenter: u32, exp_type: u32) -> bool {
 #[test]
 fn an_experimenter_message_goes_to_apps_that_hold_its_part() {
     assert!(!hears(everything_else(), NICIRA, 7));
-    assert!(hears(granted(None, None), NICIRA, 7));
-    assert!(!hears(granted(None, None), 1, 7));
+    assert!(!hears(granted(None, None), NICIRA, 7), "all that an app sends");
+    assert!(hears(granted(Some(PartKind::Message), None), NICIRA, 7));
+    assert!(!hears(granted(Some(PartKind::Message), None), 1, 7));
     assert!(hears(granted(Some(PartKind::Message), Some(7)), NICIRA, 7));
     assert!(!hears(granted(Some(PartKind::Message), Some(8)), NICIRA, 7));
     assert!(!hears(granted(Some(PartKind::Statistics), None), NICIRA, 7));

@@ -239,7 +239,9 @@ fn markers(options: &Options, found: &mut Findings) -> Script {
 fn marker_us(record: &Record, found: &Findings) -> f64 {
     let replies: Vec<u64> = after_removal(record).iter().filter_map(|it| Some(it.reply?.at_ns)).collect();
     match replies.as_slice() {
-        [first, .., last] if replies.len() > MARKERS / 2 => us(last - first) / (replies.len() - 1) as f64,
+        [first, .., last] if replies.len() > MARKERS / 2 => {
+            us(last.saturating_sub(*first)) / (replies.len() - 1) as f64
+        }
         _ => marker(found).map_or(0.0, |kind| found.idle_mean_us(kind)),
     }
 }

@@ -129,7 +129,9 @@ impl Proxy {
             return Passage::Taken;
         }
         let seen_ns = self.seen.take(view.in_port, view.data, now_ns);
-        if seen_ns.is_some_and(|seen_ns| self.is_stale(&view, seen_ns)) && self.send_back(&view, out) {
+        // A switch that has too much to confirm gets nothing more.
+        let may_go_back = !self.waits_for_switch() && seen_ns.is_some_and(|ns| self.is_stale(&view, ns));
+        if may_go_back && self.send_back(&view, out) {
             return Passage::Taken;
         }
         let arrived_ns = seen_ns.unwrap_or_else(|| self.drawn_arrival(now_ns));

@@ -69,7 +69,11 @@ impl NewRules {
 
 fn sends_to_controller(instructions: &[Instruction]) -> bool {
     let has = |actions: &[Action]| {
-        actions.iter().any(|action| matches!(action, Action::Output { port: PortNo::CONTROLLER, .. }))
+        // A group may send to the controller too.
+        let is_such = |action: &Action| {
+            matches!(action, Action::Output { port: PortNo::CONTROLLER, .. } | Action::Group(_))
+        };
+        actions.iter().any(is_such)
     };
     instructions.iter().any(|instruction| match instruction {
         Instruction::ApplyActions(actions) | Instruction::WriteActions(actions) => has(actions),
