@@ -468,7 +468,7 @@ impl Reaches<'_> {
     }
 
     /// Checks packets that stay in the switch, or go to the controller. They may be outside the flowspace if they came in by one of the app's own
-    /// ports, but only as they came: changed, they would seem to be packets of another app in a later table or in an event.
+    /// ports, but only as they came. Changed, they would seem to be packets of another app in a later table or in an event.
     fn check_known(&self, scratch: &mut Scratch) -> Result<(), Excess> {
         let packets = if scratch.has_after { &scratch.after } else { &scratch.rule };
         // A packet-out has the fields of its frame there from the beginning.
