@@ -125,7 +125,8 @@ def test_an_experimenter_message_comes_with_its_numbers_and_its_data() -> None:
             return burnet.Interests().experimenters()
 
         def on_experimenter(self, message: burnet.Experimenter, out: burnet.Commands) -> None:
-            out.publish("heard", f"{message.datapath} {message.experimenter:#x} {message.exp_type}".encode() + message.data)
+            text = f"{message.datapath} {message.experimenter:#x} {message.exp_type}"
+            out.publish("heard", text.encode() + message.data)
 
     (said,) = Trial(Listens).experimenter(1, 0x2320, 7, b"!")
     assert "heard" in said

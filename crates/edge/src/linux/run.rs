@@ -67,7 +67,7 @@ pub struct Orders {
 }
 
 impl Orders {
-    /// The agent ends within [`PATIENCE`] and removes what it made.
+    /// The agent ends within 50 ms and removes what it made.
     pub fn end(&self) {
         self.is_over.store(true, Ordering::Relaxed);
     }
