@@ -61,7 +61,7 @@ fn only_the_difference_changes_and_no_session_ends() {
     let timers = "[southbound]\necho_timeout_ms = 20000\nlisten = ['127.0.0.1:1']\nworkers = 2\n";
     let view = reload(&node, &format!("{timers}{}{hub}", learning(ALL))).unwrap();
     let done = [
-        "southbound.echo_timeout_ms is another at once",
+        "southbound.echo_timeout_ms changed, at once",
         "app hub is added",
         "app firewall ends, and is removed from this node",
     ];
@@ -124,11 +124,11 @@ fn sections_of_switches_and_profiles_that_differ_are_named() {
     let node = start("[app.hub]\n");
     let file = node.bed().file("slow.toml", &profile(""));
     let text = "[app.hub]\n[switch.'*']\nprofile = 'slow.toml'\n";
-    assert_eq!(reload(&node, text).unwrap().done, ["[switch.\"*\"] is another at once"]);
+    assert_eq!(reload(&node, text).unwrap().done, ["[switch.\"*\"] changed, at once"]);
     assert_eq!(reload(&node, text).unwrap(), ReloadView::default());
     node.bed().file("slow.toml", &profile("cpu.add = { service_us = 25000 }"));
     let done = reload(&node, text).unwrap().done;
-    assert_eq!(done, [format!("the content of the profile {} is another at once", file.display())]);
+    assert_eq!(done, [format!("the profile {} changed, at once", file.display())]);
     node.bed().file("slow.toml", &profile("cpu.add = { service_us = -1 }"));
     let why = reload(&node, text).unwrap_err();
     assert!(why.contains("slow.toml") && why.contains("4"), "{why}");

@@ -25,7 +25,7 @@ const SYN: u8 = 2;
 /// The packets of each kind that are remembered: more than are on the way at once. At the bound, the oldest is forgotten, and its delay is not
 /// measured.
 const OPEN_MAX: usize = 262_144;
-/// How long a packet is remembered. One that was lost has no end, and queries are given up after a tenth of it.
+/// How long a packet is remembered. A lost packet has no end. In runs whose delays are measured, queries are given up after ten seconds.
 const OPEN_FOR: Duration = Duration::from_secs(120);
 
 /// A packet that begins a connection in one direction: addresses, ports and sequence numbers.

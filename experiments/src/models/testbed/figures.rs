@@ -57,7 +57,7 @@ pub fn quanta(lab: &Lab) -> Result<Findings, String> {
     of_switch(lab, "7", HARDWARE[2])
 }
 
-fn load(lab: &Lab) -> Result<Load, String> {
+pub(super) fn load(lab: &Lab) -> Result<Load, String> {
     let of = paper()?.fig2;
     Ok(Load {
         every: std::time::Duration::from_millis(of.every_ms),
@@ -68,7 +68,7 @@ fn load(lab: &Lab) -> Result<Load, String> {
     })
 }
 
-fn text_of(profile: &Profile) -> Result<String, String> {
+pub(super) fn text_of(profile: &Profile) -> Result<String, String> {
     profile.to_toml().map_err(|why| format!("{}: {why}", profile.name))
 }
 
@@ -139,7 +139,7 @@ fn flow_mods_text(runs: &Runs, load: &Load) -> String {
     all.map(|(who, runs)| text(who, runs)).join("; ")
 }
 
-fn pooled(runs: &[Outcome], of: Part) -> Result<Samples, String> {
+pub(super) fn pooled(runs: &[Outcome], of: Part) -> Result<Samples, String> {
     let all: Vec<f64> = runs.iter().flat_map(|outcome| of(&outcome.seen).iter().copied()).collect();
     samples(&all, "delays")
 }

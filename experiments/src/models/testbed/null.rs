@@ -1,23 +1,21 @@
 //! What a proxy with the null profile adds to queries: Open vSwitch with and without it, in turn.
 //!
-//! In: nothing but the laboratory. Out: completion times, of which each has its rules set up first, and a claim. No switch is emulated here.
+//! In: runs of the testbed. Out: the completion times of queries that each wait for their rules, and a claim. It never emulates a switch: the
+//! null profile changes nothing.
 
 use crate::lab::Lab;
 use crate::paper::Findings;
 use crate::plot::{Figure, Style};
 use crate::report::Claim;
 use profile::Profile;
-use profile::compare::Samples;
 use serde_json::json;
-use std::time::Duration;
 
 use super::bed::{Device, Load, Outcome, run};
+use super::figures::{load, pooled, text_of};
 use crate::models::curves::{cdf, cdf_panel, decades, median_and_tail, summary};
-use crate::models::delays::{PARTS, Part};
-use crate::models::paper::paper;
-use crate::models::virtual_bed::samples;
+use crate::models::delays::PARTS;
 
-/// Runs of each, in turn, so that a slow minute of the machine is a part of both.
+/// Runs of each, in turn, so that a slow minute of the machine affects both.
 const RUNS: usize = 3;
 const LASTS_S: f64 = 40.0;
 /// What comes before is not counted: processes start.
@@ -30,9 +28,9 @@ const ADDED_MAX: f64 = 0.1;
 /// # Errors
 /// A run fails.
 pub fn round_trip(lab: &Lab) -> Result<Findings, String> {
-    let null = Profile::null();
-    let text = null.to_toml().map_err(|why| format!("{}: {why}", null.name))?;
-    let load = load(lab)?;
+    let text = text_of(&Profile::null())?;
+    let load =
+        Load { lasts: lab.time(LASTS_S, 8.0), counted_from: lab.time(COUNTED_FROM_S, 3.0), ..load(lab)? };
     let (mut alone, mut behind) = (Vec::new(), Vec::new());
     for number in 1..=lab.times(RUNS, 1) {
         lab.say(&format!("run {number}: Open vSwitch alone, then behind the null profile"));
@@ -42,29 +40,9 @@ pub fn round_trip(lab: &Lab) -> Result<Findings, String> {
     findings(&alone, &behind)
 }
 
-fn load(lab: &Lab) -> Result<Load, String> {
-    let of = paper()?.fig2;
-    Ok(Load {
-        every: Duration::from_millis(of.every_ms),
-        lasts: lab.time(LASTS_S, 8.0),
-        counted_from: lab.time(COUNTED_FROM_S, 3.0),
-        value_bytes: usize::try_from(of.value_bytes).map_err(|why| why.to_string())?,
-        busy_loops: 0,
-    })
-}
-
-fn completions(runs: &[Outcome]) -> Result<Samples, String> {
-    let all: Vec<f64> = runs.iter().flat_map(|run| run.seen.completion_us.iter().copied()).collect();
-    samples(&all, "queries")
-}
-
-fn pooled(runs: &[Outcome], of: Part) -> Result<Samples, String> {
-    let all: Vec<f64> = runs.iter().flat_map(|run| of(&run.seen).iter().copied()).collect();
-    samples(&all, "delays")
-}
-
 fn findings(alone: &[Outcome], behind: &[Outcome]) -> Result<Findings, String> {
-    let (one, two) = (completions(alone)?, completions(behind)?);
+    let [(_, completion), _, _] = PARTS;
+    let (one, two) = (pooled(alone, completion)?, pooled(behind, completion)?);
     let added = two.quantile(0.5) / one.quantile(0.5) - 1.0;
     let mut claims = vec![Claim::asked(
         "what the null profile adds to the median query",

@@ -71,7 +71,7 @@ fn all(
     let mut changed = changed(running, &read);
     let read_profiles = read.switches.profile_files();
     let other = profiles.changed(&read_profiles);
-    changed.extend(other.map(|file| format!("the content of the profile {file} is another {AT_ONCE}")));
+    changed.extend(other.map(|file| format!("the profile {file} changed, {AT_ONCE}")));
     let known = shared_folders(&running.apps);
     changed.extend(shared_folders(&read.apps).into_iter().filter(|line| !known.contains(line)));
     let handed_on = to_json(&read)?;
@@ -168,11 +168,11 @@ fn changed(running: &Config, read: &Config) -> Vec<String> {
         .chain(limit_changes(&running.limits, &read.limits));
     let mut changed: Vec<String> = settings
         .filter(|(_, differs, _)| *differs)
-        .map(|(name, _, from_when)| format!("{name} is another {from_when}"))
+        .map(|(name, _, from_when)| format!("{name} changed, {from_when}"))
         .collect();
     let differs = running.southbound != read.southbound || running.limits != read.limits;
     if differs && changed.is_empty() {
-        changed.push(format!("[southbound] or [limits] has another value, {FOR_NEW_CONNECTIONS}"));
+        changed.push(format!("[southbound] or [limits] changed, {FOR_NEW_CONNECTIONS}"));
     }
     changed.extend(switch_changes(&running.switches, &read.switches));
     changed
@@ -182,7 +182,7 @@ fn changed(running: &Config, read: &Config) -> Vec<String> {
 fn switch_changes(before: &Switches, after: &Switches) -> Vec<String> {
     let keys: BTreeSet<_> = before.0.keys().chain(after.0.keys()).collect();
     let differing = keys.into_iter().filter(|key| before.0.get(key) != after.0.get(key));
-    differing.map(|key| format!("[switch.{:?}] is another {AT_ONCE}", key.to_string())).collect()
+    differing.map(|key| format!("[switch.{:?}] changed, {AT_ONCE}", key.to_string())).collect()
 }
 
 /// A setting's name, whether it differs, and when the new value takes effect.
@@ -248,7 +248,7 @@ mod tests {
         let names = |lines: &[String]| -> Vec<String> {
             lines
                 .iter()
-                .map(|line| line.split(" is another").next().unwrap_or_default())
+                .map(|line| line.split(" changed").next().unwrap_or_default())
                 .map(|line| line.split(" differs").next().unwrap_or_default().to_owned())
                 .collect()
         };
