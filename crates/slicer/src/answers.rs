@@ -91,7 +91,7 @@ impl VirtualSwitch {
         });
         let Some((priority, matching)) = restored.flatten() else { return false };
         match self.lay_out(priority, &matching, &before.instructions) {
-            Ok(pieces) => self.relay(number, pieces, None, false, turn),
+            Ok(pieces) => _ = self.relay(number, pieces, None, false, turn),
             Err(_) => self.take_out(number, REMOVED_BY_DELETE, None, turn),
         }
         true
@@ -108,7 +108,7 @@ impl VirtualSwitch {
 }
 
 fn deletes(rule: &Rule, now_ms: u64) -> Vec<FlowMod> {
-    let there = rule.pieces.iter().filter(|piece| !matches!(piece.idle, Idle::Gone | Idle::Asked));
+    let there = rule.pieces.iter().filter(|piece| piece.idle.is_in_switch() && piece.idle != Idle::Asked);
     there.map(|piece| piece_mod(rule, piece, FLOW_DELETE_STRICT, now_ms)).collect()
 }
 

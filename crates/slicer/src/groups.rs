@@ -105,8 +105,8 @@ impl VirtualSwitch {
         }
     }
 
-    /// Lays all groups again, because ports changed.
-    pub(crate) fn relay_groups(&mut self, command: u16, turn: &mut Turn<'_>) {
+    /// Lays all groups again, because ports changed. Returns how many.
+    pub(crate) fn relay_groups(&mut self, command: u16, turn: &mut Turn<'_>) -> usize {
         let mods: Vec<GroupMod> = self
             .groups
             .iter()
@@ -117,7 +117,9 @@ impl VirtualSwitch {
                 Some(GroupMod { group_id: group.physical, buckets, ..own })
             })
             .collect();
+        let count = mods.len();
         mods.into_iter().for_each(|group_mod| self.order(Command::GroupMod(group_mod), None, turn));
+        count
     }
 
     /// The buckets of a group in the physical switch.

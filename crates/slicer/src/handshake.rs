@@ -47,7 +47,7 @@ impl VirtualSwitch {
     pub(crate) fn on_controller_down(&mut self, controller: usize, turn: &mut Turn<'_>) {
         let Some(it) = self.controllers.get_mut(controller) else { return };
         *it = Controller::closed(it.serial + 1);
-        self.lay_floor(turn);
+        self.change_floor(turn);
     }
 
     /// A controller sent one whole message.
@@ -81,7 +81,12 @@ impl VirtualSwitch {
     fn on_hello(&mut self, controller: usize, header: Version, xid: u32, hello: &Hello, turn: &mut Turn<'_>) {
         if let Some(version) = agree(header, hello) {
             self.controllers[controller].state = State::Open(version);
-            return self.lay_floor(turn);
+            // A controller of 1.3 misses nothing without its floor. One of 1.0 would not receive packets that hit no rule.
+            if !self.change_floor(turn) && version == Version::V1_0 {
+                let why = format!("the slice is above its limit {}", LimitKind::FlowMods);
+                self.end(controller, why, turn);
+            }
+            return;
         }
         let offer = offer_of(header, hello);
         let why = format!("the controller offers OpenFlow {offer}; a slice speaks 1.0 and 1.3");
@@ -98,7 +103,7 @@ impl VirtualSwitch {
         if it.malformed > MALFORMED_MAX {
             let why = format!("the controller sent more than {MALFORMED_MAX} malformed messages");
             self.end(asker.controller, why, turn);
-            self.lay_floor(turn);
+            self.change_floor(turn);
         }
     }
 
@@ -194,7 +199,7 @@ impl VirtualSwitch {
     fn check_limit(&mut self, body: &Body, turn: &mut Turn<'_>) -> Obeyed {
         let (limit, error) = match body {
             Body::FlowMod(_) => (LimitKind::FlowMods, FLOW_MOD_EPERM),
-            Body::GroupMod(_) | Body::MeterMod(_) => (LimitKind::FlowMods, REQUEST_EPERM),
+            Body::GroupMod(_) | Body::MeterMod(_) | Body::PortMod(_) => (LimitKind::FlowMods, REQUEST_EPERM),
             Body::PacketOut(_) => (LimitKind::PacketOuts, REQUEST_EPERM),
             Body::MultipartRequest(_) => (LimitKind::Statistics, REQUEST_EPERM),
             _ => return Ok(()),
@@ -270,9 +275,24 @@ impl VirtualSwitch {
         Ok(())
     }
 
+    fn wanted_floor(&self) -> Floor {
+        Floor::wanted(self.open().map(|(_, _, version)| version), self.on())
+    }
+
+    /// Lays the floor that the controllers need now. A change counts as a flow mod. Returns false if the slice is above its limit: then the
+    /// old floor stays until the controllers change again.
+    fn change_floor(&mut self, turn: &mut Turn<'_>) -> bool {
+        let is_due = self.physical.is_some() && self.wanted_floor() != self.floor;
+        if is_due && !self.take(LimitKind::FlowMods, turn) {
+            return false;
+        }
+        self.lay_floor(turn);
+        true
+    }
+
     /// Lays the floor that the controllers need now.
     pub(crate) fn lay_floor(&mut self, turn: &mut Turn<'_>) {
-        let wanted = Floor::wanted(self.open().map(|(_, _, version)| version), self.on());
+        let wanted = self.wanted_floor();
         if self.physical.is_none() || wanted == self.floor {
             return;
         }

@@ -4,6 +4,7 @@
 //! nothing, so that `explain` shows what a flow mod would become.
 
 use crate::flattening::{Flat, flatten};
+use crate::port::VirtualPort;
 use crate::refusal::*;
 use crate::rule_table::{Idle, RulePiece};
 use crate::space::{Piece, VLAN_PRESENT};
@@ -28,7 +29,7 @@ impl VirtualSwitch {
         Scene { space: &self.space, groups: &self.groups, on: self.on() }
     }
 
-    /// The pieces of a rule.
+    /// The pieces of a rule. Those of closed ports are marked: they count for the limit, and must be possible when the port opens.
     pub(crate) fn lay_out(
         &self,
         priority: u16,
@@ -65,7 +66,9 @@ impl VirtualSwitch {
         let actions = self.scene().translate(start, &flat.actions)?;
         let applied = (!actions.is_empty()).then_some(Instruction::ApplyActions(actions));
         let instructions = meter.map(Instruction::Meter).into_iter().chain(applied).collect();
-        Ok(RulePiece { matching: piece.matching, instructions, idle: Idle::Unknown })
+        let is_open = self.space.port(piece.in_port).is_some_and(VirtualPort::receives);
+        let idle = if is_open { Idle::Unknown } else { Idle::Closed };
+        Ok(RulePiece { matching: piece.matching, instructions, idle })
     }
 
     /// Priorities above 65,532 are one in the physical switch. So two rules with different ones of these may not overlap.

@@ -19,14 +19,14 @@ pub(crate) enum Use {
 /// How often the operator is told about one limit.
 const TELL_INTERVAL_MS: u64 = 1_000;
 /// A token in the unit of a level: a rate of one per second adds one each millisecond.
-const TOKEN: u64 = 1_000;
+const TOKEN: i64 = 1_000;
 
-/// The buckets of one limit. A burst has at most one second's tokens.
+/// The buckets of one limit. A burst has at most one second's tokens. A level below zero is a debt, which new tokens pay first.
 #[derive(Clone, Debug)]
 struct Rate {
     limit: Limit,
-    soft: u64,
-    hard: u64,
+    soft: i64,
+    hard: i64,
     at_ms: u64,
     tell_from_ms: u64,
 }
@@ -42,15 +42,23 @@ impl Rate {
         self.at_ms = self.at_ms.max(now_ms);
         self.soft = filled(self.soft, self.limit.soft, passed_ms);
         self.hard = filled(self.hard, self.limit.hard, passed_ms);
-        let Some(left) = self.hard.checked_sub(TOKEN) else { return Use::Hard };
-        self.hard = left;
-        match self.soft.checked_sub(TOKEN) {
-            Some(left) => {
-                self.soft = left;
-                Use::Fine
-            }
-            None => self.tell(now_ms),
+        if self.hard < TOKEN {
+            return Use::Hard;
         }
+        self.hard -= TOKEN;
+        if self.soft < TOKEN {
+            return self.tell(now_ms);
+        }
+        self.soft -= TOKEN;
+        Use::Fine
+    }
+
+    /// Uses that followed from one that was within the limit.
+    fn spend(&mut self, uses: usize) {
+        let cost = i64::try_from(uses).unwrap_or(i64::MAX).saturating_mul(TOKEN);
+        self.hard = self.hard.saturating_sub(cost);
+        // Without a debt: the operator is told about new uses, not about old ones.
+        self.soft = self.soft.saturating_sub(cost).max(0);
     }
 
     /// Above the soft limit.
@@ -63,12 +71,13 @@ impl Rate {
     }
 }
 
-fn full(per_s: u32) -> u64 {
-    u64::from(per_s) * TOKEN
+fn full(per_s: u32) -> i64 {
+    i64::from(per_s) * TOKEN
 }
 
-fn filled(level: u64, per_s: u32, passed_ms: u64) -> u64 {
-    level.saturating_add(u64::from(per_s).saturating_mul(passed_ms)).min(full(per_s))
+fn filled(level: i64, per_s: u32, passed_ms: u64) -> i64 {
+    let passed_ms = i64::try_from(passed_ms).unwrap_or(i64::MAX);
+    level.saturating_add(i64::from(per_s).saturating_mul(passed_ms)).min(full(per_s))
 }
 
 /// The limits of a slice at one switch.
@@ -103,7 +112,12 @@ impl Allowance {
         }
     }
 
-    /// Whether there may be so many rules.
+    /// Flow mods that one message caused, besides itself. They may exceed the limit: then the next messages wait for it.
+    pub(crate) fn spend_flow_mods(&mut self, uses: usize) {
+        self.flow_mods.spend(uses);
+    }
+
+    /// Whether the slice may have this number of rules.
     pub(crate) fn hold(&mut self, rules: usize, now_ms: u64) -> Use {
         let Limit { soft, hard } = self.rules.limit;
         let is_above = |limit: u32| u32::try_from(rules).map_or(true, |rules| rules > limit);
@@ -142,6 +156,16 @@ mod tests {
         check(&mut allowance, 5_249, &[Use::Hard]);
         check(&mut allowance, 5_250, &[Use::Fine, Use::Hard]);
         check(&mut allowance, 60_000, &[Use::Fine, Use::Fine, Use::Soft, Use::Fine, Use::Hard]);
+    }
+
+    #[test]
+    fn uses_that_follow_are_a_debt_which_time_pays() {
+        let mut allowance = of(2, 4);
+        check(&mut allowance, 5_000, &[Use::Fine]);
+        allowance.packet_ins.spend(7);
+        check(&mut allowance, 6_000, &[Use::Hard]);
+        check(&mut allowance, 6_249, &[Use::Hard]);
+        check(&mut allowance, 6_250, &[Use::Fine, Use::Hard]);
     }
 
     #[test]

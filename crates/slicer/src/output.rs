@@ -79,7 +79,7 @@ pub enum LimitKind {
     PacketIns,
     /// Packet-outs per second.
     PacketOuts,
-    /// Flow mods, group mods and meter mods per second.
+    /// Flow mods, group mods, meter mods and port mods per second.
     FlowMods,
     /// Statistics requests per second.
     Statistics,

@@ -138,11 +138,14 @@ pub struct Limits {
     pub packet_ins_per_s: Limit,
     /// Packet-outs per second. Those above the hard limit get an error.
     pub packet_outs_per_s: Limit,
-    /// Flow mods, group mods and meter mods per second. Those above the hard limit get an error.
+    /// Flow mods, group mods, meter mods and port mods per second. Those above the hard limit get an error. A port mod counts once more for
+    /// each rule and group that it changes in the physical switch; the next messages may have to wait for that. When the first controller
+    /// of 1.0 connects, or the last one disconnects, the floor changes, which counts as one. A controller of 1.0 that needs another floor
+    /// above the hard limit is disconnected.
     pub flow_mods_per_s: Limit,
     /// Statistics requests per second. Those above the hard limit get an error.
     pub statistics_per_s: Limit,
-    /// Rules in the physical switch: each piece counts. A rule above the hard limit gets the error of a full table.
+    /// Rules in the physical switch: each piece counts, also one whose port the tenant has closed. A rule above the hard limit gets the error of a full table.
     pub rules: Limit,
 }
 

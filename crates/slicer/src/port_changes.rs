@@ -1,6 +1,7 @@
 //! Changes of ports: port mods of the tenant, and port statuses of the physical switch.
 //!
-//! A port mod changes the virtual port only. The rules are laid again, because FLOOD and ALL depend on the ports.
+//! A port mod changes the virtual port only. The rules are laid again, because FLOOD and ALL depend on the ports. Each rule and group that
+//! changes in the switch by that counts as a flow mod.
 //!
 //! In: port mods, facts about physical ports. Out: port statuses for controllers, and changes of rules.
 
@@ -23,8 +24,8 @@ impl VirtualSwitch {
         };
         if port.modify(wanted, asker.version)? {
             self.tell_port(wanted.port_no, PORT_MODIFIED, turn);
-            self.relay_groups(GROUP_MODIFY, turn);
-            self.relay_rules(turn);
+            let changed = self.relay_groups(GROUP_MODIFY, turn) + self.relay_rules(turn);
+            self.allowance.spend_flow_mods(changed);
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use crate::floor::FLOOR_COOKIE;
 use crate::leaving::Leaver;
 use crate::output::Command;
 use crate::pending::Asked;
-use crate::rule_table::{Idle, Rule, match_key};
+use crate::rule_table::{Idle, Rule, RulePiece, match_key};
 use crate::rules::{lived, piece_mod};
 use crate::virtual_switch::{Turn, VirtualSwitch};
 use openflow::message::{FLOW_ADD, FLOW_DELETE_STRICT, FlowRemoved};
@@ -44,11 +44,12 @@ impl VirtualSwitch {
         let found = self.rules.change(number, |rule| {
             rule.gone.0 = rule.gone.0.saturating_add(removed.packet_count);
             rule.gone.1 = rule.gone.1.saturating_add(removed.byte_count);
-            let place = rule.pieces.iter().position(|piece| match_key(&piece.matching) == key)?;
+            let is_meant = |piece: &RulePiece| piece.idle != Idle::Closed && match_key(&piece.matching) == key;
+            let place = rule.pieces.iter().position(is_meant)?;
             let before = std::mem::replace(&mut rule.pieces[place].idle, Idle::Gone);
             Some((place, before))
         });
-        // Without a place, it was a piece of an earlier layout.
+        // Without a place, it was a piece of an earlier layout, or of a port that the tenant has closed.
         let Some((place, before)) = found.flatten() else { return };
         let had_packets = removed.packet_count > 0;
         match before {
@@ -64,13 +65,13 @@ impl VirtualSwitch {
         let timeout_ms = u64::from(rule.idle_timeout_s) * 1_000;
         let is_quiet = |idle: Idle| match idle {
             Idle::PutBack { at_ms } => turn.now_ms.saturating_sub(at_ms) < timeout_ms,
-            Idle::Gone => true,
+            Idle::Gone | Idle::Closed => true,
             Idle::Unknown | Idle::Asked => false,
         };
         let others = || rule.pieces.iter().enumerate().filter(|(other, _)| *other != place);
         if others().all(|(_, piece)| is_quiet(piece.idle)) {
             let asked: Vec<usize> =
-                others().filter(|(_, piece)| piece.idle != Idle::Gone).map(|(other, _)| other).collect();
+                others().filter(|(_, piece)| piece.idle.is_in_switch()).map(|(other, _)| other).collect();
             return self.ask_about(number, &asked, turn);
         }
         self.put_back(number, place, turn);
@@ -117,7 +118,7 @@ impl VirtualSwitch {
 
     /// Ends a rule that has no piece any more.
     fn end_if_empty(&mut self, number: u64, reason: u8, turn: &mut Turn<'_>) {
-        let is_empty = |rule: &Rule| rule.pieces.iter().all(|piece| piece.idle == Idle::Gone);
+        let is_empty = |rule: &Rule| rule.pieces.iter().all(|piece| !piece.idle.is_in_switch());
         if !self.rules.get(number).is_some_and(is_empty) {
             return;
         }

@@ -57,6 +57,15 @@ pub(crate) enum Idle {
     Asked,
     /// It is no longer in the switch.
     Gone,
+    /// The tenant has closed its port, so it is not in the switch. It counts, because the port can be opened again.
+    Closed,
+}
+
+impl Idle {
+    /// Whether the piece is in the switch, or is being deleted there.
+    pub(crate) fn is_in_switch(self) -> bool {
+        !matches!(self, Idle::Gone | Idle::Closed)
+    }
 }
 
 /// A rule of the tenant.
@@ -166,7 +175,7 @@ impl RuleTable {
         self.rules.len()
     }
 
-    /// All pieces of all rules.
+    /// All pieces of all rules, also those of closed ports.
     pub(crate) fn pieces(&self) -> usize {
         self.pieces
     }

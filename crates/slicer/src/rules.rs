@@ -92,9 +92,7 @@ impl VirtualSwitch {
         }
         self.check_priority(priority, &it.matching)?;
         let replaced = self.rules.find(priority, &it.matching).map_or(0, |rule| rule.pieces.len());
-        // A rule without a piece, because its ports are down, counts as one.
-        let weight = self.rules.pieces().max(self.rules.len()) + pieces.len().max(1) - replaced;
-        if !self.may_hold(weight, turn) {
+        if !self.may_hold(self.rules.pieces() - replaced + pieces.len(), turn) {
             let why = format!("the slice may have {} rules in this switch", self.allowance.rules_max());
             return Err(Refusal::new(TABLE_FULL, why));
         }
@@ -130,7 +128,7 @@ impl VirtualSwitch {
         sender: Option<Sender>,
         turn: &mut Turn<'_>,
     ) {
-        for piece in &pieces {
+        for piece in pieces.iter().filter(|piece| piece.idle.is_in_switch()) {
             let flow_mod = piece_mod(&rule, piece, FLOW_ADD, turn.now_ms);
             let asked = Asked::Add { sender: sender.clone(), rule: rule.number };
             self.order(Command::FlowMod(flow_mod), Some(asked), turn);
@@ -139,11 +137,13 @@ impl VirtualSwitch {
         let number = rule.number;
         let Some(replaced) = self.rules.insert(rule) else { return };
         let Some(rule) = self.rules.get(number) else { return };
-        let is_kept = |piece: &RulePiece| rule.pieces.iter().any(|new| new.matching == piece.matching);
+        let is_kept = |piece: &RulePiece| {
+            rule.pieces.iter().any(|new| new.idle.is_in_switch() && new.matching == piece.matching)
+        };
         let stale: Vec<FlowMod> = replaced
             .pieces
             .iter()
-            .filter(|piece| piece.idle != Idle::Gone && !is_kept(piece))
+            .filter(|piece| piece.idle.is_in_switch() && !is_kept(piece))
             .map(|piece| piece_mod(&replaced, piece, FLOW_DELETE_STRICT, turn.now_ms))
             .collect();
         stale.into_iter().for_each(|flow_mod| self.order(Command::FlowMod(flow_mod), None, turn));
@@ -204,7 +204,7 @@ impl VirtualSwitch {
     /// Deletes a rule from the physical switch. The tenant is told after the last piece, if it asked for that.
     pub(crate) fn take_out(&mut self, number: u64, reason: u8, sender: Option<&Sender>, turn: &mut Turn<'_>) {
         let Some(rule) = self.rules.remove(number) else { return };
-        let there: Vec<&RulePiece> = rule.pieces.iter().filter(|piece| piece.idle != Idle::Gone).collect();
+        let there: Vec<&RulePiece> = rule.pieces.iter().filter(|piece| piece.idle.is_in_switch()).collect();
         // A piece about which the switch is asked was deleted already; its end is still reported.
         let pieces_left = there.len();
         for piece in there.iter().filter(|piece| piece.idle != Idle::Asked) {
@@ -229,7 +229,7 @@ impl VirtualSwitch {
         }
     }
 
-    /// Changes the pieces of a rule in the physical switch to these.
+    /// Changes the pieces of a rule in the physical switch to these. Returns whether the switch gets a command.
     pub(crate) fn relay(
         &mut self,
         number: u64,
@@ -237,15 +237,19 @@ impl VirtualSwitch {
         asked: Option<&Asked>,
         resets: bool,
         turn: &mut Turn<'_>,
-    ) {
-        let Some(rule) = self.rules.get(number) else { return };
+    ) -> bool {
+        let Some(rule) = self.rules.get(number) else { return false };
         let mut mods = Vec::new();
         let before = |piece: &RulePiece| {
-            let there = |old: &&RulePiece| old.matching == piece.matching && old.idle != Idle::Gone;
+            let there = |old: &&RulePiece| old.matching == piece.matching && old.idle.is_in_switch();
             rule.pieces.iter().find(there)
         };
         let mut laid = Vec::with_capacity(pieces.len());
         for mut piece in pieces {
+            if piece.idle == Idle::Closed {
+                laid.push(piece);
+                continue;
+            }
             let old = before(&piece);
             piece.idle = old.map_or(Idle::Unknown, |old| old.idle);
             match old {
@@ -262,13 +266,16 @@ impl VirtualSwitch {
             }
             laid.push(piece);
         }
-        let is_laid = |old: &RulePiece| laid.iter().any(|piece: &RulePiece| piece.matching == old.matching);
-        let stale = rule.pieces.iter().filter(|old| old.idle != Idle::Gone && !is_laid(old));
+        let is_laid = |old: &RulePiece| {
+            laid.iter().any(|piece: &RulePiece| piece.idle.is_in_switch() && piece.matching == old.matching)
+        };
+        let stale = rule.pieces.iter().filter(|old| old.idle.is_in_switch() && !is_laid(old));
         mods.extend(stale.map(|old| piece_mod(rule, old, FLOW_DELETE_STRICT, turn.now_ms)));
         self.rules.change(number, |rule| {
             rule.pieces = laid;
             rule.gone = if resets { (0, 0) } else { rule.gone };
         });
+        let has_changed = !mods.is_empty();
         for flow_mod in mods {
             let asked = match (asked, flow_mod.command) {
                 (None, FLOW_ADD) => Some(Asked::Add { sender: None, rule: number }),
@@ -276,18 +283,25 @@ impl VirtualSwitch {
             };
             self.order(Command::FlowMod(flow_mod), asked, turn);
         }
+        has_changed
     }
 
-    /// Lays all rules again, because ports changed. A rule that can no longer be laid is deleted.
-    pub(crate) fn relay_rules(&mut self, turn: &mut Turn<'_>) {
+    /// Lays all rules again, because ports changed. A rule that can no longer be laid is deleted. Returns how many rules changed in the
+    /// switch.
+    pub(crate) fn relay_rules(&mut self, turn: &mut Turn<'_>) -> usize {
         let numbers: Vec<u64> = self.rules.iter().map(|rule| rule.number).collect();
+        let mut changed = 0;
         for number in numbers {
             let Some(rule) = self.rules.get(number) else { continue };
             match self.lay_out(rule.priority, &rule.matching, &rule.instructions) {
-                Ok(pieces) => self.relay(number, pieces, None, false, turn),
-                Err(_) => self.take_out(number, REMOVED_BY_DELETE, None, turn),
+                Ok(pieces) => changed += usize::from(self.relay(number, pieces, None, false, turn)),
+                Err(_) => {
+                    self.take_out(number, REMOVED_BY_DELETE, None, turn);
+                    changed += 1;
+                }
             }
         }
+        changed
     }
 }
 

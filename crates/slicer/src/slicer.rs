@@ -107,7 +107,7 @@ impl Slicer {
         Some(self.switches.get(&datapath)?.counters)
     }
 
-    /// How many rules the tenant has in a virtual switch, and how many pieces they are in the physical one.
+    /// How many rules the tenant has in a virtual switch, and how many pieces they are while all ports are open.
     pub fn rules(&self, datapath: DatapathId) -> Option<(usize, usize)> {
         let rules = &self.switches.get(&datapath)?.rules;
         Some((rules.len(), rules.pieces()))
@@ -119,11 +119,12 @@ impl VirtualSwitch {
         let pieces = self.lay_out(it.priority, &it.matching, &it.instructions)?;
         self.check_priority(it.priority, &it.matching)?;
         let priority = crate::layout::physical_priority(it.priority);
+        let pieces = pieces.iter().filter(|piece| piece.idle.is_in_switch());
         let shown = |piece: &crate::rule_table::RulePiece| {
             let matching = match_to_string(&piece.matching);
             format!("priority={priority},{matching} actions={}", instructions_to_string(&piece.instructions))
         };
-        Ok(pieces.iter().map(shown).collect())
+        Ok(pieces.map(shown).collect())
     }
 
     /// The physical switch connected. It gets all rules: it may have lost them.

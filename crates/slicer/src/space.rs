@@ -101,7 +101,7 @@ impl Space {
         self.ports.values().any(|port| self.is_tagged_at(port))
     }
 
-    /// The pieces of a tenant's match. There are none only if all ports by which its packets enter are down.
+    /// The pieces of a tenant's match: at least one. Those of closed ports are among them.
     pub(crate) fn narrow(&self, wanted: &Match) -> Result<Vec<Piece>, Refusal> {
         check_prerequisites(wanted)?;
         let (in_port, rest) = self.read(wanted)?;
@@ -117,8 +117,7 @@ impl Space {
         if all.is_empty() {
             return Err(Refusal::new(FLOW_MOD_EPERM, "the match has no packet of the slice's flowspace"));
         }
-        let open = |piece: &Piece| self.ports.get(&piece.in_port).is_some_and(VirtualPort::receives);
-        Ok(without_covered(all.into_iter().filter(open).collect()))
+        Ok(without_covered(all))
     }
 
     /// The input port of a tenant's match, and its other fields as the physical switch sees them.

@@ -182,7 +182,7 @@ impl VirtualSwitch {
         self.judge(used, limit, turn)
     }
 
-    /// Whether there may be so many rules in the physical switch.
+    /// Whether the slice may have this number of rules in the physical switch.
     pub(crate) fn may_hold(&mut self, rules: usize, turn: &mut Turn<'_>) -> bool {
         let used = self.allowance.hold(rules, turn.now_ms);
         self.judge(used, LimitKind::Rules, turn)

@@ -164,6 +164,8 @@ fn limits_drop_packet_ins_and_refuse_the_rest() {
     };
     let mut world = World::of(SlicePlan { limits, ..plan(Isolation::Vlan(TAG)) }, Version::V1_3);
     world.join(0, Version::V1_0);
+    // The floor of a controller of 1.0 was a flow mod.
+    world.pass(1);
     (0..5).for_each(|_| world.arrive_shown(1, &frame(ARP)));
     assert_eq!(packet_ins(&world.told).len(), 2);
     let counters = world.slicer.counters(crate::world::DATAPATH).unwrap();

@@ -2,7 +2,7 @@
 
 use crate::world::{TAG, World, add, delete, errors, plan, written};
 use flow::text::{instructions_to_string, match_to_string};
-use flow::{ErrorCode, PortNo};
+use flow::{ErrorCode, MacAddr, PortNo};
 use openflow::message::*;
 use openflow::{Body, Message, Version};
 use slicer::{Command, Isolation, Limit, Limits, SlicePlan};
@@ -290,6 +290,58 @@ fn a_slice_has_no_more_rules_than_its_limit() {
         errors(&world.say(Body::FlowMod(add(2, "", "output:2")))).is_empty(),
         "a replacement needs no room"
     );
+}
+
+fn port_mod(shown: u32, config: u32) -> Body {
+    let hw_addr = MacAddr([2, 0, 0, 0, 0, crate::world::physical(shown) as u8]);
+    Body::PortMod(PortMod { port_no: PortNo(shown), hw_addr, config, mask: 1, advertise: 0 })
+}
+
+#[test]
+fn rules_of_closed_ports_count() {
+    let limits = Limits { rules: Limit { soft: 8, hard: 8 }, ..Limits::default() };
+    let mut world = World::of(SlicePlan { limits, ..plan(Isolation::Vlan(TAG)) }, Version::V1_3);
+    world.join(0, Version::V1_3);
+    (1..=4).for_each(|port| assert!(errors(&world.say(port_mod(port, 1))).is_empty()));
+    for priority in [1, 2] {
+        assert!(errors(&world.say(Body::FlowMod(add(priority, "", "output:1")))).is_empty());
+    }
+    check_refused(&mut world, add(3, "in_port=1", "output:2"), (5, 1));
+    let without_rules = 5;
+    assert_eq!(world.physical.flow_count(), without_rules);
+    (1..=4).for_each(|port| assert!(errors(&world.say(port_mod(port, 0))).is_empty()));
+    assert_eq!(world.physical.flow_count(), without_rules + 8);
+}
+
+#[test]
+fn a_port_mod_counts_as_the_flow_mods_that_it_causes() {
+    let limits = Limits { flow_mods_per_s: Limit { soft: 4, hard: 4 }, ..Limits::default() };
+    let mut world = World::of(SlicePlan { limits, ..plan(Isolation::Vlan(TAG)) }, Version::V1_3);
+    world.join(0, Version::V1_3);
+    for priority in 1..=3 {
+        assert!(errors(&world.say(Body::FlowMod(add(priority, "in_port=1", "output:2")))).is_empty());
+    }
+    assert!(errors(&world.say(port_mod(1, 1))).is_empty());
+    assert_eq!(errors(&world.say(port_mod(1, 0))), [(1, 5)]);
+    world.pass(1);
+    assert!(errors(&world.say(Body::FlowMod(add(4, "in_port=2", "output:1")))).is_empty(), "three are paid");
+    assert_eq!(errors(&world.say(port_mod(1, 0))), [(1, 5)]);
+}
+
+#[test]
+fn controllers_that_come_and_go_change_the_floor_as_often_as_the_limit_allows() {
+    let limits = Limits { flow_mods_per_s: Limit { soft: 4, hard: 4 }, ..Limits::default() };
+    let mut world = World::of(SlicePlan { limits, ..plan(Isolation::Vlan(TAG)) }, Version::V1_3);
+    world.commands.clear();
+    let connection = slicer::Connection { datapath: crate::world::DATAPATH, controller: 0 };
+    for _ in 0..10 {
+        world.join(0, Version::V1_0);
+        world.event(slicer::Event::ControllerDown(connection));
+    }
+    assert_eq!(shown(&world).len(), 4 * 4, "four changes of four ports");
+    let why = "the slice is above its limit flow_mods_per_s";
+    assert_eq!(world.ended.len(), 8);
+    assert!(world.ended.iter().all(|(_, it)| it == why), "{:?}", world.ended);
 }
 
 #[test]
