@@ -3,15 +3,15 @@
 //! In: frames, states of virtual links. Out: yes or no, and the other end of a link. It sends nothing.
 
 use crate::plan::{End, LinkPlan};
-use crate::tag::ether_type;
+use crate::tag::inner_type;
 use std::collections::BTreeMap;
 
 /// EtherTypes of LLDP and BDDP.
-const PROBES: [u16; 2] = [0x88cc, 0x8942];
+pub(crate) const PROBES: [u16; 2] = [0x88cc, 0x8942];
 
-/// Whether a frame, as the tenant sees it, is one by which controllers find links.
+/// Whether a frame, as the tenant sees it, is one by which controllers find links. Tags do not count: an action can take them away.
 pub(crate) fn is_probe(frame: &[u8]) -> bool {
-    ether_type(frame).is_some_and(|kind| PROBES.contains(&kind))
+    inner_type(frame).is_some_and(|kind| PROBES.contains(&kind))
 }
 
 /// The virtual links of a slice that are up.

@@ -41,9 +41,16 @@ pub(crate) fn stripped(frame: &[u8]) -> Vec<u8> {
     [before, behind].concat()
 }
 
-/// The EtherType of a frame without a tag.
-pub(crate) fn ether_type(frame: &[u8]) -> Option<u16> {
-    frame.get(TYPE_AT..)?.first_chunk().map(|kind| u16::from_be_bytes(*kind))
+/// The EtherType behind all tags.
+pub(crate) fn inner_type(frame: &[u8]) -> Option<u16> {
+    let mut rest = frame.get(TYPE_AT..)?;
+    loop {
+        let kind = *rest.first_chunk()?;
+        if kind != CUSTOMER && kind != PROVIDER {
+            return Some(u16::from_be_bytes(kind));
+        }
+        rest = rest.get(TAG_LEN..)?;
+    }
 }
 
 #[cfg(test)]
@@ -57,7 +64,7 @@ mod tests {
         for length in 0..FRAME.len() + TAG_LEN {
             let frame = tagged(&FRAME, 7);
             let cut = &frame[..length];
-            let _ = (outer_tag(cut), stripped(cut), ether_type(cut), tagged(cut, 3));
+            let _ = (outer_tag(cut), stripped(cut), inner_type(cut), tagged(cut, 3));
         }
     }
 
@@ -66,6 +73,7 @@ mod tests {
         let frame = tagged(&FRAME, 7);
         assert_eq!((outer_tag(&frame), outer_tag(&FRAME)), (Some(7), None));
         assert_eq!(stripped(&frame), FRAME);
-        assert_eq!(ether_type(&FRAME), Some(0x0800));
+        assert_eq!(inner_type(&FRAME), Some(0x0800));
+        assert_eq!(inner_type(&tagged(&frame, 8)), Some(0x0800));
     }
 }

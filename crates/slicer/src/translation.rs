@@ -10,6 +10,7 @@
 //!
 //! In: the packets before the actions, and the actions. Out: actions. It keeps no state and sends nothing.
 
+use crate::discovery::PROBES;
 use crate::port::VirtualPort;
 use crate::refusal::*;
 use crate::rule_table::Group;
@@ -206,6 +207,10 @@ impl Walk<'_> {
         // What is behind a label could become a tag, which others take for theirs.
         if let Action::PopMpls(ETH_VLAN | ETH_PROVIDER) = action {
             return Err(Refusal::new(ACTION_EPERM, "no label of a slice may become a VLAN tag"));
+        }
+        if matches!(action, Action::PopMpls(kind) if PROBES.contains(kind)) {
+            let why = "no packet of a slice may become a frame by which controllers find links";
+            return Err(Refusal::new(ACTION_EPERM, why));
         }
         self.change(action.clone());
         Ok(())

@@ -1,6 +1,6 @@
 //! Statistics, ports, and links that the tenant's controller discovers.
 
-use crate::world::{DATAPATH, TAG, World, add, errors, plan};
+use crate::world::{DATAPATH, TAG, World, add, errors, plan, with_tag};
 use flow::{Action, Field, MacAddr, Match, PortNo};
 use openflow::message::*;
 use openflow::{Body, Message, Version};
@@ -206,6 +206,21 @@ fn a_probe_arrives_at_the_other_end_and_never_enters_the_network() {
     assert!(send_probe(&mut world, PortNo(1)).is_empty(), "no link there");
     world.link(link(), false);
     assert!(send_probe(&mut world, PortNo(3)).is_empty());
+    assert!(world.frames.is_empty(), "{:?}", world.frames);
+}
+
+#[test]
+fn a_probe_behind_tags_never_enters_the_network() {
+    let matches = vec![flow::text::parse_match("dl_dst=01:80:c2:00:00:0e").unwrap()];
+    let mut world = World::new(Isolation::Flowspace(matches), Version::V1_3);
+    world.join(0, Version::V1_3);
+    let pops = |count: usize| vec![Action::PopVlan; count].into_iter().chain([Action::output(PortNo(3))]);
+    for count in 0..3 {
+        let data = (0..count).fold(probe(), |frame, _| with_tag(&frame, 9));
+        let actions = pops(count).collect();
+        let out = PacketOut { buffer_id: NO_BUFFER, in_port: PortNo::CONTROLLER, actions, data };
+        assert!(errors(&world.say(Body::PacketOut(out))).is_empty());
+    }
     assert!(world.frames.is_empty(), "{:?}", world.frames);
 }
 

@@ -57,6 +57,8 @@ fn what_would_leave_the_slice_is_refused() {
     check_refused(world, add(5, "", "push_vlan:0x8100,output:1"), (2, 6));
     check_refused(world, add(5, "", "set_field:4103->vlan_vid,output:1"), (2, 6));
     check_refused(world, add(5, "mpls", "pop_mpls:0x8100,output:1"), (2, 6));
+    check_refused(world, add(5, "mpls", "pop_mpls:0x88cc,output:1"), (2, 6));
+    check_refused(world, add(5, "mpls", "pop_mpls:0x8942,output:1"), (2, 6));
     check_refused(world, add(5, "", "set_field:0x8100->eth_type"), (2, 13));
     check_refused(world, add(5, "", "group:1"), (2, 9));
     check_refused(world, add(5, "", "load:1->NXM_NX_REG0[]"), (2, 2));
