@@ -351,6 +351,7 @@ fn overlapping_rules_above_65532_are_refused() {
     let mut world = vlan(Version::V1_3);
     world.say(Body::FlowMod(add(65535, "in_port=1,dl_type=0x88b5", "controller")));
     check_refused(&mut world, add(65534, "in_port=1", "output:2"), (5, 3));
+    check_refused(&mut world, add(65534, "in_port=1,dl_type=0x88b5", "output:2"), (5, 3));
     assert!(errors(&world.say(Body::FlowMod(add(65534, "in_port=2", "output:2")))).is_empty());
     assert!(errors(&world.say(Body::FlowMod(add(65532, "in_port=1", "output:2")))).is_empty());
     let overlap = FlowMod { flags: FLOW_MOD_CHECK_OVERLAP, ..add(65532, "dl_type=0x0806", "output:2") };
