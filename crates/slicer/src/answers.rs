@@ -87,10 +87,10 @@ impl VirtualSwitch {
             rule.modified = rule.modified.wrapping_add(1);
             rule.instructions.clone_from(&before.instructions);
             (rule.by, rule.cookie) = (before.by, before.cookie);
-            Some((rule.priority, rule.matching.clone()))
+            Some(())
         });
-        let Some((priority, matching)) = restored.flatten() else { return false };
-        match self.lay_out(priority, &matching, &before.instructions) {
+        let Some(rule) = restored.flatten().and_then(|()| self.rules.get(number)) else { return false };
+        match self.lay_again(rule) {
             Ok(pieces) => _ = self.relay(number, pieces, None, false, turn),
             Err(_) => self.take_out(number, REMOVED_BY_DELETE, None, turn),
         }

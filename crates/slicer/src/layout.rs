@@ -6,7 +6,7 @@
 use crate::flattening::{Flat, flatten};
 use crate::port::VirtualPort;
 use crate::refusal::*;
-use crate::rule_table::{Idle, RulePiece};
+use crate::rule_table::{Idle, RAISED_BY, RulePiece, place_of};
 use crate::space::{Piece, VLAN_PRESENT};
 use crate::translation::{Scene, Start, depends_on_tag, has_tag};
 use crate::virtual_switch::VirtualSwitch;
@@ -14,15 +14,7 @@ use flow::relation::intersection;
 use flow::{EXACT_PRIORITY_V10, Field, Instruction, Match, is_exact_in_v10};
 use openflow::message::FlowModFields;
 use openflow::{Body, Message, Version};
-
-/// How far the priorities of a tenant are raised. Below them are the kernel's rule, which sends misses to the controller with priority
-/// 0, and the floor of the slice with priority 1.
-pub(crate) const RAISED_BY: u16 = 2;
-
-/// The priority in the physical switch. The highest priorities of a tenant become one: see [`VirtualSwitch::check_priority`].
-pub(crate) fn physical_priority(priority: u16) -> u16 {
-    priority.saturating_add(RAISED_BY)
-}
+use std::collections::BTreeSet;
 
 impl VirtualSwitch {
     pub(crate) fn scene(&self) -> Scene<'_> {
@@ -69,6 +61,27 @@ impl VirtualSwitch {
         let is_open = self.space.port(piece.in_port).is_some_and(VirtualPort::receives);
         let idle = if is_open { Idle::Unknown } else { Idle::Closed };
         Ok(RulePiece { matching: piece.matching, instructions, idle })
+    }
+
+    /// Two matches of a tenant can become one in the physical switch, because the flowspace narrows them. Then two rules of one priority would
+    /// share a piece, and the switch has only one of them. So the later rule is refused. `laid`: numbers of rules or of those that they
+    /// replace, priorities and pieces.
+    pub(crate) fn check_places<'a>(
+        &self,
+        laid: impl IntoIterator<Item = (Option<u64>, u16, &'a [RulePiece])>,
+    ) -> Result<(), Refusal> {
+        let mut taken = BTreeSet::new();
+        for (number, priority, pieces) in laid {
+            for piece in pieces {
+                let place = place_of(priority, &piece.matching);
+                let is_free = self.rules.at(&place).is_none_or(|other| Some(other) == number);
+                if !is_free || !taken.insert(place) {
+                    let why = "another rule of its priority has the same packets of the slice's flowspace";
+                    return Err(Refusal::new(OVERLAP, why));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Priorities above 65,532 are one in the physical switch. So two rules with different ones of these may not overlap.

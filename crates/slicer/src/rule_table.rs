@@ -13,6 +13,20 @@ use openflow::Version;
 use openflow::message::{Bucket, FLOW_MOD_SEND_FLOW_REMOVED, GROUP_ANY, MeterBand};
 use std::collections::BTreeMap;
 
+/// How far the priorities of a tenant are raised. Below them are the kernel's rule, which sends misses to the controller with priority
+/// 0, and the floor of the slice with priority 1.
+pub(crate) const RAISED_BY: u16 = 2;
+
+/// The priority in the physical switch. The highest priorities of a tenant become one.
+pub(crate) fn physical_priority(priority: u16) -> u16 {
+    priority.saturating_add(RAISED_BY)
+}
+
+/// The place of a piece in the physical switch, by the tenant's priority and the match of the piece.
+pub(crate) fn place_of(priority: u16, matching: &Match) -> Key {
+    (physical_priority(priority), match_key(matching))
+}
+
 /// A group of the tenant.
 #[derive(Clone, Debug)]
 pub(crate) struct Group {
@@ -159,15 +173,16 @@ impl Selection<'_> {
 }
 
 /// The identity of a rule: priority, and match in one form.
-type Key = (u16, Vec<u8>);
+pub(crate) type Key = (u16, Vec<u8>);
 
 /// The rules of a virtual switch.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RuleTable {
     rules: BTreeMap<u64, Rule>,
     numbers: BTreeMap<Key, u64>,
+    /// The rules by the places of their pieces in the physical switch, also of closed ports.
+    places: BTreeMap<Key, u64>,
     last_number: u64,
-    pieces: usize,
 }
 
 impl RuleTable {
@@ -177,20 +192,32 @@ impl RuleTable {
 
     /// All pieces of all rules, also those of closed ports.
     pub(crate) fn pieces(&self) -> usize {
-        self.pieces
+        self.places.len()
+    }
+
+    /// The number of the rule that has a piece at this place.
+    pub(crate) fn at(&self, place: &Key) -> Option<u64> {
+        self.places.get(place).copied()
     }
 
     pub(crate) fn get(&self, number: u64) -> Option<&Rule> {
         self.rules.get(&number)
     }
 
-    /// Changes a rule. Its priority and match stay.
+    /// Changes a rule. Its priority, its match and those of its pieces stay.
     pub(crate) fn change<T>(&mut self, number: u64, change: impl FnOnce(&mut Rule) -> T) -> Option<T> {
-        let rule = self.rules.get_mut(&number)?;
-        let before = rule.pieces.len();
-        let result = change(rule);
-        self.pieces = self.pieces - before + rule.pieces.len();
-        Some(result)
+        self.rules.get_mut(&number).map(change)
+    }
+
+    /// Gives a rule other pieces. Their places are free, or its own.
+    pub(crate) fn lay(&mut self, number: u64, pieces: Vec<RulePiece>) {
+        let Some(rule) = self.rules.get_mut(&number) else { return };
+        for piece in std::mem::replace(&mut rule.pieces, pieces) {
+            self.places.remove(&place_of(rule.priority, &piece.matching));
+        }
+        for piece in &rule.pieces {
+            self.places.insert(place_of(rule.priority, &piece.matching), number);
+        }
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Rule> {
@@ -208,12 +235,14 @@ impl RuleTable {
         self.rules.get(self.numbers.get(&(priority, match_key(matching)))?)
     }
 
-    /// Adds a rule. Returns the one that it replaces.
+    /// Adds a rule. Returns the one that it replaces. The places of its pieces are free, or those of the replaced rule.
     pub(crate) fn insert(&mut self, rule: Rule) -> Option<Rule> {
         let key = (rule.priority, match_key(&rule.matching));
-        let replaced = self.numbers.insert(key, rule.number).and_then(|number| self.rules.remove(&number));
-        self.pieces += rule.pieces.len();
-        self.pieces -= replaced.as_ref().map_or(0, |rule| rule.pieces.len());
+        let replaced = self.numbers.get(&key).copied().and_then(|number| self.remove(number));
+        self.numbers.insert(key, rule.number);
+        for piece in &rule.pieces {
+            self.places.insert(place_of(rule.priority, &piece.matching), rule.number);
+        }
         self.rules.insert(rule.number, rule);
         replaced
     }
@@ -221,7 +250,9 @@ impl RuleTable {
     pub(crate) fn remove(&mut self, number: u64) -> Option<Rule> {
         let rule = self.rules.remove(&number)?;
         self.numbers.remove(&(rule.priority, match_key(&rule.matching)));
-        self.pieces -= rule.pieces.len();
+        for piece in &rule.pieces {
+            self.places.remove(&place_of(rule.priority, &piece.matching));
+        }
         Some(rule)
     }
 

@@ -10,12 +10,11 @@
 //! In: a flow mod. Out: commands, or the refusal. A refused flow mod changed nothing.
 
 use crate::controller::Asker;
-use crate::layout::physical_priority;
 use crate::leaving::Leaver;
 use crate::output::Command;
 use crate::pending::{Asked, Sender};
 use crate::refusal::*;
-use crate::rule_table::{Before, Idle, Rule, RulePiece, Selection};
+use crate::rule_table::{Before, Idle, Rule, RulePiece, Selection, physical_priority};
 use crate::virtual_switch::{Obeyed, Turn, VirtualSwitch};
 use flow::EXACT_PRIORITY_V10;
 use openflow::Version;
@@ -91,8 +90,10 @@ impl VirtualSwitch {
             return Err(Refusal::new(OVERLAP, "it overlaps another rule of its priority"));
         }
         self.check_priority(priority, &it.matching)?;
-        let replaced = self.rules.find(priority, &it.matching).map_or(0, |rule| rule.pieces.len());
-        if !self.may_hold(self.rules.pieces() - replaced + pieces.len(), turn) {
+        let replaced = self.rules.find(priority, &it.matching);
+        self.check_places([(replaced.map(|rule| rule.number), priority, &pieces[..])])?;
+        let others = self.rules.pieces() - replaced.map_or(0, |rule| rule.pieces.len());
+        if !self.may_hold(others + pieces.len(), turn) {
             let why = format!("the slice may have {} rules in this switch", self.allowance.rules_max());
             return Err(Refusal::new(TABLE_FULL, why));
         }
@@ -165,10 +166,11 @@ impl VirtualSwitch {
         for number in meant {
             let Some(rule) = self.rules.get(number) else { continue };
             let pieces = self.lay_out(rule.priority, &rule.matching, &it.instructions)?;
-            laid.push((number, pieces));
+            laid.push((number, rule.priority, pieces));
         }
+        self.check_places(laid.iter().map(|(number, priority, pieces)| (Some(*number), *priority, &pieces[..])))?;
         let sender = wish.sender();
-        for (number, pieces) in laid {
+        for (number, _, pieces) in laid {
             let before = self.rules.change(number, |rule| {
                 let before =
                     Before { instructions: rule.instructions.clone(), by: rule.by, cookie: rule.cookie };
@@ -271,10 +273,10 @@ impl VirtualSwitch {
         };
         let stale = rule.pieces.iter().filter(|old| old.idle.is_in_switch() && !is_laid(old));
         mods.extend(stale.map(|old| piece_mod(rule, old, FLOW_DELETE_STRICT, turn.now_ms)));
-        self.rules.change(number, |rule| {
-            rule.pieces = laid;
-            rule.gone = if resets { (0, 0) } else { rule.gone };
-        });
+        self.rules.lay(number, laid);
+        if resets {
+            self.rules.change(number, |rule| rule.gone = (0, 0));
+        }
         let has_changed = !mods.is_empty();
         for flow_mod in mods {
             let asked = match (asked, flow_mod.command) {
@@ -286,6 +288,13 @@ impl VirtualSwitch {
         has_changed
     }
 
+    /// The pieces of a rule that the table has.
+    pub(crate) fn lay_again(&self, rule: &Rule) -> Result<Vec<RulePiece>, Refusal> {
+        let pieces = self.lay_out(rule.priority, &rule.matching, &rule.instructions)?;
+        self.check_places([(Some(rule.number), rule.priority, &pieces[..])])?;
+        Ok(pieces)
+    }
+
     /// Lays all rules again, because ports changed. A rule that can no longer be laid is deleted. Returns how many rules changed in the
     /// switch.
     pub(crate) fn relay_rules(&mut self, turn: &mut Turn<'_>) -> usize {
@@ -293,7 +302,7 @@ impl VirtualSwitch {
         let mut changed = 0;
         for number in numbers {
             let Some(rule) = self.rules.get(number) else { continue };
-            match self.lay_out(rule.priority, &rule.matching, &rule.instructions) {
+            match self.lay_again(rule) {
                 Ok(pieces) => changed += usize::from(self.relay(number, pieces, None, false, turn)),
                 Err(_) => {
                     self.take_out(number, REMOVED_BY_DELETE, None, turn);

@@ -10,7 +10,7 @@ use crate::output::{Connection, Output};
 use crate::plan::{BadPlan, End, SlicePlan};
 use crate::port::PortFacts;
 use crate::refusal::Refusal;
-use crate::rule_table::Idle;
+use crate::rule_table::{Idle, physical_priority};
 use crate::virtual_switch::{Counters, Turn, VirtualSwitch};
 use flow::DatapathId;
 use flow::text::{instructions_to_string, match_to_string};
@@ -118,7 +118,9 @@ impl VirtualSwitch {
     fn explain(&self, it: &FlowMod) -> Result<Vec<String>, Refusal> {
         let pieces = self.lay_out(it.priority, &it.matching, &it.instructions)?;
         self.check_priority(it.priority, &it.matching)?;
-        let priority = crate::layout::physical_priority(it.priority);
+        let known = self.rules.find(it.priority, &it.matching).map(|rule| rule.number);
+        self.check_places([(known, it.priority, &pieces[..])])?;
+        let priority = physical_priority(it.priority);
         let pieces = pieces.iter().filter(|piece| piece.idle.is_in_switch());
         let shown = |piece: &crate::rule_table::RulePiece| {
             let matching = match_to_string(&piece.matching);

@@ -124,6 +124,37 @@ fn pieces_that_others_cover_are_left_out() {
 }
 
 #[test]
+fn two_rules_never_share_a_piece() {
+    let mut world = flowspace(&["ip,nw_dst=10.0.0.0/24"]);
+    world.join(1, Version::V1_0);
+    assert!(errors(&world.say(Body::FlowMod(add(5, "ip", "output:1")))).is_empty());
+    check_refused(&mut world, add(5, "", "output:2"), (5, 3));
+    check_refused(&mut world, add(5, "in_port=3,ip", "output:2"), (5, 3));
+    assert!(errors(&world.say(Body::FlowMod(add(6, "", "output:2")))).is_empty());
+    assert!(errors(&world.say(Body::FlowMod(add(5, "ip", "output:2")))).is_empty(), "a replacement");
+    world.say(Body::FlowMod(FlowMod { command: FLOW_DELETE_STRICT, ..add(5, "ip", "") }));
+    assert!(errors(&world.say(Body::FlowMod(add(5, "", "output:2")))).is_empty(), "the place is free");
+}
+
+#[test]
+fn a_modify_that_would_share_a_piece_is_refused() {
+    let mut world = flowspace(&["dl_type=0x0806"]);
+    world.join(1, Version::V1_0);
+    assert!(errors(&world.say(Body::FlowMod(add(5, "in_port=3", "output:1")))).is_empty());
+    assert!(errors(&world.say(Body::FlowMod(add(5, "in_port=3,vlan_vid=0", "output:2")))).is_empty());
+    let strip = vec![flow::Action::StripVlan, flow::Action::output(PortNo(1))];
+    let modify = FlowMod {
+        command: FLOW_MODIFY_STRICT,
+        instructions: vec![flow::Instruction::ApplyActions(strip)],
+        ..add(5, "in_port=3", "")
+    };
+    world.commands.clear();
+    // OFPFMFC_OVERLAP of 1.0.
+    assert_eq!(errors(&world.say_as(1, Body::FlowMod(modify))), [(3, 1)]);
+    assert!(world.commands.is_empty());
+}
+
+#[test]
 fn deletes_reach_the_tenants_rules_only() {
     let mut world = vlan(Version::V1_3);
     world.say(Body::FlowMod(FlowMod { cookie: 0xffff_0000_0000_0001, ..add(5, "in_port=1", "output:2") }));
