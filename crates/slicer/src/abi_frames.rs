@@ -33,7 +33,8 @@ const ENTRIES_LEN: usize = 32 << 10;
 
 /// Passes on what an event of the ABI means for a slice. `own` is the number of the slice's zone, which the kernel writes into cookies.
 ///
-/// A long answer about flow entries becomes several events. What cannot be read is left out: the kernel has checked it before.
+/// A long answer about flow entries becomes several events. A part of an answer that cannot be read ends the answer. Anything else that cannot be
+/// read is left out: the kernel has checked it before.
 pub fn each_event(event: &abi::Event<'_>, own: ZoneId, mut take: impl FnMut(Event<'_>)) {
     match event {
         abi::Event::SwitchUp(up) => take(Event::SwitchUp {
@@ -124,8 +125,12 @@ fn flow_removed_of(removed: &abi::event::FlowRemoved<'_>) -> Option<message::Flo
 /// The body of a reply may be longer than a message, because that of a 1.0 switch was translated.
 fn each_reply(reply: &abi::event::StatsReply<'_>, own: ZoneId, mut take: impl FnMut(Event<'_>)) {
     let mut event = |more: bool, body: &[u8]| {
-        let Some(body) = read_reply(reply.multipart, body) else { return };
-        take(Event::Statistics { datapath: reply.datapath, ticket: reply.ticket, more, body });
+        let (datapath, ticket) = (reply.datapath, reply.ticket);
+        take(match read_reply(reply.multipart, body) {
+            Some(body) => Event::Statistics { datapath, ticket, more, body },
+            // Without this part, the sums would be wrong.
+            None => Event::Answer { datapath, ticket, outcome: Outcome::Unknown },
+        });
     };
     if reply.multipart != kind::FLOW {
         return event(reply.more, reply.body);

@@ -19,7 +19,6 @@ use openflow::message::{FLOW_DELETE_STRICT, FlowMod};
 impl VirtualSwitch {
     /// A command ended.
     pub(crate) fn on_answer(&mut self, ticket: u64, outcome: Outcome, turn: &mut Turn<'_>) {
-        // A request for statistics ends with its last part. An error before that is its answer.
         let Some(asked) = self.pending.take(ticket) else { return };
         match (asked, error_of(outcome)) {
             (Asked::Modify { sender, rule, modified, before }, Some(error)) => {
@@ -53,10 +52,10 @@ impl VirtualSwitch {
             ) => {
                 self.refuse(asker, error, &beginning, turn);
             }
-            (Asked::Statistics(asking), Some(_)) => {
-                self.refuse(asking.asker, REQUEST_EPERM, &[], turn);
+            // The last part ends the question. What comes before that says that there is no last part.
+            (Asked::Statistics { sender: Sender { asker, beginning }, .. }, _) => {
+                self.refuse(asker, REQUEST_EPERM, &beginning, turn);
             }
-            (Asked::Statistics(asking), None) => _ = self.pending.note(ticket, Asked::Statistics(asking)),
             (Asked::Add { .. } | Asked::Modify { .. } | Asked::Change(_) | Asked::PacketOut(_), None) => {}
         }
     }

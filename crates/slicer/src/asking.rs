@@ -2,7 +2,6 @@
 //!
 //! In: parts of the answer. Out: sums. It asks nobody.
 
-use crate::controller::Asker;
 use flow::PortNo;
 use openflow::message::{FlowStatsRequest, GroupStats, MeterStats, PortStats, QueueStats};
 use std::collections::BTreeMap;
@@ -27,9 +26,7 @@ pub(crate) enum Question {
 /// A statistics request on its way.
 #[derive(Clone, Debug)]
 pub(crate) struct Asking {
-    /// Who asked.
-    pub(crate) asker: Asker,
-    /// What.
+    /// What the controller asked.
     pub(crate) question: Question,
     /// The counters of rules by number, from the parts so far.
     pub(crate) rules: BTreeMap<u64, Counted>,
@@ -53,9 +50,8 @@ pub(crate) struct Counted {
 }
 
 impl Asking {
-    pub(crate) fn new(asker: Asker, question: Question) -> Asking {
+    pub(crate) fn new(question: Question) -> Asking {
         Asking {
-            asker,
             question,
             rules: BTreeMap::new(),
             ports: Vec::new(),

@@ -115,6 +115,6 @@ pub enum Outcome {
     Refused(ErrorCode),
     /// The switch answered with this error, in the numbers of 1.3.
     Failed(ErrorCode),
-    /// The session ended before the answer.
+    /// There is no answer, or none that can be read: the session ended before it, or it took too long.
     Unknown,
 }

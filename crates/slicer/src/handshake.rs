@@ -132,7 +132,7 @@ impl VirtualSwitch {
             Body::GroupMod(group_mod) => self.on_group_mod(asker, &group_mod, bytes, turn),
             Body::MeterMod(meter_mod) => self.on_meter_mod(asker, &meter_mod, bytes, turn),
             Body::PortMod(port_mod) => self.on_port_mod(asker, &port_mod, turn),
-            Body::MultipartRequest(request) => self.on_statistics_request(asker, request, turn),
+            Body::MultipartRequest(request) => self.on_statistics_request(asker, request, bytes, turn),
             Body::BarrierRequest => self.on_barrier(asker, turn),
             Body::SetConfig(config) => self.set_config(asker, config),
             Body::SetAsync(wanted) => {

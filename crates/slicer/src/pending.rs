@@ -72,17 +72,22 @@ pub(crate) enum Asked {
     /// A barrier.
     Barrier(Asker),
     /// A statistics request.
-    Statistics(Asking),
+    Statistics {
+        /// The request.
+        sender: Sender,
+        /// The answer so far.
+        asking: Asking,
+    },
 }
 
 impl Asked {
     /// Whether the kernel shall say how it ended. It says without that if the switch sends an error, but not if it refuses itself.
     pub(crate) fn wants_receipt(&self) -> bool {
-        !matches!(self, Asked::PacketOut(_) | Asked::Statistics(_))
+        !matches!(self, Asked::PacketOut(_))
     }
 
     fn is_question(&self) -> bool {
-        matches!(self, Asked::Barrier(_) | Asked::Statistics(_))
+        matches!(self, Asked::Barrier(_) | Asked::Statistics { .. })
     }
 
     /// Whether messages wait for its end.
@@ -124,7 +129,7 @@ impl Pending {
     /// The statistics request of a ticket, for one more part of its answer.
     pub(crate) fn asking_mut(&mut self, ticket: u64) -> Option<&mut Asking> {
         match self.questions.get_mut(&ticket)? {
-            Asked::Statistics(asking) => Some(asking),
+            Asked::Statistics { asking, .. } => Some(asking),
             _ => None,
         }
     }

@@ -8,7 +8,7 @@
 use crate::asking::{Asking, Counted, Question};
 use crate::controller::Asker;
 use crate::output::Command;
-use crate::pending::Asked;
+use crate::pending::{Asked, Sender};
 use crate::plan::count;
 use crate::refusal::*;
 use crate::rule_table::{Group, Meter, Rule, Selection};
@@ -34,6 +34,7 @@ impl VirtualSwitch {
         &mut self,
         asker: Asker,
         request: MultipartRequest,
+        bytes: &[u8],
         turn: &mut Turn<'_>,
     ) -> Obeyed {
         if request.flags & MULTIPART_MORE != 0 {
@@ -68,7 +69,7 @@ impl VirtualSwitch {
                 "too many barriers and statistics requests are on their way",
             ));
         }
-        let asked = Asked::Statistics(Asking::new(asker, question));
+        let asked = Asked::Statistics { sender: Sender::new(asker, bytes), asking: Asking::new(question) };
         self.order(Command::Statistics(command), Some(asked), turn);
         Ok(())
     }
@@ -232,23 +233,27 @@ impl VirtualSwitch {
         }
         let is_too_long = asking.ports.len() > PARTS_ENTRIES_MAX || asking.queues.len() > PARTS_ENTRIES_MAX;
         if (!more || is_too_long)
-            && let Some(Asked::Statistics(asking)) = self.pending.take(ticket)
+            && let Some(Asked::Statistics { sender, asking }) = self.pending.take(ticket)
         {
-            self.answer_asking(&asking, turn);
+            self.answer_asking(sender.asker, &asking, turn);
         }
     }
 
-    fn answer_asking(&self, asking: &Asking, turn: &mut Turn<'_>) {
-        let asker = asking.asker;
+    fn answer_asking(&self, asker: Asker, asking: &Asking, turn: &mut Turn<'_>) {
+        let now_ms = turn.now_ms;
+        let entry = |rule: &Rule| FlowStats {
+            // 1.0 has no flags here.
+            flags: if asker.version == Version::V1_0 { 0 } else { rule.flags },
+            ..entry(rule, asking, now_ms)
+        };
         match &asking.question {
             Question::Flows(wanted) => {
-                let entries = self.meant(wanted).map(|rule| self.entry(rule, asking, turn.now_ms)).collect();
+                let entries = self.meant(wanted).map(entry).collect();
                 self.reply(asker, entries, ReplyBody::Flow, turn);
             }
             Question::Aggregate(wanted) => {
                 let mut sum = AggregateStats::default();
-                for rule in self.meant(wanted) {
-                    let entry = self.entry(rule, asking, turn.now_ms);
+                for entry in self.meant(wanted).map(entry) {
                     sum.packet_count = sum.packet_count.saturating_add(entry.packet_count);
                     sum.byte_count = sum.byte_count.saturating_add(entry.byte_count);
                     sum.flow_count = sum.flow_count.saturating_add(1);
@@ -289,25 +294,6 @@ impl VirtualSwitch {
         let is_there = matches!(wanted.table_id, 0 | TABLE_ALL);
         let numbers = if is_there { self.rules.select(&selection) } else { Vec::new() };
         numbers.into_iter().filter_map(|number| self.rules.get(number))
-    }
-
-    fn entry(&self, rule: &Rule, asking: &Asking, now_ms: u64) -> FlowStats {
-        let counted = asking.rules.get(&rule.number).copied().unwrap_or_default();
-        let lived = counted.lived.max(lived(now_ms.saturating_sub(rule.at_ms)));
-        FlowStats {
-            table_id: 0,
-            duration_s: lived.0,
-            duration_ns: lived.1,
-            priority: rule.priority,
-            idle_timeout_s: rule.idle_timeout_s,
-            hard_timeout_s: rule.hard_timeout_s,
-            flags: if asking.asker.version == Version::V1_0 { 0 } else { rule.flags },
-            cookie: rule.cookie,
-            packet_count: counted.packets.saturating_add(rule.gone.0),
-            byte_count: counted.bytes.saturating_add(rule.gone.1),
-            matching: rule.matching.clone(),
-            instructions: rule.instructions.clone(),
-        }
     }
 
     /// The counters of a port that no other slice has. Those of others cannot be split.
@@ -372,6 +358,26 @@ impl VirtualSwitch {
             let flags = if number < last { MULTIPART_MORE } else { 0 };
             self.answer(asker, Body::MultipartReply(MultipartReply { flags, body: body(part) }), turn);
         }
+    }
+}
+
+/// The entry of a rule.
+fn entry(rule: &Rule, asking: &Asking, now_ms: u64) -> FlowStats {
+    let counted = asking.rules.get(&rule.number).copied().unwrap_or_default();
+    let lived = counted.lived.max(lived(now_ms.saturating_sub(rule.at_ms)));
+    FlowStats {
+        table_id: 0,
+        duration_s: lived.0,
+        duration_ns: lived.1,
+        priority: rule.priority,
+        idle_timeout_s: rule.idle_timeout_s,
+        hard_timeout_s: rule.hard_timeout_s,
+        flags: rule.flags,
+        cookie: rule.cookie,
+        packet_count: counted.packets.saturating_add(rule.gone.0),
+        byte_count: counted.bytes.saturating_add(rule.gone.1),
+        matching: rule.matching.clone(),
+        instructions: rule.instructions.clone(),
     }
 }
 

@@ -1,10 +1,10 @@
 //! Statistics, ports, and links that the tenant's controller discovers.
 
 use crate::world::{DATAPATH, TAG, World, add, errors, plan, with_tag};
-use flow::{Action, Field, MacAddr, Match, PortNo};
+use flow::{Action, ErrorCode, Field, MacAddr, Match, PortNo};
 use openflow::message::*;
 use openflow::{Body, Message, Version};
-use slicer::{Command, End, Event, Isolation, LinkPlan, PortFacts, SlicePlan};
+use slicer::{Command, End, Event, Isolation, LinkPlan, Outcome, PortFacts, SlicePlan};
 
 fn world(version: Version) -> World {
     let mut world = World::new(Isolation::Vlan(TAG), Version::V1_3);
@@ -50,6 +50,33 @@ fn pieces_are_one_entry() {
         let [MultipartReply { body: ReplyBody::Aggregate(sum), .. }] = &answers[..] else { panic!() };
         assert_eq!((sum.flow_count, sum.packet_count), (1, 3));
     }
+}
+
+#[test]
+fn a_request_without_an_answer_gets_an_error() {
+    let mut world = world(Version::V1_3);
+    let outcomes = [Outcome::Refused(ErrorCode { kind: 0, code: 0 }), Outcome::Unknown];
+    // More requests than may be on their way at once.
+    for outcome in outcomes.into_iter().cycle().take(100) {
+        world.no_statistics = Some(outcome);
+        let answers = ask(&mut world, RequestBody::Aggregate(all_flows()));
+        let [Body::Error(error)] = &answers[..] else { panic!("{answers:?}") };
+        assert_eq!((error.kind, error.code, error.data[1]), (1, 5, 18), "it quotes the request");
+    }
+    assert_eq!(world.say(Body::BarrierRequest), [Body::BarrierReply]);
+}
+
+#[test]
+fn an_answer_with_a_part_that_cannot_be_read_has_no_result() {
+    const PORT_STATS: u16 = 4;
+    let body = &[9; 7];
+    let reply = abi::event::StatsReply { datapath: DATAPATH, ticket: 3, multipart: PORT_STATS, more: true, body };
+    let mut events = Vec::new();
+    slicer::abi_frames::each_event(&abi::Event::StatsReply(reply), abi::ZoneId(5), |event| {
+        events.push(format!("{event:?}"));
+    });
+    let unknown = Event::Answer { datapath: DATAPATH, ticket: 3, outcome: Outcome::Unknown };
+    assert_eq!(events, [format!("{unknown:?}")]);
 }
 
 #[test]

@@ -89,6 +89,8 @@ pub struct World {
     space: Vec<Match>,
     /// The kernel refuses the next flow mods with this error.
     pub refuses: VecDeque<ErrorCode>,
+    /// The kernel answers statistics requests so, and not with statistics.
+    pub no_statistics: Option<Outcome>,
     /// The kernel keeps the receipts of groups and meters.
     pub holds_claims: bool,
     claims: Vec<u64>,
@@ -127,6 +129,7 @@ impl World {
             tickets: BTreeMap::new(),
             versions: BTreeMap::new(),
             refuses: VecDeque::new(),
+            no_statistics: None,
             holds_claims: false,
             claims: Vec::new(),
             kernel,
@@ -282,6 +285,10 @@ impl World {
         if let (Command::FlowMod(_), Some(error)) = (&command, self.refuses.front().copied()) {
             self.refuses.pop_front();
             return vec![Event::Answer { datapath: DATAPATH, ticket, outcome: Outcome::Refused(error) }];
+        }
+        if let (Command::Statistics(_), Some(outcome)) = (&command, self.no_statistics) {
+            assert!(wants_receipt, "without a receipt, the kernel would not say that it refuses");
+            return vec![Event::Answer { datapath: DATAPATH, ticket, outcome }];
         }
         let is_claim = matches!(&command, Command::GroupMod(_) | Command::MeterMod(_));
         let body = match command {
