@@ -93,13 +93,19 @@ impl VirtualSwitch {
         let replaced = self.rules.find(priority, &it.matching);
         self.check_places([(replaced.map(|rule| rule.number), priority, &pieces[..])])?;
         let others = self.rules.pieces() - replaced.map_or(0, |rule| rule.pieces.len());
-        if !self.may_hold(others + pieces.len(), turn) {
-            let why = format!("the slice may have {} rules in this switch", self.allowance.rules_max());
-            return Err(Refusal::new(TABLE_FULL, why));
-        }
+        self.check_room(others + pieces.len(), turn)?;
         let rule = self.rule_of(wish, priority, turn.now_ms);
         self.install(rule, pieces, Some(wish.sender()), turn);
         Ok(())
+    }
+
+    /// Whether the slice may have this number of pieces.
+    fn check_room(&mut self, pieces: usize, turn: &mut Turn<'_>) -> Obeyed {
+        if self.may_hold(pieces, turn) {
+            return Ok(());
+        }
+        let why = format!("the slice may have {} rules in this switch", self.allowance.rules_max());
+        Err(Refusal::new(TABLE_FULL, why))
     }
 
     fn rule_of(&mut self, wish: &Wish<'_>, priority: u16, now_ms: u64) -> Rule {
@@ -163,12 +169,17 @@ impl VirtualSwitch {
             return self.lay_out(wish.priority(), &it.matching, &it.instructions).map(|_| ());
         }
         let mut laid = Vec::with_capacity(meant.len());
+        let (before, mut all) = (self.rules.pieces(), self.rules.pieces());
         for number in meant {
             let Some(rule) = self.rules.get(number) else { continue };
             let pieces = self.lay_out(rule.priority, &rule.matching, &it.instructions)?;
+            all = all - rule.pieces.len() + pieces.len();
             laid.push((number, rule.priority, pieces));
         }
         self.check_places(laid.iter().map(|(number, priority, pieces)| (Some(*number), *priority, &pieces[..])))?;
+        if all > before {
+            self.check_room(all, turn)?;
+        }
         let sender = wish.sender();
         for (number, _, pieces) in laid {
             let before = self.rules.change(number, |rule| {

@@ -155,6 +155,24 @@ fn a_modify_that_would_share_a_piece_is_refused() {
 }
 
 #[test]
+fn a_modify_that_splits_pieces_above_the_limit_is_refused() {
+    let limits = Limits { rules: Limit { soft: 8, hard: 8 }, ..Limits::default() };
+    let space = Isolation::Flowspace(vec![flow::text::parse_match("dl_type=0x0806").unwrap()]);
+    let mut world = World::of(SlicePlan { limits, ..plan(space) }, Version::V1_3);
+    world.join(0, Version::V1_0);
+    for priority in [5, 6] {
+        assert!(errors(&world.say(Body::FlowMod(add(priority, "", "output:1")))).is_empty());
+    }
+    let strip = vec![flow::Action::StripVlan, flow::Action::output(PortNo(1))];
+    let instructions = vec![flow::Instruction::ApplyActions(strip)];
+    world.commands.clear();
+    let modify = FlowMod { command: FLOW_MODIFY, instructions, ..add(5, "", "") };
+    // OFPFMFC_ALL_TABLES_FULL of 1.0.
+    assert_eq!(errors(&world.say(Body::FlowMod(modify))), [(3, 0)]);
+    assert!(world.commands.is_empty());
+}
+
+#[test]
 fn deletes_reach_the_tenants_rules_only() {
     let mut world = vlan(Version::V1_3);
     world.say(Body::FlowMod(FlowMod { cookie: 0xffff_0000_0000_0001, ..add(5, "in_port=1", "output:2") }));
