@@ -189,20 +189,18 @@ impl VirtualSwitch {
     /// One list for the physical switch. Packets of each port may enter a group, so it must be fine for all of them.
     fn lay_bucket(&self, actions: &[Action]) -> Result<Vec<Action>, Refusal> {
         let is_tagged = self.space.has_tagged_ports();
-        let in_port = match actions.last() {
-            // Resolved by the switch. All ports are alike, so the first stands for them.
-            Some(Action::Output { port: PortNo::IN_PORT, .. }) => {
-                self.space.ports().find(|port| port.sends()).map(|port| port.plan.shown_as)
-            }
-            _ => None,
-        };
-        let mut laid = None;
+        // The switch resolves IN_PORT, so each packet is judged at its own port.
+        let is_back = matches!(actions.last(), Some(Action::Output { port: PortNo::IN_PORT, .. }));
+        let mut laid = Vec::new();
         for entry in self.space.entries() {
             let known = if self.space.tag.is_some() { Match::any() } else { entry.matching.clone() };
-            let start = Start { in_port, is_tagged, known };
+            let start = Start { in_port: is_back.then_some(entry.in_port), is_tagged, known };
             let list = self.scene().translate(start, actions)?;
-            laid.get_or_insert(list);
+            // The lists of ports that do not send lack the output.
+            if list.len() > laid.len() {
+                laid = list;
+            }
         }
-        Ok(laid.unwrap_or_default())
+        Ok(laid)
     }
 }

@@ -100,6 +100,23 @@ fn groups_and_meters_that_cannot_be_are_refused() {
 }
 
 #[test]
+fn a_bucket_back_to_the_input_port_is_judged_at_each_port() {
+    let space = |text: &str| {
+        let matches = vec![flow::text::parse_match(text).unwrap()];
+        let mut world = World::new(Isolation::Flowspace(matches), Version::V1_3);
+        world.join(0, Version::V1_3);
+        world
+    };
+    let back = ["set_field:10.0.9.1->ip_dst,in_port"];
+    // Ports 1 and 2 are edge ports, where any packet may leave. Ports 3 and 4 are not.
+    let mut world = space("ip,nw_dst=10.0.0.0/24");
+    assert_eq!(errors(&world.say(group(0, 0, 1, &back))), [(2, 6)]);
+    assert!(errors(&world.say(group(0, 0, 1, &["set_field:10.0.0.9->ip_dst,in_port"]))).is_empty());
+    let mut world = space("in_port=2,ip,nw_dst=10.0.0.0/24");
+    assert!(errors(&world.say(group(0, 0, 1, &back))).is_empty(), "all packets enter at an edge port");
+}
+
+#[test]
 fn the_rules_of_a_deleted_group_go_with_it() {
     let mut world = world();
     world.say(group(0, GROUP_TYPE_INDIRECT, 7, &["output:2"]));
