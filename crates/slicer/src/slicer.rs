@@ -71,6 +71,8 @@ impl Slicer {
             }
             Event::Answer { datapath, ticket, outcome } => {
                 self.at(datapath, |switch| switch.on_answer(ticket, outcome, turn));
+                // Messages that waited for a group or meter are carried out by an answer.
+                self.carry_probes(datapath, turn);
             }
             Event::Statistics { datapath, ticket, more, body } => {
                 self.at(datapath, |switch| switch.on_statistics(ticket, more, body, turn));

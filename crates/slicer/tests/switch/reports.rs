@@ -237,6 +237,20 @@ fn a_probe_arrives_at_the_other_end_and_never_enters_the_network() {
 }
 
 #[test]
+fn a_probe_that_waited_for_a_group_arrives_with_it() {
+    let mut world = World::of(SlicePlan { links: vec![link()], ..plan(Isolation::Vlan(TAG)) }, Version::V1_3);
+    world.join(0, Version::V1_3);
+    world.link(link(), true);
+    world.say(Body::FlowMod(add(7, "dl_type=0x88cc", "controller")));
+    world.holds_claims = true;
+    let (command, group_type) = (0, GROUP_TYPE_INDIRECT);
+    world.say(Body::GroupMod(GroupMod { command, group_type, group_id: 7, buckets: Vec::new() }));
+    assert!(send_probe(&mut world, PortNo(3)).is_empty(), "it waits");
+    world.confirm_claims();
+    assert!(matches!(world.told[..], [(0, Message { body: Body::PacketIn(_), .. })]), "{:?}", world.told);
+}
+
+#[test]
 fn a_probe_behind_tags_never_enters_the_network() {
     let matches = vec![flow::text::parse_match("dl_dst=01:80:c2:00:00:0e").unwrap()];
     let mut world = World::new(Isolation::Flowspace(matches), Version::V1_3);
