@@ -4,8 +4,8 @@
 //!   flow mod of the tenant ──> its table of rules ──> pieces ──> flow mods of the physical switch, one for each change of a piece
 //! ```
 //!
-//! Deletes and modifies are resolved in the tenant's own table. Only strict changes of single pieces, by the cookie of their rule, reach the
-//! physical switch. So they cannot reach a rule of others.
+//! Deletes and modifies are resolved in the tenant's own table. Only strict changes of single pieces reach the physical switch. Each piece lies
+//! within the flowspace, and no two rules have the same one. So a change cannot reach another rule.
 //!
 //! In: a flow mod. Out: commands, or the refusal. A refused flow mod changed nothing.
 
