@@ -9,12 +9,16 @@ use crate::units::Bandwidth;
 use graph::Topology;
 use std::fmt;
 
+/// The maximum number of VNICs that are judged alone: those with the greatest rates. Each takes some 30 judgements of the whole slice.
+pub const ALONE_MAX: usize = 32;
+
 /// What would fit. Rates are rounded down to kbit/s.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fit {
     /// The rates of all VNICs, reduced by the same factor, in the order of the request.
     pub together: Vec<(String, Bandwidth)>,
-    /// For each VNIC that is too much: the greatest rate with which the slice fits if only that one changes. `None`: no rate is small enough.
+    /// If the slice does not fit: for at most [`ALONE_MAX`] VNICs, the greatest rate with which it fits if only that one changes. `None`: no rate is
+    /// small enough.
     pub alone: Vec<(String, Option<Bandwidth>)>,
 }
 
@@ -47,7 +51,7 @@ pub fn fit(
     let together = request.vnics.iter().map(|vnic| (vnic.name.clone(), reduced(vnic.rate))).collect();
     let mut alone = Vec::new();
     if !judge(request) {
-        for place in 0..request.vnics.len() {
+        for place in greatest_rates(request) {
             let rate = greatest_alone(request, place, judge);
             alone.push((request.vnics[place].name.clone(), rate));
         }
@@ -74,6 +78,15 @@ fn greatest_part(
         (u128::from(one.0) * u128::from(two.1)).cmp(&(u128::from(two.0) * u128::from(one.1)))
     };
     Some(least.min_by(less).unwrap_or((1, 1)))
+}
+
+/// The VNICs with the greatest rates, in the order of the request.
+fn greatest_rates(request: &SliceRequest) -> Vec<usize> {
+    let mut places: Vec<usize> = (0..request.vnics.len()).collect();
+    places.sort_by_key(|place| std::cmp::Reverse(request.vnics[*place].rate));
+    places.truncate(ALONE_MAX);
+    places.sort_unstable();
+    places
 }
 
 /// The greatest rate of one VNIC, found by halving: if a rate fits, so do all lower ones.

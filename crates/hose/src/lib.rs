@@ -26,7 +26,7 @@ mod worst;
 
 pub use admission::{Admission, Booking, Checks, Lack, Nic, NicNo, NotAdmitted, SliceRequest, VnicRequest};
 pub use embedding::{Attempt, Embedding, NotEmbedded, Ways, embed};
-pub use fit::{Fit, fit};
+pub use fit::{ALONE_MAX, Fit, fit};
 pub use flow::{FLOWS_MAX, FlowNo, HOPS_MAX, Pair, Path, Refusal, SLICES_MAX, SliceNo, VNICS_MAX, VnicNo};
 pub use flows::{Flow, Flows, IDLE_MS};
 pub use graph::LinkNo;

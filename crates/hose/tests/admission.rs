@@ -5,8 +5,8 @@ mod random;
 
 use graph::SwitchNo;
 use hose::{
-    Admission, Bandwidth, Checks, Lack, Nic, NicNo, Part, Routing, SliceNo, SliceRequest, VnicRequest, WHOLE,
-    Worst, embed, fit, worst,
+    ALONE_MAX, Admission, Bandwidth, Checks, Lack, Nic, NicNo, Part, Routing, SliceNo, SliceRequest,
+    VnicRequest, WHOLE, Worst, embed, fit, worst,
 };
 use network::Network;
 use random::Random;
@@ -225,6 +225,20 @@ fn a_link_must_carry_the_worst_of_all_hoses() {
     let fits = fit(&admission, topology, BLUE, &blue, Some(&routing)).expect("it is known");
     assert_eq!(fits.to_string(), "fits with E 4M, F 6.666M; or with E 4M alone; or with F 4M alone");
     assert!(admission.judge(topology, BLUE, &blue, None).is_ok(), "the edge alone has room");
+}
+
+#[test]
+fn of_many_vnics_those_with_the_greatest_rates_are_judged_alone() {
+    let network = fabric(10_000);
+    let admission = admission(&network, &[3]);
+    let vnic = |number: u32| {
+        let (name, rate) = (format!("v{number}"), Bandwidth::from_kbps(u64::from(1_000 + number)));
+        VnicRequest { name, nic: NicNo(3), rate }
+    };
+    let blue = SliceRequest { name: "blue".to_owned(), vnics: (0..100).map(vnic).collect() };
+    let fits = fit(&admission, network.graph.topology(), BLUE, &blue, None).expect("it is known");
+    assert_eq!((fits.together.len(), fits.alone.len()), (100, ALONE_MAX));
+    assert_eq!((&*fits.alone[0].0, &*fits.alone[ALONE_MAX - 1].0), ("v68", "v99"));
 }
 
 #[test]
