@@ -88,9 +88,8 @@ impl VirtualSwitch {
     pub(crate) fn check_priority(&self, priority: u16, matching: &Match) -> Result<(), Refusal> {
         let first = u16::MAX - RAISED_BY;
         let mut others = (first..=u16::MAX).filter(|other| priority >= first && *other != priority);
-        let same_or_overlapping = |other: u16| {
-            self.rules.find(other, matching).or_else(|| self.rules.overlapping(other, matching))
-        };
+        let same_or_overlapping =
+            |other: u16| self.rules.find(other, matching).or_else(|| self.rules.overlapping(other, matching));
         match others.find_map(same_or_overlapping) {
             Some(rule) => {
                 let why = format!(

@@ -176,7 +176,9 @@ impl VirtualSwitch {
             all = all - rule.pieces.len() + pieces.len();
             laid.push((number, rule.priority, pieces));
         }
-        self.check_places(laid.iter().map(|(number, priority, pieces)| (Some(*number), *priority, &pieces[..])))?;
+        self.check_places(
+            laid.iter().map(|(number, priority, pieces)| (Some(*number), *priority, &pieces[..])),
+        )?;
         if all > before {
             self.check_room(all, turn)?;
         }

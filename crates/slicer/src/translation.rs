@@ -237,9 +237,10 @@ impl Walk<'_> {
         let space = self.scene.space;
         match port {
             PortNo::CONTROLLER => {
-                // Within the flowspace, packets of ports between switches have the tag, also on their way up.
+                // Within the flowspace, packets of ports between switches have the tag, also on their way up. Packets of edge ports need none
+                // as they came. Changed ones need it, because they could seem to be another slice's.
                 let enters_at_edge = self.in_port().is_some_and(|port| port.plan.is_edge);
-                let tag = (space.tag.is_some() && !enters_at_edge).then_some(true);
+                let tag = (space.tag.is_some() && (self.is_changed() || !enters_at_edge)).then_some(true);
                 Ok(vec![Target { by: port, max_len: WHOLE_PACKET, tag, is_edge: false }])
             }
             PortNo::IN_PORT => match self.in_port() {
@@ -262,6 +263,14 @@ impl Walk<'_> {
 
     fn in_port(&self) -> Option<&VirtualPort> {
         self.scene.space.port(self.at.in_port?)
+    }
+
+    /// Whether the actions so far may have changed the packet.
+    fn is_changed(&self) -> bool {
+        let keeps = |action: &Action| {
+            matches!(action, Action::Output { .. } | Action::Group(_) | Action::SetQueue(_))
+        };
+        !self.out.iter().all(keeps)
     }
 
     /// All wanted ports, except the input port.

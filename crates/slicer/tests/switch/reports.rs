@@ -70,7 +70,8 @@ fn a_request_without_an_answer_gets_an_error() {
 fn an_answer_with_a_part_that_cannot_be_read_has_no_result() {
     const PORT_STATS: u16 = 4;
     let body = &[9; 7];
-    let reply = abi::event::StatsReply { datapath: DATAPATH, ticket: 3, multipart: PORT_STATS, more: true, body };
+    let reply =
+        abi::event::StatsReply { datapath: DATAPATH, ticket: 3, multipart: PORT_STATS, more: true, body };
     let mut events = Vec::new();
     slicer::abi_frames::each_event(&abi::Event::StatsReply(reply), abi::ZoneId(5), |event| {
         events.push(format!("{event:?}"));
@@ -243,9 +244,10 @@ fn a_probe_that_waited_for_a_group_arrives_with_it() {
     world.link(link(), true);
     world.say(Body::FlowMod(add(7, "dl_type=0x88cc", "controller")));
     world.holds_claims = true;
-    let (command, group_type) = (0, GROUP_TYPE_INDIRECT);
+    let (command, group_type) = (0, GROUP_TYPE_ALL);
     world.say(Body::GroupMod(GroupMod { command, group_type, group_id: 7, buckets: Vec::new() }));
-    assert!(send_probe(&mut world, PortNo(3)).is_empty(), "it waits");
+    let told = send_probe(&mut world, PortNo(3));
+    assert!(told.is_empty(), "it waits: {told:?}");
     world.confirm_claims();
     assert!(matches!(world.told[..], [(0, Message { body: Body::PacketIn(_), .. })]), "{:?}", world.told);
 }
