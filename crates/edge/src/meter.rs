@@ -1,6 +1,6 @@
 //! The meter of a receiver: bytes for each VNIC and sender, and their rates in each interval.
 //!
-//! In: bytes, either as they come ([`Meter::add`]) or as totals of counters ([`Meter::on_total`]), and the end of an interval.
+//! In: bytes of flows, and the end of an interval.
 //! Out: the rate of each flow, and which flows began and ended. It reads no counter and no clock, and decides nothing.
 
 use crate::vnic::Flow;
@@ -12,10 +12,6 @@ pub const FLOWS_MAX: usize = 65_536;
 
 /// A flow without a byte for this long has ended.
 pub const FLOW_IDLE_NS: u64 = 2_000_000_000;
-
-/// The last total of a flow is kept for this long after its last byte. The kernel drops its counter earlier, so that a counter that
-/// begins again begins at 0.
-const FORGET_AFTER_NS: u64 = 15_000_000_000;
 
 /// The rate of a flow in an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +47,6 @@ pub struct Meter {
 struct Counted {
     /// In this interval.
     bytes: u64,
-    total: u64,
     heard_ns: u64,
     is_live: bool,
 }
@@ -62,19 +57,9 @@ impl Meter {
         Meter { flows: BTreeMap::new(), began_ns: now_ns, unmetered_bytes: 0 }
     }
 
-    /// A packet, or several.
+    /// Bytes of a flow have arrived.
     pub fn add(&mut self, now_ns: u64, flow: Flow, bytes: u64) {
         if let Some(counted) = self.counted(flow, bytes) {
-            counted.hear(now_ns, bytes);
-        }
-    }
-
-    /// The total of a flow's counter. A total that is lower than the last one is of a counter that began again.
-    pub fn on_total(&mut self, now_ns: u64, flow: Flow, total: u64) {
-        let last = self.flows.get(&flow).map_or(0, |counted| counted.total);
-        let bytes = if total < last { total } else { total - last };
-        if let Some(counted) = self.counted(flow, bytes) {
-            counted.total = total;
             counted.hear(now_ns, bytes);
         }
     }
@@ -90,7 +75,7 @@ impl Meter {
             Some(Metered { flow: *flow, rate_bps, stage })
         });
         let metered = metered.collect();
-        self.flows.retain(|_, counted| now_ns.saturating_sub(counted.heard_ns) < FORGET_AFTER_NS);
+        self.flows.retain(|_, counted| counted.is_live);
         metered
     }
 
@@ -157,26 +142,12 @@ mod tests {
     }
 
     #[test]
-    fn totals_give_the_same_and_may_begin_again() {
-        let mut meter = Meter::new(0);
-        let mut check = |now: u64, total: u64, expected: u64| {
-            meter.on_total(now * MS, flow(1), total);
-            assert_eq!(meter.close(now * MS)[0].rate_bps, expected);
-        };
-        check(10, 1250, 1_000_000);
-        check(20, 1250, 0);
-        check(30, 2500, 1_000_000);
-        // The kernel dropped its counter.
-        check(40, 625, 500_000);
-    }
-
-    #[test]
     fn a_silent_flow_ends_once_and_can_begin_again() {
         let mut meter = Meter::new(0);
-        meter.on_total(0, flow(1), 100);
+        meter.add(0, flow(1), 100);
         let mut stages = Vec::new();
         for second in 1..=5 {
-            meter.on_total(second * 1000 * MS, flow(1), if second < 5 { 100 } else { 200 });
+            meter.add(second * 1000 * MS, flow(1), if second < 5 { 0 } else { 100 });
             stages.push(told(&meter.close(second * 1000 * MS)));
         }
         let ended = vec![(1, 0, Stage::Ended)];

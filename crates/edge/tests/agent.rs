@@ -282,7 +282,7 @@ fn a_sender_without_an_agent_is_reported_once_as_unshaped() {
     for _ in 0..50 {
         scene.now_ns += 40 * MS;
         let mut out = Commands::default();
-        scene.agent.on_event(scene.now_ns, Event::Bytes { flow: flow(14, 11), bytes: 5000 }, &mut out);
+        scene.agent.on_event(scene.now_ns, Event::Bytes(&[(flow(14, 11), 5000)]), &mut out);
         scene.agent.on_event(scene.now_ns, Event::Time, &mut out);
         let reports = out.datagrams.iter().filter(|(to, _)| *to == SERVICE);
         reported.extend(reports.map(|(_, bytes)| edge::protocol::read(bytes).unwrap().message.to_string()));

@@ -43,15 +43,8 @@ const UNSHAPED_MAX: usize = 4096;
 /// Something that happens to an agent.
 #[derive(Clone, Debug)]
 pub enum Event<'a> {
-    /// Bytes of a flow have come.
-    Bytes {
-        /// The flow.
-        flow: Flow,
-        /// How many bytes of frames.
-        bytes: u64,
-    },
-    /// The counters of flows, which only grow.
-    Totals(&'a [(Flow, u64)]),
+    /// These flows received so many bytes of frames since the last event of this kind.
+    Bytes(&'a [(Flow, u64)]),
     /// A datagram of anybody.
     Datagram(&'a [u8]),
     /// The last changes of the shaper were made, except for these places.
@@ -150,10 +143,9 @@ impl Agent {
     /// Something has happened.
     pub fn on_event(&mut self, now_ns: u64, event: Event<'_>, out: &mut Commands) {
         match event {
-            Event::Bytes { flow, bytes } => return self.receiving.meter().add(now_ns, flow, bytes),
-            Event::Totals(totals) => {
+            Event::Bytes(bytes) => {
                 let meter = self.receiving.meter();
-                return totals.iter().for_each(|(flow, total)| meter.on_total(now_ns, *flow, *total));
+                return bytes.iter().for_each(|(flow, bytes)| meter.add(now_ns, *flow, *bytes));
             }
             Event::Datagram(bytes) => match self.links.open(bytes, &mut out.datagrams) {
                 Ok(heard) => heard.into_iter().for_each(|heard| self.on_message(now_ns, heard, out)),

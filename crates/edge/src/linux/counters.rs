@@ -81,7 +81,7 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// The bytes of the frames, as they were on the wire.
+    /// The bytes of the frames, as they were on the wire. It is an estimate for an interval, and need not grow with the counter.
     ///
     /// The kernel counts a merged packet as one, with one header. If packets are on average larger than a frame, the headers that were left
     /// out are estimated.

@@ -14,6 +14,7 @@ mod counters;
 mod device;
 mod filters;
 mod program;
+mod readings;
 mod ruleset;
 pub mod run;
 mod tc;

@@ -10,6 +10,7 @@ use super::classes::Classes;
 use super::counters::{Counter, Reader};
 use super::device::{Device, Root};
 use super::program::{self, Trouble, io_trouble};
+use super::readings::Readings;
 use super::ruleset;
 use super::tc::Tc;
 use super::timer::{Timer, now_ns};
@@ -116,6 +117,7 @@ struct Running<'a> {
     poll: Poll,
     timer: Timer,
     reader: Reader,
+    readings: Readings,
     classes: Classes,
     tc: Tc,
     /// The batch that tc has: for each line its place.
@@ -150,8 +152,20 @@ impl<'a> Running<'a> {
         register(TC, tc.output().as_raw_fd())?;
         let readable = Interest::READABLE;
         poll.registry().register(&mut socket, SOCKET, readable).map_err(io_trouble("making a poll"))?;
-        let (batch, counters) = (Vec::new(), Vec::new());
-        Ok(Running { config, agent, socket, poll, timer, reader, classes, tc, batch, counters, logged_ns: 0 })
+        Ok(Running {
+            config,
+            agent,
+            socket,
+            poll,
+            timer,
+            reader,
+            readings: Readings::default(),
+            classes,
+            tc,
+            batch: Vec::new(),
+            counters: Vec::new(),
+            logged_ns: 0,
+        })
     }
 
     fn turn(&mut self, orders: &Orders) -> Result<(), Trouble> {
@@ -219,12 +233,13 @@ impl<'a> Running<'a> {
             self.reader.read(set, &mut self.counters)?;
         }
         let directory = self.agent.directory();
-        let total = |counter: &Counter| {
+        let bytes = |counter: Counter| {
             let flow = directory.flow(counter.vlan, counter.source, counter.destination)?;
             Some((flow, counter.frame_bytes()))
         };
-        let totals: Vec<(Flow, u64)> = self.counters.iter().filter_map(total).collect();
-        self.event(Event::Totals(&totals))?;
+        let grown = self.readings.grown(now_ns(), &self.counters);
+        let bytes: Vec<(Flow, u64)> = grown.into_iter().filter_map(bytes).collect();
+        self.event(Event::Bytes(&bytes))?;
         self.event(Event::Time)
     }
 

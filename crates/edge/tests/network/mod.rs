@@ -193,7 +193,7 @@ impl Network {
             let bytes = arrived.0 as u64;
             arrived.0 -= bytes as f64;
             arrived.1 += bytes;
-            self.event(to, Event::Bytes { flow, bytes });
+            self.event(to, Event::Bytes(&[(flow, bytes)]));
         }
         if self.now_ns - self.window_ns >= WINDOW_NS {
             let seconds = (self.now_ns - self.window_ns) as f64 / 1e9;
