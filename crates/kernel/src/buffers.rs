@@ -127,7 +127,9 @@ impl Buffers {
 
     /// The app has other bounds now, or has gone.
     pub fn forget(&mut self, zone: ZoneId) {
-        self.of_zones.retain(|(owner, _)| *owner != zone);
+        if let Ok(place) = self.find_zone(zone) {
+            self.of_zones.remove(place);
+        }
     }
 
     fn find_zone(&self, zone: ZoneId) -> Result<usize, usize> {

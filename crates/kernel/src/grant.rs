@@ -261,8 +261,8 @@ impl Vendors {
         Vendors(parts)
     }
 
-    /// Whether the set contains this extension. "All of a vendor" are the parts of what an app sends: what it hears must be named, since messages of a
-    /// switch may contain packets.
+    /// Whether the set contains this extension. Parts without a kind stand for all that an app sends. Messages of a switch may contain
+    /// packets, so the grant must name their kind.
     pub fn hold(&self, wanted: VendorPart) -> bool {
         let is_message = wanted.kind == PartKind::Message;
         self.0.iter().any(|parts| {

@@ -87,6 +87,8 @@ pub(crate) struct PacketIndex {
     zones: HashMap<Place, Vec<ZoneId>, BuildHasherDefault<KeyHasher>>,
     /// Zones that are compared with each packet.
     others: ZoneSet,
+    /// What it cost to build: its parts, and their keys.
+    cost: usize,
 }
 
 /// Some of the packets that a zone receives: those that all of these match, at one switch or at all.
@@ -109,7 +111,8 @@ impl PacketIndex {
         for (_, part) in &parts {
             keys_of(part).for_each(|key| *counts.entry(key).or_default() += 1);
         }
-        let mut index = PacketIndex::default();
+        let cost = parts.len() + counts.values().sum::<usize>();
+        let mut index = PacketIndex { cost, ..PacketIndex::default() };
         for (zone, part) in &parts {
             let mut keys: Vec<Key> = keys_of(part).collect();
             // A key that few have leaves few candidates. Fields come in the order of their numbers otherwise.
@@ -117,6 +120,12 @@ impl PacketIndex {
             index.add(*zone, &keys);
         }
         index
+    }
+
+    /// What it cost to build the index: the parts of what the zones receive, and the keys of these parts. The kernel counts each as a
+    /// comparison.
+    pub fn cost(&self) -> u64 {
+        self.cost as u64
     }
 
     /// Adds a zone under the first of these keys for whose form there is room.

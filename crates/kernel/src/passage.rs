@@ -565,7 +565,12 @@ impl Kernel {
                 return Err(refusal);
             }
         }
-        self.subscribe(zone, subscription, now_ms, effects);
+        if self.zone(zone).is_some_and(|it| it.subscription == subscription) {
+            // It only asks for a replay: who receives what, and who may use which buffer, stays.
+            effects.push(Effect::Replay(zone));
+        } else {
+            self.subscribe(zone, subscription, now_ms, effects);
+        }
         Ok(Decision::Subscribed)
     }
 

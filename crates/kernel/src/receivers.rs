@@ -112,6 +112,12 @@ impl Receivers {
         self.reads_packets = !(self.selective.is_empty() && self.keep_buffers.is_empty());
     }
 
+    /// What a change of a subscription costs the next packet-in, in comparisons: by it, the indexes must be built again. 0 if an earlier
+    /// change has the same effect.
+    pub fn cost_of_a_change(&self) -> u64 {
+        if self.is_index_old { 0 } else { self.index_of_selective.cost() + self.index_of_own_rules.cost() }
+    }
+
     /// A zone was attached: its count starts at 0.
     pub fn on_attach(&mut self, zone: ZoneId) {
         if let Some(count) = self.heard.get_mut(usize::from(zone.0)) {

@@ -46,10 +46,13 @@ impl Kernel {
         self.on_wish(zone, now_ms, effects);
     }
 
-    /// Who receives what has changed. This reads all zones, which counts as work for the zone that has caused it.
+    /// Who receives what has changed. This reads all zones, and the next packet-in needs new indexes. Both count as work for the zone
+    /// that has caused it.
     fn index_receivers(&mut self) {
+        let of_indexes = self.receivers.cost_of_a_change();
         self.receivers.index(&self.zones);
-        self.scratch.count_compared((self.zones.len() + self.sessions.datapaths.len()) as u64);
+        let of_zones = self.zones.len() + self.sessions.datapaths.len();
+        self.scratch.count_compared(of_zones as u64 + of_indexes);
     }
 
     /// A zone may want other packets now.

@@ -374,7 +374,7 @@ fn another_grant_of_packets_is_another_wish() {
 
 #[test]
 fn what_an_app_makes_the_kernel_compare_counts_as_its_own() {
-    let mut node = with_listener("");
+    let mut node = with_listener("arp");
     for number in 0..100 {
         assert_eq!(write_as(&mut node, LATER, 4, 2, "goto_table:3"), "sent", "{number}");
         let priority = 5 + number;

@@ -72,6 +72,29 @@ fn receivers(kernel: &mut Kernel, ether_type: [u8; 2]) -> Vec<u16> {
 }
 
 #[test]
+fn a_changed_subscription_counts_the_indexes_that_it_makes_old_and_an_unchanged_one_nothing() {
+    let mut kernel = full_kernel();
+    let arp_only = (1..=50).map(|half| 2 * half);
+    arp_only.for_each(|zone| subscribe(&mut kernel, zone));
+    receivers(&mut kernel, [8, 0]);
+    kernel.take_compared();
+    subscribe(&mut kernel, 2);
+    assert_eq!(kernel.take_compared(), 0, "it has this subscription");
+    let mut change = |events: u64| {
+        let what = What::Subscribe(command::Subscribe { events, packets: &[] });
+        decide(&mut kernel, 2, what, |decision| assert!(matches!(decision, Decision::Subscribed)));
+        kernel.take_compared()
+    };
+    let (both, packets) =
+        (kind::bit(kind::PACKET_IN) | kind::bit(kind::SWITCH_UP), kind::bit(kind::PACKET_IN));
+    let (first, second) = (change(both), change(packets));
+    assert_eq!(first - second, 100, "50 zones with a match of one field, until a packet needs the indexes");
+    receivers(&mut kernel, [8, 0]);
+    subscribe(&mut kernel, 2);
+    assert_eq!(kernel.take_compared(), first);
+}
+
+#[test]
 fn each_event_goes_to_the_zones_that_want_it_whatever_their_numbers_are() {
     let mut kernel = full_kernel();
     for zone in [2, 63, 64, 65, 1000, MAX_ZONE] {

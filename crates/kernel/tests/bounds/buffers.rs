@@ -134,3 +134,10 @@ fn a_buffer_is_forgotten_after_two_seconds_and_with_the_grant() {
     node.0.attach(APP, "another", of_packets(&["arp"]), 0);
     check(&send(&mut node, "output:1"), UNKNOWN);
 }
+
+#[test]
+fn an_app_keeps_its_buffers_if_it_asks_for_the_events_that_it_has() {
+    let mut node = with_packet(of_packets(&["arp"]), &frame([8, 6]));
+    listen(&mut node);
+    check(&send(&mut node, "output:1"), "sent");
+}

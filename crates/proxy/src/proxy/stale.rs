@@ -61,7 +61,7 @@ impl NewRules {
         let before = self.last.iter().filter(|(_, at_ns)| *at_ns <= arrived_ns);
         let met = before.filter_map(|(rule, _)| shadow.placed_rule(*rule)).filter(|rule| meets(rule));
         let Some(met) = met.max_by_key(|rule| rule.priority) else { return false };
-        // Of all rules, this one is the packet's only if none above it sends to the controller. Few packet-ins get as far as here.
+        // If this rule or one above it sends the packet to the controller, the packet-in is right. Few packet-ins get as far as here.
         !shadow.placed_rules().any(|rule| {
             rule.priority >= met.priority && sends_to_controller(&rule.instructions) && meets(rule)
         })

@@ -135,7 +135,7 @@ impl Peer {
         self.outbound.len() - self.sent > UNSENT_MAX_BYTES
     }
 
-    /// How many bytes it has taken, if so many wait that the other peer is not read.
+    /// How many bytes it has taken, if more bytes wait than the bound. Then the other peer is not read.
     pub(super) fn taken_before_owed(&self) -> Option<u64> {
         self.is_behind().then_some(self.taken)
     }
