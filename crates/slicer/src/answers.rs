@@ -52,7 +52,7 @@ impl VirtualSwitch {
             ) => {
                 self.refuse(asker, error, &beginning, turn);
             }
-            // The last part ends the question. What comes before that says that there is no last part.
+            // The last part ends the question. Only the last part of an answer says that it is the last.
             (Asked::Statistics { sender: Sender { asker, beginning }, .. }, _) => {
                 self.refuse(asker, REQUEST_EPERM, &beginning, turn);
             }
