@@ -57,14 +57,14 @@ fn run(args: &Args) -> Result<ExitCode, String> {
         return Ok(ExitCode::SUCCESS);
     }
     let Some(name) = &args.paper else {
-        PAPERS.iter().for_each(|it| println!("{:<14}{}", it.name, it.about));
+        PAPERS.iter().for_each(|it| println!("{:<14} {}", it.name, it.about));
         return Ok(ExitCode::SUCCESS);
     };
     let paper = paper(name)?;
     let is_root = rustix::process::geteuid().is_root();
     let wanted = paper.wanted(&args.names, is_root)?;
     if wanted.is_empty() {
-        paper.experiments.iter().for_each(|it| println!("{:<14}{}", it.name, it.about));
+        paper.experiments.iter().for_each(|it| println!("{:<14} {}", it.name, it.about));
         return Ok(ExitCode::SUCCESS);
     }
     let burnet = args.burnet.clone().map_or_else(burnet_beside, Ok)?;
