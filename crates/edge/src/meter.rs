@@ -3,7 +3,7 @@
 //! In: bytes of flows, and the end of an interval.
 //! Out: the rate of each flow, and which flows began and ended. It reads no counter and no clock, and decides nothing.
 
-use crate::vnic::Flow;
+use crate::vnic::{Flow, RATE_MAX_BPS};
 use std::collections::BTreeMap;
 
 /// The most flows that are metered. The bytes of further ones are only counted together, and they get no feedback: their senders
@@ -18,7 +18,8 @@ pub const FLOW_IDLE_NS: u64 = 2_000_000_000;
 pub struct Metered {
     /// The flow.
     pub flow: Flow,
-    /// Its rate in bits a second. 0: silent in this interval, but not ended.
+    /// Its rate in bits a second. 0: silent in this interval, but not ended. At most [`RATE_MAX_BPS`]: an interval that was measured as
+    /// far too short gives more, which no message can say.
     pub rate_bps: u64,
     /// What happened to it.
     pub stage: Stage,
@@ -72,7 +73,7 @@ impl Meter {
             let stage = counted.stage(now_ns)?;
             let bits = u128::from(std::mem::take(&mut counted.bytes)) * 8;
             let rate_bps = u64::try_from(bits * 1_000_000_000 / u128::from(took_ns)).unwrap_or(u64::MAX);
-            Some(Metered { flow: *flow, rate_bps, stage })
+            Some(Metered { flow: *flow, rate_bps: rate_bps.min(RATE_MAX_BPS), stage })
         });
         let metered = metered.collect();
         self.flows.retain(|_, counted| counted.is_live);

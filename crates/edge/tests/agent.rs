@@ -292,6 +292,20 @@ fn a_sender_without_an_agent_is_reported_once_as_unshaped() {
 }
 
 #[test]
+fn a_rate_beyond_all_bounds_is_reported_so_that_the_service_can_read_it() {
+    let mut scene = Scene::new();
+    // As if the clock had hardly moved while a terabyte came.
+    let mut out = Commands::default();
+    scene.agent.on_event(scene.now_ns, Event::Bytes(&[(flow(12, 11), 1 << 40)]), &mut out);
+    scene.now_ns += 40 * MS;
+    scene.agent.on_event(scene.now_ns, Event::Time, &mut out);
+    let reports = out.datagrams.iter().filter(|(to, _)| *to == SERVICE);
+    let said: Vec<String> =
+        reports.map(|(_, bytes)| edge::protocol::read(bytes).unwrap().message.to_string()).collect();
+    assert!(said.iter().any(|line| line.contains("began 12>11=1000000000000")), "{said:?}");
+}
+
+#[test]
 fn a_new_directory_removes_what_left_and_rescales_what_stays() {
     let mut scene = Scene::new();
     scene.says(OTHER, &feedback(11, 12, 3_000_000));

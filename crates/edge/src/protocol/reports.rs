@@ -8,6 +8,7 @@
 //! all its flows.
 
 use super::{ENTRIES_MAX, Entry, What};
+use crate::vnic::RATE_MAX_BPS;
 use std::collections::{BTreeMap, VecDeque};
 
 /// How many reports the agent keeps. Older ones cannot be sent again; a reset replaces them.
@@ -36,9 +37,11 @@ pub struct Numbered {
 }
 
 impl Outbox {
-    /// Numbers entries. They become one report or more.
+    /// Numbers entries. They become one report or more. A rate above [`RATE_MAX_BPS`] becomes that: a reader refuses a report with a greater one,
+    /// and would ask for it again without end.
     pub fn add(&mut self, entries: &[Entry]) -> Vec<Numbered> {
-        entries.chunks(ENTRIES_MAX).map(|chunk| self.keep(chunk.to_vec())).collect()
+        let within = |entry: &Entry| Entry { rate_bps: entry.rate_bps.min(RATE_MAX_BPS), ..*entry };
+        entries.chunks(ENTRIES_MAX).map(|chunk| self.keep(chunk.iter().map(within).collect())).collect()
     }
 
     /// The number of the newest report, 0 if there is none.
@@ -159,6 +162,13 @@ mod tests {
         assert_eq!((delivered.len(), inbox.missing()), (1, None));
         inbox.on_beat(305);
         assert_eq!(inbox.missing(), Some((302, 305)), "what waited does not hide the next gap");
+    }
+
+    #[test]
+    fn a_rate_that_no_report_may_say_is_cut() {
+        let kept = Outbox::default().add(&[entry(What::Rate, u64::MAX), entry(What::Rate, RATE_MAX_BPS - 1)]);
+        let rates: Vec<u64> = kept[0].entries.iter().map(|entry| entry.rate_bps).collect();
+        assert_eq!(rates, [RATE_MAX_BPS, RATE_MAX_BPS - 1]);
     }
 
     #[test]
