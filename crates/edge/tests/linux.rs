@@ -10,7 +10,7 @@ mod hosts;
 use edge::linux::{Device, Trouble};
 use edge::vnic::Directory;
 use edge::{Orders, clean};
-use hosts::{Arrival, Host, Lab, Vlan, run_agent, vnic};
+use hosts::{Arrival, Host, Lab, Vlan, datagram, run_agent, vnic};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -219,6 +219,36 @@ fn a_vnic_that_comes_and_goes_has_classes_and_counters_only_then() {
     orders.end();
     agent.join().unwrap().unwrap();
     assert_eq!(classes(), "");
+}
+
+#[test]
+fn a_tenants_datagram_to_the_port_of_agents_is_counted() {
+    if !can_run("a_tenants_datagram_to_the_port_of_agents_is_counted") {
+        return;
+    }
+    let lab = Lab::new(&["s1", "s2", "r"], "r", LINK_BPS);
+    // Answers of ARP would count.
+    ["s1", "s2"].iter().for_each(|name| lab.host(name).run("ip link set eth0 arp off"));
+    let orders = Arc::new(Orders::default());
+    let vnics = [
+        vnic(1, 1, 3_000_000, Vlan::None),
+        vnic(2, 2, 3_000_000, Vlan::None),
+        vnic(3, 3, 3_000_000, Vlan::None),
+    ];
+    let agent = run_agent(&lab, "r", 3, &vnics, LINK_BPS, &orders);
+    let host = lab.host("r");
+    let counted = || shown(host, "nft", &["list", "table", "netdev", "burnet_edge_eth0"]);
+    let begin = Instant::now();
+    // Agent 2 has the address 10.9.0.2, which a tenant has not.
+    while !counted().contains("02:00:00:00:00:01 . 02:00:00:00:00:03") {
+        assert!(begin.elapsed() < PATIENCE, "{}", counted());
+        lab.send_one("s2", datagram(2, 3, 0));
+        lab.send_one("s1", datagram(1, 3, 1));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(!counted().contains("02:00:00:00:00:02 . 02:00:00:00:00:03"), "what a peer says is not counted");
+    orders.end();
+    agent.join().unwrap().unwrap();
 }
 
 #[test]

@@ -13,6 +13,7 @@
 //!
 //! The numbers are hexadecimal, as tc has them.
 
+use super::agents::Agents;
 use super::device::{Device, MAJOR};
 use super::filters::{self, Target};
 use crate::shaper::{Change, Deed, Place, Rates};
@@ -68,21 +69,21 @@ impl Classes {
     }
 
     /// The lines that make the root, the fixed classes and the fixed filters.
-    pub(super) fn setup(&self, ports: &[u16]) -> Vec<String> {
+    pub(super) fn setup(&self, agents: &Agents) -> Vec<String> {
         let (device, nic) = (&self.device, self.nic_bps);
         let whole = Rates { rate_bps: nic, ceiling_bps: nic };
         let small = Rates { rate_bps: (nic / 100).max(8000), ceiling_bps: (nic / 100).max(8000) };
-        let agents = Rates { ceiling_bps: (nic / 20).max(8000), ..small };
+        let few = Rates { ceiling_bps: (nic / 20).max(8000), ..small };
         let rest = Rates { ceiling_bps: nic, ..small };
         let mut lines = vec![
             format!("qdisc add dev {device} root handle {MAJOR}: htb default {REST:x}"),
             self.class("add", None, NIC, whole, TURN_BYTES),
-            format!("{} prio 0", self.class("add", Some(NIC), AGENTS, agents, TURN_MIN_BYTES)),
+            format!("{} prio 0", self.class("add", Some(NIC), AGENTS, few, TURN_MIN_BYTES)),
             format!("{} prio 7", self.class("add", Some(NIC), REST, rest, TURN_MIN_BYTES)),
         ];
         lines.push(self.queue(AGENTS, AGENTS_QUEUE_BYTES));
         lines.push(self.queue(REST, self.queue_bytes()));
-        lines.extend(filters::fixed(device, ports, AGENTS, REST));
+        lines.extend(filters::fixed(device, agents, AGENTS, REST));
         lines
     }
 

@@ -15,6 +15,7 @@
 //! | 6 | untagged flows (u32, by destination) |
 //! | 7 | all other untagged frames of a VNIC (u32, by source) |
 
+use super::agents::Agents;
 use super::device::{Device, MAJOR};
 use crate::vnic::Address;
 use flow::MacAddr;
@@ -45,19 +46,8 @@ fn head(device: &Device, verb: &str, protocol: &str, priority: u8) -> String {
 }
 
 /// The filters that are there from the beginning: hash tables, datagrams of agents, and unknown tagged frames.
-pub(super) fn fixed(device: &Device, ports: &[u16], agents_class: u16, default_class: u16) -> Vec<String> {
-    let mut lines = Vec::new();
-    for port in ports {
-        // UDP to the port of an agent. IPv6 has no options before UDP here.
-        lines.push(format!(
-            "{} u32 match ip protocol 17 0xff match ip dport {port} 0xffff flowid {MAJOR}:{agents_class:x}",
-            head(device, "add", "ip", AGENTS)
-        ));
-        lines.push(format!(
-            "{} u32 match ip6 protocol 17 0xff match ip6 dport {port} 0xffff flowid {MAJOR}:{agents_class:x}",
-            head(device, "add", "ipv6", AGENTS_BY_IPV6)
-        ));
-    }
+pub(super) fn fixed(device: &Device, agents: &Agents, agents_class: u16, default_class: u16) -> Vec<String> {
+    let mut lines = of_agents(device, agents, agents_class);
     // The last byte of the destination is the last of the word at -12; that of the source is the second of the word at -4.
     for (priority, table, mask, at) in
         [(FLOWS, FLOWS_TABLE, "0x000000ff", -12), (VNICS, VNICS_TABLE, "0x00ff0000", -4)]
@@ -69,6 +59,29 @@ pub(super) fn fixed(device: &Device, ports: &[u16], agents_class: u16, default_c
     let program = bytecode(&any_tag());
     let head = head(device, "add", "all", TAGGED_REST);
     lines.push(format!("{head} handle 0x1 bpf bytecode \"{program}\" flowid {MAJOR}:{default_class:x}"));
+    lines
+}
+
+/// The filters for the datagrams of this agent: by the address of the interface, its port, and its IP address if the socket has one. A tenant
+/// cannot send with these, as long as it has another Ethernet address.
+fn of_agents(device: &Device, agents: &Agents, class: u16) -> Vec<String> {
+    let Some(mac) = agents.mac else { return Vec::new() };
+    let own_port = agents.own.port();
+    let versions = [(false, "ip", "ip", AGENTS, 32), (true, "ip6", "ipv6", AGENTS_BY_IPV6, 128)];
+    let mut lines = Vec::new();
+    for (is_v6, ip, protocol, priority, bits) in versions {
+        let own_ip = agents.own_ip(is_v6).map(|own| format!("match {ip} src {own}/{bits} "));
+        let own_ip = own_ip.unwrap_or_default();
+        for port in agents.ports.iter().filter(|_| agents.has_version(is_v6)) {
+            // IPv6 has no options before UDP here.
+            lines.push(format!(
+                "{} u32 {} match {ip} protocol 17 0xff {own_ip}match {ip} sport {own_port} 0xffff \
+                 match {ip} dport {port} 0xffff flowid {MAJOR}:{class:x}",
+                head(device, "add", protocol, priority),
+                source(mac)
+            ));
+        }
+    }
     lines
 }
 
@@ -296,6 +309,22 @@ mod tests {
                 && any(&frame(B, A, ip), Some(1))
                 && any(&frame(B, A, &inline(3)), None)
         );
+    }
+
+    #[test]
+    fn a_port_alone_makes_no_datagram_of_an_agent() {
+        let device = Device::new("v0").unwrap();
+        let of = |mac, own: &str| {
+            let peers = ["10.9.0.2:6655".parse().unwrap(), "10.9.0.3:6655".parse().unwrap()];
+            of_agents(&device, &Agents::new(mac, own.parse().unwrap(), &peers), 2)
+        };
+        let start = "filter add dev v0 parent bed9: protocol ip prio 1 u32 match u32 0x02112233 0xffffffff at -8 \
+                     match u16 0x4455 0xffff at -4 match ip protocol 17 0xff ";
+        let end = "match ip sport 6655 0xffff match ip dport 6655 0xffff flowid bed9:2";
+        assert_eq!(of(Some(A), "0.0.0.0:6655"), [format!("{start}{end}")]);
+        assert_eq!(of(Some(A), "10.9.0.1:6655"), [format!("{start}match ip src 10.9.0.1/32 {end}")]);
+        assert_eq!(of(Some(A), "[::]:6655").len(), 2);
+        assert_eq!(of(None, "0.0.0.0:6655"), Vec::<String>::new());
     }
 
     #[test]

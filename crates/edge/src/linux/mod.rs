@@ -9,6 +9,7 @@
 //! In: a [`Config`](run::Config) and a socket. Out: a table of nftables and a queueing discipline on one interface, both with the mark of this
 //! program. They are removed at its end and at its next start. It never touches what another program made.
 
+mod agents;
 mod classes;
 mod counters;
 mod device;

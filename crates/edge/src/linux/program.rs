@@ -1,4 +1,4 @@
-//! Runs `nft` and `tc`, and says clearly why they failed.
+//! Runs `nft`, `tc` and `ip`, and says clearly why they failed.
 //!
 //! In: a program, its arguments, and its input. Out: what it printed, or a [`Trouble`]. It runs no shell.
 

@@ -5,6 +5,7 @@
 //! Two sets with counters have an element for each pair of addresses: one for untagged frames, one for tagged ones. Only frames between known
 //! VNICs are counted, so that forged addresses cannot fill a set. Nothing is dropped: the policy is to accept.
 
+use super::agents::Agents;
 use super::device::Device;
 use crate::meter::FLOWS_MAX;
 use crate::vnic::{AgentId, Directory, Vnic};
@@ -25,14 +26,12 @@ pub(super) fn removal(device: &Device) -> String {
 }
 
 /// The commands that replace the table by a new one.
-pub(super) fn ruleset(device: &Device, directory: &Directory, me: AgentId, ports: &[u16]) -> String {
+pub(super) fn ruleset(device: &Device, directory: &Directory, me: AgentId, of_agents: &Agents) -> String {
     let table = device.table();
     let size = FLOWS_MAX;
     let sets = known(directory, me);
     let known: String = sets.iter().map(|(name, key, list)| known_set(name, key, list)).collect();
-    // The shaper has a class for datagrams of agents. If they counted, agents would tell each other the rates of what they tell.
-    let of_agents = |port: &u16| format!("    udp dport {port} return\n");
-    let agents: String = ports.iter().map(of_agents).collect();
+    let agents = agents(of_agents);
     let counting = |name: &str, key: &str| {
         format!(
             "  set {name} {{ typeof {key}; flags dynamic,timeout; timeout {TIMEOUT_S}s; size {size}; counter; }}\n"
@@ -57,6 +56,26 @@ pub(super) fn ruleset(device: &Device, directory: &Directory, me: AgentId, ports
         ),
     ]
     .concat()
+}
+
+/// The rules that let datagrams of peers pass uncounted. The shaper has a class for them. If they counted, agents would tell each other the rates of
+/// what they tell. All else that goes to the agent's port is counted: a tenant must not hide traffic behind the number of a port.
+fn agents(agents: &Agents) -> String {
+    let Some(mac) = agents.mac else { return String::new() };
+    let port = agents.own.port();
+    let rule = |(is_v6, ip): (bool, &str)| {
+        let peers = agents.peers.iter().filter(|peer| peer.is_ipv6() == is_v6).map(ToString::to_string);
+        let peers: Vec<String> = peers.collect();
+        let own = agents.own_ip(is_v6).map(|own| format!(" {ip} daddr {own}")).unwrap_or_default();
+        match peers.is_empty() || !agents.has_version(is_v6) {
+            true => String::new(),
+            false => format!(
+                "    ether daddr {mac} {ip} saddr {{ {} }}{own} udp dport {port} return\n",
+                peers.join(", ")
+            ),
+        }
+    };
+    [(false, "ip"), (true, "ip6")].map(rule).concat()
 }
 
 /// The commands that replace the known addresses in one step. The counters stay.
@@ -104,6 +123,23 @@ mod tests {
     use crate::vnic::{Address, SliceId, VnicId};
     use flow::MacAddr;
 
+    fn no_agents() -> Agents {
+        Agents::new(None, "0.0.0.0:6655".parse().unwrap(), &[])
+    }
+
+    #[test]
+    fn only_datagrams_of_peers_to_the_interface_itself_are_not_counted() {
+        let rules = |own: &str| {
+            let peers = ["10.9.0.2:6655", "10.9.0.3:6656"].map(|peer| peer.parse().unwrap());
+            agents(&Agents::new(Some(MacAddr([2, 0, 0, 0, 0, 9])), own.parse().unwrap(), &peers))
+        };
+        let start = "    ether daddr 02:00:00:00:00:09 ip saddr { 10.9.0.2, 10.9.0.3 }";
+        assert_eq!(rules("0.0.0.0:6655"), format!("{start} udp dport 6655 return\n"));
+        assert_eq!(rules("10.9.0.1:6655"), format!("{start} ip daddr 10.9.0.1 udp dport 6655 return\n"));
+        assert_eq!(rules("[fd00::1]:6655"), "", "peers of the other version");
+        assert_eq!(agents(&no_agents()), "");
+    }
+
     #[test]
     fn only_known_vnics_are_counted_and_only_own_ones_as_receivers() {
         let vnic = |id: u8, agent, vlan| Vnic {
@@ -115,10 +151,10 @@ mod tests {
             strict: false,
         };
         let directory = Directory::new([vnic(1, 1, None), vnic(2, 2, None), vnic(3, 1, Some(7))]).unwrap();
-        let text = ruleset(&Device::new("h1-eth0").unwrap(), &directory, AgentId(1), &[6655]);
+        let text = ruleset(&Device::new("h1-eth0").unwrap(), &directory, AgentId(1), &no_agents());
         let has = |part: &str| assert!(text.contains(part), "{part} is not in {text}");
         has("table netdev burnet_edge_h1_2deth0\ndelete table netdev burnet_edge_h1_2deth0\n");
-        has("goto of_tagged\n    udp dport 6655 return\n    ether saddr @senders");
+        has("goto of_tagged\n    ether saddr @senders");
         has("set senders { typeof ether saddr; elements = { 02:00:00:00:00:01, 02:00:00:00:00:02 }; }");
         has("set receivers { typeof ether daddr; elements = { 02:00:00:00:00:01 }; }");
         has("set tagged_senders { typeof vlan id . ether saddr; elements = { 7 . 02:00:00:00:00:03 }; }");
@@ -132,7 +168,7 @@ mod tests {
              add element netdev burnet_edge_e tagged_senders { 7 . 02:00:00:00:00:03 }\n\
              flush set netdev burnet_edge_e tagged_receivers\n"
         );
-        let nobody = ruleset(&Device::new("e").unwrap(), &Directory::default(), AgentId(1), &[]);
+        let nobody = ruleset(&Device::new("e").unwrap(), &Directory::default(), AgentId(1), &no_agents());
         assert!(nobody.contains("set receivers { typeof ether daddr; }"));
     }
 }

@@ -6,6 +6,7 @@
 //! It begins by removing what an earlier run left, and ends by removing what it made. A run that is killed leaves its classes in place until
 //! the next start or [`clean`].
 
+use super::agents::{Agents, mac_of};
 use super::classes::Classes;
 use super::counters::{Counter, Reader};
 use super::device::{Device, Root};
@@ -40,9 +41,6 @@ const RECEIVE_BYTES: usize = crate::protocol::DATAGRAM_MAX + 1;
 
 /// How long the loop sleeps at most, so that it sees new orders.
 const PATIENCE: Duration = Duration::from_millis(50);
-
-/// The most ports of peers for which the class of agents has filters. Datagrams to further ones are shaped as other frames.
-const PORTS_MAX: usize = 8;
 
 /// How often the log says that agents lie, in nanoseconds.
 const LOG_INTERVAL_NS: u64 = 1_000_000_000;
@@ -131,12 +129,12 @@ impl<'a> Running<'a> {
         let Config { device, settings, directory, .. } = config;
         let agent = Agent::new(now_ns(), settings.clone(), directory.clone())?;
         let classes = Classes::new(device.clone(), settings.nic_bps);
-        let own = socket.local_addr().map_err(io_trouble("reading the socket's address"))?.port();
-        let ports = config.addresses.values().map(SocketAddr::port);
-        let ports: BTreeSet<u16> = ports.collect();
-        let ports: Vec<u16> = ports.into_iter().take(PORTS_MAX).collect();
-        program::run("tc", &["-batch", "-"], &(classes.setup(&ports).join("\n") + "\n"))?;
-        program::run("nft", &["-f", "-"], &ruleset::ruleset(device, directory, settings.me, &[own]))?;
+        let own = socket.local_addr().map_err(io_trouble("reading the socket's address"))?;
+        let shown = program::run("ip", &["-o", "link", "show", "dev", &device.to_string()], "")?;
+        let peers: Vec<SocketAddr> = config.addresses.values().copied().collect();
+        let agents = Agents::new(mac_of(&shown), own, &peers);
+        program::run("tc", &["-batch", "-"], &(classes.setup(&agents).join("\n") + "\n"))?;
+        program::run("nft", &["-f", "-"], &ruleset::ruleset(device, directory, settings.me, &agents))?;
         let reader = Reader::open(device.table())?;
         let tc = Tc::start()?;
         socket.set_nonblocking(true).map_err(io_trouble("preparing the socket"))?;

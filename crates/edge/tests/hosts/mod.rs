@@ -22,7 +22,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// The port of agents in these networks.
-const AGENT_PORT: u16 = 6655;
+pub const AGENT_PORT: u16 = 6655;
 
 /// The port of TCP connections.
 const TCP_PORT: u16 = 5001;
@@ -136,6 +136,13 @@ impl Lab {
         })
     }
 
+    /// Sends one frame.
+    pub fn send_one(&self, name: &str, frame: Vec<u8>) {
+        self.host(name).inside(move || {
+            nix::sys::socket::send(packet_socket().as_raw_fd(), &frame, MsgFlags::empty()).unwrap()
+        });
+    }
+
     /// Collects the frames of VNICs 1 and 2.
     pub fn receive(&self, name: &str, time: Duration) -> JoinHandle<Vec<Arrival>> {
         self.host(name).inside(move || {
@@ -244,6 +251,22 @@ fn frame(from: u32, to: u32, vlan: Vlan) -> Vec<u8> {
     }
     frame.extend_from_slice(&ETHER_TYPE);
     frame.resize(FRAME_BYTES, 0);
+    frame
+}
+
+/// A UDP datagram to the port of agents, from VNIC `from` to VNIC `to`, with the source address 10.9.`net`.2.
+pub fn datagram(from: u32, to: u32, net: u8) -> Vec<u8> {
+    let mut frame = [mac(to).0, mac(from).0].concat();
+    frame.extend_from_slice(&[8, 0]);
+    // 20 bytes of IPv4 (time to live 64, UDP), 8 bytes of UDP, 100 of payload.
+    let mut ip = [0x45, 0, 0, 128, 0, 0, 0, 0, 64, 17, 0, 0, 10, 9, net, 2, 10, 9, 0, to as u8];
+    // A bridge of Linux may check the sum of the header.
+    let sum: u32 = ip.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
+    ip[10..12].copy_from_slice(&(!((sum & 0xffff) + (sum >> 16)) as u16).to_be_bytes());
+    frame.extend_from_slice(&ip);
+    let [high, low] = AGENT_PORT.to_be_bytes();
+    frame.extend_from_slice(&[high, low, high, low, 0, 108, 0, 0]);
+    frame.resize(frame.len() + 100, 0);
     frame
 }
 
