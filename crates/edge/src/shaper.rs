@@ -10,12 +10,15 @@
 //! In: the wanted rates of VNICs and flows, and which changes failed. Out: changes, each with the slot of its class. It knows no tc and no
 //! clock. It never asks for a change that would make no difference.
 //!
+//! A slot is given away only when the removal of its class is confirmed. What failed waits until the caller says when to try it again
+//! ([`Shaper::retry`]); other changes go on meanwhile.
+//!
 //! A class has a rate that it gets in any case, and a ceiling up to which it borrows what its siblings leave, as HTB has it.
 
 use crate::vnic::{Flow, VNICS_OF_AGENT_MAX, VnicId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The most flows with a class of their own. A further flow stays in the class of its VNIC, at the guarantee, and is counted.
+/// The most flows with a class of their own. A further flow stays in the class of its VNIC, at the guarantee, until a slot is free.
 /// It is less than the 4,095 nodes that a hash table of u32 filters can number.
 pub const FLOW_SLOTS: u16 = 4000;
 
@@ -87,12 +90,17 @@ pub struct Change {
 pub struct Shaper {
     wanted: BTreeMap<Place, Rates>,
     installed: BTreeMap<Place, Installed>,
+    /// Classes whose removal was asked for and is not confirmed. They have their slots.
+    leaving: BTreeMap<Place, Installed>,
     /// Places that may differ.
     dirty: BTreeSet<Place>,
+    /// Places whose change failed. They wait for a retry.
+    failed: BTreeSet<Place>,
+    /// Wanted places that found no slot. They wait for a free one.
+    unplaced: BTreeSet<Place>,
     vnic_slots: Slots,
     others_slots: Slots,
     flow_slots: Slots,
-    unplaced: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -108,11 +116,13 @@ impl Default for Shaper {
         Shaper {
             wanted: BTreeMap::new(),
             installed: BTreeMap::new(),
+            leaving: BTreeMap::new(),
             dirty: BTreeSet::new(),
+            failed: BTreeSet::new(),
+            unplaced: BTreeSet::new(),
             vnic_slots: Slots::new(VNIC_SLOTS),
             others_slots: Slots::new(VNIC_SLOTS),
             flow_slots: Slots::new(FLOW_SLOTS),
-            unplaced: 0,
         }
     }
 }
@@ -132,15 +142,13 @@ impl Shaper {
     /// A class is not wanted any more. With a VNIC, all that is in it goes.
     pub fn drop(&mut self, place: Place) {
         if let Place::Vnic(vnic) = place {
-            let flow = |receiver| Place::Flow(Flow { sender: vnic, receiver: VnicId(receiver) });
-            let flows = self.wanted.range(flow(0)..=flow(u32::MAX)).map(|(place, _)| *place);
-            let within: Vec<Place> = flows.chain([Place::Others(vnic)]).collect();
-            within.into_iter().for_each(|place| self.drop_one(place));
+            self.within(vnic).into_iter().for_each(|place| self.drop_one(place));
         }
         self.drop_one(place);
     }
 
     fn drop_one(&mut self, place: Place) {
+        self.unplaced.remove(&place);
         if self.wanted.remove(&place).is_some() {
             self.dirty.insert(place);
         }
@@ -151,25 +159,32 @@ impl Shaper {
         self.wanted.get(&place).copied()
     }
 
-    /// The difference between what is wanted and what is installed, at most [`CHANGES_MAX`] of it. What is returned counts as
-    /// installed, until [`Shaper::failed`] says something else.
+    /// The difference between what is wanted and what is installed, at most [`CHANGES_MAX`] of it. The call confirms the last changes, except those
+    /// that [`Shaper::failed`] has named.
     pub fn changes(&mut self) -> Vec<Change> {
+        self.confirm();
         let mut changes = Vec::new();
         // Removals first: they free slots. A VNIC comes before its flows, and its flows go before it.
-        let gone = self.dirty.iter().rev().filter(|place| !self.wanted.contains_key(place));
-        let gone: Vec<Place> = gone.take(CHANGES_MAX).copied().collect();
-        for place in gone {
+        for place in self.pending(false, CHANGES_MAX) {
             self.dirty.remove(&place);
             changes.extend(self.remove(place));
         }
-        let room = CHANGES_MAX - changes.len().min(CHANGES_MAX);
-        let present = self.dirty.iter().filter(|place| self.wanted.contains_key(place));
-        let present: Vec<Place> = present.take(room).copied().collect();
-        for place in present {
+        for place in self.pending(true, CHANGES_MAX - changes.len()) {
             self.dirty.remove(&place);
             changes.extend(self.set(place));
         }
         changes
+    }
+
+    /// The next places that may differ and are wanted, or are not; the latter in reverse.
+    fn pending(&self, is_wanted: bool, most: usize) -> Vec<Place> {
+        let is_next =
+            |place: &&Place| self.wanted.contains_key(place) == is_wanted && !self.failed.contains(place);
+        let places = self.dirty.iter();
+        match is_wanted {
+            true => places.filter(is_next).take(most).copied().collect(),
+            false => places.rev().filter(is_next).take(most).copied().collect(),
+        }
     }
 
     /// Whether [`Shaper::changes`] may have more.
@@ -177,17 +192,26 @@ impl Shaper {
         !self.dirty.is_empty()
     }
 
-    /// The change of a class failed. It is asked for again by the next call of [`Shaper::changes`].
+    /// The change of a class failed. It is asked for again after [`Shaper::retry`]. A class whose removal failed keeps its slot: another
+    /// one in the same slot would get its packets.
     pub fn failed(&mut self, place: Place) {
+        if let Some(still_there) = self.leaving.remove(&place) {
+            self.installed.insert(place, still_there);
+        }
         if let Some(installed) = self.installed.get_mut(&place) {
             installed.rates = None;
-            self.dirty.insert(place);
+            self.failed.insert(place);
         }
     }
 
-    /// How often a flow found no slot.
+    /// What failed may be tried again.
+    pub fn retry(&mut self) {
+        self.dirty.append(&mut self.failed);
+    }
+
+    /// How many wanted places have no slot now.
     pub fn unplaced(&self) -> u64 {
-        self.unplaced
+        self.unplaced.len() as u64
     }
 
     fn slots(&mut self, place: Place) -> &mut Slots {
@@ -198,9 +222,23 @@ impl Shaper {
         }
     }
 
+    /// What was to leave has left. Each free slot is for one place that found none.
+    fn confirm(&mut self) {
+        for (place, left) in std::mem::take(&mut self.leaving) {
+            self.slots(place).free(left.slot);
+            let is_same = |other: &&Place| std::mem::discriminant(*other) == std::mem::discriminant(&place);
+            let next = self.unplaced.iter().find(is_same).copied();
+            if let Some(next) = next {
+                self.unplaced.remove(&next);
+                self.dirty.insert(next);
+            }
+        }
+    }
+
     fn remove(&mut self, place: Place) -> Option<Change> {
-        let Installed { slot, vnic_slot, .. } = self.installed.remove(&place)?;
-        self.slots(place).free(slot);
+        let installed = self.installed.remove(&place)?;
+        self.leaving.insert(place, installed);
+        let Installed { slot, vnic_slot, .. } = installed;
         Some(Change { place, slot, vnic_slot, deed: Deed::Remove })
     }
 
@@ -216,17 +254,31 @@ impl Shaper {
             let Installed { slot, vnic_slot, .. } = *installed;
             return Some(Change { place, slot, vnic_slot, deed });
         }
-        // A VNIC is before what is in it, so that it is installed by now unless it found no slot.
-        let vnic = self.installed.get(&Place::Vnic(place.vnic())).map(|vnic| vnic.slot);
         let is_vnic = matches!(place, Place::Vnic(_));
-        let slot = if is_vnic || vnic.is_some() { self.slots(place).take() } else { None };
-        let Some(slot) = slot else {
-            self.unplaced += 1;
+        // A VNIC is before what is in it, so that it is installed by now unless it found no slot. When it finds one, what is in it follows.
+        let vnic = self.installed.get(&Place::Vnic(place.vnic())).map(|vnic| vnic.slot);
+        if !is_vnic && vnic.is_none() {
+            return None;
+        }
+        let Some(slot) = self.slots(place).take() else {
+            self.unplaced.insert(place);
             return None;
         };
+        if is_vnic {
+            let within = self.within(place.vnic());
+            self.dirty.extend(within);
+        }
         let vnic_slot = vnic.unwrap_or(slot);
         self.installed.insert(place, Installed { slot, vnic_slot, rates: Some(rates) });
         Some(Change { place, slot, vnic_slot, deed: Deed::Add(rates) })
+    }
+
+    /// The wanted places within a VNIC.
+    fn within(&self, vnic: VnicId) -> Vec<Place> {
+        let flow = |receiver| Place::Flow(Flow { sender: vnic, receiver: VnicId(receiver) });
+        let flows = self.wanted.range(flow(0)..=flow(u32::MAX)).map(|(place, _)| *place);
+        let others = Some(Place::Others(vnic)).filter(|others| self.wanted.contains_key(others));
+        flows.chain(others).collect()
     }
 }
 
@@ -303,13 +355,64 @@ mod tests {
         shaper.want(vnic(1), rates(1, 2));
         shaper.changes();
         shaper.failed(vnic(1));
-        assert!(shaper.is_dirty());
+        assert_eq!(shaper.changes(), [], "it waits");
+        shaper.retry();
         assert_eq!(
             shaper.changes(),
             [Change { place: vnic(1), slot: 1, vnic_slot: 1, deed: Deed::Add(rates(1, 2)) }]
         );
         shaper.failed(vnic(7));
+        shaper.retry();
         assert!(!shaper.is_dirty());
+    }
+
+    #[test]
+    fn a_class_whose_removal_failed_keeps_its_slot_until_it_is_gone() {
+        let mut shaper = Shaper::default();
+        shaper.want(vnic(1), rates(1, 2));
+        shaper.want(flow(1, 2), rates(1, 2));
+        shaper.changes();
+        shaper.drop(flow(1, 2));
+        let removal = Change { place: flow(1, 2), slot: 1, vnic_slot: 1, deed: Deed::Remove };
+        assert_eq!(shaper.changes(), [removal]);
+        shaper.failed(flow(1, 2));
+        shaper.want(flow(1, 3), rates(1, 2));
+        assert_eq!(shaper.changes().iter().map(|change| change.slot).collect::<Vec<_>>(), [2]);
+        shaper.retry();
+        assert_eq!(shaper.changes(), [removal]);
+        shaper.want(flow(1, 4), rates(1, 2));
+        assert_eq!(shaper.changes().iter().map(|change| change.slot).collect::<Vec<_>>(), [1]);
+    }
+
+    #[test]
+    fn a_flow_without_a_slot_gets_the_first_free_one() {
+        let mut shaper = Shaper::default();
+        shaper.want(vnic(1), rates(1, 2));
+        (0..=u32::from(FLOW_SLOTS)).for_each(|to| shaper.want(flow(1, to), rates(1, 2)));
+        while !shaper.changes().is_empty() {}
+        assert_eq!(shaper.unplaced(), 1);
+        shaper.drop(flow(1, 7));
+        assert_eq!(shaper.changes().len(), 1, "the slot is free when this is confirmed");
+        let last = flow(1, u32::from(FLOW_SLOTS));
+        let added = Change { place: last, slot: 8, vnic_slot: 1, deed: Deed::Add(rates(1, 2)) };
+        assert_eq!((shaper.changes(), shaper.unplaced()), (vec![added], 0));
+    }
+
+    #[test]
+    fn a_vnic_without_a_slot_gets_a_free_one_with_all_that_is_in_it() {
+        let mut shaper = Shaper::default();
+        let count = u32::from(VNIC_SLOTS);
+        (0..=count).for_each(|id| shaper.want(vnic(id), rates(1, 2)));
+        shaper.want(flow(count, 1), rates(1, 2));
+        while !shaper.changes().is_empty() {}
+        shaper.drop(vnic(0));
+        assert_eq!(shaper.changes().len(), 1);
+        let places: Vec<Place> = std::iter::repeat_with(|| shaper.changes())
+            .take_while(|some| !some.is_empty())
+            .flatten()
+            .map(|change| change.place)
+            .collect();
+        assert_eq!(places, [vnic(count), flow(count, 1)]);
     }
 
     #[test]
@@ -331,15 +434,15 @@ mod tests {
     }
 
     proptest! {
-        /// What the changes make is what is wanted, as long as nothing fails at the end, and a slot has one owner.
+        /// Whatever fails on the way: when all was tried again, there is what is wanted. A slot never has two owners.
         #[test]
         fn the_changes_lead_to_what_is_wanted(
-            steps in prop::collection::vec((0..3u8, 0..8u32, 0..4u32, 1..100u64), 1..200),
+            steps in prop::collection::vec((0..3u8, 0..8u32, 0..4u32, 1..100u64, any::<u64>()), 1..200),
         ) {
             let mut shaper = Shaper::default();
             let mut made: BTreeMap<Place, (u16, u64)> = BTreeMap::new();
             let mut wanted: BTreeMap<Place, u64> = BTreeMap::new();
-            for (what, sender, receiver, rate) in steps {
+            for (what, sender, receiver, rate, luck) in steps {
                 let place = if receiver == 0 { vnic(sender) } else { flow(sender, receiver) };
                 match what {
                     0 => {
@@ -354,36 +457,64 @@ mod tests {
                             wanted.insert(place, rate);
                         }
                     }
-                    _ => shaper.failed(place),
+                    _ => shaper.retry(),
                 }
                 if rate % 3 == 0 {
-                    apply(&mut made, &shaper.changes())?;
+                    apply(&mut made, &mut shaper, luck)?;
                 }
             }
-            apply(&mut made, &shaper.changes())?;
+            for _ in 0..4 {
+                shaper.retry();
+                while apply(&mut made, &mut shaper, 0)? {}
+            }
             let made: BTreeMap<Place, u64> = made.into_iter().map(|(place, (_, rate))| (place, rate)).collect();
             prop_assert_eq!(made, wanted);
         }
     }
 
-    fn apply(made: &mut BTreeMap<Place, (u16, u64)>, changes: &[Change]) -> Result<(), TestCaseError> {
-        for Change { place, slot, vnic_slot, deed } in changes {
+    /// Makes the changes. A bit of luck decides whether a change fails, and another whether what failed was half made.
+    fn apply(
+        made: &mut BTreeMap<Place, (u16, u64)>,
+        shaper: &mut Shaper,
+        luck: u64,
+    ) -> Result<bool, TestCaseError> {
+        let changes = shaper.changes();
+        for (index, Change { place, slot, vnic_slot, deed }) in changes.iter().enumerate() {
+            let mut fails = luck >> (2 * index % 64) & 3 == 3;
+            let is_half_made = luck >> (2 * index % 61) & 1 == 1;
+            let has_children = made.keys().any(|other| other != place && *place == Place::Vnic(other.vnic()));
             match deed {
                 Deed::Remove => {
-                    prop_assert_eq!(made.remove(place).map(|(slot, _)| slot), Some(*slot));
+                    fails |= has_children;
+                    let is_there = made.get(place).map(|(slot, _)| slot);
+                    prop_assert!(is_there.is_none_or(|there| there == slot));
+                    if !fails {
+                        made.remove(place);
+                    }
                 }
                 Deed::Add(rates) | Deed::Change(rates) => {
                     let is_flow = |place: &Place| matches!(place, Place::Flow(_));
                     let owner = made
                         .iter()
                         .find(|(other, (taken, _))| taken == slot && is_flow(other) == is_flow(place));
-                    prop_assert!(owner.is_none_or(|(owner, _)| owner == place));
-                    let parent = made.get(&Place::Vnic(place.vnic())).map_or(*slot, |(slot, _)| *slot);
-                    prop_assert_eq!(parent, *vnic_slot);
-                    made.insert(*place, (*slot, rates.rate_bps));
+                    prop_assert!(
+                        owner.is_none_or(|(owner, _)| owner == place),
+                        "{slot} has an owner: {owner:?}"
+                    );
+                    let parent = made.get(&Place::Vnic(place.vnic())).map(|(slot, _)| *slot);
+                    if is_flow(place) {
+                        fails |= parent.is_none();
+                        prop_assert!(parent.is_none_or(|parent| parent == *vnic_slot));
+                    }
+                    if !fails || is_half_made && (!is_flow(place) || parent.is_some()) {
+                        made.insert(*place, (*slot, rates.rate_bps));
+                    }
                 }
             }
+            if fails {
+                shaper.failed(*place);
+            }
         }
-        Ok(())
+        Ok(!changes.is_empty())
     }
 }

@@ -71,7 +71,7 @@ pub struct Commands {
 pub struct Counts {
     /// Ignored datagrams and statements.
     pub refused: u64,
-    /// How often a flow found no class.
+    /// Flows and VNICs without a class, because there is no slot.
     pub unplaced: u64,
     /// Feedback about more flows than there is room for.
     pub ignored: u64,

@@ -21,7 +21,7 @@ const LOOK_INTERVAL_NS: u64 = 50_000_000;
 /// The most flows with feedback or a cap. Feedback for further ones is ignored, so that they stay at the guarantee.
 const FLOWS_MAX: usize = 16_384;
 
-/// After a batch with a failure, the next one waits for this long: what fails once often fails again at once.
+/// A change that failed waits for this long: what fails once often fails again at once. Other changes do not wait.
 const RETRY_NS: u64 = 1_000_000_000;
 
 /// What the class of a flow gets in any case. The rest is borrowed from its VNIC, in equal parts by those that need it.
@@ -33,7 +33,8 @@ pub(super) struct Sending {
     flows: BTreeMap<Flow, Heard>,
     /// The changes that are being made. None: the shaper is idle.
     in_flight: Option<Vec<Change>>,
-    not_before_ns: u64,
+    /// When what failed is tried again.
+    retry_ns: Option<u64>,
     looked_ns: u64,
     ignored: u64,
 }
@@ -110,8 +111,12 @@ impl Sending {
 
     /// The next batch of changes, if the last one is confirmed.
     pub(super) fn changes(&mut self, now_ns: u64) -> Vec<Change> {
-        if self.in_flight.is_some() || now_ns < self.not_before_ns {
+        if self.in_flight.is_some() {
             return Vec::new();
+        }
+        if self.retry_ns.is_some_and(|at_ns| now_ns >= at_ns) {
+            self.retry_ns = None;
+            self.shaper.retry();
         }
         let changes = self.shaper.changes();
         if !changes.is_empty() {
@@ -123,7 +128,7 @@ impl Sending {
     /// The batch was made, except for these places. Returns what the label service must know.
     pub(super) fn confirm(&mut self, now_ns: u64, failed: &[Place]) -> Vec<Entry> {
         if !failed.is_empty() {
-            self.not_before_ns = now_ns.saturating_add(RETRY_NS);
+            self.retry_ns.get_or_insert(now_ns.saturating_add(RETRY_NS));
         }
         failed.iter().for_each(|place| self.shaper.failed(*place));
         let made = self.in_flight.take().into_iter().flatten();
@@ -138,7 +143,7 @@ impl Sending {
         .collect()
     }
 
-    /// How many flows have no class, and how often feedback was ignored because of too many flows.
+    /// How many places have no class now, and how often feedback was ignored because of too many flows.
     pub(super) fn overflow(&self) -> (u64, u64) {
         (self.shaper.unplaced(), self.ignored)
     }

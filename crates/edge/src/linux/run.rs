@@ -13,10 +13,10 @@ use super::device::{Device, Root};
 use super::program::{self, Trouble, io_trouble};
 use super::readings::Readings;
 use super::ruleset;
-use super::tc::Tc;
+use super::tc::{self, Tc};
 use super::timer::{Timer, now_ns};
 use crate::agent::{Agent, Commands, Event, Settings};
-use crate::shaper::{Change, Place};
+use crate::shaper::{Change, Deed, Place};
 use crate::vnic::{AgentId, Directory, Flow};
 use mio::net::UdpSocket;
 use mio::unix::SourceFd;
@@ -118,8 +118,8 @@ struct Running<'a> {
     readings: Readings,
     classes: Classes,
     tc: Tc,
-    /// The batch that tc has: for each line its place.
-    batch: Vec<Place>,
+    /// The batch that tc has: for each line its place, and whether it removes something.
+    batch: Vec<(Place, bool)>,
     counters: Vec<Counter>,
     logged_ns: u64,
 }
@@ -216,7 +216,9 @@ impl<'a> Running<'a> {
         let batch = std::mem::take(&mut self.batch);
         let mut places = BTreeSet::new();
         for (line, said) in failed {
-            if let Some(place) = batch.get(line) {
+            if let Some((place, is_removal)) = batch.get(line)
+                && !(*is_removal && tc::is_gone(&said))
+            {
                 tracing::warn!("tc could not shape {place:?}: {said}; it is tried again in a second");
                 places.insert(*place);
             }
@@ -272,7 +274,7 @@ impl<'a> Running<'a> {
         let mut lines = Vec::new();
         for change in changes {
             let found = self.classes.lines(change, self.agent.directory()).unwrap_or_default();
-            self.batch.extend(found.iter().map(|_| change.place));
+            self.batch.extend(found.iter().map(|_| (change.place, change.deed == Deed::Remove)));
             lines.extend(found);
         }
         self.tc.send(&lines)

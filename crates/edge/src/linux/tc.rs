@@ -101,6 +101,11 @@ impl Drop for Tc {
     }
 }
 
+/// Whether a removal failed because there is nothing to remove, as after an addition of which a part failed.
+pub(super) fn is_gone(complaint: &str) -> bool {
+    ["not found", "No such file or directory"].iter().any(|part| complaint.contains(part))
+}
+
 fn not_blocking(fd: BorrowedFd<'_>) -> Result<(), Trouble> {
     fcntl_getfl(fd)
         .and_then(|flags| fcntl_setfl(fd, flags | OFlags::NONBLOCK))
@@ -170,6 +175,16 @@ impl Said {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_not_there_is_gone_and_what_is_in_use_is_not() {
+        // As iproute2 6.1 says it.
+        for gone in ["RTNETLINK answers: No such file or directory", "Error: Specified filter handle not found."] {
+            assert!(is_gone(gone));
+        }
+        assert!(is_gone("Error: Filter with specified priority/protocol not found."));
+        assert!(!is_gone("Error: HTB class in use.") && !is_gone("Cannot find device \"eth0\""));
+    }
 
     #[test]
     fn a_batch_is_done_when_the_question_is_answered() {
