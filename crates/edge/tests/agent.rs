@@ -306,6 +306,37 @@ fn a_rate_beyond_all_bounds_is_reported_so_that_the_service_can_read_it() {
 }
 
 #[test]
+fn a_vnic_with_another_address_has_its_classes_made_anew() {
+    let mut scene = Scene::new();
+    scene.says(OTHER, &feedback(11, 12, 3_000_000));
+    scene.says(THIRD, &feedback(11, 13, 3_000_000));
+    scene.changes();
+    let address = Address { vlan: Some(7), mac: MacAddr([2, 0, 0, 0, 1, 12]) };
+    let moved = Vnic { address, ..vnic(12, 1, Some(OTHER), 5_000_000) };
+    let vnics = [vnic(11, 1, Some(ME), 8_000_000), moved, vnic(13, 1, Some(THIRD), 5_000_000)];
+    scene.event(Event::Directory(Directory::new(vnics).unwrap()));
+    scene.pass(40 * MS);
+    let deeds = |scene: &mut Scene| -> Vec<(Place, bool)> {
+        let is_add = |change: &Change| matches!(change.deed, Deed::Add(_));
+        scene.changes().iter().map(|change| (change.place, is_add(change))).collect()
+    };
+    let to = Place::Flow(flow(11, 12));
+    assert_eq!(deeds(&mut scene), [(to, false), (to, true)], "the receiver's address is in the filter");
+    // Now the sender on this server has another one.
+    let own = Vnic { address: Address { vlan: Some(7), ..vnic(11, 1, None, 1).address }, ..vnics[0] };
+    scene.event(Event::Directory(Directory::new([own, vnics[1], vnics[2]]).unwrap()));
+    scene.pass(40 * MS);
+    let others = Place::Others(VnicId(11));
+    let (there, to_third) = (deeds(&mut scene), Place::Flow(flow(11, 13)));
+    assert_eq!(there.len(), 6, "{there:?}");
+    assert!([others, to, to_third].iter().all(|place| there.contains(&(*place, true))), "{there:?}");
+    // A VNIC that moved to another server leaves nothing here.
+    let gone = Vnic { agent: Some(OTHER), ..own };
+    scene.event(Event::Directory(Directory::new([gone, vnics[1], vnics[2]]).unwrap()));
+    assert_eq!(deeds(&mut scene).len(), 4);
+}
+
+#[test]
 fn a_new_directory_removes_what_left_and_rescales_what_stays() {
     let mut scene = Scene::new();
     scene.says(OTHER, &feedback(11, 12, 3_000_000));

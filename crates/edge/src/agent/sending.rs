@@ -50,10 +50,12 @@ struct Heard {
 impl Sending {
     /// The VNICs of this server are these now.
     pub(super) fn set_vnics(&mut self, old: &Directory, directory: &Directory, settings: &Settings) {
-        for gone in old.of_agent(settings.me).filter(|vnic| directory.get(vnic.id).is_none()) {
+        let is_mine = |id| directory.get(id).is_some_and(|vnic| vnic.agent == Some(settings.me));
+        for gone in old.of_agent(settings.me).filter(|vnic| !is_mine(vnic.id)) {
             self.shaper.drop(Place::Vnic(gone.id));
             self.shaper.drop(Place::Others(gone.id));
         }
+        self.renew(old, directory, settings);
         let sum: u128 = directory.of_agent(settings.me).map(|vnic| u128::from(vnic.guarantee_bps)).sum();
         for vnic in directory.of_agent(settings.me) {
             // On an overbooked NIC, all get the same part of their guarantees. The headroom is for the agent's own datagrams.
@@ -66,6 +68,18 @@ impl Sending {
         let flows: Vec<Flow> = self.flows.keys().copied().collect();
         for flow in flows {
             self.set(flow, directory, settings);
+        }
+    }
+
+    /// Classes whose filters have an old address are made anew.
+    fn renew(&mut self, old: &Directory, directory: &Directory, settings: &Settings) {
+        let address = |of: &Directory, id| of.get(id).map(|vnic| vnic.address);
+        let has_moved = |id| address(old, id) != address(directory, id);
+        for vnic in directory.of_agent(settings.me).filter(|vnic| has_moved(vnic.id)) {
+            self.shaper.renew(Place::Others(vnic.id));
+        }
+        for flow in self.flows.keys().filter(|flow| has_moved(flow.sender) || has_moved(flow.receiver)) {
+            self.shaper.renew(Place::Flow(*flow));
         }
     }
 

@@ -17,7 +17,7 @@ use super::agents::Agents;
 use super::device::{Device, MAJOR};
 use super::filters::{self, Target};
 use crate::shaper::{Change, Deed, Place, Rates};
-use crate::vnic::{Address, Directory, VnicId};
+use crate::vnic::{Address, Directory};
 use std::collections::BTreeMap;
 
 const NIC: u16 = 1;
@@ -54,18 +54,18 @@ const AGENTS_QUEUE_BYTES: u64 = 10_000;
 const TURN_BYTES: u64 = 60_000;
 const TURN_MIN_BYTES: u64 = 1514;
 
-/// The classes of one NIC. It remembers addresses, so that a filter can be removed after its VNIC has left the directory.
+/// The classes of one NIC. It remembers the addresses of each filter, so that the filter can be removed when the directory has other ones.
 #[derive(Debug)]
 pub(super) struct Classes {
     device: Device,
     nic_bps: u64,
-    /// The addresses and guarantees of VNICs, also of those that left.
-    vnics: BTreeMap<VnicId, (Address, u64)>,
+    /// The addresses of the last filter of each class. There are at most as many as slots.
+    filters: BTreeMap<u16, (Address, Address)>,
 }
 
 impl Classes {
     pub(super) fn new(device: Device, nic_bps: u64) -> Self {
-        Classes { device, nic_bps, vnics: BTreeMap::new() }
+        Classes { device, nic_bps, filters: BTreeMap::new() }
     }
 
     /// The lines that make the root, the fixed classes and the fixed filters.
@@ -87,68 +87,67 @@ impl Classes {
         lines
     }
 
-    /// The lines of a change, in order. None: the VNIC is unknown, so it has no class.
+    /// The lines of a change, in order. None: a VNIC is unknown, so it has no class.
     pub(super) fn lines(&mut self, change: &Change, directory: &Directory) -> Option<Vec<String>> {
-        let vnic = self.vnic(change.place.vnic(), directory)?;
-        match change.place {
-            Place::Vnic(id) => Some(self.vnic_lines(id, change)),
-            Place::Others(_) => {
-                let target = Target { slot: change.slot, class: OTHERS + change.slot };
-                let filter = filters::of_vnic(&self.device, vnic, target);
-                let removal = filters::without_vnic(&self.device, vnic, change.slot);
-                Some(self.leaf_lines(change, target.class, filter, removal))
-            }
-            Place::Flow(flow) => {
-                let to = self.vnic(flow.receiver, directory)?;
-                let target = Target { slot: change.slot, class: FLOWS + change.slot };
-                let filter = filters::of_flow(&self.device, vnic, to, target);
-                let removal = filters::without_flow(&self.device, vnic, to, change.slot);
-                Some(self.leaf_lines(change, target.class, filter, removal))
-            }
+        let sender = directory.get(change.place.vnic());
+        let turn = self.turn(sender.map_or(0, |vnic| vnic.guarantee_bps));
+        let minor = match change.place {
+            Place::Vnic(_) => return Some(vec![self.vnic_line(change, turn)]),
+            Place::Others(_) => OTHERS + change.slot,
+            Place::Flow(_) => FLOWS + change.slot,
+        };
+        if let Deed::Add(_) = change.deed {
+            let from = sender?.address;
+            let to = match change.place {
+                Place::Flow(flow) => directory.get(flow.receiver)?.address,
+                _ => from,
+            };
+            self.filters.insert(minor, (from, to));
         }
+        let (from, to) = self.filters.get(&minor).copied()?;
+        Some(self.leaf_lines(change, minor, turn, from, to))
     }
 
-    fn vnic_lines(&mut self, id: VnicId, change: &Change) -> Vec<String> {
+    fn vnic_line(&self, change: &Change, turn_bytes: u64) -> String {
         let minor = VNICS + change.slot;
         match change.deed {
             Deed::Add(rates) | Deed::Change(rates) => {
-                vec![self.class("replace", Some(NIC), minor, rates, self.turn(id))]
+                self.class("replace", Some(NIC), minor, rates, turn_bytes)
             }
-            Deed::Remove => {
-                self.vnics.remove(&id);
-                vec![self.removal(minor)]
-            }
+            Deed::Remove => self.removal(minor),
         }
     }
 
-    fn leaf_lines(&self, change: &Change, minor: u16, filter: String, removal: String) -> Vec<String> {
-        let turn = self.turn(change.place.vnic());
+    fn leaf_lines(&self, change: &Change, minor: u16, turn: u64, from: Address, to: Address) -> Vec<String> {
         let class = |rates| self.class("replace", Some(VNICS + change.vnic_slot), minor, rates, turn);
+        let target = Target { slot: change.slot, class: minor };
+        let is_flow = matches!(change.place, Place::Flow(_));
         match change.deed {
             Deed::Add(rates) => {
                 let own = rates.ceiling_bps / 8 / QUEUE_PER_SECOND;
-                let limit = match change.place {
-                    Place::Others(_) => own.clamp(OTHERS_QUEUE_MIN_BYTES, QUEUE_MAX_BYTES),
-                    _ => self.queue_bytes(),
+                let (limit, filter) = match is_flow {
+                    true => (self.queue_bytes(), filters::of_flow(&self.device, from, to, target)),
+                    false => (
+                        own.clamp(OTHERS_QUEUE_MIN_BYTES, QUEUE_MAX_BYTES),
+                        filters::of_vnic(&self.device, from, target),
+                    ),
                 };
                 vec![class(rates), self.queue(minor, limit), filter]
             }
             Deed::Change(rates) => vec![class(rates)],
             // A class goes only when no filter points at it.
-            Deed::Remove => vec![removal, self.removal(minor)],
+            Deed::Remove => {
+                let filter = match is_flow {
+                    true => filters::without_flow(&self.device, from, to, change.slot),
+                    false => filters::without_vnic(&self.device, from, change.slot),
+                };
+                vec![filter, self.removal(minor)]
+            }
         }
-    }
-
-    fn vnic(&mut self, id: VnicId, directory: &Directory) -> Option<Address> {
-        if let Some(vnic) = directory.get(id) {
-            self.vnics.insert(id, (vnic.address, vnic.guarantee_bps));
-        }
-        self.vnics.get(&id).map(|(address, _)| *address)
     }
 
     /// The bytes of a turn: spare capacity is lent in proportion to guarantees.
-    fn turn(&self, vnic: VnicId) -> u64 {
-        let guarantee_bps = self.vnics.get(&vnic).map_or(0, |(_, guarantee)| *guarantee);
+    fn turn(&self, guarantee_bps: u64) -> u64 {
         let part = u128::from(TURN_BYTES) * u128::from(guarantee_bps) / u128::from(self.nic_bps.max(1));
         u64::try_from(part).unwrap_or(TURN_BYTES).clamp(TURN_MIN_BYTES, TURN_BYTES)
     }
@@ -188,18 +187,21 @@ impl Classes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vnic::{AgentId, Flow, SliceId, Vnic};
+    use crate::vnic::{AgentId, Flow, SliceId, Vnic, VnicId};
     use flow::MacAddr;
 
-    fn directory() -> Directory {
-        let vnic = |id: u8| Vnic {
+    fn vnic(id: u8) -> Vnic {
+        Vnic {
             id: VnicId(id.into()),
             slice: SliceId(1),
             agent: Some(AgentId(1)),
             address: Address { vlan: None, mac: MacAddr([2, 0, 0, 0, 0, id]) },
             guarantee_bps: 5_000_000,
             strict: false,
-        };
+        }
+    }
+
+    fn directory() -> Directory {
         Directory::new([vnic(1), vnic(2)]).unwrap()
     }
 
@@ -237,13 +239,18 @@ mod tests {
     }
 
     #[test]
-    fn a_vnic_that_left_is_removed_by_its_old_address() {
+    fn a_vnic_that_left_or_has_another_address_is_removed_by_its_old_one() {
         let mut classes = Classes::new(Device::new("v0").unwrap(), 10_000_000);
         let rates = Rates { rate_bps: 1, ceiling_bps: 2 };
         let others = Place::Others(VnicId(1));
         classes.lines(&change(others, 4, Deed::Add(rates)), &directory()).unwrap();
-        let removal = classes.lines(&change(others, 4, Deed::Remove), &Directory::default()).unwrap();
-        assert_eq!(removal[0], "filter del dev v0 parent bed9: protocol all prio 7 handle 3:1:4 u32");
+        let mut check = |directory: &Directory| {
+            let removal = classes.lines(&change(others, 4, Deed::Remove), directory).unwrap();
+            assert_eq!(removal[0], "filter del dev v0 parent bed9: protocol all prio 7 handle 3:1:4 u32");
+        };
+        check(&Directory::default());
+        let other = Address { vlan: Some(7), mac: MacAddr([2, 0, 0, 0, 0, 9]) };
+        check(&Directory::new([Vnic { address: other, ..vnic(1) }]).unwrap());
         assert_eq!(classes.lines(&change(Place::Others(VnicId(9)), 1, Deed::Remove), &directory()), None);
     }
 }

@@ -179,7 +179,9 @@ mod tests {
     #[test]
     fn what_is_not_there_is_gone_and_what_is_in_use_is_not() {
         // As iproute2 6.1 says it.
-        for gone in ["RTNETLINK answers: No such file or directory", "Error: Specified filter handle not found."] {
+        for gone in
+            ["RTNETLINK answers: No such file or directory", "Error: Specified filter handle not found."]
+        {
             assert!(is_gone(gone));
         }
         assert!(is_gone("Error: Filter with specified priority/protocol not found."));
