@@ -5,8 +5,8 @@
 
 use super::settings::Settings;
 use crate::protocol::{Entry, NO_CAP, RateOf, What};
-use crate::shaper::{Change, Deed, Place, Rates, Shaper};
-use crate::vnic::{Directory, Flow, Vnic};
+use crate::shaper::{Change, Deed, FLOW_SLOTS, Place, Rates, Shaper};
+use crate::vnic::{AgentId, Directory, Flow, Vnic};
 use std::collections::BTreeMap;
 
 /// Without feedback for this long, a flow goes back to the guarantee.
@@ -18,8 +18,9 @@ const CLASS_LIFE_NS: u64 = 10_000_000_000;
 /// How often flows are looked at for this.
 const LOOK_INTERVAL_NS: u64 = 50_000_000;
 
-/// The most flows with feedback or a cap. Feedback for further ones is ignored, so that they stay at the guarantee.
-const FLOWS_MAX: usize = 16_384;
+/// The most flows with feedback or a cap: as many as have a class. At the bound, a peer with less than an equal share takes the place of a flow of
+/// the peer with the most. Other feedback is ignored, so that the flow stays at the guarantee.
+const FLOWS_MAX: usize = FLOW_SLOTS as usize;
 
 /// A change that failed waits for this long: what fails once often fails again at once. Other changes do not wait.
 const RETRY_NS: u64 = 1_000_000_000;
@@ -31,6 +32,8 @@ const FLOW_RATE_BPS: u64 = 64_000;
 pub(super) struct Sending {
     shaper: Shaper,
     flows: BTreeMap<Flow, Heard>,
+    /// How many of them are to receivers of each agent.
+    by_peer: BTreeMap<Option<AgentId>, usize>,
     /// The changes that are being made. None: the shaper is idle.
     in_flight: Option<Vec<Change>>,
     /// When what failed is tried again.
@@ -42,6 +45,8 @@ pub(super) struct Sending {
 /// What was said about a flow.
 #[derive(Clone, Copy, Debug)]
 struct Heard {
+    /// The agent of the receiver, when the flow was heard of first.
+    peer: Option<AgentId>,
     rate_bps: Option<u64>,
     at_ns: u64,
     cap_bps: Option<u64>,
@@ -85,7 +90,7 @@ impl Sending {
 
     /// A receiver says what a flow may have.
     pub(super) fn on_rate(&mut self, now_ns: u64, rate: RateOf, directory: &Directory, settings: &Settings) {
-        if let Some(heard) = self.heard(rate.flow) {
+        if let Some(heard) = self.heard(rate.flow, directory) {
             (heard.rate_bps, heard.at_ns) = (Some(rate.rate_bps), now_ns);
             self.set(rate.flow, directory, settings);
         }
@@ -93,7 +98,7 @@ impl Sending {
 
     /// The label service says what a flow gets of an overbooked link.
     pub(super) fn on_cap(&mut self, cap: RateOf, directory: &Directory, settings: &Settings) {
-        if let Some(heard) = self.heard(cap.flow) {
+        if let Some(heard) = self.heard(cap.flow, directory) {
             heard.cap_bps = (cap.rate_bps != NO_CAP).then_some(cap.rate_bps);
             self.set(cap.flow, directory, settings);
         }
@@ -106,18 +111,16 @@ impl Sending {
         }
         self.looked_ns = now_ns;
         let age = |heard: &Heard| now_ns.saturating_sub(heard.at_ns);
-        let mut old = Vec::new();
-        self.flows.retain(|flow, heard| {
-            if heard.rate_bps.is_some() && age(heard) >= FEEDBACK_LIFE_NS {
+        let (mut old, mut gone) = (Vec::new(), Vec::new());
+        for (flow, heard) in &mut self.flows {
+            if heard.cap_bps.is_none() && age(heard) >= CLASS_LIFE_NS {
+                gone.push(*flow);
+            } else if heard.rate_bps.is_some() && age(heard) >= FEEDBACK_LIFE_NS {
                 heard.rate_bps = None;
                 old.push(*flow);
             }
-            let lives = heard.cap_bps.is_some() || age(heard) < CLASS_LIFE_NS;
-            if !lives {
-                old.push(*flow);
-            }
-            lives
-        });
+        }
+        gone.into_iter().for_each(|flow| self.forget(flow));
         for flow in old {
             self.set(flow, directory, settings);
         }
@@ -162,12 +165,45 @@ impl Sending {
         (self.shaper.unplaced(), self.ignored)
     }
 
-    fn heard(&mut self, flow: Flow) -> Option<&mut Heard> {
-        if self.flows.len() >= FLOWS_MAX && !self.flows.contains_key(&flow) {
-            self.ignored += 1;
-            return None;
+    fn heard(&mut self, flow: Flow, directory: &Directory) -> Option<&mut Heard> {
+        if !self.flows.contains_key(&flow) {
+            let peer = directory.get(flow.receiver).and_then(|receiver| receiver.agent);
+            if self.flows.len() >= FLOWS_MAX && !self.make_room(peer) {
+                self.ignored += 1;
+                return None;
+            }
+            *self.by_peer.entry(peer).or_default() += 1;
+            self.flows.insert(flow, Heard { peer, rate_bps: None, at_ns: 0, cap_bps: None });
         }
-        Some(self.flows.entry(flow).or_insert(Heard { rate_bps: None, at_ns: 0, cap_bps: None }))
+        self.flows.get_mut(&flow)
+    }
+
+    /// Gives up a flow of the peer with the most, if this peer has less than an equal share. Otherwise a peer that asks for many flows could take all
+    /// classes.
+    fn make_room(&mut self, peer: Option<AgentId>) -> bool {
+        let has = self.by_peer.get(&peer).copied().unwrap_or_default();
+        let peers = self.by_peer.len() + usize::from(has == 0);
+        if has >= FLOWS_MAX / peers.max(1) {
+            return false;
+        }
+        let most = self.by_peer.iter().max_by_key(|(_, count)| **count).map(|(peer, _)| *peer);
+        let of_most = self.flows.iter().filter(|(_, heard)| Some(heard.peer) == most);
+        // The one that was heard of longest ago; caps of the label service last.
+        let oldest = of_most.min_by_key(|(_, heard)| (heard.cap_bps.is_some(), heard.at_ns));
+        let Some(flow) = oldest.map(|(flow, _)| *flow) else { return false };
+        self.forget(flow);
+        true
+    }
+
+    fn forget(&mut self, flow: Flow) {
+        self.shaper.drop(Place::Flow(flow));
+        let Some(heard) = self.flows.remove(&flow) else { return };
+        if let Some(count) = self.by_peer.get_mut(&heard.peer) {
+            *count -= 1;
+            if *count == 0 {
+                self.by_peer.remove(&heard.peer);
+            }
+        }
     }
 
     fn set(&mut self, flow: Flow, directory: &Directory, settings: &Settings) {
@@ -180,10 +216,7 @@ impl Sending {
                 let ceiling_bps = ceiling_bps.min(heard.cap_bps.unwrap_or(u64::MAX));
                 self.shaper.want(place, leaf(ceiling_bps.min(most(sender, settings))));
             }
-            _ => {
-                self.flows.remove(&flow);
-                self.shaper.drop(place);
-            }
+            _ => self.forget(flow),
         }
     }
 }
@@ -197,4 +230,62 @@ fn most(vnic: &Vnic, settings: &Settings) -> u64 {
 fn leaf(ceiling_bps: u64) -> Rates {
     let ceiling_bps = ceiling_bps.max(FLOW_RATE_BPS / 8);
     Rates { rate_bps: ceiling_bps.min(FLOW_RATE_BPS), ceiling_bps }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vnic::{Address, SliceId, VnicId};
+    use flow::MacAddr;
+
+    const ME: AgentId = AgentId(1);
+
+    fn vnic(id: u32, agent: AgentId) -> Vnic {
+        let [_, _, high, low] = id.to_be_bytes();
+        let address = Address { vlan: None, mac: MacAddr([2, 0, 0, 0, high, low]) };
+        Vnic {
+            id: VnicId(id),
+            slice: SliceId(1),
+            agent: Some(agent),
+            address,
+            guarantee_bps: 1_000_000,
+            strict: false,
+        }
+    }
+
+    #[test]
+    fn a_peer_that_asks_for_many_flows_leaves_others_their_share() {
+        // 20 senders here, and 250 receivers of each of two peers.
+        let mine = (1..=20).map(|id| vnic(id, ME));
+        let first = (1001..=1250).map(|id| vnic(id, AgentId(2)));
+        let second = (2001..=2250).map(|id| vnic(id, AgentId(3)));
+        let directory = Directory::new(mine.chain(first).chain(second)).unwrap();
+        let settings = Settings::for_nic(ME, 1_000_000_000, 1);
+        let mut sending = Sending::default();
+        sending.set_vnics(&Directory::default(), &directory, &settings);
+        let mut now_ns = 0;
+        let mut say = |sending: &mut Sending, senders: u32, receivers: u32| {
+            for (from, to) in (1..=senders).flat_map(|from| (1..=250).map(move |to| (from, receivers + to))) {
+                let flow = Flow { sender: VnicId(from), receiver: VnicId(to) };
+                now_ns += 1;
+                sending.on_rate(now_ns, RateOf { flow, rate_bps: 500_000 }, &directory, &settings);
+            }
+        };
+        let has = |sending: &Sending| {
+            [2, 3].map(|peer| sending.by_peer.get(&Some(AgentId(peer))).copied().unwrap_or_default())
+        };
+        say(&mut sending, 20, 1000);
+        assert_eq!((has(&sending), sending.ignored), ([4000, 0], 1000));
+        say(&mut sending, 2, 2000);
+        assert_eq!(has(&sending), [3500, 500], "there is room for who has less");
+        say(&mut sending, 20, 2000);
+        assert_eq!(has(&sending), [2000, 2000], "and not for more than an equal share");
+        say(&mut sending, 20, 1000);
+        assert_eq!((has(&sending), sending.flows.len()), ([2000, 2000], FLOWS_MAX));
+        // All that is heard of has a class in the end.
+        while !sending.changes(0).is_empty() {
+            sending.confirm(0, &[]);
+        }
+        assert_eq!(sending.overflow().0, 0);
+    }
 }
