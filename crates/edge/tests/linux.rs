@@ -198,7 +198,7 @@ fn a_vnic_that_comes_and_goes_has_classes_and_counters_only_then() {
     let first = [vnic(1, 1, 3_000_000, Vlan::None)];
     let agent = run_agent(&lab, "s1", 1, &first, LINK_BPS, &orders);
     let classes = || shown(host, "tc", &["class", "show", "dev", "eth0"]);
-    let senders = || shown(host, "nft", &["list", "set", "netdev", "burnet_edge_eth0", "senders"]);
+    let senders = || shown(host, "nft", &["list", "table", "netdev", "burnet_edge_eth0"]);
     let until = |what: &str, holds: &dyn Fn() -> bool| {
         let begin = Instant::now();
         while !holds() {

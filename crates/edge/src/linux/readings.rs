@@ -15,7 +15,7 @@ const KEPT_NS: u64 = 1_000_000_000;
 type Key = (Option<u16>, MacAddr, MacAddr);
 
 /// The last value of each counter. The sets of the kernel bound their number: a set drops an element only after a longer time than
-/// [`KEPT_NS`], so that at most two sets full of elements are here.
+/// [`KEPT_NS`], so that at most twice as many are here.
 #[derive(Debug, Default)]
 pub(super) struct Readings {
     last: BTreeMap<Key, Last>,

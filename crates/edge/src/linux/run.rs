@@ -71,7 +71,7 @@ impl Orders {
         self.is_over.store(true, Ordering::Relaxed);
     }
 
-    /// The VNICs are these now. Flows of VNICs that stay are not disturbed. Of two lists that follow each other at once, the last counts.
+    /// The VNICs are these now. Flows of VNICs that stay go on, and are counted on. Of two lists that follow each other at once, the last counts.
     pub fn replace_directory(&self, directory: Directory) {
         *self.directory.lock().unwrap_or_else(PoisonError::into_inner) = Some(directory);
     }
@@ -120,6 +120,9 @@ struct Running<'a> {
     tc: Tc,
     /// The batch that tc has: for each line its place, and whether it removes something.
     batch: Vec<(Place, bool)>,
+    agents: Agents,
+    /// The sets with counters.
+    sets: Vec<String>,
     counters: Vec<Counter>,
     logged_ns: u64,
 }
@@ -161,6 +164,8 @@ impl<'a> Running<'a> {
             classes,
             tc,
             batch: Vec::new(),
+            agents,
+            sets: ruleset::sets(directory, settings.me),
             counters: Vec::new(),
             logged_ns: 0,
         })
@@ -170,10 +175,7 @@ impl<'a> Running<'a> {
         let mut events = Events::with_capacity(16);
         while !orders.is_over.load(Ordering::Relaxed) {
             if let Some(directory) = orders.new_directory() {
-                let Config { device, settings, .. } = self.config;
-                let text = ruleset::new_addresses(device, &directory, settings.me);
-                program::run("nft", &["-f", "-"], &text)?;
-                self.event(Event::Directory(directory))?;
+                self.replace(directory)?;
             }
             self.timer.set(self.agent.next_due_ns())?;
             match self.poll.poll(&mut events, Some(PATIENCE)) {
@@ -190,6 +192,17 @@ impl<'a> Running<'a> {
             }
         }
         Ok(())
+    }
+
+    /// The VNICs are others: the table is replaced in one step. What it counted until then is read before.
+    fn replace(&mut self, directory: Directory) -> Result<(), Trouble> {
+        self.count()?;
+        let Config { device, settings, .. } = self.config;
+        let text = ruleset::ruleset(device, &directory, settings.me, &self.agents);
+        program::run("nft", &["-f", "-"], &text)?;
+        self.readings = Readings::default();
+        self.sets = ruleset::sets(&directory, settings.me);
+        self.event(Event::Directory(directory))
     }
 
     fn receive(&mut self) -> Result<(), Trouble> {
@@ -228,8 +241,13 @@ impl<'a> Running<'a> {
     }
 
     fn end_interval(&mut self) -> Result<(), Trouble> {
+        self.count()?;
+        self.event(Event::Time)
+    }
+
+    fn count(&mut self) -> Result<(), Trouble> {
         self.counters.clear();
-        for set in [ruleset::UNTAGGED, ruleset::TAGGED] {
+        for set in &self.sets {
             self.reader.read(set, &mut self.counters)?;
         }
         let directory = self.agent.directory();
@@ -239,8 +257,7 @@ impl<'a> Running<'a> {
         };
         let grown = self.readings.grown(now_ns(), &self.counters);
         let bytes: Vec<(Flow, u64)> = grown.into_iter().filter_map(bytes).collect();
-        self.event(Event::Bytes(&bytes))?;
-        self.event(Event::Time)
+        self.event(Event::Bytes(&bytes))
     }
 
     fn event(&mut self, event: Event<'_>) -> Result<(), Trouble> {
