@@ -198,22 +198,22 @@ fn a_vnic_that_comes_and_goes_has_classes_and_counters_only_then() {
     let first = [vnic(1, 1, 3_000_000, Vlan::None)];
     let agent = run_agent(&lab, "s1", 1, &first, LINK_BPS, &orders);
     let classes = || shown(host, "tc", &["class", "show", "dev", "eth0"]);
-    let senders = || shown(host, "nft", &["list", "table", "netdev", "burnet_edge_eth0"]);
+    let receivers = || shown(host, "nft", &["list", "map", "netdev", "burnet_edge_eth0", "receivers"]);
     let until = |what: &str, holds: &dyn Fn() -> bool| {
         let begin = Instant::now();
         while !holds() {
-            assert!(begin.elapsed() < PATIENCE, "{what}: {}{}", classes(), senders());
+            assert!(begin.elapsed() < PATIENCE, "{what}: {}{}", classes(), receivers());
             std::thread::sleep(Duration::from_millis(20));
         }
     };
     until("one VNIC", &|| classes().contains("rate 3Mbit ceil 10Mbit"));
-    assert!(senders().contains("02:00:00:00:00:01") && !senders().contains("02:00:00:00:00:05"));
+    assert!(receivers().contains("02:00:00:00:00:01") && !receivers().contains("02:00:00:00:00:05"));
     let both = [first[0], vnic(5, 1, 4_000_000, Vlan::Id(9))];
     orders.replace_directory(Directory::new(both).unwrap());
     until("a second VNIC", &|| classes().contains("rate 4Mbit ceil 10Mbit"));
     orders.replace_directory(Directory::new([both[1]]).unwrap());
     until("the first has left", &|| {
-        !classes().contains("rate 3Mbit") && !senders().contains("02:00:00:00:00:01")
+        !classes().contains("rate 3Mbit") && !receivers().contains("02:00:00:00:00:01")
     });
     assert!(classes().contains("rate 4Mbit"));
     orders.end();

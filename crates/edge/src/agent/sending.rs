@@ -28,6 +28,9 @@ const RETRY_NS: u64 = 1_000_000_000;
 /// What the class of a flow gets in any case. The rest is borrowed from its VNIC, in equal parts by those that need it.
 const FLOW_RATE_BPS: u64 = 64_000;
 
+/// The least rate of a class. Linux refuses less than a byte a second, and a class with so little could never send a frame.
+const RATE_MIN_BPS: u64 = FLOW_RATE_BPS / 8;
+
 #[derive(Debug, Default)]
 pub(super) struct Sending {
     shaper: Shaper,
@@ -65,7 +68,7 @@ impl Sending {
         for vnic in directory.of_agent(settings.me) {
             // On an overbooked NIC, all get the same part of their guarantees. The headroom is for the agent's own datagrams.
             let part = u128::from(vnic.guarantee_bps) * u128::from(settings.capacity_bps()) / sum.max(1);
-            let rate_bps = vnic.guarantee_bps.min(u64::try_from(part).unwrap_or(u64::MAX)).max(1);
+            let rate_bps = vnic.guarantee_bps.min(u64::try_from(part).unwrap_or(u64::MAX)).max(RATE_MIN_BPS);
             let ceiling_bps = most(vnic, settings);
             self.shaper.want(Place::Vnic(vnic.id), Rates { rate_bps, ceiling_bps });
             self.shaper.want(Place::Others(vnic.id), leaf(vnic.guarantee_bps.min(ceiling_bps)));
@@ -226,9 +229,9 @@ fn most(vnic: &Vnic, settings: &Settings) -> u64 {
     if vnic.strict { vnic.guarantee_bps.min(settings.nic_bps) } else { settings.nic_bps }
 }
 
-/// The rates of a class that borrows up to its ceiling. No class has the rate 0, which Linux does not allow.
+/// The rates of a class that borrows up to its ceiling.
 fn leaf(ceiling_bps: u64) -> Rates {
-    let ceiling_bps = ceiling_bps.max(FLOW_RATE_BPS / 8);
+    let ceiling_bps = ceiling_bps.max(RATE_MIN_BPS);
     Rates { rate_bps: ceiling_bps.min(FLOW_RATE_BPS), ceiling_bps }
 }
 
@@ -251,6 +254,21 @@ mod tests {
             guarantee_bps: 1_000_000,
             strict: false,
         }
+    }
+
+    #[test]
+    fn no_class_has_a_rate_that_linux_refuses() {
+        let tiny = Vnic { guarantee_bps: 1, strict: true, ..vnic(1, ME) };
+        let directory = Directory::new([tiny, vnic(2, ME)]).unwrap();
+        let settings = Settings::for_nic(ME, 1_000_000_000, 1);
+        let mut sending = Sending::default();
+        sending.set_vnics(&Directory::default(), &directory, &settings);
+        let changes = sending.changes(0);
+        let is_enough = |change: &Change| match change.deed {
+            Deed::Add(rates) => rates.rate_bps >= 8_000 && rates.ceiling_bps >= rates.rate_bps,
+            _ => false,
+        };
+        assert!(changes.len() == 4 && changes.iter().all(is_enough), "{changes:?}");
     }
 
     #[test]

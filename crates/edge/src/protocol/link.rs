@@ -30,7 +30,9 @@ pub enum Refusal {
     Misdirected(AgentId, AgentId),
     /// The signature is wrong.
     Forged(AgentId),
-    /// It was there before, or is older than the window.
+    /// It came a second time, as a network may deliver it.
+    Doubled(AgentId, u64),
+    /// It came more than twice, or is older than the window.
     Replayed(AgentId, u64),
     /// It is of an earlier session of the peer.
     Retired(AgentId),
@@ -45,7 +47,7 @@ pub enum Refusal {
 impl Refusal {
     /// Whether this happens without anybody's fault: after a restart, or when the network delivers a datagram twice.
     pub fn is_innocent(&self) -> bool {
-        matches!(self, Refusal::Outdated(_))
+        matches!(self, Refusal::Outdated(_) | Refusal::Doubled(..))
     }
 
     /// The agent that said it, by its own account.
@@ -55,6 +57,7 @@ impl Refusal {
             Refusal::Stranger(agent)
             | Refusal::Misdirected(agent, _)
             | Refusal::Forged(agent)
+            | Refusal::Doubled(agent, _)
             | Refusal::Replayed(agent, _)
             | Refusal::Retired(agent)
             | Refusal::Outdated(agent)
@@ -76,8 +79,11 @@ impl fmt::Display for Refusal {
                     "a datagram in the name of {agent} has a wrong signature; ignored: compare the keys"
                 )
             }
+            Refusal::Doubled(agent, sequence) => {
+                write!(f, "datagram {sequence} of {agent} came a second time; ignored")
+            }
             Refusal::Replayed(agent, sequence) => {
-                write!(f, "datagram {sequence} of {agent} came a second time or far too late; ignored")
+                write!(f, "datagram {sequence} of {agent} came again and again, or far too late; ignored")
             }
             Refusal::Retired(agent) => write!(f, "a datagram of {agent} is from before its restart; ignored"),
             Refusal::Outdated(agent) => write!(f, "{agent} does not know yet that this agent was restarted"),
@@ -195,10 +201,15 @@ impl Link {
         }
         let is_new_session = self.enter(header.from_session)?;
         // A welcome has no number. A second one says nothing new.
-        if envelope.message != Message::Welcome && !self.window.accept(header.sequence) {
-            return Err(Refusal::Replayed(self.peer, header.sequence));
+        let arrival = match envelope.message {
+            Message::Welcome => Arrival::First,
+            _ => self.window.accept(header.sequence),
+        };
+        match arrival {
+            Arrival::First => Ok(Opened::Message { message: envelope.message, is_new_session }),
+            Arrival::Second => Err(Refusal::Doubled(self.peer, header.sequence)),
+            Arrival::Further => Err(Refusal::Replayed(self.peer, header.sequence)),
         }
-        Ok(Opened::Message { message: envelope.message, is_new_session })
     }
 
     /// The peer has this session, proven. Returns whether it is a new one.
@@ -221,28 +232,45 @@ impl Link {
     }
 }
 
+/// How often a sequence number has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Arrival {
+    First,
+    Second,
+    /// Or nobody knows: the number is too far behind the highest.
+    Further,
+}
+
 /// Which sequence numbers were there.
 #[derive(Clone, Copy, Debug, Default)]
 struct Window {
     highest: u64,
     /// Bit n: whether the number n below the highest was there.
     seen: u64,
+    /// Bit n: whether it was there twice.
+    doubled: u64,
 }
 
 impl Window {
-    fn accept(&mut self, number: u64) -> bool {
+    fn accept(&mut self, number: u64) -> Arrival {
         if number > self.highest {
             let by = number - self.highest;
-            self.seen = if by < WINDOW { self.seen << by | 1 } else { 1 };
+            let shift = |bits: u64| if by < WINDOW { bits << by } else { 0 };
+            (self.seen, self.doubled) = (shift(self.seen) | 1, shift(self.doubled));
             self.highest = number;
-            return true;
+            return Arrival::First;
         }
         let below = self.highest - number;
-        let is_new = below < WINDOW && self.seen & (1 << below) == 0;
-        if is_new {
-            self.seen |= 1 << below;
+        let bit = if below < WINDOW { 1 << below } else { 0 };
+        if bit == 0 || self.doubled & bit != 0 {
+            return Arrival::Further;
         }
-        is_new
+        if self.seen & bit != 0 {
+            self.doubled |= bit;
+            return Arrival::Second;
+        }
+        self.seen |= bit;
+        Arrival::First
     }
 }
 
@@ -295,9 +323,11 @@ mod tests {
         let (mut a, mut b) = greeted();
         let bytes: Vec<_> = (0..3).map(|newest| a.seal(&Message::Beat { newest }).unwrap()).collect();
         assert!(b.open(&bytes[2]).is_ok() && b.open(&bytes[0]).is_ok());
+        assert_eq!(b.open(&bytes[0]), Err(Refusal::Doubled(A, 2)), "a network may do this");
         assert_eq!(b.open(&bytes[0]), Err(Refusal::Replayed(A, 2)));
-        assert_eq!(b.open(&bytes[2]), Err(Refusal::Replayed(A, 4)));
+        assert_eq!(b.open(&bytes[2]), Err(Refusal::Doubled(A, 4)));
         assert!(b.open(&bytes[1]).is_ok(), "late, but new");
+        assert!(Refusal::Doubled(A, 2).is_innocent() && !Refusal::Replayed(A, 2).is_innocent());
     }
 
     #[test]
@@ -324,12 +354,18 @@ mod tests {
     }
 
     proptest! {
-        /// Any order of numbers, against a set: accepted once, unless the number is too far behind the highest.
+        /// Any order of numbers, against a count: accepted once and forgiven once, unless the number is too far behind the highest.
         #[test]
         fn the_window_accepts_each_number_once(numbers in prop::collection::vec(1..200u64, 1..300)) {
-            let (mut window, mut seen, mut highest) = (Window::default(), std::collections::BTreeSet::new(), 0);
+            let (mut window, mut seen, mut highest) = (Window::default(), std::collections::BTreeMap::new(), 0);
             for number in numbers {
-                let expected = number + WINDOW > highest && seen.insert(number);
+                let count = seen.entry(number).or_insert(0);
+                let expected = match (number + WINDOW > highest, *count) {
+                    (true, 0) => Arrival::First,
+                    (true, 1) => Arrival::Second,
+                    _ => Arrival::Further,
+                };
+                *count += 1;
                 prop_assert_eq!(window.accept(number), expected, "{}", number);
                 highest = highest.max(number);
             }
