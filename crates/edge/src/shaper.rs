@@ -156,7 +156,7 @@ impl Shaper {
         }
     }
 
-    /// Other packets belong to a class from now on: it is removed and made anew, since a filter cannot be changed. The class of a VNIC has
+    /// Other packets belong to a class from now on: it is removed and made again, since a filter cannot be changed. The class of a VNIC has
     /// no filter, so that nothing happens to it.
     pub fn renew(&mut self, place: Place) {
         if matches!(place, Place::Vnic(_)) {

@@ -79,7 +79,7 @@ impl Sending {
         }
     }
 
-    /// Classes whose filters have an old address are made anew.
+    /// Classes whose filters have an old address are made again.
     fn renew(&mut self, old: &Directory, directory: &Directory, settings: &Settings) {
         let address = |of: &Directory, id| of.get(id).map(|vnic| vnic.address);
         let has_moved = |id| address(old, id) != address(directory, id);
