@@ -92,11 +92,14 @@ fn each_key_is_in_the_reference() {
         "app.x",
         "app.x.limits",
         "app.x.sandbox",
+        "slice.x",
+        "slice.x.tls",
+        "slice.x.limits",
     ] {
         let text = format!("[{table}]\nqqqqqqqqq = 1");
         let refusal = ConfigFile::parse(&text, Path::new("x")).unwrap_err().to_string();
         let (_, known) = refusal.split_once("the keys here are ").unwrap();
-        let tables = ["tls", "datapaths", "limits", "sandbox", "settings", "capabilities", "quotas"];
+        let tables = ["tls", "datapaths", "limits", "sandbox", "settings", "capabilities", "quotas", "vnics"];
         for key in known.split(", ").filter(|key| !tables.contains(key) && !CAPABILITIES.contains(key)) {
             assert!(found.contains(key), "burnet.toml does not show {table}.{key}");
         }

@@ -24,6 +24,7 @@ use zone::{Limits, Sandbox};
 
 use super::binding::{Datapaths, TlsBinding};
 use super::grant::GrantedBy;
+use super::slices::{Slice, WrittenSlices};
 use super::{
     AppsTable, ConfigError, LimitsTable, ListenAddress, LogLevel, NetworkTable, OpenFlowVersion, Role,
     Switches, WHOLE_PACKETS, users,
@@ -62,6 +63,11 @@ pub struct ConfigFile {
     pub order: AppsTable,
     #[serde(rename = "app")]
     apps: BTreeMap<Spanned<String>, AppTable>,
+    #[serde(rename = "slice")]
+    written_slices: WrittenSlices,
+    /// `[slice.NAME]`, in the order in which they are written.
+    #[serde(skip)]
+    pub slices: Vec<Slice>,
 }
 
 /// `[southbound]`: how switches connect.
@@ -224,11 +230,11 @@ impl ConfigFile {
     /// # Errors
     /// The first invalid part, with its line.
     pub fn parse(text: &str, path: &Path) -> Result<ConfigFile, ConfigError> {
-        toml_text::parse(text).map_err(|Fault { line, reason }| ConfigError::InFile {
-            path: path.to_owned(),
-            line,
-            reason,
-        })
+        let read = toml_text::parse(text).and_then(|mut file: ConfigFile| {
+            file.slices = file.written_slices.read(text)?;
+            Ok(file)
+        });
+        read.map_err(|Fault { line, reason }| ConfigError::InFile { path: path.to_owned(), line, reason })
     }
 
     /// The apps in the order in which they are written.
@@ -281,6 +287,7 @@ impl ConfigFile {
             *path = folder.join(&*path);
         }
         self.switches.resolve(folder);
+        self.slices.iter_mut().filter_map(|slice| slice.tls.as_mut()).for_each(|tls| tls.resolve(folder));
     }
 }
 

@@ -162,7 +162,7 @@ fn rules_per_datapath(capabilities: &Capabilities) -> Option<Quota> {
     Some(quota(Amount { soft: None, hard: hard.into() }))
 }
 
-fn quota(amount: Amount) -> Quota {
+pub(crate) fn quota(amount: Amount) -> Quota {
     // A larger number is cut to the largest `u32`: as a limit it has the same effect.
     let limit = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
     let soft =

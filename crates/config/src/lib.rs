@@ -15,6 +15,7 @@ pub mod binding;
 mod built_in;
 mod environment;
 mod file;
+mod file_check;
 mod grant;
 mod installed;
 mod limits;
@@ -26,6 +27,7 @@ mod network_share;
 mod order;
 mod services;
 mod shared_files;
+pub mod slices;
 mod switch_paces;
 mod switches;
 pub mod users;
@@ -38,7 +40,6 @@ use clap::ValueEnum;
 use monitor_channel::{AppRole, AppSource, AppSpec, Regions, ZoneKind};
 use package::manifest::{Manifest, Needs};
 use package::state::State;
-use rustix::fs::Access;
 use serde::{Deserialize, Serialize};
 
 pub use app::{AppArgument, AppReference, BuiltInApp, NotAnApp};
@@ -92,6 +93,9 @@ pub struct Config {
     /// The services of the network view, if the node runs them. The kernel process does not get it.
     #[serde(skip)]
     pub network: Option<NetworkTable>,
+    /// The slices of tenants, in the order of the file. The kernel process does not get them.
+    #[serde(skip)]
+    pub slices: Vec<slices::Slice>,
     /// The packages that apps come from.
     pub packages: Packages,
     /// What runs apps in Python.
@@ -436,6 +440,7 @@ impl Config {
         let python = Python { interpreter: file.python.interpreter.clone() };
         let network = file.network.clone().or_else(|| args.network.then(NetworkTable::default));
         let switches = file.switches.clone();
+        let slices = file.slices.clone();
         let listed = file.safe_mode.apps.clone();
         let (mut apps, granted_by, declared) = merge_apps(file, &args.apps, &around.current_dir, built_in)?;
         order::rank(&order, &mut apps)?;
@@ -450,6 +455,7 @@ impl Config {
             safe_mode,
             apps,
             network,
+            slices,
             packages,
             python,
             granted_by,
@@ -460,38 +466,6 @@ impl Config {
     /// Whether the node runs the service with this name.
     pub fn has_service(&self, name: &str) -> bool {
         self.apps.iter().any(|app| app.role == AppRole::Service && app.name == name)
-    }
-
-    /// Checks that the named files can be used, so that the node does not start and then fail.
-    ///
-    /// # Errors
-    /// The first file that is missing, or that this user may not read or execute.
-    pub fn check_files(&self) -> Result<(), ConfigError> {
-        if let Some(tls) = &self.southbound.tls {
-            usable("the certificate", &tls.certificate, Access::READ_OK)?;
-            usable("the private key", &tls.private_key, Access::READ_OK)?;
-            usable("the CA certificate", &tls.ca_certificate, Access::READ_OK)?;
-        }
-        // The result is for the kernel process, which reads them again.
-        drop(self.switches.paces()?);
-        if let Some(interpreter) = &self.python.interpreter {
-            usable("the interpreter", interpreter, Access::EXEC_OK)?;
-        }
-        for app in &self.apps {
-            match &app.source {
-                AppSource::BuiltIn(_) => {}
-                AppSource::Executable(path) => {
-                    usable(&format!("the program of the app {}", app.name), path, Access::EXEC_OK)?;
-                }
-                AppSource::Python(path) => {
-                    usable(&format!("the program of the app {}", app.name), path, Access::READ_OK)?;
-                }
-                AppSource::SharedObject(path) => {
-                    usable(&format!("the shared object of the app {}", app.name), path, Access::READ_OK)?;
-                }
-            }
-        }
-        Ok(())
     }
 }
 
@@ -749,29 +723,6 @@ fn audit_folder(
         (None, _) if args.die_with_parent => Ok(None),
         (None, state) => Ok(state.ok().filter(|_| is_wanted).map(|state| state.join(AUDIT_FOLDER))),
     }
-}
-
-fn usable(what: &str, path: &Path, access: Access) -> Result<(), ConfigError> {
-    let shown = path.display();
-    if path.to_str().is_none() {
-        return contradiction(format!("{what} {shown} has a name that is not UTF-8: give it another"));
-    }
-    let metadata = match std::fs::metadata(path) {
-        Ok(metadata) => metadata,
-        Err(error) => {
-            return contradiction(format!("{what} {shown} cannot be used ({error}): check its path"));
-        }
-    };
-    if !metadata.is_file() {
-        return contradiction(format!("{what} {shown} is not a file: check its path"));
-    }
-    if rustix::fs::access(path, access).is_err() {
-        let verb = if access == Access::EXEC_OK { "executed" } else { "read" };
-        return contradiction(format!(
-            "{what} {shown} may not be {verb} by this user: change its mode (chmod)"
-        ));
-    }
-    Ok(())
 }
 
 #[cfg(test)]
