@@ -12,7 +12,7 @@ use super::curves::VIRTUAL;
 /// Hidden profiles.
 const SEEDS: u64 = 50;
 /// The first seed. The probe's estimators were tuned on profiles of smaller seeds.
-const FIRST_SEED: u64 = 300;
+const FIRST_SEED: u64 = 2000;
 /// Values that are names. Two of fifty may be wrong.
 const POLICIES: [&str; 9] = [
     "when full",

@@ -20,6 +20,7 @@ use crate::rules::{self, RuleForm};
 use crate::samples::{interval_ns, ns};
 use crate::script::{MILLISECOND_NS, Outcome, Record, SECOND_NS, Script, Step, Until, When};
 use profile::{Capacity, WhenFull};
+use std::collections::BTreeSet;
 
 /// Adds in the first chunk.
 const CHUNK_MIN: usize = 64;
@@ -76,6 +77,8 @@ pub struct Table {
     has_waited: bool,
     /// Repeated looks have found rules in software.
     spills: bool,
+    /// Rules that were slow and seemed to be in hardware nevertheless. If they are slow again, they were in software from the beginning.
+    forgiven: BTreeSet<usize>,
     /// A rule that forwarded is gone.
     evicts: bool,
     /// How many rules were in hardware at the last look, and how many looks there were since rules were gone.
@@ -133,6 +136,7 @@ impl Table {
             took_ns: 0,
             has_waited: false,
             spills: false,
+            forgiven: BTreeSet::new(),
             evicts: false,
             settled: (0, 0),
             has_no_rest: false,
@@ -455,20 +459,33 @@ impl Table {
         if looks { self.look(is_last, options, found) } else { self.next_chunk(options, found) }
     }
 
+    /// Whether the table took rules after one that is nowhere. A table that ignores what is beyond its size takes no rule then. One that
+    /// evicts the newest rule has the last one, and the rules between were gone before a frame met them.
+    fn has_newer_rules(&self) -> bool {
+        let nowhere = self.rules.iter().position(|(_, place)| *place == Place::Nowhere);
+        nowhere.is_some_and(|first| self.rules[first..].iter().any(|(_, place)| *place == Place::Hardware))
+    }
+
     /// Slow rules here and there are the work of a busy machine, if the switch has no software table.
     fn forgive_slow(&mut self, found: &Findings) {
         if found.software.is_some() || self.spills {
             return;
         }
-        let slow = self.rules.iter_mut().filter(|(_, place)| *place == Place::Software);
-        slow.for_each(|(_, place)| *place = Place::Hardware);
+        for (index, (_, place)) in self.rules.iter_mut().enumerate() {
+            if *place == Place::Software {
+                *place = Place::Hardware;
+                self.forgiven.insert(index);
+            }
+        }
         self.missing.retain(|index| self.rules[*index].1 != Place::Hardware);
     }
 
     fn go_on(&mut self, is_last: bool, options: &Options, found: &mut Findings) -> Next {
         self.forgive_slow(found);
         let is_refused = self.count(Place::Refused) > 0;
-        self.evicts |= !self.missing.is_empty();
+        let was_slow =
+            |index: &usize| self.rules[*index].1 == Place::Software && self.forgiven.contains(index);
+        self.evicts |= !self.missing.iter().all(was_slow) || (self.has_waited && self.has_newer_rules());
         // Rules that make others go are there at once, or never.
         if self.count(Place::Nowhere) > 0 && !is_refused && !self.evicts && !self.has_waited {
             return self.wait(options, found);

@@ -125,6 +125,8 @@ impl Victims {
             found.leave_out("hardware.evict", format!("a table of {size} rules"));
             return Next::Done;
         }
+        // The rule that drops the rest has a place of its own.
+        let size = size - usize::from(found.version == openflow::Version::V1_0);
         self.state = State::Fill;
         self.flows = found.take_flows(Width::Ethernet, size);
         let priority = |index| LOWEST + shuffled(index, size) as u16;

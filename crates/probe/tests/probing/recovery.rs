@@ -18,6 +18,16 @@ fn hidden_switches_are_found() {
     }
 }
 
+/// Tables that end within a chunk so that few rules are slow, that evict the newest rule before a frame meets it, or that have a place less
+/// because a rule of 1.0 drops the rest.
+#[test]
+fn policies_of_tables_that_end_in_odd_places_are_found() {
+    for seed in [1034, 1069, 1074] {
+        let outcome = run(seed);
+        assert!(outcome.are_policies_right(), "seed {seed}: {:?}", wrong(&outcome));
+    }
+}
+
 #[test]
 fn a_seed_gives_one_digest() {
     let (one, two) = (run(6), run(6));
