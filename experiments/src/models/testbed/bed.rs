@@ -94,7 +94,7 @@ pub fn run(lab: &Lab, device: &Device, load: &Load) -> Result<Outcome, String> {
     bed.make_hosts()?;
     let capture = bed.start_capture()?;
     bed.start_node()?;
-    let player = bed.start_switch(device)?;
+    let player = bed.start_switch(device, load.busy_loops == 0)?;
     bed.wait_for("a switch", |bed| {
         bed.ask(&["switches", "--json"]).is_some_and(|text| text.contains("of:"))
     })?;
@@ -232,7 +232,8 @@ impl Bed<'_> {
         status.success().then_some(text)
     }
 
-    fn start_switch(&mut self, device: &Device) -> Result<Option<Player>, String> {
+    /// `urgent`: the emulator does not wait for a core. A switch has a processor of its own.
+    fn start_switch(&mut self, device: &Device, urgent: bool) -> Result<Option<Player>, String> {
         let controller = format!("127.0.0.1:{CONTROL_PORT}");
         match device {
             Device::Ovs => {
@@ -244,13 +245,14 @@ impl Bed<'_> {
                 let bind = "s1-eth1=1,s1-eth2=2";
                 let words =
                     ["--bind", bind, "--profile", &profile, "--version", "1.0", "--controller", &controller];
-                self.start_player(&words).map(Some)
+                self.start_player(&words, urgent).map(Some)
             }
             Device::Proxied(profile, model) => {
                 let profile = self.write("profile.toml", profile)?.display().to_string();
                 let taps = "1=s1-eth1,2=s1-eth2";
                 let words = ["--profile", &profile, "--model", model, "--proxy", PROXY, "--tap", taps];
-                let player = self.start_player(&[&words[..], &["--controller", &controller]].concat())?;
+                let player =
+                    self.start_player(&[&words[..], &["--controller", &controller]].concat(), urgent)?;
                 self.wait_for("the proxy", |bed| bed.sandbox.log_of("player").contains("is played"))?;
                 self.start_ovs(PROXY)?;
                 Ok(Some(player))
@@ -258,11 +260,12 @@ impl Bed<'_> {
         }
     }
 
-    fn start_player(&self, words: &[&str]) -> Result<Player, String> {
+    fn start_player(&self, words: &[&str], urgent: bool) -> Result<Player, String> {
         let pid = self.sandbox.folder().join("player.pid");
         // nsenter knows the process id from outside only, so the process tells its own.
         let mut command = self.sandbox.command("player", "sh")?;
-        command.args(["-c", "echo $$ > \"$0\"; exec \"$@\""]).arg(&pid).arg(&self.lab.burnet);
+        command.args(["-c", "echo $$ > \"$0\"; exec \"$@\""]).arg(&pid);
+        command.args(if urgent { &["chrt", "--fifo", "10"][..] } else { &[] }).arg(&self.lab.burnet);
         command.arg("emulate").args(words).args(["--validity", "--json"]);
         command.stdout(File::create(self.sandbox.folder().join("summary")).map_err(|why| why.to_string())?);
         let child = command.spawn().map_err(|why| format!("burnet emulate cannot be run: {why}"))?;
