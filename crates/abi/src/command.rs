@@ -5,7 +5,7 @@
 
 pub use crate::bundle::{BUNDLE_MAX, Bundle};
 use crate::frame::{Frame, Malformed, Reader};
-use crate::header::FLAG_RECEIPT;
+use crate::header::{FLAG_RECEIPT, FLAG_REFUSAL};
 pub use crate::service::{Ask, QueryAnswer};
 use flow::{DatapathId, MacAddr, PortNo};
 use zerocopy::little_endian::{U16, U32, U64};
@@ -425,6 +425,13 @@ pub mod write {
     use super::*;
     use crate::frame;
     use crate::header::{HEADER_LEN, Header, MAX_FRAME_LEN};
+
+    /// Requests a receipt for the command of this frame, if the kernel refuses it ([`crate::header::FLAG_REFUSAL`]).
+    pub fn wants_refusal(frame: &mut [u8]) {
+        if let Ok((header, _)) = Header::mut_from_prefix(frame) {
+            header.flags = (header.flags.get() | FLAG_REFUSAL).into();
+        }
+    }
 
     #[inline]
     fn header(kind: u16, datapath: DatapathId, ticket: u64, wants_receipt: bool) -> Header {

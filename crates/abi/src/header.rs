@@ -14,13 +14,16 @@ pub const MAX_FRAME_LEN: usize = 128 * 1024;
 /// The flag that requests a receipt for a command.
 pub const FLAG_RECEIPT: u16 = 1;
 
+/// The flag that requests a receipt for a command only if the kernel refuses it. No barrier follows the command.
+pub const FLAG_REFUSAL: u16 = 2;
+
 /// The encoding of a header, little-endian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct Header {
     /// The type: one of [`crate::event::kind`] or [`crate::command::kind`].
     pub kind: U16,
-    /// [`FLAG_RECEIPT`], or 0.
+    /// [`FLAG_RECEIPT`], [`FLAG_REFUSAL`], or 0.
     pub flags: U16,
     /// The length of the frame in bytes, with this header.
     pub length: U32,

@@ -19,6 +19,8 @@ use std::net::{TcpListener, TcpStream};
 
 #[path = "worker_tests/pacing.rs"]
 mod pacing;
+#[path = "worker_tests/refused.rs"]
+mod refused;
 #[path = "worker_tests/routing.rs"]
 mod routing;
 #[path = "worker_tests/topics.rs"]

@@ -163,7 +163,7 @@ fn read_reply(multipart: u16, body: &[u8]) -> Option<ReplyBody> {
     }
 }
 
-/// Appends the frame of a command. Returns false, and appends nothing, if the command has no form in the ABI. This crate makes none
+/// Appends the frame of a command. If the command wants no receipt, the kernel still tells if it refuses. Returns false, and appends nothing, if the command has no form in the ABI. This crate makes none
 /// such, but for messages that are too long.
 pub fn write_command(
     out: &mut Vec<u8>,
@@ -173,7 +173,10 @@ pub fn write_command(
     command: &Command,
 ) -> bool {
     let mut write = |what: What<'_>| {
-        command::write::command(out, &abi::Command { datapath, ticket, wants_receipt, what })
+        let start = out.len();
+        let written = command::write::command(out, &abi::Command { datapath, ticket, wants_receipt, what });
+        out.get_mut(start..).filter(|_| written && !wants_receipt).map(command::write::wants_refusal);
+        written
     };
     match command {
         Command::FlowMod(it) => {

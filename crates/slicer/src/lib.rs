@@ -59,5 +59,5 @@ pub use plan::{
 };
 pub use port::PortFacts;
 pub use refusal::Refusal;
-pub use slicer::Slicer;
+pub use slicer::{ControllerFacts, Slicer};
 pub use virtual_switch::Counters;

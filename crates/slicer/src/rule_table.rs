@@ -224,6 +224,11 @@ impl RuleTable {
         self.rules.values()
     }
 
+    /// The next rule has this number, or the next ones if it was given already.
+    pub(crate) fn number_from(&mut self, first: u64) {
+        self.last_number = self.last_number.max(first.saturating_sub(1));
+    }
+
     /// The number of the next rule. 0 is none.
     pub(crate) fn next_number(&mut self) -> u64 {
         self.last_number += 1;

@@ -12,14 +12,35 @@ use crate::port::PortFacts;
 use crate::refusal::Refusal;
 use crate::rule_table::{Idle, physical_priority};
 use crate::virtual_switch::{Counters, Turn, VirtualSwitch};
+use abi::zone_id::COOKIE_MASK;
 use flow::DatapathId;
 use flow::text::{instructions_to_string, match_to_string};
 use openflow::Version;
-use openflow::message::FlowMod;
+use openflow::message::{FlowMod, ROLE_MASTER, ROLE_SLAVE};
 use std::collections::BTreeMap;
 
 /// OFPGC_ADD.
 const GROUP_ADD: u16 = 0;
+
+/// A controller whose handshake is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ControllerFacts {
+    /// The version that both speak.
+    pub version: Version,
+    /// Its role, as in `ofp_controller_role` (1.3.5, 7.3.9).
+    pub role: u32,
+}
+
+impl ControllerFacts {
+    /// The name of the role.
+    pub fn role_name(&self) -> &'static str {
+        match self.role {
+            ROLE_MASTER => "master",
+            ROLE_SLAVE => "slave",
+            _ => "equal",
+        }
+    }
+}
 
 /// A slice: the virtual switches of one tenant.
 #[derive(Clone, Debug)]
@@ -39,6 +60,11 @@ impl Slicer {
         let switches =
             switches.map(|(index, switch)| (switch.datapath, VirtualSwitch::new(plan, switch, index)));
         Ok(Slicer { switches: switches.collect(), links: Links::default() })
+    }
+
+    /// Numbers the rules from here on, so that those that an earlier run of this slice left in the switches have others. A number has 48 bits.
+    pub fn number_rules_from(&mut self, first: u64) {
+        self.switches.values_mut().for_each(|switch| switch.rules.number_from(first & COOKIE_MASK));
     }
 
     /// Something happened at `now_ms`, in milliseconds of a clock that never steps back. What is to be done is appended to `out`, in
@@ -102,6 +128,12 @@ impl Slicer {
     pub fn explain(&self, datapath: DatapathId, flow_mod: &FlowMod) -> Result<Vec<String>, Option<Refusal>> {
         let switch = self.switches.get(&datapath).ok_or(None)?;
         switch.explain(flow_mod).map_err(Some)
+    }
+
+    /// What is known of a controller whose handshake is done.
+    pub fn controller(&self, connection: Connection) -> Option<ControllerFacts> {
+        let controller = self.switches.get(&connection.datapath)?.controllers.get(connection.controller)?;
+        Some(ControllerFacts { version: controller.version()?, role: controller.role })
     }
 
     /// What a virtual switch has counted, if there is one.

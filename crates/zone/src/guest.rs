@@ -19,6 +19,9 @@ pub trait Guest: Sized {
     /// sentence for the operator.
     fn start(settings: &[u8], commands: &mut Vec<u8>) -> Result<Self, String>;
 
+    /// The number of the zone, before the first event. The table has no such function.
+    fn on_zone(&mut self, _zone: abi::ZoneId) {}
+
     /// Takes whole event frames, one after the other, and appends its commands.
     fn on_events(&mut self, events: &[u8], commands: &mut Vec<u8>) -> Result<(), abi::Malformed>;
 

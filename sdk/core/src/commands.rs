@@ -6,6 +6,7 @@ use crate::calls::Calls;
 use crate::shared_view::{NotShared, SharedView};
 use crate::stream::TICKET_OF_STREAM;
 use crate::view_follower::ViewFollower;
+use abi::ZoneId;
 pub use abi::command::BUNDLE_MAX;
 use abi::command::{
     Ask, Command, FlowMod, Log, PacketOut, PortMod, Publish, QueryAnswer, StatsRequest, Subscribe, What,
@@ -50,6 +51,7 @@ pub struct Commands {
     pub(crate) wake_after: Option<Duration>,
     pub(crate) view: ViewFollower,
     pub(crate) shared: SharedView,
+    pub(crate) own_zone: Option<ZoneId>,
     /// Where a service writes its table for other apps.
     pub(crate) region: Option<Box<dyn WriteRegion>>,
 }
@@ -63,6 +65,19 @@ impl Commands {
     /// An empty buffer.
     pub fn new() -> Self {
         Commands::default()
+    }
+
+    /// The number of this app's zone, which is the owner in the cookies of its rules. It is known from the first event on, in a process
+    /// zone with one instance.
+    pub fn own_zone(&self) -> Option<ZoneId> {
+        self.own_zone
+    }
+
+    /// Lets a service of the node write whole frames of commands. Their tickets are its own: it must not mix them with those of other
+    /// functions here.
+    #[doc(hidden)]
+    pub fn write_frames(&mut self) -> &mut Vec<u8> {
+        &mut self.frames
     }
 
     /// Starts a rule for a switch. The default is an add in table 0, with priority 0, for all packets, without timeouts or actions.

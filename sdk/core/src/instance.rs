@@ -306,6 +306,10 @@ impl<A: App> Guest for Instance<A> {
         Ok(instance)
     }
 
+    fn on_zone(&mut self, zone: abi::ZoneId) {
+        self.out.own_zone = Some(zone);
+    }
+
     fn on_events(&mut self, events: &[u8], commands: &mut Vec<u8>) -> Result<(), Malformed> {
         self.take(events, commands, usize::MAX).map(drop)
     }

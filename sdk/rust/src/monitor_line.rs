@@ -4,6 +4,7 @@
 //! later turn. It reads no message of a service's duty, only those that bring shared memory.
 
 use crate::regions;
+use abi::ZoneId;
 use monitor_channel::channel::{Channel, ChannelError, DATAGRAM_BYTES_MAX};
 use monitor_channel::protocol::ToZone;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -24,11 +25,13 @@ pub(crate) struct MonitorLine {
     waiting: VecDeque<Vec<u8>>,
     /// The region that came with the welcome message, for a service that writes it.
     own_region: Option<Region>,
+    /// The number of the zone.
+    pub(crate) zone: ZoneId,
 }
 
 impl MonitorLine {
-    pub(crate) fn new(channel: Channel, own_region: Option<Region>) -> MonitorLine {
-        MonitorLine { channel: Some(channel), waiting: VecDeque::new(), own_region }
+    pub(crate) fn new(channel: Channel, own_region: Option<Region>, zone: ZoneId) -> MonitorLine {
+        MonitorLine { channel: Some(channel), waiting: VecDeque::new(), own_region, zone }
     }
 
     /// Whether a message waits.
@@ -113,7 +116,7 @@ mod tests {
 
     fn pair() -> (Channel, MonitorLine) {
         let (ours, theirs) = Channel::pair().unwrap();
-        (ours, MonitorLine::new(Channel::from_fd(theirs), None))
+        (ours, MonitorLine::new(Channel::from_fd(theirs), None, ZoneId(1)))
     }
 
     #[test]

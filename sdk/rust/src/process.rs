@@ -11,8 +11,8 @@
 use crate::listener::Listener;
 use crate::monitor_line::MonitorLine;
 use crate::stale_packet_ins::StalePacketIns;
-use abi::Frame;
 use abi::event::kind;
+use abi::{Frame, ZoneId};
 use burnet_sdk_core::instance::Instance;
 use burnet_sdk_core::{App, Settings};
 use monitor_channel::channel::Channel;
@@ -176,7 +176,7 @@ pub(crate) fn welcome() -> Result<Welcome, String> {
         .map_err(in_words("it was not started by a Burnet node; start it with `burnet run --app`"))?;
     let mut received =
         channel.receive::<ToZone>().map_err(in_words("the monitor sent no welcome message"))?;
-    let ToZone::Welcome { settings, ports, listeners, writes_region, .. } = received.message else {
+    let ToZone::Welcome { zone, settings, ports, listeners, writes_region, .. } = received.message else {
         return Err("the monitor sent another message in place of the welcome message".to_owned());
     };
     let region = received.fds.pop_if(|_| writes_region);
@@ -196,7 +196,7 @@ pub(crate) fn welcome() -> Result<Welcome, String> {
     Ok(Welcome {
         settings: serde_json::to_vec(&settings).map_err(in_words("its settings cannot be passed on"))?,
         ports: ports.map_err(in_words("a port could not be attached"))?,
-        line: MonitorLine::new(channel, region),
+        line: MonitorLine::new(channel, region, ZoneId(zone)),
         listeners,
     })
 }
@@ -234,6 +234,9 @@ impl<'a> Process<'a> {
     ) -> Result<(Process<'a>, G), ProcessError> {
         let mut commands = Vec::new();
         let mut guest = start(settings, &mut commands).map_err(ProcessError::with(2))?;
+        if let Some(line) = &line {
+            guest.on_zone(line.zone);
+        }
         let mut process = Process {
             ports,
             homes: HashMap::new(),

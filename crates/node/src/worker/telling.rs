@@ -7,7 +7,7 @@
 use super::{NO_ERROR, Worker, now_unix_ms};
 use crate::messages::FromWorker;
 use abi::event::{QueryReply, write};
-use abi::header::FLAG_RECEIPT;
+use abi::header::{FLAG_RECEIPT, FLAG_REFUSAL};
 use abi::{Frame, NO_ROOM, Outcome, Receipt, ZoneId};
 use audit_contract::Record;
 use kernel::Refusal;
@@ -65,7 +65,7 @@ impl Worker {
     ) {
         let app = self.dispatch.zones.get(zone).map(|end| end.app()).unwrap_or("?");
         tracing::debug!(app, datapath = %frame.datapath(), "command refused: {reason}");
-        if frame.header.flags.get() & FLAG_RECEIPT == 0 {
+        if frame.header.flags.get() & (FLAG_RECEIPT | FLAG_REFUSAL) == 0 {
             return;
         }
         let receipt =
