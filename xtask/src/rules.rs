@@ -111,6 +111,8 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("security", &["burnet-sdk", "package", "security-contract"]),
     // What it computes paths with is a crate of its own, so that benchmarks and tests reach it.
     ("paths", &["burnet-sdk", "flow", "flows-contract", "graph", "paths-contract", "view"]),
+    // The virtual switches of a slice take events of the ABI, and speak OpenFlow towards the tenant.
+    ("slice", &["abi", "burnet-sdk", "flow", "openflow", "slicer"]),
     // It explains the ways of packets, on what the service `flows` reads from switches.
     (
         "northbound",

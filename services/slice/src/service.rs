@@ -1,0 +1,470 @@
+//! The app around the virtual switches: events and sockets in, commands and bytes out.
+//!
+//! In: events of the node, and sockets that are ready. Out: commands to the node, bytes to controllers, log lines. It decides nothing about
+//! messages: `slicer` does.
+
+use crate::connection::Socket;
+use crate::dialing::Dialing;
+use crate::links::Links;
+use crate::settings::SliceSettings;
+use crate::state::{CLIENTS_MAX, Client, ControllerState, SliceState, SwitchState};
+use abi::ZoneId;
+use burnet_sdk::{
+    App, Commands, DatapathId, FlowRemoved, Interests, Level, Listener, PacketIn, PortStatus, Ready, Receipt,
+    Settings, SocketApp, Sockets, StatsReply, SwitchError, SwitchUp, Wait,
+};
+use flow::PortNo;
+use slicer::abi_frames::{each_event, write_command};
+use slicer::{CONTROLLERS_MAX, Connection, Event, LinkPlan, Outcome, Output, Slicer};
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::net::UnixListener;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Bytes that are read from one controller before the others have their turn.
+const READ_BYTES: usize = 32 << 10;
+/// Tokens of sockets: that of the listener, then those of its clients, then those of connections.
+const LISTENER: usize = 0;
+const FIRST_CLIENT: usize = 1;
+const FIRST_CONNECTION: usize = FIRST_CLIENT + CLIENTS_MAX;
+
+/// A slice with its sockets.
+pub struct Slice {
+    settings: SliceSettings,
+    /// The place of each switch in the plan.
+    places: BTreeMap<DatapathId, usize>,
+    began: Instant,
+    /// Known from the first event on, since the numbers of groups and meters depend on the zone.
+    switches: Option<Switches>,
+    up: BTreeSet<DatapathId>,
+    dialing: Dialing,
+    sockets: BTreeMap<Connection, Socket>,
+    /// Connections for which bytes wait that the socket was not offered yet.
+    unflushed: BTreeSet<Connection>,
+    /// Why a connection ended or failed last. A line is logged when that changes.
+    troubles: BTreeMap<Connection, String>,
+    outputs: Vec<Output>,
+    buffer: Vec<u8>,
+    listener: Option<UnixListener>,
+    clients: Vec<Client>,
+}
+
+/// The virtual switches in their zone.
+struct Switches {
+    own: ZoneId,
+    slicer: Slicer,
+    links: Links,
+}
+
+impl App for Slice {
+    fn new(settings: &Settings) -> Result<Self, String> {
+        let settings: SliceSettings = settings.read()?;
+        settings.check()?;
+        let places = settings.switches.iter().enumerate().map(|(place, it)| (it.datapath, place));
+        Ok(Slice {
+            places: places.collect(),
+            began: Instant::now(),
+            switches: None,
+            up: BTreeSet::new(),
+            dialing: Dialing::new(settings.controllers.len()),
+            sockets: BTreeMap::new(),
+            unflushed: BTreeSet::new(),
+            troubles: BTreeMap::new(),
+            outputs: Vec::new(),
+            buffer: vec![0; READ_BYTES],
+            listener: None,
+            clients: Vec::new(),
+            settings,
+        })
+    }
+
+    fn interests(&self) -> Interests {
+        let all = Interests::none().switches().ports().flow_removed().packets().ticks();
+        // An observer has no rules, and hears what those of others send.
+        if self.settings.is_read_only { all } else { all.of_own_rules() }
+    }
+
+    fn on_switch_up(&mut self, up: &SwitchUp, out: &mut Commands) {
+        if !self.places.contains_key(&up.datapath) {
+            return;
+        }
+        self.up.insert(up.datapath);
+        self.hear(&abi::Event::SwitchUp(*up), out);
+        for port in up.ports {
+            let facts = port.facts();
+            self.on_port(up.datapath, facts.port_no, facts.live, out);
+        }
+        let now_ms = self.now_ms();
+        self.dialing.on_switch_up(up.datapath, now_ms);
+        self.dial(out);
+    }
+
+    fn on_switch_down(&mut self, datapath: DatapathId, out: &mut Commands) {
+        self.up.remove(&datapath);
+        self.dialing.on_switch_down(datapath);
+        self.hear(&abi::Event::SwitchDown(datapath), out);
+        // Those that are under way have no virtual switch yet.
+        self.sockets.retain(|connection, _| connection.datapath != datapath);
+        let changed = self.switches.as_mut().map(|it| it.links.on_switch_down(datapath));
+        self.tell_links(changed.unwrap_or_default(), out);
+    }
+
+    fn on_port_status(&mut self, status: &PortStatus, out: &mut Commands) {
+        self.hear(&abi::Event::PortStatus(*status), out);
+        let facts = status.port.facts();
+        self.on_port(status.datapath, facts.port_no, facts.live && !status.is_gone(), out);
+    }
+
+    fn on_packet_in(&mut self, packet: &PacketIn, out: &mut Commands) {
+        self.hear(&abi::Event::PacketIn(*packet), out);
+    }
+
+    fn on_flow_removed(&mut self, removed: &FlowRemoved, out: &mut Commands) {
+        self.hear(&abi::Event::FlowRemoved(*removed), out);
+    }
+
+    fn on_switch_error(&mut self, error: &SwitchError, out: &mut Commands) {
+        self.hear(&abi::Event::SwitchError(*error), out);
+    }
+
+    fn on_stats_reply(&mut self, reply: &StatsReply, out: &mut Commands) {
+        self.hear(&abi::Event::StatsReply(*reply), out);
+    }
+
+    fn on_receipt(&mut self, datapath: DatapathId, receipt: &Receipt, out: &mut Commands) {
+        self.hear(&abi::Event::Receipt(datapath, *receipt), out);
+    }
+
+    fn on_caught_up(&mut self, out: &mut Commands) {
+        self.flush(out);
+    }
+
+    fn on_tick(&mut self, _: u64, out: &mut Commands) {
+        let now_ms = self.now_ms();
+        let mut failed = Vec::new();
+        for (connection, socket) in &mut self.sockets {
+            let facts = self.switches.as_ref().and_then(|it| it.slicer.controller(*connection));
+            if let Err(why) = socket.on_time(now_ms, facts.map(|facts| facts.version)) {
+                failed.push((*connection, why));
+            }
+            self.unflushed.insert(*connection);
+        }
+        failed.into_iter().for_each(|(connection, why)| self.lose(connection, &why, out));
+        self.clients.retain_mut(|client| client.serve(now_ms));
+        self.flush(out);
+        self.dial(out);
+    }
+
+    fn on_wake(&mut self, out: &mut Commands) {
+        self.dial(out);
+    }
+}
+
+impl SocketApp for Slice {
+    fn on_listeners(&mut self, listeners: Vec<Listener>, _: &mut Commands) -> Result<(), String> {
+        self.listener = listeners.into_iter().find_map(|listener| match listener {
+            Listener::Unix(listener) => Some(listener),
+            Listener::Tcp(_) => None,
+        });
+        Ok(())
+    }
+
+    fn sockets<'a>(&'a self, sockets: &mut Sockets<'a>) {
+        self.listener.iter().for_each(|listener| sockets.add(LISTENER, listener, Wait::Readable));
+        for (place, client) in self.clients.iter().enumerate() {
+            sockets.add(FIRST_CLIENT + place, client, Wait::Writable);
+        }
+        for (connection, socket) in &self.sockets {
+            let wait = match (socket.may_read(), socket.wants_room()) {
+                (true, true) => Wait::Either,
+                (false, true) => Wait::Writable,
+                _ => Wait::Readable,
+            };
+            if let Some(token) = self.token_of(*connection) {
+                sockets.add(token, socket, wait);
+            }
+        }
+    }
+
+    fn on_socket(&mut self, token: usize, ready: Ready, out: &mut Commands) {
+        let now_ms = self.now_ms();
+        match token.checked_sub(FIRST_CONNECTION) {
+            None if token == LISTENER => self.accept(now_ms),
+            // A client that has its answer was removed. Another client may be at its place: that does no harm.
+            None => self.clients.retain_mut(|client| client.serve(now_ms)),
+            Some(number) => {
+                let (place, controller) = (number / CONTROLLERS_MAX, number % CONTROLLERS_MAX);
+                let Some(switch) = self.settings.switches.get(place) else { return };
+                self.serve(Connection { datapath: switch.datapath, controller }, ready, out);
+                self.flush(out);
+            }
+        }
+    }
+}
+
+/// The number of the first rule of this run: it is higher than those of earlier runs, whose rules may still be in the switches.
+fn first_number() -> u64 {
+    /// A run adds fewer rules in a second, on average.
+    const RULES_PER_S: u64 = 1 << 16;
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    since_1970.as_secs().saturating_mul(RULES_PER_S).max(1)
+}
+
+impl Slice {
+    fn now_ms(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn token_of(&self, connection: Connection) -> Option<usize> {
+        let place = self.places.get(&connection.datapath)?;
+        Some(FIRST_CONNECTION + place * CONTROLLERS_MAX + connection.controller)
+    }
+
+    /// The virtual switches; none while the zone's number is unknown.
+    fn switches(&mut self, out: &Commands) -> Option<&mut Switches> {
+        if self.switches.is_none() {
+            let own = out.own_zone()?;
+            let plan = self.settings.plan(own);
+            // `new` has checked the settings.
+            let mut slicer = Slicer::new(&plan).ok()?;
+            slicer.number_rules_from(first_number());
+            self.switches = Some(Switches { own, slicer, links: Links::new(&plan) });
+        }
+        self.switches.as_mut()
+    }
+
+    /// An event of the node.
+    fn hear(&mut self, event: &abi::Event<'_>, out: &mut Commands) {
+        let (now_ms, mut outputs) = (self.now_ms(), std::mem::take(&mut self.outputs));
+        if let Some(Switches { own, slicer, .. }) = self.switches(out) {
+            each_event(event, *own, |event| slicer.on_event(now_ms, event, &mut outputs));
+        }
+        self.carry_out(outputs, out);
+    }
+
+    /// An event of a controller or a link.
+    fn feed(&mut self, event: Event<'_>, out: &mut Commands) {
+        let (now_ms, mut outputs) = (self.now_ms(), std::mem::take(&mut self.outputs));
+        if let Some(switches) = self.switches(out) {
+            switches.slicer.on_event(now_ms, event, &mut outputs);
+        }
+        self.carry_out(outputs, out);
+    }
+
+    /// Carries out what the virtual switches want.
+    fn carry_out(&mut self, mut outputs: Vec<Output>, out: &mut Commands) {
+        let now_ms = self.now_ms();
+        let (mut failed, mut unwritten) = (Vec::new(), Vec::new());
+        for output in outputs.drain(..) {
+            match output {
+                Output::Tell { to, bytes } => {
+                    let Some(socket) = self.sockets.get_mut(&to) else { continue };
+                    self.unflushed.insert(to);
+                    if let Err(why) = socket.tell(&bytes, now_ms) {
+                        failed.push((to, why));
+                    }
+                }
+                Output::Command { datapath, ticket, wants_receipt, command } => {
+                    if !write_command(out.write_frames(), datapath, ticket, wants_receipt, &command) {
+                        unwritten.push((datapath, ticket));
+                    }
+                }
+                Output::End { connection, why } => self.close(connection, &why, out),
+                Output::Soft { datapath, limit } => {
+                    let line = format!("the slice uses more than the soft limit of {limit} at {datapath}");
+                    out.log(Level::Warning, &line);
+                }
+            }
+        }
+        self.outputs = outputs;
+        failed.into_iter().for_each(|(connection, why)| self.lose(connection, &why, out));
+        for (datapath, ticket) in unwritten {
+            self.feed(Event::Answer { datapath, ticket, outcome: Outcome::Unknown }, out);
+        }
+    }
+
+    /// The virtual switch ends a connection.
+    fn close(&mut self, connection: Connection, why: &str, out: &mut Commands) {
+        let now_ms = self.now_ms();
+        if let Some(mut socket) = self.sockets.remove(&connection) {
+            // The last message says why, if the controller reads it.
+            let _ = socket.flush(now_ms);
+        }
+        self.unflushed.remove(&connection);
+        self.dialing.on_ended(connection, now_ms);
+        self.say(connection, why, out);
+        self.wake(out);
+    }
+
+    /// A connection failed, or could not be made.
+    fn lose(&mut self, connection: Connection, why: &str, out: &mut Commands) {
+        let was_connected = self.sockets.get(&connection).is_some_and(Socket::is_connected);
+        self.close(connection, why, out);
+        if was_connected {
+            self.feed(Event::ControllerDown(connection), out);
+        }
+    }
+
+    /// Logs why a connection ended, unless it ended so the last time too.
+    fn say(&mut self, connection: Connection, why: &str, out: &mut Commands) {
+        let known = self.troubles.insert(connection, why.to_owned());
+        if known.as_deref() != Some(why) {
+            let Connection { datapath, controller } = connection;
+            let address =
+                self.settings.controllers.get(controller).map_or_else(String::new, ToString::to_string);
+            out.log(Level::Warning, &format!("controller {address} of switch {datapath}: {why}"));
+        }
+    }
+
+    /// Dials the controllers whose time has come.
+    fn dial(&mut self, out: &mut Commands) {
+        let now_ms = self.now_ms();
+        for connection in self.dialing.take_due(now_ms) {
+            let Some(address) = self.settings.controllers.get(connection.controller) else { continue };
+            match Socket::dial(*address, now_ms) {
+                Ok(socket) => drop(self.sockets.insert(connection, socket)),
+                Err(why) => self.close(connection, &why, out),
+            }
+        }
+        self.wake(out);
+    }
+
+    /// Asks for a wake-up when the next controller is to be dialled.
+    fn wake(&self, out: &mut Commands) {
+        if let Some(next_ms) = self.dialing.next_ms() {
+            out.wake_after(Duration::from_millis(next_ms.saturating_sub(self.now_ms())));
+        }
+    }
+
+    /// A controller's socket is ready.
+    fn serve(&mut self, connection: Connection, ready: Ready, out: &mut Commands) {
+        let now_ms = self.now_ms();
+        let Some(socket) = self.sockets.get_mut(&connection) else { return };
+        if !socket.is_connected() {
+            return match socket.finish_dial(now_ms) {
+                Ok(()) => self.on_connected(connection, out),
+                Err(why) => self.lose(connection, &why, out),
+            };
+        }
+        if ready.writable {
+            self.unflushed.insert(connection);
+        }
+        if ready.readable && socket.may_read() {
+            self.read(connection, out);
+        }
+    }
+
+    fn on_connected(&mut self, connection: Connection, out: &mut Commands) {
+        let now_ms = self.now_ms();
+        self.dialing.on_connected(connection, now_ms);
+        self.feed(Event::ControllerUp(connection), out);
+    }
+
+    /// Reads once, and hands the whole messages to the virtual switch.
+    fn read(&mut self, connection: Connection, out: &mut Commands) {
+        let now_ms = self.now_ms();
+        let Some(socket) = self.sockets.get_mut(&connection) else { return };
+        match socket.read(&mut self.buffer) {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(why) => return self.lose(connection, &why, out),
+        }
+        let mut inbox = std::mem::take(&mut socket.inbox);
+        let trouble = loop {
+            match inbox.take() {
+                Ok(Some(message)) => self.feed(Event::Message(connection, message), out),
+                Ok(None) => break None,
+                Err(why) => break Some(why),
+            }
+            // The message may have ended the connection.
+            let Some(socket) = self.sockets.get_mut(&connection) else { return };
+            socket.on_heard(now_ms);
+        };
+        if let Some(why) = trouble {
+            return self.lose(connection, &why, out);
+        }
+        if let Some(socket) = self.sockets.get_mut(&connection) {
+            socket.inbox = inbox;
+        }
+        self.note_agreement(connection, out);
+    }
+
+    /// After a failure, the operator is told once that a controller is back.
+    fn note_agreement(&mut self, connection: Connection, out: &mut Commands) {
+        let facts = self.switches.as_ref().and_then(|it| it.slicer.controller(connection));
+        if facts.is_some() && self.troubles.remove(&connection).is_some() {
+            let Connection { datapath, controller } = connection;
+            let address =
+                self.settings.controllers.get(controller).map_or_else(String::new, ToString::to_string);
+            out.log(Level::Information, &format!("controller {address} of switch {datapath}: connected"));
+        }
+    }
+
+    /// Offers the sockets what waits for them.
+    fn flush(&mut self, out: &mut Commands) {
+        let now_ms = self.now_ms();
+        for connection in std::mem::take(&mut self.unflushed) {
+            let Some(socket) = self.sockets.get_mut(&connection) else { continue };
+            if let Err(why) = socket.flush(now_ms) {
+                self.lose(connection, &why, out);
+            }
+        }
+    }
+
+    fn on_port(&mut self, datapath: DatapathId, port: PortNo, is_live: bool, out: &mut Commands) {
+        let changed = self.switches.as_mut().map(|it| it.links.on_port(datapath, port, is_live));
+        self.tell_links(changed.unwrap_or_default(), out);
+    }
+
+    fn tell_links(&mut self, changed: Vec<(LinkPlan, bool)>, out: &mut Commands) {
+        changed.into_iter().for_each(|(link, is_up)| self.feed(Event::Link { link, is_up }, out));
+    }
+
+    /// Answers operators.
+    fn accept(&mut self, now_ms: u64) {
+        let Some(listener) = &self.listener else { return };
+        let Ok((stream, _)) = listener.accept() else { return };
+        let client = Client::new(stream, &self.state(), now_ms);
+        if let Some(mut client) = client.filter(|_| self.clients.len() < CLIENTS_MAX)
+            && client.serve(now_ms)
+        {
+            self.clients.push(client);
+        }
+    }
+
+    fn state(&self) -> SliceState {
+        let switches = self.settings.switches.iter().map(|switch| {
+            let datapath = switch.datapath;
+            let slicer = self.switches.as_ref().map(|it| &it.slicer);
+            let counters = slicer.and_then(|it| it.counters(datapath)).unwrap_or_default();
+            let (rules, pieces) = slicer.and_then(|it| it.rules(datapath)).unwrap_or_default();
+            let controllers =
+                (0..self.settings.controllers.len()).map(|controller| Connection { datapath, controller });
+            SwitchState {
+                datapath,
+                shown_as: switch.shown_as,
+                is_up: self.up.contains(&datapath),
+                rules,
+                pieces,
+                packet_ins: counters.packet_ins,
+                packet_ins_dropped: counters.packet_ins_dropped,
+                packet_outs: counters.packet_outs,
+                flow_mods: counters.flow_mods,
+                refused: counters.refused,
+                controllers: controllers.map(|connection| self.controller_state(connection)).collect(),
+            }
+        });
+        SliceState { slice: self.settings.name.clone(), switches: switches.collect() }
+    }
+
+    fn controller_state(&self, connection: Connection) -> ControllerState {
+        let facts = self.switches.as_ref().and_then(|it| it.slicer.controller(connection));
+        let since_ms = self.dialing.stands_since_ms(connection);
+        ControllerState {
+            address: self.settings.controllers[connection.controller],
+            version: facts.map(|facts| facts.version.to_string()),
+            role: facts.map(|facts| facts.role_name().to_owned()),
+            up_ms: since_ms.map(|since_ms| self.now_ms().saturating_sub(since_ms)),
+            trouble: self.troubles.get(&connection).filter(|_| facts.is_none()).cloned(),
+        }
+    }
+}
