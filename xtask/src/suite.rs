@@ -248,7 +248,8 @@ impl Suite {
             return Ok((outcome, Tests::default()));
         }
         wheel::install(&wheel::build()?)?;
-        for (tool, words) in [("ruff", &["check", "--quiet"][..]), ("mypy", &["--no-error-summary"])] {
+        let ruff = &["check", "--quiet", ".", "../../examples/slices"][..];
+        for (tool, words) in [("ruff", ruff), ("mypy", &["--no-error-summary"])] {
             let (outcome, _) =
                 self.command(Command::new(python::SDK.tool(tool)).args(words).current_dir(wheel::folder()))?;
             if outcome != StageResult::Passed {
@@ -257,7 +258,7 @@ impl Suite {
         }
         let mut pytest = Command::new(python::SDK.tool("python"));
         pytest.args(["-m", "pytest", "-q", "-p", "no:cacheprovider"]).current_dir(wheel::folder());
-        pytest.env(BINARY, tested_binary()?).env("PYTHONDONTWRITEBYTECODE", "1");
+        pytest.env(BINARY, tested_binary()?).env("PYTHONDONTWRITEBYTECODE", "1").envs(others());
         self.command(&mut pytest)
     }
 
