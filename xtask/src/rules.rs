@@ -59,6 +59,8 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("proxy", &["emulator", "flow", "openflow", "profile", "software-switch"]),
     // Of the rest of the project, an agent on a server needs addresses only.
     ("edge", &["flow"]),
+    // The pure halves that a node, a server and a tenant's controller run. Of the apps, it needs the choices of one that uses labels.
+    ("rehearsal", &["edge", "flow", "hose", "multipath"]),
     ("load", &["flow", "openflow"]),
     // Data that services declare, and the table of the node's services.
     ("contract", &[]),
@@ -283,7 +285,7 @@ fn is_app(member: &Member) -> bool {
 }
 
 /// What is in no node: the production binary has no hostile code and nothing that makes load. Those who build on it are kept out by the table.
-const NOT_IN_A_NODE: [&str; 6] = ["emulator", "lab", "load", "misbehaving", "probe", "proxy"];
+const NOT_IN_A_NODE: [&str; 7] = ["emulator", "lab", "load", "misbehaving", "probe", "proxy", "rehearsal"];
 
 /// None when the crate may know all but [`NOT_IN_A_NODE`] (`burnet` alone).
 fn may_know(member: &Member) -> Option<Result<&'static [&'static str], String>> {

@@ -1,0 +1,230 @@
+//! The network below the slices: switches, directed links with capacities, servers, and the shortest paths between servers.
+//!
+//! In: a shape. Out: links by number, paths as lists of links. It never changes. A server has one NIC, which is a link in each direction.
+
+use hose::LinkNo;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, VecDeque};
+
+/// The most paths between two servers. Further ones are left out: a controller that knows more gains nothing.
+pub const PATHS_MAX: usize = 64;
+
+/// A direction of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// The node where it begins.
+    pub from: usize,
+    /// The node where it ends.
+    pub to: usize,
+    /// Its capacity.
+    pub capacity_bps: u64,
+}
+
+/// The number of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ServerNo(pub usize);
+
+/// A network.
+#[derive(Clone, Debug, Default)]
+pub struct Fabric {
+    /// Names of nodes: switches, and the switch in each server.
+    names: Vec<String>,
+    links: Vec<Link>,
+    /// By node: the links that begin there.
+    outgoing: Vec<Vec<LinkNo>>,
+    /// By server: its node.
+    servers: Vec<usize>,
+}
+
+impl Fabric {
+    /// Figure 1a: spines s1 and s2, leaves s3 and s4, and a switch in each server: s5 and s6 at s3, s7 and s8 at s4.
+    pub fn figure_one(capacity_bps: u64) -> Fabric {
+        let mut fabric = Fabric::default();
+        let nodes: Vec<usize> = (1..=8).map(|number| fabric.node(format!("s{number}"))).collect();
+        for (one, two) in [(3, 1), (3, 2), (4, 1), (4, 2), (5, 3), (6, 3), (7, 4), (8, 4)] {
+            fabric.cable(nodes[one - 1], nodes[two - 1], capacity_bps);
+        }
+        fabric.servers = nodes[4..].to_vec();
+        fabric
+    }
+
+    /// Leaves with servers, each leaf with a link to each spine.
+    pub fn leaf_spine(leaves: usize, spines: usize, servers_each: usize, capacity_bps: u64) -> Fabric {
+        let mut fabric = Fabric::default();
+        let tops: Vec<usize> = (1..=spines).map(|number| fabric.node(format!("spine{number}"))).collect();
+        for leaf in 1..=leaves {
+            let node = fabric.node(format!("leaf{leaf}"));
+            tops.iter().for_each(|top| fabric.cable(node, *top, capacity_bps));
+            for server in 1..=servers_each {
+                fabric.server(format!("server{leaf}.{server}"), node, capacity_bps);
+            }
+        }
+        fabric
+    }
+
+    /// A fat tree of switches with so many ports, an even number (Al-Fares and others, SIGCOMM 2008).
+    pub fn fat_tree(ports: usize, capacity_bps: u64) -> Fabric {
+        let half = ports / 2;
+        let mut fabric = Fabric::default();
+        let cores: Vec<usize> = (0..half * half).map(|number| fabric.node(format!("core{number}"))).collect();
+        for pod in 0..ports {
+            let upper: Vec<usize> =
+                (0..half).map(|number| fabric.node(format!("aggregation{pod}.{number}"))).collect();
+            for (place, node) in upper.iter().enumerate() {
+                cores[place * half..][..half]
+                    .iter()
+                    .for_each(|core| fabric.cable(*node, *core, capacity_bps));
+            }
+            for edge in 0..half {
+                let node = fabric.node(format!("edge{pod}.{edge}"));
+                upper.iter().for_each(|above| fabric.cable(node, *above, capacity_bps));
+                for server in 0..half {
+                    fabric.server(format!("server{pod}.{edge}.{server}"), node, capacity_bps);
+                }
+            }
+        }
+        fabric
+    }
+
+    fn node(&mut self, name: String) -> usize {
+        self.names.push(name);
+        self.outgoing.push(Vec::new());
+        self.names.len() - 1
+    }
+
+    fn server(&mut self, name: String, at: usize, capacity_bps: u64) {
+        let node = self.node(name);
+        self.cable(node, at, capacity_bps);
+        self.servers.push(node);
+    }
+
+    fn cable(&mut self, one: usize, two: usize, capacity_bps: u64) {
+        for (from, to) in [(one, two), (two, one)] {
+            // A fabric of these shapes has far fewer than 2^32 links.
+            let number = LinkNo(self.links.len() as u32);
+            self.links.push(Link { from, to, capacity_bps });
+            self.outgoing[from].push(number);
+        }
+    }
+
+    /// All links, by number.
+    pub fn links(&self) -> impl Iterator<Item = (LinkNo, &Link)> {
+        (0..).map(LinkNo).zip(&self.links)
+    }
+
+    /// A link.
+    pub fn link(&self, number: LinkNo) -> &Link {
+        &self.links[number.index()]
+    }
+
+    /// How many servers there are.
+    pub fn servers(&self) -> usize {
+        self.servers.len()
+    }
+
+    /// What the NIC of a server carries in each direction.
+    pub fn nic_bps(&self, server: ServerNo) -> u64 {
+        let nic = self.outgoing[self.servers[server.0]].first();
+        nic.map_or(0, |link| self.link(*link).capacity_bps)
+    }
+
+    /// The server of this name.
+    pub fn server_named(&self, name: &str) -> Option<ServerNo> {
+        self.servers.iter().position(|node| self.names[*node] == name).map(ServerNo)
+    }
+
+    /// The name of a link, such as `s3-s1`.
+    pub fn name(&self, number: LinkNo) -> String {
+        let Link { from, to, .. } = self.link(number);
+        format!("{}-{}", self.names[*from], self.names[*to])
+    }
+
+    /// The link of this name.
+    pub fn named(&self, name: &str) -> Option<LinkNo> {
+        self.links().map(|(number, _)| number).find(|number| self.name(*number) == name)
+    }
+
+    /// Whether a link is the NIC of a server, in one of its directions.
+    pub fn is_nic(&self, number: LinkNo) -> bool {
+        let Link { from, to, .. } = self.link(number);
+        self.servers.contains(from) || self.servers.contains(to)
+    }
+
+    /// All shortest paths between two servers, in the order of their links' numbers. Servers carry no traffic of others.
+    pub fn paths(&self, from: ServerNo, to: ServerNo) -> Vec<Vec<LinkNo>> {
+        let (from, to) = (self.servers[from.0], self.servers[to.0]);
+        let distances = self.distances(to);
+        let mut paths = Vec::new();
+        let mut open = vec![(from, Vec::new())];
+        while let Some((at, path)) = open.pop() {
+            if at == to {
+                paths.push(path);
+                if paths.len() == PATHS_MAX {
+                    break;
+                }
+                continue;
+            }
+            for link in self.outgoing[at].iter().rev() {
+                let next = self.link(*link).to;
+                if distances.get(&next).is_some_and(|it| it + 1 == distances[&at]) {
+                    open.push((next, path.iter().copied().chain([*link]).collect()));
+                }
+            }
+        }
+        paths
+    }
+
+    /// How many links each node is away from one.
+    fn distances(&self, to: usize) -> BTreeMap<usize, usize> {
+        let mut distances = BTreeMap::from([(to, 0)]);
+        let mut queue = VecDeque::from([to]);
+        while let Some(at) = queue.pop_front() {
+            let distance = distances[&at];
+            for link in &self.outgoing[at] {
+                // Each cable has both directions, so the way back is as long.
+                let next = self.link(*link).to;
+                if let Entry::Vacant(place) = distances.entry(next) {
+                    place.insert(distance + 1);
+                    queue.push_back(next);
+                }
+            }
+        }
+        distances
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_have_the_links_and_paths_that_they_should() {
+        let check = |fabric: Fabric, counts: (usize, usize), to: usize, paths: usize, hops: usize| {
+            assert_eq!((fabric.servers(), fabric.links().count()), counts);
+            let found = fabric.paths(ServerNo(0), ServerNo(to));
+            assert_eq!(found.len(), paths);
+            for path in found {
+                assert_eq!(path.len(), hops);
+                assert!(path.windows(2).all(|pair| fabric.link(pair[0]).to == fabric.link(pair[1]).from));
+                assert_eq!((fabric.is_nic(path[0]), fabric.is_nic(path[1])), (true, hops == 2));
+            }
+        };
+        check(Fabric::figure_one(10), (4, 16), 2, 2, 4);
+        check(Fabric::figure_one(10), (4, 16), 1, 1, 2);
+        check(Fabric::leaf_spine(2, 4, 3, 10), (6, 28), 3, 4, 4);
+        // 8 pods of 16 servers: 128 NICs, 128 links below the aggregation, 128 above.
+        check(Fabric::fat_tree(8, 10), (128, 768), 127, 16, 6);
+        check(Fabric::fat_tree(8, 10), (128, 768), 4, 4, 4);
+    }
+
+    #[test]
+    fn names_are_those_of_the_figure() {
+        let fabric = Fabric::figure_one(10);
+        let paths = fabric.paths(fabric.server_named("s5").unwrap(), fabric.server_named("s7").unwrap());
+        let names: Vec<Vec<String>> =
+            paths.iter().map(|path| path.iter().map(|link| fabric.name(*link)).collect()).collect();
+        assert_eq!(names, [["s5-s3", "s3-s1", "s1-s4", "s4-s7"], ["s5-s3", "s3-s2", "s2-s4", "s4-s7"]]);
+        assert_eq!(fabric.named("s3-s1").map(|link| fabric.link(link).capacity_bps), Some(10));
+        assert_eq!(fabric.named("s1-s2"), None);
+    }
+}
