@@ -14,6 +14,7 @@ pub mod incidents;
 pub mod network;
 mod node;
 pub mod package;
+pub mod slice;
 pub mod tls;
 
 use std::ffi::OsString;
@@ -37,6 +38,7 @@ use self::package::{
     AppBuildArgs, AppInstallArgs, AppRemoveArgs, AppShowArgs, AppSignArgs, AppVerifyArgs, GrantArgs,
     InstalledArgs, KeyArgs, RevokeArgs,
 };
+use self::slice::SliceArgs;
 use self::tls::TlsArgs;
 use crate::ofp::OfpArgs;
 pub use config::RunArgs;
@@ -140,6 +142,8 @@ pub enum BurnetCommand {
     /// Return to the version of a network file that was applied before
     #[command(after_help = network::FILE_EXAMPLES)]
     Rollback(RollbackArgs),
+    /// Plan slices of the network for tenants
+    Slice(SliceArgs),
     /// Set or remove notes about a switch, a port, a link or a host
     #[command(after_help = network::ANNOTATE_EXAMPLES)]
     Annotate(AnnotateArgs),

@@ -16,6 +16,7 @@ pub mod reload;
 pub mod restore;
 pub mod run;
 pub mod safe_mode;
+pub mod slice;
 pub mod stop_signal;
 pub mod switches;
 pub mod table;

@@ -20,4 +20,5 @@ pub mod network_file;
 pub mod new_app;
 pub mod ofp;
 pub mod services;
+pub mod slice_plan;
 mod zone_numbers;

@@ -1,11 +1,12 @@
 //! `burnet`: one binary for the node, its processes, and the operator's commands.
 
 use burnet::cli::package::KeyCommand;
+use burnet::cli::slice::SliceCommand;
 use burnet::cli::{AppCommand, BurnetCommand, Cli, CommandError};
 use burnet::commands::network::{self, Collection};
 use burnet::commands::{
     app, audit, backup, explain_grant, flows, incidents, key, logs, package, reload, restore, run, safe_mode,
-    switches, tls, top,
+    slice, switches, tls, top,
 };
 use burnet::{apps, completion, doctor, laboratory, new_app, ofp};
 use clap::Parser;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         BurnetCommand::Plan(args) => network::plan_file(&args).and_then(print),
         BurnetCommand::Apply(args) => network::apply_file(&args).and_then(print),
         BurnetCommand::Rollback(args) => network::rollback(&args).and_then(print),
+        BurnetCommand::Slice(args) => slice_command(args.command),
         BurnetCommand::Annotate(args) => network::annotate(&args).and_then(print),
         BurnetCommand::Events(args) => network::events(&args).and_then(print),
         BurnetCommand::Metrics(args) => network::metrics(&args).and_then(print),
@@ -99,6 +101,15 @@ fn app_command(command: AppCommand) -> Result<String, CommandError> {
         AppCommand::Trust(args) => package::trust(&args),
         AppCommand::Untrust(args) => package::untrust(&args),
     }
+}
+
+/// Runs a command about slices. Prints what it found, and returns whether all is well.
+fn slice_command(command: SliceCommand) -> Result<ExitCode, CommandError> {
+    let (text, code) = match command {
+        SliceCommand::Plan(args) => slice::plan(&args)?,
+        SliceCommand::Fit(args) => slice::fit(&args)?,
+    };
+    print(text).map(|_| code)
 }
 
 /// Prints a command's output. If the reader has closed the pipe, that is no error.

@@ -5,7 +5,8 @@
 //!   console minutes    needs minutes or a package registry; each line is read by the parser of the command that it names
 //!   console root       needs root, real switches or another machine; likewise
 //!   toml               is a burnet.toml or an app.toml, and is read as one; `toml scenario` as a scenario,
-//!                      `toml network` as a network file, `toml profile` as TOML (the tests of the crate `profile` read it)
+//!                      `toml network` as a network file, `toml profile` as TOML (the tests of the crate `profile` read it), `toml substrate`
+//!                      as a description of the network below slices
 //!   python             carries a manifest that can be read, if it carries one
 //!   text, rust         shows a form; no line of it is a command
 //! ```
@@ -221,6 +222,9 @@ fn trouble(block: &Block, chores: &str) -> Option<String> {
             toml::from_str::<toml::Table>(&block.text).err().and_then(|it| unread(it.to_string()))
         }
         "toml network" => burnet::network_file::source::read(&block.place(), &block.text).err(),
+        "toml substrate" => {
+            burnet::slice_plan::described::read(&block.text).err().and_then(|it| unread(it.to_string()))
+        }
         "python" => Needs::in_comments(&block.text).err().and_then(|it| unread(it.to_string())),
         "rust" => None,
         "text" => {
@@ -465,7 +469,13 @@ fn the_guides_for_users_of_other_controllers_work_as_they_are_typed() {
 
 #[test]
 fn the_examples_work_as_they_are_typed() {
-    let examples = [("host-move", 1), ("link-failure", 1), ("shared-bottleneck", 1), ("switch-profiles", 2)];
+    let examples = [
+        ("host-move", 1),
+        ("link-failure", 1),
+        ("shared-bottleneck", 1),
+        ("slices", 1),
+        ("switch-profiles", 2),
+    ];
     for (example, blocks) in examples {
         let page = checkout().join("examples").join(example).join("README.md");
         assert_eq!(Reader::new(example, &page).follows(&page), blocks, "{example}");
@@ -490,6 +500,7 @@ fn each_page_with_something_to_run_is_followed_by_a_test() {
         "examples/host-move/README.md",
         "examples/link-failure/README.md",
         "examples/shared-bottleneck/README.md",
+        "examples/slices/README.md",
         "examples/switch-profiles/README.md",
     ];
     assert_eq!(pages, followed.map(|page| checkout().join(page)));

@@ -23,6 +23,9 @@ pub use intents::intents;
 use super::json;
 use crate::cli::network::{EventsArgs, MetricsArgs, ObjectsArgs};
 use crate::cli::{CommandError, NodeArgs};
+use crate::network_file::current::objects as objects_of;
+use crate::slice_plan::substrate::Description;
+use burnet_sdk::view::{Link, Path, Port};
 pub use client::Client;
 use client::encoded;
 use config::Environment;
@@ -86,6 +89,19 @@ pub fn objects(args: &ObjectsArgs, collection: Collection) -> Result<String, Com
     }
     let items = all(&client, collection, &args.filters)?;
     if args.asking.json { json(&items) } else { Ok(rows::table(collection.name(), &items)) }
+}
+
+/// The network below slices, from the running node's view.
+///
+/// # Errors
+/// The node cannot be asked.
+pub fn description(asking: &NodeArgs) -> Result<Description, CommandError> {
+    let client = client(asking)?;
+    let all = |collection| all(&client, collection, &[]);
+    let links: Vec<Link> = objects_of(all(Collection::Links)?).map_err(failed)?;
+    let ports: Vec<Port> = objects_of(all(Collection::Ports)?).map_err(failed)?;
+    let paths: Vec<Path> = objects_of(all(Collection::Paths)?).map_err(failed)?;
+    Ok(Description::of_view(links, &ports, &paths))
 }
 
 /// All objects, page by page.

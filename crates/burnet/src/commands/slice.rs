@@ -1,0 +1,75 @@
+//! `burnet slice plan` and `burnet slice fit`: slices of tenants on a network, before they are applied.
+//!
+//! ```text
+//!   slices.toml ───────────────────────────────────────┐
+//!   network.toml, or GET links, ports, paths of a node ─┴─> slice_plan ──> text or JSON, and whether all slices fit
+//! ```
+//!
+//! In: parsed options and files. Out: what to print, and the exit code. It changes nothing in a node.
+
+use super::{json, network};
+use crate::cli::CommandError;
+use crate::cli::slice::SlicePlanArgs;
+use crate::slice_plan::described;
+use crate::slice_plan::judge::{Judged, judge};
+use crate::slice_plan::shown;
+use crate::slice_plan::substrate::{Description, Substrate};
+use config::ConfigFile;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// The longest network description that is read.
+const FILE_BYTES_MAX: u64 = 16 << 20;
+
+/// `burnet slice plan`.
+pub fn plan(args: &SlicePlanArgs) -> Result<(String, ExitCode), CommandError> {
+    let judged = judged(args, false)?;
+    answer(args, &judged, shown::plan_text)
+}
+
+/// `burnet slice fit`.
+pub fn fit(args: &SlicePlanArgs) -> Result<(String, ExitCode), CommandError> {
+    let judged = judged(args, true)?;
+    answer(args, &judged, shown::fit_text)
+}
+
+fn answer(
+    args: &SlicePlanArgs,
+    judged: &[Judged],
+    text: fn(&[Judged]) -> String,
+) -> Result<(String, ExitCode), CommandError> {
+    let all_fit = judged.iter().all(|slice| slice.result.is_ok());
+    let text = if args.asking.json { json(&shown::value(judged))? } else { text(judged) };
+    Ok((text, if all_fit { ExitCode::SUCCESS } else { ExitCode::from(1) }))
+}
+
+fn judged(args: &SlicePlanArgs, with_fit: bool) -> Result<Vec<Judged>, CommandError> {
+    let path = args.file.display();
+    let slices = ConfigFile::read(&args.file)?.slices;
+    if slices.is_empty() {
+        let why = format!("{path} has no slices: write a section [slice.NAME], or name another file");
+        return Err(CommandError::Usage(why));
+    }
+    let description = match &args.network {
+        Some(network) => described_in(network)?,
+        None => network::description(&args.asking)?,
+    };
+    let mut substrate = Substrate::new(description).map_err(CommandError::DidNotWork)?;
+    judge(&mut substrate, &slices, with_fit)
+        .map_err(|unknown| CommandError::Usage(format!("{path}, {unknown}")))
+}
+
+fn described_in(file: &Path) -> Result<Description, CommandError> {
+    let path = file.display();
+    let unreadable = |why: std::io::Error| {
+        CommandError::Usage(format!("{path} cannot be read ({why}): check the path and its permissions"))
+    };
+    let (opened, mut text) = (File::open(file).map_err(unreadable)?, String::new());
+    let length = opened.take(FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(unreadable)?;
+    if length as u64 > FILE_BYTES_MAX {
+        return Err(CommandError::Usage(format!("{path} has more than the limit of {FILE_BYTES_MAX} bytes")));
+    }
+    described::read(&text).map_err(|fault| CommandError::Usage(format!("{path}, {fault}")))
+}

@@ -1,0 +1,343 @@
+//! Admission and embedding of slices, one after the other.
+//!
+//! ```text
+//!   slice ──links named──> their paths ────────┐
+//!         └─VNICs only──> embedding ───────────┴─> admission ──> Got, and booked; or Refused, and nothing booked
+//! ```
+//!
+//! In: a substrate, slices in their order. Out: for each slice what it gets, or what is lacking. An earlier slice is never moved for a later one.
+
+use super::places::{self, Unknown};
+use super::substrate::{Behind, Substrate};
+use burnet_sdk::view::{ConnectPoint, LinkId};
+use config::slices::{Slice, SliceLink, link_name, port_name, switch_name};
+use flow::DatapathId;
+use graph::LinkNo;
+use hose::{
+    Bandwidth, Booking, Checks, Fit, Lack, NicNo, NoPath, Routing, SliceNo, SliceRequest, VnicRequest, embed,
+    fit,
+};
+use std::collections::BTreeSet;
+
+/// A slice after the judgement.
+#[derive(Clone, Debug)]
+pub struct Judged {
+    /// The slice, with the links that were chosen for it if it is admitted.
+    pub slice: Slice,
+    /// Whether its links were chosen.
+    pub is_chosen: bool,
+    /// What it gets.
+    pub result: Result<Got, Refused>,
+    /// What was tried for links, if more than one way was.
+    pub tried: Vec<String>,
+}
+
+/// What a slice gets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Got {
+    /// Its switches.
+    pub switches: Vec<DatapathId>,
+    /// Its links.
+    pub links: Vec<LinkUse>,
+    /// Its VNICs.
+    pub vnics: Vec<VnicUse>,
+}
+
+/// A link of the network that carries traffic of a slice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkUse {
+    /// The link, in one direction.
+    pub id: LinkId,
+    /// The slice's worst traffic, in the direction with more. `None`: the fabric is trusted.
+    pub worst: Option<Bandwidth>,
+    /// What is left after it, in the direction with less. `None`: the capacity is not known.
+    pub left: Option<Bandwidth>,
+}
+
+/// A VNIC of a slice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VnicUse {
+    /// Its name.
+    pub name: String,
+    /// Its port.
+    pub at: ConnectPoint,
+    /// The name of its NIC.
+    pub nic: String,
+    /// Its rate.
+    pub rate: Bandwidth,
+    /// What the NIC has left after the slice.
+    pub left: Bandwidth,
+}
+
+/// Why a slice is not admitted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// The sentence, with the slice's name.
+    pub why: String,
+    /// What would fit. `None`: nothing, or it was not asked.
+    pub fit: Option<Fit>,
+}
+
+/// Judges all slices in their order. `with_fit`: also what would fit of a slice that is refused.
+///
+/// # Errors
+/// A name that the network does not have. Then no slice was judged.
+pub fn judge(substrate: &mut Substrate, slices: &[Slice], with_fit: bool) -> Result<Vec<Judged>, Unknown> {
+    places::check(substrate, slices)?;
+    let own_ports = slices.iter().flat_map(|slice| &slice.ports).filter(|port| port.is_own);
+    let own: BTreeSet<ConnectPoint> = own_ports.map(|port| port.at).collect();
+    let judged = (0..).zip(slices).map(|(number, slice)| {
+        let request = request(substrate, slice);
+        Turn { substrate: &mut *substrate, slice, number: SliceNo(number), request, own: &own }
+            .judge(with_fit)
+    });
+    Ok(judged.collect())
+}
+
+fn request(substrate: &Substrate, slice: &Slice) -> SliceRequest {
+    let vnics = slice.vnics.iter().filter_map(|vnic| match substrate.behind(vnic.at) {
+        Some(Behind::Nic(nic)) => Some(VnicRequest { name: vnic.name.clone(), nic, rate: vnic.rate }),
+        // The names were checked before.
+        _ => None,
+    });
+    SliceRequest { name: slice.name.clone(), vnics: vnics.collect() }
+}
+
+/// The judgement of one slice.
+struct Turn<'a> {
+    substrate: &'a mut Substrate,
+    slice: &'a Slice,
+    number: SliceNo,
+    request: SliceRequest,
+    /// The own ports of all slices. A link at one of them is not chosen.
+    own: &'a BTreeSet<ConnectPoint>,
+}
+
+/// A slice that fits: what it needs, and the links of the network and the switches for that.
+struct Fitting {
+    booking: Booking,
+    links: Vec<LinkId>,
+    switches: Vec<DatapathId>,
+}
+
+impl Turn<'_> {
+    fn judge(mut self, with_fit: bool) -> Judged {
+        let is_chosen = self.slice.needs_links();
+        let (fitting, tried) = match self.without_rate() {
+            Some(why) => (Err(why), Vec::new()),
+            None if is_chosen => self.chosen(),
+            None => (self.named(), Vec::new()),
+        };
+        let refused = |why: String, fit| Refused {
+            why: format!("slice {}: {}", self.slice.name, short_names(&why)),
+            fit,
+        };
+        let (slice, result) = match fitting {
+            Ok(fitting) => {
+                self.substrate.admission.book(self.number, fitting.booking.clone());
+                let slice = if is_chosen {
+                    self.slice.with_links(&cables(&fitting.links))
+                } else {
+                    self.slice.clone()
+                };
+                (slice, Ok(self.got(&fitting)))
+            }
+            Err(why) => {
+                let fit = if with_fit { self.fit() } else { None };
+                (self.slice.clone(), Err(refused(why, fit)))
+            }
+        };
+        let tried = tried.iter().map(|attempt| short_names(attempt)).collect();
+        Judged { slice, is_chosen, result, tried }
+    }
+
+    /// A NIC whose rate is not known promises nothing.
+    fn without_rate(&self) -> Option<String> {
+        let mut vnics = self.request.vnics.iter();
+        vnics.find_map(|vnic| {
+            let nic = self.substrate.nic(vnic.nic).filter(|nic| nic.rate.is_none())?;
+            Some(format!(
+                "{} is at {}, whose speed is not known, so nothing can be promised there",
+                vnic.name, nic.name
+            ))
+        })
+    }
+
+    /// Links for a slice that names none.
+    fn chosen(&mut self) -> (Result<Fitting, String>, Vec<String>) {
+        let Turn { slice, number, request, own, .. } = self;
+        let (request, number, checks) = (&*request, *number, slice.admission);
+        let embedded = self.substrate.with_only(
+            |link| may_have(slice, own, link),
+            |substrate| {
+                let Substrate { graph, hops, admission, .. } = substrate;
+                embed((graph, *hops), admission, number, request, checks)
+            },
+        );
+        let shown = |attempts: &[hose::Attempt]| match attempts {
+            [] | [_] => Vec::new(),
+            several => several.iter().map(ToString::to_string).collect(),
+        };
+        let topology = self.substrate.graph.topology();
+        match embedded {
+            Ok(found) => {
+                let links = found.links.iter().map(|link| topology.slot(*link).id).collect();
+                let switches = found.switches.iter().map(|switch| topology.switch_id(*switch)).collect();
+                let tried = shown(&found.attempts);
+                (Ok(Fitting { booking: found.booking, links, switches }), tried)
+            }
+            Err(refused) => (Err(refused.refusal.lack.to_string()), shown(&refused.attempts)),
+        }
+    }
+
+    /// The links that a slice names, and what is promised on them.
+    fn named(&mut self) -> Result<Fitting, String> {
+        let hops = self.hops_of_links()?;
+        let routing = self.routing(&hops).map_err(|why| why.to_string())?;
+        let Turn { slice, number, request, .. } = self;
+        let Substrate { graph, admission, .. } = &*self.substrate;
+        let routing = Some(&routing).filter(|_| slice.admission == Checks::Fabric);
+        let judged = admission.judge(graph.topology(), *number, request, routing);
+        let booking = judged.map_err(|refused| refused.lack.to_string())?;
+        Ok(Fitting { booking, links: hops.into_iter().collect(), switches: Vec::new() })
+    }
+
+    /// The links of the network under the slice's links, in both directions.
+    fn hops_of_links(&mut self) -> Result<BTreeSet<LinkId>, String> {
+        let mut hops = BTreeSet::new();
+        for SliceLink { id, .. } in self.slice.links.iter().flatten() {
+            if self.substrate.link(*id).is_some() {
+                hops.extend([*id, id.reversed()]);
+                continue;
+            }
+            let no_way = || format!("no path leads along link {}", link_name(*id));
+            let way = self.way(*id).ok_or_else(no_way)?;
+            hops.extend(way.into_iter().flat_map(|hop| [hop, hop.reversed()]));
+        }
+        Ok(hops)
+    }
+
+    /// A shortest path from one port to another, which begins with the link at the first and ends with the link at the second.
+    fn way(&mut self, wanted: LinkId) -> Option<Vec<LinkId>> {
+        let Substrate { graph, hops, .. } = &mut *self.substrate;
+        let topology = graph.topology();
+        let (first, second) =
+            topology.all_links().find(|(_, slot)| slot.id.from == wanted.from && slot.is_up)?;
+        let (last, before) = topology.all_links().find(|(_, slot)| slot.id.to == wanted.to && slot.is_up)?;
+        let (second, before) = (second.to, before.from);
+        let mut between: Vec<LinkNo> = Vec::new();
+        if !graph.path(*hops, second, before, 0, &mut between) {
+            return None;
+        }
+        let all = std::iter::once(first).chain(between).chain(std::iter::once(last));
+        Some(all.map(|link| graph.topology().slot(link).id).collect())
+    }
+
+    /// How the traffic is spread over these links.
+    fn routing(&mut self, links: &BTreeSet<LinkId>) -> Result<Routing, Lack> {
+        let Turn { request, .. } = self;
+        let Substrate { graph, hops, admission, .. } = &mut *self.substrate;
+        let places = admission.places(graph.topology(), request);
+        let routing = Routing::equal_cost(graph, *hops, &places, |_, slot| links.contains(&slot.id));
+        routing.map_err(|NoPath { from, to }| {
+            let name = |switch| graph.topology().switch_id(switch).to_string();
+            Lack::NoPath { from: name(from), to: name(to) }
+        })
+    }
+
+    /// What would fit of a slice that does not: over the links that it names, or over all that it may have.
+    fn fit(&mut self) -> Option<Fit> {
+        let links = match self.slice.needs_links() {
+            false => self.hops_of_links().ok()?,
+            true => {
+                let all = self.substrate.graph.topology().all_links().map(|(_, slot)| slot.id);
+                all.filter(|link| may_have(self.slice, self.own, *link)).collect()
+            }
+        };
+        let routing = match self.slice.admission {
+            Checks::Edge => None,
+            Checks::Fabric => Some(self.routing(&links).ok()?),
+        };
+        let Substrate { graph, admission, .. } = &*self.substrate;
+        fit(admission, graph.topology(), self.number, &self.request, routing.as_ref())
+    }
+
+    fn got(&self, fitting: &Fitting) -> Got {
+        let links = cables(&fitting.links).into_iter().map(|id| self.link_use(id, &fitting.booking));
+        let vnics = self.slice.vnics.iter().zip(&self.request.vnics).map(|(vnic, asked)| VnicUse {
+            name: vnic.name.clone(),
+            at: vnic.at,
+            nic: self.substrate.nic(asked.nic).map(|nic| nic.name.clone()).unwrap_or_default(),
+            rate: vnic.rate,
+            left: self.nic_left(asked.nic, &fitting.booking),
+        });
+        let ports = self.slice.ports.iter().map(|port| port.at.switch);
+        let named = self.slice.switches.iter().flatten().map(|switch| switch.datapath);
+        let switches: BTreeSet<_> = fitting.switches.iter().copied().chain(ports).chain(named).collect();
+        Got { switches: switches.into_iter().collect(), links: links.collect(), vnics: vnics.collect() }
+    }
+
+    fn nic_left(&self, nic: NicNo, booking: &Booking) -> Bandwidth {
+        let booked = booking.nics.get(&nic).copied().unwrap_or_default();
+        self.substrate.admission.nic_left(self.number, nic).less(Bandwidth::from_bps(booked))
+    }
+
+    fn link_use(&self, id: LinkId, booking: &Booking) -> LinkUse {
+        let Substrate { graph, admission, .. } = &*self.substrate;
+        let directions =
+            [id, id.reversed()].into_iter().filter_map(|direction| self.substrate.link(direction));
+        let uses = directions.map(|link| {
+            let worst = Bandwidth::from_bps(booking.links.get(&link).copied().unwrap_or_default());
+            (worst, admission.link_left(graph.topology(), self.number, link).map(|left| left.less(worst)))
+        });
+        let (worst, left): (Vec<_>, Vec<_>) = uses.unzip();
+        let is_judged = self.slice.admission == Checks::Fabric;
+        LinkUse {
+            id,
+            worst: worst.into_iter().max().filter(|_| is_judged),
+            left: left.into_iter().min().flatten(),
+        }
+    }
+}
+
+/// Whether a link may be chosen for a slice.
+fn may_have(slice: &Slice, own: &BTreeSet<ConnectPoint>, link: LinkId) -> bool {
+    let is_in = |end: ConnectPoint| {
+        slice.switches.as_ref().is_none_or(|all| all.iter().any(|switch| switch.datapath == end.switch))
+    };
+    [link.from, link.to].into_iter().all(|end| is_in(end) && !own.contains(&end))
+}
+
+/// Each link once, in the direction whose name is lower.
+fn cables(links: &[LinkId]) -> Vec<LinkId> {
+    let lower = |link: &LinkId| (*link).min(link.reversed());
+    links.iter().map(lower).collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// A text with the short names of switches and ports in place of datapath ids.
+fn short_names(text: &str) -> String {
+    const DIGITS: usize = 16;
+    let mut parts = text.split("of:");
+    let mut short = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let id = part.get(..DIGITS).and_then(|digits| format!("of:{digits}").parse::<DatapathId>().ok());
+        let Some(id) = id else {
+            short += "of:";
+            short += part;
+            continue;
+        };
+        let rest = &part[DIGITS..];
+        let digits = rest.strip_prefix('/').map(|rest| rest.bytes().take_while(u8::is_ascii_digit).count());
+        match digits.and_then(|digits| Some((rest[1..=digits].parse().ok()?, digits))) {
+            Some((port, digits)) => {
+                short += &port_name(ConnectPoint { switch: id, port: flow::PortNo(port) });
+                short += &rest[1 + digits..];
+            }
+            None => {
+                short += &switch_name(id);
+                short += rest;
+            }
+        }
+    }
+    short
+}
