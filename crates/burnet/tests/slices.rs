@@ -7,8 +7,11 @@ use burnet::slice_plan::substrate::Substrate;
 use burnet::slice_plan::{described, shown};
 use config::ConfigFile;
 use config::slices::{Slice, link_name, switch_name};
+use emulator::SwitchOptions;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use test_bed::Bed;
 
 fn example(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/slices").join(name)
@@ -323,4 +326,25 @@ fn what_would_fit_fits_and_one_kilobit_more_of_one_vnic_alone_does_not() {
         }
     }
     assert!(refused > 50, "{refused}");
+}
+
+#[test]
+fn without_a_description_the_running_node_is_asked() {
+    let bed = Bed::new(env!("CARGO_BIN_EXE_burnet"));
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let node = bed
+        .node()
+        .config(&format!("[network.northbound]\nlisten = ['{address}']\n"))
+        .log("info")
+        .start_ready();
+    let _network = node.network("linear,2", &SwitchOptions::default());
+    let links = || String::from_utf8(bed.run(&["links"]).stdout).unwrap();
+    node.wait("the link is known", |_| links().lines().count() >= 3);
+    let text = section("red", "", &[("A", "s1:1", "1M"), ("B", "s2:1", "1M")]);
+    let file = bed.file("slices.toml", &text);
+    let done = bed.run(&["slice", "plan", file.to_str().unwrap()]);
+    let (text, complaint) =
+        (String::from_utf8(done.stdout).unwrap(), String::from_utf8(done.stderr).unwrap());
+    assert!(done.status.success() && text.starts_with("slice red: fits\n"), "{text}{complaint}");
+    assert!(text.contains("\n  s1:2-s2:2  1.0M"), "{text}");
 }
