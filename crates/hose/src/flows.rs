@@ -293,6 +293,15 @@ impl Flows {
         is_metered
     }
 
+    /// A meter says that a pair is silent: it no longer counts. Without a meter at its receiver, nothing is changed.
+    pub fn on_silence(&mut self, pair: Pair) {
+        let Some((slice, number)) = self.number(pair) else { return };
+        if self.slices[slice].is_metered(pair.destination) {
+            self.slices[slice].slots[number.index()].seen_ms = 0;
+            self.stop(pair.slice, number);
+        }
+    }
+
     /// Time has passed: flows that were idle for [`IDLE_MS`] no longer count.
     pub fn on_time(&mut self, now_ms: u64) {
         while let Some(due) = self.wheel.take_due(now_ms) {

@@ -91,6 +91,26 @@ fn a_flow_with_a_meter_counts_from_its_report_on_and_until_it_is_idle() {
 }
 
 #[test]
+fn a_meter_that_says_that_a_flow_is_silent_ends_it_at_once() {
+    let mut flows = paper();
+    let ab = pair(RED, 0, 1);
+    flows.set_metered(RED, VnicNo(1), true, 0).expect("it is known");
+    flows.on_path(ab, path(&[0]), 1).expect("it is known");
+    // It lasts until the meter says something else.
+    assert!(flows.on_traffic(ab, u64::MAX));
+    flows.on_time(1_000_000);
+    assert_eq!(labels(&flows, BLUE), [2, 10]);
+    flows.on_silence(ab);
+    assert_eq!(labels(&flows, BLUE), [10, 10]);
+    assert!(flows.on_traffic(ab, 1_000_100));
+    flows.on_time(1_000_100 + 3 * IDLE_MS);
+    assert_eq!(labels(&flows, BLUE), [10, 10], "what was said before the silence is forgotten");
+    flows.set_metered(RED, VnicNo(1), false, 2_000_000).expect("it is known");
+    flows.on_silence(ab);
+    assert_eq!(labels(&flows, BLUE), [2, 10], "nobody meters");
+}
+
+#[test]
 fn a_flow_without_a_meter_counts_while_it_has_a_path() {
     let mut flows = paper();
     let ab = pair(RED, 0, 1);
