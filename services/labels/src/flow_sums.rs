@@ -1,0 +1,85 @@
+//! Paths of slices as the arithmetic has them: links by number, each taken as often as a path needs it.
+//!
+//! In: paths by the names of links. Out: changes of sums. It decides nothing about slices, and tells nobody.
+
+use crate::links::Links;
+use hose::{Bandwidth, Flows, LinkNo, Pair, Path, SliceNo};
+use view::LinkId;
+
+/// The flows of all slices, and the links that they need.
+#[derive(Clone, Debug, Default)]
+pub struct FlowSums {
+    /// The arithmetic.
+    pub flows: Flows,
+    /// Links by name.
+    pub links: Links,
+}
+
+impl FlowSums {
+    /// A slice needs a link.
+    ///
+    /// # Errors
+    /// A sentence: too many links that the view does not have.
+    pub fn take(&mut self, slice: SliceNo, link: LinkId) -> Result<LinkNo, String> {
+        let is_new = self.links.number(link).is_none();
+        let number = self.links.take(slice, link);
+        let number = number.ok_or_else(|| format!("link {link} is not in the network"))?;
+        if is_new {
+            // A capacity of nothing means that it is not known: flows can be over the link, and it has no label.
+            let known = self.flows.labels_mut().set_capacity(number, Bandwidth::ZERO);
+            known.map_err(|why| why.to_string())?;
+        }
+        Ok(number)
+    }
+
+    /// The path of a pair is this one now. A path that is refused is no path: what was there before is true no more.
+    ///
+    /// # Errors
+    /// A sentence with the first thing that is wrong.
+    pub fn put_path(&mut self, pair: Pair, links: &[LinkId], rules: u32) -> Result<(), String> {
+        let mut taken = Vec::with_capacity(links.len());
+        let done = self.try_path(pair, links, rules, &mut taken);
+        match done {
+            Ok(before) => before.into_iter().for_each(|link| self.links.release(link)),
+            Err(_) => {
+                taken.into_iter().for_each(|link| self.links.release(link));
+                self.remove_path(pair);
+                return done.map(drop);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the links of the path that the pair had before.
+    fn try_path(
+        &mut self,
+        pair: Pair,
+        links: &[LinkId],
+        rules: u32,
+        taken: &mut Vec<LinkNo>,
+    ) -> Result<Vec<LinkNo>, String> {
+        for link in links {
+            taken.push(self.take(pair.slice, *link)?);
+        }
+        let path = Path::new(taken).map_err(|why| why.to_string())?;
+        let before = self.links_of(pair);
+        self.flows.on_path(pair, path, rules).map_err(|why| why.to_string())?;
+        Ok(before)
+    }
+
+    /// A pair has no path any more.
+    pub fn remove_path(&mut self, pair: Pair) {
+        let links = self.links_of(pair);
+        self.flows.on_no_path(pair);
+        links.into_iter().for_each(|link| self.links.release(link));
+    }
+
+    /// The pairs of a slice that have a path.
+    pub fn pairs(&self, slice: SliceNo) -> Vec<Pair> {
+        self.flows.flows(slice).map(|flow| flow.pair).collect()
+    }
+
+    fn links_of(&self, pair: Pair) -> Vec<LinkNo> {
+        self.flows.flow(pair).map(|flow| flow.links.to_vec()).unwrap_or_default()
+    }
+}

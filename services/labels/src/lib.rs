@@ -1,0 +1,33 @@
+//! The service `labels`: it tells each slice what the flows of all other slices leave of its links.
+//!
+//! ```text
+//!   slices ──reports: paths, links shown──> [ engine ] ──a stream of labels for each slice──> slices
+//!   discovery ──links, capacities─────────>     │
+//!   agents' words: a flow lives, is silent ─>   └──flows, standings──> operator
+//!   settings, operator: what slices are promised ^
+//! ```
+//!
+//! In: promises, reports with their grants, the view's links. Out: labels, each to its slice only. The arithmetic and the damping are those of the
+//! crate `hose`. It changes nothing in the network, and keeps nothing over a restart: the slices report again, and until then labels are
+//! marked as stale.
+
+pub mod engine;
+mod flow_sums;
+mod links;
+mod service;
+mod slices;
+mod words;
+
+pub use engine::{Effect, Engine, Refused};
+pub use service::{Labels, LabelsSettings};
+pub use words::Word;
+
+use std::process::ExitCode;
+
+/// What the service needs of its node: tables of a manifest.
+pub const NEEDS: &str = include_str!("../needs.toml");
+
+/// Runs the service until its zone ends. It is in this crate so that it is compiled with the options of the service.
+pub fn run() -> ExitCode {
+    burnet_sdk::run::<Labels>()
+}

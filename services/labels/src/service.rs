@@ -1,0 +1,211 @@
+//! The shell of the service: events of the node to the engine, and the engine's effects to the node.
+//!
+//! In: events. Out: commands. It decides only who may ask.
+
+use crate::engine::{Effect, Engine, Refused};
+use burnet_sdk::stream::Table;
+use burnet_sdk::{App, Commands, Form, Interests, Level, Query, Settings, Ticket};
+use hose::Bandwidth;
+use labels_contract::{Follow, Grant, Hose, Question, STATE_KEY, status};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+use view::{Batch, Kind, Link, LinkState, Notice, Object, Snapshot};
+
+/// The settings: `[network.labels]` of `burnet.toml`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LabelsSettings {
+    /// What slices are promised, by name. More can come and go while the service runs.
+    pub slices: BTreeMap<String, Hose>,
+}
+
+impl LabelsSettings {
+    /// Whether slices can be promised this.
+    ///
+    /// # Errors
+    /// A sentence that begins with the key.
+    pub fn check(&self) -> Result<(), String> {
+        self.slices
+            .iter()
+            .try_for_each(|(name, hose)| hose.check().map_err(|why| format!("slices.{name}.{why}")))
+    }
+}
+
+/// The service.
+pub struct Labels {
+    engine: Engine,
+    /// What each slice is told, as it follows it. A slice that is gone has an empty table as long as it has readers.
+    tables: BTreeMap<String, Table>,
+    began: Instant,
+    effects: Vec<Effect>,
+}
+
+impl App for Labels {
+    fn new(settings: &Settings) -> Result<Self, String> {
+        let settings: LabelsSettings = settings.read()?;
+        settings.check()?;
+        let mut labels = Labels {
+            engine: Engine::default(),
+            tables: BTreeMap::new(),
+            began: Instant::now(),
+            effects: Vec::new(),
+        };
+        for (name, hose) in settings.slices {
+            let done = labels.engine.put(&name, &hose, 0, &mut labels.effects);
+            done.map_err(|(_, why)| why)?;
+        }
+        Ok(labels)
+    }
+
+    fn interests(&self) -> Interests {
+        Interests::none().view(&[Kind::Link])
+    }
+
+    fn on_start(&mut self, out: &mut Commands) {
+        self.finish(out);
+    }
+
+    fn on_view(&mut self, changes: &Batch, _: &Snapshot, out: &mut Commands) {
+        for notice in changes.iter() {
+            self.on_notice(notice);
+        }
+        self.finish(out);
+    }
+
+    fn on_query(&mut self, query: &Query, out: &mut Commands) {
+        let answered = match query.form {
+            Form::Stream => self.follow(query, out).map(|()| None),
+            _ => self.on_question(query).map(Some),
+        };
+        let ticket = Ticket(query.ticket);
+        match answered {
+            Ok(Some(payload)) => out.answer(ticket, status::DONE, false, &payload),
+            Ok(None) => {}
+            Err((status, why)) => out.answer(ticket, status, false, why.as_bytes()),
+        }
+        self.finish(out);
+    }
+
+    fn on_credit(&mut self, _: Ticket, out: &mut Commands) {
+        self.finish(out);
+    }
+
+    fn on_wake(&mut self, out: &mut Commands) {
+        let now_ms = self.now_ms();
+        self.engine.on_time(now_ms, &mut self.effects);
+        self.finish(out);
+    }
+}
+
+impl Labels {
+    fn now_ms(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX / 2)
+    }
+
+    fn on_notice(&mut self, notice: &Notice) {
+        let now_ms = self.now_ms();
+        match (notice.now(), notice.before()) {
+            (Some(Object::Link(link)), _) => {
+                self.engine.on_link(link.id, Some(capacity(link)), now_ms, &mut self.effects);
+            }
+            (None, Some(Object::Link(link))) => {
+                self.engine.on_link(link.id, None, now_ms, &mut self.effects);
+            }
+            _ => {}
+        }
+    }
+
+    fn follow(&mut self, query: &Query, out: &mut Commands) -> Result<(), Refused> {
+        let follow = Follow::from_bytes(query.payload).map_err(|why| (status::BAD_QUESTION, why))?;
+        grant(query)?.check_follow(&follow).map_err(|why| (status::NOT_GRANTED, why))?;
+        if self.engine.state(&follow.slice).is_none() {
+            return Err((status::NOT_FOUND, format!("there is no slice {}", follow.slice)));
+        }
+        // What was told before comes first.
+        self.carry_out(out);
+        self.tables.entry(follow.slice).or_default().follow(query, out);
+        Ok(())
+    }
+
+    fn on_question(&mut self, query: &Query) -> Result<Vec<u8>, Refused> {
+        let question = Question::from_bytes(query.payload).map_err(|why| (status::BAD_QUESTION, why))?;
+        grant(query)?.check(&question).map_err(|why| (status::NOT_GRANTED, why))?;
+        let (now_ms, engine, effects) = (self.now_ms(), &mut self.engine, &mut self.effects);
+        match question {
+            Question::Report(report) => engine.on_report(&report, now_ms, effects).map(|heard| json(&heard)),
+            Question::Labels { slice } => engine.labels(&slice).map(|labels| json(&labels)),
+            Question::Flows { slice } => engine.flows(&slice).map(|flows| json(&flows)),
+            Question::Slices => Ok(json(&engine.standings())),
+            Question::Counts => Ok(json(&engine.counts())),
+            Question::Put { slice, hose } => engine.put(&slice, &hose, now_ms, effects).map(|()| Vec::new()),
+            Question::Remove { slice } => engine.remove(&slice, now_ms, effects).map(|()| Vec::new()),
+        }
+    }
+
+    /// Tells slices what is due, and asks for the next wake-up.
+    fn finish(&mut self, out: &mut Commands) {
+        self.carry_out(out);
+        for table in self.tables.values_mut() {
+            table.send(out);
+        }
+        if let Some(due_ms) = self.engine.next_due_ms() {
+            out.wake_after(Duration::from_millis(due_ms.saturating_sub(self.now_ms()).max(1)));
+        }
+    }
+
+    fn carry_out(&mut self, out: &mut Commands) {
+        for effect in std::mem::take(&mut self.effects) {
+            let is_kept = match effect {
+                Effect::Told { slice, link, label: Some(label) } => {
+                    self.tables.entry(slice).or_default().put(link.to_string().as_bytes(), &json(&label))
+                }
+                Effect::Told { slice, link, label: None } => {
+                    let table = self.tables.entry(slice).or_default();
+                    table.remove(link.to_string().as_bytes());
+                    true
+                }
+                Effect::State { slice, state } => {
+                    self.tables.entry(slice).or_default().put(STATE_KEY.as_bytes(), &json(&state))
+                }
+                Effect::Gone { slice } => {
+                    self.empty(&slice);
+                    true
+                }
+            };
+            if !is_kept {
+                out.log(Level::Error, "a label does not fit into an entry of a stream");
+            }
+        }
+        let engine = &self.engine;
+        self.tables.retain(|slice, table| table.readers() > 0 || engine.state(slice).is_some());
+    }
+
+    fn empty(&mut self, slice: &str) {
+        let Some(table) = self.tables.get_mut(slice) else { return };
+        let keys: Vec<Vec<u8>> = table.iter().map(|(key, _)| key.to_vec()).collect();
+        for key in keys {
+            table.remove(&key);
+        }
+    }
+}
+
+fn grant(query: &Query) -> Result<Grant, Refused> {
+    Grant::from_bytes(query.caller.grant).map_err(|why| (status::NOT_GRANTED, why))
+}
+
+/// What a link carries. One that is down carries nothing, and has no label.
+fn capacity(link: &Link) -> Bandwidth {
+    match link.state {
+        LinkState::Up => Bandwidth::from_kbps(link.capacity_kbps),
+        _ => Bandwidth::ZERO,
+    }
+}
+
+fn json(value: &impl Serialize) -> Vec<u8> {
+    // Texts, numbers and lists, which JSON can always represent.
+    serde_json::to_vec(value).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

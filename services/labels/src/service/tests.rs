@@ -1,0 +1,153 @@
+//! Tests of the shell: events in, commands out.
+
+use super::*;
+use abi::event::{Caller, write};
+use burnet_sdk::DatapathId;
+use burnet_sdk::flow::MacAddr;
+use burnet_sdk::testing::Trial;
+use view::{LinkKind, Port, Switch, SwitchState};
+
+const BLUE: &[u8] = br#"{"capabilities":{"labels.own":["blue"]}}"#;
+const RED: &[u8] = br#"{"capabilities":{"labels.own":["red"]}}"#;
+const OPERATOR: &[u8] = br#"{"capabilities":{"labels.read":true,"labels.write":true}}"#;
+
+const SETTINGS: &str = r#"{"slices":{
+    "blue":{"vnics":{"E":{"rate_bps":10000000},"F":{"rate_bps":10000000}}},
+    "red":{"vnics":{"A":{"rate_bps":8000000},"B":{"rate_bps":8000000}}}}}"#;
+
+fn started() -> Trial<Labels> {
+    let mut trial = Trial::<Labels>::start(SETTINGS).unwrap();
+    // A link is in the view if both switches and ports are.
+    let switches = [1, 2].map(|id| {
+        let (annotations, description) = Default::default();
+        let (state, openflow) = (SwitchState::Up, "1.3".to_owned());
+        let id = DatapathId(id);
+        Switch { id, state, openflow, n_tables: 1, n_buffers: 0, description, since_ms: 0, annotations }
+            .into()
+    });
+    let ports = ["1/1", "2/1"].map(|id| {
+        let (mac, name, annotations) = (MacAddr([2, 0, 0, 0, 0, 1]), String::new(), Default::default());
+        let id = id.parse().unwrap();
+        Port { id, name, mac, live: true, enabled: true, speed_kbps: 0, annotations }.into()
+    });
+    trial.view_put(switches.into_iter().chain(ports).chain([Object::Link(link(10_000))]));
+    trial
+}
+
+fn link(capacity_kbps: u64) -> Link {
+    Link {
+        id: "1/1-2/1".parse().unwrap(),
+        found: LinkKind::Direct,
+        state: LinkState::Up,
+        capacity_kbps,
+        latency_us: None,
+        since_ms: 0,
+        annotations: Default::default(),
+    }
+}
+
+/// What the service commands, with bytes as text.
+fn call(trial: &mut Trial<Labels>, form: Form, grant: &[u8], payload: &str) -> String {
+    let caller = Caller { number: 3, name: "slice", grant };
+    let ticket = if form == Form::Stream { 10 } else { 9 };
+    let (service, payload) = (labels_contract::SERVICE, payload.as_bytes());
+    let query = Query { ticket, caller, service, form, deadline_ms: 1_000, credit_bytes: 60 << 10, payload };
+    trial.event(|out, sequence| write::query(out, sequence, &query)).concat()
+}
+
+fn ask(trial: &mut Trial<Labels>, grant: &[u8], payload: &str) -> String {
+    call(trial, Form::Query, grant, payload)
+}
+
+/// Whether bytes of this text are in what was commanded.
+fn has(said: &str, text: &str) -> bool {
+    said.contains(format!("{:?}", text.as_bytes()).trim_matches(['[', ']']))
+}
+
+fn report(slice: &str, number: u64, entries: &str) -> String {
+    let reset = number == 1;
+    format!(
+        r#"{{"op":"report","slice":"{slice}","session":1,"number":{number},"reset":{reset},"entries":[{entries}]}}"#
+    )
+}
+
+const SHOWS: &str = r#"{"is":"link","link":"1/1-2/1"}"#;
+const RED_PATH: &str = r#"{"is":"path","from":"A","to":"B","links":["1/1-2/1"],"rules":2}"#;
+
+#[test]
+fn wrong_settings_are_refused_with_the_key() {
+    let refusal = |text: &str| Trial::<Labels>::start(text).err().unwrap();
+    let why = refusal(r#"{"slices":{"blue":{"vnics":{"E":{"rate_bps":0}}}}}"#);
+    assert!(why.contains("slices.blue.vnics.E.rate_bps: 0 is not possible"), "{why}");
+    assert!(refusal(r#"{"slice":{}}"#).contains("slice"));
+}
+
+#[test]
+fn a_caller_without_a_grant_is_refused() {
+    let mut trial = started();
+    let mut check = |form, grant: &[u8], payload: &str, expected: u16, part: &str| {
+        let said = call(&mut trial, form, grant, payload);
+        assert!(said.contains(&format!("status: {expected}")) && has(&said, part), "{payload}: {said}");
+    };
+    let foreign = "labels.own: slice red is not the app's own";
+    check(Form::Query, BLUE, &report("red", 1, ""), status::NOT_GRANTED, foreign);
+    check(Form::Query, BLUE, r#"{"op":"flows","slice":"red"}"#, status::NOT_GRANTED, foreign);
+    check(Form::Stream, BLUE, r#"{"slice":"red"}"#, status::NOT_GRANTED, foreign);
+    check(Form::Stream, OPERATOR, r#"{"slice":"green"}"#, status::NOT_FOUND, "there is no slice green");
+    check(Form::Query, BLUE, "{", status::BAD_QUESTION, "the question is wrong");
+}
+
+#[test]
+fn a_slice_is_told_what_others_leave_and_that_it_is_stale_until_they_have_reported() {
+    let mut trial = started();
+    let said = ask(&mut trial, BLUE, &report("blue", 1, SHOWS));
+    assert!(has(&said, r#"{"next":2}"#), "{said}");
+    let said = call(&mut trial, Form::Stream, BLUE, r#"{"slice":"blue"}"#);
+    assert!(has(&said, r#""capacity_kbps":10000,"label_kbps":10000}"#), "{said}");
+    assert!(has(&said, r#"{"stale":true,"rebuild":false}"#), "red has not reported: {said}");
+    let said = ask(&mut trial, RED, &report("red", 1, RED_PATH));
+    assert!(has(&said, r#"{"stale":false,"rebuild":false}"#), "{said}");
+    let label = r#""capacity_kbps":10000,"label_kbps":2000}"#;
+    assert!(!has(&said, label), "a port has one notice in 100 ms: {said}");
+    let until = Instant::now() + Duration::from_secs(20);
+    let mut said = String::new();
+    while !has(&said, label) {
+        assert!(Instant::now() < until, "{said}");
+        std::thread::sleep(Duration::from_millis(5));
+        said = trial.wake().unwrap_or_default().concat();
+    }
+    let said = ask(&mut trial, OPERATOR, r#"{"op":"flows","slice":"red"}"#);
+    assert!(has(&said, r#""counts":true,"rate_bps":8000000}"#), "{said}");
+}
+
+#[test]
+fn a_slice_whose_earlier_reports_are_not_known_begins_again() {
+    let mut trial = started();
+    let said = ask(&mut trial, BLUE, &report("blue", 7, SHOWS));
+    assert!(has(&said, r#""rebuild":true"#), "{said}");
+}
+
+#[test]
+fn slices_come_and_go_by_the_operators_word() {
+    let mut trial = started();
+    let put = r#"{"op":"put","slice":"green","hose":{"vnics":{"G":{"rate_bps":1}},"step_percent":10}}"#;
+    assert!(ask(&mut trial, BLUE, put).contains(&format!("status: {}", status::NOT_GRANTED)));
+    assert!(ask(&mut trial, OPERATOR, put).contains("status: 0"));
+    assert!(has(&ask(&mut trial, OPERATOR, r#"{"op":"slices"}"#), r#"{"slice":"green","complete":false"#));
+    let remove = r#"{"op":"remove","slice":"green"}"#;
+    assert!(ask(&mut trial, OPERATOR, remove).contains("status: 0"));
+    assert!(ask(&mut trial, OPERATOR, remove).contains(&format!("status: {}", status::NOT_FOUND)));
+    assert!(has(&ask(&mut trial, OPERATOR, r#"{"op":"counts"}"#), r#"{"slices":2,"flows":0"#));
+}
+
+#[test]
+fn a_link_that_is_down_has_no_label() {
+    let mut trial = started();
+    ask(&mut trial, BLUE, &report("blue", 1, SHOWS));
+    let labels = r#"{"op":"labels","slice":"blue"}"#;
+    assert!(has(&ask(&mut trial, BLUE, labels), r#""label_kbps":10000"#));
+    trial.view_put([Object::Link(Link { state: LinkState::Down, ..link(10_000) })]);
+    assert!(!has(&ask(&mut trial, BLUE, labels), "label_kbps"));
+    trial.view_put([Object::Link(link(20_000))]);
+    assert!(has(&ask(&mut trial, BLUE, labels), r#""label_kbps":20000"#));
+}
