@@ -10,6 +10,7 @@ use audit::AuditSettings;
 use config::{AppGrant, Config, ServiceShare};
 use monitor::{AppRole, AppSource, AppSpec, Duty, Regions, ZoneKind};
 use node::now_unix_ms;
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use store::StoreSettings;
 use zone::sandbox::Files;
@@ -87,6 +88,7 @@ static SERVICES: &[Service] = &[
         run: hosts::run,
         need: |config| of_network(config, hosts_contract::SERVICE, hosts::NEEDS),
     },
+    Service { name: labels_contract::SERVICE, duty: None, run: labels::run, need: needs_labels },
     Service {
         name: paths_contract::SERVICE,
         duty: None,
@@ -117,6 +119,36 @@ fn needs_flows(config: &Config) -> Option<Need> {
     }
 }
 
+/// It runs where there are slices, or where the operator names it in the list of services. It knows what each `[slice.NAME]` is promised.
+fn needs_labels(config: &Config) -> Option<Need> {
+    let mut need = of_network(config, labels_contract::SERVICE, labels::NEEDS)?;
+    let is_named = config.network.as_ref().is_some_and(|network| network.services.is_some());
+    let promised = config.slices.iter().map(|slice| (slice.name.clone(), hose(slice)));
+    let promised: BTreeMap<String, labels_contract::Hose> = promised.collect();
+    if !promised.is_empty() {
+        let slices = need.settings.entry("slices").or_insert_with(|| serde_json::json!({}));
+        let promised = serde_json::to_value(promised).ok()?;
+        if let (Some(slices), serde_json::Value::Object(promised)) = (slices.as_object_mut(), promised) {
+            slices.extend(promised);
+        }
+    }
+    let has_slices = need.settings.get("slices").and_then(serde_json::Value::as_object);
+    (is_named || has_slices.is_some_and(|slices| !slices.is_empty())).then_some(need)
+}
+
+/// What a slice is promised. A link of a slice may have several hops, so it may report flows over all links.
+fn hose(slice: &config::slices::Slice) -> labels_contract::Hose {
+    let vnic = |vnic: &config::slices::Vnic| {
+        let promised = labels_contract::Vnic { rate_bps: vnic.rate.bps(), number: None, agent: None };
+        (vnic.name.clone(), promised)
+    };
+    labels_contract::Hose {
+        vnics: slice.vnics.iter().map(vnic).collect(),
+        links: None,
+        step_percent: slice.step.map(|step| step.percent()),
+    }
+}
+
 /// It also listens for the command line, wherever the operator lets it listen for others.
 fn needs_northbound(config: &Config) -> Option<Need> {
     let mut need = of_network(config, northbound_contract::SERVICE, northbound::NEEDS)?;
@@ -136,6 +168,7 @@ fn needs_northbound(config: &Config) -> Option<Need> {
 /// # Errors
 /// A sentence with the table and the key.
 pub fn check(config: &Config) -> Result<(), String> {
+    check_labels(config)?;
     let need = of_network(config, northbound_contract::SERVICE, northbound::NEEDS);
     let Some(need) = need else { return Ok(()) };
     let wrong = |why: String| format!("[network.{}] {why}", northbound_contract::SERVICE);
@@ -153,6 +186,13 @@ pub fn check(config: &Config) -> Result<(), String> {
     }
     let Some(tls) = &settings.tls else { return Ok(()) };
     identity(tls).and_then(|identity| northbound::check_identity(&identity)).map_err(wrong)
+}
+
+fn check_labels(config: &Config) -> Result<(), String> {
+    let Some(need) = needs_labels(config) else { return Ok(()) };
+    let wrong = |why: String| format!("[network.{}] {why}", labels_contract::SERVICE);
+    let settings = serde_json::from_value::<labels::LabelsSettings>(need.settings.into());
+    settings.map_err(|why| wrong(why.to_string()))?.check().map_err(wrong)
 }
 
 /// What is in the files of a certificate. The service cannot read them: its sandbox has no files, and the key is the node's.
@@ -301,7 +341,18 @@ mod tests {
     fn each_service_of_the_network_runs_where_it_is_wanted_with_what_it_needs() {
         assert_eq!(of_network("").len(), 0);
         let all = of_network("[network]");
-        assert_eq!(all.len(), OF_NETWORK.len(), "a service is in one table only, or its needs are damaged");
+        let without_slices = OF_NETWORK.len() - 1;
+        assert_eq!(all.len(), without_slices, "a service is in one table only, or its needs are damaged");
+        let slices = of_network("[network.labels.slices.blue]\nvnics = { E = { rate_bps = 1000 } }");
+        assert_eq!(slices.len(), OF_NETWORK.len(), "labels are told where there are slices");
+        let tenant = of_network(
+            "[network]\n[slice.blue]\ncontrollers = ['127.0.0.1:6702']\nisolation = 'vlan'\ntag = 7\nstep = '10%'\n\
+             vnics = { E = { port = '6:1', rate = '10M' } }",
+        );
+        let labels = tenant.iter().find(|app| app.name == labels_contract::SERVICE).unwrap();
+        let expected =
+            serde_json::json!({"blue": {"vnics": {"E": {"rate_bps": 10_000_000}}, "step_percent": 10}});
+        assert_eq!(labels.settings["slices"], expected);
         assert!(all.iter().all(|service| service.grant != AppGrant::default().to_json()));
         let elsewhere = of_network("[network.northbound]\nlisten = ['127.0.0.1:9000']");
         let northbound = elsewhere.iter().find(|app| app.name == northbound_contract::SERVICE).unwrap();
@@ -327,6 +378,12 @@ mod tests {
         let token = "[network.northbound.tokens]\na = { role = 'viewer', sha256 =";
         check("", "");
         check("[network]", "");
+        let slice = "[network.labels.slices.blue]\nvnics = { E = { rate_bps =";
+        check(&format!("{slice} 1000 }} }}"), "");
+        check(
+            &format!("{slice} 0 }} }}"),
+            "[network.labels] slices.blue.vnics.E.rate_bps: 0 is not possible",
+        );
         check(
             "[network.northbound]\nlisten = ['0.0.0.0:8181']",
             "[network.northbound] listen: other machines",

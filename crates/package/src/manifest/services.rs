@@ -33,6 +33,7 @@ pub static OF_NETWORK: &[Service] = &[
     discovery_contract::DECLARATION,
     flows_contract::DECLARATION,
     hosts_contract::DECLARATION,
+    labels_contract::DECLARATION,
     northbound_contract::DECLARATION,
     paths_contract::DECLARATION,
 ];
