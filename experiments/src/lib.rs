@@ -15,6 +15,7 @@
 //! waiting, sampling, plotting and the pages of results are shared.
 
 pub mod lab;
+pub mod labels;
 pub mod machine;
 pub mod models;
 pub mod network;
@@ -29,4 +30,4 @@ pub mod rosemary;
 pub mod spread;
 
 /// All papers.
-pub const PAPERS: [paper::Paper; 3] = [models::PAPER, onos::PAPER, rosemary::PAPER];
+pub const PAPERS: [paper::Paper; 4] = [labels::PAPER, models::PAPER, onos::PAPER, rosemary::PAPER];

@@ -41,6 +41,12 @@ fn all_experiments_of_onos_run_with_small_numbers() {
     check(&experiments::onos::PAPER, &all);
 }
 
+#[test]
+fn all_experiments_of_labels_run_with_small_numbers() {
+    let all: Vec<&str> = experiments::labels::PAPER.experiments.iter().map(|it| it.name).collect();
+    check(&experiments::labels::PAPER, &all);
+}
+
 /// Those of the switch models that need neither root nor real time.
 #[test]
 fn the_experiments_of_models_in_virtual_time_run_with_small_numbers() {

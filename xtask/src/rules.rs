@@ -176,6 +176,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "paths-contract",
             "probe",
             "profile",
+            "rehearsal",
             "software-switch",
             "southbound",
             "view",

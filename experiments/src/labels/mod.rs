@@ -1,0 +1,78 @@
+//! The experiments of "The Price of Virtualization" that are rehearsed in virtual time, and further ones.
+//!
+//! ```text
+//!   tenants, label service, agents on a fluid network (crate `rehearsal`) ──> rates, labels, moves ──> claims and a figure
+//! ```
+//!
+//! The decisions are those that a node, a server and a tenant's controller run. The traffic is a model.
+
+mod draws;
+mod fig1;
+mod fig2;
+mod herd;
+mod liars;
+mod load;
+mod packets;
+mod paper;
+mod privacy;
+mod run;
+mod scale;
+mod scheduler;
+mod setting;
+
+use crate::paper::{Experiment, Paper};
+
+/// The paper for the command line.
+pub const PAPER: Paper = Paper {
+    name: "labels",
+    about: "The Price of Virtualization (2013): labels tell tenants what others leave of each link",
+    source,
+    experiments: &EXPERIMENTS,
+    as_root: &[],
+};
+
+/// An error means that the file with the numbers is malformed.
+fn source() -> Result<String, String> {
+    let paper = paper::paper()?;
+    Ok(format!("The paper: {}. {}", paper.paper, paper.how))
+}
+
+const EXPERIMENTS: [Experiment; 6] = [
+    Experiment {
+        name: "fig1",
+        about: "without labels: two flows collide, at 10 Gb/s",
+        run: fig1::run_figure,
+    },
+    Experiment {
+        name: "fig2",
+        about: "with labels: rates and both tenants' labels at t1, t2, t3, at 10 Gb/s",
+        run: fig2::run_figure,
+    },
+    Experiment {
+        name: "scale",
+        about: "a fat tree of 8, 16 tenants, 80 % load: labels, random, hash, one scheduler",
+        run: scale::run_all,
+    },
+    Experiment {
+        name: "herd",
+        about: "tenants that all learn of a free link, damped or not",
+        run: herd::run_all,
+    },
+    Experiment { name: "liars", about: "a tenant with rules and without traffic", run: liars::run_all },
+    Experiment {
+        name: "privacy",
+        about: "bits a second that one tenant learns of another, labels exact or coarse",
+        run: privacy::run_all,
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_has_a_name_of_its_own() {
+        let names: std::collections::BTreeSet<&str> = EXPERIMENTS.iter().map(|it| it.name).collect();
+        assert_eq!(names.len(), EXPERIMENTS.len());
+    }
+}
