@@ -93,6 +93,9 @@ pub fn trusted_code(source: &AppSource) -> Result<TrustedCode, String> {
 
 /// Runs an app or a service of the binary in this process, until its zone ends.
 pub fn run_built_in(name: &str) -> ExitCode {
+    if name == slice::CODE {
+        return slice::run();
+    }
     if let Some(service) = services::named(name) {
         return (service.run)();
     }

@@ -142,7 +142,7 @@ pub enum BurnetCommand {
     /// Return to the version of a network file that was applied before
     #[command(after_help = network::FILE_EXAMPLES)]
     Rollback(RollbackArgs),
-    /// Plan slices of the network for tenants
+    /// Plan, run, list and show slices: a network of its own for each tenant's controller
     Slice(SliceArgs),
     /// Set or remove notes about a switch, a port, a link or a host
     #[command(after_help = network::ANNOTATE_EXAMPLES)]

@@ -21,4 +21,5 @@ pub mod new_app;
 pub mod ofp;
 pub mod services;
 pub mod slice_plan;
+pub mod slices;
 mod zone_numbers;

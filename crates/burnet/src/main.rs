@@ -6,7 +6,7 @@ use burnet::cli::{AppCommand, BurnetCommand, Cli, CommandError};
 use burnet::commands::network::{self, Collection};
 use burnet::commands::{
     app, audit, backup, explain_grant, flows, incidents, key, logs, package, reload, restore, run, safe_mode,
-    slice, switches, tls, top,
+    slice, slices, switches, tls, top,
 };
 use burnet::{apps, completion, doctor, laboratory, new_app, ofp};
 use clap::Parser;
@@ -108,6 +108,9 @@ fn slice_command(command: SliceCommand) -> Result<ExitCode, CommandError> {
     let (text, code) = match command {
         SliceCommand::Plan(args) => slice::plan(&args)?,
         SliceCommand::Fit(args) => slice::fit(&args)?,
+        SliceCommand::Run(args) => return slices::run(args),
+        SliceCommand::List(args) => (slices::list(&args)?, ExitCode::SUCCESS),
+        SliceCommand::Show(args) => (slices::show(&args)?, ExitCode::SUCCESS),
     };
     print(text).map(|_| code)
 }

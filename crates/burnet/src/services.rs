@@ -169,6 +169,7 @@ fn needs_northbound(config: &Config) -> Option<Need> {
 /// A sentence with the table and the key.
 pub fn check(config: &Config) -> Result<(), String> {
     check_labels(config)?;
+    crate::slices::check(config)?;
     let need = of_network(config, northbound_contract::SERVICE, northbound::NEEDS);
     let Some(need) = need else { return Ok(()) };
     let wrong = |why: String| format!("[network.{}] {why}", northbound_contract::SERVICE);
@@ -208,7 +209,8 @@ fn identity(tls: &northbound_contract::Tls) -> Result<northbound_contract::Ident
 /// A node that runs apps or services of the network also watches their resource use.
 fn needs_resource(config: &Config) -> Option<Need> {
     let limits = Limits { memory_bytes: RESOURCE_MEMORY_BYTES, ..Limits::default() };
-    (!config.apps.is_empty() || config.network.is_some()).then(|| Need { limits, ..Need::default() })
+    (!config.apps.is_empty() || !config.slices.is_empty() || config.network.is_some())
+        .then(|| Need { limits, ..Need::default() })
 }
 
 /// A few numbers for each zone, and the text of one observation.
@@ -276,9 +278,10 @@ pub fn named(name: &str) -> Option<&'static Service> {
     SERVICES.iter().find(|service| service.name == name)
 }
 
-/// The services that a node needs. They come after its apps, whose zones keep their numbers.
+/// The services that a node needs, and its slices. They come after its apps, whose zones keep their numbers.
 pub fn wanted(config: &Config) -> Vec<AppSpec> {
-    SERVICES.iter().filter_map(|service| Some(spec(service, (service.need)(config)?))).collect()
+    let services = SERVICES.iter().filter_map(|service| Some(spec(service, (service.need)(config)?)));
+    services.chain(crate::slices::wanted(config)).collect()
 }
 
 fn spec(service: &Service, need: Need) -> AppSpec {

@@ -19,6 +19,7 @@ mod links;
 mod outbox;
 mod service;
 pub mod settings;
+mod standalone;
 pub mod state;
 
 pub use service::Slice;

@@ -6,7 +6,8 @@
 use crate::connection::Socket;
 use crate::dialing::Dialing;
 use crate::links::Links;
-use crate::settings::SliceSettings;
+use crate::settings::{STANDALONE, SliceSettings};
+use crate::standalone::{AFTER_MS, Learning};
 use crate::state::{CLIENTS_MAX, Client, ControllerState, SliceState, SwitchState};
 use abi::ZoneId;
 use burnet_sdk::{
@@ -40,6 +41,10 @@ pub struct Slice {
     sockets: BTreeMap<Connection, Socket>,
     /// Connections for which bytes wait that the socket was not offered yet.
     unflushed: BTreeSet<Connection>,
+    /// The learning switch of each virtual switch that no controller is connected to.
+    standalone: BTreeMap<DatapathId, Learning>,
+    /// Since when a switch that is up has had no controller.
+    alone_since_ms: BTreeMap<DatapathId, u64>,
     /// Why a connection ended or failed last. A line is logged when that changes.
     troubles: BTreeMap<Connection, String>,
     outputs: Vec<Output>,
@@ -68,6 +73,8 @@ impl App for Slice {
             dialing: Dialing::new(settings.controllers.len()),
             sockets: BTreeMap::new(),
             unflushed: BTreeSet::new(),
+            standalone: BTreeMap::new(),
+            alone_since_ms: BTreeMap::new(),
             troubles: BTreeMap::new(),
             outputs: Vec::new(),
             buffer: vec![0; READ_BYTES],
@@ -100,6 +107,8 @@ impl App for Slice {
 
     fn on_switch_down(&mut self, datapath: DatapathId, out: &mut Commands) {
         self.up.remove(&datapath);
+        self.standalone.remove(&datapath);
+        self.alone_since_ms.remove(&datapath);
         self.dialing.on_switch_down(datapath);
         self.hear(&abi::Event::SwitchDown(datapath), out);
         // Those that are under way have no virtual switch yet.
@@ -115,7 +124,11 @@ impl App for Slice {
     }
 
     fn on_packet_in(&mut self, packet: &PacketIn, out: &mut Commands) {
-        self.hear(&abi::Event::PacketIn(*packet), out);
+        // The virtual switch knows all of a whole packet, and nothing of one that waits in the switch's buffer. So it could not let a
+        // switch of 1.0 tag the latter, which that switch buffers even if it sends all of it.
+        let is_cut = packet.data.len() < usize::from(packet.total_len);
+        let buffer_id = packet.buffer_id.filter(|_| is_cut);
+        self.hear(&abi::Event::PacketIn(PacketIn { buffer_id, ..*packet }), out);
     }
 
     fn on_flow_removed(&mut self, removed: &FlowRemoved, out: &mut Commands) {
@@ -150,6 +163,9 @@ impl App for Slice {
         }
         failed.into_iter().for_each(|(connection, why)| self.lose(connection, &why, out));
         self.clients.retain_mut(|client| client.serve(now_ms));
+        if self.settings.is_standalone {
+            self.stand_in(out);
+        }
         self.flush(out);
         self.dial(out);
     }
@@ -253,9 +269,13 @@ impl Slice {
     /// Carries out what the virtual switches want.
     fn carry_out(&mut self, mut outputs: Vec<Output>, out: &mut Commands) {
         let now_ms = self.now_ms();
-        let (mut failed, mut unwritten) = (Vec::new(), Vec::new());
+        let (mut failed, mut unwritten, mut learned) = (Vec::new(), Vec::new(), Vec::new());
         for output in outputs.drain(..) {
             match output {
+                Output::Tell { to, bytes } if self.settings.is_standalone && to.controller == STANDALONE => {
+                    let learning = self.standalone.get_mut(&to.datapath);
+                    learned.extend(learning.and_then(|it| it.on_message(&bytes)).map(|answer| (to, answer)));
+                }
                 Output::Tell { to, bytes } => {
                     let Some(socket) = self.sockets.get_mut(&to) else { continue };
                     self.unflushed.insert(to);
@@ -268,6 +288,12 @@ impl Slice {
                         unwritten.push((datapath, ticket));
                     }
                 }
+                Output::End { connection: Connection { datapath, controller }, .. }
+                    if controller >= self.settings.controllers.len() =>
+                {
+                    self.standalone.remove(&datapath);
+                    self.alone_since_ms.remove(&datapath);
+                }
                 Output::End { connection, why } => self.close(connection, &why, out),
                 Output::Soft { datapath, limit } => {
                     let line = format!("the slice uses more than the soft limit of {limit} at {datapath}");
@@ -277,6 +303,7 @@ impl Slice {
         }
         self.outputs = outputs;
         failed.into_iter().for_each(|(connection, why)| self.lose(connection, &why, out));
+        learned.iter().for_each(|(from, message)| self.feed(Event::Message(*from, message), out));
         for (datapath, ticket) in unwritten {
             self.feed(Event::Answer { datapath, ticket, outcome: Outcome::Unknown }, out);
         }
@@ -312,6 +339,41 @@ impl Slice {
             let address =
                 self.settings.controllers.get(controller).map_or_else(String::new, ToString::to_string);
             out.log(Level::Warning, &format!("controller {address} of switch {datapath}: {why}"));
+        }
+    }
+
+    /// A learning switch begins where no controller has been connected for long, and ends where one is connected again.
+    fn stand_in(&mut self, out: &mut Commands) {
+        let now_ms = self.now_ms();
+        for datapath in self.up.clone() {
+            let connection = Connection { datapath, controller: STANDALONE };
+            let mut controllers =
+                (0..self.settings.controllers.len()).map(|controller| Connection { datapath, controller });
+            let is_open = |it| self.switches.as_ref().is_some_and(|all| all.slicer.controller(it).is_some());
+            let is_alone = !controllers.any(is_open);
+            if !is_alone {
+                self.alone_since_ms.remove(&datapath);
+                if self.standalone.remove(&datapath).is_some() {
+                    self.feed(Event::ControllerDown(connection), out);
+                    out.log(
+                        Level::Information,
+                        &format!("switch {datapath}: a controller is connected again"),
+                    );
+                }
+                continue;
+            }
+            let since_ms = *self.alone_since_ms.entry(datapath).or_insert(now_ms);
+            if now_ms.saturating_sub(since_ms) < AFTER_MS || self.standalone.contains_key(&datapath) {
+                continue;
+            }
+            let Some(hello) = Learning::hello() else { continue };
+            let line = format!(
+                "switch {datapath}: no controller is connected, so the slice forwards as a learning switch"
+            );
+            out.log(Level::Warning, &line);
+            self.standalone.insert(datapath, Learning::default());
+            self.feed(Event::ControllerUp(connection), out);
+            self.feed(Event::Message(connection, &hello), out);
         }
     }
 

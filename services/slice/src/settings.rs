@@ -14,6 +14,8 @@ use std::ops::Range;
 
 /// The most connections of a slice: one for each switch and controller. The zone waits for all of them at once.
 pub const CONNECTIONS_MAX: usize = 2_048;
+/// The place of the learning switch among the controllers of a slice that is standalone: the last.
+pub(crate) const STANDALONE: usize = CONTROLLERS_MAX - 1;
 /// Groups of one slice at one switch. Each zone has numbers of its own.
 const GROUPS: u32 = 4_096;
 /// Meters of one slice at one switch. Switches with numbers up to 65,535 are common, and there are 1,023 zones.
@@ -32,6 +34,9 @@ pub struct SliceSettings {
     /// Whether the tenant only observes.
     #[serde(default)]
     pub is_read_only: bool,
+    /// Whether the slice forwards as a learning switch while no controller is connected.
+    #[serde(default)]
+    pub is_standalone: bool,
     /// Its switches.
     pub switches: Vec<SwitchSettings>,
     /// Its links, by their two ends.
@@ -130,6 +135,7 @@ impl SliceSettings {
                 Isolation::Flowspace(matches) => IsolationSettings::Flowspace(matches.clone()),
             },
             is_read_only: plan.is_read_only,
+            is_standalone: false,
             switches: plan.switches.iter().map(SwitchSettings::of).collect(),
             links: plan.links.iter().map(|link| [link.from, link.to].map(EndSettings::of)).collect(),
             limits: LimitsSettings::of(&plan.limits),
@@ -149,11 +155,10 @@ impl SliceSettings {
     /// A sentence that names the slice.
     pub fn check(&self) -> Result<(), String> {
         let (controllers, switches) = (self.controllers.len(), self.switches.len());
-        if controllers > CONTROLLERS_MAX {
-            return Err(format!(
-                "slice {}: {controllers} controllers are more than {CONTROLLERS_MAX}",
-                self.name
-            ));
+        let most = if self.is_standalone { STANDALONE } else { CONTROLLERS_MAX };
+        if controllers > most {
+            let mode = if self.is_standalone { " of a slice with fail = \"standalone\"" } else { "" };
+            return Err(format!("slice {}: {controllers} controllers{mode} are more than {most}", self.name));
         }
         if self.connections() > CONNECTIONS_MAX {
             return Err(format!(
@@ -290,6 +295,7 @@ mod tests {
             controllers: vec![SocketAddr::from(([127, 0, 0, 1], 1)); 2],
             isolation: IsolationSettings::Vlan(7),
             is_read_only: false,
+            is_standalone: false,
             switches: (1..=1_024).map(switch).collect(),
             links: Vec::new(),
             limits: LimitsSettings::default(),
@@ -302,6 +308,14 @@ mod tests {
         settings.switches.clear();
         settings.controllers = vec![settings.controllers[0]; 9];
         assert!(settings.check().unwrap_err().contains("9 controllers are more than 8"));
+        settings.controllers.pop();
+        assert_eq!(settings.check(), Ok(()));
+        settings.is_standalone = true;
+        let refused = settings.check().unwrap_err();
+        assert!(
+            refused.contains("8 controllers of a slice with fail = \"standalone\" are more than 7"),
+            "{refused}"
+        );
     }
 
     #[test]
@@ -330,6 +344,7 @@ mod tests {
             controllers: Vec::new(),
             isolation: IsolationSettings::Vlan(7),
             is_read_only: false,
+            is_standalone: false,
             switches: Vec::new(),
             links: Vec::new(),
             limits: LimitsSettings::default(),

@@ -1,7 +1,8 @@
 //! `burnet slice`: what may be asked about slices of tenants.
 //!
-//! In: the command line. Out: the options, parsed. It never reads a file.
+//! In: the command line. Out: the options, parsed. It never connects to a node, and reads no file.
 
+use super::RunArgs;
 use super::node::NodeArgs;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
@@ -15,6 +16,18 @@ Examples:
 
 Exit code 1 if some slice does not fit, 2 if a file is wrong.
 docs/reference/slices.md describes both files.";
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  burnet slice run slices.toml
+  burnet slice run slices.toml --listen 10.0.0.1:6653 --workers 2
+
+The file has one section [slice.NAME] for each slice. It is the same as burnet run --config FILE, for a file without apps.";
+
+const SHOW_EXAMPLES: &str = "\
+Examples:
+  burnet slice show blue
+  burnet slice show blue --json | jq '.switches[].controllers'";
 
 /// `burnet slice`.
 #[derive(Clone, Debug, PartialEq, Args)]
@@ -33,6 +46,14 @@ pub enum SliceCommand {
     /// Show whether the slices of a file fit, and if not, what would
     #[command(after_help = PLAN_EXAMPLES)]
     Fit(SlicePlanArgs),
+    /// Run a node with the slices of a file, and no apps
+    #[command(after_help = RUN_EXAMPLES)]
+    Run(SliceRunArgs),
+    /// List the slices of the running node: their state, controllers and rules
+    List(SliceListArgs),
+    /// Show a slice of the running node: its switches, controllers and counters
+    #[command(after_help = SHOW_EXAMPLES)]
+    Show(SliceShowArgs),
 }
 
 /// `burnet slice plan` and `burnet slice fit`.
@@ -44,6 +65,36 @@ pub struct SlicePlanArgs {
     /// The description of the network [default: the network of the running node]
     #[arg(long, value_name = "NETWORKFILE")]
     pub network: Option<PathBuf>,
+    /// The node's socket, and the output format.
+    #[command(flatten)]
+    pub asking: NodeArgs,
+}
+
+/// `burnet slice run`.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct SliceRunArgs {
+    /// The file with the slices
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// The options of the node.
+    #[command(flatten)]
+    pub node: RunArgs,
+}
+
+/// `burnet slice list`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+pub struct SliceListArgs {
+    /// The node's socket, and the output format.
+    #[command(flatten)]
+    pub asking: NodeArgs,
+}
+
+/// `burnet slice show`.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct SliceShowArgs {
+    /// The slice
+    #[arg(value_name = "NAME")]
+    pub name: String,
     /// The node's socket, and the output format.
     #[command(flatten)]
     pub asking: NodeArgs,

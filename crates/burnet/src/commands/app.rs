@@ -145,7 +145,7 @@ fn package(package: &PackageView) -> String {
     format!("{} {digits} ({})", package.version, package.signed)
 }
 
-fn state(state: AppState, now_ms: u64) -> String {
+pub(super) fn state(state: AppState, now_ms: u64) -> String {
     match state {
         AppState::Starting => "starting".to_owned(),
         AppState::Running => "running".to_owned(),

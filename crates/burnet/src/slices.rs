@@ -1,0 +1,226 @@
+//! The slices of a node as zones: each is an app in a process zone, with the grant of its part of the network.
+//!
+//! ```text
+//!   [slice.blue] ──> slicer::SlicePlan ──> settings and grant ──> AppSpec `slice.blue` ──> monitor ──> services/slice
+//! ```
+//!
+//! In: the slices of the configuration. Out: apps, or the first slice that cannot run with the reason. It starts none. The kernel holds
+//! each slice to its grant, whatever its process does.
+
+use config::slices::{FailMode, Slice};
+use config::{AppGrant, Config};
+use flow::text::match_to_string;
+use flow::{Field, Match, PortNo};
+use monitor::{AppRole, AppSource, AppSpec, Regions, ZoneKind};
+use serde_json::{Value, json};
+use slice::SliceSettings;
+use slicer::{Isolation, SlicePlan, SwitchPlan};
+use zone::{Limits, Sandbox};
+
+/// The beginning of the name of each slice's app.
+const PREFIX: &str = "slice.";
+/// OFPVID_PRESENT: the bit of vlan_vid that is set if the packet has a tag.
+const VLAN_PRESENT: u16 = 0x1000;
+/// Descriptors of a slice besides its connections: the rings of its workers, the operators that ask, and what every process has open.
+const OPEN_FILES: u32 = 256;
+/// The memory of a slice, in bytes: its rules, and up to 2 MiB for a connection that does not read.
+const MEMORY_BYTES: u64 = 256 << 20;
+
+/// The name of a slice's app.
+pub fn app_name(slice: &str) -> String {
+    format!("{PREFIX}{slice}")
+}
+
+/// The slice of an app, if it is one.
+pub fn slice_of(app: &str) -> Option<&str> {
+    app.strip_prefix(PREFIX)
+}
+
+/// The name of the socket file on which a slice tells its state. Only operators may open it.
+pub fn socket_name(slice: &str) -> String {
+    app_name(slice).to_ascii_lowercase()
+}
+
+/// The apps of the slices, in the order of the file. Slices that cannot run are left out: [`check`] names them.
+pub fn wanted(config: &Config) -> Vec<AppSpec> {
+    config.slices.iter().filter_map(|slice| spec(slice).ok()).collect()
+}
+
+/// Checks what only the zones of slices know, before anything is started.
+///
+/// # Errors
+/// A sentence that names the slice.
+pub fn check(config: &Config) -> Result<(), String> {
+    config.slices.iter().try_for_each(|slice| spec(slice).map(drop))
+}
+
+fn spec(slice: &Slice) -> Result<AppSpec, String> {
+    let of_slice = |why: String| format!("slice {}: {why}", slice.name);
+    if slice.tls.is_some() {
+        return Err(of_slice("TLS with controllers is not possible yet: leave tls out".to_owned()));
+    }
+    if slice.needs_links() {
+        return Err(of_slice(
+            "it names VNICs at several switches, and no links: write the links that `burnet slice plan` chooses".to_owned(),
+        ));
+    }
+    let plan = slice.plan().map_err(|bad| bad.to_string())?;
+    let address = |controller: &config::slices::Controller| {
+        controller.address().ok_or_else(|| of_slice(format!("the controller {controller} has no address")))
+    };
+    let controllers = slice.controllers.iter().map(address).collect::<Result<Vec<_>, _>>()?;
+    let is_standalone = slice.fail == FailMode::Standalone;
+    let settings = SliceSettings { is_standalone, ..SliceSettings::of(&plan, controllers) };
+    settings.check()?;
+    let grant = grant(&plan).map_err(of_slice)?;
+    let connections = u32::try_from(settings.connections()).unwrap_or(u32::MAX);
+    let mut sandbox = Sandbox::default();
+    sandbox.net.connect = settings.controllers.clone();
+    // A name that is no name of a socket file has none, and then only the log tells of the slice.
+    sandbox.net.listen = format!("unix:{}", socket_name(&slice.name)).parse().into_iter().collect();
+    let Value::Object(settings) =
+        serde_json::to_value(&settings).map_err(|error| of_slice(error.to_string()))?
+    else {
+        return Err(of_slice("its settings are no object".to_owned()));
+    };
+    Ok(AppSpec {
+        zone: None,
+        name: app_name(&slice.name),
+        role: AppRole::App,
+        duty: None,
+        kind: ZoneKind::Process,
+        source: AppSource::BuiltIn(slice::CODE.to_owned()),
+        limits: Limits {
+            memory_bytes: MEMORY_BYTES,
+            open_files: OPEN_FILES + connections,
+            ..Limits::default()
+        },
+        sandbox,
+        settings,
+        grant: grant.to_json(),
+        regions: Regions::default(),
+        packaged: false,
+    })
+}
+
+/// What the slice may do: with its packets, by its ports, at its switches.
+fn grant(plan: &SlicePlan) -> Result<AppGrant, String> {
+    let switches = |bounds: fn(&SlicePlan, &SwitchPlan) -> Value| -> Value {
+        plan.switches.iter().map(|it| (it.datapath.to_string(), bounds(plan, it))).collect()
+    };
+    let mut capabilities = json!({
+        "packet.in": { "switches": switches(heard) },
+        "view.read": true,
+        "stats.read": true,
+    });
+    if !plan.is_read_only {
+        capabilities["packet.out"] = json!({ "switches": switches(sent) });
+        capabilities["rule.write"] = json!({
+            "switches": switches(ruled),
+            "tables": [0],
+            "priority": [1, u16::MAX],
+            "rules_per_datapath": rules_max(plan),
+        });
+    }
+    let capabilities = serde_json::from_value(capabilities);
+    let capabilities =
+        capabilities.map_err(|error| format!("its part of the network is too large: {error}"))?;
+    Ok(AppGrant { capabilities, ..AppGrant::default() })
+}
+
+/// The limit of the slice, and its floor: a rule for each port and match.
+fn rules_max(plan: &SlicePlan) -> u32 {
+    let matches = match &plan.isolation {
+        Isolation::Vlan(_) => 1,
+        Isolation::Flowspace(matches) => matches.len(),
+    };
+    let ports = plan.switches.iter().map(|switch| switch.ports.len()).max().unwrap_or_default();
+    plan.limits.rules.hard.saturating_add(u32::try_from(ports * matches).unwrap_or(u32::MAX))
+}
+
+fn heard(plan: &SlicePlan, switch: &SwitchPlan) -> Value {
+    json!({ "match": packets(plan), "own_ports": own_ports(switch) })
+}
+
+fn ruled(plan: &SlicePlan, switch: &SwitchPlan) -> Value {
+    let ports: Vec<PortNo> = switch.ports.iter().map(|port| port.port).collect();
+    json!({ "match": packets(plan), "ports": ports, "own_ports": own_ports(switch) })
+}
+
+/// A packet-out may also go through the slice's rules.
+fn sent(plan: &SlicePlan, switch: &SwitchPlan) -> Value {
+    let ports: Vec<PortNo> = switch.ports.iter().map(|port| port.port).chain([PortNo::TABLE]).collect();
+    json!({ "match": packets(plan), "ports": ports, "own_ports": own_ports(switch) })
+}
+
+fn own_ports(switch: &SwitchPlan) -> Vec<PortNo> {
+    switch.ports.iter().filter(|port| port.is_edge).map(|port| port.port).collect()
+}
+
+/// The packets of the slice between switches. What enters or leaves by its own ports is within the grant anyway. The ports by which
+/// packets may enter are the slice's own matter: a packet of the tenant's controller enters by none of them.
+fn packets(plan: &SlicePlan) -> Vec<String> {
+    let without_port = |matching: &Match| {
+        let mut matching = matching.clone();
+        matching.remove(Field::InPort);
+        matching
+    };
+    let matches: Vec<Match> = match &plan.isolation {
+        Isolation::Vlan(tag) => vec![Match::any().with(Field::VlanVid, tag | VLAN_PRESENT)],
+        Isolation::Flowspace(matches) => matches.iter().map(without_port).collect(),
+    };
+    matches.iter().map(match_to_string).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::apps;
+    use config::{ConfigFile, Environment, RunArgs};
+
+    fn config(text: &str) -> Config {
+        let file = ConfigFile::parse(text, std::path::Path::new("t")).unwrap();
+        let around = Environment { uid: 1000, ..Environment::default() };
+        let args = RunArgs { records: Some("/r".into()), ..RunArgs::default() };
+        Config::merge(file, &args, &around, &apps::ALL).unwrap()
+    }
+
+    const BLUE: &str = "[slice.blue]\ncontrollers = ['127.0.0.1:6702']\nisolation = 'vlan'\ntag = 7\n\
+                        own_ports = ['s1:1', 's2:1 as 9']\nlinks = ['s1:3-s2:3']\n";
+
+    #[test]
+    fn a_slice_is_granted_its_packets_its_ports_and_its_controllers_alone() {
+        let specs = wanted(&config(BLUE));
+        let [spec] = &specs[..] else { panic!("{specs:?}") };
+        assert_eq!((spec.name.as_str(), spec.kind), ("slice.blue", ZoneKind::Process));
+        assert_eq!(spec.sandbox.net.connect, ["127.0.0.1:6702".parse().unwrap()]);
+        let listen: Vec<String> = spec.sandbox.net.listen.iter().map(ToString::to_string).collect();
+        assert_eq!(listen, ["unix:slice.blue"]);
+        let grant = AppGrant::read(spec.grant.clone()).unwrap().to_kernel();
+        let rules = grant.rules();
+        assert_eq!((rules.priorities.clone(), rules.switches.len()), (1..=u16::MAX, 2));
+        let here = &rules.switches[&flow::DatapathId(2)];
+        assert_eq!(here.flowspace, Some(vec![flow::text::parse_match("dl_vlan=7").unwrap()]));
+        assert_eq!(here.ports, Some(vec![PortNo(1), PortNo(3)]));
+        assert_eq!(here.own_ports, Some(vec![PortNo(1)]));
+        assert!(!rules.has_switch(flow::DatapathId(3)));
+        assert_eq!(grant.quotas().rules_per_datapath.unwrap().hard, 4_096 + 2);
+    }
+
+    #[test]
+    fn an_observer_is_granted_no_change() {
+        let text = "[slice.eye]\ncontrollers = ['127.0.0.1:6702']\nisolation = 'flowspace'\nmatches = ['ip']\n\
+                    read_only = true\nports = ['s1:1']\n";
+        let spec = wanted(&config(text)).remove(0);
+        let grant = AppGrant::read(spec.grant).unwrap().to_kernel();
+        assert!(grant.holds(kernel::Capability::PacketIn));
+        assert!(!grant.holds(kernel::Capability::PacketOut) && !grant.holds(kernel::Capability::RuleWrite));
+    }
+
+    #[test]
+    fn what_cannot_run_yet_is_refused_by_name() {
+        let tls = "[slice.blue.tls]\ncertificate = 'a'\nprivate_key = 'b'\nca_certificate = 'c'\n";
+        assert!(check(&config(&format!("{BLUE}{tls}"))).unwrap_err().contains("slice blue: TLS"));
+        assert_eq!(check(&config(BLUE)), Ok(()));
+    }
+}

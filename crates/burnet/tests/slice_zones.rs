@@ -1,0 +1,177 @@
+//! A whole node with the slices of two tenants, whose controllers are Burnet nodes of OpenFlow 1.0 and 1.3, on one emulated network.
+
+#![allow(clippy::unwrap_used, reason = "a test may")]
+
+use emulator::{Emulation, Handle, SwitchOptions, Topology, Versions};
+use operator::contract::FlowsView;
+use slice::state::SliceState;
+use std::net::TcpListener;
+use std::time::Duration;
+use test_bed::{Bed, Node, PATIENCE, kill};
+
+/// The hosts of the slices. Both slices have the same addresses.
+const BLUE: [&str; 2] = ["h1s1", "h1s2"];
+const RED: [&str; 2] = ["h2s1", "h2s2"];
+
+fn bed() -> Bed {
+    Bed::new(env!("CARGO_BIN_EXE_burnet"))
+}
+
+/// A tenant's controller of this version, a node with a learning switch.
+fn tenant(version: &str) -> Node {
+    let config = format!("[southbound]\nversions = ['{version}']\n");
+    bed().node().config(&config).app("learning-switch").start_ready()
+}
+
+/// A line of two switches. At each, port 1 leads to a host of the blue slice, port 2 to one of the red, and port 3 to the other switch.
+fn topology() -> Topology {
+    let mut topology: Topology = "linear,2,2".parse().unwrap();
+    for names in [BLUE, RED] {
+        for (place, name) in (1_u8..).zip(names) {
+            let index = topology.host_named(name).unwrap();
+            topology.hosts[index].mac = flow::MacAddr([2, 0, 0, 0, 0, place]);
+            topology.hosts[index].address = [10, 0, 0, place].into();
+        }
+    }
+    topology
+}
+
+/// Two slices with the same switches, and the controllers of their tenants.
+struct World {
+    node: Node,
+    blue: Node,
+    red: Node,
+    network: Handle,
+}
+
+impl World {
+    fn new() -> World {
+        let (blue, red) = (tenant("1.3"), tenant("1.0"));
+        let slice = |name: &str, tag: u16, port: u16, controller: &Node| {
+            format!(
+                "[slice.{name}]\ncontrollers = ['{}']\nisolation = 'vlan'\ntag = {tag}\n\
+                 own_ports = ['s1:{port}', 's2:{port}']\nlinks = ['s1:3-s2:3']\n",
+                controller.address()
+            )
+        };
+        let config = slice("blue", 10, 1, &blue) + &slice("red", 20, 2, &red);
+        let node = bed().node().config(&config).log("info").start_ready();
+        let options = SwitchOptions { versions: Versions::Only13, ..SwitchOptions::default() };
+        let network = Emulation::start(&topology(), node.address(), &options).unwrap();
+        network.wait_connected(PATIENCE).unwrap();
+        let world = World { node, blue, red, network };
+        world.wait_tenants();
+        world
+    }
+
+    /// Waits until both tenants have both of their switches.
+    fn wait_tenants(&self) {
+        for tenant in [&self.blue, &self.red] {
+            tenant.wait("the tenant has its switches", |tenant| {
+                self.node.wait_app("slice.blue", "runs", |_| true);
+                tenant.switches().len() == 2
+            });
+        }
+    }
+
+    /// Whether a ping was answered.
+    fn ping(&self, from: &str, to: &str) -> bool {
+        let report = self.network.begin_ping(from, to, Duration::from_secs(5)).unwrap();
+        report.recv().unwrap().is_complete()
+    }
+
+    /// Pings both ways until it works: the first packets may come before the rules.
+    fn wait_pings(&self, [one, two]: [&str; 2]) {
+        self.node
+            .wait("the hosts of the slice reach each other", |_| self.ping(one, two) && self.ping(two, one));
+    }
+
+    /// Frames that hosts received.
+    fn received(&self, hosts: [&str; 2]) -> u64 {
+        let counters = self.network.host_counters().into_iter();
+        counters.filter(|(name, _)| hosts.contains(&name.as_str())).map(|(_, it)| it.frames_in).sum()
+    }
+
+    /// The rules of an app in all switches, without their counters.
+    fn rules(&self, app: &str) -> Vec<String> {
+        let rule = |switch: &FlowsView| -> Vec<String> {
+            let own = switch.flows.iter().filter(|flow| flow.owner == app);
+            own.map(|it| format!("{} {} {} {}", switch.datapath, it.priority, it.matching, it.actions))
+                .collect()
+        };
+        self.node.flows().iter().flat_map(rule).collect()
+    }
+
+    /// What `burnet slice show` prints.
+    fn show(&self, slice: &str) -> SliceState {
+        let shown = self.node.bed().run(&["slice", "show", slice, "--json"]);
+        assert!(shown.status.success(), "{}", String::from_utf8_lossy(&shown.stderr));
+        serde_json::from_slice(&shown.stdout).unwrap()
+    }
+}
+
+#[test]
+fn two_tenants_with_the_same_addresses_never_meet() {
+    let world = World::new();
+    world.wait_pings(BLUE);
+    assert_eq!(world.received(RED), 0, "no frame of the blue slice reached a host of the red one");
+    let blue_before = world.received(BLUE);
+    world.wait_pings(RED);
+    assert_eq!(world.received(BLUE), blue_before, "and none of the red slice one of the blue");
+    let shown = world.show("blue");
+    assert!(shown.switches.iter().all(|switch| switch.is_up && switch.rules > 0), "{shown:?}");
+    let versions = |state: &SliceState| -> Vec<Option<String>> {
+        state.switches.iter().map(|switch| switch.controllers[0].version.clone()).collect()
+    };
+    assert_eq!(versions(&shown), vec![Some("1.3".to_owned()); 2]);
+    assert_eq!(versions(&world.show("red")), vec![Some("1.0".to_owned()); 2]);
+    let listed = world.node.bed().run(&["slice", "list"]);
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    assert!(listed.contains("blue") && listed.contains("2 of 2"), "{listed}");
+}
+
+#[test]
+fn a_slice_whose_process_is_killed_comes_back_its_rules_stay_and_the_other_loses_no_ping() {
+    let world = World::new();
+    world.wait_pings(BLUE);
+    world.wait_pings(RED);
+    let (before, pid) = (world.rules("slice.blue"), world.node.pid_of("slice.blue").unwrap());
+    assert!(before.len() > 4, "{before:?}");
+    kill(pid);
+    for _ in 0..50 {
+        assert!(world.ping(RED[0], RED[1]), "the red slice has lost a ping");
+    }
+    world.node.wait_app("slice.blue", "runs again", |app| app.status.pid.is_some_and(|now| now != pid));
+    let after = world.rules("slice.blue");
+    assert!(before.iter().all(|rule| after.contains(rule)), "before: {before:?}, after: {after:?}");
+    world.node.wait("its tenant's controller is back", |_| {
+        let switches = world.show("blue").switches;
+        switches.iter().all(|switch| switch.controllers[0].version.is_some())
+    });
+    world.wait_pings(BLUE);
+}
+
+#[test]
+fn a_controller_that_sends_rubbish_or_is_away_gets_one_line_and_is_dialled_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let slice = format!(
+        "[slice.blue]\ncontrollers = ['{address}']\nisolation = 'vlan'\ntag = 10\nown_ports = ['s1:1', 's1:2']\n"
+    );
+    let node = bed().node().config(&slice).log("info").start_ready();
+    let _network = node.network("single,2", &SwitchOptions::default());
+    for _ in 0..3 {
+        use std::io::Write;
+        let (mut stream, _) = listener.accept().unwrap();
+        // An echo request, before a hello.
+        stream.write_all(&[4, 2, 0, 8, 0, 0, 0, 1]).unwrap();
+    }
+    let ended = format!(
+        "controller {address} of switch of:0000000000000001: the controller's first message was no hello"
+    );
+    node.wait_for_line(&ended);
+    drop(listener);
+    node.wait_for_line("it cannot be reached");
+    assert_eq!(node.log().matches(&ended).count(), 1, "{}", node.log());
+    assert_eq!(node.app("slice.blue").status.restarts, 0);
+}
