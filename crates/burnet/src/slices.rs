@@ -106,7 +106,16 @@ fn spec(slice: &Slice) -> Result<AppSpec, String> {
 /// What the slice may do: with its packets, by its ports, at its switches.
 fn grant(plan: &SlicePlan) -> Result<AppGrant, String> {
     let switches = |bounds: fn(&SlicePlan, &SwitchPlan) -> Value| -> Value {
-        plan.switches.iter().map(|it| (it.datapath.to_string(), bounds(plan, it))).collect()
+        // A list in a grant is never empty: a switch without ports is not granted, and no own ports are left out.
+        let with_ports = plan.switches.iter().filter(|switch| !switch.ports.is_empty());
+        let bounds = |switch: &SwitchPlan| {
+            let (mut bounds, own) = (bounds(plan, switch), own_ports(switch));
+            if !own.is_empty() {
+                bounds["own_ports"] = json!(own);
+            }
+            bounds
+        };
+        with_ports.map(|switch| (switch.datapath.to_string(), bounds(switch))).collect()
     };
     let mut capabilities = json!({
         "packet.in": { "switches": switches(heard) },
@@ -138,19 +147,19 @@ fn rules_max(plan: &SlicePlan) -> u32 {
     plan.limits.rules.hard.saturating_add(u32::try_from(ports * matches).unwrap_or(u32::MAX))
 }
 
-fn heard(plan: &SlicePlan, switch: &SwitchPlan) -> Value {
-    json!({ "match": packets(plan), "own_ports": own_ports(switch) })
+fn heard(plan: &SlicePlan, _: &SwitchPlan) -> Value {
+    json!({ "match": packets(plan) })
 }
 
 fn ruled(plan: &SlicePlan, switch: &SwitchPlan) -> Value {
     let ports: Vec<PortNo> = switch.ports.iter().map(|port| port.port).collect();
-    json!({ "match": packets(plan), "ports": ports, "own_ports": own_ports(switch) })
+    json!({ "match": packets(plan), "ports": ports })
 }
 
 /// A packet-out may also go through the slice's rules.
 fn sent(plan: &SlicePlan, switch: &SwitchPlan) -> Value {
     let ports: Vec<PortNo> = switch.ports.iter().map(|port| port.port).chain([PortNo::TABLE]).collect();
-    json!({ "match": packets(plan), "ports": ports, "own_ports": own_ports(switch) })
+    json!({ "match": packets(plan), "ports": ports })
 }
 
 fn own_ports(switch: &SwitchPlan) -> Vec<PortNo> {
@@ -211,7 +220,7 @@ mod tests {
     fn an_observer_is_granted_no_change() {
         let text = "[slice.eye]\ncontrollers = ['127.0.0.1:6702']\nisolation = 'flowspace'\nmatches = ['ip']\n\
                     read_only = true\nports = ['s1:1']\n";
-        let spec = wanted(&config(text)).remove(0);
+        let spec = spec(&config(text).slices[0]).unwrap();
         let grant = AppGrant::read(spec.grant).unwrap().to_kernel();
         assert!(grant.holds(kernel::Capability::PacketIn));
         assert!(!grant.holds(kernel::Capability::PacketOut) && !grant.holds(kernel::Capability::RuleWrite));
