@@ -43,8 +43,8 @@ const ERROR_SHARE: f64 = 0.0003;
 const CONSTANT_SHARE: f64 = 0.004;
 /// The same for rules that are late, as a share of that time.
 const LATE_ERROR_SHARE: f64 = 0.009;
-/// What is left to the probe for its end.
-const RESERVE_NS: u64 = 10 * SECOND_NS;
+/// What is left to the probe for its end, and for a last round that takes longer than those before.
+const RESERVE_NS: u64 = 25 * SECOND_NS;
 
 /// The phase.
 #[derive(Debug, Default)]
