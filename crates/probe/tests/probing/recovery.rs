@@ -18,8 +18,8 @@ fn hidden_switches_are_found() {
     }
 }
 
-/// Tables that end within a chunk so that few rules are slow, that evict the newest rule before a frame meets it, or that have a place less
-/// because a rule of 1.0 drops the rest.
+/// One table ends within a chunk, so that few rules are slow. One evicts the newest rule before a frame meets it. One has a place less, because a
+/// rule of 1.0 drops the rest.
 #[test]
 fn policies_of_tables_that_end_in_odd_places_are_found() {
     for seed in [1034, 1069, 1074] {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 const KEY: &str = "the-value";
 /// Clients that wait at once. More do not begin.
 const OPEN_MAX: usize = 2000;
-/// How long the server may take to answer. A host that has not found the other one says for three seconds that there is no route.
+/// How long the server may take to answer. While a host does not find the other one, each attempt fails after three seconds.
 const SERVER_PATIENCE: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(50);
 
