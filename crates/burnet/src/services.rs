@@ -350,7 +350,7 @@ mod tests {
         assert_eq!(slices.len(), OF_NETWORK.len(), "labels are told where there are slices");
         let tenant = of_network(
             "[network]\n[slice.blue]\ncontrollers = ['127.0.0.1:6702']\nisolation = 'vlan'\ntag = 7\nstep = '10%'\n\
-             vnics = { E = { port = '6:1', rate = '10M' } }",
+             vnics = { E = { port = 's6:1', rate = '10M' } }",
         );
         let labels = tenant.iter().find(|app| app.name == labels_contract::SERVICE).unwrap();
         let expected =
