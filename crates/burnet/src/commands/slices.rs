@@ -61,7 +61,7 @@ pub fn list(args: &SliceListArgs) -> Result<String, CommandError> {
         .map(|(slice, app)| Listed {
             detail: state(&args.asking, &slice).map_err(|error| error.to_string()),
             state: app.status.state,
-            restarts: app.status.restarts.into(),
+            restarts: app.status.restarts,
             slice,
         })
         .collect();
