@@ -164,8 +164,11 @@ fn values(runs: &[Run], of: impl Fn(&Run) -> f64) -> Vec<f64> {
 /// Two causes in one run. What is asked is asked of each.
 const TOGETHER: &str = "both together";
 
+/// The most moves of a flow in some part of a run.
+type MostMoves = fn(&Run) -> usize;
+
 /// When moves are counted.
-const WHEN: [(&str, fn(&Run) -> usize); 3] = [
+const WHEN: [(&str, MostMoves); 3] = [
     ("all begin", |run| run.begin.most_of_a_flow),
     ("the large flow ends", |run| run.end.most_of_a_flow),
     (TOGETHER, |run| run.most_of_a_flow),
@@ -174,8 +177,8 @@ const WHEN: [(&str, fn(&Run) -> usize); 3] = [
 fn claims(all: &[(&str, Vec<Run>)]) -> Vec<Claim> {
     let mut claims = Vec::new();
     for (name, runs) in all {
-        let most = |of: fn(&Run) -> usize| runs.iter().map(of).max().unwrap_or(0);
-        let more = |of: fn(&Run) -> usize| runs.iter().filter(|run| of(run) > MOVES_MAX).count();
+        let most = |of: MostMoves| runs.iter().map(of).max().unwrap_or(0);
+        let more = |of: MostMoves| runs.iter().filter(|run| of(run) > MOVES_MAX).count();
         for (when, of) in WHEN {
             let what = format!("{name}, {when}: the most moves of a flow");
             let text = format!("{}; more than {MOVES_MAX} in {} of {} runs", most(of), more(of), runs.len());

@@ -190,11 +190,14 @@ fn sent(kbps: &[u64], labels: &BTreeMap<u64, usize>, slots: usize) -> (f64, f64)
     }
 }
 
+/// The victim's flows before a sample and at it, and the label that the tenant was told.
+type Seen = (usize, usize, u64);
+
 /// What the observer learns of the victim's changes, and what there is to learn, in bits a second.
 fn victim(kind: Kind, samples: usize) -> Result<(f64, f64), String> {
     let mut line = Line::new(kind, &VICTIM_KBPS)?;
     let mut draws = Draws::new(7);
-    let mut counts: BTreeMap<(usize, usize, u64), usize> = BTreeMap::new();
+    let mut counts: BTreeMap<Seen, usize> = BTreeMap::new();
     let mut before = 0;
     for _ in 0..samples {
         for flow in 0..VICTIM_KBPS.len() {
@@ -208,8 +211,8 @@ fn victim(kind: Kind, samples: usize) -> Result<(f64, f64), String> {
         before = now;
     }
     let per_s = 1_000.0 / SAMPLE_MS as f64;
-    let joint = |of: fn(&(usize, usize, u64)) -> (usize, usize, u64)| {
-        let mut sums: BTreeMap<(usize, usize, u64), usize> = BTreeMap::new();
+    let joint = |of: fn(&Seen) -> Seen| {
+        let mut sums: BTreeMap<Seen, usize> = BTreeMap::new();
         counts.iter().for_each(|(key, count)| *sums.entry(of(key)).or_insert(0) += count);
         entropy(sums.into_values())
     };

@@ -61,11 +61,12 @@ impl Recording {
     /// As series of a chart.
     pub fn series(&self) -> Vec<Series> {
         let styles = [Style::Ours, Style::Other, Style::Baseline];
-        let drawn = |((flow, samples), style): (&(FigureFlow, Vec<(f64, f64)>), Style)| {
+        let drawn = |flow: &FigureFlow, samples: &[(f64, f64)], style| {
             let points = samples.iter().map(|(at, gbps)| Point::at(*at, *gbps)).collect();
             series(flow.name, Shape::Line, style, points)
         };
-        self.flows.iter().zip(styles).map(drawn).collect()
+        let flows = self.flows.iter().zip(styles);
+        flows.map(|((flow, samples), style)| drawn(flow, samples, style)).collect()
     }
 }
 
