@@ -223,7 +223,7 @@ pub fn packet_out(
     write_message(version, v13::kind::PACKET_OUT, xid, out, |out| {
         if is_v10(version) {
             return v10::write_packet_out_with(buffer_id, in_port, data, out, |out| {
-                v10::action::write_from_canonical(actions, false, out)
+                v10::action::write_from_canonical(actions, v10::is_untagged(buffer_id, data), out)
             });
         }
         v13::write_packet_out_with(buffer_id, in_port, data, out, |out| {

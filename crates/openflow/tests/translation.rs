@@ -6,7 +6,7 @@
 use flow::canonical::{write_actions, write_instructions, write_match};
 use flow::text::{actions_to_string, match_to_string, parse_actions, parse_match};
 use flow::{Field, Instruction, PortNo};
-use openflow::message::FlowModFields;
+use openflow::message::{FlowModFields, NO_BUFFER, PacketOut};
 use openflow::{Body, Message, Unwritable, Version, v10, write};
 
 /// The match of 1.0 that `text` becomes, or what it fails at.
@@ -99,6 +99,32 @@ fn a_tag_is_pushed_only_where_there_is_none() {
         Err("OFPAT_PUSH_VLAN"),
     );
     check("dl_vlan=7", "pop_vlan,output:2", Ok("strip_vlan,output:2"));
+}
+
+#[test]
+fn a_packet_out_pushes_a_tag_if_its_frame_has_none() {
+    let check = |buffer_id: u32, kind: &[u8], expected: Result<&str, &'static str>| {
+        let pushed = parse_actions("push_vlan:0x8100,set_field:4101->vlan_vid,output:2").unwrap();
+        let data = [&[2; 12], kind].concat();
+        let (mut canonical, mut from_canonical, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
+        write_actions(&pushed, &mut canonical).unwrap();
+        let in_port = PortNo(1);
+        let from_bytes =
+            write::packet_out(Version::V1_0, 1, buffer_id, in_port, &canonical, &data, &mut from_canonical);
+        let body = Body::PacketOut(PacketOut { buffer_id, in_port, actions: pushed, data: data.clone() });
+        let typed = Message { version: Version::V1_0, xid: 1, body }.encode(&mut bytes);
+        assert_eq!((&from_bytes, &from_canonical), (&typed, &bytes), "{kind:?}");
+        let written = typed.map_err(|refused| refused.what).map(|()| {
+            let Body::PacketOut(out) = Message::decode(&bytes).unwrap().body else { unreachable!() };
+            actions_to_string(&out.actions)
+        });
+        assert_eq!(written, expected.map(str::to_owned), "{kind:?}");
+    };
+    check(NO_BUFFER, &[8, 0, 1], Ok("mod_vlan_vid:5,output:2"));
+    check(NO_BUFFER, &[0x81, 0, 0, 7, 8, 0], Err("OFPAT_PUSH_VLAN"));
+    check(NO_BUFFER, &[0x88, 0xa8, 0, 7, 8, 0], Err("OFPAT_PUSH_VLAN"));
+    check(NO_BUFFER, &[8], Err("OFPAT_PUSH_VLAN"));
+    check(7, &[8, 0, 1], Err("OFPAT_PUSH_VLAN"));
 }
 
 #[test]

@@ -135,11 +135,12 @@ impl VirtualSwitch {
             _ => Match::any(),
         };
         let actions = self.scene().translate(Start { in_port, is_tagged, known }, actions)?;
+        let packet_out = PacketOut { buffer_id, in_port: physical, actions, data };
         if self.on() == Version::V1_0 {
-            check_v10(&actions)?;
+            check_v10(&packet_out)?;
         }
-        if !actions.is_empty() {
-            self.put_out(PacketOut { buffer_id, in_port: physical, actions, data }, sender, turn);
+        if !packet_out.actions.is_empty() {
+            self.put_out(packet_out, sender, turn);
         }
         Ok(())
     }
@@ -234,15 +235,9 @@ fn sends_to_table(actions: &[Action]) -> bool {
     actions.iter().any(|action| matches!(action, Action::Output { port: PortNo::TABLE, .. }))
 }
 
-/// Whether a switch of 1.0 can carry out a list.
-fn check_v10(actions: &[Action]) -> Obeyed {
-    let packet_out = PacketOut {
-        buffer_id: NO_BUFFER,
-        in_port: PortNo::CONTROLLER,
-        actions: actions.to_vec(),
-        data: Vec::new(),
-    };
-    let body = openflow::Body::PacketOut(packet_out);
+/// Whether a switch of 1.0 can carry out a packet-out.
+fn check_v10(packet_out: &PacketOut) -> Obeyed {
+    let body = openflow::Body::PacketOut(packet_out.clone());
     let message = openflow::Message { version: Version::V1_0, xid: 0, body };
     match message.encode(&mut Vec::new()) {
         Ok(()) => Ok(()),

@@ -14,7 +14,7 @@ mod stats_message;
 mod switch;
 
 pub use matching::has_no_wildcards;
-pub(crate) use packet::{NO_COOKIE, take_packet_out, write_packet_out_with};
+pub(crate) use packet::{NO_COOKIE, is_untagged, take_packet_out, write_packet_out_with};
 
 use flow::{BadInput, PortNo};
 

@@ -4,9 +4,15 @@ use flow::{BadInput, Field, Match, PortNo};
 
 use super::{action, port_number, read_port_number};
 use crate::error::Unwritable;
-use crate::message::{PacketIn, PacketOut};
+use crate::message::{NO_BUFFER, PacketIn, PacketOut};
 use crate::v13::RawPacketOut;
 use crate::wire::{Reader, Writer};
+
+/// Where a frame has its type.
+const ETH_TYPE_AT: usize = 12;
+/// The types of a customer's tag and of a provider's.
+const ETH_VLAN: [u8; 2] = [0x81, 0x00];
+const ETH_PROVIDER: [u8; 2] = [0x88, 0xa8];
 
 /// The cookie for a packet-in of 1.0, which has none.
 pub(crate) const NO_COOKIE: u64 = u64::MAX;
@@ -60,8 +66,14 @@ pub(super) fn read_packet_out(mut body: Reader<'_>) -> Result<PacketOut, BadInpu
 
 pub(super) fn write_packet_out(packet: &PacketOut, out: &mut Writer<'_>) -> Result<(), Unwritable> {
     write_packet_out_with(packet.buffer_id, packet.in_port, &packet.data, out, |out| {
-        action::write(&packet.actions, false, out)
+        action::write(&packet.actions, is_untagged(packet.buffer_id, &packet.data), out)
     })
+}
+
+/// Whether a packet-out certainly sends a frame without a VLAN tag. The frame in a switch's buffer may have one.
+pub(crate) fn is_untagged(buffer_id: u32, data: &[u8]) -> bool {
+    let kind = data.get(ETH_TYPE_AT..ETH_TYPE_AT + 2);
+    buffer_id == NO_BUFFER && kind.is_some_and(|kind| kind != ETH_VLAN && kind != ETH_PROVIDER)
 }
 
 /// Writes a packet-out. `write_actions` writes its actions.

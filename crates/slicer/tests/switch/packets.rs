@@ -79,6 +79,24 @@ fn a_buffer_is_used_once() {
 }
 
 #[test]
+fn a_packet_of_an_edge_port_gets_the_tag_on_a_switch_of_either_version() {
+    for version in [Version::V1_0, Version::V1_3] {
+        let mut world = world(version);
+        world.frames.clear();
+        let out = packet_out(NO_BUFFER, PortNo(1), vec![Action::output(PortNo::FLOOD)], frame(ARP));
+        assert!(errors(&world.say(out)).is_empty(), "{version}");
+        let mut frames = std::mem::take(&mut world.frames);
+        frames.sort();
+        let tagged = with_tag(&frame(ARP), TAG);
+        assert_eq!(
+            frames,
+            [(PortNo(3), frame(ARP)), (PortNo(5), tagged.clone()), (PortNo(6), tagged)],
+            "{version}"
+        );
+    }
+}
+
+#[test]
 fn a_flow_mod_releases_the_packet_that_waits() {
     for version in [Version::V1_0, Version::V1_3] {
         let mut world = world(version);
