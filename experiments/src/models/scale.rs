@@ -37,7 +37,7 @@ struct Part {
     curve: Vec<(f64, f64)>,
 }
 
-/// Runs it. No switch has a link to another, so that the switches are shared out among one simulation for each core.
+/// Runs one simulation for each core, each with its share of the switches. No switch has a link to another.
 ///
 /// # Errors
 /// The parameters are refused, or a simulation panics.

@@ -77,7 +77,7 @@ pub struct Table {
     has_waited: bool,
     /// Repeated looks have found rules in software.
     spills: bool,
-    /// Rules that were slow and seemed to be in hardware nevertheless. If they are slow again, they were in software from the beginning.
+    /// Rules that were slow and counted as hardware, because few rules were slow. If they are slow again, they were in software from the beginning.
     forgiven: BTreeSet<usize>,
     /// A rule that forwarded is gone.
     evicts: bool,
@@ -459,8 +459,8 @@ impl Table {
         if looks { self.look(is_last, options, found) } else { self.next_chunk(options, found) }
     }
 
-    /// Whether the table took rules after one that is nowhere. A table that ignores what is beyond its size takes no rule then. One that
-    /// evicts the newest rule has the last one, and the rules between were gone before a frame met them.
+    /// Whether the table took a rule after one that is nowhere. A full table that ignores rules takes no later one. A table that evicts the
+    /// newest rule keeps the last one. It evicted the rules before that one before a frame met them.
     fn has_newer_rules(&self) -> bool {
         let nowhere = self.rules.iter().position(|(_, place)| *place == Place::Nowhere);
         nowhere.is_some_and(|first| self.rules[first..].iter().any(|(_, place)| *place == Place::Hardware))

@@ -121,12 +121,12 @@ impl Victims {
         }
         let size = found.capacities.iter().find(|(width, _)| *width == Width::Ethernet);
         let size = size.map_or(0, |(_, capacity)| capacity.entries as usize);
+        // In 1.0, the rule that drops the rest has a place of its own.
+        let size = size.saturating_sub(usize::from(found.version == openflow::Version::V1_0));
         if !(SHARE..=RULES_MAX).contains(&size) {
             found.leave_out("hardware.evict", format!("a table of {size} rules"));
             return Next::Done;
         }
-        // The rule that drops the rest has a place of its own.
-        let size = size - usize::from(found.version == openflow::Version::V1_0);
         self.state = State::Fill;
         self.flows = found.take_flows(Width::Ethernet, size);
         let priority = |index| LOWEST + shuffled(index, size) as u16;

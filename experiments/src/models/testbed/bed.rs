@@ -232,7 +232,7 @@ impl Bed<'_> {
         status.success().then_some(text)
     }
 
-    /// `urgent`: the emulator does not wait for a core. A switch has a processor of its own.
+    /// `urgent`: the emulator has a real-time priority, because a switch has a processor of its own.
     fn start_switch(&mut self, device: &Device, urgent: bool) -> Result<Option<Player>, String> {
         let controller = format!("127.0.0.1:{CONTROL_PORT}");
         match device {
