@@ -118,18 +118,28 @@ class Multipath(OSKenApp):
         gone = (event.link.src.dpid, event.link.src.port_no)
         self.links.pop(gone, None)
         for flow, (_, path) in list(self.balancer.flows.items()):
-            if gone in path:
+            if gone in path and self.knows(flow):
                 self.remove(flow, path)
                 self.begin(flow)
+            elif gone in path:
+                # Its rules time out.
+                self.forget(flow)
 
     @set_ev_cls(ofp_event.EventOFPFlowRemoved, MAIN_DISPATCHER)
     def on_flow_removed(self, event):
-        """Nobody uses a flow any more."""
-        match = event.msg.match
+        """Nobody uses a flow any more. If this app deleted the rule, the flow has another path."""
+        message = event.msg
+        if message.reason == message.datapath.ofproto.OFPRR_DELETE:
+            return
+        match = message.match
         flow = (match.dl_src.hex(":"), match.dl_dst.hex(":"))
+        self.forget(flow)
+        self.share()
+
+    def forget(self, flow):
+        """A flow has ended."""
         self.balancer.end(flow)
         self.numbers.pop(flow, None)
-        self.share()
 
     @set_ev_cls(ofp_event.EventOFPPacketIn, MAIN_DISPATCHER)
     def on_packet_in(self, event):
@@ -158,6 +168,10 @@ class Multipath(OSKenApp):
         """The label of the link that leaves by a port, in kb/s."""
         return self.labels.get(port, 0)
 
+    def knows(self, flow):
+        """Whether both hosts of a flow are known."""
+        return flow[0] in self.hosts and flow[1] in self.hosts
+
     def paths(self, flow):
         """The paths that a flow could take."""
         (start, _), (end, _) = self.hosts[flow[0]], self.hosts[flow[1]]
@@ -171,7 +185,7 @@ class Multipath(OSKenApp):
 
     def begin(self, flow):
         """Gives a flow its path. Returns it; None if there is none."""
-        if flow[0] not in self.hosts or flow[1] not in self.hosts:
+        if not self.knows(flow):
             return None
         paths = self.paths(flow)
         # A VNIC that is not in the list may want as much as the fastest link has.
@@ -182,10 +196,12 @@ class Multipath(OSKenApp):
             path = self.balancer.flows[flow][1]
         else:
             chosen = self.balancer.place(flow, rate, paths, self.number(flow), self.label)
+            if flow not in self.balancer.flows:
+                self.numbers.pop(flow, None)
+            self.share()
             if chosen is None:
                 return None
             path = paths[chosen]
-            self.share()
         self.install(flow, path)
         return path
 
@@ -205,7 +221,7 @@ class Multipath(OSKenApp):
         """Flows that get too little move if another path gives them a fifth more."""
         now_ms = int(time.monotonic() * 1_000)
         for flow in self.balancer.short(self.label):
-            if flow[0] not in self.hosts or flow[1] not in self.hosts:
+            if not self.knows(flow):
                 continue
             before, paths = self.balancer.flows[flow][1], self.paths(flow)
             chosen = self.balancer.reconsider(flow, paths, self.number(flow), now_ms, self.label)

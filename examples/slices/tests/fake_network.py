@@ -1,7 +1,7 @@
 """Switches of OpenFlow 1.0 that say labels as the paper does, for tests of a tenant's controller.
 
 In: cables, hosts, labels. Out: what the controller does: flow mods, and frames that reach hosts. A switch is a socket
-and a table of exact rules. It knows no other message than those that a controller of this test sends.
+and a table of exact rules. It answers only the messages that this test's controller sends.
 """
 
 import selectors
@@ -75,7 +75,7 @@ class Network:
         self.switches[number].connection.sendall(struct.pack("!BBHI", 1, kind, 8 + len(body), xid) + body)
 
     def run(self, seconds: float) -> None:
-        """Reads and answers for so long."""
+        """Reads and answers for this time."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             for key, _ in self.selector.select(left):

@@ -35,7 +35,7 @@ CABLES = [
     ((8, 1), (4, 8)),
 ]
 PATIENCE_S = 60.0
-"""Longer than any step takes. Only a failing test waits so long."""
+"""Longer than any step takes. Only a failing test waits this long."""
 
 def free_port() -> int:
     with socket.socket() as listener:
