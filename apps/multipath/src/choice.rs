@@ -6,14 +6,14 @@
 use std::collections::BTreeMap;
 
 /// The least gain for which a flow moves, in percent of what it gets on its path. A move costs packets out of order and a change of labels.
-pub const GAIN_PERCENT: u64 = 20;
+const GAIN_PERCENT: u64 = 20;
 
 /// A flow that has moved stays for this time at least, and up to twice as long by its number. Until then, all labels that the move has changed are
 /// told: their increases are spread over a second. Flows that moved together then decide one after the other.
 pub const STAY_MS: u64 = 1_000;
 
 /// The most flows that are balanced. A further one still gets a path, but is not counted and never moves.
-pub const FLOWS_MAX: usize = 65_536;
+pub(crate) const FLOWS_MAX: usize = 65_536;
 
 /// How a path is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub struct Balancer<F, L> {
 }
 
 /// What a path has left in bit/s: the least of label minus own load over its links. Without a link there is no limit.
-pub fn room<'l, L: 'l>(
+fn room<'l, L: 'l>(
     links: impl IntoIterator<Item = &'l L>,
     label: impl Fn(&L) -> u64,
     load: impl Fn(&L) -> u64,
@@ -52,7 +52,7 @@ pub fn room<'l, L: 'l>(
 }
 
 /// What a flow gets of this room in bit/s.
-pub fn gets(rate_bps: u64, room_bps: u64) -> u64 {
+fn gets(rate_bps: u64, room_bps: u64) -> u64 {
     rate_bps.min(room_bps)
 }
 
@@ -137,11 +137,6 @@ impl<F: Ord + Clone, L: Ord + Clone> Balancer<F, L> {
     /// A flow has ended.
     pub fn end(&mut self, flow: &F) {
         self.remove(flow);
-    }
-
-    /// The flows that use a link.
-    pub fn over<'b>(&'b self, link: &'b L) -> impl Iterator<Item = &'b F> {
-        self.flows.iter().filter(|(_, placed)| placed.links.contains(link)).map(|(flow, _)| flow)
     }
 
     /// The flows that get less than their rate: those that may move.
@@ -274,7 +269,7 @@ mod tests {
         assert_eq!(tenant.place(1, G, &paths(), 7, labels(0, 10 * G)), Some(1));
         assert_eq!(tenant.place(2, G, &paths(), 8, labels(0, 10 * G)), Some(0));
         assert_eq!(tenant.reconsider(&2, &paths(), 0, 0, labels(0, 10 * G)), None);
-        assert_eq!(tenant.over(&1).collect::<Vec<_>>(), [&2]);
+        assert_eq!((tenant.load(&1), tenant.load(&2)), (G, G));
     }
 
     /// What the balancer keeps equals what follows from its flows, and each choice is the best one by a search of all paths.

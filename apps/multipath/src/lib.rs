@@ -16,15 +16,16 @@ mod paths;
 mod rules;
 mod vnics;
 
-pub use choice::{Balancer, Choose, FLOWS_MAX, GAIN_PERCENT, STAY_MS, gets, room};
+pub use choice::{Balancer, Choose, STAY_MS};
 
 use burnet_sdk::flow::frame::FrameFields;
 use burnet_sdk::view::{
-    Batch, ConnectPoint, Host, HostId, Kind, LinkId, Notice, Object, Snapshot, SwitchState,
+    Batch, ConnectPoint, Host, HostId, Kind, LinkId, LinkState, Notice, Object, Snapshot, SwitchState,
 };
 use burnet_sdk::{
-    App, AppTable, Commands, Field, FlowRemoved, Interests, MacAddr, PacketIn, PortNo, Settings,
+    App, AppTable, Commands, DatapathId, Field, FlowRemoved, Interests, MacAddr, PacketIn, PortNo, Settings,
 };
+use choice::FLOWS_MAX;
 use rules::Hop;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -131,18 +132,20 @@ impl App for Multipath {
     }
 
     fn on_view(&mut self, changes: &Batch, view: &Snapshot, out: &mut Commands) {
+        let mut restarted = Vec::new();
         for change in changes.iter() {
             if let (before, Some(Object::Switch(switch))) = (change.before(), change.now())
                 && switch.state == SwitchState::Up
                 && !matches!(before, Some(Object::Switch(before)) if before.state == SwitchState::Up)
             {
-                // Rules of an earlier run would lead along old paths.
+                // Rules of an earlier run, or of an earlier session, would lead along old paths.
                 out.rule(switch.id).delete_within().send();
+                restarted.push(switch.id);
             }
         }
         let is_topology = |notice: &Notice| notice.kind() != Kind::Port;
         if changes.iter().any(is_topology) {
-            self.renew(view, out);
+            self.renew(&restarted, view, out);
         }
         self.balance(view, out);
     }
@@ -168,14 +171,16 @@ impl Multipath {
         }
     }
 
-    /// Gives a flow a path and its rules, in place of those that it has.
+    /// Gives a flow a path and its rules, in place of those that it has. Without a path, it is forgotten.
     fn begin(&mut self, flow: FlowId, view: &Snapshot, out: &mut Commands) {
         let before = self.forget(flow);
+        let had_path = before.is_some();
         let number_before = before.as_ref().map(|it| it.number);
         let ends = view.host(flow.src).zip(view.host(flow.dst)).filter(|_| self.flows.len() < FLOWS_MAX);
         let chosen = ends.and_then(|(src, dst)| {
             let mut paths = paths::paths(view, src.at.switch, dst.at.switch);
-            let rate_bps = self.rates.expected_bps(flow, self.flows.keys(), fastest_bps(view));
+            let flows = self.flows.keys().chain([&flow]);
+            let rate_bps = self.rates.expected_bps(flows, fastest_bps(view))(&flow);
             let label = |link: &LinkId| label_bps(view, link);
             let index = self.balancer.place(flow, rate_bps, &paths, self.number(flow), label)?;
             let path = paths.swap_remove(index);
@@ -185,23 +190,29 @@ impl Multipath {
         let number = number_before.unwrap_or_else(|| self.next_number());
         let old = before.map(|it| it.hops).unwrap_or_default();
         rules::install((flow, number), &hops, &old, &self.settings, out);
-        if !hops.is_empty() {
+        let has_path = !hops.is_empty();
+        if has_path {
             self.by_number.insert(number, flow);
             self.flows.insert(flow, Installed { number, path, hops });
+        }
+        if has_path != had_path {
             self.share(view);
         }
     }
 
-    /// The topology or a host has changed: flows whose path is gone, or whose host has moved, get another.
-    fn renew(&mut self, view: &Snapshot, out: &mut Commands) {
-        let is_stale = |(flow, installed): (&FlowId, &Installed)| {
-            let (src, dst) = (view.host(flow.src)?, view.host(flow.dst)?);
-            let has_links = installed.path.iter().all(|link| {
-                view.link(*link).is_some_and(|link| link.state == burnet_sdk::view::LinkState::Up)
-            });
-            (has_links && rules::hops(src.at, &installed.path, dst.at) == installed.hops).then_some(())
+    /// The topology or a host has changed: flows whose path is gone, whose host has moved, or whose rules were deleted in a restarted
+    /// switch begin again.
+    fn renew(&mut self, restarted: &[DatapathId], view: &Snapshot, out: &mut Commands) {
+        let is_up = |link: &LinkId| view.link(*link).is_some_and(|link| link.state == LinkState::Up);
+        let is_valid = |flow: &FlowId, installed: &Installed| {
+            view.host(flow.src).zip(view.host(flow.dst)).is_some_and(|(src, dst)| {
+                installed.path.iter().all(is_up)
+                    && rules::hops(src.at, &installed.path, dst.at) == installed.hops
+                    && !installed.hops.iter().any(|hop| restarted.contains(&hop.switch()))
+            })
         };
-        let stale = self.flows.iter().filter(|it| is_stale(*it).is_none()).map(|(flow, _)| *flow);
+        let stale =
+            self.flows.iter().filter(|(flow, installed)| !is_valid(flow, installed)).map(|(flow, _)| *flow);
         let stale: Vec<FlowId> = stale.collect();
         stale.into_iter().for_each(|flow| self.begin(flow, view, out));
     }
@@ -225,10 +236,9 @@ impl Multipath {
 
     /// Flows of one VNIC share its rate.
     fn share(&mut self, view: &Snapshot) {
-        let unknown_bps = fastest_bps(view);
+        let expected_bps = self.rates.expected_bps(self.flows.keys(), fastest_bps(view));
         for flow in self.flows.keys() {
-            let rate_bps = self.rates.expected_bps(*flow, self.flows.keys(), unknown_bps);
-            self.balancer.set_rate(flow, rate_bps);
+            self.balancer.set_rate(flow, expected_bps(flow));
         }
     }
 

@@ -6,7 +6,7 @@ use burnet_sdk::DatapathId;
 use burnet_sdk::view::{LinkId, LinkState, Snapshot};
 use std::collections::{HashMap, VecDeque};
 
-/// The most paths between two switches. Further ones are left out: a choice among so many is good enough.
+/// The most paths between two switches. Further ones are left out: 64 are enough to choose from.
 const PATHS_MAX: usize = 64;
 
 /// The paths from one switch to another, in the order of their links. Two of the same switch: one path without links.

@@ -6,7 +6,7 @@
 use crate::FlowId;
 use crate::vnics::MultipathSettings;
 use burnet_sdk::view::{ConnectPoint, LinkId};
-use burnet_sdk::{Commands, Field, FlowBuilder, PortNo};
+use burnet_sdk::{Commands, DatapathId, Field, FlowBuilder, PortNo};
 
 /// OFPVID_PRESENT (OpenFlow 1.3.5, 7.2.3.7).
 const VLAN_PRESENT: u16 = 0x1000;
@@ -16,6 +16,13 @@ const VLAN_PRESENT: u16 = 0x1000;
 pub(crate) struct Hop {
     entry: ConnectPoint,
     out_port: PortNo,
+}
+
+impl Hop {
+    /// Its switch.
+    pub(crate) fn switch(self) -> DatapathId {
+        self.entry.switch
+    }
 }
 
 /// The switches of a path between two places.

@@ -1,9 +1,8 @@
 //! The app on figure 1a: leaves 3 and 4, spines 1 and 2, a switch for each server.
 
 use super::*;
-use burnet_sdk::DatapathId;
 use burnet_sdk::testing::Trial;
-use burnet_sdk::view::{Key, Link, LinkKind, LinkState, Port, Switch};
+use burnet_sdk::view::{Key, Link, LinkKind, Port, Switch};
 
 const G: u64 = 1_000_000;
 /// The hosts C, D, E and F, and their switches.
@@ -18,9 +17,9 @@ fn point(switch: u64, port: u32) -> ConnectPoint {
     ConnectPoint { switch: DatapathId(switch), port: PortNo(port) }
 }
 
-fn switch(id: u64) -> Object {
+fn switch(id: u64, state: SwitchState) -> Object {
     let (annotations, description) = Default::default();
-    let (state, openflow) = (SwitchState::Up, "1.3".to_owned());
+    let openflow = "1.3".to_owned();
     let id = DatapathId(id);
     Switch { id, state, openflow, n_tables: 1, n_buffers: 0, description, since_ms: 0, annotations }.into()
 }
@@ -45,7 +44,7 @@ fn cable((one, two): (u64, u64), state: LinkState) -> [Object; 2] {
 
 fn figure(settings: &str) -> Trial<Multipath> {
     let mut trial = Trial::start(settings).unwrap();
-    trial.view_put((1..=8).map(switch));
+    trial.view_put((1..=8).map(|id| switch(id, SwitchState::Up)));
     let inner = CABLES.iter().flat_map(|(one, two)| [point(*one, *two as u32), point(*two, *one as u32)]);
     let outer = HOSTS.iter().map(|(_, at)| point(*at, HOST_PORT));
     trial.view_put(inner.chain(outer).map(|at| port(at, 10 * G)));
@@ -123,6 +122,34 @@ fn a_flow_whose_link_fails_takes_the_other_spine() {
     assert_eq!(added(&moved), [8, 4, 1, 3, 6]);
     let gone = trial.view_removed([Key::Host(HostId { mac: MacAddr::from_u64(0xf), vlan: None })]);
     assert_eq!(gone.iter().filter(|line| line.starts_with("delete-strict")).count(), 5, "{gone:?}");
+}
+
+#[test]
+fn a_switch_that_restarted_gets_the_rules_of_its_flows_again() {
+    let mut trial = figure(SETTINGS);
+    labels(&mut trial, 1, 2 * G);
+    trial.packet_in(6, HOST_PORT, &frame(0xe, 0xf));
+    assert!(trial.view_put([switch(8, SwitchState::Down)]).is_empty());
+    let lines = trial.view_put([switch(8, SwitchState::Up)]);
+    assert!(lines[0].starts_with("delete-rule "), "{lines:?}");
+    assert_eq!(added(&lines), [8, 4, 2, 3, 6]);
+    assert!(trial.view_put([switch(1, SwitchState::Down)]).is_empty());
+    assert!(added(&trial.view_put([switch(1, SwitchState::Up)])).is_empty(), "no flow is there");
+}
+
+#[test]
+fn flows_of_a_vnic_share_its_rate_until_one_loses_its_path() {
+    let mut trial = figure(r#"{"vnics": [{"mac": "00:00:00:00:00:0c", "rate_kbps": 4000000}]}"#);
+    let uplink = LinkId { from: point(5, 3), to: point(3, 5) };
+    let rates = |trial: &Trial<Multipath>| {
+        let flows = trial.app().flows.len();
+        (flows, trial.app().balancer.load(&uplink))
+    };
+    trial.packet_in(5, HOST_PORT, &frame(0xc, 0xd));
+    trial.packet_in(5, HOST_PORT, &frame(0xc, 0xe));
+    assert_eq!(rates(&trial), (2, 4_000_000_000));
+    trial.view_put(cable((7, 4), LinkState::Down));
+    assert_eq!(rates(&trial), (1, 4_000_000_000), "the other flow has the whole rate");
 }
 
 #[test]

@@ -5,6 +5,7 @@
 use crate::FlowId;
 use crate::choice::Choose;
 use burnet_sdk::MacAddr;
+use burnet_sdk::view::HostId;
 use serde::Deserialize;
 use std::collections::HashMap;
 
@@ -66,17 +67,21 @@ impl Rates {
         Rates(vnics.iter().map(|vnic| (vnic.mac, vnic.rate_kbps.saturating_mul(1_000))).collect())
     }
 
-    /// What a flow may expect: an even part of each VNIC's rate. A VNIC that is not in the settings has the rate `unknown_bps`.
+    /// What each of these flows may expect: an even part of each VNIC's rate. A VNIC that is not in the settings has the rate `unknown_bps`.
     pub(crate) fn expected_bps<'f>(
         &self,
-        flow: FlowId,
-        others: impl Iterator<Item = &'f FlowId> + Clone,
+        flows: impl Iterator<Item = &'f FlowId>,
         unknown_bps: u64,
-    ) -> u64 {
-        let rate_bps = |mac: MacAddr| self.0.get(&mac).copied().unwrap_or(unknown_bps);
-        let others = others.filter(|other| **other != flow);
-        let sends = 1 + others.clone().filter(|other| other.src == flow.src).count() as u64;
-        let receives = 1 + others.filter(|other| other.dst == flow.dst).count() as u64;
-        (rate_bps(flow.src.mac) / sends).min(rate_bps(flow.dst.mac) / receives)
+    ) -> impl Fn(&FlowId) -> u64 {
+        let (mut sends, mut receives) = (HashMap::<HostId, u64>::new(), HashMap::<HostId, u64>::new());
+        for flow in flows {
+            *sends.entry(flow.src).or_default() += 1;
+            *receives.entry(flow.dst).or_default() += 1;
+        }
+        let part_bps = move |host: &HostId, flows: &HashMap<HostId, u64>| {
+            let rate_bps = self.0.get(&host.mac).copied().unwrap_or(unknown_bps);
+            rate_bps / flows.get(host).copied().unwrap_or(1)
+        };
+        move |flow| part_bps(&flow.src, &sends).min(part_bps(&flow.dst, &receives))
     }
 }
