@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   begin, end of flows ──> Tenant ──rules──> Service ──notices──> Tenant ──moves──> rules, …
-//!                                     meter's word ──┘
+//!                                  meters' reports ──┘
 //! ```
 //!
 //! In: flows that begin and end, and a time until which all happens. Out: paths, moves, labels and rates. The same calls give the same result. Rates
@@ -14,12 +14,11 @@ use crate::tenant::{Plan, Tenant};
 use hose::{LinkNo, Notice, Pair, Refusal, SliceNo};
 use std::collections::BTreeMap;
 
-/// How long a controller and its switches take from a packet-in, or from a label, to rules. Two of the slower switches' flow mods need more; the
-/// emulated ones need less.
-pub const RULES_US: u64 = 1_000;
+/// The time from a packet-in or a label to rules in the switches. It is assumed.
+const RULES_US: u64 = 1_000;
 
-/// How often a meter repeats that a flow has traffic. A flow counts for two seconds after its meter's last word.
-const WORD_INTERVAL_US: u64 = 1_000_000;
+/// How often a meter repeats that a flow has traffic. A flow counts for two seconds after its meter's last report.
+const REPORT_INTERVAL_US: u64 = 1_000_000;
 
 /// The most events that wait. A rehearsal with more is a mistake of its caller, and ends with an error.
 const EVENTS_MAX: usize = 1 << 20;
@@ -27,7 +26,7 @@ const EVENTS_MAX: usize = 1 << 20;
 /// Who says that a flow has traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meter {
-    /// The meter of this model, so long after the first packet.
+    /// The meter of this model, this many microseconds after the flow's rules are in the switches.
     After(u64),
     /// The caller, by [`Cloud::on_traffic`].
     Caller,
@@ -49,7 +48,7 @@ struct Live {
     sends: Sends,
     /// The path of its rules in the switches. Empty: none yet.
     links: Vec<LinkNo>,
-    /// Increases when its path changes, so that old events are known.
+    /// Differs from that of an earlier flow of the same pair, so that events of the earlier one are ignored.
     life: u64,
     moves: u32,
 }
@@ -59,7 +58,7 @@ enum Happening {
     /// The rules of a flow are in the switches.
     Rules(Pair, Vec<LinkNo>),
     /// A meter reports a flow.
-    Word(Pair, u64),
+    Report(Pair, u64),
     /// A notice reaches a tenant.
     Hear(Notice),
     /// A flow of a tenant that has moved may move again.
@@ -113,7 +112,7 @@ impl Cloud {
             let rates_bps: Vec<u64> = plan.vnics.iter().map(|vnic| vnic.rate_bps).collect();
             service.add_slice(slice, &rates_bps, plan.is_metered, plan.step)?;
             let told_bps = fabric.links().map(|(link, _)| service.label_bps(slice, link)).collect();
-            tenants.push(Tenant::new(slice, plan, told_bps));
+            tenants.push(Tenant::new(plan, told_bps));
         }
         Ok(Cloud {
             fabric,
@@ -249,7 +248,7 @@ impl Cloud {
     fn happen(&mut self, happening: Happening) -> Result<(), Refusal> {
         match happening {
             Happening::Rules(pair, links) => self.on_rules(pair, links)?,
-            Happening::Word(pair, life) => self.on_word(pair, life),
+            Happening::Report(pair, life) => self.on_report(pair, life),
             Happening::Hear(Notice { slice, link, label }) => {
                 self.tenants[slice.index()].hear(link, label.bps());
                 self.decide(slice);
@@ -272,24 +271,25 @@ impl Cloud {
             && is_new
             && sends != Sends::Nothing
         {
-            self.after(wait_us, Happening::Word(pair, life));
+            self.after(wait_us, Happening::Report(pair, life));
         }
         Ok(())
     }
 
-    fn on_word(&mut self, pair: Pair, life: u64) {
+    fn on_report(&mut self, pair: Pair, life: u64) {
         let Some(live) = self.live.get(&pair).filter(|live| live.life == life) else { return };
         let again_us = match live.sends {
             Sends::AFrameEach(interval_us) => interval_us,
-            Sends::All | Sends::Nothing => WORD_INTERVAL_US,
+            Sends::All | Sends::Nothing => REPORT_INTERVAL_US,
         };
         self.service.on_traffic(pair, self.now_ms());
-        self.after(again_us, Happening::Word(pair, life));
+        self.after(again_us, Happening::Report(pair, life));
     }
 
     /// A tenant's controller moves flows.
     fn decide(&mut self, slice: SliceNo) {
-        for (pair, links, stay_ms) in self.tenants[slice.index()].moves(self.now_us / 1_000) {
+        let now_ms = self.now_ms();
+        for (pair, links, stay_ms) in self.tenants[slice.index()].moves(now_ms) {
             self.moves.push(Move { at_us: self.now_us, pair });
             if let Some(live) = self.live.get_mut(&pair) {
                 live.moves += 1;

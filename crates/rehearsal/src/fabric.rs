@@ -6,8 +6,8 @@ use hose::LinkNo;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 
-/// The most paths between two servers. Further ones are left out: a controller that knows more gains nothing.
-pub const PATHS_MAX: usize = 64;
+/// The most paths between two servers. Further ones are left out: 64 are enough to choose from.
+const PATHS_MAX: usize = 64;
 
 /// A direction of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl Fabric {
         fabric
     }
 
-    /// A fat tree of switches with so many ports, an even number (Al-Fares and others, SIGCOMM 2008).
+    /// A fat tree of switches with this number of ports, which is even (Al-Fares and others, SIGCOMM 2008).
     pub fn fat_tree(ports: usize, capacity_bps: u64) -> Fabric {
         let half = ports / 2;
         let mut fabric = Fabric::default();
@@ -144,12 +144,6 @@ impl Fabric {
         self.links().map(|(number, _)| number).find(|number| self.name(*number) == name)
     }
 
-    /// Whether a link is the NIC of a server, in one of its directions.
-    pub fn is_nic(&self, number: LinkNo) -> bool {
-        let Link { from, to, .. } = self.link(number);
-        self.servers.contains(from) || self.servers.contains(to)
-    }
-
     /// All shortest paths between two servers, in the order of their links' numbers. Servers carry no traffic of others.
     pub fn paths(&self, from: ServerNo, to: ServerNo) -> Vec<Vec<LinkNo>> {
         let (from, to) = (self.servers[from.0], self.servers[to.0]);
@@ -206,7 +200,8 @@ mod tests {
             for path in found {
                 assert_eq!(path.len(), hops);
                 assert!(path.windows(2).all(|pair| fabric.link(pair[0]).to == fabric.link(pair[1]).from));
-                assert_eq!((fabric.is_nic(path[0]), fabric.is_nic(path[1])), (true, hops == 2));
+                let ends = [fabric.link(path[0]).from, fabric.link(path[hops - 1]).to];
+                assert_eq!(ends, [fabric.servers[0], fabric.servers[to]]);
             }
         };
         check(Fabric::figure_one(10), (4, 16), 2, 2, 4);

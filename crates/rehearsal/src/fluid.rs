@@ -46,7 +46,7 @@ const VNICS_OF_SLICE: u32 = 1_024;
 pub enum Demand {
     /// As much as it can.
     All,
-    /// So many bits a second in the first part of each period.
+    /// A burst at the beginning of each period.
     Bursts {
         /// The rate during a burst.
         bps: u64,
@@ -227,11 +227,6 @@ impl Fluid {
             measured_bps: 0.0,
         };
         self.traffic.entry(flow(pair)).or_insert(new).links = links.to_vec();
-    }
-
-    /// A flow sends nothing any more.
-    pub fn stop(&mut self, pair: Pair) {
-        self.traffic.remove(&flow(pair));
     }
 
     /// What arrived in the last millisecond, in bit/s.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   Tenant (multipath) ──rules──> Service (hose) ──notices──> Tenant
-//!        │ paths                     ↑ meters' words   │ caps
+//!        │ paths                     ↑ meters' reports │ caps
 //!        └─────────> Fluid: links and servers with Agents (edge) <┘
 //! ```
 //!
@@ -19,10 +19,10 @@ mod rig;
 mod service;
 mod tenant;
 
-pub use cloud::{Cloud, Got, Meter, Move, RULES_US, Sends};
-pub use fabric::{Fabric, Link, PATHS_MAX, ServerNo};
+pub use cloud::{Cloud, Got, Meter, Move, Sends};
+pub use fabric::{Fabric, Link, ServerNo};
 pub use fluid::{Demand, Fluid, NoFluid};
-pub use hose::{Bandwidth, LinkNo, Notice, Pair, SliceNo, Step, VnicNo};
+pub use hose::{LinkNo, Notice, Pair, SliceNo, Step, VnicNo};
 pub use multipath::{Choose, STAY_MS};
 pub use rig::Rig;
 pub use service::{Service, Telling, fair_rates};

@@ -1,4 +1,4 @@
-//! Tenants and the label service on the fluid network: each is told what the others do.
+//! Tenants and the label service on the fluid network.
 //!
 //! ```text
 //!   Cloud ──paths, caps──> Fluid ──who began, who ended──> Cloud
@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// How far one half is ahead of the other.
 const STEP_NS: u64 = 100_000;
 
-/// How often the service is told that flows go on, of which an agent said that they began and not that they ended.
+/// How often the service is told that a flow goes on. It does from an agent's report that it began until the report that it ended.
 const AGAIN_NS: u64 = 500_000_000;
 
 /// How often caps of overbooked links are computed.

@@ -1,8 +1,8 @@
-//! The label service in virtual time: the arithmetic of `hose`, fed with paths and meters' words.
+//! The label service in virtual time: the arithmetic of `hose`, fed with paths and meters' reports.
 //!
 //! ```text
-//!   paths of rules, meters' words, time ──> [ Flows ──> Notices ] ──> who is told which label
-//!                                               └──> caps of flows on overbooked links
+//!   paths of rules, meters' reports, time ──> [ Flows ──> Notices ] ──> who is told which label
+//!                                                 └──> caps of flows on overbooked links
 //! ```
 //!
 //! In: changes, with the time in milliseconds. Out: notices and caps. It delivers nothing.
@@ -129,11 +129,6 @@ impl Service {
         let told = self.notices.next_ms().filter(|_| self.telling == Telling::Damped);
         let now = (!self.waiting.is_empty()).then_some(0);
         [told, now, self.flows.next_ms()].into_iter().flatten().min()
-    }
-
-    /// The flows and their labels.
-    pub fn flows(&self) -> &Flows {
-        &self.flows
     }
 
     /// The label of a slice on a link.

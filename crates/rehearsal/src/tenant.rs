@@ -4,7 +4,7 @@
 //! tenants.
 
 use crate::fabric::{Fabric, ServerNo};
-use hose::{LinkNo, Pair, SliceNo, Step, VnicNo};
+use hose::{LinkNo, Pair, Step, VnicNo};
 use multipath::{Balancer, Choose};
 use std::collections::BTreeMap;
 
@@ -37,7 +37,6 @@ pub struct Plan {
 /// A tenant.
 #[derive(Debug)]
 pub struct Tenant {
-    slice: SliceNo,
     plan: Plan,
     balancer: Balancer<Pair, LinkNo>,
     /// The labels that it was told, by link.
@@ -49,9 +48,9 @@ pub struct Tenant {
 }
 
 impl Tenant {
-    pub(crate) fn new(slice: SliceNo, plan: Plan, told_bps: Vec<u64>) -> Tenant {
+    pub(crate) fn new(plan: Plan, told_bps: Vec<u64>) -> Tenant {
         let balancer = Balancer::new(plan.choose).staying(plan.stay_ms);
-        Tenant { slice, plan, balancer, told_bps, paths: BTreeMap::new(), numbers: BTreeMap::new() }
+        Tenant { plan, balancer, told_bps, paths: BTreeMap::new(), numbers: BTreeMap::new() }
     }
 
     /// What it brought.
@@ -118,7 +117,7 @@ impl Tenant {
         sends.min(receives)
     }
 
-    /// Flows of the same VNICs have other rates now.
+    /// Gives the flows that share a VNIC with this one their new rates.
     fn share(&mut self, pair: Pair) {
         let of_same =
             |it: &&Pair| **it != pair && (it.source == pair.source || it.destination == pair.destination);
@@ -127,10 +126,5 @@ impl Tenant {
             let rate_bps = self.rate_bps(other);
             self.balancer.set_rate(&other, rate_bps);
         }
-    }
-
-    /// The slice.
-    pub fn slice(&self) -> SliceNo {
-        self.slice
     }
 }
