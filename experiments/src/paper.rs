@@ -72,3 +72,18 @@ impl Paper {
         self.as_root.contains(&experiment.name)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::PAPERS;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn each_experiment_of_a_paper_has_a_name_of_its_own() {
+        for paper in PAPERS {
+            let names: BTreeSet<&str> = paper.experiments.iter().map(|it| it.name).collect();
+            assert_eq!(names.len(), paper.experiments.len(), "{}", paper.name);
+            assert!(paper.as_root.iter().all(|name| names.contains(name)), "{}", paper.name);
+        }
+    }
+}

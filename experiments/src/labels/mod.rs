@@ -65,14 +65,3 @@ const EXPERIMENTS: [Experiment; 6] = [
         run: privacy::run_all,
     },
 ];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_has_a_name_of_its_own() {
-        let names: std::collections::BTreeSet<&str> = EXPERIMENTS.iter().map(|it| it.name).collect();
-        assert_eq!(names.len(), EXPERIMENTS.len());
-    }
-}

@@ -119,15 +119,3 @@ const EXPERIMENTS: [Experiment; 17] = [
         run: testbed::null::round_trip,
     },
 ];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_has_a_name_of_its_own() {
-        let names: std::collections::BTreeSet<&str> = EXPERIMENTS.iter().map(|it| it.name).collect();
-        assert_eq!(names.len(), EXPERIMENTS.len());
-        assert!(AS_ROOT.iter().all(|name| names.contains(name)));
-    }
-}

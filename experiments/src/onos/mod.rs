@@ -80,14 +80,3 @@ const EXPERIMENTS: [Experiment; 8] = [
         run: rest::run,
     },
 ];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_has_a_name_of_its_own() {
-        let names: std::collections::BTreeSet<&str> = EXPERIMENTS.iter().map(|it| it.name).collect();
-        assert_eq!(names.len(), EXPERIMENTS.len());
-    }
-}

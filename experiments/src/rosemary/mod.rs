@@ -87,14 +87,3 @@ const EXPERIMENTS: [Experiment; 14] = [
         run: interference::run,
     },
 ];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_has_a_name_of_its_own() {
-        let names: std::collections::BTreeSet<&str> = EXPERIMENTS.iter().map(|it| it.name).collect();
-        assert_eq!(names.len(), EXPERIMENTS.len());
-    }
-}
