@@ -1,23 +1,22 @@
-//! Random numbers from a seed (SplitMix64).
+//! Random numbers from a seed: uniform, exponential, and orders of lists.
 //!
 //! In: a seed. Out: numbers. The same seed gives the same numbers on any machine.
 
+use profile::Random;
+
 /// A generator.
 #[derive(Clone, Debug)]
-pub struct Draws(u64);
+pub struct Draws(Random);
 
 impl Draws {
     /// From a seed.
     pub fn new(seed: u64) -> Draws {
-        Draws(seed)
+        Draws(Random::new(seed))
     }
 
     /// Any number.
     pub fn number(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.0.bits()
     }
 
     /// A number below a bound; 0 if there is none.
