@@ -43,8 +43,8 @@ struct Phase {
     /// Of red and of blue: the labels that the tenants were told, in Gb/s, by link.
     red: Vec<f64>,
     blue: Vec<f64>,
-    /// From the first packet to the meter's word at the service.
-    word_ms: f64,
+    /// From the first packet to the meter's report at the service.
+    report_ms: f64,
     path: String,
 }
 
@@ -73,7 +73,7 @@ pub fn run_figure(lab: &Lab) -> Result<Findings, String> {
         "links": LINKS,
         "moves": moves,
         "refused_datagrams": rig.refusals(),
-        "samples_ms_gbps": recording.flows.iter().map(|(flow, samples)| json!({ "flow": flow.name, "samples": samples })).collect::<Vec<_>>(),
+        "samples_ms_gbps": recording.to_json(),
     });
     Ok(Findings {
         claims: claims(&fig2, &phases, moves),
@@ -111,7 +111,7 @@ fn seen(
         near_ms: recording.near_after_ms(expected.rates, began_ms, to_ms),
         red: told(RED)?,
         blue: told(BLUE)?,
-        word_ms: heard_ms - began_ms,
+        report_ms: heard_ms - began_ms,
         path: names.join(", "),
     })
 }
@@ -122,7 +122,7 @@ fn to_json(phase: &Phase) -> Value {
         "near_after_ms": phase.near_ms,
         "red_labels_gbps": phase.red,
         "blue_labels_gbps": phase.blue,
-        "word_after_ms": phase.word_ms,
+        "report_after_ms": phase.report_ms,
         "path": phase.path,
     })
 }
@@ -141,9 +141,9 @@ fn claims(paper: &Labelled, phases: &[Phase], moves: usize) -> Vec<Claim> {
         claims.push(Claim::asked(&what, "5 ms", text, phase.near_ms.is_some_and(|ms| ms <= 5.0)));
         claims.push(label_claim(&format!("{at}, labels of red"), &phase.red, expected.red));
         claims.push(label_claim(&format!("{at}, labels of blue"), &phase.blue, expected.blue));
-        let text = format!("{:.1} ms", phase.word_ms);
+        let text = format!("{:.1} ms", phase.report_ms);
         claims.push(Claim::seen(
-            &format!("{at}, from the first packet to the meter's word at the label service"),
+            &format!("{at}, from the first packet to the meter's report at the label service"),
             text,
         ));
     }

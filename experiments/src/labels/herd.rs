@@ -23,14 +23,14 @@ const TENANTS: usize = 8;
 const SMALL_GBPS: u64 = 4;
 const LARGE_GBPS: u64 = 10;
 const SPINES: usize = 4;
-const WORD_US: u64 = 300;
+const REPORT_US: u64 = 300;
 /// The small flows begin, and the large one ends.
 const BEGIN_US: u64 = 1_000_000;
 const PHASE_US: u64 = 10_000_000;
 const RUNS: usize = 50;
 /// With a hundred thousand moves in each, a few are enough.
 const RESTLESS_RUNS: usize = 5;
-/// A flow may move so often.
+/// The most moves of a flow for one cause.
 const MOVES_MAX: usize = 2;
 /// The figure ends here: without damping and staying, there are hundreds of times as many moves.
 const MOVES_SHOWN: f64 = 10.0;
@@ -118,7 +118,7 @@ fn rehearse(kind: Kind, seed: u64) -> Result<Run, String> {
     };
     let plans = (0..=TENANTS).map(|tenant| plan(tenant, &mut draws)).collect();
     let mut cloud =
-        Cloud::new(fabric, kind.telling, Meter::After(WORD_US), plans).map_err(|why| why.to_string())?;
+        Cloud::new(fabric, kind.telling, Meter::After(REPORT_US), plans).map_err(|why| why.to_string())?;
     cloud.begin(pair(TENANTS), Sends::All, draws.number());
     cloud.run_until(BEGIN_US)?;
     (0..TENANTS).for_each(|tenant| cloud.begin(pair(tenant), Sends::All, draws.number()));

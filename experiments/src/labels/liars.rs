@@ -22,8 +22,8 @@ const HONEST_FLOWS: usize = 3;
 const HONEST_GBPS: u64 = 6;
 /// The liar's VNICs: 20 on each leaf, of 1 Gb/s. Rules between all of them make 400 flows.
 const LIAR_VNICS: usize = 20;
-const WORD_US: u64 = 300;
-/// Below the two seconds for which a flow counts after its meter's word.
+const REPORT_US: u64 = 300;
+/// Below the two seconds for which a flow counts after its meter's report.
 const FRAME_US: u64 = 1_500_000;
 /// The honest tenant begins, and the run ends.
 const BEGIN_US: u64 = 3_000_000;
@@ -114,7 +114,7 @@ fn pair(slice: SliceNo, source: usize, destination: usize) -> Pair {
 
 fn rehearse(lie: Lie) -> Result<Cost, String> {
     let fabric = Fabric::leaf_spine(2, SPINES, SERVERS, LINK_GBPS * G);
-    let mut cloud = Cloud::new(fabric, Telling::Damped, Meter::After(WORD_US), plans(lie.is_metered))
+    let mut cloud = Cloud::new(fabric, Telling::Damped, Meter::After(REPORT_US), plans(lie.is_metered))
         .map_err(|why| why.to_string())?;
     if let Some(sends) = lie.sends {
         // The liar's rules lead over the first two spines alone.

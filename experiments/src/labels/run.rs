@@ -5,6 +5,10 @@
 use super::setting::{FigureFlow, MS, is_near};
 use crate::plot::{Point, Series, Shape, Style, series};
 use rehearsal::Rig;
+use serde_json::{Value, json};
+
+/// A rate that differs by less is the same in the results. Claims are read to 0.01 Gb/s.
+const SAME_GBPS: f64 = 0.001;
 
 /// The rates of flows, a sample each millisecond.
 #[derive(Debug, Default)]
@@ -14,7 +18,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Lets the rig run for so many milliseconds, and records these flows.
+    /// Lets the rig run for this many milliseconds, and records these flows.
     ///
     /// # Errors
     /// As [`Rig::run`].
@@ -58,6 +62,12 @@ impl Recording {
         Some(near - from_ms)
     }
 
+    /// For the results: by flow, the first and the last sample of each time in which its rate stays the same.
+    pub fn to_json(&self) -> Value {
+        let of_flow = |(flow, samples): &(FigureFlow, Vec<(f64, f64)>)| json!({ "flow": flow.name, "samples": changes(samples) });
+        self.flows.iter().map(of_flow).collect()
+    }
+
     /// As series of a chart.
     pub fn series(&self) -> Vec<Series> {
         let styles = [Style::Ours, Style::Other, Style::Baseline];
@@ -70,10 +80,29 @@ impl Recording {
     }
 }
 
+/// The first and the last sample of each time in which the rate stays the same.
+fn changes(mut samples: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let mut kept = Vec::new();
+    while let Some(first) = samples.first() {
+        let differs = samples.iter().position(|it| (it.1 - first.1).abs() >= SAME_GBPS);
+        let (same, rest) = samples.split_at(differs.unwrap_or(samples.len()));
+        kept.extend(same.iter().take(1).chain(same[1..].last()));
+        samples = rest;
+    }
+    kept
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::setting::FLOWS;
     use super::*;
+
+    #[test]
+    fn the_results_keep_the_ends_of_each_rate() {
+        let samples = [(1.0, 0.0), (2.0, 9.8), (3.0, 9.8), (4.0, 9.8004), (5.0, 8.0), (6.0, 8.0)];
+        assert_eq!(changes(&samples), [(1.0, 0.0), (2.0, 9.8), (4.0, 9.8004), (5.0, 8.0), (6.0, 8.0)]);
+        assert_eq!(changes(&[]), []);
+    }
 
     #[test]
     fn a_rate_is_near_since_it_was_far_for_the_last_time() {

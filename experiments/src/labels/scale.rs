@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 /// The ports of a switch of the fat tree.
 const PORTS: usize = 8;
 /// A meter reports a flow after this time: an interval at 10 Gb/s, and the way of the report.
-const WORD_US: u64 = 300;
+const REPORT_US: u64 = 300;
 /// The mean time between two new flows.
 const GAP_US: f64 = 5_000.0;
 /// How long the tenants settle.
@@ -30,7 +30,7 @@ const EXCHANGE_US: f64 = 50_000.0;
 const CHURN_S: usize = 20;
 /// A flow is content with this part of its nominal rate.
 const CONTENT: f64 = 0.9;
-/// So many per cent of the flows must be content.
+/// The percentage of the flows that must be content.
 const ASKED_PERCENT: f64 = 95.0;
 const SEEDS: usize = 5;
 
@@ -99,7 +99,7 @@ fn rehearse(fabric: &Fabric, way: Way, seed: u64, churn_s: usize) -> Result<Outc
         return Ok(scheduled(fabric, &load, seed));
     }
     let choose = if way == Way::Labels { Choose::Label } else { Choose::Number };
-    let mut cloud = Cloud::new(fabric.clone(), Telling::Damped, Meter::After(WORD_US), load.plans(choose))
+    let mut cloud = Cloud::new(fabric.clone(), Telling::Damped, Meter::After(REPORT_US), load.plans(choose))
         .map_err(|why| why.to_string())?;
     // Its own numbers, so that each way has the same flows at the same times.
     let (mut times, mut numbers) = (Draws::new(seed + 1_000), Draws::new(seed + 2_000));
