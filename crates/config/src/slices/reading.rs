@@ -152,8 +152,8 @@ impl Section<'_> {
         let isolation = self.isolation(tag)?;
         let switches = self.switches()?;
         let links = self.links()?;
-        let vnics = self.vnics()?;
-        let ports = self.ports(&isolation, links.as_deref().unwrap_or_default(), &vnics)?;
+        let (vnics, vnic_ports) = self.vnics(&isolation)?;
+        let ports = self.ports(links.as_deref().unwrap_or_default(), vnic_ports)?;
         let slice = Slice {
             name: self.name.to_owned(),
             line: Line(self.line),
@@ -327,29 +327,31 @@ impl Section<'_> {
         Ok(Some(links))
     }
 
-    fn vnics(&self) -> Read<Vec<Vnic>> {
+    /// The VNICs, and the port of each.
+    fn vnics(&self, isolation: &SliceIsolation) -> Read<(Vec<Vnic>, Vec<VnicPort>)> {
         let mut written: Vec<_> = self.of.vnics.iter().collect();
         written.sort_by_key(|(name, _)| name.span().start);
         if let Some((one_more, _)) = written.get(VNICS_MAX) {
             let why = format!("{} VNICs are more than {VNICS_MAX}", written.len());
             return self.refuse(self.line_of(one_more), why);
         }
+        let is_own = isolation.changes_at_the_edge();
         let vnics = written.into_iter().map(|(name, vnic)| {
             self.check_name(name.get_ref(), self.line_of(name))?;
             let of_vnic = |why: String| format!("VNIC {}: {why}", name.get_ref());
-            Ok(Vnic {
-                name: name.get_ref().clone(),
-                at: self.parsed(&vnic.port, |text| parse_port(renamed(text).0).map_err(of_vnic))?,
-                rate: self
-                    .parsed(&vnic.rate, |text| text.parse().map_err(|why| of_vnic(format!("{why}"))))?,
-                line: Line(self.line_of(name)),
-            })
+            let line = self.line_of(&vnic.port);
+            let port =
+                self.parsed(&vnic.port, |text| parse_shown_port(text, is_own, line).map_err(of_vnic))?;
+            let rate = self.parsed(&vnic.rate, |text| text.parse().map_err(|why| of_vnic(format!("{why}"))))?;
+            let is_renamed = renamed(vnic.port.get_ref()).1.is_some();
+            let line = Line(self.line_of(name));
+            Ok((Vnic { name: name.get_ref().clone(), at: port.at, rate, line }, VnicPort { port, is_renamed }))
         });
         vnics.collect()
     }
 
     /// All ports: those that are written, then the ends of links, then those of VNICs.
-    fn ports(&self, isolation: &SliceIsolation, links: &[SliceLink], vnics: &[Vnic]) -> Read<Vec<SlicePort>> {
+    fn ports(&self, links: &[SliceLink], of_vnics: Vec<VnicPort>) -> Read<Vec<SlicePort>> {
         let mut ports = BTreeMap::new();
         let written = self.of.ports.iter().map(|text| (text, false));
         for (text, is_own) in written.chain(self.of.own_ports.iter().map(|text| (text, true))) {
@@ -361,7 +363,8 @@ impl Section<'_> {
         }
         for link in links {
             for end in [link.id.from, link.id.to] {
-                let port = ports.entry(end).or_insert_with(|| plain_port(end, false, link.line));
+                let of_link = SlicePort { at: end, shown_as: end.port, is_own: false, line: link.line };
+                let port = ports.entry(end).or_insert(of_link);
                 if port.is_own {
                     let why = format!(
                         "port {} is in own_ports and the end of a link: move it to ports",
@@ -371,21 +374,16 @@ impl Section<'_> {
                 }
             }
         }
-        let is_own = isolation.changes_at_the_edge();
-        let written = self.of.vnics.values().map(|vnic| &vnic.port);
-        for text in written {
-            let port = self.parsed(text, |port| parse_shown_port(port, is_own, self.line_of(text)))?;
-            self.add_vnic_port(&mut ports, port, renamed(text.get_ref()).1.is_some())?;
+        for of_vnic in of_vnics {
+            self.add_vnic_port(&mut ports, of_vnic)?;
         }
-        debug_assert!(vnics.iter().all(|vnic| ports.contains_key(&vnic.at)));
         Ok(ports.into_values().collect())
     }
 
     fn add_vnic_port(
         &self,
         ports: &mut BTreeMap<ConnectPoint, SlicePort>,
-        port: SlicePort,
-        is_renamed: bool,
+        VnicPort { port, is_renamed }: VnicPort,
     ) -> Read<()> {
         let there = match ports.entry(port.at) {
             Entry::Vacant(free) => {
@@ -463,6 +461,13 @@ impl Section<'_> {
     }
 }
 
+/// The port of a VNIC.
+struct VnicPort {
+    port: SlicePort,
+    /// Whether the operator wrote the number that the tenant sees.
+    is_renamed: bool,
+}
+
 /// `s6:1`, or `s6:1 as 7`.
 fn parse_shown_port(text: &str, is_own: bool, line: usize) -> Result<SlicePort, String> {
     let (name, shown_as) = renamed(text);
@@ -475,10 +480,6 @@ fn parse_shown_port(text: &str, is_own: bool, line: usize) -> Result<SlicePort, 
             .map_err(|_| format!("`{}` is no number of a port: write s6:1 as 7", shown(number)))?,
     };
     Ok(SlicePort { at, shown_as, is_own, line: Line(line) })
-}
-
-fn plain_port(at: ConnectPoint, is_own: bool, line: Line) -> SlicePort {
-    SlicePort { at, shown_as: at.port, is_own, line }
 }
 
 /// `HOST:PORT` or `[IPV6-ADDRESS]:PORT`.
