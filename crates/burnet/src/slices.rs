@@ -76,7 +76,7 @@ fn spec(slice: &Slice) -> Result<AppSpec, String> {
     let connections = u32::try_from(settings.connections()).unwrap_or(u32::MAX);
     let mut sandbox = Sandbox::default();
     sandbox.net.connect = settings.controllers.clone();
-    // A name that is no name of a socket file has none, and then only the log tells of the slice.
+    // The configuration accepts only names that are also those of socket files.
     sandbox.net.listen = format!("unix:{}", socket_name(&slice.name)).parse().into_iter().collect();
     let Value::Object(settings) =
         serde_json::to_value(&settings).map_err(|error| of_slice(error.to_string()))?

@@ -1,7 +1,7 @@
 //! Slices against each other: no two of them may write rules for the same packet.
 //!
 //! ```text
-//!   tags, own ports, numbers of groups and meters ──> each once
+//!   names, tags, own ports, numbers of groups and meters ──> each once
 //!   matches at ports that are not a slice's own ────> no two overlap at a common port
 //! ```
 //!
@@ -26,6 +26,7 @@ const ARP: u16 = 0x0806;
 /// Compares all slices.
 pub(super) fn check(slices: &[Slice]) -> Result<(), Fault> {
     let writers: Vec<&Slice> = slices.iter().filter(|slice| !slice.is_read_only).collect();
+    check_names(slices)?;
     check_tags(&writers)?;
     check_own_ports(&writers)?;
     check_numbers("group", slices, |slice| &slice.numbers.groups)?;
@@ -35,6 +36,21 @@ pub(super) fn check(slices: &[Slice]) -> Result<(), Fault> {
 
 fn fault(line: Line, slice: &Slice, why: String) -> Fault {
     Fault { line: line.0, reason: format!("slice {}: {why}", slice.name) }
+}
+
+/// The state of a slice is on a socket file, whose name has small letters only.
+fn check_names(slices: &[Slice]) -> Result<(), Fault> {
+    let mut users: BTreeMap<String, &Slice> = BTreeMap::new();
+    for slice in slices {
+        if let Some(first) = users.insert(slice.name.to_ascii_lowercase(), slice) {
+            let why = format!(
+                "only capital letters tell its name from that of slice {} ({}): write another name",
+                first.name, first.line
+            );
+            return Err(fault(slice.line, slice, why));
+        }
+    }
+    Ok(())
 }
 
 fn check_tags(writers: &[&Slice]) -> Result<(), Fault> {
@@ -135,7 +151,7 @@ impl<'s> Owned<'s> {
         Owned { slice, packets, shared }
     }
 
-    /// A port where both have packets that enter by this port number, if a number is given. A slice whose links are not chosen yet may have any port.
+    /// A port where both have packets. With a number: a port of this number. A slice whose links are not chosen yet may have any port.
     fn common(&self, other: &Owned<'_>, number: Option<PortNo>) -> Option<Place> {
         let fits = |at: &&ConnectPoint| number.is_none_or(|number| at.port == number);
         let (open, other_open) = (self.slice.needs_links(), other.slice.needs_links());
@@ -170,7 +186,7 @@ fn check_packets(writers: &[&Slice]) -> Result<(), Fault> {
     let owned: Vec<Owned<'_>> = writers.iter().map(|slice| Owned::of(slice)).collect();
     for (number, second) in owned.iter().enumerate() {
         let is_vlan = |owned: &Owned<'_>| matches!(owned.slice.isolation, SliceIsolation::Vlan(_));
-        // Two tags are never on the same packet as the outermost one, and they differ.
+        // A packet has one outermost tag, and the tags of two slices differ.
         let others = owned[..number].iter().filter(|first| !(is_vlan(first) && is_vlan(second)));
         for first in others {
             if first.common(second, None).is_some() {

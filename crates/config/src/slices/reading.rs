@@ -25,8 +25,8 @@ use view::ConnectPoint;
 pub const SLICES_MAX: usize = 1_000;
 /// The most controllers of a slice.
 pub const CONTROLLERS_MAX: usize = slicer::CONTROLLERS_MAX;
-/// The longest name of a slice, and of a VNIC.
-pub const NAME_BYTES_MAX: usize = 32;
+/// The longest name of a slice, and of a VNIC. With `slice.` in front, the name of a slice is also that of a socket file.
+pub const NAME_BYTES_MAX: usize = contract::NAME_BYTES_MAX - "slice.".len();
 /// The most matches in the flowspaces of all slices together. Each is compared with those of all other slices.
 pub const FLOWSPACE_MATCHES_MAX: usize = 4_096;
 
@@ -188,7 +188,6 @@ impl Section<'_> {
     }
 
     fn check_name(&self, name: &str, line: usize) -> Read<()> {
-        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
         if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.bytes().all(is_plain) {
             let why = format!(
                 "`{}` cannot be a name: write 1 to {NAME_BYTES_MAX} letters, digits, '-', '_' or '.'",
@@ -342,10 +341,14 @@ impl Section<'_> {
             let line = self.line_of(&vnic.port);
             let port =
                 self.parsed(&vnic.port, |text| parse_shown_port(text, is_own, line).map_err(of_vnic))?;
-            let rate = self.parsed(&vnic.rate, |text| text.parse().map_err(|why| of_vnic(format!("{why}"))))?;
+            let rate =
+                self.parsed(&vnic.rate, |text| text.parse().map_err(|why| of_vnic(format!("{why}"))))?;
             let is_renamed = renamed(vnic.port.get_ref()).1.is_some();
             let line = Line(self.line_of(name));
-            Ok((Vnic { name: name.get_ref().clone(), at: port.at, rate, line }, VnicPort { port, is_renamed }))
+            Ok((
+                Vnic { name: name.get_ref().clone(), at: port.at, rate, line },
+                VnicPort { port, is_renamed },
+            ))
         });
         vnics.collect()
     }
@@ -482,6 +485,11 @@ fn parse_shown_port(text: &str, is_own: bool, line: usize) -> Result<SlicePort, 
     Ok(SlicePort { at, shown_as, is_own, line: Line(line) })
 }
 
+/// Whether names and hosts may have this byte.
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.')
+}
+
 /// `HOST:PORT` or `[IPV6-ADDRESS]:PORT`.
 fn parse_controller(text: &str) -> Result<Controller, String> {
     let wrong = || {
@@ -494,10 +502,7 @@ fn parse_controller(text: &str) -> Result<Controller, String> {
     let inner = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
     let is_host = match inner {
         Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
-        None => {
-            let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-            !host.is_empty() && host.len() <= 253 && host.bytes().all(is_plain)
-        }
+        None => !host.is_empty() && host.len() <= 253 && host.bytes().all(is_plain),
     };
     let number = Some(port).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
     match number.and_then(|digits| digits.parse::<u16>().ok()) {

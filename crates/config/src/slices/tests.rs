@@ -268,11 +268,11 @@ fn a_wrong_switch_port_or_link_is_named_with_its_line() {
             ),
         );
     }
-    let name = "a".repeat(33);
+    let name = "a".repeat(27);
     refused(
         &format!("[slice.{name}]"),
         &format!(
-            "line 1: slice {name}: `{name}` cannot be a name: write 1 to 32 letters, digits, '-', '_' or '.'"
+            "line 1: slice {name}: `{name}` cannot be a name: write 1 to 26 letters, digits, '-', '_' or '.'"
         ),
     );
 }
@@ -283,6 +283,10 @@ fn a_wrong_vnic_is_named_with_its_line() {
     refused(
         &vlan("[slice.red.vnics]\nA = { port = 's1:1', rate = '10' }"),
         "line 5: slice red: VNIC A: `10`: the unit is missing: write k, M, G or T behind the number, as in 10M or 2.5G",
+    );
+    refused(
+        &vlan("vnics = { A = { port = 's1:1 as x', rate = '1M' } }"),
+        "line 4: slice red: VNIC A: `x` is no number of a port: write s6:1 as 7",
     );
     refused(
         &vlan("vnics = { A = { port = 's1', rate = '1M' } }"),
@@ -340,8 +344,12 @@ fn overlapping_slices_are_refused_with_a_packet_and_both_lines() {
 }
 
 #[test]
-fn a_tag_a_port_or_a_number_in_use_is_named() {
+fn a_name_a_tag_a_port_or_a_number_in_use_is_named() {
     let vlan = |more: &str| format!("isolation = 'vlan'\n{more}");
+    refused(
+        &two(&vlan(""), &vlan("")).replace("slice.blue", "slice.Red"),
+        "line 5: slice Red: only capital letters tell its name from that of slice red (line 1): write another name",
+    );
     refused(
         &two(&vlan("tag = 7"), &vlan("tag = 7")),
         "line 5: slice blue: tag 7 is in use by slice red (line 1): write another",
