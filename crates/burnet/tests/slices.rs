@@ -137,7 +137,9 @@ fn a_wrong_file_ends_with_exit_code_2_and_its_line() {
     check(
         &port,
         &network,
-        &format!("{port}, line 20: slice blue: VNIC F is at port s8:9: switch s8 has s8:1, s8:3"),
+        &format!(
+            "{port}, line 20: slice blue: VNIC F: port s8:9 is not in the network: switch s8 has s8:1, s8:3"
+        ),
     );
     let empty = write("empty.toml", "");
     check(
@@ -164,12 +166,12 @@ fn a_switch_a_port_or_a_link_that_the_network_lacks_is_named() {
     unknown(
         &network,
         &vnic("s9:1"),
-        "line 5: slice red: VNIC A is at port s9:1: switch s9 is not in the network: correct its name, or describe its links or NICs",
+        "line 5: slice red: VNIC A: switch s9 is not in the network: correct its name, or describe its links or NICs",
     );
     unknown(
         &network,
         &vnic("s3:1"),
-        "line 5: slice red: VNIC A is at port s3:1, where a link is and no server",
+        "line 5: slice red: VNIC A: port s3:1 leads to another switch: write the port of a server",
     );
     let with = |more: &str| section("red", more, &[]);
     unknown(
@@ -177,11 +179,20 @@ fn a_switch_a_port_or_a_link_that_the_network_lacks_is_named() {
         &with("switches = ['s1', 's9']"),
         "line 4: slice red: switch s9 is not in the network: correct its name, or describe its links or NICs",
     );
-    unknown(&network, &with("ports = ['s1:1', 's1:7']"), "line 4: slice red: switch s1 has s1:1, s1:2");
+    unknown(
+        &network,
+        &with("ports = ['s1:1', 's1:7']"),
+        "line 4: slice red: port s1:7 is not in the network: switch s1 has s1:1, s1:2",
+    );
     unknown(
         &network,
         &with("links = ['s3:1-s1:7']"),
-        "line 4: slice red: no link is at port s1:7: switch s1 has s1:1, s1:2",
+        "line 4: slice red: port s1:7 is not in the network: switch s1 has s1:1, s1:2",
+    );
+    unknown(
+        &network,
+        &with("links = ['s5:1-s1:1']"),
+        "line 4: slice red: port s5:1 leads to a server: write the port of a link",
     );
 }
 

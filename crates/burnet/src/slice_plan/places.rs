@@ -42,25 +42,25 @@ fn check_slice(substrate: &Substrate, slice: &Slice) -> Result<(), Unknown> {
         }
     }
     for vnic in &slice.vnics {
-        let name = port_name(vnic.at);
-        match substrate.behind(vnic.at) {
-            Some(Behind::Nic(_)) => {}
+        let why = match substrate.behind(vnic.at) {
+            Some(Behind::Nic(_)) => continue,
             Some(Behind::Link) => {
-                let why = format!("VNIC {} is at port {name}, where a link is and no server", vnic.name);
-                return unknown(vnic.line, why);
+                format!("port {} leads to another switch: write the port of a server", port_name(vnic.at))
             }
-            None => {
-                let why = format!("VNIC {} is at port {name}: {}", vnic.name, no_port(substrate, vnic.at));
-                return unknown(vnic.line, why);
-            }
-        }
+            None => no_port(substrate, vnic.at),
+        };
+        return unknown(vnic.line, format!("VNIC {}: {why}", vnic.name));
     }
     for link in slice.links.iter().flatten() {
         for end in [link.id.from, link.id.to] {
-            if substrate.behind(end) != Some(Behind::Link) {
-                let why = format!("no link is at port {}: {}", port_name(end), no_port(substrate, end));
-                return unknown(link.line, why);
-            }
+            let why = match substrate.behind(end) {
+                Some(Behind::Link) => continue,
+                Some(Behind::Nic(_)) => {
+                    format!("port {} leads to a server: write the port of a link", port_name(end))
+                }
+                None => no_port(substrate, end),
+            };
+            return unknown(link.line, why);
         }
     }
     match slice.ports.iter().find(|port| substrate.behind(port.at).is_none()) {
@@ -76,7 +76,7 @@ fn no_switch(datapath: DatapathId) -> String {
     )
 }
 
-/// What there is at the switch of a port.
+/// Says that the port is unknown, and lists the ports of its switch.
 fn no_port(substrate: &Substrate, at: ConnectPoint) -> String {
     if substrate.switch(at.switch).is_none() {
         return no_switch(at.switch);
@@ -84,5 +84,6 @@ fn no_port(substrate: &Substrate, at: ConnectPoint) -> String {
     let ports = substrate.ports_of(at.switch);
     let more = if ports.len() > LISTED_MAX { ", …" } else { "" };
     let names: Vec<String> = ports.iter().take(LISTED_MAX).map(|port| port_name(*port)).collect();
-    format!("switch {} has {}{more}", switch_name(at.switch), names.join(", "))
+    let (port, switch) = (port_name(at), switch_name(at.switch));
+    format!("port {port} is not in the network: switch {switch} has {}{more}", names.join(", "))
 }
