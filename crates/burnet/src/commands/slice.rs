@@ -15,6 +15,7 @@ use crate::slice_plan::judge::{Judged, judge};
 use crate::slice_plan::shown;
 use crate::slice_plan::substrate::{Description, Substrate};
 use config::ConfigFile;
+use config::slices::Slice;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -46,19 +47,25 @@ fn answer(
 }
 
 fn judged(args: &SlicePlanArgs, with_fit: bool) -> Result<Vec<Judged>, CommandError> {
-    let path = args.file.display();
-    let slices = ConfigFile::read(&args.file)?.slices;
-    if slices.is_empty() {
-        let why = format!("{path} has no slices: write a section [slice.NAME], or name another file");
-        return Err(CommandError::Usage(why));
-    }
+    let slices = slices_in(&args.file)?;
     let description = match &args.network {
         Some(network) => described_in(network)?,
         None => network::description(&args.asking)?,
     };
     let mut substrate = Substrate::new(description).map_err(CommandError::DidNotWork)?;
     judge(&mut substrate, &slices, with_fit)
-        .map_err(|unknown| CommandError::Usage(format!("{path}, {unknown}")))
+        .map_err(|unknown| CommandError::Usage(format!("{}, {unknown}", args.file.display())))
+}
+
+/// The slices of a file, at least one.
+pub(super) fn slices_in(file: &Path) -> Result<Vec<Slice>, CommandError> {
+    let slices = ConfigFile::read(file)?.slices;
+    if slices.is_empty() {
+        let path = file.display();
+        let why = format!("{path} has no slices: write a section [slice.NAME], or name another file");
+        return Err(CommandError::Usage(why));
+    }
+    Ok(slices)
 }
 
 fn described_in(file: &Path) -> Result<Description, CommandError> {

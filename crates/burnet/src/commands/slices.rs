@@ -6,11 +6,12 @@
 //!
 //! In: parsed options. Out: text or JSON. The commands keep nothing.
 
+use super::slice::slices_in;
 use super::{ago, app, ask, json, table::columns, unexpected};
 use crate::cli::slice::{SliceListArgs, SliceRunArgs, SliceShowArgs};
 use crate::cli::{CommandError, NodeArgs, RunArgs};
 use crate::slices::{slice_of, socket_name};
-use config::{ConfigFile, Environment};
+use config::Environment;
 use monitor::AppState;
 use node::now_unix_ms;
 use operator::contract::{Answer, AppView, Question};
@@ -31,16 +32,11 @@ pub fn run(args: SliceRunArgs) -> Result<ExitCode, CommandError> {
     let SliceRunArgs { file, node } = args;
     if node.config.is_some() || !node.apps.is_empty() {
         return Err(CommandError::Usage(
-            "burnet slice run has no apps, and reads one file: use burnet run for a node with apps and slices"
+            "burnet slice run accepts neither --app nor --config: use burnet run for a node with apps and slices"
                 .to_owned(),
         ));
     }
-    if ConfigFile::read(&file)?.slices.is_empty() {
-        return Err(CommandError::Usage(format!(
-            "{} has no slice: write a section [slice.NAME]",
-            file.display()
-        )));
-    }
+    slices_in(&file)?;
     super::run::run(&RunArgs { config: Some(file), ..node })
 }
 
