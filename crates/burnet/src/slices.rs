@@ -36,7 +36,8 @@ pub fn slice_of(app: &str) -> Option<&str> {
     app.strip_prefix(PREFIX)
 }
 
-/// The name of the socket file on which a slice tells its state. Only operators may open it.
+/// The name of the socket file on which a slice tells its state. Only operators may open it. The configuration makes sure that it is a
+/// valid one, and that no two slices have the same.
 pub fn socket_name(slice: &str) -> String {
     app_name(slice).to_ascii_lowercase()
 }
@@ -76,8 +77,7 @@ fn spec(slice: &Slice) -> Result<AppSpec, String> {
     let connections = u32::try_from(settings.connections()).unwrap_or(u32::MAX);
     let mut sandbox = Sandbox::default();
     sandbox.net.connect = settings.controllers.clone();
-    // The configuration accepts only names that are also those of socket files.
-    sandbox.net.listen = format!("unix:{}", socket_name(&slice.name)).parse().into_iter().collect();
+    sandbox.net.listen = vec![format!("unix:{}", socket_name(&slice.name)).parse().map_err(of_slice)?];
     let Value::Object(settings) =
         serde_json::to_value(&settings).map_err(|error| of_slice(error.to_string()))?
     else {
@@ -214,6 +214,13 @@ mod tests {
         assert_eq!(here.own_ports, Some(vec![PortNo(1)]));
         assert!(!rules.has_switch(flow::DatapathId(3)));
         assert_eq!(grant.quotas().rules_per_datapath.unwrap().hard, 4_096 + 2);
+    }
+
+    #[test]
+    fn a_slice_with_the_longest_name_has_a_socket_file() {
+        let name = "B".repeat(config::slices::NAME_BYTES_MAX);
+        let specs = wanted(&config(&BLUE.replace("slice.blue", &format!("slice.{name}"))));
+        assert_eq!(specs[0].sandbox.net.listen.len(), 1);
     }
 
     #[test]

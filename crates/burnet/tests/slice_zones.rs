@@ -67,10 +67,7 @@ impl World {
     /// Waits until both tenants have both of their switches.
     fn wait_tenants(&self) {
         for tenant in [&self.blue, &self.red] {
-            tenant.wait("the tenant has its switches", |tenant| {
-                self.node.wait_app("slice.blue", "runs", |_| true);
-                tenant.switches().len() == 2
-            });
+            tenant.wait("the tenant has its switches", |tenant| tenant.switches().len() == 2);
         }
     }
 
