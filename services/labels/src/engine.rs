@@ -379,6 +379,7 @@ impl Engine {
             complete: known.is_complete(),
             flows: self.sums.flows.flows(slice).count() as u64,
             links: known.shown.len() as u64,
+            stale: self.states.get(&slice).is_some_and(|state| state.stale),
         };
         self.slices.iter().map(standing).collect()
     }

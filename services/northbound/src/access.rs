@@ -7,7 +7,7 @@
 //! In: the hashes of the configuration, and a header. Out: a sender, or a problem. It keeps no token, and compares hashes in constant time.
 
 use crate::http::Problem;
-use northbound_contract::{Role, Settings};
+use northbound_contract::{Role, Settings, Token};
 use sha2::{Digest, Sha256};
 
 /// Who sent a request.
@@ -17,12 +17,14 @@ pub struct Sender {
     pub role: Role,
     /// Its name for the audit log.
     pub name: String,
+    /// The only slice that it sees, if it is a tenant.
+    pub slice: Option<String>,
 }
 
 impl Sender {
     /// The operator, who may open the socket file.
     pub fn operator() -> Sender {
-        Sender { role: Role::Admin, name: "the operator's socket".to_owned() }
+        Sender { role: Role::Admin, name: "the operator's socket".to_owned(), slice: None }
     }
 }
 
@@ -36,10 +38,13 @@ pub struct Access {
 impl Access {
     /// The access that these settings give. `is_open`: other machines can connect. A wrong hash is left out; `Settings::flaw` has reported it.
     pub fn new(settings: &Settings, is_open: bool) -> Access {
-        let sender = |name: &str, role| Sender { role, name: format!("token {name}") };
+        let sender = |name: &str, token: &Token| Sender {
+            role: token.role,
+            name: format!("token {name}"),
+            slice: token.slice.clone(),
+        };
         let tokens = settings.tokens.iter();
-        let tokens =
-            tokens.filter_map(|(name, token)| Some((token.hash()?, sender(name, token.role)))).collect();
+        let tokens = tokens.filter_map(|(name, token)| Some((token.hash()?, sender(name, token)))).collect();
         Access { tokens, without_token: settings.without_token(is_open).role() }
     }
 
@@ -49,7 +54,7 @@ impl Access {
     /// 401: the token is missing or unknown.
     pub fn sender(&self, authorization: Option<&str>) -> Result<Sender, Problem> {
         let Some(header) = authorization else {
-            let nobody = |role| Sender { role, name: "no token".to_owned() };
+            let nobody = |role| Sender { role, name: "no token".to_owned(), slice: None };
             return self.without_token.map(nobody).ok_or_else(|| {
                 unauthorized("no-token", "A token is missing", "send the header Authorization: Bearer TOKEN")
             });
@@ -136,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_role_includes_the_earlier_ones() {
-        let roles = [Role::Viewer, Role::Operator, Role::Admin];
+        let roles = [Role::Tenant, Role::Viewer, Role::Operator, Role::Admin];
         for (at, role) in roles.into_iter().enumerate() {
             for (needed_at, needed) in roles.into_iter().enumerate() {
                 assert_eq!(permits(role, needed).is_ok(), at >= needed_at, "{role} {needed}");

@@ -33,6 +33,10 @@ mod parameters;
 mod refusal;
 pub mod routes;
 mod ryu;
+mod slice_metrics;
+mod slices;
+#[cfg(test)]
+mod slices_tests;
 mod streams;
 mod switch_metrics;
 #[cfg(test)]

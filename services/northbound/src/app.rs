@@ -141,6 +141,8 @@ pub struct Northbound {
     counters_due_ms: u64,
     /// The question for the rules of all switches that waits for its answer.
     rules_asked: Option<Ticket>,
+    /// The question for the flows of all slices that waits for its answer.
+    slices_asked: Option<Ticket>,
     /// How many of the stalled clients the log names already.
     told_stalled: u64,
 }
@@ -176,6 +178,7 @@ impl App for Northbound {
             switches: BTreeSet::new(),
             counters_due_ms: 0,
             rules_asked: None,
+            slices_asked: None,
             told_stalled: 0,
         })
     }
@@ -213,6 +216,11 @@ impl App for Northbound {
         }
         let question = flows_contract::Question::Switches.to_bytes();
         self.rules_asked = Some(out.query(flows_contract::SERVICE, &question));
+        // Without slices, the node does not run the service.
+        if self.shared.state().apps.iter().any(|app| slice_contract::slice_of(&app.id).is_some()) {
+            let question = labels_contract::Question::Slices.to_bytes();
+            self.slices_asked = Some(out.query(labels_contract::SERVICE, &question));
+        }
     }
 
     fn on_stats_reply(&mut self, reply: &StatsReply, _: &mut Commands) {
@@ -252,6 +260,10 @@ impl App for Northbound {
     }
 
     fn on_topic(&mut self, topic: &Topic, _: &mut Commands) {
+        if topic.topic == slice_contract::STATE_TOPIC {
+            self.shared.state().slices.hear(topic.publisher.0, topic.payload);
+            return;
+        }
         let service = match topic.topic {
             discovery_contract::INCIDENT_TOPIC => discovery_contract::SERVICE,
             hosts_contract::INCIDENT_TOPIC => hosts_contract::SERVICE,
@@ -265,6 +277,11 @@ impl App for Northbound {
             // Without an answer, for example because the service restarts, the numbers are left out.
             let rules = if reply.status == 0 { serde_json::from_slice(reply.payload).ok() } else { None };
             self.shared.state().rules = rules.unwrap_or_default();
+            return;
+        }
+        if self.slices_asked.take_if(|asked| asked.0 == reply.ticket).is_some() {
+            let standings = if reply.status == 0 { serde_json::from_slice(reply.payload).ok() } else { None };
+            self.shared.state().slices.take(standings.unwrap_or_default());
             return;
         }
         if let Some(waiting) = self.calls.remove(&Ticket(reply.ticket)) {

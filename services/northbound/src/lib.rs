@@ -20,6 +20,7 @@ mod http;
 mod incidents;
 mod known_apps;
 mod server;
+mod slices;
 mod state;
 mod steps;
 mod versions;

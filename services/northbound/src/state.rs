@@ -8,6 +8,7 @@ use crate::counters::{Counters, PortCounters};
 use crate::feed::{About, Feed, Message, message};
 use crate::incidents::{Incident, Incidents};
 use crate::known_apps::KnownApps;
+use crate::slices::KnownSlices;
 use burnet_sdk::view::{Batch, Kind, Snapshot};
 use flows_contract::SwitchSummary;
 use northbound_contract::IncidentReport;
@@ -27,6 +28,8 @@ pub struct State {
     pub counters: Counters,
     /// The apps and services of the node.
     pub apps: KnownApps,
+    /// What slices have said of themselves, and how far they are with their flows.
+    pub slices: KnownSlices,
     /// Whether the node accepts commands for apps.
     pub may_change_apps: bool,
     /// What the service `flows` knows of each switch.

@@ -76,6 +76,9 @@ pub struct Standing {
     pub flows: u64,
     /// How many directions of links it shows.
     pub links: u64,
+    /// Whether its labels may be too high, because not all other slices have reported since the service started.
+    #[serde(default)]
+    pub stale: bool,
 }
 
 /// What the service has counted since it started.

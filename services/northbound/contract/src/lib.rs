@@ -43,7 +43,9 @@ pub const ROUTE_PAIRS_MAX: usize = 256;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// It reads.
+    /// It reads what concerns one slice: its state, its flows, its labels.
+    Tenant,
+    /// It reads all that is no secret.
     Viewer,
     /// It also changes the network: intents, flows, hosts, annotations.
     Operator,
@@ -54,6 +56,7 @@ pub enum Role {
 impl fmt::Display for Role {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Role::Tenant => "tenant",
             Role::Viewer => "viewer",
             Role::Operator => "operator",
             Role::Admin => "admin",
@@ -92,9 +95,25 @@ pub struct Token {
     pub role: Role,
     /// The SHA-256 of the token, as 64 hexadecimal digits. The token itself is in no file of the node.
     pub sha256: String,
+    /// The slice that a tenant's token shows. Other roles have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slice: Option<String>,
 }
 
 impl Token {
+    /// What is wrong with its slice, if something is.
+    fn slice_flaw(&self) -> Option<&'static str> {
+        match (self.role, &self.slice) {
+            (Role::Tenant, None) => {
+                Some("it is missing: a token with the role tenant shows one slice, so write its name")
+            }
+            (Role::Tenant, Some(_)) | (_, None) => None,
+            (_, Some(_)) => {
+                Some("only a token with the role tenant has it: leave it out, or write role = \"tenant\"")
+            }
+        }
+    }
+
     /// The hash as bytes, or `None` if it is no SHA-256.
     pub fn hash(&self) -> Option<[u8; 32]> {
         if self.sha256.len() != 64 || !self.sha256.is_ascii() {
@@ -179,6 +198,10 @@ impl Settings {
                 "tokens.{name}.sha256: it is no SHA-256: write 64 hexadecimal digits, from `printf %s TOKEN | sha256sum`"
             ));
         }
+        let with_flaw = |(name, token): (&String, &Token)| Some((name.clone(), token.slice_flaw()?));
+        if let Some((name, flaw)) = self.tokens.iter().find_map(with_flaw) {
+            return Some(format!("tokens.{name}.slice: {flaw}"));
+        }
         if self.tokens.len() > TOKENS_MAX {
             return Some(format!(
                 "tokens: {} tokens are more than the limit of {TOKENS_MAX}",
@@ -246,6 +269,10 @@ mod tests {
     #[test]
     fn a_wrong_value_is_named_by_its_key() {
         check(r#"{"tokens":{"a":{"role":"admin","sha256":"secret"}}}"#, false, Err("tokens.a.sha256: "));
+        let token = |rest: &str| format!(r#"{{"tokens":{{"a":{{"sha256":"{}",{rest}}}}}}}"#, "0".repeat(64));
+        check(&token(r#""role":"tenant""#), false, Err("tokens.a.slice: it is missing"));
+        check(&token(r#""role":"viewer","slice":"blue""#), false, Err("tokens.a.slice: only a token with"));
+        check(&token(r#""role":"tenant","slice":"blue""#), false, Ok(WithoutToken::Nothing));
         check(r#"{"names":["http://x"]}"#, false, Err("names: "));
         check(r#"{"tls":{"certificate":"c.pem","private_key":"/k"}}"#, false, Err("tls.certificate: "));
         check(r#"{"tls":{"certificate":"/c","private_key":"k"}}"#, false, Err("tls.private_key: "));

@@ -4,7 +4,7 @@
 
 use super::context::{Answer, Answered, Context};
 use super::exposition::head;
-use super::{app_metrics, switch_metrics};
+use super::{app_metrics, slice_metrics, switch_metrics};
 use crate::counters::PortCounters;
 use crate::http::Response;
 use crate::state::State;
@@ -21,6 +21,7 @@ pub fn metrics(context: &Context<'_>) -> Answered {
     objects(&mut text, context.state);
     switch_metrics::write(&mut text, context.state);
     app_metrics::write(&mut text, context.state);
+    slice_metrics::write(&mut text, context.state);
     ports(&mut text, context.state);
     requests(&mut text, context.state);
     Ok(Answer::Ready(Response::new(200, TEXT, text)))

@@ -11,7 +11,6 @@ use super::context::{Answered, Context, PAGE, Route, Takes};
 use super::filters;
 use super::parameters::parameter_schema;
 use crate::http::{Method, Response};
-use northbound_contract::Role;
 use serde_json::{Map, Value, json};
 
 /// The schemas of objects and of pages.
@@ -77,7 +76,7 @@ fn operation(route: &Route) -> Value {
     let mut operation = json!({
         "operationId": format!("{}{}", route.method.name().to_lowercase(), name.trim_end_matches('_')),
         "summary": route.about,
-        "x-role": if route.needs == Role::Viewer { "viewer".to_owned() } else { route.needs.to_string() },
+        "x-role": route.needs.to_string(),
         "parameters": parameters(route),
         "responses": responses,
     });

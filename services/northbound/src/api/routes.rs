@@ -8,7 +8,7 @@ use super::context::{Answered, Context, ID, Route, Takes};
 use super::ofctl::entries::{self, Means};
 use super::{
     annotations, apps, explain, incidents, index, metrics, network_files, ofctl, onos, openapi, page, ryu,
-    streams, topology, writes,
+    slices, streams, topology, writes,
 };
 use crate::access::permits;
 use crate::http::{Method, Problem, Request};
@@ -35,6 +35,16 @@ const fn get(
         takes,
         act,
     }
+}
+
+/// A resource about one slice, or about those that the sender may see.
+const fn of_slice(
+    path: &'static str,
+    schema: &'static str,
+    about: &'static str,
+    act: fn(&Context<'_>) -> Answered,
+) -> Route {
+    Route { needs: Role::Tenant, has_tag: false, ..get(path, schema, about, NONE, act) }
 }
 
 /// A resource whose answer has no tag: it is different each time, or it has nothing by which a change could be noticed.
@@ -130,6 +140,15 @@ pub static ROUTES: &[Route] = &[
             incidents::audit,
         )
     },
+    of_slice("/api/v1/slices", "Slices", "The slices of tenants.", slices::list),
+    of_slice("/api/v1/slices/{id}", "Slice", "One slice.", slices::one),
+    of_slice(
+        "/api/v1/slices/{id}/labels",
+        "SliceLabels",
+        "What others leave of the links of a slice.",
+        slices::labels,
+    ),
+    of_slice("/api/v1/slices/{id}/flows", "SliceFlows", "The flows of a slice.", slices::flows),
     get("/api/v1/topology", "Topology", "The network in one piece.", NONE, topology::topology),
     get("/api/v1/switches", "Switches", "Known switches.", Takes::Page(Kind::Switch), |it| {
         page::list(it, Kind::Switch)

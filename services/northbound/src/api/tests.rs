@@ -57,7 +57,14 @@ fn network() -> (State, Tables) {
     let app = json!({"id": "hub", "role": "app", "state": "running", "zone": 1, "zone_kind": "process", "pid": 7, "restarts": 0,
                      "since_ms": 5, "limits": [{"resource": "memory_bytes", "soft": 1, "hard": 2}], "refusals": 4,
                      "sample": {"unix_ms": 9, "cpu_percent": 150}});
-    state.apps.take(serde_json::from_value(json!({ "apps": [app] })).unwrap());
+    let slice = json!({"id": "slice.blue", "role": "app", "state": "running", "zone": 2, "zone_kind": "process", "restarts": 1,
+                       "since_ms": 5, "last_end": "exit code 1", "limits": []});
+    state.apps.take(serde_json::from_value(json!({ "apps": [app, slice] })).unwrap());
+    let summary =
+        slice_contract::Summary { slice: "blue".to_owned(), rules: 4, ..slice_contract::Summary::default() };
+    state.slices.hear(2, &summary.to_bytes());
+    let standing = json!([{"slice": "blue", "complete": true, "flows": 2, "links": 4, "stale": false}]);
+    state.slices.take(serde_json::from_value(standing).unwrap());
     let ended = json!({"number": 1, "unix_ms": 5, "what": "app_ended", "app": "hub", "reason": "exit code 3", "then": "it restarts",
                        "culprit": "hub", "finding": "it ended by itself",
                        "delays": [{"percent": 5, "earliest_us": 1, "latest_us": 2, "observed_us": 3}]});
@@ -445,7 +452,7 @@ fn the_description_in_the_repository_is_current() {
 
 /// Whether another service answers it.
 fn is_asked(path: &str) -> bool {
-    ["flows", "groups", "meters", "routes", "audit", "explain", "network-files", "evidence"]
+    ["flows", "groups", "meters", "routes", "audit", "explain", "network-files", "evidence", "labels"]
         .iter()
         .any(|it| path.contains(it))
 }
@@ -506,6 +513,7 @@ fn every_answer_fits_its_schema() {
         let target = match route.path {
             "/api/v1/links/{id}" => "/api/v1/links/1/2-2/1".to_owned(),
             "/api/v1/apps/{id}" => "/api/v1/apps/hub".to_owned(),
+            "/api/v1/slices/{id}" => "/api/v1/slices/blue".to_owned(),
             "/api/v1/intents/{id}" => "/api/v1/intents/7".to_owned(),
             "/api/v1/paths/{id}" => "/api/v1/paths/7.0".to_owned(),
             "/api/v1/hosts/{id}" => "/api/v1/hosts/00:00:00:00:00:0a.100".to_owned(),

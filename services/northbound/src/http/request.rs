@@ -61,6 +61,8 @@ pub struct Request {
     pub body: Vec<u8>,
     /// Who sent it: the name of a token, for the audit log. The connection sets it.
     pub sender: String,
+    /// The only slice that the sender may see, if it is a tenant. The connection sets it.
+    pub slice: Option<String>,
 }
 
 /// The most parameters of one request. No resource has as many filters.
@@ -88,7 +90,16 @@ impl Request {
         }
         let path = path.to_owned();
         let (body, sender) = (Vec::new(), String::new());
-        Ok(Request { method, path, parameters, if_none_match: None, if_match: None, body, sender })
+        Ok(Request {
+            method,
+            path,
+            parameters,
+            if_none_match: None,
+            if_match: None,
+            body,
+            sender,
+            slice: None,
+        })
     }
 
     /// The parts of the path between slashes, decoded. An empty part at the end is left out.

@@ -150,7 +150,7 @@ impl Exchange {
         };
         let bodies = if is_remote { &self.shared.bodies } else { &self.shared.operator_bodies };
         let (mut request, _room) = read(parts, body, sender.role, bodies).await?;
-        request.sender = sender.name;
+        (request.sender, request.slice) = (sender.name, sender.slice);
         let answer = {
             let mut state = self.shared.state();
             state.now_ms = now_ms();

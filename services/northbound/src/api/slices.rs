@@ -1,0 +1,123 @@
+//! Slices of tenants: their state, their flows, and the labels of their links.
+//!
+//! In: the state, and requests. Out: JSON, or a question for the service `labels`. A tenant gets its own slice; every other name is answered as if
+//! there were no such slice.
+
+use super::context::{Answer, Answered, Call, Context, First, Reading};
+use super::objects::BASE;
+use super::refusal::{Statuses, refusal};
+use crate::http::{Problem, Response};
+use labels_contract::{Flow, Label, Question, Standing, status};
+use northbound_contract::AppReport;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use slice_contract::{app_name, slice_of};
+
+/// The statuses of the service `labels`, and those of HTTP for them.
+const OF_LABELS: Statuses =
+    Statuses { service: labels_contract::SERVICE, http: &[(status::NOT_FOUND, 404), (status::FULL, 507)] };
+
+/// `/api/v1/slices`: all, or the only one that the sender may see.
+pub fn list(context: &Context<'_>) -> Answered {
+    let shown = |app: &AppReport| {
+        slice_of(&app.id).filter(|it| may_see(context, it)).map(|it| shown(context, it, app))
+    };
+    let items: Vec<Value> = context.state.apps.iter().filter_map(shown).collect();
+    Ok(Answer::Ready(Response::value(&json!({ "items": items, "total": items.len() }))))
+}
+
+/// `/api/v1/slices/{id}`
+pub fn one(context: &Context<'_>) -> Answered {
+    let slice = seen(context)?;
+    let app = context.state.apps.get(&app_name(slice)).ok_or_else(|| missing(slice))?;
+    Ok(Answer::Ready(Response::value(&shown(context, slice, app))))
+}
+
+/// `/api/v1/slices/{id}/labels`. The standings say whether the labels are stale.
+pub fn labels(context: &Context<'_>) -> Answered {
+    let slice = seen(context)?.to_owned();
+    let next = move |status: u16, payload: &[u8]| {
+        let standings: Vec<Standing> = answer(status, payload)?;
+        let standing =
+            standings.iter().find(|standing| standing.slice == slice).ok_or_else(|| missing(&slice))?;
+        let is_stale = standing.stale;
+        let read = move |status: u16, payload: &[u8]| {
+            let items: Vec<Label> = answer(status, payload)?;
+            Ok(Response::value(&json!({ "total": items.len(), "items": items, "stale": is_stale })))
+        };
+        Ok(ask(&Question::Labels { slice }, Box::new(read)))
+    };
+    let (service, payload) = (labels_contract::SERVICE, Question::Slices.to_bytes());
+    Ok(Answer::Then(First { service, payload, next: Box::new(next) }))
+}
+
+/// `/api/v1/slices/{id}/flows`
+pub fn flows(context: &Context<'_>) -> Answered {
+    let slice = seen(context)?.to_owned();
+    let read = move |status: u16, payload: &[u8]| {
+        let items: Vec<Flow> = answer(status, payload)?;
+        Ok(Response::value(&json!({ "total": items.len(), "items": items })))
+    };
+    Ok(ask(&Question::Flows { slice }, Box::new(read)))
+}
+
+fn ask(question: &Question, read: Reading) -> Answer {
+    Answer::Call(Call { service: labels_contract::SERVICE, payload: question.to_bytes(), read })
+}
+
+/// What the service has answered, or the problem for the client.
+fn answer<T: DeserializeOwned>(status: u16, payload: &[u8]) -> Result<T, Problem> {
+    if status != status::DONE {
+        return Err(refusal(&OF_LABELS, status, payload));
+    }
+    let unreadable =
+        |why| Problem::no_service(OF_LABELS.service, &format!("its answer cannot be read: {why}"));
+    serde_json::from_slice(payload).map_err(unreadable)
+}
+
+/// The slice of the path, if the sender may see it.
+fn seen<'a>(context: &Context<'a>) -> Result<&'a str, Problem> {
+    if may_see(context, context.id) { Ok(context.id) } else { Err(missing(context.id)) }
+}
+
+fn may_see(context: &Context<'_>, slice: &str) -> bool {
+    context.request.slice.as_deref().is_none_or(|own| own == slice)
+}
+
+/// The same for a slice that is not there and for one that the sender may not see.
+fn missing(slice: &str) -> Problem {
+    Problem::not_found(&format!("there is no slice {slice:?}, or the token is not for it"))
+}
+
+fn shown(context: &Context<'_>, slice: &str, app: &AppReport) -> Value {
+    let slices = &context.state.slices;
+    let address = format!("{BASE}/slices/{slice}");
+    let mut value = json!({
+        "kind": "slice",
+        "id": slice,
+        "state": app.state,
+        "since_ms": app.since_ms,
+        "restarts": app.restarts,
+        "_links": {
+            "self": address,
+            "labels": format!("{address}/labels"),
+            "flows": format!("{address}/flows"),
+        },
+    });
+    add(&mut value, slices.summary(app));
+    add(&mut value, slices.standing(slice));
+    if let (Some(why), Value::Object(members)) = (&app.last_end, &mut value) {
+        members.insert("last_end".to_owned(), why.as_str().into());
+    }
+    value
+}
+
+/// Adds the members of what is known, without the name, which is there already.
+fn add(value: &mut Value, known: Option<&impl Serialize>) {
+    let Some(Ok(Value::Object(mut more))) = known.map(serde_json::to_value) else { return };
+    more.remove("slice");
+    if let Value::Object(members) = value {
+        members.extend(more);
+    }
+}

@@ -1,0 +1,110 @@
+//! What a slice tells the other parts of the node about itself: its name as an app, and a summary of its state.
+//!
+//! ```text
+//!   zone slice.blue ──Summary, on the topic slice.state──> service northbound ──> REST, metrics
+//! ```
+//!
+//! In: a summary, or bytes. Out: the other form. It sends nothing. The details of a slice are on its socket file, for operators only.
+
+use serde::{Deserialize, Serialize};
+
+/// The topic on which each slice publishes its [`Summary`]. The last one is retained.
+pub const STATE_TOPIC: &str = "slice.state";
+
+/// The beginning of the name of each slice's app.
+pub const APP_PREFIX: &str = "slice.";
+
+/// The longest summary in bytes. A longer one is not read.
+pub const SUMMARY_BYTES_MAX: usize = 4 << 10;
+
+/// The name of a slice's app.
+pub fn app_name(slice: &str) -> String {
+    format!("{APP_PREFIX}{slice}")
+}
+
+/// The slice of an app, if it is one.
+pub fn slice_of(app: &str) -> Option<&str> {
+    app.strip_prefix(APP_PREFIX)
+}
+
+/// The state of a slice in numbers. Those that end in `_total` count since its process started.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Summary {
+    /// Its name.
+    pub slice: String,
+    /// Its virtual switches.
+    pub switches: u64,
+    /// Those of which the physical switch is connected.
+    pub switches_up: u64,
+    /// Its connections, if all were up: one for each switch and controller.
+    pub connections: u64,
+    /// Those that stand, with a version that both sides speak.
+    pub connections_up: u64,
+    /// The tenant's rules.
+    pub rules: u64,
+    /// How many rules they are in the physical switches while all ports are open.
+    pub pieces: u64,
+    /// Flow mods that were carried out.
+    pub flow_mods_total: u64,
+    /// Messages that got an error.
+    pub refused_total: u64,
+    /// Packet-ins of which a controller heard.
+    pub packet_ins_total: u64,
+    /// Packet-ins above the limit.
+    pub packet_ins_dropped_total: u64,
+    /// Packet-outs that were sent.
+    pub packet_outs_total: u64,
+}
+
+impl Summary {
+    /// The payload of the topic.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        contract::to_json(self)
+    }
+
+    /// Reads a payload.
+    ///
+    /// # Errors
+    /// A sentence: the slice has made a mistake.
+    pub fn from_bytes(payload: &[u8]) -> Result<Summary, String> {
+        contract::from_json(payload, SUMMARY_BYTES_MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_is_the_same_behind_its_bytes_and_anything_else_is_refused() {
+        let most = u64::MAX;
+        let summary = Summary {
+            slice: "x".repeat(26),
+            switches: most,
+            switches_up: most,
+            connections: most,
+            connections_up: most,
+            rules: most,
+            pieces: most,
+            flow_mods_total: most,
+            refused_total: most,
+            packet_ins_total: most,
+            packet_ins_dropped_total: most,
+            packet_outs_total: most,
+        };
+        assert_eq!(Summary::from_bytes(&summary.to_bytes()), Ok(summary));
+        for wrong in ["", "{}", "[]", r#"{"slice":7}"#] {
+            assert!(Summary::from_bytes(wrong.as_bytes()).is_err(), "{wrong}");
+        }
+        assert!(Summary::from_bytes(&vec![b' '; SUMMARY_BYTES_MAX + 1]).is_err());
+    }
+
+    #[test]
+    fn the_app_of_a_slice_has_its_name_behind_a_prefix() {
+        let check = |app: &str, slice: Option<&str>| assert_eq!(slice_of(app), slice, "{app}");
+        check("blue", None);
+        check(&app_name("blue"), Some("blue"));
+        check("slice.a.b", Some("a.b"));
+    }
+}
