@@ -81,6 +81,7 @@ impl VirtualSwitch {
         group.group_type = wanted.group_type;
         group.buckets.clone_from(&wanted.buckets);
         let group_id = group.physical;
+        self.rules.touch_group(wanted.group_id);
         let group_mod = GroupMod { command: MODIFY, group_type: wanted.group_type, group_id, buckets };
         self.order(Command::GroupMod(group_mod), Some(Asked::Change(sender)), turn);
         Ok(())

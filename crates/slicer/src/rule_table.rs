@@ -11,7 +11,7 @@ use flow::relation::{covers, overlaps};
 use flow::{Action, Instruction, Match, MatchEntry, PortNo};
 use openflow::Version;
 use openflow::message::{Bucket, FLOW_MOD_SEND_FLOW_REMOVED, GROUP_ANY, MeterBand};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How far the priorities of a tenant are raised. Below them are the kernel's rule, which sends misses to the controller with priority
 /// 0, and the floor of the slice with priority 1.
@@ -182,6 +182,8 @@ pub(crate) struct RuleTable {
     numbers: BTreeMap<Key, u64>,
     /// The rules by the places of their pieces in the physical switch, also of closed ports.
     places: BTreeMap<Key, u64>,
+    /// Rules that may have changed since they were last taken: at most those that one event changes.
+    touched: BTreeSet<u64>,
     last_number: u64,
 }
 
@@ -206,12 +208,25 @@ impl RuleTable {
 
     /// Changes a rule. Its priority, its match and those of its pieces stay.
     pub(crate) fn change<T>(&mut self, number: u64, change: impl FnOnce(&mut Rule) -> T) -> Option<T> {
+        self.touched.insert(number);
         self.rules.get_mut(&number).map(change)
+    }
+
+    /// The numbers of the rules that may have changed, or are gone, since the last call.
+    pub(crate) fn take_touched(&mut self) -> BTreeSet<u64> {
+        std::mem::take(&mut self.touched)
+    }
+
+    /// Rules that send to a group do something else now.
+    pub(crate) fn touch_group(&mut self, group: u32) {
+        let rules = self.rules.values().filter(|rule| rule.refers_to(group));
+        self.touched.extend(rules.map(|rule| rule.number));
     }
 
     /// Gives a rule other pieces. Their places are free, or its own.
     pub(crate) fn lay(&mut self, number: u64, pieces: Vec<RulePiece>) {
         let Some(rule) = self.rules.get_mut(&number) else { return };
+        self.touched.insert(number);
         for piece in std::mem::replace(&mut rule.pieces, pieces) {
             self.places.remove(&place_of(rule.priority, &piece.matching));
         }
@@ -248,12 +263,14 @@ impl RuleTable {
         for piece in &rule.pieces {
             self.places.insert(place_of(rule.priority, &piece.matching), rule.number);
         }
+        self.touched.insert(rule.number);
         self.rules.insert(rule.number, rule);
         replaced
     }
 
     pub(crate) fn remove(&mut self, number: u64) -> Option<Rule> {
         let rule = self.rules.remove(&number)?;
+        self.touched.insert(number);
         self.numbers.remove(&(rule.priority, match_key(&rule.matching)));
         for piece in &rule.pieces {
             self.places.remove(&place_of(rule.priority, &piece.matching));

@@ -6,12 +6,15 @@
 use crate::controller::State;
 use crate::discovery::Links;
 use crate::event::Event;
+use crate::flows::Flows;
+use crate::hops::hops_of;
 use crate::output::{Connection, Output};
 use crate::plan::{BadPlan, End, SlicePlan};
 use crate::port::PortFacts;
 use crate::refusal::Refusal;
 use crate::rule_table::{Idle, physical_priority};
 use crate::virtual_switch::{Counters, Turn, VirtualSwitch};
+use crate::vnic::{FlowChange, Vnic, Wiring};
 use abi::zone_id::COOKIE_MASK;
 use flow::DatapathId;
 use flow::text::{instructions_to_string, match_to_string};
@@ -45,8 +48,10 @@ impl ControllerFacts {
 /// A slice: the virtual switches of one tenant.
 #[derive(Clone, Debug)]
 pub struct Slicer {
-    switches: BTreeMap<DatapathId, VirtualSwitch>,
+    pub(crate) switches: BTreeMap<DatapathId, VirtualSwitch>,
     links: Links,
+    /// Only if somebody wants to know them.
+    pub(crate) flows: Option<Flows>,
 }
 
 impl Slicer {
@@ -59,7 +64,42 @@ impl Slicer {
         let switches = plan.switches.iter().enumerate();
         let switches =
             switches.map(|(index, switch)| (switch.datapath, VirtualSwitch::new(plan, switch, index)));
-        Ok(Slicer { switches: switches.collect(), links: Links::default() })
+        Ok(Slicer { switches: switches.collect(), links: Links::default(), flows: None })
+    }
+
+    /// The same slice, which traces the flows between these VNICs.
+    ///
+    /// # Errors
+    /// A VNIC is at a port that the slice does not have.
+    pub fn tracing(mut self, plan: &SlicePlan, vnics: &[Vnic]) -> Result<Slicer, BadPlan> {
+        let wiring = Wiring::new(plan, vnics)?;
+        let packets = |at: &End| {
+            let space = self.switches.get(&at.datapath).map(|switch| &switch.space);
+            space.map_or_else(Vec::new, |space| space.packets_of(at.port))
+        };
+        let starts = wiring.vnics.keys().map(|at| (*at, packets(at))).collect();
+        self.flows = Some(Flows::new(wiring, starts));
+        Ok(self)
+    }
+
+    /// Traces up to this number of VNICs whose packets meet rules that changed. What changed is appended to `out`. Returns whether more VNICs are due.
+    pub fn trace_flows(&mut self, vnics: usize, out: &mut Vec<FlowChange>) -> bool {
+        self.flows.as_mut().is_some_and(|flows| flows.advance(vnics, out))
+    }
+
+    /// Whether [`Slicer::trace_flows`] has something to do.
+    pub fn has_flows_due(&self) -> bool {
+        self.flows.as_ref().is_some_and(Flows::is_due)
+    }
+
+    /// All flows with their paths, as [`Slicer::trace_flows`] has told them.
+    pub fn flows(&self) -> Vec<FlowChange> {
+        self.flows.as_ref().map(Flows::all).unwrap_or_default()
+    }
+
+    /// The ports of VNICs for which there are so many rules that some of their flows were left out.
+    pub fn flows_cut(&self) -> usize {
+        self.flows.as_ref().map_or(0, Flows::cut)
     }
 
     /// Numbers the rules from here on, so that those that an earlier run of this slice left in the switches have others. A number has 48 bits.
@@ -107,8 +147,15 @@ impl Slicer {
     }
 
     fn at(&mut self, datapath: DatapathId, act: impl FnOnce(&mut VirtualSwitch)) {
-        if let Some(switch) = self.switches.get_mut(&datapath) {
-            act(switch);
+        let Some(switch) = self.switches.get_mut(&datapath) else { return };
+        act(switch);
+        let touched = switch.rules.take_touched();
+        let Some(flows) = &mut self.flows else { return };
+        for number in touched {
+            let at = |port| End { datapath, port };
+            let rule = switch.rules.get(number);
+            let hops = rule.map(|rule| hops_of(rule, &switch.space, &switch.groups, at));
+            flows.set_rule(datapath, number, hops.unwrap_or_default());
         }
     }
 

@@ -66,6 +66,20 @@ impl Space {
         &self.entries
     }
 
+    /// The packets of the slice that enter by a port, as the tenant sees them.
+    pub(crate) fn packets_of(&self, shown: PortNo) -> Vec<Match> {
+        let here = self.entries.iter().filter(|entry| entry.in_port == shown);
+        let without = |entry: &Piece| {
+            let mut matching = entry.matching.clone();
+            matching.remove(Field::InPort);
+            if self.tag.is_some() {
+                matching.remove(Field::VlanVid);
+            }
+            matching
+        };
+        here.map(without).collect()
+    }
+
     /// A port by the tenant's number.
     pub(crate) fn port(&self, shown: PortNo) -> Option<&VirtualPort> {
         self.ports.get(&shown)
