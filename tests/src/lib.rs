@@ -14,6 +14,7 @@ pub mod dummy_bridge;
 pub mod mininet;
 pub mod node;
 pub mod open_vswitch;
+pub mod os_ken;
 pub mod sandbox;
 pub mod stand_in;
 

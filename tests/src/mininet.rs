@@ -121,11 +121,21 @@ impl Mininet {
 
     /// A ring of so many Open vSwitches of 1.3, each with one host. `h1` has the address 00:00:00:00:00:01 and is at `s1`.
     pub fn start_ring(sandbox: &Sandbox, switches: u32, controller: Controller) -> Result<Mininet> {
-        let file = sandbox.folder().join("ring.py");
-        std::fs::write(&file, RING).map_err(|error| format!("no topology: {error}"))?;
-        let (topology, custom) = (format!("ring,{switches}"), file.display().to_string());
+        Mininet::start_class(sandbox, &format!("ring,{switches}"), RING, controller)
+    }
+
+    /// A topology of Open vSwitches of 1.3 that this Python text defines.
+    pub fn start_class(
+        sandbox: &Sandbox,
+        topology: &str,
+        text: &str,
+        controller: Controller,
+    ) -> Result<Mininet> {
+        let file = sandbox.folder().join("topology.py");
+        std::fs::write(&file, text).map_err(|error| format!("no topology: {error}"))?;
         let kind = Switches::OpenVSwitch(Version::V1_3);
-        Mininet::try_to_start(sandbox, (&topology, Some(&custom)), kind, controller)
+        let custom = file.display().to_string();
+        Mininet::try_to_start(sandbox, (topology, Some(&custom)), kind, controller)
     }
 
     fn try_to_start(
@@ -213,6 +223,15 @@ impl Mininet {
         let said = if is_proxy { "end_proxy" } else { "said" };
         let before = self.heard.len();
         self.type_line(&format!("py {switch}.{said}() + '\\n{END}'"))?;
+        self.wait_for(END, LIMIT)?;
+        Ok(self.heard[before..].to_owned())
+    }
+
+    /// What a shell command prints at a host, which ends before this returns.
+    pub fn at_host(&mut self, host: &str, command: &str) -> Result<String> {
+        const END: &str = "that was all";
+        let before = self.heard.len();
+        self.type_line(&format!("py {host}.cmd({command:?}) + '\\n{END}'"))?;
         self.wait_for(END, LIMIT)?;
         Ok(self.heard[before..].to_owned())
     }

@@ -23,6 +23,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub struct Node<'s> {
     sandbox: &'s Sandbox,
     binary: String,
+    /// Where it listens for subcommands. None: at the default of the sandbox's `/run`.
+    socket: Option<String>,
     child: Child,
     /// Its process id inside the sandbox.
     pid: String,
@@ -31,8 +33,18 @@ pub struct Node<'s> {
 impl<'s> Node<'s> {
     /// Starts `burnet run` with `words` and waits until it answers.
     pub fn start(sandbox: &'s Sandbox, words: &[&str]) -> Result<Node<'s>> {
+        Node::launch(sandbox, "burnet", None, words)
+    }
+
+    /// The same for a further node of the sandbox, with a socket, a log and a state folder of its own.
+    pub fn start_another(sandbox: &'s Sandbox, name: &str, words: &[&str]) -> Result<Node<'s>> {
+        let socket = format!("/run/{name}.sock");
+        Node::launch(sandbox, name, Some(socket.clone()), &[words, &["--socket", &socket]].concat())
+    }
+
+    fn launch(sandbox: &'s Sandbox, name: &str, socket: Option<String>, words: &[&str]) -> Result<Node<'s>> {
         let binary = binary()?.display().to_string();
-        let pid_file = sandbox.folder().join("burnet.pid");
+        let pid_file = sandbox.folder().join(format!("{name}.pid"));
         // nsenter has its child's process id from outside only, so the child tells its own.
         let mut command = sandbox.command("sh");
         command
@@ -40,10 +52,11 @@ impl<'s> Node<'s> {
             .arg(&pid_file)
             .args([&binary, "run"])
             .args(words);
-        command.env("BURNET_STATE", sandbox.folder().join("state"));
-        command.stdin(Stdio::null()).stdout(sandbox.log("burnet")?).stderr(sandbox.log("burnet")?);
+        let state = socket.as_ref().map_or("state".to_owned(), |_| format!("{name}.state"));
+        command.env("BURNET_STATE", sandbox.folder().join(state));
+        command.stdin(Stdio::null()).stdout(sandbox.log(name)?).stderr(sandbox.log(name)?);
         let child = command.spawn().map_err(|error| format!("cannot run {binary}: {error}"))?;
-        let mut node = Node { sandbox, binary, child, pid: String::new() };
+        let mut node = Node { sandbox, binary, socket, child, pid: String::new() };
         node.wait_until("the node answers", |node| Ok(node.ask(&["switches"]).is_ok()))?;
         node.pid = std::fs::read_to_string(pid_file).unwrap_or_default().trim().to_owned();
         Ok(node)
@@ -51,8 +64,21 @@ impl<'s> Node<'s> {
 
     /// The answer of `burnet WORDS --json`.
     pub fn ask(&self, words: &[&str]) -> Result<Value> {
-        let text = self.sandbox.must(LIMIT, &self.binary, &[words, &["--json"]].concat())?;
+        let text = self.printed(&[words, &["--json"]].concat())?;
         serde_json::from_str(&text).map_err(|error| format!("not JSON ({error}): {text}"))
+    }
+
+    /// Lets it read its configuration again.
+    pub fn reload(&self) -> Result<()> {
+        self.printed(&["reload"]).map(drop)
+    }
+
+    fn printed(&self, words: &[&str]) -> Result<String> {
+        let mut words = words.to_vec();
+        if let Some(socket) = &self.socket {
+            words.extend(["--socket", socket]);
+        }
+        self.sandbox.must(LIMIT, &self.binary, &words)
     }
 
     /// Waits until `count` switches have a session.

@@ -1,19 +1,15 @@
 //! An app of os-ken, the most used controller framework in Python, whose switch is Open vSwitch behind the proxy. Left out by name if
 //! Python has no os-ken.
 
-use std::ffi::OsString;
-use std::process::{Command, Stdio};
 use std::time::Instant;
 use system_tests::open_vswitch::OpenVSwitch;
-use system_tests::sandbox::Sandbox;
-use system_tests::{Result, Version, scenario};
+use system_tests::{Version, os_ken, scenario};
 
-use crate::setup::{LIMIT, PROXY, Proxied, expect, kept, ping, two_hosts};
+use crate::setup::{LIMIT, PROXY, Proxied, expect, ping, two_hosts};
 
-/// What an os-ken user begins with. The test of the emulator has the one of 1.3, too.
-const APP_1_0: &str = include_str!("os_ken_1_0.py");
+/// The learning switch of 1.3 that the test of the emulator has, too.
 const APP_1_3: &str = include_str!("../../../crates/emulator/tests/running/os_ken_app.py");
-const PORT: &str = "6653";
+const PORT: u16 = 6653;
 const PINGS: u32 = 20;
 
 /// Rules reach the data plane some milliseconds after the packet, and packets wait in buffers.
@@ -49,40 +45,15 @@ entries = 100
 "*" = { assumed = "for a test" }
 "#;
 
-/// The Python that has os-ken: the given one, or the system's.
-fn python() -> Option<OsString> {
-    let python = std::env::var_os("BURNET_OTHERS_PYTHON").unwrap_or_else(|| "python3".into());
-    let mut import = Command::new(&python);
-    import.args(["-c", "import os_ken"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    import.status().is_ok_and(|status| status.success()).then_some(python)
-}
-
-/// Waits until something listens at its port.
-fn wait_for_listener(sandbox: &Sandbox) -> Result<()> {
-    let began = Instant::now();
-    while !sandbox.must(LIMIT, "ss", &["-ltn"])?.contains(&format!(":{PORT} ")) {
-        if began.elapsed() > LIMIT {
-            return Err("os-ken does not listen".to_owned());
-        }
-    }
-    Ok(())
-}
-
 fn pings_by_os_ken(name: &str, version: Version, app: &str) {
-    let Some(python) = python() else {
+    let Some(python) = os_ken::python() else {
         eprintln!("left out: {name}: python3 has no os-ken (pip install os-ken)");
         return;
     };
     scenario(name, |sandbox| {
         let switch = OpenVSwitch::start(sandbox)?;
         two_hosts(sandbox, &switch, version)?;
-        // Inside, the checkout may be hidden.
-        let app = kept(sandbox, "app.py", app)?;
-        let mut controller = sandbox.command("env");
-        controller.arg(&python).arg("-B").arg(app).arg(PORT);
-        controller.stdout(sandbox.log("os-ken")?).stderr(sandbox.log("os-ken")?);
-        let mut controller = controller.spawn().map_err(|error| format!("cannot run os-ken: {error}"))?;
-        wait_for_listener(sandbox)?;
+        let mut controller = os_ken::start(sandbox, &python, app, PORT)?;
         let proxied = Proxied::start(sandbox, PROFILE)?;
         switch.set_controller(&format!("tcp:{PROXY}"))?;
         proxied.wait_for("a switch has connected")?;
@@ -109,7 +80,7 @@ fn pings_by_os_ken(name: &str, version: Version, app: &str) {
 #[test]
 #[ignore = "needs root, Open vSwitch and os-ken"]
 fn pings_pass_with_an_app_of_os_ken_by_1_0() {
-    pings_by_os_ken("proxied-os-ken-1.0", Version::V1_0, APP_1_0);
+    pings_by_os_ken("proxied-os-ken-1.0", Version::V1_0, os_ken::LEARNING_1_0);
 }
 
 #[test]
