@@ -1,4 +1,4 @@
-//! `burnet attack`: every attack that an app or a switch could try, each against a node of its own, and a scorecard.
+//! `burnet attack`: every attack that an app, a switch or a tenant could try, each against a node of its own, and a scorecard.
 //!
 //! ```text
 //!   catalogue ──each, on each combination──> trial (a node with a firewall, a learning switch and the attacker; switches, hosts that ping)
@@ -16,12 +16,14 @@ mod configuration;
 mod folders;
 mod from_a_package;
 pub(crate) mod from_a_switch;
+mod from_a_tenant;
 mod from_the_operator;
 mod looks;
 mod ovs;
 mod process;
 mod scorecard;
 mod stop;
+mod tenant_words;
 mod throughput;
 mod trial;
 mod trial_network;

@@ -73,6 +73,10 @@ holds! {
     operator_never_reads: "operator-never-reads";
     damaged_messages: "damaged-messages";
     packet_in_flood: "packet-in-flood";
+    tenant_garbage: "tenant-garbage";
+    tenant_output_outside: "tenant-output-outside", "--openflow", "all";
+    tenant_delete_all: "tenant-delete-all";
+    tenant_rule_flood: "tenant-rule-flood";
 }
 
 #[test]

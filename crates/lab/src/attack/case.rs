@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::from_a_package::PackageAttack;
 use super::from_a_switch::SwitchAttack;
 use super::from_the_operator::OperatorAttack;
+use super::tenant_words::TenantAttack;
 
 /// An attack.
 #[derive(Clone, Copy, Debug)]
@@ -50,11 +51,12 @@ pub enum Family {
     Signers,
     Operator,
     Switches,
+    Tenants,
 }
 
 impl Family {
     /// All families in the order of the scorecard, each with its name and the promise that it tests.
-    pub const ALL: [(Family, &'static str, &'static str); 16] = [
+    pub const ALL: [(Family, &'static str, &'static str); 17] = [
         (Family::Body, "body", "an app that ends, hangs or stops reading harms itself alone"),
         (Family::Machine, "machine", "an app uses nothing of the machine that was not granted"),
         (
@@ -83,6 +85,7 @@ impl Family {
         (Family::Signers, "signers", "another signer or other contents need a yes"),
         (Family::Operator, "operator", "malformed input on the operator's socket has no effect"),
         (Family::Switches, "switches", "a malformed or flooding switch affects no other session"),
+        (Family::Tenants, "tenants", "a tenant's controller reaches nothing outside of its slice"),
     ];
 
     /// Whether its attacks command switches, so that they begin only when the switches are connected.
@@ -140,6 +143,8 @@ pub enum By {
     Switch(SwitchAttack),
     /// A process at the operator's socket.
     Operator(OperatorAttack),
+    /// The controller of a slice.
+    Tenant(TenantAttack),
 }
 
 /// The required result of an attack.

@@ -7,13 +7,14 @@ mod commands;
 mod effects;
 mod outside;
 mod services;
+mod tenants;
 
 use openflow::Version;
 
 use super::case::{Case, Family, Must, On, USUAL};
 
 /// The cases of one file each.
-const ALL: [&[Case]; 9] = [
+const ALL: [&[Case]; 10] = [
     apps::CASES,
     services::CASES,
     commands::OWNERS,
@@ -23,6 +24,7 @@ const ALL: [&[Case]; 9] = [
     effects::AMPLIFICATION,
     commands::RIGHTS,
     outside::CASES,
+    tenants::CASES,
 ];
 
 /// What OpenFlow 1.0 has no words for: groups, meters, more than one table.

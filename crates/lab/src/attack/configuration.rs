@@ -10,6 +10,7 @@ use super::case::{By, Case, LIMITS, QUOTA_LINES, QUOTAS, SMALL};
 use super::folders;
 use super::from_a_package;
 use super::looks::BYSTANDER;
+use super::tenant_words;
 use super::verdict::ATTACKER;
 use crate::apps;
 
@@ -62,6 +63,7 @@ pub fn configuration(case: &Case, folder: &Path, server: SocketAddr, goes: Goes)
         (std::process::id(), rustix::process::getppid().map_or(1, |pid| pid.as_raw_nonzero().get()));
     match case.by {
         By::Switch(_) | By::Operator(_) => innocents,
+        By::Tenant(_) => innocents + &tenant_words::section(server),
         By::Storm(count) => {
             (1..=count).map(|number| format!("{ATTACKER}-{number}")).fold(innocents, |all, app| {
                 format!("{all}[app.{app}]\npath = \"/bin/false\"\n[app.{app}.capabilities]\n{}", limits(&app))

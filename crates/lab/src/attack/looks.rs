@@ -221,7 +221,8 @@ pub fn owners(node: &OwnNode) -> Vec<String> {
 const NOWHERE: &str = "output:65261";
 
 /// The innocent apps.
-const INNOCENT: [&str; 3] = ["firewall", "learning-switch", BYSTANDER];
+/// No tenant's controller may end the process of its slice either.
+const INNOCENT: [&str; 4] = ["firewall", "learning-switch", BYSTANDER, "slice.tenant"];
 
 /// Watches the apps until `over`: how the attacker ended, and which others ended with it.
 pub fn look(socket: &Path, over: &AtomicBool) -> Evidence {

@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use super::case::{By, Case};
 use super::trial::{self, Goes};
-use super::{from_a_package, from_a_switch, from_the_operator};
+use super::{from_a_package, from_a_switch, from_a_tenant, from_the_operator};
 use crate::bench::args::LoadArgs;
 use crate::bench::measurement::Measurement;
 use crate::own_node::OwnNode;
@@ -103,8 +103,10 @@ pub fn measure(case: &Case, rounds: u16) -> Result<Kept, CommandError> {
     measurement.warm_up();
     let mut rates = vec![rate(&mut measurement)];
     for _ in 0..rounds_of(case, rounds) {
-        rates.push(beside(case, &node, controller, || rate(&mut measurement))?);
-        accept_all(&server);
+        rates.push(beside(case, &node, (controller, &server), || rate(&mut measurement))?);
+        if !matches!(case.by, By::Tenant(_)) {
+            accept_all(&server);
+        }
         rates.push(rate(&mut measurement));
     }
     let unmeasured = || CommandError::DidNotWork("the learning switch answered nothing undisturbed".into());
@@ -125,7 +127,7 @@ fn rate(measurement: &mut Measurement) -> f64 {
 fn beside<T>(
     case: &Case,
     node: &OwnNode,
-    controller: SocketAddr,
+    (controller, server): (SocketAddr, &TcpListener),
     measured: impl FnOnce() -> T,
 ) -> Result<T, CommandError> {
     match case.by {
@@ -145,6 +147,13 @@ fn beside<T>(
         By::Package(attack) => std::thread::scope(|scope| {
             // The trial judges the result. Here the attempt is enough.
             let act = scope.spawn(|| from_a_package::act(attack, node.folder(), node.socket()));
+            let came = measured();
+            act.join().map_err(|_| not_tried("it panicked"))?.map_err(not_tried)?;
+            Ok(came)
+        }),
+        By::Tenant(attack) => std::thread::scope(|scope| {
+            let time = Duration::from_secs_f64(ROUND_S);
+            let act = scope.spawn(move || from_a_tenant::act(attack, server, time));
             let came = measured();
             act.join().map_err(|_| not_tried("it panicked"))?.map_err(not_tried)?;
             Ok(came)
@@ -185,7 +194,7 @@ fn attackers(case: &Case) -> usize {
     match case.by {
         By::App(_) | By::Ring => 1,
         By::Storm(count) => count,
-        By::Package(_) | By::Switch(_) | By::Operator(_) => 0,
+        By::Package(_) | By::Switch(_) | By::Operator(_) | By::Tenant(_) => 0,
     }
 }
 

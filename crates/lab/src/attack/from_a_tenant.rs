@@ -1,0 +1,265 @@
+//! What a tenant's controller could try: a server to which the virtual switches of its slice connect.
+//!
+//! ```text
+//!   virtual switches ──connect──> listener ─┬─> handshake, the attack's words, answers
+//!                                           └─> one session for each switch, until the trial's end ──> Tried
+//! ```
+//!
+//! What is said comes from [`super::tenant_words`]. It judges nothing.
+
+use std::collections::BTreeSet;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+use super::tenant_words::{self, FIRST_XID, TenantAttack, Words};
+
+/// The switches of a trial, each with a connection of its own.
+const SWITCHES: usize = 3;
+
+/// How long a busy machine may take to start the slice's process, to connect, and to answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long a read or a write waits.
+const TURN: Duration = Duration::from_millis(100);
+
+/// How often the words of a flood are written at once.
+const BATCH: usize = 4;
+
+/// The types of messages that are read (1.3.5, A.1).
+const ERROR: u8 = 1;
+const ECHO_REQUEST: u8 = 2;
+const ECHO_REPLY: u8 = 3;
+const FEATURES_REPLY: u8 = 6;
+
+/// Its transaction id is none of the attack's.
+const ECHO_XID: u32 = 7;
+
+/// What came of an attack.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tried {
+    /// Whether the slice closed each connection.
+    pub cut_off: bool,
+    /// How many messages were refused, and whether the sessions live.
+    pub said: String,
+}
+
+/// One session.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Ended {
+    is_closed: bool,
+    sent: usize,
+    refused: usize,
+    lives: bool,
+}
+
+/// Tries it for so long.
+///
+/// # Errors
+/// Not all virtual switches connect, or a handshake fails.
+pub fn act(attack: TenantAttack, listener: &TcpListener, time: Duration) -> io::Result<Tried> {
+    let words = tenant_words::words(attack);
+    let mut streams = Vec::new();
+    while streams.len() < SWITCHES {
+        streams.push(accept(listener, Instant::now() + PATIENCE)?);
+    }
+    let until = Instant::now() + time;
+    if words == Words::Hangup {
+        drop(streams);
+        while accept(listener, until).is_ok() {}
+        return Ok(Tried::default());
+    }
+    let ended: io::Result<Vec<Ended>> = std::thread::scope(|scope| {
+        let sessions = streams.into_iter().map(|stream| scope.spawn(|| session(&words, stream, until)));
+        let sessions: Vec<_> = sessions.collect();
+        sessions
+            .into_iter()
+            .map(|session| {
+                session.join().map_err(|_| io::Error::other("a session of the attacker panicked"))?
+            })
+            .collect()
+    });
+    Ok(tried(&ended?))
+}
+
+fn tried(ended: &[Ended]) -> Tried {
+    let (sent, refused) =
+        ended.iter().fold((0, 0), |(sent, refused), one| (sent + one.sent, refused + one.refused));
+    let live = ended.iter().filter(|one| one.lives).count();
+    let all = if sent == refused && live == ended.len() { "all refused: " } else { "" };
+    Tried {
+        cut_off: ended.iter().all(|one| one.is_closed),
+        said: format!("{all}{refused} of {sent} messages refused, {live} of {} sessions live", ended.len()),
+    }
+}
+
+fn accept(listener: &TcpListener, until: Instant) -> io::Result<TcpStream> {
+    loop {
+        match listener.accept() {
+            Ok((stream, _)) => {
+                stream.set_nonblocking(false)?;
+                stream.set_nodelay(true)?;
+                stream.set_read_timeout(Some(TURN))?;
+                stream.set_write_timeout(Some(TURN))?;
+                return Ok(stream);
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock && Instant::now() < until => {
+                std::thread::sleep(TURN / 10);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// One connection from its begin to the end of the trial. It stays open until then, unless the slice closes it.
+fn session(words: &Words, stream: TcpStream, until: Instant) -> io::Result<Ended> {
+    let mut peer = Peer { stream, read: Vec::new(), is_closed: false };
+    let mut ended = Ended::default();
+    match words {
+        Words::Nothing | Words::Hangup => {}
+        // What the slice closes early is what these attacks are about: a write that fails is no error of the trial.
+        Words::First(bytes) => drop(peer.write(bytes)),
+        _ => peer.shake_hands()?,
+    }
+    match words {
+        Words::Once(bytes) => drop(peer.write(bytes)),
+        Words::Refused(messages) => {
+            ended.sent = messages.len();
+            (ended.refused, ended.lives) = peer.offer(messages)?;
+        }
+        Words::Flood(bytes) => peer.flood(bytes, until, true),
+        Words::FloodUnread(bytes) => peer.flood(bytes, until, false),
+        Words::Nothing | Words::First(_) | Words::Hangup => {}
+    }
+    if matches!(words, Words::First(_) | Words::Once(_)) {
+        let patient = Instant::now() + PATIENCE / 4;
+        while !peer.is_closed
+            && Instant::now() < patient.max(until)
+            && !(Instant::now() > until && is_no_fault(words))
+        {
+            peer.receive();
+        }
+    }
+    std::thread::sleep(until.saturating_duration_since(Instant::now()));
+    ended.is_closed = peer.is_closed;
+    Ok(ended)
+}
+
+/// Whether a slice leaves the connection open after these words: they are whole messages, or the begin of one.
+fn is_no_fault(words: &Words) -> bool {
+    matches!(words, Words::Once(bytes) if bytes.len() > 8)
+}
+
+/// The other end of a connection.
+struct Peer {
+    stream: TcpStream,
+    read: Vec<u8>,
+    is_closed: bool,
+}
+
+impl Peer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.write_all(bytes)
+    }
+
+    fn shake_hands(&mut self) -> io::Result<()> {
+        self.write(&[tenant_words::hello(), tenant_words::features_request()].concat())?;
+        let until = Instant::now() + PATIENCE;
+        while Instant::now() < until && !self.is_closed {
+            if self.receive().iter().any(|(kind, _)| *kind == FEATURES_REPLY) {
+                return Ok(());
+            }
+        }
+        Err(io::Error::other("a virtual switch does not answer the handshake"))
+    }
+
+    /// Says all messages, and waits until each is refused and the session is seen to live. How many were refused, and whether it lives.
+    fn offer(&mut self, messages: &[Vec<u8>]) -> io::Result<(usize, bool)> {
+        self.write(&messages.concat())?;
+        self.write(&tenant_words::echo(ECHO_XID))?;
+        let (mut refused, mut lives) = (BTreeSet::new(), false);
+        let until = Instant::now() + PATIENCE / 3;
+        while Instant::now() < until && !self.is_closed && !(lives && refused.len() == messages.len()) {
+            for (kind, xid) in self.receive() {
+                lives |= (kind, xid) == (ECHO_REPLY, ECHO_XID);
+                if kind == ERROR && xid >= FIRST_XID {
+                    refused.insert(xid);
+                }
+            }
+        }
+        Ok((refused.len(), lives && !self.is_closed))
+    }
+
+    fn flood(&mut self, bytes: &[u8], until: Instant, reads: bool) {
+        let (bytes, mut written) = (bytes.repeat(BATCH), 0);
+        while Instant::now() < until && !self.is_closed {
+            match self.stream.write(&bytes[written..]) {
+                Ok(count) => written = (written + count) % bytes.len(),
+                Err(error) if is_pause(&error) => {}
+                Err(_) => self.is_closed = true,
+            }
+            if reads && written == 0 {
+                self.drain();
+            }
+        }
+    }
+
+    /// Reads what is there without waiting.
+    fn drain(&mut self) {
+        if self.stream.set_nonblocking(true).is_ok() {
+            while !self.receive().is_empty() {}
+            self.is_closed |= self.stream.set_nonblocking(false).is_err();
+        }
+    }
+
+    /// Reads once. The types and transaction ids of whole messages. Questions for life are answered.
+    fn receive(&mut self) -> Vec<(u8, u32)> {
+        let mut room = [0; 64 << 10];
+        match self.stream.read(&mut room) {
+            Ok(0) => self.is_closed = true,
+            Ok(count) => self.read.extend_from_slice(&room[..count]),
+            Err(error) if is_pause(&error) => {}
+            Err(_) => self.is_closed = true,
+        }
+        let mut whole = Vec::new();
+        while let Some(&[version, kind, high, low, a, b, c, d]) = self.read.first_chunk() {
+            let length = usize::from(u16::from_be_bytes([high, low])).max(8);
+            let Some(message) = self.read.get(..length) else { break };
+            if kind == ECHO_REQUEST {
+                let answer = [&[version, ECHO_REPLY], &message[2..]].concat();
+                // A connection that cannot be written to is seen to be closed by the next read.
+                let _ = self.stream.write_all(&answer);
+            }
+            whole.push((kind, u32::from_be_bytes([a, b, c, d])));
+            self.read.drain(..length);
+        }
+        whole
+    }
+}
+
+fn is_pause(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(ended: &[(usize, usize, bool)], expected: &str) {
+        let one = |&(sent, refused, lives): &(usize, usize, bool)| Ended {
+            sent,
+            refused,
+            lives,
+            is_closed: !lives,
+        };
+        let ended: Vec<Ended> = ended.iter().map(one).collect();
+        assert_eq!(tried(&ended).said, expected);
+    }
+
+    #[test]
+    fn all_messages_are_refused_only_if_the_sessions_live() {
+        check(&[(2, 2, true), (1, 1, true)], "all refused: 3 of 3 messages refused, 2 of 2 sessions live");
+        check(&[(2, 2, true), (1, 0, true)], "2 of 3 messages refused, 2 of 2 sessions live");
+        check(&[(1, 1, true), (1, 1, false)], "2 of 2 messages refused, 1 of 2 sessions live");
+    }
+}
