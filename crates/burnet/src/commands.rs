@@ -17,6 +17,7 @@ pub mod restore;
 pub mod run;
 pub mod safe_mode;
 pub mod slice;
+pub mod slice_flows;
 pub mod slices;
 pub mod stop_signal;
 pub mod switches;

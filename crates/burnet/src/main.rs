@@ -6,7 +6,7 @@ use burnet::cli::{AppCommand, BurnetCommand, Cli, CommandError};
 use burnet::commands::network::{self, Collection};
 use burnet::commands::{
     app, audit, backup, explain_grant, flows, incidents, key, logs, package, reload, restore, run, safe_mode,
-    slice, slices, switches, tls, top,
+    slice, slice_flows, slices, switches, tls, top,
 };
 use burnet::{apps, completion, doctor, laboratory, new_app, ofp};
 use clap::Parser;
@@ -111,6 +111,8 @@ fn slice_command(command: SliceCommand) -> Result<ExitCode, CommandError> {
         SliceCommand::Run(args) => return slices::run(args),
         SliceCommand::List(args) => (slices::list(&args)?, ExitCode::SUCCESS),
         SliceCommand::Show(args) => (slices::show(&args)?, ExitCode::SUCCESS),
+        SliceCommand::Labels(args) => (slice_flows::labels(&args)?, ExitCode::SUCCESS),
+        SliceCommand::Flows(args) => (slice_flows::flows(&args)?, ExitCode::SUCCESS),
     };
     print(text).map(|_| code)
 }

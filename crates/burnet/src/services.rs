@@ -169,7 +169,6 @@ fn needs_northbound(config: &Config) -> Option<Need> {
 /// A sentence with the table and the key.
 pub fn check(config: &Config) -> Result<(), String> {
     check_labels(config)?;
-    crate::slices::check(config)?;
     let need = of_network(config, northbound_contract::SERVICE, northbound::NEEDS);
     let Some(need) = need else { return Ok(()) };
     let wrong = |why: String| format!("[network.{}] {why}", northbound_contract::SERVICE);
@@ -279,9 +278,12 @@ pub fn named(name: &str) -> Option<&'static Service> {
 }
 
 /// The services that a node needs, and its slices. They come after its apps, whose zones keep their numbers.
-pub fn wanted(config: &Config) -> Vec<AppSpec> {
+///
+/// # Errors
+/// A slice that cannot run: a sentence that names it.
+pub fn wanted(config: &Config) -> Result<Vec<AppSpec>, String> {
     let services = SERVICES.iter().filter_map(|service| Some(spec(service, (service.need)(config)?)));
-    services.chain(crate::slices::wanted(config)).collect()
+    Ok(services.chain(crate::slices::wanted(config)?).collect())
 }
 
 fn spec(service: &Service, need: Need) -> AppSpec {
@@ -318,7 +320,7 @@ mod tests {
             let around = Environment { uid: 1000, ..Environment::default() };
             let mut config = Config::merge(file, &args, &around, &apps::ALL).unwrap();
             config.node.state = state.map(Into::into);
-            wanted(&config).into_iter().find(|app| app.duty == Some(Duty::ReportStoredBytes))
+            wanted(&config).unwrap().into_iter().find(|app| app.duty == Some(Duty::ReportStoredBytes))
         };
         let reads = "[app.hub.capabilities]\n'store.read' = ['hub/']";
         assert_eq!(kept(reads, None), None);
@@ -336,7 +338,7 @@ mod tests {
         let args = RunArgs { records: Some("/r".into()), ..RunArgs::default() };
         let mut config = Config::merge(file, &args, &around, &apps::ALL).unwrap();
         config.node.state = Some("/s".into());
-        let services = wanted(&config).into_iter();
+        let services = wanted(&config).unwrap().into_iter();
         services.filter(|app| OF_NETWORK.iter().any(|service| service.name == app.name)).collect()
     }
 

@@ -14,11 +14,10 @@ use flow::{Field, Match, PortNo};
 use monitor::{AppRole, AppSource, AppSpec, Regions, ZoneKind};
 use serde_json::{Value, json};
 use slice::SliceSettings;
+use slice_contract::{STATE_TOPIC, app_name};
 use slicer::{Isolation, SlicePlan, SwitchPlan};
 use zone::{Limits, Sandbox};
 
-/// The beginning of the name of each slice's app.
-const PREFIX: &str = "slice.";
 /// OFPVID_PRESENT: the bit of vlan_vid that is set if the packet has a tag.
 const VLAN_PRESENT: u16 = 0x1000;
 /// Descriptors of a slice besides its connections: the rings of its workers, the operators that ask, and what every process has open.
@@ -26,33 +25,18 @@ const OPEN_FILES: u32 = 256;
 /// The memory of a slice, in bytes: its rules, and up to 2 MiB for a connection that does not read.
 const MEMORY_BYTES: u64 = 256 << 20;
 
-/// The name of a slice's app.
-pub fn app_name(slice: &str) -> String {
-    format!("{PREFIX}{slice}")
-}
-
-/// The slice of an app, if it is one.
-pub fn slice_of(app: &str) -> Option<&str> {
-    app.strip_prefix(PREFIX)
-}
-
 /// The name of the socket file on which a slice tells its state. Only operators may open it. The configuration makes sure that it is a
 /// valid one, and that no two slices have the same.
 pub fn socket_name(slice: &str) -> String {
     app_name(slice).to_ascii_lowercase()
 }
 
-/// The apps of the slices, in the order of the file. Slices that cannot run are left out: [`check`] names them.
-pub fn wanted(config: &Config) -> Vec<AppSpec> {
-    config.slices.iter().filter_map(|slice| spec(slice).ok()).collect()
-}
-
-/// Checks what only the zones of slices know, before anything is started.
+/// The apps of the slices, in the order of the file.
 ///
 /// # Errors
-/// A sentence that names the slice.
-pub fn check(config: &Config) -> Result<(), String> {
-    config.slices.iter().try_for_each(|slice| spec(slice).map(drop))
+/// The first slice that cannot run: a sentence that names it.
+pub fn wanted(config: &Config) -> Result<Vec<AppSpec>, String> {
+    config.slices.iter().map(spec).collect()
 }
 
 fn spec(slice: &Slice) -> Result<AppSpec, String> {
@@ -67,7 +51,12 @@ fn spec(slice: &Slice) -> Result<AppSpec, String> {
     }
     let plan = slice.plan().map_err(|bad| bad.to_string())?;
     let address = |controller: &config::slices::Controller| {
-        controller.address().ok_or_else(|| of_slice(format!("the controller {controller} has no address")))
+        controller.address().ok_or_else(|| {
+            let why = format!(
+                "the name of its controller {controller} has no address: check the name, or write an address"
+            );
+            of_slice(why)
+        })
     };
     let controllers = slice.controllers.iter().map(address).collect::<Result<Vec<_>, _>>()?;
     let is_standalone = slice.fail == FailMode::Standalone;
@@ -121,6 +110,7 @@ fn grant(plan: &SlicePlan) -> Result<AppGrant, String> {
         "packet.in": { "switches": switches(heard) },
         "view.read": true,
         "stats.read": true,
+        "publish": [STATE_TOPIC],
     });
     if !plan.is_read_only {
         capabilities["packet.out"] = json!({ "switches": switches(sent) });
@@ -199,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_slice_is_granted_its_packets_its_ports_and_its_controllers_alone() {
-        let specs = wanted(&config(BLUE));
+        let specs = wanted(&config(BLUE)).unwrap();
         let [spec] = &specs[..] else { panic!("{specs:?}") };
         assert_eq!((spec.name.as_str(), spec.kind), ("slice.blue", ZoneKind::Process));
         assert_eq!(spec.sandbox.net.connect, ["127.0.0.1:6702".parse().unwrap()]);
@@ -219,7 +209,7 @@ mod tests {
     #[test]
     fn a_slice_with_the_longest_name_has_a_socket_file() {
         let name = "B".repeat(config::slices::NAME_BYTES_MAX);
-        let specs = wanted(&config(&BLUE.replace("slice.blue", &format!("slice.{name}"))));
+        let specs = wanted(&config(&BLUE.replace("slice.blue", &format!("slice.{name}")))).unwrap();
         assert_eq!(specs[0].sandbox.net.listen.len(), 1);
     }
 
@@ -236,7 +226,13 @@ mod tests {
     #[test]
     fn what_cannot_run_yet_is_refused_by_name() {
         let tls = "[slice.blue.tls]\ncertificate = 'a'\nprivate_key = 'b'\nca_certificate = 'c'\n";
-        assert!(check(&config(&format!("{BLUE}{tls}"))).unwrap_err().contains("slice blue: TLS"));
-        assert_eq!(check(&config(BLUE)), Ok(()));
+        assert!(wanted(&config(&format!("{BLUE}{tls}"))).unwrap_err().contains("slice blue: TLS"));
+        let nowhere = BLUE.replace("127.0.0.1:6702", "nowhere.invalid:6702");
+        let why = wanted(&config(&nowhere)).unwrap_err();
+        assert!(
+            why.starts_with("slice blue: the name of its controller nowhere.invalid:6702 has no address"),
+            "{why}"
+        );
+        assert!(wanted(&config(BLUE)).is_ok());
     }
 }

@@ -10,7 +10,7 @@ pub(crate) const APPS: &[BuiltInApp] = &[
 ];
 
 /// The whole set.
-pub(crate) const WITHIN: BuiltIn = BuiltIn { apps: APPS, services: |_| Vec::new() };
+pub(crate) const WITHIN: BuiltIn = BuiltIn { apps: APPS, services: |_| Ok(Vec::new()) };
 
 const fn app(name: &'static str, manifest: &'static str) -> BuiltInApp {
     BuiltInApp { name, manifest }

@@ -114,8 +114,8 @@ pub struct Config {
 pub struct BuiltIn {
     /// Its built-in apps, with their manifests.
     pub apps: &'static [BuiltInApp],
-    /// Returns which of its services a node with this configuration needs.
-    pub services: fn(&Config) -> Vec<AppSpec>,
+    /// Returns which of its services and slices a node with this configuration needs, or the sentence that says why one cannot run.
+    pub services: fn(&Config) -> Result<Vec<AppSpec>, String>,
 }
 
 /// How switches connect.
@@ -396,7 +396,7 @@ impl Config {
         if let Some(unsaid) = unsaid.first() {
             return contradiction(unsaid.refusal());
         }
-        let services = (built_in.services)(&config);
+        let services = (built_in.services)(&config).or_else(contradiction)?;
         config.apps.extend(services);
         // Again, with the services: their rules and their addresses count too.
         order::rank(&order, &mut config.apps)?;

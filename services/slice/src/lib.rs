@@ -21,6 +21,7 @@ mod service;
 pub mod settings;
 mod standalone;
 pub mod state;
+mod summary;
 
 pub use service::Slice;
 pub use settings::SliceSettings;

@@ -9,6 +9,7 @@ use crate::links::Links;
 use crate::settings::{STANDALONE, SliceSettings};
 use crate::standalone::{AFTER_MS, Learning};
 use crate::state::{CLIENTS_MAX, Client, ControllerState, SliceState, SwitchState};
+use crate::summary::Published;
 use abi::ZoneId;
 use burnet_sdk::{
     App, Commands, DatapathId, FlowRemoved, Interests, Level, Listener, PacketIn, PortStatus, Ready, Receipt,
@@ -51,6 +52,7 @@ pub struct Slice {
     buffer: Vec<u8>,
     listener: Option<UnixListener>,
     clients: Vec<Client>,
+    published: Published,
 }
 
 /// The virtual switches in their zone.
@@ -80,6 +82,7 @@ impl App for Slice {
             buffer: vec![0; READ_BYTES],
             listener: None,
             clients: Vec::new(),
+            published: Published::default(),
             settings,
         })
     }
@@ -168,6 +171,7 @@ impl App for Slice {
         }
         self.flush(out);
         self.dial(out);
+        self.publish(out);
     }
 
     fn on_wake(&mut self, out: &mut Commands) {
@@ -491,6 +495,15 @@ impl Slice {
         {
             self.clients.push(client);
         }
+    }
+
+    /// Publishes the summary for the other parts of the node.
+    fn publish(&mut self, out: &mut Commands) {
+        let mut published = std::mem::take(&mut self.published);
+        if let Some(summary) = published.due(self.now_ms(), || self.state()) {
+            out.publish_retained(slice_contract::STATE_TOPIC, &summary.to_bytes());
+        }
+        self.published = published;
     }
 
     fn state(&self) -> SliceState {

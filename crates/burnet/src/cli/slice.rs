@@ -29,6 +29,20 @@ Examples:
   burnet slice show blue
   burnet slice show blue --json | jq '.switches[].controllers'";
 
+const LABELS_EXAMPLES: &str = "\
+Examples:
+  burnet slice labels blue
+  burnet slice labels blue --json | jq '.items[] | select(.label_kbps < 1000) | .link'
+
+The node needs the table [network] in its configuration. A label is what the flows of all other slices leave of a link.";
+
+const FLOWS_EXAMPLES: &str = "\
+Examples:
+  burnet slice flows blue
+  burnet slice flows blue --json | jq '[.items[].rate_bps] | add'
+
+The node needs the table [network] in its configuration.";
+
 /// `burnet slice`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct SliceArgs {
@@ -54,6 +68,12 @@ pub enum SliceCommand {
     /// Show a slice of the running node: its switches, controllers and counters
     #[command(after_help = SHOW_EXAMPLES)]
     Show(SliceShowArgs),
+    /// Show what others leave of the links of a slice
+    #[command(after_help = LABELS_EXAMPLES)]
+    Labels(SliceShowArgs),
+    /// Show the flows of a slice: their rates and paths
+    #[command(after_help = FLOWS_EXAMPLES)]
+    Flows(SliceShowArgs),
 }
 
 /// `burnet slice plan` and `burnet slice fit`.
@@ -89,7 +109,7 @@ pub struct SliceListArgs {
     pub asking: NodeArgs,
 }
 
-/// `burnet slice show`.
+/// `burnet slice show`, `labels` and `flows`.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct SliceShowArgs {
     /// The slice

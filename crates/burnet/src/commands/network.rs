@@ -27,7 +27,7 @@ use crate::network_file::current::objects as objects_of;
 use crate::slice_plan::substrate::Description;
 use burnet_sdk::view::{Link, Path, Port};
 pub use client::Client;
-use client::encoded;
+pub use client::encoded;
 use config::Environment;
 use serde_json::Value;
 
@@ -69,7 +69,10 @@ impl Collection {
 }
 
 /// The way to the node that these options name.
-fn client(asking: &NodeArgs) -> Result<Client, CommandError> {
+///
+/// # Errors
+/// This user has no socket, and the options name none.
+pub fn client(asking: &NodeArgs) -> Result<Client, CommandError> {
     let socket = Environment::of_this_process()?.socket(asking.socket.as_deref(), None)?;
     Ok(Client::beside(&socket))
 }

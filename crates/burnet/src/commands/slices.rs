@@ -10,22 +10,28 @@ use super::slice::slices_in;
 use super::{ago, app, ask, json, table::columns, unexpected};
 use crate::cli::slice::{SliceListArgs, SliceRunArgs, SliceShowArgs};
 use crate::cli::{CommandError, NodeArgs, RunArgs};
-use crate::slices::{slice_of, socket_name};
+use crate::slices::socket_name;
 use config::Environment;
 use monitor::AppState;
 use node::now_unix_ms;
 use operator::contract::{Answer, AppView, Question};
 use serde::Serialize;
 use slice::state::{ControllerState, SliceState, SwitchState};
-use std::io::Read;
+use slice_contract::slice_of;
+use std::io::{ErrorKind, Read};
 use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// How long to wait for a slice. It answers without asking anybody.
+/// How long to wait for the slices, together. They answer without asking anybody.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// What a slice has after that: its answer may be there already.
+const LAST_MOMENT: Duration = Duration::from_millis(10);
+/// Slices that are asked at the same time. Each takes a descriptor.
+const ASKED_MAX: usize = 256;
 /// The longest state that is read, in bytes: of 256 switches with eight controllers each.
-const STATE_BYTES_MAX: u64 = 4 << 20;
+const STATE_BYTES_MAX: usize = 4 << 20;
 
 /// `burnet slice run`: a node with the slices of the file.
 pub fn run(args: SliceRunArgs) -> Result<ExitCode, CommandError> {
@@ -52,10 +58,13 @@ struct Listed {
 
 /// `burnet slice list`.
 pub fn list(args: &SliceListArgs) -> Result<String, CommandError> {
-    let slices: Vec<Listed> = slices(&args.asking)?
+    let slices = slices(&args.asking)?;
+    let details = states(&args.asking, slices.iter().map(|(slice, _)| slice.as_str()))?;
+    let slices: Vec<Listed> = slices
         .into_iter()
-        .map(|(slice, app)| Listed {
-            detail: state(&args.asking, &slice).map_err(|error| error.to_string()),
+        .zip(details)
+        .map(|((slice, app), detail)| Listed {
+            detail,
             state: app.status.state,
             restarts: app.status.restarts,
             slice,
@@ -146,27 +155,89 @@ fn slices(asking: &NodeArgs) -> Result<Vec<(String, AppView)>, CommandError> {
 
 /// What the zone of a slice says.
 fn state(asking: &NodeArgs, slice: &str) -> Result<SliceState, CommandError> {
+    let mut states = states(asking, [slice])?;
+    states.pop().unwrap_or_else(|| Err(String::new())).map_err(CommandError::DidNotWork)
+}
+
+/// What the zones of these slices say, or why one does not. Many are asked before the first is read, and all have one time limit together.
+fn states<'a>(
+    asking: &NodeArgs,
+    slices: impl IntoIterator<Item = &'a str>,
+) -> Result<Vec<Result<SliceState, String>>, CommandError> {
     let operator = Environment::of_this_process()?.socket(asking.socket.as_deref(), None)?;
-    let socket = operator.with_extension("listen").join(socket_name(slice));
-    let trouble = |error: std::io::Error| {
-        CommandError::DidNotWork(format!(
+    let folder = operator.with_extension("listen");
+    let slices: Vec<(&str, PathBuf)> =
+        slices.into_iter().map(|slice| (slice, folder.join(socket_name(slice)))).collect();
+    let until = Instant::now() + PATIENCE;
+    let mut states = Vec::new();
+    for some in slices.chunks(ASKED_MAX) {
+        let asked: Vec<_> = some.iter().map(|(_, socket)| UnixStream::connect(socket)).collect();
+        let answers = some.iter().zip(asked);
+        states.extend(answers.map(|((slice, socket), stream)| answer(slice, socket, stream, until)));
+    }
+    Ok(states)
+}
+
+fn answer(
+    slice: &str,
+    socket: &Path,
+    stream: std::io::Result<UnixStream>,
+    until: Instant,
+) -> Result<SliceState, String> {
+    let text = stream.and_then(|stream| text_until(stream, until)).map_err(|error| {
+        format!(
             "slice {slice} does not answer at {}: {error}; see `burnet slice list` and `burnet app logs slice.{slice}`",
             socket.display()
-        ))
-    };
-    let stream = UnixStream::connect(&socket).map_err(trouble)?;
-    stream.set_read_timeout(Some(PATIENCE)).map_err(trouble)?;
-    let mut text = String::new();
-    stream.take(STATE_BYTES_MAX).read_to_string(&mut text).map_err(trouble)?;
-    serde_json::from_str(&text).map_err(|error| {
-        CommandError::DidNotWork(format!("slice {slice} sent an answer that cannot be read: {error}"))
-    })
+        )
+    })?;
+    serde_json::from_slice(&text)
+        .map_err(|error| format!("slice {slice} sent an answer that cannot be read: {error}"))
+}
+
+/// All that comes until the end, or until the time is over.
+fn text_until(mut stream: UnixStream, until: Instant) -> std::io::Result<Vec<u8>> {
+    let (mut text, mut buffer) = (Vec::new(), vec![0; 64 << 10]);
+    while text.len() < STATE_BYTES_MAX {
+        let left = until.saturating_duration_since(Instant::now());
+        stream.set_read_timeout(Some(left.max(LAST_MOMENT)))?;
+        match stream.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(count) => text.extend_from_slice(&buffer[..count]),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                let why = format!("it took longer than {} s", PATIENCE.as_secs());
+                return Err(std::io::Error::new(ErrorKind::TimedOut, why));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(text)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use flow::DatapathId;
+
+    #[test]
+    fn slices_that_do_not_answer_share_one_time_limit_and_the_others_are_heard() {
+        let (_silent, one) = UnixStream::pair().unwrap();
+        let (_silent_too, two) = UnixStream::pair().unwrap();
+        let (mut theirs, three) = UnixStream::pair().unwrap();
+        std::io::Write::write_all(&mut theirs, br#"{"slice": "blue", "switches": []}"#).unwrap();
+        drop(theirs);
+        let over = Instant::now();
+        let check = |stream, expected: &str| {
+            let text = match answer("blue", Path::new("s"), Ok(stream), over) {
+                Ok(state) => state.slice,
+                Err(why) => why,
+            };
+            assert!(text.contains(expected), "{text}");
+        };
+        check(one, "slice blue does not answer at s: it took longer than 5 s");
+        check(two, "it took longer than 5 s");
+        check(three, "blue");
+    }
 
     #[test]
     fn a_switch_is_shown_with_its_controllers_and_why_one_is_away() {

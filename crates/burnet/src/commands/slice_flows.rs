@@ -1,0 +1,115 @@
+//! `burnet slice labels` and `burnet slice flows`: what a slice shares with others, and what is left for it.
+//!
+//! ```text
+//!   burnet slice labels blue ──GET /api/v1/slices/blue/labels──> service northbound ──> service labels ──> table or JSON
+//! ```
+//!
+//! In: parsed options. Out: text or JSON. The commands keep nothing.
+
+use super::json;
+use super::network::{client, encoded};
+use super::table::columns;
+use crate::cli::slice::SliceShowArgs;
+use crate::cli::{CommandError, NodeArgs};
+use config::slices::link_name;
+use hose::Bandwidth;
+use labels_contract::{Flow, Label};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// The labels of a slice.
+#[derive(Deserialize)]
+struct Labels {
+    items: Vec<Label>,
+    stale: bool,
+}
+
+/// The flows of a slice.
+#[derive(Deserialize)]
+struct Flows {
+    items: Vec<Flow>,
+}
+
+/// `burnet slice labels`.
+pub fn labels(args: &SliceShowArgs) -> Result<String, CommandError> {
+    let answer = asked(&args.asking, &args.name, "labels")?;
+    if args.asking.json { json(&answer) } else { Ok(labels_text(&args.name, &read(answer)?)) }
+}
+
+/// `burnet slice flows`.
+pub fn flows(args: &SliceShowArgs) -> Result<String, CommandError> {
+    let answer = asked(&args.asking, &args.name, "flows")?;
+    if args.asking.json { json(&answer) } else { Ok(flows_text(&args.name, &read::<Flows>(answer)?.items)) }
+}
+
+fn asked(asking: &NodeArgs, slice: &str, what: &str) -> Result<Value, CommandError> {
+    let target = format!("/api/v1/slices/{}/{what}", encoded(slice).replace('/', "%2F"));
+    client(asking)?.ask("GET", &target, None).map_err(CommandError::DidNotWork)
+}
+
+fn read<T: DeserializeOwned>(answer: Value) -> Result<T, CommandError> {
+    serde_json::from_value(answer).map_err(|why| {
+        CommandError::DidNotWork(format!("the node has another version than this program: {why}"))
+    })
+}
+
+fn labels_text(slice: &str, labels: &Labels) -> String {
+    if labels.items.is_empty() {
+        return format!("slice {slice} has no labels: it has shown no link to its tenant yet\n");
+    }
+    let rate = |kbps: u64| Bandwidth::from_kbps(kbps).to_string();
+    let row = |it: &Label| [link_name(it.link), rate(it.capacity_kbps), rate(it.label_kbps)];
+    let rows: Vec<_> = labels.items.iter().map(row).collect();
+    let mut text = columns(["LINK", "CAPACITY", "LABEL"], &rows);
+    if labels.stale {
+        text += "stale: the labels may be too high, because not all slices have reported their flows yet\n";
+    }
+    text
+}
+
+fn flows_text(slice: &str, flows: &[Flow]) -> String {
+    if flows.is_empty() {
+        return format!(
+            "slice {slice} has no flow: no rules bring packets from one of its VNICs to another\n"
+        );
+    }
+    let row = |it: &Flow| {
+        let rate = if it.counts { Bandwidth::from_bps(it.rate_bps).to_string() } else { "silent".to_owned() };
+        let links: Vec<String> = it.links.iter().map(|link| link_name(*link)).collect();
+        let path = if links.is_empty() { "at one switch".to_owned() } else { links.join(" ") };
+        [it.from.clone(), it.to.clone(), rate, it.rules.to_string(), path]
+    };
+    let rows: Vec<_> = flows.iter().map(row).collect();
+    columns(["FROM", "TO", "RATE", "RULES", "PATH"], &rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn labels_are_shown_in_the_words_of_the_slices_file() {
+        let label = |link: &str, label_kbps: u64| json!({"link": link, "capacity_kbps": 10_000, "label_kbps": label_kbps});
+        let items = json!([label("3/1-1/1", 2_000), label("3/2-2/1", 10_000)]);
+        let shown = |stale: bool| {
+            labels_text("blue", &read(json!({"items": items, "total": 2, "stale": stale})).unwrap())
+        };
+        let table = "LINK       CAPACITY  LABEL\ns3:1-s1:1  10.0M     2.0M\ns3:2-s2:1  10.0M     10.0M\n";
+        assert_eq!(shown(false), table);
+        assert!(shown(true).starts_with(table) && shown(true).contains("stale: the labels may be too high"));
+        let none = labels_text("blue", &Labels { items: Vec::new(), stale: false });
+        assert!(none.starts_with("slice blue has no labels"), "{none}");
+    }
+
+    #[test]
+    fn a_flow_is_shown_with_its_path_and_a_silent_one_without_a_rate() {
+        let flow = |to: &str, links: &[&str], rate_bps: u64| json!({"from": "E", "to": to, "links": links, "rules": 2, "counts": rate_bps > 0, "rate_bps": rate_bps});
+        let items = json!([flow("F", &["3/1-1/1", "1/2-4/1"], 8_000_000), flow("G", &[], 0)]);
+        let Flows { items } = read(json!({"items": items, "total": 2})).unwrap();
+        let expected = "FROM  TO  RATE    RULES  PATH\nE     F   8.0M    2      s3:1-s1:1 s1:2-s4:1\nE     G   silent  2      at one switch\n";
+        assert_eq!(flows_text("blue", &items), expected);
+        assert!(flows_text("blue", &[]).starts_with("slice blue has no flow"));
+    }
+}

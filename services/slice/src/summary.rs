@@ -1,0 +1,115 @@
+//! The summary that a slice publishes for the other parts of the node.
+//!
+//! In: the state of the slice, and the time. Out: a summary, when it is due and differs from the last one. It publishes nothing.
+
+use crate::state::SliceState;
+use slice_contract::Summary;
+
+/// How often a summary may be published, in milliseconds. A thousand slices are then five hundred messages a second at most.
+const INTERVAL_MS: u64 = 2_000;
+
+/// The summary that was published last.
+#[derive(Debug, Default)]
+pub(crate) struct Published {
+    last: Option<Summary>,
+    due_ms: u64,
+}
+
+impl Published {
+    /// The summary to publish now, if there is one.
+    pub(crate) fn due(&mut self, now_ms: u64, state: impl FnOnce() -> SliceState) -> Option<&Summary> {
+        if now_ms < self.due_ms {
+            return None;
+        }
+        self.due_ms = now_ms + INTERVAL_MS;
+        let summary = summary(&state());
+        if self.last.as_ref() == Some(&summary) {
+            return None;
+        }
+        Some(self.last.insert(summary))
+    }
+}
+
+fn summary(state: &SliceState) -> Summary {
+    let mut sum = Summary { slice: state.slice.clone(), ..Summary::default() };
+    let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
+    for switch in &state.switches {
+        sum.switches += 1;
+        sum.switches_up += u64::from(switch.is_up);
+        sum.connections += count(switch.controllers.len());
+        sum.connections_up += count(switch.controllers.iter().filter(|it| it.version.is_some()).count());
+        sum.rules += count(switch.rules);
+        sum.pieces += count(switch.pieces);
+        sum.flow_mods_total += switch.flow_mods;
+        sum.refused_total += switch.refused;
+        sum.packet_ins_total += switch.packet_ins;
+        sum.packet_ins_dropped_total += switch.packet_ins_dropped;
+        sum.packet_outs_total += switch.packet_outs;
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::{ControllerState, SwitchState};
+    use flow::DatapathId;
+
+    fn state(rules: usize) -> SliceState {
+        let controller = |version: Option<&str>| ControllerState {
+            address: "127.0.0.1:1".parse().unwrap(),
+            version: version.map(str::to_owned),
+            role: None,
+            up_ms: None,
+            trouble: None,
+        };
+        let switch = |is_up| SwitchState {
+            datapath: DatapathId(1),
+            shown_as: DatapathId(1),
+            is_up,
+            rules,
+            pieces: 2 * rules,
+            packet_ins: 5,
+            packet_ins_dropped: 1,
+            packet_outs: 3,
+            flow_mods: 7,
+            refused: 2,
+            controllers: vec![controller(Some("1.3")), controller(None)],
+        };
+        SliceState { slice: "blue".to_owned(), switches: vec![switch(true), switch(false)] }
+    }
+
+    #[test]
+    fn a_summary_has_the_sums_over_all_switches() {
+        let expected = Summary {
+            slice: "blue".to_owned(),
+            switches: 2,
+            switches_up: 1,
+            connections: 4,
+            connections_up: 2,
+            rules: 6,
+            pieces: 12,
+            flow_mods_total: 14,
+            refused_total: 4,
+            packet_ins_total: 10,
+            packet_ins_dropped_total: 2,
+            packet_outs_total: 6,
+        };
+        assert_eq!(summary(&state(3)), expected);
+    }
+
+    #[test]
+    fn what_did_not_change_is_not_published_again_and_nothing_is_too_often() {
+        let mut published = Published::default();
+        let mut check = |now_ms: u64, rules: usize, expected: bool| {
+            let is_due = published.due(now_ms, || state(rules)).is_some();
+            assert_eq!(is_due, expected, "{now_ms} {rules}");
+        };
+        check(0, 1, true);
+        check(1, 2, false);
+        check(INTERVAL_MS - 1, 2, false);
+        check(INTERVAL_MS, 2, true);
+        check(2 * INTERVAL_MS, 2, false);
+        check(3 * INTERVAL_MS, 1, true);
+    }
+}
