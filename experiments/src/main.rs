@@ -70,9 +70,8 @@ fn run(args: &Args) -> Result<ExitCode, String> {
     let burnet = args.burnet.clone().map_or_else(burnet_beside, Ok)?;
     let lab = Lab::new(&burnet, args.short)?;
     let results = results(paper, args)?;
-    if !is_root && args.names.iter().any(|name| name == "all") && !paper.as_root.is_empty() {
-        eprintln!("experiments: left out, because they need root: {}", paper.as_root.join(", "));
-    }
+    let skipped = if is_root { Vec::new() } else { paper.skipped(&args.names) };
+    skipped.iter().for_each(|name| eprintln!("experiments: {name}: skipped: needs root"));
     let mut failed = 0;
     let began = Instant::now();
     for (done, experiment) in wanted.iter().enumerate() {

@@ -25,6 +25,8 @@ pub struct Paper {
     pub experiments: &'static [Experiment],
     /// The names of those that need root. `all` leaves them out without it.
     pub as_root: &'static [&'static str],
+    /// Experiments that run with another one: its name, and theirs. They need root, and are left out without it.
+    pub with: &'static [(&'static str, &'static str)],
 }
 
 /// An experiment.
@@ -50,7 +52,7 @@ pub struct Findings {
 }
 
 impl Paper {
-    /// The experiments of these names; all for `all`, and without root all that do not need it.
+    /// The experiments of these names, each with those that run with it; all for `all`. Without root, `all` is all that do not need it.
     ///
     /// # Errors
     ///
@@ -60,11 +62,31 @@ impl Paper {
             let possible = self.experiments.iter().filter(|it| is_root || !self.needs_root(it));
             return Ok(possible.copied().collect());
         }
-        let find = |name: &String| {
+        let find = |name: &str| {
             let found = self.experiments.iter().find(|it| it.name == name).copied();
             found.ok_or(format!("there is no experiment {name}; `experiments {}` lists them", self.name))
         };
-        names.iter().map(find).collect()
+        let mut wanted = Vec::new();
+        for name in names {
+            wanted.push(find(name)?);
+            for other in self.brought(name).filter(|other| is_root && !names.iter().any(|name| name == other))
+            {
+                wanted.push(find(other)?);
+            }
+        }
+        Ok(wanted)
+    }
+
+    /// The experiments that are left out without root.
+    pub fn skipped(&self, names: &[String]) -> Vec<&'static str> {
+        if names.iter().any(|name| name == "all") {
+            return self.as_root.to_vec();
+        }
+        names.iter().flat_map(|name| self.brought(name)).collect()
+    }
+
+    fn brought<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'static str> + 'a {
+        self.with.iter().filter(move |(one, _)| *one == name).map(|(_, other)| *other)
     }
 
     /// Whether an experiment needs root.
@@ -79,11 +101,26 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
+    fn figure_3_brings_its_part_with_redis_and_leaves_it_out_without_root() {
+        let models = crate::models::PAPER;
+        let names = ["fig3", "fig2"].map(str::to_owned);
+        let wanted = |is_root| -> Vec<&str> {
+            models.wanted(&names, is_root).unwrap().iter().map(|it| it.name).collect()
+        };
+        assert_eq!(wanted(true), ["fig3", "fig3-slow", "fig2"]);
+        assert_eq!((wanted(false), models.skipped(&names)), (vec!["fig3", "fig2"], vec!["fig3-slow"]));
+        let once = models.wanted(&["fig3".to_owned(), "fig3-slow".to_owned()], true).unwrap();
+        assert_eq!(once.len(), 2, "asked for by name, it runs once");
+    }
+
+    #[test]
     fn each_experiment_of_a_paper_has_a_name_of_its_own() {
         for paper in PAPERS {
             let names: BTreeSet<&str> = paper.experiments.iter().map(|it| it.name).collect();
             assert_eq!(names.len(), paper.experiments.len(), "{}", paper.name);
             assert!(paper.as_root.iter().all(|name| names.contains(name)), "{}", paper.name);
+            let is_there = |(one, other): &(&str, &str)| names.contains(one) && paper.as_root.contains(other);
+            assert!(paper.with.iter().all(is_there), "{}", paper.name);
         }
     }
 }

@@ -13,8 +13,12 @@ use std::process::{Command, ExitCode};
 const PAINTER: (&str, &str) = ("rsvg-convert", "librsvg2-bin");
 
 /// What the testbed of the experiments `models` runs.
-const OF_TESTBED: [(&str, &str); 3] =
-    [("redis-server", "redis-server"), ("ethtool", "ethtool"), ("ovs-vswitchd", "openvswitch-switch")];
+const OF_TESTBED: [(&str, &str); 4] = [
+    ("redis-server", "redis-server"),
+    ("ethtool", "ethtool"),
+    ("ovs-vswitchd", "openvswitch-switch"),
+    ("nft", "nftables"),
+];
 
 /// What is measured, and who measures. The app in a program of its own is one of the zones that are measured.
 const PROGRAMS: [&str; 10] = [
@@ -37,7 +41,7 @@ const SHARED_OBJECTS: [&str; 4] = ["build", "--package", "experiments", "--examp
 const WOULD: &str = "\
 `cargo xtask experiment PAPER NAME|all` builds burnet, burnet-lab, hub and the experiments as releases. It runs one experiment after the other, each \
 against its own nodes on this machine. It writes NAME.json, NAME.svg and NAME.png into experiments/PAPER/results. With --short it does a quick \
-run and writes nothing there. With --install it first installs librsvg2-bin, which makes the PNG files, and for `models` redis-server, ethtool and openvswitch-switch; \
+run and writes nothing there. With --install it first installs librsvg2-bin, which makes the PNG files, and for `models` redis-server, ethtool, openvswitch-switch and nftables; \
 this needs root.";
 
 /// The task that the arguments name.

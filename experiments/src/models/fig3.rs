@@ -18,15 +18,17 @@ use super::paper::{Churn, paper};
 use super::players::{OVS, Target};
 use super::virtual_bed::{Load, Seen, run, samples};
 
-/// The largest KS distance of throughputs, and of shares.
-const KS_LIMIT: f64 = 0.1;
-const SHARE_LIMIT: f64 = 0.05;
-const SEEDS: [u64; 2] = [1, 2];
+/// The largest KS distance of throughputs.
+pub(super) const KS_LIMIT: f64 = 0.1;
+/// The largest difference of shares.
+pub(super) const SHARE_LIMIT: f64 = 0.05;
+/// The seeds of a target and of its emulator.
+pub(super) const SEEDS: [u64; 2] = [1, 2];
 
 /// A run, with its throughputs in bits a second.
-struct Churned {
-    seen: Seen,
-    bits_per_s: Samples,
+pub(super) struct Churned {
+    pub(super) seen: Seen,
+    pub(super) bits_per_s: Samples,
 }
 
 /// Runs it.
@@ -37,7 +39,7 @@ pub fn run_figure(lab: &Lab) -> Result<Findings, String> {
     let paper = paper()?;
     let (mut claims, mut panels, mut data) = (Vec::new(), Vec::new(), serde_json::Map::new());
     for target in targets() {
-        let load = load(lab, &paper.fig3, target)?;
+        let load = load_of(&paper.fig3, target, lab.time(120.0, 3.0))?;
         lab.say(&format!("{}: at most {} queries at once", target.name, load.open_max));
         let truth = churn(&target.truth()?, &load, SEEDS[0])?;
         let mut curves =
@@ -63,9 +65,9 @@ pub fn run_figure(lab: &Lab) -> Result<Findings, String> {
     Ok(Findings { claims, data: Value::Object(data), figure })
 }
 
-fn load(lab: &Lab, of: &Churn, target: Target) -> Result<Load, String> {
+/// Clients begin for so long, and queries have as long again.
+pub(super) fn load_of(of: &Churn, target: Target, lasts: Duration) -> Result<Load, String> {
     let open_max = of.flows_max.get(target.profile).copied();
-    let lasts = lab.time(120.0, 3.0);
     Ok(Load {
         arrivals: Arrivals::Even,
         every: Duration::from_millis(of.every_ms),
@@ -80,12 +82,18 @@ fn load(lab: &Lab, of: &Churn, target: Target) -> Result<Load, String> {
     })
 }
 
-fn churn(profile: &Profile, load: &Load, seed: u64) -> Result<Churned, String> {
+/// Runs the load in virtual time.
+pub(super) fn churn(profile: &Profile, load: &Load, seed: u64) -> Result<Churned, String> {
     let seen = run(profile, load, seed)?;
+    let bits_per_s = throughputs(&seen, load, &profile.name)?;
+    Ok(Churned { seen, bits_per_s })
+}
+
+/// The throughput of each query that completed.
+pub(super) fn throughputs(seen: &Seen, load: &Load, over: &str) -> Result<Samples, String> {
     let bits = load.value_bytes as f64 * 8.0;
     let rates: Vec<f64> = seen.completion_us.iter().map(|us| bits * 1e6 / us.max(1.0)).collect();
-    let bits_per_s = samples(&rates, &format!("throughputs over {}", profile.name))?;
-    Ok(Churned { seen, bits_per_s })
+    samples(&rates, &format!("throughputs over {over}"))
 }
 
 fn share(part: f64, of: f64) -> f64 {
@@ -93,16 +101,17 @@ fn share(part: f64, of: f64) -> f64 {
 }
 
 /// The share of flow mods that the switch refused.
-fn refused(seen: &Seen) -> f64 {
+pub(super) fn refused(seen: &Seen) -> f64 {
     share(seen.refused as f64, seen.flow_mods as f64)
 }
 
 /// The share of counted queries that completed.
-fn completed(seen: &Seen) -> f64 {
+pub(super) fn completed(seen: &Seen) -> f64 {
     share(seen.completion_us.len() as f64, seen.queries() as f64)
 }
 
-fn refusal_claim(target: Target, of: &Churn, seen: &Seen) -> Claim {
+/// Whether the switch refuses flows as the paper says.
+pub(super) fn refusal_claim(target: Target, of: &Churn, seen: &Seen) -> Claim {
     let refuses = of.refuses.get(target.profile).copied().unwrap_or(false);
     let word = |refuses: bool| if refuses { "refuses flows" } else { "refuses none" };
     let text = format!(
@@ -148,7 +157,8 @@ fn likeness_claims(target: Target, truth: &Churned, full: &Churned) -> Vec<Claim
     ]
 }
 
-fn json_of(who: &str, churned: &Churned) -> Value {
+/// Counts and quantiles.
+pub(super) fn json_of(who: &str, churned: &Churned) -> Value {
     let Churned { seen, bits_per_s } = churned;
     let quantiles = [0.05, 0.25, 0.5, 0.75, 0.95].map(|q| (q, bits_per_s.quantile(q)));
     json!({

@@ -42,6 +42,7 @@ pub const PAPER: Paper = Paper {
     source,
     experiments: &EXPERIMENTS,
     as_root: &[],
+    with: &[],
 };
 
 /// An error means that the file with the numbers is malformed.

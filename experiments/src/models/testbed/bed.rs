@@ -13,8 +13,10 @@ use super::bounded::{self, Killed, Printed};
 use super::capture::{Delay, Delays, Plan as CapturePlan};
 use super::clients::{Plan as ClientsPlan, Report};
 use super::sandbox::{PATIENCE, Sandbox};
+use super::slow_hosts;
 use crate::lab::Lab;
 use crate::models::virtual_bed::{Seen, TIMEOUT};
+use emulator::RuleTimeouts;
 
 const CONTROL_PORT: u16 = 6653;
 const PROXY: &str = "127.0.0.1:6650";
@@ -27,8 +29,15 @@ const FOLDERS: [&str; 4] = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 const SCHEMA: &str = "/usr/share/openvswitch/vswitch.ovsschema";
 const LOOK: Duration = Duration::from_millis(100);
 
-/// As POX: a rule for each flow, and packets wait in the switch until their rule releases them.
-const NODE: &str = "[southbound]\nmiss_send_len = 128\n[app.learning-switch.settings]\nmatch = \"flow\"\n";
+/// What drops SYNs of hosts in slow motion.
+const NFT: &str = "nft";
+/// Clients that wait at once, if the experiment does not say.
+const OPEN_MAX: usize = 2000;
+/// After this time of the switch, it has done what storing the value left it to do.
+const PAUSE_MS: u64 = 500;
+/// A node's time-outs in milliseconds, as it has them by default. In slow motion they are longer.
+const NODE_TIMES_MS: [(&str, u32); 3] =
+    [("echo_interval_ms", 5_000), ("echo_timeout_ms", 15_000), ("handshake_timeout_ms", 10_000)];
 
 /// The switch of a run.
 #[derive(Clone, Debug)]
@@ -52,8 +61,51 @@ pub struct Load {
     pub counted_from: Duration,
     /// The value that each asks for.
     pub value_bytes: usize,
+    /// After this time, a query has failed.
+    pub timeout: Duration,
+    /// How many may be open at once. More do not begin.
+    pub open_max: usize,
+    /// The time-outs of rules.
+    pub rules: RuleTimeouts,
+    /// How many times slower than the switch this runs. All other times here are those of the clock.
+    pub slow_motion: u32,
     /// Processes that only use a core, beside the run.
     pub busy_loops: usize,
+}
+
+impl Load {
+    /// A run in real time, with POX's rules and nothing beside it.
+    pub fn in_real_time(
+        every: Duration,
+        lasts: Duration,
+        counted_from: Duration,
+        value_bytes: usize,
+    ) -> Load {
+        Load {
+            every,
+            lasts,
+            counted_from,
+            value_bytes,
+            timeout: TIMEOUT,
+            open_max: OPEN_MAX,
+            rules: RuleTimeouts::POX,
+            slow_motion: 1,
+            busy_loops: 0,
+        }
+    }
+
+    /// The node's configuration. As POX: a rule for each flow, and packets wait in the switch until their rule releases them.
+    fn node(&self) -> String {
+        let times: String = NODE_TIMES_MS
+            .iter()
+            .map(|(key, ms)| format!("{key} = {}\n", ms.saturating_mul(self.slow_motion.max(1))))
+            .collect();
+        let RuleTimeouts { idle_s, hard_s } = self.rules;
+        format!(
+            "[southbound]\nmiss_send_len = 128\n{times}[app.learning-switch.settings]\nmatch = \"flow\"\n\
+             idle_timeout_s = {idle_s}\nhard_timeout_s = {hard_s}\n"
+        )
+    }
 }
 
 /// What a run gave.
@@ -67,19 +119,21 @@ pub struct Outcome {
     pub unread: u64,
 }
 
-/// What is missing on this machine, as a sentence.
-pub fn is_missing() -> Option<String> {
+/// What is missing on this machine for a run, as a sentence.
+fn is_missing(slow_motion: u32) -> Option<String> {
     if !rustix::process::geteuid().is_root() {
         return Some("the testbed needs root: it makes network namespaces".to_owned());
     }
     let is_there = |tool: &str| FOLDERS.iter().any(|folder| PathBuf::from(folder).join(tool).is_file());
-    let missing: Vec<&str> = TOOLS.into_iter().filter(|tool| !is_there(tool)).collect();
-    (!missing.is_empty()).then(|| {
-        format!(
-            "{} not found: apt install redis-server ethtool iproute2 openvswitch-switch",
+    let slowed = (slow_motion > 1).then_some(NFT);
+    let missing: Vec<&str> = TOOLS.into_iter().chain(slowed).filter(|tool| !is_there(tool)).collect();
+    if !missing.is_empty() {
+        return Some(format!(
+            "{} not found: apt install redis-server ethtool iproute2 openvswitch-switch nftables",
             missing.join(", ")
-        )
-    })
+        ));
+    }
+    slowed.and_then(|_| slow_hosts::is_missing())
 }
 
 /// Runs clients over a switch.
@@ -87,14 +141,14 @@ pub fn is_missing() -> Option<String> {
 /// # Errors
 /// Something does not begin, or ends early: what it said.
 pub fn run(lab: &Lab, device: &Device, load: &Load) -> Result<Outcome, String> {
-    if let Some(missing) = is_missing() {
+    if let Some(missing) = is_missing(load.slow_motion) {
         return Err(missing);
     }
     let mut bed = Bed { children: Killed::default(), sandbox: Sandbox::new()?, lab };
-    bed.make_hosts()?;
+    bed.make_hosts(load.slow_motion)?;
     let capture = bed.start_capture()?;
-    bed.start_node()?;
-    let player = bed.start_switch(device, load.busy_loops == 0)?;
+    bed.start_node(load)?;
+    let player = bed.start_switch(device, load)?;
     bed.wait_for("a switch", |bed| {
         bed.ask(&["switches", "--json"]).is_some_and(|text| text.contains("of:"))
     })?;
@@ -166,7 +220,8 @@ impl Capture {
 }
 
 impl Bed<'_> {
-    fn make_hosts(&self) -> Result<(), String> {
+    fn make_hosts(&self, slow_motion: u32) -> Result<(), String> {
+        let link = slow_hosts::link(slow_motion);
         for (number, port) in (1..).zip(PORTS) {
             let host = format!("h{number}");
             for line in [
@@ -180,12 +235,17 @@ impl Bed<'_> {
                 format!("ip link set {port} up"),
                 // A switch in user space needs whole segments with their checksums.
                 format!("ip netns exec {host} ethtool -K eth0 tx off tso off gso off"),
-                format!("tc qdisc add dev {port} root tbf rate 1gbit burst 128kb latency 50ms"),
-                format!(
-                    "ip netns exec {host} tc qdisc add dev eth0 root tbf rate 1gbit burst 128kb latency 50ms"
-                ),
+                format!("tc qdisc add dev {port} root {link}"),
+                format!("ip netns exec {host} tc qdisc add dev eth0 root {link}"),
             ] {
                 self.sandbox.must(&line)?;
+            }
+            for line in slow_hosts::commands(number, slow_motion) {
+                self.sandbox.must(&line)?;
+            }
+            if slow_motion > 1 {
+                let rules = self.write("slow.nft", &slow_hosts::rules(slow_motion))?;
+                self.sandbox.must(&format!("ip netns exec {host} {NFT} -f {}", rules.display()))?;
             }
         }
         Ok(())
@@ -216,8 +276,8 @@ impl Bed<'_> {
         Ok(capture)
     }
 
-    fn start_node(&mut self) -> Result<(), String> {
-        let config = self.write("burnet.toml", NODE)?;
+    fn start_node(&mut self, load: &Load) -> Result<(), String> {
+        let config = self.write("burnet.toml", &load.node())?;
         let mut command = self.sandbox.command("node", &self.lab.burnet)?;
         command.args(["run", "--listen", &format!("127.0.0.1:{CONTROL_PORT}"), "--config"]).arg(config);
         command.env("BURNET_STATE", self.sandbox.folder().join("state"));
@@ -232,8 +292,9 @@ impl Bed<'_> {
         status.success().then_some(text)
     }
 
-    /// `urgent`: the emulator has a real-time priority, because a switch has a processor of its own.
-    fn start_switch(&mut self, device: &Device, urgent: bool) -> Result<Option<Player>, String> {
+    /// Without busy loops the emulator has a real-time priority, because a switch has a processor of its own.
+    fn start_switch(&mut self, device: &Device, load: &Load) -> Result<Option<Player>, String> {
+        let (urgent, slow) = (load.busy_loops == 0, load.slow_motion.max(1).to_string());
         let controller = format!("127.0.0.1:{CONTROL_PORT}");
         match device {
             Device::Ovs => {
@@ -243,16 +304,16 @@ impl Bed<'_> {
             Device::Native(profile) => {
                 let profile = self.write("profile.toml", profile)?.display().to_string();
                 let bind = "s1-eth1=1,s1-eth2=2";
-                let words =
-                    ["--bind", bind, "--profile", &profile, "--version", "1.0", "--controller", &controller];
-                self.start_player(&words, urgent).map(Some)
+                let words = ["--bind", bind, "--version", "1.0"];
+                let played = ["--profile", &profile, "--slow-motion", &slow, "--controller", &controller];
+                self.start_player(&[&words[..], &played].concat(), urgent).map(Some)
             }
             Device::Proxied(profile, model) => {
                 let profile = self.write("profile.toml", profile)?.display().to_string();
                 let taps = "1=s1-eth1,2=s1-eth2";
-                let words = ["--profile", &profile, "--model", model, "--proxy", PROXY, "--tap", taps];
-                let player =
-                    self.start_player(&[&words[..], &["--controller", &controller]].concat(), urgent)?;
+                let words = ["--model", model, "--proxy", PROXY, "--tap", taps];
+                let played = ["--profile", &profile, "--slow-motion", &slow, "--controller", &controller];
+                let player = self.start_player(&[&words[..], &played].concat(), urgent)?;
                 self.wait_for("the proxy", |bed| bed.sandbox.log_of("player").contains("is played"))?;
                 self.start_ovs(PROXY)?;
                 Ok(Some(player))
@@ -308,12 +369,14 @@ impl Bed<'_> {
             every_us: whole(load.every),
             lasts_ms: whole(load.lasts) / 1000,
             value_bytes: load.value_bytes,
-            timeout_ms: u64::try_from(TIMEOUT.as_millis()).unwrap_or(u64::MAX),
+            timeout_ms: whole(load.timeout) / 1000,
+            open_max: load.open_max,
+            pause_ms: PAUSE_MS.saturating_mul(load.slow_motion.into()),
         };
         let plan = serde_json::to_string(&plan).map_err(|why| why.to_string())?;
         let inside = ["ip", "netns", "exec", "h1"];
         let mut command = self.part("clients", &inside, &format!("models:clients:{plan}"))?;
-        let (text, _) = bounded::run(&mut command, "the clients", load.lasts + TIMEOUT + PATIENCE)?;
+        let (text, _) = bounded::run(&mut command, "the clients", load.lasts + load.timeout + PATIENCE)?;
         serde_json::from_str(&text).map_err(|_| self.sandbox.failed("the clients", "clients"))
     }
 
@@ -379,6 +442,19 @@ mod tests {
     }
 
     #[test]
+    fn in_slow_motion_a_node_waits_longer_for_a_switch() {
+        let ms = Duration::from_millis(1);
+        let real = Load::in_real_time(ms, ms, ms, 64);
+        assert!(real.node().contains("echo_timeout_ms = 15000\n"));
+        let rules = RuleTimeouts { idle_s: 10, hard_s: 0 };
+        let slow = Load { slow_motion: 10, rules, ..real }.node();
+        assert!(
+            slow.contains("echo_timeout_ms = 150000\n") && slow.contains("hard_timeout_s = 0\n"),
+            "{slow}"
+        );
+    }
+
+    #[test]
     fn only_what_began_in_time_is_counted() {
         let query = |began_us, took_us| Query { began_us, took_us };
         let queries = vec![query(0, Some(1.0)), query(500, Some(2.0)), query(600, None)];
@@ -386,13 +462,8 @@ mod tests {
         let delay = |from_unix_us| Delay { from_unix_us, took_us: 7.0 };
         let ingress = vec![delay(10_499), delay(10_500), delay(10_999), delay(11_000)];
         let delays = Delays { ingress, ..Delays::default() };
-        let load = Load {
-            every: Duration::from_millis(1),
-            lasts: Duration::from_millis(1),
-            counted_from: Duration::from_micros(500),
-            value_bytes: 64,
-            busy_loops: 0,
-        };
+        let ms = Duration::from_millis(1);
+        let load = Load::in_real_time(ms, ms, ms / 2, 64);
         let seen = seen(&report, &delays, &load);
         assert_eq!((seen.completion_us, seen.failed, seen.ingress_us.len()), (vec![2.0], 1, 2));
     }

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The key, whose request is as long as that of emulated hosts.
 const KEY: &str = "the-value";
-/// Clients that wait at once. More do not begin.
-const OPEN_MAX: usize = 2000;
+/// What is read at once of a reply, which may have megabytes. Nothing needs its bytes.
+const READ_BYTES: usize = 64 << 10;
 /// How long the server may take to answer. While a host does not find the other one, each attempt fails after three seconds.
 const SERVER_PATIENCE: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(50);
@@ -30,6 +30,10 @@ pub struct Plan {
     pub value_bytes: usize,
     /// After this time, a query has failed.
     pub timeout_ms: u64,
+    /// Clients that wait at once. More do not begin.
+    pub open_max: usize,
+    /// The time between the storing of the value and the first client.
+    pub pause_ms: u64,
 }
 
 /// One query.
@@ -58,6 +62,7 @@ pub struct Report {
 /// The server does not answer.
 pub fn run(plan: &Plan) -> Result<Report, String> {
     store(plan)?;
+    thread::sleep(Duration::from_millis(plan.pause_ms));
     let (request, reply_bytes) = (get(), reply_bytes(plan.value_bytes));
     let (every, lasts) = (Duration::from_micros(plan.every_us.max(1)), Duration::from_millis(plan.lasts_ms));
     let timeout = Duration::from_millis(plan.timeout_ms.max(1));
@@ -71,7 +76,7 @@ pub fn run(plan: &Plan) -> Result<Report, String> {
             running.into_iter().partition(|it: &thread::JoinHandle<Query>| it.is_finished());
         queries.extend(done.into_iter().filter_map(|it| it.join().ok()));
         running = open;
-        if running.len() < OPEN_MAX {
+        if running.len() < plan.open_max {
             let (address, request) = (plan.address, request.clone());
             running.push(thread::spawn(move || {
                 let began_us = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
@@ -126,13 +131,21 @@ fn store(plan: &Plan) -> Result<(), String> {
 fn ask(address: SocketAddr, request: &[u8], reply_bytes: usize, timeout: Duration) -> io::Result<Duration> {
     let began = Instant::now();
     let mut stream = TcpStream::connect_timeout(&address, timeout)?;
-    stream.set_read_timeout(Some(timeout))?;
     stream.set_nodelay(true)?;
     stream.write_all(request)?;
-    let mut reply = vec![0; reply_bytes];
-    stream.read_exact(&mut reply)?;
+    let mut room = vec![0; READ_BYTES.min(reply_bytes)];
+    let (mut got, mut is_error) = (0, false);
+    while got < reply_bytes {
+        let left = timeout.checked_sub(began.elapsed()).filter(|left| !left.is_zero());
+        stream.set_read_timeout(Some(left.ok_or(io::ErrorKind::TimedOut)?))?;
+        let bytes = stream.read(&mut room)?;
+        if bytes == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        is_error |= got == 0 && room.first() == Some(&b'-');
+        got += bytes;
+    }
     let took = began.elapsed();
-    let is_error = reply.first() == Some(&b'-');
     if is_error || took > timeout { Err(io::ErrorKind::TimedOut.into()) } else { Ok(took) }
 }
 
@@ -167,11 +180,45 @@ mod tests {
     #[test]
     fn a_query_without_an_answer_has_failed_and_the_others_have_not() {
         let address = serve(3, 64);
-        let plan = Plan { address, every_us: 1000, lasts_ms: 5, value_bytes: 64, timeout_ms: 5000 };
+        let plan = Plan {
+            address,
+            every_us: 1000,
+            lasts_ms: 5,
+            value_bytes: 64,
+            timeout_ms: 5000,
+            open_max: 9,
+            pause_ms: 0,
+        };
         let report = run(&plan).unwrap();
         let took = report.queries.iter().filter(|query| query.took_us.is_some()).count();
         assert_eq!((report.queries.len(), took, report.skipped), (5, 3, 0));
         assert!(report.queries.is_sorted_by_key(|query| query.began_us));
+    }
+
+    #[test]
+    fn a_reply_of_many_reads_is_whole_and_a_cut_one_has_failed() {
+        let ask = |value_bytes: usize, asked: usize| {
+            let address = serve(1, value_bytes);
+            let _ = super::ask(address, b"SET", 5, Duration::from_secs(30)).unwrap();
+            super::ask(address, &get(), reply_bytes(asked), Duration::from_secs(30)).is_ok()
+        };
+        assert!(ask(3 * READ_BYTES, 3 * READ_BYTES));
+        assert!(!ask(3 * READ_BYTES, 4 * READ_BYTES), "the server closed");
+    }
+
+    #[test]
+    fn no_more_clients_wait_than_the_plan_allows() {
+        let plan = Plan {
+            address: serve(1, 64),
+            every_us: 1000,
+            lasts_ms: 5,
+            value_bytes: 64,
+            timeout_ms: 5000,
+            open_max: 0,
+            pause_ms: 0,
+        };
+        let report = run(&plan).unwrap();
+        assert_eq!((report.queries.len(), report.skipped), (0, 5));
     }
 
     #[test]

@@ -59,16 +59,13 @@ pub fn quanta(lab: &Lab) -> Result<Findings, String> {
 
 pub(super) fn load(lab: &Lab) -> Result<Load, String> {
     let of = paper()?.fig2;
-    Ok(Load {
-        every: std::time::Duration::from_millis(of.every_ms),
-        lasts: lab.time(of.lasts_s as f64, 8.0),
-        counted_from: lab.time(of.counted_from_s as f64, 3.0),
-        value_bytes: usize::try_from(of.value_bytes).map_err(|why| why.to_string())?,
-        busy_loops: 0,
-    })
+    let value_bytes = usize::try_from(of.value_bytes).map_err(|why| why.to_string())?;
+    let every = std::time::Duration::from_millis(of.every_ms);
+    let (lasts, counted_from) = (lab.time(of.lasts_s as f64, 8.0), lab.time(of.counted_from_s as f64, 3.0));
+    Ok(Load::in_real_time(every, lasts, counted_from, value_bytes))
 }
 
-pub(super) fn text_of(profile: &Profile) -> Result<String, String> {
+pub(crate) fn text_of(profile: &Profile) -> Result<String, String> {
     profile.to_toml().map_err(|why| format!("{}: {why}", profile.name))
 }
 
@@ -176,7 +173,7 @@ fn validities(runs: &[Outcome]) -> Vec<String> {
     runs.iter().map(validity_text).collect()
 }
 
-fn validity_text(outcome: &Outcome) -> String {
+pub(crate) fn validity_text(outcome: &Outcome) -> String {
     match &outcome.validity {
         None => "without a meter".to_owned(),
         Some((word, causes)) if causes.is_empty() => word.clone(),

@@ -15,6 +15,7 @@ pub mod clients;
 pub mod figures;
 pub mod null;
 pub mod sandbox;
+pub mod slow_hosts;
 pub mod streams;
 
 /// Does a part of a run, in a process of its own within the testbed. What it prints is the result.
