@@ -24,10 +24,12 @@ const MULTIPART_BODY_AT: usize = HEADER_LEN + 8;
 const MULTIPART_REPLY: u8 = 19;
 /// Where the match begins in a flow entry (`ofp_flow_stats`, 1.3.5, 7.3.5.2).
 const MATCH_AT: usize = 48;
-/// The match of all packets, padded (1.3.5, 7.2.3.1).
-const ANY_MATCH: [u8; 8] = [0, 1, 0, 4, 0, 0, 0, 0];
-/// The length of a flow entry with that match, without instructions.
-const ENTRY_LEN: u16 = 56;
+/// OFPMT_OXM, the type of a match (1.3.5, 7.2.3.1).
+const OXM_MATCH: u16 = 1;
+/// The header of a match: its type, and its length without padding.
+const MATCH_HEADER_LEN: usize = 4;
+/// The most bytes of a match in an entry: more than a piece of a slice has. A longer one is left out.
+const MATCH_LEN_MAX: usize = 1 << 10;
 /// Bytes of flow entries that are read at once.
 const ENTRIES_LEN: usize = 32 << 10;
 
@@ -141,12 +143,25 @@ fn each_reply(reply: &abi::event::StatsReply<'_>, own: ZoneId, mut take: impl Fn
             event(true, &part);
             part.clear();
         }
-        // Only the counters are of use. A match or instructions that 1.3 cannot express do no harm then.
-        part.extend_from_slice(&ENTRY_LEN.to_be_bytes());
-        part.extend_from_slice(entry.bytes.get(2..MATCH_AT).unwrap_or_default());
-        part.extend_from_slice(&ANY_MATCH);
+        write_entry(entry.bytes.get(2..MATCH_AT).unwrap_or_default(), entry.matching(), &mut part);
     }
     event(reply.more, &part);
+}
+
+/// An entry without instructions, whose form may be that of a 1.0 switch. A match that 1.3 cannot express is left out.
+fn write_entry(counters: &[u8], matching: Option<&[u8]>, part: &mut Vec<u8>) {
+    let is_readable = |fields: &&[u8]| fields.len() <= MATCH_LEN_MAX && read_match(fields).is_ok();
+    let fields = matching.filter(is_readable).unwrap_or_default();
+    let match_len = MATCH_HEADER_LEN + fields.len();
+    let padded = match_len.next_multiple_of(8);
+    // At most MATCH_AT + MATCH_LEN_MAX and a header.
+    let [entry_len, match_len] = [MATCH_AT + padded, match_len].map(|length| length as u16);
+    part.extend_from_slice(&entry_len.to_be_bytes());
+    part.extend_from_slice(counters);
+    part.extend_from_slice(&OXM_MATCH.to_be_bytes());
+    part.extend_from_slice(&match_len.to_be_bytes());
+    part.extend_from_slice(fields);
+    part.resize(part.len() + padded - MATCH_HEADER_LEN - fields.len(), 0);
 }
 
 fn read_reply(multipart: u16, body: &[u8]) -> Option<ReplyBody> {

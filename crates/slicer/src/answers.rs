@@ -38,6 +38,7 @@ impl VirtualSwitch {
                 }
                 self.end_claim(sender, error, turn);
             }
+            (Asked::Leftovers, _) => self.know_leftovers(turn),
             (Asked::Barrier(asker), _) => self.answer(asker, Body::BarrierReply, turn),
             (Asked::Add { sender, rule }, Some(error)) => {
                 self.take_back(rule, turn, |switch, turn| {

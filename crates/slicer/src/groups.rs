@@ -69,6 +69,7 @@ impl VirtualSwitch {
         self.groups.insert(id, group);
         let group_mod = GroupMod { command: ADD, group_type: wanted.group_type, group_id: physical, buckets };
         self.claims += 1;
+        self.clear_group(physical, turn);
         self.order(Command::GroupMod(group_mod), Some(Asked::Group { sender, id }), turn);
         Ok(())
     }

@@ -61,6 +61,7 @@ impl VirtualSwitch {
         self.meters.insert(id, Meter { physical, flags, bands });
         let meter_mod = MeterMod { meter_id: physical, ..wanted.clone() };
         self.claims += 1;
+        self.clear_meter(physical, turn);
         self.order(Command::MeterMod(meter_mod), Some(Asked::Meter { sender, id }), turn);
         Ok(())
     }

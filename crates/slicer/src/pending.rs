@@ -71,6 +71,8 @@ pub(crate) enum Asked {
     PacketOut(Sender),
     /// A barrier.
     Barrier(Asker),
+    /// The question for rules of an earlier run.
+    Leftovers,
     /// A statistics request.
     Statistics {
         /// The request.
@@ -87,7 +89,7 @@ impl Asked {
     }
 
     fn is_question(&self) -> bool {
-        matches!(self, Asked::Barrier(_) | Asked::Statistics { .. })
+        matches!(self, Asked::Barrier(_) | Asked::Statistics { .. } | Asked::Leftovers)
     }
 
     /// Whether messages wait for its end.
@@ -132,6 +134,11 @@ impl Pending {
             Asked::Statistics { asking, .. } => Some(asking),
             _ => None,
         }
+    }
+
+    /// Whether a ticket is that of the question for rules of an earlier run.
+    pub(crate) fn is_leftovers(&self, ticket: u64) -> bool {
+        matches!(self.questions.get(&ticket), Some(Asked::Leftovers))
     }
 
     /// Forgets everything: the session of the physical switch ended.

@@ -30,6 +30,7 @@ impl VirtualSwitch {
         if number == FLOOR_COOKIE {
             return;
         }
+        self.leftovers.on_removed(removed);
         let counted = (removed.packet_count, removed.byte_count);
         match self.leaving.on_piece(number, counted, (removed.duration_s, removed.duration_ns)) {
             Ok(Some(leaver)) => self.tell_removed(&leaver, turn),

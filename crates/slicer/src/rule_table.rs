@@ -165,6 +165,15 @@ pub(crate) struct Selection<'a> {
 }
 
 impl Selection<'_> {
+    /// Whether it means all rules, whatever their cookies and actions.
+    pub(crate) fn means_all(&self) -> bool {
+        self.matching.is_any()
+            && self.strict.is_none()
+            && self.cookie_mask == 0
+            && self.out_port == PortNo::ANY
+            && self.out_group == GROUP_ANY
+    }
+
     fn means(&self, rule: &Rule) -> bool {
         (rule.cookie ^ self.cookie) & self.cookie_mask == 0
             && rule.sends_to(self.out_port)

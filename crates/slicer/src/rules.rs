@@ -213,6 +213,9 @@ impl VirtualSwitch {
         for number in self.rules.select(&wish.selection()) {
             self.take_out(number, REMOVED_BY_DELETE, Some(&wish.sender()), turn);
         }
+        if wish.selection().means_all() {
+            self.delete_leftovers(turn);
+        }
         Ok(())
     }
 

@@ -104,7 +104,10 @@ impl Slicer {
 
     /// Numbers the rules from here on, so that those that an earlier run of this slice left in the switches have others. A number has 48 bits.
     pub fn number_rules_from(&mut self, first: u64) {
-        self.switches.values_mut().for_each(|switch| switch.rules.number_from(first & COOKIE_MASK));
+        for switch in self.switches.values_mut() {
+            switch.rules.number_from(first & COOKIE_MASK);
+            switch.leftovers.number_from(first & COOKIE_MASK);
+        }
     }
 
     /// Something happened at `now_ms`, in milliseconds of a clock that never steps back. What is to be done is appended to `out`, in
@@ -230,6 +233,7 @@ impl VirtualSwitch {
         self.relay_meters(turn);
         self.relay_groups(GROUP_ADD, turn);
         self.relay_rules(turn);
+        self.ask_for_leftovers(turn);
     }
 
     /// The physical switch is gone, and so is the virtual one. The tenant's rules stay, for when it comes back.
@@ -238,6 +242,7 @@ impl VirtualSwitch {
         self.floor = Default::default();
         self.pending.clear();
         self.leaving.clear();
+        self.leftovers.on_switch_down();
         self.held.clear();
         self.claims = 0;
         let why = format!("switch {} disconnected", self.datapath);

@@ -203,6 +203,9 @@ impl VirtualSwitch {
 
     /// A part of the physical switch's answer.
     pub(crate) fn on_statistics(&mut self, ticket: u64, more: bool, body: ReplyBody, turn: &mut Turn<'_>) {
+        if self.pending.is_leftovers(ticket) {
+            return self.on_leftovers(ticket, more, &body, turn);
+        }
         let Some(asking) = self.pending.asking_mut(ticket) else { return };
         let own = &self.rules;
         match body {
@@ -393,7 +396,7 @@ impl Counted {
 }
 
 /// The request for all rules. The kernel gives the slice only its own.
-fn all_flows() -> RequestBody {
+pub(crate) fn all_flows() -> RequestBody {
     RequestBody::Flow(FlowStatsRequest {
         table_id: 0,
         out_port: PortNo::ANY,

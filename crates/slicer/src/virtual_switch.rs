@@ -6,6 +6,7 @@ use crate::buffers::Buffers;
 use crate::controller::{Asker, Controller, State};
 use crate::floor::Floor;
 use crate::leaving::Leaving;
+use crate::leftovers::Leftovers;
 use crate::limits::{Allowance, Use};
 use crate::output::{CONTROLLERS_MAX, Command, Connection, LimitKind, Output};
 use crate::pending::{Asked, Pending};
@@ -68,6 +69,7 @@ pub(crate) struct VirtualSwitch {
     pub(crate) generation_id: Option<u64>,
     pub(crate) rules: RuleTable,
     pub(crate) leaving: Leaving,
+    pub(crate) leftovers: Leftovers,
     pub(crate) groups: BTreeMap<u32, Group>,
     pub(crate) meters: BTreeMap<u32, Meter>,
     /// The numbers of groups and meters in the physical switch that are the slice's.
@@ -102,6 +104,7 @@ impl VirtualSwitch {
             generation_id: None,
             rules: RuleTable::default(),
             leaving: Leaving::default(),
+            leftovers: Leftovers::default(),
             groups: BTreeMap::new(),
             meters: BTreeMap::new(),
             numbers: plan.numbers.clone(),

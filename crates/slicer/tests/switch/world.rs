@@ -94,6 +94,9 @@ pub struct World {
     /// The kernel keeps the receipts of groups and meters.
     pub holds_claims: bool,
     claims: Vec<u64>,
+    /// The kernel keeps questions for statistics.
+    pub holds_statistics: bool,
+    questions: Vec<(u64, Command)>,
     /// The kernel, which checks each flow mod and packet-out against the slice's grant.
     kernel: kernel::Kernel,
 }
@@ -132,6 +135,8 @@ impl World {
             no_statistics: None,
             holds_claims: false,
             claims: Vec::new(),
+            holds_statistics: false,
+            questions: Vec::new(),
             kernel,
         };
         world.add_kernels_rule();
@@ -147,6 +152,14 @@ impl World {
         let miss = vec![Instruction::ApplyActions(vec![Action::to_controller()])];
         let fields = FlowModFields { cookie: KERNEL_COOKIE, priority: 0, ..FlowModFields::default() };
         self.tell_physical(0, Body::FlowMod(fields.with(Match::any(), miss)));
+    }
+
+    /// The slice's process ends, and another takes its place. The physical switch and the kernel stay.
+    pub fn restart(&mut self, plan: &SlicePlan, first_number: u64) {
+        self.slicer = Slicer::new(plan).unwrap();
+        self.slicer.number_rules_from(first_number);
+        self.tickets.clear();
+        self.switch_up();
     }
 
     pub fn switch_up(&mut self) {
@@ -236,6 +249,17 @@ impl World {
         }
     }
 
+    /// The switch answers the questions that the kernel kept.
+    pub fn answer_statistics(&mut self) {
+        self.holds_statistics = false;
+        for (ticket, command) in std::mem::take(&mut self.questions) {
+            let mut outputs = VecDeque::new();
+            let events = self.carry_out(ticket, true, command, &mut outputs);
+            events.into_iter().for_each(|event| self.after(event, &mut outputs));
+            self.run(outputs);
+        }
+    }
+
     fn run(&mut self, mut outputs: VecDeque<Output>) {
         while let Some(output) = outputs.pop_front() {
             match output {
@@ -285,6 +309,10 @@ impl World {
         if let (Command::FlowMod(_), Some(error)) = (&command, self.refuses.front().copied()) {
             self.refuses.pop_front();
             return vec![Event::Answer { datapath: DATAPATH, ticket, outcome: Outcome::Refused(error) }];
+        }
+        if self.holds_statistics && matches!(command, Command::Statistics(_)) {
+            self.questions.push((ticket, command));
+            return Vec::new();
         }
         if let (Command::Statistics(_), Some(outcome)) = (&command, self.no_statistics) {
             assert!(wants_receipt, "without a receipt, the kernel would not say that it refuses");

@@ -1,0 +1,74 @@
+//! Deletes rules, groups and meters that an earlier run of the slice left in the physical switch.
+//!
+//! In: the physical switch's rules, deletes of the tenant, new groups and meters. Out: the question for rules, and deletes. It never deletes a rule of this
+//! run, and shows the tenant none of an earlier one.
+
+use crate::output::Command;
+use crate::pending::Asked;
+use crate::statistics::all_flows;
+use crate::virtual_switch::{Turn, VirtualSwitch};
+use openflow::message::{FLOW_DELETE_STRICT, FlowModFields, GROUP_TYPE_ALL, GroupMod, MeterMod, ReplyBody};
+
+/// OFPGC_DELETE and OFPMC_DELETE.
+const GROUP_DELETE: u16 = 2;
+const METER_DELETE: u16 = 2;
+
+impl VirtualSwitch {
+    /// Asks the physical switch for rules of an earlier run, once.
+    pub(crate) fn ask_for_leftovers(&mut self, turn: &mut Turn<'_>) {
+        if !self.is_read_only && self.leftovers.ask() {
+            self.order(Command::Statistics(all_flows()), Some(Asked::Leftovers), turn);
+        }
+    }
+
+    /// A part of the answer.
+    pub(crate) fn on_leftovers(&mut self, ticket: u64, more: bool, body: &ReplyBody, turn: &mut Turn<'_>) {
+        if let ReplyBody::Flow(entries) = body {
+            entries.iter().for_each(|entry| self.leftovers.hear(entry));
+        }
+        if !more {
+            self.pending.take(ticket);
+            self.know_leftovers(turn);
+        }
+    }
+
+    /// All is known that the physical switch says. If it gives no answer, rules of an earlier run stay in it.
+    pub(crate) fn know_leftovers(&mut self, turn: &mut Turn<'_>) {
+        if self.leftovers.know() {
+            self.delete_leftovers(turn);
+        }
+    }
+
+    /// The tenant deletes all rules.
+    pub(crate) fn delete_leftovers(&mut self, turn: &mut Turn<'_>) {
+        for (place, matching) in self.leftovers.take() {
+            // A rule of this run has taken the place since.
+            if self.rules.at(&place).is_none() {
+                let fields = FlowModFields {
+                    command: FLOW_DELETE_STRICT,
+                    priority: place.0,
+                    ..FlowModFields::default()
+                };
+                self.order(Command::FlowMod(fields.with(matching, Vec::new())), None, turn);
+            }
+        }
+    }
+
+    /// Deletes what an earlier run may have left under the number of a new group.
+    pub(crate) fn clear_group(&mut self, physical: u32, turn: &mut Turn<'_>) {
+        if self.leftovers.may_have_group(physical) {
+            let (command, group_type) = (GROUP_DELETE, GROUP_TYPE_ALL);
+            let group_mod = GroupMod { command, group_type, group_id: physical, buckets: Vec::new() };
+            self.order(Command::GroupMod(group_mod), None, turn);
+        }
+    }
+
+    /// Deletes what an earlier run may have left under the number of a new meter.
+    pub(crate) fn clear_meter(&mut self, physical: u32, turn: &mut Turn<'_>) {
+        if self.leftovers.may_have_meter(physical) {
+            let meter_mod =
+                MeterMod { command: METER_DELETE, flags: 0, meter_id: physical, bands: Vec::new() };
+            self.order(Command::MeterMod(meter_mod), None, turn);
+        }
+    }
+}
