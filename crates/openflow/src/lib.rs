@@ -24,6 +24,7 @@ mod envelope;
 pub mod error;
 mod header;
 pub mod hex;
+pub mod labels;
 pub mod message;
 pub mod names;
 mod port_counters;
