@@ -114,7 +114,10 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     // What it computes paths with is a crate of its own, so that benchmarks and tests reach it.
     ("paths", &["burnet-sdk", "flow", "flows-contract", "graph", "paths-contract", "view"]),
     // The virtual switches of a slice take events of the ABI, and speak OpenFlow towards the tenant.
-    ("slice", &["abi", "burnet-sdk", "flow", "labels-contract", "openflow", "slice-contract", "slicer"]),
+    (
+        "slice",
+        &["abi", "burnet-sdk", "flow", "labels-contract", "openflow", "slice-contract", "slicer", "view"],
+    ),
     // The arithmetic of labels is a crate of its own, which the slices and the command line use too.
     ("labels", &["burnet-sdk", "hose", "labels-contract", "view"]),
     // It explains the ways of packets, on what the service `flows` reads from switches.

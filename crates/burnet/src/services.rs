@@ -136,6 +136,11 @@ fn needs_labels(config: &Config) -> Option<Need> {
     (is_named || has_slices.is_some_and(|slices| !slices.is_empty())).then_some(need)
 }
 
+/// Whether this node has labels, so that slices can report their flows and follow their labels.
+pub fn has_labels(config: &Config) -> bool {
+    needs_labels(config).is_some()
+}
+
 /// What a slice is promised. A link of a slice may have several hops, so it may report flows over all links.
 fn hose(slice: &config::slices::Slice) -> labels_contract::Hose {
     let vnic = |vnic: &config::slices::Vnic| {

@@ -7,15 +7,17 @@
 //! In: the slices of the configuration. Out: apps, or the first slice that cannot run with the reason. It starts none. The kernel holds
 //! each slice to its grant, whatever its process does.
 
-use config::slices::{FailMode, Slice};
+use config::slices::{FailMode, LabelForm, Slice, Vnic};
 use config::{AppGrant, Config};
 use flow::text::match_to_string;
 use flow::{Field, Match, PortNo};
 use monitor::{AppRole, AppSource, AppSpec, Regions, ZoneKind};
 use serde_json::{Value, json};
 use slice::SliceSettings;
+use slice::settings::{EndSettings, LabelSettings};
 use slice_contract::{STATE_TOPIC, app_name};
-use slicer::{Isolation, SlicePlan, SwitchPlan};
+use slicer::{End, Isolation, SlicePlan, SwitchPlan};
+use std::collections::BTreeMap;
 use zone::{Limits, Sandbox};
 
 /// OFPVID_PRESENT: the bit of vlan_vid that is set if the packet has a tag.
@@ -36,10 +38,11 @@ pub fn socket_name(slice: &str) -> String {
 /// # Errors
 /// The first slice that cannot run: a sentence that names it.
 pub fn wanted(config: &Config) -> Result<Vec<AppSpec>, String> {
-    config.slices.iter().map(spec).collect()
+    let has_labels = crate::services::has_labels(config);
+    config.slices.iter().map(|slice| spec(slice, has_labels)).collect()
 }
 
-fn spec(slice: &Slice) -> Result<AppSpec, String> {
+fn spec(slice: &Slice, has_labels: bool) -> Result<AppSpec, String> {
     let of_slice = |why: String| format!("slice {}: {why}", slice.name);
     if slice.tls.is_some() {
         return Err(of_slice("TLS with controllers is not possible yet: leave tls out".to_owned()));
@@ -60,9 +63,15 @@ fn spec(slice: &Slice) -> Result<AppSpec, String> {
     };
     let controllers = slice.controllers.iter().map(address).collect::<Result<Vec<_>, _>>()?;
     let is_standalone = slice.fail == FailMode::Standalone;
-    let settings = SliceSettings { is_standalone, ..SliceSettings::of(&plan, controllers) };
+    let settings = SliceSettings {
+        is_standalone,
+        has_labels,
+        vnics: vnics(slice),
+        labels: labels(slice.labels),
+        ..SliceSettings::of(&plan, controllers)
+    };
     settings.check()?;
-    let grant = grant(&plan).map_err(of_slice)?;
+    let grant = grant(&plan, has_labels).map_err(of_slice)?;
     let connections = u32::try_from(settings.connections()).unwrap_or(u32::MAX);
     let mut sandbox = Sandbox::default();
     sandbox.net.connect = settings.controllers.clone();
@@ -92,8 +101,26 @@ fn spec(slice: &Slice) -> Result<AppSpec, String> {
     })
 }
 
-/// What the slice may do: with its packets, by its ports, at its switches.
-fn grant(plan: &SlicePlan) -> Result<AppGrant, String> {
+fn labels(form: LabelForm) -> LabelSettings {
+    match form {
+        LabelForm::None => LabelSettings::None,
+        LabelForm::Paper => LabelSettings::Paper,
+        LabelForm::Experimenter => LabelSettings::Experimenter,
+        LabelForm::Speed => LabelSettings::Speed,
+    }
+}
+
+/// The VNICs, by the ports that the tenant sees.
+fn vnics(slice: &Slice) -> BTreeMap<String, EndSettings> {
+    let end = |vnic: &Vnic| {
+        let port = slice.port(vnic.at).map_or(vnic.at.port, |port| port.shown_as);
+        EndSettings::of(End { datapath: vnic.at.switch, port })
+    };
+    slice.vnics.iter().map(|vnic| (vnic.name.clone(), end(vnic))).collect()
+}
+
+/// What the slice may do: with its packets, by its ports, at its switches. On a node with labels, it reports its own flows.
+fn grant(plan: &SlicePlan, has_labels: bool) -> Result<AppGrant, String> {
     let switches = |bounds: fn(&SlicePlan, &SwitchPlan) -> Value| -> Value {
         // A list in a grant is never empty: a switch without ports is not granted, and no own ports are left out.
         let with_ports = plan.switches.iter().filter(|switch| !switch.ports.is_empty());
@@ -112,6 +139,9 @@ fn grant(plan: &SlicePlan) -> Result<AppGrant, String> {
         "stats.read": true,
         "publish": [STATE_TOPIC],
     });
+    if has_labels {
+        capabilities[labels_contract::OWN] = json!([plan.name]);
+    }
     if !plan.is_read_only {
         capabilities["packet.out"] = json!({ "switches": switches(sent) });
         capabilities["rule.write"] = json!({
@@ -214,10 +244,26 @@ mod tests {
     }
 
     #[test]
+    fn a_slice_of_a_node_with_labels_reports_its_own_flows_alone() {
+        let vnics = "vnics = { E = { port = 's1:1', rate = '10M' } }\n";
+        let check = |text: &str, expected: Option<&str>| {
+            let spec = &wanted(&config(text)).unwrap()[0];
+            let own = spec.grant["capabilities"].get(labels_contract::OWN).map(ToString::to_string);
+            assert_eq!(own.as_deref(), expected, "{text}");
+            assert_eq!(spec.settings["has_labels"], expected.is_some(), "{text}");
+            assert_eq!(spec.settings["vnics"]["E"]["shown_as"], 1, "{text}");
+            AppGrant::read(spec.grant.clone()).unwrap().to_kernel();
+        };
+        check(&format!("{BLUE}{vnics}"), None);
+        check(&format!("{BLUE}{vnics}[network]\n"), Some(r#"["blue"]"#));
+        check(&format!("{BLUE}{vnics}[network]\nservices = ['discovery']\n"), None);
+    }
+
+    #[test]
     fn an_observer_is_granted_no_change() {
         let text = "[slice.eye]\ncontrollers = ['127.0.0.1:6702']\nisolation = 'flowspace'\nmatches = ['ip']\n\
                     read_only = true\nports = ['s1:1']\n";
-        let spec = spec(&config(text).slices[0]).unwrap();
+        let spec = spec(&config(text).slices[0], false).unwrap();
         let grant = AppGrant::read(spec.grant).unwrap().to_kernel();
         assert!(grant.holds(kernel::Capability::PacketIn));
         assert!(!grant.holds(kernel::Capability::PacketOut) && !grant.holds(kernel::Capability::RuleWrite));

@@ -39,7 +39,10 @@ impl VirtualSwitch {
                 self.end_claim(sender, error, turn);
             }
             (Asked::Leftovers, _) => self.know_leftovers(turn),
-            (Asked::Barrier(asker), _) => self.answer(asker, Body::BarrierReply, turn),
+            (Asked::Barrier(asker), _) => {
+                self.answer(asker, Body::BarrierReply, turn);
+                self.tell_first_labels(asker, turn);
+            }
             (Asked::Add { sender, rule }, Some(error)) => {
                 self.take_back(rule, turn, |switch, turn| {
                     if let Some(Sender { asker, beginning }) = sender {

@@ -48,6 +48,8 @@ pub(crate) struct Controller {
     pub(crate) wanted: AsyncConfig,
     /// How many bytes of a buffered packet it wants.
     pub(crate) miss_send_len: u16,
+    /// Whether it was told all labels without a request.
+    pub(crate) has_labels: bool,
     /// Malformed messages so far.
     pub(crate) malformed: u32,
 }
@@ -61,6 +63,7 @@ impl Controller {
             role: ROLE_EQUAL,
             wanted: HEARD_BY_DEFAULT,
             miss_send_len: MISS_SEND_BYTES,
+            has_labels: false,
             malformed: 0,
         }
     }

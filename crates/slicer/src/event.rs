@@ -2,6 +2,7 @@
 //!
 //! Values only. They are like the events of the ABI; the zone around this crate makes the one from the other.
 
+use crate::label::LinkLabel;
 use crate::output::Connection;
 use crate::plan::LinkPlan;
 use crate::port::PortFacts;
@@ -67,6 +68,17 @@ pub enum Event<'a> {
         /// The part, in the form of 1.3.
         body: ReplyBody,
     },
+    /// The link that begins at a port has another label for this slice.
+    Label {
+        /// The switch.
+        datapath: DatapathId,
+        /// The port of the physical switch.
+        port: PortNo,
+        /// The label. `None`: it has none, or none is known.
+        label: Option<LinkLabel>,
+    },
+    /// All labels may be too high from now on, or no longer. They may at first.
+    LabelsStale(bool),
     /// A virtual link can carry packets now, or cannot any more. All links are down at first.
     Link {
         /// The link.

@@ -173,7 +173,8 @@ impl VirtualSwitch {
             Body::TableMod(_) => {
                 return Err(Refusal::new(TABLE_MOD_EPERM, "tables have nothing to configure"));
             }
-            Body::Experimenter(_) | Body::BundleControl(_) | Body::BundleAdd(_) => {
+            Body::Experimenter(message) => self.answer_experimenter(asker, &message)?,
+            Body::BundleControl(_) | Body::BundleAdd(_) => {
                 return Err(Refusal::new(BAD_EXPERIMENTER, "a slice knows no experimenter's messages"));
             }
             _ => return Err(Refusal::new(BAD_TYPE, "a switch does not take such a message")),

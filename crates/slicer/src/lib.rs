@@ -32,6 +32,8 @@ mod handshake;
 mod held;
 mod homes;
 mod hops;
+mod label;
+mod label_messages;
 mod layout;
 mod leaving;
 mod leftovers;
@@ -59,6 +61,7 @@ mod virtual_switch;
 mod vnic;
 
 pub use event::{Cause, Event, Outcome, PacketIn};
+pub use label::{LabelForm, LinkLabel};
 pub use output::{CONTROLLERS_MAX, Command, Connection, LimitKind, Output};
 pub use plan::{
     BadPlan, End, Isolation, Limit, Limits, LinkPlan, MATCHES_MAX, NUMBERS_MAX, Numbers, PORTS_MAX, PortPlan,

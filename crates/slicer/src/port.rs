@@ -3,6 +3,7 @@
 //! In: the plan, facts about the physical port, port mods. Out: its description in either version, and whether it receives, sends and
 //! floods. The configuration is virtual: it never reaches the physical port.
 
+use crate::label::LinkLabel;
 use crate::plan::PortPlan;
 use crate::refusal::{PORT_MOD_ADVERTISE, PORT_MOD_CONFIG, PORT_MOD_HW_ADDR, Refusal};
 use flow::{MacAddr, PortNo};
@@ -48,12 +49,16 @@ pub(crate) struct VirtualPort {
     pub(crate) plan: PortPlan,
     /// What is known of the physical port; `None` while the switch has no such port.
     pub(crate) facts: Option<PortFacts>,
+    /// The label of the link that begins here.
+    pub(crate) label: Option<LinkLabel>,
+    /// What is shown in place of the current speed in kbit/s.
+    pub(crate) shown_speed_kbps: Option<u32>,
     config: u32,
 }
 
 impl VirtualPort {
     pub(crate) fn new(plan: PortPlan) -> VirtualPort {
-        VirtualPort { plan, facts: None, config: 0 }
+        VirtualPort { plan, facts: None, label: None, shown_speed_kbps: None, config: 0 }
     }
 
     pub(crate) fn receives(&self) -> bool {
@@ -123,6 +128,7 @@ impl VirtualPort {
         let live = if !is_v10 && self.is_live() { STATE_LIVE } else { 0 };
         let link = if facts.is_live { 0 } else { PORT_STATE_LINK_DOWN };
         let rate = if is_v10 { 0 } else { facts.curr_speed_kbps };
+        let speed = if is_v10 { 0 } else { self.shown_speed_kbps.unwrap_or(rate) };
         let features = self.rate_bits(version);
         Some(Port {
             port_no: self.plan.shown_as,
@@ -134,7 +140,7 @@ impl VirtualPort {
             advertised: features,
             supported: features,
             peer: 0,
-            curr_speed_kbps: rate,
+            curr_speed_kbps: speed,
             max_speed_kbps: rate,
         })
     }

@@ -49,10 +49,25 @@ impl VirtualSwitch {
         }
     }
 
-    fn tell_port(&self, shown: PortNo, reason: u8, turn: &mut Turn<'_>) {
+    /// Tells all controllers what a port is like.
+    pub(crate) fn tell_port(&self, shown: PortNo, reason: u8, turn: &mut Turn<'_>) {
+        self.tell_port_to(shown, reason, |_| true, turn);
+    }
+
+    /// Tells the controllers of some versions what a port is like.
+    pub(crate) fn tell_port_to(
+        &self,
+        shown: PortNo,
+        reason: u8,
+        is_told: impl Fn(Version) -> bool,
+        turn: &mut Turn<'_>,
+    ) {
         let describe = |version: Version| -> Option<Port> { self.space.port(shown)?.describe(version) };
         for (controller, it, version) in self.open() {
-            let Some(port) = describe(version).filter(|_| it.hears_port_status(reason)) else { continue };
+            let Some(port) = describe(version).filter(|_| it.hears_port_status(reason) && is_told(version))
+            else {
+                continue;
+            };
             let body = Body::PortStatus(PortStatus { reason, port });
             self.tell(controller, &Message { version, xid: 0, body }, turn);
         }

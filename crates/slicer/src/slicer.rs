@@ -8,6 +8,7 @@ use crate::discovery::Links;
 use crate::event::Event;
 use crate::flows::Flows;
 use crate::hops::hops_of;
+use crate::label::LabelForm;
 use crate::output::{Connection, Output};
 use crate::plan::{BadPlan, End, SlicePlan};
 use crate::port::PortFacts;
@@ -82,6 +83,13 @@ impl Slicer {
         Ok(self)
     }
 
+    /// The same slice, whose controllers receive labels in this form.
+    #[must_use]
+    pub fn telling_labels(mut self, form: LabelForm) -> Slicer {
+        self.switches.values_mut().for_each(|switch| switch.label_form = form);
+        self
+    }
+
     /// Traces up to this number of VNICs whose packets meet rules that changed. What changed is appended to `out`. Returns whether more VNICs are due.
     pub fn trace_flows(&mut self, vnics: usize, out: &mut Vec<FlowChange>) -> bool {
         self.flows.as_mut().is_some_and(|flows| flows.advance(vnics, out))
@@ -116,6 +124,12 @@ impl Slicer {
         let mut turn = Turn { now_ms, out };
         let turn = &mut turn;
         match event {
+            Event::Label { datapath, port, label } => {
+                self.at(datapath, |switch| switch.on_label(port, label, turn));
+            }
+            Event::LabelsStale(is_stale) => {
+                self.switches.values_mut().for_each(|switch| switch.on_stale(is_stale, turn));
+            }
             Event::Link { link, is_up } => self.links.set(&link, is_up),
             Event::ControllerUp(Connection { datapath, controller }) => {
                 self.at(datapath, |switch| switch.on_controller_up(controller, turn));

@@ -5,6 +5,7 @@
 use crate::buffers::Buffers;
 use crate::controller::{Asker, Controller, State};
 use crate::floor::Floor;
+use crate::label::LabelForm;
 use crate::leaving::Leaving;
 use crate::leftovers::Leftovers;
 use crate::limits::{Allowance, Use};
@@ -17,6 +18,7 @@ use crate::held::Held;
 use crate::rule_table::{Group, Meter, RuleTable};
 use crate::space::Space;
 use flow::{DatapathId, ErrorCode, PortNo};
+use openflow::labels::with_labels;
 use openflow::message::*;
 use openflow::{Body, HEADER_LEN, MAX_MESSAGE_LEN, Message, Version};
 use std::collections::BTreeMap;
@@ -83,6 +85,9 @@ pub(crate) struct VirtualSwitch {
     pub(crate) pending: Pending,
     pub(crate) allowance: Allowance,
     pub(crate) counters: Counters,
+    /// How controllers receive labels.
+    pub(crate) label_form: LabelForm,
+    pub(crate) are_labels_stale: bool,
     /// Frames of discovery protocols that leave by ports, for this turn. One for each port at most.
     pub(crate) probes: Vec<(PortNo, Vec<u8>)>,
     index: u64,
@@ -115,6 +120,8 @@ impl VirtualSwitch {
             pending: Pending::default(),
             allowance: Allowance::new(limits),
             counters: Counters::default(),
+            label_form: LabelForm::None,
+            are_labels_stale: true,
             probes: Vec::new(),
             index: index as u64,
             tickets: 0,
@@ -128,7 +135,12 @@ impl VirtualSwitch {
     /// Sends a message to a controller. What its version cannot express is not sent.
     pub(crate) fn tell(&self, controller: usize, message: &Message, turn: &mut Turn<'_>) -> bool {
         let mut bytes = Vec::new();
-        let is_written = message.encode(&mut bytes).is_ok();
+        let mut is_written = message.encode(&mut bytes).is_ok();
+        if self.label_form == LabelForm::Paper && is_written {
+            let labeled = with_labels(bytes, |port| self.label_of(port));
+            is_written = labeled.is_ok();
+            bytes = labeled.unwrap_or_default();
+        }
         if is_written {
             turn.out.push(Output::Tell { to: self.connection(controller), bytes });
         }

@@ -82,8 +82,15 @@ impl Wiring {
     }
 }
 
+impl SlicePlan {
+    /// Both directions of all links, by the ports of the physical switches.
+    pub fn physical_links(&self) -> Vec<PhysicalLink> {
+        self.links.iter().filter_map(|link| physical(self, link)).flatten().collect()
+    }
+}
+
 /// Both directions of a link, by physical ports. `None`: an end is not in the plan.
-pub(crate) fn physical(plan: &SlicePlan, link: &LinkPlan) -> Option<[PhysicalLink; 2]> {
+fn physical(plan: &SlicePlan, link: &LinkPlan) -> Option<[PhysicalLink; 2]> {
     let (from_port, to_port) = (port_of(plan, link.from)?, port_of(plan, link.to)?);
     let there = PhysicalLink { from: link.from.datapath, from_port, to: link.to.datapath, to_port };
     let back = PhysicalLink { from: there.to, from_port: to_port, to: there.from, to_port: from_port };

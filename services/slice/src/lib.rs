@@ -5,6 +5,7 @@
 //!   sockets of the tenant's controllers ─> │ slicer::Slicer  │ ──> bytes for those sockets
 //!   states of ports at virtual links ────> └─────────────────┘ ──> log lines
 //!            when to dial again: Dialing      questions of the operator ──> State
+//!   labels of the service `labels` ──> Labels <── flows of the slice
 //! ```
 //!
 //! In: events of the node, and bytes of controllers. Out: commands, and bytes for controllers. What a message means is decided in the
@@ -15,6 +16,7 @@
 mod connection;
 pub mod dialing;
 mod inbox;
+mod labels;
 mod links;
 mod outbox;
 mod service;

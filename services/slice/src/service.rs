@@ -5,19 +5,22 @@
 
 use crate::connection::Socket;
 use crate::dialing::Dialing;
+use crate::labels::{Labels, PortLabel, Wish, link_id};
 use crate::links::Links;
-use crate::settings::{STANDALONE, SliceSettings};
+use crate::settings::{LabelSettings, STANDALONE, SliceSettings};
 use crate::standalone::{AFTER_MS, Learning};
 use crate::state::{CLIENTS_MAX, Client, ControllerState, SliceState, SwitchState};
 use crate::summary::Published;
 use abi::ZoneId;
+use burnet_sdk::stream::Update;
 use burnet_sdk::{
-    App, Commands, DatapathId, FlowRemoved, Interests, Level, Listener, PacketIn, PortStatus, Ready, Receipt,
-    Settings, SocketApp, Sockets, StatsReply, SwitchError, SwitchUp, Wait,
+    App, Commands, DatapathId, FlowRemoved, Interests, Level, Listener, PacketIn, PortStatus, QueryReply,
+    Ready, Receipt, Settings, SocketApp, Sockets, StatsReply, SwitchError, SwitchUp, Ticket, Wait,
 };
 use flow::PortNo;
+use openflow::Version;
 use slicer::abi_frames::{each_event, write_command};
-use slicer::{CONTROLLERS_MAX, Connection, Event, LinkPlan, Outcome, Output, Slicer};
+use slicer::{CONTROLLERS_MAX, Connection, Event, FlowChange, LinkLabel, LinkPlan, Outcome, Output, Slicer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -28,6 +31,9 @@ const READ_BYTES: usize = 32 << 10;
 const LISTENER: usize = 0;
 const FIRST_CLIENT: usize = 1;
 const FIRST_CONNECTION: usize = FIRST_CLIENT + CLIENTS_MAX;
+
+/// Ports of VNICs whose flows are traced before other events have their turn.
+const TRACED_AT_ONCE: usize = 4;
 
 /// A slice with its sockets.
 pub struct Slice {
@@ -53,6 +59,12 @@ pub struct Slice {
     listener: Option<UnixListener>,
     clients: Vec<Client>,
     published: Published,
+    /// Only on a node with labels.
+    labels: Option<Labels>,
+    /// Whether the operator was told that flows were left out.
+    has_told_cut: bool,
+    /// Whether the operator was told that a controller cannot receive labels.
+    has_told_v10: bool,
 }
 
 /// The virtual switches in their zone.
@@ -83,6 +95,9 @@ impl App for Slice {
             listener: None,
             clients: Vec::new(),
             published: Published::default(),
+            labels: settings.has_labels.then(|| labels_of(&settings)),
+            has_told_cut: false,
+            has_told_v10: false,
             settings,
         })
     }
@@ -91,6 +106,13 @@ impl App for Slice {
         let all = Interests::none().switches().ports().flow_removed().packets().ticks();
         // An observer has no rules, and hears what those of others send.
         if self.settings.is_read_only { all } else { all.of_own_rules() }
+    }
+
+    fn on_start(&mut self, out: &mut Commands) {
+        if self.settings.labels != LabelSettings::None && !self.settings.has_labels {
+            let why = "its controllers receive no labels: the node has no service of labels; add [network] to burnet.toml";
+            out.log(Level::Warning, why);
+        }
     }
 
     fn on_switch_up(&mut self, up: &SwitchUp, out: &mut Commands) {
@@ -147,11 +169,43 @@ impl App for Slice {
     }
 
     fn on_receipt(&mut self, datapath: DatapathId, receipt: &Receipt, out: &mut Commands) {
+        let (now_ms, ticket) = (self.now_ms(), Ticket(receipt.ticket));
+        if self.labels.as_mut().is_some_and(|labels| labels.on_refused(ticket, receipt.reason, now_ms)) {
+            return self.follow_flows(out);
+        }
         self.hear(&abi::Event::Receipt(datapath, *receipt), out);
+    }
+
+    fn on_query_reply(&mut self, reply: &QueryReply, out: &mut Commands) {
+        let now_ms = self.now_ms();
+        let answer = if reply.status == 0 { Ok(reply.payload) } else { Err((reply.status, reply.payload)) };
+        let Slice { labels: Some(labels), switches, .. } = self else { return };
+        labels.on_reply(Ticket(reply.ticket), answer, now_ms, || flows_of(switches));
+        self.follow_flows(out);
+    }
+
+    fn on_stream(&mut self, stream: Ticket, update: &Update, out: &mut Commands) {
+        let now_ms = self.now_ms();
+        let Some(labels) = &mut self.labels else { return };
+        let was_stale = labels.is_stale();
+        let mut changed = Vec::new();
+        labels.on_stream(stream, update, now_ms, &mut changed);
+        let is_stale = labels.is_stale();
+        for PortLabel { datapath, port, label } in changed {
+            let label =
+                label.map(|it| LinkLabel { label_kbps: it.label_kbps, capacity_kbps: it.capacity_kbps });
+            self.feed(Event::Label { datapath, port, label }, out);
+        }
+        if is_stale != was_stale {
+            self.feed(Event::LabelsStale(is_stale), out);
+        }
+        self.flush(out);
+        self.follow_flows(out);
     }
 
     fn on_caught_up(&mut self, out: &mut Commands) {
         self.flush(out);
+        self.follow_flows(out);
     }
 
     fn on_tick(&mut self, _: u64, out: &mut Commands) {
@@ -170,11 +224,13 @@ impl App for Slice {
             self.stand_in(out);
         }
         self.flush(out);
+        self.follow_flows(out);
         self.dial(out);
         self.publish(out);
     }
 
     fn on_wake(&mut self, out: &mut Commands) {
+        self.follow_flows(out);
         self.dial(out);
     }
 }
@@ -216,6 +272,7 @@ impl SocketApp for Slice {
                 let Some(switch) = self.settings.switches.get(place) else { return };
                 self.serve(Connection { datapath: switch.datapath, controller }, ready, out);
                 self.flush(out);
+                self.follow_flows(out);
             }
         }
     }
@@ -227,6 +284,19 @@ fn first_number() -> u64 {
     const RULES_PER_S: u64 = 1 << 16;
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     since_1970.as_secs().saturating_mul(RULES_PER_S).max(1)
+}
+
+/// The slice's side of labels. Later processes have greater numbers.
+fn labels_of(settings: &SliceSettings) -> Labels {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let session = u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX);
+    // Links are the same in each zone.
+    let links = settings.plan(ZoneId(1)).physical_links();
+    Labels::new(&settings.name, session, links.iter().map(link_id))
+}
+
+fn flows_of(switches: &Option<Switches>) -> Vec<FlowChange> {
+    switches.as_ref().map(|it| it.slicer.flows()).unwrap_or_default()
 }
 
 impl Slice {
@@ -245,7 +315,7 @@ impl Slice {
             let own = out.own_zone()?;
             let plan = self.settings.plan(own);
             // `new` has checked the settings.
-            let mut slicer = Slicer::new(&plan).ok()?;
+            let mut slicer = self.settings.slicer(own).ok()?;
             slicer.number_rules_from(first_number());
             self.switches = Some(Switches { own, slicer, links: Links::new(&plan) });
         }
@@ -394,9 +464,41 @@ impl Slice {
         self.wake(out);
     }
 
-    /// Asks for a wake-up when the next controller is to be dialled.
+    /// Traces flows whose rules changed, a few at a time, and says to the service of labels what is due.
+    fn follow_flows(&mut self, out: &mut Commands) {
+        let now_ms = self.now_ms();
+        let Slice { labels: Some(labels), switches: Some(switches), .. } = self else { return };
+        let slicer = &mut switches.slicer;
+        let is_due = labels.next_ms().is_some_and(|due_ms| due_ms <= now_ms) || slicer.has_flows_due();
+        if !is_due {
+            return;
+        }
+        let mut changes = Vec::new();
+        slicer.trace_flows(TRACED_AT_ONCE, &mut changes);
+        changes.into_iter().for_each(|change| labels.say(change));
+        labels.on_time(
+            now_ms,
+            || slicer.flows(),
+            |wish| match wish {
+                Wish::Report(question) => out.query(labels_contract::SERVICE, &question),
+                Wish::Follow(question) => out.follow(labels_contract::SERVICE, &question),
+            },
+        );
+        labels.take_lines().iter().for_each(|line| out.log(Level::Warning, line));
+        if !self.has_told_cut && slicer.flows_cut() > 0 {
+            self.has_told_cut = true;
+            let line = "a VNIC has so many rules before it that some of its flows are left out: labels of other slices may be too high";
+            out.log(Level::Warning, line);
+        }
+        self.wake(out);
+    }
+
+    /// Asks for a wake-up when the next controller is to be dialled, or something is due for labels.
     fn wake(&self, out: &mut Commands) {
-        if let Some(next_ms) = self.dialing.next_ms() {
+        let traces = self.switches.as_ref().is_some_and(|it| it.slicer.has_flows_due());
+        let labels = self.labels.as_ref().and_then(Labels::next_ms).filter(|_| self.switches.is_some());
+        let due = [self.dialing.next_ms(), labels, traces.then_some(0)];
+        if let Some(next_ms) = due.into_iter().flatten().min() {
             out.wake_after(Duration::from_millis(next_ms.saturating_sub(self.now_ms())));
         }
     }
@@ -457,6 +559,12 @@ impl Slice {
     /// After a failure, the operator is told once that a controller is back.
     fn note_agreement(&mut self, connection: Connection, out: &mut Commands) {
         let facts = self.switches.as_ref().and_then(|it| it.slicer.controller(connection));
+        let is_v10 = facts.is_some_and(|facts| facts.version == Version::V1_0);
+        if is_v10 && self.settings.labels == LabelSettings::Speed && !self.has_told_v10 {
+            self.has_told_v10 = true;
+            let why = "a controller of OpenFlow 1.0 receives no labels: labels = \"speed\" needs 1.3, whose ports have a current speed";
+            out.log(Level::Warning, why);
+        }
         if facts.is_some() && self.troubles.remove(&connection).is_some() {
             let Connection { datapath, controller } = connection;
             let address =

@@ -7,8 +7,10 @@ use abi::ZoneId;
 use flow::{DatapathId, Match, PortNo};
 use serde::{Deserialize, Serialize};
 use slicer::{
-    CONTROLLERS_MAX, End, Isolation, Limit, Limits, LinkPlan, Numbers, PortPlan, SlicePlan, SwitchPlan,
+    BadPlan, CONTROLLERS_MAX, End, Isolation, LabelForm, Limit, Limits, LinkPlan, Numbers, PortPlan,
+    SlicePlan, Slicer, SwitchPlan, Vnic,
 };
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::ops::Range;
 
@@ -42,6 +44,15 @@ pub struct SliceSettings {
     /// Its links, by their two ends.
     #[serde(default)]
     pub links: Vec<[EndSettings; 2]>,
+    /// Its VNICs by name, each with its port.
+    #[serde(default)]
+    pub vnics: BTreeMap<String, EndSettings>,
+    /// How the tenant's controllers receive labels.
+    #[serde(default)]
+    pub labels: LabelSettings,
+    /// Whether the node has labels: the slice reports its flows, and follows its labels.
+    #[serde(default)]
+    pub has_labels: bool,
     /// What it may use of each switch.
     #[serde(default)]
     pub limits: LimitsSettings,
@@ -61,6 +72,32 @@ pub enum IsolationSettings {
     Vlan(u16),
     /// They are within one of these matches.
     Flowspace(Vec<Match>),
+}
+
+/// How controllers receive labels: [`LabelForm`] in the words of the configuration.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LabelSettings {
+    /// Not at all.
+    #[default]
+    None,
+    /// As a field behind each description of a port.
+    Paper,
+    /// In messages of an experimenter.
+    Experimenter,
+    /// As the current speed of a port.
+    Speed,
+}
+
+impl LabelSettings {
+    fn form(self) -> LabelForm {
+        match self {
+            LabelSettings::None => LabelForm::None,
+            LabelSettings::Paper => LabelForm::Paper,
+            LabelSettings::Experimenter => LabelForm::Experimenter,
+            LabelSettings::Speed => LabelForm::Speed,
+        }
+    }
 }
 
 /// A switch of a slice.
@@ -138,6 +175,9 @@ impl SliceSettings {
             is_standalone: false,
             switches: plan.switches.iter().map(SwitchSettings::of).collect(),
             links: plan.links.iter().map(|link| [link.from, link.to].map(EndSettings::of)).collect(),
+            vnics: BTreeMap::new(),
+            labels: LabelSettings::None,
+            has_labels: false,
             limits: LimitsSettings::of(&plan.limits),
             groups: range(&plan.numbers.groups),
             meters: range(&plan.numbers.meters),
@@ -167,7 +207,21 @@ impl SliceSettings {
             ));
         }
         // The numbers of groups and meters are within their bounds for each zone.
-        self.plan(ZoneId(1)).check().map_err(|bad| bad.to_string())
+        self.slicer(ZoneId(1)).map(drop).map_err(|bad| bad.to_string())
+    }
+
+    /// The virtual switches in this zone.
+    ///
+    /// # Errors
+    /// The plan cannot be carried out, or a VNIC is at a port that the slice does not have.
+    pub fn slicer(&self, own: ZoneId) -> Result<Slicer, BadPlan> {
+        let plan = self.plan(own);
+        let slicer = Slicer::new(&plan)?.telling_labels(self.labels.form());
+        if !self.has_labels {
+            return Ok(slicer);
+        }
+        let vnic = |(name, at): (&String, &EndSettings)| Vnic { name: name.clone(), at: at.plan() };
+        slicer.tracing(&plan, &self.vnics.iter().map(vnic).collect::<Vec<_>>())
     }
 
     /// The plan for a slice in this zone.
@@ -217,7 +271,8 @@ impl SwitchSettings {
 }
 
 impl EndSettings {
-    fn of(end: End) -> EndSettings {
+    /// This end.
+    pub fn of(end: End) -> EndSettings {
         EndSettings { datapath: end.datapath, shown_as: end.port }
     }
 
@@ -298,6 +353,9 @@ mod tests {
             is_standalone: false,
             switches: (1..=1_024).map(switch).collect(),
             links: Vec::new(),
+            vnics: BTreeMap::new(),
+            labels: LabelSettings::None,
+            has_labels: false,
             limits: LimitsSettings::default(),
             groups: None,
             meters: None,
@@ -347,6 +405,9 @@ mod tests {
             is_standalone: false,
             switches: Vec::new(),
             links: Vec::new(),
+            vnics: BTreeMap::new(),
+            labels: LabelSettings::None,
+            has_labels: false,
             limits: LimitsSettings::default(),
             groups: None,
             meters: None,

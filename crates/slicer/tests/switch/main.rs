@@ -6,6 +6,7 @@ mod damage;
 mod forwarding;
 mod groups;
 mod handshake;
+mod labels;
 mod leftovers;
 mod packets;
 mod reports;

@@ -5,11 +5,12 @@
 use flow::frame::FrameFields;
 use flow::relation::within;
 use flow::{Action, DatapathId, ErrorCode, Field, Instruction, MacAddr, Match, PortNo};
+use openflow::labels::split_labels;
 use openflow::message::*;
 use openflow::{Body, Message, Version};
 use slicer::{
-    Command, Connection, Event, Isolation, Limits, LinkPlan, Numbers, Outcome, Output, PortFacts, PortPlan,
-    SlicePlan, Slicer, SwitchPlan,
+    Command, Connection, Event, Isolation, LabelForm, Limits, LinkPlan, Numbers, Outcome, Output, PortFacts,
+    PortPlan, SlicePlan, Slicer, SwitchPlan,
 };
 use software_switch::{ControllerId, Effects, Switch, SwitchOptions, Versions};
 use std::collections::{BTreeMap, VecDeque};
@@ -74,6 +75,9 @@ pub struct World {
     pub now: Duration,
     /// What controllers were told.
     pub told: Vec<(usize, Message)>,
+    /// The labels behind the ports of each message, in the form of the paper.
+    pub labels: Vec<Vec<u32>>,
+    label_form: LabelForm,
     /// Why connections ended.
     pub ended: Vec<(usize, String)>,
     /// Soft limits.
@@ -125,6 +129,8 @@ impl World {
             isolation: plan.isolation,
             now,
             told: Vec::new(),
+            labels: Vec::new(),
+            label_form: LabelForm::None,
             ended: Vec::new(),
             soft: 0,
             commands: Vec::new(),
@@ -140,6 +146,15 @@ impl World {
             kernel,
         };
         world.add_kernels_rule();
+        world.switch_up();
+        world
+    }
+
+    /// The same, with labels in a form.
+    pub fn with_labels(form: LabelForm) -> World {
+        let mut world = World::new(Isolation::Vlan(TAG), Version::V1_3);
+        world.label_form = form;
+        world.slicer = Slicer::new(&plan(Isolation::Vlan(TAG))).unwrap().telling_labels(form);
         world.switch_up();
         world
     }
@@ -264,6 +279,10 @@ impl World {
         while let Some(output) = outputs.pop_front() {
             match output {
                 Output::Tell { to, bytes } => {
+                    let is_paper = self.label_form == LabelForm::Paper;
+                    let (bytes, labels) =
+                        if is_paper { split_labels(&bytes).unwrap() } else { (bytes, Vec::new()) };
+                    self.labels.push(labels);
                     self.told.push((to.controller, Message::decode(&bytes).unwrap()));
                 }
                 Output::End { connection, why } => self.ended.push((connection.controller, why)),

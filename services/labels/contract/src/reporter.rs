@@ -46,6 +46,8 @@ pub struct Reporter {
     resets: bool,
     /// What waits belongs to a beginning.
     is_rebuilding: bool,
+    /// The beginning does not end yet.
+    is_held: bool,
     /// All was dropped.
     is_overrun: bool,
 }
@@ -61,8 +63,15 @@ impl Reporter {
             sent: None,
             resets: true,
             is_rebuilding: true,
+            is_held: false,
             is_overrun: false,
         }
+    }
+
+    /// Whether a beginning stays open, because the slice does not know all that it has yet. What an earlier process has reported counts until its
+    /// end.
+    pub fn hold(&mut self, is_held: bool) {
+        self.is_held = is_held;
     }
 
     /// Something has changed.
@@ -90,7 +99,8 @@ impl Reporter {
 
     /// The next report to send. None: one is on its way, or there is nothing to say.
     pub fn next_report(&mut self) -> Option<Report> {
-        if self.sent.is_some() || self.is_overrun || self.waiting.is_empty() && !self.is_rebuilding {
+        let has_end = self.is_rebuilding && (self.resets || !self.is_held);
+        if self.sent.is_some() || self.is_overrun || self.waiting.is_empty() && !has_end {
             return None;
         }
         self.number += 1;
@@ -100,7 +110,7 @@ impl Reporter {
             session: self.session,
             number: self.number,
             reset: std::mem::take(&mut self.resets),
-            more: self.is_rebuilding && !self.waiting.is_empty(),
+            more: self.is_rebuilding && (self.is_held || !self.waiting.is_empty()),
             entries,
         };
         self.is_rebuilding = report.more;
@@ -218,6 +228,25 @@ mod tests {
         let (first, last) = (parts[0], parts[parts.len() - 1]);
         assert_eq!((first, last.1, last.2), ((3, true, true), false, false));
         assert!(parts[1..].iter().all(|part| !part.1));
+    }
+
+    #[test]
+    fn a_beginning_that_is_held_stays_open() {
+        let mut reporter = Reporter::new("blue", 7);
+        reporter.hold(true);
+        let next = |reporter: &mut Reporter| {
+            let report = reporter.next_report()?;
+            reporter.on_heard(&heard(report.number + 1));
+            Some((report.reset, report.more, report.entries.len()))
+        };
+        assert_eq!(next(&mut reporter), Some((true, true, 0)));
+        assert_eq!(next(&mut reporter), None);
+        reporter.say(path(1, 1));
+        assert_eq!(next(&mut reporter), Some((false, true, 1)));
+        assert_eq!((next(&mut reporter), reporter.ask()), (None, None));
+        reporter.hold(false);
+        assert_eq!(next(&mut reporter), Some((false, false, 0)));
+        assert_eq!(next(&mut reporter), None);
     }
 
     #[test]

@@ -1,0 +1,267 @@
+//! A whole node with two slices on one link: what the flows of one leave is told to the controller of the other.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
+
+use emulator::{Emulation, Handle, SwitchOptions, Topology, Versions};
+use flow::PortNo;
+use openflow::labels::{EXPERIMENTER, LabelMessage, NO_LABEL, PortLabel, split_labels};
+use openflow::message::{FeaturesReply, FlowModFields, Hello, PORT_MODIFIED};
+use openflow::{Body, Message, Version, frame_len};
+use std::collections::BTreeMap;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+use test_bed::{Bed, Node, PATIENCE, kill};
+
+/// The hosts of the blue slice. Those of the red one are at the ports 2.
+const BLUE: [&str; 2] = ["h1s1", "h1s2"];
+/// What the link between the switches carries, and what blue's VNICs are promised.
+const CAPACITY_KBPS: u32 = 10_000;
+const BLUE_KBPS: u32 = 8_000;
+
+fn bed() -> Bed {
+    Bed::new(env!("CARGO_BIN_EXE_burnet"))
+}
+
+/// A line of two switches. At each, port 1 leads to a host of the blue slice, port 2 to one of the red, and port 3 to the other switch.
+fn topology() -> Topology {
+    let mut topology: Topology = "linear,2,2".parse().unwrap();
+    for link in &mut topology.links {
+        link.quality.rate_bits_per_s = Some(u64::from(CAPACITY_KBPS) * 1_000);
+    }
+    topology
+}
+
+/// A tenant's controller that a test plays: connections of switches, and what they say.
+struct Tenant {
+    listener: TcpListener,
+    version: Version,
+    is_paper: bool,
+    switches: BTreeMap<u64, TcpStream>,
+    /// Switch, message, and the labels behind its ports.
+    heard: Vec<(u64, Message, Vec<u32>)>,
+}
+
+impl Tenant {
+    fn new(version: Version, is_paper: bool) -> Tenant {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Tenant { listener, version, is_paper, switches: BTreeMap::new(), heard: Vec::new() }
+    }
+
+    fn address(&self) -> SocketAddr {
+        self.listener.local_addr().unwrap()
+    }
+
+    /// Takes the connections of both switches.
+    fn accept(&mut self) {
+        while self.switches.len() < 2 {
+            let (mut stream, _) = self.listener.accept().unwrap();
+            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            tell(&mut stream, self.version, Body::Hello(Hello::default()));
+            tell(&mut stream, self.version, Body::FeaturesRequest);
+            let datapath = loop {
+                let (message, labels) = next(&mut stream, self.is_paper).unwrap();
+                if let Body::FeaturesReply(FeaturesReply { datapath_id, .. }) = &message.body {
+                    let datapath = datapath_id.0;
+                    self.heard.push((datapath, message, labels));
+                    break datapath;
+                }
+            };
+            stream.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+            self.switches.insert(datapath, stream);
+        }
+    }
+
+    fn say(&mut self, datapath: u64, body: Body) {
+        tell(self.switches.get_mut(&datapath).unwrap(), self.version, body);
+    }
+
+    /// Sends packets that enter one port of a switch out of another.
+    fn rule(&mut self, datapath: u64, matching: &str, actions: &str) {
+        let matching = flow::text::parse_match(matching).unwrap();
+        let instructions = flow::text::parse_instructions(actions).unwrap();
+        self.say(datapath, Body::FlowMod(FlowModFields::default().with(matching, instructions)));
+    }
+
+    /// Reads until this holds for a message, and gives it.
+    fn wait<T>(&mut self, what: &str, mut holds: impl FnMut(u64, &Message, &[u32]) -> Option<T>) -> T {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            while !self.heard.is_empty() {
+                let (from, message, labels) = self.heard.remove(0);
+                if let Some(found) = holds(from, &message, &labels) {
+                    return found;
+                }
+            }
+            assert!(Instant::now() < until, "not in time: {what}");
+            for (datapath, stream) in &mut self.switches {
+                if let Some((message, labels)) = next(stream, self.is_paper) {
+                    if let Body::EchoRequest(payload) = &message.body {
+                        tell(stream, self.version, Body::EchoReply(payload.clone()));
+                    }
+                    self.heard.push((*datapath, message, labels));
+                }
+            }
+        }
+    }
+
+    /// Waits until the labels of port 3 of both switches are these, in the form of the paper.
+    fn wait_labels(&mut self, expected: u32) {
+        let mut labels_of: BTreeMap<u64, u32> = BTreeMap::new();
+        self.wait(&format!("the labels {expected}"), |from, message, labels| {
+            match (&message.body, labels) {
+                (Body::PortStatus(it), [label]) if it.port.port_no.0 == 3 => {
+                    assert_eq!(it.reason, PORT_MODIFIED);
+                    labels_of.insert(from, *label);
+                }
+                (Body::FeaturesReply(it), [none, label]) => {
+                    let ports: Vec<u32> = it.ports.iter().map(|port| port.port_no.0).collect();
+                    assert_eq!(
+                        (&ports[..], *none),
+                        (&[2, 3][..], NO_LABEL),
+                        "own port, and that of the link"
+                    );
+                    labels_of.insert(from, *label);
+                }
+                _ => {}
+            }
+            (labels_of.len() == 2 && labels_of.values().all(|label| *label == expected)).then_some(())
+        });
+    }
+}
+
+fn tell(stream: &mut TcpStream, version: Version, body: Body) {
+    let mut bytes = Vec::new();
+    Message { version, xid: 7, body }.encode(&mut bytes).unwrap();
+    stream.write_all(&bytes).unwrap();
+}
+
+/// The next message, with the labels behind its ports. `None`: nothing came for a while.
+fn next(stream: &mut TcpStream, is_paper: bool) -> Option<(Message, Vec<u32>)> {
+    let mut header = [0; 8];
+    match stream.read_exact(&mut header) {
+        Ok(()) => {}
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => return None,
+        Err(error) => panic!("the slice ended the connection: {error}"),
+    }
+    let mut bytes = header.to_vec();
+    bytes.resize(frame_len(&header).unwrap().unwrap(), 0);
+    stream.read_exact(&mut bytes[8..]).unwrap();
+    let (plain, labels) = if is_paper { split_labels(&bytes).unwrap() } else { (bytes, Vec::new()) };
+    Some((Message::decode(&plain).unwrap(), labels))
+}
+
+/// A node with the slices blue and red on the link, and with the services of the network.
+struct World {
+    node: Node,
+    network: Handle,
+}
+
+impl World {
+    fn new(blue: SocketAddr, red: &str, more: &str) -> World {
+        let config = format!(
+            "[network]\nservices = ['discovery', 'labels']\n{more}\
+             [slice.blue]\ncontrollers = ['{blue}']\nisolation = 'vlan'\ntag = 10\nlinks = ['s1:3-s2:3']\n\
+             vnics = {{ E = {{ port = 's1:1', rate = '8M' }}, F = {{ port = 's2:1', rate = '8M' }} }}\n\
+             [slice.red]\n{red}\nisolation = 'vlan'\ntag = 20\nlinks = ['s1:3-s2:3']\n\
+             vnics = {{ A = {{ port = 's1:2', rate = '8M' }}, B = {{ port = 's2:2', rate = '8M' }} }}\n",
+        );
+        let node = bed().node().config(&config).log("info").start_ready();
+        let options = SwitchOptions { versions: Versions::Only13, ..SwitchOptions::default() };
+        let network = Emulation::start(&topology(), node.address(), &options).unwrap();
+        network.wait_connected(PATIENCE).unwrap();
+        World { node, network }
+    }
+
+    fn ping(&self) {
+        let is_answered = || {
+            let report = self.network.begin_ping(BLUE[0], BLUE[1], Duration::from_secs(5)).unwrap();
+            report.recv().unwrap().is_complete()
+        };
+        self.node.wait("the hosts of the blue slice reach each other", |_| is_answered());
+    }
+}
+
+fn learning_tenant() -> Node {
+    bed().node().app("learning-switch").start_ready()
+}
+
+#[test]
+fn the_flow_of_one_tenant_lowers_the_label_that_the_other_receives_as_in_the_paper() {
+    let blue = learning_tenant();
+    let mut red = Tenant::new(Version::V1_0, true);
+    let told = format!("controllers = ['{}']\nlabels = 'paper'", red.address());
+    let world = World::new(blue.address(), &told, "");
+    red.accept();
+    red.wait_labels(CAPACITY_KBPS);
+    world.ping();
+    red.wait_labels(CAPACITY_KBPS - BLUE_KBPS);
+}
+
+/// What a message says about labels.
+fn labels(message: &Message) -> Option<(bool, Vec<PortLabel>)> {
+    match &message.body {
+        Body::Experimenter(it) if it.experimenter == EXPERIMENTER => match LabelMessage::read(it).unwrap() {
+            Some(LabelMessage::Labels { is_stale, labels, .. }) => Some((is_stale, labels)),
+            other => panic!("{other:?}"),
+        },
+        _ => None,
+    }
+}
+
+impl Tenant {
+    /// Asks for the labels of a switch until they are these.
+    fn wait_answer(&mut self, datapath: u64, expected: &(bool, Vec<PortLabel>)) {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let request = LabelMessage::Request.to_experimenter(self.version);
+            self.say(datapath, Body::Experimenter(request));
+            let answer = self.wait("an answer", |from, message, _| {
+                labels(message).filter(|_| from == datapath && message.xid == 7)
+            });
+            if answer == *expected {
+                return;
+            }
+            assert!(Instant::now() < until, "{answer:?}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+#[test]
+fn labels_are_right_again_after_the_service_or_a_slice_was_killed() {
+    let (mut blue, mut red) = (Tenant::new(Version::V1_3, false), Tenant::new(Version::V1_3, false));
+    let told = format!("controllers = ['{}']\nlabels = 'experimenter'", red.address());
+    let world = World::new(blue.address(), &told, "");
+    blue.accept();
+    red.accept();
+    let label = |label_kbps| PortLabel { port: PortNo(3), label_kbps, capacity_kbps: CAPACITY_KBPS };
+    red.wait_answer(1, &(false, vec![label(CAPACITY_KBPS)]));
+    // A rule at one switch makes no flow, and rules at both make one, in one direction.
+    blue.rule(1, "in_port=1", "output:3");
+    blue.rule(2, "in_port=3", "output:1");
+    let left = CAPACITY_KBPS - BLUE_KBPS;
+    let told = red.wait("a change", |from, message, _| labels(message).filter(|_| from == 1));
+    assert_eq!(told, (false, vec![label(left)]));
+    red.wait_answer(2, &(false, vec![label(CAPACITY_KBPS)]));
+
+    kill(world.node.pid_of("labels").unwrap());
+    red.wait("the labels are stale", |_, message, _| labels(message).filter(|(is_stale, _)| *is_stale));
+    red.wait_answer(1, &(false, vec![label(left)]));
+
+    // Another process of the slice knows the rules that the controller adds again. The others are forgotten after a while.
+    kill(world.node.pid_of("slice.blue").unwrap());
+    blue.switches.clear();
+    blue.accept();
+    blue.rule(2, "in_port=1", "output:3");
+    blue.rule(1, "in_port=3", "output:1");
+    red.wait_answer(2, &(false, vec![label(left)]));
+    red.wait_answer(1, &(false, vec![label(CAPACITY_KBPS)]));
+}
+
+#[test]
+fn a_node_without_labels_says_that_controllers_receive_none() {
+    let slice = "[slice.red]\ncontrollers = ['127.0.0.1:1']\nisolation = 'vlan'\nlabels = 'paper'\nown_ports = ['s1:1']\n";
+    let node = bed().node().config(slice).log("info").start_ready();
+    node.wait_for_line("its controllers receive no labels");
+}
