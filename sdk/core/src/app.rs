@@ -3,6 +3,7 @@
 //! The zone calls the handlers, through `instance`.
 
 use crate::commands::{Commands, Ticket};
+use crate::labels::Labels;
 use crate::settings::Settings;
 use crate::stream::Update;
 use abi::Receipt;
@@ -65,6 +66,10 @@ pub trait App: Sized + 'static {
 
     /// An experimenter message of a switch. The app needs the capability `vendor` for it: `vendor = ["nicira:message"]`.
     fn on_experimenter(&mut self, _message: &Experimenter, _out: &mut Commands) {}
+
+    /// Labels of links, from a slice of which this node is the tenant: what the flows of others leave. The app subscribes to
+    /// [`Interests::experimenters`], and needs the capability `vendor = ["0x00627572:message"]`. All labels of a switch come some time after it is up, later only changes.
+    fn on_labels(&mut self, _labels: &Labels, _out: &mut Commands) {}
 
     /// A reply, or a part of one, to a statistics request.
     fn on_stats_reply(&mut self, _reply: &StatsReply, _out: &mut Commands) {}

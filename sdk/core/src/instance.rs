@@ -5,6 +5,7 @@
 use crate::app::{App, MOST_AHEAD};
 use crate::calls::{Calls, Heard};
 use crate::commands::{Commands, Level, Ticket};
+use crate::labels::Labels;
 use crate::settings::Settings;
 use crate::view_follower::{ViewFollower, with_needs};
 use abi::event::{PacketIn, QueryReply, kind};
@@ -130,7 +131,10 @@ impl<A: App> Instance<A> {
                 }
                 self.on_tick_of_shared_view();
             }
-            Event::Experimenter(message) => app.on_experimenter(&message, out),
+            Event::Experimenter(message) => match Labels::read(&message) {
+                Some(labels) => app.on_labels(&labels, out),
+                None => app.on_experimenter(&message, out),
+            },
             Event::Shutdown => app.on_shutdown(out),
             // A newer kernel may send events that this app's version does not know.
             Event::Newer(_) => {}

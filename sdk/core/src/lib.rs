@@ -12,6 +12,7 @@ mod app;
 pub mod calls;
 mod commands;
 pub mod instance;
+mod labels;
 mod part;
 mod settings;
 mod shared_view;
@@ -46,6 +47,7 @@ pub use commands::{
 pub use flow::canonical::{ActionWriter, InstructionWriter, MatchWriter};
 pub use flow::{self, DatapathId, Field, MacAddr, PortNo};
 pub use instance::table;
+pub use labels::{LABELS_EXPERIMENTER, Label, Labels};
 pub use settings::Settings;
 pub use shared_view::{NotShared, SharedView, Version};
 pub use store_contract as store;

@@ -4,7 +4,7 @@
 
 use crate::commands::Commands;
 use crate::events::{
-    Experimenter, FlowRemoved, PortStatus, Query, QueryReply, Receipt, SoftLimit, StatsReply, StreamUpdate, SwitchError,
+    Experimenter, FlowRemoved, Labels, PortStatus, Query, QueryReply, Receipt, SoftLimit, StatsReply, StreamUpdate, SwitchError,
     SwitchUp, Topic,
 };
 use crate::interests::{Interests, is_within};
@@ -103,9 +103,10 @@ impl Instance {
                 app.call_method1("on_switch_error", (SwitchError::from(&error), out))
             }
             Event::StatsReply(it) => app.call_method1("on_stats_reply", (StatsReply::new(py, &it), out)),
-            Event::Experimenter(it) => {
-                app.call_method1("on_experimenter", (Experimenter::new(py, &it), out))
-            }
+            Event::Experimenter(it) => match burnet_sdk::Labels::read(&it) {
+                Some(labels) => app.call_method1("on_labels", (Labels::from(&labels), out)),
+                None => app.call_method1("on_experimenter", (Experimenter::new(py, &it), out)),
+            },
             Event::Receipt(datapath, it) => return hear_receipt(app, out, datapath, &it),
             Event::Dropped(count) => app.call_method1("on_dropped", (count, out)),
             Event::SoftLimit(limit) => app.call_method1("on_soft_limit", (SoftLimit::from(&limit), out)),

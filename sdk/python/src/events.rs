@@ -212,6 +212,41 @@ impl Experimenter {
     }
 }
 
+/// The label of the link that begins at a port.
+#[pyclass(frozen, get_all, module = "burnet")]
+#[derive(Clone, Debug)]
+pub(crate) struct Label {
+    /// The port where packets enter the link.
+    port: u32,
+    /// What the flows of others leave of the link. `None`: the port has no label any more.
+    label_kbps: Option<u64>,
+    /// What the link carries. `None`: it is unknown.
+    capacity_kbps: Option<u64>,
+}
+
+/// Labels of one switch.
+#[pyclass(frozen, get_all, module = "burnet")]
+#[derive(Debug)]
+pub(crate) struct Labels {
+    /// The switch.
+    datapath: u64,
+    /// All labels, also earlier ones, may be too high.
+    is_stale: bool,
+    /// The labels that are told.
+    labels: Vec<Label>,
+}
+
+impl From<&burnet_sdk::Labels<'_>> for Labels {
+    fn from(told: &burnet_sdk::Labels<'_>) -> Self {
+        let label = |it: burnet_sdk::Label| Label {
+            port: it.port.0,
+            label_kbps: it.label_kbps,
+            capacity_kbps: it.capacity_kbps,
+        };
+        Labels { datapath: told.datapath.0, is_stale: told.is_stale, labels: told.iter().map(label).collect() }
+    }
+}
+
 /// A statistics reply, or a part of one.
 #[pyclass(frozen, get_all, module = "burnet")]
 #[derive(Debug)]

@@ -32,7 +32,7 @@ mod _native {
     use crate::commands::Commands;
     #[pymodule_export]
     use crate::events::{
-        Experimenter, FlowRemoved, Port, PortStatus, Query, QueryReply, Receipt, SoftLimit, StatsReply, StreamUpdate,
+        Experimenter, FlowRemoved, Label, Labels, Port, PortStatus, Query, QueryReply, Receipt, SoftLimit, StatsReply, StreamUpdate,
         SwitchError, SwitchUp, Topic,
     };
     #[pymodule_export]

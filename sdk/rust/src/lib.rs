@@ -40,12 +40,13 @@ mod stale_packet_ins;
 
 pub use burnet_sdk_core::{
     ActionWriter, App, AppTable, Ask, BUNDLE_MAX, BundleBuilder, Caller, Commands, DatapathId, Experimenter,
-    Field, FlowBuilder, FlowRemoved, Form, GroupMod, InstructionWriter, Interests, Level, Loaded, MOST_AHEAD,
-    MacAddr, MatchWriter, MeterMod, NO_BUNDLES, NO_ROOM, NotShared, OpenFlowVersion, Outcome, PacketIn,
-    PacketOut, PacketOutBuilder, PortFacts, PortMod, PortNo, PortRecord, PortStatus, QUEUE_CONFIG, Query,
-    QueryAnswer, QueryOver, QueryReply, ROLE, Receipt, Settings, SharedView, SoftLimit, StatsReply,
-    StatsRequest, StoreLoader, SwitchError, SwitchUp, Ticket, Topic, Version, WAKE_AFTER_MAX, What, ZoneId,
-    flow, prefetch, query_status, quota, store, store_failure, stream, table, testing, view,
+    Field, FlowBuilder, FlowRemoved, Form, GroupMod, InstructionWriter, Interests, LABELS_EXPERIMENTER,
+    Label, Labels, Level, Loaded, MOST_AHEAD, MacAddr, MatchWriter, MeterMod, NO_BUNDLES, NO_ROOM, NotShared,
+    OpenFlowVersion, Outcome, PacketIn, PacketOut, PacketOutBuilder, PortFacts, PortMod, PortNo, PortRecord,
+    PortStatus, QUEUE_CONFIG, Query, QueryAnswer, QueryOver, QueryReply, ROLE, Receipt, Settings, SharedView,
+    SoftLimit, StatsReply, StatsRequest, StoreLoader, SwitchError, SwitchUp, Ticket, Topic, Version,
+    WAKE_AFTER_MAX, What, ZoneId, flow, prefetch, query_status, quota, store, store_failure, stream, table,
+    testing, view,
 };
 #[doc(hidden)]
 pub use burnet_sdk_core::{calls, export_app, view_follower};

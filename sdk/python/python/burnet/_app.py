@@ -15,6 +15,7 @@ from burnet._native import (
     Experimenter,
     FlowRemoved,
     Interests,
+    Labels,
     PacketIn,
     PortStatus,
     Query,
@@ -72,6 +73,13 @@ class App:
 
     def on_experimenter(self, message: Experimenter, out: Commands) -> None:
         """An experimenter message of a switch. The app needs the capability `vendor` for it."""
+
+    def on_labels(self, labels: Labels, out: Commands) -> None:
+        """Labels of links, from a slice of which this node is the tenant: what the flows of others leave.
+
+        The app subscribes to `Interests.experimenters`, and needs the capability `vendor = ["0x00627572:message"]`. All labels of a switch
+        come some time after it is up, later only changes.
+        """
 
     def on_stats_reply(self, reply: StatsReply, out: Commands) -> None:
         """An answer, or a part of one, to a statistics request."""

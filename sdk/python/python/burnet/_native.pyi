@@ -290,6 +290,31 @@ class Experimenter:
     @property
     def data(self) -> bytes: ...
 
+class Label:
+    """The label of the link that begins at a port."""
+
+    @property
+    def port(self) -> int: ...
+    @property
+    def label_kbps(self) -> int | None:
+        """What the flows of others leave of the link. `None`: the port has no label any more."""
+
+    @property
+    def capacity_kbps(self) -> int | None:
+        """What the link carries. `None`: it is unknown."""
+
+class Labels:
+    """Labels of one switch: all that it has, or those that changed."""
+
+    @property
+    def datapath(self) -> int: ...
+    @property
+    def is_stale(self) -> bool:
+        """All labels, also earlier ones, may be too high."""
+
+    @property
+    def labels(self) -> list[Label]: ...
+
 class StatsReply:
     """A statistics reply, or a part of one: `burnet.stats.parse` reads the body."""
 
