@@ -77,8 +77,8 @@ class App:
     def on_labels(self, labels: Labels, out: Commands) -> None:
         """Labels of links, from a slice of which this node is the tenant: what the flows of others leave.
 
-        The app subscribes to `Interests.experimenters`, and needs the capability `vendor = ["0x00627572:message"]`. All labels of a switch
-        come some time after it is up, later only changes.
+        The app subscribes to `Interests.experimenters`, and needs the capability
+        `vendor = ["0x00627572:message"]`. All labels of a switch come some time after it is up, later only changes.
         """
 
     def on_stats_reply(self, reply: StatsReply, out: Commands) -> None:
