@@ -26,6 +26,8 @@ const PASSES: u32 = 5;
 const EARLY_MS: u32 = 500;
 /// Ports that are known at once: all that a host has.
 const PORTS_MAX: u32 = 65_535;
+/// The mark of packets that lead nowhere.
+const MARK: u32 = 1;
 /// What a host answers so soon after a SYN is the answer to that SYN.
 const ANSWER_MS: u32 = 200;
 /// What Linux must have, and since when.
@@ -67,6 +69,12 @@ pub fn commands(number: u32, factor: u32) -> Vec<String> {
         format!(
             "ip -n {host} neigh add 10.0.0.{other} lladdr 02:00:00:00:00:0{other} dev eth0 nud permanent"
         ),
+        // Where packets with a mark go. Linux forgets a connection if an answer to its SYN could not be sent, so it must not know.
+        format!("ip -n {host} link add void type veth peer name nowhere"),
+        format!("ip -n {host} link set void arp off up"),
+        format!("ip -n {host} link set nowhere arp off up"),
+        format!("ip -n {host} route add default dev void table 100"),
+        format!("ip -n {host} rule add fwmark {MARK} lookup 100"),
     ]
 }
 
@@ -133,6 +141,11 @@ mod tests {
         assert_eq!(commands(1, 1), Vec::<String>::new());
         let lines = commands(2, 10);
         assert!(lines.iter().any(|line| line.ends_with("tcp_rto_min_us=2000000")), "{lines:?}");
+        let leads_away = format!("ip -n h2 rule add fwmark {MARK} lookup 100");
+        assert!(
+            lines.contains(&leads_away) && rules(10).contains(&format!("meta mark set {MARK}")),
+            "{lines:?}"
+        );
         assert!(lines.iter().any(|line| line.contains("neigh add 10.0.0.1 lladdr 02:00:00:00:00:01")));
     }
 
