@@ -265,3 +265,25 @@ fn a_node_without_labels_says_that_controllers_receive_none() {
     let node = bed().node().config(slice).log("info").start_ready();
     node.wait_for_line("its controllers receive no labels");
 }
+
+#[test]
+fn an_app_of_a_tenants_node_receives_labels() {
+    let bed = bed();
+    let config = format!(
+        "[southbound]\nversions = ['1.3']\n[app.watcher]\npath = '{}'\n\
+         [app.watcher.capabilities]\nvendor = ['0x00627572:message']\n",
+        bed.example("label_watcher").display()
+    );
+    let red = bed.node().config(&config).log("info").start_ready();
+    let mut blue = Tenant::new(Version::V1_3, false);
+    let told = format!("controllers = ['{}']\nlabels = 'experimenter'", red.address());
+    let world = World::new(blue.address(), &told, "");
+    blue.accept();
+    // What was there before the app's node knew the switch comes too.
+    red.wait_for_line(&format!("label of:0000000000000002/3: {CAPACITY_KBPS} of {CAPACITY_KBPS}"));
+    blue.rule(1, "in_port=1", "output:3");
+    blue.rule(2, "in_port=3", "output:1");
+    let left = CAPACITY_KBPS - BLUE_KBPS;
+    red.wait_for_line(&format!("label of:0000000000000001/3: {left} of {CAPACITY_KBPS}"));
+    drop(world);
+}
