@@ -3,7 +3,9 @@
 //! ```text
 //!   messages of the tenant's controllers ─┐                      ┌─> messages for the tenant's controllers
 //!   events of the kernel                 ─┼─> Slicer::on_event ──┼─> commands for the kernel
-//!   the time, states of links            ─┘                      └─> "end this connection, because ..."
+//!   the time, states of links, labels    ─┘                      └─> "end this connection, because ..."
+//!
+//!   rules of the tenant, its VNICs ───────> Slicer::trace_flows ───> which pair of VNICs has which path of physical links
 //! ```
 //!
 //! A slice is a process zone. Towards the tenant's controllers it is one switch of OpenFlow 1.0 or 1.3 for each physical switch. Towards the
