@@ -13,6 +13,7 @@
 use crate::api::AT_HAND;
 use crate::counters::{ALL_PORTS, OFPMP_PORT_STATS};
 use crate::state::State;
+use burnet_sdk::stream::Update;
 use burnet_sdk::view::{Batch, Snapshot};
 use burnet_sdk::{
     App, Commands, DatapathId, Interests, Level, Outcome, PortMod, QueryReply, Receipt, Settings, StatsReply,
@@ -143,6 +144,8 @@ pub struct Northbound {
     rules_asked: Option<Ticket>,
     /// The question for the flows of all slices that waits for its answer.
     slices_asked: Option<Ticket>,
+    /// The streams of labels that it follows, with their slices: those that clients want.
+    labels: BTreeMap<Ticket, String>,
     /// How many of the stalled clients the log names already.
     told_stalled: u64,
 }
@@ -179,6 +182,7 @@ impl App for Northbound {
             counters_due_ms: 0,
             rules_asked: None,
             slices_asked: None,
+            labels: BTreeMap::new(),
             told_stalled: 0,
         })
     }
@@ -211,6 +215,7 @@ impl App for Northbound {
         self.counters_due_ms = now_ms + COUNTERS_INTERVAL_MS;
         self.shared.state().is_current = out.view_is_current();
         self.tell_stalled(out);
+        self.follow_wanted_labels(out);
         for switch in &self.switches {
             out.request_stats(*switch, OFPMP_PORT_STATS, &ALL_PORTS);
         }
@@ -239,7 +244,7 @@ impl App for Northbound {
 
     fn on_monitor(&mut self, message: &[u8], _: &mut Commands) -> Result<(), String> {
         match read_monitor(message)? {
-            FromMonitor::Apps(report) => self.shared.state().apps.take(report),
+            FromMonitor::Apps(report) => self.shared.state().on_apps(report),
             FromMonitor::Incidents { is_first, incidents } => {
                 self.shared.state().on_stored(is_first, incidents);
             }
@@ -261,7 +266,7 @@ impl App for Northbound {
 
     fn on_topic(&mut self, topic: &Topic, _: &mut Commands) {
         if topic.topic == slice_contract::STATE_TOPIC {
-            self.shared.state().slices.hear(topic.publisher.0, topic.payload);
+            self.shared.state().on_summary(topic.publisher.0, topic.payload);
             return;
         }
         let service = match topic.topic {
@@ -290,7 +295,17 @@ impl App for Northbound {
         }
     }
 
+    fn on_stream(&mut self, stream: Ticket, update: &Update, _: &mut Commands) {
+        let Some(slice) = self.labels.get(&stream) else { return };
+        self.shared.state().on_labels(slice, update);
+        if matches!(update, Update::Ended { .. }) {
+            // If a client still wants it, it is followed again at the next tick.
+            self.labels.remove(&stream);
+        }
+    }
+
     fn on_receipt(&mut self, _: DatapathId, receipt: &Receipt, _: &mut Commands) {
+        self.labels.remove(&Ticket(receipt.ticket));
         if let Some(waiting) = self.changes.remove(&Ticket(receipt.ticket)) {
             let why = receipt.reason.to_owned();
             // Its client may be gone.
@@ -320,6 +335,28 @@ impl Northbound {
             );
             out.log(Level::Warning, &why);
         }
+    }
+
+    /// A client wants the labels of a slice. There are no more of them than clients of streams.
+    pub fn follow_labels(&mut self, slice: &str, out: &mut Commands) {
+        if !self.labels.values().any(|followed| followed == slice) {
+            let follow = labels_contract::Follow { slice: slice.to_owned() };
+            let ticket = out.follow(labels_contract::SERVICE, &follow.to_bytes());
+            self.labels.insert(ticket, slice.to_owned());
+        }
+    }
+
+    /// Follows the labels that clients want, and no others.
+    fn follow_wanted_labels(&mut self, out: &mut Commands) {
+        let wanted: BTreeSet<String> =
+            self.shared.state().feed.wanted_slices().into_iter().map(str::to_owned).collect();
+        wanted.iter().for_each(|slice| self.follow_labels(slice, out));
+        let unwanted = |slice: &String| !wanted.contains(slice);
+        for (ticket, slice) in self.labels.iter().filter(|(_, slice)| unwanted(slice)) {
+            out.cancel(*ticket);
+            self.shared.state().slices.forget_labels(slice);
+        }
+        self.labels.retain(|_, slice| wanted.contains(slice));
     }
 
     /// What requests share with the app.

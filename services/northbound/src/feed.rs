@@ -12,7 +12,7 @@
 use burnet_sdk::view::{Key, Kind, Notice, Record, Snapshot};
 use hyper::body::Bytes;
 use serde_json::json;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -92,6 +92,8 @@ pub enum About {
     Counters,
     /// An incident.
     Incident,
+    /// A slice.
+    Slice,
 }
 
 impl About {
@@ -100,6 +102,7 @@ impl About {
         match name {
             "counters" => Some(About::Counters),
             "incident" => Some(About::Incident),
+            "slice" => Some(About::Slice),
             _ => Kind::ALL.iter().find(|kind| kind.word() == name).copied().map(About::Object),
         }
     }
@@ -112,6 +115,8 @@ pub struct Interest {
     pub about: Vec<About>,
     /// Without the objects of the snapshot.
     pub changes_only: bool,
+    /// The only slice that the client follows, with its labels. `None`: all slices, without labels.
+    pub slice: Option<String>,
 }
 
 /// Identifies a client.
@@ -189,10 +194,40 @@ impl Feed {
         }
     }
 
-    /// The next messages for a client. Empty: nothing to send now, and the waker is called when there is.
-    pub fn take(&mut self, id: ClientId, run: &str, view: &Snapshot, waker: &Waker) -> Vec<Arc<Message>> {
+    /// Queues a message about a slice. Its labels are only for clients that follow this slice alone.
+    pub fn publish_of_slice(&mut self, slice: &str, is_label: bool, make: impl FnOnce() -> Arc<Message>) {
+        let mut make = Some(make);
+        let mut message = None;
+        let wants = |client: &&mut Client| match &client.interest.slice {
+            Some(only) => only == slice,
+            None => !is_label && client.interest.about.contains(&About::Slice),
+        };
+        for client in self.clients.values_mut().filter(wants) {
+            if message.is_none() {
+                message = make.take().map(|make| make());
+            }
+            if let Some(message) = &message {
+                self.missed += client.push(message);
+            }
+        }
+    }
+
+    /// The slices of which a client wants labels.
+    pub fn wanted_slices(&self) -> BTreeSet<&str> {
+        self.clients.values().filter_map(|client| client.interest.slice.as_deref()).collect()
+    }
+
+    /// The next messages for a client. Empty: nothing to send now, and the waker is called when there is. A snapshot begins with what `slices`
+    /// has for it.
+    pub fn take(
+        &mut self,
+        id: ClientId,
+        run: &str,
+        (view, slices): (&Snapshot, &dyn Fn(&Interest) -> Vec<Arc<Message>>),
+        waker: &Waker,
+    ) -> Vec<Arc<Message>> {
         let Some(client) = self.clients.get_mut(&id) else { return Vec::new() };
-        let messages = client.take(run, view);
+        let messages = client.take(run, view, slices);
         if messages.is_empty() {
             client.waiting = Some(waker.clone());
         }
@@ -220,7 +255,12 @@ impl Client {
         self.missed - before
     }
 
-    fn take(&mut self, run: &str, view: &Snapshot) -> Vec<Arc<Message>> {
+    fn take(
+        &mut self,
+        run: &str,
+        view: &Snapshot,
+        slices: &dyn Fn(&Interest) -> Vec<Arc<Message>>,
+    ) -> Vec<Arc<Message>> {
         // Before more of the snapshot: its objects are newer than what waits here.
         if !self.queue.is_empty() {
             let count = self.queue.len().min(BATCH);
@@ -228,7 +268,13 @@ impl Client {
         }
         match self.place {
             Place::Live => Vec::new(),
-            Place::Begin => self.begin(run),
+            Place::Begin => {
+                let mut messages = self.begin(run);
+                if !self.interest.changes_only {
+                    messages.extend(slices(&self.interest));
+                }
+                messages
+            }
             Place::Snapshot(at, after) => self.snapshot(at, after, view),
         }
     }
@@ -239,7 +285,10 @@ impl Client {
             messages.push(Message::new("missed", json!({"count": self.missed})));
             self.missed = 0;
         }
-        let kinds: Vec<_> = self.kinds.iter().map(|kind| kind.word()).collect();
+        let mut kinds: Vec<_> = self.kinds.iter().map(|kind| kind.word()).collect();
+        if self.interest.about.contains(&About::Slice) {
+            kinds.push("slice");
+        }
         messages.push(Message::new("begin", json!({"run": run, "kinds": kinds})));
         let at = if self.interest.changes_only { self.kinds.len() } else { 0 };
         self.place = Place::Snapshot(at, None);

@@ -9,10 +9,13 @@ use crate::feed::{About, Feed, Message, message};
 use crate::incidents::{Incident, Incidents};
 use crate::known_apps::KnownApps;
 use crate::slices::KnownSlices;
+use crate::slices::removed;
+use burnet_sdk::stream::Update;
 use burnet_sdk::view::{Batch, Kind, Snapshot};
 use flows_contract::SwitchSummary;
-use northbound_contract::IncidentReport;
+use northbound_contract::{AppReport, IncidentReport, NodeReport};
 use serde_json::json;
+use slice_contract::{app_name, slice_of};
 use std::collections::BTreeMap;
 
 /// What the service knows.
@@ -78,6 +81,46 @@ impl State {
     pub fn counted(&mut self, ports: &[PortCounters]) {
         if !ports.is_empty() {
             self.feed.publish(About::Counters, || Message::new("counters", json!({ "items": ports })));
+        }
+    }
+
+    /// The monitor has reported the apps. Tells the clients of streams which slices have changed.
+    pub fn on_apps(&mut self, report: NodeReport) {
+        let outline = |apps: &KnownApps| -> BTreeMap<String, (String, u64, u64)> {
+            let slices = apps.iter().filter_map(|app| Some((slice_of(&app.id)?, app)));
+            let outline = |app: &AppReport| (app.state.clone(), app.restarts, app.since_ms);
+            slices.map(|(slice, app)| (slice.to_owned(), outline(app))).collect()
+        };
+        let before = outline(&self.apps);
+        self.apps.take(report);
+        let after = outline(&self.apps);
+        for slice in after.keys().filter(|slice| before.get(*slice) != after.get(*slice)) {
+            self.slice_changed(slice);
+        }
+        for slice in before.keys().filter(|slice| !after.contains_key(*slice)) {
+            let gone = || removed(self.view.version(), &format!("slice/{slice}"));
+            self.feed.publish_of_slice(slice, false, gone);
+        }
+    }
+
+    /// A slice has published its summary.
+    pub fn on_summary(&mut self, zone: u16, payload: &[u8]) {
+        if let Some(slice) = self.slices.hear(zone, payload) {
+            self.slice_changed(&slice);
+        }
+    }
+
+    fn slice_changed(&mut self, slice: &str) {
+        let Some(app) = self.apps.get(&app_name(slice)) else { return };
+        let make = || self.slices.put(slice, app, self.view.version());
+        self.feed.publish_of_slice(slice, false, make);
+    }
+
+    /// The service `labels` has told a change of a slice's labels.
+    pub fn on_labels(&mut self, slice: &str, update: &Update<'_>) {
+        let version = self.view.version();
+        for message in self.slices.labels_changed(slice, update, version) {
+            self.feed.publish_of_slice(slice, true, || message);
         }
     }
 

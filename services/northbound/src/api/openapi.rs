@@ -57,14 +57,16 @@ fn operation(route: &Route) -> Value {
     let name = route.path.trim_start_matches("/api/v1").replace(['/', '.', '{', '}'], "_");
     let content = match (route.path, route.schema) {
         ("/metrics", _) => json!({ "text/plain": {} }),
-        ("/api/v1/stream", _) => json!({ "text/event-stream": {} }),
+        (path, _) if path.ends_with("/stream") => json!({ "text/event-stream": {} }),
         (_, "") => json!({ "application/json": {} }),
         (_, schema) => {
             json!({ "application/json": { "schema": { "$ref": format!("#/components/schemas/{schema}") } } })
         }
     };
     let success = match route.path {
-        "/api/v1/ws" => json!({ "101": { "description": "The connection becomes a WebSocket" } }),
+        path if path.ends_with("/ws") => {
+            json!({ "101": { "description": "The connection becomes a WebSocket" } })
+        }
         _ if success(route) == "204" => json!({ "204": { "description": "Success" } }),
         _ => json!({ success(route): { "description": "Success", "content": content } }),
     };

@@ -45,7 +45,7 @@ pub fn parameter_schema(path: &str, name: &str) -> Value {
         "found" => words(&["direct", "indirect", "static"]),
         "choice" => words(&["equal", "link_disjoint", "switch_disjoint"]),
         "kinds" => {
-            let one = "(switch|port|link|host|path|intent|counters|incident)";
+            let one = "(switch|port|link|host|path|intent|counters|incident|slice)";
             pattern(&format!("{one}(,{one})*"))
         }
         "state" => state(path),

@@ -149,6 +149,24 @@ pub static ROUTES: &[Route] = &[
         slices::labels,
     ),
     of_slice("/api/v1/slices/{id}/flows", "SliceFlows", "The flows of a slice.", slices::flows),
+    Route {
+        takes: Takes::Only(CHANGES_ONLY),
+        ..of_slice(
+            "/api/v1/slices/{id}/stream",
+            "",
+            "A slice and its labels as server-sent events.",
+            streams::of_slice,
+        )
+    },
+    Route {
+        takes: Takes::Only(CHANGES_ONLY),
+        ..of_slice(
+            "/api/v1/slices/{id}/ws",
+            "",
+            "A slice and its labels over a WebSocket.",
+            streams::of_slice,
+        )
+    },
     get("/api/v1/topology", "Topology", "The network in one piece.", NONE, topology::topology),
     get("/api/v1/switches", "Switches", "Known switches.", Takes::Page(Kind::Switch), |it| {
         page::list(it, Kind::Switch)
@@ -453,6 +471,8 @@ const OF_SWITCH: Takes = Takes::PageWith(&["owner", "state", "table_id"]);
 const DETAIL: Takes = Takes::Only(&["detail"]);
 
 const STREAM: &[&str] = &["kinds", "changes_only"];
+
+const CHANGES_ONLY: &[&str] = &["changes_only"];
 
 /// A path of the table in its parts, so that no request splits it again.
 struct Pattern {

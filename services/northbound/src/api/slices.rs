@@ -9,7 +9,6 @@ use super::refusal::{Statuses, refusal};
 use crate::http::{Problem, Response};
 use labels_contract::{Flow, Label, Question, Standing, status};
 use northbound_contract::AppReport;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use slice_contract::{app_name, slice_of};
@@ -32,6 +31,12 @@ pub fn one(context: &Context<'_>) -> Answered {
     let slice = seen(context)?;
     let app = context.state.apps.get(&app_name(slice)).ok_or_else(|| missing(slice))?;
     Ok(Answer::Ready(Response::value(&shown(context, slice, app))))
+}
+
+/// The slice of the path, if the sender may see it and the node has it.
+pub fn known<'a>(context: &Context<'a>) -> Result<&'a str, Problem> {
+    let slice = seen(context)?;
+    context.state.apps.get(&app_name(slice)).map(|_| slice).ok_or_else(|| missing(slice))
 }
 
 /// `/api/v1/slices/{id}/labels`. The standings say whether the labels are stale.
@@ -91,33 +96,13 @@ fn missing(slice: &str) -> Problem {
 }
 
 fn shown(context: &Context<'_>, slice: &str, app: &AppReport) -> Value {
-    let slices = &context.state.slices;
+    let mut value = context.state.slices.object(slice, app);
     let address = format!("{BASE}/slices/{slice}");
-    let mut value = json!({
-        "kind": "slice",
-        "id": slice,
-        "state": app.state,
-        "since_ms": app.since_ms,
-        "restarts": app.restarts,
-        "_links": {
-            "self": address,
-            "labels": format!("{address}/labels"),
-            "flows": format!("{address}/flows"),
-        },
-    });
-    add(&mut value, slices.summary(app));
-    add(&mut value, slices.standing(slice));
-    if let (Some(why), Value::Object(members)) = (&app.last_end, &mut value) {
-        members.insert("last_end".to_owned(), why.as_str().into());
+    if let Value::Object(members) = &mut value {
+        let of = |what: &str| format!("{address}/{what}");
+        let links =
+            json!({ "self": address, "labels": of("labels"), "flows": of("flows"), "stream": of("stream") });
+        members.insert("_links".to_owned(), links);
     }
     value
-}
-
-/// Adds the members of what is known, without the name, which is there already.
-fn add(value: &mut Value, known: Option<&impl Serialize>) {
-    let Some(Ok(Value::Object(mut more))) = known.map(serde_json::to_value) else { return };
-    more.remove("slice");
-    if let Value::Object(members) = value {
-        members.extend(more);
-    }
 }

@@ -37,12 +37,12 @@ impl World {
     }
 
     fn join(&mut self, changes_only: bool) -> ClientId {
-        let interest = Interest { about: vec![About::Object(Kind::Switch)], changes_only };
+        let interest = Interest { about: vec![About::Object(Kind::Switch)], changes_only, slice: None };
         self.feed.join(interest, CLIENTS_MAX).unwrap()
     }
 
     fn take(&mut self, client: ClientId) -> Vec<Arc<Message>> {
-        self.feed.take(client, "r", self.tables.view(), Waker::noop())
+        self.feed.take(client, "r", (self.tables.view(), &|_| Vec::new()), Waker::noop())
     }
 }
 
@@ -133,7 +133,7 @@ fn a_full_queue_lets_go_of_what_it_held() {
 fn too_many_clients_are_refused_and_one_that_leaves_makes_room() {
     let mut world = World::default();
     let clients: Vec<_> = (0..CLIENTS_MAX).map(|_| world.join(true)).collect();
-    let interest = Interest { about: Vec::new(), changes_only: true };
+    let interest = Interest { about: Vec::new(), changes_only: true, slice: None };
     assert_eq!(world.feed.join(interest.clone(), CLIENTS_MAX), None);
     assert!(world.feed.join(interest.clone(), CLIENTS_MAX + OPERATORS_MAX).is_some(), "the operator gets in");
     world.feed.leave(clients[0]);
@@ -155,7 +155,7 @@ impl Wake for Counting {
 #[test]
 fn a_client_is_woken_once_for_what_it_wants_only() {
     let (mut feed, woken) = (Feed::default(), Arc::new(Counting::default()));
-    let interest = Interest { about: vec![About::Counters], changes_only: true };
+    let interest = Interest { about: vec![About::Counters], changes_only: true, slice: None };
     let client = feed.join(interest, CLIENTS_MAX).unwrap();
     let (tables, waker) = (Tables::new(), Waker::from(Arc::clone(&woken)));
     let counters = |feed: &mut Feed| {
@@ -163,11 +163,11 @@ fn a_client_is_woken_once_for_what_it_wants_only() {
         woken.0.load(Ordering::Relaxed)
     };
     assert_eq!(counters(&mut feed), 0, "nobody waits yet");
-    while !feed.take(client, "r", tables.view(), &waker).is_empty() {}
+    while !feed.take(client, "r", (tables.view(), &|_| Vec::new()), &waker).is_empty() {}
     feed.publish(About::Object(Kind::Switch), || panic!("nobody wants it"));
     assert_eq!(woken.0.load(Ordering::Relaxed), 0);
     assert_eq!([counters(&mut feed), counters(&mut feed)], [1, 1]);
-    assert_eq!(feed.take(client, "r", tables.view(), &waker).len(), 2);
+    assert_eq!(feed.take(client, "r", (tables.view(), &|_| Vec::new()), &waker).len(), 2);
 }
 
 /// The same numbers for the same seed.
@@ -200,4 +200,41 @@ fn whenever_it_reads_a_client_ends_with_the_present_objects() {
         reader.read(&mut world, client, usize::MAX);
         assert!(reader.is_complete && reader.has_all_of(&world.tables), "seed {start}");
     }
+}
+
+#[test]
+fn a_client_of_one_slice_hears_of_no_other_and_labels_are_for_it_alone() {
+    let mut feed = Feed::default();
+    let mut join = |slice: Option<&str>| {
+        let interest =
+            Interest { about: vec![About::Slice], changes_only: false, slice: slice.map(str::to_owned) };
+        feed.join(interest, CLIENTS_MAX).unwrap()
+    };
+    let (blue, all) = (join(Some("blue")), join(None));
+    let tables = Tables::new();
+    let snapshot = |interest: &Interest| {
+        let text = interest.slice.clone().unwrap_or_else(|| "all".to_owned());
+        vec![Message::new("put", json!({ "key": text }))]
+    };
+    let take = |feed: &mut Feed, client| -> Vec<String> {
+        let known: (&Snapshot, &dyn Fn(&Interest) -> Vec<Arc<Message>>) = (tables.view(), &snapshot);
+        let messages = std::iter::from_fn(|| {
+            Some(feed.take(client, "r", known, Waker::noop())).filter(|messages| !messages.is_empty())
+        });
+        messages.flatten().map(|message| message.json().to_owned()).collect()
+    };
+    let begins = take(&mut feed, blue);
+    assert!(begins[0].contains(r#""kinds":["slice"]"#) && begins[1].contains("blue"), "{begins:?}");
+    assert!(begins[2].contains("complete"), "{begins:?}");
+    assert!(take(&mut feed, all)[1].contains("all"));
+    for (slice, is_label) in [("blue", false), ("blue", true), ("red", false), ("red", true)] {
+        feed.publish_of_slice(slice, is_label, || {
+            Message::new("put", json!({ "key": slice, "label": is_label }))
+        });
+    }
+    assert_eq!(feed.wanted_slices().into_iter().collect::<Vec<_>>(), ["blue"]);
+    let heard = take(&mut feed, blue);
+    assert!(heard.len() == 2 && heard.iter().all(|it| it.contains("blue")), "{heard:?}");
+    let heard = take(&mut feed, all);
+    assert!(heard.len() == 2 && heard.iter().all(|it| it.contains(r#""label":false"#)), "{heard:?}");
 }

@@ -75,7 +75,9 @@ impl Events {
     fn take(&mut self, waker: &Waker) -> Vec<Arc<Message>> {
         let mut state = self.shared.state();
         let state = &mut *state;
-        state.feed.take(self.id, &state.run, &state.view, waker)
+        let crate::state::State { feed, run, view, slices, apps, .. } = state;
+        let of_slices = |interest: &Interest| slices.snapshot(apps, view.version(), interest);
+        feed.take(self.id, run, (view, &of_slices), waker)
     }
 }
 

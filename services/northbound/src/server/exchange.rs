@@ -9,7 +9,7 @@ use super::websocket;
 use crate::access::Access;
 use crate::api::{self, Answer, Call, First, SwitchQuestion};
 use crate::app::{Changed, FEW_MAX, Northbound, Reply, Shared, now_ms};
-use crate::feed::{CLIENTS_MAX, OPERATORS_MAX};
+use crate::feed::{CLIENTS_MAX, Interest, OPERATORS_MAX};
 use crate::guard::{self, Sender};
 use crate::http::{Method, Problem, Request, Response};
 use crate::steps::{Question, Steps, Turn};
@@ -139,7 +139,7 @@ impl Exchange {
         if let Some(file) = files::file(path).filter(|_| is_read) {
             return Ok(Outcome::Whole(file.unless_known(text(IF_NONE_MATCH.as_str()))));
         }
-        let is_websocket = path == "/api/v1/ws";
+        let is_websocket = path.starts_with("/api/v1/") && path.ends_with("/ws");
         let sender = match is_remote {
             false => access::Sender::operator(),
             true => {
@@ -165,6 +165,11 @@ impl Exchange {
         request: &Request,
         (headers, peer): (&HeaderMap, Peer),
     ) -> Result<Outcome, Problem> {
+        if let Answer::Stream(Interest { slice: Some(slice), .. }) = &answer {
+            let slice = slice.clone();
+            let ended = |_| Problem::no_service("northbound", "the node ends");
+            self.app.act(move |app, out| app.follow_labels(&slice, out)).await.map_err(ended)?;
+        }
         let streams_max = CLIENTS_MAX + if peer == Peer::Operator { OPERATORS_MAX } else { 0 };
         let until = tokio::time::Instant::now() + CHAIN_TIMEOUT;
         loop {
