@@ -6,7 +6,7 @@ use burnet::cli::{AppCommand, BurnetCommand, Cli, CommandError};
 use burnet::commands::network::{self, Collection};
 use burnet::commands::{
     app, audit, backup, explain_grant, flows, incidents, key, logs, package, reload, restore, run, safe_mode,
-    slice, slice_flows, slices, switches, tls, top,
+    slice, slice_apply, slice_explain, slice_flows, slice_life, slices, switches, tls, top,
 };
 use burnet::{apps, completion, doctor, laboratory, new_app, ofp};
 use clap::Parser;
@@ -113,6 +113,12 @@ fn slice_command(command: SliceCommand) -> Result<ExitCode, CommandError> {
         SliceCommand::Show(args) => (slices::show(&args)?, ExitCode::SUCCESS),
         SliceCommand::Labels(args) => (slice_flows::labels(&args)?, ExitCode::SUCCESS),
         SliceCommand::Flows(args) => (slice_flows::flows(&args)?, ExitCode::SUCCESS),
+        SliceCommand::Explain(args) => slice_explain::explain(&args)?,
+        SliceCommand::Pause(args) => (slice_life::pause(&args)?, ExitCode::SUCCESS),
+        SliceCommand::Resume(args) => (slice_life::resume(&args)?, ExitCode::SUCCESS),
+        SliceCommand::Apply(args) => (slice_apply::apply(&args)?, ExitCode::SUCCESS),
+        SliceCommand::Remove(args) => (slice_apply::remove(&args)?, ExitCode::SUCCESS),
+        SliceCommand::Watch(args) => (slice_life::watch(&args)?, ExitCode::SUCCESS),
     };
     print(text).map(|_| code)
 }

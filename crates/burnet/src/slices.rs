@@ -18,6 +18,7 @@ use slice::settings::{EndSettings, LabelSettings};
 use slice_contract::{STATE_TOPIC, app_name};
 use slicer::{End, Isolation, SlicePlan, SwitchPlan};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use zone::{Limits, Sandbox};
 
 /// OFPVID_PRESENT: the bit of vlan_vid that is set if the packet has a tag.
@@ -52,7 +53,6 @@ fn spec(slice: &Slice, has_labels: bool) -> Result<AppSpec, String> {
             "it names VNICs at several switches, and no links: write the links that `burnet slice plan` chooses".to_owned(),
         ));
     }
-    let plan = slice.plan().map_err(|bad| bad.to_string())?;
     let address = |controller: &config::slices::Controller| {
         controller.address().ok_or_else(|| {
             let why = format!(
@@ -62,15 +62,8 @@ fn spec(slice: &Slice, has_labels: bool) -> Result<AppSpec, String> {
         })
     };
     let controllers = slice.controllers.iter().map(address).collect::<Result<Vec<_>, _>>()?;
-    let is_standalone = slice.fail == FailMode::Standalone;
-    let settings = SliceSettings {
-        is_standalone,
-        has_labels,
-        vnics: vnics(slice),
-        labels: labels(slice.labels),
-        ..SliceSettings::of(&plan, controllers)
-    };
-    settings.check()?;
+    let settings = settings(slice, controllers, has_labels)?;
+    let plan = slice.plan().map_err(|bad| bad.to_string())?;
     let grant = grant(&plan, has_labels).map_err(of_slice)?;
     let connections = u32::try_from(settings.connections()).unwrap_or(u32::MAX);
     let mut sandbox = Sandbox::default();
@@ -117,6 +110,26 @@ fn vnics(slice: &Slice) -> BTreeMap<String, EndSettings> {
         EndSettings::of(End { datapath: vnic.at.switch, port })
     };
     slice.vnics.iter().map(|vnic| (vnic.name.clone(), end(vnic))).collect()
+}
+
+/// What the zone of a slice with these controllers gets.
+///
+/// # Errors
+/// A sentence that names the slice: it cannot run.
+pub fn settings(
+    slice: &Slice,
+    controllers: Vec<SocketAddr>,
+    has_labels: bool,
+) -> Result<SliceSettings, String> {
+    let plan = slice.plan().map_err(|bad| bad.to_string())?;
+    let settings = SliceSettings {
+        is_standalone: slice.fail == FailMode::Standalone,
+        has_labels,
+        vnics: vnics(slice),
+        labels: labels(slice.labels),
+        ..SliceSettings::of(&plan, controllers)
+    };
+    settings.check().map(|()| settings)
 }
 
 /// What the slice may do: with its packets, by its ports, at its switches. On a node with labels, it reports its own flows.

@@ -2,11 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
 
-use emulator::SwitchOptions;
+use emulator::{Emulation, SwitchOptions, Topology, Versions};
 use serde_json::Value;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::Output;
+use std::process::{Output, Stdio};
+use std::time::Duration;
 use test_bed::{Bed, Node, PATIENCE};
 
 /// The SHA-256 of `blue-secret`.
@@ -142,4 +143,164 @@ fn a_reload_with_an_unknown_name_of_a_controller_keeps_the_running_slice() {
         "{why}"
     );
     assert_eq!(node.pid_of("slice.blue"), pid);
+}
+
+#[test]
+fn the_operator_pauses_and_resumes_a_slice_and_watches_it() {
+    let world = World::new();
+    let run = |words: &[&str]| text(&world.bed.run(words));
+    world
+        .node
+        .wait("the monitor has reported the slices", |_| world.as_blue("/api/v1/slices").1["total"] == 1);
+    let mut watch =
+        world.bed.burnet().args(["slice", "watch", "blue"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut wait_line = |part: &str| lines.find(|line| line.contains(part)).unwrap();
+    wait_line("slice/blue  state=running");
+    wait_line("current=true");
+    let red = world.node.pid_of("slice.red");
+    assert!(run(&["slice", "pause", "blue"]).contains("slice blue is being paused"));
+    wait_line("slice/blue  state=stopped");
+    assert!(run(&["slice", "list"]).contains("stopped"));
+    run(&["slice", "resume", "blue"]);
+    wait_line("slice/blue  state=running");
+    assert_eq!(world.node.pid_of("slice.red"), red, "the other slice does not notice");
+    watch.kill().unwrap();
+    watch.wait().unwrap();
+}
+
+#[test]
+fn a_flow_mod_of_a_tenant_is_explained_by_its_slice_or_from_a_file() {
+    let world = World::new();
+    let rule = "priority=5,in_port=2,actions=output:2";
+    let explain = |words: &[&str]| world.bed.run(&[&["slice", "explain"], words].concat());
+    let file = world.bed.path("burnet.toml");
+    let file = ["--file", file.to_str().unwrap()];
+    world.node.wait("the slice has its switches", |_| explain(&["red", rule]).status.success());
+    let of_node = text(&explain(&["red", "priority=5,in_port=2,actions=IN_PORT"]));
+    assert!(of_node.starts_with("switch s1\n  priority=") && of_node.contains("in_port=2"), "{of_node}");
+    assert_eq!(text(&explain(&["red", "priority=5,in_port=2,actions=IN_PORT", file[0], file[1]])), of_node);
+    let refused = explain(&["red", "priority=5,in_port=1,actions=output:2"]);
+    let why = String::from_utf8(refused.stdout).unwrap();
+    assert!(why.starts_with("switch s1: refused: ") && refused.status.code() == Some(1), "{why}");
+    assert_eq!(explain(&["red", "delete in_port=1"]).status.code(), Some(2));
+    assert_eq!(explain(&["green", rule]).status.code(), Some(1));
+    assert_eq!(explain(&["red", rule, "--switch", "s9"]).status.code(), Some(1));
+}
+
+/// Two slices at both switches of a line, with tenants that learn. Each has a host at each switch.
+struct Tenants {
+    bed: Bed,
+    node: Node,
+    _controllers: [Node; 2],
+    network: emulator::Handle,
+    sections: [String; 2],
+}
+
+impl Tenants {
+    fn new() -> Tenants {
+        let tenant = || {
+            let config = "[southbound]\nversions = ['1.3']\n";
+            Bed::new(env!("CARGO_BIN_EXE_burnet")).node().config(config).app("learning-switch").start_ready()
+        };
+        let controllers = [tenant(), tenant()];
+        let section = |name: &str, tag: u16, port: u16, controller: &Node| {
+            format!(
+                "[slice.{name}]\ncontrollers = ['{}']\nisolation = 'vlan'\ntag = {tag}\nown_ports = ['s1:{port}', 's2:{port}']\nlinks = ['s1:3-s2:3']\n",
+                controller.address()
+            )
+        };
+        let sections = [section("blue", 10, 1, &controllers[0]), section("red", 20, 2, &controllers[1])];
+        let bed = Bed::new(env!("CARGO_BIN_EXE_burnet"));
+        let node = bed.node().config(&sections.concat()).log("info").start_ready();
+        let topology: Topology = "linear,2,2".parse().unwrap();
+        let options = SwitchOptions { versions: Versions::Only13, ..SwitchOptions::default() };
+        let network = Emulation::start(&topology, node.address(), &options).unwrap();
+        network.wait_connected(PATIENCE).unwrap();
+        Tenants { bed, node, _controllers: controllers, network, sections }
+    }
+
+    fn ping(&self, from: &str, to: &str) -> bool {
+        let report = self.network.begin_ping(from, to, Duration::from_secs(5)).unwrap();
+        report.recv().unwrap().is_complete()
+    }
+
+    fn wait_ping(&self, from: &str, to: &str) {
+        self.node.wait("the hosts reach each other", |_| self.ping(from, to));
+    }
+
+    /// How many rules of this app the switches have.
+    fn rules(&self, app: &str) -> usize {
+        self.node.flows().iter().flat_map(|switch| &switch.flows).filter(|flow| flow.owner == app).count()
+    }
+
+    fn apply(&self, text: &str) -> Output {
+        let file = self.bed.file("wanted.toml", text);
+        self.bed.run(&["slice", "apply", file.to_str().unwrap()])
+    }
+
+    fn names(&self) -> Vec<String> {
+        let list: Value = serde_json::from_str(&text(&self.bed.run(&["slice", "list", "--json"]))).unwrap();
+        list.as_array().unwrap().iter().map(|it| it["slice"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+#[test]
+fn slices_are_removed_and_added_while_another_loses_no_ping_and_keeps_its_rules() {
+    let world = Tenants::new();
+    world.wait_ping("h1s1", "h1s2");
+    world.wait_ping("h2s1", "h2s2");
+    let (red_pid, red_rules) = (world.node.pid_of("slice.red"), world.rules("slice.red"));
+    assert!(world.rules("slice.blue") > 2 && red_rules > 2);
+    let done = text(&world.apply(&world.sections[1]));
+    assert!(done.contains("app slice.blue ends") && !done.contains("slice.red restarts"), "{done}");
+    assert!(!done.contains("its rules stay"), "{done}");
+    world.node.wait("the slice is gone", |_| world.names() == ["red"]);
+    assert_eq!(world.rules("slice.blue"), 0, "its rules left the switches");
+    assert!(world.ping("h2s1", "h2s2") && world.ping("h2s2", "h2s1"), "the other slice goes on");
+    assert_eq!((world.node.pid_of("slice.red"), world.rules("slice.red") >= red_rules), (red_pid, true));
+    assert!(!world.ping("h1s1", "h1s2"), "nobody forwards its packets");
+    text(&world.apply(&world.sections.concat()));
+    world.wait_ping("h1s1", "h1s2");
+    assert_eq!(world.node.pid_of("slice.red"), red_pid);
+    text(&world.bed.run(&["slice", "remove", "red"]));
+    world.node.wait("the slice is gone", |_| world.names() == ["blue"]);
+    assert_eq!(world.rules("slice.red"), 0);
+    assert!(world.ping("h1s1", "h1s2"));
+}
+
+#[test]
+fn a_file_that_is_wrong_or_overlaps_changes_nothing_and_what_was_applied_stays_after_a_restart() {
+    let slice_of = |name: &str, tag: u16, port: u16| slice(name, "127.0.0.1:9", tag, port);
+    let bed = Bed::new(env!("CARGO_BIN_EXE_burnet"));
+    let config = slice_of("blue", 10, 1);
+    let start = || bed.node().config(&config).log("info").start_ready();
+    let node = start();
+    let names = |node: &Node| -> Vec<String> {
+        node.apps()
+            .into_iter()
+            .filter_map(|app| Some(app.status.app.strip_prefix("slice.")?.to_owned()))
+            .collect()
+    };
+    let pid = node.pid_of("slice.blue");
+    let check = |text: &str, part: &str| {
+        let file = bed.file("wanted.toml", text);
+        let done = bed.run(&["slice", "apply", file.to_str().unwrap()]);
+        let why = String::from_utf8(done.stderr).unwrap();
+        assert!(!done.status.success() && why.contains(part), "{why}");
+        assert_eq!((names(&node), node.pid_of("slice.blue")), (vec!["blue".to_owned()], pid), "{part}");
+    };
+    check("[slice.red]\n", "line 1");
+    check(&(slice_of("red", 10, 2) + &slice_of("green", 10, 3)), "tag");
+    check(&(slice_of("red", 10, 2) + "[node]\nlog = 'info'\n"), "also has [node]");
+    check(&slice_of("red", 10, 2).replace("127.0.0.1", "nowhere.invalid"), "has no address");
+    let file = bed.file("wanted.toml", &slice_of("red", 20, 2));
+    text(&bed.run(&["slice", "apply", file.to_str().unwrap()]));
+    node.wait("the other slice runs", |node| names(node) == ["red"] && node.pid_of("slice.red").is_some());
+    drop(node);
+    let node = start();
+    assert_eq!(names(&node), ["red"], "also after a restart");
+    assert!(node.log().contains("which the operator has applied"));
+    text(&bed.run(&["slice", "apply"]));
+    node.wait("the configuration's slice runs again", |node| names(node) == ["blue"]);
 }

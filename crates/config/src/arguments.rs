@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::Args;
 use monitor_channel::protocol::WORKERS_MAX;
 
-use crate::{AppArgument, ListenAddress, LogLevel};
+use crate::{AppArgument, ListenAddress, LogLevel, SlicesFrom};
 
 /// `burnet run`.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
@@ -63,4 +63,7 @@ pub struct RunArgs {
     /// For comparison only: run everything inside the kernel process, without restarts
     #[arg(long, hide = true)]
     pub monolithic: bool,
+    /// Where the slices come from. No option: the operator changes it while the node runs.
+    #[arg(skip)]
+    pub slices: SlicesFrom,
 }

@@ -9,6 +9,7 @@
 //! It opens no socket, reads no certificate and starts no process.
 
 mod app;
+mod applied_slices;
 mod arguments;
 pub mod binding;
 #[cfg(test)]
@@ -43,6 +44,7 @@ use package::state::State;
 use serde::{Deserialize, Serialize};
 
 pub use app::{AppArgument, AppReference, BuiltInApp, NotAnApp};
+pub use applied_slices::{SlicesFrom, applied_file};
 pub use arguments::RunArgs;
 pub use binding::{Datapaths, TlsBinding};
 pub use environment::Environment;
@@ -96,6 +98,9 @@ pub struct Config {
     /// The slices of tenants, in the order of the file. The kernel process does not get them.
     #[serde(skip)]
     pub slices: Vec<slices::Slice>,
+    /// The file that the slices are from, if the operator has applied one.
+    #[serde(skip)]
+    pub applied_slices: Option<PathBuf>,
     /// The packages that apps come from.
     pub packages: Packages,
     /// What runs apps in Python.
@@ -368,6 +373,8 @@ impl Config {
     ) -> Result<Config, ConfigError> {
         let mut file = args.config.as_deref().map(ConfigFile::read).transpose()?.unwrap_or_default();
         manifests::enter_folders(&mut file, &mut args, around)?;
+        let state = state_folder(&file, &args, around);
+        let applied_slices = applied_slices::take(&mut file, &args.slices, state.as_deref())?;
         let unsaid = manifests::look(&mut file, &args, around)?;
         let wanted = elsewhere(&file, &args.apps, built_in.apps);
         let audit = audit_folder(&file, &args, around)?;
@@ -391,7 +398,7 @@ impl Config {
         for app in &mut config.apps {
             app.packaged = packages.apps.contains_key(&app.name);
         }
-        (config.packages, config.node.audit) = (packages, audit);
+        (config.packages, config.node.audit, config.applied_slices) = (packages, audit, applied_slices);
         config.check_files()?;
         if let Some(unsaid) = unsaid.first() {
             return contradiction(unsaid.refusal());
@@ -428,10 +435,7 @@ impl Config {
         };
         let log = args.log.or(file.node.log).unwrap_or_default();
         let said = args.state.is_some() || file.node.state.is_some();
-        // A node that a program starts for its own use leaves the operator's state folder alone.
-        let state = (said || args.records.is_none())
-            .then(|| around.state(args.state.as_deref(), file.node.state.as_deref()).ok())
-            .flatten();
+        let state = state_folder(&file, args, around);
         let state_is_asked_for = said || around.names_state() || file.node.audit == Some(true);
         let node = Node { socket, log, app_user_base, records, state, state_is_asked_for, audit: None };
         let southbound = Southbound::merge(&file.southbound, args, &around.current_dir)?;
@@ -456,6 +460,7 @@ impl Config {
             apps,
             network,
             slices,
+            applied_slices: None,
             packages,
             python,
             granted_by,
@@ -703,6 +708,14 @@ fn no_such_app(name: &str, built_in: &[BuiltInApp]) -> String {
          give its path, --app ./{name}, or set app.{name}.path, or install it (burnet app install)",
         offered.join(", ")
     )
+}
+
+/// The state folder, if the node uses one. A node that a program starts for its own use leaves the operator's state folder alone.
+fn state_folder(file: &ConfigFile, args: &RunArgs, around: &Environment) -> Option<PathBuf> {
+    let said = args.state.is_some() || file.node.state.is_some();
+    (said || args.records.is_none())
+        .then(|| around.state(args.state.as_deref(), file.node.state.as_deref()).ok())
+        .flatten()
 }
 
 /// The folder of the audit log: in the state folder, if the operator named that or the node runs as root. The

@@ -15,6 +15,7 @@ pub mod child;
 mod long;
 pub mod owners;
 pub mod protocol;
+pub mod slices;
 pub mod usage;
 
 pub use app::{
@@ -22,4 +23,5 @@ pub use app::{
     KernelStatus, NOT_ENFORCED_BYTES_MAX, NOT_ENFORCED_MAX, PlanError, REASON_BYTES_MAX, Regions,
     SETTINGS_BYTES_MAX, Verb, ZoneKind, check_app_name, check_specs, legible, steers,
 };
+pub use slices::{SlicesChange, SlicesWanted};
 pub use usage::{LINE_BYTES_MAX, LINES_PER_S_MAX, NodeUsage, SAMPLE_INTERVAL_MS, ZoneCounts, ZoneUsage};

@@ -26,6 +26,7 @@ use zone::{Excess, Limits};
 
 use crate::app::{AppSource, AppStatus, Ending, KernelStatus, Verb};
 use crate::owners::Owned;
+use crate::slices::SlicesChange;
 use crate::usage::{NodeUsage, ZoneCounts, ZoneUsage};
 
 /// Descriptors of one end of a port: the rings' memory and a wake-up each way.
@@ -243,6 +244,9 @@ pub enum FromKernel {
         ticket: u64,
         /// If set, only this app.
         app: Option<String>,
+        /// If set, the node gets these slices.
+        #[serde(default)]
+        slices: Option<SlicesChange>,
     },
     /// The operator wants a copy of the store. [`ToKernel::StoreSaved`] is the answer.
     SaveStore {

@@ -16,6 +16,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use serde_json::Value;
 
 use crate::app::AppSpec;
+use monitor_channel::SlicesChange;
 
 /// The largest number of waiting requests: an operator sends one at a time.
 const ASKED_MAX: usize = 16;
@@ -58,12 +59,12 @@ pub struct Reloaded {
     pub left: Vec<String>,
 }
 
-/// Reloads the configuration of one app or of all. It may block, and one thread calls it.
+/// Reloads the configuration of one app or of all, with other slices if the operator wants that. It may block, and one thread calls it.
 #[derive(Clone)]
 pub struct Reload(pub Arc<ReadAnew>);
 
 /// See [`Reload`].
-pub type ReadAnew = dyn Fn(Option<&str>) -> Result<Reloaded, String> + Send + Sync;
+pub type ReadAnew = dyn Fn(Option<&str>, Option<&SlicesChange>) -> Result<Reloaded, String> + Send + Sync;
 
 impl fmt::Debug for Reload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -75,6 +76,8 @@ impl fmt::Debug for Reload {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ReloadRequest {
     pub(crate) app: Option<String>,
+    /// The slices that the operator wants.
+    pub(crate) slices: Option<SlicesChange>,
     /// The kernel process, by its generation, and the ticket of its request.
     pub(crate) answer_to: Option<(u64, u64)>,
 }
@@ -178,7 +181,7 @@ fn start(find: Option<Find>, reload: Option<Reload>) -> io::Result<Thread> {
             Answer::App(name, found.map(Box::new))
         }
         Asked::Reload(request) => {
-            let read = |reload: &Reload| (reload.0)(request.app.as_deref());
+            let read = |reload: &Reload| (reload.0)(request.app.as_deref(), request.slices.as_ref());
             let reloaded = reload.as_ref().map_or_else(|| Err(String::new()), read);
             Answer::Reloaded(request, reloaded.map(Box::new))
         }
@@ -208,7 +211,11 @@ mod tests {
     #[test]
     fn a_node_without_somewhere_to_look_refuses_and_one_that_finds_nothing_says_why() {
         assert!(Finder::new(None, None).ask("hub".into()).is_err());
-        assert!(Finder::new(None, None).reload(ReloadRequest { app: None, answer_to: None }).is_err());
+        assert!(
+            Finder::new(None, None)
+                .reload(ReloadRequest { app: None, slices: None, answer_to: None })
+                .is_err()
+        );
         let mut finder = Finder::new(Some(Find(Arc::new(|name| Err(format!("no {name}"))))), None);
         finder.ask("hub".into()).unwrap();
         assert_eq!(answer(&mut finder), [Answer::App("hub".to_owned(), Err("no hub".to_owned()))]);

@@ -8,6 +8,7 @@ use crate::output::LINE_BYTES_MAX;
 use crate::owners::Owned;
 use crate::protocol::{FromKernel, REPLY_DELAYS_MAX};
 use crate::resources::ZoneCounts;
+use monitor_channel::SlicesChange;
 
 use crate::supervisor::SupervisorEvent;
 use crate::verification::{PackageVerdict, Validity};
@@ -25,6 +26,7 @@ pub(crate) enum KernelMessage {
     Reload {
         ticket: u64,
         app: Option<String>,
+        slices: Option<SlicesChange>,
     },
     /// The operator wants a copy of the store.
     SaveStore {
@@ -47,8 +49,9 @@ pub(crate) fn event(message: FromKernel) -> KernelMessage {
     KernelMessage::Event(match message {
         FromKernel::Counts { zones } => return KernelMessage::Counts(zones),
         FromKernel::AddApp { app } => return KernelMessage::AddApp(legible(&app, APP_NAME_BYTES_MAX)),
-        FromKernel::Reload { ticket, app } => {
-            return KernelMessage::Reload { ticket, app: app.map(|app| legible(&app, APP_NAME_BYTES_MAX)) };
+        FromKernel::Reload { ticket, app, slices } => {
+            let app = app.map(|app| legible(&app, APP_NAME_BYTES_MAX));
+            return KernelMessage::Reload { ticket, app, slices };
         }
         FromKernel::SaveStore { ticket } => return KernelMessage::SaveStore { ticket },
         FromKernel::Owned { changes } => return KernelMessage::Owned(changes),

@@ -69,7 +69,7 @@ pub use monitor_channel::app::{
     KernelStatus, NOT_ENFORCED_BYTES_MAX, NOT_ENFORCED_MAX, PlanError, REASON_BYTES_MAX, Regions,
     SETTINGS_BYTES_MAX, Verb, ZoneKind, check_app_name, check_specs, legible, steers,
 };
-pub use monitor_channel::{app, channel, child, protocol};
+pub use monitor_channel::{SlicesChange, SlicesWanted, app, channel, child, protocol};
 pub use output::{LINE_BYTES_MAX, LINES_PER_S_MAX, ZONE_REMARK};
 pub use package_verifier::PackageChecks;
 pub use plan::{Plan, Programs, ZoneProgram, ZoneSetup, check_reload};

@@ -486,8 +486,8 @@ impl Monitor {
                 Ok(()) => tracing::info!("app {app}: the operator adds it"),
                 Err(why) => tracing::error!("app {app}: it is not started: {why}"),
             },
-            KernelMessage::Reload { ticket, app } => {
-                self.request_reload(ReloadRequest { app, answer_to: Some((generation, ticket)) });
+            KernelMessage::Reload { ticket, app, slices } => {
+                self.request_reload(ReloadRequest { app, slices, answer_to: Some((generation, ticket)) });
             }
             KernelMessage::SaveStore { ticket } => self.save_store(generation, ticket),
             KernelMessage::Owned(changes) => self.on_owned(&changes, now_ms()),

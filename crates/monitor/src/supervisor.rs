@@ -298,7 +298,7 @@ impl Supervisor {
         }
         for spec in apps {
             match self.app(&spec.name) {
-                Some(app) if app.spec.role == AppRole::App => app.reconfigure(spec, at, out),
+                Some(app) if app.spec.role == spec.role => app.reconfigure(spec, at, out),
                 Some(_) => {}
                 None => self.app_added(spec, now_ms, out),
             }

@@ -5,6 +5,7 @@
 
 use flow::DatapathId;
 use monitor_channel::app::{AppStatus, Ending, Verb};
+pub use monitor_channel::slices::{SlicesChange, SlicesWanted};
 use serde::{Deserialize, Serialize};
 use zone::Excess;
 use zone::{Resource, Sample};
@@ -60,6 +61,9 @@ pub enum Question {
         /// Only the changes for this app; `None` for all.
         #[serde(default)]
         app: Option<String>,
+        /// The node gets these slices, from now on and after a restart. `None`: it keeps those that it has.
+        #[serde(default)]
+        slices: Option<SlicesChange>,
     },
 }
 

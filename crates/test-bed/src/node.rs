@@ -113,7 +113,7 @@ impl Node {
     /// # Errors
     /// The node refuses; its sentence.
     pub fn reload(&self) -> Result<ReloadView, String> {
-        match self.ask(&Question::Reload { app: None }) {
+        match self.ask(&Question::Reload { app: None, slices: None }) {
             Some(Answer::Reloaded(view)) => Ok(view),
             Some(Answer::Refused(why)) => Err(why),
             other => panic!("{other:?}"),

@@ -15,6 +15,7 @@
 
 mod connection;
 pub mod dialing;
+pub mod explain;
 mod inbox;
 mod labels;
 mod links;
@@ -24,6 +25,7 @@ pub mod settings;
 mod standalone;
 pub mod state;
 mod summary;
+mod withdrawal;
 
 pub use service::Slice;
 pub use settings::SliceSettings;

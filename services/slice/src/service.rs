@@ -3,14 +3,17 @@
 //! In: events of the node, and sockets that are ready. Out: commands to the node, bytes to controllers, log lines. It decides nothing about
 //! messages: `slicer` does.
 
+mod operators;
+
 use crate::connection::Socket;
 use crate::dialing::Dialing;
 use crate::labels::{Labels, PortLabel, Wish, link_id};
 use crate::links::Links;
 use crate::settings::{LabelSettings, STANDALONE, SliceSettings};
 use crate::standalone::{AFTER_MS, Learning};
-use crate::state::{CLIENTS_MAX, Client, ControllerState, SliceState, SwitchState};
+use crate::state::{CLIENTS_MAX, Client};
 use crate::summary::Published;
+use crate::withdrawal::Withdrawal;
 use abi::ZoneId;
 use burnet_sdk::stream::Update;
 use burnet_sdk::{
@@ -59,6 +62,8 @@ pub struct Slice {
     listener: Option<UnixListener>,
     clients: Vec<Client>,
     published: Published,
+    /// Set once the operator removes the slice: from then on, it has no virtual switches.
+    withdrawal: Option<Withdrawal>,
     /// Only on a node with labels.
     labels: Option<Labels>,
     /// Whether the operator was told that flows were left out.
@@ -95,6 +100,7 @@ impl App for Slice {
             listener: None,
             clients: Vec::new(),
             published: Published::default(),
+            withdrawal: None,
             labels: settings.has_labels.then(|| labels_of(&settings)),
             has_told_cut: false,
             has_told_v10: false,
@@ -116,7 +122,7 @@ impl App for Slice {
     }
 
     fn on_switch_up(&mut self, up: &SwitchUp, out: &mut Commands) {
-        if !self.places.contains_key(&up.datapath) {
+        if !self.places.contains_key(&up.datapath) || self.withdrawal.is_some() {
             return;
         }
         self.up.insert(up.datapath);
@@ -173,6 +179,10 @@ impl App for Slice {
         if self.labels.as_mut().is_some_and(|labels| labels.on_refused(ticket, receipt.reason, now_ms)) {
             return self.follow_flows(out);
         }
+        if let Some(withdrawal) = &mut self.withdrawal {
+            withdrawal.on_receipt(ticket, receipt.outcome, receipt.reason);
+            return self.serve_clients(out);
+        }
         self.hear(&abi::Event::Receipt(datapath, *receipt), out);
     }
 
@@ -219,8 +229,8 @@ impl App for Slice {
             self.unflushed.insert(*connection);
         }
         failed.into_iter().for_each(|(connection, why)| self.lose(connection, &why, out));
-        self.clients.retain_mut(|client| client.serve(now_ms));
-        if self.settings.is_standalone {
+        self.serve_clients(out);
+        if self.settings.is_standalone && self.withdrawal.is_none() {
             self.stand_in(out);
         }
         self.flush(out);
@@ -247,7 +257,9 @@ impl SocketApp for Slice {
     fn sockets<'a>(&'a self, sockets: &mut Sockets<'a>) {
         self.listener.iter().for_each(|listener| sockets.add(LISTENER, listener, Wait::Readable));
         for (place, client) in self.clients.iter().enumerate() {
-            sockets.add(FIRST_CLIENT + place, client, Wait::Writable);
+            if let Some(wait) = client.waits_for() {
+                sockets.add(FIRST_CLIENT + place, client, wait);
+            }
         }
         for (connection, socket) in &self.sockets {
             let wait = match (socket.may_read(), socket.wants_room()) {
@@ -262,11 +274,10 @@ impl SocketApp for Slice {
     }
 
     fn on_socket(&mut self, token: usize, ready: Ready, out: &mut Commands) {
-        let now_ms = self.now_ms();
         match token.checked_sub(FIRST_CONNECTION) {
-            None if token == LISTENER => self.accept(now_ms),
+            None if token == LISTENER => self.accept(out),
             // A client that has its answer was removed. Another client may be at its place: that does no harm.
-            None => self.clients.retain_mut(|client| client.serve(now_ms)),
+            None => self.serve_clients(out),
             Some(number) => {
                 let (place, controller) = (number / CONTROLLERS_MAX, number % CONTROLLERS_MAX);
                 let Some(switch) = self.settings.switches.get(place) else { return };
@@ -311,7 +322,7 @@ impl Slice {
 
     /// The virtual switches; none while the zone's number is unknown.
     fn switches(&mut self, out: &Commands) -> Option<&mut Switches> {
-        if self.switches.is_none() {
+        if self.switches.is_none() && self.withdrawal.is_none() {
             let own = out.own_zone()?;
             let plan = self.settings.plan(own);
             // `new` has checked the settings.
@@ -591,63 +602,5 @@ impl Slice {
 
     fn tell_links(&mut self, changed: Vec<(LinkPlan, bool)>, out: &mut Commands) {
         changed.into_iter().for_each(|(link, is_up)| self.feed(Event::Link { link, is_up }, out));
-    }
-
-    /// Answers operators.
-    fn accept(&mut self, now_ms: u64) {
-        let Some(listener) = &self.listener else { return };
-        let Ok((stream, _)) = listener.accept() else { return };
-        let client = Client::new(stream, &self.state(), now_ms);
-        if let Some(mut client) = client.filter(|_| self.clients.len() < CLIENTS_MAX)
-            && client.serve(now_ms)
-        {
-            self.clients.push(client);
-        }
-    }
-
-    /// Publishes the summary for the other parts of the node.
-    fn publish(&mut self, out: &mut Commands) {
-        let mut published = std::mem::take(&mut self.published);
-        if let Some(summary) = published.due(self.now_ms(), || self.state()) {
-            out.publish_retained(slice_contract::STATE_TOPIC, &summary.to_bytes());
-        }
-        self.published = published;
-    }
-
-    fn state(&self) -> SliceState {
-        let switches = self.settings.switches.iter().map(|switch| {
-            let datapath = switch.datapath;
-            let slicer = self.switches.as_ref().map(|it| &it.slicer);
-            let counters = slicer.and_then(|it| it.counters(datapath)).unwrap_or_default();
-            let (rules, pieces) = slicer.and_then(|it| it.rules(datapath)).unwrap_or_default();
-            let controllers =
-                (0..self.settings.controllers.len()).map(|controller| Connection { datapath, controller });
-            SwitchState {
-                datapath,
-                shown_as: switch.shown_as,
-                is_up: self.up.contains(&datapath),
-                rules,
-                pieces,
-                packet_ins: counters.packet_ins,
-                packet_ins_dropped: counters.packet_ins_dropped,
-                packet_outs: counters.packet_outs,
-                flow_mods: counters.flow_mods,
-                refused: counters.refused,
-                controllers: controllers.map(|connection| self.controller_state(connection)).collect(),
-            }
-        });
-        SliceState { slice: self.settings.name.clone(), switches: switches.collect() }
-    }
-
-    fn controller_state(&self, connection: Connection) -> ControllerState {
-        let facts = self.switches.as_ref().and_then(|it| it.slicer.controller(connection));
-        let since_ms = self.dialing.stands_since_ms(connection);
-        ControllerState {
-            address: self.settings.controllers[connection.controller],
-            version: facts.map(|facts| facts.version.to_string()),
-            role: facts.map(|facts| facts.role_name().to_owned()),
-            up_ms: since_ms.map(|since_ms| self.now_ms().saturating_sub(since_ms)),
-            trouble: self.troubles.get(&connection).filter(|_| facts.is_none()).cloned(),
-        }
     }
 }

@@ -43,6 +43,32 @@ Examples:
 
 The node needs the table [network] in its configuration.";
 
+const EXPLAIN_EXAMPLES: &str = "\
+Examples:
+  burnet slice explain red 'priority=5,in_port=1,actions=output:2'
+  burnet slice explain red 'tcp,tcp_dst=80,actions=output:2' --switch s1 --json
+  burnet slice explain red 'in_port=1,actions=output:2' --file slices.toml      without a node
+
+The ports are those that the tenant sees, and the syntax is that of ovs-ofctl. On a running node, the rules and groups that the slice has are
+counted in. Exit code 1 if no switch takes it.";
+
+const APPLY_EXAMPLES: &str = "\
+Examples:
+  burnet slice apply slices.toml
+  burnet slice apply slices.toml --network network.toml      judged on a described network
+  burnet slice apply                                         those of the node's configuration again
+
+First the file is checked, as burnet slice plan does. If it is wrong, or some slice does not fit, nothing changes. The node keeps the slices in its
+state folder, and uses them in place of those in its configuration, also after a restart.";
+
+const WATCH_EXAMPLES: &str = "\
+Examples:
+  burnet slice watch
+  burnet slice watch blue
+  burnet slice watch blue --json | jq --unbuffered 'select(.object.kind == \"label\")'
+
+The node needs the table [network] in its configuration.";
+
 /// `burnet slice`.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct SliceArgs {
@@ -74,6 +100,21 @@ pub enum SliceCommand {
     /// Show the flows of a slice: their rates and paths
     #[command(after_help = FLOWS_EXAMPLES)]
     Flows(SliceShowArgs),
+    /// Show what a flow mod of the tenant becomes in the switches, or why it is refused
+    #[command(after_help = EXPLAIN_EXAMPLES)]
+    Explain(SliceExplainArgs),
+    /// End the process of a slice: its controllers are disconnected, and its rules stay
+    Pause(SliceShowArgs),
+    /// Start the process of a paused slice
+    Resume(SliceShowArgs),
+    /// Give the running node the slices of a file, and no others, from now on
+    #[command(after_help = APPLY_EXAMPLES)]
+    Apply(SliceApplyArgs),
+    /// Remove a slice from the running node, and its rules from the switches
+    Remove(SliceShowArgs),
+    /// Show each change of all slices, or of one slice and its labels, until Ctrl-C
+    #[command(after_help = WATCH_EXAMPLES)]
+    Watch(SliceWatchArgs),
 }
 
 /// `burnet slice plan` and `burnet slice fit`.
@@ -109,12 +150,60 @@ pub struct SliceListArgs {
     pub asking: NodeArgs,
 }
 
-/// `burnet slice show`, `labels` and `flows`.
+/// `burnet slice show` and others about one slice.
 #[derive(Clone, Debug, PartialEq, Eq, Args)]
 pub struct SliceShowArgs {
     /// The slice
     #[arg(value_name = "NAME")]
     pub name: String,
+    /// The node's socket, and the output format.
+    #[command(flatten)]
+    pub asking: NodeArgs,
+}
+
+/// `burnet slice explain`.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct SliceExplainArgs {
+    /// The slice
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// The flow mod, in the syntax of ovs-ofctl
+    #[arg(value_name = "FLOW MOD")]
+    pub flow_mod: String,
+    /// Only this switch, such as s1
+    #[arg(long, value_name = "SWITCH")]
+    pub switch: Option<String>,
+    /// Take the slice from this file, without rules and with switches of OpenFlow 1.3, instead of asking the running node
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// The node's socket, and the output format.
+    #[command(flatten)]
+    pub asking: NodeArgs,
+}
+
+/// `burnet slice watch`.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct SliceWatchArgs {
+    /// The slice [default: all, without labels]
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
+    /// The node's socket, and the output format.
+    #[command(flatten)]
+    pub asking: NodeArgs,
+}
+
+/// `burnet slice apply`.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct SliceApplyArgs {
+    /// The slices file [default: the slices of the node's configuration]
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// The description of the network [default: the network of the running node]
+    #[arg(long, value_name = "NETWORKFILE")]
+    pub network: Option<PathBuf>,
+    /// Apply also slices that do not fit
+    #[arg(long)]
+    pub force: bool,
     /// The node's socket, and the output format.
     #[command(flatten)]
     pub asking: NodeArgs,

@@ -19,6 +19,7 @@ pub use annotate::annotate;
 pub use explain::explain;
 pub use files::{apply_file, plan_file, rollback};
 pub use intents::intents;
+pub use watch::follow;
 
 use super::json;
 use crate::cli::network::{EventsArgs, MetricsArgs, ObjectsArgs};

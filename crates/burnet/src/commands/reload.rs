@@ -4,23 +4,28 @@
 
 use super::{ask, json, unexpected};
 use crate::cli::{CommandError, NodeArgs, ReloadArgs};
-use operator::contract::{Answer, Question, ReloadView};
+use operator::contract::{Answer, Question, ReloadView, SlicesChange};
 
 /// The output of `burnet reload`.
 pub fn reload(args: &ReloadArgs) -> Result<String, CommandError> {
-    let view = asked(&args.asking, None)?;
+    let view = asked(&args.asking, None, None)?;
     if args.asking.json { json(&view) } else { Ok(text(&view)) }
 }
 
-/// Asks the node to read one app's installation and grants again.
-pub fn asked(asking: &NodeArgs, app: Option<String>) -> Result<ReloadView, CommandError> {
-    match ask(asking, &Question::Reload { app })? {
+/// Asks the node to read one app's installation and grants again, or all of its configuration, with other slices if given.
+pub fn asked(
+    asking: &NodeArgs,
+    app: Option<String>,
+    slices: Option<SlicesChange>,
+) -> Result<ReloadView, CommandError> {
+    match ask(asking, &Question::Reload { app, slices })? {
         Answer::Reloaded(view) => Ok(view),
         _ => Err(unexpected()),
     }
 }
 
-fn text(view: &ReloadView) -> String {
+/// The changes, one line each.
+pub fn text(view: &ReloadView) -> String {
     if view.done.is_empty() && view.left.is_empty() {
         return "the running node already has this configuration; nothing has changed\n".to_owned();
     }

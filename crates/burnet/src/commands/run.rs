@@ -2,6 +2,7 @@
 //!
 //! It does not decide what runs. The configuration does, and the monitor starts it.
 
+mod applied_slices;
 mod audit_folder;
 mod baseline;
 mod granting;
@@ -64,6 +65,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, CommandError> {
         tracing::warn!("{line}");
     }
     granting::say(&config);
+    applied_slices::say(&config);
     let owners = give_numbers(&mut config)?;
     let _held = hold(&config, finished);
     if args.die_with_parent {

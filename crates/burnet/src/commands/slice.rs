@@ -46,7 +46,11 @@ fn answer(
     Ok((text, if all_fit { ExitCode::SUCCESS } else { ExitCode::from(1) }))
 }
 
-fn judged(args: &SlicePlanArgs, with_fit: bool) -> Result<Vec<Judged>, CommandError> {
+/// What each slice of the file gets of the network.
+///
+/// # Errors
+/// A file is wrong, or the node cannot be asked.
+pub(super) fn judged(args: &SlicePlanArgs, with_fit: bool) -> Result<Vec<Judged>, CommandError> {
     let slices = slices_in(&args.file)?;
     let description = match &args.network {
         Some(network) => described_in(network)?,

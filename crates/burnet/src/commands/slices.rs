@@ -7,31 +7,16 @@
 //! In: parsed options. Out: text or JSON. The commands keep nothing.
 
 use super::slice::slices_in;
-use super::{ago, app, ask, json, table::columns, unexpected};
+use super::{ago, app, json, slice_zones, table::columns, unexpected};
 use crate::cli::slice::{SliceListArgs, SliceRunArgs, SliceShowArgs};
 use crate::cli::{CommandError, NodeArgs, RunArgs};
-use crate::slices::socket_name;
-use config::Environment;
 use monitor::AppState;
 use node::now_unix_ms;
-use operator::contract::{Answer, AppView, Question};
+use operator::contract::{self, AppView};
 use serde::Serialize;
-use slice::state::{ControllerState, SliceState, SwitchState};
+use slice::state::{Answer, ControllerState, Question, SliceState, SwitchState};
 use slice_contract::slice_of;
-use std::io::{ErrorKind, Read};
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
-
-/// How long to wait for the slices, together. They answer without asking anybody.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// What a slice has after that: its answer may be there already.
-const LAST_MOMENT: Duration = Duration::from_millis(10);
-/// Slices that are asked at the same time. Each takes a descriptor.
-const ASKED_MAX: usize = 256;
-/// The longest state that is read, in bytes: of 256 switches with eight controllers each.
-const STATE_BYTES_MAX: usize = 4 << 20;
 
 /// `burnet slice run`: a node with the slices of the file.
 pub fn run(args: SliceRunArgs) -> Result<ExitCode, CommandError> {
@@ -101,17 +86,20 @@ fn row(listed: &Listed) -> [String; 6] {
 
 /// `burnet slice show`.
 pub fn show(args: &SliceShowArgs) -> Result<String, CommandError> {
-    let known = slices(&args.asking)?;
-    if !known.iter().any(|(slice, _)| *slice == args.name) {
-        let names: Vec<&str> = known.iter().map(|(slice, _)| slice.as_str()).collect();
-        let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        return Err(CommandError::DidNotWork(format!(
-            "the node has no slice {}; its slices: {names}",
-            args.name
-        )));
-    }
+    check_known(&args.asking, &args.name)?;
     let state = state(&args.asking, &args.name)?;
     if args.asking.json { json(&state) } else { Ok(state.switches.iter().map(text).collect()) }
+}
+
+/// Checks that the node has the slice.
+pub(super) fn check_known(asking: &NodeArgs, name: &str) -> Result<(), CommandError> {
+    let known = slices(asking)?;
+    if known.iter().any(|(slice, _)| *slice == name) {
+        return Ok(());
+    }
+    let names: Vec<&str> = known.iter().map(|(slice, _)| slice.as_str()).collect();
+    let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    Err(CommandError::DidNotWork(format!("the node has no slice {name}; its slices: {names}")))
 }
 
 fn text(switch: &SwitchState) -> String {
@@ -147,97 +135,39 @@ fn line(controller: &ControllerState) -> String {
 }
 
 /// The slices of the node, with their apps.
-fn slices(asking: &NodeArgs) -> Result<Vec<(String, AppView)>, CommandError> {
-    let Answer::Apps(apps) = ask(asking, &Question::Apps)? else { return Err(unexpected()) };
+pub(super) fn slices(asking: &NodeArgs) -> Result<Vec<(String, AppView)>, CommandError> {
+    let contract::Answer::Apps(apps) = super::ask(asking, &contract::Question::Apps)? else {
+        return Err(unexpected());
+    };
     let slices = apps.into_iter().filter_map(|app| Some((slice_of(&app.status.app)?.to_owned(), app)));
     Ok(slices.collect())
 }
 
 /// What the zone of a slice says.
 fn state(asking: &NodeArgs, slice: &str) -> Result<SliceState, CommandError> {
-    let mut states = states(asking, [slice])?;
-    states.pop().unwrap_or_else(|| Err(String::new())).map_err(CommandError::DidNotWork)
+    match slice_zones::ask(asking, slice, &Question::State)? {
+        Answer::State(state) => Ok(state),
+        _ => Err(unexpected()),
+    }
 }
 
-/// What the zones of these slices say, or why one does not. Many are asked before the first is read, and all have one time limit together.
+/// What the zones of these slices say, or why one does not.
 fn states<'a>(
     asking: &NodeArgs,
     slices: impl IntoIterator<Item = &'a str>,
 ) -> Result<Vec<Result<SliceState, String>>, CommandError> {
-    let operator = Environment::of_this_process()?.socket(asking.socket.as_deref(), None)?;
-    let folder = operator.with_extension("listen");
-    let slices: Vec<(&str, PathBuf)> =
-        slices.into_iter().map(|slice| (slice, folder.join(socket_name(slice)))).collect();
-    let until = Instant::now() + PATIENCE;
-    let mut states = Vec::new();
-    for some in slices.chunks(ASKED_MAX) {
-        let asked: Vec<_> = some.iter().map(|(_, socket)| UnixStream::connect(socket)).collect();
-        let answers = some.iter().zip(asked);
-        states.extend(answers.map(|((slice, socket), stream)| answer(slice, socket, stream, until)));
-    }
-    Ok(states)
-}
-
-fn answer(
-    slice: &str,
-    socket: &Path,
-    stream: std::io::Result<UnixStream>,
-    until: Instant,
-) -> Result<SliceState, String> {
-    let text = stream.and_then(|stream| text_until(stream, until)).map_err(|error| {
-        format!(
-            "slice {slice} does not answer at {}: {error}; see `burnet slice list` and `burnet app logs slice.{slice}`",
-            socket.display()
-        )
-    })?;
-    serde_json::from_slice(&text)
-        .map_err(|error| format!("slice {slice} sent an answer that cannot be read: {error}"))
-}
-
-/// All that comes until the end, or until the time is over.
-fn text_until(mut stream: UnixStream, until: Instant) -> std::io::Result<Vec<u8>> {
-    let (mut text, mut buffer) = (Vec::new(), vec![0; 64 << 10]);
-    while text.len() < STATE_BYTES_MAX {
-        let left = until.saturating_duration_since(Instant::now());
-        stream.set_read_timeout(Some(left.max(LAST_MOMENT)))?;
-        match stream.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(count) => text.extend_from_slice(&buffer[..count]),
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                let why = format!("it took longer than {} s", PATIENCE.as_secs());
-                return Err(std::io::Error::new(ErrorKind::TimedOut, why));
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(text)
+    let state = |answer| match answer {
+        Answer::State(state) => Ok(state),
+        _ => Err(unexpected().to_string()),
+    };
+    let answers = slice_zones::ask_all(asking, slices, &Question::State)?.into_iter();
+    Ok(answers.map(|answer| answer.and_then(state)).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use flow::DatapathId;
-
-    #[test]
-    fn slices_that_do_not_answer_share_one_time_limit_and_the_others_are_heard() {
-        let (_silent, one) = UnixStream::pair().unwrap();
-        let (_silent_too, two) = UnixStream::pair().unwrap();
-        let (mut theirs, three) = UnixStream::pair().unwrap();
-        std::io::Write::write_all(&mut theirs, br#"{"slice": "blue", "switches": []}"#).unwrap();
-        drop(theirs);
-        let over = Instant::now();
-        let check = |stream, expected: &str| {
-            let text = match answer("blue", Path::new("s"), Ok(stream), over) {
-                Ok(state) => state.slice,
-                Err(why) => why,
-            };
-            assert!(text.contains(expected), "{text}");
-        };
-        check(one, "slice blue does not answer at s: it took longer than 5 s");
-        check(two, "it took longer than 5 s");
-        check(three, "blue");
-    }
 
     #[test]
     fn a_switch_is_shown_with_its_controllers_and_why_one_is_away() {

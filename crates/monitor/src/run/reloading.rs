@@ -33,7 +33,7 @@ impl Monitor {
             Some(Ok(0)) => self.reload_requests = None,
             // The terminal is closed, so its user can no longer stop the node.
             Some(Ok(_)) if hung_up() => self.heard.push_back(SupervisorEvent::ShutdownAsked),
-            Some(Ok(_)) => self.request_reload(ReloadRequest { app: None, answer_to: None }),
+            Some(Ok(_)) => self.request_reload(ReloadRequest { app: None, slices: None, answer_to: None }),
             _ => {}
         }
     }

@@ -96,9 +96,9 @@ impl Control {
                 let peer = self.operators.peer(operator_id);
                 Some(self.leave_safe_mode(peer))
             }
-            Question::Reload { app } => {
+            Question::Reload { app, slices } => {
                 let peer = self.operators.peer(operator_id);
-                self.ask_reload(operator_id, app, peer)
+                self.ask_reload(operator_id, (app, slices), peer)
             }
             Question::SaveStore => {
                 let ticket = self.queries.open_save(operator_id, now_ms);

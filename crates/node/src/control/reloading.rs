@@ -14,7 +14,7 @@ use audit_contract::Record;
 use config::{AppGrant, Config};
 use kernel::NodeRates;
 use monitor_channel::protocol::FromKernel;
-use operator::contract::{Answer, ReloadView};
+use operator::contract::{Answer, ReloadView, SlicesChange};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -23,15 +23,16 @@ impl Control {
     pub(super) fn ask_reload(
         &mut self,
         operator_id: OperatorId,
-        app: Option<String>,
+        (app, slices): (Option<String>, Option<SlicesChange>),
         peer: Peer,
     ) -> Option<Answer> {
-        let which = app.as_ref().map_or_else(String::new, |app| format!(" of {app:?}"));
+        let of_app = app.as_ref().map_or_else(String::new, |app| format!(" of {app:?}"));
+        let which = of_app + &slices.as_ref().map_or_else(String::new, |change| format!(", {change}"));
         tracing::info!("the operator reloads the configuration{which} ({peer})");
         let asked = format!("reload{which} ({peer})");
         self.to_monitor.push_records(vec![Record::new(now_unix_ms(), "asked", "operator", asked)]);
         let ticket = self.queries.open_reload(operator_id, self.now_ms());
-        self.to_monitor.push(FromKernel::Reload { ticket, app });
+        self.to_monitor.push(FromKernel::Reload { ticket, app, slices });
         None
     }
 

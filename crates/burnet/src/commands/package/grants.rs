@@ -82,7 +82,7 @@ pub fn grant(args: &GrantArgs) -> Result<String, CommandError> {
     // The node reads the new grant.
     drop(held);
     let asking = NodeArgs { json: false, socket: args.socket.clone() };
-    Ok(match reload::asked(&asking, Some(name)) {
+    Ok(match reload::asked(&asking, Some(name), None) {
         Ok(view) if view.done.is_empty() => format!("{said}nothing changes for the running node\n"),
         Ok(view) => view.done.iter().chain(&view.left).fold(said, |said, line| format!("{said}{line}\n")),
         Err(why) => format!("{said}no running node was informed ({why}); {FROM_THEN}\n"),

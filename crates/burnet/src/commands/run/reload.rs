@@ -11,9 +11,10 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use monitor::{AppRole, AppSpec, FoundApp, Reload, Reloaded};
+use monitor::{AppRole, AppSpec, FoundApp, Reload, Reloaded, SlicesChange};
 use serde_json::Value;
 
+use super::applied_slices::Staged;
 use super::launches::Launches;
 use super::state_folder::{give_numbers, users_of};
 use crate::cli::{CommandError, RunArgs};
@@ -32,11 +33,11 @@ pub(super) fn reload(running: &Config, args: &RunArgs, around: Environment, laun
     let profiles = running.switches.profile_files();
     let running = Mutex::new(Running { config: running.clone(), profiles });
     let args = args.clone();
-    Reload(Arc::new(move |app| {
+    Reload(Arc::new(move |app, slices| {
         let mut running = running.lock().unwrap_or_else(PoisonError::into_inner);
         let read = match app {
             Some(app) => one(app, &args, &around, &launches),
-            None => all(&mut running, &args, &around, &launches),
+            None => all(&mut running, (&args, slices), &around, &launches),
         };
         read.map_err(|error| error.to_string())
     }))
@@ -55,11 +56,13 @@ fn one(
 
 fn all(
     Running { config: running, profiles }: &mut Running,
-    args: &RunArgs,
+    (args, slices): (&RunArgs, Option<&SlicesChange>),
     around: &Environment,
     launches: &Launches,
 ) -> Result<Reloaded, CommandError> {
-    let mut read = Config::load(args, around, &apps::WITHIN)?;
+    let staged = slices.map(|change| Staged::of(change, running, args)).transpose()?;
+    let read_with = staged.as_ref().map_or_else(|| args.clone(), |staged| staged.args(args));
+    let mut read = Config::load(&read_with, around, &apps::WITHIN)?;
     // Services of the network change after a restart. It must not be then that their settings turn out to be wrong.
     services::check(&read).map_err(CommandError::Usage)?;
     // The kernel process reads them again. It must not be then that a profile has a fault.
@@ -78,14 +81,43 @@ fn all(
     monitor::check_reload(&read.apps, &handed_on, read.southbound.workers)
         .map_err(|error| CommandError::Usage(error.to_string()))?;
     let users = users_of(&read)?;
+    if staged.as_ref().is_some_and(Staged::is_dry_run) {
+        return Ok(Reloaded::default());
+    }
+    if let Some(staged) = staged {
+        read.applied_slices = staged.keep()?;
+    }
     launches.learn_all(&read, &users)?;
-    let apps: Vec<FoundApp> = of_apps(&read).map(|spec| found(&read, spec)).collect::<Result<_, _>>()?;
+    left.extend(unused_slices(&read));
+    let labels = labels_with_other_promises(running, &read);
+    let apps = of_apps(&read).chain(&labels).map(|spec| found(&read, spec));
+    let apps: Vec<FoundApp> = apps.collect::<Result<_, _>>()?;
     let named: BTreeSet<&str> = of_apps(&read).map(|spec| spec.name.as_str()).collect();
     let gone = of_apps(running).filter(|spec| !named.contains(spec.name.as_str()));
     let removed = gone.map(|spec| spec.name.clone()).collect();
     (*running, *profiles) = (read, read_profiles);
     // Always, since the TLS files may have new content.
     Ok(Reloaded { apps, removed, config: Some(handed_on), changed, left })
+}
+
+/// That the configuration's slices are not used. `None`: they are, or there are none.
+fn unused_slices(read: &Config) -> Option<String> {
+    let file = read.applied_slices.as_ref()?;
+    Some(format!(
+        "the slices are those of {}, not those of the configuration: `burnet slice apply` and `burnet slice remove` change them",
+        file.display()
+    ))
+}
+
+/// The service of labels, if slices are promised something else: its process begins again with that, and the slices report to it again.
+/// All else of it changes after a restart of the node.
+fn labels_with_other_promises(running: &Config, read: &Config) -> Option<AppSpec> {
+    let of = |config: &'_ Config| -> Option<AppSpec> {
+        config.apps.iter().find(|spec| spec.name == labels_contract::SERVICE).cloned()
+    };
+    let (before, after) = (of(running)?, of(read)?);
+    let differs = before.settings != after.settings;
+    differs.then(|| AppSpec { settings: after.settings, zone: after.zone, ..before })
 }
 
 fn found(config: &Config, spec: &AppSpec) -> Result<FoundApp, CommandError> {
