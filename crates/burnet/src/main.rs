@@ -113,6 +113,7 @@ fn slice_command(command: SliceCommand) -> Result<ExitCode, CommandError> {
         SliceCommand::Show(args) => (slices::show(&args)?, ExitCode::SUCCESS),
         SliceCommand::Labels(args) => (slice_flows::labels(&args)?, ExitCode::SUCCESS),
         SliceCommand::Flows(args) => (slice_flows::flows(&args)?, ExitCode::SUCCESS),
+        SliceCommand::Report(args) => (slice_flows::report(&args)?, ExitCode::SUCCESS),
         SliceCommand::Explain(args) => slice_explain::explain(&args)?,
         SliceCommand::Pause(args) => (slice_life::pause(&args)?, ExitCode::SUCCESS),
         SliceCommand::Resume(args) => (slice_life::resume(&args)?, ExitCode::SUCCESS),

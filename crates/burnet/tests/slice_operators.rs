@@ -108,6 +108,8 @@ fn the_operator_sees_labels_flows_and_metrics_of_each_slice() {
     world.node.wait("the service labels answers", |_| run(&["slice", "labels", "blue"]).status.success());
     let labels: Value = serde_json::from_str(&text(&run(&["slice", "labels", "blue", "--json"]))).unwrap();
     assert!(labels["items"].is_array(), "{labels}");
+    let report = text(&run(&["slice", "report", "red"]));
+    assert!(report.starts_with("slice red has no VNICs"), "{report}");
     let flows = text(&run(&["slice", "flows", "red"]));
     assert!(flows.starts_with("slice red has no flow"), "{flows}");
     let unknown = run(&["slice", "labels", "green"]);

@@ -372,6 +372,14 @@ impl Engine {
         Ok(self.sums.flows.flows(slice).map(flow).collect())
     }
 
+    /// What a slice is promised.
+    ///
+    /// # Errors
+    /// There is no such slice.
+    pub fn promised(&self, name: &str) -> Result<&Hose, Refused> {
+        self.slice(name).map(|(_, known)| &known.hose)
+    }
+
     /// All slices.
     pub fn standings(&self) -> Vec<Standing> {
         let standing = |(slice, known): (SliceNo, &Slice)| Standing {

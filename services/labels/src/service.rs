@@ -136,6 +136,7 @@ impl Labels {
             Question::Report(report) => engine.on_report(&report, now_ms, effects).map(|heard| json(&heard)),
             Question::Labels { slice } => engine.labels(&slice).map(|labels| json(&labels)),
             Question::Flows { slice } => engine.flows(&slice).map(|flows| json(&flows)),
+            Question::Promise { slice } => engine.promised(&slice).map(json),
             Question::Slices => Ok(json(&engine.standings())),
             Question::Counts => Ok(json(&engine.counts())),
             Question::Put { slice, hose } => engine.put(&slice, &hose, now_ms, effects).map(|()| Vec::new()),

@@ -34,6 +34,7 @@ mod refusal;
 pub mod routes;
 mod ryu;
 mod slice_metrics;
+mod slice_vnics;
 mod slices;
 #[cfg(test)]
 mod slices_tests;

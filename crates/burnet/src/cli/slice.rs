@@ -43,6 +43,13 @@ Examples:
 
 The node needs the table [network] in its configuration.";
 
+const REPORT_EXAMPLES: &str = "\
+Examples:
+  burnet slice report red
+  burnet slice report red --json | jq '.items[] | select(.why_less)'
+
+The node needs the table [network] in its configuration. What VNICs get are nominal rates: the share of each flow by the promises of its two ends.";
+
 const EXPLAIN_EXAMPLES: &str = "\
 Examples:
   burnet slice explain red 'priority=5,in_port=1,actions=output:2'
@@ -100,6 +107,9 @@ pub enum SliceCommand {
     /// Show the flows of a slice: their rates and paths
     #[command(after_help = FLOWS_EXAMPLES)]
     Flows(SliceShowArgs),
+    /// Show what the VNICs of a slice are promised, what they get, and why that is less
+    #[command(after_help = REPORT_EXAMPLES)]
+    Report(SliceShowArgs),
     /// Show what a flow mod of the tenant becomes in the switches, or why it is refused
     #[command(after_help = EXPLAIN_EXAMPLES)]
     Explain(SliceExplainArgs),

@@ -1,4 +1,4 @@
-//! `burnet slice labels` and `burnet slice flows`: what a slice shares with others, and what is left for it.
+//! `burnet slice labels`, `flows` and `report`: what a slice shares with others, and what is left for it.
 //!
 //! ```text
 //!   burnet slice labels blue ──GET /api/v1/slices/blue/labels──> service northbound ──> service labels ──> table or JSON
@@ -25,6 +25,22 @@ struct Labels {
     stale: bool,
 }
 
+/// The VNICs of a slice.
+#[derive(Deserialize)]
+struct Vnics {
+    items: Vec<VnicLine>,
+}
+
+/// What a VNIC is promised and gets.
+#[derive(Deserialize)]
+struct VnicLine {
+    vnic: String,
+    promised_bps: u64,
+    sends_bps: u64,
+    receives_bps: u64,
+    why_less: Option<String>,
+}
+
 /// The flows of a slice.
 #[derive(Deserialize)]
 struct Flows {
@@ -41,6 +57,12 @@ pub fn labels(args: &SliceShowArgs) -> Result<String, CommandError> {
 pub fn flows(args: &SliceShowArgs) -> Result<String, CommandError> {
     let answer = asked(&args.asking, &args.name, "flows")?;
     if args.asking.json { json(&answer) } else { Ok(flows_text(&args.name, &read::<Flows>(answer)?.items)) }
+}
+
+/// `burnet slice report`.
+pub fn report(args: &SliceShowArgs) -> Result<String, CommandError> {
+    let answer = asked(&args.asking, &args.name, "vnics")?;
+    if args.asking.json { json(&answer) } else { Ok(report_text(&args.name, &read::<Vnics>(answer)?.items)) }
 }
 
 fn asked(asking: &NodeArgs, slice: &str, what: &str) -> Result<Value, CommandError> {
@@ -84,6 +106,19 @@ fn flows_text(slice: &str, flows: &[Flow]) -> String {
     columns(["FROM", "TO", "RATE", "RULES", "PATH"], &rows)
 }
 
+fn report_text(slice: &str, vnics: &[VnicLine]) -> String {
+    if vnics.is_empty() {
+        return format!("slice {slice} has no VNICs, so it is promised no bandwidth\n");
+    }
+    let rate = |bps: u64| Bandwidth::from_bps(bps).to_string();
+    let row = |it: &VnicLine| {
+        let why = it.why_less.clone().unwrap_or_default();
+        [it.vnic.clone(), rate(it.promised_bps), rate(it.sends_bps), rate(it.receives_bps), why]
+    };
+    let rows: Vec<_> = vnics.iter().map(row).collect();
+    columns(["VNIC", "PROMISED", "SENDS", "RECEIVES", "SENDS LESS BECAUSE"], &rows)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,6 +136,24 @@ mod tests {
         assert!(shown(true).starts_with(table) && shown(true).contains("stale: the labels may be too high"));
         let none = labels_text("blue", &Labels { items: Vec::new(), stale: false });
         assert!(none.starts_with("slice blue has no labels"), "{none}");
+    }
+
+    #[test]
+    fn a_report_has_what_is_promised_what_is_got_and_why_less() {
+        let line = |vnic: &str, sends_bps: u64, why: Option<&str>| {
+            let mut line = json!({"vnic": vnic, "promised_bps": 8_000_000, "sends_bps": sends_bps, "receives_bps": 0, "flows": 1});
+            if let Some(why) = why {
+                line["why_less"] = why.into();
+            }
+            line
+        };
+        let items =
+            json!([line("A", 8_000_000, None), line("B", 2_000_000, Some("A receives all that it may"))]);
+        let Vnics { items } = read(json!({"items": items, "total": 2})).unwrap();
+        let expected = "VNIC  PROMISED  SENDS  RECEIVES  SENDS LESS BECAUSE\nA     8.0M      8.0M   0\n\
+                        B     8.0M      2.0M   0         A receives all that it may\n";
+        assert_eq!(report_text("blue", &items), expected);
+        assert!(report_text("blue", &[]).starts_with("slice blue has no VNICs"));
     }
 
     #[test]

@@ -34,7 +34,9 @@ impl Grant {
     pub fn check(&self, question: &Question) -> Result<(), String> {
         match question {
             Question::Report(report) => self.check_own(&report.slice),
-            Question::Labels { slice } | Question::Flows { slice } => self.check_read(slice),
+            Question::Labels { slice } | Question::Flows { slice } | Question::Promise { slice } => {
+                self.check_read(slice)
+            }
             Question::Slices | Question::Counts => self.0.require(READ).map(drop),
             Question::Put { .. } | Question::Remove { .. } => self.0.require(WRITE).map(drop),
         }
@@ -77,6 +79,7 @@ mod tests {
         check(own, &report.replace("blue", "red"), Some(foreign));
         check(own, r#"{"op":"labels","slice":"blue"}"#, None);
         check(own, r#"{"op":"flows","slice":"red"}"#, Some(foreign));
+        check(own, r#"{"op":"promise","slice":"red"}"#, Some(foreign));
         check(read, r#"{"op":"flows","slice":"red"}"#, None);
         check(read, report, Some("labels.own: the app does not hold this capability"));
         check(own, r#"{"op":"slices"}"#, Some("labels.read: the app does not hold this capability"));

@@ -39,6 +39,11 @@ pub enum Question {
         /// Its name.
         slice: String,
     },
+    /// What a slice is promised. The answer is a [`Hose`].
+    Promise {
+        /// Its name.
+        slice: String,
+    },
     /// All slices. The answer is a list of [`Standing`](crate::Standing).
     Slices,
     /// What the service has counted since it started. The answer is [`Counts`](crate::Counts).

@@ -8,7 +8,7 @@ use super::context::{Answered, Context, ID, Route, Takes};
 use super::ofctl::entries::{self, Means};
 use super::{
     annotations, apps, explain, incidents, index, metrics, network_files, ofctl, onos, openapi, page, ryu,
-    slices, streams, topology, writes,
+    slice_vnics, slices, streams, topology, writes,
 };
 use crate::access::permits;
 use crate::http::{Method, Problem, Request};
@@ -147,6 +147,12 @@ pub static ROUTES: &[Route] = &[
         "SliceLabels",
         "What others leave of the links of a slice.",
         slices::labels,
+    ),
+    of_slice(
+        "/api/v1/slices/{id}/vnics",
+        "SliceVnics",
+        "What the VNICs of a slice are promised, and what they get.",
+        slice_vnics::vnics,
     ),
     of_slice("/api/v1/slices/{id}/flows", "SliceFlows", "The flows of a slice.", slices::flows),
     Route {

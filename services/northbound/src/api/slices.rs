@@ -67,12 +67,13 @@ pub fn flows(context: &Context<'_>) -> Answered {
     Ok(ask(&Question::Flows { slice }, Box::new(read)))
 }
 
-fn ask(question: &Question, read: Reading) -> Answer {
+/// A question to the service.
+pub fn ask(question: &Question, read: Reading) -> Answer {
     Answer::Call(Call { service: labels_contract::SERVICE, payload: question.to_bytes(), read })
 }
 
 /// What the service has answered, or the problem for the client.
-fn answer<T: DeserializeOwned>(status: u16, payload: &[u8]) -> Result<T, Problem> {
+pub fn answer<T: DeserializeOwned>(status: u16, payload: &[u8]) -> Result<T, Problem> {
     if status != status::DONE {
         return Err(refusal(&OF_LABELS, status, payload));
     }
@@ -82,7 +83,7 @@ fn answer<T: DeserializeOwned>(status: u16, payload: &[u8]) -> Result<T, Problem
 }
 
 /// The slice of the path, if the sender may see it.
-fn seen<'a>(context: &Context<'a>) -> Result<&'a str, Problem> {
+pub fn seen<'a>(context: &Context<'a>) -> Result<&'a str, Problem> {
     if may_see(context, context.id) { Ok(context.id) } else { Err(missing(context.id)) }
 }
 
@@ -100,8 +101,7 @@ fn shown(context: &Context<'_>, slice: &str, app: &AppReport) -> Value {
     let address = format!("{BASE}/slices/{slice}");
     if let Value::Object(members) = &mut value {
         let of = |what: &str| format!("{address}/{what}");
-        let links =
-            json!({ "self": address, "labels": of("labels"), "flows": of("flows"), "stream": of("stream") });
+        let links = json!({ "self": address, "labels": of("labels"), "flows": of("flows"), "vnics": of("vnics"), "stream": of("stream") });
         members.insert("_links".to_owned(), links);
     }
     value

@@ -118,6 +118,17 @@ fn labels_come_with_whether_they_are_stale() {
 }
 
 #[test]
+fn vnics_are_made_of_the_promise_and_the_flows() {
+    let Ok(Answer::Then(first)) = ask("/api/v1/slices/blue/vnics", Some("blue")) else { panic!("a chain") };
+    assert_eq!(&first.payload[..], br#"{"op":"promise","slice":"blue"}"#);
+    let hose = json!({"vnics": {"E": {"rate_bps": 8}}}).to_string();
+    let Ok(Answer::Call(call)) = (first.next)(status::DONE, hose.as_bytes()) else { panic!("a call") };
+    assert_eq!(&call.payload[..], br#"{"op":"flows","slice":"blue"}"#);
+    let shown = body(&(call.read)(status::DONE, b"[]").unwrap());
+    assert_eq!((shown["total"].as_u64(), shown["items"][0]["promised_bps"].as_u64()), (Some(1), Some(8)));
+}
+
+#[test]
 fn a_refusal_of_the_service_is_a_problem() {
     let status_of = |answered: Result<Answer, Problem>| answered.unwrap_err().status;
     assert_eq!(status_of((labels_of("green").next)(status::DONE, b"[]")), 404);

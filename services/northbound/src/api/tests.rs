@@ -452,9 +452,20 @@ fn the_description_in_the_repository_is_current() {
 
 /// Whether another service answers it.
 fn is_asked(path: &str) -> bool {
-    ["flows", "groups", "meters", "routes", "audit", "explain", "network-files", "evidence", "labels"]
-        .iter()
-        .any(|it| path.contains(it))
+    [
+        "flows",
+        "groups",
+        "meters",
+        "routes",
+        "audit",
+        "explain",
+        "network-files",
+        "evidence",
+        "labels",
+        "vnics",
+    ]
+    .iter()
+    .any(|it| path.contains(it))
 }
 
 /// A small judge of JSON by the parts of JSON Schema that the description uses.
