@@ -110,6 +110,7 @@ function resource({ world, apps }, method, [name, ...rest], query, body) {
     case 'node': return { name: 'mock', version: '0.4.0', uptime_ms: Date.now() - world.started + 3_600_000, role: 'operator' };
     case 'apps': return id === '' ? page(name, apps.listed(), query) : (apps.listed().find((app) => app.id === id) ?? missing(id));
     case 'incidents': return id.endsWith('/evidence') ? evidence(id.slice(0, -'/evidence'.length), world.started) ?? gone(id.slice(0, -'/evidence'.length)) : page(name, incidents(world.started), query);
+    case 'slices': return slice(id, query);
     case 'audit': return page(name, auditLog(Date.now()), query);
     case 'events': return page(name, world.events, query);
     case 'port-counters': return page(name, [...world.counters.values()], query);
@@ -119,6 +120,22 @@ function resource({ world, apps }, method, [name, ...rest], query, body) {
     }
     case 'explain': return world.explain(query.get('from'), query.get('to'));
     default: return missing(name);
+  }
+}
+
+/** Two slices as in the paper's figure: blue's flow leaves red 2 of 10 Mbit/s. */
+function slice(id, query) {
+  const one = (id) => ({ kind: 'slice', id, state: 'running', since_ms: 0, restarts: 0, switches: 4, switches_up: 4, connections: 4, connections_up: 4, rules: 6, flows: 1 });
+  const link = 'of:0000000000000003/1-of:0000000000000001/1';
+  const [name, what] = id.split('/');
+  if (name === '') return page('slices', [one('blue'), one('red')], query);
+  if (!['blue', 'red'].includes(name)) return missing(id);
+  switch (what) {
+    case undefined: return one(name);
+    case 'labels': return { items: [{ link, capacity_kbps: 10_000, label_kbps: name === 'red' ? 2_000 : 10_000 }], total: 1, stale: false };
+    case 'vnics': return { items: [{ vnic: 'E', promised_bps: 10_000_000, sends_bps: 8_000_000, receives_bps: 0, flows: 1, why_less: 'F receives all that it may' }], total: 1 };
+    case 'flows': return { items: [{ from: 'E', to: 'F', links: [link], rules: 2, counts: true, rate_bps: 8_000_000 }], total: 1 };
+    default: return missing(id);
   }
 }
 

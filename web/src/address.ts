@@ -6,7 +6,7 @@
 
 import type { Selection } from './model/objects.ts';
 
-export const VIEWS = ['network', 'inventory', 'intents', 'apps', 'incidents', 'audit'] as const;
+export const VIEWS = ['network', 'inventory', 'intents', 'apps', 'incidents', 'audit', 'slices'] as const;
 export type View = (typeof VIEWS)[number];
 
 const KINDS: readonly Selection['kind'][] = ['switch', 'port', 'link', 'host', 'intent', 'app'];

@@ -6,12 +6,12 @@
 // In: events of the stream, actions of components. Out: state that components read. A component never changes this state by itself.
 
 import { setToken, request, items, sentenceOf, Problem } from './api/client.ts';
-import { decodeApp, decodeAudit, decodeEvidence, decodeIncident, decodeNode, decodeObject, decodeTrace, present } from './api/decode.ts';
+import { decodeApp, decodeAudit, decodeEvidence, decodeIncident, decodeNode, decodeObject, decodeSlice, decodeSliceFlow, decodeSliceLabel, decodeSliceVnic, decodeTrace, present } from './api/decode.ts';
 import { follow, type Connection } from './api/events.ts';
 import { addressOf, parseAddress, type View } from './address.ts';
 import { emptyModel, reduce, type Known, type StreamEvent } from './model/model.ts';
 import { alertsOf, cablesOf, countsOf, endName, endSwitch, intentName } from './model/topology.ts';
-import type { App, AuditRecord, Evidence, Incident, Intent, NodeInfo, Selection, Trace } from './model/objects.ts';
+import type { App, AuditRecord, Evidence, Incident, Intent, NodeInfo, Selection, Slice, SliceDetail, Trace } from './model/objects.ts';
 
 export interface Drawing {
   purpose: 'intent' | 'trace';
@@ -106,6 +106,7 @@ class Session {
   private onConnection(connection: Connection): void {
     const before = this.connection.state;
     this.connection = connection;
+    if (connection.state === 'tenant') this.view = 'slices';
     if (connection.state !== 'live' || before === 'live') return;
     void this.loadNode();
     void this.loadApps();
@@ -301,6 +302,25 @@ class Session {
 
   audit(): Promise<AuditRecord[]> {
     return offered(items('audit?limit=200', 200)).then((found) => present(found.map(decodeAudit)));
+  }
+
+  // --- Slices ---
+
+  slices(): Promise<Slice[]> {
+    return offered(items('slices')).then((found) => present(found.map(decodeSlice)));
+  }
+
+  async slice(id: string): Promise<SliceDetail> {
+    const of = `slices/${encodeURIComponent(id)}`;
+    const [labels, vnics, flows] = await Promise.all([request(`${of}/labels`), items(`${of}/vnics`), items(`${of}/flows`)]);
+    const answer = labels as { items?: unknown[]; stale?: unknown } | null;
+    return {
+      id,
+      labels: present((answer?.items ?? []).map(decodeSliceLabel)),
+      stale: answer?.stale === true,
+      vnics: present(vnics.map(decodeSliceVnic)),
+      flows: present(flows.map(decodeSliceFlow)),
+    };
   }
 
   // --- Messages ---

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { randomFrom } from '../../tests/random.ts';
-import { decodeApp, decodeAudit, decodeCounters, decodeEvent, decodeEvidence, decodeIncident, decodeNode, decodeObject, decodeTrace } from './decode.ts';
+import { decodeApp, decodeAudit, decodeCounters, decodeEvent, decodeEvidence, decodeIncident, decodeNode, decodeObject, decodeSlice, decodeSliceFlow, decodeSliceLabel, decodeSliceVnic, decodeTrace } from './decode.ts';
 import { Lines } from './events.ts';
 
 const MEMBERS = ['details', 'log', 'last_lines', 'kind', 'id', 'state', 'at', 'links', 'addresses', 'one', 'from', 'limits', 'samples', 'steps', 'object', 'event', 'items', 'key', 'annotations', 'constraints'];
@@ -24,7 +24,7 @@ test('decode: no JSON is too damaged', () => {
   let objects = 0;
   for (let i = 0; i < 20_000; i += 1) {
     const json = anyJson(random, 3);
-    for (const decode of [decodeApp, decodeAudit, decodeCounters, decodeEvidence, decodeIncident, decodeNode, decodeTrace]) decode(json);
+    for (const decode of [decodeApp, decodeAudit, decodeCounters, decodeEvidence, decodeIncident, decodeNode, decodeSlice, decodeSliceFlow, decodeSliceLabel, decodeSliceVnic, decodeTrace]) decode(json);
     const found = decodeObject(json);
     if (found) objects += 1;
     if (found?.kind === 'link') assert.ok(found.from !== '' && found.to !== '');
@@ -81,4 +81,15 @@ test('events: lines are cut wherever the pieces end', () => {
     for (let i = 0; i < text.length; i += size) found.push(...lines.push(text.slice(i, i + size)));
     assert.deepEqual(found, ['{"a":1}', '{"b":2}'], `pieces of ${size}`);
   }
+});
+
+test('decode: a slice and what it shares', () => {
+  assert.equal(decodeSlice({ state: 'running' }), null);
+  assert.equal(decodeSliceFlow({ from: 'E' }), null);
+  assert.deepEqual(decodeSlice({ id: 'blue', state: 'stopped', switches: 2, switches_up: 1, last_end: 'exit code 1' }), {
+    id: 'blue', state: 'stopped', switches: [1, 2], connections: [0, 0], rules: 0, refused: 0, flows: null, lastEnd: 'exit code 1',
+  });
+  assert.deepEqual(decodeSliceLabel({ link: 'a-b', capacity_kbps: 10, label_kbps: 2 }), { link: 'a-b', capacityKbps: 10, labelKbps: 2 });
+  assert.deepEqual(decodeSliceVnic({ vnic: 'E', promised_bps: 8, sends_bps: 3 }), { name: 'E', promisedBps: 8, sendsBps: 3, receivesBps: 0, whyLess: '' });
+  assert.deepEqual(decodeSliceFlow({ from: 'E', to: 'F', links: ['l'], counts: true, rate_bps: 4 }), { from: 'E', to: 'F', links: ['l'], counts: true, rateBps: 4 });
 });

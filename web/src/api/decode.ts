@@ -4,7 +4,7 @@
 // a neutral value, because an older node may not send it. It never throws.
 
 import type { StreamEvent } from '../model/model.ts';
-import type { App, AuditRecord, Counters, Evidence, Host, Incident, Intent, Link, NodeInfo, Path, Port, Sample, Switch, Trace, TraceStep, ViewObject } from '../model/objects.ts';
+import type { App, AuditRecord, Counters, Evidence, Host, Incident, Intent, Link, NodeInfo, Path, Port, Sample, Slice, SliceFlow, SliceLabel, SliceVnic, Switch, Trace, TraceStep, ViewObject } from '../model/objects.ts';
 
 type Json = Record<string, unknown>;
 
@@ -207,4 +207,35 @@ export function decodeEvent(value: unknown, nowMs: number): StreamEvent | null {
 
 export function present<T>(items: readonly (T | null)[]): T[] {
   return items.filter((item): item is T => item !== null);
+}
+
+export function decodeSlice(value: unknown): Slice | null {
+  const from = object(value);
+  const id = text(from.id);
+  if (id === '') return null;
+  const pair = (name: string): [number, number] => [number(from[`${name}_up`]), number(from[name])];
+  return {
+    id, state: text(from.state), switches: pair('switches'), connections: pair('connections'), rules: number(from.rules), refused: number(from.refused_total),
+    flows: numberOrNull(from.flows), lastEnd: textOrNull(from.last_end),
+  };
+}
+
+export function decodeSliceLabel(value: unknown): SliceLabel | null {
+  const from = object(value);
+  const link = text(from.link);
+  return link === '' ? null : { link, capacityKbps: number(from.capacity_kbps), labelKbps: number(from.label_kbps) };
+}
+
+export function decodeSliceVnic(value: unknown): SliceVnic | null {
+  const from = object(value);
+  const name = text(from.vnic);
+  if (name === '') return null;
+  return { name, promisedBps: number(from.promised_bps), sendsBps: number(from.sends_bps), receivesBps: number(from.receives_bps), whyLess: text(from.why_less) };
+}
+
+export function decodeSliceFlow(value: unknown): SliceFlow | null {
+  const from = object(value);
+  const [start, end] = [text(from.from), text(from.to)];
+  if (start === '' || end === '') return null;
+  return { from: start, to: end, links: texts(from.links), counts: from.counts === true, rateBps: number(from.rate_bps) };
 }

@@ -3,7 +3,7 @@
 //   bytes ──→ Lines ──→ one JSON message each ──→ decodeEvent ──→ on.events(batch), once a frame
 //
 // In: the address of the stream. Out: batches of events in order, and the state of the connection. If the connection ends, it
-// connects again, later after each failure. It never gives up, unless the server asks for a token.
+// connects again, later after each failure. It never gives up, unless the server asks for a token, or does not permit the stream.
 
 import type { StreamEvent } from '../model/model.ts';
 import { openStream, Problem } from './client.ts';
@@ -13,7 +13,9 @@ export type Connection =
   | { state: 'connecting' }
   | { state: 'live' }
   | { state: 'lost'; sinceMs: number; why: string; retryAtMs: number }
-  | { state: 'locked'; why: string };
+  | { state: 'locked'; why: string }
+  /** The token shows one slice, and no stream of the network. */
+  | { state: 'tenant' };
 
 export interface Listener {
   events(batch: StreamEvent[]): void;
@@ -48,6 +50,7 @@ export function follow(on: Listener): { retryNow(): void; close(): void } {
         });
       } catch (error) {
         if (error instanceof Problem && error.status === 401) return on.connection({ state: 'locked', why: error.message });
+        if (error instanceof Problem && error.status === 403) return on.connection({ state: 'tenant' });
         why = error instanceof Problem ? error.message : 'The node does not answer.';
       }
       if (closed) return;

@@ -15,7 +15,7 @@ export const SHORTCUTS: readonly { title: string; keys: readonly Shortcut[] }[] 
   {
     title: 'Page',
     keys: [
-      { shown: ['1', '–', '6'], text: 'Views, from Network to Audit' },
+      { shown: ['1', '–', '7'], text: 'Views, from Network to Slices' },
       { shown: ['/'], text: 'Search' },
       { shown: ['a'], text: 'Next alert' },
       { shown: ['d'], text: 'Dark or light colours' },
@@ -63,7 +63,7 @@ const ACTIONS: Record<string, () => void> = {
 export function onShortcut(event: KeyboardEvent): void {
   if (event.ctrlKey || event.altKey || event.metaKey || event.defaultPrevented) return;
   const typing = event.target instanceof HTMLElement && event.target.closest('input, select, textarea, dialog') !== null;
-  if ((typing && event.key !== 'Escape') || session.connection.state === 'locked') return;
+  if ((typing && event.key !== 'Escape') || ['locked', 'tenant'].includes(session.connection.state)) return;
   const view = VIEWS[Number(event.key) - 1];
   const action = view ? () => session.show(view) : Object.hasOwn(ACTIONS, event.key) ? ACTIONS[event.key] : undefined;
   if (!action) return;

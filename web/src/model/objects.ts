@@ -189,3 +189,47 @@ export interface Selection {
   kind: 'switch' | 'port' | 'link' | 'host' | 'intent' | 'app';
   id: string;
 }
+
+/** A slice of a tenant. Pairs are how many are up, and of how many. */
+export interface Slice {
+  id: string;
+  state: string;
+  switches: [number, number];
+  connections: [number, number];
+  rules: number;
+  refused: number;
+  flows: number | null;
+  lastEnd: string | null;
+}
+
+/** What all other slices leave of one direction of a link. */
+export interface SliceLabel {
+  link: string;
+  capacityKbps: number;
+  labelKbps: number;
+}
+
+/** What a VNIC is promised, and the sums of the nominal rates of its flows. */
+export interface SliceVnic {
+  name: string;
+  promisedBps: number;
+  sendsBps: number;
+  receivesBps: number;
+  whyLess: string;
+}
+
+export interface SliceFlow {
+  from: string;
+  to: string;
+  links: string[];
+  counts: boolean;
+  rateBps: number;
+}
+
+export interface SliceDetail {
+  id: string;
+  labels: SliceLabel[];
+  stale: boolean;
+  vnics: SliceVnic[];
+  flows: SliceFlow[];
+}

@@ -277,7 +277,7 @@ pageTest('a phone shows all views, and a tap opens a sheet', { viewport: PHONE, 
   await page.touchscreen.tap(place.x, place.y);
   await panel(page).getByRole('heading', { name: 'Stockholm' }).waitFor();
   await panel(page).getByRole('button', { name: 'Close' }).click();
-  for (const view of ['Inventory', 'Intents', 'Apps', 'Incidents', 'Audit', 'Network']) {
+  for (const view of ['Inventory', 'Intents', 'Apps', 'Incidents', 'Audit', 'Slices', 'Network']) {
     await page.getByRole('navigation').getByRole('button', { name: view }).click();
     const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
     assert.ok(wide <= 0, `${view} is ${wide} pixels too wide`);
@@ -301,6 +301,26 @@ pageTest('apps, incidents and the audit log are shown', { expected: ['404'] }, a
   await page.keyboard.press('6');
   await page.getByRole('button', { name: 'Refused only' }).click();
   await page.getByText(/connection to 192.0.2.7:443 is not granted/).first().waitFor();
+});
+
+pageTest('a slice is shown with its labels, and what its VNICs are promised and get', {}, async ({ page }) => {
+  await page.keyboard.press('7');
+  await page.getByRole('region', { name: 'Labels of blue' }).getByText('s3:1-s1:1').waitFor();
+  await page.getByRole('button', { name: /^red running/ }).click();
+  const labels = page.getByRole('region', { name: 'Labels of red' });
+  await labels.getByText('2 Mbit/s').waitFor();
+  await page.getByRole('region', { name: 'VNICs of red' }).getByText('F receives all that it may').waitFor();
+  await page.getByRole('region', { name: 'Flows of red' }).getByText('8 Mbit/s').waitFor();
+});
+
+pageTest('a tenant sees its slices, and no other view', { expected: ['403'] }, async ({ page }) => {
+  const refusal = { status: 403, contentType: 'application/problem+json', body: JSON.stringify({ title: 'The role does not permit this', status: 403 }) };
+  await page.route('**/api/v1/stream*', (route) => route.fulfill(refusal));
+  await page.reload();
+  await page.getByRole('region', { name: 'Labels of blue' }).getByText('s3:1-s1:1').waitFor();
+  assert.equal(await page.getByRole('navigation').count(), 0);
+  await page.keyboard.press('1');
+  await page.getByRole('region', { name: 'VNICs of blue' }).waitFor();
 });
 
 pageTest('the layouts move the switches, also while the network changes', {}, async ({ page, world }) => {
