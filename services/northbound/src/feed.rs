@@ -119,6 +119,9 @@ pub struct Interest {
     pub slice: Option<String>,
 }
 
+/// The slices that a client with this interest gets at first, and their labels.
+pub type OfSlices<'a> = &'a dyn Fn(&Interest) -> Vec<Arc<Message>>;
+
 /// Identifies a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ClientId(u64);
@@ -223,7 +226,7 @@ impl Feed {
         &mut self,
         id: ClientId,
         run: &str,
-        (view, slices): (&Snapshot, &dyn Fn(&Interest) -> Vec<Arc<Message>>),
+        (view, slices): (&Snapshot, OfSlices<'_>),
         waker: &Waker,
     ) -> Vec<Arc<Message>> {
         let Some(client) = self.clients.get_mut(&id) else { return Vec::new() };
@@ -255,12 +258,7 @@ impl Client {
         self.missed - before
     }
 
-    fn take(
-        &mut self,
-        run: &str,
-        view: &Snapshot,
-        slices: &dyn Fn(&Interest) -> Vec<Arc<Message>>,
-    ) -> Vec<Arc<Message>> {
+    fn take(&mut self, run: &str, view: &Snapshot, slices: OfSlices<'_>) -> Vec<Arc<Message>> {
         // Before more of the snapshot: its objects are newer than what waits here.
         if !self.queue.is_empty() {
             let count = self.queue.len().min(BATCH);

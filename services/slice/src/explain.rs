@@ -123,8 +123,12 @@ mod tests {
         assert!(one.pieces.len() == 1 && one.pieces[0].contains("in_port=3"), "{one:?}");
         assert!(one.pieces[0].contains("output:4"), "{one:?}");
         assert!(two.pieces.is_empty() && two.refused.is_some(), "{two:?}");
-        assert_eq!(explained(Some(2), &flow_mod(1, 2)).unwrap(), [two.clone()]);
-        assert_eq!(explained(Some(12), &flow_mod(1, 2)).unwrap(), [two.clone()], "by the tenant's name");
+        assert_eq!(explained(Some(2), &flow_mod(1, 2)).unwrap(), std::slice::from_ref(two));
+        assert_eq!(
+            explained(Some(12), &flow_mod(1, 2)).unwrap(),
+            std::slice::from_ref(two),
+            "by the tenant's name"
+        );
     }
 
     #[test]

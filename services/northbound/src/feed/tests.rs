@@ -217,7 +217,7 @@ fn a_client_of_one_slice_hears_of_no_other_and_labels_are_for_it_alone() {
         vec![Message::new("put", json!({ "key": text }))]
     };
     let take = |feed: &mut Feed, client| -> Vec<String> {
-        let known: (&Snapshot, &dyn Fn(&Interest) -> Vec<Arc<Message>>) = (tables.view(), &snapshot);
+        let known: (&Snapshot, OfSlices<'_>) = (tables.view(), &snapshot);
         let messages = std::iter::from_fn(|| {
             Some(feed.take(client, "r", known, Waker::noop())).filter(|messages| !messages.is_empty())
         });
