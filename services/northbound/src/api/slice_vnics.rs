@@ -7,14 +7,14 @@
 //! In: the answers of the service `labels`. Out: JSON. What flows get is their nominal rate, which no meter has measured.
 
 use super::context::{Answer, Answered, Context, First};
-use super::slices::{answer, ask, seen};
+use super::slices::{answer, ask, known};
 use crate::http::Response;
 use labels_contract::{Flow, Hose, Question, SERVICE};
 use serde_json::{Value, json};
 
 /// `/api/v1/slices/{id}/vnics`
 pub fn vnics(context: &Context<'_>) -> Answered {
-    let slice = seen(context)?.to_owned();
+    let slice = known(context)?.to_owned();
     let payload = Question::Promise { slice: slice.clone() }.to_bytes();
     let next = move |status: u16, payload: &[u8]| -> Answered {
         let hose: Hose = answer(status, payload)?;

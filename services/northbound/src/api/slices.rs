@@ -41,7 +41,7 @@ pub fn known<'a>(context: &Context<'a>) -> Result<&'a str, Problem> {
 
 /// `/api/v1/slices/{id}/labels`. The standings say whether the labels are stale.
 pub fn labels(context: &Context<'_>) -> Answered {
-    let slice = seen(context)?.to_owned();
+    let slice = known(context)?.to_owned();
     let next = move |status: u16, payload: &[u8]| {
         let standings: Vec<Standing> = answer(status, payload)?;
         let standing =
@@ -59,7 +59,7 @@ pub fn labels(context: &Context<'_>) -> Answered {
 
 /// `/api/v1/slices/{id}/flows`
 pub fn flows(context: &Context<'_>) -> Answered {
-    let slice = seen(context)?.to_owned();
+    let slice = known(context)?.to_owned();
     let read = move |status: u16, payload: &[u8]| {
         let items: Vec<Flow> = answer(status, payload)?;
         Ok(Response::value(&json!({ "total": items.len(), "items": items })))
@@ -83,7 +83,7 @@ pub fn answer<T: DeserializeOwned>(status: u16, payload: &[u8]) -> Result<T, Pro
 }
 
 /// The slice of the path, if the sender may see it.
-pub fn seen<'a>(context: &Context<'a>) -> Result<&'a str, Problem> {
+fn seen<'a>(context: &Context<'a>) -> Result<&'a str, Problem> {
     if may_see(context, context.id) { Ok(context.id) } else { Err(missing(context.id)) }
 }
 

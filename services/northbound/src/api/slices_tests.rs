@@ -131,7 +131,11 @@ fn vnics_are_made_of_the_promise_and_the_flows() {
 #[test]
 fn a_refusal_of_the_service_is_a_problem() {
     let status_of = |answered: Result<Answer, Problem>| answered.unwrap_err().status;
-    assert_eq!(status_of((labels_of("green").next)(status::DONE, b"[]")), 404);
+    for what in ["labels", "flows", "vnics"] {
+        let green = ask(&format!("/api/v1/slices/green/{what}"), None);
+        assert_eq!(status_of(green), 404, "{what}: a slice that is not there is asked of no service");
+    }
+    assert_eq!(status_of((labels_of("blue").next)(status::DONE, b"[]")), 404);
     let gone = burnet_sdk::query_status::NO_SUCH_SERVICE;
     assert_eq!(status_of((labels_of("blue").next)(gone, b"")), 503);
     assert_eq!(status_of((labels_of("blue").next)(status::DONE, b"{")), 503);
