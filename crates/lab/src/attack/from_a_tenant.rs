@@ -20,6 +20,9 @@ const SWITCHES: usize = 3;
 /// How long a busy machine may take to start the slice's process, to connect, and to answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// How long a busy machine may take to close a connection.
+const CLOSES_WITHIN: Duration = Duration::from_secs(8);
+
 /// How long a read or a write waits.
 const TURN: Duration = Duration::from_millis(100);
 
@@ -111,7 +114,7 @@ fn accept(listener: &TcpListener, until: Instant) -> io::Result<TcpStream> {
     }
 }
 
-/// One connection from its begin to the end of the trial. It stays open until then, unless the slice closes it.
+/// One connection from its start to the end of the trial. It stays open until then, unless the slice closes it.
 fn session(words: &Words, stream: TcpStream, until: Instant) -> io::Result<Ended> {
     let mut peer = Peer { stream, read: Vec::new(), is_closed: false };
     let mut ended = Ended::default();
@@ -122,7 +125,7 @@ fn session(words: &Words, stream: TcpStream, until: Instant) -> io::Result<Ended
         _ => peer.shake_hands()?,
     }
     match words {
-        Words::Once(bytes) => drop(peer.write(bytes)),
+        Words::Last(bytes) | Words::Once(bytes) => drop(peer.write(bytes)),
         Words::Refused(messages) => {
             ended.sent = messages.len();
             (ended.refused, ended.lives) = peer.offer(messages)?;
@@ -131,23 +134,14 @@ fn session(words: &Words, stream: TcpStream, until: Instant) -> io::Result<Ended
         Words::FloodUnread(bytes) => peer.flood(bytes, until, false),
         Words::Nothing | Words::First(_) | Words::Hangup => {}
     }
-    if matches!(words, Words::First(_) | Words::Once(_)) {
-        let patient = Instant::now() + PATIENCE / 4;
-        while !peer.is_closed
-            && Instant::now() < patient.max(until)
-            && !(Instant::now() > until && is_no_fault(words))
-        {
-            peer.receive();
-        }
+    match words {
+        Words::First(_) | Words::Last(_) => peer.read_until(until.max(Instant::now() + CLOSES_WITHIN)),
+        Words::Once(_) => peer.read_until(until),
+        _ => {}
     }
     std::thread::sleep(until.saturating_duration_since(Instant::now()));
     ended.is_closed = peer.is_closed;
     Ok(ended)
-}
-
-/// Whether a slice leaves the connection open after these words: they are whole messages, or the begin of one.
-fn is_no_fault(words: &Words) -> bool {
-    matches!(words, Words::Once(bytes) if bytes.len() > 8)
 }
 
 /// The other end of a connection.
@@ -201,6 +195,13 @@ impl Peer {
             if reads && written == 0 {
                 self.drain();
             }
+        }
+    }
+
+    /// Reads and answers until the slice closes the connection, or until this time.
+    fn read_until(&mut self, until: Instant) {
+        while !self.is_closed && Instant::now() < until {
+            self.receive();
         }
     }
 

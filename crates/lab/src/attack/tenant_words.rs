@@ -57,9 +57,11 @@ pub enum TenantAttack {
 pub enum Words {
     /// Nothing at all, not even a hello.
     Nothing,
-    /// These bytes in place of a hello.
+    /// These bytes in place of a hello. They end the session.
     First(Vec<u8>),
-    /// After the handshake, these bytes once.
+    /// After the handshake, these bytes, which end the session.
+    Last(Vec<u8>),
+    /// After the handshake, these bytes once. The session lives on.
     Once(Vec<u8>),
     /// After the handshake, these messages once. Each must be answered by an error, and the session must live on.
     Refused(Vec<Vec<u8>>),
@@ -139,7 +141,7 @@ pub fn words(attack: TenantAttack) -> Words {
         // Short messages. With a great length the slice would wait for the rest.
         T::Garbage => Words::First([0xa5, 0xa5, 0, 8, 0xa5, 0xa5, 0xa5, 0xa5].repeat(64)),
         // A whole message has eight bytes at least.
-        T::BadLength => Words::Once(vec![4, 2, 0, 3, 0, 0, 0, 1]),
+        T::BadLength => Words::Last(vec![4, 2, 0, 3, 0, 0, 0, 1]),
         T::HalfAMessage => Words::Once(vec![4, 14, 0xff, 0xff, 0, 0, 0, 1, 0, 0]),
         T::NeverReads => Words::FloodUnread(written(ANY_XID, Body::EchoRequest(vec![0xa5; 1024]))),
         T::RuleOutside
@@ -362,6 +364,7 @@ mod tests {
             let says = match words(attack) {
                 Words::Nothing | Words::Hangup => true,
                 Words::First(bytes)
+                | Words::Last(bytes)
                 | Words::Once(bytes)
                 | Words::Flood(bytes)
                 | Words::FloodUnread(bytes) => bytes.len() >= 8,
