@@ -2,6 +2,7 @@
 //!
 //! In: how each stage ended and the lines that its tests printed. Out: counts and text. It starts nothing.
 
+use std::collections::VecDeque;
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -38,7 +39,25 @@ pub struct Tests {
     pub ignored: Vec<String>,
     /// How many said that they left themselves out, since the last `test result: …`; it counts them as passed.
     left_out: u32,
+    /// The last lines that each failed test printed. The summary repeats them, so its reader need not look for them.
+    printed: Vec<Printed>,
+    /// Whether the lines are now those of a failed test.
+    is_printing: bool,
 }
+
+/// What a failed test printed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Printed {
+    test: String,
+    /// At most [`PRINTED_MAX`] lines. A test says last why it failed, so the last are kept.
+    lines: VecDeque<String>,
+}
+
+/// The lines that the summary repeats of a failed test.
+const PRINTED_MAX: usize = 12;
+
+/// The characters that the summary repeats of a line.
+const CHARACTERS_MAX: usize = 400;
 
 /// A stage that is over.
 #[derive(Debug, Clone)]
@@ -56,6 +75,7 @@ pub struct Finished {
 impl Tests {
     /// Takes in one line of what Rust's test harness prints.
     pub fn on_line(&mut self, line: &str) {
+        self.keep(line);
         if let Some(result) = line.strip_prefix("test result: ") {
             let left_out = std::mem::take(&mut self.left_out);
             self.tally.passed += count(result, "passed").saturating_sub(left_out);
@@ -75,6 +95,23 @@ impl Tests {
                 None if end.starts_with("FAILED") => self.failed.push(name.to_owned()),
                 None => {}
             }
+        }
+    }
+
+    /// Keeps a line of a failed test. The harness prints them together, below `---- NAME stdout ----`.
+    fn keep(&mut self, line: &str) {
+        let name = line.strip_prefix("---- ").and_then(|rest| rest.strip_suffix(" stdout ----"));
+        if let Some(name) = name {
+            self.printed.push(Printed { test: name.to_owned(), ..Printed::default() });
+            self.is_printing = true;
+        } else if line == "failures:" || line.starts_with("test result: ") {
+            self.is_printing = false;
+        } else if let (true, Some(printed)) = (self.is_printing && !line.is_empty(), self.printed.last_mut())
+        {
+            if printed.lines.len() == PRINTED_MAX {
+                printed.lines.pop_front();
+            }
+            printed.lines.push_back(line.chars().take(CHARACTERS_MAX).collect());
         }
     }
 
@@ -128,6 +165,10 @@ pub fn summary(stages: &[Finished]) -> String {
         }
         for test in &stage.tests.failed {
             let _ = writeln!(text, "failed: {}: {test}", stage.name);
+            let printed = stage.tests.printed.iter().filter(|printed| printed.test == *test);
+            for line in printed.flat_map(|printed| &printed.lines) {
+                let _ = writeln!(text, "    {line}");
+            }
         }
     }
     let Tally { passed, failed, skipped } = total(stages);
@@ -190,6 +231,18 @@ mod tests {
              test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out",
         );
         assert_eq!(tests.tally, Tally { passed: 6, failed: 2, skipped: 1 });
+    }
+
+    #[test]
+    fn the_summary_repeats_the_last_lines_of_a_failed_test() {
+        let many: String = (1..20).map(|line| format!("line {line}\n")).collect();
+        let tests = told(&format!(
+            "test a ... FAILED\ntest b ... FAILED\n\nfailures:\n\n---- a stdout ----\n{many}\n---- b stdout ----\nno answer\n\n\
+             failures:\n    a\n    b\n\ntest result: FAILED. 0 passed; 2 failed; 0 ignored"
+        ));
+        let text = summary(&[stage(failed(), tests)]);
+        assert!(text.contains("failed: stage: a\n    line 8\n"), "{text}");
+        assert!(text.contains("    line 19\nfailed: stage: b\n    no answer\n\n0 passed"), "{text}");
     }
 
     #[test]
