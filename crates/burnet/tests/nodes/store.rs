@@ -1,8 +1,6 @@
 //! A whole node with an app that stores data. Is the data there after the service was killed, after the node was
 //! killed, and when the file is damaged?
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
-
 use rustix::process::Signal;
 use std::fs;
 use std::path::PathBuf;

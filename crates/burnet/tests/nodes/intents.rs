@@ -1,7 +1,5 @@
 //! A whole node with an emulated ring: intents stay true through a failed link, a full table and a restart, and packets go on.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
-
 use emulator::{FlowId, FlowReport, FlowSpec, Handle, SwitchOptions, Topology};
 use rustix::process::Signal;
 use serde_json::Value;

@@ -1,8 +1,6 @@
 //! A whole node with the service of rules. Are the switch's rules exactly those that are wanted when the service is killed while it
 //! installs them, and does a restart leave those that are there alone?
 
-#![allow(clippy::unwrap_used, reason = "a test may")]
-
 use emulator::{Emulation, Handle, SwitchOptions, Topology};
 use operator::contract::{Answer, FlowView, Question};
 use std::net::SocketAddr;

@@ -1,7 +1,5 @@
 //! Switches that reconnect before the node notices that their old sessions are dead: how soon are they up again?
 
-#![allow(clippy::unwrap_used, reason = "a test may")]
-
 use flow::DatapathId;
 use openflow::message::{FeaturesReply, Hello, MultipartReply, ReplyBody};
 use openflow::{Body, Message, Version};

@@ -1,7 +1,5 @@
 //! The audit log of a running node: what it contains after a kill, and how an altered line appears to the operator.
 
-#![allow(clippy::unwrap_used, reason = "a test may")]
-
 use audit::line::{self, Line};
 use audit::read::Reader;
 use emulator::{Handle, SwitchOptions};

@@ -1,7 +1,5 @@
 //! The binary without a running node: exit codes, standard output or standard error, and JSON if it is requested.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
-
 use std::process::{Command, Output, Stdio};
 
 fn burnet(arguments: &[&str]) -> Output {

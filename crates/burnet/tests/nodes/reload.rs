@@ -1,8 +1,6 @@
 //! A node that reads its configuration again while switches are connected: what changes, what stays, and the effect
 //! of an invalid file.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
-
 use emulator::{Handle, SwitchOptions};
 use monitor_channel::AppState;
 use operator::contract::{AppView, ReloadView, SwitchView};

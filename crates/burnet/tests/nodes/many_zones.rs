@@ -1,7 +1,5 @@
 //! A node with more apps than fit into one word of a set of zones, each in a process of its own.
 
-#![allow(clippy::unwrap_used, reason = "a test may")]
-
 use emulator::SwitchOptions;
 use std::fmt::Write as _;
 use test_bed::{Bed, PATIENCE};

@@ -2,8 +2,6 @@
 //!
 //! Only links are known here, and no hosts: each packet goes to all ports at the edge, which is the harder case for a ring.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
-
 use emulator::{SwitchOptions, Topology};
 use std::time::Duration;
 use test_bed::Bed;

@@ -1,7 +1,5 @@
 //! A whole node, its backup, and what a restore makes of it.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
-
 use rustix::process::Signal;
 use std::fs;
 use std::path::PathBuf;

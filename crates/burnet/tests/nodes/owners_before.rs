@@ -1,8 +1,6 @@
 //! A whole node whose kernel restarts, and that restarts itself, while groups and meters of its apps stay in the
 //! switches. They must keep their owners.
 
-#![allow(clippy::unwrap_used, reason = "a test may")]
-
 use emulator::{Emulation, Handle, SwitchOptions, Topology, Versions};
 use std::fs;
 use std::net::{SocketAddr, TcpListener};

@@ -1,7 +1,5 @@
 //! A whole node with the service `discovery`: does an app receive the links of emulated switches and their failures?
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
-
 use emulator::{Change, LinkQuality, SwitchOptions};
 use test_bed::{Bed, Node, kill};
 

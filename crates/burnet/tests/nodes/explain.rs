@@ -1,7 +1,5 @@
 //! `burnet explain` on a whole node with emulated switches: what it says is what happens to the packets.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
-
 use emulator::{SwitchOptions, Topology};
 use std::net::TcpListener;
 use test_bed::{Bed, Node, PATIENCE};

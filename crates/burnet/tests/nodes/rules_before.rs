@@ -1,8 +1,6 @@
 //! A whole node whose kernel restarts while its rules stay in the switches. No app may replace a rule that another
 //! app owned before.
 
-#![allow(clippy::unwrap_used, reason = "a test may")]
-
 use emulator::{Handle, SwitchOptions, Versions};
 use monitor_channel::{AppState, Verb};
 use operator::contract::{Answer, FlowView, Question, RulesBeforeView};

@@ -1,7 +1,5 @@
 //! A whole node with an emulated network: hosts are learned, and a configured host is there after a restart.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
-
 use emulator::SwitchOptions;
 use rustix::process::Signal;
 use test_bed::{Bed, Launch, PATIENCE};

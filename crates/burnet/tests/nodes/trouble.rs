@@ -2,8 +2,6 @@
 //!
 //! The tests use only the operator's commands.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
-
 use std::time::Duration;
 
 use emulator::{SwitchOptions, Versions};

@@ -1,7 +1,5 @@
 //! The view in shared memory on a whole node, under attack: an app in its zone can read what it may, and write nothing.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
-
 use test_bed::{Bed, Node};
 
 fn node(bed: &Bed, capabilities: &str) -> Node {

@@ -1,7 +1,5 @@
 //! `burnet plan`, `apply` and `rollback` on a whole node with emulated switches.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
-
 use emulator::SwitchOptions;
 use std::net::TcpListener;
 use test_bed::{Bed, Node};
