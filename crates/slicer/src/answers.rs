@@ -38,6 +38,14 @@ impl VirtualSwitch {
                 }
                 self.end_claim(sender, error, turn);
             }
+            (Asked::ModifyGroup { sender, id, before }, Some(error)) => {
+                self.restore_group(id, *before);
+                self.refuse(sender.asker, error, &sender.beginning, turn);
+            }
+            (Asked::ModifyMeter { sender, id, before }, Some(error)) => {
+                self.restore_meter(id, *before);
+                self.refuse(sender.asker, error, &sender.beginning, turn);
+            }
             (Asked::Leftovers, _) => self.know_leftovers(turn),
             (Asked::Barrier(asker), _) => {
                 self.answer(asker, Body::BarrierReply, turn);
@@ -58,9 +66,11 @@ impl VirtualSwitch {
             }
             // The last part ends the question. Only the last part of an answer says that it is the last.
             (Asked::Statistics { sender: Sender { asker, beginning }, .. }, _) => {
-                self.refuse(asker, REQUEST_EPERM, &beginning, turn);
+                let error = if let Outcome::Failed(error) = outcome { error } else { REQUEST_EPERM };
+                self.refuse(asker, error, &beginning, turn);
             }
             (Asked::Add { .. } | Asked::Modify { .. } | Asked::Change(_) | Asked::PacketOut(_), None) => {}
+            (Asked::ModifyGroup { .. } | Asked::ModifyMeter { .. }, None) => {}
         }
     }
 

@@ -66,6 +66,11 @@ impl Buffers {
         Some(kept)
     }
 
+    /// A copy of a packet, which stays.
+    pub(crate) fn get(&self, buffer_id: u32) -> Option<Kept> {
+        self.kept.iter().find(|(given, _)| number_of(**given) == buffer_id).map(|(_, kept)| kept.clone())
+    }
+
     /// Whether a number was given out before.
     pub(crate) fn was_given(&self, buffer_id: u32) -> bool {
         self.given >= NUMBERS || u64::from(buffer_id) < self.given

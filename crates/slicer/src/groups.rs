@@ -28,6 +28,42 @@ const REMOVED_BY_GROUP: u8 = 3;
 /// The most buckets of a group in the physical switch.
 const BUCKETS_MAX: usize = 256;
 
+/// The buckets of a group in the physical switch.
+#[derive(Default)]
+struct Laid {
+    buckets: Vec<Bucket>,
+    /// How many each bucket of the tenant became.
+    spread: Vec<usize>,
+}
+
+/// The type, and the weights that only one type has (1.3.5, 7.3.4.2). They come before all else, as in Open vSwitch.
+fn check_kind(wanted: &GroupMod) -> Obeyed {
+    let kind = wanted.group_type;
+    if kind > GROUP_TYPE_FAST_FAILOVER {
+        return Err(Refusal::new(GROUP_TYPE, format!("there is no type {kind}")));
+    }
+    if kind != GROUP_TYPE_SELECT && wanted.buckets.iter().any(|bucket| bucket.weight != 0) {
+        return Err(Refusal::new(GROUP_INVALID, "only a select group has weights"));
+    }
+    Ok(())
+}
+
+/// How many buckets a type has, and what they watch (1.3.5, 5.6.1).
+fn check_buckets(wanted: &GroupMod) -> Obeyed {
+    let buckets = &wanted.buckets;
+    if wanted.group_type == GROUP_TYPE_INDIRECT && buckets.len() != 1 {
+        return Err(Refusal::new(GROUP_INVALID, "an indirect group has one bucket"));
+    }
+    if buckets.len() > BUCKETS_MAX {
+        return Err(Refusal::new(GROUP_OUT_OF_BUCKETS, format!("a group has at most {BUCKETS_MAX} buckets")));
+    }
+    let watches = |bucket: &Bucket| bucket.watch_port != PortNo::ANY || bucket.watch_group != GROUP_ANY;
+    if wanted.group_type == GROUP_TYPE_FAST_FAILOVER && !buckets.iter().all(watches) {
+        return Err(Refusal::new(GROUP_WATCH, "a bucket of a fast-failover group watches a port"));
+    }
+    Ok(())
+}
+
 impl VirtualSwitch {
     /// Carries out a group mod (1.3.5, 6.5).
     pub(crate) fn on_group_mod(
@@ -41,6 +77,9 @@ impl VirtualSwitch {
             return Err(Refusal::new(BAD_TYPE, "the physical switch has OpenFlow 1.0, and no groups"));
         }
         let sender = Sender::new(asker, bytes);
+        if matches!(wanted.command, ADD | MODIFY) {
+            check_kind(wanted)?;
+        }
         match wanted.command {
             ADD => self.add_group(wanted, sender, turn),
             MODIFY => self.modify_group(wanted, sender, turn),
@@ -60,14 +99,14 @@ impl VirtualSwitch {
         if self.groups.contains_key(&id) {
             return Err(Refusal::new(GROUP_EXISTS, format!("group {id} exists")));
         }
-        let buckets = self.physical_buckets(wanted)?;
+        let laid = self.physical_buckets(wanted)?;
         let used: Vec<u32> = self.groups.values().map(|group| group.physical).collect();
         let Some(physical) = self.numbers.groups.clone().find(|number| !used.contains(number)) else {
             return Err(Refusal::new(GROUP_OUT_OF_GROUPS, "all groups of the slice are in use"));
         };
-        let group = Group { physical, group_type: wanted.group_type, buckets: wanted.buckets.clone() };
-        self.groups.insert(id, group);
-        let group_mod = GroupMod { command: ADD, group_type: wanted.group_type, group_id: physical, buckets };
+        let (group_type, buckets, spread) = (wanted.group_type, wanted.buckets.clone(), laid.spread);
+        self.groups.insert(id, Group { physical, group_type, buckets, spread, modified: 0 });
+        let group_mod = GroupMod { command: ADD, group_type, group_id: physical, buckets: laid.buckets };
         self.claims += 1;
         self.clear_group(physical, turn);
         self.order(Command::GroupMod(group_mod), Some(Asked::Group { sender, id }), turn);
@@ -75,17 +114,29 @@ impl VirtualSwitch {
     }
 
     fn modify_group(&mut self, wanted: &GroupMod, sender: Sender, turn: &mut Turn<'_>) -> Obeyed {
-        let buckets = self.physical_buckets(wanted)?;
-        let Some(group) = self.groups.get_mut(&wanted.group_id) else {
-            return Err(Refusal::new(GROUP_UNKNOWN, format!("there is no group {}", wanted.group_id)));
+        let laid = self.physical_buckets(wanted)?;
+        let (id, group_type) = (wanted.group_id, wanted.group_type);
+        let Some(group) = self.groups.get_mut(&id) else {
+            return Err(Refusal::new(GROUP_UNKNOWN, format!("there is no group {id}")));
         };
-        group.group_type = wanted.group_type;
-        group.buckets.clone_from(&wanted.buckets);
-        let group_id = group.physical;
-        self.rules.touch_group(wanted.group_id);
-        let group_mod = GroupMod { command: MODIFY, group_type: wanted.group_type, group_id, buckets };
-        self.order(Command::GroupMod(group_mod), Some(Asked::Change(sender)), turn);
+        let (group_id, modified) = (group.physical, group.modified.wrapping_add(1));
+        let (buckets, spread) = (wanted.buckets.clone(), laid.spread);
+        let after = Group { physical: group_id, group_type, buckets, spread, modified };
+        let before = Box::new(std::mem::replace(group, after));
+        self.rules.touch_group(id);
+        let group_mod = GroupMod { command: MODIFY, group_type, group_id, buckets: laid.buckets };
+        self.order(Command::GroupMod(group_mod), Some(Asked::ModifyGroup { sender, id, before }), turn);
         Ok(())
+    }
+
+    /// The physical switch has refused to modify a group, so it is what it was. A later modify has its own answer.
+    pub(crate) fn restore_group(&mut self, id: u32, before: Group) {
+        if let Some(group) = self.groups.get_mut(&id)
+            && group.modified == before.modified.wrapping_add(1)
+        {
+            *group = before;
+            self.rules.touch_group(id);
+        }
     }
 
     /// Deletes one group or all of the slice, with the rules that refer to them.
@@ -109,30 +160,35 @@ impl VirtualSwitch {
 
     /// Lays all groups again, because ports changed. Returns how many.
     pub(crate) fn relay_groups(&mut self, command: u16, turn: &mut Turn<'_>) -> usize {
-        let mods: Vec<GroupMod> = self
+        let laid: Vec<(u32, GroupMod, Vec<usize>)> = self
             .groups
             .iter()
             .filter_map(|(id, group)| {
                 let buckets = group.buckets.clone();
                 let own = GroupMod { command, group_type: group.group_type, group_id: *id, buckets };
-                let buckets = self.physical_buckets(&own).ok()?;
-                Some(GroupMod { group_id: group.physical, buckets, ..own })
+                let Laid { buckets, spread } = self.physical_buckets(&own).ok()?;
+                Some((*id, GroupMod { group_id: group.physical, buckets, ..own }, spread))
             })
             .collect();
-        let count = mods.len();
-        mods.into_iter().for_each(|group_mod| self.order(Command::GroupMod(group_mod), None, turn));
+        let count = laid.len();
+        for (id, group_mod, spread) in laid {
+            if let Some(group) = self.groups.get_mut(&id) {
+                group.spread = spread;
+            }
+            self.order(Command::GroupMod(group_mod), None, turn);
+        }
         count
     }
 
     /// The buckets of a group in the physical switch.
-    fn physical_buckets(&self, wanted: &GroupMod) -> Result<Vec<Bucket>, Refusal> {
-        if wanted.group_type > GROUP_TYPE_FAST_FAILOVER {
-            return Err(Refusal::new(GROUP_TYPE, format!("there is no type {}", wanted.group_type)));
-        }
-        let mut all = Vec::new();
+    fn physical_buckets(&self, wanted: &GroupMod) -> Result<Laid, Refusal> {
+        check_buckets(wanted)?;
+        let mut all = Laid::default();
         for bucket in &wanted.buckets {
-            all.extend(self.physical_bucket(bucket, wanted.group_type)?);
-            if all.len() > BUCKETS_MAX {
+            let laid = self.physical_bucket(bucket, wanted.group_type)?;
+            all.spread.push(laid.len());
+            all.buckets.extend(laid);
+            if all.buckets.len() > BUCKETS_MAX {
                 return Err(Refusal::new(GROUP_OUT_OF_BUCKETS, format!("a group has at most {BUCKETS_MAX}")));
             }
         }

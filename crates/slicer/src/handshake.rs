@@ -135,6 +135,7 @@ impl VirtualSwitch {
             Body::MultipartRequest(request) => self.on_statistics_request(asker, request, bytes, turn),
             Body::BarrierRequest => self.on_barrier(asker, turn),
             Body::SetConfig(config) => self.set_config(asker, config),
+            Body::TableMod(wanted) => check_table_mod(wanted),
             Body::SetAsync(wanted) => {
                 self.controllers[asker.controller].wanted = wanted;
                 Ok(())
@@ -162,16 +163,14 @@ impl VirtualSwitch {
             Body::RoleRequest(role) => Body::RoleReply(self.change_role(asker.controller, role)?),
             Body::QueueGetConfigRequest(request) => {
                 let is_all = request.port == PortNo::ANY && asker.version != Version::V1_0;
-                if !is_all && self.space.port(request.port).is_none() {
+                let is_there = self.space.port(request.port).is_some_and(|port| port.facts.is_some());
+                if !is_all && !is_there {
                     return Err(Refusal::new(
                         QUEUE_PORT,
                         format!("port {} is not in the slice", request.port),
                     ));
                 }
                 Body::QueueGetConfigReply(QueueGetConfigReply { port: request.port, queues: Vec::new() })
-            }
-            Body::TableMod(_) => {
-                return Err(Refusal::new(TABLE_MOD_EPERM, "tables have nothing to configure"));
             }
             Body::Experimenter(message) => self.answer_experimenter(asker, &message)?,
             Body::BundleControl(_) | Body::BundleAdd(_) => {
@@ -303,6 +302,18 @@ impl VirtualSwitch {
             self.order(Command::FlowMod(floor_mod(wanted, matching)), None, turn);
         }
     }
+}
+
+/// 1.3 has no bits for a table's configuration (1.3.5, 7.3.3), so a table mod changes nothing.
+fn check_table_mod(wanted: TableMod) -> Obeyed {
+    if !matches!(wanted.table_id, 0 | TABLE_ALL) {
+        let why = format!("the switch of a slice has no table {}", wanted.table_id);
+        return Err(Refusal::new(TABLE_MOD_TABLE, why));
+    }
+    if wanted.config != 0 {
+        return Err(Refusal::new(TABLE_MOD_CONFIG, "tables have nothing to configure"));
+    }
+    Ok(())
 }
 
 /// Whether a message waits until groups and meters are confirmed: what may refer to them, and what must stay in order with that.

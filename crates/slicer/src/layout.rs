@@ -6,7 +6,7 @@
 use crate::flattening::{Flat, flatten};
 use crate::port::VirtualPort;
 use crate::refusal::*;
-use crate::rule_table::{Idle, RAISED_BY, RulePiece, place_of};
+use crate::rule_table::{Idle, RulePiece, place_of, twin_of};
 use crate::space::{Piece, VLAN_PRESENT};
 use crate::translation::{Scene, Start, depends_on_tag, has_tag};
 use crate::virtual_switch::VirtualSwitch;
@@ -84,16 +84,14 @@ impl VirtualSwitch {
         Ok(())
     }
 
-    /// Priorities above 65,532 are one in the physical switch. So two rules with different ones of these may not overlap.
+    /// Two of the highest priorities are one in the physical switch. So rules of both may not overlap.
     pub(crate) fn check_priority(&self, priority: u16, matching: &Match) -> Result<(), Refusal> {
-        let first = u16::MAX - RAISED_BY;
-        let mut others = (first..=u16::MAX).filter(|other| priority >= first && *other != priority);
         let same_or_overlapping =
             |other: u16| self.rules.find(other, matching).or_else(|| self.rules.overlapping(other, matching));
-        match others.find_map(same_or_overlapping) {
+        match twin_of(priority).and_then(same_or_overlapping) {
             Some(rule) => {
                 let why = format!(
-                    "it overlaps a rule of priority {}: above 65532, a slice has one priority",
+                    "it overlaps a rule of priority {}, and for a slice that is the same as {priority}",
                     rule.priority
                 );
                 Err(Refusal::new(OVERLAP, why))

@@ -71,6 +71,7 @@ pub use plan::{
 };
 pub use port::PortFacts;
 pub use refusal::Refusal;
+pub use rule_table::PRIORITY_MAX;
 pub use slicer::{ControllerFacts, Slicer};
 pub use virtual_switch::Counters;
 pub use vnic::{FlowChange, FlowPath, PhysicalLink, Vnic};

@@ -19,6 +19,8 @@ const METER_MAX: u32 = 0xffff_0000;
 const ADD: u16 = 0;
 const MODIFY: u16 = 1;
 const DELETE: u16 = 2;
+/// The most bands of a meter. The physical switch may have fewer, and then refuses more.
+pub(crate) const BANDS_MAX: usize = 8;
 
 impl VirtualSwitch {
     /// Carries out a meter mod (1.3.5, 6.6).
@@ -36,6 +38,7 @@ impl VirtualSwitch {
         match wanted.command {
             ADD => self.add_meter(wanted, sender, turn),
             MODIFY => self.modify_meter(wanted, sender, turn),
+            DELETE if wanted.meter_id == 0 => Err(Refusal::new(METER_INVALID, "no meter has the number 0")),
             DELETE => {
                 self.delete_meters(wanted.meter_id, &sender, turn);
                 Ok(())
@@ -58,7 +61,7 @@ impl VirtualSwitch {
             return Err(Refusal::new(METER_OUT_OF_METERS, "all meters of the slice are in use"));
         };
         let (flags, bands) = (wanted.flags, wanted.bands.clone());
-        self.meters.insert(id, Meter { physical, flags, bands });
+        self.meters.insert(id, Meter { physical, flags, bands, modified: 0 });
         let meter_mod = MeterMod { meter_id: physical, ..wanted.clone() };
         self.claims += 1;
         self.clear_meter(physical, turn);
@@ -68,14 +71,25 @@ impl VirtualSwitch {
 
     fn modify_meter(&mut self, wanted: &MeterMod, sender: Sender, turn: &mut Turn<'_>) -> Obeyed {
         self.check_bands(&wanted.bands)?;
-        let Some(meter) = self.meters.get_mut(&wanted.meter_id) else {
-            return Err(Refusal::new(METER_UNKNOWN, format!("there is no meter {}", wanted.meter_id)));
+        let id = wanted.meter_id;
+        let Some(meter) = self.meters.get_mut(&id) else {
+            return Err(Refusal::new(METER_UNKNOWN, format!("there is no meter {id}")));
         };
-        meter.flags = wanted.flags;
-        meter.bands.clone_from(&wanted.bands);
-        let meter_mod = MeterMod { meter_id: meter.physical, ..wanted.clone() };
-        self.order(Command::MeterMod(meter_mod), Some(Asked::Change(sender)), turn);
+        let (physical, modified) = (meter.physical, meter.modified.wrapping_add(1));
+        let after = Meter { physical, flags: wanted.flags, bands: wanted.bands.clone(), modified };
+        let before = Box::new(std::mem::replace(meter, after));
+        let meter_mod = MeterMod { meter_id: physical, ..wanted.clone() };
+        self.order(Command::MeterMod(meter_mod), Some(Asked::ModifyMeter { sender, id, before }), turn);
         Ok(())
+    }
+
+    /// The physical switch has refused to modify a meter, so it is what it was. A later modify has its own answer.
+    pub(crate) fn restore_meter(&mut self, id: u32, before: Meter) {
+        if let Some(meter) = self.meters.get_mut(&id)
+            && meter.modified == before.modified.wrapping_add(1)
+        {
+            *meter = before;
+        }
     }
 
     /// Deletes one meter or all of the slice, with the rules that refer to them.
@@ -107,6 +121,9 @@ impl VirtualSwitch {
 
     /// A band that remarks packets could make them another slice's, if flowspaces differ by their DSCP.
     fn check_bands(&self, bands: &[MeterBand]) -> Obeyed {
+        if bands.len() > BANDS_MAX {
+            return Err(Refusal::new(METER_OUT_OF_BANDS, format!("a meter has at most {BANDS_MAX} bands")));
+        }
         let says_dscp = self.space.entries().iter().any(|entry| entry.matching.get(Field::IpDscp).is_some());
         let is_fine = |band: &MeterBand| match band.kind {
             MeterBandKind::Drop => true,

@@ -43,16 +43,20 @@ impl VirtualSwitch {
         let in_port = self.in_port_of(wanted.in_port)?;
         let frame = match wanted.buffer_id {
             NO_BUFFER => Frame::Whole(wanted.data),
-            buffer_id => self.take_buffer(buffer_id)?.frame,
+            buffer_id => self.buffer(buffer_id)?.frame,
         };
         self.check_frame(in_port, &frame)?;
         let sender = Sender::new(asker, bytes);
+        let buffer_id = wanted.buffer_id;
         let wanted = Wanted { in_port, frame, actions: &wanted.actions };
         match &wanted.frame {
-            Frame::Whole(frame) if is_probe(frame) => self.send_probe(&wanted, frame),
-            _ if sends_to_table(wanted.actions) => self.send_to_table(wanted, sender, turn),
-            _ => self.send(wanted, sender, turn),
+            Frame::Whole(frame) if is_probe(frame) => self.send_probe(&wanted, frame)?,
+            _ if sends_to_table(wanted.actions) => self.send_to_table(wanted, sender, turn)?,
+            _ => self.send(wanted, sender, turn)?,
         }
+        // A refused packet-out leaves its packet where it is.
+        self.buffers.take(buffer_id);
+        Ok(())
     }
 
     /// The packet that waited for a rule: 1.3 sends it through the table (1.3.5, 7.3.4.1), 1.0 applies the rule's own actions (1.0, 5.3.3).
@@ -61,7 +65,8 @@ impl VirtualSwitch {
         if it.buffer_id == NO_BUFFER || matches!(it.command, FLOW_DELETE | FLOW_DELETE_STRICT) {
             return Ok(());
         }
-        let Kept { in_port, frame } = self.take_buffer(it.buffer_id)?;
+        let Kept { in_port, frame } = self.buffer(it.buffer_id)?;
+        self.buffers.take(it.buffer_id);
         let sender = Sender::new(wish.asker, wish.bytes);
         if wish.asker.version != Version::V1_0 {
             let actions = [Action::output(PortNo::TABLE)];
@@ -75,8 +80,8 @@ impl VirtualSwitch {
         self.send(Wanted { in_port: Some(in_port), frame, actions: &flat.actions }, sender, turn)
     }
 
-    fn take_buffer(&mut self, buffer_id: u32) -> Result<Kept, Refusal> {
-        self.buffers.take(buffer_id).ok_or_else(|| {
+    fn buffer(&self, buffer_id: u32) -> Result<Kept, Refusal> {
+        self.buffers.get(buffer_id).ok_or_else(|| {
             let error = if self.buffers.was_given(buffer_id) { BUFFER_EMPTY } else { BUFFER_UNKNOWN };
             Refusal::new(error, format!("buffer {buffer_id} has no packet of this slice"))
         })

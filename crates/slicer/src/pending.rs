@@ -4,7 +4,7 @@
 
 use crate::asking::Asking;
 use crate::controller::Asker;
-use crate::rule_table::Before;
+use crate::rule_table::{Before, Group, Meter};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -64,6 +64,24 @@ pub(crate) enum Asked {
         sender: Sender,
         /// The tenant's number.
         id: u32,
+    },
+    /// A group is modified: if that fails, it becomes what it was.
+    ModifyGroup {
+        /// The group mod.
+        sender: Sender,
+        /// The tenant's number.
+        id: u32,
+        /// The group before.
+        before: Box<Group>,
+    },
+    /// A meter is modified, likewise.
+    ModifyMeter {
+        /// The meter mod.
+        sender: Sender,
+        /// The tenant's number.
+        id: u32,
+        /// The meter before.
+        before: Box<Meter>,
     },
     /// Another change.
     Change(Sender),

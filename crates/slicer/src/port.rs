@@ -116,7 +116,7 @@ impl VirtualPort {
         let exact = RATES.iter().find(|(rate, _)| *rate == kbps);
         match (kbps, version) {
             (0, _) => 0,
-            (_, Version::V1_0) => RATES.iter().find(|(rate, _)| *rate <= kbps).map_or(0, |(_, bit)| *bit),
+            (_, Version::V1_0) => RATES.iter().find(|(rate, _)| *rate <= kbps).unwrap_or(&RATES[3]).1,
             _ => exact.map_or(RATE_OTHER, |(_, bit)| *bit),
         }
     }

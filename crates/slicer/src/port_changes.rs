@@ -19,7 +19,8 @@ const GROUP_MODIFY: u16 = 1;
 impl VirtualSwitch {
     /// Carries out a port mod (1.3.5, 7.3.4.3).
     pub(crate) fn on_port_mod(&mut self, asker: Asker, wanted: &PortMod, turn: &mut Turn<'_>) -> Obeyed {
-        let Some(port) = self.space.port_mut(wanted.port_no) else {
+        let port = self.space.port_mut(wanted.port_no).filter(|port| port.facts.is_some());
+        let Some(port) = port else {
             return Err(Refusal::new(PORT_MOD_PORT, format!("port {} is not in the slice", wanted.port_no)));
         };
         if port.modify(wanted, asker.version)? {

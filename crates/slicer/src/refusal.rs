@@ -113,8 +113,10 @@ pub(crate) const PORT_MOD_HW_ADDR: ErrorCode = code(7, 1);
 pub(crate) const PORT_MOD_CONFIG: ErrorCode = code(7, 2);
 /// OFPPMFC_BAD_ADVERTISE.
 pub(crate) const PORT_MOD_ADVERTISE: ErrorCode = code(7, 3);
-/// OFPTMFC_EPERM.
-pub(crate) const TABLE_MOD_EPERM: ErrorCode = code(8, 2);
+/// OFPTMFC_BAD_TABLE.
+pub(crate) const TABLE_MOD_TABLE: ErrorCode = code(8, 0);
+/// OFPTMFC_BAD_CONFIG.
+pub(crate) const TABLE_MOD_CONFIG: ErrorCode = code(8, 1);
 /// OFPQOFC_BAD_PORT.
 pub(crate) const QUEUE_PORT: ErrorCode = code(9, 0);
 /// OFPSCFC_BAD_FLAGS.
@@ -155,5 +157,11 @@ pub(crate) const METER_UNKNOWN: ErrorCode = code(12, 3);
 pub(crate) const METER_COMMAND: ErrorCode = code(12, 4);
 /// OFPMMFC_BAD_BAND.
 pub(crate) const METER_BAND: ErrorCode = code(12, 8);
+/// OFPFMFC_BAD_TIMEOUT. For a controller of 1.0 it is OFPFMFC_BAD_EMERG_TIMEOUT, of which the translation of all errors knows nothing.
+pub(crate) const FLOW_MOD_TIMEOUT: ErrorCode = code(5, 5);
+/// The same in 1.0.
+pub(crate) const EMERGENCY_TIMEOUT_V10: ErrorCode = code(3, 3);
 /// OFPMMFC_OUT_OF_METERS.
 pub(crate) const METER_OUT_OF_METERS: ErrorCode = code(12, 10);
+/// OFPMMFC_OUT_OF_BANDS.
+pub(crate) const METER_OUT_OF_BANDS: ErrorCode = code(12, 11);

@@ -17,9 +17,23 @@ use std::collections::{BTreeMap, BTreeSet};
 /// 0, and the floor of the slice with priority 1.
 pub(crate) const RAISED_BY: u16 = 2;
 
-/// The priority in the physical switch. The highest priorities of a tenant become one.
+/// The highest priority of a slice's rules in the physical switch. Above it are the node's own rules, as those that bring probes for links up.
+pub const PRIORITY_MAX: u16 = 65_000;
+
+/// From this priority on, two priorities of a tenant are one in the physical switch: 64,461 and 64,462, and so on. 65,535 is alone.
+const SHARED_FROM: u16 = 64_461;
+
+/// The priority in the physical switch.
 pub(crate) fn physical_priority(priority: u16) -> u16 {
-    priority.saturating_add(RAISED_BY)
+    match priority.checked_sub(SHARED_FROM) {
+        None => priority + RAISED_BY,
+        Some(above) => SHARED_FROM + RAISED_BY + above / 2,
+    }
+}
+
+/// The other priority of a tenant that is the same one in the physical switch.
+pub(crate) fn twin_of(priority: u16) -> Option<u16> {
+    SHARED_FROM.checked_add(priority.checked_sub(SHARED_FROM)? ^ 1)
 }
 
 /// The place of a piece in the physical switch, by the tenant's priority and the match of the piece.
@@ -35,6 +49,10 @@ pub(crate) struct Group {
     pub(crate) group_type: u8,
     /// Its buckets, as the tenant wrote them.
     pub(crate) buckets: Vec<Bucket>,
+    /// How many buckets each of them is in the physical switch.
+    pub(crate) spread: Vec<usize>,
+    /// How often it was modified.
+    pub(crate) modified: u32,
 }
 
 /// A meter of the tenant.
@@ -44,6 +62,8 @@ pub(crate) struct Meter {
     pub(crate) physical: u32,
     pub(crate) flags: u16,
     pub(crate) bands: Vec<MeterBand>,
+    /// How often it was modified.
+    pub(crate) modified: u32,
 }
 
 /// A part of a rule in the physical switch.
@@ -333,4 +353,34 @@ pub(crate) fn match_key(matching: &Match) -> Vec<u8> {
     let mut bytes = Vec::new();
     write_match(&plain.sorted(), &mut bytes);
     bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(priority: u16, expected: u16, twin: Option<u16>) {
+        assert_eq!((physical_priority(priority), twin_of(priority)), (expected, twin), "{priority}");
+    }
+
+    #[test]
+    fn only_two_of_the_highest_priorities_share_one() {
+        check(0, 2, None);
+        check(SHARED_FROM - 1, 64_462, None);
+        check(SHARED_FROM, 64_463, Some(64_462));
+        check(64_462, 64_463, Some(SHARED_FROM));
+        check(65_000, 64_732, Some(64_999));
+        check(65_533, 64_999, Some(65_534));
+        check(65_534, 64_999, Some(65_533));
+        check(65_535, PRIORITY_MAX, None);
+    }
+
+    #[test]
+    fn the_order_of_priorities_stays() {
+        for priority in 1..=u16::MAX {
+            let (below, here) = (physical_priority(priority - 1), physical_priority(priority));
+            let is_twin = twin_of(priority) == Some(priority - 1);
+            assert!(below < here && !is_twin || below == here && is_twin, "{priority}");
+        }
+    }
 }

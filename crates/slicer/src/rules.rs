@@ -85,8 +85,11 @@ impl VirtualSwitch {
         check_table(it.table_id)?;
         let priority = wish.priority();
         let pieces = self.lay_out(priority, &it.matching, &it.instructions)?;
-        if it.flags & FLOW_MOD_CHECK_OVERLAP != 0 && self.rules.overlapping(priority, &it.matching).is_some()
-        {
+        let overlaps = || {
+            let same = self.rules.find(priority, &it.matching);
+            same.or_else(|| self.rules.overlapping(priority, &it.matching)).is_some()
+        };
+        if it.flags & FLOW_MOD_CHECK_OVERLAP != 0 && overlaps() {
             return Err(Refusal::new(OVERLAP, "it overlaps another rule of its priority"));
         }
         self.check_priority(priority, &it.matching)?;
@@ -135,8 +138,17 @@ impl VirtualSwitch {
         sender: Option<Sender>,
         turn: &mut Turn<'_>,
     ) {
+        // In 1.3, a rule in another's place goes on counting, unless its flow mod says otherwise (1.3.5, 6.4).
+        let resets = rule.by == Version::V1_0 || rule.flags & FLOW_MOD_RESET_COUNTS != 0;
+        if let Some(before) = self.rules.find(rule.priority, &rule.matching)
+            && !resets
+        {
+            rule.gone = before.gone;
+        }
         for piece in pieces.iter().filter(|piece| piece.idle.is_in_switch()) {
-            let flow_mod = piece_mod(&rule, piece, FLOW_ADD, turn.now_ms);
+            let mut flow_mod = piece_mod(&rule, piece, FLOW_ADD, turn.now_ms);
+            // 1.0 always resets.
+            flow_mod.flags |= if resets && self.on() != Version::V1_0 { FLOW_MOD_RESET_COUNTS } else { 0 };
             let asked = Asked::Add { sender: sender.clone(), rule: rule.number };
             self.order(Command::FlowMod(flow_mod), Some(asked), turn);
         }
@@ -372,7 +384,9 @@ fn check_table(table_id: u8) -> Obeyed {
 
 fn check_flags(wanted: &FlowMod, version: Version) -> Obeyed {
     if version == Version::V1_0 && wanted.flags & EMERGENCY_V10 != 0 {
-        return Err(Refusal::new(TABLE_FULL, "there is no table for emergencies"));
+        let ends = wanted.idle_timeout_s != 0 || wanted.hard_timeout_s != 0;
+        let error = if ends { FLOW_MOD_TIMEOUT } else { TABLE_FULL };
+        return Err(Refusal::new(error, "there is no table for emergencies"));
     }
     let unknown = wanted.flags & !ALL_FLAGS;
     if unknown != 0 {

@@ -117,6 +117,7 @@ impl Space {
 
     /// The pieces of a tenant's match: at least one. Those of closed ports are among them.
     pub(crate) fn narrow(&self, wanted: &Match) -> Result<Vec<Piece>, Refusal> {
+        check_fields(wanted)?;
         check_prerequisites(wanted)?;
         let (in_port, rest) = self.read(wanted)?;
         let all: Vec<Piece> = self
@@ -156,20 +157,8 @@ impl Space {
                 MatchEntry::Field { field: Field::VlanPcp, .. } if self.tag.is_some() => {
                     return Err(no_tags());
                 }
-                MatchEntry::Field {
-                    field: field @ (Field::InPhyPort | Field::Metadata | Field::TunnelId),
-                    ..
-                } => {
-                    return Err(Refusal::new(
-                        MATCH_FIELD,
-                        format!("a slice's switch has no {}", field.name()),
-                    ));
-                }
-                MatchEntry::Field { .. } => rest.put(entry.clone()),
-                MatchEntry::Unknown { header, .. } => {
-                    let why = format!("field {header:#010x} is none of OpenFlow's");
-                    return Err(Refusal::new(MATCH_FIELD, why));
-                }
+                // `check_fields` has refused those that are unknown.
+                other => rest.put(other.clone()),
             }
         }
         if is_nothing(&rest) {
@@ -192,6 +181,19 @@ impl Space {
     pub(crate) fn has_tag(&self, frame: &[u8]) -> bool {
         self.tag.is_some() && outer_tag(frame) == self.tag
     }
+}
+
+/// Whether the virtual switch knows all fields of a match.
+fn check_fields(wanted: &Match) -> Result<(), Refusal> {
+    let unknown = wanted.entries().iter().find_map(|entry| match entry {
+        MatchEntry::Field { mask: Some(0), .. } => None,
+        MatchEntry::Field {
+            field: field @ (Field::InPhyPort | Field::Metadata | Field::TunnelId), ..
+        } => Some(format!("a slice's switch has no {}", field.name())),
+        MatchEntry::Field { .. } => None,
+        MatchEntry::Unknown { header, .. } => Some(format!("field {header:#010x} is none of OpenFlow's")),
+    });
+    unknown.map_or(Ok(()), |why| Err(Refusal::new(MATCH_FIELD, why)))
 }
 
 fn no_tags() -> Refusal {

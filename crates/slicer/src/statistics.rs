@@ -7,6 +7,7 @@
 
 use crate::asking::{Asking, Counted, Question};
 use crate::controller::Asker;
+use crate::meters::BANDS_MAX;
 use crate::output::Command;
 use crate::pending::{Asked, Sender};
 use crate::plan::count;
@@ -15,9 +16,10 @@ use crate::rule_table::{Group, Meter, Rule, Selection};
 use crate::rules::lived;
 use crate::table_features;
 use crate::virtual_switch::{Obeyed, Turn, VirtualSwitch};
-use flow::{Match, PortNo};
+use flow::{Instruction, Match, PortNo};
 use openflow::message::*;
 use openflow::{Body, Message, Version};
+use std::cmp::Reverse;
 
 /// A counter that is not kept.
 const NOT_COUNTED: u64 = u64::MAX;
@@ -40,6 +42,9 @@ impl VirtualSwitch {
         if request.flags & MULTIPART_MORE != 0 {
             return Err(Refusal::new(MULTIPART_OVERFLOW, "a slice takes requests in one part"));
         }
+        if self.answer_list(asker, &request.body, turn) {
+            return Ok(());
+        }
         let (question, command) = match request.body {
             RequestBody::Flow(wanted) => (self.question_of(wanted, Question::Flows)?, all_flows()),
             RequestBody::Aggregate(wanted) => (self.question_of(wanted, Question::Aggregate)?, all_flows()),
@@ -53,6 +58,11 @@ impl VirtualSwitch {
             // A slice without any has no need to ask.
             RequestBody::Group(id) if !self.groups.is_empty() => {
                 (Question::Groups(id), RequestBody::Group(GROUP_ALL))
+            }
+            RequestBody::Meter(id) | RequestBody::MeterConfig(id)
+                if id != METER_ALL && !self.meters.contains_key(&id) =>
+            {
+                return Err(Refusal::new(METER_UNKNOWN, format!("there is no meter {id}")));
             }
             RequestBody::Meter(id) if !self.meters.is_empty() => {
                 (Question::Meters(id), RequestBody::Meter(METER_ALL))
@@ -72,6 +82,26 @@ impl VirtualSwitch {
         let asked = Asked::Statistics { sender: Sender::new(asker, bytes), asking: Asking::new(question) };
         self.order(Command::Statistics(command), Some(asked), turn);
         Ok(())
+    }
+
+    /// Answers a request for a list that the virtual switch knows itself. Returns whether it was one.
+    fn answer_list(&self, asker: Asker, request: &RequestBody, turn: &mut Turn<'_>) -> bool {
+        match request {
+            // 1.0 has no error for a port that is not there.
+            RequestBody::PortStats(port)
+                if asker.version == Version::V1_0 && self.asked_port(*port, BAD_PORT).is_err() =>
+            {
+                self.reply(asker, Vec::new(), ReplyBody::PortStats, turn);
+            }
+            RequestBody::GroupDesc => {
+                self.reply(asker, self.group_descriptions(), ReplyBody::GroupDesc, turn);
+            }
+            RequestBody::MeterConfig(id) if *id == METER_ALL || self.meters.contains_key(id) => {
+                self.reply(asker, self.meter_configs(*id), ReplyBody::MeterConfig, turn);
+            }
+            _ => return false,
+        }
+        true
     }
 
     fn question_of(
@@ -112,10 +142,8 @@ impl VirtualSwitch {
                 return Err(Refusal::new(TABLE_FEATURES_EPERM, "the table of a slice cannot be changed"));
             }
             RequestBody::Group(_) => ReplyBody::Group(Vec::new()),
-            RequestBody::GroupDesc => ReplyBody::GroupDesc(self.group_descriptions()),
             RequestBody::GroupFeatures => ReplyBody::GroupFeatures(self.group_features()),
             RequestBody::Meter(_) => ReplyBody::Meter(Vec::new()),
-            RequestBody::MeterConfig(id) => ReplyBody::MeterConfig(self.meter_configs(id)),
             RequestBody::MeterFeatures => ReplyBody::MeterFeatures(self.meter_features()),
             RequestBody::Experimenter(_) => {
                 return Err(Refusal::new(BAD_EXPERIMENTER, "a slice knows no experimenter's statistics"));
@@ -168,7 +196,7 @@ impl VirtualSwitch {
             max_meter: most,
             band_types: BANDS,
             capabilities: CAPABILITIES,
-            max_bands: 1,
+            max_bands: BANDS_MAX as u8,
             max_color: 0,
         }
     }
@@ -225,12 +253,21 @@ impl VirtualSwitch {
                 asking.queues.extend(mine);
             }
             ReplyBody::Group(counted) => asking.groups.extend(counted.into_iter().filter_map(|it| {
-                let (id, _) = self.groups.iter().find(|(_, group)| group.physical == it.group_id)?;
-                Some(GroupStats { group_id: *id, ..it })
+                let (id, group) = self.groups.iter().find(|(_, group)| group.physical == it.group_id)?;
+                let refers = |rule: &&Rule| rule.refers_to(*id);
+                let ref_count = u32::try_from(own.iter().filter(refers).count()).unwrap_or(u32::MAX);
+                Some(GroupStats {
+                    group_id: *id,
+                    ref_count,
+                    buckets: gathered(&it.buckets, &group.spread),
+                    ..it
+                })
             })),
             ReplyBody::Meter(counted) => asking.meters.extend(counted.into_iter().filter_map(|it| {
                 let (id, _) = self.meters.iter().find(|(_, meter)| meter.physical == it.meter_id)?;
-                Some(MeterStats { meter_id: *id, ..it })
+                let uses = |rule: &&Rule| rule.instructions.contains(&Instruction::Meter(*id));
+                let flow_count = u32::try_from(own.iter().filter(uses).count()).unwrap_or(u32::MAX);
+                Some(MeterStats { meter_id: *id, flow_count, ..it })
             })),
             _ => {}
         }
@@ -296,7 +333,9 @@ impl VirtualSwitch {
         };
         let is_there = matches!(wanted.table_id, 0 | TABLE_ALL);
         let numbers = if is_there { self.rules.select(&selection) } else { Vec::new() };
-        numbers.into_iter().filter_map(|number| self.rules.get(number))
+        let mut rules: Vec<&Rule> = numbers.into_iter().filter_map(|number| self.rules.get(number)).collect();
+        rules.sort_by_key(|rule| Reverse(rule.priority));
+        rules.into_iter()
     }
 
     /// The counters of a port that no other slice has. Those of others cannot be split.
@@ -382,6 +421,20 @@ fn entry(rule: &Rule, asking: &Asking, now_ms: u64) -> FlowStats {
         matching: rule.matching.clone(),
         instructions: rule.instructions.clone(),
     }
+}
+
+/// The counters of a tenant's buckets: each is the sum of those that it became in the physical switch.
+fn gathered(counted: &[(u64, u64)], spread: &[usize]) -> Vec<(u64, u64)> {
+    let mut rest = counted;
+    let sum = |part: &[(u64, u64)]| {
+        part.iter().fold((0_u64, 0_u64), |sum, it| (sum.0.saturating_add(it.0), sum.1.saturating_add(it.1)))
+    };
+    let of_bucket = |count: &usize| {
+        let (part, behind) = rest.split_at((*count).min(rest.len()));
+        rest = behind;
+        sum(part)
+    };
+    spread.iter().map(of_bucket).collect()
 }
 
 /// The most ports or queues of an answer. A longer one is cut here: no switch has so many.

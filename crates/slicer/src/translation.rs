@@ -114,6 +114,9 @@ impl Walk<'_> {
     fn take(&mut self, action: &Action) -> Result<(), Refusal> {
         match action {
             Action::Output { .. } => self.take_outputs(std::slice::from_ref(action)),
+            Action::Enqueue { port, .. } if *port > PortNo::MAX && *port != PortNo::IN_PORT => {
+                Err(Refusal::new(ACTION_OUT_PORT, format!("port {port} has no queues")))
+            }
             Action::Enqueue { port, queue_id } => {
                 self.out.push(Action::SetQueue(*queue_id));
                 self.queued = true;
@@ -245,7 +248,8 @@ impl Walk<'_> {
             }
             PortNo::IN_PORT => match self.in_port() {
                 Some(in_port) => Ok(self.target(in_port, port).into_iter().collect()),
-                None => Err(Refusal::new(ACTION_OUT_PORT, "the packet has no input port")),
+                // A packet-out of no port: as in Open vSwitch, it goes nowhere.
+                None => Ok(Vec::new()),
             },
             PortNo::FLOOD => Ok(self.flood(VirtualPort::floods)),
             PortNo::ALL => Ok(self.flood(VirtualPort::sends)),

@@ -12,7 +12,7 @@ use crate::limits::{Allowance, Use};
 use crate::output::{CONTROLLERS_MAX, Command, Connection, LimitKind, Output};
 use crate::pending::{Asked, Pending};
 use crate::plan::{Limits, Numbers, SlicePlan, SwitchPlan};
-use crate::refusal::Refusal;
+use crate::refusal::{EMERGENCY_TIMEOUT_V10, FLOW_MOD_TIMEOUT, Refusal};
 
 use crate::held::Held;
 use crate::rule_table::{Group, Meter, RuleTable};
@@ -26,7 +26,9 @@ use std::collections::BTreeMap;
 /// The bits of a ticket that count; above them is the number of the switch in its slice.
 const TICKET_BITS: u32 = 48;
 /// How many bytes of a refused message the error repeats: as many as fit. OpenFlow wants at least 64 (1.3.5, 7.5.4).
-const ERROR_DATA_MAX: usize = MAX_MESSAGE_LEN - HEADER_LEN - 8;
+const ERROR_DATA_MAX: usize = MAX_MESSAGE_LEN - HEADER_LEN - 4;
+/// An error of an experimenter has the number of the experimenter.
+const EXPERIMENTER_LEN: usize = 4;
 
 /// The time, and what comes out.
 pub(crate) struct Turn<'a> {
@@ -158,10 +160,14 @@ impl VirtualSwitch {
     /// Answers with an error that quotes the beginning of the message.
     pub(crate) fn refuse(&mut self, to: Asker, error: ErrorCode, message: &[u8], turn: &mut Turn<'_>) {
         self.counters.refused += 1;
-        let ErrorCode { kind, code } = openflow::error::to_version(error, to.version);
-        let data = message[..message.len().min(ERROR_DATA_MAX)].to_vec();
+        let ErrorCode { kind, code } = match (error, to.version) {
+            (FLOW_MOD_TIMEOUT, Version::V1_0) => EMERGENCY_TIMEOUT_V10,
+            (error, version) => openflow::error::to_version(error, version),
+        };
         let experimenter =
             if to.version == Version::V1_0 { None } else { openflow::error::experimenter_of(error) };
+        let most = ERROR_DATA_MAX - experimenter.map_or(0, |_| EXPERIMENTER_LEN);
+        let data = message[..message.len().min(most)].to_vec();
         self.answer(to, Body::Error(ErrorMessage { kind, code, experimenter, data }), turn);
     }
 

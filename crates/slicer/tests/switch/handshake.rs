@@ -145,7 +145,8 @@ fn what_a_slice_does_not_have_is_refused() {
     world.join(0, Version::V1_3);
     let experimenter = Experimenter { experimenter: 1, exp_type: Some(1), data: vec![] };
     assert_eq!(errors(&world.say(Body::Experimenter(experimenter))), [(1, 3)]);
-    assert_eq!(errors(&world.say(Body::TableMod(TableMod { table_id: 0, config: 0 }))), [(8, 2)]);
+    assert_eq!(errors(&world.say(Body::TableMod(TableMod { table_id: 1, config: 0 }))), [(8, 0)]);
+    assert_eq!(errors(&world.say(Body::TableMod(TableMod { table_id: 0, config: 1 }))), [(8, 1)]);
     let queues = QueueGetConfigRequest { port: PortNo(9) };
     assert_eq!(errors(&world.say(Body::QueueGetConfigRequest(queues))), [(9, 0)]);
     assert_eq!(

@@ -396,12 +396,13 @@ fn controllers_that_come_and_go_change_the_floor_as_often_as_the_limit_allows() 
 }
 
 #[test]
-fn overlapping_rules_above_65532_are_refused() {
+fn two_of_the_highest_priorities_are_one_and_their_rules_may_not_overlap() {
     let mut world = vlan(Version::V1_3);
-    world.say(Body::FlowMod(add(65535, "in_port=1,dl_type=0x88b5", "controller")));
-    check_refused(&mut world, add(65534, "in_port=1", "output:2"), (5, 3));
-    check_refused(&mut world, add(65534, "in_port=1,dl_type=0x88b5", "output:2"), (5, 3));
-    assert!(errors(&world.say(Body::FlowMod(add(65534, "in_port=2", "output:2")))).is_empty());
+    world.say(Body::FlowMod(add(65534, "in_port=1,dl_type=0x88b5", "controller")));
+    check_refused(&mut world, add(65533, "in_port=1", "output:2"), (5, 3));
+    check_refused(&mut world, add(65533, "in_port=1,dl_type=0x88b5", "output:2"), (5, 3));
+    assert!(errors(&world.say(Body::FlowMod(add(65533, "in_port=2", "output:2")))).is_empty());
+    assert!(errors(&world.say(Body::FlowMod(add(65535, "in_port=1", "output:2")))).is_empty());
     assert!(errors(&world.say(Body::FlowMod(add(65532, "in_port=1", "output:2")))).is_empty());
     let overlap = FlowMod { flags: FLOW_MOD_CHECK_OVERLAP, ..add(65532, "dl_type=0x0806", "output:2") };
     check_refused(&mut world, overlap, (5, 3));

@@ -9,8 +9,8 @@ use openflow::labels::split_labels;
 use openflow::message::*;
 use openflow::{Body, Message, Version};
 use slicer::{
-    Command, Connection, Event, Isolation, LabelForm, Limits, LinkPlan, Numbers, Outcome, Output, PortFacts,
-    PortPlan, SlicePlan, Slicer, SwitchPlan,
+    Command, Connection, Event, Isolation, LabelForm, Limits, LinkPlan, Numbers, Outcome, Output,
+    PRIORITY_MAX, PortFacts, PortPlan, SlicePlan, Slicer, SwitchPlan,
 };
 use software_switch::{ControllerId, Effects, Switch, SwitchOptions, Versions};
 use std::collections::{BTreeMap, VecDeque};
@@ -464,7 +464,7 @@ impl World {
             Command::FlowMod(flow_mod) => {
                 assert!(within(&flow_mod.matching, &self.space), "{flow_mod:?}");
                 assert!(!matches!(flow_mod.command, FLOW_DELETE | FLOW_MODIFY), "{flow_mod:?}");
-                assert!(flow_mod.priority > 0, "{flow_mod:?}");
+                assert!((1..=PRIORITY_MAX).contains(&flow_mod.priority), "{flow_mod:?}");
                 for instruction in &flow_mod.instructions {
                     match instruction {
                         Instruction::ApplyActions(actions) => check_outputs(actions),

@@ -22,7 +22,14 @@ mod standing_alone;
 mod statistics;
 mod table_features;
 
+use software_switch::Switch;
+
 /// The options of a bench's switch, which plays no profile.
 fn options_of(options: software_switch::SwitchOptions) -> software_switch::SwitchOptions {
     options
+}
+
+/// It has all of this.
+fn has(_: dsl::Part) -> bool {
+    true
 }

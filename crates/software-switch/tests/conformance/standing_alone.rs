@@ -1,9 +1,10 @@
 //! A switch without a controller (1.3.5, 6.3.2; 1.0, 4.3).
 
 use super::dsl::*;
+use crate::Switch;
 use flow::{DatapathId, Field, PortNo};
 use openflow::Version;
-use software_switch::{Effects, FailMode, Switch, SwitchOptions};
+use software_switch::{Effects, FailMode, SwitchOptions};
 use std::time::Duration;
 
 fn bench(fail_mode: FailMode) -> Bench {

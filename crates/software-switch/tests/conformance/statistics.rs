@@ -1,6 +1,7 @@
 //! Statistics of the switch, its rules and its tables (1.3.5, 7.3.5; 1.0, 5.3.5).
 
 use super::dsl::*;
+use crate::has;
 use flow::{Field, Match, PortNo};
 use openflow::message::*;
 
@@ -34,6 +35,9 @@ fn sum(bench: &mut Bench, wanted: FlowStatsRequest) -> (u64, u64, u32) {
 
 #[test]
 fn the_switch_says_who_made_it_and_what_it_is_called() {
+    if !has(Part::Names) {
+        return;
+    }
     in_both(|mut bench| {
         let ReplyBody::Desc(desc) = bench.ask(RequestBody::Desc) else { panic!() };
         assert_eq!((desc.mfr_desc.as_str(), desc.dp_desc.as_str()), ("Burnet", "s7"));
@@ -95,6 +99,9 @@ fn a_group_asks_for_what_hands_to_it() {
 
 #[test]
 fn one_table_or_all_of_them_are_asked() {
+    if !has(Part::Tables) {
+        return;
+    }
     let mut bench = Bench::new(V13);
     bench.add(&[rule(1).cookie(1), rule(1).table(2).cookie(2)]);
     assert_eq!(cookies(&mut bench, FlowStatsRequest { table_id: 2, ..every_rule() }), [2]);
@@ -157,6 +164,9 @@ fn the_sum_is_over_the_rules_that_are_meant() {
 
 #[test]
 fn tables_count_what_they_hold_are_asked_and_know() {
+    if !has(Part::Lookups) {
+        return;
+    }
     in_both(|mut bench| {
         bench.add(&[rule(1).on(Field::InPort, PortNo(1)).output("2")]);
         bench.arrive(1, &ping());
@@ -168,6 +178,9 @@ fn tables_count_what_they_hold_are_asked_and_know() {
 
 #[test]
 fn a_later_table_is_asked_only_when_a_packet_comes_to_it() {
+    if !has(Part::Tables) {
+        return;
+    }
     let mut bench = Bench::new(V13);
     bench.add(&[rule(1).on(Field::InPort, PortNo(1)).goto(1), rule(0)]);
     bench.arrive(1, &ping());
@@ -180,6 +193,9 @@ fn a_later_table_is_asked_only_when_a_packet_comes_to_it() {
 
 #[test]
 fn the_table_of_1_0_tells_its_name_its_size_and_what_may_be_left_open() {
+    if !has(Part::Names) {
+        return;
+    }
     let ReplyBody::Table(tables) = Bench::new(V10).ask(RequestBody::Table) else { panic!() };
     let table = &tables[0];
     assert_eq!((tables.len(), table.name.as_str(), table.max_entries), (1, "table0", 65_536));

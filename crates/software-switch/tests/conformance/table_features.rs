@@ -1,6 +1,7 @@
 //! Table features: what tables support, and setting which tables there are (1.3.5, 7.3.5.5). 1.0 does not have them.
 
 use super::dsl::*;
+use crate::has;
 use flow::{Field, PortNo};
 use openflow::Body;
 use openflow::message::*;
@@ -46,6 +47,9 @@ fn oxm(kind: u16, field: Field) -> TableFeatures {
 
 #[test]
 fn every_table_is_told_with_its_size_and_metadata() {
+    if !has(Part::Tables) {
+        return;
+    }
     let tables = features(&mut Bench::new(V13));
     let ids: Vec<u8> = tables.iter().map(|table| table.table_id).collect();
     assert_eq!(ids, (0..16).collect::<Vec<u8>>());
@@ -77,6 +81,9 @@ fn every_property_that_the_specification_asks_for_is_there_once() {
 
 #[test]
 fn the_last_table_goes_nowhere() {
+    if !has(Part::Tables) {
+        return;
+    }
     let tables = features(&mut Bench::new(V13));
     let says_goto = |table: &TableFeatures| {
         table.properties.iter().any(|property| {
@@ -88,6 +95,9 @@ fn the_last_table_goes_nowhere() {
 
 #[test]
 fn what_is_told_can_be_set_and_changes_nothing() {
+    if !has(Part::Tables) {
+        return;
+    }
     let mut bench = Bench::new(V13);
     let tables = features(&mut bench);
     assert_eq!(bench.refusal(set_features(&tables)), None);
@@ -96,6 +106,9 @@ fn what_is_told_can_be_set_and_changes_nothing() {
 
 #[test]
 fn names_and_sizes_are_set_and_the_answer_tells_them() {
+    if !has(Part::Tables) {
+        return;
+    }
     let mut bench = Bench::new(V13);
     let answers = bench.say(set_features(&[wanted(0), wanted(3)]));
     let [Body::MultipartReply(MultipartReply { body: ReplyBody::TableFeatures(tables), .. })] = &answers[..]
@@ -109,6 +122,9 @@ fn names_and_sizes_are_set_and_the_answer_tells_them() {
 
 #[test]
 fn a_size_that_is_set_is_kept_to() {
+    if !has(Part::Tables) {
+        return;
+    }
     let mut bench = Bench::new(V13);
     bench.say(set_features(&[TableFeatures { max_entries: 1, ..wanted(0) }]));
     bench.add(&[rule(1)]);
@@ -117,6 +133,9 @@ fn a_size_that_is_set_is_kept_to() {
 
 #[test]
 fn a_table_that_is_left_out_is_no_more_and_its_rules_go() {
+    if !has(Part::Tables) {
+        return;
+    }
     let mut bench = Bench::new(V13);
     bench.add(&[
         rule(1).goto(1),
@@ -139,6 +158,9 @@ fn a_table_that_is_left_out_is_no_more_and_its_rules_go() {
 
 #[test]
 fn a_table_that_was_left_out_can_come_back() {
+    if !has(Part::Tables) {
+        return;
+    }
     let mut bench = Bench::new(V13);
     let all = features(&mut bench);
     bench.say(set_features(&[wanted(0)]));
@@ -150,6 +172,9 @@ fn a_table_that_was_left_out_can_come_back() {
 
 #[test]
 fn a_table_that_there_cannot_be_or_twice_is_refused() {
+    if !has(Part::Tables) {
+        return;
+    }
     check_refused(&[wanted(0), wanted(16)], (13, 0));
     check_refused(&[wanted(0), wanted(0)], (13, 0));
     check_refused(&[wanted(1)], (13, 0));
@@ -157,11 +182,17 @@ fn a_table_that_there_cannot_be_or_twice_is_refused() {
 
 #[test]
 fn more_entries_than_there_is_room_for_are_refused() {
+    if !has(Part::Tables) {
+        return;
+    }
     check_refused(&[TableFeatures { max_entries: 65_537, ..wanted(0) }], (13, 4));
 }
 
 #[test]
 fn what_a_table_cannot_do_is_refused() {
+    if !has(Part::Tables) {
+        return;
+    }
     let id = |kind| FeatureId { kind, experimenter: None };
     check_refused(&[with(TableProperty::Instructions { kind: 0, ids: vec![id(9)] })], (13, 4));
     check_refused(&[with(TableProperty::Actions { kind: 6, ids: vec![id(26)] })], (13, 4));
@@ -172,6 +203,9 @@ fn what_a_table_cannot_do_is_refused() {
 
 #[test]
 fn a_way_to_a_table_that_is_not_wanted_or_is_before_is_refused() {
+    if !has(Part::Tables) {
+        return;
+    }
     let next = |tables: &[u8]| with(TableProperty::NextTables { kind: 2, tables: tables.to_vec() });
     check_refused(&[next(&[1])], (13, 4));
     check_refused(&[next(&[0])], (13, 4));
@@ -179,6 +213,9 @@ fn a_way_to_a_table_that_is_not_wanted_or_is_before_is_refused() {
 
 #[test]
 fn a_property_twice_or_of_a_kind_that_nobody_knows_is_refused() {
+    if !has(Part::Tables) {
+        return;
+    }
     let next = TableProperty::NextTables { kind: 2, tables: vec![] };
     check_refused(&[TableFeatures { properties: vec![next.clone(), next], ..wanted(0) }], (13, 2));
     check_refused(&[with(TableProperty::Unknown { kind: 99, data: vec![] })], (13, 2));
@@ -189,6 +226,9 @@ fn a_property_twice_or_of_a_kind_that_nobody_knows_is_refused() {
 
 #[test]
 fn a_request_in_parts_is_carried_out_when_the_last_is_there() {
+    if !has(Part::Tables) {
+        return;
+    }
     let mut bench = Bench::new(V13);
     let part = |flags, tables: &[TableFeatures]| {
         let body = RequestBody::TableFeatures(tables.to_vec());
@@ -209,6 +249,9 @@ fn features_after(bench: &mut Bench, body: Body) -> Vec<u8> {
 
 #[test]
 fn a_request_in_endless_parts_is_refused() {
+    if !has(Part::Tables) {
+        return;
+    }
     let mut bench = Bench::new(V13);
     let body = RequestBody::TableFeatures(vec![wanted(0); 100]);
     let part = Body::MultipartRequest(MultipartRequest { flags: MULTIPART_MORE, body });

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test ends where something is not as it should be")]
 
 use profile::Profile;
-use software_switch::{Profiles, SwitchOptions};
+use software_switch::{Profiles, Switch, SwitchOptions};
 
 #[path = "../switch/dsl.rs"]
 mod dsl;
@@ -49,4 +49,9 @@ mod table_features;
 /// The same options, with the null profile.
 fn options_of(options: SwitchOptions) -> SwitchOptions {
     SwitchOptions { profiles: Profiles::for_all(Profile::null()), ..options }
+}
+
+/// It has all of this.
+fn has(_: dsl::Part) -> bool {
+    true
 }

@@ -2,18 +2,51 @@
 
 #![allow(dead_code, reason = "three test programs speak in these words, and none needs all of them")]
 
+use crate::Switch;
 use etherparse::PacketBuilder;
 use flow::matching::FieldValue;
 use flow::{Action, DatapathId, Field, Instruction, MacAddr, Match, PortNo};
 use openflow::message::*;
 use openflow::{Body, Message, Version};
-use software_switch::{ControllerId, Effects, Switch, SwitchOptions, Versions};
+use software_switch::{ControllerId, Effects, SwitchOptions, Versions};
 use std::time::Duration;
 
 pub const H1: MacAddr = MacAddr([0, 0, 0, 0, 0, 1]);
 pub const H2: MacAddr = MacAddr([0, 0, 0, 0, 0, 2]);
 pub const V10: Versions = Versions::Only10;
 pub const V13: Versions = Versions::Only13;
+
+/// What the switch of these tests has, and a slice in its place has not or does otherwise. Each program says by `has` what its switch has.
+/// `docs/reference/slices.md` tells tenants the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Tables behind the first, and table features that can be set.
+    Tables,
+    /// As many buffers as its options say. A slice has 64, and the oldest packet makes room.
+    Buffers,
+    /// NORMAL, LOCAL, and ports that the switch does not have.
+    OutsidePorts,
+    /// Groups that lead to groups.
+    GroupChains,
+    /// The meter of packet-ins.
+    ControllersMeter,
+    /// The flag that drops fragments.
+    Fragments,
+    /// Packet-ins for packets whose time-to-live has ended.
+    InvalidTtl,
+    /// Counters of packets that the configuration of a port drops.
+    DropCounts,
+    /// Counters of lookups in a table.
+    Lookups,
+    /// The names and the size of the switch and its table that its options say.
+    Names,
+    /// Switches that speak one version. A slice speaks both.
+    OneVersion,
+    /// Actions of 1.0 on a header that the packets of a rule may not have.
+    OpenProtocol,
+    /// Two rules of one priority that have the same packets at a port.
+    SharedPackets,
+}
 
 /// The only controller of most benches.
 pub const C0: ControllerId = ControllerId(0);

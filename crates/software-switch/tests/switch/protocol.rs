@@ -1,10 +1,11 @@
 //! The session with a controller: hello, features, roles, statistics, errors.
 
 use super::dsl::*;
+use crate::Switch;
 use flow::{DatapathId, MacAddr, PortNo};
 use openflow::message::*;
 use openflow::{Body, Message, Version};
-use software_switch::{Effects, Parting, Switch, SwitchOptions, Versions};
+use software_switch::{Effects, Parting, SwitchOptions, Versions};
 use std::time::Duration;
 
 fn ask(bench: &mut Bench, body: RequestBody) -> ReplyBody {
