@@ -380,6 +380,13 @@ impl Engine {
         self.slice(name).map(|(_, known)| &known.hose)
     }
 
+    /// The slice after this one, or the first behind the last one. None if there is no slice.
+    pub fn slice_after(&self, last: Option<SliceNo>) -> Option<(SliceNo, &str)> {
+        let next = self.slices.iter().find(|(number, _)| Some(*number) > last);
+        let (number, known) = next.or_else(|| self.slices.iter().next())?;
+        Some((number, &known.name))
+    }
+
     /// All slices.
     pub fn standings(&self) -> Vec<Standing> {
         let standing = |(slice, known): (SliceNo, &Slice)| Standing {

@@ -9,10 +9,11 @@
 //!
 //! In: promises, reports with their grants, the view's links. Out: labels, each to its slice only. The arithmetic and the damping are those of the
 //! crate `hose`. It changes nothing in the network, and keeps nothing over a restart: the slices report again, and until then labels are
-//! marked as stale.
+//! marked as stale. What slices got lately is kept for a day, in memory.
 
 pub mod engine;
 mod flow_sums;
+mod history;
 mod links;
 mod service;
 mod slices;

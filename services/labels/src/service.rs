@@ -3,10 +3,11 @@
 //! In: events. Out: commands. It decides only who may ask.
 
 use crate::engine::{Effect, Engine, Refused};
+use crate::history::{History, SAMPLE_MS};
 use burnet_sdk::stream::Table;
 use burnet_sdk::{App, Commands, Form, Interests, Level, Query, Settings, Ticket};
-use hose::Bandwidth;
-use labels_contract::{Follow, Grant, Hose, Question, STATE_KEY, status};
+use hose::{Bandwidth, SliceNo};
+use labels_contract::{Follow, Grant, Hose, Question, STATE_KEY, shares, status};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -37,6 +38,9 @@ pub struct Labels {
     engine: Engine,
     /// What each slice is told, as it follows it. A slice that is gone has an empty table as long as it has readers.
     tables: BTreeMap<String, Table>,
+    history: History,
+    /// The slice that was looked at last, and when the next one has its turn.
+    next_look: (Option<SliceNo>, u64),
     began: Instant,
     effects: Vec<Effect>,
 }
@@ -48,6 +52,8 @@ impl App for Labels {
         let mut labels = Labels {
             engine: Engine::default(),
             tables: BTreeMap::new(),
+            history: History::default(),
+            next_look: (None, SAMPLE_MS),
             began: Instant::now(),
             effects: Vec::new(),
         };
@@ -94,6 +100,7 @@ impl App for Labels {
     fn on_wake(&mut self, out: &mut Commands) {
         let now_ms = self.now_ms();
         self.engine.on_time(now_ms, &mut self.effects);
+        self.look(now_ms);
         self.finish(out);
     }
 }
@@ -116,6 +123,22 @@ impl Labels {
         }
     }
 
+    /// Looks at what one slice gets. All slices have their turn within the time between two looks at one, so that none waits for all.
+    fn look(&mut self, now_ms: u64) {
+        let (last, due_ms) = self.next_look;
+        if now_ms < due_ms {
+            return;
+        }
+        let next = self.engine.slice_after(last);
+        if let Some((_, name)) = next
+            && let (Ok(hose), Ok(flows)) = (self.engine.promised(name), self.engine.flows(name))
+        {
+            self.history.on_shares(name, &shares(hose, &flows), now_ms);
+        }
+        let slices = self.engine.counts().slices.max(1);
+        self.next_look = (next.map(|(number, _)| number), now_ms + SAMPLE_MS / slices);
+    }
+
     fn follow(&mut self, query: &Query, out: &mut Commands) -> Result<(), Refused> {
         let follow = Follow::from_bytes(query.payload).map_err(|why| (status::BAD_QUESTION, why))?;
         grant(query)?.check_follow(&follow).map_err(|why| (status::NOT_GRANTED, why))?;
@@ -136,6 +159,10 @@ impl Labels {
             Question::Report(report) => engine.on_report(&report, now_ms, effects).map(|heard| json(&heard)),
             Question::Labels { slice } => engine.labels(&slice).map(|labels| json(&labels)),
             Question::Flows { slice } => engine.flows(&slice).map(|flows| json(&flows)),
+            Question::Past { slice, since_s } => {
+                engine.promised(&slice)?;
+                Ok(json(&self.history.past(&slice, since_s, now_ms)))
+            }
             Question::Promise { slice } => engine.promised(&slice).map(json),
             Question::Slices => Ok(json(&engine.standings())),
             Question::Counts => Ok(json(&engine.counts())),
@@ -150,9 +177,8 @@ impl Labels {
         for table in self.tables.values_mut() {
             table.send(out);
         }
-        if let Some(due_ms) = self.engine.next_due_ms() {
-            out.wake_after(Duration::from_millis(due_ms.saturating_sub(self.now_ms()).max(1)));
-        }
+        let due_ms = self.engine.next_due_ms().into_iter().fold(self.next_look.1, u64::min);
+        out.wake_after(Duration::from_millis(due_ms.saturating_sub(self.now_ms()).max(1)));
     }
 
     fn carry_out(&mut self, out: &mut Commands) {
@@ -170,6 +196,7 @@ impl Labels {
                     self.tables.entry(slice).or_default().put(STATE_KEY.as_bytes(), &json(&state))
                 }
                 Effect::Gone { slice } => {
+                    self.history.remove(&slice);
                     self.empty(&slice);
                     true
                 }

@@ -94,7 +94,11 @@ impl Since {
     }
 }
 
-fn since(text: &str) -> Result<Since, String> {
+/// Reads a moment, or how long ago.
+///
+/// # Errors
+/// A sentence for the operator.
+pub fn since(text: &str) -> Result<Since, String> {
     for (unit, seconds) in [("s", 1), ("m", 60), ("h", 3_600), ("d", 86_400)] {
         if let Some(count) = text.strip_suffix(unit).and_then(|count| count.parse::<u32>().ok()) {
             return Ok(Since::Seconds(u64::from(count) * seconds));

@@ -3,6 +3,7 @@
 //! In: the command line. Out: the options, parsed. It never connects to a node, and reads no file.
 
 use super::RunArgs;
+use super::audit::{Since, since};
 use super::node::NodeArgs;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
@@ -109,7 +110,7 @@ pub enum SliceCommand {
     Flows(SliceShowArgs),
     /// Show what the VNICs of a slice are promised, what they get, and why that is less
     #[command(after_help = REPORT_EXAMPLES)]
-    Report(SliceShowArgs),
+    Report(SliceReportArgs),
     /// Show what a flow mod of the tenant becomes in the switches, or why it is refused
     #[command(after_help = EXPLAIN_EXAMPLES)]
     Explain(SliceExplainArgs),
@@ -166,6 +167,20 @@ pub struct SliceShowArgs {
     /// The slice
     #[arg(value_name = "NAME")]
     pub name: String,
+    /// The node's socket, and the output format.
+    #[command(flatten)]
+    pub asking: NodeArgs,
+}
+
+/// `burnet slice report`.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct SliceReportArgs {
+    /// The slice
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// Show means since then: a moment, or how long ago, such as 1h [default: now]
+    #[arg(long, value_name = "WHEN", value_parser = since)]
+    pub since: Option<Since>,
     /// The node's socket, and the output format.
     #[command(flatten)]
     pub asking: NodeArgs,

@@ -9,14 +9,19 @@
 use super::json;
 use super::network::{client, encoded};
 use super::table::columns;
-use crate::cli::slice::SliceShowArgs;
+use crate::cli::audit::Since;
+use crate::cli::slice::{SliceReportArgs, SliceShowArgs};
 use crate::cli::{CommandError, NodeArgs};
 use config::slices::link_name;
 use hose::Bandwidth;
 use labels_contract::{Flow, Label};
+use node::now_unix_ms;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+
+/// How long a node keeps what slices got, in seconds.
+const KEPT_S: u64 = 24 * 3_600;
 
 /// The labels of a slice.
 #[derive(Deserialize)]
@@ -29,6 +34,8 @@ struct Labels {
 #[derive(Deserialize)]
 struct Vnics {
     items: Vec<VnicLine>,
+    /// The time that the means are about, in seconds.
+    covers_s: Option<u64>,
 }
 
 /// What a VNIC is promised and gets.
@@ -60,9 +67,21 @@ pub fn flows(args: &SliceShowArgs) -> Result<String, CommandError> {
 }
 
 /// `burnet slice report`.
-pub fn report(args: &SliceShowArgs) -> Result<String, CommandError> {
-    let answer = asked(&args.asking, &args.name, "vnics")?;
-    if args.asking.json { json(&answer) } else { Ok(report_text(&args.name, &read::<Vnics>(answer)?.items)) }
+pub fn report(args: &SliceReportArgs) -> Result<String, CommandError> {
+    let what = match args.since {
+        None => "vnics".to_owned(),
+        Some(since) => format!("vnics?since_s={}", ago_s(since, now_unix_ms())?),
+    };
+    let answer = asked(&args.asking, &args.name, &what)?;
+    if args.asking.json { json(&answer) } else { Ok(report_text(&args.name, &read(answer)?)) }
+}
+
+/// How long ago that was.
+fn ago_s(since: Since, now_ms: u64) -> Result<u64, CommandError> {
+    match (now_ms.saturating_sub(since.unix_ms(now_ms)) / 1_000).max(1) {
+        ago_s @ 1..=KEPT_S => Ok(ago_s),
+        _ => Err(CommandError::DidNotWork("--since: the node keeps a day; write 1d or less".to_owned())),
+    }
 }
 
 fn asked(asking: &NodeArgs, slice: &str, what: &str) -> Result<Value, CommandError> {
@@ -106,8 +125,8 @@ fn flows_text(slice: &str, flows: &[Flow]) -> String {
     columns(["FROM", "TO", "RATE", "RULES", "PATH"], &rows)
 }
 
-fn report_text(slice: &str, vnics: &[VnicLine]) -> String {
-    if vnics.is_empty() {
+fn report_text(slice: &str, vnics: &Vnics) -> String {
+    if vnics.items.is_empty() {
         return format!("slice {slice} has no VNICs, so it is promised no bandwidth\n");
     }
     let rate = |bps: u64| Bandwidth::from_bps(bps).to_string();
@@ -115,8 +134,13 @@ fn report_text(slice: &str, vnics: &[VnicLine]) -> String {
         let why = it.why_less.clone().unwrap_or_default();
         [it.vnic.clone(), rate(it.promised_bps), rate(it.sends_bps), rate(it.receives_bps), why]
     };
-    let rows: Vec<_> = vnics.iter().map(row).collect();
-    columns(["VNIC", "PROMISED", "SENDS", "RECEIVES", "SENDS LESS BECAUSE"], &rows)
+    let rows: Vec<_> = vnics.items.iter().map(row).collect();
+    let mut text = columns(["VNIC", "PROMISED", "SENDS", "RECEIVES", "SENDS LESS BECAUSE"], &rows);
+    if let Some(covers_s) = vnics.covers_s {
+        let (minutes, seconds) = (covers_s / 60, covers_s % 60);
+        text += &format!("means over the last {minutes} min {seconds} s, by looks 5 s apart\n");
+    }
+    text
 }
 
 #[cfg(test)]
@@ -149,11 +173,22 @@ mod tests {
         };
         let items =
             json!([line("A", 8_000_000, None), line("B", 2_000_000, Some("A receives all that it may"))]);
-        let Vnics { items } = read(json!({"items": items, "total": 2})).unwrap();
+        let mut vnics: Vnics = read(json!({"items": items, "total": 2})).unwrap();
         let expected = "VNIC  PROMISED  SENDS  RECEIVES  SENDS LESS BECAUSE\nA     8.0M      8.0M   0\n\
                         B     8.0M      2.0M   0         A receives all that it may\n";
-        assert_eq!(report_text("blue", &items), expected);
-        assert!(report_text("blue", &[]).starts_with("slice blue has no VNICs"));
+        assert_eq!(report_text("blue", &vnics), expected);
+        vnics.covers_s = Some(3_125);
+        assert!(report_text("blue", &vnics).contains("\nmeans over the last 52 min 5 s"));
+        vnics.items.clear();
+        assert!(report_text("blue", &vnics).starts_with("slice blue has no VNICs"));
+    }
+
+    #[test]
+    fn a_report_goes_back_a_day_at_most() {
+        let now_ms = 200_000_000;
+        for (ago, expected) in [(0, Some(1)), (3_600, Some(3_600)), (86_400, Some(86_400)), (86_401, None)] {
+            assert_eq!(ago_s(Since::Seconds(ago), now_ms).ok(), expected, "{ago}");
+        }
     }
 
     #[test]

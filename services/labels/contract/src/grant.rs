@@ -34,9 +34,10 @@ impl Grant {
     pub fn check(&self, question: &Question) -> Result<(), String> {
         match question {
             Question::Report(report) => self.check_own(&report.slice),
-            Question::Labels { slice } | Question::Flows { slice } | Question::Promise { slice } => {
-                self.check_read(slice)
-            }
+            Question::Labels { slice }
+            | Question::Flows { slice }
+            | Question::Past { slice, .. }
+            | Question::Promise { slice } => self.check_read(slice),
             Question::Slices | Question::Counts => self.0.require(READ).map(drop),
             Question::Put { .. } | Question::Remove { .. } => self.0.require(WRITE).map(drop),
         }
@@ -80,6 +81,8 @@ mod tests {
         check(own, r#"{"op":"labels","slice":"blue"}"#, None);
         check(own, r#"{"op":"flows","slice":"red"}"#, Some(foreign));
         check(own, r#"{"op":"promise","slice":"red"}"#, Some(foreign));
+        check(own, r#"{"op":"past","slice":"red","since_s":60}"#, Some(foreign));
+        check(own, r#"{"op":"past","slice":"blue","since_s":60}"#, None);
         check(read, r#"{"op":"flows","slice":"red"}"#, None);
         check(read, report, Some("labels.own: the app does not hold this capability"));
         check(own, r#"{"op":"slices"}"#, Some("labels.read: the app does not hold this capability"));

@@ -17,6 +17,7 @@ mod grant;
 mod question;
 mod report;
 mod reporter;
+mod share;
 
 pub use answer::{Counts, Flow, Heard, Label, RefusedEntry, Standing, State};
 pub use declaration::{DECLARATION, OWN, READ, WRITE};
@@ -24,6 +25,7 @@ pub use grant::Grant;
 pub use question::{Follow, Hose, NAME_BYTES_MAX, QUESTION_BYTES_MAX, Question, VNICS_MAX, Vnic};
 pub use report::{ENTRIES_MAX, Entry, Report};
 pub use reporter::{Next, Reporter, WAITING_MAX};
+pub use share::{Past, PastShare, Reason, Share, shares};
 
 /// The name of the service.
 pub const SERVICE: &str = "labels";

@@ -39,6 +39,13 @@ pub enum Question {
         /// Its name.
         slice: String,
     },
+    /// What the VNICs of a slice got lately. The answer is a [`Past`](crate::Past).
+    Past {
+        /// Its name.
+        slice: String,
+        /// How far back, in seconds.
+        since_s: u64,
+    },
     /// What a slice is promised. The answer is a [`Hose`].
     Promise {
         /// Its name.

@@ -121,6 +121,23 @@ fn a_slice_is_told_what_others_leave_and_that_it_is_stale_until_they_have_report
 }
 
 #[test]
+fn what_slices_got_is_told_for_the_time_that_the_service_has_looked() {
+    let mut trial = started();
+    ask(&mut trial, RED, &report("red", 1, RED_PATH));
+    let past = |slice: &str| format!(r#"{{"op":"past","slice":"{slice}","since_s":60}}"#);
+    assert!(ask(&mut trial, OPERATOR, &past("green")).contains(&format!("status: {}", status::NOT_FOUND)));
+    assert!(has(&ask(&mut trial, OPERATOR, &past("red")), r#"{"covers_s":0,"vnics":[]}"#));
+    let until = Instant::now() + Duration::from_secs(60);
+    let mut said = String::new();
+    while !has(&said, r#""vnic":"A","sends_bps":8000000,"receives_bps":0,"reasons":[]"#) {
+        assert!(Instant::now() < until, "{said}");
+        std::thread::sleep(Duration::from_millis(20));
+        trial.wake();
+        said = ask(&mut trial, OPERATOR, &past("red"));
+    }
+}
+
+#[test]
 fn a_slice_whose_earlier_reports_are_not_known_begins_again() {
     let mut trial = started();
     let said = ask(&mut trial, BLUE, &report("blue", 7, SHOWS));

@@ -23,6 +23,7 @@ pub fn parameter_schema(path: &str, name: &str) -> Value {
         "id" if path == "/api/v1/network-files/{id}" => pattern("[a-z0-9-]{1,24}(/[0-9]{1,18})?"),
         "id" if path == "/api/v1/rule-sets/{id}" => set_name(),
         "id" => json!({ "type": "string", "minLength": 1 }),
+        "since_s" => json!({ "type": "integer", "minimum": 1, "maximum": super::slice_vnics::SINCE_S_MAX }),
         "k" => json!({ "type": "integer", "minimum": 1, "maximum": paths_contract::WAYS_MAX }),
         "table_id" => json!({ "type": "integer", "minimum": 0, "maximum": 255 }),
         "vlan" => json!({ "type": "integer", "minimum": 1, "maximum": 4094 }),

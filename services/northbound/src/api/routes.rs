@@ -148,12 +148,15 @@ pub static ROUTES: &[Route] = &[
         "What others leave of the links of a slice.",
         slices::labels,
     ),
-    of_slice(
-        "/api/v1/slices/{id}/vnics",
-        "SliceVnics",
-        "What the VNICs of a slice are promised, and what they get.",
-        slice_vnics::vnics,
-    ),
+    Route {
+        takes: Takes::Only(&["since_s"]),
+        ..of_slice(
+            "/api/v1/slices/{id}/vnics",
+            "SliceVnics",
+            "What the VNICs of a slice are promised, and what they get, now or since a time ago.",
+            slice_vnics::vnics,
+        )
+    },
     of_slice("/api/v1/slices/{id}/flows", "SliceFlows", "The flows of a slice.", slices::flows),
     Route {
         takes: Takes::Only(CHANGES_ONLY),

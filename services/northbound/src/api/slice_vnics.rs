@@ -1,113 +1,96 @@
-//! The VNICs of a slice: what each is promised, what its flows get of that, and why that is less.
+//! The VNICs of a slice: what each is promised, what its flows get of that, and why that is less. Now, or over the time until now.
 //!
 //! ```text
-//!   Question::Promise ──> Hose, then Question::Flows ──> flows ──of_vnics──> a line for each VNIC
+//!   Question::Promise ──> Hose, then Question::Flows ──> labels_contract::shares ──> a line for each VNIC
+//!                          └── with since_s: Question::Past ──> means over that time ──┘
 //! ```
 //!
 //! In: the answers of the service `labels`. Out: JSON. What flows get is their nominal rate, which no meter has measured.
 
 use super::context::{Answer, Answered, Context, First};
 use super::slices::{answer, ask, known};
-use crate::http::Response;
-use labels_contract::{Flow, Hose, Question, SERVICE};
+use crate::http::{Problem, Response};
+use labels_contract::{Flow, Hose, Past, PastShare, Question, SERVICE, Vnic, shares};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// How far back a report can go, in seconds: what the service keeps.
+pub const SINCE_S_MAX: usize = 24 * 3_600;
 
 /// `/api/v1/slices/{id}/vnics`
 pub fn vnics(context: &Context<'_>) -> Answered {
     let slice = known(context)?.to_owned();
+    let since_s = context.number("since_s", (1, SINCE_S_MAX))?;
     let payload = Question::Promise { slice: slice.clone() }.to_bytes();
     let next = move |status: u16, payload: &[u8]| -> Answered {
         let hose: Hose = answer(status, payload)?;
-        let read = move |status: u16, payload: &[u8]| {
-            let flows: Vec<Flow> = answer(status, payload)?;
-            let items = of_vnics(&hose, &flows);
-            Ok(Response::value(&json!({ "total": items.len(), "items": items })))
-        };
-        Ok(ask(&Question::Flows { slice }, Box::new(read)))
+        Ok(match since_s {
+            None => {
+                ask(&Question::Flows { slice }, Box::new(move |status, payload| now(&hose, status, payload)))
+            }
+            Some(since_s) => ask(
+                &Question::Past { slice, since_s: since_s as u64 },
+                Box::new(move |status, payload| before(&hose, status, payload)),
+            ),
+        })
     };
     Ok(Answer::Then(First { service: SERVICE, payload, next: Box::new(next) }))
 }
 
-fn of_vnics(hose: &Hose, flows: &[Flow]) -> Vec<Value> {
-    let sum = |is_meant: &dyn Fn(&Flow) -> bool| -> u64 {
-        flows.iter().filter(|flow| is_meant(flow)).map(|flow| flow.rate_bps).sum()
-    };
-    let receives = |name: &str| sum(&|flow| flow.to == name);
-    let is_full = |name: &str| hose.vnics.get(name).is_some_and(|vnic| receives(name) >= vnic.rate_bps);
-    let of_one = |(name, promised): (&String, &labels_contract::Vnic)| {
-        let sends = sum(&|flow| flow.from == *name);
-        let own: Vec<&Flow> = flows.iter().filter(|flow| flow.from == *name).collect();
-        let mut item = json!({
-            "vnic": name,
-            "promised_bps": promised.rate_bps,
-            "sends_bps": sends,
-            "receives_bps": receives(name),
-            "flows": own.len(),
-        });
-        if let (true, Some(members)) = (sends < promised.rate_bps, item.as_object_mut()) {
-            members.insert("why_less".to_owned(), why_less(&own, is_full).into());
-        }
-        item
-    };
-    hose.vnics.iter().map(of_one).collect()
+fn now(hose: &Hose, status: u16, payload: &[u8]) -> Result<Response, Problem> {
+    let flows: Vec<Flow> = answer(status, payload)?;
+    let items = shares(hose, &flows);
+    Ok(Response::value(&json!({ "total": items.len(), "items": items })))
 }
 
-/// Why the flows of a VNIC get less than it is promised. In a max-min share, each flow is limited by a VNIC that sends or receives all
-/// that it may.
-fn why_less(own: &[&Flow], is_full: impl Fn(&str) -> bool) -> String {
-    if own.is_empty() {
-        return "no rules bring its packets to another VNIC".to_owned();
+fn before(hose: &Hose, status: u16, payload: &[u8]) -> Result<Response, Problem> {
+    let past: Past = answer(status, payload)?;
+    let known: BTreeMap<&str, &PastShare> =
+        past.vnics.iter().map(|share| (share.vnic.as_str(), share)).collect();
+    let items: Vec<Value> =
+        hose.vnics.iter().map(|(name, vnic)| line(name, vnic, known.get(name.as_str()).copied())).collect();
+    Ok(Response::value(&json!({ "total": items.len(), "items": items, "covers_s": past.covers_s })))
+}
+
+/// What a VNIC got. One without any flow is not in what the service answers.
+fn line(name: &str, vnic: &Vnic, share: Option<&PastShare>) -> Value {
+    let (sends, receives) = share.map_or((0, 0), |share| (share.sends_bps, share.receives_bps));
+    let mut line = json!({
+        "vnic": name,
+        "promised_bps": vnic.rate_bps,
+        "sends_bps": sends,
+        "receives_bps": receives,
+    });
+    let reasons = share.map_or(&[][..], |share| &share.reasons);
+    if let (false, Some(members)) = (reasons.is_empty(), line.as_object_mut()) {
+        let texts: Vec<String> = reasons
+            .iter()
+            .map(|reason| format!("{} ({} % of the time)", reason.why, reason.percent))
+            .collect();
+        members.insert("why_less".to_owned(), texts.join("; ").into());
     }
-    if !own.iter().any(|flow| flow.counts) {
-        return "its flows are silent".to_owned();
-    }
-    let full: Vec<&str> =
-        own.iter().filter(|flow| flow.counts && is_full(&flow.to)).map(|flow| flow.to.as_str()).collect();
-    match full.as_slice() {
-        [] => "its flows share what it may send".to_owned(),
-        [one] => format!("{one} receives all that it may"),
-        more => format!("{} receive all that they may", more.join(", ")),
-    }
+    line
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn flow(from: &str, to: &str, rate_bps: u64) -> Flow {
-        Flow {
-            from: from.to_owned(),
-            to: to.to_owned(),
-            links: Vec::new(),
-            rules: 1,
-            counts: rate_bps > 0,
-            rate_bps,
-        }
-    }
+    use labels_contract::Reason;
 
     #[test]
-    fn each_vnic_has_what_it_is_promised_what_it_gets_and_why_less() {
-        let rate = |rate_bps: u64| json!({ "rate_bps": rate_bps });
-        let hose: Hose = serde_json::from_value(
-            json!({"vnics": {"A": rate(10), "B": rate(10), "C": rate(6), "D": rate(1), "E": rate(5)}}),
-        )
-        .unwrap();
-        let flows =
-            [flow("A", "C", 3), flow("B", "C", 3), flow("B", "D", 1), flow("D", "A", 1), flow("E", "A", 0)];
-        let lines = of_vnics(&hose, &flows);
-        let check = |place: usize, sends: u64, receives: u64, why: Option<&str>| {
-            let line = &lines[place];
-            assert_eq!(
-                (line["sends_bps"].as_u64(), line["receives_bps"].as_u64()),
-                (Some(sends), Some(receives)),
-                "{line}"
-            );
-            assert_eq!(line["why_less"].as_str(), why, "{line}");
-        };
-        check(0, 3, 1, Some("C receives all that it may"));
-        check(1, 4, 0, Some("C, D receive all that they may"));
-        check(2, 0, 6, Some("no rules bring its packets to another VNIC"));
-        check(3, 1, 1, None);
-        check(4, 0, 0, Some("its flows are silent"));
+    fn the_past_of_a_vnic_has_its_reasons_with_their_share_of_the_time() {
+        let vnic = Vnic { rate_bps: 10, number: None, agent: None };
+        assert_eq!(
+            line("A", &vnic, None),
+            json!({"vnic": "A", "promised_bps": 10, "sends_bps": 0, "receives_bps": 0})
+        );
+        let reason = |why: &str, percent| Reason { why: why.to_owned(), percent };
+        let reasons = vec![reason("C receives all that it may", 40), reason("other reasons", 2)];
+        let share = PastShare { vnic: "A".to_owned(), sends_bps: 4, receives_bps: 1, reasons };
+        let why = "C receives all that it may (40 % of the time); other reasons (2 % of the time)";
+        assert_eq!(
+            line("A", &vnic, Some(&share)),
+            json!({"vnic": "A", "promised_bps": 10, "sends_bps": 4, "receives_bps": 1, "why_less": why})
+        );
     }
 }

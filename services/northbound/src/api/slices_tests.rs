@@ -129,6 +129,23 @@ fn vnics_are_made_of_the_promise_and_the_flows() {
 }
 
 #[test]
+fn vnics_of_the_past_are_asked_for_with_how_far_back() {
+    let asked = |since: &str| ask(&format!("/api/v1/slices/blue/vnics?since_s={since}"), Some("blue"));
+    for wrong in ["0", "86401", "1h", ""] {
+        assert_eq!(asked(wrong).unwrap_err().status, 400, "{wrong}");
+    }
+    let Ok(Answer::Then(first)) = asked("3600") else { panic!("a chain") };
+    let hose = json!({"vnics": {"E": {"rate_bps": 8}}}).to_string();
+    let Ok(Answer::Call(call)) = (first.next)(status::DONE, hose.as_bytes()) else { panic!("a call") };
+    assert_eq!(&call.payload[..], br#"{"op":"past","slice":"blue","since_s":3600}"#);
+    let past =
+        json!({"covers_s": 60, "vnics": [{"vnic": "E", "sends_bps": 5, "receives_bps": 0, "reasons": []}]});
+    let shown = body(&(call.read)(status::DONE, past.to_string().as_bytes()).unwrap());
+    let line = json!({"vnic": "E", "promised_bps": 8, "sends_bps": 5, "receives_bps": 0});
+    assert_eq!(shown, json!({"items": [line], "total": 1, "covers_s": 60}));
+}
+
+#[test]
 fn a_refusal_of_the_service_is_a_problem() {
     let status_of = |answered: Result<Answer, Problem>| answered.unwrap_err().status;
     for what in ["labels", "flows", "vnics"] {
