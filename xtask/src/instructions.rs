@@ -1,7 +1,9 @@
-//! `cargo xtask instructions`: how many instructions a packet-in costs on its way to a flow mod, stage by stage, beside what is recorded.
+//! `cargo xtask instructions`: how many instructions a packet-in costs on its way to a flow mod, stage by stage, and what slices cost the kernel,
+//! beside what is recorded.
 //!
 //! ```text
 //!   benches/packet_in --count STAGE VERSION ROUNDS, under callgrind, for few rounds and for many ──> the difference, by packet-in
+//!   the kernel's benches on_command and receivers, in the same way ──> the difference, by command or packet-in
 //!   instructions.txt ──> the recorded cost of each stage ──> grown by more than 2 %: a failure
 //! ```
 //!
@@ -10,7 +12,7 @@
 
 use crate::stage::{StageResult, Tests};
 use crate::{packages, process, tree};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 
 /// Packet-ins of a round of the bench.
@@ -22,6 +24,20 @@ const MANY: u64 = 60;
 /// In the order in which a packet-in passes them; each includes those before.
 const STAGES: [&str; 5] = ["view", "session", "dispatch", "app", "path"];
 const VERSIONS: [&str; 2] = ["1.0", "1.3"];
+
+/// What is counted in benches of the kernel: the name and the case of a figure, the bench, and its arguments.
+///
+/// A flow mod of a slice, whose flowspace is one tag. Then a packet-in with a few slices and with many: one that a rule of the last slice has sent,
+/// and one that all slices choose by their tags.
+const PARTS: [(&str, &str, &str, &[&str]); 5] = [
+    ("flow-mod", "one-tag", "on_command", &["slice-output"]),
+    ("own-packet-in", "2-slices", "receivers", &["own-rules", "2"]),
+    ("own-packet-in", "100-slices", "receivers", &["own-rules", "100"]),
+    ("tag-packet-in", "2-slices", "receivers", &["tag", "2"]),
+    ("tag-packet-in", "100-slices", "receivers", &["tag", "100"]),
+];
+/// Commands or packet-ins of a round of these benches.
+const BATCH_OF_PARTS: u64 = 1_000;
 
 /// What each stage costs, as it was last looked at: lines of stage, version and count.
 const RECORD: &str = "xtask/instructions.txt";
@@ -87,20 +103,32 @@ pub fn check() -> Result<(StageResult, Tests), String> {
 /// Counts every stage. One that seems to have grown is counted again, and the lowest count is taken: the seed of the app's table moves a count by
 /// one percent.
 fn counted(recorded: &[Figure]) -> Result<Vec<Figure>, String> {
-    let bench = built()?;
+    let path = built("learning-switch", &["packet_in"])?;
+    let kernel = built("kernel", &["on_command", "receivers"])?;
     let mut figures = Vec::new();
-    for stage in STAGES {
-        for version in VERSIONS {
-            let mut count = per_packet_in(&bench, stage, version)?;
-            for _ in 0..RECOUNTS {
-                if of(recorded, stage, version).is_some_and(|before| has_grown(count, before.count)) {
-                    count = count.min(per_packet_in(&bench, stage, version)?);
-                }
-            }
-            figures.push(Figure { stage: stage.to_owned(), version: version.to_owned(), count });
-        }
+    for (stage, version) in STAGES.iter().flat_map(|stage| VERSIONS.map(|version| (*stage, version))) {
+        let bench = Bench { program: program(&path, "packet_in")?, batch: BATCH };
+        figures.push(counted_again(recorded, (stage, version), || bench.each(&[stage, version]))?);
+    }
+    for (stage, version, name, arguments) in PARTS {
+        let bench = Bench { program: program(&kernel, name)?, batch: BATCH_OF_PARTS };
+        figures.push(counted_again(recorded, (stage, version), || bench.each(arguments))?);
     }
     Ok(figures)
+}
+
+fn counted_again(
+    recorded: &[Figure],
+    (stage, version): (&str, &str),
+    count_once: impl Fn() -> Result<u64, String>,
+) -> Result<Figure, String> {
+    let mut count = count_once()?;
+    for _ in 0..RECOUNTS {
+        if of(recorded, stage, version).is_some_and(|before| has_grown(count, before.count)) {
+            count = count.min(count_once()?);
+        }
+    }
+    Ok(Figure { stage: stage.to_owned(), version: version.to_owned(), count })
 }
 
 fn recorded() -> Result<Vec<Figure>, String> {
@@ -123,15 +151,18 @@ fn of<'a>(figures: &'a [Figure], stage: &str, version: &str) -> Option<&'a Figur
 /// A line for each stage: what was counted, with what is recorded where that is not the same.
 fn table(figures: &[Figure], recorded: &[Figure]) -> String {
     let mut text = format!("{:<10}{:>20}{:>20}\n", "stage", "OpenFlow 1.0", "OpenFlow 1.3");
+    let cell = |stage: &str, version: &str| {
+        let count = of(figures, stage, version).map_or(0, |it| it.count);
+        let before = of(recorded, stage, version).map(|it| it.count).filter(|before| *before != count);
+        format!("{count}{}", before.map_or(String::new(), |before| format!(" (recorded {before})")))
+    };
     for stage in STAGES {
         text += &format!("{stage:<10}");
-        for version in VERSIONS {
-            let count = of(figures, stage, version).map_or(0, |it| it.count);
-            let before = of(recorded, stage, version).map(|it| it.count).filter(|before| *before != count);
-            let before = before.map_or(String::new(), |before| format!(" (recorded {before})"));
-            text += &format!("{:>20}", format!("{count}{before}"));
-        }
+        VERSIONS.iter().for_each(|version| text += &format!("{:>20}", cell(stage, version)));
         text.push('\n');
+    }
+    for (stage, version, ..) in PARTS {
+        text += &format!("{:<30}{:>20}\n", format!("{stage} {version}"), cell(stage, version));
     }
     text
 }
@@ -145,9 +176,9 @@ fn grown(figures: &[Figure], recorded: &[Figure]) -> Vec<String> {
     let sentence = |it: &Figure| {
         let Figure { stage, version, count } = it;
         match of(recorded, stage, version) {
-            None => Some(format!("{RECORD} has no figure for stage {stage} of OpenFlow {version}")),
+            None => Some(format!("{RECORD} has no figure for {stage} {version}")),
             Some(before) if has_grown(*count, before.count) => Some(format!(
-                "stage {stage} of OpenFlow {version} takes {count} instructions per packet-in, more than {TOLERANCE_PERCENT} % above the recorded \
+                "{stage} {version} takes {count} instructions, more than {TOLERANCE_PERCENT} % above the recorded \
                  {}; make it cheaper, or record it with `cargo xtask instructions --record` in the same commit and say why",
                 before.count
             )),
@@ -157,41 +188,50 @@ fn grown(figures: &[Figure], recorded: &[Figure]) -> Vec<String> {
     figures.iter().filter_map(sentence).collect()
 }
 
-/// The bench, built as it is timed.
-fn built() -> Result<PathBuf, String> {
+/// What cargo says when it has built these benches as they are timed.
+fn built(package: &str, benches: &[&str]) -> Result<String, String> {
     let mut command = process::cargo();
-    command.args([
-        "bench",
-        "-p",
-        "learning-switch",
-        "--bench",
-        "packet_in",
-        "--no-run",
-        "--message-format=json",
-    ]);
-    executable(&process::output_of(&mut command)?).ok_or_else(|| "cargo built no bench packet_in".to_owned())
+    command.args(["bench", "-p", package, "--no-run", "--message-format=json"]);
+    benches.iter().for_each(|bench| _ = command.args(["--bench", bench]));
+    process::output_of(&mut command)
 }
 
-/// The path of the bench's program, in what cargo says of all that it built.
-fn executable(messages: &str) -> Option<PathBuf> {
+/// The path of a bench's program, in what cargo says of all that it built.
+fn executable(messages: &str, name: &str) -> Option<PathBuf> {
     messages.lines().find_map(|line| {
         let message: serde_json::Value = serde_json::from_str(line).ok()?;
-        let is_bench = message["target"]["name"] == "packet_in" && message["target"]["kind"][0] == "bench";
+        let is_bench = message["target"]["name"] == name && message["target"]["kind"][0] == "bench";
         message["executable"].as_str().filter(|_| is_bench).map(PathBuf::from)
     })
 }
 
-fn per_packet_in(bench: &Path, stage: &str, version: &str) -> Result<u64, String> {
-    let count = |rounds: u64| -> Result<u64, String> {
+fn program(messages: &str, name: &str) -> Result<PathBuf, String> {
+    executable(messages, name).ok_or_else(|| format!("cargo built no bench {name}"))
+}
+
+/// A bench that runs a case for some rounds: `--count ARGUMENTS ROUNDS`.
+struct Bench {
+    program: PathBuf,
+    /// What a round does so often.
+    batch: u64,
+}
+
+impl Bench {
+    /// The instructions of one packet-in or command.
+    fn each(&self, arguments: &[&str]) -> Result<u64, String> {
+        let (few, many) = (self.count(arguments, FEW)?, self.count(arguments, MANY)?);
+        Ok(many.saturating_sub(few) / ((MANY - FEW) * self.batch))
+    }
+
+    fn count(&self, arguments: &[&str], rounds: u64) -> Result<u64, String> {
         let mut command = Command::new("valgrind");
-        command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(bench);
-        command.args(["--count", stage, version, &rounds.to_string()]).stdin(Stdio::null());
+        command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(&self.program);
+        command.arg("--count").args(arguments).arg(rounds.to_string()).stdin(Stdio::null());
         command.env(SAME_COPYING.0, SAME_COPYING.1);
         let output = command.output().map_err(|error| format!("cannot run valgrind: {error}"))?;
         let text = String::from_utf8_lossy(&output.stderr);
         collected(&text).ok_or_else(|| format!("valgrind counted nothing ({}): {text}", output.status))
-    };
-    Ok(count(MANY)?.saturating_sub(count(FEW)?) / ((MANY - FEW) * BATCH))
+    }
 }
 
 /// The number in callgrind's line `==PID== Collected : NUMBER`.
@@ -228,7 +268,8 @@ mod tests {
     #[test]
     fn every_stage_of_every_version_is_recorded() {
         let recorded = recorded().unwrap();
-        for (stage, version) in STAGES.iter().flat_map(|stage| VERSIONS.map(|version| (stage, version))) {
+        let stages = STAGES.iter().flat_map(|stage| VERSIONS.map(|version| (*stage, version)));
+        for (stage, version) in stages.chain(PARTS.map(|(stage, version, ..)| (stage, version))) {
             assert!(of(&recorded, stage, version).is_some(), "{stage} {version}");
         }
     }
@@ -249,7 +290,7 @@ mod tests {
         let messages = r#"{"reason":"compiler-artifact","target":{"kind":["lib"],"name":"packet_in"},"executable":null}
 not json
 {"reason":"compiler-artifact","target":{"kind":["bench"],"name":"packet_in"},"executable":"/t/packet_in-1"}"#;
-        assert_eq!(executable(messages), Some(PathBuf::from("/t/packet_in-1")));
-        assert_eq!(executable("{}"), None);
+        assert_eq!(executable(messages, "packet_in"), Some(PathBuf::from("/t/packet_in-1")));
+        assert_eq!(executable("{}", "packet_in"), None);
     }
 }
