@@ -26,6 +26,8 @@ struct Load {
     capacity_bps: u64,
     /// The sum of the rates of all flows over it.
     total_bps: u64,
+    /// By how much the sums have moved in all, up and down. It wraps.
+    moved_bps: u64,
     has_changed: bool,
 }
 
@@ -61,6 +63,8 @@ pub struct Labels {
     own: Vec<Own>,
     /// The links that changed since they were taken, each once.
     changed: Vec<LinkNo>,
+    /// How often a step changed.
+    step_changes: u64,
 }
 
 impl Labels {
@@ -90,7 +94,9 @@ impl Labels {
     /// # Errors
     /// The number of the slice is too great.
     pub fn set_step(&mut self, slice: SliceNo, step: Option<Step>) -> Result<(), Refusal> {
-        self.own_mut(slice)?.step = step;
+        if std::mem::replace(&mut self.own_mut(slice)?.step, step) != step {
+            self.step_changes += 1;
+        }
         Ok(())
     }
 
@@ -110,12 +116,13 @@ impl Labels {
             return Err(Refusal::UnknownLink(*unknown));
         }
         self.own_mut(slice)?;
-        let Labels { loads, own, changed } = self;
+        let Labels { loads, own, changed, .. } = self;
         let own = &mut own[slice.index()];
         for link in links {
             let load = &mut loads[link.index()];
             // What is taken away was added before, so both sums contain it.
             load.total_bps = load.total_bps.saturating_sub(before_bps).saturating_add(now_bps);
+            load.moved_bps = load.moved_bps.wrapping_add(before_bps.abs_diff(now_bps));
             let sum_bps = own.sum_mut(*link);
             *sum_bps = sum_bps.saturating_sub(before_bps).saturating_add(now_bps);
             if !std::mem::replace(&mut load.has_changed, true) {
@@ -135,6 +142,7 @@ impl Labels {
                     let link = LinkNo((number * PAGE + place) as u32);
                     let load = &mut self.loads[link.index()];
                     load.total_bps = load.total_bps.saturating_sub(*sum_bps);
+                    load.moved_bps = load.moved_bps.wrapping_add(*sum_bps);
                     self.mark(link);
                 }
             }
@@ -151,8 +159,7 @@ impl Labels {
     /// The label that a slice is told: as coarse as its step.
     pub fn label(&self, slice: SliceNo, link: LinkNo) -> Option<Bandwidth> {
         let (exact, capacity) = (self.exact(slice, link)?, self.capacity(link)?);
-        let step = self.own.get(slice.index()).and_then(|own| own.step);
-        Some(step.map_or(exact, |step| coarse(exact, capacity, step)))
+        Some(self.step(slice).map_or(exact, |step| coarse(exact, capacity, step)))
     }
 
     /// The capacity of a link, if known.
@@ -179,6 +186,21 @@ impl Labels {
     pub fn users(&self, link: LinkNo) -> impl Iterator<Item = SliceNo> {
         let slices = (0..).map(SliceNo).take(self.own.len());
         slices.filter(move |slice| self.own_bps(*slice, link) > 0)
+    }
+
+    /// A bound for how far labels of a link can have moved: no label moves by more than the difference of two values of this. It wraps.
+    pub(crate) fn moved_bps(&self, link: LinkNo) -> u64 {
+        self.loads.get(link.index()).map_or(0, |load| load.moved_bps)
+    }
+
+    /// How coarse the labels of a slice are.
+    pub(crate) fn step(&self, slice: SliceNo) -> Option<Step> {
+        self.own.get(slice.index()).and_then(|own| own.step)
+    }
+
+    /// How often the step of any slice changed.
+    pub(crate) fn step_changes(&self) -> u64 {
+        self.step_changes
     }
 
     /// Takes the links whose sums changed since the last call. Each is named once.

@@ -13,6 +13,9 @@
 //!   only if the link still is overbooked. Slices without flows there have nothing to move, so they are told at once.
 //! * Increases of a link are spread over a second, each time from another slice on.
 //!
+//! A link is looked at only if its sums have moved far enough since the last look that some port could be due. So a small change costs the same,
+//! however many slices see the link.
+//!
 //! In: links whose sums changed, the flows, time in milliseconds. Out: notices, and when to ask again. It sends nothing. A port has one place in
 //! the queue, and so has a link, so the queue is as long as the lists of ports and of links at most.
 
@@ -86,6 +89,15 @@ enum Difference {
     Increase,
 }
 
+/// When a link was last looked at, and how far its sums may move until some port can be due.
+#[derive(Clone, Copy, Debug, Default)]
+struct Look {
+    moved_bps: u64,
+    slack_bps: u64,
+    capacity: Option<Bandwidth>,
+    step_changes: u64,
+}
+
 /// The bound of ports is reached: [`PORTS_MAX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooManyPorts;
@@ -99,6 +111,8 @@ pub struct Notices {
     queue: BTreeSet<(u64, Place)>,
     /// At which slice increases begin the next time.
     rotation: usize,
+    /// By link. A slack of 0: the next change is looked at.
+    looks: Vec<Look>,
 }
 
 impl Notices {
@@ -121,6 +135,7 @@ impl Notices {
         let label = flows.labels().label(slice, link);
         let port = Port { told: label.unwrap_or_default(), told_ms: now_ms, due: None };
         self.ports.insert((link, slice), port);
+        self.set_look(link, Look::default());
         Ok(label)
     }
 
@@ -142,6 +157,49 @@ impl Notices {
 
     /// The sums of a link have changed.
     pub fn on_change(&mut self, link: LinkNo, now_ms: u64, flows: &Flows) {
+        if !self.is_calm(link, flows) {
+            self.look(link, now_ms, flows);
+            let look = self.look_of(link, flows);
+            self.set_look(link, look);
+        }
+    }
+
+    /// Whether no port of the link can be due, since its sums have moved so little.
+    fn is_calm(&self, link: LinkNo, flows: &Flows) -> bool {
+        let (Some(look), labels) = (self.looks.get(link.index()), flows.labels()) else { return false };
+        let is_the_same =
+            look.capacity == labels.capacity(link) && look.step_changes == labels.step_changes();
+        is_the_same && labels.moved_bps(link).wrapping_sub(look.moved_bps) < look.slack_bps
+    }
+
+    /// How far the sums may move until some port is due, or the link is overbooked.
+    fn look_of(&self, link: LinkNo, flows: &Flows) -> Look {
+        let labels = flows.labels();
+        let capacity = labels.capacity(link);
+        let left = |(slice, port): (SliceNo, &Port)| match (labels.exact(slice, link), labels.step(slice)) {
+            (Some(exact), None) if port.due.is_none() => {
+                // The least change that is told, rounded down.
+                let told_bps = capacity.map_or(0, |it| u128::from(it.bps()) * CHANGE_MIN_PERCENT / 100);
+                let told_bps = u64::try_from(told_bps).unwrap_or(u64::MAX);
+                told_bps.saturating_sub(port.told.bps().abs_diff(exact.bps()))
+            }
+            // What was told may be another step, or be due.
+            _ => 0,
+        };
+        let until_overbooked = capacity.map_or(0, |it| it.bps().saturating_sub(labels.total(link).bps()));
+        let slack_bps = self.on(link).map(left).min().unwrap_or(u64::MAX).min(until_overbooked);
+        let (moved_bps, step_changes) = (labels.moved_bps(link), labels.step_changes());
+        Look { moved_bps, slack_bps, capacity, step_changes }
+    }
+
+    fn set_look(&mut self, link: LinkNo, look: Look) {
+        if self.looks.len() <= link.index() {
+            self.looks.resize(link.index() + 1, Look::default());
+        }
+        self.looks[link.index()] = look;
+    }
+
+    fn look(&mut self, link: LinkNo, now_ms: u64, flows: &Flows) {
         let labels = flows.labels();
         if labels.is_overbooked(link) {
             let turns = self.overbooked.entry(link).or_default();
@@ -277,7 +335,7 @@ impl Notices {
         let Some(turns) = self.overbooked.get_mut(&link) else { return };
         turns.queued_ms = None;
         if !flows.labels().is_overbooked(link) {
-            return self.on_change(link, now_ms, flows);
+            return self.look(link, now_ms, flows);
         }
         let waits = |slice: &SliceNo| self.waits(*slice, link, flows);
         let mut users = flows.newest_first(link).into_iter().filter(waits);
@@ -317,5 +375,126 @@ impl Notices {
         let port = self.ports.get_mut(&(link, slice))?;
         (port.told, port.told_ms) = (label, now_ms);
         Some(label)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Pair, Path, VnicNo};
+
+    const LINKS: u32 = 3;
+    const SLICES: u32 = 3;
+    const VNICS: u32 = 4;
+
+    /// One change: which slice, which flow, over which links, and how much time passes.
+    type Step = (u32, u32, u32, u32, u64);
+
+    fn world() -> Flows {
+        let mut flows = Flows::default();
+        for link in 0..LINKS {
+            flows.labels_mut().set_capacity(LinkNo(link), Bandwidth::from_kbps(100)).unwrap();
+        }
+        for (slice, vnic) in (0..SLICES).flat_map(|slice| (0..VNICS).map(move |vnic| (slice, vnic))) {
+            flows
+                .put_vnic(SliceNo(slice), VnicNo(vnic), Bandwidth::from_kbps(u64::from(1 + 7 * vnic)))
+                .unwrap();
+        }
+        flows
+    }
+
+    fn change(
+        flows: &mut Flows,
+        notices: [&mut Notices; 2],
+        (slice, flow, links, kind, _): Step,
+        now_ms: u64,
+    ) {
+        let (slice, source) = (SliceNo(slice), flow % VNICS);
+        let pair = Pair { slice, source: VnicNo(source), destination: VnicNo((source + 1) % VNICS) };
+        let link = LinkNo(links % LINKS);
+        match kind {
+            0..6 => {
+                let links: Vec<_> = (0..LINKS).filter(|link| links >> link & 1 == 1).map(LinkNo).collect();
+                flows.on_path(pair, Path::new(&links).unwrap(), 1).unwrap();
+            }
+            6..8 => flows.on_no_path(pair),
+            8 => {
+                let step = (links % 2 == 0).then(|| "25%".parse().unwrap());
+                flows.labels_mut().set_step(slice, step).unwrap();
+            }
+            9 => {
+                let capacity = Bandwidth::from_kbps(u64::from(50 * (links % 4)));
+                flows.labels_mut().set_capacity(link, capacity).unwrap();
+            }
+            10 => notices.into_iter().for_each(|it| it.unwatch(slice, link)),
+            _ => notices.into_iter().for_each(|it| _ = it.watch(slice, link, now_ms, flows).unwrap()),
+        }
+    }
+
+    fn told(notices: &mut Notices, now_ms: u64, flows: &Flows) -> Vec<Notice> {
+        std::iter::from_fn(|| notices.next(now_ms, flows)).collect()
+    }
+
+    /// A generator of numbers (xorshift64*).
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, bound: u32) -> u32 {
+            self.0 ^= self.0 >> 12;
+            self.0 ^= self.0 << 25;
+            self.0 ^= self.0 >> 27;
+            let number = (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % u64::from(bound);
+            u32::try_from(number).unwrap()
+        }
+
+        fn step(&mut self) -> Step {
+            let (slice, flow, links) = (self.below(SLICES), self.below(VNICS), self.below(8));
+            (slice, flow, links, self.below(16), self.below(150).into())
+        }
+    }
+
+    /// Returns how many notices there were.
+    fn check(seed: u64, steps: usize) -> usize {
+        let (mut flows, mut random, mut now_ms, mut count) = (world(), Random(seed), 0, 0);
+        let (mut notices, mut always) = (Notices::default(), Notices::default());
+        for _ in 0..steps {
+            let step = random.step();
+            now_ms += step.4;
+            change(&mut flows, [&mut notices, &mut always], step, now_ms);
+            let mut changed = Vec::new();
+            flows.labels_mut().take_changed(&mut changed);
+            for link in changed {
+                notices.on_change(link, now_ms, &flows);
+                always.looks.clear();
+                always.on_change(link, now_ms, &flows);
+            }
+            let (one, other) = (told(&mut notices, now_ms, &flows), told(&mut always, now_ms, &flows));
+            assert_eq!(one, other, "seed {seed}");
+            assert_eq!(notices.next_ms(), always.next_ms(), "seed {seed}");
+            count += one.len();
+        }
+        count
+    }
+
+    #[test]
+    fn a_link_that_is_not_looked_at_has_no_port_that_would_be_told() {
+        let told: usize = (1..300).map(|seed| check(seed, 150)).sum();
+        assert!(told > 1_000, "{told}");
+    }
+
+    #[test]
+    fn a_small_change_is_not_looked_at() {
+        let (mut flows, mut notices) = (world(), Notices::default());
+        let big = Bandwidth::from_kbps(100_000);
+        flows.labels_mut().set_capacity(LinkNo(0), big).unwrap();
+        notices.watch(SliceNo(1), LinkNo(0), 0, &flows).unwrap();
+        notices.on_change(LinkNo(0), 0, &flows);
+        assert!(notices.is_calm(LinkNo(0), &flows));
+        let mut shift = |kbps: u64| {
+            let bps = Bandwidth::from_kbps(kbps).bps();
+            flows.labels_mut().shift(SliceNo(0), &[LinkNo(0)], 0, bps).unwrap();
+            notices.is_calm(LinkNo(0), &flows)
+        };
+        assert_eq!([shift(4_000), shift(999), shift(1)], [true, true, false]);
     }
 }
