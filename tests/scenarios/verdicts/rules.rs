@@ -26,8 +26,6 @@ use flow::text::{actions_to_string, instructions_to_string, match_to_string};
 use flow::{Action, Field, Instruction, Match, PortNo};
 use openflow::message::*;
 
-/// The tables that rules are in.
-const TABLES: u8 = 4;
 /// Ports of the switches; a rule may name one more, which is not there.
 pub const PORTS_OF_SWITCH: u32 = 4;
 
@@ -40,8 +38,8 @@ pub struct RuleSet {
 }
 
 impl RuleSet {
-    /// A random one.
-    pub fn roll(dice: &mut Dice) -> RuleSet {
+    /// A random one, with rules in so many tables.
+    pub fn roll(dice: &mut Dice, tables: u8) -> RuleSet {
         let style = Style {
             tags_max: 1 + dice.below(2),
             expiring: dice.chance(25),
@@ -49,9 +47,9 @@ impl RuleSet {
             popping: dice.chance(30),
         };
         let groups: Vec<GroupMod> = (1..=dice.below(4) as u32).map(|id| group(dice, id)).collect();
-        let mut maker = Maker { dice, style, groups: groups.len() as u32 };
+        let mut maker = Maker { dice, style, groups: groups.len() as u32, tables };
         let mut rules = Vec::new();
-        for table_id in 0..TABLES {
+        for table_id in 0..tables {
             for priority in 1..=2 + maker.dice.below(10) as u16 {
                 rules.push(maker.rule(table_id, priority));
             }
@@ -142,6 +140,7 @@ struct Maker<'a> {
     dice: &'a mut Dice,
     style: Style,
     groups: u32,
+    tables: u8,
 }
 
 impl Maker<'_> {
@@ -272,7 +271,7 @@ impl Maker<'_> {
         };
         // ovs-ofctl reads an IPv6 mask that begins with a decimal digit as a prefix's length.
         let mask = if field.bits() == 128 { mask | 0xf << 124 } else { mask };
-        if value & mask == 0 {
+        if value & mask == 0 || mask == field.full_mask() {
             all.set(field, value);
         } else {
             all.set_masked(field, value & mask, mask);
@@ -298,11 +297,11 @@ impl Maker<'_> {
         if !self.style.expiring && !self.style.popping && self.dice.chance(40) {
             all.push(Instruction::WriteActions(self.written(kind, tag)));
         }
-        if self.dice.chance(25) {
+        if self.dice.chance(25) && self.tables > 1 {
             all.push(Instruction::WriteMetadata { metadata: self.dice.below(0x20), mask: 0x1f });
         }
-        if table_id + 1 < TABLES && self.dice.chance(65) {
-            let later = u64::from(TABLES - table_id - 1);
+        if table_id + 1 < self.tables && self.dice.chance(65) {
+            let later = u64::from(self.tables - table_id - 1);
             all.push(Instruction::GotoTable(table_id + 1 + self.dice.below(later) as u8));
         }
         all
