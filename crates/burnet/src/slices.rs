@@ -7,7 +7,7 @@
 //! In: the slices of the configuration. Out: apps, or the first slice that cannot run with the reason. It starts none. The kernel holds
 //! each slice to its grant, whatever its process does.
 
-use config::slices::{FailMode, LabelForm, Slice, Vnic};
+use config::slices::{FailMode, LabelForm, Slice, SliceTls, Vnic};
 use config::{AppGrant, Config};
 use flow::text::match_to_string;
 use flow::{Field, Match, PortNo};
@@ -15,10 +15,12 @@ use monitor::{AppRole, AppSource, AppSpec, Regions, ZoneKind};
 use serde_json::{Value, json};
 use slice::SliceSettings;
 use slice::settings::{EndSettings, LabelSettings};
+use slice::tls::TlsSettings;
 use slice_contract::{STATE_TOPIC, app_name};
 use slicer::{End, Isolation, SlicePlan, SwitchPlan};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::Path;
 use zone::{Limits, Sandbox};
 
 /// OFPVID_PRESENT: the bit of vlan_vid that is set if the packet has a tag.
@@ -45,9 +47,6 @@ pub fn wanted(config: &Config) -> Result<Vec<AppSpec>, String> {
 
 fn spec(slice: &Slice, has_labels: bool) -> Result<AppSpec, String> {
     let of_slice = |why: String| format!("slice {}: {why}", slice.name);
-    if slice.tls.is_some() {
-        return Err(of_slice("TLS with controllers is not possible yet: leave tls out".to_owned()));
-    }
     if slice.needs_links() {
         return Err(of_slice(
             "it names VNICs at several switches, and no links: write the links that `burnet slice plan` chooses".to_owned(),
@@ -62,7 +61,9 @@ fn spec(slice: &Slice, has_labels: bool) -> Result<AppSpec, String> {
         })
     };
     let controllers = slice.controllers.iter().map(address).collect::<Result<Vec<_>, _>>()?;
-    let settings = settings(slice, controllers, has_labels)?;
+    let tls = slice.tls.as_ref().map(tls).transpose().map_err(of_slice)?;
+    let settings = SliceSettings { tls, ..settings(slice, controllers, has_labels)? };
+    settings.check()?;
     let plan = slice.plan().map_err(|bad| bad.to_string())?;
     let grant = grant(&plan, has_labels).map_err(of_slice)?;
     let connections = u32::try_from(settings.connections()).unwrap_or(u32::MAX);
@@ -91,6 +92,19 @@ fn spec(slice: &Slice, has_labels: bool) -> Result<AppSpec, String> {
         grant: grant.to_json(),
         regions: Regions::default(),
         packaged: false,
+    })
+}
+
+/// The contents of the files. The process of the slice cannot read them itself.
+fn tls(files: &SliceTls) -> Result<TlsSettings, String> {
+    let read = |key: &str, path: &Path| {
+        std::fs::read_to_string(path)
+            .map_err(|error| format!("tls.{key}: {} cannot be read: {error}", path.display()))
+    };
+    Ok(TlsSettings {
+        certificate: read("certificate", &files.certificate)?,
+        private_key: read("private_key", &files.private_key)?,
+        ca_certificate: read("ca_certificate", &files.ca_certificate)?,
     })
 }
 
@@ -283,9 +297,10 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_run_yet_is_refused_by_name() {
-        let tls = "[slice.blue.tls]\ncertificate = 'a'\nprivate_key = 'b'\nca_certificate = 'c'\n";
-        assert!(wanted(&config(&format!("{BLUE}{tls}"))).unwrap_err().contains("slice blue: TLS"));
+    fn what_cannot_run_is_refused_by_name() {
+        let tls = "[slice.blue.tls]\ncertificate = '/nowhere/a'\nprivate_key = 'b'\nca_certificate = 'c'\n";
+        let why = wanted(&config(&format!("{BLUE}{tls}"))).unwrap_err();
+        assert!(why.starts_with("slice blue: tls.certificate: /nowhere/a cannot be read"), "{why}");
         let nowhere = BLUE.replace("127.0.0.1:6702", "nowhere.invalid:6702");
         let why = wanted(&config(&nowhere)).unwrap_err();
         assert!(

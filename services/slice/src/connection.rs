@@ -5,13 +5,16 @@
 
 use crate::inbox::Inbox;
 use crate::outbox::{Outbox, WAITING_BYTES_MAX};
+use crate::tls::Wire;
 use openflow::Version;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
+use rustls::ClientConfig;
 use std::io::{ErrorKind, Read};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 
-/// How long a controller may take to accept a connection, and then to send its hello, in milliseconds.
+/// How long a controller may take to accept a connection, and then to finish TLS and send its hello, in milliseconds.
 const HANDSHAKE_MS: u64 = 10_000;
 /// After this silence, in milliseconds, the controller gets an echo request.
 const ECHO_AFTER_MS: u64 = 15_000;
@@ -25,7 +28,7 @@ const ECHO_REQUEST: u8 = 2;
 /// A socket, and what waits on both sides of it.
 #[derive(Debug)]
 pub(crate) struct Socket {
-    stream: TcpStream,
+    wire: Wire,
     pub(crate) inbox: Inbox,
     outbox: Outbox,
     is_connected: bool,
@@ -43,7 +46,11 @@ impl Socket {
     ///
     /// # Errors
     /// Why it cannot be made.
-    pub(crate) fn dial(address: SocketAddr, now_ms: u64) -> Result<Socket, String> {
+    pub(crate) fn dial(
+        address: SocketAddr,
+        tls: Option<&Arc<ClientConfig>>,
+        now_ms: u64,
+    ) -> Result<Socket, String> {
         let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None);
@@ -53,7 +60,7 @@ impl Socket {
             Err(error) => return Err(format!("it cannot be reached: {error}")),
         }
         Ok(Socket {
-            stream: socket.into(),
+            wire: Wire::new(socket.into(), address, tls)?,
             inbox: Inbox::default(),
             outbox: Outbox::default(),
             is_connected: false,
@@ -74,12 +81,12 @@ impl Socket {
     /// # Errors
     /// The attempt failed.
     pub(crate) fn finish_dial(&mut self, now_ms: u64) -> Result<(), String> {
-        match self.stream.take_error() {
+        match self.wire.stream().take_error() {
             Ok(None) => {}
             Ok(Some(error)) | Err(error) => return Err(format!("it cannot be reached: {error}")),
         }
         // Small messages are not held back for larger ones. The sandbox may refuse it, and then they may be late.
-        let _ = self.stream.set_nodelay(true);
+        let _ = self.wire.stream().set_nodelay(true);
         (self.is_connected, self.since_ms, self.taken_ms) = (true, now_ms, now_ms);
         Ok(())
     }
@@ -91,7 +98,8 @@ impl Socket {
 
     /// Whether to wait until the socket takes bytes.
     pub(crate) fn wants_room(&self) -> bool {
-        !self.is_connected || self.outbox.waiting() > 0
+        let may_leave = self.outbox.waiting() > 0 && !self.wire.is_handshaking();
+        !self.is_connected || self.wire.wants_room() || may_leave
     }
 
     /// Reads once into the inbox. Returns whether there was something.
@@ -99,10 +107,13 @@ impl Socket {
     /// # Errors
     /// The connection has ended.
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> Result<bool, String> {
-        match self.stream.read(buffer) {
+        match self.wire.read(buffer) {
             Ok(0) => Err("the controller closed the connection".to_owned()),
             Ok(count) => {
                 self.inbox.push(&buffer[..count]);
+                while let Some(count) = self.wire.decrypted(buffer) {
+                    self.inbox.push(&buffer[..count]);
+                }
                 Ok(true)
             }
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(false),
@@ -139,11 +150,18 @@ impl Socket {
         if !self.is_connected {
             return Ok(());
         }
-        let took = self.outbox.flush(&mut self.stream);
+        let took = self.wire.push().and_then(|()| self.outbox.flush(&mut self.wire));
         if took.map_err(|error| format!("the connection failed: {error}"))? {
             self.taken_ms = now_ms;
         }
         Ok(())
+    }
+
+    /// Writes what the socket takes, and ends the connection.
+    pub(crate) fn end(mut self, now_ms: u64) {
+        // The last message says why, if the controller reads it.
+        let _ = self.flush(now_ms);
+        self.wire.close();
     }
 
     /// Looks at the time. `version` is the one that was agreed on, if there is one.
@@ -183,7 +201,7 @@ impl Socket {
 
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.stream.as_fd()
+        self.wire.as_fd()
     }
 }
 
@@ -191,12 +209,12 @@ impl AsFd for Socket {
 mod tests {
     use super::*;
     use std::io::Write;
-    use std::net::TcpListener;
+    use std::net::{TcpListener, TcpStream};
 
     /// A connection that stands, and the controller's end of it.
     fn connected() -> (Socket, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let mut socket = Socket::dial(listener.local_addr().unwrap(), 0).unwrap();
+        let mut socket = Socket::dial(listener.local_addr().unwrap(), None, 0).unwrap();
         let (theirs, _) = listener.accept().unwrap();
         socket.finish_dial(0).unwrap();
         (socket, theirs)
@@ -254,7 +272,7 @@ mod tests {
     #[test]
     fn nobody_there_is_found_when_the_attempt_is_over() {
         let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let failed = match Socket::dial(free, 0) {
+        let failed = match Socket::dial(free, None, 0) {
             Ok(mut socket) => {
                 let mut waits = [rustix::event::PollFd::new(&socket, rustix::event::PollFlags::OUT)];
                 rustix::event::poll(&mut waits, None).unwrap();

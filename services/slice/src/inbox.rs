@@ -24,6 +24,12 @@ impl Inbox {
         self.bytes.extend_from_slice(bytes);
     }
 
+    /// How many bytes wait.
+    #[cfg(test)]
+    pub(crate) fn waiting(&self) -> usize {
+        self.bytes.len() - self.start
+    }
+
     /// The next whole message, if it is there.
     ///
     /// # Errors

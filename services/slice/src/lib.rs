@@ -25,6 +25,7 @@ pub mod settings;
 mod standalone;
 pub mod state;
 mod summary;
+pub mod tls;
 mod withdrawal;
 
 pub use service::Slice;

@@ -22,10 +22,12 @@ use burnet_sdk::{
 };
 use flow::PortNo;
 use openflow::Version;
+use rustls::ClientConfig;
 use slicer::abi_frames::{each_event, write_command};
 use slicer::{CONTROLLERS_MAX, Connection, Event, FlowChange, LinkLabel, LinkPlan, Outcome, Output, Slicer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::net::UnixListener;
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Bytes that are read from one controller before the others have their turn.
@@ -48,6 +50,8 @@ pub struct Slice {
     switches: Option<Switches>,
     up: BTreeSet<DatapathId>,
     dialing: Dialing,
+    /// What encrypts connections, if the slice has TLS.
+    tls: Option<Arc<ClientConfig>>,
     sockets: BTreeMap<Connection, Socket>,
     /// Connections for which bytes wait that the socket was not offered yet.
     unflushed: BTreeSet<Connection>,
@@ -90,6 +94,7 @@ impl App for Slice {
             switches: None,
             up: BTreeSet::new(),
             dialing: Dialing::new(settings.controllers.len()),
+            tls: settings.tls.as_ref().map(crate::tls::client).transpose()?,
             sockets: BTreeMap::new(),
             unflushed: BTreeSet::new(),
             standalone: BTreeMap::new(),
@@ -397,9 +402,8 @@ impl Slice {
     /// The virtual switch ends a connection.
     fn close(&mut self, connection: Connection, why: &str, out: &mut Commands) {
         let now_ms = self.now_ms();
-        if let Some(mut socket) = self.sockets.remove(&connection) {
-            // The last message says why, if the controller reads it.
-            let _ = socket.flush(now_ms);
+        if let Some(socket) = self.sockets.remove(&connection) {
+            socket.end(now_ms);
         }
         self.unflushed.remove(&connection);
         self.dialing.on_ended(connection, now_ms);
@@ -467,7 +471,7 @@ impl Slice {
         let now_ms = self.now_ms();
         for connection in self.dialing.take_due(now_ms) {
             let Some(address) = self.settings.controllers.get(connection.controller) else { continue };
-            match Socket::dial(*address, now_ms) {
+            match Socket::dial(*address, self.tls.as_ref(), now_ms) {
                 Ok(socket) => drop(self.sockets.insert(connection, socket)),
                 Err(why) => self.close(connection, &why, out),
             }

@@ -3,6 +3,7 @@
 //! In: JSON that the node made of the configuration. Out: a plan for the virtual switches, or the sentence that says what is wrong. It reads
 //! no file.
 
+use crate::tls::{self, TlsSettings};
 use abi::ZoneId;
 use flow::{DatapathId, Match, PortNo};
 use serde::{Deserialize, Serialize};
@@ -31,6 +32,9 @@ pub struct SliceSettings {
     pub name: String,
     /// The tenant's controllers. Each switch connects to all of them.
     pub controllers: Vec<SocketAddr>,
+    /// TLS with the controllers. `None`: without.
+    #[serde(default)]
+    pub tls: Option<TlsSettings>,
     /// How its packets differ from those of other slices.
     pub isolation: IsolationSettings,
     /// Whether the tenant only observes.
@@ -167,6 +171,7 @@ impl SliceSettings {
         SliceSettings {
             name: plan.name.clone(),
             controllers,
+            tls: None,
             isolation: match &plan.isolation {
                 Isolation::Vlan(tag) => IsolationSettings::Vlan(*tag),
                 Isolation::Flowspace(matches) => IsolationSettings::Flowspace(matches.clone()),
@@ -189,6 +194,11 @@ impl SliceSettings {
         self.controllers.len() * self.switches.len()
     }
 
+    /// The same without certificates and key, for operators.
+    pub fn without_key(&self) -> SliceSettings {
+        SliceSettings { tls: None, ..self.clone() }
+    }
+
     /// Checks all that the plan does not: the controllers.
     ///
     /// # Errors
@@ -205,6 +215,9 @@ impl SliceSettings {
                 "slice {}: {switches} switches with {controllers} controllers are more than {CONNECTIONS_MAX} connections",
                 self.name
             ));
+        }
+        if let Some(tls) = &self.tls {
+            tls::client(tls).map_err(|why| format!("slice {}: {why}", self.name))?;
         }
         // The numbers of groups and meters are within their bounds for each zone.
         self.slicer(ZoneId(1)).map(drop).map_err(|bad| bad.to_string())
@@ -348,6 +361,7 @@ mod tests {
         let mut settings = SliceSettings {
             name: "blue".to_owned(),
             controllers: vec![SocketAddr::from(([127, 0, 0, 1], 1)); 2],
+            tls: None,
             isolation: IsolationSettings::Vlan(7),
             is_read_only: false,
             is_standalone: false,
@@ -400,6 +414,7 @@ mod tests {
         let settings = SliceSettings {
             name: "blue".to_owned(),
             controllers: Vec::new(),
+            tls: None,
             isolation: IsolationSettings::Vlan(7),
             is_read_only: false,
             is_standalone: false,

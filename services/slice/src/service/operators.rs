@@ -42,7 +42,7 @@ impl Slice {
     fn answer(&mut self, question: Question, out: &mut Commands) -> Option<Answer> {
         match question {
             Question::State => Some(Answer::State(self.state())),
-            Question::Settings => Some(Answer::Settings(Box::new(self.settings.clone()))),
+            Question::Settings => Some(Answer::Settings(Box::new(self.settings.without_key()))),
             Question::Explain { at, message } => Some(match &self.switches {
                 None => {
                     Answer::Refused("the slice has no switches yet, or none any more: try again".to_owned())
