@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
 
 use emulator::{Emulation, SwitchOptions, Topology, Versions};
+use operator::contract::FlowsView;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -256,7 +257,8 @@ fn slices_are_removed_and_added_while_another_loses_no_ping_and_keeps_its_rules(
     assert!(world.rules("slice.blue") > 2 && red_rules > 2);
     let done = text(&world.apply(&world.sections[1]));
     assert!(done.contains("app slice.blue ends") && !done.contains("slice.red restarts"), "{done}");
-    assert!(!done.contains("its rules stay"), "{done}");
+    assert!(!done.contains("its rules stay") && !done.contains("other capabilities"), "{done}");
+    assert!(!world.node.log().contains("was reloaded: 0 changes"), "a check before is no reload");
     world.node.wait("the slice is gone", |_| world.names() == ["red"]);
     assert_eq!(world.rules("slice.blue"), 0, "its rules left the switches");
     assert!(world.ping("h2s1", "h2s2") && world.ping("h2s2", "h2s1"), "the other slice goes on");
@@ -269,6 +271,51 @@ fn slices_are_removed_and_added_while_another_loses_no_ping_and_keeps_its_rules(
     world.node.wait("the slice is gone", |_| world.names() == ["blue"]);
     assert_eq!(world.rules("slice.red"), 0);
     assert!(world.ping("h1s1", "h1s2"));
+}
+
+/// A node of its own with the services of the network, and with these slices.
+fn with_network(slices: &str) -> (Bed, Node) {
+    let rest = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let bed = Bed::new(env!("CARGO_BIN_EXE_burnet"));
+    let text = format!("[network.northbound]\nlisten = ['{rest}']\n{slices}");
+    let node = bed.node().config(&text).log("info").start_ready();
+    (bed, node)
+}
+
+#[test]
+fn with_the_first_slice_that_is_applied_the_service_of_labels_begins() {
+    let (bed, node) = with_network("");
+    assert!(node.pid_of("labels").is_none());
+    let file = bed.file("wanted.toml", &slice("red", "127.0.0.1:9", 20, 2));
+    let done = text(&bed.run(&["slice", "apply", file.to_str().unwrap()]));
+    assert!(done.contains("app labels is added") && !done.contains("after a restart"), "{done}");
+    node.wait("the service runs", |node| node.pid_of("labels").is_some());
+    node.wait("the slice has labels", |_| bed.run(&["slice", "labels", "red"]).status.success());
+}
+
+#[test]
+fn a_tenant_that_finds_links_itself_is_refused_no_rule_on_a_node_that_does_so_too() {
+    let (_bed_of_tenant, tenant) = with_network("");
+    let slices = format!(
+        "[slice.blue]\ncontrollers = ['{}']\nisolation = 'vlan'\ntag = 10\nown_ports = ['s1:1', 's2:1']\nlinks = ['s1:3-s2:3']\n",
+        tenant.address()
+    );
+    let (_bed, node) = with_network(&slices);
+    let options = SwitchOptions { versions: Versions::Only13, ..SwitchOptions::default() };
+    let _network = node.network("linear,2,2", &options);
+    tenant.wait("the tenant has its switches", |tenant| tenant.switches().len() == 2);
+    // The tenant's own rule for probes has priority 65,001, and that of the node too.
+    let has_rule = |node: &Node, owner: &str, priority: u16| {
+        let flows = node.flows();
+        let at = |switch: &FlowsView| {
+            switch.flows.iter().any(|flow| flow.owner == owner && flow.priority == priority)
+        };
+        flows.len() == 2 && flows.iter().all(at)
+    };
+    node.wait("both have their rules for probes", |node| {
+        has_rule(node, "discovery", 65_001) && has_rule(node, "slice.blue", 64_733)
+    });
+    assert!(!node.log().contains("would shadow"), "{}", node.log());
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! In: an app as it runs, and as it should run. Out: what changes immediately, what needs a restart of the app, and text for
 //! the operator. It starts and stops nothing.
 
+use serde_json::Value;
 use zone::Limits;
 
 use crate::app::AppSpec;
@@ -12,6 +13,8 @@ use crate::app::AppSpec;
 pub(crate) struct Difference {
     /// Its grant, which changes immediately.
     pub(crate) grant: bool,
+    /// Whether of its grant only the place in the order of apps is different.
+    pub(crate) only_place: bool,
     /// Limits that the monitor watches, which change immediately.
     pub(crate) watched: bool,
     /// Settings that its process got at its start, by their names in the configuration.
@@ -34,18 +37,20 @@ impl Difference {
         ];
         Difference {
             grant: before.grant != after.grant,
+            only_place: before.grant != after.grant
+                && without_place(&before.grant) == without_place(&after.grant),
             watched: before.limits != after.limits,
             restart: parts.into_iter().filter(|(_, differs)| *differs).map(|(part, _)| part).collect(),
             code: code || before.kind != after.kind,
         }
     }
 
-    /// The differences as text, if there are any.
+    /// The differences as text, if there are any. The place in the order is told by the one who knows all apps.
     pub(crate) fn in_words(&self) -> Option<String> {
         if !self.restart.is_empty() {
             return Some(format!("restarts ({} changed)", self.restart.join(", ")));
         }
-        match (self.grant, self.watched) {
+        match (self.grant && !self.only_place, self.watched) {
             (true, false) => Some("gets other capabilities or quotas, immediately".to_owned()),
             (true, true) => {
                 Some("gets other capabilities or quotas, and other limits, immediately".to_owned())
@@ -54,6 +59,22 @@ impl Difference {
             (false, false) => None,
         }
     }
+}
+
+/// The place of an app in the order of all apps.
+pub(crate) fn place_of(spec: &AppSpec) -> Option<u64> {
+    spec.grant.get(PLACE)?.as_u64()
+}
+
+/// The key in a grant.
+const PLACE: &str = "rank";
+
+fn without_place(grant: &Value) -> Value {
+    let mut grant = grant.clone();
+    if let Value::Object(all) = &mut grant {
+        all.remove(PLACE);
+    }
+    grant
 }
 
 /// The limits that a process gets when it starts; the monitor watches the others.
@@ -65,7 +86,6 @@ fn built_in(limits: &Limits) -> Limits {
 mod tests {
     use super::*;
     use crate::app::{AppRole, AppSource, Regions, ZoneKind};
-    use serde_json::Value;
     use zone::Sandbox;
 
     fn spec() -> AppSpec {

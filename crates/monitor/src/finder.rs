@@ -57,6 +57,8 @@ pub struct Reloaded {
     pub changed: Vec<String>,
     /// The differences that need a restart of the node, one sentence each.
     pub left: Vec<String>,
+    /// Nothing is to change: the operator wanted to know whether it could.
+    pub is_dry_run: bool,
 }
 
 /// Reloads the configuration of one app or of all, with other slices if the operator wants that. It may block, and one thread calls it.

@@ -25,7 +25,7 @@ use std::path::PathBuf;
 use crate::app::{APPS_MAX, AppRole, AppSpec, AppStatus, Duty, Ending, KernelStatus, PlanError, check_specs};
 use crate::app_life::{AfterEnd, AppLife, Situation};
 use crate::backoff::{RestartDecision, RestartPolicy};
-use crate::difference::Difference;
+use crate::difference::{Difference, place_of};
 use crate::incident::{Evidence, Incident, IncidentKind};
 use crate::kernel_life::{KernelFailure, KernelLife};
 use crate::recent_facts::{KernelEnd, RecentFacts};
@@ -276,9 +276,18 @@ impl Supervisor {
         removed: &[String],
     ) -> Vec<String> {
         let there = |name: &str| self.apps.iter().find(|app| app.spec.name == name);
+        let apps: Vec<&AppSpec> = apps.into_iter().collect();
+        let stay: Vec<(&AppSpec, &AppSpec)> =
+            apps.iter().filter_map(|spec| Some((&there(&spec.name)?.spec, *spec))).collect();
+        let has_other_order = has_other_order(&stay);
         let change = |spec: &AppSpec| match there(&spec.name) {
             None => Some("is added".to_owned()),
-            Some(app) => Difference::of(&app.spec, spec).in_words(),
+            Some(app) => {
+                let difference = Difference::of(&app.spec, spec);
+                let moves = difference.only_place && has_other_order;
+                let place = moves.then(|| "gets another place in the order of apps, immediately".to_owned());
+                difference.in_words().or(place)
+            }
         };
         let changed = apps.into_iter().filter_map(|spec| Some((spec.name.as_str(), change(spec)?)));
         let gone = removed.iter().filter(|name| there(name).is_some());
@@ -666,4 +675,15 @@ fn numbers(specs: &[AppSpec]) -> Vec<u16> {
     let mut free = (1..).filter(|number| specs.iter().all(|spec| spec.zone != Some(*number)));
     // There are more numbers of 16 bits than apps.
     specs.iter().map(|spec| spec.zone.or_else(|| free.next()).unwrap_or_default()).collect()
+}
+
+/// Whether apps come in another order. When one is removed, those behind it move up, which changes nothing for them.
+fn has_other_order(stay: &[(&AppSpec, &AppSpec)]) -> bool {
+    let names = |place: fn(&(&AppSpec, &AppSpec)) -> Option<u64>| {
+        let mut names: Vec<(Option<u64>, &str)> =
+            stay.iter().map(|both| (place(both), both.1.name.as_str())).collect();
+        names.sort_unstable();
+        names.into_iter().map(|(_, name)| name.to_owned()).collect::<Vec<_>>()
+    };
+    names(|(before, _)| place_of(before)) != names(|(_, after)| place_of(after))
 }

@@ -10,6 +10,7 @@ use super::CommandError;
 use crate::cli::NodeArgs;
 use crate::slices::socket_name;
 use config::Environment;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use slice::state::{Answer, Question};
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
@@ -56,20 +57,47 @@ pub fn ask_all<'a>(
     let mut answers = Vec::new();
     for some in slices.chunks(ASKED_MAX) {
         let asked: Vec<_> = some.iter().map(|(_, socket)| begin(socket, question)).collect();
-        let these = some.iter().zip(asked);
-        answers.extend(these.map(|((slice, socket), stream)| answer(slice, socket, stream, until)));
+        for ((slice, socket), stream) in some.iter().zip(asked) {
+            let is_full = stream.as_ref().is_err_and(|error| error.kind() == ErrorKind::WouldBlock);
+            let stream = if is_full { begin_until(socket, question, until) } else { stream };
+            answers.push(answer(slice, socket, stream, until));
+        }
     }
     Ok(answers)
 }
 
+/// Connects, or says [`ErrorKind::WouldBlock`] if too many wait for the slice already. The system would wait without a limit.
+fn connect(socket: &Path) -> std::io::Result<UnixStream> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let ours = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    rustix::net::connect(&ours, &SocketAddrUnix::new(socket)?)?;
+    let stream = UnixStream::from(ours);
+    stream.set_nonblocking(false)?;
+    Ok(stream)
+}
+
 fn begin(socket: &Path, question: &Question) -> std::io::Result<UnixStream> {
-    let mut stream = UnixStream::connect(socket)?;
+    let mut stream = connect(socket)?;
     // A slice that does not read must not hold up the others.
     stream.set_write_timeout(Some(LAST_MOMENT))?;
     serde_json::to_writer(&mut stream, question)?;
     stream.write_all(b"\n")?;
     stream.shutdown(Shutdown::Write)?;
     Ok(stream)
+}
+
+/// The same once more, until the slice accepts somebody or the time is over.
+fn begin_until(socket: &Path, question: &Question, until: Instant) -> std::io::Result<UnixStream> {
+    loop {
+        match begin(socket, question) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            other => return other,
+        }
+        if Instant::now() >= until {
+            return Err(std::io::Error::new(ErrorKind::TimedOut, "it accepts nobody: its process may hang"));
+        }
+        std::thread::sleep(LAST_MOMENT);
+    }
 }
 
 fn answer(
@@ -111,6 +139,27 @@ fn text_until(mut stream: UnixStream, until: Instant) -> std::io::Result<Vec<u8>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_slice_that_accepts_nobody_is_given_up_when_the_time_is_over() {
+        let folder = std::env::temp_dir().join(format!("burnet-hung-slice-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("slice.blue");
+        let hung = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None).unwrap();
+        rustix::net::bind(&hung, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+        rustix::net::listen(&hung, 0).unwrap();
+        let waiting: Vec<UnixStream> = std::iter::from_fn(|| connect(&path).ok()).collect();
+        assert!(!waiting.is_empty());
+        let over = Instant::now();
+        let why = begin_until(&path, &Question::State, over).unwrap_err();
+        assert!(why.to_string().contains("it accepts nobody"), "{why}");
+        // As soon as there is room, the question is asked.
+        drop(waiting);
+        drop(rustix::net::accept(&hung).unwrap());
+        let later = over + PATIENCE;
+        begin_until(&path, &Question::State, later).unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 
     #[test]
     fn slices_that_do_not_answer_share_one_time_limit_and_the_others_are_heard() {

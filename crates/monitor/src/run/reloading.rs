@@ -82,7 +82,10 @@ impl Monitor {
             Ok(reloaded) => reloaded,
             Err(why) => return self.answer(request, Err(why)),
         };
-        let Reloaded { apps, removed, config, changed, left } = reloaded;
+        if reloaded.is_dry_run {
+            return self.reply(request, None, Vec::new(), Vec::new());
+        }
+        let Reloaded { apps, removed, config, changed, left, .. } = reloaded;
         let lines = self.supervisor.changes(apps.iter().map(|found| &found.spec), &removed);
         if let Some(config) = config {
             self.config = config.clone();
@@ -116,6 +119,17 @@ impl Monitor {
         }
         done.iter().for_each(|line| tracing::info!("{line}"));
         left.iter().for_each(|line| tracing::warn!("{line}"));
+        self.reply(request, refused, done, left);
+    }
+
+    /// The answer to the operator who asked, if one did.
+    fn reply(
+        &mut self,
+        request: &ReloadRequest,
+        refused: Option<String>,
+        done: Vec<String>,
+        left: Vec<String>,
+    ) {
         let Some((generation, ticket)) = request.answer_to else { return };
         // A kernel process that started later did not ask.
         if self.kernel.as_ref().is_some_and(|kernel| kernel.generation == generation) {

@@ -90,6 +90,26 @@ fn another_program_is_trusted_as_the_configuration_says_and_the_same_one_is_not_
 }
 
 #[test]
+fn an_app_that_moves_up_because_another_is_gone_has_no_other_place() {
+    let with_place = |name: &str, place: u16| {
+        let mut spec = app(name, ZoneKind::Process);
+        spec.grant = serde_json::json!({ "rank": place });
+        spec
+    };
+    let mut world = World::running();
+    let [hub, paths] = ["hub", "paths"];
+    reload(&mut world, |apps| *apps = vec![with_place(hub, 3), with_place(paths, 4)], &["switch"]);
+    let said = |first: u16, second: u16| {
+        world.supervisor.changes(&[with_place(hub, first), with_place(paths, second)], &[])
+    };
+    assert_eq!(said(1, 2), [""; 0]);
+    assert_eq!(
+        said(2, 1),
+        ["hub", "paths"].map(|app| format!("app {app} gets another place in the order of apps, immediately"))
+    );
+}
+
+#[test]
 fn what_will_change_is_said_before_it_does() {
     let world = World::running();
     let mut hub = app("hub", ZoneKind::Process);

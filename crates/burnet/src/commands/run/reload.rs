@@ -82,7 +82,7 @@ fn all(
         .map_err(|error| CommandError::Usage(error.to_string()))?;
     let users = users_of(&read)?;
     if staged.as_ref().is_some_and(Staged::is_dry_run) {
-        return Ok(Reloaded::default());
+        return Ok(Reloaded { is_dry_run: true, ..Reloaded::default() });
     }
     if let Some(staged) = staged {
         read.applied_slices = staged.keep()?;
@@ -97,7 +97,7 @@ fn all(
     let removed = gone.map(|spec| spec.name.clone()).collect();
     (*running, *profiles) = (read, read_profiles);
     // Always, since the TLS files may have new content.
-    Ok(Reloaded { apps, removed, config: Some(handed_on), changed, left })
+    Ok(Reloaded { apps, removed, config: Some(handed_on), changed, left, is_dry_run: false })
 }
 
 /// That the configuration's slices are not used. `None`: they are, or there are none.
@@ -110,12 +110,13 @@ fn unused_slices(read: &Config) -> Option<String> {
 }
 
 /// The service of labels, if slices are promised something else: its process begins again with that, and the slices report to it again.
-/// All else of it changes after a restart of the node.
+/// With the first slice, it begins. All else of it changes after a restart of the node.
 fn labels_with_other_promises(running: &Config, read: &Config) -> Option<AppSpec> {
     let of = |config: &'_ Config| -> Option<AppSpec> {
         config.apps.iter().find(|spec| spec.name == labels_contract::SERVICE).cloned()
     };
-    let (before, after) = (of(running)?, of(read)?);
+    let after = of(read)?;
+    let Some(before) = of(running) else { return Some(after) };
     let differs = before.settings != after.settings;
     differs.then(|| AppSpec { settings: after.settings, zone: after.zone, ..before })
 }
@@ -182,7 +183,9 @@ fn services_that_differ(running: &Config, read: &Config) -> Vec<String> {
     };
     let (before, after) = (names(running), names(read));
     let line = |name: &String, what: &str| format!("the service {name} {what} after a restart of the node");
-    let begin = after.difference(&before).map(|name| line(name, "begins"));
+    // That of labels begins at once.
+    let others = after.difference(&before).filter(|name| *name != labels_contract::SERVICE);
+    let begin = others.map(|name| line(name, "begins"));
     let end = before.difference(&after).map(|name| line(name, "ends"));
     begin.chain(end).collect()
 }
