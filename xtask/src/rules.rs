@@ -119,7 +119,8 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
         &["abi", "burnet-sdk", "flow", "labels-contract", "openflow", "slice-contract", "slicer", "view"],
     ),
     // The arithmetic of labels is a crate of its own, which the slices and the command line use too.
-    ("labels", &["burnet-sdk", "hose", "labels-contract", "view"]),
+    // It has the other ends of the links with the agents on servers.
+    ("labels", &["burnet-sdk", "edge", "hose", "labels-contract", "view"]),
     // It explains the ways of packets, on what the service `flows` reads from switches.
     (
         "northbound",

@@ -10,6 +10,7 @@
 
 pub mod audit;
 pub mod backup;
+pub mod edge;
 pub mod incidents;
 pub mod network;
 mod node;
@@ -28,6 +29,7 @@ use flow::DatapathId;
 
 use self::audit::AuditArgs;
 use self::backup::{BackupArgs, RestoreArgs};
+use self::edge::EdgeArgs;
 use self::incidents::{AppLogsArgs, AppQuarantineArgs, IncidentsArgs, SafeModeArgs};
 use self::network::{
     AnnotateArgs, ApplyArgs, EventsArgs, ExplainArgs, IntentsArgs, MetricsArgs, ObjectsArgs, PlanArgs,
@@ -144,6 +146,9 @@ pub enum BurnetCommand {
     Rollback(RollbackArgs),
     /// Plan, run, list and show slices: a network of its own for each tenant's controller
     Slice(SliceArgs),
+    /// Run the agent of a server: meter and shape the VNICs of slices; needs root
+    #[command(after_help = edge::EXAMPLES)]
+    Edge(EdgeArgs),
     /// Set or remove notes about a switch, a port, a link or a host
     #[command(after_help = network::ANNOTATE_EXAMPLES)]
     Annotate(AnnotateArgs),

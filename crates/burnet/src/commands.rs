@@ -5,6 +5,7 @@
 pub mod app;
 pub mod audit;
 pub mod backup;
+pub mod edge;
 pub mod explain_grant;
 pub mod flows;
 pub mod incidents;

@@ -14,6 +14,8 @@ pub mod cli;
 pub mod commands;
 pub mod completion;
 pub mod doctor;
+pub mod edge_file;
+pub mod edge_keys;
 pub mod interpreter;
 pub mod laboratory;
 pub mod network_file;

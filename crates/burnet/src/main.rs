@@ -5,8 +5,8 @@ use burnet::cli::slice::SliceCommand;
 use burnet::cli::{AppCommand, BurnetCommand, Cli, CommandError};
 use burnet::commands::network::{self, Collection};
 use burnet::commands::{
-    app, audit, backup, explain_grant, flows, incidents, key, logs, package, reload, restore, run, safe_mode,
-    slice, slice_apply, slice_explain, slice_flows, slice_life, slices, switches, tls, top,
+    app, audit, backup, edge, explain_grant, flows, incidents, key, logs, package, reload, restore, run,
+    safe_mode, slice, slice_apply, slice_explain, slice_flows, slice_life, slices, switches, tls, top,
 };
 use burnet::{apps, completion, doctor, laboratory, new_app, ofp};
 use clap::Parser;
@@ -42,6 +42,7 @@ fn main() -> ExitCode {
         BurnetCommand::Apply(args) => network::apply_file(&args).and_then(print),
         BurnetCommand::Rollback(args) => network::rollback(&args).and_then(print),
         BurnetCommand::Slice(args) => slice_command(args.command),
+        BurnetCommand::Edge(args) => edge::edge(&args),
         BurnetCommand::Annotate(args) => network::annotate(&args).and_then(print),
         BurnetCommand::Events(args) => network::events(&args).and_then(print),
         BurnetCommand::Metrics(args) => network::metrics(&args).and_then(print),

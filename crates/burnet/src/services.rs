@@ -119,6 +119,9 @@ fn needs_flows(config: &Config) -> Option<Need> {
     }
 }
 
+/// Descriptors of `labels` besides its connections.
+const OPEN_FILES: u32 = 256;
+
 /// It runs where there are slices, or where the operator names it in the list of services. It knows what each `[slice.NAME]` is promised.
 fn needs_labels(config: &Config) -> Option<Need> {
     let mut need = of_network(config, labels_contract::SERVICE, labels::NEEDS)?;
@@ -132,6 +135,17 @@ fn needs_labels(config: &Config) -> Option<Need> {
             slices.extend(promised);
         }
     }
+    // `check_labels` has reported what is wrong with it.
+    if let Some(keys) = need.settings.remove("keys").and_then(|path| crate::edge_keys::read_value(&path).ok())
+    {
+        let keys = keys.into_iter().map(|(agent, key)| (agent.to_string(), key.into())).collect();
+        need.settings.insert("agents".to_owned(), serde_json::Value::Object(keys));
+    }
+    if !need.sandbox.net.listen.is_empty() {
+        // A connection for each agent, and what every process has open.
+        let connections = u32::try_from(labels::LINES_MAX).unwrap_or(u32::MAX);
+        need.limits.open_files = need.limits.open_files.max(connections.saturating_add(OPEN_FILES));
+    }
     let has_slices = need.settings.get("slices").and_then(serde_json::Value::as_object);
     (is_named || has_slices.is_some_and(|slices| !slices.is_empty())).then_some(need)
 }
@@ -144,7 +158,8 @@ pub fn has_labels(config: &Config) -> bool {
 /// What a slice is promised. A link of a slice may have several hops, so it may report flows over all links.
 fn hose(slice: &config::slices::Slice) -> labels_contract::Hose {
     let vnic = |vnic: &config::slices::Vnic| {
-        let promised = labels_contract::Vnic { rate_bps: vnic.rate.bps(), number: None, agent: None };
+        let (number, agent) = (vnic.edge.map(|edge| edge.number), vnic.edge.and_then(|edge| edge.agent));
+        let promised = labels_contract::Vnic { rate_bps: vnic.rate.bps(), number, agent };
         (vnic.name.clone(), promised)
     };
     labels_contract::Hose {
@@ -194,8 +209,20 @@ pub fn check(config: &Config) -> Result<(), String> {
 }
 
 fn check_labels(config: &Config) -> Result<(), String> {
-    let Some(need) = needs_labels(config) else { return Ok(()) };
     let wrong = |why: String| format!("[network.{}] {why}", labels_contract::SERVICE);
+    if let Some(written) = of_network(config, labels_contract::SERVICE, labels::NEEDS) {
+        if written.settings.contains_key("agents") {
+            return Err(wrong("agents: the node fills it in: write keys, the path of a file".to_owned()));
+        }
+        let keys =
+            written.settings.get("keys").map(crate::edge_keys::read_value).transpose().map_err(wrong)?;
+        if keys.is_none() && !written.sandbox.net.listen.is_empty() {
+            return Err(wrong(
+                "listen: no agent can connect without a key: write keys, the path of a file".to_owned(),
+            ));
+        }
+    }
+    let Some(need) = needs_labels(config) else { return Ok(()) };
     let settings = serde_json::from_value::<labels::LabelsSettings>(need.settings.into());
     settings.map_err(|why| wrong(why.to_string()))?.check().map_err(wrong)
 }

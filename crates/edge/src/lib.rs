@@ -24,6 +24,7 @@ pub mod meter;
 pub mod protocol;
 pub mod shaper;
 pub mod shares;
+pub mod stream;
 pub mod vnic;
 
 pub use linux::run::{Config, Orders, clean, run};

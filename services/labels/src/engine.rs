@@ -4,7 +4,7 @@
 //!   put, remove ─────────┐
 //!   on_link ─────────────┤    slices, links, words          ┌──> Effect::Told: a label, to its slice
 //!   on_report ───────────┼──> FlowSums (hose::Flows) ───────┤
-//!   on_agent, on_word ───┤    hose::Notices: damping        ├──> Effect::State: stale, or to begin again
+//!   on_agent, on_words ──┤    hose::Notices: damping        ├──> Effect::State: stale, or to begin again
 //!   on_time ─────────────┘                                  └──> Heard, the answer to a report
 //! ```
 //!
@@ -314,36 +314,56 @@ impl Engine {
         self.settle(now_ms, out);
     }
 
-    /// The meter of an agent has seen something. Returns whether the agent may say that.
-    pub fn on_word(&mut self, agent: u32, word: Word, now_ms: u64, out: &mut Vec<Effect>) -> bool {
-        let flows = &mut self.sums.flows;
-        let (from, to, lives) = match word {
+    /// An agent reports these words, in order. Returns those that it may not say.
+    pub fn on_words(&mut self, agent: u32, words: &[Word], now_ms: u64, out: &mut Vec<Effect>) -> Vec<Word> {
+        let refused = words.iter().filter(|word| !self.on_word(agent, **word, now_ms)).copied().collect();
+        // Once for all: what is void and said again has not changed.
+        self.settle(now_ms, out);
+        refused
+    }
+
+    fn on_word(&mut self, agent: u32, word: Word, now_ms: u64) -> bool {
+        let (from, to) = match word {
             Word::Reset => {
-                self.words.reset(agent).into_iter().for_each(|pair| flows.on_silence(pair));
-                self.settle(now_ms, out);
+                self.words.reset(agent).into_iter().for_each(|pair| self.sums.flows.on_silence(pair));
                 return true;
             }
-            Word::Lives(from, to) => (from, to, true),
-            Word::Silent(from, to) => (from, to, false),
+            Word::Lives(from, to) | Word::Silent(from, to) | Word::Shaped(from, to) => (from, to),
         };
-        let Some(pair) = self.words.pair(agent, from, to) else { return false };
-        match self.words.set(agent, pair, lives) {
-            true => drop(flows.on_traffic(pair, UNTIL_NEXT_WORD_MS)),
-            false => flows.on_silence(pair),
+        let is_of_sender = matches!(word, Word::Shaped(..));
+        let Some(pair) = self.words.pair(agent, from, to, is_of_sender) else { return false };
+        let counts = match word {
+            Word::Shaped(..) => self.words.set_shaped(agent, pair),
+            Word::Silent(..) => {
+                self.words.set_silent(agent, pair);
+                self.sums.flows.on_silence(pair);
+                false
+            }
+            _ => self.words.set_live(agent, pair, from, now_ms),
+        };
+        if counts {
+            self.sums.flows.on_traffic(pair, UNTIL_NEXT_WORD_MS);
         }
-        self.settle(now_ms, out);
         true
+    }
+
+    /// The agent of a VNIC, by its number among agents.
+    pub fn agent_of(&self, vnic: u32) -> Option<u32> {
+        self.words.agent_of(vnic)
     }
 
     /// Time has passed.
     pub fn on_time(&mut self, now_ms: u64, out: &mut Vec<Effect>) {
+        for pair in self.words.unhold(now_ms) {
+            self.sums.flows.on_traffic(pair, UNTIL_NEXT_WORD_MS);
+        }
         self.sums.flows.on_time(now_ms);
         self.settle(now_ms, out);
     }
 
     /// When it wants [`Engine::on_time`] again.
     pub fn next_due_ms(&self) -> Option<u64> {
-        [self.sums.flows.next_ms(), self.notices.next_ms()].into_iter().flatten().min()
+        [self.sums.flows.next_ms(), self.notices.next_ms(), self.words.next_ms()].into_iter().flatten().min()
     }
 
     /// The labels of a slice as they are now, which can differ from what it was told by less than the damping allows.

@@ -3,23 +3,27 @@
 //! ```text
 //!   slices ──reports: paths, links shown──> [ engine ] ──a stream of labels for each slice──> slices
 //!   discovery ──links, capacities─────────>     │
-//!   agents' words: a flow lives, is silent ─>   └──flows, standings──> operator
+//!   agents, by TCP: a flow lives, is silent ─>   └──flows, standings──> operator
 //!   settings, operator: what slices are promised ^
 //! ```
 //!
-//! In: promises, reports with their grants, the view's links. Out: labels, each to its slice only. The arithmetic and the damping are those of the
+//! In: promises, reports with their grants, the view's links, datagrams of agents. Out: labels, each to its slice only. The arithmetic and the damping are those of the
 //! crate `hose`. It changes nothing in the network, and keeps nothing over a restart: the slices report again, and until then labels are
 //! marked as stale. What slices got lately is kept for a day, in memory.
 
+pub mod agents;
 pub mod engine;
 mod flow_sums;
 mod history;
+mod lines;
 mod links;
+mod reported;
 mod service;
 mod slices;
 mod words;
 
 pub use engine::{Effect, Engine, Refused};
+pub use lines::LINES_MAX;
 pub use service::{Labels, LabelsSettings};
 pub use words::Word;
 
@@ -30,5 +34,5 @@ pub const NEEDS: &str = include_str!("../needs.toml");
 
 /// Runs the service until its zone ends. It is in this crate so that it is compiled with the options of the service.
 pub fn run() -> ExitCode {
-    burnet_sdk::run::<Labels>()
+    burnet_sdk::run_with_sockets::<Labels>()
 }

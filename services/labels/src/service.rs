@@ -1,37 +1,29 @@
 //! The shell of the service: events of the node to the engine, and the engine's effects to the node.
 //!
-//! In: events. Out: commands. It decides only who may ask.
+//! In: events, and connections of agents. Out: commands. It decides only who may ask.
 
+mod servers;
+mod settings;
+
+pub use settings::LabelsSettings;
+
+use crate::agents::Agents;
 use crate::engine::{Effect, Engine, Refused};
 use crate::history::{History, SAMPLE_MS};
+use crate::lines::Lines;
+use crate::reported::Reported;
 use burnet_sdk::stream::Table;
-use burnet_sdk::{App, Commands, Form, Interests, Level, Query, Settings, Ticket};
+use burnet_sdk::{
+    App, Commands, Form, Interests, Level, Listener, Query, Ready, Settings, SocketApp, Sockets, Ticket,
+};
+use edge::vnic::AgentId;
 use hose::{Bandwidth, SliceNo};
-use labels_contract::{Follow, Grant, Hose, Question, STATE_KEY, shares, status};
-use serde::{Deserialize, Serialize};
+use labels_contract::{Follow, Grant, Question, STATE_KEY, shares, status};
+use serde::Serialize;
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::{Duration, Instant};
 use view::{Batch, Kind, Link, LinkState, Notice, Object, Snapshot};
-
-/// The settings: `[network.labels]` of `burnet.toml`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct LabelsSettings {
-    /// What slices are promised, by name. More can come and go while the service runs.
-    pub slices: BTreeMap<String, Hose>,
-}
-
-impl LabelsSettings {
-    /// Whether slices can be promised this.
-    ///
-    /// # Errors
-    /// A sentence that begins with the key.
-    pub fn check(&self) -> Result<(), String> {
-        self.slices
-            .iter()
-            .try_for_each(|(name, hose)| hose.check().map_err(|why| format!("slices.{name}.{why}")))
-    }
-}
 
 /// The service.
 pub struct Labels {
@@ -43,6 +35,11 @@ pub struct Labels {
     next_look: (Option<SliceNo>, u64),
     began: Instant,
     effects: Vec<Effect>,
+    /// No link carries more than this, whatever its ports say.
+    link_rate: Bandwidth,
+    agents: Agents,
+    lines: Lines,
+    reported: Reported,
 }
 
 impl App for Labels {
@@ -56,6 +53,10 @@ impl App for Labels {
             next_look: (None, SAMPLE_MS),
             began: Instant::now(),
             effects: Vec::new(),
+            link_rate: settings.link_rate()?,
+            agents: Agents::new(AgentId(settings.number), session(), settings.keys()?),
+            lines: Lines::default(),
+            reported: Reported::default(),
         };
         for (name, hose) in settings.slices {
             let done = labels.engine.put(&name, &hose, 0, &mut labels.effects);
@@ -101,8 +102,29 @@ impl App for Labels {
         let now_ms = self.now_ms();
         self.engine.on_time(now_ms, &mut self.effects);
         self.look(now_ms);
+        self.look_at_agents(now_ms, out);
         self.finish(out);
     }
+}
+
+impl SocketApp for Labels {
+    fn on_listeners(&mut self, listeners: Vec<Listener>, _: &mut Commands) -> Result<(), String> {
+        self.listen(listeners)
+    }
+
+    fn sockets<'a>(&'a self, sockets: &mut Sockets<'a>) {
+        self.lines.sockets(sockets);
+    }
+
+    fn on_socket(&mut self, token: usize, ready: Ready, out: &mut Commands) {
+        self.on_line(token, ready, out);
+        self.finish(out);
+    }
+}
+
+/// A number that no other process of the service has: what was recorded before a restart is refused by it.
+fn session() -> u64 {
+    RandomState::new().build_hasher().finish().max(1)
 }
 
 impl Labels {
@@ -114,7 +136,12 @@ impl Labels {
         let now_ms = self.now_ms();
         match (notice.now(), notice.before()) {
             (Some(Object::Link(link)), _) => {
-                self.engine.on_link(link.id, Some(capacity(link)), now_ms, &mut self.effects);
+                self.engine.on_link(
+                    link.id,
+                    Some(capacity(link).min(self.link_rate)),
+                    now_ms,
+                    &mut self.effects,
+                );
             }
             (None, Some(Object::Link(link))) => {
                 self.engine.on_link(link.id, None, now_ms, &mut self.effects);
@@ -166,6 +193,7 @@ impl Labels {
             Question::Promise { slice } => engine.promised(&slice).map(json),
             Question::Slices => Ok(json(&engine.standings())),
             Question::Counts => Ok(json(&engine.counts())),
+            Question::Agents => Ok(json(&self.agent_standings())),
             Question::Put { slice, hose } => engine.put(&slice, &hose, now_ms, effects).map(|()| Vec::new()),
             Question::Remove { slice } => engine.remove(&slice, now_ms, effects).map(|()| Vec::new()),
         }
@@ -177,7 +205,8 @@ impl Labels {
         for table in self.tables.values_mut() {
             table.send(out);
         }
-        let due_ms = self.engine.next_due_ms().into_iter().fold(self.next_look.1, u64::min);
+        let due_ms = [self.engine.next_due_ms(), self.agents.next_ms(), self.lines.next_ms()];
+        let due_ms = due_ms.into_iter().flatten().fold(self.next_look.1, u64::min);
         out.wake_after(Duration::from_millis(due_ms.saturating_sub(self.now_ms()).max(1)));
     }
 

@@ -3,6 +3,9 @@
 //! In: which VNICs agents have, and what agents say. Out: which flows live. It knows no rate and no path.
 //!
 //! An agent tells when a flow begins and when it ends, and nothing between. So a word holds until the next one, or until the agent is gone.
+//!
+//! A new flow counts when its sender's agent has confirmed the shaper: this is the order of the paper's Fig. 3. If there is no such agent, or it says
+//! nothing for [`HOLD_MS`], the flow counts all the same.
 
 use hose::{Pair, SliceNo, VnicNo};
 use labels_contract::Hose;
@@ -10,6 +13,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The most flows of one agent that live at the same time: what its meter can have. Words about further ones are ignored, so that they do not count.
 pub const LIVE_MAX: usize = 65_536;
+
+/// How long a new flow waits for its shaper. A receiver tells the sender at once, and again after 100 ms if that was lost.
+pub const HOLD_MS: u64 = 200;
 
 /// What an agent says. VNICs have their numbers among agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +26,8 @@ pub enum Word {
     Lives(u32, u32),
     /// Its meter sees none any more.
     Silent(u32, u32),
+    /// Its shaper has a class for packets from the first VNIC, which is on its server, to the second.
+    Shaped(u32, u32),
 }
 
 /// A VNIC that agents know.
@@ -36,7 +44,18 @@ pub struct Words {
     /// By the number among agents.
     vnics: BTreeMap<u32, Known>,
     /// The agents that are there, with the flows that their meters see.
-    agents: BTreeMap<u32, BTreeSet<Pair>>,
+    agents: BTreeMap<u32, Saw>,
+    /// Flows that live and wait for their shapers, and until when, in milliseconds.
+    held: BTreeMap<Pair, u64>,
+}
+
+/// What one agent has said.
+#[derive(Clone, Debug, Default)]
+struct Saw {
+    /// The flows that its meter sees.
+    live: BTreeSet<Pair>,
+    /// The flows for which its shaper has had a class.
+    shaped: BTreeSet<Pair>,
 }
 
 impl Words {
@@ -58,14 +77,21 @@ impl Words {
     /// A slice is gone with all its flows.
     pub fn forget(&mut self, slice: SliceNo) {
         self.remove(slice);
-        self.agents.values_mut().for_each(|live| live.retain(|pair| pair.slice != slice));
+        for saw in self.agents.values_mut() {
+            saw.live.retain(|pair| pair.slice != slice);
+            saw.shaped.retain(|pair| pair.slice != slice);
+        }
+        self.held.retain(|pair, _| pair.slice != slice);
     }
 
     /// An agent is there, or is gone. Returns the VNICs whose meter it is.
     pub fn set_agent(&mut self, agent: u32, is_there: bool) -> Vec<(SliceNo, VnicNo)> {
         match is_there {
             true => drop(self.agents.entry(agent).or_default()),
-            false => drop(self.agents.remove(&agent)),
+            false => {
+                let saw = self.agents.remove(&agent).unwrap_or_default();
+                self.held.retain(|pair, _| !saw.live.contains(pair));
+            }
         }
         let of_agent = self.vnics.values().filter(|known| known.agent == Some(agent));
         of_agent.map(|known| (known.slice, known.vnic)).collect()
@@ -79,35 +105,81 @@ impl Words {
         self.vnics.values().filter(is_metered).map(|known| known.vnic).collect()
     }
 
-    /// The flow that a word is about. None: the agent is not there or not that of the receiver, or the VNICs are not of one slice.
-    pub fn pair(&self, agent: u32, from: u32, to: u32) -> Option<Pair> {
+    /// The flow that a word is about. None: the agent is not there, it is not that of the VNIC for which it speaks, or the VNICs are not of one
+    /// slice.
+    pub fn pair(&self, agent: u32, from: u32, to: u32, is_of_sender: bool) -> Option<Pair> {
         let (source, destination) = (self.vnics.get(&from)?, self.vnics.get(&to)?);
+        let speaks_for = if is_of_sender { source } else { destination };
         let is_right = self.agents.contains_key(&agent)
-            && destination.agent == Some(agent)
+            && speaks_for.agent == Some(agent)
             && source.slice == destination.slice
             && source.vnic != destination.vnic;
         let pair = Pair { slice: source.slice, source: source.vnic, destination: destination.vnic };
         is_right.then_some(pair)
     }
 
-    /// A flow lives, or does not. Returns whether that is so now.
-    pub fn set(&mut self, agent: u32, pair: Pair, lives: bool) -> bool {
-        let Some(live) = self.agents.get_mut(&agent) else { return false };
-        match lives {
-            true if live.len() >= LIVE_MAX && !live.contains(&pair) => return false,
-            true => drop(live.insert(pair)),
-            false => drop(live.remove(&pair)),
+    /// The agent of a VNIC.
+    pub fn agent_of(&self, vnic: u32) -> Option<u32> {
+        self.vnics.get(&vnic)?.agent
+    }
+
+    /// The meter sees a flow, whose first VNIC has this number. Returns whether the flow counts now.
+    pub fn set_live(&mut self, agent: u32, pair: Pair, from: u32, now_ms: u64) -> bool {
+        let is_new = !self.lives(pair) && !self.held.contains_key(&pair);
+        let shaper = self.agent_of(from).and_then(|agent| self.agents.get(&agent));
+        let is_held = is_new && shaper.is_some_and(|saw| !saw.shaped.contains(&pair));
+        let Some(Saw { live, .. }) = self.agents.get_mut(&agent) else { return false };
+        if live.len() >= LIVE_MAX && !live.contains(&pair) {
+            return false;
         }
-        lives
+        live.insert(pair);
+        if is_held {
+            self.held.insert(pair, now_ms.saturating_add(HOLD_MS));
+        }
+        !self.held.contains_key(&pair)
     }
 
-    /// All flows of an agent are void. Returns them.
+    /// The meter sees a flow no more.
+    pub fn set_silent(&mut self, agent: u32, pair: Pair) {
+        self.held.remove(&pair);
+        if let Some(saw) = self.agents.get_mut(&agent) {
+            saw.live.remove(&pair);
+        }
+    }
+
+    /// The shaper has a class for a flow. Returns whether the flow counts from now on.
+    pub fn set_shaped(&mut self, agent: u32, pair: Pair) -> bool {
+        let Some(Saw { shaped, .. }) = self.agents.get_mut(&agent) else { return false };
+        if shaped.len() >= LIVE_MAX {
+            // Flows wait once more for what was forgotten.
+            shaped.clear();
+        }
+        shaped.insert(pair);
+        self.held.remove(&pair).is_some()
+    }
+
+    /// The flows that have waited long enough for their shapers, and count from now on.
+    pub fn unhold(&mut self, now_ms: u64) -> Vec<Pair> {
+        let due: Vec<Pair> =
+            self.held.iter().filter(|(_, until_ms)| **until_ms <= now_ms).map(|(pair, _)| *pair).collect();
+        self.held.retain(|_, until_ms| *until_ms > now_ms);
+        due
+    }
+
+    /// When [`Words::unhold`] has something next.
+    pub fn next_ms(&self) -> Option<u64> {
+        self.held.values().copied().min()
+    }
+
+    /// All that an agent has said is void. Returns the flows that its meter saw.
     pub fn reset(&mut self, agent: u32) -> Vec<Pair> {
-        self.agents.get_mut(&agent).map(std::mem::take).into_iter().flatten().collect()
+        let saw = self.agents.get_mut(&agent).map(std::mem::take).unwrap_or_default();
+        self.held.retain(|pair, _| !saw.live.contains(pair));
+        saw.live.into_iter().collect()
     }
 
-    /// Whether the meter of a flow's receiver sees packets.
+    /// Whether the meter of a flow's receiver sees packets, and the flow does not wait for its shaper.
     pub fn lives(&self, pair: Pair) -> bool {
-        self.agents.values().any(|live| live.contains(&pair))
+        !self.held.contains_key(&pair) && self.agents.values().any(|saw| saw.live.contains(&pair))
     }
 }

@@ -272,6 +272,7 @@ impl App for Northbound {
         let service = match topic.topic {
             discovery_contract::INCIDENT_TOPIC => discovery_contract::SERVICE,
             hosts_contract::INCIDENT_TOPIC => hosts_contract::SERVICE,
+            labels_contract::INCIDENT_TOPIC => labels_contract::SERVICE,
             _ => return,
         };
         self.shared.state().on_incident(service, topic.payload);

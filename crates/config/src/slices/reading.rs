@@ -3,6 +3,7 @@
 //! In: texts and numbers with their places. Out: slices in the order of the file, or the first fault with its line and what to write. It compares no two
 //! slices, except for the tags that it gives to those that name none.
 
+use super::agents;
 use super::names::{parse_link, parse_port, parse_switch, port_name, renamed, shown, switch_name};
 use super::slice::{
     Controller, Line, Packets, Prefix, Slice, SliceIsolation, SliceLink, SlicePort, SliceSwitch, SliceTls,
@@ -344,9 +345,11 @@ impl Section<'_> {
             let rate =
                 self.parsed(&vnic.rate, |text| text.parse().map_err(|why| of_vnic(format!("{why}"))))?;
             let is_renamed = renamed(vnic.port.get_ref()).1.is_some();
-            let line = Line(self.line_of(name));
+            let at_name = self.line_of(name);
+            let edge = agents::read(vnic).map_err(|why| self.fault(at_name, of_vnic(why)))?;
+            let line = Line(at_name);
             Ok((
-                Vnic { name: name.get_ref().clone(), at: port.at, rate, line },
+                Vnic { name: name.get_ref().clone(), at: port.at, rate, edge, line },
                 VnicPort { port, is_renamed },
             ))
         });

@@ -2,7 +2,7 @@
 //!
 //! In: nothing. Out: types. What they promise is checked by `reading`; no function here reads text.
 
-use flow::{DatapathId, Match, PortNo};
+use flow::{DatapathId, MacAddr, Match, PortNo};
 use hose::{Bandwidth, Checks, Step};
 use serde::Deserialize;
 use slicer::{Limits, Numbers};
@@ -239,6 +239,31 @@ pub struct Vnic {
     pub at: ConnectPoint,
     /// What it may send, and what it may receive.
     pub rate: Bandwidth,
+    /// What agents on servers know of it. `None`: nothing.
+    pub edge: Option<EdgeVnic>,
     /// Where it is written.
     pub line: Line,
+}
+
+/// What agents on servers know of a VNIC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EdgeVnic {
+    /// Its number among agents, unique in the file.
+    pub number: u32,
+    /// By which agents know its frames, together with the tag of its slice.
+    pub mac: MacAddr,
+    /// The agent of its server. `None`: nobody meters or shapes it.
+    pub agent: Option<u32>,
+    /// Whether its rate is a cap too, so that nothing is lent to it.
+    pub is_strict: bool,
+}
+
+impl Slice {
+    /// The VLAN tag of its packets between switches, and on the wires of servers.
+    pub fn tag(&self) -> Option<u16> {
+        match &self.isolation {
+            SliceIsolation::Vlan(tag) => Some(*tag),
+            SliceIsolation::Flowspace(_) | SliceIsolation::Address(_) => None,
+        }
+    }
 }

@@ -128,7 +128,7 @@ fn an_unknown_key_is_named_with_its_line_and_its_neighbour() {
     );
     refused(
         &with("vnics = { A = { port = 's1:1', speed = '1M' } }"),
-        "line 3: unknown key `speed`: the keys here are port, rate",
+        "line 3: unknown key `speed`: the keys here are port, rate, number, mac, agent, strict",
     );
     refused(
         &with("isolation = 'tags'"),
@@ -556,4 +556,37 @@ fn two_slices_are_refused_exactly_if_both_own_a_packet_an_own_port_or_a_tag() {
         named += 1;
     }
     assert!(apart > 200 && named > 200, "{apart} apart, {named} named: the sections are too much alike");
+}
+
+#[test]
+fn agents_know_vnics_by_number_and_address() {
+    let vlan = |vnics: &str| with(&format!("isolation = 'vlan'\ntag = 3\n[slice.red.vnics]\n{vnics}"));
+    let one = "A = { port = 's1:1', rate = '1M', number = 7, mac = '02:00:00:00:00:01', agent = 2 }";
+    let slice = parse(&vlan(one)).unwrap().remove(0);
+    let mac = flow::MacAddr([2, 0, 0, 0, 0, 1]);
+    let expected = EdgeVnic { number: 7, mac, agent: Some(2), is_strict: false };
+    assert_eq!((slice.vnics[0].edge, slice.tag()), (Some(expected), Some(3)));
+    let check = |keys: &str, expected: &str| {
+        let why = parse(&vlan(&format!("A = {{ port = 's1:1', rate = '1M', {keys} }}"))).unwrap_err();
+        assert!(
+            why.starts_with("slices.toml, line 6: slice red: VNIC A: ") && why.contains(expected),
+            "{why}"
+        );
+    };
+    check("number = 7", "add mac");
+    check("agent = 2", "add number");
+    check("mac = '02:00:00:00:00:01'", "add number");
+    check("number = 7, mac = 'me'", "mac: `me` is no address: write 02:00:00:00:00:01");
+    check("number = 7, mac = '01:00:00:00:00:01'", "is not the address of one interface");
+    let two = |number: u32, mac: u32| {
+        let second =
+            format!("B = {{ port = 's2:1', rate = '1M', number = {number}, mac = '02:00:00:00:00:0{mac}' }}");
+        parse(&vlan(&format!("{one}\n{second}"))).err().unwrap_or_default()
+    };
+    assert_eq!(two(8, 2), "");
+    assert_eq!(
+        two(7, 2),
+        "slices.toml, line 7: slice red: VNIC B: number 7 is that of VNIC A (line 6): write another number"
+    );
+    assert!(two(8, 1).contains("agents cannot tell it from VNIC A (line 6)"));
 }

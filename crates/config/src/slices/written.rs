@@ -72,6 +72,11 @@ pub(super) struct WrittenTls {
 pub(super) struct WrittenVnic {
     pub(super) port: Spanned<String>,
     pub(super) rate: Spanned<String>,
+    pub(super) number: Option<u32>,
+    pub(super) mac: Option<String>,
+    pub(super) agent: Option<u32>,
+    #[serde(default)]
+    pub(super) strict: bool,
 }
 
 /// `[slice.NAME.limits]`.

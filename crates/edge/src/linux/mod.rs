@@ -2,8 +2,9 @@
 //!
 //! ```text
 //!  nftables sets ──netlink──> counters ──┐              ┌──> lines ──> tc -batch ──> HTB
-//!  UDP socket ───────────────────────────┼──> Agent ────┤
-//!  timerfd ──────────────────────────────┘              └──> UDP socket
+//!  UDP socket ───────────────────────────┼──> Agent ────┼──> UDP socket
+//!  label service, by TCP ────────────────┤              └──> label service
+//!  timerfd ──────────────────────────────┘
 //! ```
 //!
 //! In: a [`Config`](run::Config) and a socket. Out: a table of nftables and a queueing discipline on one interface, both with the mark of this
@@ -14,6 +15,7 @@ mod classes;
 mod counters;
 mod device;
 mod filters;
+mod line;
 mod program;
 mod readings;
 mod ruleset;

@@ -1,6 +1,6 @@
 //! The loop of an agent on Linux.
 //!
-//! In: a [`Config`], a UDP socket, and [`Orders`] while it runs. Out: what it did to the interface and to its peers; lines in the log. It decides
+//! In: a [`Config`], a UDP socket, the label service, and [`Orders`] while it runs. Out: what it did to the interface and to its peers; lines in the log. It decides
 //! nothing: [`Agent`] does.
 //!
 //! It begins by removing what an earlier run left, and ends by removing what it made. A run that is killed leaves its classes in place until
@@ -10,6 +10,7 @@ use super::agents::{Agents, mac_of};
 use super::classes::Classes;
 use super::counters::{Counter, Reader};
 use super::device::{Device, Root};
+use super::line::Line;
 use super::program::{self, Trouble, io_trouble};
 use super::readings::Readings;
 use super::ruleset;
@@ -32,6 +33,7 @@ use std::time::Duration;
 const SOCKET: Token = Token(0);
 const TIMER: Token = Token(1);
 const TC: Token = Token(2);
+const SERVICE: Token = Token(3);
 
 /// The most datagrams that are read before the time is looked at again. The rest waits in the socket.
 const DATAGRAMS_PER_TURN: usize = 256;
@@ -56,6 +58,8 @@ pub struct Config {
     pub directory: Directory,
     /// Where peers listen. A peer without an address gets nothing.
     pub addresses: BTreeMap<AgentId, SocketAddr>,
+    /// Where the label service listens, by TCP. None: nothing is reported.
+    pub service: Option<SocketAddr>,
 }
 
 /// What another thread tells an agent that runs.
@@ -112,6 +116,7 @@ struct Running<'a> {
     config: &'a Config,
     agent: Agent,
     socket: UdpSocket,
+    line: Option<Line>,
     poll: Poll,
     timer: Timer,
     reader: Reader,
@@ -157,6 +162,7 @@ impl<'a> Running<'a> {
             config,
             agent,
             socket,
+            line: config.service.map(Line::new),
             poll,
             timer,
             reader,
@@ -186,6 +192,7 @@ impl<'a> Running<'a> {
             }
             // Edges are reported once. So all sources are read in each turn until they are empty, or the turn is over.
             self.receive()?;
+            self.hear_service()?;
             self.confirm()?;
             if now_ns() >= self.agent.next_due_ns() {
                 self.end_interval()?;
@@ -221,6 +228,16 @@ impl<'a> Running<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Takes what the label service said.
+    fn hear_service(&mut self) -> Result<(), Trouble> {
+        let Some(mut line) = self.line.take() else { return Ok(()) };
+        line.dial(now_ns(), self.poll.registry(), SERVICE)?;
+        let mut datagrams = Vec::new();
+        line.turn(|datagram| datagrams.push(datagram.to_vec()));
+        self.line = Some(line);
+        datagrams.iter().try_for_each(|datagram| self.event(Event::Datagram(datagram)))
     }
 
     /// Takes what tc said about the last batch.
@@ -264,7 +281,9 @@ impl<'a> Running<'a> {
         let mut commands = Commands::default();
         self.agent.on_event(now_ns(), event, &mut commands);
         for (peer, datagram) in &commands.datagrams {
-            if let Some(address) = self.config.addresses.get(peer) {
+            if let Some(line) = self.line.as_mut().filter(|_| Some(*peer) == self.config.settings.service) {
+                line.send(datagram);
+            } else if let Some(address) = self.config.addresses.get(peer) {
                 // The protocol stands the loss of a datagram, for whatever reason.
                 let _ = self.socket.send_to(datagram, *address);
             }

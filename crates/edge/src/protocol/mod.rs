@@ -2,7 +2,8 @@
 //!
 //! In: messages or bytes. Out: the other, or what is wrong with the bytes. It knows no socket and no clock.
 //!
-//! Each message is one UDP datagram of at most [`DATAGRAM_MAX`] bytes. All numbers are big-endian. Reserved bytes are zero.
+//! Between agents, each message is one UDP datagram. With the label service, the same datagrams follow each other in a TCP connection
+//! ([`crate::stream`]). A datagram has at most [`DATAGRAM_MAX`] bytes. All numbers are big-endian. Reserved bytes are zero.
 //!
 //! | bytes | what |
 //! |---|---|
@@ -41,8 +42,8 @@ mod sign;
 mod text;
 mod write;
 
-pub use read::{Envelope, Malformed, read};
-pub use sign::{KEY_BYTES, Key};
+pub use read::{Envelope, Malformed, length, read};
+pub use sign::{BadKey, KEY_BYTES, Key};
 pub use write::write;
 
 use crate::vnic::{AgentId, Flow};

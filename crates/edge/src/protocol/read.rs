@@ -107,6 +107,32 @@ pub fn read(bytes: &[u8]) -> Result<Envelope<'_>, Malformed> {
     Ok(Envelope { header, message, signed, signature })
 }
 
+/// How long the datagram is that begins with these bytes. None: more bytes must come first.
+///
+/// # Errors
+///
+/// No datagram begins so.
+pub fn length(bytes: &[u8]) -> Result<Option<usize>, Malformed> {
+    let known = bytes.len().min(MAGIC.len());
+    if bytes.get(..known) != MAGIC.get(..known) {
+        return Err(Malformed::NotOurs);
+    }
+    match bytes.get(4) {
+        None => return Ok(None),
+        Some(&VERSION) => {}
+        Some(version) => return Err(Malformed::Version(*version)),
+    }
+    let Some(said) = bytes.get(6..8).and_then(|said| said.first_chunk()) else { return Ok(None) };
+    match usize::from(u16::from_be_bytes(*said)) {
+        length @ 0..HEADER_AND_SIGNATURE => Err(Malformed::Size(length)),
+        length if length > DATAGRAM_MAX => Err(Malformed::Size(length)),
+        length => Ok(Some(length)),
+    }
+}
+
+/// What every datagram has.
+const HEADER_AND_SIGNATURE: usize = HEADER_BYTES + SIGNATURE_BYTES;
+
 fn check(holds: bool, at: usize) -> Result<(), Malformed> {
     if holds { Ok(()) } else { Err(Malformed::Value(at)) }
 }

@@ -5,6 +5,7 @@
 use super::SIGNATURE_BYTES;
 use sha2::{Digest, Sha256};
 use std::fmt;
+use std::str::FromStr;
 
 /// The bytes of a key.
 pub const KEY_BYTES: usize = 32;
@@ -19,6 +20,36 @@ pub struct Key(pub [u8; KEY_BYTES]);
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Key(..)")
+    }
+}
+
+/// A text that is no key. It is not shown, since it may be a key with a slip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadKey;
+
+impl fmt::Display for BadKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a key has {} hexadecimal digits", KEY_BYTES * 2)
+    }
+}
+
+impl std::error::Error for BadKey {}
+
+impl FromStr for Key {
+    type Err = BadKey;
+
+    fn from_str(text: &str) -> Result<Self, BadKey> {
+        let mut key = [0; KEY_BYTES];
+        let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+        if pairs.len() != KEY_BYTES || !rest.is_empty() {
+            return Err(BadKey);
+        }
+        for (byte, [high, low]) in key.iter_mut().zip(pairs) {
+            let digit = |digit: &u8| char::from(*digit).to_digit(16).ok_or(BadKey);
+            // Two digits of 16 fit into a byte.
+            *byte = (digit(high)? * 16 + digit(low)?) as u8;
+        }
+        Ok(Key(key))
     }
 }
 
@@ -59,6 +90,23 @@ mod tests {
         // RFC 4231, test cases 1 and 2.
         check(&[0x0b; 20], b"Hi There", "b0344c61d8db38535ca8afceaf0bf12b");
         check(b"Jefe", b"what do ya want for nothing?", "5bdcc146bf60754e6a042426089575c7");
+    }
+
+    #[test]
+    fn a_key_is_written_in_hexadecimal_digits() {
+        let digits = "00ff".repeat(16);
+        assert_eq!(digits.parse(), Ok(Key(std::array::from_fn(|at| if at % 2 == 0 { 0 } else { 0xff }))));
+        for wrong in [
+            "",
+            "00",
+            &digits[1..],
+            &format!("{digits}0"),
+            &format!("{digits}00"),
+            &digits.replace("ff", "fg"),
+        ] {
+            assert_eq!(wrong.parse::<Key>(), Err(BadKey), "{wrong}");
+        }
+        assert_eq!(BadKey.to_string(), "a key has 64 hexadecimal digits");
     }
 
     #[test]

@@ -307,6 +307,7 @@ pub fn run_agent(
         settings,
         directory: Directory::new(vnics.iter().copied()).unwrap(),
         addresses: others.iter().map(address).collect(),
+        service: None,
     };
     let orders = Arc::clone(orders);
     lab.host(name).inside(move || {

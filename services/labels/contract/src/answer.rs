@@ -101,3 +101,30 @@ pub struct Counts {
     /// How often a slice reported all that it has.
     pub rebuilds: u64,
 }
+
+/// An agent on a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentStanding {
+    /// Its number.
+    pub agent: u32,
+    /// Whether it is there: flows to its VNICs count by what it meters.
+    pub there: bool,
+    /// How many of its datagrams and statements were ignored.
+    pub refused: u64,
+}
+
+/// Somebody lies, or is misconfigured. Further ones within ten seconds are counted in the next one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Incident {
+    /// What happened: `agent_refused`.
+    pub kind: String,
+    /// When, in milliseconds since 1970.
+    pub time_ms: u64,
+    /// The agent that said it, by its own account. None: none that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<u32>,
+    /// A sentence.
+    pub why: String,
+    /// How many there were since the last one that was reported.
+    pub repeated: u64,
+}

@@ -38,7 +38,7 @@ impl Grant {
             | Question::Flows { slice }
             | Question::Past { slice, .. }
             | Question::Promise { slice } => self.check_read(slice),
-            Question::Slices | Question::Counts => self.0.require(READ).map(drop),
+            Question::Slices | Question::Counts | Question::Agents => self.0.require(READ).map(drop),
             Question::Put { .. } | Question::Remove { .. } => self.0.require(WRITE).map(drop),
         }
     }

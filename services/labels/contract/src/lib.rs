@@ -19,7 +19,7 @@ mod report;
 mod reporter;
 mod share;
 
-pub use answer::{Counts, Flow, Heard, Label, RefusedEntry, Standing, State};
+pub use answer::{AgentStanding, Counts, Flow, Heard, Incident, Label, RefusedEntry, Standing, State};
 pub use declaration::{DECLARATION, OWN, READ, WRITE};
 pub use grant::Grant;
 pub use question::{Follow, Hose, NAME_BYTES_MAX, QUESTION_BYTES_MAX, Question, VNICS_MAX, Vnic};
@@ -29,6 +29,9 @@ pub use share::{Past, PastShare, Reason, Share, shares};
 
 /// The name of the service.
 pub const SERVICE: &str = "labels";
+
+/// The topic on which the service publishes each [`Incident`] as JSON.
+pub const INCIDENT_TOPIC: &str = "labels.incident";
 
 /// The key of the entry of a stream that has the [`State`]. All other keys are links, and their values [`Label`]s.
 pub const STATE_KEY: &str = "state";

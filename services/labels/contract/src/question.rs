@@ -55,6 +55,8 @@ pub enum Question {
     Slices,
     /// What the service has counted since it started. The answer is [`Counts`](crate::Counts).
     Counts,
+    /// The agents that the service has keys for. The answer is a list of [`AgentStanding`](crate::AgentStanding).
+    Agents,
     /// A slice is promised this, in place of what it was promised before.
     Put {
         /// Its name.
@@ -212,6 +214,7 @@ mod tests {
             assert_eq!(Question::from_bytes(&question.to_bytes()).unwrap(), question, "{text}");
         };
         check(r#"{"op":"slices"}"#);
+        check(r#"{"op":"agents"}"#);
         check(
             r#"{"op":"put","slice":"blue","hose":{"vnics":{"E":{"rate_bps":10,"number":3,"agent":1}},"links":["1/1-2/1"],"step_percent":10}}"#,
         );
