@@ -6,9 +6,11 @@
 //!
 //! The decisions are those that a node, a server and a tenant's controller run. The traffic is a model.
 
+mod bed;
 mod draws;
 mod fig1;
 mod fig2;
+mod fig4;
 mod herd;
 mod liars;
 mod load;
@@ -28,7 +30,7 @@ pub const PAPER: Paper = Paper {
     about: "The Price of Virtualization (2013): labels tell tenants what others leave of each link",
     source,
     experiments: &EXPERIMENTS,
-    as_root: &[],
+    as_root: &AS_ROOT,
     with: &[],
 };
 
@@ -38,7 +40,10 @@ fn source() -> Result<String, String> {
     Ok(format!("The paper: {}. {}", paper.paper, paper.how))
 }
 
-const EXPERIMENTS: [Experiment; 6] = [
+/// Those with processes in namespaces.
+const AS_ROOT: [&str; 3] = ["fig4a", "fig4b", "fig4c"];
+
+const EXPERIMENTS: [Experiment; 9] = [
     Experiment {
         name: "fig1",
         about: "without labels: two flows collide, at 10 Gb/s",
@@ -49,6 +54,13 @@ const EXPERIMENTS: [Experiment; 6] = [
         about: "with labels: rates and both tenants' labels at t1, t2, t3, at 10 Gb/s",
         run: fig2::run_figure,
     },
+    Experiment {
+        name: "fig4a",
+        about: "without labels: three TCP flows on Mininet, at 10 Mb/s",
+        run: fig4::run_without,
+    },
+    Experiment { name: "fig4b", about: "with labels: the same", run: fig4::run_with },
+    Experiment { name: "fig4c", about: "the sum of all flows with labels and without", run: fig4::run_sums },
     Experiment {
         name: "scale",
         about: "a fat tree of 8, 16 tenants, 80 % load: labels, random, hash, one scheduler",

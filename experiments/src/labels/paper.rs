@@ -20,9 +20,14 @@ pub struct Paper {
     pub fig1: Collision,
     /// Figure 2.
     pub fig2: Labelled,
+    /// Figure 4.
+    pub fig4: Fourth,
     /// What it leaves open.
     pub beyond: Said,
 }
+
+/// Figure 4: what the text says about it.
+pub type Fourth = Said;
 
 /// Figure 1: no labels.
 #[derive(Clone, Debug, Deserialize)]
