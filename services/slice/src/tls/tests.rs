@@ -106,7 +106,8 @@ fn a_controller_of_another_authority_is_refused() {
     let (ours, strangers) = (Signer::new(), Signer::new());
     let (address, controller) = echo(strangers.controller(&ours));
     let why = talk(address, &ours.slice(&ours)).unwrap_err();
-    assert!(why.contains("TLS: invalid peer certificate: UnknownIssuer"), "{why}");
+    // Both authorities have the same name, so the signature decides.
+    assert!(why.contains("TLS: invalid peer certificate"), "{why}");
     assert!(controller.join().unwrap().is_err());
 }
 
