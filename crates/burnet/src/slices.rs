@@ -7,6 +7,9 @@
 //! In: the slices of the configuration. Out: apps, or the first slice that cannot run with the reason. It starts none. The kernel holds
 //! each slice to its grant, whatever its process does.
 
+use crate::commands::slice::described_in;
+use crate::slice_plan::judge::{Judged, judge};
+use crate::slice_plan::substrate::Substrate;
 use config::slices::{FailMode, LabelForm, Slice, SliceTls, Vnic};
 use config::{AppGrant, Config};
 use flow::text::match_to_string;
@@ -18,6 +21,7 @@ use slice::settings::{EndSettings, LabelSettings};
 use slice::tls::TlsSettings;
 use slice_contract::{STATE_TOPIC, app_name};
 use slicer::{End, Isolation, SlicePlan, SwitchPlan};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -42,14 +46,34 @@ pub fn socket_name(slice: &str) -> String {
 /// The first slice that cannot run: a sentence that names it.
 pub fn wanted(config: &Config) -> Result<Vec<AppSpec>, String> {
     let has_labels = crate::services::has_labels(config);
-    config.slices.iter().map(|slice| spec(slice, has_labels)).collect()
+    admitted(config)?.iter().map(|slice| spec(slice, has_labels)).collect()
+}
+
+/// The slices with the links that were chosen for them. Without a description of the network, nobody can judge them.
+///
+/// # Errors
+/// The description is wrong, or the first slice that does not fit: a sentence.
+fn admitted(config: &Config) -> Result<Cow<'_, [Slice]>, String> {
+    let Some(file) = config.node.network_description.as_ref().filter(|_| !config.slices.is_empty()) else {
+        return Ok(Cow::Borrowed(&config.slices));
+    };
+    let description = described_in(file).map_err(|why| why.to_string())?;
+    let of_file = |why: String| format!("{}: {why}", file.display());
+    let mut substrate = Substrate::new(description).map_err(of_file)?;
+    let judged =
+        judge(&mut substrate, &config.slices, false).map_err(|unknown| of_file(unknown.to_string()))?;
+    let fits = |judged: Judged| match judged.result {
+        Ok(_) => Ok(judged.slice),
+        Err(refused) => Err(of_file(refused.why)),
+    };
+    judged.into_iter().map(fits).collect::<Result<Vec<_>, _>>().map(Cow::Owned)
 }
 
 fn spec(slice: &Slice, has_labels: bool) -> Result<AppSpec, String> {
     let of_slice = |why: String| format!("slice {}: {why}", slice.name);
     if slice.needs_links() {
         return Err(of_slice(
-            "it names VNICs at several switches, and no links: write the links that `burnet slice plan` chooses".to_owned(),
+            "it names VNICs at several switches, and no links: write the links that `burnet slice plan` chooses, or name the network's description as node.network_description".to_owned(),
         ));
     }
     let address = |controller: &config::slices::Controller| {
@@ -294,6 +318,34 @@ mod tests {
         let grant = AppGrant::read(spec.grant).unwrap().to_kernel();
         assert!(grant.holds(kernel::Capability::PacketIn));
         assert!(!grant.holds(kernel::Capability::PacketOut) && !grant.holds(kernel::Capability::RuleWrite));
+    }
+
+    #[test]
+    fn with_a_description_of_the_network_slices_are_admitted_and_get_links() {
+        let file = std::env::temp_dir().join(format!("burnet-admission-{}.toml", std::process::id()));
+        let network = "link_rate = '10M'\nnic_rate = '10M'\n[[link]]\nbetween = 's1:3-s2:3'\n[[nic]]\nports = ['s1:1', 's1:2']\n[[nic]]\nports = ['s2:1']\n";
+        std::fs::write(&file, network).unwrap();
+        let slice = |name: &str, tag: u16, vnics: &str| {
+            format!(
+                "[slice.{name}]\ncontrollers = ['127.0.0.1:1']\nisolation = 'vlan'\ntag = {tag}\nvnics = {{ {vnics} }}\n"
+            )
+        };
+        let blue = slice("blue", 7, "A = { port = 's1:1', rate = '8M' }, B = { port = 's2:1', rate = '8M' }");
+        let red = slice("red", 8, "C = { port = 's1:2', rate = '4M' }");
+        let with = |slices: &str| {
+            let mut config = config(slices);
+            config.node.network_description = Some(file.clone());
+            wanted(&config)
+        };
+        assert!(wanted(&config(&blue)).unwrap_err().contains("node.network_description"));
+        let specs = with(&blue).unwrap();
+        let links = specs[0].settings["links"].as_array().unwrap();
+        assert_eq!(links.len(), 1, "{links:?}");
+        let why = with(&(blue.clone() + &red)).unwrap_err();
+        let expected = "slice red: C asks for 4.0M; the NIC of s1:1 has 2.0M of 10.0M left";
+        assert!(why.starts_with(&file.display().to_string()) && why.contains(expected), "{why}");
+        std::fs::remove_file(&file).unwrap();
+        assert!(with(&blue).unwrap_err().contains("cannot be read"));
     }
 
     #[test]

@@ -293,6 +293,35 @@ fn with_the_first_slice_that_is_applied_the_service_of_labels_begins() {
     node.wait("the slice has labels", |_| bed.run(&["slice", "labels", "red"]).status.success());
 }
 
+/// Two switches with one link, and a NIC at each.
+const NETWORK: &str = "link_rate = '10M'\nnic_rate = '10M'\n[[link]]\nbetween = 's1:3-s2:3'\n\
+                       [[nic]]\nports = ['s1:1', 's1:2']\n[[nic]]\nports = ['s2:1']\n";
+
+#[test]
+fn a_node_with_a_description_of_its_network_admits_slices_and_chooses_their_links() {
+    let bed = Bed::new(env!("CARGO_BIN_EXE_burnet"));
+    let network = bed.file("network.toml", NETWORK);
+    let slice = |name: &str, tag: u16, vnics: &str| {
+        format!(
+            "[slice.{name}]\ncontrollers = ['127.0.0.1:9']\nisolation = 'vlan'\ntag = {tag}\nvnics = {{ {vnics} }}\n"
+        )
+    };
+    let blue = slice("blue", 7, "A = { port = 's1:1', rate = '8M' }, B = { port = 's2:1', rate = '8M' }");
+    let red = slice("red", 8, "C = { port = 's1:2', rate = '4M' }");
+    let config = format!("[node]\nnetwork_description = '{}'\n{blue}", network.display());
+    let node = bed.node().config(&config).log("info").start_ready();
+    let show = || bed.run(&["slice", "show", "blue", "--json"]);
+    node.wait("the slice answers", |_| show().status.success());
+    let shown: Value = serde_json::from_str(&text(&show())).unwrap();
+    assert_eq!(shown["switches"].as_array().map(Vec::len), Some(2), "{shown}");
+    let file = bed.file("wanted.toml", &(blue + &red));
+    let done = bed.run(&["slice", "apply", file.to_str().unwrap()]);
+    let why = String::from_utf8(done.stderr).unwrap();
+    let expected = "slice red: C asks for 4.0M; the NIC of s1:1 has 2.0M of 10.0M left";
+    assert!(!done.status.success() && why.contains(expected), "{why}");
+    assert!(node.pid_of("slice.red").is_none());
+}
+
 #[test]
 fn a_tenant_that_finds_links_itself_is_refused_no_rule_on_a_node_that_does_so_too() {
     let (_bed_of_tenant, tenant) = with_network("");

@@ -148,6 +148,8 @@ pub struct NodeTable {
     pub state: Option<PathBuf>,
     /// Whether to keep an audit log. Default: yes if the node has a state folder.
     pub audit: Option<bool>,
+    /// The description of the network by which slices are admitted.
+    pub network_description: Option<PathBuf>,
 }
 
 /// `[packages]`: which packages may be installed and started.
@@ -281,9 +283,11 @@ impl ConfigFile {
     fn resolve(&mut self, folder: &Path) {
         let TlsTable { certificate, private_key, ca_certificate, .. } = &mut self.southbound.tls;
         let app_paths = self.apps.values_mut().map(|app| &mut app.path);
-        let NodeTable { socket, state, .. } = &mut self.node;
-        let paths = [certificate, private_key, ca_certificate, socket, state, &mut self.python.interpreter];
-        for path in paths.into_iter().chain(app_paths).flatten() {
+        let NodeTable { socket, state, network_description, .. } = &mut self.node;
+        let interpreter = &mut self.python.interpreter;
+        let of_node = [socket, state, network_description, interpreter];
+        let paths = [certificate, private_key, ca_certificate].into_iter().chain(of_node);
+        for path in paths.chain(app_paths).flatten() {
             *path = folder.join(&*path);
         }
         self.switches.resolve(folder);

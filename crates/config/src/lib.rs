@@ -226,6 +226,9 @@ pub struct Node {
     /// The folder of the audit log. `None` if the node writes none.
     #[serde(default)]
     pub audit: Option<PathBuf>,
+    /// The file that describes the network. If there is one, the node admits slices by it, and chooses their links.
+    #[serde(default)]
+    pub network_description: Option<PathBuf>,
 }
 
 /// The settings of safe mode.
@@ -437,7 +440,17 @@ impl Config {
         let said = args.state.is_some() || file.node.state.is_some();
         let state = state_folder(&file, args, around);
         let state_is_asked_for = said || around.names_state() || file.node.audit == Some(true);
-        let node = Node { socket, log, app_user_base, records, state, state_is_asked_for, audit: None };
+        let network_description = file.node.network_description.clone();
+        let node = Node {
+            socket,
+            log,
+            app_user_base,
+            records,
+            state,
+            state_is_asked_for,
+            audit: None,
+            network_description,
+        };
         let southbound = Southbound::merge(&file.southbound, args, &around.current_dir)?;
         let limits = NodeLimits { on_overlap: file.order.on_overlap, ..NodeLimits::of(&file.limits) };
         let order = file.order.order.clone();

@@ -72,7 +72,11 @@ pub(super) fn slices_in(file: &Path) -> Result<Vec<Slice>, CommandError> {
     Ok(slices)
 }
 
-fn described_in(file: &Path) -> Result<Description, CommandError> {
+/// The description of a network in a file.
+///
+/// # Errors
+/// The file cannot be read, or is wrong.
+pub fn described_in(file: &Path) -> Result<Description, CommandError> {
     let path = file.display();
     let unreadable = |why: std::io::Error| {
         CommandError::Usage(format!("{path} cannot be read ({why}): check the path and its permissions"))

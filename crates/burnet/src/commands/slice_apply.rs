@@ -31,7 +31,11 @@ pub fn apply(args: &SliceApplyArgs) -> Result<String, CommandError> {
     let unjudged = if args.force { None } else { plan(file, args, &wanted)? };
     let leaving = leaving(asking, &wanted)?;
     let path = std::path::absolute(file)?;
-    change(asking, SlicesWanted::OfFile(path), leaving, unjudged.into_iter().collect())
+    let done = change(asking, SlicesWanted::OfFile(path), leaving.clone(), unjudged.into_iter().collect())?;
+    // Such a slice may be as it was, and its process has no switches any more.
+    let chosen = |name: &&String| wanted.iter().any(|slice| slice.name == **name && slice.needs_links());
+    leaving.iter().filter(chosen).for_each(|name| restart(asking, name));
+    Ok(done)
 }
 
 /// `burnet slice remove`.
@@ -72,6 +76,11 @@ fn leaving(asking: &NodeArgs, wanted: &[Slice]) -> Result<Vec<String>, CommandEr
             leaving.push(name);
             continue;
         };
+        // The node chooses its links, perhaps others than before.
+        if slice.needs_links() {
+            leaving.push(name);
+            continue;
+        }
         // A slice that does not answer has no process that could delete its rules.
         let Ok(Answer::Settings(before)) = answer else { continue };
         let after = settings(slice, Vec::new(), false).map_err(CommandError::Usage)?;

@@ -155,6 +155,7 @@ fn keep_what_stays(running: &Config, read: &mut Config) -> Vec<String> {
     keep("node.app_user_base", before.app_user_base != after.app_user_base);
     keep("node.state", before.state != after.state || before.records != after.records);
     keep("node.audit", before.audit != after.audit);
+    keep("node.network_description", before.network_description != after.network_description);
     *after = before.clone();
     keep("safe_mode.apps", running.safe_mode.apps != read.safe_mode.apps);
     read.safe_mode = running.safe_mode.clone();
