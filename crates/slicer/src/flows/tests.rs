@@ -225,7 +225,7 @@ fn all_buckets_of_a_group_are_ways_or_the_first() {
     let flows = |group_type| {
         let mut rig = vlan();
         let bucket = |port| Bucket {
-            weight: 1,
+            weight: 0,
             watch_port: PortNo(port),
             watch_group: GROUP_ANY,
             actions: vec![Action::output(PortNo(port))],
