@@ -25,14 +25,6 @@ const STALL_MS: u64 = 15_000;
 /// OFPT_ECHO_REQUEST.
 const ECHO_REQUEST: u8 = 2;
 
-/// OFPT_PACKET_IN, in both versions.
-const PACKET_IN: u8 = 10;
-
-/// Whether a message is a packet-in.
-pub(crate) fn is_packet_in(message: &[u8]) -> bool {
-    message.get(1) == Some(&PACKET_IN)
-}
-
 /// A socket, and what waits on both sides of it.
 #[derive(Debug)]
 pub(crate) struct Socket {
@@ -102,11 +94,6 @@ impl Socket {
     /// Whether to wait until there is something to read.
     pub(crate) fn may_read(&self) -> bool {
         self.is_connected && self.outbox.is_read()
-    }
-
-    /// Whether a packet-in may be queued.
-    pub(crate) fn takes_packets(&self) -> bool {
-        self.outbox.takes_packets()
     }
 
     /// Whether to wait until the socket takes bytes.

@@ -6,9 +6,6 @@ use std::io::{ErrorKind, Write};
 
 /// Bytes that wait, besides those in the system's buffers. A description of 4,096 rules takes less.
 pub(crate) const WAITING_BYTES_MAX: usize = 1 << 20;
-/// With so many bytes waiting, packet-ins are dropped, as by a switch whose queue is full. It is less than [`UNHEARD_BYTES`], so that packet-ins
-/// alone do not keep the slice from reading the controller.
-const PACKETS_BYTES: usize = 64 << 10;
 /// With so many bytes waiting, no more messages of the controller are read: their answers would only wait too.
 const UNHEARD_BYTES: usize = 128 << 10;
 
@@ -41,11 +38,6 @@ impl Outbox {
     /// Whether the controller reads its messages, so that the slice may read those of the controller.
     pub(crate) fn is_read(&self) -> bool {
         self.waiting() < UNHEARD_BYTES
-    }
-
-    /// Whether a packet-in may wait too.
-    pub(crate) fn takes_packets(&self) -> bool {
-        self.waiting() < PACKETS_BYTES
     }
 
     /// Writes what the socket takes. Returns whether it took something.
@@ -109,13 +101,5 @@ mod tests {
         assert_eq!((outbox.waiting(), &socket.taken[..]), (0, &b"abcdefghi"[..]));
         assert!(outbox.push(&vec![0; WAITING_BYTES_MAX]) && !outbox.is_read());
         assert!(!outbox.push(b"a"));
-    }
-
-    #[test]
-    fn packet_ins_are_dropped_before_the_controller_is_not_read() {
-        let mut outbox = Outbox::default();
-        assert!(outbox.takes_packets());
-        assert!(outbox.push(&vec![0; PACKETS_BYTES]));
-        assert!(!outbox.takes_packets() && outbox.is_read());
     }
 }

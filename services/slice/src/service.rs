@@ -4,9 +4,8 @@
 //! messages: `slicer` does.
 
 mod operators;
-mod unread;
 
-use crate::connection::{Socket, is_packet_in};
+use crate::connection::Socket;
 use crate::dialing::Dialing;
 use crate::labels::{Labels, PortLabel, Wish, link_id};
 use crate::links::Links;
@@ -71,8 +70,6 @@ pub struct Slice {
     withdrawal: Option<Withdrawal>,
     /// Only on a node with labels.
     labels: Option<Labels>,
-    /// Packet-ins that were dropped because a controller had not read earlier ones, by switch.
-    unread: BTreeMap<DatapathId, u64>,
     /// Whether the operator was told that flows were left out.
     has_told_cut: bool,
     /// Whether the operator was told that a controller cannot receive labels.
@@ -110,7 +107,6 @@ impl App for Slice {
             published: Published::default(),
             withdrawal: None,
             labels: settings.has_labels.then(|| labels_of(&settings)),
-            unread: BTreeMap::new(),
             has_told_cut: false,
             has_told_v10: false,
             settings,
@@ -164,9 +160,6 @@ impl App for Slice {
     }
 
     fn on_packet_in(&mut self, packet: &PacketIn, out: &mut Commands) {
-        if !self.takes_packets(packet.datapath) {
-            return self.note_unread(packet.datapath);
-        }
         // The virtual switch knows all of a whole packet, and nothing of one that waits in the switch's buffer. So it could not let a
         // switch of 1.0 tag the latter, which that switch buffers even if it sends all of it.
         let is_cut = packet.data.len() < usize::from(packet.total_len);
@@ -375,10 +368,6 @@ impl Slice {
                 }
                 Output::Tell { to, bytes } => {
                     let Some(socket) = self.sockets.get_mut(&to) else { continue };
-                    if is_packet_in(&bytes) && !socket.takes_packets() {
-                        self.note_unread(to.datapath);
-                        continue;
-                    }
                     self.unflushed.insert(to);
                     if let Err(why) = socket.tell(&bytes, now_ms) {
                         failed.push((to, why));

@@ -104,7 +104,7 @@ impl Slice {
                 rules,
                 pieces,
                 packet_ins: counters.packet_ins,
-                packet_ins_dropped: counters.packet_ins_dropped + self.unread_at(switch.datapath),
+                packet_ins_dropped: counters.packet_ins_dropped,
                 packet_outs: counters.packet_outs,
                 flow_mods: counters.flow_mods,
                 refused: counters.refused,
