@@ -47,7 +47,8 @@ impl World {
         let bed = Bed::new(env!("CARGO_BIN_EXE_burnet"));
         let blue = Bed::new(env!("CARGO_BIN_EXE_burnet")).node().app("learning-switch").start_ready();
         let listener = || TcpListener::bind("127.0.0.1:0").unwrap();
-        let (red, agents) = (listener(), listener().local_addr().unwrap());
+        let (red, agents, rest) =
+            (listener(), listener().local_addr().unwrap(), listener().local_addr().unwrap());
         let keys = bed.folder().join("keys");
         let lines: String =
             [1u8, 2].iter().map(|of| format!("{of} {}\n", format!("{of:02x}").repeat(32))).collect();
@@ -62,6 +63,7 @@ impl World {
         };
         let config = format!(
             "[network]\nservices = ['discovery', 'labels', 'northbound']\n\
+             [network.northbound]\nlisten = ['{rest}']\n\
              [network.labels]\nlisten = ['{agents}']\nkeys = '{}'\n\
              [slice.blue]\ncontrollers = ['{}']\nisolation = 'vlan'\ntag = 10\nlinks = ['s1:3-s2:3']\n\
              [slice.blue.vnics]\n{}{}\
