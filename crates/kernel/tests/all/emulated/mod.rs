@@ -1,7 +1,5 @@
 //! A node, and an emulated switch that executes the commands that the node accepts, and sends the frames.
 
-#![allow(dead_code, reason = "each test uses a part of it")]
-
 use abi::command::{self, Command, FlowMod, GroupMod, MeterMod, PacketOut, What};
 use abi::event::{self, OpenFlowVersion, PortFacts, PortRecord, SwitchUp, kind};
 use abi::{Frame, Outcome, Receipt, ZoneId};

@@ -1,7 +1,5 @@
 //! A node with two apps in the operator's order, and one switch that executes nothing.
 
-#![allow(dead_code, reason = "each test uses a part of it")]
-
 use abi::command::{self, Command, FlowMod, What};
 use abi::event::{self, SwitchUp};
 use abi::{Frame, OpenFlowVersion, ZoneId};

@@ -1,37 +1,9 @@
 //! A caller of the model: it has a table of rules, carries outputs out, and writes down what came and when.
 
+pub use crate::random::Draw;
 use profile::model::*;
 use profile::{MessageType, Model};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// SplitMix64.
-pub struct Draw(pub u64);
-
-impl Draw {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-
-    pub fn share(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
-    pub fn yes(&mut self) -> bool {
-        self.below(2) == 1
-    }
-
-    pub fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
-        choices[self.below(choices.len() as u64) as usize]
-    }
-}
 
 /// Which rules a modify or delete selects: all, or one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -31,7 +31,7 @@ fn delays_before_a_real_switch_have_the_distribution_of_the_target() {
     for number in 0..20_000u64 {
         // Far apart, so that no packet-in waits for the one before.
         let arrived_ns = number * 2000 * MS;
-        let observed = (base.at(draw.share()) * 1e3) as u64;
+        let observed = (base.at(draw.unit()) * 1e3) as u64;
         let miss = Miss {
             id: MessageId(number),
             arrived_ns,
@@ -115,7 +115,7 @@ fn the_whole_model_before_a_real_switch_counts_the_time_that_this_one_took() {
     let (mut draw, mut out, mut delays) = (Draw(1), Vec::new(), Vec::new());
     for number in 0..5000u64 {
         let arrived_ns = number * 100 * MS;
-        let now = arrived_ns + (base.at(draw.share()) * 1e3) as u64;
+        let now = arrived_ns + (base.at(draw.unit()) * 1e3) as u64;
         let miss = Miss {
             id: MessageId(number),
             arrived_ns,

@@ -12,7 +12,7 @@ fn mean_delay_ms(service: &Quantiles, load: f64, packets: u64) -> f64 {
     let (mut draw, mut at_us) = (Draw(7), 0.0);
     let mut arrivals = Vec::new();
     for _ in 0..packets {
-        at_us += -between_us * (1.0 - draw.share()).ln();
+        at_us += -between_us * (1.0 - draw.unit()).ln();
         let now = (at_us * 1e3) as u64;
         caller.miss(now);
         arrivals.push(now);

@@ -1,5 +1,4 @@
 //! Random profiles from a seed, valid ones.
-#![allow(dead_code, reason = "each test uses a part")]
 
 use flow::Field;
 use profile::*;
@@ -25,7 +24,7 @@ impl Draw {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    fn yes(&mut self) -> bool {
+    pub fn yes(&mut self) -> bool {
         self.below(2) == 1
     }
 
@@ -41,7 +40,7 @@ impl Draw {
         self.yes().then(|| make(self))
     }
 
-    fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
+    pub fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[usize::try_from(self.below(choices.len() as u64)).expect("small")]
     }
 
