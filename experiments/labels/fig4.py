@@ -1,4 +1,4 @@
-"""Mininet for the experiments fig3 and fig4: the network of Fig. 1a, its TCP flows, and what arrives at hosts.
+"""Mininet for the experiments fig4a to fig4c: the network of Fig. 1a, its TCP flows, and what arrives at hosts.
 
     python3 fig4.py fig1a.py 6653
 
@@ -6,14 +6,12 @@ It says `ready` when the network is there. Then each line of its input is a requ
 
     {"do": "reach", "from": "a", "to": "b"}                     whether a ping comes back
     {"do": "run", "phase_s": 60, "sample_s": 2}                 three flows, one more in each phase
-    {"do": "stamp", "from": "a", "to": "b", "count": 20}        datagrams, and when the first one was sent
 
 Switches are Open vSwitch's on its user-space datapath. It ends with its input.
 """
 
 import importlib.util
 import json
-import socket
 import sys
 import time
 from pathlib import Path
@@ -105,26 +103,14 @@ def run(net, request):
     return {"samples": samples}
 
 
-def stamp(net, request):
-    """Send datagrams from a host, and say when the first one left, by the clock of the machine in ns."""
-    one, two = net.get(request["from"]), net.get(request["to"])
-    text = (
-        "import socket, time; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); print(time.time_ns(), flush=True); "
-        f"[(s.sendto(bytes(1000), ('{two.IP()}', 5009)), time.sleep(0.01)) for _ in range({request['count']})]"
-    )
-    words = one.cmd(f'python3 -c "{text}"').split()
-    return {"sent_ns": int(words[0])}
-
-
 def main():
     """Serve requests until the input ends."""
     setLogLevel("warning")
-    socket.setdefaulttimeout(10)
     net = network(sys.argv[1], int(sys.argv[2]))
     print("ready", flush=True)
     for line in sys.stdin:
         request = json.loads(line)
-        answer = {"reach": reach, "run": run, "stamp": stamp}[request["do"]](net, request)
+        answer = {"reach": reach, "run": run}[request["do"]](net, request)
         print(json.dumps(answer), flush=True)
     net.stop()
 
