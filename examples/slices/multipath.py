@@ -294,8 +294,8 @@ def main():
 
     multipath.Multipath.choose, multipath.Multipath.vnics = given.choose, vnics
     words = ["--ofp-listen-host", given.listen, "--ofp-tcp-listen-port", str(given.port), "--observe-links"]
-    # Without a rule for it, the probes of discovery come up anyway. A node with [network] refuses rules of the highest priority, and os-ken
-    # ends a connection of 1.0 at any error.
+    # Without a rule for it, the probes of discovery come up anyway. A node with [network] refuses rules of the
+    # highest priority, and os-ken ends a connection of 1.0 at any error.
     words.append("--noinstall-lldp-flow")
     # Discovery has options of its own, which exist once it is imported.
     import os_ken.topology.switches  # noqa: F401

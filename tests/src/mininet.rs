@@ -214,7 +214,7 @@ impl Mininet {
     /// Lets every host ping every other one. An error unless `pings` were sent and all were answered.
     ///
     /// Each ping is one packet. A busy machine may lose one in the queues between its switches, whatever the controller does. So the
-    /// round is repeated once if at most [`LOST_MAX`] were lost. A controller that loses packets loses more of the first round.
+    /// round is repeated once if at most `LOST_MAX` were lost. A controller that loses packets loses more of the first round.
     pub fn all_reach_all(&mut self, pings: u32) -> Result<()> {
         let found = self.pingall()?;
         let is_nearly_all = found.sent == pings && found.received + LOST_MAX >= pings;
