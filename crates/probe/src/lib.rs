@@ -36,6 +36,7 @@ mod samples;
 pub mod script;
 pub mod sockets;
 pub mod subject;
+mod token_bucket;
 pub mod virtual_time;
 
 pub use engine::Probe;

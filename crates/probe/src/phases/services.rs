@@ -20,6 +20,7 @@ use crate::options::Options;
 use crate::phase::{Next, Phase};
 use crate::samples::{interval_deviation_ns, interval_ns, ns, quantile};
 use crate::script::{Outcome, Record, SECOND_NS, Script, Step, Until, When};
+use crate::token_bucket;
 use profile::MessageType;
 
 /// Messages in the first burst.
@@ -54,6 +55,8 @@ const LOSSES_MIN: usize = 8;
 /// Packet-ins of all bursts below a limit, and of one at least.
 const MORE: usize = 700;
 const MORE_MIN: usize = 20;
+/// An estimate of the burst that is less than this above a whole number is that number.
+const NEARLY_ONE: f64 = 0.05;
 /// Packet-ins of the idle switch below the limit.
 const AGAIN: usize = 200;
 
@@ -407,8 +410,12 @@ fn conclude(record: &Record, found: &mut Findings) {
     if late_ns > LIMIT_FACTOR * service_ns {
         let rate_per_s = 1e9 / late_ns;
         let passed_s = (lost_at - all[0].0) as f64 / 1e9;
-        let burst = (lost as f64 - passed_s * rate_per_s).round().max(1.0);
-        found.packet_in_limit = Some((rate_per_s, burst as u32));
+        // When the first packet was lost, less than one token was left.
+        let burst = (lost as f64 - passed_s * rate_per_s - NEARLY_ONE).ceil().max(1.0);
+        let estimate = (rate_per_s, burst as u32);
+        let decided: Vec<(u64, bool)> =
+            all.iter().map(|(at_ns, answer)| (*at_ns, answer.is_some())).collect();
+        found.packet_in_limit = Some(token_bucket::explain(&decided, estimate).unwrap_or(estimate));
     } else {
         // The CPU is never idle, so its service time is that of the whole overload.
         let begin = all[0].0 + (last_sent - all[0].0) / 8;
