@@ -155,8 +155,11 @@ fn order_costs(found: &Findings) -> BTreeMap<Order, Curve> {
     // Rules that are late by delays of their own jitter, but not the markers behind them.
     let jitters = |order: &Order| found.latest_us() > 0.0 && !found.marked.contains(order);
     let filled = found.orders.iter().filter(|(_, points)| !points.is_empty());
-    let mut costs: BTreeMap<Order, Curve> =
-        filled.map(|(order, points)| (*order, curve(points, entries, jitters(order)))).collect();
+    let mut costs: BTreeMap<Order, Curve> = filled
+        .map(|(order, points)| {
+            (*order, curve(points, entries, jitters(order), found.point_error_us(*order, points)))
+        })
+        .collect();
     // What each says counts as much as its adds: the last point is near their number.
     let adds = |order: &Order| found.orders[order].last().map_or(0.0, |(rules, _)| *rules);
     let constants = costs.iter().filter_map(|(order, curve)| Some((curve.as_constant()?, adds(order))));

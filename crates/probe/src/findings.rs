@@ -134,6 +134,10 @@ pub struct Findings {
     pub capacities: Vec<(Width, Capacity)>,
     /// How long one filling of the table took.
     pub filling_ns: u64,
+    /// How long the longest phase that fills the table took, with its looks and waits.
+    pub table_ns: u64,
+    /// How often the table was filled for the cost of an order, if more than once.
+    pub fillings: BTreeMap<Order, u32>,
     /// How much time the probe had left when the present phase began.
     pub left_ns: u64,
     /// What happens when the table is full.
@@ -194,6 +198,8 @@ impl Findings {
             add_error_share: None,
             capacities: Vec::new(),
             filling_ns: 0,
+            table_ns: 0,
+            fillings: BTreeMap::new(),
             left_ns: 0,
             when_full: None,
             victim: None,
@@ -248,7 +254,20 @@ impl Findings {
     /// Whether an add of the same priority costs the same in an empty table and in a fuller one, as far as is known.
     pub fn is_add_constant(&self) -> bool {
         let points = self.orders.get(&Order::Same).filter(|points| !points.is_empty());
-        points.is_none_or(|points| curve(points, 0.0, self.latest_us() > 0.0).as_constant().is_some())
+        points.is_none_or(|points| {
+            let jitters = self.latest_us() > 0.0;
+            curve(points, 0.0, jitters, self.point_error_us(Order::Same, points)).as_constant().is_some()
+        })
+    }
+
+    /// The standard error of a point of an order's cost, in µs, from how far single adds differ. `None`: it is not known, because rules are
+    /// late by delays of their own.
+    pub fn point_error_us(&self, order: Order, points: &[(f64, f64)]) -> Option<f64> {
+        let single = self.services.get(&MessageType::Add).filter(|_| self.latest_us() <= 0.0);
+        let (_, deviation) = crate::samples::moments(&single?.idle_us)?;
+        // The first point is in the middle of the first part of a filling.
+        let adds = 2.0 * points.first()?.0 * f64::from(self.fillings.get(&order).copied().unwrap_or(1));
+        Some(deviation / adds.max(1.0).sqrt())
     }
 
     /// The longest time by which a rule was later than its barrier reply, in µs.
@@ -301,10 +320,14 @@ const JITTER_SHARE: f64 = 0.3;
 const STRAIGHT_SHARE: f64 = 0.08;
 /// How many standard errors a slope must have to be one.
 const ERRORS: f64 = 4.0;
+/// How far the known error of a point may be from what the points themselves show. Few points can lie near a line by chance, or far from
+/// it: then the known error is better. Far beyond, it is the error of something else.
+const KNOWN_ERROR: (f64, f64) = (0.5, 3.0);
 
 /// The cost by occupancy, from points in the middle of parts of a filling. It is a constant if the points show no slope, and a straight
-/// line up to the full table if they are near one. Otherwise it is the points themselves, with their ends drawn out.
-pub fn curve(points: &[(f64, f64)], entries: f64, jitters: bool) -> Curve {
+/// line up to the full table if they are near one. Otherwise it is the points themselves, with their ends drawn out. `known_error_us`: the
+/// standard error of a point.
+pub fn curve(points: &[(f64, f64)], entries: f64, jitters: bool, known_error_us: Option<f64>) -> Curve {
     let Some((first, last)) = points.first().zip(points.last()) else { return Curve::default() };
     let count = points.len() as f64;
     let mean = points.iter().map(|point| point.1).sum::<f64>() / count;
@@ -316,7 +339,10 @@ pub fn curve(points: &[(f64, f64)], entries: f64, jitters: bool) -> Curve {
     let spread: f64 = points.iter().map(|point| (point.0 - middle).powi(2)).sum();
     let apart = points.iter().map(|point| (point.1 - line(point.0)).powi(2)).sum::<f64>() / (count - 2.0);
     let rise = (slope * (last.0 - first.0)).abs();
-    let error = (apart / spread).sqrt() * (last.0 - first.0);
+    let seen_us = apart.sqrt();
+    let error_us =
+        known_error_us.map_or(seen_us, |us| us.clamp(KNOWN_ERROR.0 * seen_us, KNOWN_ERROR.1 * seen_us));
+    let error = error_us / spread.sqrt() * (last.0 - first.0);
     let share = if jitters { JITTER_SHARE } else { CONSTANT_SHARE };
     if rise < (share * mean).max(ERRORS * error) && apart.sqrt() < 2.0 * STRAIGHT_SHARE * mean {
         return Curve::constant(mean);
@@ -357,13 +383,24 @@ mod tests {
 
     #[test]
     fn a_cost_that_only_jitters_is_constant() {
-        let curve = curve(&points(|_| 1000.0, 0.05), 900.0, false);
+        let curve = curve(&points(|_| 1000.0, 0.05), 900.0, false, None);
         assert!((curve.as_constant().unwrap() - 1000.0).abs() < 20.0);
+    }
+
+    /// Eight points that lie near a rising line by chance, and eight that lie far from theirs.
+    #[test]
+    fn the_known_error_of_a_point_decides_where_few_points_mislead() {
+        let near = points(|rules| 1000.0 + 0.1 * rules, 0.01);
+        let far = points(|rules| 1000.0 + 0.2 * rules, 0.04);
+        let is_constant =
+            |points: &[(f64, f64)], known| curve(points, 900.0, false, known).as_constant().is_some();
+        assert_eq!((is_constant(&near, None), is_constant(&near, Some(25.0))), (false, true));
+        assert_eq!((is_constant(&far, None), is_constant(&far, Some(20.0))), (true, false));
     }
 
     #[test]
     fn a_cost_that_rises_is_a_line_up_to_the_full_table() {
-        let curve = curve(&points(|rules| 1000.0 + 2.0 * rules, 0.02), 900.0, false);
+        let curve = curve(&points(|rules| 1000.0 + 2.0 * rules, 0.02), 900.0, false, None);
         assert!(
             (curve.at(0.0) / 1000.0 - 1.0).abs() < 0.03 && (curve.at(900.0) / 2800.0 - 1.0).abs() < 0.03,
             "{curve:?}"
@@ -372,7 +409,8 @@ mod tests {
 
     #[test]
     fn a_cost_that_jumps_keeps_its_points() {
-        let curve = curve(&points(|rules| if rules < 500.0 { 100.0 } else { 5000.0 }, 0.0), 900.0, false);
+        let curve =
+            curve(&points(|rules| if rules < 500.0 { 100.0 } else { 5000.0 }, 0.0), 900.0, false, None);
         assert!(curve.at(200.0) < 110.0 && curve.at(700.0) > 4900.0, "{curve:?}");
     }
 }

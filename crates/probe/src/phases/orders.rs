@@ -86,6 +86,7 @@ impl Phase for Orders {
                 if self.marker.is_some() {
                     found.marked.insert(self.order);
                 }
+                found.fillings.insert(self.order, self.fillings.len() as u32);
                 found.orders.insert(self.order, points);
             }
             return Next::Done;

@@ -74,6 +74,8 @@ pub struct Table {
     is_full: bool,
     software: Option<SoftwareLook>,
     took_ns: u64,
+    /// When the first of its scripts began.
+    began_ns: Option<u64>,
     has_waited: bool,
     /// Repeated looks have found rules in software.
     spills: bool,
@@ -134,6 +136,7 @@ impl Table {
             is_full: false,
             software: None,
             took_ns: 0,
+            began_ns: None,
             has_waited: false,
             spills: false,
             forgiven: BTreeSet::new(),
@@ -408,12 +411,15 @@ impl Phase for Table {
     }
 
     fn takes_ns(&self, found: &Findings) -> u64 {
-        // The first filling has no time limit: others follow from it.
-        let waits_ns = if found.when_full == Some(WhenFull::Ignore) { LATEST_NS } else { 0 };
-        if self.width == Width::Ethernet { 0 } else { found.filling_ns * 3 / 2 + waits_ns }
+        // The first filling has no time limit: others take as long as it did, with all its looks and waits.
+        if self.width == Width::Ethernet { 0 } else { found.table_ns + found.table_ns / 20 + SECOND_NS }
     }
 
     fn next(&mut self, last: Option<&Record>, options: &Options, found: &mut Findings) -> Next {
+        if let Some(record) = last {
+            let began_ns = *self.began_ns.get_or_insert(record.started_ns);
+            found.table_ns = found.table_ns.max(record.ended_ns - began_ns);
+        }
         match (self.state, last) {
             (State::Chunk, Some(record)) => {
                 let is_full = self.on_chunk(record, found);
