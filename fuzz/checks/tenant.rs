@@ -11,8 +11,8 @@ use kernel::{Bounds, Decision, Grant, Kernel, Refusal};
 use openflow::message::{FlowRemoved, FlowStats, ReplyBody, RequestBody};
 use openflow::{HEADER_LEN, Header, Message, Version};
 use slicer::{
-    Cause, Command, Connection, Event, Isolation, Limit, Limits, Numbers, Outcome, Output, PRIORITY_MAX,
-    PacketIn, PortFacts, PortPlan, SlicePlan, Slicer, SwitchPlan,
+    AddressPlan, Cause, Command, Connection, Event, HostPlan, Isolation, Limit, Limits, Numbers, Outcome,
+    Output, PRIORITY_MAX, PacketIn, PortFacts, PortPlan, SlicePlan, Slicer, SwitchPlan,
 };
 use std::collections::VecDeque;
 
@@ -33,12 +33,12 @@ const COOKIE_MASK: u64 = (1 << 48) - 1;
 pub fn tenant_messages(bytes: &[u8]) {
     let Some((first, mut rest)) = bytes.split_first() else { return };
     let version = |bit: u8| if first & bit == 0 { Version::V1_3 } else { Version::V1_0 };
-    let isolation = if first & 4 == 0 {
-        Isolation::Vlan(TAG)
-    } else {
-        Isolation::Flowspace(vec![
+    let isolation = match first & 12 {
+        0 | 8 => Isolation::Vlan(TAG),
+        4 => Isolation::Flowspace(vec![
             Match::any().with(Field::EthType, 0x800_u16).with(Field::Ipv4Dst, 0x0a00_0001_u32),
-        ])
+        ]),
+        _ => Isolation::Address(addresses()),
     };
     let mut world = World::new(isolation, version(2));
     world.greet(version(1));
@@ -303,11 +303,27 @@ fn plan(isolation: Isolation) -> SlicePlan {
     }
 }
 
+/// The tenant has 10.0.0.0/30, and 172.16.3.0/30 between switches. One host is at each edge port.
+fn addresses() -> AddressPlan {
+    let host = |last: u8, port| HostPlan {
+        address: [10, 0, 0, last].into(),
+        datapath: DATAPATH,
+        port: PortNo(port),
+    };
+    AddressPlan {
+        tenant: [10, 0, 0, 0].into(),
+        physical: [172, 16, 3, 0].into(),
+        length: 30,
+        hosts: vec![host(1, 2), host(2, 3)],
+    }
+}
+
 /// The grant that a node gives such a slice.
 fn grant(isolation: &Isolation) -> Grant {
     let flowspace = match isolation {
         Isolation::Vlan(tag) => vec![Match::any().with(Field::VlanVid, tag | 0x1000)],
         Isolation::Flowspace(matches) => matches.clone(),
+        Isolation::Address(addresses) => addresses.physical_packets().to_vec(),
     };
     let own = PORTS.iter().filter(|(.., is_edge)| *is_edge).map(|(port, ..)| PortNo(*port));
     let bounds = Bounds {

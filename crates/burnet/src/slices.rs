@@ -208,14 +208,15 @@ fn grant(plan: &SlicePlan, has_labels: bool) -> Result<AppGrant, String> {
     Ok(AppGrant { capabilities, ..AppGrant::default() })
 }
 
-/// The limit of the slice, and its floor: a rule for each port and match.
+/// The limit of the slice, and its floor: a rule for each port and match. With addresses, it has one for each host in place of its port.
 fn rules_max(plan: &SlicePlan) -> u32 {
-    let matches = match &plan.isolation {
-        Isolation::Vlan(_) => 1,
-        Isolation::Flowspace(matches) => matches.len(),
-    };
     let ports = plan.switches.iter().map(|switch| switch.ports.len()).max().unwrap_or_default();
-    plan.limits.rules.hard.saturating_add(u32::try_from(ports * matches).unwrap_or(u32::MAX))
+    let floor = match &plan.isolation {
+        Isolation::Vlan(_) => ports,
+        Isolation::Flowspace(matches) => ports * matches.len(),
+        Isolation::Address(addresses) => (ports + addresses.hosts.len()) * addresses.physical_packets().len(),
+    };
+    plan.limits.rules.hard.saturating_add(u32::try_from(floor).unwrap_or(u32::MAX))
 }
 
 fn heard(plan: &SlicePlan, _: &SwitchPlan) -> Value {
@@ -248,6 +249,7 @@ fn packets(plan: &SlicePlan) -> Vec<String> {
     let matches: Vec<Match> = match &plan.isolation {
         Isolation::Vlan(tag) => vec![Match::any().with(Field::VlanVid, tag | VLAN_PRESENT)],
         Isolation::Flowspace(matches) => matches.iter().map(without_port).collect(),
+        Isolation::Address(addresses) => addresses.physical_packets().to_vec(),
     };
     matches.iter().map(match_to_string).collect()
 }
@@ -285,6 +287,27 @@ mod tests {
         assert_eq!(here.own_ports, Some(vec![PortNo(1)]));
         assert!(!rules.has_switch(flow::DatapathId(3)));
         assert_eq!(grant.quotas().rules_per_datapath.unwrap().hard, 4_096 + 2);
+    }
+
+    #[test]
+    fn a_slice_with_addresses_is_granted_those_between_switches() {
+        let text = "[slice.red]\ncontrollers = ['127.0.0.1:6702']\nisolation = 'address'\nprefix = '10.7.0.0/24'\n\
+                    addresses = '10.0.0.0/24'\nports = ['s1:3']\nhosts = { '10.0.0.1' = 's1:1' }\n";
+        let spec = spec(&config(text).slices[0], false).unwrap();
+        let settings: SliceSettings = serde_json::from_value(Value::Object(spec.settings.clone())).unwrap();
+        assert_eq!(settings.plan(abi::ZoneId(1)).isolation, config(text).slices[0].plan().unwrap().isolation);
+        let grant = AppGrant::read(spec.grant).unwrap().to_kernel();
+        let here = &grant.rules().switches[&flow::DatapathId(1)];
+        let within = |text: &str| {
+            let packet = flow::text::parse_match(text).unwrap().with(Field::VlanVid, 0u16);
+            flow::relation::within(&packet, here.flowspace.as_deref().unwrap())
+        };
+        assert!(
+            within("ip,nw_src=10.7.0.1,nw_dst=10.7.0.2") && within("arp,arp_spa=10.7.0.1,arp_tpa=10.7.0.2")
+        );
+        assert!(!within("ip,nw_src=10.0.0.1,nw_dst=10.7.0.2") && !within("ip,nw_dst=10.7.0.2"));
+        assert_eq!(here.own_ports, Some(vec![PortNo(1)]));
+        assert_eq!(grant.quotas().rules_per_datapath.unwrap().hard, 4_096 + 6);
     }
 
     #[test]

@@ -45,16 +45,31 @@ struct World {
 }
 
 impl World {
+    /// Slices with a tag.
     fn new() -> World {
-        let (blue, red) = (tenant("1.3"), tenant("1.0"));
-        let slice = |name: &str, tag: u16, port: u16, controller: &Node| {
+        World::with(|port| {
+            format!("isolation = 'vlan'\ntag = {port}0\nown_ports = ['s1:{port}', 's2:{port}']\n")
+        })
+    }
+
+    /// Slices with addresses between switches.
+    fn with_addresses() -> World {
+        World::with(|port| {
             format!(
-                "[slice.{name}]\ncontrollers = ['{}']\nisolation = 'vlan'\ntag = {tag}\n\
-                 own_ports = ['s1:{port}', 's2:{port}']\nlinks = ['s1:3-s2:3']\n",
-                controller.address()
+                "isolation = 'address'\nprefix = '172.16.{port}.0/24'\naddresses = '10.0.0.0/24'\n\
+                 hosts = {{ '10.0.0.1' = 's1:{port}', '10.0.0.2' = 's2:{port}' }}\n"
             )
+        })
+    }
+
+    /// `isolation`: the keys of the slice whose hosts are at this port of each switch.
+    fn with(isolation: impl Fn(u16) -> String) -> World {
+        let (blue, red) = (tenant("1.3"), tenant("1.0"));
+        let slice = |name: &str, port: u16, controller: &Node| {
+            let (address, isolation) = (controller.address(), isolation(port));
+            format!("[slice.{name}]\ncontrollers = ['{address}']\n{isolation}links = ['s1:3-s2:3']\n")
         };
-        let config = slice("blue", 10, 1, &blue) + &slice("red", 20, 2, &red);
+        let config = slice("blue", 1, &blue) + &slice("red", 2, &red);
         let node = bed().node().config(&config).log("info").start_ready();
         let options = SwitchOptions { versions: Versions::Only13, ..SwitchOptions::default() };
         let network = Emulation::start(&topology(), node.address(), &options).unwrap();
@@ -125,6 +140,26 @@ fn two_tenants_with_the_same_addresses_never_meet() {
     let listed = world.node.bed().run(&["slice", "list"]);
     let listed = String::from_utf8(listed.stdout).unwrap();
     assert!(listed.contains("blue") && listed.contains("2 of 2"), "{listed}");
+}
+
+#[test]
+fn two_tenants_whose_addresses_are_rewritten_never_meet() {
+    let world = World::with_addresses();
+    world.wait_pings(BLUE);
+    assert_eq!(world.received(RED), 0, "no frame of the blue slice reached a host of the red one");
+    let blue_before = world.received(BLUE);
+    world.wait_pings(RED);
+    assert_eq!(world.received(BLUE), blue_before, "and none of the red slice one of the blue");
+    for (app, prefix) in [("slice.blue", "172.16.1."), ("slice.red", "172.16.2.")] {
+        // Port 3 leads to the other switch: its packets have the addresses of the slice.
+        let rules = world.rules(app);
+        let of_link: Vec<&String> = rules.iter().filter(|rule| rule.contains("in_port=3")).collect();
+        assert!(!of_link.is_empty() && of_link.iter().all(|rule| rule.contains(prefix)), "{rules:#?}");
+        assert!(
+            of_link.iter().any(|rule| rule.contains("10.0.0.")),
+            "no rule writes the tenant's: {rules:#?}"
+        );
+    }
 }
 
 #[test]

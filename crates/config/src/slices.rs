@@ -8,6 +8,7 @@
 //! In: the text of `burnet.toml` or `slices.toml`. Out: plain values that are checked by themselves and against each other. It asks no network:
 //! whether a switch, a port or a link exists is known where the network is.
 
+mod addresses;
 mod agents;
 mod names;
 mod overlap;
@@ -19,8 +20,8 @@ mod written;
 pub use names::{link_name, parse_link, parse_port, parse_switch, port_name, switch_name};
 pub use reading::{CONTROLLERS_MAX, FLOWSPACE_MATCHES_MAX, NAME_BYTES_MAX, SLICES_MAX};
 pub use slice::{
-    Controller, EdgeVnic, FailMode, LabelForm, Line, Packets, Prefix, Slice, SliceIsolation, SliceLink,
-    SlicePort, SliceSwitch, SliceTls, Vnic,
+    Addresses, Controller, EdgeVnic, FailMode, LabelForm, Line, Packets, Prefix, Slice, SliceHost,
+    SliceIsolation, SliceLink, SlicePort, SliceSwitch, SliceTls, Vnic,
 };
 pub(crate) use written::WrittenSlices;
 

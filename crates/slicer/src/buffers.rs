@@ -24,12 +24,12 @@ pub(crate) struct Kept {
 pub(crate) enum Frame {
     /// The whole frame, as the tenant sees it.
     Whole(Vec<u8>),
-    /// The physical switch has it in this buffer, with the slice's tag or without.
+    /// The physical switch has it in this buffer, dressed or not.
     InSwitch {
         /// The number there.
         buffer_id: u32,
-        /// Whether it has the slice's tag.
-        is_tagged: bool,
+        /// Whether it is dressed.
+        is_dressed: bool,
     },
 }
 

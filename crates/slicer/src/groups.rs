@@ -1,7 +1,8 @@
 //! Groups of a tenant: its own numbers, and buckets for the physical switch.
 //!
 //! A bucket is an action set, so it sends a packet out of one port. A bucket that floods becomes one for each port, in a group of type
-//! ALL. Packets reach a group with the slice's tag, if the switch has ports with tags; the bucket for an edge port pops it.
+//! ALL. Packets reach a group with the slice's tag, if the switch has ports with tags; the bucket for an edge port pops it. A bucket cannot
+//! change addresses, because it does not know them.
 //!
 //! In: group mods. Out: group mods of the physical switch, or the refusal.
 
@@ -13,7 +14,7 @@ use crate::refusal::*;
 use crate::rule_table::Group;
 use crate::translation::Start;
 use crate::virtual_switch::{Obeyed, Turn, VirtualSwitch};
-use flow::{Action, Match, PortNo};
+use flow::{Action, PortNo};
 use openflow::Version;
 use openflow::message::*;
 
@@ -227,10 +228,10 @@ impl VirtualSwitch {
             Some(Action::Output { port, .. }) => *port,
             _ => return Ok(vec![actions]),
         };
-        let tagged = self.space.ports().filter(|port| self.space.is_tagged_at(port)).count();
+        let dressed = self.space.ports().filter(|port| self.space.is_dressed_at(port)).count();
         match port {
-            PortNo::IN_PORT if tagged > 0 && tagged < self.space.ports().count() => {
-                Err(Refusal::new(GROUP_BUCKET, "whether a packet needs a tag at IN_PORT is open in a group"))
+            PortNo::IN_PORT if dressed > 0 && dressed < self.space.ports().count() => {
+                Err(Refusal::new(GROUP_BUCKET, "what a packet looks like at IN_PORT is open in a group"))
             }
             PortNo::FLOOD | PortNo::ALL => {
                 actions.pop();
@@ -246,13 +247,12 @@ impl VirtualSwitch {
 
     /// One list for the physical switch. Packets of each port may enter a group, so it must be fine for all of them.
     fn lay_bucket(&self, actions: &[Action]) -> Result<Vec<Action>, Refusal> {
-        let is_tagged = self.space.has_tagged_ports();
+        let is_dressed = self.space.has_dressed_ports();
         // The switch resolves IN_PORT, so each packet is judged at its own port.
         let is_back = matches!(actions.last(), Some(Action::Output { port: PortNo::IN_PORT, .. }));
         let mut laid = Vec::new();
-        for entry in self.space.entries() {
-            let known = if self.space.tag.is_some() { Match::any() } else { entry.matching.clone() };
-            let start = Start { in_port: is_back.then_some(entry.in_port), is_tagged, known };
+        for (in_port, known) in self.space.group_entries() {
+            let start = Start { in_port: is_back.then_some(in_port), is_dressed, known };
             let list = self.scene().translate(start, actions)?;
             // The lists of ports that do not send lack the output.
             if list.len() > laid.len() {

@@ -144,13 +144,24 @@ pub(crate) fn hops_of(
         *number += 1;
         let order = (Reverse(physical_priority(rule.priority)), Reverse(rule.number), *number);
         // With a tag, the tenant's own match is that of the packets without it.
-        let mut matching = if space.tag.is_some() { rule.matching.clone() } else { piece.matching.clone() };
+        let is_dressed = space.port(in_port).is_some_and(|port| space.is_dressed_at(port));
+        let mut matching = match space.tag {
+            Some(_) => rule.matching.clone(),
+            None => space.tenant_match(&piece.matching, is_dressed),
+        };
         matching.remove(Field::InPort);
         if space.tag.is_some() {
             matching.remove(Field::VlanVid);
         }
-        let mut leaving =
-            Leaving { space, in_port, rewrites: Vec::new(), shared: Arc::new([]), ways: Vec::new() };
+        let stays_dressed = is_dressed && space.has_open_address(&piece.matching);
+        let mut leaving = Leaving {
+            space,
+            in_port,
+            stays_dressed,
+            rewrites: Vec::new(),
+            shared: Arc::new([]),
+            ways: Vec::new(),
+        };
         leaving.take_all(&flat.actions, groups);
         hops.push((at(in_port), order, Hop { matching, ways: leaving.ways }));
     }
@@ -161,6 +172,8 @@ pub(crate) fn hops_of(
 struct Leaving<'a> {
     space: &'a Space,
     in_port: PortNo,
+    /// Whether the packets cannot leave at the edge, since the switch does not know their addresses.
+    stays_dressed: bool,
     rewrites: Vec<Action>,
     /// The same, for ways.
     shared: Arc<[Action]>,
@@ -215,7 +228,8 @@ impl Leaving<'_> {
 
     /// Controllers and ports that do not send are no ways.
     fn send_to(&mut self, port: PortNo) {
-        let sends = self.space.port(port).is_some_and(VirtualPort::sends);
+        let can_leave = |port: &VirtualPort| port.sends() && !(self.stays_dressed && port.plan.is_edge);
+        let sends = self.space.port(port).is_some_and(can_leave);
         if sends && self.ways.len() < WAYS_MAX {
             self.ways.push(Way { port, rewrites: self.shared.clone() });
         }

@@ -38,9 +38,13 @@ impl VirtualSwitch {
         if self.on() != Version::V1_0 && self.space.tag.is_none() && depends_on_tag(&flat.actions) {
             pieces = pieces.into_iter().flat_map(split_by_tag).collect();
         }
-        let laid: Result<Vec<RulePiece>, Refusal> =
-            pieces.into_iter().map(|piece| self.lay_piece(piece, meter, &flat)).collect();
-        let laid = laid?;
+        let mut laid = Vec::with_capacity(pieces.len());
+        for piece in pieces {
+            self.lay_piece(piece, meter, &flat, &mut laid)?;
+        }
+        if laid.is_empty() {
+            return Err(Refusal::new(FLOW_MOD_EPERM, "the match has no packet of the slice's hosts"));
+        }
         if self.on() == Version::V1_0 {
             laid.iter().try_for_each(|piece| check_v10(priority, piece))?;
         }
@@ -52,15 +56,29 @@ impl VirtualSwitch {
         there.ok_or_else(|| Refusal::new(METER_INVALID, format!("there is no meter {id}")))
     }
 
-    fn lay_piece(&self, piece: Piece, meter: Option<u32>, flat: &Flat) -> Result<RulePiece, Refusal> {
-        let start =
-            Start { in_port: Some(piece.in_port), is_tagged: piece.is_tagged, known: piece.matching.clone() };
-        let actions = self.scene().translate(start, &flat.actions)?;
+    /// Lays a piece, or its parts for single hosts if the actions must rewrite addresses that it leaves open.
+    fn lay_piece(
+        &self,
+        piece: Piece,
+        meter: Option<u32>,
+        flat: &Flat,
+        laid: &mut Vec<RulePiece>,
+    ) -> Result<(), Refusal> {
+        let start = Start {
+            in_port: Some(piece.in_port),
+            is_dressed: piece.is_dressed,
+            known: piece.matching.clone(),
+        };
+        let Some(actions) = self.scene().translate_if_known(start, &flat.actions)? else {
+            let parts = self.space.by_host(&piece);
+            return parts.into_iter().try_for_each(|part| self.lay_piece(part, meter, flat, laid));
+        };
         let applied = (!actions.is_empty()).then_some(Instruction::ApplyActions(actions));
         let instructions = meter.map(Instruction::Meter).into_iter().chain(applied).collect();
         let is_open = self.space.port(piece.in_port).is_some_and(VirtualPort::receives);
         let idle = if is_open { Idle::Unknown } else { Idle::Closed };
-        Ok(RulePiece { matching: piece.matching, instructions, idle })
+        laid.push(RulePiece { matching: piece.matching, instructions, idle });
+        Ok(())
     }
 
     /// Two matches of a tenant can become one in the physical switch, because the flowspace narrows them. Then two rules of one priority would

@@ -19,6 +19,7 @@
 //! slices with each other.
 
 pub mod abi_frames;
+mod addresses;
 mod answers;
 mod asking;
 mod buffers;
@@ -48,6 +49,7 @@ mod pending;
 mod plan;
 mod port;
 mod port_changes;
+mod readdress;
 mod refusal;
 mod removal;
 mod rule_table;
@@ -62,6 +64,7 @@ mod translation;
 mod virtual_switch;
 mod vnic;
 
+pub use addresses::{AddressPlan, HOSTS_MAX, HostPlan};
 pub use event::{Cause, Event, Outcome, PacketIn};
 pub use label::{LabelForm, LinkLabel};
 pub use output::{CONTROLLERS_MAX, Command, Connection, LimitKind, Output};

@@ -1,6 +1,6 @@
 //! Packet-ins: from the physical switch to the controllers.
 //!
-//! The tenant's port replaces the physical one, the slice's tag is stripped, and the packet gets a buffer of the virtual switch. A controller
+//! The tenant's port replaces the physical one, the slice's tag is stripped, its addresses become the tenant's, and the packet gets a buffer of the virtual switch. A controller
 //! of 1.3 receives a packet that hits no rule only by its own table-miss rule; one of 1.0 always. Frames of discovery protocols never pass:
 //! a host must not forge a link.
 //!
@@ -12,7 +12,7 @@ use crate::event::{Cause, PacketIn};
 use crate::floor::FLOOR_COOKIE;
 use crate::output::LimitKind;
 use crate::rule_table::Rule;
-use crate::tag::{FRAME_MIN, TAG_LEN, outer_tag, stripped};
+use crate::tag::{FRAME_MIN, TAG_LEN, outer_tag};
 use crate::virtual_switch::{Turn, VirtualSwitch};
 use flow::frame::FrameFields;
 use flow::{Action, Field, Match, PortNo};
@@ -52,7 +52,7 @@ pub(crate) struct Seen<'a> {
     /// The whole length; `frame` may be shorter.
     pub(crate) total_len: u16,
     pub(crate) frame: &'a [u8],
-    /// The packet's buffer in the physical switch, and whether the packet has the slice's tag there.
+    /// The packet's buffer in the physical switch, and whether the packet is dressed there.
     pub(crate) in_switch: Option<(u32, bool)>,
     pub(crate) reason: Reason,
 }
@@ -65,32 +65,40 @@ impl VirtualSwitch {
         if !is_open || packet.data.len() < FRAME_MIN {
             return;
         }
-        let is_tagged = self.space.has_tag(packet.data);
-        if self.space.tag.is_some() && !is_tagged && outer_tag(packet.data).is_some() {
+        let undressed = self.space.undressed(packet.data);
+        let is_dressed = undressed.is_some();
+        if self.space.tag.is_some() && !is_dressed && outer_tag(packet.data).is_some() {
             return;
         }
         let is_whole = packet.data.len() >= usize::from(packet.total_len);
-        if self.space.tag.is_none() && is_whole && !self.space.holds(Some(in_port), packet.data) {
+        if !self.space.dresses() && is_whole && !self.space.holds(Some(in_port), packet.data) {
             return;
         }
-        // A host sends frames with the slice's tag, which are of no slice. What a rule sends up has the tag or not.
+        // A host sends frames that look dressed, which are of no slice. What a rule sends up is dressed or not.
         let is_from_rule = matches!(packet.cause, Cause::Own(_))
             || (packet.cause == Cause::Unknown && packet.reason != NO_MATCH);
-        let has_tag_here = self.space.port(in_port).is_some_and(|port| self.space.is_tagged_at(port));
-        if !is_from_rule && is_tagged != has_tag_here {
+        let is_dressed_here = self.space.port(in_port).is_some_and(|port| self.space.is_dressed_at(port));
+        if !is_from_rule && is_dressed != is_dressed_here {
             return;
         }
-        let bytes = if is_tagged { stripped(packet.data) } else { packet.data.to_vec() };
+        let bytes = undressed.unwrap_or_else(|| packet.data.to_vec());
         if is_probe(&bytes) {
             self.counters.foreign_probes += 1;
             return;
         }
-        let tag_len = if is_tagged { TAG_LEN as u16 } else { 0 };
+        if self.space.addresses.is_some() && !is_dressed {
+            // A host has sent it, with an address of its own, or of another.
+            let is_known = is_from_rule || self.space.holds(Some(in_port), packet.data);
+            if !is_known || self.space.dressed(packet.data).is_none() {
+                return;
+            }
+        }
+        let tag_len = if self.space.tag.is_some() && is_dressed { TAG_LEN as u16 } else { 0 };
         let seen = Seen {
             in_port,
             total_len: packet.total_len.saturating_sub(tag_len),
             frame: &bytes,
-            in_switch: packet.buffer_id.map(|id| (id, is_tagged)),
+            in_switch: packet.buffer_id.map(|id| (id, is_dressed)),
             reason: self.reason_of(packet, in_port, &bytes),
         };
         self.tell_packet(&seen, turn);
@@ -161,7 +169,7 @@ impl VirtualSwitch {
 
     fn keep(&mut self, seen: &Seen<'_>) -> Option<u32> {
         let frame = match seen.in_switch {
-            Some((buffer_id, is_tagged)) => Frame::InSwitch { buffer_id, is_tagged },
+            Some((buffer_id, is_dressed)) => Frame::InSwitch { buffer_id, is_dressed },
             None => Frame::Whole(seen.frame.to_vec()),
         };
         self.buffers.keep(seen.in_port, frame)

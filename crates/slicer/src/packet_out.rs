@@ -15,7 +15,7 @@ use crate::pending::{Asked, Sender};
 use crate::refusal::*;
 use crate::rule_table::Rule;
 use crate::rules::Wish;
-use crate::tag::{FRAME_MIN, outer_tag, tagged};
+use crate::tag::{FRAME_MIN, outer_tag};
 use crate::translation::Start;
 use crate::virtual_switch::{Obeyed, Turn, VirtualSwitch};
 use flow::frame::FrameFields;
@@ -103,6 +103,8 @@ impl VirtualSwitch {
         }
         let is_inside = match self.space.tag {
             Some(_) => outer_tag(bytes).is_none(),
+            // A controller may answer for an address that is no host's.
+            None if self.space.addresses.is_some() => is_probe(bytes) || self.space.dressed(bytes).is_some(),
             None => is_probe(bytes) || self.space.holds(in_port, bytes),
         };
         if is_inside {
@@ -111,17 +113,20 @@ impl VirtualSwitch {
         Err(Refusal::new(REQUEST_EPERM, "the frame is outside of the slice's flowspace"))
     }
 
-    /// The frame as the physical switch sees it, and whether it has the slice's tag then.
+    /// The frame as the physical switch sees it, and whether it is dressed then.
     fn dress(&self, in_port: Option<PortNo>, frame: Frame) -> (u32, Vec<u8>, bool) {
-        let has_tag = match in_port.and_then(|port| self.space.port(port)) {
-            Some(port) => self.space.is_tagged_at(port),
-            // Without a port, only the tag shows that the frame is the slice's.
-            None => self.space.tag.is_some(),
+        let wants_dress = match in_port.and_then(|port| self.space.port(port)) {
+            Some(port) => self.space.is_dressed_at(port),
+            // Without a port, only the tag or the addresses show that the frame is the slice's.
+            None => self.space.dresses(),
         };
-        match (frame, self.space.tag) {
-            (Frame::InSwitch { buffer_id, is_tagged }, _) => (buffer_id, Vec::new(), is_tagged),
-            (Frame::Whole(bytes), Some(tag)) if has_tag => (NO_BUFFER, tagged(&bytes, tag), true),
-            (Frame::Whole(bytes), _) => (NO_BUFFER, bytes, false),
+        let bytes = match frame {
+            Frame::InSwitch { buffer_id, is_dressed } => return (buffer_id, Vec::new(), is_dressed),
+            Frame::Whole(bytes) => bytes,
+        };
+        match self.space.dressed(&bytes).filter(|_| wants_dress) {
+            Some(dressed) => (NO_BUFFER, dressed, true),
+            None => (NO_BUFFER, bytes, false),
         }
     }
 
@@ -132,14 +137,14 @@ impl VirtualSwitch {
     /// Sends a packet by actions of the tenant.
     fn send(&mut self, wanted: Wanted<'_>, sender: Sender, turn: &mut Turn<'_>) -> Obeyed {
         let Wanted { in_port, frame, actions } = wanted;
-        let (buffer_id, data, is_tagged) = self.dress(in_port, frame);
+        let (buffer_id, data, is_dressed) = self.dress(in_port, frame);
         let physical = self.physical_port(in_port);
         let known = match buffer_id {
             NO_BUFFER => FrameFields::read(&data).from_port(physical).to_match(),
             // What is in the switch's buffer is known by its port only. Actions that need more are refused.
             _ => Match::any(),
         };
-        let actions = self.scene().translate(Start { in_port, is_tagged, known }, actions)?;
+        let actions = self.scene().translate(Start { in_port, is_dressed, known }, actions)?;
         let packet_out = PacketOut { buffer_id, in_port: physical, actions, data };
         if self.on() == Version::V1_0 {
             check_v10(&packet_out)?;

@@ -3,6 +3,7 @@
 //! In: values that the caller read from a file. Out: the same, or the sentence that says what is wrong. It never reads a file, and never
 //! compares slices with each other.
 
+use crate::addresses::{AddressPlan, HostPlan};
 use flow::canonical::check_prerequisites;
 use flow::relation::is_nothing;
 use flow::{DatapathId, Field, Match, MatchEntry, PortNo};
@@ -75,6 +76,8 @@ pub enum Isolation {
     Vlan(u16),
     /// They are within one of these matches. `in_port` in them is the port of the physical switch.
     Flowspace(Vec<Match>),
+    /// Their IPv4 addresses are of a prefix between switches, and of the tenant's own at the edge.
+    Address(AddressPlan),
 }
 
 /// A switch of a slice.
@@ -197,6 +200,12 @@ impl SlicePlan {
         if let Err(what) = self.isolation.check().and_then(|()| self.numbers.check()) {
             return bad(what);
         }
+        if let Some(host) = self.host_elsewhere() {
+            return bad(format!(
+                "host {} is at port {} of switch {}, which is no edge port of the slice",
+                host.address, host.port, host.datapath
+            ));
+        }
         for link in &self.links {
             if let Some(end) = [link.from, link.to].into_iter().find(|end| !self.has(*end)) {
                 return bad(format!(
@@ -206,6 +215,16 @@ impl SlicePlan {
             }
         }
         Ok(())
+    }
+
+    /// A host that is not at an edge port of the slice.
+    fn host_elsewhere(&self) -> Option<&HostPlan> {
+        let Isolation::Address(addresses) = &self.isolation else { return None };
+        let is_there = |host: &&HostPlan| {
+            let mut switches = self.switches.iter().filter(|switch| switch.datapath == host.datapath);
+            switches.any(|switch| switch.ports.iter().any(|port| port.is_edge && port.port == host.port))
+        };
+        addresses.hosts.iter().find(|host| !is_there(host))
     }
 
     fn has(&self, end: End) -> bool {
@@ -252,6 +271,7 @@ impl Isolation {
                 Err(format!("{} matches in a flowspace are more than {MATCHES_MAX}", matches.len()))
             }
             Isolation::Flowspace(matches) => matches.iter().try_for_each(check_match),
+            Isolation::Address(addresses) => addresses.check(),
         }
     }
 }

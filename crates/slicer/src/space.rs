@@ -1,23 +1,29 @@
 //! The flowspace of a slice at one switch: its ports, and the packets that enter by them.
 //!
 //! ```text
-//!   a tenant's match (its port numbers, untagged) ──> narrow ──> pieces: matches of the physical switch, each for one input port
+//!   a tenant's match (its port numbers, untagged, own addresses) ──> narrow ──> pieces: matches of the physical switch, each for one input port
 //! ```
+//!
+//! A packet is *dressed* if it has what tells it from those of other slices: the slice's tag, or addresses of the slice's prefix. Packets are
+//! dressed between switches, and undressed at the edge. With a flowspace, they are never dressed.
 //!
 //! Each piece lies within the flowspace, and together they match the tenant's packets that do. A piece has an input port always: a
 //! host on another slice's port can send a frame with this slice's tag, and must not reach the slice's rules with it.
 //!
 //! In: the plan, matches, frames. Out: pieces, port numbers, yes or no. It holds no rule, and knows no action.
 
-use crate::plan::{Isolation, PortPlan};
+use crate::addresses::{AddressPlan, HostPlan, exact_address, fields_of};
+use crate::plan::{Isolation, PortPlan, SwitchPlan};
 use crate::port::VirtualPort;
+use crate::readdress::readdressed;
 use crate::refusal::{FLOW_MOD_EPERM, MATCH_FIELD, Refusal};
-use crate::tag::outer_tag;
+use crate::tag::{outer_tag, stripped, tagged};
 use flow::canonical::check_prerequisites;
 use flow::frame::FrameFields;
 use flow::relation::{covers, intersection, is_nothing};
-use flow::{Field, Match, MatchEntry, PortNo};
+use flow::{DatapathId, Field, Match, MatchEntry, PortNo};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// OFPVID_PRESENT: the bit of vlan_vid that is set if the packet has a tag.
 pub(crate) const VLAN_PRESENT: u16 = 0x1000;
@@ -27,8 +33,8 @@ pub(crate) const VLAN_PRESENT: u16 = 0x1000;
 pub(crate) struct Piece {
     /// The port by which they enter, as the tenant sees it.
     pub(crate) in_port: PortNo,
-    /// Whether they have the slice's tag.
-    pub(crate) is_tagged: bool,
+    /// Whether they are dressed.
+    pub(crate) is_dressed: bool,
     /// The match in the physical switch.
     pub(crate) matching: Match,
 }
@@ -38,6 +44,9 @@ pub(crate) struct Piece {
 pub(crate) struct Space {
     /// The slice's tag, if it has one.
     pub(crate) tag: Option<u16>,
+    /// The slice's addresses, if they differ between switches.
+    pub(crate) addresses: Option<Arc<AddressPlan>>,
+    datapath: DatapathId,
     /// By the number that the tenant sees.
     ports: BTreeMap<PortNo, VirtualPort>,
     /// From physical ports to the numbers that the tenant sees.
@@ -48,16 +57,20 @@ pub(crate) struct Space {
 
 impl Space {
     /// The flowspace of these ports. The plan was checked.
-    pub(crate) fn new(isolation: &Isolation, ports: &[PortPlan]) -> Space {
-        let tag = match isolation {
-            Isolation::Vlan(tag) => Some(*tag),
-            Isolation::Flowspace(_) => None,
+    pub(crate) fn new(isolation: &Isolation, switch: &SwitchPlan) -> Space {
+        let (tag, addresses) = match isolation {
+            Isolation::Vlan(tag) => (Some(*tag), None),
+            Isolation::Flowspace(_) => (None, None),
+            Isolation::Address(addresses) => (None, Some(Arc::new(addresses.clone()))),
         };
+        let (datapath, ports) = (switch.datapath, &switch.ports);
         Space {
             tag,
+            addresses,
+            datapath,
             ports: ports.iter().map(|port| (port.shown_as, VirtualPort::new(*port))).collect(),
             shown: ports.iter().map(|port| (port.port, port.shown_as)).collect(),
-            entries: ports.iter().flat_map(|port| entries_of(isolation, port)).collect(),
+            entries: ports.iter().flat_map(|port| entries_of(isolation, datapath, port)).collect(),
         }
     }
 
@@ -70,7 +83,7 @@ impl Space {
     pub(crate) fn packets_of(&self, shown: PortNo) -> Vec<Match> {
         let here = self.entries.iter().filter(|entry| entry.in_port == shown);
         let without = |entry: &Piece| {
-            let mut matching = entry.matching.clone();
+            let mut matching = self.tenant_match(&entry.matching, entry.is_dressed);
             matching.remove(Field::InPort);
             if self.tag.is_some() {
                 matching.remove(Field::VlanVid);
@@ -78,6 +91,43 @@ impl Space {
             matching
         };
         here.map(without).collect()
+    }
+
+    /// A match of the physical switch with the addresses that the tenant sees.
+    pub(crate) fn tenant_match(&self, matching: &Match, is_dressed: bool) -> Match {
+        let addresses = self.addresses.as_ref().filter(|_| is_dressed);
+        addresses.and_then(|it| it.tenant_match(matching)).unwrap_or_else(|| matching.clone())
+    }
+
+    /// Whether a match of a slice with addresses leaves one of them open.
+    pub(crate) fn has_open_address(&self, matching: &Match) -> bool {
+        let fields = fields_of(matching).filter(|_| self.addresses.is_some());
+        fields.is_some_and(|fields| fields.into_iter().any(|it| exact_address(matching, it).is_none()))
+    }
+
+    /// Whether a host with this address of the tenant is at a physical port.
+    pub(crate) fn is_host_at(&self, port: PortNo, address: u32) -> bool {
+        let hosts = self.addresses.iter().flat_map(|it| &it.hosts);
+        let is_meant = |host: &HostPlan| {
+            host.datapath == self.datapath && host.port == port && u32::from(host.address) == address
+        };
+        hosts.into_iter().any(is_meant)
+    }
+
+    /// The same packets in parts, one for each host that the first open address may be of: the destination comes first. None: both addresses
+    /// are given, or no host has a packet of the piece.
+    pub(crate) fn by_host(&self, piece: &Piece) -> Vec<Piece> {
+        let Some(addresses) = &self.addresses else { return Vec::new() };
+        let Some([from, to]) = fields_of(&piece.matching) else { return Vec::new() };
+        let is_open = |field: &Field| exact_address(&piece.matching, *field).is_none();
+        let Some(open) = [to, from].into_iter().find(is_open) else { return Vec::new() };
+        let part = |host: &HostPlan| {
+            let address = u32::from(host.address);
+            let address = if piece.is_dressed { addresses.to_physical(address)? } else { address };
+            let matching = intersection(&piece.matching, &Match::any().with(open, address))?.sorted();
+            Some(Piece { matching, ..piece.clone() })
+        };
+        addresses.hosts.iter().filter_map(part).collect()
     }
 
     /// A port by the tenant's number.
@@ -105,14 +155,19 @@ impl Space {
         self.shown.get(&physical).copied()
     }
 
-    /// Whether frames have the slice's tag at a port.
-    pub(crate) fn is_tagged_at(&self, port: &VirtualPort) -> bool {
-        self.tag.is_some() && !port.plan.is_edge
+    /// Whether frames look different at the edge than between switches.
+    pub(crate) fn dresses(&self) -> bool {
+        self.tag.is_some() || self.addresses.is_some()
     }
 
-    /// Whether the slice has ports at which its frames have a tag.
-    pub(crate) fn has_tagged_ports(&self) -> bool {
-        self.ports.values().any(|port| self.is_tagged_at(port))
+    /// Whether frames are dressed at a port.
+    pub(crate) fn is_dressed_at(&self, port: &VirtualPort) -> bool {
+        self.dresses() && !port.plan.is_edge
+    }
+
+    /// Whether the slice has ports at which its frames are dressed.
+    pub(crate) fn has_dressed_ports(&self) -> bool {
+        self.ports.values().any(|port| self.is_dressed_at(port))
     }
 
     /// The pieces of a tenant's match: at least one. Those of closed ports are among them.
@@ -125,8 +180,11 @@ impl Space {
             .iter()
             .filter(|entry| in_port.is_none_or(|port| port == entry.in_port))
             .filter_map(|entry| {
-                let matching = intersection(&rest, &entry.matching)?.sorted();
-                Some(Piece { matching, ..entry.clone() })
+                let matching = match self.addresses.as_ref().filter(|_| entry.is_dressed) {
+                    Some(addresses) => intersection(&addresses.physical_match(&rest)?, &entry.matching)?,
+                    None => intersection(&rest, &entry.matching)?,
+                };
+                Some(Piece { matching: matching.sorted(), ..entry.clone() })
             })
             .collect();
         if all.is_empty() {
@@ -177,9 +235,38 @@ impl Space {
         })
     }
 
-    /// Whether the outermost tag of a frame is the slice's.
-    pub(crate) fn has_tag(&self, frame: &[u8]) -> bool {
-        self.tag.is_some() && outer_tag(frame) == self.tag
+    /// A frame as the tenant sees it. `None`: it is not dressed.
+    pub(crate) fn undressed(&self, frame: &[u8]) -> Option<Vec<u8>> {
+        match (&self.addresses, self.tag) {
+            (Some(addresses), _) => readdressed(frame, |address| addresses.to_tenant(address)),
+            (None, tag) => (tag.is_some() && outer_tag(frame) == tag).then(|| stripped(frame)),
+        }
+    }
+
+    /// A frame of the tenant as it is between switches. `None`: it is none of the slice.
+    pub(crate) fn dressed(&self, frame: &[u8]) -> Option<Vec<u8>> {
+        match (&self.addresses, self.tag) {
+            (Some(addresses), _) => readdressed(frame, |address| addresses.to_physical(address)),
+            (None, tag) => tag.filter(|_| outer_tag(frame).is_none()).map(|tag| tagged(frame, tag)),
+        }
+    }
+
+    /// The packets that may enter a group, each as the group gets it: with the number of the port by which they entered.
+    pub(crate) fn group_entries(&self) -> Vec<(PortNo, Match)> {
+        let physical = self.addresses.iter().filter(|_| self.has_dressed_ports());
+        let physical: Vec<Match> = physical.flat_map(|it| it.physical_packets()).collect();
+        let of_entry = |entry: &Piece| match (&self.tag, physical.is_empty()) {
+            (Some(_), _) => vec![(entry.in_port, Match::any())],
+            (None, true) => vec![(entry.in_port, entry.matching.clone())],
+            (None, false) => physical.iter().map(|packets| (entry.in_port, packets.clone())).collect(),
+        };
+        let mut entries: Vec<(PortNo, Match)> = Vec::new();
+        for entry in self.entries.iter().flat_map(of_entry) {
+            if !entries.contains(&entry) {
+                entries.push(entry);
+            }
+        }
+        entries
     }
 }
 
@@ -201,15 +288,20 @@ fn no_tags() -> Refusal {
 }
 
 /// The packets of the slice that enter by a port.
-fn entries_of(isolation: &Isolation, port: &PortPlan) -> Vec<Piece> {
-    let piece = |is_tagged, matching: Match| Piece {
+fn entries_of(isolation: &Isolation, datapath: DatapathId, port: &PortPlan) -> Vec<Piece> {
+    let piece = |is_dressed, matching: Match| Piece {
         in_port: port.shown_as,
-        is_tagged,
+        is_dressed,
         matching: matching.with(Field::InPort, port.port).sorted(),
     };
     match isolation {
         Isolation::Vlan(_) if port.is_edge => vec![piece(false, Match::any().with(Field::VlanVid, 0u16))],
         Isolation::Vlan(tag) => vec![piece(true, Match::any().with(Field::VlanVid, tag | VLAN_PRESENT))],
+        Isolation::Address(addresses) if port.is_edge => {
+            let packets = addresses.packets_from(datapath, port.port);
+            packets.into_iter().map(|packets| piece(false, packets)).collect()
+        }
+        Isolation::Address(addresses) => addresses.physical_packets().map(|it| piece(true, it)).to_vec(),
         Isolation::Flowspace(matches) => {
             let is_here = |space: &&Match| {
                 space.get(Field::InPort).is_none_or(|(there, _)| there == u128::from(port.port.0))

@@ -1,15 +1,17 @@
 //! The actions of a tenant as those of the physical switch.
 //!
 //! ```text
-//!   actions (tenant's ports, untagged frames) ──> translate ──> actions (physical ports, tags pushed and popped), or the refusal
+//!   actions (tenant's ports, undressed frames) ──> translate ──> actions (physical ports, dressed frames between switches), or the refusal
 //! ```
 //!
 //! FLOOD and ALL become the slice's ports. NORMAL, LOCAL and other slices' ports are refused. With a tag, each output to a port between
-//! switches has the tag, and each output to an edge port has none. With a flowspace, packets stay within it, except at edge ports.
+//! switches has the tag, and each output to an edge port has none. With addresses, it is the same with those of the slice and of the tenant.
+//! With a flowspace, packets stay within it, except at edge ports.
 //! Actions of OpenFlow 1.0 become those of 1.3, because the kernel takes only these.
 //!
 //! In: the packets before the actions, and the actions. Out: actions. It keeps no state and sends nothing.
 
+use crate::addresses::{AddressPlan, exact_address, fields_of, is_address};
 use crate::discovery::PROBES;
 use crate::port::VirtualPort;
 use crate::refusal::*;
@@ -46,8 +48,8 @@ pub(crate) struct Scene<'a> {
 pub(crate) struct Start {
     /// The port by which they entered, as the tenant sees it, if there is one.
     pub(crate) in_port: Option<PortNo>,
-    /// Whether they have the slice's tag.
-    pub(crate) is_tagged: bool,
+    /// Whether they are dressed.
+    pub(crate) is_dressed: bool,
     /// Their fields, as the physical switch sees them.
     pub(crate) known: Match,
 }
@@ -69,7 +71,27 @@ pub(crate) fn has_tag(known: &Match) -> Option<bool> {
 impl Scene<'_> {
     /// Translates a list of actions.
     pub(crate) fn translate(&self, start: Start, actions: &[Action]) -> Result<Vec<Action>, Refusal> {
-        let mut walk = Walk { scene: self, at: start, out: Vec::new(), queued: false, changed: false };
+        self.translate_if_known(start, actions)?.ok_or_else(|| {
+            let why =
+                "the packets' addresses must be known where they change between an edge port and another";
+            Refusal::new(ACTION_ARGUMENT, why)
+        })
+    }
+
+    /// The same. `None`: the actions must rewrite addresses, of which the packets leave one open.
+    pub(crate) fn translate_if_known(
+        &self,
+        start: Start,
+        actions: &[Action],
+    ) -> Result<Option<Vec<Action>>, Refusal> {
+        let mut walk = Walk {
+            scene: self,
+            at: start,
+            out: Vec::new(),
+            queued: false,
+            changed: false,
+            lacks_address: false,
+        };
         let mut rest = actions;
         while let Some((action, behind)) = rest.split_first() {
             // Outputs in a row do not change the packet, so their order is free.
@@ -83,8 +105,11 @@ impl Scene<'_> {
                 let why = format!("the actions become more than {ACTIONS_MAX} in the physical switch");
                 return Err(Refusal::new(ACTION_TOO_MANY, why));
             }
+            if walk.lacks_address {
+                return Ok(None);
+            }
         }
-        Ok(walk.out)
+        Ok(Some(walk.out))
     }
 }
 
@@ -93,8 +118,8 @@ struct Target {
     /// The physical port, IN_PORT or CONTROLLER.
     by: PortNo,
     max_len: u16,
-    /// Whether the packet must have the slice's tag there; `None`: either.
-    tag: Option<bool>,
+    /// Whether the packet must be dressed there; `None`: either.
+    dress: Option<bool>,
     /// Whether no other slice has the port.
     is_edge: bool,
 }
@@ -108,6 +133,8 @@ struct Walk<'a> {
     queued: bool,
     /// Whether the packets changed since they were last compared with the flowspace.
     changed: bool,
+    /// Whether addresses must be rewritten that are not known.
+    lacks_address: bool,
 }
 
 impl Walk<'_> {
@@ -188,8 +215,27 @@ impl Walk<'_> {
         if matches!(field, Field::VlanVid | Field::VlanPcp) {
             self.check_own_tags()?;
         }
+        let value = self.address_of(field, value)?;
         self.change(Action::SetField { field, value });
         Ok(())
+    }
+
+    /// The value of a field that the tenant sets. Its addresses are as the packet's are here.
+    fn address_of(&self, field: Field, value: u128) -> Result<u128, Refusal> {
+        let Some(addresses) = self.scene.space.addresses.as_ref().filter(|_| is_address(field)) else {
+            return Ok(value);
+        };
+        let has_field = fields_of(&self.at.known).is_some_and(|fields| fields.contains(&field));
+        if !has_field {
+            let why = "the match must give the protocol of the addresses that an action changes";
+            return Err(Refusal::new(ACTION_ARGUMENT, why));
+        }
+        let address = u32::try_from(value).ok();
+        match address.and_then(|address| Some((address, addresses.to_physical(address)?))) {
+            Some((_, physical)) if self.at.is_dressed => Ok(physical.into()),
+            Some((address, _)) => Ok(address.into()),
+            None => Err(Refusal::new(ACTION_EPERM, "the address is none of the slice's")),
+        }
     }
 
     fn tag(&mut self, action: &Action) -> Result<(), Refusal> {
@@ -223,8 +269,11 @@ impl Walk<'_> {
         let Some(physical) = self.scene.groups.get(&group) else {
             return Err(Refusal::new(ACTION_OUT_GROUP, format!("the slice has no group {group}")));
         };
-        // Buckets were translated for frames with the tag, wherever those entered.
-        self.set_tag(self.scene.space.has_tagged_ports())?;
+        // Buckets were translated for dressed frames, wherever those entered.
+        self.set_dress(self.scene.space.has_dressed_ports())?;
+        if self.lacks_address {
+            return Ok(());
+        }
         self.check_within()?;
         self.out.push(Action::Group(physical.physical));
         Ok(())
@@ -240,11 +289,11 @@ impl Walk<'_> {
         let space = self.scene.space;
         match port {
             PortNo::CONTROLLER => {
-                // Within the flowspace, packets of ports between switches have the tag, also on their way up. Packets of edge ports need none
-                // as they came. Changed ones need it, because they could seem to be another slice's.
+                // Within the flowspace, packets of ports between switches are dressed, also on their way up. Packets of edge ports need not be,
+                // as they came. Changed ones must be, because they could seem to be another slice's.
                 let enters_at_edge = self.in_port().is_some_and(|port| port.plan.is_edge);
-                let tag = (space.tag.is_some() && (self.is_changed() || !enters_at_edge)).then_some(true);
-                Ok(vec![Target { by: port, max_len: WHOLE_PACKET, tag, is_edge: false }])
+                let dress = (space.dresses() && (self.is_changed() || !enters_at_edge)).then_some(true);
+                Ok(vec![Target { by: port, max_len: WHOLE_PACKET, dress, is_edge: false }])
             }
             PortNo::IN_PORT => match self.in_port() {
                 Some(in_port) => Ok(self.target(in_port, port).into_iter().collect()),
@@ -287,17 +336,21 @@ impl Walk<'_> {
     /// One port of the slice, if it sends. `by` is the physical port, or IN_PORT.
     fn target(&self, port: &VirtualPort, by: PortNo) -> Option<Target> {
         let space = self.scene.space;
-        let tag = space.tag.map(|_| space.is_tagged_at(port));
-        port.sends().then_some(Target { by, max_len: 0, tag, is_edge: port.plan.is_edge })
+        let dress = space.dresses().then(|| space.is_dressed_at(port));
+        port.sends().then_some(Target { by, max_len: 0, dress, is_edge: port.plan.is_edge })
     }
 
-    /// Sends the packet as it is to several targets: first to those that take it with the tag that it has now.
+    /// Sends the packet as it is to several targets: first to those that take it dressed as it is now.
     fn send(&mut self, mut targets: Vec<Target>) -> Result<(), Refusal> {
-        let is_tagged = self.at.is_tagged;
-        targets.sort_by_key(|target| target.tag.is_some_and(|tag| tag != is_tagged));
-        for Target { by, max_len, tag, is_edge } in targets {
-            if let Some(tag) = tag {
-                self.set_tag(tag)?;
+        let is_dressed = self.at.is_dressed;
+        self.leave_out_other_hosts(&mut targets);
+        targets.sort_by_key(|target| target.dress.is_some_and(|dress| dress != is_dressed));
+        for Target { by, max_len, dress, is_edge } in targets {
+            if let Some(dress) = dress {
+                self.set_dress(dress)?;
+            }
+            if self.lacks_address {
+                return Ok(());
             }
             // Any packet may leave by a port that no other slice has.
             if !is_edge {
@@ -308,15 +361,64 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Pushes or pops the slice's tag, if the frame is not so already.
+    /// Packets whose destination is known, and their source is not, cannot be undressed. They leave by an edge port only if their destination
+    /// is there.
+    fn leave_out_other_hosts(&self, targets: &mut Vec<Target>) {
+        let Some(addresses) = self.scene.space.addresses.as_ref().filter(|_| self.at.is_dressed) else {
+            return;
+        };
+        let Some([from, to]) = fields_of(&self.at.known) else { return };
+        let (None, Some(to)) = (exact_address(&self.at.known, from), exact_address(&self.at.known, to))
+        else {
+            return;
+        };
+        let Some(to) = addresses.to_tenant(to) else { return };
+        let back = self.in_port().map(|port| port.plan.port);
+        let port_of = |target: &Target| if target.by == PortNo::IN_PORT { back } else { Some(target.by) };
+        let is_there = |port| self.scene.space.is_host_at(port, to);
+        targets.retain(|target| target.dress != Some(false) || port_of(target).is_some_and(is_there));
+    }
+
+    /// Dresses or undresses the frame, if it is not so already.
+    fn set_dress(&mut self, wanted: bool) -> Result<(), Refusal> {
+        if wanted == self.at.is_dressed || !self.scene.space.dresses() {
+            return Ok(());
+        }
+        match self.scene.space.addresses.clone() {
+            Some(addresses) => self.set_addresses(&addresses, wanted),
+            None => self.set_tag(wanted),
+        }
+    }
+
+    /// Rewrites both addresses of the packet.
+    fn set_addresses(&mut self, addresses: &AddressPlan, wanted: bool) -> Result<(), Refusal> {
+        let Some(fields) = fields_of(&self.at.known) else {
+            return Err(Refusal::new(ACTION_EPERM, "the actions make packets without IPv4 addresses"));
+        };
+        let known = fields.map(|field| exact_address(&self.at.known, field));
+        let [Some(from), Some(to)] = known else {
+            self.lacks_address = true;
+            return Ok(());
+        };
+        for (field, address) in fields.into_iter().zip([from, to]) {
+            let other = if wanted { addresses.to_physical(address) } else { addresses.to_tenant(address) };
+            let other =
+                other.ok_or_else(|| Refusal::new(ACTION_EPERM, "an address is none of the slice's"))?;
+            self.change(Action::SetField { field, value: other.into() });
+        }
+        self.at.is_dressed = wanted;
+        Ok(())
+    }
+
+    /// Pushes or pops the slice's tag.
     fn set_tag(&mut self, wanted: bool) -> Result<(), Refusal> {
-        let Some(tag) = self.scene.space.tag.filter(|_| wanted != self.at.is_tagged) else { return Ok(()) };
+        let Some(tag) = self.scene.space.tag else { return Ok(()) };
         // Behind a pop, 1.0 cannot tell a push from a change of the tag below.
         if wanted && self.scene.on == Version::V1_0 && has_tag(&self.at.known) != Some(false) {
             let why = "a switch of OpenFlow 1.0 cannot push the slice's tag again: first send to ports between switches";
             return Err(Refusal::new(ACTION_ARGUMENT, why));
         }
-        self.at.is_tagged = wanted;
+        self.at.is_dressed = wanted;
         let vlan = u128::from(tag | VLAN_PRESENT);
         let set = Action::SetField { field: Field::VlanVid, value: vlan };
         let steps = if wanted { vec![Action::PushVlan(ETH_VLAN), set] } else { vec![Action::PopVlan] };
@@ -337,9 +439,12 @@ impl Walk<'_> {
         let mut known = self.at.known.clone();
         let in_port = self.at.in_port;
         known.remove(Field::InPort);
-        let here =
-            self.scene.space.entries().iter().filter(|entry| in_port.is_none_or(|it| it == entry.in_port));
-        let spaces: Vec<Match> = here.map(|entry| without_port(&entry.matching)).collect();
+        let space = self.scene.space;
+        let here = space.entries().iter().filter(|entry| in_port.is_none_or(|it| it == entry.in_port));
+        let spaces: Vec<Match> = match &space.addresses {
+            Some(addresses) => addresses.physical_packets().to_vec(),
+            None => here.map(|entry| without_port(&entry.matching)).collect(),
+        };
         if within(&known, &spaces) {
             return Ok(());
         }
@@ -352,6 +457,12 @@ impl Walk<'_> {
             if matches!(step, Action::SetField { field: Field::VlanVid | Field::VlanPcp, .. }) {
                 self.check_own_tags()?;
             }
+            let step = match step {
+                Action::SetField { field, value } => {
+                    Action::SetField { field, value: self.address_of(field, value)? }
+                }
+                other => other,
+            };
             self.change(step);
         }
         Ok(())

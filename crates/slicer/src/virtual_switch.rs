@@ -106,7 +106,7 @@ impl VirtualSwitch {
             slice: plan.name.clone(),
             is_read_only: plan.is_read_only,
             physical: None,
-            space: Space::new(&plan.isolation, &switch.ports),
+            space: Space::new(&plan.isolation, switch),
             controllers: vec![Controller::closed(0); CONTROLLERS_MAX],
             generation_id: None,
             rules: RuleTable::default(),

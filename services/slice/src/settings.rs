@@ -8,11 +8,11 @@ use abi::ZoneId;
 use flow::{DatapathId, Match, PortNo};
 use serde::{Deserialize, Serialize};
 use slicer::{
-    BadPlan, CONTROLLERS_MAX, End, Isolation, LabelForm, Limit, Limits, LinkPlan, Numbers, PortPlan,
-    SlicePlan, Slicer, SwitchPlan, Vnic,
+    AddressPlan, BadPlan, CONTROLLERS_MAX, End, HostPlan, Isolation, LabelForm, Limit, Limits, LinkPlan,
+    Numbers, PortPlan, SlicePlan, Slicer, SwitchPlan, Vnic,
 };
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::Range;
 
 /// The most connections of a slice: one for each switch and controller. The zone waits for all of them at once.
@@ -76,6 +76,53 @@ pub enum IsolationSettings {
     Vlan(u16),
     /// They are within one of these matches.
     Flowspace(Vec<Match>),
+    /// By addresses between switches.
+    Address(AddressSettings),
+}
+
+/// The addresses of a slice.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AddressSettings {
+    /// The first address that the tenant sees.
+    pub tenant: Ipv4Addr,
+    /// The first address between switches.
+    pub physical: Ipv4Addr,
+    /// How many bits of both are fixed.
+    pub length: u8,
+    /// The hosts: address, switch and port of the physical switch.
+    pub hosts: Vec<(Ipv4Addr, DatapathId, PortNo)>,
+}
+
+impl IsolationSettings {
+    fn of(isolation: &Isolation) -> IsolationSettings {
+        match isolation {
+            Isolation::Vlan(tag) => IsolationSettings::Vlan(*tag),
+            Isolation::Flowspace(matches) => IsolationSettings::Flowspace(matches.clone()),
+            Isolation::Address(AddressPlan { tenant, physical, length, hosts }) => {
+                let hosts = hosts.iter().map(|host| (host.address, host.datapath, host.port)).collect();
+                let (tenant, physical, length) = (*tenant, *physical, *length);
+                IsolationSettings::Address(AddressSettings { tenant, physical, length, hosts })
+            }
+        }
+    }
+
+    fn plan(&self) -> Isolation {
+        match self {
+            IsolationSettings::Vlan(tag) => Isolation::Vlan(*tag),
+            IsolationSettings::Flowspace(matches) => Isolation::Flowspace(matches.clone()),
+            IsolationSettings::Address(AddressSettings { tenant, physical, length, hosts }) => {
+                let host = |(address, datapath, port): &(Ipv4Addr, DatapathId, PortNo)| HostPlan {
+                    address: *address,
+                    datapath: *datapath,
+                    port: *port,
+                };
+                let hosts = hosts.iter().map(host).collect();
+                let (tenant, physical, length) = (*tenant, *physical, *length);
+                Isolation::Address(AddressPlan { tenant, physical, length, hosts })
+            }
+        }
+    }
 }
 
 /// How controllers receive labels: [`LabelForm`] in the words of the configuration.
@@ -172,10 +219,7 @@ impl SliceSettings {
             name: plan.name.clone(),
             controllers,
             tls: None,
-            isolation: match &plan.isolation {
-                Isolation::Vlan(tag) => IsolationSettings::Vlan(*tag),
-                Isolation::Flowspace(matches) => IsolationSettings::Flowspace(matches.clone()),
-            },
+            isolation: IsolationSettings::of(&plan.isolation),
             is_read_only: plan.is_read_only,
             is_standalone: false,
             switches: plan.switches.iter().map(SwitchSettings::of).collect(),
@@ -246,10 +290,7 @@ impl SliceSettings {
         };
         SlicePlan {
             name: self.name.clone(),
-            isolation: match &self.isolation {
-                IsolationSettings::Vlan(tag) => Isolation::Vlan(*tag),
-                IsolationSettings::Flowspace(matches) => Isolation::Flowspace(matches.clone()),
-            },
+            isolation: self.isolation.plan(),
             is_read_only: self.is_read_only,
             switches: self.switches.iter().map(SwitchSettings::plan).collect(),
             links: self

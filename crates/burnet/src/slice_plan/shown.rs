@@ -4,7 +4,7 @@
 
 use super::judge::{Got, Judged, Refused};
 use crate::commands::table::aligned;
-use config::slices::{SliceIsolation, link_name, port_name, switch_name};
+use config::slices::{Addresses, SliceIsolation, link_name, port_name, switch_name};
 use hose::{Bandwidth, Fit};
 use serde_json::{Value, json};
 
@@ -61,7 +61,9 @@ fn isolation(judged: &Judged) -> String {
             let texts = packets.iter().map(|it| format!("`{}`", flow::text::match_to_string(&it.matching)));
             format!("flowspace, {}", texts.collect::<Vec<_>>().join(" or "))
         }
-        SliceIsolation::Address(prefix) => format!("address, {prefix} (the node cannot run it yet)"),
+        SliceIsolation::Address(Addresses { prefix, tenant, hosts }) => {
+            format!("address, {tenant} as {prefix}, {} hosts", hosts.len())
+        }
     }
 }
 

@@ -98,7 +98,10 @@ fn edge_packets(slice: &Slice) -> Match {
         SliceIsolation::Flowspace(packets) => {
             packets.first().map(|it| it.matching.clone()).unwrap_or_default()
         }
-        SliceIsolation::Address(_) => Match::any().with(Field::EthType, IPV4),
+        SliceIsolation::Address(addresses) => {
+            let [packets, _] = of_prefix(addresses.tenant);
+            packets
+        }
     }
 }
 
@@ -142,8 +145,8 @@ impl<'s> Owned<'s> {
             SliceIsolation::Flowspace(packets) => {
                 packets.iter().map(|it| (it.matching.clone(), it.line)).collect()
             }
-            SliceIsolation::Address(prefix) => {
-                of_prefix(*prefix).into_iter().map(|matching| (matching, slice.line)).collect()
+            SliceIsolation::Address(addresses) => {
+                of_prefix(addresses.prefix).into_iter().map(|matching| (matching, slice.line)).collect()
             }
         };
         let packets = packets.into_iter().map(|(matching, line)| Packets { matching, line }).collect();
@@ -175,6 +178,7 @@ fn of_prefix(prefix: Prefix) -> [Match; 2] {
     let (address, mask) = (u32::from(prefix.address), prefix.mask());
     let both = |kind: u16, from, to| {
         Match::any()
+            .with(Field::VlanVid, 0u16)
             .with(Field::EthType, kind)
             .with_masked(from, address, mask)
             .with_masked(to, address, mask)

@@ -2,9 +2,9 @@
 //!
 //! In: a slice. Out: `slicer::SlicePlan`. It chooses no links: a slice that names only VNICs gets those that the caller has chosen.
 
-use super::slice::{Line, Slice, SliceIsolation, SliceLink, SlicePort};
+use super::slice::{Addresses, Line, Slice, SliceHost, SliceIsolation, SliceLink, SlicePort};
 use flow::{DatapathId, PortNo};
-use slicer::{BadPlan, End, Isolation, LinkPlan, PortPlan, SlicePlan, SwitchPlan};
+use slicer::{AddressPlan, BadPlan, End, HostPlan, Isolation, LinkPlan, PortPlan, SlicePlan, SwitchPlan};
 use std::collections::BTreeMap;
 use view::{ConnectPoint, LinkId};
 
@@ -65,22 +65,10 @@ impl Slice {
             SliceIsolation::Flowspace(packets) => {
                 Isolation::Flowspace(packets.iter().map(|it| it.matching.clone()).collect())
             }
-            SliceIsolation::Address(_) => {
-                let why = "isolation = \"address\" is not possible yet: write \"vlan\" or \"flowspace\"";
-                return Err(BadPlan(format!("slice {}: {why}", self.name)));
-            }
+            SliceIsolation::Address(addresses) => Isolation::Address(addresses.plan()),
         };
         let plan = self.plan_with(isolation);
         plan.check().map(|()| plan)
-    }
-
-    /// Checks what one slice can be checked for by itself.
-    pub(super) fn check(&self) -> Result<(), BadPlan> {
-        match &self.isolation {
-            // The ports are checked all the same.
-            SliceIsolation::Address(_) => self.plan_with(Isolation::Flowspace(Vec::new())).check(),
-            _ => self.plan().map(drop),
-        }
     }
 
     fn plan_with(&self, isolation: Isolation) -> SlicePlan {
@@ -108,6 +96,22 @@ impl Slice {
             links: self.links.iter().flatten().map(link).collect(),
             limits: self.limits,
             numbers: self.numbers.clone(),
+        }
+    }
+}
+
+impl Addresses {
+    fn plan(&self) -> AddressPlan {
+        let host = |host: &SliceHost| HostPlan {
+            address: host.address,
+            datapath: host.at.switch,
+            port: host.at.port,
+        };
+        AddressPlan {
+            tenant: self.tenant.address,
+            physical: self.prefix.address,
+            length: self.prefix.length,
+            hosts: self.hosts.iter().map(host).collect(),
         }
     }
 }

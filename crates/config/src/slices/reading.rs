@@ -3,13 +3,13 @@
 //! In: texts and numbers with their places. Out: slices in the order of the file, or the first fault with its line and what to write. It compares no two
 //! slices, except for the tags that it gives to those that name none.
 
-use super::agents;
 use super::names::{parse_link, parse_port, parse_switch, port_name, renamed, shown, switch_name};
 use super::slice::{
-    Controller, Line, Packets, Prefix, Slice, SliceIsolation, SliceLink, SlicePort, SliceSwitch, SliceTls,
+    Controller, Line, Packets, Slice, SliceHost, SliceIsolation, SliceLink, SlicePort, SliceSwitch, SliceTls,
     Vnic,
 };
 use super::written::{AdmissionKind, IsolationKind, WrittenLimits, WrittenSlice, WrittenSlices, WrittenTls};
+use super::{addresses, agents};
 use crate::grant::quota;
 use flow::{DatapathId, PortNo};
 use hose::{Checks, VNICS_MAX};
@@ -114,7 +114,12 @@ impl Lines {
 
     /// The line of a value, from 1.
     fn of_value<T>(&self, value: &Spanned<T>) -> usize {
-        self.0.partition_point(|end| *end < value.span().start) + 1
+        self.of_value_at(value.span().start)
+    }
+
+    /// The line of a place in the text, from 1.
+    fn of_value_at(&self, at: usize) -> usize {
+        self.0.partition_point(|end| *end < at) + 1
     }
 }
 
@@ -153,8 +158,9 @@ impl Section<'_> {
         let isolation = self.isolation(tag)?;
         let switches = self.switches()?;
         let links = self.links()?;
-        let (vnics, vnic_ports) = self.vnics(&isolation)?;
-        let ports = self.ports(links.as_deref().unwrap_or_default(), vnic_ports)?;
+        let (vnics, mut at_edge) = self.vnics(&isolation)?;
+        at_edge.extend(host_ports(&isolation));
+        let ports = self.ports(links.as_deref().unwrap_or_default(), at_edge)?;
         let slice = Slice {
             name: self.name.to_owned(),
             line: Line(self.line),
@@ -182,8 +188,8 @@ impl Section<'_> {
         self.check_switches(&slice)?;
         self.check_observer(&slice)?;
         // What the parts above have not found, such as two ports that are shown with one number.
-        match slice.check() {
-            Ok(()) => Ok(slice),
+        match slice.plan() {
+            Ok(_) => Ok(slice),
             Err(bad) => Err(Fault { line: self.line, reason: bad.0 }),
         }
     }
@@ -239,7 +245,7 @@ impl Section<'_> {
     }
 
     fn isolation(&self, tag: Option<u16>) -> Read<SliceIsolation> {
-        let WrittenSlice { isolation, tag: written_tag, matches, prefix, .. } = self.of;
+        let WrittenSlice { isolation, tag: written_tag, matches, prefix, addresses, hosts, .. } = self.of;
         let Some(kind) = isolation.as_ref().map(|kind| *kind.get_ref()) else {
             let why = "it has no isolation: write isolation = \"vlan\", \"flowspace\" or \"address\"";
             return self.refuse(self.line, why);
@@ -248,6 +254,8 @@ impl Section<'_> {
             (written_tag.as_ref().map(|it| self.line_of(it)), "tag", IsolationKind::Vlan, "vlan"),
             (matches.as_ref().map(|it| self.line_of(it)), "matches", IsolationKind::Flowspace, "flowspace"),
             (prefix.as_ref().map(|it| self.line_of(it)), "prefix", IsolationKind::Address, "address"),
+            (addresses.as_ref().map(|it| self.line_of(it)), "addresses", IsolationKind::Address, "address"),
+            (hosts.as_ref().map(|it| self.line_of(it)), "hosts", IsolationKind::Address, "address"),
         ];
         for (line, key, of, name) in foreign {
             if let Some(line) = line.filter(|_| of != kind) {
@@ -255,18 +263,17 @@ impl Section<'_> {
                 return self.refuse(line, why);
             }
         }
-        match (kind, matches, prefix) {
-            (IsolationKind::Vlan, ..) => Ok(SliceIsolation::Vlan(tag.unwrap_or_default())),
-            (IsolationKind::Flowspace, Some(matches), _) => self.flowspace(matches),
-            (IsolationKind::Flowspace, None, _) => self.refuse(
+        match (kind, matches) {
+            (IsolationKind::Vlan, _) => Ok(SliceIsolation::Vlan(tag.unwrap_or_default())),
+            (IsolationKind::Flowspace, Some(matches)) => self.flowspace(matches),
+            (IsolationKind::Flowspace, None) => self.refuse(
                 self.line,
                 "it has no flowspace: write matches = [\"ip,nw_dst=10.1.0.0/16\"], or [\"\"] for all packets",
             ),
-            (IsolationKind::Address, _, Some(prefix)) => {
-                self.parsed(prefix, parse_prefix).map(SliceIsolation::Address)
-            }
-            (IsolationKind::Address, _, None) => {
-                self.refuse(self.line, "it has no addresses: write prefix = \"10.7.0.0/16\"")
+            (IsolationKind::Address, _) => {
+                addresses::read(self.of, |at| self.lines.of_value_at(at), self.line)
+                    .map(SliceIsolation::Address)
+                    .map_err(|(line, why)| self.fault(line, why))
             }
         }
     }
@@ -356,7 +363,7 @@ impl Section<'_> {
         vnics.collect()
     }
 
-    /// All ports: those that are written, then the ends of links, then those of VNICs.
+    /// All ports: those that are written, then the ends of links, then those of VNICs and hosts.
     fn ports(&self, links: &[SliceLink], of_vnics: Vec<VnicPort>) -> Read<Vec<SlicePort>> {
         let mut ports = BTreeMap::new();
         let written = self.of.ports.iter().map(|text| (text, false));
@@ -400,7 +407,7 @@ impl Section<'_> {
         };
         if port.is_own && !there.is_own {
             let why = format!(
-                "port {} of a VNIC is also the end of a link or in ports: the tag or the addresses change at one of them only",
+                "port {} of a VNIC or a host is also the end of a link or in ports: the tag or the addresses change at one of them only",
                 port_name(port.at)
             );
             return self.refuse(port.line.0, why);
@@ -460,6 +467,10 @@ impl Section<'_> {
             let why = "read_only = true, and own_ports are for slices that send: move them to ports";
             return self.refuse(self.line_of(port), why);
         }
+        if let Some(hosts) = &self.of.hosts {
+            let why = "read_only = true, and hosts are for slices that send: leave them out";
+            return self.refuse(self.line_of(hosts), why);
+        }
         if matches!(slice.isolation, SliceIsolation::Vlan(_)) && self.of.tag.is_none() {
             return self.refuse(self.line, "read_only = true: write the tag of the slice that it observes");
         }
@@ -467,7 +478,17 @@ impl Section<'_> {
     }
 }
 
-/// The port of a VNIC.
+/// The ports of the hosts of a slice with addresses.
+fn host_ports(isolation: &SliceIsolation) -> Vec<VnicPort> {
+    let SliceIsolation::Address(addresses) = isolation else { return Vec::new() };
+    let port = |host: &SliceHost| {
+        let port = SlicePort { at: host.at, shown_as: host.at.port, is_own: true, line: host.line };
+        VnicPort { port, is_renamed: false }
+    };
+    addresses.hosts.iter().map(port).collect()
+}
+
+/// The port of a VNIC or a host.
 struct VnicPort {
     port: SlicePort,
     /// Whether the operator wrote the number that the tenant sees.
@@ -511,22 +532,6 @@ fn parse_controller(text: &str) -> Result<Controller, String> {
     match number.and_then(|digits| digits.parse::<u16>().ok()) {
         Some(port) if port > 0 && is_host => Ok(Controller { host: inner.unwrap_or(host).to_owned(), port }),
         _ => Err(wrong()),
-    }
-}
-
-fn parse_prefix(text: &str) -> Result<Prefix, String> {
-    let wrong = || format!("`{}` is no IPv4 prefix: write 10.7.0.0/16", shown(text));
-    let (address, length) = text.split_once('/').ok_or_else(wrong)?;
-    let prefix = match (address.parse(), length.parse()) {
-        (Ok(address), Ok(length @ 1..=32)) => Prefix { address, length },
-        _ => return Err(wrong()),
-    };
-    match u32::from(prefix.address) & !prefix.mask() {
-        0 => Ok(prefix),
-        _ => {
-            let first = std::net::Ipv4Addr::from(u32::from(prefix.address) & prefix.mask());
-            Err(format!("`{prefix}` has bits behind its length: write {first}/{}", prefix.length))
-        }
     }
 }
 

@@ -128,8 +128,30 @@ pub enum SliceIsolation {
     Vlan(u16),
     /// They match one of these.
     Flowspace(Vec<Packets>),
-    /// By IPv4 addresses of this prefix between switches, to which the edge rewrites the tenant's own. ARP is rewritten too.
-    Address(Prefix),
+    /// By IPv4 addresses of a prefix between switches, to which the edge rewrites the tenant's own. ARP is rewritten too.
+    Address(Addresses),
+}
+
+/// The addresses of a slice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Addresses {
+    /// Those between switches.
+    pub prefix: Prefix,
+    /// Those that the tenant sees: as many.
+    pub tenant: Prefix,
+    /// The hosts, in the order of the file.
+    pub hosts: Vec<SliceHost>,
+}
+
+/// A host of a slice with addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SliceHost {
+    /// Its address, as the tenant sees it.
+    pub address: Ipv4Addr,
+    /// Its port, which is the slice's own.
+    pub at: ConnectPoint,
+    /// Where it is written.
+    pub line: Line,
 }
 
 impl SliceIsolation {
@@ -162,6 +184,11 @@ impl Prefix {
     pub const fn mask(self) -> u32 {
         // The length is never 0.
         u32::MAX << (32 - self.length as u32)
+    }
+
+    /// Whether an address is one of the prefix.
+    pub fn contains(self, address: Ipv4Addr) -> bool {
+        (u32::from(address) ^ u32::from(self.address)) & self.mask() == 0
     }
 }
 

@@ -202,20 +202,97 @@ fn a_wrong_isolation_is_named_with_its_line() {
         &with("isolation = 'flowspace'\nmatches = ['metadata=3']"),
         "line 1: slice red: `metadata=0x3` has a field that no packet carries between switches",
     );
-    refused(
-        &with("isolation = 'address'"),
-        "line 1: slice red: it has no addresses: write prefix = \"10.7.0.0/16\"",
+}
+
+/// A slice with addresses: these lines, and a host.
+fn with_addresses(lines: &str) -> String {
+    with(&format!(
+        "isolation = 'address'\nprefix = '10.7.0.0/24'\naddresses = '10.0.0.0/24'\nports = ['s1:3']\n{lines}"
+    ))
+}
+
+#[test]
+fn a_slice_with_addresses_has_hosts_at_own_ports() {
+    let hosts = "hosts = { '10.0.0.1' = 's1:1', '10.0.0.2' = 's2:1' }";
+    let slice = parse(&with_addresses(hosts)).unwrap().remove(0);
+    let own: Vec<String> =
+        slice.ports.iter().filter(|port| port.is_own).map(|port| super::port_name(port.at)).collect();
+    assert_eq!(own, ["s1:1", "s2:1"]);
+    let slicer::Isolation::Address(plan) = slice.plan().unwrap().isolation else { panic!("{slice:?}") };
+    let shown = |host: &slicer::HostPlan| (host.address.to_string(), host.datapath.0, host.port.0);
+    let hosts: Vec<_> = plan.hosts.iter().map(shown).collect();
+    assert_eq!(hosts, [("10.0.0.1".to_owned(), 1, 1), ("10.0.0.2".to_owned(), 2, 1)]);
+    assert_eq!(
+        (plan.tenant.to_string(), plan.physical.to_string(), plan.length),
+        ("10.0.0.0".to_owned(), "10.7.0.0".to_owned(), 24)
     );
-    for wrong in ["10.7.0.0", "10.7.0.0/0", "10.7.0.0/33", "10.7/16"] {
+    // An observer sees what is between switches, and has no hosts.
+    let observer = parse(&with_addresses("read_only = true")).unwrap().remove(0);
+    assert!(observer.plan().is_ok());
+}
+
+#[test]
+fn wrong_addresses_are_named_with_their_line() {
+    let no_addresses = "line 1: slice red: it has no addresses: write prefix = \"10.7.0.0/24\" for those between switches, and addresses = \"10.0.0.0/24\" for the tenant's";
+    refused(&with("isolation = 'address'"), no_addresses);
+    refused(&with("isolation = 'address'\nprefix = '10.7.0.0/24'"), no_addresses);
+    let wrong_prefix = |wrong: &str, expected: &str| {
         refused(
-            &with(&format!("isolation = 'address'\nprefix = '{wrong}'")),
-            &format!("line 4: slice red: `{wrong}` is no IPv4 prefix: write 10.7.0.0/16"),
+            &with(&format!("isolation = 'address'\nprefix = '{wrong}'\naddresses = '10.0.0.0/24'")),
+            expected,
         );
+    };
+    for wrong in ["10.7.0.0", "10.7.0.0/0", "10.7.0.0/33", "10.7/16"] {
+        wrong_prefix(wrong, &format!("line 4: slice red: `{wrong}` is no IPv4 prefix: write 10.7.0.0/16"));
     }
-    refused(
-        &with("isolation = 'address'\nprefix = '10.7.0.1/16'"),
-        "line 4: slice red: `10.7.0.1/16` has bits behind its length: write 10.7.0.0/16",
+    wrong_prefix(
+        "10.7.0.1/24",
+        "line 4: slice red: `10.7.0.1/24` has bits behind its length: write 10.7.0.0/24",
     );
+    wrong_prefix(
+        "10.7.0.0/16",
+        "line 5: slice red: 10.0.0.0/24 and 10.7.0.0/16 have not as many addresses: write both with one length",
+    );
+    let hosts = |hosts: &str, expected: &str| refused(&with_addresses(hosts), expected);
+    hosts("", "line 1: slice red: it has no hosts: write hosts = { \"10.0.0.1\" = \"s1:1\" }");
+    hosts("hosts = { me = 's1:1' }", "line 7: slice red: `me` is no IPv4 address: write 10.0.0.1");
+    hosts(
+        "hosts = { '10.7.0.1' = 's1:1' }",
+        "line 7: slice red: host 10.7.0.1 has no address of 10.0.0.0/24",
+    );
+    hosts(
+        "hosts = { '10.0.0.1' = 's1:3' }",
+        "line 7: slice red: port s1:3 of a VNIC or a host is also the end of a link or in ports: the tag or the addresses change at one of them only",
+    );
+    hosts(
+        "read_only = true\nhosts = { '10.0.0.1' = 's1:1' }",
+        "line 8: slice red: read_only = true, and hosts are for slices that send: leave them out",
+    );
+    refused(
+        &with("isolation = 'vlan'\nhosts = { '10.0.0.1' = 's1:1' }"),
+        "line 4: slice red: hosts is a key of isolation = \"address\": leave it out",
+    );
+}
+
+#[test]
+fn two_slices_with_addresses_may_share_links_if_their_prefixes_differ() {
+    let slice = |name: &str, prefix: &str, host: u32| {
+        format!(
+            "[slice.{name}]\ncontrollers = ['h:1']\nisolation = 'address'\nprefix = '{prefix}'\naddresses = '10.0.0.0/24'\n\
+             ports = ['s1:3']\nhosts = {{ '10.0.0.1' = 's1:{host}' }}\n"
+        )
+    };
+    let both = |prefix: &str| parse(&(slice("red", "10.7.0.0/24", 1) + &slice("blue", prefix, 2)));
+    assert_eq!(both("10.7.1.0/24").unwrap().len(), 2);
+    refused(
+        &(slice("red", "10.7.0.0/24", 1) + &slice("blue", "10.7.0.0/24", 2)),
+        "line 8: slice blue: it owns the packet `ip,in_port=3,vlan_tci=0x0000/0x1fff,nw_src=10.7.0.0,nw_dst=10.7.0.0` at s1, and so does slice red (line 1): narrow one of them, or write read_only = true",
+    );
+    // Packets with a tag are none of a slice with addresses.
+    let tagged = "[slice.green]\ncontrollers = ['h:1']\nisolation = 'vlan'\ntag = 7\nports = ['s1:3']\n";
+    assert_eq!(parse(&(slice("red", "10.7.0.0/24", 1) + tagged)).unwrap().len(), 2);
+    let space = "[slice.space]\ncontrollers = ['h:1']\nisolation = 'flowspace'\nmatches = ['ip,nw_dst=10.7.0.9']\nports = ['s1:3']\n";
+    assert!(parse(&(slice("red", "10.7.0.0/24", 1) + space)).unwrap_err().contains("nw_dst=10.7.0.9"));
 }
 
 #[test]
@@ -294,7 +371,7 @@ fn a_wrong_vnic_is_named_with_its_line() {
     );
     refused(
         &vlan("links = ['s1:1-s2:1']\nvnics = { A = { port = 's1:1', rate = '1M' } }"),
-        "line 5: slice red: port s1:1 of a VNIC is also the end of a link or in ports: the tag or the addresses change at one of them only",
+        "line 5: slice red: port s1:1 of a VNIC or a host is also the end of a link or in ports: the tag or the addresses change at one of them only",
     );
     refused(
         &vlan("own_ports = ['s1:1 as 2']\nvnics = { A = { port = 's1:1 as 3', rate = '1M' } }"),

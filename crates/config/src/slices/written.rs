@@ -24,6 +24,8 @@ pub(super) struct WrittenSlice {
     pub(super) tag: Option<Spanned<i64>>,
     pub(super) matches: Option<Spanned<Vec<Spanned<String>>>>,
     pub(super) prefix: Option<Spanned<String>>,
+    pub(super) addresses: Option<Spanned<String>>,
+    pub(super) hosts: Option<Spanned<BTreeMap<Spanned<String>, Spanned<String>>>>,
     pub(super) read_only: bool,
     pub(super) labels: LabelForm,
     pub(super) step: Option<Spanned<String>>,

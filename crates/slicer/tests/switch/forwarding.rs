@@ -13,14 +13,14 @@ use software_switch::{ControllerId, Effects, Switch, SwitchOptions, Versions};
 const TENANT: ControllerId = ControllerId(0);
 
 /// Random numbers from a seed (xorshift).
-struct Random(u64);
+pub struct Random(u64);
 
 impl Random {
-    fn new(seed: u64) -> Random {
+    pub fn new(seed: u64) -> Random {
         Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    fn below(&mut self, bound: u64) -> u64 {
+    pub fn below(&mut self, bound: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -28,11 +28,11 @@ impl Random {
     }
 
     /// True in `percent` of a hundred cases.
-    fn is(&mut self, percent: u64) -> bool {
+    pub fn is(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
 
-    fn one<T: Clone>(&mut self, of: &[T]) -> T {
+    pub fn one<T: Clone>(&mut self, of: &[T]) -> T {
         of[self.below(of.len() as u64) as usize].clone()
     }
 }
@@ -153,13 +153,13 @@ fn any_flow_mod(random: &mut Random, matches: &mut Vec<Match>, version: Version,
 }
 
 /// The switch that the tenant controls directly.
-struct Reference {
-    switch: Switch,
+pub struct Reference {
+    pub switch: Switch,
     version: Version,
 }
 
 impl Reference {
-    fn new(world: &World, version: Version) -> Reference {
+    pub fn new(world: &World, version: Version) -> Reference {
         let versions = if version == Version::V1_0 { Versions::Only10 } else { Versions::Only13 };
         let options = SwitchOptions { versions, n_buffers: 0, n_tables: 1, ..SwitchOptions::default() };
         let mut switch = Switch::new(DatapathId(0x77), "v", options);
@@ -171,7 +171,7 @@ impl Reference {
         Reference { switch, version }
     }
 
-    fn say(&mut self, world: &World, bytes: &[u8]) -> Effects {
+    pub fn say(&mut self, world: &World, bytes: &[u8]) -> Effects {
         let mut effects = Effects::default();
         let message = Message::decode(bytes).unwrap();
         self.switch.on_received(TENANT, &message, bytes, world.now, &mut effects);
@@ -179,9 +179,9 @@ impl Reference {
     }
 }
 
-type Heard = (u128, u8, u64, u16, Vec<u8>);
+pub type Heard = (u128, u8, u64, u16, Vec<u8>);
 
-fn packet_in(body: &Body) -> Option<Heard> {
+pub fn packet_in(body: &Body) -> Option<Heard> {
     let Body::PacketIn(it) = body else { return None };
     let (port, _) = it.matching.get(Field::InPort)?;
     Some((port, it.reason, it.cookie, it.total_len, it.data.clone()))
@@ -296,7 +296,7 @@ fn compare(world: &mut World, reference: &mut Reference, (port, frame): (u32, &[
     assert_eq!(heard, wanted, "seed {seed}: port {port} {frame:02x?}\n{}", dump(world));
 }
 
-fn dump(world: &World) -> String {
+pub fn dump(world: &World) -> String {
     world.commands.iter().map(|it| format!("{it:?}\n")).collect()
 }
 

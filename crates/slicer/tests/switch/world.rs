@@ -18,6 +18,8 @@ use std::time::Duration;
 
 /// The physical switch.
 pub const DATAPATH: DatapathId = DatapathId(7);
+/// A switch that is never up.
+pub const OTHER: DatapathId = DatapathId(8);
 /// The number that the tenant sees.
 pub const SHOWN: DatapathId = DatapathId(0x77);
 /// The slice's tag.
@@ -38,15 +40,16 @@ pub fn plan(isolation: Isolation) -> SlicePlan {
         shown_as: PortNo(shown),
         is_edge,
     };
+    let here =
+        SwitchPlan { datapath: DATAPATH, shown_as: SHOWN, ports: PORTS.into_iter().map(port).collect() };
+    // Only a slice with addresses has a second switch: a host is there, which never comes up.
+    let there = SwitchPlan { datapath: OTHER, shown_as: OTHER, ports: vec![port((1, 1, true))] };
+    let has_other = matches!(isolation, Isolation::Address(_));
     SlicePlan {
         name: "blue".to_owned(),
         isolation,
         is_read_only: false,
-        switches: vec![SwitchPlan {
-            datapath: DATAPATH,
-            shown_as: SHOWN,
-            ports: PORTS.into_iter().map(port).collect(),
-        }],
+        switches: [here].into_iter().chain(has_other.then_some(there)).collect(),
         links: Vec::new(),
         limits: Limits::default(),
         numbers: Numbers { groups: 100..108, meters: 200..204 },
@@ -120,7 +123,7 @@ impl World {
         switch.on_connected(KERNEL, &mut effects);
         let hello = Message { version: on, xid: 0, body: Body::Hello(Hello::default()) };
         switch.on_message(KERNEL, &hello, now, &mut effects);
-        let kernel = kernel_of(&space_of(&plan.isolation), on);
+        let kernel = kernel_of(&plan.isolation, &space_of(&plan.isolation), on);
         let mut world = World {
             slicer: Slicer::new(&plan).unwrap(),
             physical: switch,
@@ -233,8 +236,10 @@ impl World {
 
     /// A frame as the tenant sees it arrives at a port that the tenant knows.
     pub fn arrive_shown(&mut self, shown: u32, frame: &[u8]) {
-        let is_tagged = matches!(self.isolation, Isolation::Vlan(_)) && !is_edge(shown);
-        let dressed = if is_tagged { with_tag(frame, TAG) } else { frame.to_vec() };
+        let dressed = match self.isolation {
+            Isolation::Vlan(_) if !is_edge(shown) => with_tag(frame, TAG),
+            _ => frame.to_vec(),
+        };
         self.arrive(physical(shown), &dressed);
     }
 
@@ -504,13 +509,14 @@ fn names_group(command: &Command) -> bool {
 }
 
 /// A kernel with the zone of the slice: its packets, its ports, and the ports that no other slice has.
-fn kernel_of(space: &[Match], on: Version) -> kernel::Kernel {
+fn kernel_of(isolation: &Isolation, space: &[Match], on: Version) -> kernel::Kernel {
     let own = PORTS.iter().filter(|(.., is_edge)| *is_edge).map(|(port, ..)| PortNo(*port));
-    let tagged =
-        space.iter().filter_map(|it| it.get(Field::VlanVid)).any(|(vid, _)| vid == u128::from(TAG | 0x1000));
     // With a tag, a packet is the slice's by its tag. What enters at the edge has none, and is the slice's by its port.
-    let flowspace =
-        if tagged { vec![Match::any().with(Field::VlanVid, TAG | 0x1000)] } else { without_ports(space) };
+    let flowspace = match isolation {
+        Isolation::Vlan(tag) => vec![Match::any().with(Field::VlanVid, tag | 0x1000)],
+        Isolation::Flowspace(_) => without_ports(space),
+        Isolation::Address(addresses) => addresses.physical_packets().to_vec(),
+    };
     let bounds = kernel::Bounds {
         flowspace: Some(flowspace),
         ports: Some(PORTS.iter().map(|(port, ..)| PortNo(*port)).chain([PortNo::TABLE]).collect()),
@@ -617,6 +623,10 @@ fn space_of(isolation: &Isolation) -> Vec<Match> {
         match isolation {
             Isolation::Vlan(_) if is_edge => space.push(here.with(Field::VlanVid, 0u16)),
             Isolation::Vlan(tag) => space.push(here.with(Field::VlanVid, tag | 0x1000)),
+            Isolation::Address(_) if is_edge => space.extend(crate::addresses::own_packets(port)),
+            Isolation::Address(addresses) => {
+                space.extend(addresses.physical_packets().map(|it| it.with(Field::InPort, port).sorted()));
+            }
             Isolation::Flowspace(matches) => {
                 for it in matches {
                     if it.get(Field::InPort).is_none_or(|(there, _)| there == u128::from(port)) {
@@ -634,7 +644,7 @@ impl World {
     pub fn owns(&self, shown: u32, frame: &[u8]) -> bool {
         match &self.isolation {
             Isolation::Vlan(_) => FrameFields::read(frame).get(Field::VlanVid) == Some(0),
-            Isolation::Flowspace(_) => {
+            Isolation::Flowspace(_) | Isolation::Address(_) => {
                 let fields = FrameFields::read(frame).from_port(PortNo(physical(shown)));
                 self.space.iter().any(|space| space.matches(&fields))
             }
