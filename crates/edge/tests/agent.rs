@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
 
-use edge::agent::{Agent, Commands, Counts, Event, FEEDBACK_LIFE_NS, Peer, Settings};
+use edge::agent::{Agent, CAP_LIFE_NS, Commands, Counts, Event, FEEDBACK_LIFE_NS, Peer, Settings};
 use edge::protocol::link::{Link, Opened};
 use edge::protocol::{Key, Message, NO_CAP, RateOf};
 use edge::shaper::{Change, Deed, Place};
@@ -246,16 +246,25 @@ fn silence_gives_the_guarantee_and_then_no_class() {
 }
 
 #[test]
-fn a_cap_holds_until_it_is_taken_back() {
+fn a_cap_holds_while_it_is_repeated_and_until_it_is_taken_back() {
     let mut scene = Scene::new();
     scene.says(SERVICE, &Message::Caps(vec![rate(11, 12, 1_000_000)]));
     assert_eq!(scene.ceiling(), Some(1000));
     scene.says(OTHER, &feedback(11, 12, 9_000_000));
     assert_eq!(scene.ceiling(), None, "the cap is lower");
-    scene.pass(20_000 * MS);
+    for _ in 0..20 {
+        scene.pass(1_000 * MS);
+        scene.says(SERVICE, &Message::Caps(vec![rate(11, 12, 1_000_000)]));
+    }
     assert_eq!(scene.ceiling(), None, "it needs no feedback");
     scene.says(SERVICE, &Message::Caps(vec![rate(11, 12, NO_CAP)]));
     assert_eq!(scene.ceiling(), Some(5000));
+    scene.says(SERVICE, &Message::Caps(vec![rate(11, 12, 1_000_000)]));
+    assert_eq!(scene.ceiling(), Some(1000));
+    scene.pass(CAP_LIFE_NS - 100 * MS);
+    assert_eq!(scene.ceiling(), None);
+    scene.pass(200 * MS);
+    assert_eq!(scene.ceiling(), Some(5000), "the service is gone");
 }
 
 #[test]

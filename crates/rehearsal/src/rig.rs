@@ -83,6 +83,12 @@ impl Rig {
                     self.fluid.cap(pair, rate_bps);
                 }
             }
+            // Agents forget caps that are not repeated.
+            if now_ns.is_multiple_of(AGAIN_NS) {
+                for (pair, rate_bps) in self.cloud.service().capped() {
+                    self.fluid.cap(pair, Some(rate_bps));
+                }
+            }
         }
         Ok(())
     }

@@ -158,6 +158,11 @@ impl Service {
         changes
     }
 
+    /// The flows that have a cap.
+    pub fn capped(&self) -> Vec<(Pair, u64)> {
+        self.capped.iter().map(|(pair, rate_bps)| (*pair, *rate_bps)).collect()
+    }
+
     fn wanted_caps(&self) -> BTreeMap<Pair, u64> {
         let is_overbooked = |link: &LinkNo| self.flows.labels().is_overbooked(*link);
         let is_over = |links: &[LinkNo]| links.iter().any(is_overbooked);

@@ -5,12 +5,14 @@
 //!   on_link ─────────────┤    slices, links, words          ┌──> Effect::Told: a label, to its slice
 //!   on_report ───────────┼──> FlowSums (hose::Flows) ───────┤
 //!   on_agent, on_words ──┤    hose::Notices: damping        ├──> Effect::State: stale, or to begin again
-//!   on_time ─────────────┘                                  └──> Heard, the answer to a report
+//!   on_time ─────────────┘    Caps: overbooked links        ├──> Effect::Cap: what a flow may send, to its sender's agent
+//!                                                           └──> Heard, the answer to a report
 //! ```
 //!
 //! In: events, with the time in milliseconds as an argument. Out: effects. It sends nothing and reads no clock. A slice receives labels of its own links
 //! only, and never who uses them.
 
+use crate::caps::Caps;
 use crate::flow_sums::FlowSums;
 use crate::slices::{Slice, Slices, Stage, Turn};
 use crate::words::{Word, Words};
@@ -51,6 +53,17 @@ pub enum Effect {
         /// The slice.
         slice: String,
     },
+    /// An agent is told what a flow of one of its VNICs may send.
+    Cap {
+        /// The agent of the sender.
+        agent: u32,
+        /// The sender, by its number among agents.
+        from: u32,
+        /// The receiver.
+        to: u32,
+        /// The cap in bit/s. None: it has none any more.
+        rate_bps: Option<u64>,
+    },
 }
 
 /// A refusal: the status and a sentence for the caller.
@@ -63,6 +76,7 @@ pub struct Engine {
     sums: FlowSums,
     notices: Notices,
     words: Words,
+    caps: Caps,
     /// What each slice was told last of its state.
     states: BTreeMap<SliceNo, State>,
     /// A state may differ.
@@ -363,7 +377,9 @@ impl Engine {
 
     /// When it wants [`Engine::on_time`] again.
     pub fn next_due_ms(&self) -> Option<u64> {
-        [self.sums.flows.next_ms(), self.notices.next_ms(), self.words.next_ms()].into_iter().flatten().min()
+        let all =
+            [self.sums.flows.next_ms(), self.notices.next_ms(), self.words.next_ms(), self.caps.next_ms()];
+        all.into_iter().flatten().min()
     }
 
     /// The labels of a slice as they are now, which can differ from what it was told by less than the damping allows.
@@ -504,13 +520,29 @@ impl Engine {
     fn settle(&mut self, now_ms: u64, out: &mut Vec<Effect>) {
         let mut changed = std::mem::take(&mut self.changed);
         self.sums.flows.labels_mut().take_changed(&mut changed);
+        self.caps.on_changed(&changed, &self.sums.flows);
         changed.drain(..).for_each(|link| self.notices.on_change(link, now_ms, &self.sums.flows));
         self.changed = changed;
         while let Some(notice) = self.notices.next(now_ms, &self.sums.flows) {
             self.tell(notice.slice, notice.link, Some(notice.label), out);
         }
+        self.tell_caps(now_ms, out);
         if std::mem::take(&mut self.is_state_due) {
             self.tell_states(out);
+        }
+    }
+
+    /// Tells the agents of senders which caps changed, or are due to be repeated.
+    fn tell_caps(&mut self, now_ms: u64, out: &mut Vec<Effect>) {
+        if self.caps.next_ms().is_none_or(|due_ms| now_ms < due_ms) {
+            return;
+        }
+        let slices: Vec<SliceNo> = self.slices.iter().map(|(slice, _)| slice).collect();
+        for (pair, rate_bps) in self.caps.take(&self.sums.flows, slices, now_ms) {
+            // Without an agent of the sender, nobody can hold the flow to its cap.
+            if let Some((agent, from, to)) = self.words.numbers(pair) {
+                out.push(Effect::Cap { agent, from, to, rate_bps });
+            }
         }
     }
 

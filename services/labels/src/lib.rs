@@ -7,11 +7,12 @@
 //!   settings, operator: what slices are promised ^
 //! ```
 //!
-//! In: promises, reports with their grants, the view's links, datagrams of agents. Out: labels, each to its slice only. The arithmetic and the damping are those of the
+//! In: promises, reports with their grants, the view's links, datagrams of agents. Out: labels, each to its slice only, and caps for agents. The arithmetic and the damping are those of the
 //! crate `hose`. It changes nothing in the network, and keeps nothing over a restart: the slices report again, and until then labels are
 //! marked as stale. What slices got lately is kept for a day, in memory.
 
 pub mod agents;
+mod caps;
 pub mod engine;
 mod flow_sums;
 mod history;

@@ -211,8 +211,13 @@ impl Labels {
     }
 
     fn carry_out(&mut self, out: &mut Commands) {
+        let mut caps = Vec::new();
         for effect in std::mem::take(&mut self.effects) {
             let is_kept = match effect {
+                Effect::Cap { agent, from, to, rate_bps } => {
+                    caps.push((AgentId(agent), from, to, rate_bps));
+                    true
+                }
                 Effect::Told { slice, link, label: Some(label) } => {
                     self.tables.entry(slice).or_default().put(link.to_string().as_bytes(), &json(&label))
                 }
@@ -234,6 +239,7 @@ impl Labels {
                 out.log(Level::Error, "a label does not fit into an entry of a stream");
             }
         }
+        self.tell_caps(caps);
         let engine = &self.engine;
         self.tables.retain(|slice, table| table.readers() > 0 || engine.state(slice).is_some());
     }

@@ -43,6 +43,8 @@ struct Known {
 pub struct Words {
     /// By the number among agents.
     vnics: BTreeMap<u32, Known>,
+    /// The numbers among agents.
+    numbers: BTreeMap<(SliceNo, VnicNo), u32>,
     /// The agents that are there, with the flows that their meters see.
     agents: BTreeMap<u32, Saw>,
     /// Flows that live and wait for their shapers, and until when, in milliseconds.
@@ -64,7 +66,10 @@ impl Words {
         self.remove(slice);
         for (name, vnic) in &hose.vnics {
             if let (Some(number), Some(at)) = (vnic.number, number_of(name)) {
-                self.vnics.entry(number).or_insert(Known { slice, vnic: at, agent: vnic.agent });
+                let known = Known { slice, vnic: at, agent: vnic.agent };
+                if self.vnics.entry(number).or_insert(known).slice == slice {
+                    self.numbers.insert((slice, at), number);
+                }
             }
         }
     }
@@ -72,6 +77,7 @@ impl Words {
     /// A slice is gone, or gets other VNICs.
     pub fn remove(&mut self, slice: SliceNo) {
         self.vnics.retain(|_, known| known.slice != slice);
+        self.numbers.retain(|(of, _), _| *of != slice);
     }
 
     /// A slice is gone with all its flows.
@@ -116,6 +122,13 @@ impl Words {
             && source.vnic != destination.vnic;
         let pair = Pair { slice: source.slice, source: source.vnic, destination: destination.vnic };
         is_right.then_some(pair)
+    }
+
+    /// The agent of a flow's sender, and the numbers of sender and receiver among agents. None: agents do not know them.
+    pub fn numbers(&self, pair: Pair) -> Option<(u32, u32, u32)> {
+        let number = |vnic| self.numbers.get(&(pair.slice, vnic)).copied();
+        let (from, to) = (number(pair.source)?, number(pair.destination)?);
+        Some((self.agent_of(from)?, from, to))
     }
 
     /// The agent of a VNIC.

@@ -135,6 +135,7 @@ impl World {
                 }
                 Effect::State { slice, state } => self.slices[named(&slice)].state = state,
                 Effect::Gone { slice } => panic!("{slice} is gone"),
+                Effect::Cap { .. } => panic!("no agent knows these VNICs"),
             }
         }
     }

@@ -16,7 +16,7 @@ mod receiving;
 mod sending;
 mod settings;
 
-pub use sending::FEEDBACK_LIFE_NS;
+pub use sending::{CAP_LIFE_NS, FEEDBACK_LIFE_NS};
 pub use settings::{
     BadSettings, HEADROOM_PERMILLE, INTERVAL_MAX_NS, INTERVAL_MIN_NS, PEERS_MAX, Peer, Settings, interval_for,
 };
@@ -251,7 +251,7 @@ impl Agent {
         }
         match message {
             Message::Feedback(rates) => self.on_rates(now_ns, peer, &rates, out),
-            Message::Caps(caps) if is_service => self.on_caps(peer, &caps, out),
+            Message::Caps(caps) if is_service => self.on_caps(now_ns, peer, &caps, out),
             Message::Again { first, last } if is_service => match self.outbox.again(first, last) {
                 Some(reports) => self.send_reports(peer, reports, out),
                 None => self.start_over(out),
@@ -285,11 +285,11 @@ impl Agent {
         }
     }
 
-    fn on_caps(&mut self, peer: AgentId, caps: &[RateOf], out: &mut Commands) {
+    fn on_caps(&mut self, now_ns: u64, peer: AgentId, caps: &[RateOf], out: &mut Commands) {
         for cap in caps {
             let ends = self.directory.ends(cap.flow);
             if ends.is_some_and(|(sender, _)| sender.agent == Some(self.settings.me)) {
-                self.sending.on_cap(*cap, &self.directory, &self.settings);
+                self.sending.on_cap(now_ns, *cap, &self.directory, &self.settings);
             } else {
                 self.refuse(Refusal::Foreign(peer, cap.flow), out);
             }

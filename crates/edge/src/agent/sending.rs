@@ -12,6 +12,9 @@ use std::collections::BTreeMap;
 /// Without feedback for this long, a flow goes back to the guarantee.
 pub const FEEDBACK_LIFE_NS: u64 = 1_000_000_000;
 
+/// A cap that the label service does not repeat for this long is forgotten: the service, or the flow, is gone. It repeats each once a second.
+pub const CAP_LIFE_NS: u64 = 3_000_000_000;
+
 /// Without feedback for this long, a flow without a cap loses its class. Removing it earlier would drop what waits in it.
 const CLASS_LIFE_NS: u64 = 10_000_000_000;
 
@@ -53,6 +56,8 @@ struct Heard {
     rate_bps: Option<u64>,
     at_ns: u64,
     cap_bps: Option<u64>,
+    /// When the cap was heard last.
+    capped_ns: u64,
 }
 
 impl Sending {
@@ -100,8 +105,9 @@ impl Sending {
     }
 
     /// The label service says what a flow gets of an overbooked link.
-    pub(super) fn on_cap(&mut self, cap: RateOf, directory: &Directory, settings: &Settings) {
+    pub(super) fn on_cap(&mut self, now_ns: u64, cap: RateOf, directory: &Directory, settings: &Settings) {
         if let Some(heard) = self.heard(cap.flow, directory) {
+            heard.capped_ns = now_ns;
             heard.cap_bps = (cap.rate_bps != NO_CAP).then_some(cap.rate_bps);
             self.set(cap.flow, directory, settings);
         }
@@ -116,7 +122,10 @@ impl Sending {
         let age = |heard: &Heard| now_ns.saturating_sub(heard.at_ns);
         let (mut old, mut gone) = (Vec::new(), Vec::new());
         for (flow, heard) in &mut self.flows {
-            if heard.cap_bps.is_none() && age(heard) >= CLASS_LIFE_NS {
+            if heard.cap_bps.is_some() && now_ns.saturating_sub(heard.capped_ns) >= CAP_LIFE_NS {
+                heard.cap_bps = None;
+                old.push(*flow);
+            } else if heard.cap_bps.is_none() && age(heard) >= CLASS_LIFE_NS {
                 gone.push(*flow);
             } else if heard.rate_bps.is_some() && age(heard) >= FEEDBACK_LIFE_NS {
                 heard.rate_bps = None;
@@ -176,7 +185,7 @@ impl Sending {
                 return None;
             }
             *self.by_peer.entry(peer).or_default() += 1;
-            self.flows.insert(flow, Heard { peer, rate_bps: None, at_ns: 0, cap_bps: None });
+            self.flows.insert(flow, Heard { peer, rate_bps: None, at_ns: 0, cap_bps: None, capped_ns: 0 });
         }
         self.flows.get_mut(&flow)
     }

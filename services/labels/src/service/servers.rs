@@ -7,8 +7,8 @@ use crate::agents::{Heard, Said};
 use crate::words::Word;
 use burnet_sdk::{Commands, Level, Listener, Ready};
 use edge::protocol::link::Refusal;
-use edge::protocol::{Entry, Message, RATES_MAX, RateOf, What};
-use edge::vnic::{AgentId, Flow, VnicId};
+use edge::protocol::{Entry, Message, NO_CAP, RATES_MAX, RateOf, What};
+use edge::vnic::{AgentId, Flow, RATE_MAX_BPS, VnicId};
 use labels_contract::{AgentStanding, INCIDENT_TOPIC, Incident};
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -107,9 +107,28 @@ impl Labels {
                 by_agent.entry(AgentId(to)).or_default().push(rate);
             }
         }
+        self.tell_rates(by_agent, Message::Feedback);
+    }
+
+    /// Tells agents what flows of their VNICs may send: sender, receiver and cap. What does not reach one is repeated.
+    pub(super) fn tell_caps(&mut self, caps: Vec<(AgentId, u32, u32, Option<u64>)>) {
+        let mut by_agent: BTreeMap<AgentId, Vec<RateOf>> = BTreeMap::new();
+        for (agent, from, to, rate_bps) in caps {
+            let flow = Flow { sender: VnicId(from), receiver: VnicId(to) };
+            let rate_bps = rate_bps.map_or(NO_CAP, |rate_bps| rate_bps.min(RATE_MAX_BPS));
+            by_agent.entry(agent).or_default().push(RateOf { flow, rate_bps });
+        }
+        self.tell_rates(by_agent, Message::Caps);
+    }
+
+    fn tell_rates(
+        &mut self,
+        by_agent: BTreeMap<AgentId, Vec<RateOf>>,
+        message: impl Fn(Vec<RateOf>) -> Message,
+    ) {
         for (to, rates) in by_agent {
             for rates in rates.chunks(RATES_MAX) {
-                if let Some(datagram) = self.agents.seal(to, &Message::Feedback(rates.to_vec())) {
+                if let Some(datagram) = self.agents.seal(to, &message(rates.to_vec())) {
                     self.tell(to, &datagram);
                 }
             }
