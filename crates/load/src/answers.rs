@@ -16,6 +16,9 @@ pub enum Counting {
     /// As in cbench: every flow mod that adds or strictly modifies a rule, and every packet-out whose frame is not
     /// LLDP.
     Messages,
+    /// Only flow mods, as [`Counting::Messages`] counts them. A packet-out answers an announcement of a host, and nothing else. So a packet-in
+    /// counts once, whether the controller releases the packet by its buffer or by a packet-out.
+    FlowMods,
 }
 
 /// What a controller's message means to the generator.
@@ -53,7 +56,9 @@ impl Counting {
         match self {
             Counting::Buffers => (buffer_id != NO_BUFFER).then_some(buffer_id),
             // Add and strict modify, in both versions.
-            Counting::Messages => matches!(message.get(command_at)?, 0 | 2).then_some(buffer_id),
+            Counting::Messages | Counting::FlowMods => {
+                matches!(message.get(command_at)?, 0 | 2).then_some(buffer_id)
+            }
         }
     }
 
@@ -62,7 +67,7 @@ impl Counting {
         let buffer_id = number(message, 8)?;
         match self {
             Counting::Buffers => (buffer_id != NO_BUFFER).then_some(buffer_id),
-            Counting::Messages => (!is_lldp(version, message)).then_some(buffer_id),
+            Counting::Messages | Counting::FlowMods => (!is_lldp(version, message)).then_some(buffer_id),
         }
     }
 }
@@ -122,7 +127,7 @@ mod tests {
     #[test]
     fn a_message_too_short_for_what_it_is_answers_nothing() {
         for version in VERSIONS {
-            for counting in [Counting::Buffers, Counting::Messages] {
+            for counting in [Counting::Buffers, Counting::Messages, Counting::FlowMods] {
                 let whole = encoded(version, flow_mod(0, 5));
                 assert_eq!(counting.look_at(version, &whole[..20]), Said::FlowMod(None));
                 let whole = encoded(version, packet_out(5, &[]));
@@ -159,5 +164,13 @@ mod tests {
         check(Counting::Messages, &packet_out(NO_BUFFER, &frame), Said::PacketOut(Some(NO_BUFFER)));
         frame[16..18].copy_from_slice(&ETHERTYPE_LLDP);
         check(Counting::Messages, &packet_out(NO_BUFFER, &frame), Said::PacketOut(None));
+    }
+
+    #[test]
+    fn flow_mods_are_counted_as_cbench_does() {
+        check(Counting::FlowMods, &flow_mod(0, NO_BUFFER), Said::FlowMod(Some(NO_BUFFER)));
+        check(Counting::FlowMods, &flow_mod(FLOW_MODIFY_STRICT, 1), Said::FlowMod(Some(1)));
+        check(Counting::FlowMods, &flow_mod(FLOW_DELETE, 1), Said::FlowMod(None));
+        check(Counting::FlowMods, &packet_out(5, &[]), Said::PacketOut(Some(5)));
     }
 }

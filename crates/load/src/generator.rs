@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use crate::LoadOptions;
 use crate::allowance::Allowance;
-use crate::answers::Said;
+use crate::answers::{Counting, Said};
 use crate::figures::Latencies;
 use crate::pace::Pace;
 use crate::progress::Progress;
@@ -434,7 +434,11 @@ impl Generator {
         let (first, mut outstanding) = (switch.first_of_round, switch.outstanding);
         let mut answers = 0;
         let place = places[index].unwrap_or(0);
-        switch.read(room, options.counting, now, |said| {
+        let counting = options.counting;
+        // Between rounds there is time for it. The rules that send packets up are there before the first round.
+        let notes_rules = matches!(activity, Activity::Idle | Activity::Learn);
+        let is_learning = matches!(activity, Activity::Learn);
+        switch.read(room, (counting, notes_rules), now, |said| {
             let buffer_id = match said {
                 Said::FlowMod(answer) => {
                     tally.flow_mods += 1;
@@ -442,7 +446,7 @@ impl Generator {
                 }
                 Said::PacketOut(answer) => {
                     tally.packet_outs += 1;
-                    answer
+                    answer.filter(|_| counting != Counting::FlowMods || is_learning)
                 }
                 Said::Other => None,
             };
@@ -532,7 +536,7 @@ impl Generator {
         let mut bytes = Vec::new();
         for number in sent..end {
             let announcement = switch.plan.announcement(number);
-            Template::announce(self.options.version, &announcement, number, &mut bytes)
+            Template::announce(self.options.version, &announcement, (number, &switch.punts), &mut bytes)
                 .map_err(|error| io::Error::other(error.to_string()))?;
         }
         self.learning[index].0 = end.max(sent);

@@ -28,6 +28,7 @@ mod generator;
 mod greeting;
 mod pace;
 mod progress;
+mod punts;
 mod report;
 mod sink;
 mod stream;

@@ -8,9 +8,10 @@
 //! A generator that measures the sink measures the limit of generator and machine: no controller can be faster. The
 //! sink learns no addresses. It does not read from a connection that does not take its answers.
 
+use flow::{Action, Instruction, Match};
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token};
-use openflow::message::{MultipartRequest, RequestBody};
+use openflow::message::{FlowModFields, MultipartRequest, RequestBody};
 use openflow::{Body, Message, Unwritable, Version, write};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
@@ -294,6 +295,10 @@ fn greet(hello: &[u8], out: &mut Vec<u8>) -> io::Result<Version> {
     let mut bodies = vec![Body::FeaturesRequest];
     if version == Version::V1_3 {
         bodies.push(Body::MultipartRequest(MultipartRequest { flags: 0, body: RequestBody::PortDesc }));
+        // Without a table-miss rule, a switch of 1.3 sends no packet-ins (1.3.5, 5.4).
+        let miss = FlowModFields { priority: 0, ..FlowModFields::default() };
+        let up = Instruction::ApplyActions(vec![Action::to_controller()]);
+        bodies.push(Body::FlowMod(miss.with(Match::any(), vec![up])));
     }
     for body in bodies {
         Message { version, xid: 2, body }.encode(out).map_err(|error| io::Error::other(error.to_string()))?;
@@ -327,6 +332,24 @@ mod tests {
             assert_eq!(greet(&[theirs, 0, 0, 8, 0, 0, 0, 0], &mut out).unwrap(), expected);
             assert_eq!(Version(out[0]), expected);
         }
+    }
+
+    #[test]
+    fn a_switch_of_1_3_is_told_to_send_packets_up() {
+        let told = |version: u8| {
+            let mut out = Vec::new();
+            greet(&[version, 0, 0, 8, 0, 0, 0, 0], &mut out).unwrap();
+            let (mut rest, mut told) = (&out[..], Vec::new());
+            while let Some(length) = rest.get(2..4).map(|it| usize::from(u16::from_be_bytes([it[0], it[1]])))
+            {
+                told.push(Message::decode(&rest[..length]).unwrap().body);
+                rest = &rest[length..];
+            }
+            told
+        };
+        let is_miss = |body: &Body| matches!(body, Body::FlowMod(it) if it.priority == 0 && it.matching == Match::any());
+        assert!(told(4).iter().any(is_miss), "{:?}", told(4));
+        assert!(!told(1).iter().any(is_miss), "a switch of 1.0 sends them without a rule");
     }
 
     #[test]

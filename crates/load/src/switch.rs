@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use crate::answers::{Counting, Said};
 use crate::greeting::Greeting;
+use crate::punts::Punts;
 use crate::stream::{Inbound, Outbound, Room, write_once};
 use crate::template::Batch;
 use crate::traffic::TrafficPlan;
@@ -42,6 +43,7 @@ pub(crate) struct LoadSwitch {
     pub(crate) plan: TrafficPlan,
     link: Link,
     greeting: Greeting,
+    pub(crate) punts: Punts,
     inbound: Inbound,
     pub(crate) outbound: Outbound,
     readable: bool,
@@ -76,6 +78,7 @@ impl LoadSwitch {
             plan,
             link: Link::Waiting { until: Duration::ZERO },
             greeting: Greeting::new(version, datapath_id),
+            punts: Punts::default(),
             inbound: Inbound::default(),
             outbound: Outbound::default(),
             readable: false,
@@ -166,7 +169,7 @@ impl LoadSwitch {
             // Closing a socket removes it from the poll.
             let _ = registry.deregister(&mut stream);
         }
-        self.greeting = Greeting::new(self.version, self.datapath_id);
+        (self.greeting, self.punts) = (Greeting::new(self.version, self.datapath_id), Punts::default());
         (self.inbound, self.outbound) = (Inbound::default(), Outbound::default());
         (self.readable, self.writable, self.known) = (false, false, false);
         self.outstanding = None;
@@ -191,7 +194,7 @@ impl LoadSwitch {
         Ok(())
     }
 
-    /// Reads once, passes on the answers, and replies to other messages.
+    /// Reads once, passes on the answers, and replies to other messages. If `notes_rules` is set, it also looks for rules that send packets up.
     ///
     /// # Errors
     ///
@@ -200,7 +203,7 @@ impl LoadSwitch {
     pub(crate) fn read(
         &mut self,
         room: &mut Room,
-        counting: Counting,
+        (counting, notes_rules): (Counting, bool),
         now: Duration,
         mut told: impl FnMut(Said),
     ) -> io::Result<()> {
@@ -210,7 +213,7 @@ impl LoadSwitch {
         }
         let taken = self.inbound.read(stream, room)?;
         self.readable = !taken.drained;
-        let LoadSwitch { version, greeting, outbound, .. } = self;
+        let LoadSwitch { version, greeting, outbound, punts, .. } = self;
         let mut broken = None;
         let cut = self.inbound.cut(room, taken.filled, Some(*version), |message| {
             match counting.look_at(*version, message) {
@@ -218,7 +221,12 @@ impl LoadSwitch {
                     let replied = greeting.on_message(message, now, outbound.end());
                     broken = broken.take().or(replied.err());
                 }
-                said => told(said),
+                said => {
+                    if notes_rules && matches!(said, Said::FlowMod(_)) {
+                        punts.on_flow_mod(message);
+                    }
+                    told(said);
+                }
             }
         });
         match (broken, cut) {
@@ -233,7 +241,7 @@ impl LoadSwitch {
     pub(crate) fn send(&mut self, batch: &mut Batch, sources: u32, count: usize) -> io::Result<u64> {
         let Link::Open { stream, .. } = &mut self.link else { return Ok(0) };
         let length = batch.message_len();
-        let bytes = batch.fill(&self.plan, sources, self.next, count);
+        let bytes = batch.fill((&self.plan, &self.punts), sources, self.next, count);
         let written = write_once(stream, bytes)?;
         let begun = written.div_ceil(length);
         self.outbound.end().extend_from_slice(&bytes[written..begun * length]);

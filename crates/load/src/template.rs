@@ -11,6 +11,7 @@ use flow::{Action, Field, Instruction, Match, PortNo};
 use openflow::message::{FlowMod, FlowModFields, NO_BUFFER, PacketIn};
 use openflow::{Body, Message, Unwritable, Version};
 
+use crate::punts::Punts;
 use crate::traffic::{Announcement, PacketFields, TrafficPlan};
 
 /// How many bytes are written at once: many messages, but few enough bytes to stay in a core's own cache.
@@ -29,6 +30,8 @@ pub(crate) struct Template {
     /// The offset of the lower sixteen bits of the port.
     port_at: usize,
     frame_at: usize,
+    /// The offset of the cookie. OpenFlow 1.0 has none.
+    cookie_at: Option<usize>,
 }
 
 impl Template {
@@ -53,7 +56,9 @@ impl Template {
         // 1.0, 5.4.1: the port is 16 bits at 14. 1.3.5, 7.4.1: 32 bits, the payload of the match's only field, at 32.
         let port_at = if version == Version::V1_0 { 14 } else { 34 };
         let frame_at = bytes.len() - frame.len();
-        Ok(Template { bytes, port_at, frame_at })
+        // 1.3.5, 7.4.1: before the match.
+        let cookie_at = (version != Version::V1_0).then_some(16);
+        Ok(Template { bytes, port_at, frame_at, cookie_at })
     }
 
     /// The length of the message in bytes.
@@ -70,13 +75,16 @@ impl Template {
         message[port..port + 2].copy_from_slice(&fields.in_port.to_be_bytes());
         message[frame..frame + 6].copy_from_slice(&fields.destination);
         message[frame + 6..frame + 12].copy_from_slice(&fields.source);
+        if let Some(at) = self.cookie_at {
+            message[at..at + 8].copy_from_slice(&fields.cookie.to_be_bytes());
+        }
     }
 
     /// Appends the packet-in that announces a host.
     pub(crate) fn announce(
         version: Version,
         announcement: &Announcement,
-        number: u32,
+        (number, punts): (u32, &Punts),
         out: &mut Vec<u8>,
     ) -> Result<(), Unwritable> {
         let template = Template::of(version, &arp_frame(announcement))?;
@@ -88,6 +96,7 @@ impl Template {
             in_port: announcement.in_port,
             destination: [0xff; 6],
             source: announcement.host,
+            cookie: punts.of(announcement.in_port),
         };
         template.patch(&mut out[begin..], &fields);
         Ok(())
@@ -119,13 +128,20 @@ impl Batch {
     }
 
     /// The next `count` packet-ins of a switch (at most the capacity), starting with its packet-in number `from`.
-    pub(crate) fn fill(&mut self, plan: &TrafficPlan, sources: u32, from: u64, count: usize) -> &[u8] {
+    pub(crate) fn fill(
+        &mut self,
+        (plan, punts): (&TrafficPlan, &Punts),
+        sources: u32,
+        from: u64,
+        count: usize,
+    ) -> &[u8] {
         let mut host = (from % u64::from(sources)) as u32;
         let mut number = from as u32;
         let template = &self.template;
         let end = count.min(self.bytes.len() / template.len()) * template.len();
         for message in self.bytes[..end].chunks_exact_mut(template.len()) {
-            template.patch(message, &plan.packet(host, number, number % BUFFER_IDS));
+            let fields = plan.packet(host, number, number % BUFFER_IDS);
+            template.patch(message, &PacketFields { cookie: punts.of(fields.in_port), ..fields });
             number = number.wrapping_add(1);
             host = if host + 1 == sources { 0 } else { host + 1 };
         }
@@ -233,7 +249,7 @@ mod tests {
             let mut batch = Batch::new(Template::packet(version).unwrap(), BATCH_BYTES);
             let (length, capacity) = (batch.message_len(), batch.capacity());
             let plan = TrafficPlan::new(Hosts::Ring(5), 7);
-            let bytes = batch.fill(&plan, 5, 8, capacity + 9);
+            let bytes = batch.fill((&plan, &Punts::default()), 5, 8, capacity + 9);
             assert_eq!(bytes.len(), capacity * length, "no more than it holds");
             for (message, number) in bytes.chunks(length).zip(8u32..) {
                 let (xid, packet) = packet_in(message);
@@ -249,6 +265,32 @@ mod tests {
     }
 
     #[test]
+    fn a_packet_in_of_1_3_has_the_cookie_of_the_rule_that_sends_packets_of_its_port() {
+        let fields = FlowModFields { cookie: 77, ..FlowModFields::default() };
+        let up = Instruction::ApplyActions(vec![Action::to_controller()]);
+        let rule = fields.with(Match::any().with(Field::InPort, PortNo(2)), vec![up]);
+        let mut bytes = Vec::new();
+        Message { version: Version::V1_3, xid: 1, body: Body::FlowMod(rule) }.encode(&mut bytes).unwrap();
+        let mut punts = Punts::default();
+        punts.on_flow_mod(&bytes);
+        let plan = TrafficPlan::new(Hosts::Ring(8), 7);
+        for version in VERSIONS {
+            let mut batch = Batch::new(Template::packet(version).unwrap(), BATCH_BYTES);
+            let length = batch.message_len();
+            for message in batch.fill((&plan, &punts), 8, 0, 8).chunks(length) {
+                let (_, packet) = packet_in(message);
+                let expected = match packet.matching.get(Field::InPort).unwrap().0 {
+                    // It has no field for it.
+                    _ if version == Version::V1_0 => u64::MAX,
+                    2 => 77,
+                    _ => 0,
+                };
+                assert_eq!(packet.cookie, expected, "{version}");
+            }
+        }
+    }
+
+    #[test]
     fn a_packet_in_of_1_0_is_as_long_as_cbenchs() {
         assert_eq!(Template::packet(Version::V1_0).unwrap().len(), 82);
     }
@@ -259,7 +301,7 @@ mod tests {
         let plan = TrafficPlan::new(Hosts::Ring(2), 0);
         let length = batch.message_len();
         let from = u64::from(NO_BUFFER) - 3;
-        let bytes = batch.fill(&plan, 2, from, 8).to_vec();
+        let bytes = batch.fill((&plan, &Punts::default()), 2, from, 8).to_vec();
         assert!(bytes.chunks(length).all(|message| packet_in(message).1.buffer_id < BUFFER_IDS));
     }
 
@@ -286,7 +328,7 @@ mod tests {
             let announcement =
                 Announcement { in_port: 3, host: [2, 0, 0, 0, 0, 9], ip: [10, 0, 0, 9], buffered };
             let mut out = Vec::new();
-            Template::announce(version, &announcement, 77, &mut out).unwrap();
+            Template::announce(version, &announcement, (77, &Punts::default()), &mut out).unwrap();
             let (_, packet) = packet_in(&out);
             assert_eq!(packet.buffer_id, if buffered { 77 } else { NO_BUFFER });
             assert_eq!(packet.matching.get(Field::InPort).unwrap().0, 3);

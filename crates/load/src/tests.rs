@@ -1,6 +1,9 @@
 //! Whole runs of generator and sink over sockets, with tiny numbers. Also peers that are not controllers.
 
 use super::*;
+use flow::{Action, Match, PortNo};
+use openflow::message::{FlowModFields, NO_BUFFER, PacketOut};
+use openflow::{Body, Message};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
@@ -139,6 +142,50 @@ fn cbenchs_traffic_is_answered_too() {
         ..options(sink.address, Version::V1_0)
     };
     check(Mode::Throughput, &options, &sink);
+}
+
+/// A controller that answers each packet-in with a flow mod and a packet-out, which name no buffer. It answers an announcement with a packet-out.
+fn answer_twice(mut stream: std::net::TcpStream) -> std::io::Result<()> {
+    stream.write_all(&[1, 0, 0, 8, 0, 0, 0, 1, 1, 5, 0, 8, 0, 0, 0, 2])?;
+    loop {
+        let mut message = vec![0; 8];
+        stream.read_exact(&mut message)?;
+        message.resize(usize::from(u16::from_be_bytes([message[2], message[3]])), 0);
+        stream.read_exact(&mut message[8..])?;
+        let Ok(Message { body: Body::PacketIn(packet), .. }) = Message::decode(&message) else { continue };
+        let is_announcement = packet.data[0] == 0xff;
+        let (in_port, data) = (PortNo(1), packet.data);
+        let actions = vec![Action::output(PortNo(2))];
+        let flow_mod = FlowModFields::default().with(Match::any(), Vec::new());
+        let packet_out = PacketOut { buffer_id: NO_BUFFER, in_port, actions, data };
+        let mut answer = Vec::new();
+        for body in
+            [Body::FlowMod(flow_mod), Body::PacketOut(packet_out)].into_iter().skip(is_announcement.into())
+        {
+            Message { version: Version::V1_0, xid: 3, body }.encode(&mut answer).unwrap();
+        }
+        stream.write_all(&answer)?;
+    }
+}
+
+#[test]
+fn a_flow_mod_and_a_packet_out_for_the_same_packet_count_once() {
+    let listener = TcpListener::bind(local(0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    // It ends with the connections.
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            std::thread::spawn(move || drop(answer_twice(stream.unwrap())));
+        }
+    });
+    let options = LoadOptions { counting: Counting::FlowMods, ..options(address, Version::V1_0) };
+    let mut load = Load::start(&options).unwrap();
+    assert_eq!(load.connect(PATIENCE).switches, usize::from(options.switches));
+    let learned = load.learn(PATIENCE);
+    assert!(learned.announced > 0 && learned.answered == learned.announced, "{learned:?}");
+    let round = load.round(Mode::Throughput, SHORT);
+    assert!(round.answered > 0 && round.packet_outs > 0, "{round:?}");
+    assert!(round.answered <= round.flow_mods, "{round:?}");
 }
 
 /// The faults until so many connections have failed. No switch ever connects.

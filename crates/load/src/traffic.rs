@@ -37,6 +37,8 @@ pub(crate) struct PacketFields {
     pub(crate) in_port: u16,
     pub(crate) destination: [u8; 6],
     pub(crate) source: [u8; 6],
+    /// The cookie of the rule that sends the packet up. OpenFlow 1.0 has none.
+    pub(crate) cookie: u64,
 }
 
 /// The announcement of a host: a gratuitous ARP reply.
@@ -103,12 +105,12 @@ impl TrafficPlan {
             Hosts::Ring(count) => {
                 let next = if host + 1 == count { 0 } else { host + 1 };
                 let (source, destination) = (self.address(host), self.address(next));
-                PacketFields { xid, buffer_id, in_port: self.port(host), source, destination }
+                PacketFields { xid, buffer_id, in_port: self.port(host), source, destination, cookie: 0 }
             }
             Hosts::OneDestination(_) => {
                 let [a, b, c, d] = host.to_le_bytes();
                 let (source, destination) = ([0, a, b, c, d, self.octet()], self.destination());
-                PacketFields { xid, buffer_id, in_port: 1, source, destination }
+                PacketFields { xid, buffer_id, in_port: 1, source, destination, cookie: 0 }
             }
         }
     }

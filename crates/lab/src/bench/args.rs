@@ -245,7 +245,7 @@ pub struct LoadArgs {
     /// The version of OpenFlow that the switches speak [default: 1.0]
     #[arg(long, value_name = "VERSION")]
     pub version: Option<OpenFlowVersion>,
-    /// What counts as an answer: what names a packet-in's buffer, or as in cbench every flow mod that adds and every packet-out
+    /// What counts as an answer: what names a packet-in's buffer, as in cbench every flow mod that adds and every packet-out, or only these flow mods
     /// [default: buffers; like cbench: messages]
     #[arg(long, value_name = "WHAT")]
     pub count: Option<CountingName>,
@@ -293,6 +293,8 @@ pub enum CountingName {
     Buffers,
     /// As in cbench.
     Messages,
+    /// Flow mods that add.
+    FlowMods,
 }
 
 impl Default for ServicesArgs {
@@ -366,7 +368,8 @@ impl LoadArgs {
         if self.like_cbench && self.rate.is_some() {
             return refuse("cbench has no fixed rate: --like-cbench does not go with --rate");
         }
-        if self.count == Some(CountingName::Messages) && self.rate.is_some() {
+        if matches!(self.count, Some(CountingName::Messages | CountingName::FlowMods)) && self.rate.is_some()
+        {
             return refuse("only buffers show which packet-in is answered, so --rate needs --count buffers");
         }
         if !self.like_cbench && self.hosts() < 2 {
@@ -394,6 +397,7 @@ impl LoadArgs {
             counting: match self.count.unwrap_or(counting) {
                 CountingName::Buffers => Counting::Buffers,
                 CountingName::Messages => Counting::Messages,
+                CountingName::FlowMods => Counting::FlowMods,
             },
             threads: usize::from(self.threads.min(self.switches)),
         }

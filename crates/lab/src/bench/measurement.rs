@@ -133,6 +133,7 @@ impl Measurement {
             count: match options.counting {
                 Counting::Buffers => "buffers",
                 Counting::Messages => "messages",
+                Counting::FlowMods => "flow-mods",
             },
             threads: options.threads,
             rate_per_s: if let Mode::Rate(per_s) = mode { Some(per_s) } else { None },
