@@ -49,9 +49,10 @@ fn main() -> ExitCode {
 
 fn run(args: &Args) -> Result<ExitCode, String> {
     if let Some(part) = &args.part {
-        let measured = match part.strip_prefix("models:") {
-            Some(part) => experiments::models::testbed::part(part)?,
-            None => experiments::onos::scale_part::measure(part)?,
+        let measured = match part.split_once(':') {
+            Some(("models", part)) => experiments::models::testbed::part(part)?,
+            Some(("labels", slices)) => experiments::labels::part(slices)?,
+            _ => experiments::onos::scale_part::measure(part)?,
         };
         println!("{measured}");
         return Ok(ExitCode::SUCCESS);

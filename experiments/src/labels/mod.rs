@@ -7,6 +7,7 @@
 //! The decisions are those that a node, a server and a tenant's controller run. The traffic is a model.
 
 mod bed;
+mod cost;
 mod draws;
 mod fig1;
 mod fig2;
@@ -43,7 +44,15 @@ fn source() -> Result<String, String> {
 /// Those with processes in namespaces.
 const AS_ROOT: [&str; 3] = ["fig4a", "fig4b", "fig4c"];
 
-const EXPERIMENTS: [Experiment; 9] = [
+/// Measures a part of the experiment `cost` in this process.
+///
+/// # Errors
+/// It is no number of slices, or the engine refuses something.
+pub fn part(slices: &str) -> Result<String, String> {
+    cost::part(slices)
+}
+
+const EXPERIMENTS: [Experiment; 10] = [
     Experiment {
         name: "fig1",
         about: "without labels: two flows collide, at 10 Gb/s",
@@ -76,5 +85,10 @@ const EXPERIMENTS: [Experiment; 9] = [
         name: "privacy",
         about: "bits a second that one tenant learns of another, labels exact or coarse",
         run: privacy::run_all,
+    },
+    Experiment {
+        name: "cost",
+        about: "what slices cost: memory, labels at scale, throughput, latency, and tenants that misbehave",
+        run: cost::run_all,
     },
 ];
