@@ -205,7 +205,18 @@ fn grant(plan: &SlicePlan, has_labels: bool) -> Result<AppGrant, String> {
     let capabilities = serde_json::from_value(capabilities);
     let capabilities =
         capabilities.map_err(|error| format!("its part of the network is too large: {error}"))?;
-    Ok(AppGrant { capabilities, ..AppGrant::default() })
+    let quotas = serde_json::from_value(json!({ "packet_ins_caused_per_s": caused_max(plan) }));
+    let quotas = quotas.map_err(|error| format!("its limits are no quotas: {error}"))?;
+    Ok(AppGrant { capabilities, quotas, ..AppGrant::default() })
+}
+
+/// All packet-ins of a slice come by its own rules, and a packet that waits for a rule goes through them. So the kernel's quota for both is what
+/// the limits of the slice allow at all switches together. Without limits, there is none.
+fn caused_max(plan: &SlicePlan) -> u32 {
+    let limits = &plan.limits;
+    let each = limits.packet_ins_per_s.hard.saturating_add(limits.packet_outs_per_s.hard);
+    let switches = u32::try_from(plan.switches.len()).unwrap_or(u32::MAX);
+    each.saturating_mul(switches.max(1)).max(1)
 }
 
 /// The limit of the slice, and its floor: a rule for each port and match. With addresses, it has one for each host in place of its port.
@@ -308,6 +319,18 @@ mod tests {
         assert!(!within("ip,nw_src=10.0.0.1,nw_dst=10.7.0.2") && !within("ip,nw_dst=10.7.0.2"));
         assert_eq!(here.own_ports, Some(vec![PortNo(1)]));
         assert_eq!(grant.quotas().rules_per_datapath.unwrap().hard, 4_096 + 6);
+    }
+
+    #[test]
+    fn packet_ins_of_a_slice_are_bounded_by_its_limits_alone() {
+        let check = |limits: &str, expected: u32| {
+            let spec = &wanted(&config(&format!("{BLUE}{limits}"))).unwrap()[0];
+            let grant = AppGrant::read(spec.grant.clone()).unwrap().to_kernel();
+            assert_eq!(grant.quotas().packet_ins_caused_per_s.unwrap().hard, expected, "{limits}");
+        };
+        check("", u32::MAX);
+        check("[slice.blue.limits]\npacket_ins_per_s = 100\n", u32::MAX);
+        check("[slice.blue.limits]\npacket_ins_per_s = 100\npacket_outs_per_s = 50\n", 300);
     }
 
     #[test]
