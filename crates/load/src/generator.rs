@@ -431,7 +431,7 @@ impl Generator {
     fn read(&mut self, index: usize, now: Duration) -> io::Result<()> {
         let Generator { switches, room, tally, options, activity, learning, places, .. } = self;
         let switch = &mut switches[index];
-        let (first, mut outstanding) = (switch.first_of_round, switch.outstanding);
+        let (first, before, mut outstanding) = (switch.first_of_round, switch.answered, switch.outstanding);
         let mut answers = 0;
         let place = places[index].unwrap_or(0);
         let counting = options.counting;
@@ -461,7 +461,9 @@ impl Generator {
                     _ => return,
                 },
                 Activity::Rate(pace) => {
-                    let number = number_of(buffer_id, first);
+                    // What does not name the packet-in answers the oldest one: a controller keeps the order of a switch.
+                    let is_named = buffer_id < BUFFER_IDS;
+                    let number = if is_named { number_of(buffer_id, first) } else { before + answers };
                     tally.latencies.record(now.saturating_sub(pace.due_at(place, number)));
                 }
                 _ => {}

@@ -11,6 +11,7 @@ mod cost;
 mod draws;
 mod fig1;
 mod fig2;
+mod fig3;
 mod fig4;
 mod herd;
 mod liars;
@@ -42,17 +43,21 @@ fn source() -> Result<String, String> {
 }
 
 /// Those with processes in namespaces.
-const AS_ROOT: [&str; 3] = ["fig4a", "fig4b", "fig4c"];
+const AS_ROOT: [&str; 4] = ["fig3", "fig4a", "fig4b", "fig4c"];
 
-/// Measures a part of the experiment `cost` in this process.
+/// Measures a part of the experiments `fig3` or `cost` in this process.
 ///
 /// # Errors
-/// It is no number of slices, or the engine refuses something.
-pub fn part(slices: &str) -> Result<String, String> {
-    cost::part(slices)
+/// It is no number of slices, or something cannot be measured.
+pub fn part(part: &str) -> Result<String, String> {
+    match part {
+        "fig3" => fig3::part(false),
+        "fig3-short" => fig3::part(true),
+        slices => cost::part(slices),
+    }
 }
 
-const EXPERIMENTS: [Experiment; 10] = [
+const EXPERIMENTS: [Experiment; 11] = [
     Experiment {
         name: "fig1",
         about: "without labels: two flows collide, at 10 Gb/s",
@@ -62,6 +67,11 @@ const EXPERIMENTS: [Experiment; 10] = [
         name: "fig2",
         about: "with labels: rates and both tenants' labels at t1, t2, t3, at 10 Gb/s",
         run: fig2::run_figure,
+    },
+    Experiment {
+        name: "fig3",
+        about: "the five steps of a new flow, and how soon labels reach 99 other controllers",
+        run: fig3::run_figure,
     },
     Experiment {
         name: "fig4a",

@@ -20,6 +20,8 @@ pub struct Paper {
     pub fig1: Collision,
     /// Figure 2.
     pub fig2: Labelled,
+    /// Figure 3.
+    pub fig3: Said,
     /// Figure 4.
     pub fig4: Fourth,
     /// What it leaves open.

@@ -5,7 +5,8 @@
 //!   other:  2 switches with rules ──> slice "red" ──> a sink
 //! ```
 //!
-//! In: how long. Out: latencies of the victim, and how long the other slice was away. The victim's switches have one packet-in on its way each.
+//! In: how long. Out: latencies of the victim, and how long the other slice was away. The victim's switches send packet-ins at a fixed rate. Each
+//! slice is killed once in its life: the first restart has no delay.
 
 use super::traffic::{Controller, PORTS, Round, Slice, connected, slice};
 use crate::lab::Lab;
@@ -13,6 +14,7 @@ use crate::network;
 use crate::node::{Kind, Node, kill};
 use emulator::Handle;
 use lab::bench::target::OpenTarget;
+use lab::processes::tree;
 use load::{Load, Mode};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
@@ -28,6 +30,10 @@ const VICTIMS_FROM: u64 = 101;
 const FLOODING_SWITCHES: u16 = 2;
 /// What the flooding tenant's switches send up.
 const FLOOD_PER_S: f64 = 50_000.0;
+/// What the victim's switches send up.
+const VICTIMS_PER_S: f64 = 2_000.0;
+/// The limit of the flooding tenant at each switch.
+const LIMIT: &str = "packet_ins_per_s = 1000\n";
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Rules that the other tenant has in the emulated switches, at least.
 const RULES_MIN: usize = 4;
@@ -36,12 +42,15 @@ const RULES_MIN: usize = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) enum Fault {
     Floods,
+    /// It has no limit.
+    FloodsFreely,
     Hangs,
     IsKilled,
 }
 
-pub(super) const FAULTS: [(Fault, &str); 3] = [
-    (Fault::Floods, "another tenant floods"),
+pub(super) const FAULTS: [(Fault, &str); 4] = [
+    (Fault::Floods, "another tenant floods beyond its limit"),
+    (Fault::FloodsFreely, "another tenant floods without a limit"),
     (Fault::Hangs, "another slice hangs"),
     (Fault::IsKilled, "another slice is killed"),
 ];
@@ -72,21 +81,30 @@ struct World {
 /// # Errors
 /// The node does not start, or a slice does not come back.
 pub(super) fn measure(lab: &Lab) -> Result<Vec<Cost>, String> {
-    let mut world = World::start(lab)?;
     let (rounds, length) = (lab.times(5, 1), lab.time(1.0, 0.3));
     let mut costs = Vec::new();
     for (fault, name) in FAULTS {
         lab.say(&format!("cost: {name}"));
-        costs.push(world.cost(fault, rounds, length)?);
+        let mut cost =
+            Cost { fault, calm: Vec::new(), with: Vec::new(), away_ms: Vec::new(), rules_stayed: true };
+        let mut world = World::start(lab, fault)?;
+        for number in 0..rounds {
+            if fault == Fault::IsKilled && number > 0 {
+                world = World::start(lab, fault)?;
+            }
+            world.round(length, &mut cost)?;
+        }
+        costs.push(cost);
     }
     Ok(costs)
 }
 
 impl World {
-    fn start(lab: &Lab) -> Result<World, String> {
+    fn start(lab: &Lab, fault: Fault) -> Result<World, String> {
         let sinks = [Controller::Sink.start(lab)?, Controller::Sink.start(lab)?];
+        let limit = if fault == Fault::FloodsFreely { "" } else { LIMIT };
         let configuration = format!(
-            "[node]\nlog = \"error\"\n{}{}",
+            "[node]\nlog = \"error\"\n{}{}{limit}",
             section("blue", 10, sinks[0].address, &[(VICTIMS_FROM, VICTIMS_SWITCHES)]),
             section("red", 20, sinks[1].address, &[(1, 2), (FLOODING_FROM, FLOODING_SWITCHES)])
         );
@@ -94,7 +112,9 @@ impl World {
         let address = node.wait(&["slice.blue", "slice.red"])?;
         let network = network::start("linear,2,2", address)?;
         let flood = connected(address, FLOODING_SWITCHES, FLOODING_FROM)?;
-        let victim = connected(address, VICTIMS_SWITCHES, VICTIMS_FROM)?;
+        let mut victim = connected(address, VICTIMS_SWITCHES, VICTIMS_FROM)?;
+        // Tables and caches fill.
+        round(&mut victim, Duration::from_millis(300));
         let world = World { node, victim, flood, _network: network, _sinks: sinks };
         let began = Instant::now();
         while world.rules()?.len() < RULES_MIN {
@@ -106,20 +126,16 @@ impl World {
         Ok(world)
     }
 
-    fn cost(&mut self, fault: Fault, rounds: usize, length: Duration) -> Result<Cost, String> {
-        let mut cost =
-            Cost { fault, calm: Vec::new(), with: Vec::new(), away_ms: Vec::new(), rules_stayed: true };
-        round(&mut self.victim, length);
-        for _ in 0..rounds {
-            cost.calm.push(round(&mut self.victim, length));
-            let with = match fault {
-                Fault::Floods => self.flooded(length),
-                Fault::Hangs => self.stopped(length)?,
-                Fault::IsKilled => self.killed(length, &mut cost)?,
-            };
-            cost.with.push(with);
-        }
-        Ok(cost)
+    /// A round without the fault, and one with it.
+    fn round(&mut self, length: Duration, cost: &mut Cost) -> Result<(), String> {
+        cost.calm.push(round(&mut self.victim, length));
+        let with = match cost.fault {
+            Fault::Floods | Fault::FloodsFreely => self.flooded(length),
+            Fault::Hangs => self.stopped(length)?,
+            Fault::IsKilled => self.killed(length, cost)?,
+        };
+        cost.with.push(with);
+        Ok(())
     }
 
     /// While the other tenant's switches send as much as they may, and its controller answers all.
@@ -134,9 +150,9 @@ impl World {
         })
     }
 
-    /// While the other slice's process is stopped, and its switches send packet-ins.
+    /// While the other slice's process in its sandbox is stopped, and its switches send packet-ins.
     fn stopped(&mut self, length: Duration) -> Result<Round, String> {
-        let pid = self.pid("slice.red")?;
+        let pid = inside(self.pid("slice.red")?);
         signal(pid, Signal::STOP)?;
         let World { victim, flood, .. } = self;
         let seen = std::thread::scope(|scope| {
@@ -154,7 +170,7 @@ impl World {
         let (seen, away) = std::thread::scope(|scope| {
             let victims = scope.spawn(move || round(victim, length));
             sleep(length / 4);
-            let away = kill(pid.into()).and_then(|()| away(node, pid));
+            let away = kill(inside(pid).into()).and_then(|()| away(node, pid));
             (victims.join(), away)
         });
         cost.away_ms.push(away?.as_secs_f64() * 1e3);
@@ -185,6 +201,11 @@ impl World {
     }
 }
 
+/// The process in the sandbox: the last one below the first process of a slice.
+fn inside(first: u32) -> u32 {
+    tree(first).last().copied().unwrap_or(first)
+}
+
 /// How long until another process of the slice runs, and has subscribed.
 fn away(node: &Node, killed: u32) -> Result<Duration, String> {
     let began = Instant::now();
@@ -206,7 +227,7 @@ fn away(node: &Node, killed: u32) -> Result<Duration, String> {
 }
 
 fn round(load: &mut Load, length: Duration) -> Round {
-    Round::of(&load.round(Mode::Latency, length))
+    Round::of(&load.round(Mode::Rate(VICTIMS_PER_S), length))
 }
 
 fn signal(pid: u32, which: Signal) -> Result<(), String> {

@@ -31,7 +31,7 @@ pub(super) struct Taken {
     pub slices: u16,
     /// Of all processes of the node: each shared page counts once.
     pub node_bytes: u64,
-    /// Of the process of each slice.
+    /// Of the processes of each slice: the one in the sandbox, and those around it.
     pub each_bytes: Vec<u64>,
     /// Processor time of the kernel process for a packet-in of the last slice.
     pub kernel_us: f64,
@@ -50,7 +50,7 @@ impl Taken {
         let address = node.wait(&[&last])?;
         let mut load = connected(address, SWITCHES, 1)?;
         wait_connected(&node, slices)?;
-        let each_bytes = pids(&node)?.iter().map(|pid| proportional_bytes(&[*pid])).collect();
+        let each_bytes = pids(&node)?.iter().map(|pid| proportional_bytes(&tree(*pid))).collect();
         let node_bytes = proportional_bytes(&tree(node.pid()));
         let kernel_us = kernel_us(&node, &mut load, lab.time(3.0, 0.5))?;
         Ok(Taken { slices, node_bytes, each_bytes, kernel_us })
@@ -74,6 +74,7 @@ fn section(number: u16, slices: u16, controller: SocketAddr) -> String {
     )
 }
 
+/// The first process of each slice. The slice runs in the last one below it.
 fn pids(node: &Node) -> Result<Vec<u32>, String> {
     let apps = node.ask(&json!("apps"))?;
     let is_slice =
@@ -85,13 +86,13 @@ fn pids(node: &Node) -> Result<Vec<u32>, String> {
         .collect())
 }
 
-/// Waits until the process of each slice is there, and has told its tenant's controller about all switches.
+/// Waits until the processes of each slice are there, and it has told its tenant's controller about all switches.
 fn wait_connected(node: &Node, slices: u16) -> Result<(), String> {
     let began = Instant::now();
     loop {
         let there = pids(node)?;
         let sockets = |pid: &u32| lab::processes::descriptors(*pid);
-        let is_connected = |pid: &u32| sockets(pid) > usize::from(SWITCHES);
+        let is_connected = |pid: &u32| tree(*pid).iter().any(|it| sockets(it) > usize::from(SWITCHES));
         if there.len() == usize::from(slices) && there.iter().all(is_connected) {
             // The handshakes of the last connections.
             sleep(Duration::from_millis(500));

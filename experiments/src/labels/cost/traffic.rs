@@ -55,7 +55,7 @@ impl Controller {
                 [vec![laboratory.display().to_string()], words.map(str::to_owned).into()].concat()
             }
             Controller::OfOpenVSwitch => {
-                ["ovs-testcontroller", "ptcp:{port}:127.0.0.1"].map(str::to_owned).into()
+                ["ovs-testcontroller", "--unixctl=none", "ptcp:{port}:127.0.0.1"].map(str::to_owned).into()
             }
             Controller::OsKen => {
                 let python = python().ok_or("python3 has no os-ken (pip install os-ken)")?;
