@@ -6,6 +6,7 @@
 use edge::agent::{Agent, Commands, Event, Peer, Settings};
 use edge::protocol::link::{Link, Opened};
 use edge::protocol::{Entry, Key, Message, What};
+use edge::shaper::{Deed, Place};
 use edge::stream::Cutter;
 use edge::vnic::{Address, AgentId, Directory, Flow, SliceId, Vnic, VnicId};
 use emulator::{Emulation, Handle, SwitchOptions, Topology, Versions};
@@ -44,6 +45,11 @@ struct World {
 
 impl World {
     fn new() -> World {
+        World::with("")
+    }
+
+    /// With these further keys of the service.
+    fn with(labels: &str) -> World {
         let bed = Bed::new(env!("CARGO_BIN_EXE_burnet"));
         let blue = Bed::new(env!("CARGO_BIN_EXE_burnet")).node().app("learning-switch").start_ready();
         let listener = || TcpListener::bind("127.0.0.1:0").unwrap();
@@ -64,7 +70,7 @@ impl World {
         let config = format!(
             "[network]\nservices = ['discovery', 'labels', 'northbound']\n\
              [network.northbound]\nlisten = ['{rest}']\n\
-             [network.labels]\nlisten = ['{agents}']\nkeys = '{}'\n\
+             [network.labels]\nlisten = ['{agents}']\nkeys = '{}'\n{labels}\
              [slice.blue]\ncontrollers = ['{}']\nisolation = 'vlan'\ntag = 10\nlinks = ['s1:3-s2:3']\n\
              [slice.blue.vnics]\n{}{}\
              [slice.red]\ncontrollers = ['{}']\nisolation = 'vlan'\ntag = 20\nlinks = ['s1:3-s2:3']\n",
@@ -122,6 +128,8 @@ struct Server {
     stream: Option<TcpStream>,
     cutter: Cutter,
     began: Instant,
+    /// What the flow may send, as the shaper was told last.
+    ceiling_bps: Option<u64>,
 }
 
 impl Server {
@@ -139,7 +147,14 @@ impl Server {
         let other = AgentId(3 - of);
         settings.peers = vec![Peer { agent: SERVICE, key: key(of) }, Peer { agent: other, key: key(9) }];
         let agent = Agent::new(0, settings, Directory::new([vnic(1), vnic(2)]).unwrap()).unwrap();
-        Server { agent, service, stream: None, cutter: Cutter::default(), began: Instant::now() }
+        Server {
+            agent,
+            service,
+            stream: None,
+            cutter: Cutter::default(),
+            began: Instant::now(),
+            ceiling_bps: None,
+        }
     }
 
     fn now_ns(&self) -> u64 {
@@ -164,6 +179,12 @@ impl Server {
             self.stream = None;
         }
         let mut others: Vec<Vec<u8>> = others.into_iter().map(|(_, datagram)| datagram).collect();
+        for change in out.changes.iter().filter(|change| change.place == Place::Flow(FLOW)) {
+            self.ceiling_bps = match change.deed {
+                Deed::Add(rates) | Deed::Change(rates) => Some(rates.ceiling_bps),
+                Deed::Remove => None,
+            };
+        }
         if !out.changes.is_empty() {
             others.extend(self.event(Event::Shaped(&[])));
         }
@@ -205,6 +226,23 @@ fn work(servers: &mut [Server], bytes: u64) {
         }
     }
     std::thread::sleep(STEP);
+}
+
+#[test]
+fn a_flow_over_an_overbooked_link_is_shaped_to_its_share() {
+    let world = World::with("link_rate = '6M'\n");
+    world.ping();
+    let mut servers = [Server::new(1, world.agents), Server::new(2, world.agents)];
+    let mut until = |what: &str, bytes: u64, is_right: fn(Option<u64>) -> bool| {
+        let begin = Instant::now();
+        while !is_right(servers[0].ceiling_bps) {
+            assert!(begin.elapsed() < PATIENCE, "{what}: {:?}", servers[0].ceiling_bps);
+            work(&mut servers, bytes);
+        }
+    };
+    // The VNICs may have 8 Mbit/s, and the link has 6.
+    until("the service sends a cap", 5_000, |ceiling_bps| ceiling_bps == Some(6_000_000));
+    until("the flow is silent, and has no cap", 0, |it| it.is_none_or(|bps| bps > 6_000_000));
 }
 
 #[test]

@@ -199,6 +199,9 @@ mod tests {
     use std::os::unix::net::UnixStream;
     use std::path::PathBuf;
 
+    /// After so long, a connection is not going to come.
+    const HANG: std::time::Duration = std::time::Duration::from_secs(30);
+
     /// An address that was free a moment ago.
     fn free() -> ServiceAddress {
         ServiceAddress::Tcp(TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap())
@@ -210,7 +213,8 @@ mod tests {
 
     fn connects(address: &ServiceAddress) -> bool {
         match address {
-            ServiceAddress::Tcp(address) => TcpStream::connect(address).is_ok(),
+            // On this machine it connects at once, or not at all. The limit is there to end a hang.
+            ServiceAddress::Tcp(address) => TcpStream::connect_timeout(address, HANG).is_ok(),
             ServiceAddress::Unix(path) => UnixStream::connect(path).is_ok(),
         }
     }

@@ -131,7 +131,23 @@ fn without(source: Option<&Path>, slice: &str) -> Result<String, CommandError> {
 fn table(path: &Path) -> Result<Table, CommandError> {
     let unreadable = |why: String| CommandError::Usage(format!("{} cannot be read: {why}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
-    text.parse().map_err(|why: toml::de::Error| unreadable(why.message().to_owned()))
+    let mut table: Table =
+        text.parse().map_err(|why: toml::de::Error| unreadable(why.message().to_owned()))?;
+    let folder = std::path::absolute(path).map_err(|error| unreadable(error.to_string()))?;
+    root_files(&mut table, folder.parent().unwrap_or(Path::new("/")));
+    Ok(table)
+}
+
+/// Files that slices name begin at the folder of their own file. The kept file is in another one, so it names them from the root.
+fn root_files(table: &mut Table, folder: &Path) {
+    let slices = table.get_mut("slice").and_then(Value::as_table_mut).into_iter().flat_map(Table::iter_mut);
+    let tls = slices.filter_map(|(_, slice)| slice.get_mut("tls")?.as_table_mut());
+    for (_, file) in tls.flat_map(Table::iter_mut) {
+        if let Some(rooted) = file.as_str().map(|path| folder.join(path)) {
+            // What is no text stays as it was.
+            *file = rooted.to_str().map_or_else(|| file.clone(), |path| Value::String(path.to_owned()));
+        }
+    }
 }
 
 fn text_of(slices: &Table) -> String {
@@ -192,6 +208,23 @@ mod tests {
         assert_eq!(names(&applied_file(&folder)), ["green"]);
         assert_eq!(stage(SlicesWanted::OfConfiguration).unwrap().keep().unwrap(), None);
         assert!(!applied_file(&folder).exists());
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn files_of_an_applied_slice_are_those_of_the_operators_folder() {
+        let folder = std::env::temp_dir().join(format!("burnet-rooted-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let tls = "[slice.green.tls]\ncertificate = 'a.pem'\nprivate_key = '/keys/b.pem'\nca_certificate = 'ca/c.pem'\n";
+        let file = folder.join("mine.toml");
+        std::fs::write(&file, slice("green", 3) + tls + &slice("red", 4)).unwrap();
+        for text in [of_file(&file).unwrap(), without(Some(&file), "red").unwrap()] {
+            let kept = ConfigFile::parse(&text, Path::new("/state/slices.toml")).unwrap();
+            let tls = kept.slices[0].tls.clone().unwrap();
+            assert_eq!(tls.certificate, folder.join("a.pem"));
+            assert_eq!(tls.private_key, Path::new("/keys/b.pem"));
+            assert_eq!(tls.ca_certificate, folder.join("ca/c.pem"));
+        }
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
