@@ -55,7 +55,7 @@ fn options_of(options: software_switch::SwitchOptions) -> software_switch::Switc
     options
 }
 
-/// A slice has none of these.
-fn has(_: dsl::Part) -> bool {
-    false
+/// A slice has none of these but what is in the protocol.
+fn has(part: dsl::Part) -> bool {
+    part == dsl::Part::Version13
 }

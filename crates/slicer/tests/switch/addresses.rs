@@ -234,6 +234,33 @@ fn a_host_cannot_send_as_another_and_no_packet_of_others_enters() {
     is_silent(4, &own.bytes(BETWEEN));
 }
 
+/// The slicer could have any fault: these rules are what the physical switch would get.
+#[test]
+fn the_kernel_refuses_rules_that_do_not_rewrite_or_that_reach_other_slices() {
+    let mut world = world();
+    let mut check = |matching: &str, actions: &str, expected: bool| {
+        let flow_mod = add(5, &format!("{matching},vlan_tci=0x0000/0x1fff"), actions);
+        assert_eq!(world.is_granted(flow_mod), expected, "{matching} {actions}");
+    };
+    let from_edge = "ip,in_port=2,nw_src=10.0.0.1,nw_dst=10.0.0.3";
+    let set = |from: &str, to: &str| format!("set_field:{from}->ip_src,set_field:{to}->ip_dst,output:5");
+    check(from_edge, &set("172.16.3.1", "172.16.3.3"), true);
+    check(from_edge, "output:5", false);
+    check(from_edge, "set_field:172.16.3.1->ip_src,output:5", false);
+    check(from_edge, &set("172.16.4.1", "172.16.3.3"), false);
+    check(from_edge, &set("172.16.3.1", "172.16.4.3"), false);
+    check("in_port=2", &set("172.16.3.1", "172.16.3.3"), false);
+    check(from_edge, "output:3", true);
+    check(from_edge, "output:4", false);
+    let between = "ip,in_port=5,nw_src=172.16.3.3,nw_dst=172.16.3.1";
+    check(between, "set_field:10.0.0.3->ip_src,set_field:10.0.0.1->ip_dst,output:2", true);
+    check(between, "set_field:10.0.0.3->ip_src,set_field:10.0.0.1->ip_dst,output:6", false);
+    check(between, "output:6", true);
+    check("ip,in_port=5,nw_src=172.16.4.3,nw_dst=172.16.3.1", "output:6", false);
+    check("ip,in_port=5,nw_dst=172.16.3.1", "output:6", false);
+    check("ipv6,in_port=5", "output:6", false);
+}
+
 #[test]
 fn controllers_see_and_send_their_own_addresses() {
     let mut world = world();

@@ -384,6 +384,20 @@ impl World {
         }
     }
 
+    /// Whether the kernel would let the slice do this, whatever the slicer says.
+    pub fn is_granted(&mut self, flow_mod: FlowMod) -> bool {
+        let mut bytes = Vec::new();
+        let command = Command::FlowMod(flow_mod);
+        assert!(slicer::abi_frames::write_command(&mut bytes, DATAPATH, 1, false, &command));
+        let frame = abi::Frame::read(&bytes).unwrap();
+        let decision = self.kernel.on_command(abi::ZoneId(OWNER as u16), &frame, 0, &mut Vec::new());
+        let is_sent = matches!(decision, kernel::Decision::Send(_));
+        if is_sent {
+            self.kernel.on_sent();
+        }
+        is_sent
+    }
+
     /// Sends a message to the physical switch as bytes of its version.
     fn tell_physical(&mut self, xid: u32, body: Body) -> Effects {
         let mut bytes = Vec::new();

@@ -3,6 +3,7 @@
 //! The wildcards on the wire decide, as in Open vSwitch. It gives such a rule the priority 65535 and reports that.
 
 use super::dsl::*;
+use crate::has;
 use flow::{Field, PortNo};
 use openflow::Body;
 use openflow::message::*;
@@ -80,6 +81,9 @@ fn exact_matches_of_different_priorities_are_one_rule() {
 
 #[test]
 fn in_1_3_it_has_the_priority_that_is_said() {
+    if !has(Part::Version13) {
+        return;
+    }
     let mut bench = Bench::new(V13);
     bench.add(&[rule(65_000).output("3"), exact(1).output("2")]);
     assert_eq!(bench.arrive(1, &tcp(5, 6)).0, "3");
@@ -99,6 +103,9 @@ fn no_wildcards_are_exact_for_packets_without_such_fields_too() {
 
 #[test]
 fn one_wildcard_bit_is_enough_to_be_no_exact_match() {
+    if !has(Part::Version13) {
+        return;
+    }
     for bit in 0..22 {
         let mut bench = Bench::new(V10);
         let mut bytes = bench.written(exact(9).output("2").body());

@@ -212,6 +212,9 @@ fn a_new_port_is_told() {
 
 #[test]
 fn a_port_tells_the_speed_of_its_link() {
+    if !has(Part::Version13) {
+        return;
+    }
     let check = |version, kbps: Option<u32>, speed: u32, bits: u32| {
         let mut bench = Bench::new(version);
         let mut effects = software_switch::Effects::default();
@@ -255,6 +258,9 @@ fn what_is_too_short_for_a_frame_is_an_error_of_the_port() {
 
 #[test]
 fn a_ports_age_is_told_by_1_3() {
+    if !has(Part::Version13) {
+        return;
+    }
     let mut bench = Bench::new(V13);
     bench.pass(90);
     assert_eq!(stats(&mut bench, 1).duration_s, 90);

@@ -46,6 +46,9 @@ pub enum Part {
     OpenProtocol,
     /// Two rules of one priority that have the same packets at a port.
     SharedPackets,
+    /// What only a physical switch of 1.3 can do: groups, meters, its actions and errors, ages and speeds of ports. A switch of 1.0 also takes some
+    /// rules for exact matches that are none.
+    Version13,
 }
 
 /// The only controller of most benches.
