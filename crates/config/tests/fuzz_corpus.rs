@@ -18,7 +18,7 @@ fn checkout() -> PathBuf {
 fn seeds() -> Vec<(String, String)> {
     let read = |path: &str| fs::read_to_string(checkout().join(path)).unwrap();
     let of_all = "[slice.a]\ncontrollers = ['[::1]:1']\nisolation = 'flowspace'\nmatches = ['in_port=1,ip,nw_dst=10.0.0.0/8']\nports = ['s1:1 as 7']\n\
-        meters = [1, 9]\n[slice.b]\ncontrollers = ['h:1']\nisolation = 'address'\nprefix = '11.0.0.0/8'\nlinks = ['s1:1-of:2/1']\nread_only = false\n\
+        meters = [1, 9]\n[slice.b]\ncontrollers = ['h:1']\nisolation = 'address'\nprefix = '11.0.0.0/8'\naddresses = '10.0.0.0/8'\nhosts = { '10.0.0.1' = 's1:5' }\nlinks = ['s1:1-of:2/1']\nread_only = false\n\
         [slice.c]\ncontrollers = ['h:1']\nisolation = 'vlan'\nswitches = ['s1 as s9']\nown_ports = ['s1:2']\nstep = '5%'\nfail = 'standalone'\n\
         [slice.c.limits]\nrules = { soft = 1, hard = 2 }\n[slice.c.tls]\ncertificate = 'a'\nprivate_key = 'b'\nca_certificate = 'c'\n";
     vec![
