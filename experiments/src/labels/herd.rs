@@ -114,6 +114,7 @@ fn rehearse(kind: Kind, seed: u64) -> Result<Run, String> {
             notice_us: 300 + draws.below(400),
             is_metered: true,
             step: None,
+            links: None,
         }
     };
     let plans = (0..=TENANTS).map(|tenant| plan(tenant, &mut draws)).collect();

@@ -89,6 +89,7 @@ fn plans(is_metered: bool) -> Vec<Plan> {
             notice_us: 500,
             is_metered,
             step: None,
+            links: None,
         }
     };
     // Each honest VNIC has a server of its own: its numbers are spread as the liar's are not.

@@ -74,6 +74,7 @@ impl Load {
             notice_us: *notice_us,
             is_metered: true,
             step: None,
+            links: None,
         };
         self.vnics.iter().zip(&self.notice_us).map(plan).collect()
     }

@@ -51,7 +51,15 @@ pub fn plans(fabric: &Fabric, choose: Choose) -> Result<Vec<Plan>, String> {
             Ok(Vnic { server, rate_bps: gbps * G })
         };
         let vnics = vnics.iter().map(vnic).collect::<Result<_, _>>()?;
-        Ok(Plan { vnics, choose, stay_ms: STAY_MS, notice_us: NOTICE_US, is_metered: true, step: None })
+        Ok(Plan {
+            vnics,
+            choose,
+            stay_ms: STAY_MS,
+            notice_us: NOTICE_US,
+            is_metered: true,
+            step: None,
+            links: None,
+        })
     };
     Ok(vec![plan(&[("s5", 8), ("s7", 8)])?, plan(&[("s5", 2), ("s7", 2), ("s6", 10), ("s8", 10)])?])
 }
