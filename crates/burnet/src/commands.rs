@@ -22,6 +22,7 @@ pub mod slice_apply;
 pub mod slice_explain;
 pub mod slice_flows;
 pub mod slice_life;
+pub mod slice_rehearse;
 mod slice_zones;
 pub mod slices;
 pub mod stop_signal;

@@ -6,7 +6,8 @@ use burnet::cli::{AppCommand, BurnetCommand, Cli, CommandError};
 use burnet::commands::network::{self, Collection};
 use burnet::commands::{
     app, audit, backup, edge, explain_grant, flows, incidents, key, logs, package, reload, restore, run,
-    safe_mode, slice, slice_apply, slice_explain, slice_flows, slice_life, slices, switches, tls, top,
+    safe_mode, slice, slice_apply, slice_explain, slice_flows, slice_life, slice_rehearse, slices, switches,
+    tls, top,
 };
 use burnet::{apps, completion, doctor, laboratory, new_app, ofp};
 use clap::Parser;
@@ -109,6 +110,7 @@ fn slice_command(command: SliceCommand) -> Result<ExitCode, CommandError> {
     let (text, code) = match command {
         SliceCommand::Plan(args) => slice::plan(&args)?,
         SliceCommand::Fit(args) => slice::fit(&args)?,
+        SliceCommand::Rehearse(args) => slice_rehearse::run(&args)?,
         SliceCommand::Run(args) => return slices::run(args),
         SliceCommand::List(args) => (slices::list(&args)?, ExitCode::SUCCESS),
         SliceCommand::Show(args) => (slices::show(&args)?, ExitCode::SUCCESS),

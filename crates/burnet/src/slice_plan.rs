@@ -10,5 +10,6 @@
 pub mod described;
 pub mod judge;
 pub mod places;
+pub mod rehearse;
 pub mod shown;
 pub mod substrate;

@@ -86,6 +86,38 @@ impl Fabric {
         fabric
     }
 
+    /// Any network: switches by name, links from switch to switch in one direction each, and servers with their switch and NIC.
+    ///
+    /// # Errors
+    /// A link or a server names a switch that is not there, or a capacity is 0.
+    pub fn described(
+        switches: Vec<String>,
+        links: &[Link],
+        servers: &[(String, usize, u64)],
+    ) -> Result<Fabric, String> {
+        let mut fabric = Fabric::default();
+        for name in switches {
+            fabric.node(name);
+        }
+        let count = fabric.names.len();
+        for link in links {
+            if link.from >= count || link.to >= count {
+                return Err(format!("a link names switch {}, of {count}", link.from.max(link.to)));
+            }
+            fabric.one_way(*link);
+        }
+        for (name, at, nic_bps) in servers {
+            if *at >= count {
+                return Err(format!("server {name} is at switch {at}, of {count}"));
+            }
+            fabric.server(name.clone(), *at, *nic_bps);
+        }
+        match fabric.links.iter().position(|link| link.capacity_bps == 0) {
+            Some(number) => Err(format!("link {} has no capacity", fabric.name(LinkNo(number as u32)))),
+            None => Ok(fabric),
+        }
+    }
+
     fn node(&mut self, name: String) -> usize {
         self.names.push(name);
         self.outgoing.push(Vec::new());
@@ -100,11 +132,15 @@ impl Fabric {
 
     fn cable(&mut self, one: usize, two: usize, capacity_bps: u64) {
         for (from, to) in [(one, two), (two, one)] {
-            // A fabric of these shapes has far fewer than 2^32 links.
-            let number = LinkNo(self.links.len() as u32);
-            self.links.push(Link { from, to, capacity_bps });
-            self.outgoing[from].push(number);
+            self.one_way(Link { from, to, capacity_bps });
         }
+    }
+
+    fn one_way(&mut self, link: Link) {
+        // A fabric has far fewer than 2^32 links.
+        let number = LinkNo(self.links.len() as u32);
+        self.outgoing[link.from].push(number);
+        self.links.push(link);
     }
 
     /// All links, by number.
@@ -146,8 +182,18 @@ impl Fabric {
 
     /// All shortest paths between two servers, in the order of their links' numbers. Servers carry no traffic of others.
     pub fn paths(&self, from: ServerNo, to: ServerNo) -> Vec<Vec<LinkNo>> {
+        self.paths_over(from, to, |_| true)
+    }
+
+    /// The shortest of the paths that use only these links, as [`Fabric::paths`].
+    pub fn paths_over(
+        &self,
+        from: ServerNo,
+        to: ServerNo,
+        may_use: impl Fn(LinkNo) -> bool,
+    ) -> Vec<Vec<LinkNo>> {
         let (from, to) = (self.servers[from.0], self.servers[to.0]);
-        let distances = self.distances(to);
+        let distances = self.distances(to, &may_use);
         let mut paths = Vec::new();
         let mut open = vec![(from, Vec::new())];
         while let Some((at, path)) = open.pop() {
@@ -158,7 +204,7 @@ impl Fabric {
                 }
                 continue;
             }
-            for link in self.outgoing[at].iter().rev() {
+            for link in self.outgoing[at].iter().rev().filter(|link| may_use(**link)) {
                 let next = self.link(*link).to;
                 if distances.get(&next).is_some_and(|it| it + 1 == distances[&at]) {
                     open.push((next, path.iter().copied().chain([*link]).collect()));
@@ -169,17 +215,19 @@ impl Fabric {
     }
 
     /// How many links each node is away from one.
-    fn distances(&self, to: usize) -> BTreeMap<usize, usize> {
+    fn distances(&self, to: usize, may_use: impl Fn(LinkNo) -> bool) -> BTreeMap<usize, usize> {
+        let mut incoming: Vec<Vec<usize>> = vec![Vec::new(); self.names.len()];
+        for (_, link) in self.links().filter(|(number, _)| may_use(*number)) {
+            incoming[link.to].push(link.from);
+        }
         let mut distances = BTreeMap::from([(to, 0)]);
         let mut queue = VecDeque::from([to]);
         while let Some(at) = queue.pop_front() {
             let distance = distances[&at];
-            for link in &self.outgoing[at] {
-                // Each cable has both directions, so the way back is as long.
-                let next = self.link(*link).to;
-                if let Entry::Vacant(place) = distances.entry(next) {
+            for before in &incoming[at] {
+                if let Entry::Vacant(place) = distances.entry(*before) {
                     place.insert(distance + 1);
-                    queue.push_back(next);
+                    queue.push_back(*before);
                 }
             }
         }
@@ -215,11 +263,36 @@ mod tests {
     #[test]
     fn names_are_those_of_the_figure() {
         let fabric = Fabric::figure_one(10);
-        let paths = fabric.paths(fabric.server_named("s5").unwrap(), fabric.server_named("s7").unwrap());
+        let [from, to] = ["s5", "s7"].map(|name| fabric.server_named(name).unwrap());
+        let paths = fabric.paths(from, to);
         let names: Vec<Vec<String>> =
             paths.iter().map(|path| path.iter().map(|link| fabric.name(*link)).collect()).collect();
         assert_eq!(names, [["s5-s3", "s3-s1", "s1-s4", "s4-s7"], ["s5-s3", "s3-s2", "s2-s4", "s4-s7"]]);
         assert_eq!(fabric.named("s3-s1").map(|link| fabric.link(link).capacity_bps), Some(10));
         assert_eq!(fabric.named("s1-s2"), None);
+    }
+
+    #[test]
+    fn a_described_network_has_its_links_in_each_direction_and_paths_over_those_that_may_be_used() {
+        let names = || ["s1", "s2", "s3"].map(str::to_owned).to_vec();
+        let link = |from, to, capacity_bps| Link { from, to, capacity_bps };
+        let links =
+            [link(0, 1, 10), link(1, 0, 20), link(0, 2, 10), link(2, 0, 10), link(2, 1, 10), link(1, 2, 10)];
+        let servers = [("one".to_owned(), 0, 5), ("two".to_owned(), 1, 5)];
+        let fabric = Fabric::described(names(), &links, &servers).expect("a network");
+        let ways = |without: Option<LinkNo>| -> Vec<Vec<String>> {
+            let paths = fabric.paths_over(ServerNo(0), ServerNo(1), |link| Some(link) != without);
+            paths.iter().map(|path| path.iter().map(|link| fabric.name(*link)).collect()).collect()
+        };
+        assert_eq!(ways(None), [["one-s1", "s1-s2", "s2-two"]]);
+        assert_eq!(ways(fabric.named("s2-s1")), ways(None));
+        assert_eq!(ways(fabric.named("s1-s2")), [["one-s1", "s1-s3", "s3-s2", "s2-two"]]);
+        assert_eq!(fabric.named("s2-s1").map(|link| fabric.link(link).capacity_bps), Some(20));
+        let check = |links: &[Link], servers: &[(String, usize, u64)], expected: &str| {
+            assert_eq!(Fabric::described(names(), links, servers).map(|_| ()), Err(expected.to_owned()));
+        };
+        check(&[link(0, 3, 1)], &[], "a link names switch 3, of 3");
+        check(&[link(0, 1, 0)], &[], "link s1-s2 has no capacity");
+        check(&[], &[("one".to_owned(), 7, 1)], "server one is at switch 7, of 3");
     }
 }

@@ -6,7 +6,7 @@
 use crate::fabric::{Fabric, ServerNo};
 use hose::{LinkNo, Pair, Step, VnicNo};
 use multipath::{Balancer, Choose};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A VNIC of a tenant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +32,8 @@ pub struct Plan {
     pub is_metered: bool,
     /// How coarse its labels are.
     pub step: Option<Step>,
+    /// The links of its slice. `None`: all.
+    pub links: Option<BTreeSet<LinkNo>>,
 }
 
 /// A tenant.
@@ -66,7 +68,8 @@ impl Tenant {
     /// A flow begins. Returns its path.
     pub(crate) fn begin(&mut self, pair: Pair, number: u64, fabric: &Fabric) -> Vec<LinkNo> {
         let [from, to] = [pair.source, pair.destination].map(|vnic| self.vnic(vnic).server);
-        self.paths.insert(pair, fabric.paths(from, to));
+        let may_use = |link: LinkNo| self.plan.links.as_ref().is_none_or(|links| links.contains(&link));
+        self.paths.insert(pair, fabric.paths_over(from, to, may_use));
         self.numbers.insert(pair, number);
         self.share(pair);
         let (paths, told_bps) = (&self.paths[&pair], &self.told_bps);

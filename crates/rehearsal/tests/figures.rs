@@ -19,7 +19,7 @@ fn plan(fabric: &Fabric, vnics: &[(&str, u64)], choose: Choose) -> Plan {
         rate_bps: rate * G,
     };
     let vnics = vnics.iter().map(vnic).collect();
-    Plan { vnics, choose, stay_ms: STAY_MS, notice_us: 500, is_metered: true, step: None }
+    Plan { vnics, choose, stay_ms: STAY_MS, notice_us: 500, is_metered: true, step: None, links: None }
 }
 
 /// Red has A and B, blue has C, D, E and F.

@@ -5,7 +5,9 @@
 use super::RunArgs;
 use super::audit::{Since, since};
 use super::node::NodeArgs;
-use clap::{Args, Subcommand};
+use crate::slice_plan::rehearse::{SECONDS_MAX, Wish};
+use clap::{Args, Subcommand, ValueEnum};
+use rehearsal::Choose;
 use std::path::PathBuf;
 
 /// Of `burnet slice plan` and `burnet slice fit`.
@@ -17,6 +19,15 @@ Examples:
 
 Exit code 1 if some slice does not fit, 2 if a file is wrong.
 docs/reference/slices.md describes both files.";
+
+const REHEARSE_EXAMPLES: &str = "\
+Examples:
+  burnet slice rehearse slices.toml --network network.toml
+  burnet slice rehearse slices.toml --network network.toml --flow red:A-B --flow blue:E-F@0.5
+  burnet slice rehearse slices.toml --choose hash                     on the network of the running node
+
+Tenants, labels and agents run in virtual time, and a model carries the traffic. Each flow sends as much as it can. Without --flow, the first VNIC
+of each slice sends to its second, the third to the fourth, and so on. Exit code 1 if a flow gets less than its nominal rate at the end.";
 
 const RUN_EXAMPLES: &str = "\
 Examples:
@@ -94,6 +105,9 @@ pub enum SliceCommand {
     /// Show whether the slices of a file fit, and if not, what would
     #[command(after_help = PLAN_EXAMPLES)]
     Fit(SlicePlanArgs),
+    /// Show what flows of the slices of a file would get, in virtual time
+    #[command(after_help = REHEARSE_EXAMPLES)]
+    Rehearse(SliceRehearseArgs),
     /// Run a node with the slices of a file, and no apps
     #[command(after_help = RUN_EXAMPLES)]
     Run(SliceRunArgs),
@@ -140,6 +154,41 @@ pub struct SlicePlanArgs {
     /// The node's socket, and the output format.
     #[command(flatten)]
     pub asking: NodeArgs,
+}
+
+/// `burnet slice rehearse`.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct SliceRehearseArgs {
+    /// The files, and how to ask a node.
+    #[command(flatten)]
+    pub plan: SlicePlanArgs,
+    /// A flow, and when it begins [default: a second after the flow before it]. May be repeated
+    #[arg(long = "flow", value_name = "SLICE:FROM-TO[@SECONDS]")]
+    pub flows: Vec<Wish>,
+    /// How long it goes on after the last flow began
+    #[arg(long, value_name = "SECONDS", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=SECONDS_MAX))]
+    pub seconds: u64,
+    /// How the tenants' controllers choose paths
+    #[arg(long, value_name = "HOW", default_value = "label")]
+    pub choose: Choosing,
+}
+
+/// How a tenant's controller chooses among paths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Choosing {
+    /// By the labels
+    Label,
+    /// By a hash of the flow, whatever the labels are
+    Hash,
+}
+
+impl From<Choosing> for Choose {
+    fn from(choosing: Choosing) -> Choose {
+        match choosing {
+            Choosing::Label => Choose::Label,
+            Choosing::Hash => Choose::Number,
+        }
+    }
 }
 
 /// `burnet slice run`.

@@ -51,14 +51,26 @@ fn answer(
 /// # Errors
 /// A file is wrong, or the node cannot be asked.
 pub(super) fn judged(args: &SlicePlanArgs, with_fit: bool) -> Result<Vec<Judged>, CommandError> {
+    judged_with_network(args, with_fit).map(|(_, judged)| judged)
+}
+
+/// The same, and the network.
+///
+/// # Errors
+/// As [`judged`].
+pub(super) fn judged_with_network(
+    args: &SlicePlanArgs,
+    with_fit: bool,
+) -> Result<(Description, Vec<Judged>), CommandError> {
     let slices = slices_in(&args.file)?;
     let description = match &args.network {
         Some(network) => described_in(network)?,
         None => network::description(&args.asking)?,
     };
-    let mut substrate = Substrate::new(description).map_err(CommandError::DidNotWork)?;
-    judge(&mut substrate, &slices, with_fit)
-        .map_err(|unknown| CommandError::Usage(format!("{}, {unknown}", args.file.display())))
+    let mut substrate = Substrate::new(description.clone()).map_err(CommandError::DidNotWork)?;
+    let judged = judge(&mut substrate, &slices, with_fit)
+        .map_err(|unknown| CommandError::Usage(format!("{}, {unknown}", args.file.display())))?;
+    Ok((description, judged))
 }
 
 /// The slices of a file, at least one.

@@ -1,0 +1,173 @@
+//! `burnet slice rehearse`: the slices of a file in virtual time, with flows that begin.
+//!
+//! ```text
+//!   slices.toml, network.toml or a node's network, flows ──> slice_plan::rehearse ──> text or JSON
+//! ```
+//!
+//! In: parsed options and files. Out: what to print, and the exit code. It starts no node and sends no packet.
+
+use super::table::aligned;
+use super::{json, slice};
+use crate::cli::CommandError;
+use crate::cli::slice::SliceRehearseArgs;
+use crate::slice_plan::rehearse::{Course, Flow, Labelled, Rehearsed, rehearse};
+use hose::Bandwidth;
+use serde_json::{Value, json};
+use std::process::ExitCode;
+
+/// The most phases in text. Of more, the last are shown; JSON has all.
+const PHASES_SHOWN: usize = 6;
+
+/// `burnet slice rehearse`.
+pub fn run(args: &SliceRehearseArgs) -> Result<(String, ExitCode), CommandError> {
+    let (description, judged) = slice::judged_with_network(&args.plan, false)?;
+    let course = Course { choose: args.choose.into(), rest_ms: args.seconds * 1_000 };
+    let seen = rehearse(&description, &judged, &args.flows, course).map_err(CommandError::DidNotWork)?;
+    let is_content = seen.flows.iter().all(Flow::is_content);
+    let text = if args.plan.asking.json { json(&value(&seen))? } else { text(&seen) };
+    Ok((text, if is_content { ExitCode::SUCCESS } else { ExitCode::from(1) }))
+}
+
+fn text(seen: &Rehearsed) -> String {
+    let counted = format!("{} moved to another path; {} notices to tenants\n", seen.moves, seen.notices);
+    flows_text(seen) + &missing_text(seen) + &labels_text(seen) + &counted
+}
+
+fn flows_text(seen: &Rehearsed) -> String {
+    let skipped = seen.phases_ms.len().saturating_sub(PHASES_SHOWN);
+    let seconds = |ms: u64| format!("{}", ms as f64 / 1e3);
+    let phases = seen.phases_ms[skipped..].iter();
+    let headings = phases.map(|(from_ms, to_ms)| format!("{}-{} s", seconds(*from_ms), seconds(*to_ms)));
+    let fixed = ["SLICE", "FLOW", "NOMINAL"].map(str::to_owned).into_iter();
+    let mut rows: Vec<Vec<String>> =
+        vec![fixed.chain(headings).chain(["PATH AT THE END".to_owned()]).collect()];
+    for flow in &seen.flows {
+        let got = flow.got_bps[skipped..].iter().map(|bps| shown(*bps));
+        let path = if flow.path.is_empty() { "none".to_owned() } else { flow.path.join(", ") };
+        let fixed = [flow.slice.clone(), flow.ends.clone(), shown(flow.nominal_bps)].into_iter();
+        rows.push(fixed.chain(got).chain([path]).collect());
+    }
+    aligned(&rows)
+}
+
+/// A sentence for each flow that gets less than it should.
+fn missing_text(seen: &Rehearsed) -> String {
+    let short = seen.flows.iter().filter(|flow| !flow.is_content());
+    let lines = short.map(|flow| {
+        let name = format!("{}:{}", flow.slice, flow.ends);
+        let got = shown(flow.got_bps.last().copied().flatten());
+        match flow.nominal_bps {
+            Some(nominal_bps) => format!("{name} gets {got} of {}\n", shown(Some(nominal_bps))),
+            None if flow.path.is_empty() => format!("{name} has no path over the links of its slice\n"),
+            None => format!("{name} sends, and no agent has reported it\n"),
+        }
+    });
+    lines.collect()
+}
+
+fn labels_text(seen: &Rehearsed) -> String {
+    let headings = ["LINK", "CAPACITY"].map(str::to_owned).into_iter();
+    let slices = seen.slices.iter().map(|slice| format!("LABEL OF {slice}"));
+    let mut rows: Vec<Vec<String>> = vec![headings.chain(slices).collect()];
+    for Labelled { name, capacity_bps, labels_bps } in &seen.links {
+        let labels = labels_bps.iter().map(|bps| shown(*bps));
+        rows.push([name.clone(), shown(Some(*capacity_bps))].into_iter().chain(labels).collect());
+    }
+    aligned(&rows)
+}
+
+/// A rate with one decimal, as others see it. The last digits of a measured rate say nothing.
+fn shown(bps: Option<u64>) -> String {
+    let rounded = |bps: u64| match bps {
+        0..1_000_000 => bps / 1_000 * 1_000,
+        _ => (bps + 50_000) / 100_000 * 100_000,
+    };
+    bps.map_or("-".to_owned(), |bps| Bandwidth::from_bps(rounded(bps)).to_string())
+}
+
+fn value(seen: &Rehearsed) -> Value {
+    let phases = seen.phases_ms.iter().map(|(from_ms, to_ms)| json!({ "from_ms": from_ms, "to_ms": to_ms }));
+    let flows = seen.flows.iter().map(|flow| {
+        json!({
+            "slice": flow.slice,
+            "flow": flow.ends,
+            "begins_ms": flow.at_ms,
+            "nominal_bps": flow.nominal_bps,
+            "got_bps": flow.got_bps,
+            "path": flow.path,
+            "content": flow.is_content(),
+        })
+    });
+    let links = seen.links.iter().map(|link| {
+        let labels = seen.slices.iter().zip(&link.labels_bps).filter_map(|(slice, bps)| {
+            let bps = (*bps)?;
+            Some((slice.clone(), Value::from(bps)))
+        });
+        let labels: serde_json::Map<String, Value> = labels.collect();
+        json!({ "link": link.name, "capacity_bps": link.capacity_bps, "labels_bps": labels })
+    });
+    json!({
+        "phases": phases.collect::<Vec<_>>(),
+        "flows": flows.collect::<Vec<_>>(),
+        "links": links.collect::<Vec<_>>(),
+        "moves": seen.moves,
+        "notices": seen.notices,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen() -> Rehearsed {
+        let flow = |ends: &str, nominal_bps, got_bps, path: &[&str]| Flow {
+            slice: "red".to_owned(),
+            ends: ends.to_owned(),
+            at_ms: 0,
+            nominal_bps,
+            got_bps,
+            path: path.iter().map(|link| (*link).to_owned()).collect(),
+        };
+        Rehearsed {
+            phases_ms: vec![(0, 1_500), (1_500, 3_500)],
+            flows: vec![
+                flow("A-B", Some(8_000_000), vec![Some(9_812_345), Some(7_840_000)], &["s3-s1", "s1-s4"]),
+                flow("C-D", Some(2_000_000), vec![None, Some(512_345)], &["s3-s1"]),
+                flow("E-F", None, vec![None, Some(0)], &[]),
+            ],
+            slices: vec!["red".to_owned(), "blue".to_owned()],
+            links: vec![Labelled {
+                name: "s3-s1".to_owned(),
+                capacity_bps: 10_000_000,
+                labels_bps: vec![Some(8_000_000), None],
+            }],
+            moves: 1,
+            notices: 7,
+        }
+    }
+
+    #[test]
+    fn phases_are_columns_and_each_shortage_is_a_sentence() {
+        let expected = "\
+SLICE  FLOW  NOMINAL  0-1.5 s  1.5-3.5 s  PATH AT THE END
+red    A-B   8.0M     9.8M     7.8M       s3-s1, s1-s4
+red    C-D   2.0M     -        0.5M       s3-s1
+red    E-F   -        -        0.0M       none
+red:C-D gets 0.5M of 2.0M
+red:E-F has no path over the links of its slice
+LINK   CAPACITY  LABEL OF red  LABEL OF blue
+s3-s1  10.0M     8.0M          -
+1 moved to another path; 7 notices to tenants
+";
+        assert_eq!(text(&seen()), expected);
+    }
+
+    #[test]
+    fn programs_get_all_numbers() {
+        let value = value(&seen());
+        assert_eq!(value["flows"][1]["got_bps"], json!([null, 512_345]));
+        assert_eq!(value["flows"][1]["content"], json!(false));
+        assert_eq!(value["links"][0]["labels_bps"], json!({ "red": 8_000_000 }));
+        assert_eq!(value["phases"][1], json!({ "from_ms": 1_500, "to_ms": 3_500 }));
+    }
+}

@@ -1,0 +1,486 @@
+//! A rehearsal: the slices of a file in virtual time, with flows that begin, before any of it runs.
+//!
+//! ```text
+//!   network description ──> fabric ──────────┐
+//!   judged slices ──> tenants with VNICs ────┼──> rehearsal::Rig ──> rates of each phase, paths, labels
+//!   flows, and when each begins ─────────────┘
+//! ```
+//!
+//! In: a network, slices that fit, and flows. Out: what each flow gets, and what each tenant is told. A phase lasts from the begin of one flow to the
+//! begin of the next. It opens no file, and has no clock: the same input gives the same result.
+
+use super::judge::{Got, Judged};
+use super::substrate::Description;
+use burnet_sdk::view::{LinkId, LinkState};
+use config::slices::{Slice, switch_name};
+use flow::DatapathId;
+use rehearsal::{
+    Choose, Demand, Fabric, Link, LinkNo, Pair, Plan, Rig, STAY_MS, ServerNo, SliceNo, Telling, Vnic, VnicNo,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::str::FromStr;
+
+/// How long a notice takes to a tenant's controller, in µs: a connection within a building, and a controller that is not busy.
+const NOTICE_US: u64 = 500;
+/// The time between two flows of which no begin was given.
+const APART_MS: u64 = 1_000;
+/// The most flows. Virtual time with more takes longer than somebody waits for it.
+pub const FLOWS_MAX: usize = 256;
+/// The latest begin of a flow, and the longest time after it.
+pub const SECONDS_MAX: u64 = 600;
+const MS_NS: u64 = 1_000_000;
+
+/// A flow that somebody wants to see: `red:A-B@1.5`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wish {
+    /// The name of the slice.
+    pub slice: String,
+    /// The names of both VNICs, joined by `-`.
+    pub ends: String,
+    /// When it begins. `None`: a second after the flow before it.
+    pub at_ms: Option<u64>,
+}
+
+impl FromStr for Wish {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Wish, String> {
+        let wrong =
+            |why: &str| format!("{why}: write SLICE:FROM-TO or SLICE:FROM-TO@SECONDS, such as red:A-B@1.5");
+        let (slice, rest) = text.split_once(':').ok_or_else(|| wrong("no `:` after the slice"))?;
+        let (ends, at) = rest.split_once('@').map_or((rest, None), |(ends, at)| (ends, Some(at)));
+        if slice.is_empty() || !ends.contains('-') {
+            return Err(wrong("no two VNICs with `-` between them"));
+        }
+        let at_ms = at.map(|at| match at.parse::<f64>() {
+            Ok(seconds) if (0.0..=SECONDS_MAX as f64).contains(&seconds) => {
+                Ok((seconds * 1e3).round() as u64)
+            }
+            _ => Err(wrong(&format!("`{at}` is no number of seconds from 0 to {SECONDS_MAX}"))),
+        });
+        Ok(Wish { slice: slice.to_owned(), ends: ends.to_owned(), at_ms: at_ms.transpose()? })
+    }
+}
+
+/// How it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Course {
+    /// How the tenants' controllers choose paths.
+    pub choose: Choose,
+    /// How long it goes on after the last flow began.
+    pub rest_ms: u64,
+}
+
+/// What was seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rehearsed {
+    /// When each phase began and ended.
+    pub phases_ms: Vec<(u64, u64)>,
+    /// The flows, in the order of their begin.
+    pub flows: Vec<Flow>,
+    /// The slices.
+    pub slices: Vec<String>,
+    /// The links between switches that some slice has.
+    pub links: Vec<Labelled>,
+    /// How often flows moved to another path.
+    pub moves: usize,
+    /// How many notices the tenants got.
+    pub notices: u64,
+}
+
+/// A flow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flow {
+    /// Its slice.
+    pub slice: String,
+    /// Both VNICs.
+    pub ends: String,
+    /// When its first packet came.
+    pub at_ms: u64,
+    /// Its share of both VNICs at the end. `None`: it does not count, because it has no path.
+    pub nominal_bps: Option<u64>,
+    /// What arrives in the second half of each phase. `None`: it had not begun.
+    pub got_bps: Vec<Option<u64>>,
+    /// The names of its links at the end. Empty: its slice has no path for it.
+    pub path: Vec<String>,
+}
+
+/// A link and what each slice is told about it at the end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Labelled {
+    /// Its name.
+    pub name: String,
+    /// Its capacity.
+    pub capacity_bps: u64,
+    /// By slice: what the others leave. `None`: the slice does not have the link.
+    pub labels_bps: Vec<Option<u64>>,
+}
+
+impl Flow {
+    /// Whether it gets at least its nominal rate at the end, but for what a measurement may be off.
+    pub fn is_content(&self) -> bool {
+        let got_bps = self.got_bps.last().copied().flatten().unwrap_or_default();
+        self.nominal_bps.is_some_and(|nominal_bps| got_bps as f64 >= 0.95 * nominal_bps as f64)
+    }
+}
+
+/// The fabric, and where in it things are.
+struct Ground {
+    fabric: Fabric,
+    /// The number of each directed link between switches.
+    links: BTreeMap<LinkId, LinkNo>,
+    /// The server of each NIC, by name.
+    servers: BTreeMap<String, ServerNo>,
+}
+
+/// A flow whose names were found.
+struct Begin {
+    pair: Pair,
+    ends: String,
+    at_ms: u64,
+}
+
+/// Runs it.
+///
+/// # Errors
+/// A slice that does not fit, a link without a known capacity, a name that is not there, or more than can be rehearsed.
+pub fn rehearse(
+    description: &Description,
+    judged: &[Judged],
+    wishes: &[Wish],
+    course: Course,
+) -> Result<Rehearsed, String> {
+    let got = all_fit(judged)?;
+    let ground = ground(description)?;
+    let plans = judged.iter().zip(&got).map(|(judged, got)| plan(&ground, judged, got, course.choose));
+    let plans = plans.collect::<Result<Vec<Plan>, String>>()?;
+    let slices: Vec<&Slice> = judged.iter().map(|judged| &judged.slice).collect();
+    let begins = if wishes.is_empty() { usual(&slices) } else { wished(&slices, wishes)? };
+    if begins.is_empty() {
+        return Err("no slice has two VNICs, so there is no flow to rehearse".to_owned());
+    }
+    if begins.len() > FLOWS_MAX {
+        return Err(format!("{} flows are more than {FLOWS_MAX}: choose some with --flow", begins.len()));
+    }
+    let rig = Rig::new(&ground.fabric, Telling::Damped, plans.clone())?;
+    Stage { ground, plans, slices, begins, rig }.run(course)
+}
+
+fn all_fit(judged: &[Judged]) -> Result<Vec<&Got>, String> {
+    let fits = |judged: &'_ Judged| -> Result<(), String> {
+        judged.result.as_ref().map(|_| ()).map_err(|refused| {
+            format!(
+                "{}; `burnet slice fit` shows what would fit, and slices that do not fit cannot be rehearsed",
+                refused.why
+            )
+        })
+    };
+    judged.iter().try_for_each(fits)?;
+    Ok(judged.iter().filter_map(|judged| judged.result.as_ref().ok()).collect())
+}
+
+fn ground(description: &Description) -> Result<Ground, String> {
+    let up: Vec<_> = description.links.iter().filter(|link| link.state == LinkState::Up).collect();
+    let ends = up.iter().flat_map(|link| [link.id.from.switch, link.id.to.switch]);
+    let at_nics = description.nics.iter().flat_map(|nic| nic.ports.iter().map(|port| port.switch));
+    let switches: BTreeSet<DatapathId> = ends.chain(at_nics).collect();
+    let numbers: BTreeMap<DatapathId, usize> = switches.iter().copied().zip(0..).collect();
+    let links = up.iter().map(|link| Link {
+        from: numbers[&link.id.from.switch],
+        to: numbers[&link.id.to.switch],
+        capacity_bps: link.capacity_kbps.saturating_mul(1_000),
+    });
+    // A NIC of unknown rate or without ports is left out. No slice that fits has a VNIC there.
+    let servers: Vec<(String, usize, u64)> = description
+        .nics
+        .iter()
+        .filter_map(|nic| {
+            let rate = nic.rate.filter(|rate| rate.bps() > 0)?;
+            Some((nic.name.clone(), numbers[&nic.ports.first()?.switch], rate.bps()))
+        })
+        .collect();
+    let names = switches.iter().map(|switch| switch_name(*switch)).collect();
+    let fabric = Fabric::described(names, &links.collect::<Vec<_>>(), &servers).map_err(|why| {
+        format!("{why}, so it cannot be rehearsed: give its rate in the network description")
+    })?;
+    Ok(Ground {
+        fabric,
+        links: up.iter().map(|link| link.id).zip((0..).map(LinkNo)).collect(),
+        servers: servers.into_iter().map(|(name, _, _)| name).zip((0..).map(ServerNo)).collect(),
+    })
+}
+
+/// The tenant of a slice.
+fn plan(ground: &Ground, judged: &Judged, got: &Got, choose: Choose) -> Result<Plan, String> {
+    let vnics = got.vnics.iter().map(|vnic| {
+        let server = ground.servers.get(&vnic.nic).copied();
+        let server = server.ok_or_else(|| format!("the NIC {} of {} is not known", vnic.nic, vnic.name))?;
+        Ok(Vnic { server, rate_bps: vnic.rate.bps() })
+    });
+    let both_ways = got.links.iter().flat_map(|link| [link.id, link.id.reversed()]);
+    let between = both_ways.filter_map(|id| ground.links.get(&id).copied());
+    // The links of servers come after those between switches, and are for all.
+    let of_servers = (ground.links.len()..ground.fabric.links().count()).map(|number| LinkNo(number as u32));
+    Ok(Plan {
+        vnics: vnics.collect::<Result<_, String>>()?,
+        choose,
+        stay_ms: STAY_MS,
+        notice_us: NOTICE_US,
+        is_metered: true,
+        step: judged.slice.step,
+        links: Some(between.chain(of_servers).collect()),
+    })
+}
+
+/// The first VNIC of a slice sends to the second, the third to the fourth; the last of an odd number sends to the first. A second apart.
+fn usual(slices: &[&Slice]) -> Vec<Begin> {
+    let mut begins = Vec::new();
+    for (number, slice) in (0..).map(SliceNo).zip(slices) {
+        for source in (0..slice.vnics.len()).step_by(2) {
+            let destination = if source + 1 < slice.vnics.len() { source + 1 } else { 0 };
+            if destination != source {
+                let at_ms = begins.len() as u64 * APART_MS;
+                begins.push(begin(slice, number, (source, destination), at_ms));
+            }
+        }
+    }
+    begins
+}
+
+fn begin(slice: &Slice, number: SliceNo, (source, destination): (usize, usize), at_ms: u64) -> Begin {
+    let vnic = |index: usize| VnicNo(index as u32);
+    let pair = Pair { slice: number, source: vnic(source), destination: vnic(destination) };
+    Begin { pair, ends: format!("{}-{}", slice.vnics[source].name, slice.vnics[destination].name), at_ms }
+}
+
+fn wished(slices: &[&Slice], wishes: &[Wish]) -> Result<Vec<Begin>, String> {
+    let mut begins: Vec<Begin> = Vec::new();
+    for wish in wishes {
+        let found = slices.iter().position(|slice| slice.name == wish.slice);
+        let number = found.ok_or_else(|| {
+            let names: Vec<&str> = slices.iter().map(|slice| slice.name.as_str()).collect();
+            format!("there is no slice {}; there are {}", wish.slice, names.join(", "))
+        })?;
+        let slice = slices[number];
+        let ends = ends(slice, &wish.ends)?;
+        let next_ms = begins.last().map_or(0, |last| last.at_ms + APART_MS);
+        let begin = begin(slice, SliceNo(number as u32), ends, wish.at_ms.unwrap_or(next_ms));
+        if begins.iter().any(|other| other.pair == begin.pair) {
+            return Err(format!("{}:{} is given twice: a flow is a pair of VNICs", wish.slice, wish.ends));
+        }
+        begins.push(begin);
+    }
+    begins.sort_by_key(|begin| begin.at_ms);
+    Ok(begins)
+}
+
+/// The VNICs of `A-B`. A name may itself have a `-`.
+fn ends(slice: &Slice, text: &str) -> Result<(usize, usize), String> {
+    let place = |name: &str| slice.vnics.iter().position(|vnic| vnic.name == name);
+    let split =
+        text.match_indices('-').find_map(|(at, _)| Some((place(&text[..at])?, place(&text[at + 1..])?)));
+    match split {
+        Some((source, destination)) if source != destination => Ok((source, destination)),
+        Some(_) => Err(format!("{}:{text} sends to itself", slice.name)),
+        None => {
+            let names: Vec<&str> = slice.vnics.iter().map(|vnic| vnic.name.as_str()).collect();
+            Err(format!("slice {} has no two VNICs {text}; it has {}", slice.name, names.join(", ")))
+        }
+    }
+}
+
+/// A rehearsal that runs.
+struct Stage<'a> {
+    ground: Ground,
+    plans: Vec<Plan>,
+    slices: Vec<&'a Slice>,
+    begins: Vec<Begin>,
+    rig: Rig,
+}
+
+impl Stage<'_> {
+    fn run(mut self, course: Course) -> Result<Rehearsed, String> {
+        let times: BTreeSet<u64> = self.begins.iter().map(|begin| begin.at_ms).collect();
+        let end_ms = times.last().copied().unwrap_or_default() + course.rest_ms;
+        let ends = times.iter().copied().skip(1).chain([end_ms]);
+        let phases_ms: Vec<(u64, u64)> = times.iter().copied().zip(ends).collect();
+        self.rig.run(phases_ms.first().map_or(0, |(from_ms, _)| from_ms * MS_NS))?;
+        let mut got_bps = vec![Vec::new(); self.begins.len()];
+        for (from_ms, to_ms) in &phases_ms {
+            for begin in self.begins.iter().filter(|it| it.at_ms == *from_ms) {
+                self.rig.begin(begin.pair, Demand::All, hash(&begin.ends));
+            }
+            self.phase(*from_ms, *to_ms, &mut got_bps)?;
+        }
+        Ok(self.seen(phases_ms, got_bps))
+    }
+
+    /// One phase. What arrives is the mean of its second half: until then, rates and paths settle.
+    fn phase(&mut self, from_ms: u64, to_ms: u64, got_bps: &mut [Vec<Option<u64>>]) -> Result<(), String> {
+        let half_ms = (to_ms - from_ms) / 2;
+        self.rig.run(half_ms * MS_NS)?;
+        let mut sums = vec![0.0; self.begins.len()];
+        let windows = (to_ms - from_ms - half_ms).max(1);
+        for _ in 0..windows {
+            self.rig.run(MS_NS)?;
+            for (sum, begin) in sums.iter_mut().zip(&self.begins) {
+                *sum += self.rig.rate_bps(begin.pair);
+            }
+        }
+        for ((all, sum), begin) in got_bps.iter_mut().zip(sums).zip(&self.begins) {
+            all.push((begin.at_ms <= from_ms).then_some((sum / windows as f64) as u64));
+        }
+        Ok(())
+    }
+
+    fn seen(self, phases_ms: Vec<(u64, u64)>, got_bps: Vec<Vec<Option<u64>>>) -> Rehearsed {
+        let cloud = self.rig.cloud();
+        let counting: BTreeMap<Pair, u64> =
+            cloud.service().counting().into_iter().map(|(pair, rate_bps, _)| (pair, rate_bps)).collect();
+        let fabric = &self.ground.fabric;
+        let flow = |(begin, got_bps): (&Begin, Vec<Option<u64>>)| Flow {
+            slice: self.slices[begin.pair.slice.index()].name.clone(),
+            ends: begin.ends.clone(),
+            at_ms: begin.at_ms,
+            nominal_bps: counting.get(&begin.pair).copied(),
+            got_bps,
+            path: cloud.path(begin.pair).unwrap_or_default().iter().map(|link| fabric.name(*link)).collect(),
+        };
+        let has = |plan: &Plan, link: LinkNo| plan.links.as_ref().is_none_or(|links| links.contains(&link));
+        let labelled = |(number, link): (LinkNo, &Link)| {
+            let told = |(plan, tenant): (&Plan, &rehearsal::Tenant)| {
+                has(plan, number).then(|| tenant.told_bps(number))
+            };
+            let labels_bps: Vec<Option<u64>> = self.plans.iter().zip(cloud.tenants()).map(told).collect();
+            let is_used = labels_bps.iter().any(Option::is_some);
+            is_used.then(|| Labelled {
+                name: fabric.name(number),
+                capacity_bps: link.capacity_bps,
+                labels_bps,
+            })
+        };
+        Rehearsed {
+            phases_ms,
+            flows: self.begins.iter().zip(got_bps).map(flow).collect(),
+            slices: self.slices.iter().map(|slice| slice.name.clone()).collect(),
+            links: fabric.links().take(self.ground.links.len()).filter_map(labelled).collect(),
+            moves: cloud.moves().len(),
+            notices: cloud.notices(),
+        }
+    }
+}
+
+/// Decides among equal paths, as the hash of a packet's addresses does: FNV-1a of the flow's name. Other flows do not change it.
+fn hash(ends: &str) -> u64 {
+    ends.bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::slice_plan::described;
+    use crate::slice_plan::judge::judge;
+    use crate::slice_plan::substrate::Substrate;
+    use config::ConfigFile;
+    use std::path::Path;
+
+    /// The example files: figure 1a of the paper at a thousandth of its rates, and its two tenants.
+    fn of_example(file: &str) -> (Description, Vec<Judged>) {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/slices");
+        let text = std::fs::read_to_string(folder.join("fig1a.toml")).expect("the network");
+        let description = described::read(&text).expect("a description");
+        let slices = ConfigFile::read(&folder.join(file)).expect("the slices").slices;
+        let mut substrate = Substrate::new(description.clone()).expect("a network");
+        let judged = judge(&mut substrate, &slices, false).expect("known names");
+        (description, judged)
+    }
+
+    fn wishes(texts: &[&str]) -> Vec<Wish> {
+        texts.iter().map(|text| text.parse().expect("a flow")).collect()
+    }
+
+    fn run(texts: &[&str], choose: Choose) -> Result<Rehearsed, String> {
+        let (description, judged) = of_example("slices.toml");
+        rehearse(&description, &judged, &wishes(texts), Course { choose, rest_ms: 2_000 })
+    }
+
+    /// In Mb/s, rounded.
+    fn got(rehearsed: &Rehearsed) -> Vec<Vec<u64>> {
+        let flow =
+            |flow: &Flow| flow.got_bps.iter().flatten().map(|bps| (bps + 500_000) / 1_000_000).collect();
+        rehearsed.flows.iter().map(flow).collect()
+    }
+
+    #[test]
+    fn with_labels_the_tenants_of_the_paper_get_what_figure_2_says() {
+        let seen = run(&["red:A-B", "blue:E-F", "blue:C-D"], Choose::Label).expect("a rehearsal");
+        assert_eq!(got(&seen), [vec![10, 10, 8], vec![10, 10], vec![2]]);
+        assert!(seen.flows.iter().all(Flow::is_content), "{:?}", seen.flows);
+        let middle: Vec<&[String]> = seen.flows.iter().map(|flow| &flow.path[2..4]).collect();
+        assert_eq!(middle[0], middle[2], "C to D goes where A to B leaves 2 Mb/s");
+        assert_ne!(middle[0], middle[1]);
+        let label =
+            |name: &str| seen.links.iter().find(|link| link.name == name).map(|link| link.labels_bps.clone());
+        let of_red = label(&seen.flows[0].path[2]);
+        assert_eq!(of_red, Some(vec![Some(8_000_000), Some(2_000_000)]));
+    }
+
+    #[test]
+    fn flows_without_labels_can_collide_and_get_less() {
+        let seen = run(&["red:A-B@0", "blue:E-F@0", "blue:C-D@0"], Choose::Number).expect("a rehearsal");
+        assert_eq!(seen.flows[0].path[2], seen.flows[1].path[2], "their hashes choose the same way");
+        assert_eq!(got(&seen), [[4], [5], [1]], "10 Mb/s in proportion to 8, 10 and 2");
+        assert!(!seen.flows.iter().any(Flow::is_content));
+        assert_eq!(seen.phases_ms, [(0, 2_000)]);
+    }
+
+    #[test]
+    fn without_wishes_the_vnics_of_each_slice_send_in_pairs() {
+        let seen = run(&[], Choose::Label).expect("a rehearsal");
+        let names: Vec<String> =
+            seen.flows.iter().map(|flow| format!("{}:{}", flow.slice, flow.ends)).collect();
+        assert_eq!(names.len(), 3, "{names:?}");
+        assert_eq!(names[0], "red:A-B");
+        assert_eq!(seen.phases_ms, [(0, 1_000), (1_000, 2_000), (2_000, 4_000)]);
+        assert_eq!(
+            seen,
+            run(&[], Choose::Label).expect("a rehearsal"),
+            "the same input gives the same result"
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_rehearsed_is_named() {
+        let check = |texts: &[&str], expected: &str| match run(texts, Choose::Label) {
+            Err(why) => assert_eq!(why, expected),
+            Ok(seen) => panic!("{texts:?} ran: {seen:?}"),
+        };
+        check(&["green:A-B"], "there is no slice green; there are red, blue");
+        check(&["red:A-X"], "slice red has no two VNICs A-X; it has A, B");
+        check(&["red:A-A"], "red:A-A sends to itself");
+        check(&["red:A-B", "red:A-B@3"], "red:A-B is given twice: a flow is a pair of VNICs");
+        let (description, judged) = of_example("too-much.toml");
+        let course = Course { choose: Choose::Label, rest_ms: 1_000 };
+        let why = rehearse(&description, &judged, &[], course).expect_err("it does not fit");
+        assert!(why.contains("cannot be rehearsed"), "{why}");
+    }
+
+    #[test]
+    fn a_flow_is_written_as_slice_ends_and_time() {
+        let check = |text: &str, expected: Result<(&str, &str, Option<u64>), &str>| {
+            let read = text.parse::<Wish>();
+            let read = read.as_ref().map(|wish| (wish.slice.as_str(), wish.ends.as_str(), wish.at_ms));
+            match expected {
+                Ok(wish) => assert_eq!(read, Ok(wish)),
+                Err(why) => assert!(read.as_ref().is_err_and(|said| said.starts_with(why)), "{read:?}"),
+            }
+        };
+        check("red:A-B", Ok(("red", "A-B", None)));
+        check("red:A-B@1.5", Ok(("red", "A-B", Some(1_500))));
+        check("red", Err("no `:` after the slice"));
+        check("red:AB", Err("no two VNICs"));
+        check("red:A-B@soon", Err("`soon` is no number of seconds from 0 to 600"));
+        check("red:A-B@601", Err("`601` is no number of seconds from 0 to 600"));
+    }
+}
