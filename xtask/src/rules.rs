@@ -298,7 +298,7 @@ fn is_app(member: &Member) -> bool {
 }
 
 /// What is in no node: the production binary has no hostile code and nothing that makes load. Those who build on it are kept out by the table.
-const NOT_IN_A_NODE: [&str; 7] = ["emulator", "lab", "load", "misbehaving", "probe", "proxy", "rehearsal"];
+const NOT_IN_A_NODE: [&str; 6] = ["emulator", "lab", "load", "misbehaving", "probe", "proxy"];
 
 /// None when the crate may know all but [`NOT_IN_A_NODE`] (`burnet` alone).
 fn may_know(member: &Member) -> Option<Result<&'static [&'static str], String>> {
