@@ -12,6 +12,10 @@ use std::sync::Arc;
 const CHANGES_MAX: usize = 4_096;
 /// The most barriers and statistics requests on their way. Beyond it a controller gets an error.
 pub(crate) const QUESTIONS_MAX: usize = 64;
+/// With so many answers of the kernel awaited for one switch, or for all of a slice, no more messages of controllers should be read. The kernel never
+/// drops an answer: it ends a zone for which it keeps 2 MiB of them, and an answer has about 100 bytes.
+const AWAITED_MAX: usize = 1_024;
+pub(crate) const AWAITED_OF_SLICE_MAX: usize = 4_096;
 /// The bytes of a message that are kept for an error (1.3.5, 7.5.4: at least 64).
 const BEGINNING_LEN: usize = 64;
 
@@ -121,6 +125,8 @@ impl Asked {
 pub(crate) struct Pending {
     changes: BTreeMap<u64, Asked>,
     questions: BTreeMap<u64, Asked>,
+    /// How many of the changes have an answer in any case.
+    awaited: usize,
 }
 
 impl Pending {
@@ -137,13 +143,38 @@ impl Pending {
             self.questions.insert(ticket, asked);
             return false;
         }
+        self.awaited += usize::from(asked.wants_receipt());
         self.changes.insert(ticket, asked);
-        self.changes.len() > CHANGES_MAX && self.changes.pop_first().is_some()
+        if self.changes.len() <= CHANGES_MAX {
+            return false;
+        }
+        let oldest = self.changes.pop_first();
+        oldest.is_some_and(|(_, oldest)| self.forget(&oldest))
+    }
+
+    fn forget(&mut self, change: &Asked) -> bool {
+        self.awaited -= usize::from(change.wants_receipt());
+        true
+    }
+
+    /// How many changes have no answer yet that will have one.
+    pub(crate) fn awaited(&self) -> usize {
+        self.awaited
+    }
+
+    /// Whether the switch should take no more messages of controllers until there are answers.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.awaited >= AWAITED_MAX
     }
 
     /// What a ticket stands for. A ticket is taken once.
     pub(crate) fn take(&mut self, ticket: u64) -> Option<Asked> {
-        self.questions.remove(&ticket).or_else(|| self.changes.remove(&ticket))
+        if let Some(question) = self.questions.remove(&ticket) {
+            return Some(question);
+        }
+        let change = self.changes.remove(&ticket)?;
+        self.forget(&change);
+        Some(change)
     }
 
     /// The statistics request of a ticket, for one more part of its answer.
@@ -162,5 +193,40 @@ impl Pending {
     /// Forgets everything: the session of the physical switch ended.
     pub(crate) fn clear(&mut self) {
         *self = Pending::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::Asker;
+
+    fn sender() -> Sender {
+        let asker = Asker { controller: 0, serial: 1, version: openflow::Version::V1_3, xid: 5 };
+        Sender::new(asker, &[4, 14, 0, 56])
+    }
+
+    #[test]
+    fn a_switch_is_busy_while_too_many_answers_are_awaited() {
+        let mut pending = Pending::default();
+        for ticket in 0..AWAITED_MAX as u64 {
+            assert!(!pending.is_busy(), "{ticket}");
+            pending.note(ticket, Asked::Change(sender()));
+        }
+        assert!(pending.is_busy());
+        assert!(pending.take(0).is_some() && !pending.is_busy());
+        assert!(pending.take(0).is_none() && pending.awaited() == AWAITED_MAX - 1);
+    }
+
+    /// The kernel says nothing of a packet-out that it sends, so it must not count for ever.
+    #[test]
+    fn packet_outs_are_not_awaited_and_what_is_forgotten_is_not_either() {
+        let mut pending = Pending::default();
+        pending.note(0, Asked::Change(sender()));
+        for ticket in 1..=2 * CHANGES_MAX as u64 {
+            pending.note(ticket, Asked::PacketOut(sender()));
+        }
+        assert!(!pending.is_busy());
+        assert_eq!((pending.awaited(), pending.changes.len()), (0, CHANGES_MAX));
     }
 }

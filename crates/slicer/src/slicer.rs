@@ -10,6 +10,7 @@ use crate::flows::Flows;
 use crate::hops::hops_of;
 use crate::label::LabelForm;
 use crate::output::{Connection, Output};
+use crate::pending::AWAITED_OF_SLICE_MAX;
 use crate::plan::{BadPlan, End, SlicePlan};
 use crate::port::PortFacts;
 use crate::refusal::Refusal;
@@ -203,6 +204,16 @@ impl Slicer {
     /// What a virtual switch has counted, if there is one.
     pub fn counters(&self, datapath: DatapathId) -> Option<Counters> {
         Some(self.switches.get(&datapath)?.counters)
+    }
+
+    /// Whether messages of controllers may be read at all: not too many answers of the kernel are awaited.
+    pub fn may_take(&self) -> bool {
+        self.switches.values().map(|switch| switch.pending.awaited()).sum::<usize>() < AWAITED_OF_SLICE_MAX
+    }
+
+    /// Whether those for this switch may be read.
+    pub fn may_take_for(&self, datapath: DatapathId) -> bool {
+        self.switches.get(&datapath).is_none_or(|switch| !switch.pending.is_busy())
     }
 
     /// How many rules the tenant has in a virtual switch, and how many pieces they are while all ports are open.

@@ -126,6 +126,11 @@ impl Socket {
         (self.heard_ms, self.is_asked) = (Some(now_ms), false);
     }
 
+    /// Nobody listened to the controller: the time until now is not its silence.
+    pub(crate) fn on_unread(&mut self, now_ms: u64) {
+        self.heard_ms = self.heard_ms.map(|_| now_ms);
+    }
+
     /// Queues a message.
     ///
     /// # Errors
@@ -182,8 +187,7 @@ impl Socket {
             return Err(format!("the controller took no byte for {} s", STALL_MS / 1_000));
         }
         if !self.may_read() {
-            // It is not its silence that nobody listens.
-            self.heard_ms = Some(now_ms);
+            self.on_unread(now_ms);
             return Ok(());
         }
         if since(heard_ms) >= SILENCE_MS {

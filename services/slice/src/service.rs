@@ -226,8 +226,13 @@ impl App for Slice {
     fn on_tick(&mut self, _: u64, out: &mut Commands) {
         let now_ms = self.now_ms();
         let mut failed = Vec::new();
+        let may_take = self.may_take();
         for (connection, socket) in &mut self.sockets {
-            let facts = self.switches.as_ref().and_then(|it| it.slicer.controller(*connection));
+            let slicer = self.switches.as_ref().map(|it| &it.slicer);
+            if !may_take || slicer.is_some_and(|it| !it.may_take_for(connection.datapath)) {
+                socket.on_unread(now_ms);
+            }
+            let facts = slicer.and_then(|it| it.controller(*connection));
             if let Err(why) = socket.on_time(now_ms, facts.map(|facts| facts.version)) {
                 failed.push((*connection, why));
             }
@@ -266,11 +271,15 @@ impl SocketApp for Slice {
                 sockets.add(FIRST_CLIENT + place, client, wait);
             }
         }
+        let may_take = self.may_take();
         for (connection, socket) in &self.sockets {
-            let wait = match (socket.may_read(), socket.wants_room()) {
+            let may_read = socket.may_read() && may_take && self.may_take_for(*connection);
+            let wait = match (may_read, socket.wants_room()) {
                 (true, true) => Wait::Either,
                 (false, true) => Wait::Writable,
-                _ => Wait::Readable,
+                (true, false) => Wait::Readable,
+                // The kernel's answers wake the service.
+                (false, false) => continue,
             };
             if let Some(token) = self.token_of(*connection) {
                 sockets.add(token, socket, wait);
@@ -531,9 +540,19 @@ impl Slice {
         if ready.writable {
             self.unflushed.insert(connection);
         }
-        if ready.readable && socket.may_read() {
+        if ready.readable && socket.may_read() && self.may_take() && self.may_take_for(connection) {
             self.read(connection, out);
         }
+    }
+
+    /// Whether the kernel has answered so much that messages of controllers may be read. Otherwise they wait in the sockets, and a controller
+    /// that floods is slowed down.
+    fn may_take(&self) -> bool {
+        self.switches.as_ref().is_none_or(|it| it.slicer.may_take())
+    }
+
+    fn may_take_for(&self, connection: Connection) -> bool {
+        self.switches.as_ref().is_none_or(|it| it.slicer.may_take_for(connection.datapath))
     }
 
     fn on_connected(&mut self, connection: Connection, out: &mut Commands) {
