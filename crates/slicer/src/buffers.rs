@@ -5,8 +5,9 @@
 use flow::PortNo;
 use std::collections::BTreeMap;
 
-/// The most packets, and the number that the virtual switch reports.
-pub(crate) const BUFFERS_MAX: usize = 64;
+/// The most packets, and the number that the virtual switch reports. As many as Open vSwitch has: controllers answer in the order of the
+/// packets, and a busy one has more than a few of them before it.
+pub(crate) const BUFFERS_MAX: usize = 256;
 /// The most bytes of packets. Beyond that, and beyond [`BUFFERS_MAX`], the oldest packet is dropped.
 const BYTES_MAX: usize = 64 << 10;
 
@@ -60,7 +61,7 @@ impl Buffers {
 
     /// Hands a packet out. A number that was never given, was used, or is too old, has none.
     pub(crate) fn take(&mut self, buffer_id: u32) -> Option<Kept> {
-        let place = self.kept.keys().find(|given| number_of(**given) == buffer_id).copied()?;
+        let place = self.place_of(buffer_id)?;
         let kept = self.kept.remove(&place)?;
         self.bytes -= length_of(&kept.frame);
         Some(kept)
@@ -68,7 +69,16 @@ impl Buffers {
 
     /// A copy of a packet, which stays.
     pub(crate) fn get(&self, buffer_id: u32) -> Option<Kept> {
-        self.kept.iter().find(|(given, _)| number_of(**given) == buffer_id).map(|(_, kept)| kept.clone())
+        self.kept.get(&self.place_of(buffer_id)?).cloned()
+    }
+
+    /// Which packet had this number last.
+    fn place_of(&self, buffer_id: u32) -> Option<u64> {
+        let turns = self.given.checked_sub(1)? / NUMBERS;
+        let of_turn = |turn: u64| turn * NUMBERS + u64::from(buffer_id) + 1;
+        let newest = of_turn(turns);
+        let place = if newest <= self.given { newest } else { of_turn(turns.checked_sub(1)?) };
+        (u64::from(buffer_id) < NUMBERS).then_some(place)
     }
 
     /// Whether a number was given out before.
@@ -108,6 +118,17 @@ mod tests {
         assert_eq!(buffers.take(number).unwrap().in_port, PortNo(3));
         assert_eq!(buffers.take(number), None);
         assert!(buffers.was_given(number) && !buffers.was_given(number + 1));
+    }
+
+    #[test]
+    fn a_number_means_the_newest_packet_that_had_it() {
+        let mut buffers = Buffers { given: NUMBERS - 1, ..Buffers::default() };
+        let (last, first) = (buffers.keep(PortNo(1), whole(60)), buffers.keep(PortNo(2), whole(60)));
+        assert_eq!((last, first), (Some(0x7fff_ffff), Some(0)));
+        assert_eq!(buffers.take(0x8000_0000), None);
+        assert_eq!(buffers.take(0x7fff_ffff).unwrap().in_port, PortNo(1));
+        assert_eq!(buffers.take(0).unwrap().in_port, PortNo(2));
+        assert_eq!(Buffers::default().take(0), None);
     }
 
     #[test]

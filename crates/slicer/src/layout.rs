@@ -6,7 +6,7 @@
 use crate::flattening::{Flat, flatten};
 use crate::port::VirtualPort;
 use crate::refusal::*;
-use crate::rule_table::{Idle, RulePiece, place_of, twin_of};
+use crate::rule_table::{Idle, RulePiece, match_key, place_of, twin_of};
 use crate::space::{Piece, VLAN_PRESENT};
 use crate::translation::{Scene, Start, depends_on_tag, has_tag};
 use crate::virtual_switch::VirtualSwitch;
@@ -77,7 +77,8 @@ impl VirtualSwitch {
         let instructions = meter.map(Instruction::Meter).into_iter().chain(applied).collect();
         let is_open = self.space.port(piece.in_port).is_some_and(VirtualPort::receives);
         let idle = if is_open { Idle::Unknown } else { Idle::Closed };
-        laid.push(RulePiece { matching: piece.matching, instructions, idle });
+        let key = match_key(&piece.matching).into();
+        laid.push(RulePiece { matching: piece.matching, key, instructions, idle });
         Ok(())
     }
 
@@ -91,7 +92,7 @@ impl VirtualSwitch {
         let mut taken = BTreeSet::new();
         for (number, priority, pieces) in laid {
             for piece in pieces {
-                let place = place_of(priority, &piece.matching);
+                let place = place_of(priority, piece);
                 let is_free = self.rules.at(&place).is_none_or(|other| Some(other) == number);
                 if !is_free || !taken.insert(place) {
                     let why = "another rule of its priority has the same packets of the slice's flowspace";

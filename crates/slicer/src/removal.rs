@@ -45,8 +45,7 @@ impl VirtualSwitch {
         let found = self.rules.change(number, |rule| {
             rule.gone.0 = rule.gone.0.saturating_add(removed.packet_count);
             rule.gone.1 = rule.gone.1.saturating_add(removed.byte_count);
-            let is_meant =
-                |piece: &RulePiece| piece.idle != Idle::Closed && match_key(&piece.matching) == key;
+            let is_meant = |piece: &RulePiece| piece.idle != Idle::Closed && piece.key[..] == key[..];
             let place = rule.pieces.iter().position(is_meant)?;
             let before = std::mem::replace(&mut rule.pieces[place].idle, Idle::Gone);
             Some((place, before))

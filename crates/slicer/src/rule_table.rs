@@ -12,6 +12,7 @@ use flow::{Action, Instruction, Match, MatchEntry, PortNo};
 use openflow::Version;
 use openflow::message::{Bucket, FLOW_MOD_SEND_FLOW_REMOVED, GROUP_ANY, MeterBand};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// How far the priorities of a tenant are raised. Below them are the kernel's rule, which sends misses to the controller with priority
 /// 0, and the floor of the slice with priority 1.
@@ -36,9 +37,9 @@ pub(crate) fn twin_of(priority: u16) -> Option<u16> {
     SHARED_FROM.checked_add(priority.checked_sub(SHARED_FROM)? ^ 1)
 }
 
-/// The place of a piece in the physical switch, by the tenant's priority and the match of the piece.
-pub(crate) fn place_of(priority: u16, matching: &Match) -> Key {
-    (physical_priority(priority), match_key(matching))
+/// The place of a piece in the physical switch, by the tenant's priority.
+pub(crate) fn place_of(priority: u16, piece: &RulePiece) -> Place {
+    (physical_priority(priority), piece.key.clone())
 }
 
 /// A group of the tenant.
@@ -71,6 +72,8 @@ pub(crate) struct Meter {
 pub(crate) struct RulePiece {
     /// Its match.
     pub(crate) matching: Match,
+    /// The match in one form.
+    pub(crate) key: Arc<[u8]>,
     /// Its instructions.
     pub(crate) instructions: Vec<Instruction>,
     /// Since when the switch has it. After an idle time-out it is put back while other pieces of the rule are used.
@@ -204,13 +207,16 @@ impl Selection<'_> {
 /// The identity of a rule: priority, and match in one form.
 pub(crate) type Key = (u16, Vec<u8>);
 
+/// The place of a piece in the physical switch: its priority there, and its match in one form.
+pub(crate) type Place = (u16, Arc<[u8]>);
+
 /// The rules of a virtual switch.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RuleTable {
     rules: BTreeMap<u64, Rule>,
     numbers: BTreeMap<Key, u64>,
     /// The rules by the places of their pieces in the physical switch, also of closed ports.
-    places: BTreeMap<Key, u64>,
+    places: BTreeMap<Place, u64>,
     /// Rules that may have changed since they were last taken: at most those that one event changes.
     touched: BTreeSet<u64>,
     last_number: u64,
@@ -227,7 +233,7 @@ impl RuleTable {
     }
 
     /// The number of the rule that has a piece at this place.
-    pub(crate) fn at(&self, place: &Key) -> Option<u64> {
+    pub(crate) fn at(&self, place: &Place) -> Option<u64> {
         self.places.get(place).copied()
     }
 
@@ -257,10 +263,10 @@ impl RuleTable {
         let Some(rule) = self.rules.get_mut(&number) else { return };
         self.touched.insert(number);
         for piece in std::mem::replace(&mut rule.pieces, pieces) {
-            self.places.remove(&place_of(rule.priority, &piece.matching));
+            self.places.remove(&place_of(rule.priority, &piece));
         }
         for piece in &rule.pieces {
-            self.places.insert(place_of(rule.priority, &piece.matching), number);
+            self.places.insert(place_of(rule.priority, piece), number);
         }
     }
 
@@ -287,10 +293,9 @@ impl RuleTable {
     /// Adds a rule. Returns the one that it replaces. The places of its pieces are free, or those of the replaced rule.
     pub(crate) fn insert(&mut self, rule: Rule) -> Option<Rule> {
         let key = (rule.priority, match_key(&rule.matching));
-        let replaced = self.numbers.get(&key).copied().and_then(|number| self.remove(number));
-        self.numbers.insert(key, rule.number);
+        let replaced = self.numbers.insert(key, rule.number).and_then(|number| self.take(number));
         for piece in &rule.pieces {
-            self.places.insert(place_of(rule.priority, &piece.matching), rule.number);
+            self.places.insert(place_of(rule.priority, piece), rule.number);
         }
         self.touched.insert(rule.number);
         self.rules.insert(rule.number, rule);
@@ -298,11 +303,17 @@ impl RuleTable {
     }
 
     pub(crate) fn remove(&mut self, number: u64) -> Option<Rule> {
+        let rule = self.take(number)?;
+        self.numbers.remove(&(rule.priority, match_key(&rule.matching)));
+        Some(rule)
+    }
+
+    /// Takes a rule out, but for its number by match.
+    fn take(&mut self, number: u64) -> Option<Rule> {
         let rule = self.rules.remove(&number)?;
         self.touched.insert(number);
-        self.numbers.remove(&(rule.priority, match_key(&rule.matching)));
         for piece in &rule.pieces {
-            self.places.remove(&place_of(rule.priority, &piece.matching));
+            self.places.remove(&place_of(rule.priority, piece));
         }
         Some(rule)
     }
@@ -340,6 +351,12 @@ impl RuleTable {
 
 /// A match in one form: sorted, without masks of all ones or zeros.
 pub(crate) fn match_key(matching: &Match) -> Vec<u8> {
+    if is_plain(matching) {
+        // Most are, and so is each piece.
+        let mut bytes = Vec::new();
+        write_match(matching, &mut bytes);
+        return bytes;
+    }
     let mut plain = Match::any();
     for entry in matching.entries() {
         match entry {
@@ -353,6 +370,18 @@ pub(crate) fn match_key(matching: &Match) -> Vec<u8> {
     let mut bytes = Vec::new();
     write_match(&plain.sorted(), &mut bytes);
     bytes
+}
+
+/// Whether a match is in that form already.
+fn is_plain(matching: &Match) -> bool {
+    let mut last = None;
+    matching.entries().iter().all(|entry| match entry {
+        MatchEntry::Field { field, mask, .. } => {
+            let is_next = last.replace(field.number()).is_none_or(|before| before < field.number());
+            is_next && mask.is_none_or(|mask| mask != 0 && mask != field.full_mask())
+        }
+        MatchEntry::Unknown { .. } => false,
+    })
 }
 
 #[cfg(test)]

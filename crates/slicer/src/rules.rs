@@ -84,6 +84,11 @@ impl VirtualSwitch {
         let it = &wish.flow_mod;
         check_table(it.table_id)?;
         let priority = wish.priority();
+        if let Some(pieces) = self.laid_before(priority, wish) {
+            let rule = self.rule_of(wish, priority, turn.now_ms);
+            self.install(rule, pieces, Some(wish.sender()), turn);
+            return Ok(());
+        }
         let pieces = self.lay_out(priority, &it.matching, &it.instructions)?;
         let overlaps = || {
             let same = self.rules.find(priority, &it.matching);
@@ -100,6 +105,22 @@ impl VirtualSwitch {
         let rule = self.rule_of(wish, priority, turn.now_ms);
         self.install(rule, pieces, Some(wish.sender()), turn);
         Ok(())
+    }
+
+    /// The pieces of a rule that is there already with the same instructions. They were checked when it came, and again with each change of a port
+    /// or of another rule. A controller adds the same rule again if its packets were on their way before the rule was in the switch.
+    fn laid_before(&self, priority: u16, wish: &Wish<'_>) -> Option<Vec<RulePiece>> {
+        let it = &wish.flow_mod;
+        if it.flags & FLOW_MOD_CHECK_OVERLAP != 0 {
+            return None;
+        }
+        let there = self.rules.find(priority, &it.matching)?;
+        let is_the_same = there.instructions == it.instructions && there.by == wish.asker.version;
+        let again = |piece: &RulePiece| {
+            let idle = if piece.idle == Idle::Closed { Idle::Closed } else { Idle::Unknown };
+            RulePiece { idle, ..piece.clone() }
+        };
+        is_the_same.then(|| there.pieces.iter().map(again).collect())
     }
 
     /// Whether the slice may have this number of pieces.

@@ -343,6 +343,32 @@ fn a_slice_has_no_more_rules_than_its_limit() {
     );
 }
 
+#[test]
+fn a_rule_that_is_added_again_has_the_same_pieces_and_its_new_time_outs() {
+    let world = &mut vlan(Version::V1_3);
+    let rule = add(5, "in_port=1,dl_dst=2:0:0:0:0:1", "output:3");
+    assert!(errors(&world.say(Body::FlowMod(rule.clone()))).is_empty());
+    let first = shown(world);
+    world.commands.clear();
+    let again = FlowMod { idle_timeout_s: 7, cookie: 9, ..rule.clone() };
+    assert!(errors(&world.say(Body::FlowMod(again.clone()))).is_empty());
+    assert_eq!(shown(world), first);
+    assert!(
+        matches!(&world.commands[0], Command::FlowMod(it) if it.idle_timeout_s == 7),
+        "{:?}",
+        world.commands
+    );
+    assert!(errors(&world.say(port_mod(1, 1))).is_empty());
+    world.commands.clear();
+    assert!(errors(&world.say(Body::FlowMod(again))).is_empty());
+    assert_eq!(shown(world), Vec::<String>::new(), "the port is closed");
+    assert!(errors(&world.say(port_mod(1, 0))).is_empty());
+    assert_eq!(shown(world), first);
+    world.commands.clear();
+    assert!(errors(&world.say(Body::FlowMod(add(5, "in_port=1,dl_dst=2:0:0:0:0:1", "output:4")))).is_empty());
+    assert_ne!(shown(world), first, "other instructions are laid out");
+}
+
 fn port_mod(shown: u32, config: u32) -> Body {
     let hw_addr = MacAddr([2, 0, 0, 0, 0, crate::world::physical(shown) as u8]);
     Body::PortMod(PortMod { port_no: PortNo(shown), hw_addr, config, mask: 1, advertise: 0 })
