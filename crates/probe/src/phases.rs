@@ -62,9 +62,10 @@ fn all() -> Vec<Planned> {
         of(Part::Buffers, Box::<Buffers>::default()),
         of(Part::Table, Box::new(Table::of(Width::Ethernet))),
         of(Part::Table, Box::<Victims>::default()),
+        // Falling priorities come first: nothing else tells their cost, and the probe may run out of time.
+        of(Part::Orders, Box::new(Orders::of(Order::Descending))),
         of(Part::Orders, Box::new(Orders::of(Order::Same))),
         of(Part::Orders, Box::new(Orders::of(Order::Ascending))),
-        of(Part::Orders, Box::new(Orders::of(Order::Descending))),
         of(Part::Orders, Box::new(Orders::of(Order::Random))),
         of(Part::Loads, Box::<Loads>::default()),
         of(Part::Matches, Box::new(Table::of(Width::Ipv4))),
