@@ -10,6 +10,8 @@
 //!
 //! Several buckets explain the same packets. Somebody once typed the limit in, so the one with the roundest numbers is taken.
 
+use std::ops::RangeInclusive;
+
 /// How far the rate may be from the first estimate, as a share of it.
 const RATE_SHARE: f64 = 0.02;
 /// How far the burst may be from the first estimate: the rate's share of the tokens of an overload, and some.
@@ -44,9 +46,23 @@ struct Range {
 /// The bucket (rate in packets per second, burst in packets) that explains `packets`: when each was sent, in ns, and whether it passed.
 /// `None`: no bucket near `(rate_per_s, burst)` does.
 pub fn explain(packets: &[(u64, bool)], (rate_per_s, burst): (f64, u32)) -> Option<(f64, u32)> {
-    let packets = counted(packets);
     let reach = BURST_MIN.max((f64::from(burst) * BURST_SHARE) as u32);
     let bursts = burst.saturating_sub(reach).max(1)..=burst.saturating_add(reach);
+    among(packets, rate_per_s, burst, bursts)
+}
+
+/// The same for a burst that is known: with times that are late by delays of their own, a greater burst would explain the lateness.
+pub fn rate(packets: &[(u64, bool)], (rate_per_s, burst): (f64, u32)) -> Option<f64> {
+    among(packets, rate_per_s, burst, burst..=burst).map(|(rate_per_s, _)| rate_per_s)
+}
+
+fn among(
+    packets: &[(u64, bool)],
+    rate_per_s: f64,
+    burst: u32,
+    bursts: RangeInclusive<u32>,
+) -> Option<(f64, u32)> {
+    let packets = counted(packets);
     let (low, high) = (rate_per_s * (1.0 - RATE_SHARE), rate_per_s * (1.0 + RATE_SHARE));
     let ranges: Vec<Range> = bursts.flat_map(|burst| ranges(&packets, burst, low, high)).collect();
     let fewest = ranges.iter().map(|range| range.contradict).min()?;

@@ -16,6 +16,7 @@ use crate::phase::{Next, Phase};
 use crate::rules::RuleForm;
 use crate::samples::{interval_ns, ns, slope, us};
 use crate::script::{MILLISECOND_NS, Outcome, Record, SECOND_NS, Script, Step, When};
+use crate::token_bucket;
 use profile::MessageType;
 
 /// Adds in the burst: above the bursts that switches allow, and a small part of every table.
@@ -235,7 +236,10 @@ fn on_steady(record: &Record, options: &Options, found: &mut Findings) -> bool {
     if in_software < accidents || in_software + 3 > places.len() {
         return false;
     }
-    let above = bucket(&places);
+    let into_hardware: Vec<(u64, bool)> =
+        places.iter().map(|(at, is_software)| (*at, !is_software)).collect();
+    let above = bucket(&places)
+        .map(|(rate, burst)| (token_bucket::rate(&into_hardware, (rate, burst)).unwrap_or(rate), burst));
     found.software.get_or_insert_with(SoftwareFound::default).above = above;
     match above {
         Some(_) => {}
