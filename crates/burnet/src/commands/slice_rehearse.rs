@@ -151,9 +151,9 @@ mod tests {
         let expected = "\
 SLICE  FLOW  NOMINAL  0-1.5 s  1.5-3.5 s  PATH AT THE END
 red    A-B   8.0M     9.8M     7.8M       s3-s1, s1-s4
-red    C-D   2.0M     -        0.5M       s3-s1
-red    E-F   -        -        0.0M       none
-red:C-D gets 0.5M of 2.0M
+red    C-D   2.0M     -        512.0k     s3-s1
+red    E-F   -        -        0          none
+red:C-D gets 512.0k of 2.0M
 red:E-F has no path over the links of its slice
 LINK   CAPACITY  LABEL OF red  LABEL OF blue
 s3-s1  10.0M     8.0M          -
