@@ -41,10 +41,14 @@ fn all_experiments_of_onos_run_with_small_numbers() {
     check(&experiments::onos::PAPER, &all);
 }
 
+/// Those of labels that measure the machine for minutes, and nothing else that tests do not cover.
+const OF_A_QUIET_MACHINE: [&str; 2] = ["cost", "fig3"];
+
 #[test]
-fn all_experiments_of_labels_run_with_small_numbers() {
-    let all: Vec<&str> = experiments::labels::PAPER.experiments.iter().map(|it| it.name).collect();
-    check(&experiments::labels::PAPER, &all);
+fn the_experiments_of_labels_run_with_small_numbers() {
+    let names = experiments::labels::PAPER.experiments.iter().map(|it| it.name);
+    let names: Vec<&str> = names.filter(|name| !OF_A_QUIET_MACHINE.contains(name)).collect();
+    check(&experiments::labels::PAPER, &names);
 }
 
 /// Those of the switch models that need neither root nor real time.
