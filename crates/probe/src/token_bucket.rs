@@ -1,7 +1,7 @@
 //! Which token bucket explains which packets passed and which did not.
 //!
-//! In: when each packet of an overload was sent, in order, and whether it passed; a first estimate. Out: a rate and a burst.
-//! It never estimates a rate from the times of answers: delays behind the bucket disturb those, and not the bucket's decisions.
+//! In: when each packet of an overload was sent, in order, and whether it passed; a first estimate, if there is one. Out: a rate and a burst.
+//! A packet is anything that a bucket lets pass or not: an add that goes to hardware has passed. It never estimates a rate from the times of answers: delays behind the bucket disturb those, and not the bucket's decisions.
 //!
 //! A bucket of `burst` tokens that starts full and never is full again holds `burst + rate * t - passed` tokens at the time `t`. Each packet
 //! that passed says that this was at least 1, and each lost one that it was less. For one burst, each packet so bounds the rate from one
@@ -10,6 +10,7 @@
 //!
 //! Several buckets explain the same packets. Somebody once typed the limit in, so the one with the roundest numbers is taken.
 
+use crate::samples::interval_ns;
 use std::ops::RangeInclusive;
 
 /// How far the rate may be from the first estimate, as a share of it.
@@ -23,6 +24,8 @@ const CONTRADICT_MAX: f64 = 0.1;
 const AS_GOOD: f64 = 1.25;
 /// A switch counts its tokens with numbers of its own; a rate may be that much beyond what the packets say, as a share of it.
 const INEXACT: f64 = 2e-6;
+/// Steps in which the interval of a bucket is searched, twice.
+const SEARCH_STEPS: u32 = 400;
 /// Digits of a rate at most. More are noise.
 const DIGITS_MAX: i32 = 9;
 
@@ -51,9 +54,59 @@ pub fn explain(packets: &[(u64, bool)], (rate_per_s, burst): (f64, u32)) -> Opti
     among(packets, rate_per_s, burst, bursts)
 }
 
-/// The same for a burst that is known: with times that are late by delays of their own, a greater burst would explain the lateness.
-pub fn rate(packets: &[(u64, bool)], (rate_per_s, burst): (f64, u32)) -> Option<f64> {
-    among(packets, rate_per_s, burst, burst..=burst).map(|(rate_per_s, _)| rate_per_s)
+/// The bucket without a first estimate, for packets whose times are known only roughly. `None`: too few passed after the first lost one.
+///
+/// The search finds the burst that is wrong about the fewest packets. Only the rate is refined after that: a greater burst would explain that
+/// packets are late.
+pub fn search(packets: &[(u64, bool)]) -> Option<(f64, u32)> {
+    let (rate_per_s, burst) = roughly(packets)?;
+    let refined = among(packets, rate_per_s, burst, burst..=burst);
+    Some((refined.map_or(rate_per_s, |(rate_per_s, _)| rate_per_s), burst))
+}
+
+fn roughly(packets: &[(u64, bool)]) -> Option<(f64, u32)> {
+    let first_lost = packets.iter().position(|(_, has_passed)| !has_passed)?;
+    let steady: Vec<u64> =
+        packets[first_lost..].iter().filter(|(_, has_passed)| *has_passed).map(|(at, _)| *at).collect();
+    let rough_ns = interval_ns(&steady)?;
+    let bursts = 1..=u32::try_from(first_lost).unwrap_or(u32::MAX).saturating_add(1);
+    let fits = bursts.map(|burst| {
+        let (rough_ns, _) = best_interval(packets, burst, (0.4 * rough_ns, 2.6 * rough_ns));
+        let step = 2.2 * rough_ns / f64::from(SEARCH_STEPS);
+        let (every_ns, wrong) = best_interval(packets, burst, (rough_ns - 3.0 * step, rough_ns + 3.0 * step));
+        (wrong, burst, every_ns)
+    });
+    let (_, burst, every_ns) = fits.min_by_key(|(wrong, ..)| *wrong)?;
+    (every_ns > 0.0).then(|| (1e9 / every_ns, burst))
+}
+
+/// The interval in the middle of those that are wrong about the fewest packets, and about how many.
+fn best_interval(packets: &[(u64, bool)], burst: u32, (from, to): (f64, f64)) -> (f64, usize) {
+    let at = |step: u32| from + (to - from) * f64::from(step) / f64::from(SEARCH_STEPS);
+    let wrong: Vec<usize> = (0..=SEARCH_STEPS).map(|step| wrong_about(packets, burst, at(step))).collect();
+    let least = wrong.iter().copied().min().unwrap_or(0);
+    let best: Vec<f64> =
+        (0..=SEARCH_STEPS).zip(&wrong).filter(|(_, it)| **it == least).map(|(step, _)| at(step)).collect();
+    (best[best.len() / 2], least)
+}
+
+/// About how many packets a bucket is wrong (the generic cell rate algorithm, ITU-T I.371), and by how many more or fewer it lets pass.
+/// Services vary, so that the right bucket is wrong about some packets, but not about their number. Its state is its own and not the one that
+/// was seen: a rule that moved to hardware before it was seen in software took no token.
+fn wrong_about(packets: &[(u64, bool)], burst: u32, every_ns: f64) -> usize {
+    let tolerance = every_ns * f64::from(burst.saturating_sub(1));
+    let mut full_at = 0.0_f64;
+    let (mut wrongly_let_in, mut wrongly_kept_out) = (0_usize, 0_usize);
+    for (at, has_passed) in packets {
+        let at = *at as f64;
+        let has_token = full_at <= at + tolerance;
+        if has_token {
+            full_at = full_at.max(at) + every_ns;
+        }
+        wrongly_let_in += usize::from(has_token && !has_passed);
+        wrongly_kept_out += usize::from(!has_token && *has_passed);
+    }
+    wrongly_let_in + wrongly_kept_out + wrongly_let_in.abs_diff(wrongly_kept_out)
 }
 
 fn among(
@@ -213,6 +266,30 @@ mod tests {
     #[test]
     fn a_bucket_that_is_full_between_packets_is_left_to_the_first_estimate() {
         check((12.5, 1), 31_000_000, 0, (12.4, 2), None);
+    }
+
+    /// What a bucket passes of packets at uneven times. With even ones, it could not be told from a multiple of their interval.
+    fn uneven(rate_per_s: f64, burst: u32, every_ms: f64, count: usize) -> Vec<(u64, bool)> {
+        let (mut tokens, mut last) = (f64::from(burst), 0.0);
+        let packets = (0..count).map(|index| {
+            let now = (index as f64 + (index as f64 * 0.618).fract() / 2.0) * every_ms / 1e3;
+            tokens = (tokens + (now - last) * rate_per_s).min(f64::from(burst));
+            last = now;
+            let passes = tokens >= 1.0;
+            tokens -= if passes { 1.0 } else { 0.0 };
+            ((now * 1e9) as u64, passes)
+        });
+        packets.collect()
+    }
+
+    #[test]
+    fn without_an_estimate_the_bucket_is_searched() {
+        for (rate, burst) in [(8.0, 1), (8.0, 20), (13.3, 5)] {
+            let (found, found_burst) = search(&uneven(rate, burst, 29.0, 700)).expect("a bucket");
+            assert!((found / rate - 1.0).abs() < 0.03, "{found} a second, it was {rate}");
+            assert_eq!(found_burst, burst);
+        }
+        assert_eq!(search(&[(0, true), (1, true)]), None);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::flows::Width;
 use crate::options::Options;
 use crate::phase::{Next, Phase};
 use crate::rules::RuleForm;
-use crate::samples::{interval_ns, ns, slope, us};
+use crate::samples::{ns, slope, us};
 use crate::script::{MILLISECOND_NS, Outcome, Record, SECOND_NS, Script, Step, When};
 use crate::token_bucket;
 use profile::MessageType;
@@ -44,8 +44,6 @@ const REFINE: f64 = 3.0;
 const DITHER: f64 = 0.5;
 /// How many standard errors two different times for an add are apart at least.
 const ERRORS: f64 = 3.0;
-/// Steps in which the interval of a bucket is searched, twice.
-const SEARCH_STEPS: u32 = 400;
 
 /// The phase.
 #[derive(Debug, Default)]
@@ -228,98 +226,19 @@ fn on_steady(record: &Record, options: &Options, found: &mut Findings) -> bool {
     let mut decided_ns = 0;
     let adds = record.outcomes.iter().filter_map(|add| {
         decided_ns = add.sent_ns?.max(decided_ns) + service_ns;
-        Some((decided_ns, found.is_software(transit_ns(add)?)))
+        Some((decided_ns, !found.is_software(transit_ns(add)?)))
     });
-    let places: Vec<(u64, bool)> = adds.collect();
-    let in_software = places.iter().filter(|(_, is_software)| *is_software).count();
-    let accidents = SOFTWARE_MIN.max((SOFTWARE_SHARE * places.len() as f64) as usize);
-    if in_software < accidents || in_software + 3 > places.len() {
+    let into_hardware: Vec<(u64, bool)> = adds.collect();
+    let in_software = into_hardware.iter().filter(|(_, is_there)| !is_there).count();
+    let accidents = SOFTWARE_MIN.max((SOFTWARE_SHARE * into_hardware.len() as f64) as usize);
+    if in_software < accidents || in_software + 3 > into_hardware.len() {
         return false;
     }
-    let into_hardware: Vec<(u64, bool)> =
-        places.iter().map(|(at, is_software)| (*at, !is_software)).collect();
-    let above = bucket(&places)
-        .map(|(rate, burst)| (token_bucket::rate(&into_hardware, (rate, burst)).unwrap_or(rate), burst));
+    let above = token_bucket::search(&into_hardware);
     found.software.get_or_insert_with(SoftwareFound::default).above = above;
     match above {
         Some(_) => {}
         None => found.leave_out("software.above_per_s", "some rules went to software without a steady rate"),
     }
     true
-}
-
-/// Rate and burst of the token bucket that let these adds into hardware: (time, whether it went to software). It is the bucket that is
-/// wrong about the fewest of them.
-fn bucket(places: &[(u64, bool)]) -> Option<(f64, u32)> {
-    let first_software = places.iter().position(|(_, is_software)| *is_software)?;
-    let steady: Vec<u64> =
-        places[first_software..].iter().filter(|(_, is_software)| !is_software).map(|(at, _)| *at).collect();
-    let rough_ns = interval_ns(&steady)?;
-    let bursts = 1..=u32::try_from(first_software).unwrap_or(u32::MAX).saturating_add(1);
-    let fits = bursts.map(|burst| {
-        let (rough_ns, _) = best_interval(places, burst, (0.4 * rough_ns, 2.6 * rough_ns));
-        let step = 2.2 * rough_ns / f64::from(SEARCH_STEPS);
-        let (every_ns, wrong) = best_interval(places, burst, (rough_ns - 3.0 * step, rough_ns + 3.0 * step));
-        (wrong, burst, every_ns)
-    });
-    let (_, burst, every_ns) = fits.min_by_key(|(wrong, ..)| *wrong)?;
-    (every_ns > 0.0).then(|| (1e9 / every_ns, burst))
-}
-
-/// The interval in the middle of those that are wrong about the fewest adds, and about how many.
-fn best_interval(places: &[(u64, bool)], burst: u32, (from, to): (f64, f64)) -> (f64, usize) {
-    let at = |step: u32| from + (to - from) * f64::from(step) / f64::from(SEARCH_STEPS);
-    let wrong: Vec<usize> = (0..=SEARCH_STEPS).map(|step| wrong_about(places, burst, at(step))).collect();
-    let least = wrong.iter().copied().min().unwrap_or(0);
-    let best: Vec<f64> =
-        (0..=SEARCH_STEPS).zip(&wrong).filter(|(_, it)| **it == least).map(|(step, _)| at(step)).collect();
-    (best[best.len() / 2], least)
-}
-
-/// About how many adds a bucket is wrong (the generic cell rate algorithm, ITU-T I.371), and by how many more or fewer it lets into hardware.
-/// Services vary, so that the right bucket is wrong about some adds, but not about their number. Its state is its own and not the one that was
-/// seen: a rule that moved to hardware before it was seen in software took no token.
-fn wrong_about(places: &[(u64, bool)], burst: u32, every_ns: f64) -> usize {
-    let tolerance = every_ns * f64::from(burst.saturating_sub(1));
-    let mut full_at = 0.0_f64;
-    let (mut wrongly_let_in, mut wrongly_kept_out) = (0_usize, 0_usize);
-    for (at, is_software) in places {
-        let at = *at as f64;
-        let has_token = full_at <= at + tolerance;
-        if has_token {
-            full_at = full_at.max(at) + every_ns;
-        }
-        wrongly_let_in += usize::from(has_token && *is_software);
-        wrongly_kept_out += usize::from(!has_token && !is_software);
-    }
-    wrongly_let_in + wrongly_kept_out + wrongly_let_in.abs_diff(wrongly_kept_out)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Adds every `every_ms` through a bucket of counted tokens.
-    fn through_bucket(rate_per_s: f64, burst: f64, every_ms: f64, count: usize) -> Vec<(u64, bool)> {
-        let (mut tokens, mut last) = (burst, 0.0);
-        let adds = (0..count).map(|index| {
-            let now = (index as f64 + (index as f64 * 0.618).fract() * DITHER) * every_ms / 1e3;
-            tokens = (tokens + (now - last) * rate_per_s).min(burst);
-            last = now;
-            let is_software = tokens < 1.0;
-            tokens -= if is_software { 0.0 } else { 1.0 };
-            ((now * 1e9) as u64, is_software)
-        });
-        adds.collect()
-    }
-
-    #[test]
-    fn rate_and_burst_of_a_bucket_are_found() {
-        for (rate, burst) in [(8.0, 1.0), (8.0, 20.0), (13.3, 5.0)] {
-            let (found, found_burst) = bucket(&through_bucket(rate, burst, 29.0, 700)).unwrap();
-            assert!((found - rate).abs() < 0.03 * rate, "{found} a second, it was {rate}");
-            assert!((f64::from(found_burst) - burst).abs() < 0.5, "burst {found_burst}, it was {burst}");
-        }
-        assert_eq!(bucket(&[(0, false), (1, false)]), None);
-    }
 }
