@@ -12,8 +12,8 @@ use std::sync::Arc;
 const CHANGES_MAX: usize = 4_096;
 /// The most barriers and statistics requests on their way. Beyond it a controller gets an error.
 pub(crate) const QUESTIONS_MAX: usize = 64;
-/// With so many answers of the kernel awaited for one switch, or for all of a slice, no more messages of controllers should be read. The kernel never
-/// drops an answer: it ends a zone for which it keeps 2 MiB of them, and an answer has about 100 bytes.
+/// While the kernel owes so many answers for one switch, or for all switches of a slice, no more messages of controllers should be read. The
+/// kernel drops no answer: it ends a zone that leaves 2 MiB of them unread, and an answer has about 100 bytes.
 const AWAITED_MAX: usize = 1_024;
 pub(crate) const AWAITED_OF_SLICE_MAX: usize = 4_096;
 /// The bytes of a message that are kept for an error (1.3.5, 7.5.4: at least 64).
@@ -125,7 +125,7 @@ impl Asked {
 pub(crate) struct Pending {
     changes: BTreeMap<u64, Asked>,
     questions: BTreeMap<u64, Asked>,
-    /// How many of the changes have an answer in any case.
+    /// How many of the changes will get an answer.
     awaited: usize,
 }
 
@@ -148,13 +148,14 @@ impl Pending {
         if self.changes.len() <= CHANGES_MAX {
             return false;
         }
-        let oldest = self.changes.pop_first();
-        oldest.is_some_and(|(_, oldest)| self.forget(&oldest))
+        if let Some((_, oldest)) = self.changes.pop_first() {
+            self.forget(&oldest);
+        }
+        true
     }
 
-    fn forget(&mut self, change: &Asked) -> bool {
+    fn forget(&mut self, change: &Asked) {
         self.awaited -= usize::from(change.wants_receipt());
-        true
     }
 
     /// How many changes have no answer yet that will have one.

@@ -206,12 +206,12 @@ impl Slicer {
         Some(self.switches.get(&datapath)?.counters)
     }
 
-    /// Whether messages of controllers may be read at all: not too many answers of the kernel are awaited.
+    /// Whether messages of controllers may be read: the kernel does not owe too many answers.
     pub fn may_take(&self) -> bool {
         self.switches.values().map(|switch| switch.pending.awaited()).sum::<usize>() < AWAITED_OF_SLICE_MAX
     }
 
-    /// Whether those for this switch may be read.
+    /// Whether messages for this switch may be read.
     pub fn may_take_for(&self, datapath: DatapathId) -> bool {
         self.switches.get(&datapath).is_none_or(|switch| !switch.pending.is_busy())
     }

@@ -126,7 +126,7 @@ impl Socket {
         (self.heard_ms, self.is_asked) = (Some(now_ms), false);
     }
 
-    /// Nobody listened to the controller: the time until now is not its silence.
+    /// The slice did not read from the controller, so the time until now does not count as silence.
     pub(crate) fn on_unread(&mut self, now_ms: u64) {
         self.heard_ms = self.heard_ms.map(|_| now_ms);
     }

@@ -545,8 +545,8 @@ impl Slice {
         }
     }
 
-    /// Whether the kernel has answered so much that messages of controllers may be read. Otherwise they wait in the sockets, and a controller
-    /// that floods is slowed down.
+    /// Whether messages of controllers may be read. While the kernel owes many answers, they wait in the sockets, which slows a controller that
+    /// floods.
     fn may_take(&self) -> bool {
         self.switches.as_ref().is_none_or(|it| it.slicer.may_take())
     }
