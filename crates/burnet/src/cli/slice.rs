@@ -5,7 +5,7 @@
 use super::RunArgs;
 use super::audit::{Since, since};
 use super::node::NodeArgs;
-use crate::slice_plan::rehearse::{SECONDS_MAX, Wish};
+use crate::slice_plan::rehearse::{FlowSpec, SECONDS_MAX};
 use clap::{Args, Subcommand, ValueEnum};
 use rehearsal::Choose;
 use std::path::PathBuf;
@@ -164,7 +164,7 @@ pub struct SliceRehearseArgs {
     pub plan: SlicePlanArgs,
     /// A flow, and when it begins [default: a second after the flow before it]. May be repeated
     #[arg(long = "flow", value_name = "SLICE:FROM-TO[@SECONDS]")]
-    pub flows: Vec<Wish>,
+    pub flows: Vec<FlowSpec>,
     /// How long it goes on after the last flow began
     #[arg(long, value_name = "SECONDS", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=SECONDS_MAX))]
     pub seconds: u64,

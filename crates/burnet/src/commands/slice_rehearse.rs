@@ -10,7 +10,7 @@ use super::table::aligned;
 use super::{json, slice};
 use crate::cli::CommandError;
 use crate::cli::slice::SliceRehearseArgs;
-use crate::slice_plan::rehearse::{Course, Flow, Labelled, Rehearsed, rehearse};
+use crate::slice_plan::rehearse::{Flow, Labelled, Options, Rehearsed, rehearse};
 use hose::Bandwidth;
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -21,8 +21,8 @@ const PHASES_SHOWN: usize = 6;
 /// `burnet slice rehearse`.
 pub fn run(args: &SliceRehearseArgs) -> Result<(String, ExitCode), CommandError> {
     let (description, judged) = slice::judged_with_network(&args.plan, false)?;
-    let course = Course { choose: args.choose.into(), rest_ms: args.seconds * 1_000 };
-    let seen = rehearse(&description, &judged, &args.flows, course).map_err(CommandError::DidNotWork)?;
+    let options = Options { choose: args.choose.into(), rest_ms: args.seconds * 1_000 };
+    let seen = rehearse(&description, &judged, &args.flows, options).map_err(CommandError::DidNotWork)?;
     let is_content = seen.flows.iter().all(Flow::is_content);
     let text = if args.plan.asking.json { json(&value(&seen))? } else { text(&seen) };
     Ok((text, if is_content { ExitCode::SUCCESS } else { ExitCode::from(1) }))

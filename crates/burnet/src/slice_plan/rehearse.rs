@@ -6,8 +6,8 @@
 //!   flows, and when each begins ─────────────┘
 //! ```
 //!
-//! In: a network, slices that fit, and flows. Out: what each flow gets, and what each tenant is told. A phase lasts from the begin of one flow to the
-//! begin of the next. It opens no file, and has no clock: the same input gives the same result.
+//! In: a network, slices that fit, and flows. Out: what each flow gets, and what each tenant is told. A phase lasts from the start of one flow to the
+//! start of the next. It opens no file, and has no clock: the same input gives the same result.
 
 use super::judge::{Got, Judged};
 use super::substrate::Description;
@@ -22,17 +22,17 @@ use std::str::FromStr;
 
 /// How long a notice takes to a tenant's controller, in µs: a connection within a building, and a controller that is not busy.
 const NOTICE_US: u64 = 500;
-/// The time between two flows of which no begin was given.
+/// The time between two flows, if the operator gave no start.
 const APART_MS: u64 = 1_000;
 /// The most flows. Virtual time with more takes longer than somebody waits for it.
 pub const FLOWS_MAX: usize = 256;
-/// The latest begin of a flow, and the longest time after it.
+/// The latest start of a flow, and the longest time after it.
 pub const SECONDS_MAX: u64 = 600;
 const MS_NS: u64 = 1_000_000;
 
-/// A flow that somebody wants to see: `red:A-B@1.5`.
+/// A flow of a rehearsal, as an operator writes it: `red:A-B@1.5`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wish {
+pub struct FlowSpec {
     /// The name of the slice.
     pub slice: String,
     /// The names of both VNICs, joined by `-`.
@@ -41,10 +41,10 @@ pub struct Wish {
     pub at_ms: Option<u64>,
 }
 
-impl FromStr for Wish {
+impl FromStr for FlowSpec {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Wish, String> {
+    fn from_str(text: &str) -> Result<FlowSpec, String> {
         let wrong =
             |why: &str| format!("{why}: write SLICE:FROM-TO or SLICE:FROM-TO@SECONDS, such as red:A-B@1.5");
         let (slice, rest) = text.split_once(':').ok_or_else(|| wrong("no `:` after the slice"))?;
@@ -58,13 +58,13 @@ impl FromStr for Wish {
             }
             _ => Err(wrong(&format!("`{at}` is no number of seconds from 0 to {SECONDS_MAX}"))),
         });
-        Ok(Wish { slice: slice.to_owned(), ends: ends.to_owned(), at_ms: at_ms.transpose()? })
+        Ok(FlowSpec { slice: slice.to_owned(), ends: ends.to_owned(), at_ms: at_ms.transpose()? })
     }
 }
 
 /// How it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Course {
+pub struct Options {
     /// How the tenants' controllers choose paths.
     pub choose: Choose,
     /// How long it goes on after the last flow began.
@@ -76,7 +76,7 @@ pub struct Course {
 pub struct Rehearsed {
     /// When each phase began and ended.
     pub phases_ms: Vec<(u64, u64)>,
-    /// The flows, in the order of their begin.
+    /// The flows, in the order of their start.
     pub flows: Vec<Flow>,
     /// The slices.
     pub slices: Vec<String>,
@@ -117,7 +117,7 @@ pub struct Labelled {
 }
 
 impl Flow {
-    /// Whether it gets at least its nominal rate at the end, but for what a measurement may be off.
+    /// Whether it gets at least 95 % of its nominal rate at the end. Rates of agents swing by some percent.
     pub fn is_content(&self) -> bool {
         let got_bps = self.got_bps.last().copied().flatten().unwrap_or_default();
         self.nominal_bps.is_some_and(|nominal_bps| got_bps as f64 >= 0.95 * nominal_bps as f64)
@@ -125,7 +125,7 @@ impl Flow {
 }
 
 /// The fabric, and where in it things are.
-struct Ground {
+struct Network {
     fabric: Fabric,
     /// The number of each directed link between switches.
     links: BTreeMap<LinkId, LinkNo>,
@@ -133,7 +133,7 @@ struct Ground {
     servers: BTreeMap<String, ServerNo>,
 }
 
-/// A flow whose names were found.
+/// A flow whose slice and VNICs are resolved.
 struct Begin {
     pair: Pair,
     ends: String,
@@ -147,23 +147,23 @@ struct Begin {
 pub fn rehearse(
     description: &Description,
     judged: &[Judged],
-    wishes: &[Wish],
-    course: Course,
+    specs: &[FlowSpec],
+    options: Options,
 ) -> Result<Rehearsed, String> {
     let got = all_fit(judged)?;
-    let ground = ground(description)?;
-    let plans = judged.iter().zip(&got).map(|(judged, got)| plan(&ground, judged, got, course.choose));
+    let network = network(description)?;
+    let plans = judged.iter().zip(&got).map(|(judged, got)| plan(&network, judged, got, options.choose));
     let plans = plans.collect::<Result<Vec<Plan>, String>>()?;
     let slices: Vec<&Slice> = judged.iter().map(|judged| &judged.slice).collect();
-    let begins = if wishes.is_empty() { usual(&slices) } else { wished(&slices, wishes)? };
+    let begins = if specs.is_empty() { usual(&slices) } else { specified(&slices, specs)? };
     if begins.is_empty() {
         return Err("no slice has two VNICs, so there is no flow to rehearse".to_owned());
     }
     if begins.len() > FLOWS_MAX {
         return Err(format!("{} flows are more than {FLOWS_MAX}: choose some with --flow", begins.len()));
     }
-    let rig = Rig::new(&ground.fabric, Telling::Damped, plans.clone())?;
-    Stage { ground, plans, slices, begins, rig }.run(course)
+    let rig = Rig::new(&network.fabric, Telling::Damped, plans.clone())?;
+    Running { network, plans, slices, begins, rig }.run(options)
 }
 
 fn all_fit(judged: &[Judged]) -> Result<Vec<&Got>, String> {
@@ -179,7 +179,7 @@ fn all_fit(judged: &[Judged]) -> Result<Vec<&Got>, String> {
     Ok(judged.iter().filter_map(|judged| judged.result.as_ref().ok()).collect())
 }
 
-fn ground(description: &Description) -> Result<Ground, String> {
+fn network(description: &Description) -> Result<Network, String> {
     let up: Vec<_> = description.links.iter().filter(|link| link.state == LinkState::Up).collect();
     let ends = up.iter().flat_map(|link| [link.id.from.switch, link.id.to.switch]);
     let at_nics = description.nics.iter().flat_map(|nic| nic.ports.iter().map(|port| port.switch));
@@ -203,7 +203,7 @@ fn ground(description: &Description) -> Result<Ground, String> {
     let fabric = Fabric::described(names, &links.collect::<Vec<_>>(), &servers).map_err(|why| {
         format!("{why}, so it cannot be rehearsed: give its rate in the network description")
     })?;
-    Ok(Ground {
+    Ok(Network {
         fabric,
         links: up.iter().map(|link| link.id).zip((0..).map(LinkNo)).collect(),
         servers: servers.into_iter().map(|(name, _, _)| name).zip((0..).map(ServerNo)).collect(),
@@ -211,16 +211,17 @@ fn ground(description: &Description) -> Result<Ground, String> {
 }
 
 /// The tenant of a slice.
-fn plan(ground: &Ground, judged: &Judged, got: &Got, choose: Choose) -> Result<Plan, String> {
+fn plan(network: &Network, judged: &Judged, got: &Got, choose: Choose) -> Result<Plan, String> {
     let vnics = got.vnics.iter().map(|vnic| {
-        let server = ground.servers.get(&vnic.nic).copied();
+        let server = network.servers.get(&vnic.nic).copied();
         let server = server.ok_or_else(|| format!("the NIC {} of {} is not known", vnic.nic, vnic.name))?;
         Ok(Vnic { server, rate_bps: vnic.rate.bps() })
     });
     let both_ways = got.links.iter().flat_map(|link| [link.id, link.id.reversed()]);
-    let between = both_ways.filter_map(|id| ground.links.get(&id).copied());
+    let between = both_ways.filter_map(|id| network.links.get(&id).copied());
     // The links of servers come after those between switches, and are for all.
-    let of_servers = (ground.links.len()..ground.fabric.links().count()).map(|number| LinkNo(number as u32));
+    let of_servers =
+        (network.links.len()..network.fabric.links().count()).map(|number| LinkNo(number as u32));
     Ok(Plan {
         vnics: vnics.collect::<Result<_, String>>()?,
         choose,
@@ -253,20 +254,20 @@ fn begin(slice: &Slice, number: SliceNo, (source, destination): (usize, usize), 
     Begin { pair, ends: format!("{}-{}", slice.vnics[source].name, slice.vnics[destination].name), at_ms }
 }
 
-fn wished(slices: &[&Slice], wishes: &[Wish]) -> Result<Vec<Begin>, String> {
+fn specified(slices: &[&Slice], specs: &[FlowSpec]) -> Result<Vec<Begin>, String> {
     let mut begins: Vec<Begin> = Vec::new();
-    for wish in wishes {
-        let found = slices.iter().position(|slice| slice.name == wish.slice);
+    for spec in specs {
+        let found = slices.iter().position(|slice| slice.name == spec.slice);
         let number = found.ok_or_else(|| {
             let names: Vec<&str> = slices.iter().map(|slice| slice.name.as_str()).collect();
-            format!("there is no slice {}; there are {}", wish.slice, names.join(", "))
+            format!("there is no slice {}; there are {}", spec.slice, names.join(", "))
         })?;
         let slice = slices[number];
-        let ends = ends(slice, &wish.ends)?;
+        let ends = ends(slice, &spec.ends)?;
         let next_ms = begins.last().map_or(0, |last| last.at_ms + APART_MS);
-        let begin = begin(slice, SliceNo(number as u32), ends, wish.at_ms.unwrap_or(next_ms));
+        let begin = begin(slice, SliceNo(number as u32), ends, spec.at_ms.unwrap_or(next_ms));
         if begins.iter().any(|other| other.pair == begin.pair) {
-            return Err(format!("{}:{} is given twice: a flow is a pair of VNICs", wish.slice, wish.ends));
+            return Err(format!("{}:{} is given twice: a flow is a pair of VNICs", spec.slice, spec.ends));
         }
         begins.push(begin);
     }
@@ -290,18 +291,18 @@ fn ends(slice: &Slice, text: &str) -> Result<(usize, usize), String> {
 }
 
 /// A rehearsal that runs.
-struct Stage<'a> {
-    ground: Ground,
+struct Running<'a> {
+    network: Network,
     plans: Vec<Plan>,
     slices: Vec<&'a Slice>,
     begins: Vec<Begin>,
     rig: Rig,
 }
 
-impl Stage<'_> {
-    fn run(mut self, course: Course) -> Result<Rehearsed, String> {
+impl Running<'_> {
+    fn run(mut self, options: Options) -> Result<Rehearsed, String> {
         let times: BTreeSet<u64> = self.begins.iter().map(|begin| begin.at_ms).collect();
-        let end_ms = times.last().copied().unwrap_or_default() + course.rest_ms;
+        let end_ms = times.last().copied().unwrap_or_default() + options.rest_ms;
         let ends = times.iter().copied().skip(1).chain([end_ms]);
         let phases_ms: Vec<(u64, u64)> = times.iter().copied().zip(ends).collect();
         self.rig.run(phases_ms.first().map_or(0, |(from_ms, _)| from_ms * MS_NS))?;
@@ -337,7 +338,7 @@ impl Stage<'_> {
         let cloud = self.rig.cloud();
         let counting: BTreeMap<Pair, u64> =
             cloud.service().counting().into_iter().map(|(pair, rate_bps, _)| (pair, rate_bps)).collect();
-        let fabric = &self.ground.fabric;
+        let fabric = &self.network.fabric;
         let flow = |(begin, got_bps): (&Begin, Vec<Option<u64>>)| Flow {
             slice: self.slices[begin.pair.slice.index()].name.clone(),
             ends: begin.ends.clone(),
@@ -363,7 +364,7 @@ impl Stage<'_> {
             phases_ms,
             flows: self.begins.iter().zip(got_bps).map(flow).collect(),
             slices: self.slices.iter().map(|slice| slice.name.clone()).collect(),
-            links: fabric.links().take(self.ground.links.len()).filter_map(labelled).collect(),
+            links: fabric.links().take(self.network.links.len()).filter_map(labelled).collect(),
             moves: cloud.moves().len(),
             notices: cloud.notices(),
         }
@@ -396,13 +397,13 @@ mod tests {
         (description, judged)
     }
 
-    fn wishes(texts: &[&str]) -> Vec<Wish> {
+    fn specs(texts: &[&str]) -> Vec<FlowSpec> {
         texts.iter().map(|text| text.parse().expect("a flow")).collect()
     }
 
     fn run(texts: &[&str], choose: Choose) -> Result<Rehearsed, String> {
         let (description, judged) = of_example("slices.toml");
-        rehearse(&description, &judged, &wishes(texts), Course { choose, rest_ms: 2_000 })
+        rehearse(&description, &judged, &specs(texts), Options { choose, rest_ms: 2_000 })
     }
 
     /// In Mb/s, rounded.
@@ -461,18 +462,18 @@ mod tests {
         check(&["red:A-A"], "red:A-A sends to itself");
         check(&["red:A-B", "red:A-B@3"], "red:A-B is given twice: a flow is a pair of VNICs");
         let (description, judged) = of_example("too-much.toml");
-        let course = Course { choose: Choose::Label, rest_ms: 1_000 };
-        let why = rehearse(&description, &judged, &[], course).expect_err("it does not fit");
+        let options = Options { choose: Choose::Label, rest_ms: 1_000 };
+        let why = rehearse(&description, &judged, &[], options).expect_err("it does not fit");
         assert!(why.contains("cannot be rehearsed"), "{why}");
     }
 
     #[test]
     fn a_flow_is_written_as_slice_ends_and_time() {
         let check = |text: &str, expected: Result<(&str, &str, Option<u64>), &str>| {
-            let read = text.parse::<Wish>();
-            let read = read.as_ref().map(|wish| (wish.slice.as_str(), wish.ends.as_str(), wish.at_ms));
+            let read = text.parse::<FlowSpec>();
+            let read = read.as_ref().map(|spec| (spec.slice.as_str(), spec.ends.as_str(), spec.at_ms));
             match expected {
-                Ok(wish) => assert_eq!(read, Ok(wish)),
+                Ok(spec) => assert_eq!(read, Ok(spec)),
                 Err(why) => assert!(read.as_ref().is_err_and(|said| said.starts_with(why)), "{read:?}"),
             }
         };

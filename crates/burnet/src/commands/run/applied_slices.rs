@@ -133,18 +133,18 @@ fn table(path: &Path) -> Result<Table, CommandError> {
     let text = std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
     let mut table: Table =
         text.parse().map_err(|why: toml::de::Error| unreadable(why.message().to_owned()))?;
-    let folder = std::path::absolute(path).map_err(|error| unreadable(error.to_string()))?;
-    root_files(&mut table, folder.parent().unwrap_or(Path::new("/")));
+    let absolute = std::path::absolute(path).map_err(|error| unreadable(error.to_string()))?;
+    root_files(&mut table, absolute.parent().unwrap_or(Path::new("/")));
     Ok(table)
 }
 
-/// Files that slices name begin at the folder of their own file. The kept file is in another one, so it names them from the root.
+/// Makes the paths in slices absolute. They are relative to the folder of the operator's file, and the kept file is in another folder.
 fn root_files(table: &mut Table, folder: &Path) {
     let slices = table.get_mut("slice").and_then(Value::as_table_mut).into_iter().flat_map(Table::iter_mut);
     let tls = slices.filter_map(|(_, slice)| slice.get_mut("tls")?.as_table_mut());
     for (_, file) in tls.flat_map(Table::iter_mut) {
         if let Some(rooted) = file.as_str().map(|path| folder.join(path)) {
-            // What is no text stays as it was.
+            // A path that is not UTF-8 cannot be written to TOML, so it stays relative.
             *file = rooted.to_str().map_or_else(|| file.clone(), |path| Value::String(path.to_owned()));
         }
     }
