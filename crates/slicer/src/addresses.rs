@@ -59,7 +59,7 @@ impl AddressPlan {
         }
         if tenant & !mask != 0 || physical & !mask != 0 {
             return Err(format!(
-                "{}/{length} or {}/{length} has bits behind its length",
+                "{}/{length} or {}/{length} has bits set beyond its length",
                 self.tenant,
                 self.physical,
                 length = self.length
@@ -77,10 +77,7 @@ impl AddressPlan {
         let mut seen = BTreeSet::new();
         for host in &self.hosts {
             if self.to_physical(host.address.into()).is_none() {
-                return Err(format!(
-                    "host {} has no address of {}/{}",
-                    host.address, self.tenant, self.length
-                ));
+                return Err(format!("host {} is outside {}/{}", host.address, self.tenant, self.length));
             }
             if !seen.insert(host.address) {
                 return Err(format!("host {} is there twice", host.address));
@@ -246,10 +243,10 @@ mod tests {
         assert_eq!(plan().check(), Ok(()));
         assert!(refused(|it| it.length = 32).contains("write 1 to 31"));
         assert!(refused(|it| it.length = 0).contains("write 1 to 31"));
-        assert!(refused(|it| it.physical = Ipv4Addr::new(172, 16, 3, 1)).contains("behind its length"));
+        assert!(refused(|it| it.physical = Ipv4Addr::new(172, 16, 3, 1)).contains("beyond its length"));
         assert!(refused(|it| it.physical = it.tenant).contains("flowspace"));
         assert!(refused(|it| it.hosts = vec![it.hosts[0]; 65]).contains("more than 64"));
         assert!(refused(|it| it.hosts.push(it.hosts[0])).contains("twice"));
-        assert!(refused(|it| it.hosts[0].address = Ipv4Addr::new(10, 0, 1, 1)).contains("no address of"));
+        assert!(refused(|it| it.hosts[0].address = Ipv4Addr::new(10, 0, 1, 1)).contains("is outside"));
     }
 }

@@ -230,9 +230,10 @@ impl VirtualSwitch {
         };
         let dressed = self.space.ports().filter(|port| self.space.is_dressed_at(port)).count();
         match port {
-            PortNo::IN_PORT if dressed > 0 && dressed < self.space.ports().count() => {
-                Err(Refusal::new(GROUP_BUCKET, "what a packet looks like at IN_PORT is open in a group"))
-            }
+            PortNo::IN_PORT if dressed > 0 && dressed < self.space.ports().count() => Err(Refusal::new(
+                GROUP_BUCKET,
+                "a group cannot send to IN_PORT: the slice's ports differ in whether packets have its tag or its addresses",
+            )),
             PortNo::FLOOD | PortNo::ALL => {
                 actions.pop();
                 let is_wanted = |there: &&crate::port::VirtualPort| {

@@ -43,7 +43,7 @@ impl VirtualSwitch {
             self.lay_piece(piece, meter, &flat, &mut laid)?;
         }
         if laid.is_empty() {
-            return Err(Refusal::new(FLOW_MOD_EPERM, "the match has no packet of the slice's hosts"));
+            return Err(Refusal::new(FLOW_MOD_EPERM, "no host of the slice sends packets of this match"));
         }
         if self.on() == Version::V1_0 {
             laid.iter().try_for_each(|piece| check_v10(priority, piece))?;

@@ -73,7 +73,7 @@ impl Scene<'_> {
     pub(crate) fn translate(&self, start: Start, actions: &[Action]) -> Result<Vec<Action>, Refusal> {
         self.translate_if_known(start, actions)?.ok_or_else(|| {
             let why =
-                "the packets' addresses must be known where they change between an edge port and another";
+                "the match must give both addresses, because the actions rewrite them at the edge of the slice";
             Refusal::new(ACTION_ARGUMENT, why)
         })
     }
@@ -234,7 +234,7 @@ impl Walk<'_> {
         match address.and_then(|address| Some((address, addresses.to_physical(address)?))) {
             Some((_, physical)) if self.at.is_dressed => Ok(physical.into()),
             Some((address, _)) => Ok(address.into()),
-            None => Err(Refusal::new(ACTION_EPERM, "the address is none of the slice's")),
+            None => Err(Refusal::new(ACTION_EPERM, "the address is outside the slice's prefix")),
         }
     }
 
@@ -402,8 +402,8 @@ impl Walk<'_> {
         };
         for (field, address) in fields.into_iter().zip([from, to]) {
             let other = if wanted { addresses.to_physical(address) } else { addresses.to_tenant(address) };
-            let other =
-                other.ok_or_else(|| Refusal::new(ACTION_EPERM, "an address is none of the slice's"))?;
+            let other = other
+                .ok_or_else(|| Refusal::new(ACTION_EPERM, "an address is outside the slice's prefix"))?;
             self.change(Action::SetField { field, value: other.into() });
         }
         self.at.is_dressed = wanted;

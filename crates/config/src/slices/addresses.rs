@@ -31,7 +31,7 @@ pub(super) fn read(
     if tenant.length != prefix.length {
         return Err((
             at_tenant,
-            format!("{tenant} and {prefix} have not as many addresses: write both with one length"),
+            format!("{tenant} and {prefix} differ in length: write both with the same one"),
         ));
     }
     let Some(written_hosts) = written.hosts.as_ref().filter(|hosts| !hosts.get_ref().is_empty()) else {
@@ -49,7 +49,7 @@ pub(super) fn read(
             .parse()
             .map_err(|_| (line, format!("`{}` is no IPv4 address: write 10.0.0.1", shown(text))))?;
         if !tenant.contains(address) {
-            return Err((line, format!("host {address} has no address of {tenant}")));
+            return Err((line, format!("host {address} is outside {tenant}")));
         }
         let at =
             parse_port(port.get_ref()).map_err(|why| (line_of(port), format!("host {address}: {why}")))?;
@@ -70,7 +70,7 @@ fn parse_prefix(text: &str) -> Result<Prefix, String> {
         0 => Ok(prefix),
         _ => {
             let first = std::net::Ipv4Addr::from(u32::from(prefix.address) & prefix.mask());
-            Err(format!("`{prefix}` has bits behind its length: write {first}/{}", prefix.length))
+            Err(format!("`{prefix}` has bits set beyond its length: write {first}/{}", prefix.length))
         }
     }
 }

@@ -247,19 +247,16 @@ fn wrong_addresses_are_named_with_their_line() {
     }
     wrong_prefix(
         "10.7.0.1/24",
-        "line 4: slice red: `10.7.0.1/24` has bits behind its length: write 10.7.0.0/24",
+        "line 4: slice red: `10.7.0.1/24` has bits set beyond its length: write 10.7.0.0/24",
     );
     wrong_prefix(
         "10.7.0.0/16",
-        "line 5: slice red: 10.0.0.0/24 and 10.7.0.0/16 have not as many addresses: write both with one length",
+        "line 5: slice red: 10.0.0.0/24 and 10.7.0.0/16 differ in length: write both with the same one",
     );
     let hosts = |hosts: &str, expected: &str| refused(&with_addresses(hosts), expected);
     hosts("", "line 1: slice red: it has no hosts: write hosts = { \"10.0.0.1\" = \"s1:1\" }");
     hosts("hosts = { me = 's1:1' }", "line 7: slice red: `me` is no IPv4 address: write 10.0.0.1");
-    hosts(
-        "hosts = { '10.7.0.1' = 's1:1' }",
-        "line 7: slice red: host 10.7.0.1 has no address of 10.0.0.0/24",
-    );
+    hosts("hosts = { '10.7.0.1' = 's1:1' }", "line 7: slice red: host 10.7.0.1 is outside 10.0.0.0/24");
     hosts(
         "hosts = { '10.0.0.1' = 's1:3' }",
         "line 7: slice red: port s1:3 of a VNIC or a host is also the end of a link or in ports: the tag or the addresses change at one of them only",
