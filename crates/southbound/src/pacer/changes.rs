@@ -19,6 +19,9 @@ const CHECK_OVERLAP: u16 = 1 << 1;
 const ALL_GROUPS: u32 = 0xffff_fffc;
 const ALL_METERS: u32 = 0xffff_ffff;
 
+/// OFPGC_DELETE and OFPMC_DELETE.
+const DELETE: u16 = 2;
+
 /// What a command changes.
 #[derive(Clone, Debug)]
 pub enum Concern {
@@ -57,6 +60,8 @@ pub struct SharedChange {
     of: Shared,
     /// The groups in its buckets.
     uses: Vec<Shared>,
+    /// Whether it deletes the group or the meter, and so the rules that use it.
+    deletes: bool,
 }
 
 impl SharedChange {
@@ -67,12 +72,12 @@ impl SharedChange {
             let watched = Shared::Group(bucket.watch_group);
             groups_in(bucket.actions).chain([watched]).collect::<Vec<_>>()
         });
-        SharedChange { of: Shared::Group(it.group_id), uses: uses.collect() }
+        SharedChange { of: Shared::Group(it.group_id), uses: uses.collect(), deletes: it.command == DELETE }
     }
 
     /// Of a meter mod.
     pub fn of_meter(it: &MeterMod<'_>) -> Self {
-        SharedChange { of: Shared::Meter(it.meter_id), uses: Vec::new() }
+        SharedChange { of: Shared::Meter(it.meter_id), uses: Vec::new(), deletes: it.command == DELETE }
     }
 
     fn commutes(&self, other: &SharedChange) -> bool {
@@ -206,10 +211,12 @@ impl RuleChange {
     }
 
     /// The same for a group or a meter. Its delete deletes the rules that use it (1.3.5, 6.7). A modify may change such a rule, unless
-    /// it selects the rules of its own zone, which use no other zone's groups.
+    /// it selects the rules of its own zone, which use no other zone's groups. A rule that the delete deletes may be the one for which the
+    /// switch refuses an add that checks for overlap.
     fn commutes_with_shared(&self, other: &SharedChange) -> bool {
         let is_wide = self.kind == ChangeKind::Modify && self.cookie_mask & !COOKIE_MASK != !COOKIE_MASK;
-        !is_wide && !self.uses.iter().any(|it| it.is(other.of))
+        let may_be_refused = self.checks_overlap && other.deletes;
+        !is_wide && !may_be_refused && !self.uses.iter().any(|it| it.is(other.of))
     }
 }
 

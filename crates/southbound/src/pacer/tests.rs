@@ -460,6 +460,30 @@ fn adds_that_a_packet_may_both_match_keep_their_order() {
     assert_eq!(priorities(&all, PriorityOrder::Ascending), [50, 50, 50, 3, 1, 2]);
 }
 
+/// The add would be refused while the rule is there that the group's delete deletes with the group.
+#[test]
+fn an_add_that_checks_for_overlap_waits_for_the_delete_of_another_zones_group() {
+    let group = |command| Coming { after_ms: 0, zone: ZoneId(3), what: What::Group(command) };
+    let change = |zone, change: fn(&mut Rule)| {
+        let mut it = add(zone, 7, 1);
+        if let What::FlowMods(rules) = &mut it.what {
+            rules.iter_mut().for_each(change);
+        }
+        it
+    };
+    let through_group = change(3, |rule| rule.to_group = true);
+    let checking = change(2, |rule| {
+        rule.checks_overlap = true;
+        rule.output = 7;
+    });
+    let spent = (0..3).map(|host| add(3, 50, 100 + host));
+    let all: Vec<Coming> =
+        spent.chain([group(0), through_group, add(3, 50, 200), group(2), checking]).collect();
+    for order in ORDERS {
+        check(&all, order, Version::V1_3);
+    }
+}
+
 #[test]
 fn an_add_does_not_wait_for_those_that_come_after_its_batch() {
     let mut all: Vec<Coming> = (0..).zip([50, 50, 50, 9, 8]).map(|(host, it)| add(1, it, host)).collect();
