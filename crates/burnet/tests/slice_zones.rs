@@ -3,10 +3,14 @@
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
 use emulator::{Emulation, Handle, SwitchOptions, Topology, Versions};
+use flow::{Action, Instruction, Match};
+use openflow::message::{FLOW_ADD, FlowModFields, Hello};
+use openflow::{Body, Message, Version};
 use operator::contract::FlowsView;
 use slice::state::SliceState;
-use std::net::TcpListener;
-use std::time::Duration;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::{Duration, Instant};
 use test_bed::{Bed, Node, PATIENCE, kill};
 
 /// The hosts of the slices. Both slices have the same addresses.
@@ -114,12 +118,16 @@ impl World {
         self.node.flows().iter().flat_map(rule).collect()
     }
 
-    /// What `burnet slice show` prints.
     fn show(&self, slice: &str) -> SliceState {
-        let shown = self.node.bed().run(&["slice", "show", slice, "--json"]);
-        assert!(shown.status.success(), "{}", String::from_utf8_lossy(&shown.stderr));
-        serde_json::from_slice(&shown.stdout).unwrap()
+        show(&self.node, slice)
     }
+}
+
+/// What `burnet slice show` prints.
+fn show(node: &Node, slice: &str) -> SliceState {
+    let shown = node.bed().run(&["slice", "show", slice, "--json"]);
+    assert!(shown.status.success(), "{}", String::from_utf8_lossy(&shown.stderr));
+    serde_json::from_slice(&shown.stdout).unwrap()
 }
 
 #[test]
@@ -193,7 +201,6 @@ fn a_controller_that_sends_rubbish_or_is_away_gets_one_line_and_is_dialled_again
     let node = bed().node().config(&slice).log("info").start_ready();
     let _network = node.network("single,2", &SwitchOptions::default());
     for _ in 0..3 {
-        use std::io::Write;
         let (mut stream, _) = listener.accept().unwrap();
         // An echo request, before a hello.
         stream.write_all(&[4, 2, 0, 8, 0, 0, 0, 1]).unwrap();
@@ -206,4 +213,100 @@ fn a_controller_that_sends_rubbish_or_is_away_gets_one_line_and_is_dialled_again
     node.wait_for_line("it cannot be reached");
     assert_eq!(node.log().matches(&ended).count(), 1, "{}", node.log());
     assert_eq!(node.app("slice.blue").status.restarts, 0);
+}
+
+/// A controller of 1.3 that reads when the test says so.
+struct Reader {
+    stream: TcpStream,
+    bytes: Vec<u8>,
+}
+
+impl Reader {
+    /// Accepts the connection of a slice, and asks for all packets. Returns when the rule is in the switch.
+    fn accept(listener: &TcpListener) -> Reader {
+        let (stream, _) = listener.accept().unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut reader = Reader { stream, bytes: Vec::new() };
+        reader.say(1, Body::Hello(Hello::default()));
+        let up = vec![Instruction::ApplyActions(vec![Action::to_controller()])];
+        let add = FlowModFields { command: FLOW_ADD, ..FlowModFields::default() }.with(Match::any(), up);
+        reader.say(2, Body::FlowMod(add));
+        reader.say(3, Body::BarrierRequest);
+        reader.read_until(|message| message.body == Body::BarrierReply && message.xid == 3);
+        reader
+    }
+
+    fn say(&mut self, xid: u32, body: Body) {
+        let mut bytes = Vec::new();
+        Message { version: Version::V1_3, xid, body }.encode(&mut bytes).unwrap();
+        self.stream.write_all(&bytes).unwrap();
+    }
+
+    /// Reads so many bytes at most, and keeps them.
+    fn read(&mut self, most: usize) {
+        let mut buffer = vec![0; most];
+        let count = self.stream.read(&mut buffer).unwrap();
+        assert!(count > 0, "the slice closed the connection");
+        self.bytes.extend_from_slice(&buffer[..count]);
+    }
+
+    /// Reads messages up to one that is wanted. Returns how many there were before it.
+    fn read_until(&mut self, is_wanted: impl Fn(&Message) -> bool) -> usize {
+        for before in 0.. {
+            while self.bytes.len() < 4 || self.bytes.len() < self.length() {
+                self.read(64 << 10);
+            }
+            let rest = self.bytes.split_off(self.length());
+            let message = Message::decode(&std::mem::replace(&mut self.bytes, rest)).unwrap();
+            if is_wanted(&message) {
+                return before;
+            }
+        }
+        unreachable!()
+    }
+
+    fn length(&self) -> usize {
+        usize::from(u16::from_be_bytes([self.bytes[2], self.bytes[3]]))
+    }
+}
+
+#[test]
+fn a_controller_that_reads_slowly_loses_packet_ins_and_neither_answers_nor_its_connection() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let slice = format!(
+        "[slice.blue]\ncontrollers = ['{}']\nisolation = 'vlan'\ntag = 10\nown_ports = ['s1:1', 's1:2']\n",
+        listener.local_addr().unwrap()
+    );
+    let node = bed().node().config(&slice).log("info").start_ready();
+    let options = SwitchOptions { versions: Versions::Only13, ..SwitchOptions::default() };
+    let network = node.network("single,2", &options);
+    let mut reader = Reader::accept(&listener);
+    let frame = |kind: [u8; 2], length: usize| {
+        let head = [&[2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 8][..], &kind].concat();
+        [head, vec![0; length]].concat()
+    };
+    let (begin, mut sent) = (Instant::now(), 0);
+    let unread = || show(&node, "blue").switches[0].packet_ins_unread;
+    while unread() == 0 {
+        assert!(begin.elapsed() < PATIENCE, "after {sent} packets, all of them wait");
+        (0..500).for_each(|_| network.send_frame("h1", frame([0x88, 0xb5], 1_400)).unwrap());
+        sent += 500;
+        // It reads something, so that it is not taken for one that does not read at all.
+        reader.read(64 << 10);
+    }
+    reader.say(4, Body::EchoRequest(vec![1, 2, 3]));
+    reader.say(5, Body::BarrierRequest);
+    let heard = reader.read_until(|message| message.body == Body::EchoReply(vec![1, 2, 3]));
+    assert!(heard > 0 && heard < sent, "{heard} of {sent}");
+    reader.read_until(|message| message.body == Body::BarrierReply && message.xid == 5);
+    // It has read all. So it gets packet-ins again.
+    let is_late =
+        |message: &Message| matches!(&message.body, Body::PacketIn(it) if it.data[12..14] == [0x88, 0xb6]);
+    network.send_frame("h1", frame([0x88, 0xb6], 60)).unwrap();
+    reader.read_until(is_late);
+    listener.set_nonblocking(true).unwrap();
+    assert!(listener.accept().is_err(), "the connection is the first");
+    let shown = node.bed().run(&["slice", "show", "blue"]);
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    assert!(shown.contains(" above the limit, ") && !shown.contains(", 0 not read"), "{shown}");
 }

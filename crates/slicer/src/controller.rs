@@ -50,6 +50,8 @@ pub(crate) struct Controller {
     pub(crate) miss_send_len: u16,
     /// Whether it was told all labels without a request.
     pub(crate) has_labels: bool,
+    /// Whether it reads what it is sent. Otherwise it gets no packet-ins.
+    pub(crate) has_room: bool,
     /// Malformed messages so far.
     pub(crate) malformed: u32,
 }
@@ -64,6 +66,7 @@ impl Controller {
             wanted: HEARD_BY_DEFAULT,
             miss_send_len: MISS_SEND_BYTES,
             has_labels: false,
+            has_room: true,
             malformed: 0,
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! The tenant's port replaces the physical one, the slice's tag is stripped, its addresses become the tenant's, and the packet gets a buffer of the virtual switch. A controller
 //! of 1.3 receives a packet that hits no rule only by its own table-miss rule; one of 1.0 always. Frames of discovery protocols never pass:
-//! a host must not forge a link.
+//! a host must not forge a link. A controller that has not read its earlier messages gets none: the packet is counted, and has no buffer
+//! unless another controller receives it.
 //!
 //! In: packet-ins of the kernel. Out: packet-ins for controllers.
 
@@ -132,15 +133,19 @@ impl VirtualSwitch {
 
     /// Sends a packet to the controllers that want it. All get the same buffer, and the first that uses it gets the packet.
     pub(crate) fn tell_packet(&mut self, seen: &Seen<'_>, turn: &mut Turn<'_>) {
+        let mut unread = 0;
         let shares: Vec<(usize, Version, u8, u16)> = self
             .open()
             .filter_map(|(number, it, version)| {
                 let (reason, max_len) = share(seen.reason, version, it.miss_send_len)?;
-                it.hears_packet_in(reason).then_some((number, version, reason, max_len))
+                let hears = it.hears_packet_in(reason);
+                unread += u64::from(hears && !it.has_room);
+                (hears && it.has_room).then_some((number, version, reason, max_len))
             })
             .collect();
+        self.counters.packet_ins_unread += unread;
         if shares.is_empty() {
-            self.counters.packet_ins_unheard += 1;
+            self.counters.packet_ins_unheard += u64::from(unread == 0);
             return;
         }
         if !self.take(LimitKind::PacketIns, turn) {

@@ -201,6 +201,15 @@ impl Slicer {
         Some(ControllerFacts { version: controller.version()?, role: controller.role })
     }
 
+    /// Whether there is room for packet-ins of a connection: its controller reads its messages. At first there is. All other messages are
+    /// told all the same.
+    pub fn set_room(&mut self, Connection { datapath, controller }: Connection, has_room: bool) {
+        let switch = self.switches.get_mut(&datapath);
+        if let Some(it) = switch.and_then(|switch| switch.controllers.get_mut(controller)) {
+            it.has_room = has_room;
+        }
+    }
+
     /// What a virtual switch has counted, if there is one.
     pub fn counters(&self, datapath: DatapathId) -> Option<Counters> {
         Some(self.switches.get(&datapath)?.counters)

@@ -43,6 +43,8 @@ pub struct Counters {
     pub packet_ins: u64,
     /// Packet-ins above the limit.
     pub packet_ins_dropped: u64,
+    /// Packet-ins that a controller did not get, because it had not read its earlier messages. Each counts once for each such controller.
+    pub packet_ins_unread: u64,
     /// Packet-ins that no controller wanted.
     pub packet_ins_unheard: u64,
     /// Frames of discovery protocols that came from the network, and were dropped.

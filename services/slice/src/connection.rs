@@ -131,20 +131,26 @@ impl Socket {
         self.heard_ms = self.heard_ms.map(|_| now_ms);
     }
 
-    /// Queues a message.
+    /// Whether packet-ins may wait too. `None`: as at the last call, and they might at the first.
+    pub(crate) fn room_change(&mut self) -> Option<bool> {
+        self.outbox.judge().then(|| !self.outbox.is_crowded())
+    }
+
+    /// Queues a message. If much waits then, the socket is offered all of it.
     ///
     /// # Errors
-    /// The controller has not read the earlier ones.
+    /// The controller has not read the earlier ones, or the connection has failed.
     pub(crate) fn tell(&mut self, message: &[u8], now_ms: u64) -> Result<(), String> {
         if self.outbox.waiting() == 0 {
             self.taken_ms = now_ms;
         }
-        match self.outbox.push(message) {
-            true => Ok(()),
-            false => Err(format!(
+        if !self.outbox.push(message) {
+            return Err(format!(
                 "the controller does not read: more than {WAITING_BYTES_MAX} bytes would wait for it"
-            )),
+            ));
         }
+        // The socket may have room for all of it: then it is no reason to drop packet-ins.
+        if self.outbox.is_filling() { self.flush(now_ms) } else { Ok(()) }
     }
 
     /// Writes what the socket takes.

@@ -4,6 +4,7 @@
 //! messages: `slicer` does.
 
 mod operators;
+mod room;
 
 use crate::connection::Socket;
 use crate::dialing::Dialing;
@@ -381,6 +382,7 @@ impl Slice {
                     if let Err(why) = socket.tell(&bytes, now_ms) {
                         failed.push((to, why));
                     }
+                    room::note(to, socket, &mut self.switches);
                 }
                 Output::Command { datapath, ticket, wants_receipt, command } => {
                     if !write_command(out.write_frames(), datapath, ticket, wants_receipt, &command) {
@@ -604,17 +606,6 @@ impl Slice {
             let address =
                 self.settings.controllers.get(controller).map_or_else(String::new, ToString::to_string);
             out.log(Level::Information, &format!("controller {address} of switch {datapath}: connected"));
-        }
-    }
-
-    /// Offers the sockets what waits for them.
-    fn flush(&mut self, out: &mut Commands) {
-        let now_ms = self.now_ms();
-        for connection in std::mem::take(&mut self.unflushed) {
-            let Some(socket) = self.sockets.get_mut(&connection) else { continue };
-            if let Err(why) = socket.flush(now_ms) {
-                self.lose(connection, &why, out);
-            }
         }
     }
 

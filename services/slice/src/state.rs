@@ -85,6 +85,8 @@ pub struct SwitchState {
     pub packet_ins: u64,
     /// Packet-ins above the limit.
     pub packet_ins_dropped: u64,
+    /// Packet-ins that a controller did not get, because it had not read its earlier messages.
+    pub packet_ins_unread: u64,
     /// Packet-outs that were sent.
     pub packet_outs: u64,
     /// Flow mods that were carried out.

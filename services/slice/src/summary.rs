@@ -44,6 +44,7 @@ fn summary(state: &SliceState) -> Summary {
         sum.refused_total += switch.refused;
         sum.packet_ins_total += switch.packet_ins;
         sum.packet_ins_dropped_total += switch.packet_ins_dropped;
+        sum.packet_ins_unread_total += switch.packet_ins_unread;
         sum.packet_outs_total += switch.packet_outs;
     }
     sum
@@ -71,6 +72,7 @@ mod tests {
             pieces: 2 * rules,
             packet_ins: 5,
             packet_ins_dropped: 1,
+            packet_ins_unread: 4,
             packet_outs: 3,
             flow_mods: 7,
             refused: 2,
@@ -93,6 +95,7 @@ mod tests {
             refused_total: 4,
             packet_ins_total: 10,
             packet_ins_dropped_total: 2,
+            packet_ins_unread_total: 8,
             packet_outs_total: 6,
         };
         assert_eq!(summary(&state(3)), expected);

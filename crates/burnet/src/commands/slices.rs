@@ -109,12 +109,13 @@ fn text(switch: &SwitchState) -> String {
     }
     text += if switch.is_up { "\n" } else { ": not connected\n" };
     text += &format!(
-        "  {} rules ({} in the switch), {} flow mods, {} packet-ins ({} dropped), {} packet-outs, {} messages refused\n",
+        "  {} rules ({} in the switch), {} flow mods, {} packet-ins ({} dropped above the limit, {} not read), {} packet-outs, {} messages refused\n",
         switch.rules,
         switch.pieces,
         switch.flow_mods,
         switch.packet_ins,
         switch.packet_ins_dropped,
+        switch.packet_ins_unread,
         switch.packet_outs,
         switch.refused
     );
@@ -186,13 +187,14 @@ mod tests {
             pieces: 6,
             packet_ins: 9,
             packet_ins_dropped: 1,
+            packet_ins_unread: 5,
             packet_outs: 8,
             flow_mods: 3,
             refused: 4,
             controllers: vec![controller(Some("1.3"), None), controller(None, Some("it sent no hello"))],
         };
         let expected = "switch of:0000000000000007, shown as of:0000000000000001\n  \
-                        2 rules (6 in the switch), 3 flow mods, 9 packet-ins (1 dropped), 8 packet-outs, 4 messages refused\n  \
+                        2 rules (6 in the switch), 3 flow mods, 9 packet-ins (1 dropped above the limit, 5 not read), 8 packet-outs, 4 messages refused\n  \
                         controller 127.0.0.1:6702: OpenFlow 1.3, master, for 61s\n  \
                         controller 127.0.0.1:6702: not connected: it sent no hello\n";
         assert_eq!(text(&switch), expected);

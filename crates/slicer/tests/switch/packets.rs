@@ -1,10 +1,10 @@
 //! Packet-ins and packet-outs: ports, tags, buffers, lengths, limits.
 
-use crate::world::{TAG, World, add, errors, plan, with_tag};
+use crate::world::{DATAPATH, TAG, World, add, delete, errors, plan, with_tag};
 use flow::{Action, Field, PortNo};
 use openflow::message::*;
 use openflow::{Body, Message, Version};
-use slicer::{Command, Isolation, Limit, Limits, SlicePlan};
+use slicer::{Command, Connection, Event, Isolation, Limit, Limits, SlicePlan};
 
 const ARP: u16 = 0x0806;
 
@@ -226,4 +226,53 @@ fn no_command_has_a_buffer_of_others() {
             _ => {}
         }
     }
+}
+
+#[test]
+fn a_controller_without_room_loses_packet_ins_and_nothing_else() {
+    let mut world = world(Version::V1_3);
+    world.join(1, Version::V1_3);
+    world.say(Body::FlowMod(add(5, "in_port=1", "controller:64")));
+    world.say(Body::FlowMod(FlowMod { flags: FLOW_MOD_SEND_FLOW_REMOVED, ..add(6, "in_port=2", "") }));
+    let mut check = |room: [bool; 2], heard: &[usize], unread: u64| {
+        for (controller, has_room) in room.into_iter().enumerate() {
+            world.slicer.set_room(Connection { datapath: DATAPATH, controller }, has_room);
+        }
+        world.told.clear();
+        world.arrive_shown(1, &frame(ARP));
+        assert_eq!(packet_ins(&world.told).len(), heard.len(), "{room:?}");
+        assert!(world.told.iter().map(|(controller, _)| controller).eq(heard), "{room:?}");
+        let counters = world.slicer.counters(DATAPATH).unwrap();
+        assert_eq!((counters.packet_ins_unread, counters.packet_ins_unheard), (unread, 0), "{room:?}");
+        packet_ins(&world.told).first().map(|packet| packet.buffer_id)
+    };
+    assert_eq!(check([false, false], &[], 2), None);
+    assert_eq!(check([true, false], &[0], 3), Some(0), "a packet that none heard of has no buffer");
+    assert_eq!(check([true, true], &[0, 1], 3), Some(1));
+    check([false, false], &[], 5);
+    world.told.clear();
+    assert_eq!(world.say(Body::EchoRequest(vec![7])), [Body::EchoReply(vec![7])]);
+    assert_eq!(world.say(Body::BarrierRequest), [Body::BarrierReply]);
+    world.told.clear();
+    world.say(Body::FlowMod(delete("in_port=2")));
+    let is_removed = |(_, message): &&(usize, Message)| matches!(message.body, Body::FlowRemoved(_));
+    assert_eq!(world.told.iter().filter(is_removed).count(), 2, "each is told of the end of a rule");
+}
+
+#[test]
+fn a_new_connection_has_room_and_what_is_not_heard_costs_no_limit() {
+    let limit = Limit { soft: 1, hard: 2 };
+    let limits = Limits { packet_ins_per_s: limit, ..Limits::default() };
+    let mut world = World::of(SlicePlan { limits, ..plan(Isolation::Vlan(TAG)) }, Version::V1_3);
+    world.join(0, Version::V1_0);
+    let connection = Connection { datapath: DATAPATH, controller: 0 };
+    world.slicer.set_room(connection, false);
+    (0..5).for_each(|_| world.arrive_shown(1, &frame(ARP)));
+    assert!(packet_ins(&world.told).is_empty());
+    world.event(Event::ControllerDown(connection));
+    world.join(0, Version::V1_0);
+    (0..3).for_each(|_| world.arrive_shown(1, &frame(ARP)));
+    assert_eq!(packet_ins(&world.told).len(), 2);
+    let counters = world.slicer.counters(DATAPATH).unwrap();
+    assert_eq!((counters.packet_ins_unread, counters.packet_ins_dropped), (5, 1));
 }

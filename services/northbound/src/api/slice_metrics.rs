@@ -10,7 +10,7 @@ use slice_contract::{Summary, slice_of};
 
 type OfSummary = (&'static str, &'static str, &'static str, fn(&Summary) -> u64);
 
-const SUMMARIES: [OfSummary; 11] = [
+const SUMMARIES: [OfSummary; 12] = [
     ("burnet_slice_switches", "gauge", "Virtual switches of a slice.", |it| it.switches),
     ("burnet_slice_switches_up", "gauge", "Virtual switches whose physical switch is connected.", |it| {
         it.switches_up
@@ -38,6 +38,12 @@ const SUMMARIES: [OfSummary; 11] = [
     ("burnet_slice_packet_ins_dropped_total", "counter", "Packet-ins above the limit of a slice.", |it| {
         it.packet_ins_dropped_total
     }),
+    (
+        "burnet_slice_packet_ins_unread_total",
+        "counter",
+        "Packet-ins that a slow controller did not get.",
+        |it| it.packet_ins_unread_total,
+    ),
     ("burnet_slice_packet_outs_total", "counter", "Packet-outs of a tenant.", |it| it.packet_outs_total),
 ];
 

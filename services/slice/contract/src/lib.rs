@@ -53,6 +53,8 @@ pub struct Summary {
     pub packet_ins_total: u64,
     /// Packet-ins above the limit.
     pub packet_ins_dropped_total: u64,
+    /// Packet-ins that a controller did not get, because it had not read its earlier messages.
+    pub packet_ins_unread_total: u64,
     /// Packet-outs that were sent.
     pub packet_outs_total: u64,
 }
@@ -91,6 +93,7 @@ mod tests {
             refused_total: most,
             packet_ins_total: most,
             packet_ins_dropped_total: most,
+            packet_ins_unread_total: most,
             packet_outs_total: most,
         };
         assert_eq!(Summary::from_bytes(&summary.to_bytes()), Ok(summary));

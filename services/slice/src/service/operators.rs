@@ -105,6 +105,7 @@ impl Slice {
                 pieces,
                 packet_ins: counters.packet_ins,
                 packet_ins_dropped: counters.packet_ins_dropped,
+                packet_ins_unread: counters.packet_ins_unread,
                 packet_outs: counters.packet_outs,
                 flow_mods: counters.flow_mods,
                 refused: counters.refused,
