@@ -30,7 +30,8 @@ impl VirtualSwitch {
             LabelForm::None => {}
             LabelForm::Paper => self.tell_port(shown, PORT_MODIFIED, turn),
             LabelForm::Speed => {
-                port.shown_speed_kbps = label.map(LinkLabel::written_kbps);
+                // A speed of 0 is an unknown one.
+                port.shown_speed_kbps = label.map(|label| label.written_kbps().max(1));
                 self.tell_port_to(shown, PORT_MODIFIED, |version| version != Version::V1_0, turn);
             }
             LabelForm::Experimenter => {

@@ -41,6 +41,8 @@ pub enum Event<'a> {
     PortChanged(Port),
     /// A port was removed.
     PortGone(ConnectPoint),
+    /// The switches are those of a slice, and this much of the links that begin at these ports is the slice's, in kbit/s. `None`: it is not said any more.
+    Labels(Vec<(ConnectPoint, Option<u64>)>),
     /// A frame with the EtherType of a probe came in.
     Frame(ConnectPoint, &'a [u8]),
     /// Time has passed.
@@ -157,6 +159,7 @@ impl Engine {
             Event::Described(id, description) => self.on_described(id, description),
             Event::PortChanged(port) => self.on_port(port, now),
             Event::PortGone(id) => self.on_port_gone(id),
+            Event::Labels(labels) => labels.into_iter().for_each(|(at, kbps)| self.on_label(at, kbps)),
             Event::Frame(at, frame) => self.on_frame(at, frame, now, out),
             Event::Time => {}
         }
@@ -202,6 +205,8 @@ impl Engine {
         if !self.tables.put_switch(switch) {
             return;
         }
+        // It says its labels again, if it still has some.
+        self.tables.forget_labels(id);
         out.push(Command::AddRules(id));
         out.push(Command::Describe(id));
         let gone: Vec<ConnectPoint> = self.tables.ports_of(id).map(|port| port.id).collect();
@@ -238,6 +243,12 @@ impl Engine {
             // The speed of the port may be another.
             true if was_probed => self.refresh_links(id),
             true => self.begin(id, now),
+        }
+    }
+
+    fn on_label(&mut self, id: ConnectPoint, kbps: Option<u64>) {
+        if self.tables.set_label(id, kbps) {
+            self.refresh_links(id);
         }
     }
 

@@ -9,8 +9,8 @@ use crate::published::Published;
 use crate::time::{DiscoverySettings, Now};
 use burnet_sdk::flow::text::parse_match;
 use burnet_sdk::{
-    App, Commands, DatapathId, Form, Interests, Level, PacketIn, PortNo, PortRecord, PortStatus, Query,
-    QueryReply, Receipt, Settings, StatsReply, SwitchUp, Ticket,
+    App, Commands, DatapathId, Form, Interests, Labels, Level, PacketIn, PortNo, PortRecord, PortStatus,
+    Query, QueryReply, Receipt, Settings, StatsReply, SwitchUp, Ticket,
 };
 use discovery_contract::{
     ANNOTATION_BYTES_MAX, ANNOTATIONS_MAX, Filter, Follow, Grant, INCIDENT_TOPIC, PAGE_DEFAULT, PAGE_MAX,
@@ -63,7 +63,7 @@ impl App for Discovery {
         [LLDP, BDDP]
             .iter()
             .filter_map(|ether_type| parse_match(&format!("dl_type={ether_type:#x}")).ok())
-            .fold(Interests::none().switches().ports().ticks(), Interests::packets_within)
+            .fold(Interests::none().switches().ports().ticks().experimenters(), Interests::packets_within)
     }
 
     fn on_start(&mut self, out: &mut Commands) {
@@ -94,6 +94,13 @@ impl App for Discovery {
         let port = port(status.datapath, status.port);
         let event = if status.is_gone() { Event::PortGone(port.id) } else { Event::PortChanged(port) };
         self.feed(event, out);
+    }
+
+    fn on_labels(&mut self, labels: &Labels, out: &mut Commands) {
+        let of_port = |label: burnet_sdk::Label| {
+            (ConnectPoint { switch: labels.datapath, port: label.port }, label.label_kbps)
+        };
+        self.feed(Event::Labels(labels.iter().map(of_port).collect()), out);
     }
 
     fn on_packet_in(&mut self, packet: &PacketIn, out: &mut Commands) {

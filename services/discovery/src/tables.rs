@@ -36,6 +36,8 @@ pub struct Tables {
     links: BTreeMap<LinkId, Link>,
     /// The links by their end, which comes first here.
     into: BTreeSet<(ConnectPoint, ConnectPoint)>,
+    /// What the switches say of the links that begin at their ports. At most one entry for each port in the table.
+    labels: BTreeMap<ConnectPoint, u64>,
     notes: BTreeMap<Key, Annotations>,
     changed: Vec<Changed>,
     no_room: u64,
@@ -50,6 +52,7 @@ impl Tables {
             ports: BTreeMap::new(),
             links: BTreeMap::new(),
             into: BTreeSet::new(),
+            labels: BTreeMap::new(),
             notes: BTreeMap::new(),
             changed: Vec::new(),
             no_room: 0,
@@ -148,7 +151,7 @@ impl Tables {
         true
     }
 
-    /// Takes a link. Its capacity follows from its ports. Says whether both ports are there and there was room.
+    /// Takes a link. Its capacity follows from its ports and the label of the first. Says whether both ports are there and there was room.
     pub fn put_link(&mut self, mut link: Link) -> bool {
         let is_new = !self.links.contains_key(&link.id);
         let (Some(from), Some(to)) = (self.ports.get(&link.id.from), self.ports.get(&link.id.to)) else {
@@ -158,7 +161,9 @@ impl Tables {
             self.no_room += 1;
             return false;
         }
-        link.capacity_kbps = lower_speed(from.speed_kbps, to.speed_kbps);
+        // A capacity of 0 is an unknown one, so a label of 0 is the least that can be said.
+        let label = self.labels.get(&link.id.from).map_or(0, |label| (*label).max(1));
+        link.capacity_kbps = lower_speed(lower_speed(from.speed_kbps, to.speed_kbps), label);
         link.annotations = self.notes_of(Key::Link(link.id));
         if self.links.get(&link.id) != Some(&link) {
             self.note_change(link.clone().into());
@@ -166,6 +171,21 @@ impl Tables {
             self.links.insert(link.id, link);
         }
         true
+    }
+
+    /// The switch says how much of the links that begin at this port can be used, in kbit/s, or says it no more. Returns whether that is new. Links
+    /// get it when they are put the next time.
+    pub fn set_label(&mut self, port: ConnectPoint, kbps: Option<u64>) -> bool {
+        let before = match kbps.filter(|_| self.ports.contains_key(&port)) {
+            Some(kbps) => self.labels.insert(port, kbps),
+            None => self.labels.remove(&port),
+        };
+        before != self.labels.get(&port).copied()
+    }
+
+    /// The switch has said nothing of its links yet.
+    pub fn forget_labels(&mut self, id: DatapathId) {
+        self.labels.retain(|port, _| port.switch != id);
     }
 
     /// Removes a link.
@@ -180,6 +200,7 @@ impl Tables {
     /// Removes a port, and its links before it.
     pub fn remove_port(&mut self, id: ConnectPoint) {
         self.links_at(id).into_iter().for_each(|link| self.remove_link(link));
+        self.labels.remove(&id);
         if self.ports.remove(&id).is_some() {
             self.stamp.sequence += 1;
             self.changed.push((Key::Port(id), None));
@@ -240,5 +261,90 @@ fn lower_speed(one: u64, two: u64) -> u64 {
     match (one, two) {
         (0, known) | (known, 0) => known,
         (one, two) => one.min(two),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flow::MacAddr;
+    use view::{LinkKind, LinkState, SwitchState};
+
+    fn at(switch: u64) -> ConnectPoint {
+        ConnectPoint { switch: DatapathId(switch), port: PortNo(1) }
+    }
+
+    /// Two switches, each with one port of this speed.
+    fn tables(speeds: [u64; 2]) -> Tables {
+        let mut tables = Tables::new(1);
+        for (number, speed_kbps) in (1..).zip(speeds) {
+            let switch = Switch {
+                id: DatapathId(number),
+                state: SwitchState::Up,
+                openflow: "1.3".to_owned(),
+                n_tables: 1,
+                n_buffers: 0,
+                description: BTreeMap::new(),
+                since_ms: 0,
+                annotations: Annotations::new(),
+            };
+            let port = Port {
+                id: at(number),
+                name: String::new(),
+                mac: MacAddr([2, 0, 0, 0, 0, 1]),
+                live: true,
+                enabled: true,
+                speed_kbps,
+                annotations: Annotations::new(),
+            };
+            assert!(tables.put_switch(switch) && tables.put_port(port));
+        }
+        tables
+    }
+
+    /// The capacities of both directions of the link.
+    fn capacities(tables: &mut Tables) -> [u64; 2] {
+        [(1, 2), (2, 1)].map(|(from, to)| {
+            let id = LinkId { from: at(from), to: at(to) };
+            let link = Link {
+                id,
+                found: LinkKind::Direct,
+                state: LinkState::Up,
+                capacity_kbps: 0,
+                latency_us: None,
+                since_ms: 0,
+                annotations: Annotations::new(),
+            };
+            assert!(tables.put_link(link));
+            tables.link(id).unwrap().capacity_kbps
+        })
+    }
+
+    #[test]
+    fn a_link_has_no_more_than_its_ports_and_the_label_of_the_one_where_it_begins() {
+        let check = |speeds: [u64; 2], labels: [Option<u64>; 2], expected: [u64; 2]| {
+            let mut tables = tables(speeds);
+            (1..).zip(labels).for_each(|(number, label)| _ = tables.set_label(at(number), label));
+            assert_eq!(capacities(&mut tables), expected, "{speeds:?} {labels:?}");
+        };
+        check([100, 80], [None, None], [80, 80]);
+        check([100, 80], [Some(30), None], [30, 80]);
+        check([100, 80], [Some(90), Some(70)], [80, 70]);
+        check([0, 0], [Some(30), None], [30, 0]);
+        check([100, 100], [Some(0), Some(0)], [1, 1]);
+    }
+
+    #[test]
+    fn labels_are_those_of_ports_that_are_there_and_go_with_them() {
+        let mut tables = tables([100, 100]);
+        assert!(!tables.set_label(at(3), Some(5)), "there is no such port");
+        assert!(tables.set_label(at(1), Some(5)) && !tables.set_label(at(1), Some(5)));
+        assert_eq!(capacities(&mut tables), [5, 100]);
+        assert!(tables.set_label(at(1), None) && !tables.set_label(at(1), None));
+        assert!(tables.set_label(at(1), Some(5)) && tables.set_label(at(2), Some(6)));
+        tables.forget_labels(DatapathId(1));
+        assert_eq!(capacities(&mut tables), [100, 6]);
+        tables.remove_port(at(2));
+        assert!(!tables.set_label(at(2), None));
     }
 }

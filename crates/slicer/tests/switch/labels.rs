@@ -67,7 +67,7 @@ fn the_speed_of_a_port_is_its_label_for_controllers_of_13() {
     label(&mut world, Some(2_000));
     assert_eq!(statuses(&world), [(1, PORT_MODIFIED, 3, 2_000)]);
     label(&mut world, Some(0));
-    assert_eq!(statuses(&world), [(1, PORT_MODIFIED, 3, 0)]);
+    assert_eq!(statuses(&world), [(1, PORT_MODIFIED, 3, 1)], "0 would be an unknown speed");
     label(&mut world, None);
     assert_eq!(statuses(&world), [(1, PORT_MODIFIED, 3, 10_000_000)], "the port's own");
 }
