@@ -13,11 +13,11 @@ use crate::slice_plan::substrate::Substrate;
 use config::slices::{FailMode, LabelForm, Slice, SliceTls, Vnic};
 use config::{AppGrant, Config};
 use flow::text::match_to_string;
-use flow::{Field, Match, PortNo};
+use flow::{DatapathId, Field, Match, PortNo};
 use monitor::{AppRole, AppSource, AppSpec, Regions, ZoneKind};
 use serde_json::{Value, json};
 use slice::SliceSettings;
-use slice::settings::{EndSettings, LabelSettings};
+use slice::settings::{EndSettings, LabelSettings, VnicPortSettings};
 use slice::tls::TlsSettings;
 use slice_contract::{STATE_TOPIC, app_name};
 use slicer::{End, Isolation, SlicePlan, SwitchPlan};
@@ -150,6 +150,27 @@ fn vnics(slice: &Slice) -> BTreeMap<String, EndSettings> {
     slice.vnics.iter().map(|vnic| (vnic.name.clone(), end(vnic))).collect()
 }
 
+/// The ports of VNICs, each with all that are behind it.
+fn vnic_ports(slice: &Slice) -> Vec<VnicPortSettings> {
+    let mut ports: BTreeMap<(DatapathId, PortNo), VnicPortSettings> = BTreeMap::new();
+    for vnic in &slice.vnics {
+        let shown = slice.port(vnic.at).map_or(vnic.at.port, |port| port.shown_as);
+        let port = ports.entry((vnic.at.switch, vnic.at.port)).or_insert_with(|| VnicPortSettings {
+            at: EndSettings::of(End { datapath: vnic.at.switch, port: shown }),
+            rate_kbps: 0,
+            vnics: Vec::new(),
+            agents: Vec::new(),
+            meter: true,
+        });
+        let rate_kbps = u32::try_from(vnic.rate.kbps()).unwrap_or(u32::MAX);
+        port.rate_kbps = port.rate_kbps.saturating_add(rate_kbps);
+        port.vnics.push(vnic.name.clone());
+        port.agents.extend(vnic.edge.and_then(|edge| edge.agent));
+        port.meter &= vnic.is_metered;
+    }
+    ports.into_values().collect()
+}
+
 /// What the zone of a slice with these controllers gets.
 ///
 /// # Errors
@@ -164,6 +185,7 @@ pub fn settings(
         is_standalone: slice.fail == FailMode::Standalone,
         has_labels,
         vnics: vnics(slice),
+        vnic_ports: vnic_ports(slice),
         labels: labels(slice.labels),
         ..SliceSettings::of(&plan, controllers)
     };

@@ -9,7 +9,7 @@ use edge::protocol::{Entry, Key, Message, What};
 use edge::shaper::{Deed, Place};
 use edge::stream::Cutter;
 use edge::vnic::{Address, AgentId, Directory, Flow, SliceId, Vnic, VnicId};
-use emulator::{Emulation, Handle, SwitchOptions, Topology, Versions};
+use emulator::{Emulation, FlowSpec, Handle, SwitchOptions, Topology, Versions};
 use flow::MacAddr;
 use serde_json::Value;
 use std::io::{ErrorKind, Read, Write};
@@ -265,6 +265,48 @@ fn labels_follow_what_meters_see_also_after_the_service_was_restarted() {
     world.ping();
     world.until("the agents are gone", &mut [], 0, CAPACITY_KBPS - BLUE_KBPS);
     world.node.wait_for_line("agent 2 is silent");
+}
+
+#[test]
+fn a_vnic_whose_agent_is_away_is_metered_at_its_port_until_the_agent_reports() {
+    let world = World::new();
+    world.ping();
+    let is_shaped = |what: &str| {
+        let shown = String::from_utf8(world.bed.run(&["slice", "show", "blue"]).stdout).unwrap();
+        shown.lines().any(|line| line.starts_with(&format!("  VNIC E at port 1: {what}")))
+    };
+    let is_metered = || {
+        let flows = world.node.flows();
+        let mut all = flows.iter().flat_map(|switch| &switch.flows);
+        all.any(|flow| flow.owner == "slice.blue" && flow.actions.contains("meter:"))
+    };
+    world.node.wait("the switch meters E", |_| is_shaped("shaped by meter "));
+    assert!(is_metered());
+    // The link carries 10 Mbit/s, and E is promised 8.
+    let flow = world.network.start_flow(FlowSpec::udp("h1s1", "h1s2", 9_300_000)).unwrap();
+    let mut servers = [Server::new(1, world.agents), Server::new(2, world.agents)];
+    /// Of a hundred datagrams that were sent for a while, how many were lost.
+    fn lost(world: &World, flow: emulator::FlowId, mut while_: impl FnMut()) -> u64 {
+        let report = || world.network.flow_report(flow).unwrap();
+        let before = report();
+        (0..100).for_each(|_| while_());
+        let after = report();
+        let sent = after.sent_packets - before.sent_packets;
+        (after.lost_packets - before.lost_packets) * 100 / sent.max(1)
+    }
+    let rest = || std::thread::sleep(STEP);
+    world.node.wait("the meter drops what is beyond the rate", |_| lost(&world, flow, rest) >= 5);
+    let begin = Instant::now();
+    while !is_shaped("shaped by agent 1") {
+        assert!(begin.elapsed() < PATIENCE, "the agent is not there");
+        work(&mut servers, 5_000);
+    }
+    while lost(&world, flow, || work(&mut servers, 5_000)) > 1 {
+        assert!(begin.elapsed() < PATIENCE, "datagrams are lost without a meter");
+    }
+    assert!(!is_metered(), "the meter is gone, and the rules are there");
+    drop(servers);
+    world.node.wait("the switch meters E again", |_| is_shaped("shaped by meter "));
 }
 
 /// A connection of somebody who has written an agent of his own.

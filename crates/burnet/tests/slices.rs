@@ -269,6 +269,21 @@ fn named_links_carry_what_is_promised_also_over_several_hops() {
 }
 
 #[test]
+fn vnics_that_nothing_holds_to_their_rates_are_named() {
+    let vnic = |more: &str| {
+        format!(
+            "[slice.red]\ncontrollers = ['h:1']\nisolation = 'vlan'\nvnics = {{ A = {{ port = 's1:9', rate = '1M' }}, B = {{ port = 's1:8', rate = '1M'{more} }} }}\n"
+        )
+    };
+    let plan = |more: &str| shown::plan_text(&judged(TRIANGLE, &vnic(more)));
+    assert!(!plan("").contains("unshaped"), "{}", plan(""));
+    let text = plan(", meter = false");
+    assert!(text.contains("\n  unshaped   B\n"), "{text}");
+    let agent = ", meter = false, number = 1, mac = '02:00:00:00:00:01', agent = 1";
+    assert!(!plan(agent).contains("unshaped"), "{}", plan(agent));
+}
+
+#[test]
 fn a_slice_that_is_refused_takes_nothing() {
     let red = section("red", "", &[("A", "s1:9", "11M"), ("B", "s2:9", "6M")]);
     let blue = section("blue", "", &[("C", "s1:8", "10M"), ("D", "s2:8", "10M")]);

@@ -38,6 +38,9 @@ impl VirtualSwitch {
                 }
                 self.end_claim(sender, error, turn);
             }
+            (Asked::Shaper { port, is_modified }, error) => {
+                self.on_shaper_answer(port, is_modified, error, turn);
+            }
             (Asked::ModifyGroup { sender, id, before }, Some(error)) => {
                 self.restore_group(id, *before);
                 self.refuse(sender.asker, error, &sender.beginning, turn);

@@ -4,7 +4,7 @@
 
 use crate::label::LinkLabel;
 use crate::output::Connection;
-use crate::plan::LinkPlan;
+use crate::plan::{End, LinkPlan};
 use crate::port::PortFacts;
 use flow::{DatapathId, ErrorCode, PortNo};
 use openflow::Version;
@@ -76,6 +76,13 @@ pub enum Event<'a> {
         port: PortNo,
         /// The label. `None`: it has none, or none is known.
         label: Option<LinkLabel>,
+    },
+    /// A port of VNICs is to be held to their rate by a meter from now on, or no more. None is at first.
+    Shape {
+        /// The port, by the number that the tenant sees.
+        at: End,
+        /// Whether it is.
+        is_wanted: bool,
     },
     /// All labels may be too high from now on, or no longer. They may at first.
     LabelsStale(bool),

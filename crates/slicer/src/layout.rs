@@ -73,6 +73,8 @@ impl VirtualSwitch {
             let parts = self.space.by_host(&piece);
             return parts.into_iter().try_for_each(|part| self.lay_piece(part, meter, flat, laid));
         };
+        // A rule has one meter: that of the port is the operator's.
+        let meter = self.meter_at(piece.in_port).or(meter);
         let applied = (!actions.is_empty()).then_some(Instruction::ApplyActions(actions));
         let instructions = meter.map(Instruction::Meter).into_iter().chain(applied).collect();
         let is_open = self.space.port(piece.in_port).is_some_and(VirtualPort::receives);

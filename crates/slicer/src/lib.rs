@@ -54,6 +54,8 @@ mod refusal;
 mod removal;
 mod rule_table;
 mod rules;
+mod shaper;
+mod shapers;
 mod slicer;
 mod space;
 mod statistics;
@@ -75,6 +77,7 @@ pub use plan::{
 pub use port::PortFacts;
 pub use refusal::Refusal;
 pub use rule_table::PRIORITY_MAX;
+pub use shaper::Shaping;
 pub use slicer::{ControllerFacts, Slicer};
 pub use virtual_switch::Counters;
 pub use vnic::{FlowChange, FlowPath, PhysicalLink, Vnic};

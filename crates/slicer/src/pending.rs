@@ -5,6 +5,7 @@
 use crate::asking::Asking;
 use crate::controller::Asker;
 use crate::rule_table::{Before, Group, Meter};
+use flow::PortNo;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -68,6 +69,13 @@ pub(crate) enum Asked {
         sender: Sender,
         /// The tenant's number.
         id: u32,
+    },
+    /// A meter at a port of VNICs is added or modified.
+    Shaper {
+        /// The port, by the number that the tenant sees.
+        port: PortNo,
+        /// Whether it is modified, because it was there.
+        is_modified: bool,
     },
     /// A group is modified: if that fails, it becomes what it was.
     ModifyGroup {
@@ -138,8 +146,8 @@ impl Pending {
 
     /// Remembers a ticket. Returns whether an older one was forgotten.
     pub(crate) fn note(&mut self, ticket: u64, asked: Asked) -> bool {
-        // Claims are as few as the numbers of groups and meters of the slice.
-        if asked.is_question() || asked.is_claim() {
+        // Claims and shapers are as few as the numbers of groups and meters of the slice.
+        if asked.is_question() || asked.is_claim() || matches!(asked, Asked::Shaper { .. }) {
             self.questions.insert(ticket, asked);
             return false;
         }

@@ -15,6 +15,7 @@ use crate::plan::{BadPlan, End, SlicePlan};
 use crate::port::PortFacts;
 use crate::refusal::Refusal;
 use crate::rule_table::{Idle, physical_priority};
+use crate::shaper::Shaping;
 use crate::virtual_switch::{Counters, Turn, VirtualSwitch};
 use crate::vnic::{FlowChange, Vnic, Wiring};
 use abi::zone_id::COOKIE_MASK;
@@ -91,6 +92,23 @@ impl Slicer {
         self
     }
 
+    /// The same slice, which can hold these ports, by the numbers that the tenant sees, to these rates in kbit/s. It does when
+    /// [`Event::Shape`] says so. Half of the slice's meters at a switch are the most.
+    #[must_use]
+    pub fn shaping_ports(mut self, ports: impl IntoIterator<Item = (End, u32)>) -> Slicer {
+        for (End { datapath, port }, rate_kbps) in ports {
+            let switch = self.switches.get_mut(&datapath);
+            // What has no number is not shaped, and `shaping` says so.
+            let _has_number = switch.is_some_and(|switch| switch.add_shaper(port, rate_kbps));
+        }
+        self
+    }
+
+    /// How far the meter at a port is. `None`: it has no number.
+    pub fn shaping(&self, End { datapath, port }: End) -> Option<Shaping> {
+        self.switches.get(&datapath)?.shaping(port)
+    }
+
     /// Traces up to this number of VNICs whose packets meet rules that changed. What changed is appended to `out`. Returns whether more VNICs are due.
     pub fn trace_flows(&mut self, vnics: usize, out: &mut Vec<FlowChange>) -> bool {
         self.flows.as_mut().is_some_and(|flows| flows.advance(vnics, out))
@@ -127,6 +145,9 @@ impl Slicer {
         match event {
             Event::Label { datapath, port, label } => {
                 self.at(datapath, |switch| switch.on_label(port, label, turn));
+            }
+            Event::Shape { at: End { datapath, port }, is_wanted } => {
+                self.at(datapath, |switch| switch.on_shape(port, is_wanted, turn));
             }
             Event::LabelsStale(is_stale) => {
                 self.switches.values_mut().for_each(|switch| switch.on_stale(is_stale, turn));
@@ -265,6 +286,7 @@ impl VirtualSwitch {
                 .change(*number, |rule| rule.pieces.iter_mut().for_each(|piece| piece.idle = Idle::Gone));
         }
         self.relay_meters(turn);
+        self.relay_shapers(turn);
         self.relay_groups(GROUP_ADD, turn);
         self.relay_rules(turn);
         self.ask_for_leftovers(turn);
@@ -274,6 +296,7 @@ impl VirtualSwitch {
     fn on_switch_down(&mut self, turn: &mut Turn<'_>) {
         self.physical = None;
         self.floor = Default::default();
+        self.forget_shapers();
         self.pending.clear();
         self.leaving.clear();
         self.leftovers.on_switch_down();

@@ -16,6 +16,7 @@ use crate::refusal::{EMERGENCY_TIMEOUT_V10, FLOW_MOD_TIMEOUT, Refusal};
 
 use crate::held::Held;
 use crate::rule_table::{Group, Meter, RuleTable};
+use crate::shaper::Shaper;
 use crate::space::Space;
 use flow::{DatapathId, ErrorCode, PortNo};
 use openflow::labels::with_labels;
@@ -78,7 +79,9 @@ pub(crate) struct VirtualSwitch {
     pub(crate) leftovers: Leftovers,
     pub(crate) groups: BTreeMap<u32, Group>,
     pub(crate) meters: BTreeMap<u32, Meter>,
-    /// The numbers of groups and meters in the physical switch that are the slice's.
+    /// The meters at ports of VNICs, by the number that the tenant sees.
+    pub(crate) shapers: BTreeMap<PortNo, Shaper>,
+    /// The numbers of groups and meters in the physical switch that are the tenant's.
     pub(crate) numbers: Numbers,
     /// Groups and meters that the physical switch has not confirmed. The kernel refuses rules that refer to them until then.
     pub(crate) claims: usize,
@@ -116,6 +119,7 @@ impl VirtualSwitch {
             leftovers: Leftovers::default(),
             groups: BTreeMap::new(),
             meters: BTreeMap::new(),
+            shapers: BTreeMap::new(),
             numbers: plan.numbers.clone(),
             claims: 0,
             held: Held::default(),

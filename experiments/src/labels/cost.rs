@@ -157,8 +157,9 @@ fn beside_app(lab: &Lab, switches: u16) -> Sides {
 
 /// Both nodes have the services of the network view, and only one of the slices has VNICs.
 fn tracked(lab: &Lab, switches: u16) -> Sides {
-    let vnics: Vec<String> =
-        (1..=switches).map(|switch| format!("v{switch} = {{ port = 's{switch}:1', rate = '1M' }}")).collect();
+    let vnics: Vec<String> = (1..=switches)
+        .map(|switch| format!("v{switch} = {{ port = 's{switch}:1', rate = '1M', meter = false }}"))
+        .collect();
     let vnics = format!("links = []\nvnics = {{ {} }}\n", vnics.join(", "));
     let network = "[network]\n";
     let with = Side::slice(lab, Controller::Sink, switches, (&vnics, network))?;

@@ -325,6 +325,7 @@ impl Engine {
             // A VNIC that the slice has no more has no meter.
             let _gone = self.sums.flows.set_metered(slice, vnic, is_there, now_ms);
         }
+        self.is_state_due = true;
         self.settle(now_ms, out);
     }
 
@@ -437,7 +438,7 @@ impl Engine {
 
     /// What a slice is told of its state.
     pub fn state(&self, name: &str) -> Option<State> {
-        self.states.get(&self.slices.number(name)?).copied()
+        self.states.get(&self.slices.number(name)?).cloned()
     }
 
     /// What was counted.
@@ -548,11 +549,15 @@ impl Engine {
 
     fn tell_states(&mut self, out: &mut Vec<Effect>) {
         let unreported = self.slices.unreported();
+        let mut agents = self.words.agents();
         for (number, slice) in self.slices.iter() {
             let is_own = usize::from(!slice.has_reported());
             // What a slice's own flows take is in no label of its own.
-            let state = State { stale: unreported > is_own, rebuild: slice.stage == Stage::Silent };
-            if self.states.insert(number, state) != Some(state) {
+            let agents = agents.remove(&number).into_iter().flatten().collect();
+            let (stale, rebuild) = (unreported > is_own, slice.stage == Stage::Silent);
+            let state = State { stale, rebuild, agents };
+            if self.states.get(&number) != Some(&state) {
+                self.states.insert(number, state.clone());
                 out.push(Effect::State { slice: slice.name.clone(), state });
             }
         }

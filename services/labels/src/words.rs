@@ -111,6 +111,17 @@ impl Words {
         self.vnics.values().filter(is_metered).map(|known| known.vnic).collect()
     }
 
+    /// The agents that are there, for each slice that has VNICs of them.
+    pub fn agents(&self) -> BTreeMap<SliceNo, BTreeSet<u32>> {
+        let mut agents: BTreeMap<SliceNo, BTreeSet<u32>> = BTreeMap::new();
+        for known in self.vnics.values() {
+            if let Some(agent) = known.agent.filter(|agent| self.agents.contains_key(agent)) {
+                agents.entry(known.slice).or_default().insert(agent);
+            }
+        }
+        agents
+    }
+
     /// The flow that a word is about. None: the agent is not there, it is not that of the VNIC for which it speaks, or the VNICs are not of one
     /// slice.
     pub fn pair(&self, agent: u32, from: u32, to: u32, is_of_sender: bool) -> Option<Pair> {

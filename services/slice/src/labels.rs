@@ -67,6 +67,8 @@ pub(crate) struct Labels {
     /// The links of a snapshot that is not complete.
     snapshot: Option<BTreeSet<LinkId>>,
     is_stale: bool,
+    /// The agents of the slice's VNICs that are there, if the service has said so since they were last taken.
+    agents: Option<Vec<u32>>,
     /// Lines for the log.
     lines: Vec<String>,
     /// What was logged last: the same is not logged again until the service is there.
@@ -105,6 +107,7 @@ impl Labels {
             known: BTreeMap::new(),
             snapshot: None,
             is_stale: true,
+            agents: None,
             lines: Vec::new(),
             trouble: String::new(),
         };
@@ -124,6 +127,11 @@ impl Labels {
     /// Whether the labels may be too high, because the service does not know all flows or is away.
     pub(crate) fn is_stale(&self) -> bool {
         self.is_stale
+    }
+
+    /// The agents of the slice's VNICs that are there, if the service has said so since the last call.
+    pub(crate) fn take_agents(&mut self) -> Option<Vec<u32>> {
+        self.agents.take()
     }
 
     /// The known labels.
@@ -298,8 +306,9 @@ impl Labels {
 
     fn note(&mut self, key: &[u8], value: &[u8], now_ms: u64, out: &mut Vec<PortLabel>) {
         if key == STATE_KEY.as_bytes() {
-            if let Ok(State { stale, rebuild }) = serde_json::from_slice(value) {
+            if let Ok(State { stale, rebuild, agents }) = serde_json::from_slice(value) {
                 self.is_stale = stale;
+                self.agents = Some(agents);
                 if rebuild {
                     self.ask(now_ms);
                 }

@@ -26,6 +26,7 @@ mod standalone;
 pub mod state;
 mod summary;
 pub mod tls;
+pub mod vnics;
 mod withdrawal;
 
 pub use service::Slice;

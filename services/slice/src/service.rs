@@ -14,6 +14,7 @@ use crate::settings::{LabelSettings, STANDALONE, SliceSettings};
 use crate::standalone::{AFTER_MS, Learning};
 use crate::state::{CLIENTS_MAX, Client};
 use crate::summary::Published;
+use crate::vnics::Vnics;
 use crate::withdrawal::Withdrawal;
 use abi::ZoneId;
 use burnet_sdk::stream::Update;
@@ -71,6 +72,7 @@ pub struct Slice {
     withdrawal: Option<Withdrawal>,
     /// Only on a node with labels.
     labels: Option<Labels>,
+    vnics: Vnics,
     /// Whether the operator was told that flows were left out.
     has_told_cut: bool,
     /// Whether the operator was told that a controller cannot receive labels.
@@ -108,6 +110,7 @@ impl App for Slice {
             published: Published::default(),
             withdrawal: None,
             labels: settings.has_labels.then(|| labels_of(&settings)),
+            vnics: Vnics::new(&settings.vnic_ports, settings.has_labels),
             has_told_cut: false,
             has_told_v10: false,
             settings,
@@ -206,7 +209,7 @@ impl App for Slice {
         let was_stale = labels.is_stale();
         let mut changed = Vec::new();
         labels.on_stream(stream, update, now_ms, &mut changed);
-        let is_stale = labels.is_stale();
+        let (is_stale, agents) = (labels.is_stale(), labels.take_agents());
         for PortLabel { datapath, port, label } in changed {
             let label =
                 label.map(|it| LinkLabel { label_kbps: it.label_kbps, capacity_kbps: it.capacity_kbps });
@@ -214,6 +217,10 @@ impl App for Slice {
         }
         if is_stale != was_stale {
             self.feed(Event::LabelsStale(is_stale), out);
+        }
+        if let Some(agents) = agents {
+            self.vnics.on_agents(&agents, now_ms);
+            self.shape(out);
         }
         self.flush(out);
         self.follow_flows(out);
@@ -244,6 +251,7 @@ impl App for Slice {
         if self.settings.is_standalone && self.withdrawal.is_none() {
             self.stand_in(out);
         }
+        self.shape(out);
         self.flush(out);
         self.follow_flows(out);
         self.dial(out);
@@ -606,6 +614,16 @@ impl Slice {
             let address =
                 self.settings.controllers.get(controller).map_or_else(String::new, ToString::to_string);
             out.log(Level::Information, &format!("controller {address} of switch {datapath}: connected"));
+        }
+    }
+
+    /// Has ports of VNICs metered whose agents are away, and others no more.
+    fn shape(&mut self, out: &mut Commands) {
+        if self.switches(out).is_none() {
+            return;
+        }
+        for (at, is_wanted) in self.vnics.changes(self.now_ms()) {
+            self.feed(Event::Shape { at, is_wanted }, out);
         }
     }
 

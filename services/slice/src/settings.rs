@@ -51,6 +51,9 @@ pub struct SliceSettings {
     /// Its VNICs by name, each with its port.
     #[serde(default)]
     pub vnics: BTreeMap<String, EndSettings>,
+    /// The ports of its VNICs, for meters.
+    #[serde(default)]
+    pub vnic_ports: Vec<VnicPortSettings>,
     /// How the tenant's controllers receive labels.
     #[serde(default)]
     pub labels: LabelSettings,
@@ -176,13 +179,29 @@ pub struct PortSettings {
 }
 
 /// An end of a virtual link.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EndSettings {
     /// The physical switch.
     pub datapath: DatapathId,
     /// The number of the port that the tenant sees.
     pub shown_as: PortNo,
+}
+
+/// A port behind which VNICs are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VnicPortSettings {
+    /// The port.
+    pub at: EndSettings,
+    /// The rates of its VNICs together.
+    pub rate_kbps: u32,
+    /// The names of its VNICs.
+    pub vnics: Vec<String>,
+    /// Their agents.
+    pub agents: Vec<u32>,
+    /// Whether the switch is to meter them while no agent is there.
+    pub meter: bool,
 }
 
 /// What a slice may use of each switch. `None`: the default of [`Limits`].
@@ -225,6 +244,7 @@ impl SliceSettings {
             switches: plan.switches.iter().map(SwitchSettings::of).collect(),
             links: plan.links.iter().map(|link| [link.from, link.to].map(EndSettings::of)).collect(),
             vnics: BTreeMap::new(),
+            vnic_ports: Vec::new(),
             labels: LabelSettings::None,
             has_labels: false,
             limits: LimitsSettings::of(&plan.limits),
@@ -273,7 +293,9 @@ impl SliceSettings {
     /// The plan cannot be carried out, or a VNIC is at a port that the slice does not have.
     pub fn slicer(&self, own: ZoneId) -> Result<Slicer, BadPlan> {
         let plan = self.plan(own);
-        let slicer = Slicer::new(&plan)?.telling_labels(self.labels.form());
+        let shaped = self.vnic_ports.iter().filter(|port| port.meter && !self.is_read_only);
+        let shaped = shaped.map(|port| (port.at.plan(), port.rate_kbps));
+        let slicer = Slicer::new(&plan)?.telling_labels(self.labels.form()).shaping_ports(shaped);
         if !self.has_labels {
             return Ok(slicer);
         }
@@ -330,7 +352,7 @@ impl EndSettings {
         EndSettings { datapath: end.datapath, shown_as: end.port }
     }
 
-    fn plan(self) -> End {
+    pub(crate) fn plan(self) -> End {
         End { datapath: self.datapath, port: self.shown_as }
     }
 }
@@ -409,6 +431,7 @@ mod tests {
             switches: (1..=1_024).map(switch).collect(),
             links: Vec::new(),
             vnics: BTreeMap::new(),
+            vnic_ports: Vec::new(),
             labels: LabelSettings::None,
             has_labels: false,
             limits: LimitsSettings::default(),
@@ -462,6 +485,7 @@ mod tests {
             switches: Vec::new(),
             links: Vec::new(),
             vnics: BTreeMap::new(),
+            vnic_ports: Vec::new(),
             labels: LabelSettings::None,
             has_labels: false,
             limits: LimitsSettings::default(),

@@ -8,6 +8,7 @@
 
 use crate::explain::Explained;
 use crate::settings::SliceSettings;
+use crate::vnics::VnicState;
 use burnet_sdk::Wait;
 use flow::DatapathId;
 use serde::{Deserialize, Serialize};
@@ -93,6 +94,9 @@ pub struct SwitchState {
     pub flow_mods: u64,
     /// Messages that got an error.
     pub refused: u64,
+    /// Its VNICs.
+    #[serde(default)]
+    pub vnics: Vec<VnicState>,
     /// The connections to the controllers.
     pub controllers: Vec<ControllerState>,
 }

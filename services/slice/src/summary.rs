@@ -76,6 +76,7 @@ mod tests {
             packet_outs: 3,
             flow_mods: 7,
             refused: 2,
+            vnics: Vec::new(),
             controllers: vec![controller(Some("1.3")), controller(None)],
         };
         SliceState { slice: "blue".to_owned(), switches: vec![switch(true), switch(false)] }

@@ -15,6 +15,7 @@ use node::now_unix_ms;
 use operator::contract::{self, AppView};
 use serde::Serialize;
 use slice::state::{Answer, ControllerState, Question, SliceState, SwitchState};
+use slice::vnics::{ShapedBy, VnicState};
 use slice_contract::slice_of;
 use std::process::ExitCode;
 
@@ -61,27 +62,30 @@ pub fn list(args: &SliceListArgs) -> Result<String, CommandError> {
     if slices.is_empty() {
         return Ok("the node has no slice: write a section [slice.NAME] into its configuration\n".to_owned());
     }
-    let rows: Vec<[String; 6]> = slices.iter().map(row).collect();
-    Ok(columns(["SLICE", "STATE", "RESTARTS", "SWITCHES", "CONTROLLERS", "RULES"], &rows))
+    let rows: Vec<[String; 7]> = slices.iter().map(row).collect();
+    Ok(columns(["SLICE", "STATE", "RESTARTS", "SWITCHES", "CONTROLLERS", "RULES", "UNSHAPED"], &rows))
 }
 
-fn row(listed: &Listed) -> [String; 6] {
+fn row(listed: &Listed) -> [String; 7] {
     let state = app::state(listed.state, now_unix_ms());
-    let (switches, controllers, rules) = match &listed.detail {
-        Err(_) => ("-".to_owned(), "-".to_owned(), "-".to_owned()),
+    let (switches, controllers, rules, unshaped) = match &listed.detail {
+        Err(_) => ("-".to_owned(), "-".to_owned(), "-".to_owned(), "-".to_owned()),
         Ok(detail) => {
             let up = detail.switches.iter().filter(|switch| switch.is_up).count();
             let all = || detail.switches.iter().flat_map(|switch| &switch.controllers);
             let connected = all().filter(|it| it.version.is_some()).count();
+            let vnics = detail.switches.iter().flat_map(|switch| &switch.vnics);
+            let unshaped = vnics.filter(|vnic| matches!(vnic.shaped_by, ShapedBy::Nobody(_))).count();
             let rules: usize = detail.switches.iter().map(|switch| switch.rules).sum();
             (
                 format!("{up} of {}", detail.switches.len()),
                 format!("{connected} of {}", all().count()),
                 rules.to_string(),
+                unshaped.to_string(),
             )
         }
     };
-    [listed.slice.clone(), state, listed.restarts.to_string(), switches, controllers, rules]
+    [listed.slice.clone(), state, listed.restarts.to_string(), switches, controllers, rules, unshaped]
 }
 
 /// `burnet slice show`.
@@ -119,8 +123,19 @@ fn text(switch: &SwitchState) -> String {
         switch.packet_outs,
         switch.refused
     );
+    switch.vnics.iter().for_each(|vnic| text += &vnic_line(vnic));
     switch.controllers.iter().for_each(|controller| text += &line(controller));
     text
+}
+
+fn vnic_line(vnic: &VnicState) -> String {
+    let shaped = match &vnic.shaped_by {
+        ShapedBy::Agent(agent) => format!("shaped by agent {agent}"),
+        ShapedBy::Meter(meter) => format!("shaped by meter {meter}"),
+        ShapedBy::Waits(why) => format!("unshaped for now: {why}"),
+        ShapedBy::Nobody(why) => format!("unshaped: {why}"),
+    };
+    format!("  VNIC {} at port {}: {shaped}\n", vnic.name, vnic.port)
 }
 
 fn line(controller: &ControllerState) -> String {
@@ -179,6 +194,7 @@ mod tests {
             up_ms: version.map(|_| 61_000),
             trouble: trouble.map(str::to_owned),
         };
+        let vnic = |name: &str, shaped_by| VnicState { name: name.to_owned(), port: 1, shaped_by };
         let switch = SwitchState {
             datapath: DatapathId(7),
             shown_as: DatapathId(1),
@@ -191,10 +207,18 @@ mod tests {
             packet_outs: 8,
             flow_mods: 3,
             refused: 4,
+            vnics: vec![
+                vnic("E", ShapedBy::Agent(2)),
+                vnic("F", ShapedBy::Meter(64)),
+                vnic("G", ShapedBy::Nobody("meter = false".to_owned())),
+            ],
             controllers: vec![controller(Some("1.3"), None), controller(None, Some("it sent no hello"))],
         };
         let expected = "switch of:0000000000000007, shown as of:0000000000000001\n  \
                         2 rules (6 in the switch), 3 flow mods, 9 packet-ins (1 dropped above the limit, 5 not read), 8 packet-outs, 4 messages refused\n  \
+                        VNIC E at port 1: shaped by agent 2\n  \
+                        VNIC F at port 1: shaped by meter 64\n  \
+                        VNIC G at port 1: unshaped: meter = false\n  \
                         controller 127.0.0.1:6702: OpenFlow 1.3, master, for 61s\n  \
                         controller 127.0.0.1:6702: not connected: it sent no hello\n";
         assert_eq!(text(&switch), expected);

@@ -4,7 +4,7 @@
 
 use super::judge::{Got, Judged, Refused};
 use crate::commands::table::aligned;
-use config::slices::{Addresses, SliceIsolation, link_name, port_name, switch_name};
+use config::slices::{Addresses, SliceIsolation, Vnic, link_name, port_name, switch_name};
 use hose::{Bandwidth, Fit};
 use serde_json::{Value, json};
 
@@ -71,9 +71,20 @@ fn facts(judged: &Judged, got: &Got) -> String {
     let switches: Vec<String> = got.switches.iter().map(|switch| switch_name(*switch)).collect();
     let links = if judged.is_chosen { "chosen for its VNICs" } else { "as written" };
     let observer = if judged.slice.is_read_only { "  observer\n" } else { "" };
-    let rows = [["isolation", &isolation(judged)], ["switches", &switches.join(" ")], ["links", links]];
-    let rows: Vec<_> = rows.map(|row| row.map(str::to_owned).to_vec()).to_vec();
+    let (isolation, switches, unshaped) = (isolation(judged), switches.join(" "), unshaped(judged).join(" "));
+    let mut rows = vec![["isolation", &isolation], ["switches", &switches], ["links", links]];
+    if !unshaped.is_empty() {
+        rows.push(["unshaped", &unshaped]);
+    }
+    let rows: Vec<_> = rows.into_iter().map(|row| row.map(str::to_owned).to_vec()).collect();
     indented(&rows) + observer
+}
+
+/// The VNICs that neither an agent nor a meter holds to their rates, whatever the switches have.
+fn unshaped(judged: &Judged) -> Vec<&str> {
+    let has_agent = |vnic: &Vnic| vnic.edge.is_some_and(|edge| edge.agent.is_some());
+    let all = judged.slice.vnics.iter().filter(|vnic| !vnic.is_metered && !has_agent(vnic));
+    all.map(|vnic| vnic.name.as_str()).collect()
 }
 
 fn vnics(got: &Got) -> String {
@@ -128,6 +139,7 @@ fn one_value(judged: &Judged) -> Value {
             value["links_are_chosen"] = judged.is_chosen.into();
             value["switches"] = got.switches.iter().map(|it| Value::from(it.to_string())).collect();
             value["vnics"] = vnic_values(got);
+            value["unshaped"] = unshaped(judged).into();
             value["links"] = link_values(got);
         }
         Err(Refused { why, fit }) => {

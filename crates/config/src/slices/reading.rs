@@ -356,7 +356,14 @@ impl Section<'_> {
             let edge = agents::read(vnic).map_err(|why| self.fault(at_name, of_vnic(why)))?;
             let line = Line(at_name);
             Ok((
-                Vnic { name: name.get_ref().clone(), at: port.at, rate, edge, line },
+                Vnic {
+                    name: name.get_ref().clone(),
+                    at: port.at,
+                    rate,
+                    edge,
+                    is_metered: vnic.meter.unwrap_or(true),
+                    line,
+                },
                 VnicPort { port, is_renamed },
             ))
         });

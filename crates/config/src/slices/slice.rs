@@ -268,6 +268,8 @@ pub struct Vnic {
     pub rate: Bandwidth,
     /// What agents on servers know of it. `None`: nothing.
     pub edge: Option<EdgeVnic>,
+    /// Whether its switch is to meter it while no agent shapes it.
+    pub is_metered: bool,
     /// Where it is written.
     pub line: Line,
 }

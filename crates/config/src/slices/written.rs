@@ -79,6 +79,7 @@ pub(super) struct WrittenVnic {
     pub(super) agent: Option<u32>,
     #[serde(default)]
     pub(super) strict: bool,
+    pub(super) meter: Option<bool>,
 }
 
 /// `[slice.NAME.limits]`.

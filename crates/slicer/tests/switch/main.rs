@@ -12,4 +12,5 @@ mod leftovers;
 mod packets;
 mod reports;
 mod rules;
+mod shaping;
 mod world;

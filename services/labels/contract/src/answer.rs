@@ -39,13 +39,16 @@ pub struct Label {
 }
 
 /// What holds for all labels of a slice.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
     /// The labels may be too high: the service was restarted, and not all slices have reported again. If the stream ends, the reader counts its
     /// labels as stale by itself.
     pub stale: bool,
     /// This slice has not reported all that it has. It begins again.
     pub rebuild: bool,
+    /// The agents of its VNICs that are there, in order. They shape what these send.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<u32>,
 }
 
 /// A flow of a slice.

@@ -109,6 +109,7 @@ impl Slice {
                 packet_outs: counters.packet_outs,
                 flow_mods: counters.flow_mods,
                 refused: counters.refused,
+                vnics: self.vnics.at(|at| at.datapath == datapath, |at| slicer.and_then(|it| it.shaping(at))),
                 controllers: controllers.map(|connection| self.controller_state(connection)).collect(),
             }
         });
