@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 use std::time::Duration;
+use system_tests::certificates::Certificates;
 use system_tests::mininet::{Controller, Mininet, lost_pings};
 use system_tests::node::Node;
 use system_tests::open_vswitch::OpenVSwitch;
@@ -228,6 +229,36 @@ fn three_kinds_of_controllers_share_a_ring() {
         check_captures(sandbox)?;
         mininet.exit()?;
         blue.stop()?;
+        node.stop()
+    });
+}
+
+/// The slice and os-ken show each other certificates of one authority. Its tenant's network works as without TLS.
+#[test]
+#[ignore = "needs root, Open vSwitch, Mininet and os-ken"]
+fn a_tenant_with_os_ken_over_mutual_tls() {
+    let Some(python) = os_ken::python() else {
+        eprintln!("left out: tenants: python3 has no os-ken (pip install os-ken)");
+        return;
+    };
+    scenario("tenant-tls", |sandbox| {
+        let _switch = OpenVSwitch::start(sandbox)?;
+        let certificates = Certificates::make(sandbox)?;
+        let app = os_ken::LEARNING_1_0;
+        os_ken::start_tls(sandbox, &python, app, RED.controller, &certificates.of_controller())?;
+        let [key, certificate, authority] = certificates.of_switch();
+        let tls = format!(
+            "[slice.red.tls]\ncertificate = '{certificate}'\nprivate_key = '{key}'\nca_certificate = '{authority}'\n"
+        );
+        let config = write_config(sandbox, &[&RED])?;
+        let text = RED.section() + &tls;
+        std::fs::write(&config, text).map_err(|error| format!("no configuration: {error}"))?;
+        let mut node = Node::start(sandbox, &["--config", &config, "--listen", LISTEN])?;
+        let mut mininet = Mininet::start_class(sandbox, "tenants", TOPOLOGY, Controller::Tcp(PORT))?;
+        node.wait_for_switches(3)?;
+        RED.wait(&mut node)?;
+        RED.ping(&mut mininet)?;
+        mininet.exit()?;
         node.stop()
     });
 }

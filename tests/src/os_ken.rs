@@ -22,13 +22,32 @@ pub fn python() -> Option<OsString> {
     import.status().is_ok_and(|status| status.success()).then_some(python)
 }
 
-/// Starts the app, whose one argument is the port. It listens when this returns.
+/// Starts the app. It listens when this returns.
 pub fn start(sandbox: &Sandbox, python: &OsString, app: &str, port: u16) -> Result<Child> {
+    start_with(sandbox, python, app, port, &[])
+}
+
+/// Starts [`LEARNING_1_0`] or a like app with mutual TLS: its key, its certificate, and the authority of the switches.
+pub fn start_tls(
+    sandbox: &Sandbox,
+    python: &OsString,
+    app: &str,
+    port: u16,
+    [key, certificate, authority]: &[String; 3],
+) -> Result<Child> {
+    let listen = ["--ofp-ssl-listen-port", &port.to_string()];
+    let tls = ["--ctl-privkey", key, "--ctl-cert", certificate, "--ca-certs", authority];
+    start_with(sandbox, python, app, port, &[&listen[..], &tls].concat())
+}
+
+/// `options`: how it listens, if not by TCP. Not all apps take them.
+fn start_with(sandbox: &Sandbox, python: &OsString, app: &str, port: u16, options: &[&str]) -> Result<Child> {
     // Inside, the checkout may be hidden.
     let file = sandbox.folder().join(format!("os-ken-{port}.py"));
     std::fs::write(&file, app).map_err(|error| format!("no app: {error}"))?;
     let mut controller = sandbox.command("env");
-    controller.arg(python).arg("-B").arg(file).arg(port.to_string()).stdin(Stdio::null());
+    controller.arg(python).arg("-B").arg(file).arg(port.to_string()).args(options);
+    controller.stdin(Stdio::null());
     controller.stdout(sandbox.log("os-ken")?).stderr(sandbox.log("os-ken")?);
     let controller = controller.spawn().map_err(|error| format!("cannot run os-ken: {error}"))?;
     let began = Instant::now();

@@ -1,4 +1,5 @@
-"""A learning switch for os-ken, over OpenFlow 1.0. Its one argument is the port at which it listens."""
+"""A learning switch for os-ken, over OpenFlow 1.0. Its argument is the port at which it listens, or behind it the options
+of os-ken that say how."""
 
 from os_ken.base.app_manager import OSKenApp
 from os_ken.controller import ofp_event
@@ -48,6 +49,6 @@ if __name__ == "__main__":
     from os_ken import cfg
     from os_ken.base.app_manager import AppManager
 
-    options = ["--ofp-listen-host", "127.0.0.1", "--ofp-tcp-listen-port", sys.argv[1]]
-    cfg.CONF(args=options, project="os_ken")
+    options = sys.argv[2:] or ["--ofp-tcp-listen-port", sys.argv[1]]
+    cfg.CONF(args=["--ofp-listen-host", "127.0.0.1", *options], project="os_ken")
     AppManager.run_apps(["os_ken.controller.ofp_handler", __file__])
