@@ -125,6 +125,13 @@ impl Claims {
         self.lock().put(place, Claim { zone, is_judged: true, group_effects, is_confirmed: false, worker });
     }
 
+    /// A zone that owned it has claimed it again, and the switch has refused: it stays the zone's, as after [`Self::restore`].
+    pub(crate) fn keep(&self, place: Place, zone: ZoneId, worker: u32) {
+        let claim = Claim { zone, is_judged: false, group_effects: None, is_confirmed: true, worker };
+        self.lock().put(place, claim);
+        self.note_changed(place);
+    }
+
     /// The switch has confirmed it.
     pub(crate) fn confirm(&self, place: Place, worker: u32) {
         self.change(place, worker, |claim| claim.is_confirmed = true);

@@ -11,6 +11,9 @@
 //! command. An error of the switch (for example, the group exists already) or no answer ends the claim. Until the
 //! confirmation, no zone may change or delete the group, or refer to it.
 //!
+//! After a restart of the node, a group keeps its owner, but nothing is known of what it does. When its owner modifies it,
+//! that is a claim too: from the confirmation on, it does what the modify says. If that claim fails, it stays the owner's.
+//!
 //! All workers share one record of the owners ([`crate::claims`]). A worker reads a switch's owners there when the
 //! switch connects. A disconnected switch keeps its groups, and they keep their owners.
 //!
@@ -38,6 +41,7 @@ const ALL_METERS: u32 = 0xffff_ffff;
 
 /// Both `ofp_group_mod_command` and `ofp_meter_mod_command` use these numbers.
 const ADD: u16 = 0;
+const MODIFY: u16 = 1;
 const DELETE: u16 = 2;
 
 /// The sender of a command, and its rights.
@@ -116,6 +120,8 @@ struct Owner {
     pending: Option<u64>,
     /// Whether the kernel compared its effects with the zone's current grant.
     is_judged: bool,
+    /// Whether the zone owned it before this claim. Then it still does if the claim fails.
+    was_owned: bool,
     /// The effects, if it is a group.
     group_effects: Option<Box<GroupEffects>>,
 }
@@ -155,6 +161,7 @@ impl Owned {
                 zone,
                 pending: None,
                 is_judged,
+                was_owned: true,
                 group_effects,
             });
         }
@@ -204,7 +211,8 @@ impl Owned {
     /// From now on, this meter is the kernel's, instead of the one that it had at this switch. No app owns it.
     pub fn reserve_meter(&mut self, datapath: DatapathId, meter_id: u32) {
         self.release_meter(datapath);
-        let owner = Owner { zone: ZoneId::KERNEL, pending: None, is_judged: true, group_effects: None };
+        let zone = ZoneId::KERNEL;
+        let owner = Owner { zone, pending: None, is_judged: true, was_owned: false, group_effects: None };
         self.owners.insert((datapath, GroupOrMeter::Meter(meter_id)), owner);
     }
 
@@ -237,12 +245,18 @@ impl Owned {
     pub fn settle(&mut self, ticket: u64, is_done: bool) -> Option<(ZoneId, Claimant)> {
         let (place, claimant) = self.pending.remove(&ticket)?;
         let owner = self.owners.get_mut(&place)?;
-        let zone = owner.zone;
+        let (zone, was_owned) = (owner.zone, owner.was_owned);
         owner.pending = None;
         if is_done {
             self.claims.confirm(place, self.worker);
         } else {
             self.release(place);
+        }
+        if !is_done && was_owned {
+            // The zone may delete it still.
+            self.claims.keep(place, zone, self.worker);
+            let owner = Owner { zone, pending: None, is_judged: false, was_owned, group_effects: None };
+            self.owners.insert(place, owner);
         }
         Some((zone, claimant))
     }
@@ -252,11 +266,12 @@ impl Owned {
         match change {
             Change::Nothing => {}
             Change::Claim { place, zone, ticket, claimant, group_effects } => {
+                let was_owned = self.owners.contains_key(&place);
                 self.release(place);
                 self.claims.claim(place, zone, group_effects.as_deref(), self.worker);
                 self.name_nested(place.0, group_effects.as_deref(), None);
-                self.owners
-                    .insert(place, Owner { zone, pending: Some(ticket), is_judged: true, group_effects });
+                let owner = Owner { zone, pending: Some(ticket), is_judged: true, was_owned, group_effects };
+                self.owners.insert(place, owner);
                 self.pending.insert(ticket, (place, claimant));
             }
             Change::Grow { place, group_effects } => {
@@ -567,6 +582,10 @@ impl Owned {
             return Ok(Change::Claim { place, zone, ticket, claimant, group_effects });
         }
         self.check_change(asker, place)?;
+        if command == MODIFY && asker.bounded && self.is_unknown(place) {
+            let (zone, ticket, group_effects) = (asker.zone, self.next_claim(), group_effects.map(Box::new));
+            return Ok(Change::Claim { place, zone, ticket, claimant, group_effects });
+        }
         let before = self.owners.get(&place).and_then(|owner| owner.group_effects.as_deref());
         Ok(match (before, group_effects, target) {
             (Some(before), Some(new), GroupOrMeter::Group(group_id)) => {
@@ -574,6 +593,11 @@ impl Owned {
             }
             _ => Change::Nothing,
         })
+    }
+
+    /// Whether it was restored, and nothing is known of what it does.
+    fn is_unknown(&self, place: Place) -> bool {
+        self.owners.get(&place).is_some_and(|owner| !owner.is_judged && owner.group_effects.is_none())
     }
 
     fn next_claim(&mut self) -> u64 {

@@ -9,7 +9,6 @@ const ONE: Asker = Asker { zone: ZoneId(1), bounded: false, others_too: false };
 const OTHER: Asker = Asker { zone: ZoneId(2), bounded: false, others_too: false };
 const EVERYBODYS: Asker = Asker { zone: ZoneId(4), bounded: false, others_too: true };
 const BOUNDED: Asker = Asker { zone: ZoneId(3), bounded: true, others_too: false };
-const MODIFY: u16 = 1;
 const CLAIMANT: Claimant = Claimant { ticket: 7, wants_receipt: false };
 
 fn group(command: u16, group_id: u32) -> GroupMod<'static> {
@@ -198,6 +197,34 @@ fn of_a_group_from_before_this_process_its_owner_is_known_and_not_what_it_does()
     owned.do_group(BOUNDED, SWITCH, &group(DELETE, 7)).unwrap();
     owned.do_group(BOUNDED, SWITCH, &group(ADD, 7)).unwrap();
     assert_eq!(owned.check_packet_out(BOUNDED, SWITCH, &actions), Ok(()));
+}
+
+#[test]
+fn a_group_from_before_this_process_is_judged_when_its_owner_modifies_it() {
+    let claims = Arc::new(Claims::default());
+    claims.restore(SWITCH, GroupOrMeter::Group(7), BOUNDED.zone);
+    claims.restore(SWITCH, GroupOrMeter::Meter(7), BOUNDED.zone);
+    let mut owned = Owned::sharing(claims.clone());
+    owned.on_switch_up(SWITCH);
+    let mut instructions = Vec::new();
+    let mut writer = flow::canonical::InstructionWriter::new(&mut instructions);
+    writer.meter(7).apply_actions(|actions| {
+        actions.group(7);
+    });
+    let check = |owned: &Owned| owned.check_instructions(BOUNDED, SWITCH, &instructions);
+    assert_eq!(check(&owned), Err(Excess::UnjudgedMeter(7)));
+    assert_eq!(owned.do_meter(BOUNDED, SWITCH, &meter(MODIFY, 7)), Ok(()));
+    assert_eq!(check(&owned), Err(Excess::UnjudgedGroup(7)));
+    let refused = owned.send_group(BOUNDED, SWITCH, &group(MODIFY, 7)).unwrap().unwrap();
+    assert_eq!(check(&owned), Err(Excess::NotYet), "the switch has not confirmed it");
+    owned.settle(refused, false);
+    assert_eq!(check(&owned), Err(Excess::UnjudgedGroup(7)), "it stays its owner's, and unknown");
+    assert_eq!(owned.do_group(OTHER, SWITCH, &group(MODIFY, 7)), Err(Excess::Group(7)));
+    assert_eq!(owned.do_group(BOUNDED, SWITCH, &group(MODIFY, 7)), Ok(()));
+    assert_eq!((check(&owned), claims.count(BOUNDED.zone)), (Ok(()), 2));
+    assert_eq!(owned.send_group(BOUNDED, SWITCH, &group(MODIFY, 7)), Ok(None), "once is enough");
+    assert_eq!(owned.do_group(BOUNDED, SWITCH, &group(DELETE, 7)), Ok(()));
+    assert_eq!(claims.count(BOUNDED.zone), 1);
 }
 
 #[test]
