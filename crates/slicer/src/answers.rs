@@ -26,15 +26,19 @@ impl VirtualSwitch {
                     self.refuse(sender.asker, error, &sender.beginning, turn);
                 }
             }
+            (Asked::GroupAgain(id), error) => self.on_group_again(id, error.is_none(), turn),
+            (Asked::MeterAgain(id), error) => self.on_meter_again(id, error.is_none(), turn),
             (Asked::Group { sender, id }, error) => {
                 if error.is_some() {
                     self.groups.remove(&id);
+                    self.unsaved.groups.note(id);
                 }
                 self.end_claim(sender, error, turn);
             }
             (Asked::Meter { sender, id }, error) => {
                 if error.is_some() {
                     self.meters.remove(&id);
+                    self.unsaved.meters.note(id);
                 }
                 self.end_claim(sender, error, turn);
             }
@@ -49,7 +53,7 @@ impl VirtualSwitch {
                 self.restore_meter(id, *before);
                 self.refuse(sender.asker, error, &sender.beginning, turn);
             }
-            (Asked::Leftovers, _) => self.know_leftovers(turn),
+            (Asked::Leftovers, _) => self.know_leftovers(false, turn),
             (Asked::Barrier(asker), _) => {
                 self.answer(asker, Body::BarrierReply, turn);
                 self.tell_first_labels(asker, turn);
@@ -82,8 +86,20 @@ impl VirtualSwitch {
         if let Some(error) = error {
             self.refuse(sender.asker, error, &sender.beginning, turn);
         }
+        self.end_one_claim(turn);
+    }
+
+    /// One claim less is open. What waited for it goes on.
+    pub(crate) fn end_one_claim(&mut self, turn: &mut Turn<'_>) {
         self.claims = self.claims.saturating_sub(1);
+        self.end_recall(turn);
+        self.carry_out_held(turn);
+    }
+
+    /// Carries out the messages that waited, if nothing is open any more.
+    pub(crate) fn carry_out_held(&mut self, turn: &mut Turn<'_>) {
         while self.claims == 0
+            && !self.recall.is_open()
             && let Some(message) = self.held.take()
         {
             let serial = self.controllers.get(message.controller).map(|it| it.serial);

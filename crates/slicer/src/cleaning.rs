@@ -24,18 +24,25 @@ impl VirtualSwitch {
     /// A part of the answer.
     pub(crate) fn on_leftovers(&mut self, ticket: u64, more: bool, body: &ReplyBody, turn: &mut Turn<'_>) {
         if let ReplyBody::Flow(entries) = body {
-            entries.iter().for_each(|entry| self.leftovers.hear(entry));
+            for entry in entries {
+                if !self.recall.is_open() || !self.hear_piece(entry, turn) {
+                    self.leftovers.hear(entry);
+                }
+            }
         }
         if !more {
             self.pending.take(ticket);
-            self.know_leftovers(turn);
+            self.know_leftovers(true, turn);
         }
     }
 
     /// All is known that the physical switch says. If it gives no answer, rules of an earlier run stay in it.
-    pub(crate) fn know_leftovers(&mut self, turn: &mut Turn<'_>) {
+    pub(crate) fn know_leftovers(&mut self, is_whole: bool, turn: &mut Turn<'_>) {
         if self.leftovers.know() {
             self.delete_leftovers(turn);
+        }
+        if self.recall.is_open() {
+            self.on_compared(is_whole, turn);
         }
     }
 

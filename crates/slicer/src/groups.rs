@@ -107,6 +107,7 @@ impl VirtualSwitch {
         };
         let (group_type, buckets, spread) = (wanted.group_type, wanted.buckets.clone(), laid.spread);
         self.groups.insert(id, Group { physical, group_type, buckets, spread, modified: 0 });
+        self.unsaved.groups.note(id);
         let group_mod = GroupMod { command: ADD, group_type, group_id: physical, buckets: laid.buckets };
         self.claims += 1;
         self.clear_group(physical, turn);
@@ -124,6 +125,7 @@ impl VirtualSwitch {
         let (buckets, spread) = (wanted.buckets.clone(), laid.spread);
         let after = Group { physical: group_id, group_type, buckets, spread, modified };
         let before = Box::new(std::mem::replace(group, after));
+        self.unsaved.groups.note(id);
         self.rules.touch_group(id);
         let group_mod = GroupMod { command: MODIFY, group_type, group_id, buckets: laid.buckets };
         self.order(Command::GroupMod(group_mod), Some(Asked::ModifyGroup { sender, id, before }), turn);
@@ -136,6 +138,7 @@ impl VirtualSwitch {
             && group.modified == before.modified.wrapping_add(1)
         {
             *group = before;
+            self.unsaved.groups.note(id);
             self.rules.touch_group(id);
         }
     }
@@ -149,6 +152,7 @@ impl VirtualSwitch {
                 self.rules.iter().filter(|rule| rule.refers_to(id)).map(|rule| rule.number).collect();
             rules.into_iter().for_each(|rule| self.take_out(rule, REMOVED_BY_GROUP, Some(sender), turn));
             let Some(group) = self.groups.remove(&id) else { continue };
+            self.unsaved.groups.note(id);
             let group_mod = GroupMod {
                 command: DELETE,
                 group_type: group.group_type,
@@ -161,6 +165,14 @@ impl VirtualSwitch {
 
     /// Lays all groups again, because ports changed. Returns how many.
     pub(crate) fn relay_groups(&mut self, command: u16, turn: &mut Turn<'_>) -> usize {
+        let laid = self.lay_groups(command);
+        let count = laid.len();
+        laid.into_iter().for_each(|(_, group_mod)| self.order(Command::GroupMod(group_mod), None, turn));
+        count
+    }
+
+    /// All groups as they are to be in the physical switch, by the tenant's numbers.
+    pub(crate) fn lay_groups(&mut self, command: u16) -> Vec<(u32, GroupMod)> {
         let laid: Vec<(u32, GroupMod, Vec<usize>)> = self
             .groups
             .iter()
@@ -171,14 +183,14 @@ impl VirtualSwitch {
                 Some((*id, GroupMod { group_id: group.physical, buckets, ..own }, spread))
             })
             .collect();
-        let count = laid.len();
+        let mut mods = Vec::with_capacity(laid.len());
         for (id, group_mod, spread) in laid {
             if let Some(group) = self.groups.get_mut(&id) {
                 group.spread = spread;
             }
-            self.order(Command::GroupMod(group_mod), None, turn);
+            mods.push((id, group_mod));
         }
-        count
+        mods
     }
 
     /// The buckets of a group in the physical switch.

@@ -114,7 +114,8 @@ impl VirtualSwitch {
             let why = "the message has another version than its connection";
             return if is_hello { Ok(()) } else { Err(Refusal::new(BAD_VERSION, why)) };
         }
-        if self.claims > 0 && waits(&message.body) {
+        let has_to_wait = self.claims > 0 || self.recall.is_open();
+        if has_to_wait && waits(&message.body) || self.recall.is_open() && waits_for_recall(&message.body) {
             let held =
                 held::Message { controller: asker.controller, serial: asker.serial, bytes: bytes.to_vec() };
             let why = "too many messages wait for a group or meter";
@@ -248,7 +249,9 @@ impl VirtualSwitch {
                 if self.generation_id.is_some_and(is_stale) {
                     return Err(Refusal::new(ROLE_STALE, "the generation id is older than the latest"));
                 }
-                self.generation_id = Some(wanted.generation_id);
+                if self.generation_id.replace(wanted.generation_id) != Some(wanted.generation_id) {
+                    self.unsaved.generation.note(());
+                }
                 role = wanted.role;
             }
             other => return Err(Refusal::new(ROLE_BAD, format!("there is no role {other}"))),
@@ -314,6 +317,11 @@ fn check_table_mod(wanted: TableMod) -> Obeyed {
         return Err(Refusal::new(TABLE_MOD_CONFIG, "tables have nothing to configure"));
     }
     Ok(())
+}
+
+/// Whether a message waits also until the rules of an earlier process are compared with the switch.
+fn waits_for_recall(body: &Body) -> bool {
+    matches!(body, Body::MultipartRequest(_) | Body::PortMod(_))
 }
 
 /// Whether a message waits until groups and meters are confirmed: what may refer to them, and what must stay in order with that.

@@ -46,6 +46,11 @@ impl Leftovers {
         self.first_number = first;
     }
 
+    /// An earlier run had rules with numbers up to this one.
+    pub(crate) fn have_been(&mut self, highest: u64) {
+        self.first_number = self.first_number.max(highest.saturating_add(1));
+    }
+
     /// Whether the physical switch is to be asked. It is asked once.
     pub(crate) fn ask(&mut self) -> bool {
         let is_due = self.first_number > 0 && self.known == Known::No;

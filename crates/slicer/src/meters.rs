@@ -9,7 +9,7 @@ use crate::refusal::*;
 use crate::rule_table::Meter;
 use crate::rules::REMOVED_BY_DELETE;
 use crate::virtual_switch::{Obeyed, Turn, VirtualSwitch};
-use flow::{Field, Instruction};
+use flow::Field;
 use openflow::Version;
 use openflow::message::*;
 
@@ -62,6 +62,7 @@ impl VirtualSwitch {
         };
         let (flags, bands) = (wanted.flags, wanted.bands.clone());
         self.meters.insert(id, Meter { physical, flags, bands, modified: 0 });
+        self.unsaved.meters.note(id);
         let meter_mod = MeterMod { meter_id: physical, ..wanted.clone() };
         self.claims += 1;
         self.clear_meter(physical, turn);
@@ -78,6 +79,7 @@ impl VirtualSwitch {
         let (physical, modified) = (meter.physical, meter.modified.wrapping_add(1));
         let after = Meter { physical, flags: wanted.flags, bands: wanted.bands.clone(), modified };
         let before = Box::new(std::mem::replace(meter, after));
+        self.unsaved.meters.note(id);
         let meter_mod = MeterMod { meter_id: physical, ..wanted.clone() };
         self.order(Command::MeterMod(meter_mod), Some(Asked::ModifyMeter { sender, id, before }), turn);
         Ok(())
@@ -89,6 +91,7 @@ impl VirtualSwitch {
             && meter.modified == before.modified.wrapping_add(1)
         {
             *meter = before;
+            self.unsaved.meters.note(id);
         }
     }
 
@@ -97,11 +100,11 @@ impl VirtualSwitch {
         let is_meant = |id: &u32| wanted == METER_ALL || *id == wanted;
         let ids: Vec<u32> = self.meters.keys().copied().filter(is_meant).collect();
         for id in ids {
-            let refers = |instructions: &[Instruction]| instructions.contains(&Instruction::Meter(id));
-            let all = self.rules.iter().filter(|rule| refers(&rule.instructions));
+            let all = self.rules.iter().filter(|rule| rule.uses_meter(id));
             let rules: Vec<u64> = all.map(|rule| rule.number).collect();
             rules.into_iter().for_each(|rule| self.take_out(rule, REMOVED_BY_DELETE, Some(sender), turn));
             let Some(Meter { physical, flags, .. }) = self.meters.remove(&id) else { continue };
+            self.unsaved.meters.note(id);
             let meter_mod = MeterMod { command: DELETE, flags, meter_id: physical, bands: Vec::new() };
             self.order(Command::MeterMod(meter_mod), Some(Asked::Change(sender.clone())), turn);
         }
@@ -109,14 +112,17 @@ impl VirtualSwitch {
 
     /// Gives all meters to the physical switch again.
     pub(crate) fn relay_meters(&mut self, turn: &mut Turn<'_>) {
-        let again = |meter: &Meter| MeterMod {
-            command: ADD,
-            flags: meter.flags,
-            meter_id: meter.physical,
-            bands: meter.bands.clone(),
+        let mods = self.lay_meters(ADD);
+        mods.into_iter().for_each(|(_, meter_mod)| self.order(Command::MeterMod(meter_mod), None, turn));
+    }
+
+    /// All meters as they are to be in the physical switch, by the tenant's numbers.
+    pub(crate) fn lay_meters(&self, command: u16) -> Vec<(u32, MeterMod)> {
+        let laid = |(id, meter): (&u32, &Meter)| {
+            let (flags, bands) = (meter.flags, meter.bands.clone());
+            (*id, MeterMod { command, flags, meter_id: meter.physical, bands })
         };
-        let mods: Vec<MeterMod> = self.meters.values().map(again).collect();
-        mods.into_iter().for_each(|meter_mod| self.order(Command::MeterMod(meter_mod), None, turn));
+        self.meters.iter().map(laid).collect()
     }
 
     /// A band that remarks packets could make them another slice's, if flowspaces differ by their DSCP.

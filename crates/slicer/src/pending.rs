@@ -77,6 +77,10 @@ pub(crate) enum Asked {
         /// Whether it is modified, because it was there.
         is_modified: bool,
     },
+    /// A group of an earlier process is modified to what it is, so that the kernel and the switch confirm it.
+    GroupAgain(u32),
+    /// The same for a meter.
+    MeterAgain(u32),
     /// A group is modified: if that fails, it becomes what it was.
     ModifyGroup {
         /// The group mod.
@@ -124,7 +128,10 @@ impl Asked {
 
     /// Whether messages wait for its end.
     pub(crate) fn is_claim(&self) -> bool {
-        matches!(self, Asked::Group { .. } | Asked::Meter { .. })
+        matches!(
+            self,
+            Asked::Group { .. } | Asked::Meter { .. } | Asked::GroupAgain(_) | Asked::MeterAgain(_)
+        )
     }
 }
 

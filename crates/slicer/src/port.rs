@@ -82,9 +82,19 @@ impl VirtualPort {
         self.config & PORT_CONFIG_DOWN == 0 && self.facts.as_ref().is_some_and(|facts| facts.is_live)
     }
 
-    /// Forgets the tenant's configuration.
-    pub(crate) fn reset(&mut self) {
-        self.config = 0;
+    /// Forgets the tenant's configuration. Returns whether there was one.
+    pub(crate) fn reset(&mut self) -> bool {
+        std::mem::take(&mut self.config) != 0
+    }
+
+    /// The tenant's configuration.
+    pub(crate) fn config(&self) -> u32 {
+        self.config
+    }
+
+    /// Takes the configuration that the tenant has made before a restart.
+    pub(crate) fn recall(&mut self, config: u32) {
+        self.config = config & config_bits(Version::V1_0);
     }
 
     /// Changes the virtual configuration. Returns whether that changed anything.

@@ -24,6 +24,7 @@ impl VirtualSwitch {
             return Err(Refusal::new(PORT_MOD_PORT, format!("port {} is not in the slice", wanted.port_no)));
         };
         if port.modify(wanted, asker.version)? {
+            self.unsaved.ports.note(wanted.port_no.0);
             self.tell_port(wanted.port_no, PORT_MODIFIED, turn);
             let changed = self.relay_groups(GROUP_MODIFY, turn) + self.relay_rules(turn);
             self.allowance.spend_flow_mods(changed);

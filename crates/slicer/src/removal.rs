@@ -52,6 +52,10 @@ impl VirtualSwitch {
         });
         // Without a place, it was a piece of an earlier layout, or of a port that the tenant has closed.
         let Some((place, before)) = found.flatten() else { return };
+        if self.recall.is_open() {
+            // What becomes of the rule is decided when all of its pieces are known.
+            return;
+        }
         let had_packets = removed.packet_count > 0;
         match before {
             Idle::Asked => self.on_idle_answer(number, place, had_packets, turn),
@@ -83,7 +87,7 @@ impl VirtualSwitch {
         if places.is_empty() {
             return self.end_if_empty(number, IDLE_TIMEOUT, turn);
         }
-        let mods = self.rules.change(number, |rule| {
+        let mods = self.rules.change_pieces(number, |rule| {
             places.iter().for_each(|place| rule.pieces[*place].idle = Idle::Asked);
             let delete =
                 |place: &usize| piece_mod(rule, &rule.pieces[*place], FLOW_DELETE_STRICT, turn.now_ms);
@@ -108,8 +112,8 @@ impl VirtualSwitch {
         gone.into_iter().for_each(|place| self.put_back(number, place, turn));
     }
 
-    fn put_back(&mut self, number: u64, place: usize, turn: &mut Turn<'_>) {
-        let flow_mod = self.rules.change(number, |rule| {
+    pub(crate) fn put_back(&mut self, number: u64, place: usize, turn: &mut Turn<'_>) {
+        let flow_mod = self.rules.change_pieces(number, |rule| {
             rule.pieces[place].idle = Idle::PutBack { at_ms: turn.now_ms };
             piece_mod(rule, &rule.pieces[place], FLOW_ADD, turn.now_ms)
         });

@@ -5,6 +5,7 @@
 //! In: rules, selections, packets. Out: rules. It sends nothing, and decides nothing about a flowspace. The caller bounds how many there
 //! are.
 
+use crate::marks::Marks;
 use flow::canonical::write_match;
 use flow::frame::FrameFields;
 use flow::relation::{covers, overlaps};
@@ -156,6 +157,11 @@ impl Rule {
         self.actions().any(|action| *action == Action::Group(group))
     }
 
+    /// Whether it sends packets through a meter.
+    pub(crate) fn uses_meter(&self, meter: u32) -> bool {
+        self.instructions.contains(&Instruction::Meter(meter))
+    }
+
     /// Whether the tenant asked for a flow removed.
     pub(crate) fn tells_its_end(&self) -> bool {
         self.flags & FLOW_MOD_SEND_FLOW_REMOVED != 0
@@ -219,6 +225,8 @@ pub(crate) struct RuleTable {
     places: BTreeMap<Place, u64>,
     /// Rules that may have changed since they were last taken: at most those that one event changes.
     touched: BTreeSet<u64>,
+    /// Rules that are not in the journal as they are.
+    pub(crate) unsaved: Marks<u64>,
     last_number: u64,
 }
 
@@ -243,6 +251,12 @@ impl RuleTable {
 
     /// Changes a rule. Its priority, its match and those of its pieces stay.
     pub(crate) fn change<T>(&mut self, number: u64, change: impl FnOnce(&mut Rule) -> T) -> Option<T> {
+        self.unsaved.note(number);
+        self.change_pieces(number, change)
+    }
+
+    /// The same for what is known of its pieces, which no journal has.
+    pub(crate) fn change_pieces<T>(&mut self, number: u64, change: impl FnOnce(&mut Rule) -> T) -> Option<T> {
         self.touched.insert(number);
         self.rules.get_mut(&number).map(change)
     }
@@ -298,6 +312,7 @@ impl RuleTable {
             self.places.insert(place_of(rule.priority, piece), rule.number);
         }
         self.touched.insert(rule.number);
+        self.unsaved.note(rule.number);
         self.rules.insert(rule.number, rule);
         replaced
     }
@@ -312,6 +327,7 @@ impl RuleTable {
     fn take(&mut self, number: u64) -> Option<Rule> {
         let rule = self.rules.remove(&number)?;
         self.touched.insert(number);
+        self.unsaved.note(number);
         for piece in &rule.pieces {
             self.places.remove(&place_of(rule.priority, piece));
         }

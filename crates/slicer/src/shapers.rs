@@ -44,7 +44,11 @@ impl VirtualSwitch {
     /// A port is to be shaped from now on, or no more.
     pub(crate) fn on_shape(&mut self, port: PortNo, is_wanted: bool, turn: &mut Turn<'_>) {
         let Some(shaper) = self.shapers.get_mut(&port) else { return };
-        if std::mem::replace(&mut shaper.is_wanted, is_wanted) == is_wanted || self.physical.is_none() {
+        if std::mem::replace(&mut shaper.is_wanted, is_wanted) == is_wanted
+            || self.physical.is_none()
+            // It is laid when the rules of an earlier process are compared with the switch.
+            || self.recall.is_open()
+        {
             return;
         }
         match (is_wanted, shaper.state) {

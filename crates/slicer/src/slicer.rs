@@ -23,7 +23,7 @@ use flow::DatapathId;
 use flow::text::{instructions_to_string, match_to_string};
 use openflow::Version;
 use openflow::message::{FlowMod, ROLE_MASTER, ROLE_SLAVE};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// OFPGC_ADD.
 const GROUP_ADD: u16 = 0;
@@ -53,6 +53,8 @@ impl ControllerFacts {
 pub struct Slicer {
     pub(crate) switches: BTreeMap<DatapathId, VirtualSwitch>,
     links: Links,
+    /// The switches of which something is not in the journal.
+    unsaved: BTreeSet<DatapathId>,
     /// Only if somebody wants to know them.
     pub(crate) flows: Option<Flows>,
 }
@@ -67,7 +69,12 @@ impl Slicer {
         let switches = plan.switches.iter().enumerate();
         let switches =
             switches.map(|(index, switch)| (switch.datapath, VirtualSwitch::new(plan, switch, index)));
-        Ok(Slicer { switches: switches.collect(), links: Links::default(), flows: None })
+        Ok(Slicer {
+            switches: switches.collect(),
+            links: Links::default(),
+            unsaved: BTreeSet::new(),
+            flows: None,
+        })
     }
 
     /// The same slice, which traces the flows between these VNICs.
@@ -129,6 +136,38 @@ impl Slicer {
         self.flows.as_ref().map_or(0, Flows::cut)
     }
 
+    /// From now on, notes what changes, for [`Slicer::write_journal`].
+    pub fn keep_journals(&mut self) {
+        self.switches.values_mut().for_each(VirtualSwitch::keep_journal);
+    }
+
+    /// Whether something is not in the journals.
+    pub fn has_unsaved(&self) -> bool {
+        !self.unsaved.is_empty()
+    }
+
+    /// The switches of which something is not in the journal.
+    pub fn unsaved(&self) -> Vec<DatapathId> {
+        self.unsaved.iter().copied().collect()
+    }
+
+    /// Appends to `out` what changed at a switch since the last call. If that is more than is noted, or `wants_all`, it appends the
+    /// content of a whole file in its place. Returns whether it did.
+    pub fn write_journal(&mut self, datapath: DatapathId, wants_all: bool, out: &mut Vec<u8>) -> bool {
+        self.unsaved.remove(&datapath);
+        self.switches.get_mut(&datapath).is_some_and(|switch| switch.write_journal(wants_all, out))
+    }
+
+    /// Takes the state of a switch from the journal of an earlier process. When the physical switch connects, the rules are compared with it;
+    /// until then, [`Slicer::may_take_for`] says that messages wait. Call it before anything happens to the switch, and after
+    /// [`Slicer::number_rules_from`].
+    ///
+    /// # Errors
+    /// A phrase: the journal is damaged. Nothing has changed.
+    pub fn recall(&mut self, datapath: DatapathId, journal: &[u8]) -> Result<(), &'static str> {
+        self.switches.get_mut(&datapath).map_or(Ok(()), |switch| switch.recall(journal))
+    }
+
     /// Numbers the rules from here on, so that those that an earlier run of this slice left in the switches have others. A number has 48 bits.
     pub fn number_rules_from(&mut self, first: u64) {
         for switch in self.switches.values_mut() {
@@ -188,6 +227,9 @@ impl Slicer {
     fn at(&mut self, datapath: DatapathId, act: impl FnOnce(&mut VirtualSwitch)) {
         let Some(switch) = self.switches.get_mut(&datapath) else { return };
         act(switch);
+        if switch.has_unsaved() {
+            self.unsaved.insert(datapath);
+        }
         let touched = switch.rules.take_touched();
         let Some(flows) = &mut self.flows else { return };
         for number in touched {
@@ -243,7 +285,8 @@ impl Slicer {
 
     /// Whether messages for this switch may be read.
     pub fn may_take_for(&self, datapath: DatapathId) -> bool {
-        self.switches.get(&datapath).is_none_or(|switch| !switch.pending.is_busy())
+        let may_take = |switch: &VirtualSwitch| !switch.pending.is_busy() && !switch.recall.is_open();
+        self.switches.get(&datapath).is_none_or(may_take)
     }
 
     /// How many rules the tenant has in a virtual switch, and how many pieces they are while all ports are open.
@@ -274,16 +317,23 @@ impl VirtualSwitch {
             self.on_switch_down(turn);
         }
         self.physical = Some(version);
+        let is_recalled = self.recall.is_open();
         self.space.ports_mut().for_each(|port| {
             let facts = ports.iter().find(|facts| facts.port == port.plan.port);
             port.facts = facts.cloned();
-            port.reset();
+            if !is_recalled && port.reset() {
+                self.unsaved.ports.note(port.plan.shown_as.0);
+            }
         });
         self.lay_floor(turn);
+        if is_recalled {
+            return self.compare(turn);
+        }
         let numbers: Vec<u64> = self.rules.iter().map(|rule| rule.number).collect();
         for number in &numbers {
-            self.rules
-                .change(*number, |rule| rule.pieces.iter_mut().for_each(|piece| piece.idle = Idle::Gone));
+            self.rules.change_pieces(*number, |rule| {
+                rule.pieces.iter_mut().for_each(|piece| piece.idle = Idle::Gone)
+            });
         }
         self.relay_meters(turn);
         self.relay_shapers(turn);
@@ -300,6 +350,7 @@ impl VirtualSwitch {
         self.pending.clear();
         self.leaving.clear();
         self.leftovers.on_switch_down();
+        self.recall.on_switch_down();
         self.held.clear();
         self.claims = 0;
         let why = format!("switch {} disconnected", self.datapath);

@@ -15,6 +15,8 @@ use crate::plan::{Limits, Numbers, SlicePlan, SwitchPlan};
 use crate::refusal::{EMERGENCY_TIMEOUT_V10, FLOW_MOD_TIMEOUT, Refusal};
 
 use crate::held::Held;
+use crate::marks::Unsaved;
+use crate::recall::Recall;
 use crate::rule_table::{Group, Meter, RuleTable};
 use crate::shaper::Shaper;
 use crate::space::Space;
@@ -75,6 +77,9 @@ pub(crate) struct VirtualSwitch {
     pub(crate) controllers: Vec<Controller>,
     pub(crate) generation_id: Option<u64>,
     pub(crate) rules: RuleTable,
+    /// What else is not in the journal.
+    pub(crate) unsaved: Unsaved,
+    pub(crate) recall: Recall,
     pub(crate) leaving: Leaving,
     pub(crate) leftovers: Leftovers,
     pub(crate) groups: BTreeMap<u32, Group>,
@@ -115,6 +120,8 @@ impl VirtualSwitch {
             controllers: vec![Controller::closed(0); CONTROLLERS_MAX],
             generation_id: None,
             rules: RuleTable::default(),
+            unsaved: Unsaved::default(),
+            recall: Recall::default(),
             leaving: Leaving::default(),
             leftovers: Leftovers::default(),
             groups: BTreeMap::new(),
