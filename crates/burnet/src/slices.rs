@@ -24,7 +24,7 @@ use slicer::{End, Isolation, SlicePlan, SwitchPlan};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use zone::{Limits, Sandbox};
 
 /// OFPVID_PRESENT: the bit of vlan_vid that is set if the packet has a tag.
@@ -40,13 +40,33 @@ pub fn socket_name(slice: &str) -> String {
     app_name(slice).to_ascii_lowercase()
 }
 
+/// The folder in which a slice keeps what its tenant has made.
+fn journals_folder(state: &Path, slice: &str) -> PathBuf {
+    state.join("slices").join(socket_name(slice))
+}
+
+/// The folder of the journals of an app, if it is a slice that keeps any.
+pub fn journals_of(app: &AppSpec) -> Option<PathBuf> {
+    let is_slice = matches!(&app.source, AppSource::BuiltIn(code) if code == slice::CODE);
+    app.settings.get("journals").filter(|_| is_slice)?.as_str().map(PathBuf::from)
+}
+
+/// The node has no folder to keep anything: the slice runs without journals.
+pub fn do_without_journals(app: &mut AppSpec) {
+    if let Some(folder) = journals_of(app) {
+        app.settings.remove("journals");
+        app.sandbox.fs.write.retain(|path| *path != folder);
+    }
+}
+
 /// The apps of the slices, in the order of the file.
 ///
 /// # Errors
 /// The first slice that cannot run: a sentence that names it.
 pub fn wanted(config: &Config) -> Result<Vec<AppSpec>, String> {
     let has_labels = crate::services::has_labels(config);
-    admitted(config)?.iter().map(|slice| spec(slice, has_labels)).collect()
+    let state = config.node.state.as_deref();
+    admitted(config)?.iter().map(|slice| spec(slice, has_labels, state)).collect()
 }
 
 /// The slices with the links that were chosen for them. Without a description of the network, nobody can judge them.
@@ -69,7 +89,7 @@ fn admitted(config: &Config) -> Result<Cow<'_, [Slice]>, String> {
     judged.into_iter().map(fits).collect::<Result<Vec<_>, _>>().map(Cow::Owned)
 }
 
-fn spec(slice: &Slice, has_labels: bool) -> Result<AppSpec, String> {
+fn spec(slice: &Slice, has_labels: bool, state: Option<&Path>) -> Result<AppSpec, String> {
     let of_slice = |why: String| format!("slice {}: {why}", slice.name);
     if slice.needs_links() {
         return Err(of_slice(
@@ -86,13 +106,18 @@ fn spec(slice: &Slice, has_labels: bool) -> Result<AppSpec, String> {
     };
     let controllers = slice.controllers.iter().map(address).collect::<Result<Vec<_>, _>>()?;
     let tls = slice.tls.as_ref().map(tls).transpose().map_err(of_slice)?;
-    let settings = SliceSettings { tls, ..settings(slice, controllers, has_labels)? };
+    // An observer has no rules.
+    let journals = state.filter(|_| !slice.is_read_only).map(|state| journals_folder(state, &slice.name));
+    let settings = SliceSettings { tls, journals, ..settings(slice, controllers, has_labels)? };
     settings.check()?;
     let plan = slice.plan().map_err(|bad| bad.to_string())?;
     let grant = grant(&plan, has_labels).map_err(of_slice)?;
     let connections = u32::try_from(settings.connections()).unwrap_or(u32::MAX);
+    // A journal of each switch, and one that takes the place of another.
+    let files = u32::try_from(settings.switches.len() + 1).unwrap_or(u32::MAX);
     let mut sandbox = Sandbox::default();
     sandbox.net.connect = settings.controllers.clone();
+    sandbox.fs.write = settings.journals.iter().cloned().collect();
     sandbox.net.listen = vec![format!("unix:{}", socket_name(&slice.name)).parse().map_err(of_slice)?];
     let Value::Object(settings) =
         serde_json::to_value(&settings).map_err(|error| of_slice(error.to_string()))?
@@ -108,7 +133,7 @@ fn spec(slice: &Slice, has_labels: bool) -> Result<AppSpec, String> {
         source: AppSource::BuiltIn(slice::CODE.to_owned()),
         limits: Limits {
             memory_bytes: MEMORY_BYTES,
-            open_files: OPEN_FILES + connections,
+            open_files: OPEN_FILES + connections + files,
             ..Limits::default()
         },
         sandbox,
@@ -326,7 +351,7 @@ mod tests {
     fn a_slice_with_addresses_is_granted_those_between_switches() {
         let text = "[slice.red]\ncontrollers = ['127.0.0.1:6702']\nisolation = 'address'\nprefix = '10.7.0.0/24'\n\
                     addresses = '10.0.0.0/24'\nports = ['s1:3']\nhosts = { '10.0.0.1' = 's1:1' }\n";
-        let spec = spec(&config(text).slices[0], false).unwrap();
+        let spec = spec(&config(text).slices[0], false, None).unwrap();
         let settings: SliceSettings = serde_json::from_value(Value::Object(spec.settings.clone())).unwrap();
         assert_eq!(settings.plan(abi::ZoneId(1)).isolation, config(text).slices[0].plan().unwrap().isolation);
         let grant = AppGrant::read(spec.grant).unwrap().to_kernel();
@@ -382,7 +407,7 @@ mod tests {
     fn an_observer_is_granted_no_change() {
         let text = "[slice.eye]\ncontrollers = ['127.0.0.1:6702']\nisolation = 'flowspace'\nmatches = ['ip']\n\
                     read_only = true\nports = ['s1:1']\n";
-        let spec = spec(&config(text).slices[0], false).unwrap();
+        let spec = spec(&config(text).slices[0], false, None).unwrap();
         let grant = AppGrant::read(spec.grant).unwrap().to_kernel();
         assert!(grant.holds(kernel::Capability::PacketIn));
         assert!(!grant.holds(kernel::Capability::PacketOut) && !grant.holds(kernel::Capability::RuleWrite));

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
+#[path = "slice_zones/memory.rs"]
+mod memory;
+
 use emulator::{Emulation, Handle, SwitchOptions, Topology, Versions};
 use flow::{Action, Instruction, Match};
 use openflow::message::{FLOW_ADD, FlowModFields, Hello};

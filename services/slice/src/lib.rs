@@ -11,12 +11,13 @@
 //! In: events of the node, and bytes of controllers. Out: commands, and bytes for controllers. What a message means is decided in the
 //! crate `slicer`. This crate dials, cuts bytes into messages, and ends connections that stall, flood or send rubbish.
 //!
-//! It never listens for a tenant, never waits for a socket, and writes no file.
+//! It never listens for a tenant, never waits for a socket, and writes no file but its journals: what the tenant has made, for the next process.
 
 mod connection;
 pub mod dialing;
 pub mod explain;
 mod inbox;
+mod journals;
 mod labels;
 mod links;
 mod outbox;

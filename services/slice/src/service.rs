@@ -8,6 +8,7 @@ mod room;
 
 use crate::connection::Socket;
 use crate::dialing::Dialing;
+use crate::journals::Journals;
 use crate::labels::{Labels, PortLabel, Wish, link_id};
 use crate::links::Links;
 use crate::settings::{LabelSettings, STANDALONE, SliceSettings};
@@ -48,6 +49,8 @@ pub struct Slice {
     /// The place of each switch in the plan.
     places: BTreeMap<DatapathId, usize>,
     began: Instant,
+    /// The wall clock at that time, in milliseconds since 1970. Rules keep their times over a restart.
+    began_ms: u64,
     /// Known from the first event on, since the numbers of groups and meters depend on the zone.
     switches: Option<Switches>,
     up: BTreeSet<DatapathId>,
@@ -73,6 +76,8 @@ pub struct Slice {
     /// Only on a node with labels.
     labels: Option<Labels>,
     vnics: Vnics,
+    /// Only on a node with a state folder.
+    journals: Option<Journals>,
     /// Whether the operator was told that flows were left out.
     has_told_cut: bool,
     /// Whether the operator was told that a controller cannot receive labels.
@@ -94,6 +99,7 @@ impl App for Slice {
         Ok(Slice {
             places: places.collect(),
             began: Instant::now(),
+            began_ms: since_1970_ms(),
             switches: None,
             up: BTreeSet::new(),
             dialing: Dialing::new(settings.controllers.len()),
@@ -111,6 +117,7 @@ impl App for Slice {
             withdrawal: None,
             labels: settings.has_labels.then(|| labels_of(&settings)),
             vnics: Vnics::new(&settings.vnic_ports, settings.has_labels),
+            journals: settings.journals.as_deref().map(Journals::new).transpose()?,
             has_told_cut: false,
             has_told_v10: false,
             settings,
@@ -229,6 +236,7 @@ impl App for Slice {
     fn on_caught_up(&mut self, out: &mut Commands) {
         self.flush(out);
         self.follow_flows(out);
+        self.save(out);
     }
 
     fn on_tick(&mut self, _: u64, out: &mut Commands) {
@@ -254,12 +262,14 @@ impl App for Slice {
         self.shape(out);
         self.flush(out);
         self.follow_flows(out);
+        self.save(out);
         self.dial(out);
         self.publish(out);
     }
 
     fn on_wake(&mut self, out: &mut Commands) {
         self.follow_flows(out);
+        self.save(out);
         self.dial(out);
     }
 }
@@ -307,7 +317,18 @@ impl SocketApp for Slice {
                 self.serve(Connection { datapath: switch.datapath, controller }, ready, out);
                 self.flush(out);
                 self.follow_flows(out);
+                self.save(out);
             }
+        }
+    }
+}
+
+impl Drop for Slice {
+    /// The node ends the zone: nothing that the tenant has done is lost.
+    fn drop(&mut self) {
+        let now_ms = self.now_ms();
+        if let (Some(journals), Some(switches)) = (&mut self.journals, &mut self.switches) {
+            journals.write(&mut switches.slicer, now_ms);
         }
     }
 }
@@ -316,14 +337,17 @@ impl SocketApp for Slice {
 fn first_number() -> u64 {
     /// A run adds fewer rules in a second, on average.
     const RULES_PER_S: u64 = 1 << 16;
+    (since_1970_ms() / 1_000).saturating_mul(RULES_PER_S).max(1)
+}
+
+fn since_1970_ms() -> u64 {
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    since_1970.as_secs().saturating_mul(RULES_PER_S).max(1)
+    u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The slice's side of labels. Later processes have greater numbers.
 fn labels_of(settings: &SliceSettings) -> Labels {
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let session = u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX);
+    let session = since_1970_ms();
     // Links are the same in each zone.
     let links = settings.plan(ZoneId(1)).physical_links();
     Labels::new(&settings.name, session, links.iter().map(link_id))
@@ -334,8 +358,10 @@ fn flows_of(switches: &Option<Switches>) -> Vec<FlowChange> {
 }
 
 impl Slice {
+    /// The time in milliseconds. It never steps back while the process runs.
     fn now_ms(&self) -> u64 {
-        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+        let passed = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.began_ms.saturating_add(passed)
     }
 
     fn token_of(&self, connection: Connection) -> Option<usize> {
@@ -351,6 +377,10 @@ impl Slice {
             // `new` has checked the settings.
             let mut slicer = self.settings.slicer(own).ok()?;
             slicer.number_rules_from(first_number());
+            let now_ms = self.now_ms();
+            if let Some(journals) = &mut self.journals {
+                journals.recall(&mut slicer, self.places.keys().copied(), now_ms);
+            }
             self.switches = Some(Switches { own, slicer, links: Links::new(&plan) });
         }
         self.switches.as_mut()
@@ -527,11 +557,24 @@ impl Slice {
         self.wake(out);
     }
 
-    /// Asks for a wake-up when the next controller is to be dialled, or something is due for labels.
+    /// Keeps what the tenant has done, if it is time.
+    fn save(&mut self, out: &mut Commands) {
+        let now_ms = self.now_ms();
+        let Slice { journals: Some(journals), switches: Some(switches), .. } = self else { return };
+        let was_due = journals.next_ms().is_some();
+        let is_due = journals.on_time(&mut switches.slicer, now_ms);
+        journals.take_lines().iter().for_each(|line| out.log(Level::Error, line));
+        if is_due && !was_due {
+            self.wake(out);
+        }
+    }
+
+    /// Asks for a wake-up when the next controller is to be dialled, or something is due for labels or journals.
     fn wake(&self, out: &mut Commands) {
         let traces = self.switches.as_ref().is_some_and(|it| it.slicer.has_flows_due());
         let labels = self.labels.as_ref().and_then(Labels::next_ms).filter(|_| self.switches.is_some());
-        let due = [self.dialing.next_ms(), labels, traces.then_some(0)];
+        let journals = self.journals.as_ref().and_then(Journals::next_ms);
+        let due = [self.dialing.next_ms(), labels, journals, traces.then_some(0)];
         if let Some(next_ms) = due.into_iter().flatten().min() {
             out.wake_after(Duration::from_millis(next_ms.saturating_sub(self.now_ms())));
         }

@@ -14,6 +14,7 @@ use slicer::{
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::Range;
+use std::path::PathBuf;
 
 /// The most connections of a slice: one for each switch and controller. The zone waits for all of them at once.
 pub const CONNECTIONS_MAX: usize = 2_048;
@@ -69,6 +70,9 @@ pub struct SliceSettings {
     /// Its meters, likewise.
     #[serde(default)]
     pub meters: Option<(u32, u32)>,
+    /// The folder in which it keeps what the tenant has made. `None`: it keeps nothing.
+    #[serde(default)]
+    pub journals: Option<PathBuf>,
 }
 
 /// How the packets of a slice differ from those of others.
@@ -250,6 +254,7 @@ impl SliceSettings {
             limits: LimitsSettings::of(&plan.limits),
             groups: range(&plan.numbers.groups),
             meters: range(&plan.numbers.meters),
+            journals: None,
         }
     }
 
@@ -437,6 +442,7 @@ mod tests {
             limits: LimitsSettings::default(),
             groups: None,
             meters: None,
+            journals: None,
         };
         assert_eq!(settings.check(), Ok(()));
         settings.switches.push(switch(9_999));
@@ -491,6 +497,7 @@ mod tests {
             limits: LimitsSettings::default(),
             groups: None,
             meters: None,
+            journals: None,
         };
         let numbers: Vec<Numbers> = (1..=1_023).map(|zone| settings.plan(ZoneId(zone)).numbers).collect();
         assert!(numbers.windows(2).all(|two| two[0].groups.end <= two[1].groups.start));

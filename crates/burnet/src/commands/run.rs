@@ -13,7 +13,7 @@ mod state_folder;
 mod verification;
 
 use self::launches::Launches;
-use self::state_folder::{finish_restore, give_numbers, hold, make_store, users_of};
+use self::state_folder::{finish_restore, give_numbers, hold, make_journals, make_store, users_of};
 
 use crate::apps;
 use crate::cli::{CommandError, LaunchArgs, RunArgs};
@@ -79,6 +79,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, CommandError> {
         audit_folder.give_to(&users)?;
     }
     make_store(&config, &users)?;
+    make_journals(&config, &users)?;
     let mut plan = Plan { owners, ..plan(config, args, &users)? };
     if args.monolithic {
         baseline::make_monolithic(&mut plan);

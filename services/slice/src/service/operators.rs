@@ -75,6 +75,9 @@ impl Slice {
         }
         self.withdrawal = Some(withdrawal);
         self.switches = None;
+        if let Some(journals) = &mut self.journals {
+            journals.forget(self.places.keys().copied());
+        }
         self.sockets.clear();
         self.unflushed.clear();
         self.standalone.clear();

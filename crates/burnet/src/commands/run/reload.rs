@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::applied_slices::Staged;
 use super::launches::Launches;
-use super::state_folder::{give_numbers, users_of};
+use super::state_folder::{give_numbers, make_journals, users_of};
 use crate::cli::{CommandError, RunArgs};
 use crate::{apps, services};
 use config::{Config, Environment, NodeLimits, ProfileFiles, Southbound, Switches, Tls, shared_folders};
@@ -84,6 +84,7 @@ fn all(
     if staged.as_ref().is_some_and(Staged::is_dry_run) {
         return Ok(Reloaded { is_dry_run: true, ..Reloaded::default() });
     }
+    make_journals(&read, &users)?;
     if let Some(staged) = staged {
         read.applied_slices = staged.keep()?;
     }

@@ -7,6 +7,7 @@
 use super::numbering;
 use crate::backup::exchange;
 use crate::cli::{CommandError, RunArgs};
+use crate::slices;
 use config::{Config, ConfigFile, Environment, users};
 use monitor::Duty;
 use monitor::owners::Owners;
@@ -14,7 +15,8 @@ use package::state::State;
 use rustix::fs::Access;
 use rustix::process::geteuid;
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{DirBuilder, File};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::PathBuf;
 
 /// What the start of a node has found of a restore.
@@ -94,6 +96,30 @@ pub(super) fn make_store(config: &Config, users: &BTreeMap<String, u32>) -> Resu
     }
 }
 
+/// Makes the folder of each slice, in which it keeps what its tenant has made, and gives it to the slice's user.
+pub(super) fn make_journals(config: &Config, users: &BTreeMap<String, u32>) -> Result<(), CommandError> {
+    for app in &config.apps {
+        let Some(folder) = slices::journals_of(app) else { continue };
+        let cannot = |error: std::io::Error| {
+            CommandError::Usage(format!(
+                "the rules of {} cannot be kept in {} ({error}): name another state folder with --state DIR",
+                app.name,
+                folder.display()
+            ))
+        };
+        // The folder above is to be passed, but not to be read, by the users of slices.
+        let above = folder.parent().map(|above| DirBuilder::new().mode(0o711).recursive(true).create(above));
+        above.transpose().map_err(cannot)?;
+        store::folder::make(&folder).map_err(cannot)?;
+        let Some(user) = users.get(&app.name).filter(|_| geteuid().is_root()) else { continue };
+        // A slice that runs changes its files meanwhile.
+        if folder.metadata().map_err(cannot)?.uid() != *user {
+            store::folder::give_to(&folder, *user).map_err(cannot)?;
+        }
+    }
+    Ok(())
+}
+
 /// Gives each app its zone number, which identifies it in switches. The number is stored and outlives the node.
 /// Without a state folder, it is the app's place in the list.
 pub(super) fn give_numbers(config: &mut Config) -> Result<Owners, CommandError> {
@@ -117,6 +143,7 @@ fn do_without_a_folder(config: &mut Config) {
         );
         (node.records, node.state, node.audit) = (None, None, None);
         config.apps.retain(|app| !matches!(app.duty, Some(Duty::KeepRecords | Duty::ReportStoredBytes)));
+        config.apps.iter_mut().for_each(slices::do_without_journals);
     }
 }
 

@@ -1,0 +1,227 @@
+//! A slice's process is killed, and its node restarts: the tenant's table is as it was.
+
+use super::bed;
+use emulator::SwitchOptions;
+use flow::{DatapathId, MacAddr, Match, PortNo};
+use openflow::message::*;
+use openflow::{Body, Message, Version, frame_len};
+use slicer::{Isolation, Limits, Numbers, PortPlan, SlicePlan, Slicer, SwitchPlan};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use test_bed::{Node, PATIENCE, kill};
+
+const DATAPATH: DatapathId = DatapathId(1);
+/// A cookie that no cookie of a slice in the switch can be.
+const COOKIE: u64 = u64::MAX - 1;
+
+/// The tenant's controller, with the connection of the only switch.
+struct Tenant {
+    listener: TcpListener,
+    stream: Option<TcpStream>,
+}
+
+impl Tenant {
+    fn new() -> Tenant {
+        Tenant { listener: TcpListener::bind("127.0.0.1:0").unwrap(), stream: None }
+    }
+
+    fn address(&self) -> SocketAddr {
+        self.listener.local_addr().unwrap()
+    }
+
+    /// Takes the next connection of the switch.
+    fn accept(&mut self) {
+        let (stream, _) = self.listener.accept().unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        self.stream = Some(stream);
+        self.tell(Body::Hello(Hello::default()));
+        self.hear_until(|body| matches!(body, Body::Hello(_)));
+    }
+
+    fn tell(&mut self, body: Body) {
+        let mut bytes = Vec::new();
+        Message { version: Version::V1_3, xid: 7, body }.encode(&mut bytes).unwrap();
+        self.stream.as_mut().unwrap().write_all(&bytes).unwrap();
+    }
+
+    fn next(&mut self) -> Body {
+        let stream = self.stream.as_mut().unwrap();
+        let mut bytes = vec![0; 8];
+        stream.read_exact(&mut bytes).unwrap();
+        bytes.resize(frame_len(&bytes).unwrap().unwrap(), 0);
+        stream.read_exact(&mut bytes[8..]).unwrap();
+        Message::decode(&bytes).unwrap().body
+    }
+
+    /// What comes up to a message, and that message.
+    fn hear_until(&mut self, is_meant: impl Fn(&Body) -> bool) -> Vec<Body> {
+        let mut heard = Vec::new();
+        loop {
+            match self.next() {
+                Body::EchoRequest(payload) => self.tell(Body::EchoReply(payload)),
+                body => heard.push(body),
+            }
+            if heard.last().is_some_and(&is_meant) {
+                return heard;
+            }
+        }
+    }
+
+    /// Sends a message, and gives the errors and flow removeds up to the end of it.
+    fn do_it(&mut self, body: Body) -> Vec<Body> {
+        self.tell(body);
+        self.tell(Body::BarrierRequest);
+        let heard = self.hear_until(|body| matches!(body, Body::BarrierReply));
+        let counts = |body: &Body| matches!(body, Body::Error(_) | Body::FlowRemoved(_));
+        heard.into_iter().filter(counts).collect()
+    }
+
+    /// The rules, as statistics say: priorities, cookies and matches.
+    fn rules(&mut self) -> Vec<(u16, u64, Match)> {
+        let wanted = FlowStatsRequest {
+            table_id: TABLE_ALL,
+            out_port: PortNo::ANY,
+            out_group: GROUP_ANY,
+            cookie: 0,
+            cookie_mask: 0,
+            matching: Match::any(),
+        };
+        let body = RequestBody::Flow(wanted);
+        self.tell(Body::MultipartRequest(MultipartRequest { flags: 0, body }));
+        let heard = self.hear_until(|body| matches!(body, Body::MultipartReply(_)));
+        match heard.last() {
+            Some(Body::MultipartReply(MultipartReply { body: ReplyBody::Flow(entries), .. })) => {
+                entries.iter().map(|it| (it.priority, it.cookie, it.matching.clone())).collect()
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The configuration of port 2.
+    fn config_of_port(&mut self) -> u32 {
+        let body = RequestBody::PortDesc;
+        self.tell(Body::MultipartRequest(MultipartRequest { flags: 0, body }));
+        let heard = self.hear_until(|body| matches!(body, Body::MultipartReply(_)));
+        match heard.last() {
+            Some(Body::MultipartReply(MultipartReply { body: ReplyBody::PortDesc(ports), .. })) => {
+                ports.iter().find(|port| port.port_no == PortNo(2)).unwrap().config
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn hw_addr(&mut self) -> MacAddr {
+        let body = RequestBody::PortDesc;
+        self.tell(Body::MultipartRequest(MultipartRequest { flags: 0, body }));
+        let heard = self.hear_until(|body| matches!(body, Body::MultipartReply(_)));
+        match heard.last() {
+            Some(Body::MultipartReply(MultipartReply { body: ReplyBody::PortDesc(ports), .. })) => {
+                ports.iter().find(|port| port.port_no == PortNo(2)).unwrap().hw_addr
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn flow_mod(command: u8, priority: u16, matching: &str, actions: &str) -> Body {
+    let fields = FlowModFields {
+        command,
+        priority,
+        cookie: COOKIE,
+        flags: FLOW_MOD_SEND_FLOW_REMOVED,
+        ..FlowModFields::default()
+    };
+    let instructions = flow::text::parse_instructions(actions).unwrap();
+    Body::FlowMod(fields.with(flow::text::parse_match(matching).unwrap(), instructions))
+}
+
+fn group() -> Body {
+    let actions = vec![flow::Action::output(PortNo(1))];
+    let bucket = Bucket { weight: 0, watch_port: PortNo::ANY, watch_group: GROUP_ANY, actions };
+    Body::GroupMod(GroupMod { command: 0, group_type: GROUP_TYPE_ALL, group_id: 7, buckets: vec![bucket] })
+}
+
+/// How many rules the file has that the slice keeps.
+fn kept(file: &Path) -> Option<usize> {
+    let port = |port| PortPlan { port: PortNo(port), shown_as: PortNo(port), is_edge: true };
+    let switch = SwitchPlan { datapath: DATAPATH, shown_as: DATAPATH, ports: vec![port(1), port(2)] };
+    let plan = SlicePlan {
+        name: "blue".to_owned(),
+        isolation: Isolation::Vlan(10),
+        is_read_only: false,
+        switches: vec![switch],
+        links: Vec::new(),
+        limits: Limits::default(),
+        numbers: Numbers::NONE,
+    };
+    let mut slicer = Slicer::new(&plan).unwrap();
+    slicer.recall(DATAPATH, &std::fs::read(file).ok()?).ok()?;
+    slicer.rules(DATAPATH).map(|(rules, _)| rules)
+}
+
+/// The matches of the slice's rules in the switch with this priority of the tenant.
+fn in_switch(node: &Node, priority: u16) -> usize {
+    let flows = node.flows().into_iter().flat_map(|switch| switch.flows);
+    flows.filter(|it| it.owner == "slice.blue" && it.priority == priority + 2).count()
+}
+
+#[test]
+fn a_tenants_table_survives_a_kill_of_its_slice_and_a_restart_of_the_node() {
+    let (bed, mut tenant) = (bed(), Tenant::new());
+    let slice = format!(
+        "[slice.blue]\ncontrollers = ['{}']\nisolation = 'vlan'\ntag = 10\nown_ports = ['s1:1', 's1:2']\nports = ['s1:3']\n",
+        tenant.address()
+    );
+    let start = |listen: &str| bed.node().config(&slice).listen(listen).log("info").start_ready();
+    let node = start("127.0.0.1:0");
+    let address = node.address().to_string();
+    let _network = node.network("single,3", &SwitchOptions::default());
+    let file: PathBuf = bed.state().join("slices/slice.blue/0000000000000001.journal");
+    let wait_kept = |node: &Node, rules| node.wait("the rules are kept", |_| kept(&file) == Some(rules));
+    tenant.accept();
+    let port_mod =
+        PortMod { port_no: PortNo(2), hw_addr: tenant.hw_addr(), config: 1 << 6, mask: 1 << 6, advertise: 0 };
+    for body in [
+        Body::PortMod(port_mod),
+        group(),
+        flow_mod(FLOW_ADD, 5, "", "output:2"),
+        flow_mod(FLOW_ADD, 6, "in_port=1", "group:7"),
+        flow_mod(FLOW_ADD, 9, "dl_dst=02:00:00:00:00:09", "output:1"),
+        flow_mod(FLOW_ADD, 10, "dl_dst=02:00:00:00:00:10", "output:1"),
+    ] {
+        assert_eq!(tenant.do_it(body.clone()), [], "{body:?}");
+    }
+    let mut before = tenant.rules();
+    assert_eq!(before.len(), 4);
+    wait_kept(&node, 4);
+    kill(node.pid_of("slice.blue").unwrap());
+    tenant.accept();
+    check_state(&mut tenant, &node, &before, 9);
+    assert_eq!(tenant.do_it(flow_mod(FLOW_ADD, 11, "in_port=2", "group:7")), []);
+    before = tenant.rules();
+    wait_kept(&node, 4);
+    drop(node);
+    let node = start(&address);
+    tenant.accept();
+    check_state(&mut tenant, &node, &before, 10);
+    assert_eq!(tenant.do_it(flow_mod(FLOW_ADD, 12, "in_port=2", "group:7")), [], "the group is the slice's");
+    assert_eq!(tenant.do_it(flow_mod(FLOW_DELETE, 0, "", "")).len(), 4, "all rules, each with its end");
+    assert!([5, 6, 10, 11, 12].iter().all(|priority| in_switch(&node, *priority) == 0));
+}
+
+/// The tenant's table is as before, and a strict delete of the rule with this priority reaches all of its pieces.
+fn check_state(tenant: &mut Tenant, node: &Node, before: &[(u16, u64, Match)], priority: u16) {
+    assert_eq!(tenant.rules(), before);
+    assert_eq!(tenant.config_of_port(), 1 << 6);
+    let refused = tenant.do_it(group());
+    assert!(
+        matches!(&refused[..], [Body::Error(error)] if (error.kind, error.code) == (6, 0)),
+        "{refused:?}"
+    );
+    assert_eq!(in_switch(node, priority), 3);
+    let matching = format!("dl_dst=02:00:00:00:00:{priority:02}");
+    let heard = tenant.do_it(flow_mod(FLOW_DELETE_STRICT, priority, &matching, ""));
+    assert!(matches!(&heard[..], [Body::FlowRemoved(it)] if it.cookie == COOKIE), "{heard:?}");
+    assert_eq!(in_switch(node, priority), 0);
+}
