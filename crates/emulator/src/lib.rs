@@ -57,7 +57,9 @@ pub use host::query::{Arrivals, Outcome, QueriesRefused, QueriesReport, QueryRec
 pub use host::{Host, HostCounters, HostEffects, PingReply};
 pub use learning::{RuleTimeouts, learning_controller, learning_controller_with};
 pub use link::{LinkQuality, NotALinkQuality};
-pub use network::{CannotChange, Change, Channel, FlowId, LinkCounters, Network, NetworkEffects, QueriesId};
+pub use network::{
+    CannotChange, Change, Channel, FlowId, LinkCounters, Network, NetworkEffects, QueriesId, SEED_DEFAULT,
+};
 pub use random::Random;
 pub use run::{
     Bridge, Clock, Emulation, EmulationCounters, Handle, NetworkEvent, NotConnected, Observer, PingOutcome,

@@ -37,7 +37,7 @@ use std::time::Duration;
 use emulator::run::Clock;
 use emulator::scenario::{NotAScenario, Rehearsal, Scenario};
 use emulator::topology::{CustomTopology, FromFile, NotATopology};
-use emulator::{Bridge, Emulation, EmulationCounters, SwitchOptions, Topology};
+use emulator::{Bridge, Emulation, EmulationCounters, SEED_DEFAULT, SwitchOptions, Topology};
 
 use crate::printing::print;
 use crate::stage::Stage;
@@ -85,7 +85,10 @@ struct Plan {
 impl Plan {
     fn read(args: &EmulateArgs) -> Result<Plan, CommandError> {
         let refused = |error: NotAScenario| CommandError::Usage(error.to_string());
-        let scenario = args.scenario.as_deref().map(Scenario::read).transpose().map_err(refused)?;
+        let mut scenario = args.scenario.as_deref().map(Scenario::read).transpose().map_err(refused)?;
+        if let (Some(scenario), Some(seed)) = (&mut scenario, args.played.seed) {
+            scenario.seed = seed;
+        }
         let bridge = args.bound.bridge()?;
         let FromFile { topology, mut notes } = match (&scenario, &bridge) {
             (Some(scenario), _) => {
@@ -128,6 +131,7 @@ impl Plan {
             fail_mode: args.fail_mode.into(),
             profiles,
             slow_motion: args.played.slow_motion,
+            seed: args.played.seed.unwrap_or(SEED_DEFAULT),
             ..SwitchOptions::default()
         };
         let seconds = |seconds| Duration::from_secs(u64::from(seconds));

@@ -115,9 +115,9 @@ pub struct Network {
 }
 
 impl Network {
-    /// A network with this topology. All links are up, and all switches have the same options.
+    /// A network with this topology. All links are up, and all switches have the same options. Their seed is that of all random decisions.
     pub fn new(topology: &Topology, options: &SwitchOptions, now: Duration) -> Self {
-        Self::with_seed(topology, options, SEED_DEFAULT, now)
+        Self::with_seed(topology, options, options.seed, now)
     }
 
     /// The same, with a seed for all random decisions.

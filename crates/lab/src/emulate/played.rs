@@ -24,6 +24,9 @@ pub struct PlayedArgs {
     /// Switches with profiles are N times slower than these: for loads that are too fast for this machine. With --proxy, results are scaled back
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=SLOW_MOTION_MAX))]
     pub slow_motion: u32,
+    /// The seed of all that profiles and links leave to chance, 1 by default, or that of a scenario
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
 }
 
 impl PlayedArgs {
@@ -63,7 +66,11 @@ mod tests {
     use super::*;
 
     fn played(texts: &[&str], slow_motion: u32) -> PlayedArgs {
-        PlayedArgs { profiles: texts.iter().map(|text| text.parse().unwrap()).collect(), slow_motion }
+        PlayedArgs {
+            profiles: texts.iter().map(|text| text.parse().unwrap()).collect(),
+            slow_motion,
+            seed: None,
+        }
     }
 
     fn refused(args: &PlayedArgs, words: &str) {

@@ -15,6 +15,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use emulator::SEED_DEFAULT;
 use emulator::profiles::{self, ProfileWish};
 use emulator::validity::{DelayPair, Delays, Validity, Verdict};
 use flow::PortNo;
@@ -37,8 +38,6 @@ const LOOK: Duration = Duration::from_millis(20);
 const SHOWN: [(&str, f64); 5] = [("p10", 0.1), ("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("max", 1.0)];
 /// JSON has the quantiles at these many steps from 0 to 1, for pictures of distributions.
 const STEPS: u32 = 100;
-/// The seed of all draws, so that two runs draw the same.
-const SEED: u64 = 1;
 
 /// Playing a profile before a real switch.
 #[derive(Clone, Debug, PartialEq, Args)]
@@ -130,11 +129,12 @@ impl ProxyArgs {
         };
         let read = |name: &str| profiles::read(name, Path::new("")).map_err(CommandError::Usage);
         let (profile, base) = (read(profile)?, read(&self.base)?);
+        let seed = played.seed.unwrap_or(SEED_DEFAULT);
         Ok(Some(RunOptions {
             listen,
             controller: *controller,
             taps: self.taps.iter().map(|tap| (tap.port, tap.interface.clone())).collect(),
-            settings: Settings { profile, base, method, seed: SEED, slow_motion: played.slow_motion },
+            settings: Settings { profile, base, method, seed, slow_motion: played.slow_motion },
             owed_max: OWED_MAX,
         }))
     }
@@ -431,7 +431,11 @@ mod tests {
         [SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 6653)];
 
     fn played(profiles: &[&str]) -> PlayedArgs {
-        PlayedArgs { profiles: profiles.iter().map(|text| text.parse().unwrap()).collect(), slow_motion: 1 }
+        PlayedArgs {
+            profiles: profiles.iter().map(|text| text.parse().unwrap()).collect(),
+            slow_motion: 1,
+            seed: Some(7),
+        }
     }
 
     fn options(profile: &str, taps: &[&str]) -> RunOptions {
@@ -461,6 +465,7 @@ mod tests {
         refused(&["null", "tango-1"], &[], &CONTROLLER, "one --profile");
         let options = options("hp-procurve-j9451a", &["1=a"]);
         assert_eq!((options.taps.len(), options.settings.base.name.as_str()), (1, "ovs-3.1"));
+        assert_eq!(options.settings.seed, 7);
     }
 
     #[test]

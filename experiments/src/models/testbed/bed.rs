@@ -71,6 +71,8 @@ pub struct Load {
     pub slow_motion: u32,
     /// Processes that only use a core, beside the run.
     pub busy_loops: usize,
+    /// The seed of what the switch leaves to chance. With one seed for all runs, a switch would differ from itself by nothing.
+    pub seed: u64,
 }
 
 impl Load {
@@ -91,6 +93,7 @@ impl Load {
             rules: RuleTimeouts::POX,
             slow_motion: 1,
             busy_loops: 0,
+            seed: 1,
         }
     }
 
@@ -295,6 +298,7 @@ impl Bed<'_> {
     /// Without busy loops the emulator has a real-time priority, because a switch has a processor of its own.
     fn start_switch(&mut self, device: &Device, load: &Load) -> Result<Option<Player>, String> {
         let (urgent, slow) = (load.busy_loops == 0, load.slow_motion.max(1).to_string());
+        let seed = load.seed.to_string();
         let controller = format!("127.0.0.1:{CONTROL_PORT}");
         match device {
             Device::Ovs => {
@@ -304,15 +308,15 @@ impl Bed<'_> {
             Device::Native(profile) => {
                 let profile = self.write("profile.toml", profile)?.display().to_string();
                 let bind = "s1-eth1=1,s1-eth2=2";
-                let words = ["--bind", bind, "--version", "1.0"];
-                let played = ["--profile", &profile, "--slow-motion", &slow, "--controller", &controller];
+                let words = ["--bind", bind, "--version", "1.0", "--controller", &controller];
+                let played = ["--profile", &profile, "--slow-motion", &slow, "--seed", &seed];
                 self.start_player(&[&words[..], &played].concat(), urgent).map(Some)
             }
             Device::Proxied(profile, model) => {
                 let profile = self.write("profile.toml", profile)?.display().to_string();
                 let taps = "1=s1-eth1,2=s1-eth2";
-                let words = ["--model", model, "--proxy", PROXY, "--tap", taps];
-                let played = ["--profile", &profile, "--slow-motion", &slow, "--controller", &controller];
+                let words = ["--model", model, "--proxy", PROXY, "--tap", taps, "--controller", &controller];
+                let played = ["--profile", &profile, "--slow-motion", &slow, "--seed", &seed];
                 let player = self.start_player(&[&words[..], &played].concat(), urgent)?;
                 self.wait_for("the proxy", |bed| bed.sandbox.log_of("player").contains("is played"))?;
                 self.start_ovs(PROXY)?;

@@ -72,11 +72,13 @@ pub(crate) fn text_of(profile: &Profile) -> Result<String, String> {
 fn all_runs(lab: &Lab, target: Target) -> Result<Runs, String> {
     let load = load(lab)?;
     let (pooled, beside) = (lab.times(RUNS, 2), lab.times(RUNS_BESIDE, 1));
-    let repeated = |who: &str, device: &Device, count: usize| -> Result<Vec<Outcome>, String> {
+    let mut seed = 0;
+    let mut repeated = |who: &str, device: &Device, count: usize| -> Result<Vec<Outcome>, String> {
         (1..=count)
             .map(|number| {
                 lab.say(&format!("{}: {who}, run {number} of {count}", target.name));
-                run(lab, device, &load)
+                seed += 1;
+                run(lab, device, &Load { seed, ..load })
             })
             .collect()
     };
