@@ -4,8 +4,6 @@
 //!
 //! It needs no network: the SDK's dependencies are on this machine, since Burnet was built here.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

@@ -1,7 +1,5 @@
 //! A whole node with an emulated network: does it forward, and what happens when a part of it misbehaves?
 
-#![allow(clippy::unwrap_used, reason = "a test may")]
-
 use emulator::{Emulation, FlowSpec, Handle, SwitchOptions, Topology, Versions};
 use operator::contract::MeterView;
 use rustix::process::Signal;

@@ -1,7 +1,5 @@
 //! The REST interface on a whole node: requests, attacks, streams, and the command line over it.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
-
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};

@@ -1,8 +1,6 @@
 //! Compares the reference pages with the code. The annotated `burnet.toml` is parsed, and each key, command and
 //! option must be on its page.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;

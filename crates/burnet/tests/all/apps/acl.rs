@@ -1,7 +1,7 @@
 //! The app `acl` with emulated switches: what it denies reaches nobody, and what it permits reaches the apps that forward.
 
-use crate::frames::*;
-use crate::stage::{App, BOTH, Stage};
+use super::frames::*;
+use super::stage::{App, BOTH, Stage};
 use emulator::Versions;
 
 fn datagrams(stage: &Stage, permitted: (u8, u8, u16), denied: (u8, u8, u16)) {

@@ -1,7 +1,7 @@
 //! The app `dhcp` with emulated switches: clients get addresses at their own port, whatever other hosts do.
 
-use crate::frames::*;
-use crate::stage::{App, BOTH, Stage, fields};
+use super::frames::*;
+use super::stage::{App, BOTH, Stage, fields};
 use flow::Field;
 
 const SETTINGS: &str = "server = '10.0.0.1'\nleases_per_port = 4\n\

@@ -1,7 +1,7 @@
 //! The app `mirror` with emulated switches: copies come out at their port, and the packets go where the apps that forward send them.
 
-use crate::frames::*;
-use crate::stage::{App, Stage};
+use super::frames::*;
+use super::stage::{App, Stage};
 use emulator::Versions;
 
 /// The app that forwards has its rules in the next table.

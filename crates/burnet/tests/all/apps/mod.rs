@@ -2,8 +2,6 @@
 //!
 //! Each app runs in a process zone with the capabilities of its own manifest. So an app that asks for too little fails here.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
-
 mod acl;
 mod dhcp;
 mod frames;

@@ -1,7 +1,7 @@
 //! The app `proxy-arp` with emulated switches: questions for known hosts are answered at their own port, in their VLAN, and reach nobody else.
 
-use crate::frames::*;
-use crate::stage::{BOTH, Stage, fields};
+use super::frames::*;
+use super::stage::{BOTH, Stage, fields};
 use flow::Field;
 use std::net::Ipv6Addr;
 

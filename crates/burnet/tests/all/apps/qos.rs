@@ -1,7 +1,7 @@
 //! The app `qos` with emulated switches: a limited host sends no more than its rate, others are not concerned, and forwarding goes on.
 
-use crate::frames::*;
-use crate::stage::{App, Stage};
+use super::frames::*;
+use super::stage::{App, Stage};
 use emulator::Versions;
 
 const REST: &str =

@@ -1,7 +1,7 @@
 //! The app `router` with emulated switches: packets between subnets arrive with one hop less, by rules and without the app, and gateways answer.
 
-use crate::frames::*;
-use crate::stage::{App, BOTH, Stage, fields};
+use super::frames::*;
+use super::stage::{App, BOTH, Stage, fields};
 use emulator::{Topology, Versions};
 use flow::Field;
 use std::net::Ipv6Addr;

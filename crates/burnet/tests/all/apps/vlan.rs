@@ -1,7 +1,7 @@
 //! The app `vlan` with emulated switches: frames come out in their network, with and without its tag, and nowhere else.
 
-use crate::frames::*;
-use crate::stage::{App, BOTH, Stage};
+use super::frames::*;
+use super::stage::{App, BOTH, Stage};
 
 /// h1 and h2 are untagged in network 5, h3 is untagged in network 6, h4 is tagged in both.
 const SETTINGS: &str = "[[app.vlan.settings.networks]]\nvlan = 5\nuntagged = ['1/1', '1/2']\ntagged = ['1/4']\n\

@@ -1,6 +1,6 @@
 //! Keys, building, signing, verifying and installing, without a node.
 
-use crate::world::{HEARS, World, change};
+use super::world::{HEARS, World, change};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 

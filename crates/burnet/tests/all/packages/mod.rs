@@ -4,8 +4,6 @@
 //! The tests do not wait for time to pass. For expired things, they edit the state folder with which these were
 //! signed or trusted.
 
-#![allow(clippy::unwrap_used, reason = "a test may")]
-
 mod installing;
 mod python;
 mod running;

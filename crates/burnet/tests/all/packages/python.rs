@@ -1,6 +1,6 @@
 //! Packages whose program is a script: what its interpreter may read, and who runs it.
 
-use crate::world::{Running, World};
+use super::world::{Running, World};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! Apps from packages on a running node: started, refused, granted more or less, and no longer trusted.
 
-use crate::world::{Running, World, change};
+use super::world::{Running, World, change};
 use emulator::SwitchOptions;
 use monitor::{AppState, ZoneKind};
 use operator::contract::AppView;

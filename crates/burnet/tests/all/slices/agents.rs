@@ -1,8 +1,6 @@
 //! A whole node with agents on servers: labels follow what meters see, and nobody believes a liar. The agents are real, and their meters are the
 //! test's own.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
-
 use edge::agent::{Agent, Commands, Event, Peer, Settings};
 use edge::protocol::link::{Link, Opened};
 use edge::protocol::{Entry, Key, Message, What};

@@ -1,7 +1,5 @@
 //! A whole node with two slices on one link: what the flows of one leave is told to the controller of the other.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
-
 use emulator::{Emulation, Handle, SwitchOptions, Topology, Versions};
 use flow::PortNo;
 use openflow::labels::{EXPERIMENTER, LabelMessage, NO_LABEL, PortLabel, split_labels};

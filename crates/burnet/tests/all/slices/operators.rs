@@ -1,7 +1,5 @@
 //! What operators and tenants see of the slices of a whole node: commands, REST with tokens, metrics, and a reload.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
-
 use emulator::{Emulation, SwitchOptions, Topology, Versions};
 use operator::contract::FlowsView;
 use serde_json::Value;

@@ -1,7 +1,5 @@
 //! `burnet slice plan` and `burnet slice fit`: what slices get of a network, or why not.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
-
 use burnet::slice_plan::judge::{Judged, judge};
 use burnet::slice_plan::substrate::Substrate;
 use burnet::slice_plan::{described, shown};

@@ -1,8 +1,5 @@
 //! A whole node with the slices of two tenants, whose controllers are Burnet nodes of OpenFlow 1.0 and 1.3, on one emulated network.
 
-#![allow(clippy::unwrap_used, reason = "a test may")]
-
-#[path = "slice_zones/memory.rs"]
 mod memory;
 
 use emulator::{Emulation, Handle, SwitchOptions, Topology, Versions};

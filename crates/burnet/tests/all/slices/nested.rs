@@ -6,8 +6,6 @@
 //!   blue's controller: inner node      slices x and y, by addresses
 //! ```
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
-
 use emulator::{Emulation, Handle, SwitchOptions, Topology, Versions};
 use serde_json::Value;
 use std::net::{SocketAddr, TcpListener};

@@ -1,0 +1,8 @@
+//! Slices of tenants: the plan of a slices file, and whole nodes that carry it out.
+
+mod agents;
+mod labels;
+mod nested;
+mod operators;
+mod plans;
+mod zones;
