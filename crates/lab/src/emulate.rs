@@ -84,11 +84,7 @@ struct Plan {
 
 impl Plan {
     fn read(args: &EmulateArgs) -> Result<Plan, CommandError> {
-        let refused = |error: NotAScenario| CommandError::Usage(error.to_string());
-        let mut scenario = args.scenario.as_deref().map(Scenario::read).transpose().map_err(refused)?;
-        if let (Some(scenario), Some(seed)) = (&mut scenario, args.played.seed) {
-            scenario.seed = seed;
-        }
+        let scenario = scenario(args)?;
         let bridge = args.bound.bridge()?;
         let FromFile { topology, mut notes } = match (&scenario, &bridge) {
             (Some(scenario), _) => {
@@ -147,6 +143,16 @@ impl Plan {
             ping_timeout: seconds(args.ping_timeout_s),
         })
     }
+}
+
+/// The scenario, if there is one. A seed of the command line overrides its own.
+fn scenario(args: &EmulateArgs) -> Result<Option<Scenario>, CommandError> {
+    let refused = |error: NotAScenario| CommandError::Usage(error.to_string());
+    let mut scenario = args.scenario.as_deref().map(Scenario::read).transpose().map_err(refused)?;
+    if let (Some(scenario), Some(seed)) = (&mut scenario, args.played.seed) {
+        scenario.seed = seed;
+    }
+    Ok(scenario)
 }
 
 /// The controllers, or the default one.
