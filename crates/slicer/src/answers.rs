@@ -42,9 +42,7 @@ impl VirtualSwitch {
                 }
                 self.end_claim(sender, error, turn);
             }
-            (Asked::Shaper { port, is_modified }, error) => {
-                self.on_shaper_answer(port, is_modified, error, turn);
-            }
+            (Asked::Shaper { port, is_modified }, it) => self.on_shaper_answer(port, is_modified, it, turn),
             (Asked::ModifyGroup { sender, id, before }, Some(error)) => {
                 self.restore_group(id, *before);
                 self.refuse(sender.asker, error, &sender.beginning, turn);

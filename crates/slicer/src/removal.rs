@@ -53,7 +53,7 @@ impl VirtualSwitch {
         // Without a place, it was a piece of an earlier layout, or of a port that the tenant has closed.
         let Some((place, before)) = found.flatten() else { return };
         if self.recall.is_open() {
-            // What becomes of the rule is decided when all of its pieces are known.
+            // The rule is judged when all of its pieces are known.
             return;
         }
         let had_packets = removed.packet_count > 0;

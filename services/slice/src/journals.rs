@@ -25,10 +25,10 @@ const WRITE_AFTER_MS: u64 = 20;
 const RETRY_MS: u64 = 10_000;
 /// The longest file of a whole state: some ten times what 4,096 rules need. Beyond it, the switch has no file.
 const WHOLE_BYTES_MAX: usize = 8 << 20;
-/// A file is written anew once it is longer than this, and than this many times the whole state.
+/// A file is written again, as a whole, once it is longer than this, and than this many times the whole state.
 const GROWN_BYTES: usize = 1 << 20;
 const GROWN_TIMES: usize = 4;
-/// The longest file that is read. One that is written is shorter: before the frame that exceeds the bound, it is written anew.
+/// The longest file that is read. One that is written is shorter: before the frame that exceeds the bound, it is written again as a whole.
 const READ_BYTES_MAX: u64 = 32 << 20;
 /// While so many bytes wait for the thread, no more are given to it: the changes stay marked.
 const WAITING_BYTES_MAX: usize = 8 << 20;

@@ -128,7 +128,7 @@ fn an_unknown_key_is_named_with_its_line_and_its_neighbour() {
     );
     refused(
         &with("vnics = { A = { port = 's1:1', speed = '1M' } }"),
-        "line 3: unknown key `speed`: the keys here are port, rate, number, mac, agent, strict",
+        "line 3: unknown key `speed`: the keys here are port, rate, number, mac, agent, strict, meter",
     );
     refused(
         &with("isolation = 'tags'"),

@@ -313,7 +313,7 @@ enum Step {
     Pass(u64),
 }
 
-/// A rule with an idle time-out has one port: what becomes of one with several pieces depends on when each was put back, which no journal has.
+/// A rule with an idle time-out has one port. When one of several pieces ends depends on when each was put back, which no journal has.
 const MATCHES: [&str; 6] =
     ["in_port=1", "in_port=3,dl_type=0x0800", HOST, "", "tcp,tp_dst=80", "in_port=4,dl_vlan=0xffff"];
 const ACTIONS: [&str; 7] = [
