@@ -2,7 +2,6 @@
 //!
 //! ```text
 //! working tree, this machine ──→ stages ──→ a summary; exit code 0 only if nothing failed
-//!                                  └─ beside the real switches: the stages that only compute
 //! ```
 //!
 //! In: `--quick`, whether this is root, whether `CI` is set. Out: each stage's own output, then the summary.
@@ -14,7 +13,7 @@ use crate::process::{self, Ended};
 use crate::stage::{self, Finished, StageResult, Tests};
 use crate::web::BINARY;
 use crate::{deb, demo, instructions, oci, python, rules, tree, trial, web, wheel};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
@@ -53,17 +52,12 @@ const TOPOLOGIES: &str = "BURNET_TOPOLOGIES";
 /// What a stage gives back; an error is a failure of the stage too, and a sentence.
 type Stage = Result<(StageResult, Tests), String>;
 
-/// What decides which stages run.
+/// What decides which stages run, and the stages that ran.
 struct Suite {
     quick: bool,
     root: bool,
     ci: bool,
     started: Instant,
-}
-
-/// Stages that run one after the other, and those that ran.
-struct Lane<'a> {
-    suite: &'a Suite,
     finished: Vec<Finished>,
 }
 
@@ -72,36 +66,72 @@ pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
     if let Some(unknown) = arguments.iter().find(|argument| *argument != "--quick") {
         return Err(format!("`test` does not know `{unknown}`; it takes --quick"));
     }
-    let suite = Suite {
+    let mut suite = Suite {
         quick: !arguments.is_empty(),
         root: process::is_root(),
         ci: std::env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false"),
         started: Instant::now(),
+        finished: Vec::new(),
     };
-    let finished = suite.run_all();
-    print!("{}", stage::summary(&finished));
-    let failed = stage::total(&finished).failed;
+    suite.run_all();
+    print!("{}", stage::summary(&suite.finished));
+    let failed = stage::total(&suite.finished).failed;
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 impl Suite {
-    /// Most real switches wait most of the time. So what only computes runs beside them, and gives way to them.
-    fn run_all(&self) -> Vec<Finished> {
-        let mut lane = Lane { suite: self, finished: Vec::new() };
-        lane.compile_and_test();
-        let beside = std::thread::scope(|scope| {
-            let beside = scope.spawn(|| {
-                give_way();
-                let mut lane = Lane { suite: self, finished: Vec::new() };
-                lane.compute();
-                lane.finished
-            });
-            lane.stage("real switches", Suite::real_switches);
-            beside.join()
+    fn run_all(&mut self) {
+        self.stage("rustfmt", |suite| suite.cargo(&["fmt", "--all", "--check"]));
+        self.stage("dependency rules", |_| check_rules());
+        self.stage("Debian packages", Suite::install_packages);
+        self.stage("Python's packages", Suite::install_others);
+        self.stage("clippy", |suite| {
+            suite.cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
         });
-        lane.finished.extend(beside.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        lane.run_programs();
-        lane.finished
+        self.stage("tests, doc tests", |suite| {
+            // With what passing tests print, because one that lacks a tool says there that it left itself out.
+            let mut test = process::cargo();
+            test.args(TESTS).args(["--no-fail-fast", "--", "--show-output"]);
+            suite.command(test.env("RUST_TEST_THREADS", test_threads()).envs(others()))
+        });
+        self.slow_stage("SDK for wasm32", Suite::sdk_for_wasm);
+        self.stage("demo", Suite::demo);
+        self.stage("real switches", Suite::real_switches);
+        self.slow_stage("Python SDK", Suite::python_sdk);
+        self.slow_stage("web page", Suite::web_page);
+        self.slow_stage("packages", Suite::packages);
+        self.slow_stage("instructions", |_| instructions::check());
+        self.slow_stage("documentation", |suite| {
+            let mut doc = process::cargo();
+            doc.args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
+            suite.command(&mut doc)
+        });
+        // They are a workspace of their own, so nothing else would notice that one no longer compiles.
+        self.slow_stage("fuzz targets", |suite| {
+            let mut clippy = process::cargo();
+            clippy.args(["clippy", "--manifest-path", "fuzz/Cargo.toml", "--", "-D", "warnings"]);
+            suite.command(clippy.env("CARGO_TARGET_DIR", tree::target_folder()))
+        });
+        self.slow_stage("cargo-deny", Suite::cargo_deny);
+    }
+
+    fn stage(&mut self, name: &'static str, run: impl FnOnce(&Suite) -> Stage) {
+        println!("\n==> {name}");
+        let begun = Instant::now();
+        let (outcome, tests) = if self.limit().is_zero() {
+            (StageResult::Failed("no time left for it".to_owned()), Tests::default())
+        } else {
+            run(self).unwrap_or_else(|reason| (StageResult::Failed(reason), Tests::default()))
+        };
+        if let StageResult::Failed(reason) | StageResult::LeftOut(reason) = &outcome {
+            println!("{reason}");
+        }
+        self.finished.push(Finished { name, outcome, took: begun.elapsed(), tests });
+    }
+
+    fn slow_stage(&mut self, name: &'static str, run: impl FnOnce(&Suite) -> Stage) {
+        let quick = self.quick;
+        self.stage(name, |suite| if quick { left_out("--quick") } else { run(suite) });
     }
 
     /// How long the stage that is about to start may take.
@@ -206,24 +236,16 @@ impl Suite {
         packages::refusal()
     }
 
-    /// Compiles the wheel, which [`Self::python_sdk`] then finds compiled.
-    fn python_wheel(&self) -> Stage {
-        if let Some(reason) = python::why_not() {
-            return left_out(&reason);
-        }
-        let clippy = ["clippy", "--manifest-path", "sdk/python/Cargo.toml", "--", "-D", "warnings"];
-        let (outcome, tests) =
-            self.command(process::cargo().args(clippy).env("CARGO_TARGET_DIR", tree::target_folder()))?;
-        if outcome == StageResult::Passed {
-            wheel::build()?;
-        }
-        Ok((outcome, tests))
-    }
-
     /// The wheel, what checks its Python, and its tests, of which some run a whole node.
     fn python_sdk(&self) -> Stage {
         if let Some(reason) = python::why_not() {
             return left_out(&reason);
+        }
+        let clippy = ["clippy", "--manifest-path", "sdk/python/Cargo.toml", "--", "-D", "warnings"];
+        let (outcome, _) =
+            self.command(process::cargo().args(clippy).env("CARGO_TARGET_DIR", tree::target_folder()))?;
+        if outcome != StageResult::Passed {
+            return Ok((outcome, Tests::default()));
         }
         wheel::install(&wheel::build()?)?;
         let ruff = &["check", "--quiet", ".", "../../examples/slices"][..];
@@ -292,83 +314,11 @@ impl Suite {
     }
 }
 
-impl Lane<'_> {
-    fn compile_and_test(&mut self) {
-        self.stage("rustfmt", |suite| suite.cargo(&["fmt", "--all", "--check"]));
-        self.stage("dependency rules", |_| check_rules());
-        self.stage("Debian packages", Suite::install_packages);
-        self.stage("Python's packages", Suite::install_others);
-        self.stage("clippy", |suite| {
-            suite.cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
-        });
-        self.stage("tests, doc tests", |suite| {
-            // With what passing tests print, because one that lacks a tool says there that it left itself out.
-            let mut test = process::cargo();
-            test.args(TESTS).args(["--no-fail-fast", "--", "--show-output"]);
-            suite.command(test.env("RUST_TEST_THREADS", test_threads()).envs(others()))
-        });
-        self.stage("demo", Suite::demo);
-    }
-
-    /// What needs only processors, and no process that keeps to a time.
-    fn compute(&mut self) {
-        self.slow_stage("SDK for wasm32", Suite::sdk_for_wasm);
-        self.slow_stage("Python wheel", Suite::python_wheel);
-        self.slow_stage("instructions", |_| instructions::check());
-        self.slow_stage("documentation", |suite| {
-            let mut doc = process::cargo();
-            doc.args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
-            suite.command(&mut doc)
-        });
-        // They are a workspace of their own, so nothing else would notice that one no longer compiles.
-        self.slow_stage("fuzz targets", |suite| {
-            let mut clippy = process::cargo();
-            clippy.args(["clippy", "--manifest-path", "fuzz/Cargo.toml", "--", "-D", "warnings"]);
-            suite.command(clippy.env("CARGO_TARGET_DIR", tree::target_folder()))
-        });
-        self.slow_stage("cargo-deny", Suite::cargo_deny);
-    }
-
-    /// Programs, as their users get them.
-    fn run_programs(&mut self) {
-        self.slow_stage("Python SDK", Suite::python_sdk);
-        self.slow_stage("web page", Suite::web_page);
-        self.slow_stage("packages", Suite::packages);
-    }
-
-    fn stage(&mut self, name: &'static str, run: impl FnOnce(&Suite) -> Stage) {
-        println!("\n==> {name}");
-        let begun = Instant::now();
-        let (outcome, tests) = if self.suite.limit().is_zero() {
-            (StageResult::Failed("no time left for it".to_owned()), Tests::default())
-        } else {
-            run(self.suite).unwrap_or_else(|reason| (StageResult::Failed(reason), Tests::default()))
-        };
-        if let StageResult::Failed(reason) | StageResult::LeftOut(reason) = &outcome {
-            println!("{name}: {reason}");
-        }
-        self.finished.push(Finished { name, outcome, took: begun.elapsed(), tests });
-    }
-
-    fn slow_stage(&mut self, name: &'static str, run: impl FnOnce(&Suite) -> Stage) {
-        let quick = self.suite.quick;
-        self.stage(name, |suite| if quick { left_out("--quick") } else { run(suite) });
-    }
-}
-
-/// Tests of whole nodes wait more than they compute, so two for each processor run at the same time.
+/// Tests of whole nodes wait more than they compute, so two for each processor run at the same time. Stages do not: with compilers beside them at
+/// the lowest priority, a probe of a real switch took three times as long, and was given up.
 fn test_threads() -> String {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     (2 * processors).to_string()
-}
-
-/// The calling thread and what it starts run only when nothing else wants the processor. Without `renice`, they run as everything does.
-fn give_way() {
-    let thread = std::fs::read_link("/proc/thread-self").ok();
-    let number = thread.as_deref().and_then(Path::file_name);
-    if let Some(number) = number {
-        let _ = Command::new("renice").args(["-n", "19", "-p"]).arg(number).stdout(Stdio::null()).status();
-    }
 }
 
 /// By which environment variables tests are told what of others' is here.
