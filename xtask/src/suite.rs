@@ -314,8 +314,8 @@ impl Suite {
     }
 }
 
-/// Tests of whole nodes wait more than they compute, so two for each processor run at the same time. Stages do not: with compilers beside them at
-/// the lowest priority, a probe of a real switch took three times as long, and was given up.
+/// Tests of whole nodes wait more than they compute, so two for each processor run at the same time. Stages run one after the other:
+/// with compilers beside it at the lowest priority, a probe of a real switch took more than three times as long, and failed.
 fn test_threads() -> String {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     (2 * processors).to_string()

@@ -3,15 +3,11 @@
 //! In: the physical switch's rules, deletes of the tenant, new groups and meters. Out: the question for rules, and deletes. It never deletes a rule of this
 //! run, and shows the tenant none of an earlier one.
 
-use crate::output::Command;
+use crate::output::{Command, DELETE};
 use crate::pending::Asked;
 use crate::statistics::all_flows;
 use crate::virtual_switch::{Turn, VirtualSwitch};
 use openflow::message::{FLOW_DELETE_STRICT, FlowModFields, GROUP_TYPE_ALL, GroupMod, MeterMod, ReplyBody};
-
-/// OFPGC_DELETE and OFPMC_DELETE.
-const GROUP_DELETE: u16 = 2;
-const METER_DELETE: u16 = 2;
 
 impl VirtualSwitch {
     /// Asks the physical switch for rules of an earlier run, once.
@@ -64,7 +60,7 @@ impl VirtualSwitch {
     /// Deletes what an earlier run may have left under the number of a new group.
     pub(crate) fn clear_group(&mut self, physical: u32, turn: &mut Turn<'_>) {
         if self.leftovers.may_have_group(physical) {
-            let (command, group_type) = (GROUP_DELETE, GROUP_TYPE_ALL);
+            let (command, group_type) = (DELETE, GROUP_TYPE_ALL);
             let group_mod = GroupMod { command, group_type, group_id: physical, buckets: Vec::new() };
             self.order(Command::GroupMod(group_mod), None, turn);
         }
@@ -73,8 +69,7 @@ impl VirtualSwitch {
     /// Deletes what an earlier run may have left under the number of a new meter.
     pub(crate) fn clear_meter(&mut self, physical: u32, turn: &mut Turn<'_>) {
         if self.leftovers.may_have_meter(physical) {
-            let meter_mod =
-                MeterMod { command: METER_DELETE, flags: 0, meter_id: physical, bands: Vec::new() };
+            let meter_mod = MeterMod { command: DELETE, flags: 0, meter_id: physical, bands: Vec::new() };
             self.order(Command::MeterMod(meter_mod), None, turn);
         }
     }

@@ -8,7 +8,7 @@
 
 use crate::controller::Asker;
 use crate::flattening::in_order;
-use crate::output::Command;
+use crate::output::{ADD, Command, DELETE, MODIFY};
 use crate::pending::{Asked, Sender};
 use crate::refusal::*;
 use crate::rule_table::Group;
@@ -20,12 +20,8 @@ use openflow::message::*;
 
 /// OFPG_MAX: the highest number of a group.
 const GROUP_MAX: u32 = 0xffff_ff00;
-/// `ofp_group_mod_command`.
-const ADD: u16 = 0;
-const MODIFY: u16 = 1;
-const DELETE: u16 = 2;
 /// OFPRR_GROUP_DELETE.
-const REMOVED_BY_GROUP: u8 = 3;
+pub(crate) const REMOVED_BY_GROUP: u8 = 3;
 /// The most buckets of a group in the physical switch.
 const BUCKETS_MAX: usize = 256;
 

@@ -29,9 +29,9 @@ const NO_METER: u8 = 6;
 const PORT: u8 = 7;
 const GENERATION: u8 = 8;
 
-/// What is kept of a rule. Its pieces follow from it and from the ports.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct KeptRule {
+/// The numbers of a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KeptNumbers {
     pub(crate) number: u64,
     pub(crate) at_ms: u64,
     pub(crate) cookie: u64,
@@ -40,6 +40,12 @@ pub(crate) struct KeptRule {
     pub(crate) idle_timeout_s: u16,
     pub(crate) hard_timeout_s: u16,
     pub(crate) flags: u16,
+}
+
+/// What is kept of a rule. Its pieces follow from it and from the ports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KeptRule {
+    pub(crate) numbers: KeptNumbers,
     pub(crate) by: Version,
     pub(crate) matching: Match,
     pub(crate) instructions: Vec<Instruction>,
@@ -66,6 +72,8 @@ pub(crate) enum Record {
 pub(crate) struct FrameWriter<'a> {
     out: &'a mut Vec<u8>,
     start: usize,
+    /// Whether it is the first of a file.
+    is_first: bool,
 }
 
 impl<'a> FrameWriter<'a> {
@@ -76,7 +84,7 @@ impl<'a> FrameWriter<'a> {
         }
         let start = out.len();
         out.resize(start + FRAME_HEAD_LEN, 0);
-        FrameWriter { out, start }
+        FrameWriter { out, start, is_first }
     }
 
     /// A rule. The parts come by themselves, so that nothing is copied for the record.
@@ -168,26 +176,14 @@ impl<'a> FrameWriter<'a> {
     }
 
     /// Ends the frame. Without a record there is none, except the first of a file.
-    pub(crate) fn end(self, is_first: bool) {
+    pub(crate) fn end(self) {
         let records = &self.out[self.start + FRAME_HEAD_LEN..];
-        let length = u32::try_from(records.len()).ok().filter(|length| *length > 0 || is_first);
+        let length = u32::try_from(records.len()).ok().filter(|length| *length > 0 || self.is_first);
         // A state beyond 32 bits is far above the bound of the file.
         let Some(length) = length else { return self.out.truncate(self.start) };
         let head = [length, !length, crc32(records)].map(u32::to_le_bytes).concat();
         self.out[self.start..self.start + FRAME_HEAD_LEN].copy_from_slice(&head);
     }
-}
-
-/// The numbers of a rule, as in [`KeptRule`].
-pub(crate) struct KeptNumbers {
-    pub(crate) number: u64,
-    pub(crate) at_ms: u64,
-    pub(crate) cookie: u64,
-    pub(crate) gone: (u64, u64),
-    pub(crate) priority: u16,
-    pub(crate) idle_timeout_s: u16,
-    pub(crate) hard_timeout_s: u16,
-    pub(crate) flags: u16,
 }
 
 /// Reads the records of a journal, in order. An error is a phrase: the file is damaged. Then the records before it do not count.
@@ -297,20 +293,9 @@ fn rule(from: &mut Cursor<'_>) -> Option<KeptRule> {
     }
     let matching = read_match(from.sized()?).ok()?;
     let Body::FlowMod(flow_mod) = from.body(by)? else { return None };
-    let instructions = flow_mod.instructions;
-    Some(KeptRule {
-        number,
-        at_ms,
-        cookie,
-        gone,
-        priority,
-        idle_timeout_s,
-        hard_timeout_s,
-        flags,
-        by,
-        matching,
-        instructions,
-    })
+    let numbers =
+        KeptNumbers { number, at_ms, cookie, gone, priority, idle_timeout_s, hard_timeout_s, flags };
+    Some(KeptRule { numbers, by, matching, instructions: flow_mod.instructions })
 }
 
 /// CRC-32 of IEEE 802.3, as zip has it.
@@ -343,7 +328,7 @@ mod tests {
     use openflow::message::{Bucket, GROUP_ANY, MeterBand, MeterBandKind};
 
     fn rule(by: Version, actions: &str) -> KeptRule {
-        KeptRule {
+        let numbers = KeptNumbers {
             number: 7 << 40,
             at_ms: 9,
             cookie: u64::MAX,
@@ -352,6 +337,9 @@ mod tests {
             idle_timeout_s: 6,
             hard_timeout_s: 7,
             flags: 1,
+        };
+        KeptRule {
+            numbers,
             by,
             matching: flow::text::parse_match("in_port=3,ip,nw_dst=10.0.0.0/255.0.255.0").unwrap(),
             instructions: flow::text::parse_instructions(actions).unwrap(),
@@ -379,19 +367,7 @@ mod tests {
         let mut frame = FrameWriter::new(out, is_first);
         for record in records.iter().cloned() {
             match record {
-                Record::Rule(it) => {
-                    let numbers = KeptNumbers {
-                        number: it.number,
-                        at_ms: it.at_ms,
-                        cookie: it.cookie,
-                        gone: it.gone,
-                        priority: it.priority,
-                        idle_timeout_s: it.idle_timeout_s,
-                        hard_timeout_s: it.hard_timeout_s,
-                        flags: it.flags,
-                    };
-                    frame.rule(&numbers, it.by, &it.matching, &it.instructions);
-                }
+                Record::Rule(it) => frame.rule(&it.numbers, it.by, &it.matching, &it.instructions),
                 Record::NoRule(number) => frame.no_rule(number),
                 Record::Group(physical, it) => frame.group(physical, it),
                 Record::NoGroup(id) => frame.no_group(id),
@@ -401,7 +377,7 @@ mod tests {
                 Record::Generation(id) => frame.generation(id),
             }
         }
-        frame.end(is_first);
+        frame.end();
     }
 
     fn read_all(bytes: &[u8]) -> Result<Vec<Record>, &'static str> {
@@ -433,7 +409,7 @@ mod tests {
         let mut unknown = Vec::new();
         let frame = FrameWriter::new(&mut unknown, true);
         frame.out.push(99);
-        frame.end(true);
+        frame.end();
         assert_eq!(read_all(&unknown), Err("a record in it cannot be read"));
     }
 

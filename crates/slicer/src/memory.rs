@@ -8,6 +8,7 @@
 //! In: the state of a virtual switch, or a journal. Out: the other of the two. It sends nothing, and opens no file.
 
 use crate::journal::{self, FrameWriter, KeptNumbers, KeptRule, Record};
+use crate::output::ADD;
 use crate::recall::Recall;
 use crate::rule_table::{Group, Meter, Rule};
 use crate::virtual_switch::VirtualSwitch;
@@ -15,9 +16,6 @@ use abi::zone_id::COOKIE_MASK;
 use flow::PortNo;
 use openflow::message::{GroupMod, MeterMod};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// OFPGC_ADD and OFPMC_ADD.
-const ADD: u16 = 0;
 
 /// What a journal says in the end.
 #[derive(Default)]
@@ -32,7 +30,7 @@ struct Kept {
 impl Kept {
     fn take(&mut self, record: Record) {
         match record {
-            Record::Rule(it) => drop(self.rules.insert(it.number, *it)),
+            Record::Rule(it) => drop(self.rules.insert(it.numbers.number, *it)),
             Record::NoRule(number) => drop(self.rules.remove(&number)),
             Record::Group(physical, it) => drop(self.groups.insert(it.group_id, (physical, it))),
             Record::NoGroup(id) => drop(self.groups.remove(&id)),
@@ -81,7 +79,7 @@ impl VirtualSwitch {
         if let Some(id) = self.generation_id.filter(|_| has_generation) {
             frame.generation(id);
         }
-        frame.end(is_whole);
+        frame.end();
         is_whole
     }
 
@@ -167,20 +165,20 @@ impl VirtualSwitch {
     }
 }
 
-fn rule_of(kept: KeptRule) -> Rule {
+fn rule_of(KeptRule { numbers, by, matching, instructions }: KeptRule) -> Rule {
     Rule {
-        number: kept.number,
-        priority: kept.priority,
-        matching: kept.matching,
-        cookie: kept.cookie,
-        idle_timeout_s: kept.idle_timeout_s,
-        hard_timeout_s: kept.hard_timeout_s,
-        flags: kept.flags,
-        instructions: kept.instructions,
-        by: kept.by,
+        number: numbers.number,
+        priority: numbers.priority,
+        matching,
+        cookie: numbers.cookie,
+        idle_timeout_s: numbers.idle_timeout_s,
+        hard_timeout_s: numbers.hard_timeout_s,
+        flags: numbers.flags,
+        instructions,
+        by,
         pieces: Vec::new(),
-        at_ms: kept.at_ms,
-        gone: kept.gone,
+        at_ms: numbers.at_ms,
+        gone: numbers.gone,
         modified: 0,
     }
 }

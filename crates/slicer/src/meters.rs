@@ -3,7 +3,7 @@
 //! In: meter mods. Out: meter mods of the physical switch, or the refusal.
 
 use crate::controller::Asker;
-use crate::output::Command;
+use crate::output::{ADD, Command, DELETE, MODIFY};
 use crate::pending::{Asked, Sender};
 use crate::refusal::*;
 use crate::rule_table::Meter;
@@ -15,10 +15,6 @@ use openflow::message::*;
 
 /// OFPM_MAX: the highest number of a meter of flows.
 const METER_MAX: u32 = 0xffff_0000;
-/// `ofp_meter_mod_command`.
-const ADD: u16 = 0;
-const MODIFY: u16 = 1;
-const DELETE: u16 = 2;
 /// The most bands of a meter. The physical switch may have fewer, and then refuses more.
 pub(crate) const BANDS_MAX: usize = 8;
 

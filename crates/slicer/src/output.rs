@@ -6,6 +6,11 @@ use flow::DatapathId;
 use openflow::message::{FlowMod, GroupMod, MeterMod, PacketOut, RequestBody};
 use std::fmt;
 
+/// `ofp_group_mod_command`. `ofp_meter_mod_command` has the same numbers.
+pub(crate) const ADD: u16 = 0;
+pub(crate) const MODIFY: u16 = 1;
+pub(crate) const DELETE: u16 = 2;
+
 /// The most controllers of a slice.
 pub const CONTROLLERS_MAX: usize = 8;
 

@@ -1,4 +1,4 @@
-//! How far a virtual switch is with the state that it recalled from a journal.
+//! The steps by which a virtual switch compares the state that it recalled from a journal with the physical switch.
 //!
 //! In: what happens to the physical switch. Out: whether messages of controllers have to wait. It decides nothing about rules.
 

@@ -12,11 +12,12 @@
 //! In: the recalled state, and the physical switch's answers. Out: commands. It never adds a rule of which the switch has nothing, unless the
 //! switch does not say which rules it has.
 
-use crate::output::Command;
+use crate::groups::REMOVED_BY_GROUP;
+use crate::output::{Command, DELETE, MODIFY};
 use crate::pending::Asked;
 use crate::recall::Recall;
 use crate::rule_table::{Idle, Rule, RulePiece, match_key};
-use crate::rules::piece_mod;
+use crate::rules::{REMOVED_BY_DELETE, piece_mod};
 use crate::statistics::all_flows;
 use crate::virtual_switch::{Turn, VirtualSwitch};
 use abi::zone_id::COOKIE_MASK;
@@ -24,13 +25,6 @@ use flow::{Field, PortNo};
 use openflow::message::{
     FLOW_DELETE_STRICT, FLOW_MODIFY_STRICT, FlowMod, FlowModFields, FlowStats, GroupMod, MeterMod,
 };
-
-/// OFPGC_MODIFY and OFPMC_MODIFY, and the same for deletes.
-const MODIFY: u16 = 1;
-const DELETE: u16 = 2;
-/// OFPRR_GROUP_DELETE and OFPRR_DELETE.
-const REMOVED_BY_GROUP: u8 = 3;
-const REMOVED_BY_DELETE: u8 = 2;
 
 impl VirtualSwitch {
     /// The physical switch connected. The recalled rules get their pieces, and the switch is asked which of them it has.

@@ -1,20 +1,17 @@
-//! The meter at a port of VNICs that no agent shapes: its rate, its number, and how far it is.
+//! The meter at a port of VNICs that no agent shapes: its rate, its number, and its state.
 //!
 //! In: values. Out: meter mods. The file `shapers` says when they are sent.
 
+use crate::output::DELETE;
 use flow::ErrorCode;
 use openflow::message::{MeterBand, MeterBandKind, MeterMod};
 
-/// `ofp_meter_mod_command`.
-pub(crate) const ADD: u16 = 0;
-pub(crate) const MODIFY: u16 = 1;
-pub(crate) const DELETE: u16 = 2;
 /// OFPMF_KBPS and OFPMF_BURST.
 const FLAGS: u16 = 1 | 1 << 2;
 /// The burst is what the rate carries in a tenth of a second, and at least this in kbit: ten large frames.
 const BURST_MIN_KBIT: u32 = 120;
 
-/// How far the meter at a port is.
+/// The state of the meter at a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shaping {
     /// None is wanted.
@@ -36,7 +33,7 @@ pub(crate) struct Shaper {
     /// Its number in the physical switch.
     pub(crate) physical: u32,
     pub(crate) is_wanted: bool,
-    /// Without a look at whether it is wanted.
+    /// What the physical switch said last, whether or not the meter is wanted now.
     pub(crate) state: State,
 }
 
@@ -62,7 +59,7 @@ impl Shaper {
         (self.is_wanted && self.state == State::Laid).then_some(self.physical)
     }
 
-    /// How far it is, for the operator.
+    /// Its state, for the operator.
     pub(crate) fn shaping(&self) -> Shaping {
         match (self.is_wanted, self.state) {
             (false, _) => Shaping::Off,

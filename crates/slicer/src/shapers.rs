@@ -8,13 +8,13 @@
 //! The physical switch says whether it has meters: it takes one, or refuses it. Their numbers are the last ones of the slice, so the tenant has the
 //! others. A rule has one meter (1.3.5, 5.9), so a meter of the tenant does not count the packets of such a port.
 //!
-//! In: which ports are to be shaped. Out: meter mods, and how far each port is. It knows no VNIC and no agent, and refuses the tenant nothing.
+//! In: which ports are to be shaped. Out: meter mods, and the state of each port's meter. It knows no VNIC and no agent, and refuses no message of the tenant.
 
-use crate::output::Command;
+use crate::output::{ADD, Command, DELETE, MODIFY};
 use crate::pending::Asked;
 use crate::plan::count;
 use crate::refusal::METER_EXISTS;
-use crate::shaper::{ADD, DELETE, MODIFY, Shaper, Shaping, State};
+use crate::shaper::{Shaper, Shaping, State};
 use crate::virtual_switch::{Turn, VirtualSwitch};
 use flow::{ErrorCode, PortNo};
 use openflow::Version;
@@ -36,7 +36,7 @@ impl VirtualSwitch {
         self.shapers.get(&port)?.meter()
     }
 
-    /// How far a port is. `None`: it has no number.
+    /// The state of a port's meter. `None`: it has no number.
     pub(crate) fn shaping(&self, port: PortNo) -> Option<Shaping> {
         self.shapers.get(&port).map(Shaper::shaping)
     }

@@ -9,7 +9,7 @@ use crate::event::Event;
 use crate::flows::Flows;
 use crate::hops::hops_of;
 use crate::label::LabelForm;
-use crate::output::{Connection, Output};
+use crate::output::{ADD, Connection, Output};
 use crate::pending::AWAITED_OF_SLICE_MAX;
 use crate::plan::{BadPlan, End, SlicePlan};
 use crate::port::PortFacts;
@@ -24,9 +24,6 @@ use flow::text::{instructions_to_string, match_to_string};
 use openflow::Version;
 use openflow::message::{FlowMod, ROLE_MASTER, ROLE_SLAVE};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// OFPGC_ADD.
-const GROUP_ADD: u16 = 0;
 
 /// A controller whose handshake is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,7 +108,7 @@ impl Slicer {
         self
     }
 
-    /// How far the meter at a port is. `None`: it has no number.
+    /// The state of the meter at a port. `None`: it has no number.
     pub fn shaping(&self, End { datapath, port }: End) -> Option<Shaping> {
         self.switches.get(&datapath)?.shaping(port)
     }
@@ -337,7 +334,7 @@ impl VirtualSwitch {
         }
         self.relay_meters(turn);
         self.relay_shapers(turn);
-        self.relay_groups(GROUP_ADD, turn);
+        self.relay_groups(ADD, turn);
         self.relay_rules(turn);
         self.ask_for_leftovers(turn);
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   Slicer::write_journal ──frame or whole file──> Journals ──jobs──> thread ──> FOLDER/0000000000000001.journal
-//!                                                        <──what came of a whole file──┘
+//!                                                        <──whether it could be written──┘
 //! ```
 //!
 //! In: what changed at a switch. Out: files, and lines for the operator. The slice never waits for the disk: the thread does. What a frame says is

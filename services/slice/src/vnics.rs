@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A VNIC with an agent gets a meter when the agent has been away for `AWAY_MS`, and loses it when the agent is there. If several VNICs are behind
-//! one port, the meter has the sum of their rates, and an agent of one of them is enough to do without.
+//! one port, the meter has the sum of their rates. It goes when the agent of one of them is there.
 //!
 //! In: the settings, agents, and the time. Out: changes, and lines for the operator. It sends nothing and reads no clock.
 

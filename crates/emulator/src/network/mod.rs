@@ -115,7 +115,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// A network with this topology. All links are up, and all switches have the same options. Their seed is that of all random decisions.
+    /// A network with this topology. All links are up, and all switches have the same options. The seed in the options decides all that is random.
     pub fn new(topology: &Topology, options: &SwitchOptions, now: Duration) -> Self {
         Self::with_seed(topology, options, options.seed, now)
     }

@@ -211,8 +211,8 @@ impl RuleChange {
     }
 
     /// The same for a group or a meter. Its delete deletes the rules that use it (1.3.5, 6.7). A modify may change such a rule, unless
-    /// it selects the rules of its own zone, which use no other zone's groups. A rule that the delete deletes may be the one for which the
-    /// switch refuses an add that checks for overlap.
+    /// it selects the rules of its own zone, which use no other zone's groups. The delete
+    /// also deletes rules, and while such a rule is there, the switch may refuse an add that checks for overlap.
     fn commutes_with_shared(&self, other: &SharedChange) -> bool {
         let is_wide = self.kind == ChangeKind::Modify && self.cookie_mask & !COOKIE_MASK != !COOKIE_MASK;
         let may_be_refused = self.checks_overlap && other.deletes;

@@ -460,7 +460,7 @@ fn adds_that_a_packet_may_both_match_keep_their_order() {
     assert_eq!(priorities(&all, PriorityOrder::Ascending), [50, 50, 50, 3, 1, 2]);
 }
 
-/// The add would be refused while the rule is there that the group's delete deletes with the group.
+/// The delete of the group also deletes the rule that uses it. Until then, the switch refuses the add.
 #[test]
 fn an_add_that_checks_for_overlap_waits_for_the_delete_of_another_zones_group() {
     let group = |command| Coming { after_ms: 0, zone: ZoneId(3), what: What::Group(command) };

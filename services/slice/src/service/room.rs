@@ -1,4 +1,4 @@
-//! Room for what controllers are told: bytes that wait are offered to the sockets, and the virtual switch hears who reads too slowly.
+//! Room for what controllers are told: bytes that wait are offered to the sockets, and the virtual switch is told which controllers read too slowly.
 //!
 //! In: sockets. Out: bytes to them, and for which controllers packet-ins are to be dropped. It drops nothing itself: the virtual switch does, before
 //! a packet gets a buffer.
