@@ -21,6 +21,7 @@ use crate::buffers::{Handed, Within};
 use crate::excess::{Excess, TooMany};
 use crate::fanout::UsualParts;
 use crate::grant::{Bounds, BoundsHere};
+use crate::owned::Owned;
 use abi::command::{FlowMod, GroupMod, MeterMod, PacketOut};
 use flow::canonical::{
     RawBand, actions_raw, bands_raw, buckets_raw, find_field, has_prerequisites, instructions_raw,
@@ -76,6 +77,8 @@ pub struct Scratch {
     sets_way_out: bool,
     /// Whether the command is a packet-out.
     is_packet_out: bool,
+    /// Whether packets outside the flowspace enter a group that may take any.
+    pub(crate) relies_on_groups: bool,
     /// Matches that were compared since the last [`Scratch::take_compared`].
     compared: u64,
 }
@@ -159,6 +162,10 @@ pub(crate) struct Reaches<'g> {
     /// Whether the app's own rules may turn a packet-out's frame into a packet outside its flowspace; see
     /// `own_rules_go_beyond`.
     pub own_rules_go_beyond: bool,
+    /// The switch of the command.
+    pub datapath: DatapathId,
+    /// The groups that have an owner, with what they do.
+    pub owned: &'g Owned,
 }
 
 /// Whether rules within these bounds of `rule.write` may turn a frame within the flowspace of `packet.out` into one
@@ -278,6 +285,11 @@ impl Reaches<'_> {
             self.check_bucket(bucket.actions, scratch)?;
         }
         Ok(())
+    }
+
+    /// Whether the buckets of a group send only to ports that are the app's alone. Without bounds for packets, that does not matter.
+    pub fn closes(&self, it: &GroupMod<'_>) -> bool {
+        buckets_raw(it.buckets).map_while(Result::ok).all(|bucket| self.stays_own(bucket.actions))
     }
 
     /// Checks a meter mod.
@@ -536,10 +548,14 @@ impl Reaches<'_> {
     /// Checks a bucket, which is an action set of its own. What it makes of its copy of the packet is seen nowhere else. So
     /// if it sends the copy only to own ports, it may change it in any way.
     fn check_bucket(&self, actions: &[u8], scratch: &mut Scratch) -> Result<(), Excess> {
+        self.check_set(actions, self.stays_own(actions), scratch)
+    }
+
+    /// Whether a bucket sends only to own ports.
+    fn stays_own(&self, actions: &[u8]) -> bool {
         let is_own = |way: Way| matches!(way, Way::Port(port) if self.here.owns(port));
-        let ways = actions_raw(actions).map_while(Result::ok).filter_map(|raw| way_of(&raw.read().ok()?));
-        let stays_own = !self.here.own_ports.is_empty() && ways.into_iter().all(is_own);
-        self.check_set(actions, stays_own, scratch)
+        let mut ways = actions_raw(actions).map_while(Result::ok).filter_map(|raw| way_of(&raw.read().ok()?));
+        !self.here.own_ports.is_empty() && ways.all(is_own)
     }
 
     /// `stays_own`: what the actions make of the packets is only sent to own ports.
@@ -618,6 +634,7 @@ impl Reaches<'_> {
         }
         match way {
             Way::Port(port) if self.here.owns(port) => Ok(()),
+            Way::Group(group_id) => self.check_into_group(group_id, scratch),
             Way::Port(PortNo::IN_PORT) if in_port.is_some_and(|port| self.here.owns(port)) => Ok(()),
             Way::Port(PortNo::CONTROLLER) => self.check_known(scratch),
             Way::Port(PortNo::TABLE) if scratch.is_packet_out => {
@@ -630,6 +647,23 @@ impl Reaches<'_> {
             Way::Table(_) | Way::Port(PortNo::TABLE) => Err(Excess::NotUnderstood),
             _ => self.check_after(scratch),
         }
+    }
+
+    /// Any packet may enter a closed group, if all ports of the app at this switch are its own. After a restart of the node, it is not known
+    /// which groups get such packets. But with these ports, no group of the app can be made to send to those of others.
+    fn check_into_group(&self, group_id: u32, scratch: &mut Scratch) -> Result<(), Excess> {
+        let is_own = |port: &PortNo| *port == PortNo::TABLE || self.here.owns(*port);
+        let has_others = self.here.ports.is_none_or(|ports| !ports.iter().all(is_own));
+        if has_others || !self.owned.is_closed(self.datapath, group_id) {
+            return self.check_after(scratch);
+        }
+        let was_unchecked = scratch.unchecked;
+        if self.check_after(scratch).is_err() {
+            // They are still to be compared before they leave otherwise.
+            scratch.unchecked = was_unchecked;
+            scratch.relies_on_groups = true;
+        }
+        Ok(())
     }
 
     /// Checks that the way is granted. `in_port`: the ingress port of the packets that go this way, if it is known.

@@ -62,6 +62,8 @@ pub enum Excess {
     Nesting(u32),
     /// A group in the buckets of another.
     Nested(u32),
+    /// A group that gets packets outside the flowspace, and would send to other ports than the app's own.
+    OpenGroup(u32),
     /// An output to the tables, where the app's own rules may make packets that the app may not send.
     OwnRules,
     /// All groups or all meters at once, including those of others.
@@ -129,6 +131,13 @@ fn unjudged(f: &mut fmt::Formatter<'_>, what: &str, id: u32) -> fmt::Result {
     )
 }
 
+fn open_group(f: &mut fmt::Formatter<'_>, id: u32) -> fmt::Result {
+    write!(
+        f,
+        "group {id} gets packets outside the granted flowspace, so it may send to the app's own ports only: delete it and add it again"
+    )
+}
+
 impl fmt::Display for Excess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -182,6 +191,7 @@ impl fmt::Display for Excess {
             Excess::Nested(id) => {
                 write!(f, "group {id} is in the buckets of another group: delete that one first")
             }
+            Excess::OpenGroup(id) => open_group(f, *id),
             Excess::OwnRules => f.write_str(
                 "TABLE hands the frame to the app's own rules, which may make packets outside the granted flowspace. The match of rule.write \
                  must lie within that of packet.out, or have no packet in common with it",

@@ -14,6 +14,9 @@
 //! Groups in buckets: a group's level is one above the highest level of the groups in its buckets. A group that is in
 //! another's bucket keeps its level. So no group leads back to itself, and no chain is longer than [`MAX_LEVEL`].
 //!
+//! Closed groups: a group whose buckets send only to ports that are its owner's alone. Such a group may take any packet, if its owner has
+//! no other ports at the switch. So a rule may send it packets outside of the flowspace, and from then on the group must stay closed.
+//!
 //! In: buckets that were parsed without error. Out: a few numbers for each group. It never checks the sender;
 //! `crate::owned` does.
 
@@ -33,8 +36,14 @@ const GROUP_ACTION: u16 = 22;
 /// OFPG_ANY: a bucket watches no group.
 const NO_GROUP: u32 = 0xffff_ffff;
 
-/// The result of the check of buckets against their owner's `packet.out`.
-pub(crate) type Judged = Result<(), Excess>;
+/// The result of the check of buckets against the bounds of their owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Judged {
+    /// Whether a packet-out may use them.
+    pub packet_out: Result<(), Excess>,
+    /// Whether they send only to ports that are the owner's alone.
+    pub is_closed: bool,
+}
 
 /// What a group may do, by all commands since it was added.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +56,12 @@ pub(crate) struct GroupEffects {
     /// 1 if its buckets contain no groups.
     pub level: u8,
     /// Whether a packet-out may use it, apart from the groups in its buckets.
-    pub packet_out: Judged,
+    pub packet_out: Result<(), Excess>,
+    /// Whether its buckets send only to ports that are the owner's alone, without other groups. Then any packet may enter.
+    pub is_closed: bool,
+    /// Whether a rule or a packet-out relied on that. Then it must stay so. No switch forgets a rule because the kernel does, so
+    /// this stays until the group is deleted.
+    pub takes_any: bool,
     /// The number of groups whose buckets contain it.
     pub named_by: u32,
     /// Whether a bounded packet-out has used it.
@@ -70,13 +84,18 @@ impl GroupEffects {
         if level > MAX_LEVEL {
             return Err(Excess::Nesting(it.group_id));
         }
-        Ok(GroupEffects { nested, fanout, level, packet_out: judged, named_by: 0, is_sent_to: false })
+        let Judged { packet_out, is_closed } = judged;
+        let (named_by, is_sent_to, takes_any) = (0, false, false);
+        Ok(GroupEffects { nested, fanout, level, packet_out, is_closed, takes_any, named_by, is_sent_to })
     }
 
     /// Adds the effects of new buckets.
     pub fn with(&self, new: GroupEffects, group_id: u32) -> Result<GroupEffects, Excess> {
         if self.named_by > 0 && new.level > self.level {
             return Err(Excess::Nesting(group_id));
+        }
+        if self.takes_any && !new.is_closed {
+            return Err(Excess::OpenGroup(group_id));
         }
         let mut nested = self.nested.clone();
         for (group_id, times) in new.nested {
@@ -87,7 +106,8 @@ impl GroupEffects {
             return Err(Excess::TooMany(TooMany::Nested(MAX_NESTED)));
         }
         let (level, packet_out) = (self.level.max(new.level), self.packet_out.and(new.packet_out));
-        Ok(GroupEffects { nested, fanout: self.fanout.or(new.fanout), level, packet_out, ..self.clone() })
+        let (fanout, is_closed) = (self.fanout.or(new.fanout), self.is_closed && new.is_closed);
+        Ok(GroupEffects { nested, fanout, level, packet_out, is_closed, ..self.clone() })
     }
 }
 

@@ -17,6 +17,7 @@ use crate::decision::Refusal;
 use crate::dispatch::Kernel;
 use crate::excess::Excess;
 use crate::fanout::Fanout;
+use crate::group_effects::Judged;
 use crate::owned::{Asker, Change, Claimant};
 use abi::ZoneId;
 use abi::command::{FlowMod, GroupMod, MeterMod};
@@ -47,11 +48,17 @@ impl Kernel {
         self.check_controller(zone, fanout)?;
         let asker = self.asker(zone, Capability::RuleWrite);
         self.ownership.owned.check_instructions(asker, datapath, it.instructions)?;
+        let relies_on_groups = std::mem::take(&mut self.scratch.relies_on_groups);
         let lists =
             instructions_raw(it.instructions).map_while(Result::ok).filter_map(|raw| raw.action_bytes());
         let groups = lists.map(|actions| self.ownership.owned.fanout_of_groups(datapath, actions));
         let total = groups.fold(fanout, Fanout::and);
         total.check_all()?;
+        if relies_on_groups {
+            let lists =
+                instructions_raw(it.instructions).map_while(Result::ok).filter_map(|raw| raw.action_bytes());
+            lists.for_each(|actions| self.ownership.owned.note_takes_any(datapath, actions));
+        }
         if let Some(there) = self.sessions.datapaths.get_mut(&datapath) {
             there.note_fanout(it.table_id, total);
         }
@@ -87,6 +94,9 @@ impl Kernel {
         self.ownership.owned.check_packet_out(asker, datapath, actions)?;
         let total = fanout.and(self.ownership.owned.fanout_of_groups(datapath, actions));
         total.check_all()?;
+        if std::mem::take(&mut self.scratch.relies_on_groups) {
+            self.ownership.owned.note_takes_any(datapath, actions);
+        }
         let Some(there) = self.sessions.datapaths.get_mut(&datapath) else { return Ok(Becomes::ONE_PACKET) };
         if total.controllers > 0 {
             there.senders_up.insert(zone);
@@ -105,18 +115,22 @@ impl Kernel {
         it: &GroupMod<'_>,
         claimant: Claimant,
     ) -> Result<Change, Refusal> {
+        let mut is_closed = true;
         self.check_bounds(zone, Capability::RuleWrite, datapath, |reaches, scratch| {
+            is_closed &= reaches.closes(it);
             reaches.check_group_mod(datapath, it, scratch)
         })?;
         self.check_controller(zone, Fanout::of_group(it)).map_err(beyond)?;
         self.sessions.check_here(datapath)?;
         let judged = self.check_bounds(zone, Capability::PacketOut, datapath, |reaches, scratch| {
+            is_closed &= reaches.closes(it);
             reaches.check_buckets(it, scratch)
         });
-        let judged = match judged {
+        let packet_out = match judged {
             Err(Refusal::Beyond(_, excess)) => Err(excess),
             _ => Ok(()),
         };
+        let judged = Judged { packet_out, is_closed };
         let asker = self.asker(zone, Capability::RuleWrite);
         let change =
             self.ownership.owned.on_group_mod(asker, datapath, it, judged, claimant).map_err(beyond)?;

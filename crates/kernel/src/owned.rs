@@ -331,6 +331,29 @@ impl Owned {
         self.owners.get(&(datapath, GroupOrMeter::Group(group_id)))?.group_effects.as_deref()
     }
 
+    /// Whether a group of an app sends only to ports that are the app's alone.
+    pub fn is_closed(&self, datapath: DatapathId, group_id: u32) -> bool {
+        self.group_effects(datapath, group_id).is_some_and(|group_effects| group_effects.is_closed)
+    }
+
+    /// A rule or a packet-out sends packets outside the flowspace to these groups, which must stay closed from now on.
+    pub fn note_takes_any(&mut self, datapath: DatapathId, actions: &[u8]) {
+        for group_id in groups_in(actions) {
+            let Some(group_effects) = self.group_effects_mut(datapath, group_id).filter(|it| it.is_closed)
+            else {
+                continue;
+            };
+            group_effects.takes_any = true;
+            let group_effects = group_effects.clone();
+            self.claims.grow((datapath, GroupOrMeter::Group(group_id)), &group_effects, self.worker);
+        }
+    }
+
+    /// Whether this zone owns it.
+    pub fn is_of(&self, zone: ZoneId, place: Place) -> bool {
+        self.owners.get(&place).is_some_and(|owner| owner.zone == zone)
+    }
+
     fn group_effects_mut(&mut self, datapath: DatapathId, group_id: u32) -> Option<&mut GroupEffects> {
         self.owners.get_mut(&(datapath, GroupOrMeter::Group(group_id)))?.group_effects.as_deref_mut()
     }

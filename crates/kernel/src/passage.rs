@@ -520,7 +520,8 @@ impl Kernel {
         datapath: DatapathId,
         check: impl FnOnce(&Reaches<'_>, &mut Scratch) -> Result<(), Excess>,
     ) -> Result<(), Refusal> {
-        let Kernel { zones, scratch, .. } = self;
+        let Kernel { zones, scratch, ownership, .. } = self;
+        scratch.relies_on_groups = false;
         let Some(Some(zone)) = zones.get(usize::from(zone.0)) else { return Ok(()) };
         if !zone.grant.is_bounded(capability) {
             return Ok(());
@@ -536,6 +537,8 @@ impl Kernel {
             hears_packets: zone.grant.holds(Capability::PacketIn),
             others_too: zone.grant.holds(Capability::RuleWriteOthers),
             own_rules_go_beyond: capability == Capability::PacketOut && zone.own_rules_go_beyond,
+            datapath,
+            owned: &ownership.owned,
         };
         check(&reaches, scratch).map_err(|excess| Refusal::Beyond(capability, excess))
     }

@@ -154,6 +154,23 @@ pub fn numbers(mut body: &[u8]) -> impl Iterator<Item = Option<u32>> {
     })
 }
 
+/// The entries of groups, or of meters with their bands, each with its number: `ofp_group_stats` (1.3.5, 7.3.5.6), and those of [`numbers`].
+pub fn numbered(body: &[u8]) -> impl Iterator<Item = (u32, &[u8])> {
+    const LEN_MIN: usize = 8;
+    with_length(body, LEN_MIN).map(|entry| (word(entry, 4), entry))
+}
+
+/// The counters of meters, each with its number (`ofp_meter_stats`, 1.3.5, 7.3.5.12). Here the number is before the length.
+pub fn meter_counters(mut body: &[u8]) -> impl Iterator<Item = (u32, &[u8])> {
+    const LEN_MIN: usize = 40;
+    std::iter::from_fn(move || {
+        let length = usize::from(short(body, 4));
+        let (entry, rest) = body.split_at_checked(length).filter(|_| length >= LEN_MIN)?;
+        body = rest;
+        Some((word(entry, 0), entry))
+    })
+}
+
 /// The meter features of a switch (`ofp_meter_features`, 1.3.5, 7.3.5.14). If an answer is too short for a number, the number is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MeterFeatures {
@@ -211,6 +228,19 @@ mod tests {
         check(&[entry, entry].concat(), &[Some(5), Some(5)]);
         check(&[&entry[..], &[0, 8, 0]].concat(), &[Some(5), None]);
         check(&[0; 8], &[None]);
+    }
+
+    #[test]
+    fn entries_of_groups_and_meters_have_their_numbers() {
+        let (mut group, mut meter) = (vec![0; 40], vec![0; 48]);
+        (group[1], group[7]) = (40, 5);
+        (meter[3], meter[5]) = (6, 48);
+        let two = [&group[..], &group[..39]].concat();
+        assert_eq!(numbered(&two).collect::<Vec<_>>(), [(5, &group[..])]);
+        let three = [&meter[..], &meter[..], &meter[..47]].concat();
+        assert_eq!(meter_counters(&three).collect::<Vec<_>>(), [(6, &meter[..]), (6, &meter[..])]);
+        meter[5] = 39;
+        assert_eq!(meter_counters(&meter).count(), 0);
     }
 
     #[test]

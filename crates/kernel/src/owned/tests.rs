@@ -9,6 +9,7 @@ const ONE: Asker = Asker { zone: ZoneId(1), bounded: false, others_too: false };
 const OTHER: Asker = Asker { zone: ZoneId(2), bounded: false, others_too: false };
 const EVERYBODYS: Asker = Asker { zone: ZoneId(4), bounded: false, others_too: true };
 const BOUNDED: Asker = Asker { zone: ZoneId(3), bounded: true, others_too: false };
+const JUDGED: Judged = Judged { packet_out: Ok(()), is_closed: false };
 const CLAIMANT: Claimant = Claimant { ticket: 7, wants_receipt: false };
 
 fn group(command: u16, group_id: u32) -> GroupMod<'static> {
@@ -22,7 +23,7 @@ fn meter(command: u16, meter_id: u32) -> MeterMod<'static> {
 impl Owned {
     /// Sends a change if it is allowed. Returns the ticket of its claim.
     fn send_group(&mut self, asker: Asker, at: DatapathId, it: &GroupMod<'_>) -> Result<Option<u64>, Excess> {
-        let change = self.on_group_mod(asker, at, it, Ok(()), CLAIMANT)?;
+        let change = self.on_group_mod(asker, at, it, JUDGED, CLAIMANT)?;
         Ok(self.take(change))
     }
 
@@ -286,7 +287,7 @@ fn what_was_deleted_is_the_next_ones_who_asks() {
 fn what_is_not_sent_changes_nothing() {
     let mut owned = owned();
     for command in [group(DELETE, 7), group(MODIFY, 7), group(ADD, 8)] {
-        let change = owned.on_group_mod(ONE, SWITCH, &command, Ok(()), CLAIMANT).unwrap();
+        let change = owned.on_group_mod(ONE, SWITCH, &command, JUDGED, CLAIMANT).unwrap();
         assert_ne!(change, Change::Nothing);
         assert_eq!(owned.do_group(OTHER, SWITCH, &group(MODIFY, 7)), Err(Excess::Group(7)));
     }

@@ -4,6 +4,7 @@
 
 mod bounds;
 mod bundles;
+mod closed_groups;
 mod decisions;
 mod deputies;
 mod effects;

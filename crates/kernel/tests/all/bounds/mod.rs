@@ -545,10 +545,8 @@ fn the_rules_of_others_are_not_shown() {
     let mut node = Node::with(Grant::nothing().with(Capability::StatsRead).with(Capability::ViewRead));
     let ask = |multipart, body| What::StatsRequest(StatsRequest { multipart, body });
     let needs = "the app does not hold the capability rule.read";
-    for of_all in [2, 6, 7, 9, 10] {
-        assert_eq!(node.command(APP, ask(of_all, &[])), needs, "{of_all}");
-    }
-    for harmless in [0, 1, 3, 4, 5, 8, 11, 12, 13, command::QUEUE_CONFIG, command::ROLE] {
+    assert_eq!(node.command(APP, ask(2, &[])), needs, "a sum");
+    for harmless in [0, 1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, command::QUEUE_CONFIG, command::ROLE] {
         assert_eq!(node.command(APP, ask(harmless, &[])), "sent", "{harmless}");
     }
     let sets = "the app does not hold the capability rule.write.others";
