@@ -8,7 +8,7 @@
 use crate::event::Outcome;
 use crate::output::Command;
 use crate::pending::{Asked, Sender};
-use crate::refusal::{FLOW_MOD_EPERM, FLOW_MOD_UNKNOWN, REQUEST_EPERM};
+use crate::refusal::{FLOW_MOD_EPERM, FLOW_MOD_UNKNOWN, GROUP_EXISTS, METER_EXISTS, REQUEST_EPERM};
 use crate::rule_table::{Before, Idle, Rule};
 use crate::rules::{REMOVED_BY_DELETE, piece_mod};
 use crate::virtual_switch::{Turn, VirtualSwitch};
@@ -26,8 +26,10 @@ impl VirtualSwitch {
                     self.refuse(sender.asker, error, &sender.beginning, turn);
                 }
             }
-            (Asked::GroupAgain(id), error) => self.on_group_again(id, error.is_none(), turn),
-            (Asked::MeterAgain(id), error) => self.on_meter_again(id, error.is_none(), turn),
+            (Asked::GroupAgain(id), _) => self.on_group_again(id, outcome, turn),
+            (Asked::MeterAgain(id), _) => self.on_meter_again(id, outcome, turn),
+            (Asked::Group { sender, id }, Some(GROUP_EXISTS)) if self.replace_group(id, &sender, turn) => {}
+            (Asked::Meter { sender, id }, Some(METER_EXISTS)) if self.replace_meter(id, &sender, turn) => {}
             (Asked::Group { sender, id }, error) => {
                 if error.is_some() {
                     self.groups.remove(&id);
@@ -74,8 +76,8 @@ impl VirtualSwitch {
                 let error = if let Outcome::Failed(error) = outcome { error } else { REQUEST_EPERM };
                 self.refuse(asker, error, &beginning, turn);
             }
-            (Asked::Add { .. } | Asked::Modify { .. } | Asked::Change(_) | Asked::PacketOut(_), None) => {}
-            (Asked::ModifyGroup { .. } | Asked::ModifyMeter { .. }, None) => {}
+            // It is as it was ordered.
+            (_, None) => {}
         }
     }
 
@@ -143,7 +145,7 @@ fn deletes(rule: &Rule, now_ms: u64) -> Vec<FlowMod> {
 }
 
 /// The error for a controller. The kernel's refusals have one if OpenFlow has one for the reason.
-fn error_of(outcome: Outcome) -> Option<ErrorCode> {
+pub(crate) fn error_of(outcome: Outcome) -> Option<ErrorCode> {
     /// OFPET_EXPERIMENTER: the kernel's own errors.
     const EXPERIMENTER: u16 = 0xffff;
     match outcome {

@@ -1,13 +1,13 @@
 //! Deletes rules, groups and meters that an earlier run of the slice left in the physical switch.
 //!
-//! In: the physical switch's rules, deletes of the tenant, new groups and meters. Out: the question for rules, and deletes. It never deletes a rule of this
+//! In: the physical switch's rules, deletes of the tenant, groups and meters that exist already. Out: the question for rules, and deletes. It never deletes a rule of this
 //! run, and shows the tenant none of an earlier one.
 
-use crate::output::{Command, DELETE};
-use crate::pending::Asked;
+use crate::output::{ADD, Command, DELETE};
+use crate::pending::{Asked, Sender};
 use crate::statistics::all_flows;
 use crate::virtual_switch::{Turn, VirtualSwitch};
-use openflow::message::{FLOW_DELETE_STRICT, FlowModFields, GROUP_TYPE_ALL, GroupMod, MeterMod, ReplyBody};
+use openflow::message::{FLOW_DELETE_STRICT, FlowModFields, GroupMod, MeterMod, ReplyBody};
 
 impl VirtualSwitch {
     /// Asks the physical switch for rules of an earlier run, once.
@@ -57,20 +57,32 @@ impl VirtualSwitch {
         }
     }
 
-    /// Deletes what an earlier run may have left under the number of a new group.
-    pub(crate) fn clear_group(&mut self, physical: u32, turn: &mut Turn<'_>) {
-        if self.leftovers.may_have_group(physical) {
-            let (command, group_type) = (DELETE, GROUP_TYPE_ALL);
-            let group_mod = GroupMod { command, group_type, group_id: physical, buckets: Vec::new() };
-            self.order(Command::GroupMod(group_mod), None, turn);
+    /// The physical switch has a group with the number of a new one. If an earlier run may have left it, it makes room. Returns whether it
+    /// does. It is the slice's then: the kernel gives a number to one owner only.
+    pub(crate) fn replace_group(&mut self, id: u32, sender: &Sender, turn: &mut Turn<'_>) -> bool {
+        let physical = self.groups.get(&id).map(|group| group.physical);
+        if !physical.is_some_and(|physical| self.leftovers.may_have_group(physical)) {
+            return false;
         }
+        let again = self.lay_groups(ADD).into_iter().find(|(it, _)| *it == id);
+        let Some((_, group_mod)) = again else { return false };
+        let delete = GroupMod { command: DELETE, buckets: Vec::new(), ..group_mod };
+        self.order(Command::GroupMod(delete), None, turn);
+        self.order(Command::GroupMod(group_mod), Some(Asked::Group { sender: sender.clone(), id }), turn);
+        true
     }
 
-    /// Deletes what an earlier run may have left under the number of a new meter.
-    pub(crate) fn clear_meter(&mut self, physical: u32, turn: &mut Turn<'_>) {
-        if self.leftovers.may_have_meter(physical) {
-            let meter_mod = MeterMod { command: DELETE, flags: 0, meter_id: physical, bands: Vec::new() };
-            self.order(Command::MeterMod(meter_mod), None, turn);
+    /// The same for a meter.
+    pub(crate) fn replace_meter(&mut self, id: u32, sender: &Sender, turn: &mut Turn<'_>) -> bool {
+        let physical = self.meters.get(&id).map(|meter| meter.physical);
+        if !physical.is_some_and(|physical| self.leftovers.may_have_meter(physical)) {
+            return false;
         }
+        let again = self.lay_meters(ADD).into_iter().find(|(it, _)| *it == id);
+        let Some((_, meter_mod)) = again else { return false };
+        let delete = MeterMod { command: DELETE, bands: Vec::new(), ..meter_mod };
+        self.order(Command::MeterMod(delete), None, turn);
+        self.order(Command::MeterMod(meter_mod), Some(Asked::Meter { sender: sender.clone(), id }), turn);
+        true
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! A bucket is an action set, so it sends a packet out of one port. A bucket that floods becomes one for each port, in a group of type
 //! ALL. Packets reach a group with the slice's tag, if the switch has ports with tags; the bucket for an edge port pops it. A bucket cannot
-//! change addresses, because it does not know them.
+//! change addresses, because it does not know them. If the slice has only edge ports at the switch, packets reach a group as they came. Its
+//! buckets send to these ports alone, so the kernel lets any packet of the slice enter.
 //!
 //! In: group mods. Out: group mods of the physical switch, or the refusal.
 
@@ -106,7 +107,6 @@ impl VirtualSwitch {
         self.unsaved.groups.note(id);
         let group_mod = GroupMod { command: ADD, group_type, group_id: physical, buckets: laid.buckets };
         self.claims += 1;
-        self.clear_group(physical, turn);
         self.order(Command::GroupMod(group_mod), Some(Asked::Group { sender, id }), turn);
         Ok(())
     }
@@ -241,6 +241,10 @@ impl VirtualSwitch {
             PortNo::IN_PORT if dressed > 0 && dressed < self.space.ports().count() => Err(Refusal::new(
                 GROUP_BUCKET,
                 "a group cannot send to IN_PORT: the slice's ports differ in whether packets have its tag or its addresses",
+            )),
+            PortNo::CONTROLLER if self.space.is_undressed() => Err(Refusal::new(
+                GROUP_BUCKET,
+                "a group cannot send to a controller at a switch where all ports of the slice are its own: let a rule do it",
             )),
             PortNo::FLOOD | PortNo::ALL => {
                 actions.pop();

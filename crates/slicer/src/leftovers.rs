@@ -2,7 +2,7 @@
 //!
 //! The process of a slice can end, and its rules go on to forward. The next process does not know them. It asks the physical switch for
 //! rules whose numbers are lower than its own. When the tenant deletes all rules, it deletes these too; otherwise old rules would hide what
-//! the tenant adds. Groups and meters of that time are deleted when their numbers are used again.
+//! the tenant adds. A group or meter of that time is deleted when its number is used again, and the switch says that it exists.
 //!
 //! In: the physical switch's rules. Out: those of earlier runs. The file `cleaning` deletes them.
 
@@ -26,7 +26,7 @@ pub(crate) struct Leftovers {
     rules: BTreeMap<Key, Match>,
     /// The tenant has deleted all rules since this run began, and the answer was not there yet.
     is_unwanted: bool,
-    /// Numbers of groups and meters that this run has used.
+    /// Numbers of groups and meters that this run has, or has made room for.
     groups: BTreeSet<u32>,
     meters: BTreeSet<u32>,
 }

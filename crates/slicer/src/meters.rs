@@ -61,7 +61,6 @@ impl VirtualSwitch {
         self.unsaved.meters.note(id);
         let meter_mod = MeterMod { meter_id: physical, ..wanted.clone() };
         self.claims += 1;
-        self.clear_meter(physical, turn);
         self.order(Command::MeterMod(meter_mod), Some(Asked::Meter { sender, id }), turn);
         Ok(())
     }

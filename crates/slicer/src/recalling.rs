@@ -12,6 +12,8 @@
 //! In: the recalled state, and the physical switch's answers. Out: commands. It never adds a rule of which the switch has nothing, unless the
 //! switch does not say which rules it has.
 
+use crate::answers::error_of;
+use crate::event::Outcome;
 use crate::groups::REMOVED_BY_GROUP;
 use crate::output::{Command, DELETE, MODIFY};
 use crate::pending::Asked;
@@ -61,28 +63,32 @@ impl VirtualSwitch {
     }
 
     /// A recalled group is confirmed, or the physical switch does not have it. Then its rules are gone too.
-    pub(crate) fn on_group_again(&mut self, id: u32, is_there: bool, turn: &mut Turn<'_>) {
-        if let Some(group) = self.groups.get(&id).filter(|_| !is_there) {
+    pub(crate) fn on_group_again(&mut self, id: u32, outcome: Outcome, turn: &mut Turn<'_>) {
+        if let Some(group) = self.groups.get(&id).filter(|_| error_of(outcome).is_some()) {
             let (group_type, group_id) = (group.group_type, group.physical);
             self.groups.remove(&id);
             self.unsaved.groups.note(id);
             self.take_out_if(|rule| rule.refers_to(id), REMOVED_BY_GROUP, turn);
-            // For the kernel, its number is free again.
+            // For the kernel, its number is free again. If the kernel refused, the number is not the slice's.
             let group_mod = GroupMod { command: DELETE, group_type, group_id, buckets: Vec::new() };
-            self.order(Command::GroupMod(group_mod), None, turn);
+            if matches!(outcome, Outcome::Failed(_)) {
+                self.order(Command::GroupMod(group_mod), None, turn);
+            }
         }
         self.end_one_claim(turn);
     }
 
     /// The same for a meter.
-    pub(crate) fn on_meter_again(&mut self, id: u32, is_there: bool, turn: &mut Turn<'_>) {
-        if let Some(meter) = self.meters.get(&id).filter(|_| !is_there) {
+    pub(crate) fn on_meter_again(&mut self, id: u32, outcome: Outcome, turn: &mut Turn<'_>) {
+        if let Some(meter) = self.meters.get(&id).filter(|_| error_of(outcome).is_some()) {
             let (flags, meter_id) = (meter.flags, meter.physical);
             self.meters.remove(&id);
             self.unsaved.meters.note(id);
             self.take_out_if(|rule| rule.uses_meter(id), REMOVED_BY_DELETE, turn);
             let meter_mod = MeterMod { command: DELETE, flags, meter_id, bands: Vec::new() };
-            self.order(Command::MeterMod(meter_mod), None, turn);
+            if matches!(outcome, Outcome::Failed(_)) {
+                self.order(Command::MeterMod(meter_mod), None, turn);
+            }
         }
         self.end_one_claim(turn);
     }

@@ -170,6 +170,11 @@ impl Space {
         self.ports.values().any(|port| self.is_dressed_at(port))
     }
 
+    /// Whether frames would be dressed between switches, and the slice has only edge ports here.
+    pub(crate) fn is_undressed(&self) -> bool {
+        self.dresses() && !self.has_dressed_ports()
+    }
+
     /// The pieces of a tenant's match: at least one. Those of closed ports are among them.
     pub(crate) fn narrow(&self, wanted: &Match) -> Result<Vec<Piece>, Refusal> {
         check_fields(wanted)?;

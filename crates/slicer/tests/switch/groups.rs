@@ -1,6 +1,6 @@
 //! Groups and meters: numbers of the tenant, buckets of the physical switch, and what waits for them.
 
-use crate::world::{TAG, World, add, errors, is_edge, with_tag, written};
+use crate::world::{TAG, World, add, errors, is_edge, physical, plan, with_tag, written};
 use flow::text::parse_actions;
 use flow::{Action, Instruction, PortNo};
 use openflow::message::*;
@@ -58,7 +58,7 @@ fn a_group_has_the_tenants_number_and_the_slices_ports() {
         let (bare, tagged) = (bare.clone(), tagged.clone());
         shown.map(move |port| {
             let frame = if is_edge(port) { bare.clone() } else { tagged.clone() };
-            (PortNo(crate::world::physical(port)), frame)
+            (PortNo(physical(port)), frame)
         })
     };
     let mut expected: Vec<_> = expect(1).chain(expect(4)).collect();
@@ -197,6 +197,45 @@ fn a_switch_of_1_0_has_neither() {
     world.join(0, Version::V1_3);
     assert_eq!(errors(&world.say(group(0, 0, 1, &["output:1"]))), [(1, 1)]);
     assert_eq!(errors(&world.say(meter(0, 1, MeterBandKind::Drop))), [(1, 1)]);
+}
+
+/// A slice with its two edge ports alone.
+fn edge_alone(isolation: Isolation) -> World {
+    let mut plan = plan(isolation);
+    plan.switches[0].ports.retain(|port| port.is_edge);
+    let mut world = World::of(plan, Version::V1_3);
+    world.join(0, Version::V1_3);
+    world
+}
+
+#[test]
+fn a_slice_of_edge_ports_alone_has_groups() {
+    let mut world = edge_alone(Isolation::Vlan(TAG));
+    let rewritten = "set_field:02:00:00:00:00:09->eth_dst,group:7";
+    assert!(errors(&world.say(group(0, GROUP_TYPE_ALL, 7, &["output:1", "output:2"]))).is_empty());
+    assert!(errors(&world.say(Body::FlowMod(add(5, "in_port=1", rewritten)))).is_empty());
+    world.frames.clear();
+    world.arrive_shown(1, &frame());
+    let expected = [&[2, 0, 0, 0, 0, 9], &frame()[6..]].concat();
+    assert_eq!(left(&mut world), [(PortNo(physical(2)), expected)]);
+    let request = Body::MultipartRequest(MultipartRequest { flags: 0, body: RequestBody::Group(GROUP_ALL) });
+    let answers = world.say(request);
+    let [Body::MultipartReply(MultipartReply { body: ReplyBody::Group(groups), .. })] = &answers[..] else {
+        panic!("{answers:?}")
+    };
+    assert_eq!((groups.len(), groups[0].group_id, groups[0].packet_count), (1, 7, 1));
+    assert!(errors(&world.say(group(1, GROUP_TYPE_INDIRECT, 7, &["output:1"]))).is_empty());
+    assert_eq!(errors(&world.say(group(1, GROUP_TYPE_INDIRECT, 7, &["controller"]))), [(6, 12)]);
+}
+
+#[test]
+fn a_slice_of_edge_ports_alone_has_groups_with_addresses_too() {
+    let mut world = edge_alone(crate::addresses::addresses());
+    assert!(errors(&world.say(group(0, GROUP_TYPE_SELECT, 7, &["output:1", "output:2"]))).is_empty());
+    let rewritten = "set_field:02:00:00:00:00:09->eth_dst,group:7";
+    for matching in ["ip", "arp", "ip,nw_dst=10.0.0.2"] {
+        assert!(errors(&world.say(Body::FlowMod(add(5, matching, rewritten)))).is_empty(), "{matching}");
+    }
 }
 
 #[test]

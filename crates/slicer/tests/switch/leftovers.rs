@@ -3,7 +3,7 @@
 use crate::world::{TAG, World, add, delete, errors, plan};
 use openflow::message::*;
 use openflow::{Body, Version};
-use slicer::{Isolation, Outcome};
+use slicer::{Command, Isolation, Outcome};
 
 /// The first number of the second process.
 const SECOND: u64 = 1 << 20;
@@ -90,4 +90,24 @@ fn groups_and_meters_of_an_earlier_process_make_room() {
     for body in [&group, &meter] {
         assert!(errors(&world.say(body.clone())).is_empty(), "{body:?}");
     }
+}
+
+#[test]
+fn numbers_that_no_earlier_process_has_used_are_not_deleted() {
+    let (mut world, _) = with_rules(Version::V1_3);
+    again(&mut world);
+    world.commands.clear();
+    let group = GroupMod { command: 0, group_type: 0, group_id: 7, buckets: Vec::new() };
+    let bands = vec![MeterBand { rate: 100, burst_size: 0, kind: MeterBandKind::Drop }];
+    let meter = MeterMod { command: 0, flags: 1, meter_id: 3, bands };
+    for body in [Body::GroupMod(group), Body::MeterMod(meter)] {
+        assert!(errors(&world.say(body.clone())).is_empty(), "{body:?}");
+    }
+    // The kernel would refuse a delete, and count it.
+    let is_delete = |command: &Command| match command {
+        Command::GroupMod(it) => it.command == 2,
+        Command::MeterMod(it) => it.command == 2,
+        _ => false,
+    };
+    assert!(!world.commands.iter().any(is_delete), "{:?}", world.commands);
 }

@@ -2,6 +2,7 @@
 //!
 //! Every command of the slice is checked here: no match may reach outside of the slice, no output may lead out of it.
 
+mod granted;
 mod restarts;
 
 use flow::frame::FrameFields;
@@ -127,7 +128,7 @@ impl World {
         switch.on_connected(KERNEL, &mut effects);
         let hello = Message { version: on, xid: 0, body: Body::Hello(Hello::default()) };
         switch.on_message(KERNEL, &hello, now, &mut effects);
-        let kernel = kernel_of(&plan.isolation, &space_of(&plan.isolation), on);
+        let kernel = granted::kernel_of(&plan, &space_of(&plan.isolation), on);
         let mut world = World {
             slicer: Slicer::new(&plan).unwrap(),
             physical: switch,
@@ -333,7 +334,7 @@ impl World {
         outputs: &mut VecDeque<Output>,
     ) -> Vec<Event<'static>> {
         let xid = (ticket & 0xffff_ffff) as u32;
-        self.pass_kernel(ticket, &command);
+        let claim = self.pass_kernel(ticket, &command);
         let command = through_abi(ticket, wants_receipt, &command);
         if let (Command::FlowMod(_), Some(error)) = (&command, self.refuses.front().copied()) {
             self.refuses.pop_front();
@@ -364,6 +365,7 @@ impl World {
         let effects = self.tell_physical(xid, body);
         let is_error = |message: &Message| message.xid == xid && matches!(message.body, Body::Error(_));
         let failed = effects.messages.iter().any(|(_, message)| is_error(message));
+        self.settle(claim, failed);
         self.hear_physical(effects, outputs);
         if is_claim && self.holds_claims {
             self.claims.push(ticket);
@@ -371,36 +373,6 @@ impl World {
         }
         let done = Event::Answer { datapath: DATAPATH, ticket, outcome: Outcome::Done };
         if wants_receipt && !failed { vec![done] } else { Vec::new() }
-    }
-
-    /// The kernel decides about a command as about that of an app. It refuses none that the slice makes.
-    fn pass_kernel(&mut self, ticket: u64, command: &Command) {
-        if !matches!(command, Command::FlowMod(_) | Command::PacketOut(_)) || names_group(command) {
-            return;
-        }
-        let mut bytes = Vec::new();
-        assert!(slicer::abi_frames::write_command(&mut bytes, DATAPATH, ticket, false, command));
-        let (frame, now_ms) = (abi::Frame::read(&bytes).unwrap(), self.now.as_millis() as u64);
-        let zone = abi::ZoneId(OWNER as u16);
-        match self.kernel.on_command(zone, &frame, now_ms, &mut Vec::new()) {
-            kernel::Decision::Send(_) => self.kernel.on_sent(),
-            kernel::Decision::Refuse(refusal) => panic!("{refusal}: {command:?}"),
-            other => panic!("{other:?}"),
-        }
-    }
-
-    /// Whether the kernel would let the slice do this, whatever the slicer says.
-    pub fn is_granted(&mut self, flow_mod: FlowMod) -> bool {
-        let mut bytes = Vec::new();
-        let command = Command::FlowMod(flow_mod);
-        assert!(slicer::abi_frames::write_command(&mut bytes, DATAPATH, 1, false, &command));
-        let frame = abi::Frame::read(&bytes).unwrap();
-        let decision = self.kernel.on_command(abi::ZoneId(OWNER as u16), &frame, 0, &mut Vec::new());
-        let is_sent = matches!(decision, kernel::Decision::Send(_));
-        if is_sent {
-            self.kernel.on_sent();
-        }
-        is_sent
     }
 
     /// Sends a message to the physical switch as bytes of its version.
@@ -440,14 +412,14 @@ impl World {
                     // As southbound does: the body is that of 1.3.
                     let bytes = written(Version::V1_3, Body::MultipartReply(plain(reply)));
                     let multipart = u16::from_be_bytes([bytes[8], bytes[9]]);
-                    let event = abi::event::StatsReply {
-                        datapath: DATAPATH,
-                        ticket,
-                        multipart,
-                        more,
-                        body: &bytes[16..],
-                    };
-                    self.after_abi(abi::Event::StatsReply(event), outputs);
+                    let body = &bytes[16..];
+                    let event = abi::event::StatsReply { datapath: DATAPATH, ticket, multipart, more, body };
+                    let (mut whole, mut cut) = (Vec::new(), Vec::new());
+                    abi::event::write::stats_reply(&mut whole, 1, &event);
+                    let zone = abi::ZoneId(OWNER as u16);
+                    let seen = self.kernel.cut_down(zone, &whole, &mut cut).unwrap_or(&whole).to_vec();
+                    let frame = abi::Frame::read(&seen).unwrap();
+                    self.after_abi(abi::Event::read(&frame).unwrap(), outputs);
                 }
                 Body::Error(error) => {
                     let code = ErrorCode { kind: error.kind, code: error.code };
@@ -515,52 +487,6 @@ fn check_outputs(actions: &[Action]) {
             assert!(is_own || is_fine, "{actions:?}");
         }
     }
-}
-
-/// Whether a command refers to groups or meters. The kernel of this world is not told of these.
-fn names_group(command: &Command) -> bool {
-    let Command::FlowMod(flow_mod) = command else { return false };
-    flow_mod.instructions.iter().any(|instruction| match instruction {
-        Instruction::Meter(_) => true,
-        Instruction::ApplyActions(actions) => actions.iter().any(|it| matches!(it, Action::Group(_))),
-        _ => false,
-    })
-}
-
-/// A kernel with the zone of the slice: its packets, its ports, and the ports that no other slice has.
-fn kernel_of(isolation: &Isolation, space: &[Match], on: Version) -> kernel::Kernel {
-    let own = PORTS.iter().filter(|(.., is_edge)| *is_edge).map(|(port, ..)| PortNo(*port));
-    // With a tag, a packet is the slice's by its tag. What enters at the edge has none, and is the slice's by its port.
-    let flowspace = match isolation {
-        Isolation::Vlan(tag) => vec![Match::any().with(Field::VlanVid, tag | 0x1000)],
-        Isolation::Flowspace(_) => without_ports(space),
-        Isolation::Address(addresses) => addresses.physical_packets().to_vec(),
-    };
-    let bounds = kernel::Bounds {
-        flowspace: Some(flowspace),
-        ports: Some(PORTS.iter().map(|(port, ..)| PortNo(*port)).chain([PortNo::TABLE]).collect()),
-        own_ports: own.collect(),
-        ..kernel::Bounds::default()
-    };
-    let grant = kernel::Grant::nothing().with_packets_in(bounds.clone()).with_packets_out(bounds.clone());
-    let mut kernel = kernel::Kernel::new(7);
-    kernel.attach(abi::ZoneId(OWNER as u16), "blue", grant.with_rules(bounds), 0);
-    let openflow = if on == Version::V1_0 { abi::OpenFlowVersion::V1_0 } else { abi::OpenFlowVersion::V1_3 };
-    let up = abi::event::SwitchUp { datapath: DATAPATH, n_buffers: 0, n_tables: 1, openflow, ports: &[] };
-    let mut bytes = Vec::new();
-    abi::event::write::switch_up(&mut bytes, 1, &up);
-    kernel.on_event(&abi::Frame::read(&bytes).unwrap(), 0, &mut Vec::new()).unwrap();
-    kernel.on_no_answer(DATAPATH, kernel::Asked::Owners, kernel::Unanswered::Refused, 0);
-    kernel
-}
-
-fn without_ports(space: &[Match]) -> Vec<Match> {
-    let without = |it: &Match| {
-        let mut it = it.clone();
-        it.remove(Field::InPort);
-        it
-    };
-    space.iter().map(without).collect()
 }
 
 /// A reply whose flow entries 1.3 can express. The slice needs only their counters.
