@@ -13,6 +13,8 @@ use openflow::message::{FlowRemoved, ReplyBody};
 /// Something happened.
 #[derive(Clone, Debug)]
 pub enum Event<'a> {
+    /// Time has passed: about once a second. Rules for packets that the slice never has end by it.
+    Time,
     /// A connection to a controller stands. The virtual switch sends its hello.
     ControllerUp(Connection),
     /// A connection ended. The rules stay.

@@ -11,7 +11,7 @@ use crate::space::{Piece, VLAN_PRESENT};
 use crate::translation::{Scene, Start, depends_on_tag, has_tag};
 use crate::virtual_switch::VirtualSwitch;
 use flow::relation::intersection;
-use flow::{EXACT_PRIORITY_V10, Field, Instruction, Match, is_exact_in_v10};
+use flow::{Action, EXACT_PRIORITY_V10, Field, Instruction, Match, PortNo, is_exact_in_v10};
 use openflow::message::FlowModFields;
 use openflow::{Body, Message, Version};
 use std::collections::BTreeSet;
@@ -34,6 +34,10 @@ impl VirtualSwitch {
             None => None,
         };
         let mut pieces = self.space.narrow(matching)?;
+        if pieces.is_empty() {
+            // The rule is in the tenant's table alone.
+            return self.check_ways(&flat.actions).map(|()| Vec::new());
+        }
         // Actions of 1.0 on the tag of packets that may have one or not become two rules of 1.3.
         if self.on() != Version::V1_0 && self.space.tag.is_none() && depends_on_tag(&flat.actions) {
             pieces = pieces.into_iter().flat_map(split_by_tag).collect();
@@ -49,6 +53,32 @@ impl VirtualSwitch {
             laid.iter().try_for_each(|piece| check_v10(priority, piece))?;
         }
         Ok(laid)
+    }
+
+    /// Whether the slice has all ways of a rule that no packet hits.
+    fn check_ways(&self, actions: &[Action]) -> Result<(), Refusal> {
+        actions.iter().try_for_each(|action| match action {
+            Action::Output { port, .. } | Action::Enqueue { port, .. } => self.check_way(*port),
+            Action::Group(id) if !self.groups.contains_key(id) => {
+                Err(Refusal::new(ACTION_OUT_GROUP, format!("the slice has no group {id}")))
+            }
+            Action::Experimenter { experimenter, .. } => {
+                let why = format!("actions of experimenter {experimenter:#010x} are unknown");
+                Err(Refusal::new(ACTION_EXPERIMENTER, why))
+            }
+            _ => Ok(()),
+        })
+    }
+
+    fn check_way(&self, port: PortNo) -> Result<(), Refusal> {
+        match port {
+            PortNo::CONTROLLER | PortNo::IN_PORT | PortNo::FLOOD | PortNo::ALL => Ok(()),
+            PortNo::NORMAL | PortNo::LOCAL => {
+                Err(Refusal::new(ACTION_EPERM, format!("{port} would lead out of the slice")))
+            }
+            port if self.space.port(port).is_some() => Ok(()),
+            port => Err(Refusal::new(ACTION_OUT_PORT, format!("port {port} is not in the slice"))),
+        }
     }
 
     fn physical_meter(&self, id: u32) -> Result<u32, Refusal> {

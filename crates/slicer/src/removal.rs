@@ -18,6 +18,8 @@ use openflow::{Body, Message, Version};
 
 /// OFPRR_IDLE_TIMEOUT.
 const IDLE_TIMEOUT: u8 = 0;
+/// OFPRR_HARD_TIMEOUT.
+const HARD_TIMEOUT: u8 = 1;
 /// OFPRR_DELETE.
 const DELETE: u8 = 2;
 /// OFPRR_GROUP_DELETE, which 1.0 does not have.
@@ -130,6 +132,23 @@ impl VirtualSwitch {
         let Some(rule) = self.rules.remove(number) else { return };
         let lived = lived(turn.now_ms.saturating_sub(rule.at_ms));
         self.part(Leaver { rule, reason, pieces_left: 0, lived }, turn);
+    }
+
+    /// Ends the rules without a piece whose time is over. No switch does, and none of their packets can prolong them.
+    pub(crate) fn end_bare_rules(&mut self, turn: &mut Turn<'_>) {
+        let ended = |rule: &Rule| {
+            let passed_s = turn.now_ms.saturating_sub(rule.at_ms) / 1_000;
+            let is_over = |timeout_s: u16| timeout_s != 0 && passed_s >= u64::from(timeout_s);
+            // If both are over, the earlier one counts, and the hard one of two equal ones.
+            let is_first = rule.hard_timeout_s <= rule.idle_timeout_s;
+            match (is_over(rule.hard_timeout_s), is_over(rule.idle_timeout_s)) {
+                (false, false) => None,
+                (true, is_idle) if is_first || !is_idle => Some((rule.number, HARD_TIMEOUT)),
+                _ => Some((rule.number, IDLE_TIMEOUT)),
+            }
+        };
+        let ended: Vec<(u64, u8)> = self.rules.bare().filter_map(ended).collect();
+        ended.into_iter().for_each(|(number, reason)| self.end_if_empty(number, reason, turn));
     }
 
     /// Tells the controllers that a rule is gone.

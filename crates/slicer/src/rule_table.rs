@@ -173,6 +173,11 @@ impl Rule {
     }
 }
 
+/// How much of the limit for rules a rule with these pieces takes.
+pub(crate) fn weight(pieces: &[RulePiece]) -> usize {
+    pieces.len().max(1)
+}
+
 /// All actions in instructions.
 pub(crate) fn actions_of(instructions: &[Instruction]) -> impl Iterator<Item = &Action> {
     instructions.iter().flat_map(|instruction| match instruction {
@@ -223,6 +228,8 @@ pub(crate) struct RuleTable {
     numbers: BTreeMap<Key, u64>,
     /// The rules by the places of their pieces in the physical switch, also of closed ports.
     places: BTreeMap<Place, u64>,
+    /// Rules without a piece: those for packets that the slice never has.
+    bare: BTreeSet<u64>,
     /// Rules that may have changed since they were last taken: at most those that one event changes.
     touched: BTreeSet<u64>,
     /// Rules that are not in the journal as they are.
@@ -238,6 +245,16 @@ impl RuleTable {
     /// All pieces of all rules, also those of closed ports.
     pub(crate) fn pieces(&self) -> usize {
         self.places.len()
+    }
+
+    /// How much of the limit for rules they take: the pieces, and one for each rule without any.
+    pub(crate) fn taken(&self) -> usize {
+        self.places.len() + self.bare.len()
+    }
+
+    /// The rules without a piece. No switch ends them.
+    pub(crate) fn bare(&self) -> impl Iterator<Item = &Rule> {
+        self.bare.iter().filter_map(|number| self.rules.get(number))
     }
 
     /// The number of the rule that has a piece at this place.
@@ -282,6 +299,11 @@ impl RuleTable {
         for piece in &rule.pieces {
             self.places.insert(place_of(rule.priority, piece), number);
         }
+        if rule.pieces.is_empty() {
+            self.bare.insert(number)
+        } else {
+            self.bare.remove(&number)
+        };
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Rule> {
@@ -311,6 +333,9 @@ impl RuleTable {
         for piece in &rule.pieces {
             self.places.insert(place_of(rule.priority, piece), rule.number);
         }
+        if rule.pieces.is_empty() {
+            self.bare.insert(rule.number);
+        }
         self.touched.insert(rule.number);
         self.unsaved.note(rule.number);
         self.rules.insert(rule.number, rule);
@@ -326,6 +351,7 @@ impl RuleTable {
     /// Takes a rule out, but for its number by match.
     fn take(&mut self, number: u64) -> Option<Rule> {
         let rule = self.rules.remove(&number)?;
+        self.bare.remove(&number);
         self.touched.insert(number);
         self.unsaved.note(number);
         for piece in &rule.pieces {

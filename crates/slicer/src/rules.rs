@@ -14,7 +14,7 @@ use crate::leaving::Leaver;
 use crate::output::Command;
 use crate::pending::{Asked, Sender};
 use crate::refusal::*;
-use crate::rule_table::{Before, Idle, Rule, RulePiece, Selection, physical_priority};
+use crate::rule_table::{Before, Idle, Rule, RulePiece, Selection, physical_priority, weight};
 use crate::virtual_switch::{Obeyed, Turn, VirtualSwitch};
 use flow::EXACT_PRIORITY_V10;
 use openflow::Version;
@@ -100,8 +100,8 @@ impl VirtualSwitch {
         self.check_priority(priority, &it.matching)?;
         let replaced = self.rules.find(priority, &it.matching);
         self.check_places([(replaced.map(|rule| rule.number), priority, &pieces[..])])?;
-        let others = self.rules.pieces() - replaced.map_or(0, |rule| rule.pieces.len());
-        self.check_room(others + pieces.len(), turn)?;
+        let others = self.rules.taken() - replaced.map_or(0, |rule| weight(&rule.pieces));
+        self.check_room(others + weight(&pieces), turn)?;
         let rule = self.rule_of(wish, priority, turn.now_ms);
         self.install(rule, pieces, Some(wish.sender()), turn);
         Ok(())
@@ -202,11 +202,11 @@ impl VirtualSwitch {
             return self.lay_out(wish.priority(), &it.matching, &it.instructions).map(|_| ());
         }
         let mut laid = Vec::with_capacity(meant.len());
-        let (before, mut all) = (self.rules.pieces(), self.rules.pieces());
+        let (before, mut all) = (self.rules.taken(), self.rules.taken());
         for number in meant {
             let Some(rule) = self.rules.get(number) else { continue };
             let pieces = self.lay_out(rule.priority, &rule.matching, &it.instructions)?;
-            all = all - rule.pieces.len() + pieces.len();
+            all = all - weight(&rule.pieces) + weight(&pieces);
             laid.push((number, rule.priority, pieces));
         }
         self.check_places(

@@ -189,6 +189,12 @@ impl Slicer {
                 self.switches.values_mut().for_each(|switch| switch.on_stale(is_stale, turn));
             }
             Event::Link { link, is_up } => self.links.set(&link, is_up),
+            Event::Time => {
+                let waits = |switch: &&VirtualSwitch| switch.rules.bare().next().is_some();
+                let due: Vec<DatapathId> =
+                    self.switches.values().filter(waits).map(|switch| switch.datapath).collect();
+                due.into_iter().for_each(|datapath| self.at(datapath, |switch| switch.end_bare_rules(turn)));
+            }
             Event::ControllerUp(Connection { datapath, controller }) => {
                 self.at(datapath, |switch| switch.on_controller_up(controller, turn));
             }

@@ -175,7 +175,15 @@ impl Space {
         self.dresses() && !self.has_dressed_ports()
     }
 
-    /// The pieces of a tenant's match: at least one. Those of closed ports are among them.
+    /// Whether a match names a protocol without addresses that are rewritten, and the slice has only packets with such addresses. LLDP
+    /// is one, which the slice answers itself.
+    fn has_none_of_protocol(&self, wanted: &Match) -> bool {
+        let full = Field::EthType.full_mask();
+        let names_one = wanted.get(Field::EthType).is_some_and(|(_, mask)| mask == full);
+        self.addresses.is_some() && names_one && fields_of(wanted).is_none()
+    }
+
+    /// The pieces of a tenant's match. Those of closed ports are among them. None: the match is of a protocol of which the slice has no packet.
     pub(crate) fn narrow(&self, wanted: &Match) -> Result<Vec<Piece>, Refusal> {
         check_fields(wanted)?;
         check_prerequisites(wanted)?;
@@ -192,7 +200,7 @@ impl Space {
                 Some(Piece { matching: matching.sorted(), ..entry.clone() })
             })
             .collect();
-        if all.is_empty() {
+        if all.is_empty() && !self.has_none_of_protocol(&rest) {
             return Err(Refusal::new(FLOW_MOD_EPERM, "the match has no packet of the slice's flowspace"));
         }
         Ok(without_covered(all))

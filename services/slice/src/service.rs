@@ -256,6 +256,7 @@ impl App for Slice {
         }
         failed.into_iter().for_each(|(connection, why)| self.lose(connection, &why, out));
         self.serve_clients(out);
+        self.feed(Event::Time, out);
         if self.settings.is_standalone && self.withdrawal.is_none() {
             self.stand_in(out);
         }

@@ -186,7 +186,10 @@ fn what_cannot_be_rewritten_is_refused() {
     check("ip,nw_dst=172.16.3.1", "output:1", no_packet);
     check("ip,in_port=1,nw_src=10.0.0.2", "output:1", no_packet);
     check("ip,in_port=1,nw_dst=10.0.0.64/26", "output:3", no_packet);
-    check("ipv6", "output:1", no_packet);
+    check("ipv6", "output:9", (2, 4));
+    check("ipv6", "normal", (2, 6));
+    check("dl_type=0x88cc", "group:1", (2, 9));
+    check("ipv6,in_port=9", "output:1", no_packet);
     check("dl_vlan=5", "output:1", no_packet);
     check("ip,in_port=3", "set_field:10.0.1.1->ip_dst,output:4", eperm);
     check("ip,in_port=3", "set_field:172.16.3.1->ip_dst,output:4", eperm);

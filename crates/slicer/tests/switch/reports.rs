@@ -4,7 +4,7 @@ use crate::world::{DATAPATH, TAG, World, add, errors, plan, with_tag};
 use flow::{Action, ErrorCode, Field, MacAddr, Match, PortNo};
 use openflow::message::*;
 use openflow::{Body, Message, Version};
-use slicer::{Command, End, Event, Isolation, LinkPlan, Outcome, PortFacts, SlicePlan};
+use slicer::{Command, End, Event, Isolation, Limit, Limits, LinkPlan, Outcome, PortFacts, SlicePlan};
 
 fn world(version: Version) -> World {
     let mut world = World::new(Isolation::Vlan(TAG), Version::V1_3);
@@ -274,4 +274,84 @@ fn a_host_forges_no_link() {
     world.arrive_shown(1, &probe());
     assert!(world.told.is_empty());
     assert_eq!(world.slicer.counters(DATAPATH).unwrap().foreign_probes, 1);
+}
+
+/// A slice with addresses and a link, whose packets are IPv4 and ARP alone.
+fn with_addresses() -> World {
+    let plan = SlicePlan { links: vec![link()], ..plan(crate::addresses::addresses()) };
+    let mut world = World::of(plan, Version::V1_3);
+    world.join(0, Version::V1_3);
+    world.link(link(), true);
+    world
+}
+
+#[test]
+fn a_rule_for_a_protocol_that_the_slice_never_has_is_in_the_tenants_table_alone() {
+    let mut world = with_addresses();
+    let before = world.physical.flow_count();
+    for (priority, matching) in [(7, "dl_type=0x88cc"), (8, "dl_type=0x8942"), (9, "ipv6,in_port=1")] {
+        assert!(errors(&world.say(Body::FlowMod(add(priority, matching, "controller")))).is_empty());
+    }
+    assert_eq!(world.physical.flow_count(), before);
+    assert_eq!(world.slicer.rules(DATAPATH), Some((3, 0)));
+    let [reply] = &replies(ask(&mut world, RequestBody::Flow(all_flows())))[..] else { panic!() };
+    let ReplyBody::Flow(entries) = &reply.body else { panic!("{reply:?}") };
+    let counted: Vec<_> = entries.iter().map(|it| (it.priority, it.packet_count, it.byte_count)).collect();
+    assert_eq!(counted, [(9, 0, 0), (8, 0, 0), (7, 0, 0)]);
+    world.say(Body::FlowMod(FlowMod { command: FLOW_DELETE, ..add(0, "dl_type=0x8942", "") }));
+    assert_eq!(world.slicer.rules(DATAPATH), Some((2, 0)));
+}
+
+#[test]
+fn a_probe_goes_up_only_by_a_rule_of_the_tenant() {
+    let mut world = with_addresses();
+    assert!(send_probe(&mut world, PortNo(3)).is_empty(), "no rule");
+    world.say(Body::FlowMod(FlowMod { cookie: 9, ..add(7, "dl_type=0x88cc", "controller") }));
+    let answers = send_probe(&mut world, PortNo(3));
+    let [Body::PacketIn(packet)] = &answers[..] else { panic!("{answers:?}") };
+    assert_eq!((packet.matching.get(Field::InPort), packet.cookie), (Some((4, 0xffff_ffff)), 9));
+    world.say(Body::FlowMod(add(8, "dl_type=0x88cc,in_port=4", "")));
+    assert!(send_probe(&mut world, PortNo(3)).is_empty(), "a rule drops it");
+    // A host's own probe comes by no rule of the slice.
+    world.told.clear();
+    world.arrive_shown(1, &probe());
+    assert!(world.told.is_empty() && world.frames.is_empty(), "{:?}", world.told);
+}
+
+#[test]
+fn a_rule_without_a_piece_ends_when_its_time_is_over() {
+    let mut world = with_addresses();
+    let mut adds = |idle_timeout_s, hard_timeout_s, port: u32| {
+        let matching = format!("dl_type=0x88cc,in_port={port}");
+        let flags = FLOW_MOD_SEND_FLOW_REMOVED;
+        let rule = FlowMod { idle_timeout_s, hard_timeout_s, flags, ..add(7, &matching, "controller") };
+        assert!(errors(&world.say(Body::FlowMod(rule))).is_empty());
+    };
+    adds(3, 0, 1);
+    adds(5, 4, 2);
+    adds(0, 0, 3);
+    let mut ended = Vec::new();
+    for second in 1..10 {
+        world.told.clear();
+        world.pass(1);
+        world.event(Event::Time);
+        ended.extend(world.told.iter().map(|(_, message)| match &message.body {
+            Body::FlowRemoved(it) => (second, it.reason, it.duration_s, it.packet_count),
+            other => panic!("{other:?}"),
+        }));
+    }
+    assert_eq!(ended, [(3, 0, 3, 0), (4, 1, 4, 0)]);
+    assert_eq!(world.slicer.rules(DATAPATH), Some((1, 0)));
+}
+
+#[test]
+fn rules_without_pieces_count_for_the_limit() {
+    let limits = Limits { rules: Limit { soft: 2, hard: 2 }, ..Limits::default() };
+    let plan = SlicePlan { limits, ..plan(crate::addresses::addresses()) };
+    let mut world = World::of(plan, Version::V1_3);
+    world.join(0, Version::V1_3);
+    let add_of = |port: u32| Body::FlowMod(add(7, &format!("ipv6,in_port={port}"), ""));
+    let said: Vec<_> = (1..=4).map(|port| errors(&world.say(add_of(port))).len()).collect();
+    assert_eq!(said, [0, 0, 1, 1]);
+    assert!(errors(&world.say(add_of(1))).is_empty(), "it takes its own place");
 }
