@@ -116,7 +116,7 @@ impl App for Slice {
             published: Published::default(),
             withdrawal: None,
             labels: settings.has_labels.then(|| labels_of(&settings)),
-            vnics: Vnics::new(&settings.vnic_ports, settings.has_labels),
+            vnics: Vnics::new(&settings.vnic_ports, settings.has_labels, settings.is_read_only),
             journals: settings.journals.as_deref().map(Journals::new).transpose()?,
             has_told_cut: false,
             has_told_v10: false,

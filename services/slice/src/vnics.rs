@@ -14,6 +14,7 @@ use crate::settings::{EndSettings, VnicPortSettings};
 use serde::{Deserialize, Serialize};
 use slicer::{End, Shaping};
 use std::collections::BTreeSet;
+use std::fmt;
 
 /// How long an agent must be away before the meter comes. Agents and the service dial again within this after a restart.
 const AWAY_MS: u64 = 5_000;
@@ -30,6 +31,17 @@ pub enum ShapedBy {
     Waits(String),
     /// Nothing: why.
     Nobody(String),
+}
+
+impl fmt::Display for ShapedBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ShapedBy::Agent(agent) => write!(f, "shaped by agent {agent}"),
+            ShapedBy::Meter(meter) => write!(f, "shaped by meter {meter}"),
+            ShapedBy::Waits(why) => write!(f, "unshaped for now: {why}"),
+            ShapedBy::Nobody(why) => write!(f, "unshaped: {why}"),
+        }
+    }
 }
 
 /// A VNIC, for the operator.
@@ -64,14 +76,16 @@ impl Port {
 pub(crate) struct Vnics {
     ports: Vec<Port>,
     there: BTreeSet<u32>,
+    /// A slice that only observes lays no meter.
+    is_read_only: bool,
 }
 
 impl Vnics {
     /// `has_service`: whether the node has the service that knows agents. Without it, there are none.
-    pub(crate) fn new(ports: &[VnicPortSettings], has_service: bool) -> Vnics {
+    pub(crate) fn new(ports: &[VnicPortSettings], has_service: bool, is_read_only: bool) -> Vnics {
         let away_since_ms = (!has_service).then_some(0);
         let port = |of: &VnicPortSettings| Port { of: of.clone(), away_since_ms, is_metered: false };
-        Vnics { ports: ports.iter().map(port).collect(), there: BTreeSet::new() }
+        Vnics { ports: ports.iter().map(port).collect(), there: BTreeSet::new(), is_read_only }
     }
 
     /// These agents are there, and no others.
@@ -86,6 +100,9 @@ impl Vnics {
     /// The ports that are to be metered from now on, or no more.
     pub(crate) fn changes(&mut self, now_ms: u64) -> Vec<(End, bool)> {
         let mut changes = Vec::new();
+        if self.is_read_only {
+            return changes;
+        }
         for port in &mut self.ports {
             let wanted = port.wants_meter(now_ms);
             if std::mem::replace(&mut port.is_metered, wanted) != wanted {
@@ -118,6 +135,9 @@ impl Vnics {
         let nobody = |why: &str| ShapedBy::Nobody(why.to_owned());
         if let Some(agent) = port.of.agents.iter().find(|agent| self.there.contains(agent)) {
             return ShapedBy::Agent(*agent);
+        }
+        if self.is_read_only {
+            return nobody("the slice is read-only");
         }
         if !port.of.meter {
             return nobody("meter = false");
@@ -156,7 +176,7 @@ mod tests {
     #[test]
     fn a_port_is_metered_while_none_of_its_agents_is_there() {
         let ports = [port(1, &[], true), port(2, &[7, 8], true), port(3, &[], false)];
-        let mut vnics = Vnics::new(&ports, true);
+        let mut vnics = Vnics::new(&ports, true, false);
         check(&mut vnics, 0, &[(1, true)]);
         // The service has not said yet who is there.
         check(&mut vnics, 60_000, &[]);
@@ -173,14 +193,24 @@ mod tests {
     }
 
     #[test]
+    fn a_slice_that_only_observes_wants_no_meter() {
+        let mut vnics = Vnics::new(&[port(1, &[], true), port(2, &[7], true)], true, true);
+        vnics.on_agents(&[7], 0);
+        check(&mut vnics, AWAY_MS, &[]);
+        let shown: Vec<_> = vnics.at(|_| true, |_| None).into_iter().map(|vnic| vnic.shaped_by).collect();
+        assert_eq!(shown, [ShapedBy::Nobody("the slice is read-only".to_owned()), ShapedBy::Agent(7)]);
+    }
+
+    #[test]
     fn without_the_service_no_agent_comes() {
-        let mut vnics = Vnics::new(&[port(2, &[7], true)], false);
+        let mut vnics = Vnics::new(&[port(2, &[7], true)], false, false);
         check(&mut vnics, AWAY_MS, &[(2, true)]);
     }
 
     #[test]
     fn the_operator_sees_what_holds_a_vnic_to_its_rate_or_why_nothing_does() {
-        let mut vnics = Vnics::new(&[port(1, &[], true), port(2, &[7], true), port(3, &[], false)], true);
+        let ports = [port(1, &[], true), port(2, &[7], true), port(3, &[], false)];
+        let mut vnics = Vnics::new(&ports, true, false);
         let mut check = |agents: &[u32], now_ms: u64, shaping: Option<Shaping>, expected: [ShapedBy; 3]| {
             vnics.on_agents(agents, now_ms);
             vnics.changes(now_ms);
