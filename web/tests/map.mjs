@@ -30,7 +30,7 @@ export const still = (page, found) =>
     found,
   );
 
-/** Waits until the network is drawn as it will stay: what was asked for last begins some frames later, so it must rest for several frames. */
+/** Waits until the network is drawn as it will stay, with its land. What was asked for last begins some frames later, so it must rest for several frames. */
 export const settled = (page) =>
   until(page, async () => {
     for (let i = 0; i < 6; i += 1) {

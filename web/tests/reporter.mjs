@@ -1,4 +1,4 @@
-// Reports tests in the words of Rust's test harness, which the project's test command counts.
+// Reports tests in the words of Rust's test harness. The project's test command counts them, and its summary repeats why one failed.
 //
 // In: events of node's test runner. Out: text.
 
@@ -8,9 +8,9 @@ export default async function* report(source) {
     if (type !== 'test:pass' && type !== 'test:fail') continue;
     const result = data.skip !== undefined ? 'ignored' : type === 'test:pass' ? 'ok' : 'FAILED';
     counts[{ ok: 'passed', FAILED: 'failed', ignored: 'ignored' }[result]] += 1;
-    if (result === 'FAILED') failures.push(`${data.name}\n${data.details.error?.cause?.stack ?? data.details.error?.stack ?? data.details.error}\n`);
+    if (result === 'FAILED') failures.push(`---- ${data.name} stdout ----\n${data.details.error?.cause?.stack ?? data.details.error?.stack ?? data.details.error}\n`);
     yield `test ${data.name} ... ${result}\n`;
   }
-  if (failures.length > 0) yield `\n${failures.join('\n')}\n`;
+  if (failures.length > 0) yield `\nfailures:\n\n${failures.join('\n')}\nfailures:\n`;
   yield `test result: ${failures.length === 0 ? 'ok' : 'FAILED'}. ${counts.passed} passed; ${counts.failed} failed; ${counts.ignored} ignored\n`;
 }

@@ -17,15 +17,23 @@ export type PlaceMap = ReadonlyMap<string, Point>;
 export class Places {
   private worker = new LayoutWorker();
   private job = 0;
+  private answered = 0;
 
   constructor(private found: (places: PlaceMap) => void) {}
 
   ask(kind: LayoutKind, ids: readonly string[], graph: Graph): void {
     const job = ++this.job;
     this.worker.onmessage = ({ data }: MessageEvent<{ job: number; points: Point[] }>) => {
-      if (data.job === job) this.found(new Map(ids.map((id, i) => [id, data.points[i]!])));
+      if (data.job !== job) return;
+      this.answered = job;
+      this.found(new Map(ids.map((id, i) => [id, data.points[i]!])));
     };
     this.worker.postMessage({ job, kind, graph });
+  }
+
+  /** Whether the newest question has no answer yet. */
+  get isAsking(): boolean {
+    return this.answered !== this.job;
   }
 
   close(): void {
