@@ -9,6 +9,7 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -33,6 +34,9 @@ exec cat
 /// How much of each log a failure shows: enough for the last connection's story.
 const LOG_LINES: usize = 60;
 
+/// How many sandboxes this process has made.
+static SANDBOXES: AtomicU32 = AtomicU32::new(0);
+
 /// Namespaces for network, mounts and processes, and a folder for logs that is visible from both sides.
 pub struct Sandbox {
     unshare: Child,
@@ -51,10 +55,11 @@ pub struct Answer {
 }
 
 impl Sandbox {
-    /// Makes the namespaces. `name` is unique among the scenarios of a run. Needs root.
+    /// Makes the namespaces. Its folder has the name and a number, since scenarios of different kinds may have the same name. Needs root.
     pub fn new(name: &str) -> Result<Sandbox> {
         let target = target_folder()?;
-        let folder = target.join("system-tests").join(format!("{name}-{}", std::process::id()));
+        let number = SANDBOXES.fetch_add(1, Ordering::Relaxed);
+        let folder = target.join("system-tests").join(format!("{name}-{}-{number}", std::process::id()));
         fs::create_dir_all(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
         let mut command = Command::new("unshare");
         command.args(["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--"]);

@@ -3,7 +3,7 @@
 use profile::BarrierKind;
 use system_tests::Version;
 
-use crate::setup::{expect, found, is_clean, probed};
+use super::setup::{expect, found, is_clean, probed};
 
 /// Open vSwitch itself counts the time for its limit of packet-ins, so the rate is the same on a slow machine.
 fn limit_of_packet_ins(name: &str, version: Version) {

@@ -8,7 +8,7 @@ use system_tests::open_vswitch::OpenVSwitch;
 use system_tests::sandbox::Sandbox;
 use system_tests::{Result, Version, scenario_that_waits};
 
-use crate::setup::{LIMIT, Probing, bridge, expect, found, is_clean};
+use super::setup::{LIMIT, Probing, bridge, expect, found, is_clean};
 
 const PROXY: &str = "127.0.0.1:6650";
 const LISTEN: &str = "127.0.0.1:6653";

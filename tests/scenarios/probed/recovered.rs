@@ -7,7 +7,7 @@ use system_tests::node::binary;
 use system_tests::sandbox::Sandbox;
 use system_tests::{Result, scenario_that_waits};
 
-use crate::setup::{Probing, expect, found, test_interfaces};
+use super::setup::{Probing, expect, found, test_interfaces};
 
 /// Some parts, so that each switch takes about a minute.
 const PARTS: &str = "rates,set-up,table";

@@ -5,7 +5,7 @@ use system_tests::open_vswitch::OpenVSwitch;
 use system_tests::sandbox::Sandbox;
 use system_tests::{Result, Version};
 
-use crate::setup::{CONTROLLER, ENTRIES, LIMIT, Probing, expect, found, is_clean, limit_table, probed};
+use super::setup::{CONTROLLER, ENTRIES, LIMIT, Probing, expect, found, is_clean, limit_table, probed};
 
 #[test]
 #[ignore = "needs root and Open vSwitch"]

@@ -3,7 +3,7 @@
 use profile::WhenFull;
 use system_tests::Version;
 
-use crate::setup::{ENTRIES, expect, found, is_clean, limit_table, probed};
+use super::setup::{ENTRIES, expect, found, is_clean, limit_table, probed};
 
 fn table_of_511(name: &str, version: Version, policy: &str, when_full: WhenFull) {
     probed(

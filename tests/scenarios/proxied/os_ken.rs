@@ -5,7 +5,7 @@ use std::time::Instant;
 use system_tests::open_vswitch::OpenVSwitch;
 use system_tests::{Version, os_ken, scenario};
 
-use crate::setup::{LIMIT, PROXY, Proxied, expect, ping, two_hosts};
+use super::setup::{LIMIT, PROXY, Proxied, expect, ping, two_hosts};
 
 /// The learning switch of 1.3 that the test of the emulator has, too.
 const APP_1_3: &str = include_str!("../../../crates/emulator/tests/running/os_ken_app.py");

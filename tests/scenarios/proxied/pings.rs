@@ -6,7 +6,7 @@ use system_tests::open_vswitch::OpenVSwitch;
 use system_tests::sandbox::Sandbox;
 use system_tests::{Result, Version, scenario};
 
-use crate::setup::{LISTEN, PROXY, Proxied, expect, ping, two_hosts};
+use super::setup::{LISTEN, PROXY, Proxied, expect, ping, two_hosts};
 
 /// Each way takes a while, and the table has room for four rules.
 const PROFILE: &str = r#"

@@ -5,7 +5,7 @@ use system_tests::open_vswitch::OpenVSwitch;
 use system_tests::sandbox::Sandbox;
 use system_tests::{Result, Version, scenario};
 
-use crate::setup::{LIMIT, PROXY, Proxied, expect, kept, two_hosts};
+use super::setup::{LIMIT, PROXY, Proxied, expect, kept, two_hosts};
 
 const CONTROLLER: &str = include_str!("refusals.py");
 
