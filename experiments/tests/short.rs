@@ -14,7 +14,7 @@ fn check(paper: &Paper, names: &[&str]) {
     let program = Path::new(env!("CARGO_BIN_EXE_experiments"));
     let burnet = program.with_file_name("burnet");
     assert!(burnet.is_file(), "{} is missing: cargo build --package burnet", burnet.display());
-    let results = std::env::temp_dir().join(format!("burnet-short-{}-{}", paper.name, std::process::id()));
+    let results = std::env::temp_dir().join(format!("burnet-short-{}-{}", names[0], std::process::id()));
     let ran = Command::new(program)
         .arg(paper.name)
         .args(names)
@@ -44,11 +44,28 @@ fn all_experiments_of_onos_run_with_small_numbers() {
 /// Those of labels that measure the machine for minutes, and nothing else that tests do not cover.
 const OF_A_QUIET_MACHINE: [&str; 2] = ["cost", "fig3"];
 
+/// Those of labels that need root, or those that do not.
+fn of_labels(need_root: bool) -> Vec<&'static str> {
+    let paper = experiments::labels::PAPER;
+    let names = paper.experiments.iter().map(|it| it.name);
+    let is_here =
+        |name: &&str| !OF_A_QUIET_MACHINE.contains(name) && paper.as_root.contains(name) == need_root;
+    names.filter(is_here).collect()
+}
+
 #[test]
 fn the_experiments_of_labels_run_with_small_numbers() {
-    let names = experiments::labels::PAPER.experiments.iter().map(|it| it.name);
-    let names: Vec<&str> = names.filter(|name| !OF_A_QUIET_MACHINE.contains(name)).collect();
-    check(&experiments::labels::PAPER, &names);
+    check(&experiments::labels::PAPER, &of_labels(false));
+}
+
+/// They wait for TCP on Mininet most of the time, so they run beside those that compute.
+#[test]
+fn the_experiments_of_labels_that_need_root_run_with_small_numbers() {
+    if rustix::process::geteuid().is_root() {
+        check(&experiments::labels::PAPER, &of_labels(true));
+    } else {
+        println!("left out: the_experiments_of_labels_that_need_root_run_with_small_numbers: it needs root");
+    }
 }
 
 /// Those of the switch models that need neither root nor real time.
