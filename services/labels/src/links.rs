@@ -5,8 +5,9 @@
 //! A slice may learn of a link before this service does. So a link that is not in the view has a number too, as long as a path or a slice needs
 //! it. How many such links a slice can bring is bounded.
 
+use foldhash::fast::RandomState;
 use hose::{LinkNo, SliceNo};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use view::LinkId;
 
 /// The most links that one slice can name that are not in the view. A path over a further one is refused until the view has the link.
@@ -29,7 +30,8 @@ struct Named {
 /// All links.
 #[derive(Clone, Debug, Default)]
 pub struct Links {
-    numbers: BTreeMap<LinkId, LinkNo>,
+    /// By hash: a path names six of ten thousand links, and each level of a tree would be a miss in the processor's cache.
+    numbers: HashMap<LinkId, LinkNo, RandomState>,
     /// By number.
     named: Vec<Option<Named>>,
     free: Vec<LinkNo>,
