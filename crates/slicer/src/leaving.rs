@@ -5,8 +5,9 @@
 use crate::rule_table::Rule;
 use std::collections::BTreeMap;
 
-/// The most rules that leave at once. Beyond it the oldest is told with the counters that are known.
-const LEAVING_MAX: usize = 1_024;
+/// The most rules that leave at once: a slice reads on while as many strict deletes are on their way. Beyond it the oldest is told with the
+/// counters that are known.
+const LEAVING_MAX: usize = 4_096;
 
 /// A rule on its way out.
 #[derive(Clone, Debug)]
