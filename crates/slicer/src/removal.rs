@@ -136,6 +136,10 @@ impl VirtualSwitch {
 
     /// Ends the rules without a piece whose time is over. No switch does, and none of their packets can prolong them.
     pub(crate) fn end_bare_rules(&mut self, turn: &mut Turn<'_>) {
+        // Before the comparison with the switch, no rule has pieces.
+        if self.recall.is_open() {
+            return;
+        }
         let ended = |rule: &Rule| {
             let passed_s = turn.now_ms.saturating_sub(rule.at_ms) / 1_000;
             let is_over = |timeout_s: u16| timeout_s != 0 && passed_s >= u64::from(timeout_s);

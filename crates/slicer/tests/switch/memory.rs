@@ -413,3 +413,14 @@ proptest! {
         prop_assert_eq!(state(&mut one), state(&mut other));
     }
 }
+
+#[test]
+fn no_rule_ends_by_its_time_before_the_switch_has_said_what_it_has() {
+    let mut world = world(Version::V1_3);
+    say(&mut world, FlowMod { idle_timeout_s: 5, ..add(5, "in_port=1", "output:3") });
+    let mut slicer = Slicer::new(&plan(Isolation::Vlan(TAG))).unwrap();
+    slicer.recall(DATAPATH, world.journal.as_ref().unwrap()).unwrap();
+    let later_ms = world.now.as_millis() as u64 + 60_000;
+    slicer.on_event(later_ms, Event::Time, &mut Vec::new());
+    assert_eq!(slicer.rules(DATAPATH), Some((1, 0)));
+}
