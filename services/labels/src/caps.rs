@@ -42,6 +42,11 @@ impl Caps {
         }
     }
 
+    /// The cap of a flow, as it was told last.
+    pub fn of(&self, pair: Pair) -> Option<u64> {
+        self.told.get(&pair).copied()
+    }
+
     /// When [`Caps::take`] has something next.
     pub fn next_ms(&self) -> Option<u64> {
         let divide = self.is_dirty.then(|| self.divided_ms.map_or(0, |at| at + DIVIDE_EVERY_MS));

@@ -405,6 +405,8 @@ impl Engine {
             rules: flow.rules,
             counts: flow.counts,
             rate_bps: flow.rate.bps(),
+            // Without an agent of the sender, nobody was told.
+            cap_bps: self.caps.of(flow.pair).filter(|_| self.words.numbers(flow.pair).is_some()),
         };
         Ok(self.sums.flows.flows(slice).map(flow).collect())
     }

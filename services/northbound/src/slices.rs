@@ -63,8 +63,11 @@ impl KnownSlices {
         });
         add(&mut value, self.summary(app));
         add(&mut value, self.standing(slice));
-        if let (Some(why), Value::Object(members)) = (&app.last_end, &mut value) {
-            members.insert("last_end".to_owned(), why.as_str().into());
+        if let Value::Object(members) = &mut value {
+            // The flows of the slice have it.
+            members.remove("shaped");
+            let last_end = app.last_end.as_ref().map(|why| ("last_end".to_owned(), why.as_str().into()));
+            members.extend(last_end);
         }
         value
     }

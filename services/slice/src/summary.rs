@@ -3,7 +3,7 @@
 //! In: the state of the slice, and the time. Out: a summary, when it is due and differs from the last one. It publishes nothing.
 
 use crate::state::SliceState;
-use slice_contract::Summary;
+use slice_contract::{SHAPED_BYTES_MAX, Summary, VNICS_MAX};
 
 /// How often a summary may be published, in milliseconds. A thousand slices are then five hundred messages a second at most.
 const INTERVAL_MS: u64 = 2_000;
@@ -46,6 +46,14 @@ fn summary(state: &SliceState) -> Summary {
         sum.packet_ins_dropped_total += switch.packet_ins_dropped;
         sum.packet_ins_unread_total += switch.packet_ins_unread;
         sum.packet_outs_total += switch.packet_outs;
+        for vnic in &switch.vnics {
+            let mut shaped = vnic.shaped_by.to_string();
+            shaped.truncate(shaped.floor_char_boundary(SHAPED_BYTES_MAX));
+            sum.shaped.insert(vnic.name.clone(), shaped);
+        }
+    }
+    while sum.shaped.len() > VNICS_MAX {
+        sum.shaped.pop_last();
     }
     sum
 }
@@ -54,6 +62,7 @@ fn summary(state: &SliceState) -> Summary {
 mod tests {
     use super::*;
     use crate::state::{ControllerState, SwitchState};
+    use crate::vnics::{ShapedBy, VnicState};
     use flow::DatapathId;
 
     fn state(rules: usize) -> SliceState {
@@ -76,7 +85,7 @@ mod tests {
             packet_outs: 3,
             flow_mods: 7,
             refused: 2,
-            vnics: Vec::new(),
+            vnics: vec![VnicState { name: "E".to_owned(), port: 1, shaped_by: ShapedBy::Agent(2) }],
             controllers: vec![controller(Some("1.3")), controller(None)],
         };
         SliceState { slice: "blue".to_owned(), switches: vec![switch(true), switch(false)] }
@@ -98,8 +107,23 @@ mod tests {
             packet_ins_dropped_total: 2,
             packet_ins_unread_total: 8,
             packet_outs_total: 6,
+            shaped: [("E".to_owned(), "shaped by agent 2".to_owned())].into(),
         };
         assert_eq!(summary(&state(3)), expected);
+    }
+
+    #[test]
+    fn only_so_many_vnics_are_in_a_summary() {
+        let mut state = state(0);
+        let vnic = |number: usize| VnicState {
+            name: format!("{number:03}"),
+            port: 1,
+            shaped_by: ShapedBy::Nobody("ä".repeat(SHAPED_BYTES_MAX)),
+        };
+        state.switches[0].vnics = (0..=VNICS_MAX).map(vnic).collect();
+        let summary = summary(&state);
+        assert_eq!(summary.shaped.len(), VNICS_MAX);
+        assert_eq!(Summary::from_bytes(&summary.to_bytes()), Ok(summary));
     }
 
     #[test]

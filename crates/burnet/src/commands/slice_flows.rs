@@ -51,7 +51,24 @@ struct VnicLine {
 /// The flows of a slice.
 #[derive(Deserialize)]
 struct Flows {
-    items: Vec<Flow>,
+    items: Vec<ShapedFlow>,
+}
+
+/// A flow, and what holds its sender to its rate.
+#[derive(Deserialize)]
+struct ShapedFlow {
+    #[serde(flatten)]
+    flow: Flow,
+    shaped: Option<String>,
+}
+
+impl ShapedFlow {
+    /// In the words of `burnet slice show`, with the cap if there is one.
+    fn shaped(&self) -> String {
+        let shaped = self.shaped.as_deref().unwrap_or("-");
+        let cap = self.flow.cap_bps.map(|cap_bps| format!(", capped at {}", Bandwidth::from_bps(cap_bps)));
+        format!("{shaped}{}", cap.unwrap_or_default())
+    }
 }
 
 /// `burnet slice labels`.
@@ -109,20 +126,21 @@ fn labels_text(slice: &str, labels: &Labels) -> String {
     text
 }
 
-fn flows_text(slice: &str, flows: &[Flow]) -> String {
+fn flows_text(slice: &str, flows: &[ShapedFlow]) -> String {
     if flows.is_empty() {
         return format!(
             "slice {slice} has no flow: no rules bring packets from one of its VNICs to another\n"
         );
     }
-    let row = |it: &Flow| {
+    let row = |shaped: &ShapedFlow| {
+        let it = &shaped.flow;
         let rate = if it.counts { Bandwidth::from_bps(it.rate_bps).to_string() } else { "silent".to_owned() };
         let links: Vec<String> = it.links.iter().map(|link| link_name(*link)).collect();
         let path = if links.is_empty() { "at one switch".to_owned() } else { links.join(" ") };
-        [it.from.clone(), it.to.clone(), rate, it.rules.to_string(), path]
+        [it.from.clone(), it.to.clone(), rate, it.rules.to_string(), path, shaped.shaped()]
     };
     let rows: Vec<_> = flows.iter().map(row).collect();
-    columns(["FROM", "TO", "RATE", "RULES", "PATH"], &rows)
+    columns(["FROM", "TO", "RATE", "RULES", "PATH", "SENDER"], &rows)
 }
 
 fn report_text(slice: &str, vnics: &Vnics) -> String {
@@ -194,9 +212,12 @@ mod tests {
     #[test]
     fn a_flow_is_shown_with_its_path_and_a_silent_one_without_a_rate() {
         let flow = |to: &str, links: &[&str], rate_bps: u64| json!({"from": "E", "to": to, "links": links, "rules": 2, "counts": rate_bps > 0, "rate_bps": rate_bps});
-        let items = json!([flow("F", &["3/1-1/1", "1/2-4/1"], 8_000_000), flow("G", &[], 0)]);
+        let mut items = json!([flow("F", &["3/1-1/1", "1/2-4/1"], 8_000_000), flow("G", &[], 0)]);
+        (items[0]["shaped"], items[0]["cap_bps"]) = ("shaped by agent 2".into(), 4_000_000.into());
         let Flows { items } = read(json!({"items": items, "total": 2})).unwrap();
-        let expected = "FROM  TO  RATE    RULES  PATH\nE     F   8.0M    2      s3:1-s1:1 s1:2-s4:1\nE     G   silent  2      at one switch\n";
+        let expected = "FROM  TO  RATE    RULES  PATH                 SENDER\n\
+                        E     F   8.0M    2      s3:1-s1:1 s1:2-s4:1  shaped by agent 2, capped at 4.0M\n\
+                        E     G   silent  2      at one switch        -\n";
         assert_eq!(flows_text("blue", &items), expected);
         assert!(flows_text("blue", &[]).starts_with("slice blue has no flow"));
     }

@@ -129,13 +129,7 @@ fn text(switch: &SwitchState) -> String {
 }
 
 fn vnic_line(vnic: &VnicState) -> String {
-    let shaped = match &vnic.shaped_by {
-        ShapedBy::Agent(agent) => format!("shaped by agent {agent}"),
-        ShapedBy::Meter(meter) => format!("shaped by meter {meter}"),
-        ShapedBy::Waits(why) => format!("unshaped for now: {why}"),
-        ShapedBy::Nobody(why) => format!("unshaped: {why}"),
-    };
-    format!("  VNIC {} at port {}: {shaped}\n", vnic.name, vnic.port)
+    format!("  VNIC {} at port {}: {}\n", vnic.name, vnic.port, vnic.shaped_by)
 }
 
 fn line(controller: &ControllerState) -> String {

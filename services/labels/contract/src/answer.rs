@@ -66,6 +66,9 @@ pub struct Flow {
     pub counts: bool,
     /// Its nominal rate in bit/s; 0 if it does not count.
     pub rate_bps: u64,
+    /// What its sender's agent was told that it may send in bit/s, if it crosses an overbooked link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cap_bps: Option<u64>,
 }
 
 /// How far a slice is.

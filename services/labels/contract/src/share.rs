@@ -128,6 +128,7 @@ mod tests {
             rules: 1,
             counts: rate_bps > 0,
             rate_bps,
+            cap_bps: None,
         }
     }
 

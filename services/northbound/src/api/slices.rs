@@ -9,6 +9,7 @@ use super::refusal::{Statuses, refusal};
 use crate::http::{Problem, Response};
 use labels_contract::{Flow, Label, Question, Standing, status};
 use northbound_contract::AppReport;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use slice_contract::{app_name, slice_of};
@@ -57,11 +58,26 @@ pub fn labels(context: &Context<'_>) -> Answered {
     Ok(Answer::Then(First { service, payload, next: Box::new(next) }))
 }
 
-/// `/api/v1/slices/{id}/flows`
+/// A flow, and what holds its sender to its rate.
+#[derive(Serialize)]
+struct ShapedFlow {
+    #[serde(flatten)]
+    flow: Flow,
+    /// In the words of `burnet slice show`. None: the slice has not said it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shaped: Option<String>,
+}
+
+/// `/api/v1/slices/{id}/flows`. How VNICs are shaped, the slice says itself.
 pub fn flows(context: &Context<'_>) -> Answered {
     let slice = known(context)?.to_owned();
+    let app = context.state.apps.get(&app_name(&slice));
+    let summary = app.and_then(|app| context.state.slices.summary(app));
+    let shaped = summary.map(|summary| summary.shaped.clone()).unwrap_or_default();
     let read = move |status: u16, payload: &[u8]| {
-        let items: Vec<Flow> = answer(status, payload)?;
+        let flows: Vec<Flow> = answer(status, payload)?;
+        let with_shaped = |flow: Flow| ShapedFlow { shaped: shaped.get(&flow.from).cloned(), flow };
+        let items: Vec<ShapedFlow> = flows.into_iter().map(with_shaped).collect();
         Ok(Response::value(&json!({ "total": items.len(), "items": items })))
     };
     Ok(ask(&Question::Flows { slice }, Box::new(read)))

@@ -97,6 +97,27 @@ fn the_process_and_the_service_add_what_they_know() {
     assert_eq!((body(&response).get("flows"), &body(&response)["rules"]), (None, &json!(4)));
 }
 
+#[test]
+fn a_flow_says_what_holds_its_sender_to_its_rate() {
+    let mut state = state();
+    let shaped = [("E".to_owned(), "shaped by meter 7".to_owned())].into();
+    let summary =
+        slice_contract::Summary { slice: "blue".to_owned(), shaped, ..slice_contract::Summary::default() };
+    state.slices.hear(2, &summary.to_bytes());
+    let request = Request::new(Method::Get, "/api/v1/slices/blue").unwrap();
+    let Ok(Answer::Ready(response)) = answer(&state, &request, Role::Viewer) else { panic!("it is at hand") };
+    assert_eq!(body(&response).get("shaped"), None);
+    let request = Request::new(Method::Get, "/api/v1/slices/blue/flows").unwrap();
+    let Ok(Answer::Call(call)) = answer(&state, &request, Role::Viewer) else { panic!("a call") };
+    let flow =
+        |from: &str| json!({"from": from, "to": "G", "links": [], "rules": 1, "counts": true, "rate_bps": 8});
+    let (mut capped, other) = (flow("E"), flow("F"));
+    capped["cap_bps"] = 4.into();
+    let shown = body(&(call.read)(status::DONE, json!([capped, other]).to_string().as_bytes()).unwrap());
+    capped["shaped"] = "shaped by meter 7".into();
+    assert_eq!(shown["items"], json!([capped, other]));
+}
+
 fn labels_of(slice: &str) -> First {
     match ask(&format!("/api/v1/slices/{slice}/labels"), None) {
         Ok(Answer::Then(first)) => first,

@@ -7,6 +7,7 @@
 //! In: a summary, or bytes. Out: the other form. It sends nothing. The details of a slice are on its socket file, for operators only.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The topic on which each slice publishes its [`Summary`]. The last one is retained.
 pub const STATE_TOPIC: &str = "slice.state";
@@ -15,7 +16,13 @@ pub const STATE_TOPIC: &str = "slice.state";
 pub const APP_PREFIX: &str = "slice.";
 
 /// The longest summary in bytes. A longer one is not read.
-pub const SUMMARY_BYTES_MAX: usize = 4 << 10;
+pub const SUMMARY_BYTES_MAX: usize = 48 << 10;
+
+/// The most VNICs in a summary, in the order of their names. Of further ones, `burnet slice show` says how they are shaped, and REST does not.
+pub const VNICS_MAX: usize = 256;
+
+/// The longest phrase about a VNIC in bytes. A longer one is cut.
+pub const SHAPED_BYTES_MAX: usize = 96;
 
 /// The name of a slice's app.
 pub fn app_name(slice: &str) -> String {
@@ -57,6 +64,9 @@ pub struct Summary {
     pub packet_ins_unread_total: u64,
     /// Packet-outs that were sent.
     pub packet_outs_total: u64,
+    /// What holds VNICs to their rates, as `shaped by agent 2`, by their names. At most [`VNICS_MAX`].
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub shaped: BTreeMap<String, String>,
 }
 
 impl Summary {
@@ -95,6 +105,9 @@ mod tests {
             packet_ins_dropped_total: most,
             packet_ins_unread_total: most,
             packet_outs_total: most,
+            shaped: (0..VNICS_MAX)
+                .map(|number| (format!("{number:026}"), "x".repeat(SHAPED_BYTES_MAX)))
+                .collect(),
         };
         assert_eq!(Summary::from_bytes(&summary.to_bytes()), Ok(summary));
         for wrong in ["", "{}", "[]", r#"{"slice":7}"#] {
