@@ -108,6 +108,17 @@ pub struct Link {
     pub annotations: Annotations,
 }
 
+impl Link {
+    /// The note that the service `discovery` gives a link whose capacity is a label of an outer node, if that says that its labels are stale.
+    pub const CAPACITY_NOTE: (&str, &str) = ("capacity", "stale");
+
+    /// Whether the capacity may be too high, because it is a stale label of an outer node.
+    pub fn has_stale_capacity(&self) -> bool {
+        let (name, value) = Link::CAPACITY_NOTE;
+        self.annotations.get(name).is_some_and(|it| it == value)
+    }
+}
+
 /// An end station.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Host {

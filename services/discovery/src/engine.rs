@@ -41,8 +41,15 @@ pub enum Event<'a> {
     PortChanged(Port),
     /// A port was removed.
     PortGone(ConnectPoint),
-    /// The switches are those of a slice, and this much of the links that begin at these ports is the slice's, in kbit/s. `None`: it is not said any more.
-    Labels(Vec<(ConnectPoint, Option<u64>)>),
+    /// The switch is one of a slice, which says how much of its links is left.
+    Labels {
+        /// The switch.
+        switch: DatapathId,
+        /// All its labels may be too high, also those from before.
+        is_stale: bool,
+        /// This much of the links that begin at these ports is the slice's, in kbit/s. `None`: it is not said any more.
+        labels: Vec<(ConnectPoint, Option<u64>)>,
+    },
     /// A frame with the EtherType of a probe came in.
     Frame(ConnectPoint, &'a [u8]),
     /// Time has passed.
@@ -159,7 +166,7 @@ impl Engine {
             Event::Described(id, description) => self.on_described(id, description),
             Event::PortChanged(port) => self.on_port(port, now),
             Event::PortGone(id) => self.on_port_gone(id),
-            Event::Labels(labels) => labels.into_iter().for_each(|(at, kbps)| self.on_label(at, kbps)),
+            Event::Labels { switch, is_stale, labels } => self.on_labels(switch, is_stale, labels),
             Event::Frame(at, frame) => self.on_frame(at, frame, now, out),
             Event::Time => {}
         }
@@ -246,9 +253,16 @@ impl Engine {
         }
     }
 
-    fn on_label(&mut self, id: ConnectPoint, kbps: Option<u64>) {
-        if self.tables.set_label(id, kbps) {
-            self.refresh_links(id);
+    fn on_labels(&mut self, switch: DatapathId, is_stale: bool, labels: Vec<(ConnectPoint, Option<u64>)>) {
+        let is_new = self.tables.set_stale(switch, is_stale);
+        for (id, kbps) in labels {
+            if self.tables.set_label(id, kbps) && !is_new {
+                self.refresh_links(id);
+            }
+        }
+        if is_new {
+            let ports: Vec<ConnectPoint> = self.tables.ports_of(switch).map(|port| port.id).collect();
+            ports.into_iter().for_each(|port| self.refresh_links(port));
         }
     }
 

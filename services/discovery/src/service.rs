@@ -100,7 +100,8 @@ impl App for Discovery {
         let of_port = |label: burnet_sdk::Label| {
             (ConnectPoint { switch: labels.datapath, port: label.port }, label.label_kbps)
         };
-        self.feed(Event::Labels(labels.iter().map(of_port).collect()), out);
+        let (switch, is_stale) = (labels.datapath, labels.is_stale);
+        self.feed(Event::Labels { switch, is_stale, labels: labels.iter().map(of_port).collect() }, out);
     }
 
     fn on_packet_in(&mut self, packet: &PacketIn, out: &mut Commands) {

@@ -38,6 +38,8 @@ pub struct Tables {
     into: BTreeSet<(ConnectPoint, ConnectPoint)>,
     /// What the switches say of the links that begin at their ports. At most one entry for each port in the table.
     labels: BTreeMap<ConnectPoint, u64>,
+    /// The switches that say that their labels are stale.
+    stale: BTreeSet<DatapathId>,
     notes: BTreeMap<Key, Annotations>,
     changed: Vec<Changed>,
     no_room: u64,
@@ -53,6 +55,7 @@ impl Tables {
             links: BTreeMap::new(),
             into: BTreeSet::new(),
             labels: BTreeMap::new(),
+            stale: BTreeSet::new(),
             notes: BTreeMap::new(),
             changed: Vec::new(),
             no_room: 0,
@@ -165,6 +168,10 @@ impl Tables {
         let label = self.labels.get(&link.id.from).map_or(0, |label| (*label).max(1));
         link.capacity_kbps = lower_speed(lower_speed(from.speed_kbps, to.speed_kbps), label);
         link.annotations = self.notes_of(Key::Link(link.id));
+        if self.labels.contains_key(&link.id.from) && self.stale.contains(&link.id.from.switch) {
+            let (name, value) = Link::CAPACITY_NOTE;
+            link.annotations.insert(name.to_owned(), value.to_owned());
+        }
         if self.links.get(&link.id) != Some(&link) {
             self.note_change(link.clone().into());
             self.into.insert((link.id.to, link.id.from));
@@ -183,8 +190,18 @@ impl Tables {
         before != self.labels.get(&port).copied()
     }
 
+    /// The switch says whether its labels may be too high. Returns whether that is new. Links get it when they are put the next time.
+    pub fn set_stale(&mut self, id: DatapathId, is_stale: bool) -> bool {
+        if is_stale && self.switches.contains_key(&id) {
+            self.stale.insert(id)
+        } else {
+            self.stale.remove(&id)
+        }
+    }
+
     /// The switch has said nothing of its links yet.
     pub fn forget_labels(&mut self, id: DatapathId) {
+        self.stale.remove(&id);
         self.labels.retain(|port, _| port.switch != id);
     }
 
@@ -211,6 +228,7 @@ impl Tables {
     pub fn remove_switch(&mut self, id: DatapathId) {
         let ports: Vec<ConnectPoint> = self.ports_of(id).map(|port| port.id).collect();
         ports.into_iter().for_each(|port| self.remove_port(port));
+        self.stale.remove(&id);
         if self.switches.remove(&id).is_some() {
             self.stamp.sequence += 1;
             self.changed.push((Key::Switch(id), None));
@@ -332,6 +350,28 @@ mod tests {
         check([100, 80], [Some(90), Some(70)], [80, 70]);
         check([0, 0], [Some(30), None], [30, 0]);
         check([100, 100], [Some(0), Some(0)], [1, 1]);
+    }
+
+    #[test]
+    fn a_link_whose_label_is_stale_says_so() {
+        let mut tables = tables([100, 100]);
+        let stale = |tables: &mut Tables| {
+            capacities(tables);
+            [(1, 2), (2, 1)].map(|(from, to)| {
+                tables.link(LinkId { from: at(from), to: at(to) }).unwrap().has_stale_capacity()
+            })
+        };
+        tables.set_label(at(1), Some(5));
+        assert_eq!(stale(&mut tables), [false, false]);
+        assert!(tables.set_stale(DatapathId(1), true) && !tables.set_stale(DatapathId(1), true));
+        assert!(!tables.set_stale(DatapathId(9), true), "there is no such switch");
+        assert_eq!(stale(&mut tables), [true, false], "the other direction has no label");
+        assert!(tables.set_stale(DatapathId(1), false) && !tables.set_stale(DatapathId(1), false));
+        assert_eq!(stale(&mut tables), [false, false]);
+        tables.set_stale(DatapathId(1), true);
+        tables.forget_labels(DatapathId(1));
+        tables.set_label(at(1), Some(5));
+        assert_eq!(stale(&mut tables), [false, false], "the switch has connected again");
     }
 
     #[test]

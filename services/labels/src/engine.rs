@@ -14,6 +14,7 @@
 
 use crate::caps::Caps;
 use crate::flow_sums::FlowSums;
+use crate::links::LINKS_MAX;
 use crate::slices::{Slice, Slices, Stage, Turn};
 use crate::words::{Word, Words};
 use hose::{BANDWIDTH_MAX, Bandwidth, LinkNo, Notices, Pair, SliceNo, VnicNo};
@@ -79,6 +80,8 @@ pub struct Engine {
     caps: Caps,
     /// What each slice was told last of its state.
     states: BTreeMap<SliceNo, State>,
+    /// Links whose capacity may be too high. Further ones than [`LINKS_MAX`] have no labels.
+    stale: BTreeSet<LinkId>,
     /// A state may differ.
     is_state_due: bool,
     changed: Vec<LinkNo>,
@@ -157,6 +160,13 @@ impl Engine {
         out.push(Effect::Gone { slice: known.name });
         self.settle(now_ms, out);
         Ok(())
+    }
+
+    /// Whether the capacity of a link may be too high, because it is a stale label of an outer node. It is told with what happens next.
+    pub fn on_stale_capacity(&mut self, link: LinkId, is_stale: bool) {
+        let has_room = self.stale.len() < LINKS_MAX;
+        let is_new = if is_stale { has_room && self.stale.insert(link) } else { self.stale.remove(&link) };
+        self.is_state_due |= is_new;
     }
 
     /// The view has a link with this capacity (0: not known), or has it no more.
@@ -487,6 +497,7 @@ impl Engine {
         if let Some(known) = self.slices.get_mut(slice) {
             known.shown.insert(number);
         }
+        self.is_state_due |= !self.stale.is_empty();
         self.watch(slice, number, now_ms, out);
         Ok(number)
     }
@@ -496,6 +507,7 @@ impl Engine {
             return;
         };
         known.shown.remove(&link);
+        self.is_state_due |= !self.stale.is_empty();
         self.notices.unwatch(slice, link);
         if let Some(id) = self.sums.links.id(link) {
             out.push(Effect::Told { slice: known.name.clone(), link: id, label: None });
@@ -549,6 +561,13 @@ impl Engine {
         }
     }
 
+    /// Whether a link of the slice has a capacity that may be too high.
+    fn shows_stale(&self, slice: &Slice) -> bool {
+        let is_stale =
+            |number: &LinkNo| self.sums.links.id(*number).is_some_and(|link| self.stale.contains(&link));
+        !self.stale.is_empty() && slice.shown.iter().any(is_stale)
+    }
+
     fn tell_states(&mut self, out: &mut Vec<Effect>) {
         let unreported = self.slices.unreported();
         let mut agents = self.words.agents();
@@ -556,7 +575,8 @@ impl Engine {
             let is_own = usize::from(!slice.has_reported());
             // What a slice's own flows take is in no label of its own.
             let agents = agents.remove(&number).into_iter().flatten().collect();
-            let (stale, rebuild) = (unreported > is_own, slice.stage == Stage::Silent);
+            let stale = unreported > is_own || self.shows_stale(slice);
+            let rebuild = slice.stage == Stage::Silent;
             let state = State { stale, rebuild, agents };
             if self.states.get(&number) != Some(&state) {
                 self.states.insert(number, state.clone());

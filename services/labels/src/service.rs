@@ -136,6 +136,7 @@ impl Labels {
         let now_ms = self.now_ms();
         match (notice.now(), notice.before()) {
             (Some(Object::Link(link)), _) => {
+                self.engine.on_stale_capacity(link.id, link.has_stale_capacity());
                 self.engine.on_link(
                     link.id,
                     Some(capacity(link).min(self.link_rate)),
@@ -144,6 +145,7 @@ impl Labels {
                 );
             }
             (None, Some(Object::Link(link))) => {
+                self.engine.on_stale_capacity(link.id, false);
                 self.engine.on_link(link.id, None, now_ms, &mut self.effects);
             }
             _ => {}

@@ -121,6 +121,25 @@ fn a_slice_is_told_what_others_leave_and_that_it_is_stale_until_they_have_report
 }
 
 #[test]
+fn labels_of_a_link_are_stale_if_those_of_the_outer_node_are() {
+    let mut trial = started();
+    ask(&mut trial, BLUE, &report("blue", 1, SHOWS));
+    ask(&mut trial, RED, &report("red", 1, ""));
+    let said = call(&mut trial, Form::Stream, BLUE, r#"{"slice":"blue"}"#);
+    let (stale, fresh) = (r#"{"stale":true,"rebuild":false}"#, r#"{"stale":false,"rebuild":false}"#);
+    assert!(has(&said, fresh), "{said}");
+    let (name, value) = Link::CAPACITY_NOTE;
+    let annotations = [(name.to_owned(), value.to_owned())].into();
+    let said = trial.view_put([Object::Link(Link { annotations, ..link(10_000) })]).concat();
+    assert!(has(&said, stale), "{said}");
+    // Red shows no such link.
+    let said = call(&mut trial, Form::Stream, RED, r#"{"slice":"red"}"#);
+    assert!(has(&said, fresh), "{said}");
+    let said = trial.view_put([Object::Link(link(10_000))]).concat();
+    assert!(has(&said, fresh), "{said}");
+}
+
+#[test]
 fn what_slices_got_is_told_for_the_time_that_the_service_has_looked() {
     let mut trial = started();
     ask(&mut trial, RED, &report("red", 1, RED_PATH));

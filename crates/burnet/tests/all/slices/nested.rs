@@ -191,6 +191,36 @@ fn labels_are_passed_on_as(form: &str) {
     world.wait_label(&[X, RED], inner, "y", left - X_KBPS);
 }
 
+/// Whether labels of a slice may be too high, as its node says.
+fn is_stale(node: &Node, slice: &str) -> Option<bool> {
+    let done = node.bed().run(&["slice", "labels", slice, "--json"]);
+    let labels: Value = serde_json::from_slice(&done.stdout).ok()?;
+    labels["stale"].as_bool()
+}
+
+#[test]
+fn labels_of_an_inner_slice_are_stale_while_those_of_the_outer_one_are() {
+    let world = World::new("experimenter");
+    let (outer, inner) = (&world.outer, &world.inner);
+    world.wait_label(&[], inner, "x", CAPACITY_KBPS);
+    let wait = |expected: bool| {
+        outer.wait("blue", |node| is_stale(node, "blue") == Some(expected));
+        inner.wait("x", |node| is_stale(node, "x") == Some(expected));
+        inner.wait("y", |node| is_stale(node, "y") == Some(expected));
+    };
+    wait(false);
+    // The service forgets what slices have reported, and red cannot say it again.
+    let run = |arguments: &[&str]| {
+        let done = outer.bed().run(arguments);
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    };
+    run(&["slice", "pause", "red"]);
+    run(&["app", "restart", "labels"]);
+    wait(true);
+    run(&["slice", "resume", "red"]);
+    wait(false);
+}
+
 #[test]
 fn labels_of_an_inner_slice_promise_no_more_than_the_messages_of_the_outer_node() {
     labels_are_passed_on_as("experimenter");
