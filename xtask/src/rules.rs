@@ -59,8 +59,9 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("proxy", &["emulator", "flow", "openflow", "profile", "software-switch"]),
     // Of the rest of the project, an agent on a server needs addresses only.
     ("edge", &["flow"]),
-    // The pure halves that a node, a server and a tenant's controller run. Of the apps, it needs the choices of one that uses labels.
-    ("rehearsal", &["edge", "flow", "hose", "multipath"]),
+    // The pure halves that a node, a server and a tenant's controller run. Of the apps, it needs the choices of one that uses labels, and of the
+    // services, the caps of `labels`.
+    ("rehearsal", &["edge", "flow", "hose", "labels", "multipath"]),
     ("load", &["flow", "openflow"]),
     // Data that services declare, and the table of the node's services.
     ("contract", &[]),

@@ -1,4 +1,4 @@
-//! The label service in virtual time: the arithmetic of `hose`, fed with paths and meters' reports.
+//! The label service in virtual time: the arithmetic of `hose` and the caps of `labels`, fed with paths and meters' reports.
 //!
 //! ```text
 //!   paths of rules, meters' reports, time ──> [ Flows ──> Notices ] ──> who is told which label
@@ -10,7 +10,7 @@
 use crate::fabric::Fabric;
 use edge::shares::{Claim, Crossing, UNLIMITED_BPS, on_links};
 use hose::{Bandwidth, Flows, LinkNo, Notice, Notices, Pair, Path, Refusal, SliceNo, Step, VnicNo};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// When tenants are told their labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,6 @@ pub struct Service {
     telling: Telling,
     slices: Vec<SliceNo>,
     links: Vec<LinkNo>,
-    capacities_bps: Vec<u64>,
     /// What was told at once.
     told: BTreeMap<(SliceNo, LinkNo), Bandwidth>,
     /// What is to be told at once.
@@ -57,7 +56,6 @@ impl Service {
             telling,
             slices: Vec::new(),
             links: fabric.links().map(|(number, _)| number).collect(),
-            capacities_bps: fabric.links().map(|(_, link)| link.capacity_bps).collect(),
             told: BTreeMap::new(),
             waiting: Vec::new(),
             capped: BTreeMap::new(),
@@ -165,14 +163,8 @@ impl Service {
 
     fn wanted_caps(&self) -> BTreeMap<Pair, u64> {
         let is_overbooked = |link: &LinkNo| self.flows.labels().is_overbooked(*link);
-        let is_over = |links: &[LinkNo]| links.iter().any(is_overbooked);
-        let counting = self.counting();
-        if !counting.iter().any(|(_, _, links)| is_over(links)) {
-            return BTreeMap::new();
-        }
-        let rates_bps = fair_rates(&self.capacities_bps, &counting);
-        let shared = counting.iter().zip(rates_bps).filter(|((_, _, links), _)| is_over(links));
-        shared.map(|((pair, ..), rate_bps)| (*pair, rate_bps)).collect()
+        let overbooked: BTreeSet<LinkNo> = self.links.iter().copied().filter(is_overbooked).collect();
+        labels::caps_of(&overbooked, &self.flows, self.slices.iter().copied())
     }
 
     /// Passes links that changed on to the notices, or tells their labels at once.

@@ -64,7 +64,7 @@ impl Caps {
         let is_due = |at: Option<u64>, every_ms| at.is_none_or(|at| now_ms >= at + every_ms);
         let mut changes: Vec<(Pair, Option<u64>)> = Vec::new();
         if self.is_dirty && is_due(self.divided_ms, DIVIDE_EVERY_MS) {
-            let wanted = self.divide(flows, slices);
+            let wanted = caps_of(&self.overbooked, flows, slices);
             let is_new = |(pair, rate): &(&Pair, &u64)| self.told.get(*pair) != Some(*rate);
             changes.extend(wanted.iter().filter(is_new).map(|(pair, rate)| (*pair, Some(*rate))));
             let free = self.told.keys().filter(|pair| !wanted.contains_key(pair));
@@ -79,38 +79,43 @@ impl Caps {
         }
         changes
     }
+}
 
-    /// Weighted max-min over the overbooked links. Other links carry the nominal rates of all their flows, so they limit none to less.
-    fn divide(&self, flows: &Flows, slices: impl IntoIterator<Item = SliceNo>) -> BTreeMap<Pair, u64> {
-        if self.overbooked.is_empty() {
-            return BTreeMap::new();
-        }
-        let links: Vec<LinkNo> = self.overbooked.iter().copied().collect();
-        let place = |link: &LinkNo| links.binary_search(link).ok();
-        let counting = slices.into_iter().flat_map(|slice| flows.flows(slice)).filter(|flow| flow.counts);
-        let sharing: Vec<(Pair, u64, Vec<usize>)> = counting
-            .map(|flow| (flow.pair, flow.rate.bps(), flow.links.iter().filter_map(place).collect()))
-            .filter(|(_, _, places): &(_, _, Vec<usize>)| !places.is_empty())
-            .take(CAPPED_MAX)
-            .collect();
-        // What is not divided here, as the reservations of intents, is not given away.
-        let mut left: Vec<u64> = links.iter().map(|link| flows.labels().total(*link).bps()).collect();
-        for (_, rate_bps, places) in &sharing {
-            places.iter().for_each(|place| left[*place] = left[*place].saturating_sub(*rate_bps));
-        }
-        let capacity = |link: &LinkNo| flows.labels().capacity(*link).unwrap_or_default().bps();
-        let capacities: Vec<u64> =
-            links.iter().zip(&left).map(|(link, others)| capacity(link).saturating_sub(*others)).collect();
-        let crossings: Vec<Crossing<'_>> = sharing
-            .iter()
-            .map(|(_, rate_bps, links)| Crossing {
-                claim: Claim { guarantee_bps: *rate_bps, demand_bps: UNLIMITED_BPS },
-                links,
-            })
-            .collect();
-        let rates = on_links(&capacities, &crossings);
-        sharing.iter().map(|(pair, ..)| *pair).zip(rates).collect()
+/// What flows get of overbooked links: weighted max-min, with nominal rates as weights. Other links carry the nominal rates of all their flows, so
+/// they limit none to less. The rehearsal of slices has its caps from here too.
+pub fn caps_of(
+    overbooked: &BTreeSet<LinkNo>,
+    flows: &Flows,
+    slices: impl IntoIterator<Item = SliceNo>,
+) -> BTreeMap<Pair, u64> {
+    if overbooked.is_empty() {
+        return BTreeMap::new();
     }
+    let links: Vec<LinkNo> = overbooked.iter().copied().collect();
+    let place = |link: &LinkNo| links.binary_search(link).ok();
+    let counting = slices.into_iter().flat_map(|slice| flows.flows(slice)).filter(|flow| flow.counts);
+    let sharing: Vec<(Pair, u64, Vec<usize>)> = counting
+        .map(|flow| (flow.pair, flow.rate.bps(), flow.links.iter().filter_map(place).collect()))
+        .filter(|(_, _, places): &(_, _, Vec<usize>)| !places.is_empty())
+        .take(CAPPED_MAX)
+        .collect();
+    // What is not divided here, as the reservations of intents, is not given away.
+    let mut left: Vec<u64> = links.iter().map(|link| flows.labels().total(*link).bps()).collect();
+    for (_, rate_bps, places) in &sharing {
+        places.iter().for_each(|place| left[*place] = left[*place].saturating_sub(*rate_bps));
+    }
+    let capacity = |link: &LinkNo| flows.labels().capacity(*link).unwrap_or_default().bps();
+    let capacities: Vec<u64> =
+        links.iter().zip(&left).map(|(link, others)| capacity(link).saturating_sub(*others)).collect();
+    let crossings: Vec<Crossing<'_>> = sharing
+        .iter()
+        .map(|(_, rate_bps, links)| Crossing {
+            claim: Claim { guarantee_bps: *rate_bps, demand_bps: UNLIMITED_BPS },
+            links,
+        })
+        .collect();
+    let rates = on_links(&capacities, &crossings);
+    sharing.iter().map(|(pair, ..)| *pair).zip(rates).collect()
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@ mod service;
 mod slices;
 mod words;
 
+pub use caps::caps_of;
 pub use engine::{Effect, Engine, Refused};
 pub use lines::LINES_MAX;
 pub use service::{Labels, LabelsSettings};
