@@ -126,8 +126,11 @@ impl Tenant {
 }
 
 fn write_config(sandbox: &Sandbox, tenants: &[&Tenant]) -> Result<String> {
+    write_slices(sandbox, &tenants.iter().map(|tenant| tenant.section()).collect::<String>())
+}
+
+fn write_slices(sandbox: &Sandbox, text: &str) -> Result<String> {
     let file = sandbox.folder().join("slices.toml");
-    let text: String = tenants.iter().map(|tenant| tenant.section()).collect();
     std::fs::write(&file, text).map_err(|error| format!("no configuration: {error}"))?;
     Ok(file.display().to_string())
 }
@@ -250,9 +253,7 @@ fn a_tenant_with_os_ken_over_mutual_tls() {
         let tls = format!(
             "[slice.red.tls]\ncertificate = '{certificate}'\nprivate_key = '{key}'\nca_certificate = '{authority}'\n"
         );
-        let config = write_config(sandbox, &[&RED])?;
-        let text = RED.section() + &tls;
-        std::fs::write(&config, text).map_err(|error| format!("no configuration: {error}"))?;
+        let config = write_slices(sandbox, &(RED.section() + &tls))?;
         let mut node = Node::start(sandbox, &["--config", &config, "--listen", LISTEN])?;
         let mut mininet = Mininet::start_class(sandbox, "tenants", TOPOLOGY, Controller::Tcp(PORT))?;
         node.wait_for_switches(3)?;
