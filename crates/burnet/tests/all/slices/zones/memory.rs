@@ -1,14 +1,16 @@
 //! A slice's process is killed, and its node restarts: the tenant's table is as it was.
 
 use super::bed;
-use emulator::SwitchOptions;
+use emulator::{SwitchOptions, Versions};
 use flow::{DatapathId, MacAddr, Match, PortNo};
 use openflow::message::*;
 use openflow::{Body, Message, Version, frame_len};
+use slice::vnics::ShapedBy;
 use slicer::{Isolation, Limits, Numbers, PortPlan, SlicePlan, Slicer, SwitchPlan};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 use test_bed::{Node, PATIENCE, kill};
 
 const DATAPATH: DatapathId = DatapathId(1);
@@ -77,8 +79,24 @@ impl Tenant {
         heard.into_iter().filter(counts).collect()
     }
 
-    /// The rules, as statistics say: priorities, cookies and matches.
-    fn rules(&mut self) -> Vec<(u16, u64, Match)> {
+    /// Asks for statistics.
+    fn ask(&mut self, body: RequestBody) -> ReplyBody {
+        self.tell(Body::MultipartRequest(MultipartRequest { flags: 0, body }));
+        match self.hear_until(|body| matches!(body, Body::MultipartReply(_))).pop() {
+            Some(Body::MultipartReply(reply)) => reply.body,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Asks for the role of master, with this generation id. Returns the answer.
+    fn role(&mut self, generation_id: u64) -> Body {
+        self.tell(Body::RoleRequest(Role { role: ROLE_MASTER, generation_id }));
+        let mut heard = self.hear_until(|body| matches!(body, Body::RoleReply(_) | Body::Error(_)));
+        heard.pop().unwrap()
+    }
+
+    /// The rules, as statistics say.
+    fn entries(&mut self) -> Vec<FlowStats> {
         let wanted = FlowStatsRequest {
             table_id: TABLE_ALL,
             out_port: PortNo::ANY,
@@ -87,40 +105,38 @@ impl Tenant {
             cookie_mask: 0,
             matching: Match::any(),
         };
-        let body = RequestBody::Flow(wanted);
-        self.tell(Body::MultipartRequest(MultipartRequest { flags: 0, body }));
-        let heard = self.hear_until(|body| matches!(body, Body::MultipartReply(_)));
-        match heard.last() {
-            Some(Body::MultipartReply(MultipartReply { body: ReplyBody::Flow(entries), .. })) => {
-                entries.iter().map(|it| (it.priority, it.cookie, it.matching.clone())).collect()
-            }
-            other => panic!("{other:?}"),
-        }
+        let ReplyBody::Flow(entries) = self.ask(RequestBody::Flow(wanted)) else { panic!("no rules") };
+        entries
+    }
+
+    /// Priorities, cookies and matches of the rules.
+    fn rules(&mut self) -> Vec<(u16, u64, Match)> {
+        self.entries().into_iter().map(|it| (it.priority, it.cookie, it.matching)).collect()
+    }
+
+    /// Packets of the rule with this priority.
+    fn packets_of(&mut self, priority: u16) -> u64 {
+        self.entries().iter().find(|it| it.priority == priority).unwrap().packet_count
+    }
+
+    /// The numbers of meters that have counters.
+    fn meters(&mut self) -> Vec<u32> {
+        let ReplyBody::Meter(meters) = self.ask(RequestBody::Meter(METER_ALL)) else { panic!("no meters") };
+        meters.iter().map(|it| it.meter_id).collect()
+    }
+
+    fn port(&mut self) -> Port {
+        let ReplyBody::PortDesc(ports) = self.ask(RequestBody::PortDesc) else { panic!("no ports") };
+        ports.into_iter().find(|port| port.port_no == PortNo(2)).unwrap()
     }
 
     /// The configuration of port 2.
     fn config_of_port(&mut self) -> u32 {
-        let body = RequestBody::PortDesc;
-        self.tell(Body::MultipartRequest(MultipartRequest { flags: 0, body }));
-        let heard = self.hear_until(|body| matches!(body, Body::MultipartReply(_)));
-        match heard.last() {
-            Some(Body::MultipartReply(MultipartReply { body: ReplyBody::PortDesc(ports), .. })) => {
-                ports.iter().find(|port| port.port_no == PortNo(2)).unwrap().config
-            }
-            other => panic!("{other:?}"),
-        }
+        self.port().config
     }
 
     fn hw_addr(&mut self) -> MacAddr {
-        let body = RequestBody::PortDesc;
-        self.tell(Body::MultipartRequest(MultipartRequest { flags: 0, body }));
-        let heard = self.hear_until(|body| matches!(body, Body::MultipartReply(_)));
-        match heard.last() {
-            Some(Body::MultipartReply(MultipartReply { body: ReplyBody::PortDesc(ports), .. })) => {
-                ports.iter().find(|port| port.port_no == PortNo(2)).unwrap().hw_addr
-            }
-            other => panic!("{other:?}"),
-        }
+        self.port().hw_addr
     }
 }
 
@@ -140,6 +156,11 @@ fn group() -> Body {
     let actions = vec![flow::Action::output(PortNo(1))];
     let bucket = Bucket { weight: 0, watch_port: PortNo::ANY, watch_group: GROUP_ANY, actions };
     Body::GroupMod(GroupMod { command: 0, group_type: GROUP_TYPE_ALL, group_id: 7, buckets: vec![bucket] })
+}
+
+fn meter() -> Body {
+    let bands = vec![MeterBand { rate: 1_000_000, burst_size: 0, kind: MeterBandKind::Drop }];
+    Body::MeterMod(MeterMod { command: 0, flags: 1, meter_id: 9, bands })
 }
 
 /// How many rules the file has that the slice keeps.
@@ -224,4 +245,120 @@ fn check_state(tenant: &mut Tenant, node: &Node, before: &[(u16, u64, Match)], p
     let heard = tenant.do_it(flow_mod(FLOW_DELETE_STRICT, priority, &matching, ""));
     assert!(matches!(&heard[..], [Body::FlowRemoved(it)] if it.cookie == COOKIE), "{heard:?}");
     assert_eq!(in_switch(node, priority), 0);
+}
+
+/// Whether the switch holds the VNIC at port 1 to its rate.
+fn is_vnic_metered(node: &Node) -> bool {
+    let mut flows = node.flows().into_iter().flat_map(|switch| switch.flows);
+    let is_metered = flows.any(|it| {
+        it.owner == "slice.blue" && it.matching.contains("in_port=1") && it.actions.contains("meter:")
+    });
+    let shown = super::show(node, "blue");
+    is_metered && matches!(shown.switches[0].vnics[0].shaped_by, ShapedBy::Meter(_))
+}
+
+#[test]
+fn counters_meters_and_the_generation_id_survive_a_kill_of_the_slice_and_a_restart_of_the_node() {
+    let (bed, mut tenant) = (bed(), Tenant::new());
+    let slice = format!(
+        "[slice.blue]\ncontrollers = ['{}']\nisolation = 'vlan'\ntag = 10\nown_ports = ['s1:2']\nports = ['s1:3']\n\
+         vnics = {{ A = {{ port = 's1:1', rate = '1M' }} }}\n",
+        tenant.address()
+    );
+    let start = |listen: &str| bed.node().config(&slice).listen(listen).log("info").start_ready();
+    let mut node = start("127.0.0.1:0");
+    let address = node.address().to_string();
+    let options = SwitchOptions { versions: Versions::Only13, ..SwitchOptions::default() };
+    let network = node.network("single,3", &options);
+    let file: PathBuf = bed.state().join("slices/slice.blue/0000000000000001.journal");
+    tenant.accept();
+    assert!(matches!(tenant.role(10), Body::RoleReply(_)));
+    for body in [
+        meter(),
+        flow_mod(FLOW_ADD, 5, "in_port=1", "output:3"),
+        flow_mod(FLOW_ADD, 6, "in_port=2", "meter:9,output:3"),
+    ] {
+        assert_eq!(tenant.do_it(body.clone()), [], "{body:?}");
+    }
+    let frame = [&[2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 2, 0x88, 0xb5][..], &[0; 50]].concat();
+    let mut sent = 0;
+    let mut send = |tenant: &mut Tenant, node: &Node| {
+        (0..3).for_each(|_| network.send_frame("h2", frame.clone()).unwrap());
+        sent += 3;
+        let mut counted = 0;
+        let begin = Instant::now();
+        while counted != sent {
+            assert!(begin.elapsed() < PATIENCE, "{counted} of {sent} packets");
+            counted = tenant.packets_of(6);
+        }
+        node.wait("the VNIC is metered", is_vnic_metered);
+        sent
+    };
+    send(&mut tenant, &node);
+    node.wait("the rules are kept", |_| kept(&file) == Some(2));
+    for restarts_node in [false, true] {
+        if restarts_node {
+            drop(node);
+            node = start(&address);
+        } else {
+            kill(node.pid_of("slice.blue").unwrap());
+        }
+        tenant.accept();
+        let (stale, again) = (tenant.role(9), tenant.role(10));
+        assert!(matches!(&stale, Body::Error(error) if (error.kind, error.code) == (11, 0)), "{stale:?}");
+        assert!(matches!(again, Body::RoleReply(_)), "{again:?}");
+        let exists = tenant.do_it(meter());
+        assert!(
+            matches!(&exists[..], [Body::Error(error)] if (error.kind, error.code) == (12, 1)),
+            "{exists:?}"
+        );
+        assert_eq!(tenant.meters(), [9], "its counters, and not those of the VNIC's meter");
+        send(&mut tenant, &node);
+    }
+    let sent = send(&mut tenant, &node);
+    let heard = tenant.do_it(flow_mod(FLOW_DELETE_STRICT, 6, "in_port=2", ""));
+    let [Body::FlowRemoved(removed)] = &heard[..] else { panic!("{heard:?}") };
+    assert_eq!((removed.priority, removed.cookie, removed.packet_count), (6, COOKIE, sent));
+}
+
+#[test]
+fn groups_of_a_slice_with_own_ports_alone_work_also_after_a_restart_of_the_node() {
+    let (bed, mut tenant) = (bed(), Tenant::new());
+    let slice = format!(
+        "[slice.blue]\ncontrollers = ['{}']\nisolation = 'vlan'\ntag = 10\nown_ports = ['s1:1', 's1:2']\n",
+        tenant.address()
+    );
+    let start = |listen: &str| bed.node().config(&slice).listen(listen).log("info").start_ready();
+    let mut node = start("127.0.0.1:0");
+    let address = node.address().to_string();
+    let options = SwitchOptions { versions: Versions::Only13, ..SwitchOptions::default() };
+    let network = node.network("single,2", &options);
+    let file: PathBuf = bed.state().join("slices/slice.blue/0000000000000001.journal");
+    tenant.accept();
+    assert_eq!(tenant.do_it(group()), []);
+    let frame = [&[2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 2, 0x88, 0xb5][..], &[0; 50]].concat();
+    let received = || {
+        let counters = network.host_counters().into_iter();
+        counters.filter(|(name, _)| name == "h1").map(|(_, it)| it.frames_in).sum::<u64>()
+    };
+    for (restarts, priority) in [(0, 5), (1, 6)] {
+        let rewritten = "set_field:02:00:00:00:00:07->eth_dst,group:7";
+        assert_eq!(tenant.do_it(flow_mod(FLOW_ADD, priority, "in_port=2", rewritten)), []);
+        network.send_frame("h2", frame.clone()).unwrap();
+        let begin = Instant::now();
+        while received() != restarts + 1 {
+            assert!(begin.elapsed() < PATIENCE, "{} frames", received());
+        }
+        // A switch may begin to count again when the group is modified to what it is.
+        let ReplyBody::Group(groups) = tenant.ask(RequestBody::Group(GROUP_ALL)) else { panic!("no groups") };
+        let counted: Vec<_> = groups.iter().map(|it| (it.group_id, it.packet_count > 0)).collect();
+        assert_eq!(counted, [(7, true)]);
+        if restarts == 0 {
+            node.wait("the rule is kept", |_| kept(&file) == Some(1));
+            drop(node);
+            node = start(&address);
+            tenant.accept();
+        }
+    }
+    drop(node);
 }
