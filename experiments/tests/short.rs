@@ -14,7 +14,8 @@ fn check(paper: &Paper, names: &[&str]) {
     let program = Path::new(env!("CARGO_BIN_EXE_experiments"));
     let burnet = program.with_file_name("burnet");
     assert!(burnet.is_file(), "{} is missing: cargo build --package burnet", burnet.display());
-    let results = std::env::temp_dir().join(format!("burnet-short-{}-{}", names[0], std::process::id()));
+    let results =
+        std::env::temp_dir().join(format!("burnet-short-{}-{}-{}", paper.name, names[0], std::process::id()));
     let ran = Command::new(program)
         .arg(paper.name)
         .args(names)

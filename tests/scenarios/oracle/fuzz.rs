@@ -216,6 +216,13 @@ fn names_table(actions: &[u8]) -> bool {
 /// The offsets of a flow entry's length and cookie (1.3.5, 7.3.5.2).
 const ENTRY_COOKIE_AT: usize = 24;
 
+/// Kinds of answers (`ofp_multipart_type`).
+const AGGREGATE: u16 = 2;
+const GROUP: u16 = 6;
+const GROUP_DESC: u16 = 7;
+const METER: u16 = 9;
+const METER_CONFIG: u16 = 10;
+
 /// An app that may not read others' rules sees only its own.
 fn on_answer(judge: &Judge, zone: ZoneId, bytes: &[u8]) -> Verdict {
     let facts = judge.app(zone)?;
@@ -224,24 +231,48 @@ fn on_answer(judge: &Judge, zone: ZoneId, bytes: &[u8]) -> Verdict {
     if facts.reads_rules {
         return Ok(());
     }
-    if matches!(reply.multipart, 2 | 6 | 7 | 9 | 10) {
-        return Err(Difference {
-            kind: "an answer shows what others have",
-            words: format!("app {}: {}", zone.0, reply.multipart),
-        });
+    if reply.multipart == AGGREGATE {
+        return Err(shows_others(zone, "a sum of rules"));
     }
+    on_numbers(judge, zone, reply.multipart, reply.body)?;
     let mut rest = if reply.multipart == 1 { reply.body } else { &[] };
     while let Some(length) = rest.first_chunk::<2>() {
         let (entry, after) = rest.split_at(usize::from(u16::from_be_bytes(*length)).clamp(1, rest.len()));
         let cookie = entry.get(ENTRY_COOKIE_AT..).and_then(|bytes| bytes.first_chunk());
         let owner = cookie.map(|cookie| ZoneId::owner_of(u64::from_be_bytes(*cookie)));
         if owner != Some(zone) {
-            return Err(Difference {
-                kind: "an answer shows what others have",
-                words: format!("app {}: {owner:?}", zone.0),
-            });
+            return Err(shows_others(zone, &format!("a rule of {owner:?}")));
         }
         rest = after;
+    }
+    Ok(())
+}
+
+fn shows_others(zone: ZoneId, what: &str) -> Difference {
+    Difference { kind: "an answer shows what others have", words: format!("app {}: {what}", zone.0) }
+}
+
+/// An app that may not read others' rules sees only its own groups and meters.
+fn on_numbers(judge: &Judge, zone: ZoneId, multipart: u16, mut rest: &[u8]) -> Verdict {
+    // Where an entry has its number and its length (1.3.5, 7.3.5.6, 7.3.5.7, 7.3.5.12, 7.3.5.13).
+    let (number_at, length_at, is_group) = match multipart {
+        GROUP | GROUP_DESC => (4, 0, true),
+        METER_CONFIG => (4, 0, false),
+        METER => (0, 4, false),
+        _ => return Ok(()),
+    };
+    while !rest.is_empty() {
+        let number = rest.get(number_at..).and_then(<[u8]>::first_chunk).map(|it| u32::from_be_bytes(*it));
+        let length = rest.get(length_at..).and_then(<[u8]>::first_chunk).map(|it| u16::from_be_bytes(*it));
+        let (Some(number), Some(length)) = (number, length) else {
+            return Err(shows_others(zone, "half an entry"));
+        };
+        let owner = if is_group { judge.owner_of_group(number) } else { judge.owner_of_meter(number) };
+        if owner != Some(zone.0) {
+            let what = if is_group { "group" } else { "meter" };
+            return Err(shows_others(zone, &format!("{what} {number} of {owner:?}")));
+        }
+        rest = rest.get(usize::from(length).max(1)..).unwrap_or_default();
     }
     Ok(())
 }

@@ -151,6 +151,16 @@ impl Judge {
         Judge { openflow, facts, groups: BTreeMap::new(), meters: BTreeMap::new(), is_mixed }
     }
 
+    /// The number of the app that owns a group of the switch.
+    pub fn owner_of_group(&self, number: u32) -> Option<u16> {
+        self.groups.get(&number).copied()
+    }
+
+    /// The number of the app that owns a meter of the switch.
+    pub fn owner_of_meter(&self, number: u32) -> Option<u16> {
+        self.meters.get(&number).copied()
+    }
+
     fn facts(&self, zone: u16) -> Option<&Facts> {
         self.facts.get(usize::from(zone).checked_sub(1)?)
     }
