@@ -15,7 +15,7 @@ const CHANGES_MAX: usize = 2 * AWAITED_MAX;
 pub(crate) const QUESTIONS_MAX: usize = 64;
 /// While the kernel owes so many answers for one switch, or for all switches of a slice, no more messages of controllers should be read. The
 /// kernel drops no answer: it ends a zone that leaves 2 MiB of them unread, and an answer has about 100 bytes. A switch that floods answers late:
-/// its barrier replies are behind its packet-ins. With a fourth of these bounds, a slice then read its controllers ten times as slowly.
+/// its barrier replies are behind its packet-ins. With lower bounds, a slice sends packet-ins on and leaves the controllers' answers unread.
 const AWAITED_MAX: usize = 4_096;
 pub(crate) const AWAITED_OF_SLICE_MAX: usize = 12_288;
 /// The bytes of a message that are kept for an error (1.3.5, 7.5.4: at least 64).

@@ -178,14 +178,7 @@ fn statistics_count_what_the_data_plane_counts() {
     bench.say(Body::FlowMod(add(7)));
     bench.pass_to(SECOND);
     (0..5).for_each(|_| bench.arrive(7));
-    let request = FlowStatsRequest {
-        table_id: TABLE_ALL,
-        out_port: PortNo::ANY,
-        out_group: GROUP_ANY,
-        cookie: 0,
-        cookie_mask: 0,
-        matching: Match::any(),
-    };
+    let request = FlowStatsRequest::default();
     let body = RequestBody::Aggregate(request);
     bench.say(Body::MultipartRequest(MultipartRequest { flags: 0, body }));
     bench.pass_to(2 * SECOND);

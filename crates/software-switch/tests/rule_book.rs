@@ -49,14 +49,7 @@ fn a_flow_mod() -> impl Strategy<Value = FlowMod> {
 type Rules = BTreeSet<(u8, u16, String, String)>;
 
 fn rules_of(switch: &mut Switch, version: Version) -> Rules {
-    let request = FlowStatsRequest {
-        table_id: TABLE_ALL,
-        out_port: PortNo::ANY,
-        out_group: GROUP_ANY,
-        cookie: 0,
-        cookie_mask: 0,
-        matching: Match::any(),
-    };
+    let request = FlowStatsRequest::default();
     let body = Body::MultipartRequest(MultipartRequest { flags: 0, body: RequestBody::Flow(request) });
     let mut effects = Effects::default();
     switch.on_message(C, &Message { version, xid: 9, body }, NOW, &mut effects);

@@ -17,7 +17,7 @@ use abi::zone_id::COOKIE_MASK;
 use abi::{Frame, ZoneId};
 use flow::canonical::InstructionWriter;
 use flow::vendor::{NICIRA, ONF};
-use flow::{DatapathId, Match, PortNo};
+use flow::{DatapathId, PortNo};
 use kernel::{Capability, Decision, Grant, Kernel, OnOverlap, Refusal, VendorParts, Vendors};
 use openflow::message::*;
 use openflow::{Body, Message, Version};
@@ -190,14 +190,7 @@ fn ask(
         out.truncate(start);
         return None;
     }
-    let all = FlowStatsRequest {
-        table_id: TABLE_ALL,
-        out_port: PortNo::ANY,
-        out_group: GROUP_ANY,
-        cookie: 0,
-        cookie_mask: 0,
-        matching: Match::any(),
-    };
+    let all = FlowStatsRequest::default();
     let body = Body::MultipartRequest(MultipartRequest { flags: 0, body: RequestBody::Flow(all) });
     Message { version, xid: xid + 3, body }.encode(out).ok()?;
     Some(is_same)

@@ -77,14 +77,7 @@ pub struct Snapshot {
 
 impl Snapshot {
     pub fn take(bench: &mut dyn Bench, version: Version) -> Verdict<Snapshot> {
-        let all = FlowStatsRequest {
-            table_id: TABLE_ALL,
-            out_port: PortNo::ANY,
-            out_group: GROUP_ANY,
-            cookie: 0,
-            cookie_mask: 0,
-            matching: Match::any(),
-        };
+        let all = FlowStatsRequest::default();
         // OFPM_ALL.
         let wanted = [RequestBody::Flow(all), RequestBody::GroupDesc, RequestBody::MeterConfig(u32::MAX)];
         let mut bytes = Vec::new();

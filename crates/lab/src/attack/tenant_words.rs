@@ -237,14 +237,7 @@ fn repeated(attack: TenantAttack) -> Vec<Body> {
         }
         T::PacketFlood => vec![Body::PacketOut(packet_out(&own())); 100],
         T::QuestionFlood => {
-            let all = FlowStatsRequest {
-                table_id: TABLE_ALL,
-                out_port: PortNo::ANY,
-                out_group: GROUP_ANY,
-                cookie: 0,
-                cookie_mask: 0,
-                matching: flow::Match::any(),
-            };
+            let all = FlowStatsRequest::default();
             let ask = |body| Body::MultipartRequest(MultipartRequest { flags: 0, body });
             vec![
                 ask(RequestBody::Flow(all)),

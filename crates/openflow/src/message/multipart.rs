@@ -124,6 +124,20 @@ pub struct FlowStatsRequest {
     pub matching: Match,
 }
 
+/// All entries of all tables.
+impl Default for FlowStatsRequest {
+    fn default() -> Self {
+        FlowStatsRequest {
+            table_id: super::TABLE_ALL,
+            out_port: PortNo::ANY,
+            out_group: super::GROUP_ANY,
+            cookie: 0,
+            cookie_mask: 0,
+            matching: Match::any(),
+        }
+    }
+}
+
 /// The body of OFPMP_EXPERIMENTER.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -7,14 +7,7 @@ use openflow::message::*;
 
 pub fn requests() -> Vec<Body> {
     let request = |body| Body::MultipartRequest(MultipartRequest { flags: 0, body });
-    let which = FlowStatsRequest {
-        table_id: TABLE_ALL,
-        out_port: PortNo::ANY,
-        out_group: GROUP_ANY,
-        cookie: 0,
-        cookie_mask: 0,
-        matching: Match::any(),
-    };
+    let which = FlowStatsRequest::default();
     vec![
         request(RequestBody::Desc),
         request(RequestBody::Flow(which.clone())),

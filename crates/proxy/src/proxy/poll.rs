@@ -3,7 +3,6 @@
 //! In: the time, rules that may have been idle for long, and the switch's answers. Out: requests, uses for the model, and idle rules that
 //! end.
 
-use flow::{Match, PortNo};
 use openflow::message::*;
 use openflow::{Body, Message};
 use profile::model::{Input, RuleId};
@@ -34,14 +33,7 @@ impl Proxy {
 
     fn ask_for_counters(&mut self, out: &mut Commands) {
         let Some(version) = self.version else { return };
-        let request = FlowStatsRequest {
-            table_id: TABLE_ALL,
-            out_port: PortNo::ANY,
-            out_group: GROUP_ANY,
-            cookie: 0,
-            cookie_mask: 0,
-            matching: Match::any(),
-        };
+        let request = FlowStatsRequest::default();
         let body = Body::MultipartRequest(MultipartRequest { flags: 0, body: RequestBody::Flow(request) });
         let xid = self.own.await_answer(Own::Poll);
         if (Message { version, xid, body }).encode(&mut out.to_switch).is_ok() {

@@ -23,14 +23,7 @@ pub fn conversation(version: Version) -> Vec<(bool, Vec<u8>)> {
             fields.with(Match::any().with(Field::InPort, 1u32), vec![Instruction::ApplyActions(actions)]),
         )
     };
-    let request = FlowStatsRequest {
-        table_id: TABLE_ALL,
-        out_port: PortNo::ANY,
-        out_group: GROUP_ANY,
-        cookie: 0,
-        cookie_mask: 0,
-        matching: Match::any(),
-    };
+    let request = FlowStatsRequest::default();
     let bodies = vec![
         (true, Body::Hello(Hello::default())),
         (false, Body::Hello(Hello::default())),

@@ -48,14 +48,7 @@ fn data(world: &World) -> Vec<Vec<u8>> {
 
 /// The instructions of all rules that the switch shows.
 fn instructions(world: &mut World) -> Vec<Vec<Instruction>> {
-    let all = FlowStatsRequest {
-        table_id: TABLE_ALL,
-        out_port: PortNo::ANY,
-        out_group: GROUP_ANY,
-        cookie: 0,
-        cookie_mask: 0,
-        matching: Match::any(),
-    };
+    let all = FlowStatsRequest::default();
     let body = Body::MultipartRequest(MultipartRequest { flags: 0, body: RequestBody::Flow(all) });
     let xid = world.says(body);
     world.run_for(10 * MS);

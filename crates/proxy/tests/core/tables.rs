@@ -55,14 +55,7 @@ fn statistics(world: &mut World, body: RequestBody) -> ReplyBody {
 }
 
 fn all_rules() -> RequestBody {
-    RequestBody::Flow(FlowStatsRequest {
-        table_id: TABLE_ALL,
-        out_port: PortNo::ANY,
-        out_group: GROUP_ANY,
-        cookie: 0,
-        cookie_mask: 0,
-        matching: Match::any(),
-    })
+    RequestBody::Flow(FlowStatsRequest::default())
 }
 
 #[test]

@@ -362,14 +362,7 @@ fn entries(bodies: impl Iterator<Item = Body>, has_bytes: bool) -> Vec<Entry> {
 }
 
 fn compare_counters(world: &mut World, reference: &mut Reference, seed: u64) {
-    let request = FlowStatsRequest {
-        table_id: TABLE_ALL,
-        out_port: PortNo::ANY,
-        out_group: GROUP_ANY,
-        cookie: 0,
-        cookie_mask: 0,
-        matching: Match::any(),
-    };
+    let request = FlowStatsRequest::default();
     let request = MultipartRequest { flags: 0, body: RequestBody::Flow(request) };
     let bytes = written(reference.version, Body::MultipartRequest(request));
     // The slice's tag counts as bytes of the switch.

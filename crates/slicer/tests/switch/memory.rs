@@ -34,14 +34,7 @@ fn ask(world: &mut World, body: RequestBody) -> ReplyBody {
 
 /// The tenant's rules, as statistics say.
 fn rules(world: &mut World) -> Vec<FlowStats> {
-    let wanted = FlowStatsRequest {
-        table_id: TABLE_ALL,
-        out_port: PortNo::ANY,
-        out_group: GROUP_ANY,
-        cookie: 0,
-        cookie_mask: 0,
-        matching: flow::Match::any(),
-    };
+    let wanted = FlowStatsRequest::default();
     match ask(world, RequestBody::Flow(wanted)) {
         ReplyBody::Flow(entries) => entries,
         other => panic!("{other:?}"),

@@ -1,7 +1,7 @@
 //! Statistics, ports, and links that the tenant's controller discovers.
 
 use crate::world::{DATAPATH, TAG, World, add, errors, plan, with_tag};
-use flow::{Action, ErrorCode, Field, MacAddr, Match, PortNo};
+use flow::{Action, ErrorCode, Field, MacAddr, PortNo};
 use openflow::message::*;
 use openflow::{Body, Message, Version};
 use slicer::{Command, End, Event, Isolation, Limit, Limits, LinkPlan, Outcome, PortFacts, SlicePlan};
@@ -25,14 +25,7 @@ fn replies(bodies: Vec<Body>) -> Vec<MultipartReply> {
 }
 
 fn all_flows() -> FlowStatsRequest {
-    FlowStatsRequest {
-        table_id: TABLE_ALL,
-        out_port: PortNo::ANY,
-        out_group: GROUP_ANY,
-        cookie: 0,
-        cookie_mask: 0,
-        matching: Match::any(),
-    }
+    FlowStatsRequest::default()
 }
 
 #[test]

@@ -401,14 +401,7 @@ pub fn multipart(body: RequestBody) -> Body {
 
 /// A request for every rule in every table.
 pub fn every_rule() -> FlowStatsRequest {
-    FlowStatsRequest {
-        table_id: TABLE_ALL,
-        out_port: PortNo::ANY,
-        out_group: GROUP_ANY,
-        cookie: 0,
-        cookie_mask: 0,
-        matching: Match::any(),
-    }
+    FlowStatsRequest::default()
 }
 
 pub fn output(port: &str) -> Action {

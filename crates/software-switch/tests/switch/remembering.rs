@@ -1,7 +1,7 @@
 //! A switch with cached paths behaves as a switch without them.
 
 use super::dsl::*;
-use flow::{Action, Field, Instruction, PortNo};
+use flow::{Action, Field, Instruction};
 use openflow::Body;
 use openflow::message::*;
 use proptest::prelude::*;
@@ -120,14 +120,7 @@ proptest! {
 
 /// The counters of rules and tables.
 fn counted(bench: &mut Bench) -> Vec<Body> {
-    let every_rule = FlowStatsRequest {
-        table_id: TABLE_ALL,
-        out_port: PortNo::ANY,
-        out_group: GROUP_ANY,
-        cookie: 0,
-        cookie_mask: 0,
-        matching: flow::Match::any(),
-    };
+    let every_rule = FlowStatsRequest::default();
     [RequestBody::Flow(every_rule), RequestBody::Table]
         .into_iter()
         .flat_map(|body| bench.say(Body::MultipartRequest(MultipartRequest { flags: 0, body })))

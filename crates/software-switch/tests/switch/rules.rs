@@ -2,19 +2,12 @@
 
 use super::dsl::*;
 use crate::has;
-use flow::{Action, Field, Instruction, Match, PortNo};
+use flow::{Action, Field, Instruction, PortNo};
 use openflow::Body;
 use openflow::message::*;
 
 fn flows(bench: &mut Bench) -> Vec<FlowStats> {
-    let wanted = FlowStatsRequest {
-        table_id: TABLE_ALL,
-        out_port: PortNo::ANY,
-        out_group: GROUP_ANY,
-        cookie: 0,
-        cookie_mask: 0,
-        matching: Match::any(),
-    };
+    let wanted = FlowStatsRequest::default();
     let request = MultipartRequest { flags: 0, body: RequestBody::Flow(wanted) };
     bench
         .say(Body::MultipartRequest(request))

@@ -8,8 +8,8 @@ use flow::canonical::{write_instructions, write_match};
 use flow::relation::overlaps;
 use flow::{Action, DatapathId, Field, Instruction, Match, PortNo};
 use openflow::message::{
-    self, FlowModFields, FlowStats, FlowStatsRequest, GROUP_ANY, Hello, MultipartRequest, ReplyBody,
-    RequestBody, TABLE_ALL,
+    self, FlowModFields, FlowStats, FlowStatsRequest, Hello, MultipartRequest, ReplyBody, RequestBody,
+    TABLE_ALL,
 };
 use openflow::{Body, Message, Version};
 use proptest::prelude::*;
@@ -302,14 +302,7 @@ fn tables<'a>(commands: impl Iterator<Item = &'a Coming>, version: Version) -> V
             What::Group(_) | What::Barrier | What::Ask => {}
         }
     }
-    let everything = FlowStatsRequest {
-        table_id: TABLE_ALL,
-        out_port: PortNo::ANY,
-        out_group: GROUP_ANY,
-        cookie: 0,
-        cookie_mask: 0,
-        matching: Match::any(),
-    };
+    let everything = FlowStatsRequest::default();
     let request = MultipartRequest { flags: 0, body: RequestBody::Flow(everything) };
     let Some(Body::MultipartReply(reply)) = hear(Body::MultipartRequest(request)) else { panic!("no reply") };
     let ReplyBody::Flow(mut flows) = reply.body else { panic!("no rules") };

@@ -49,14 +49,7 @@ impl World {
 
     /// The rules of the physical switch, without cookies.
     pub fn entries(&mut self) -> Vec<FlowStats> {
-        let wanted = FlowStatsRequest {
-            table_id: TABLE_ALL,
-            out_port: PortNo::ANY,
-            out_group: GROUP_ANY,
-            cookie: 0,
-            cookie_mask: 0,
-            matching: Match::any(),
-        };
+        let wanted = FlowStatsRequest::default();
         let body = RequestBody::Flow(wanted);
         let effects = self.tell_physical(0, Body::MultipartRequest(MultipartRequest { flags: 0, body }));
         let entries = effects.messages.into_iter().flat_map(|(_, message)| match message.body {

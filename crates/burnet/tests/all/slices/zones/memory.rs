@@ -97,14 +97,7 @@ impl Tenant {
 
     /// The rules, as statistics say.
     fn entries(&mut self) -> Vec<FlowStats> {
-        let wanted = FlowStatsRequest {
-            table_id: TABLE_ALL,
-            out_port: PortNo::ANY,
-            out_group: GROUP_ANY,
-            cookie: 0,
-            cookie_mask: 0,
-            matching: Match::any(),
-        };
+        let wanted = FlowStatsRequest::default();
         let ReplyBody::Flow(entries) = self.ask(RequestBody::Flow(wanted)) else { panic!("no rules") };
         entries
     }

@@ -1,7 +1,7 @@
 //! Parses printed multipart messages and flow removeds.
 
+use flow::Match;
 use flow::text::{BadText, parse_instructions, parse_match};
-use flow::{Match, PortNo};
 
 use super::super::super::meter::RESERVED;
 use super::super::super::rule::{DEFAULT_PRIORITY, FLAGS, REMOVED_REASONS};
@@ -78,14 +78,7 @@ fn each_line<T>(text: &str, read: impl Fn(&str) -> Result<T, BadText>) -> Result
 
 /// `table=3 out_port=4 in_port=1`
 fn which(text: &str) -> Result<FlowStatsRequest, BadText> {
-    let mut read = FlowStatsRequest {
-        table_id: TABLE_ALL,
-        out_port: PortNo::ANY,
-        out_group: GROUP_ANY,
-        cookie: 0,
-        cookie_mask: 0,
-        matching: Match::any(),
-    };
+    let mut read = FlowStatsRequest::default();
     let mut matching = Vec::new();
     for word in split(text) {
         match word.key {
