@@ -17,13 +17,13 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-/// A cold build of everything and all tests took twenty minutes on two cores that were busy; what takes this long hangs.
+/// A cold build of everything and all tests took 28 minutes on two cores; what takes this long hangs.
 const STAGE_LIMIT: Duration = Duration::from_secs(45 * 60);
 
 /// The demo takes half a minute at most; one that waits for a switch that never comes up is stopped.
 const DEMO_LIMIT: Duration = Duration::from_secs(120);
 
-/// In CI the whole run ends before the job's own limit of 90 minutes does, so that the summary is seen. On two idle cores it takes some forty minutes.
+/// In CI the whole run ends before the job's own limit of 90 minutes does, so that the summary is seen. On two cores it takes some fifty minutes.
 const CI_LIMIT: Duration = Duration::from_secs(80 * 60);
 
 /// The version that `deny.toml` was written for. docs/decisions/0004 has what installing it costs.
