@@ -73,11 +73,7 @@ impl VirtualSwitch {
     fn check_way(&self, port: PortNo) -> Result<(), Refusal> {
         match port {
             PortNo::CONTROLLER | PortNo::IN_PORT | PortNo::FLOOD | PortNo::ALL => Ok(()),
-            PortNo::NORMAL | PortNo::LOCAL => {
-                Err(Refusal::new(ACTION_EPERM, format!("{port} would lead out of the slice")))
-            }
-            port if self.space.port(port).is_some() => Ok(()),
-            port => Err(Refusal::new(ACTION_OUT_PORT, format!("port {port} is not in the slice"))),
+            port => self.space.port_for_output(port).map(drop),
         }
     }
 

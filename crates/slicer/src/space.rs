@@ -16,7 +16,7 @@ use crate::addresses::{AddressPlan, HostPlan, exact_address, fields_of};
 use crate::plan::{Isolation, PortPlan, SwitchPlan};
 use crate::port::VirtualPort;
 use crate::readdress::readdressed;
-use crate::refusal::{FLOW_MOD_EPERM, MATCH_FIELD, Refusal};
+use crate::refusal::{ACTION_EPERM, ACTION_OUT_PORT, FLOW_MOD_EPERM, MATCH_FIELD, Refusal};
 use crate::tag::{outer_tag, stripped, tagged};
 use flow::canonical::check_prerequisites;
 use flow::frame::FrameFields;
@@ -138,6 +138,18 @@ impl Space {
     /// The same, to be changed.
     pub(crate) fn port_mut(&mut self, shown: PortNo) -> Option<&mut VirtualPort> {
         self.ports.get_mut(&shown)
+    }
+
+    /// The port that an output names.
+    pub(crate) fn port_for_output(&self, shown: PortNo) -> Result<&VirtualPort, Refusal> {
+        match shown {
+            PortNo::NORMAL | PortNo::LOCAL => {
+                Err(Refusal::new(ACTION_EPERM, format!("{shown} would lead out of the slice")))
+            }
+            _ => self
+                .port(shown)
+                .ok_or_else(|| Refusal::new(ACTION_OUT_PORT, format!("port {shown} is not in the slice"))),
+        }
     }
 
     /// All ports, in the order of the tenant's numbers.

@@ -305,15 +305,12 @@ impl Walk<'_> {
             },
             PortNo::FLOOD => Ok(self.flood(VirtualPort::floods)),
             PortNo::ALL => Ok(self.flood(VirtualPort::sends)),
-            PortNo::NORMAL | PortNo::LOCAL => {
-                Err(Refusal::new(ACTION_EPERM, format!("{port} would lead out of the slice")))
-            }
             // The switch itself never sends a packet out of its input port, unless IN_PORT says so.
             port if Some(port) == self.at.in_port => Ok(Vec::new()),
-            port => match space.port(port) {
-                Some(there) => Ok(self.target(there, there.plan.port).into_iter().collect()),
-                None => Err(Refusal::new(ACTION_OUT_PORT, format!("port {port} is not in the slice"))),
-            },
+            port => {
+                let there = space.port_for_output(port)?;
+                Ok(self.target(there, there.plan.port).into_iter().collect())
+            }
         }
     }
 
