@@ -133,7 +133,7 @@ impl Random {
     }
 }
 
-/// Does random things. Returns how many packets left through groups.
+/// Does random things. Returns how many packets left or went up through groups. Rules send only to groups.
 fn run(seed: u64, ports: &[PortNo]) -> usize {
     let (mut world, mut random) = (world(ports), Random(seed));
     let mut left = 0;
@@ -169,12 +169,17 @@ fn run(seed: u64, ports: &[PortNo]) -> usize {
             let is_fine = OWN.contains(&port) || ports.contains(&port) && tag == Some(0x100a);
             assert!(is_fine, "seed {seed}: a packet with tag {tag:?} left by {port}");
         }
+        for frame in world.sent_up() {
+            left += 1;
+            let tag = FrameFields::read(&frame).get(flow::Field::VlanVid);
+            assert_eq!(tag, Some(0x100a), "seed {seed}: a group sent this up");
+        }
     }
     left
 }
 
 #[test]
-fn no_group_leads_out_of_the_apps_ports() {
+fn no_group_leads_out_of_the_apps_ports_or_sends_up_packets_of_others() {
     for ports in [&OWN[..], &[OWN[0], OWN[1], SHARED]] {
         let left: usize = (0..300).map(|seed| run(seed, ports)).sum();
         assert!(left > 300, "{left} packets say too little");

@@ -196,12 +196,21 @@ impl World {
 
     /// For each packet-in that the switch has sent since the last call: the zones that receive it.
     pub fn heard(&mut self) -> Vec<Vec<u16>> {
+        self.packet_ins().iter().map(|packet| self.hear(packet)).collect()
+    }
+
+    /// The frames that the switch has sent up since the last call.
+    pub fn sent_up(&mut self) -> Vec<Vec<u8>> {
+        self.packet_ins().into_iter().map(|packet| packet.data).collect()
+    }
+
+    fn packet_ins(&mut self) -> Vec<message::PacketIn> {
         let sent = std::mem::take(&mut self.effects.messages).into_iter();
         let packets = sent.filter_map(|(_, message)| match message.body {
             Body::PacketIn(packet) => Some(packet),
             _ => None,
         });
-        packets.collect::<Vec<_>>().iter().map(|packet| self.hear(packet)).collect()
+        packets.collect()
     }
 
     fn hear(&mut self, packet: &message::PacketIn) -> Vec<u16> {
