@@ -13,13 +13,15 @@
 //! traces no rules and sends nothing.
 
 use crate::flow::{FLOWS_MAX, FlowNo, Pair, Path, Refusal, SLICES_MAX, SliceNo, VNICS_MAX, VnicNo};
+use crate::index::Index;
 use crate::labels::Labels;
 use crate::rates::{Change, Filling, Rates, reserve_some};
 use crate::units::Bandwidth;
 use crate::wheel::{Entry, Wheel};
 use foldhash::fast::FixedState;
 use graph::LinkNo;
-use std::collections::HashMap;
+use std::hash::BuildHasher;
+use std::hint::black_box;
 
 /// How long a flow counts after its meter's last report. Its end is seen up to 100 ms later.
 pub const IDLE_MS: u64 = 2_000;
@@ -32,8 +34,9 @@ struct Vnic {
     is_metered: bool,
 }
 
-/// What is kept of one flow. A slot without a path is free.
+/// What is kept of one flow, in one line of the processor's cache. A slot without a path is free.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 struct Slot {
     ends: (VnicNo, VnicNo),
     path: Option<Path>,
@@ -61,6 +64,11 @@ pub struct Flow<'f> {
     pub rate: Bandwidth,
 }
 
+/// The same in each run, so that what depends on the order of work can be repeated.
+fn hash(ends: (VnicNo, VnicNo)) -> u64 {
+    FixedState::default().hash_one(u64::from(ends.0.0) << 32 | u64::from(ends.1.0))
+}
+
 #[derive(Clone, Debug, Default)]
 struct Slice {
     /// Increases with each removal, so that old entries of the wheel are known.
@@ -70,7 +78,8 @@ struct Slice {
     rates: Rates,
     slots: Vec<Slot>,
     free: Vec<FlowNo>,
-    numbers: HashMap<(VnicNo, VnicNo), FlowNo, FixedState>,
+    /// The slots that have a flow, by its ends.
+    numbers: Index,
 }
 
 impl Slice {
@@ -80,6 +89,20 @@ impl Slice {
 
     fn is_metered(&self, destination: VnicNo) -> bool {
         self.vnic(destination).is_ok_and(|vnic| vnic.is_metered)
+    }
+
+    /// The flow with these ends.
+    fn number(&self, ends: (VnicNo, VnicNo)) -> Option<FlowNo> {
+        self.numbers.find(hash(ends), |number| self.slots[number as usize].ends == ends).map(FlowNo)
+    }
+
+    /// The ends of all flows, with their numbers.
+    fn ends(&self) -> impl Iterator<Item = ((VnicNo, VnicNo), FlowNo)> {
+        (0..)
+            .map(FlowNo)
+            .zip(&self.slots)
+            .filter(|(_, slot)| slot.path.is_some())
+            .map(|(it, slot)| (slot.ends, it))
     }
 
     fn flow(&self, slice: SliceNo, number: FlowNo) -> Option<Flow<'_>> {
@@ -105,7 +128,7 @@ impl Slice {
             FlowNo((self.slots.len() - 1) as u32)
         });
         self.slots[number.index()].ends = ends;
-        self.numbers.insert(ends, number);
+        self.numbers.insert(hash(ends), number.0);
         number
     }
 
@@ -143,6 +166,23 @@ impl Flows {
         &mut self.labels
     }
 
+    /// Changes of a slice come now: brings what is needed first into the processor's cache, all at once. Else each would be waited for by itself.
+    pub fn expect(&self, slice: SliceNo) {
+        if let Some(place) = self.slices.get(slice.index()) {
+            let Slice { vnics, rates, slots, numbers, life, .. } = place;
+            black_box((vnics.len(), rates.count(), slots.len(), numbers.len(), *life));
+        }
+        self.labels.expect(slice);
+    }
+
+    /// A path of a pair over these links comes now, as in [`Flows::expect`].
+    pub fn expect_path(&self, pair: Pair, links: &[LinkNo]) {
+        self.labels.expect_links(pair.slice, links);
+        if let Some(slice) = self.slices.get(pair.slice.index()) {
+            slice.numbers.expect(hash((pair.source, pair.destination)));
+        }
+    }
+
     /// A VNIC of a slice is known, or has another rate. It has no meter before [`Flows::set_metered`].
     ///
     /// # Errors
@@ -174,8 +214,8 @@ impl Flows {
     /// A VNIC is gone, and its flows with it.
     pub fn remove_vnic(&mut self, slice: SliceNo, vnic: VnicNo) {
         let Some(place) = self.slices.get_mut(slice.index()) else { return };
-        let touches = |ends: &&(VnicNo, VnicNo)| ends.0 == vnic || ends.1 == vnic;
-        let ends: Vec<_> = place.numbers.keys().filter(touches).copied().collect();
+        let touches = |ends: &(VnicNo, VnicNo)| ends.0 == vnic || ends.1 == vnic;
+        let ends: Vec<_> = place.ends().map(|(ends, _)| ends).filter(touches).collect();
         for (source, destination) in ends {
             self.on_no_path(Pair { slice, source, destination });
         }
@@ -218,9 +258,8 @@ impl Flows {
             return Ok(());
         }
         place.vnics[vnic.index()] = Some(Vnic { is_metered, ..known });
-        let into = place.numbers.iter().filter(|(ends, _)| ends.1 == vnic);
-        let mut numbers: Vec<_> = into.map(|(_, number)| *number).collect();
-        numbers.sort_unstable();
+        let into = place.ends().filter(|(ends, _)| ends.1 == vnic);
+        let numbers: Vec<_> = into.map(|(_, number)| number).collect();
         for number in numbers {
             if is_metered {
                 self.see(slice, number, now_ms);
@@ -243,10 +282,9 @@ impl Flows {
         let slice = self.slices.get_mut(pair.slice.index()).ok_or(Refusal::UnknownVnic(ends.0))?;
         slice.vnic(ends.0)?;
         let is_metered = slice.vnic(ends.1)?.is_metered;
-        // It changes nothing, and says whether all links are known.
-        self.labels.shift(pair.slice, path.links(), 0, 0)?;
-        let number = match slice.numbers.get(&ends) {
-            Some(number) => *number,
+        self.labels.check(path.links())?;
+        let number = match slice.number(ends) {
+            Some(number) => number,
             None if self.count >= FLOWS_MAX => return Err(Refusal::TooManyFlows),
             None => {
                 self.count += 1;
@@ -275,7 +313,7 @@ impl Flows {
         let Some((slice, number)) = self.number(pair) else { return };
         self.stop(pair.slice, number);
         let place = &mut self.slices[slice];
-        place.numbers.remove(&(pair.source, pair.destination));
+        place.numbers.remove(hash((pair.source, pair.destination)), number.0);
         place.slots[number.index()].path = None;
         place.free.push(number);
         self.count -= 1;
@@ -322,6 +360,12 @@ impl Flows {
         self.slices[slice].flow(pair.slice, number)
     }
 
+    /// The path of a pair.
+    pub fn path(&self, pair: Pair) -> Option<&Path> {
+        let (slice, number) = self.number(pair)?;
+        self.slices[slice].slots.get(number.index())?.path.as_ref()
+    }
+
     /// The flows of a slice, whether they count or not.
     pub fn flows(&self, slice: SliceNo) -> impl Iterator<Item = Flow<'_>> {
         let places = self.slices.get(slice.index()).into_iter();
@@ -346,8 +390,7 @@ impl Flows {
 
     fn number(&self, pair: Pair) -> Option<(usize, FlowNo)> {
         let slice = self.slices.get(pair.slice.index())?;
-        let number = slice.numbers.get(&(pair.source, pair.destination))?;
-        Some((pair.slice.index(), *number))
+        Some((pair.slice.index(), slice.number((pair.source, pair.destination))?))
     }
 
     fn start(&mut self, slice: SliceNo, number: FlowNo) {

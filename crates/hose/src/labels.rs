@@ -10,17 +10,26 @@
 //! many do.
 
 use crate::flow::{Refusal, SLICES_MAX, SliceNo};
+use crate::rates::reserve_some;
 use crate::units::{Bandwidth, Step};
 use graph::{LINKS_MAX, LinkNo};
+use std::hint::black_box;
 
 /// How many links a page of sums covers. A slice has pages for the links near those that it uses, so a slice in a corner of a large
 /// network costs little.
 const PAGE: usize = 64;
 
-type Page = [u64; PAGE];
+/// The number of a page fits.
+const _: () = assert!(LINKS_MAX / PAGE < u16::MAX as usize);
 
-/// What is known of one direction of a link.
+/// Sums of links, in whole lines of the processor's cache.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Page([u64; PAGE]);
+
+/// What is known of one direction of a link. It never is in two lines of the cache.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(align(32))]
 struct Load {
     /// 0: not known.
     capacity_bps: u64,
@@ -31,26 +40,48 @@ struct Load {
     has_changed: bool,
 }
 
-/// The sums of one slice.
+/// The sums of one slice. All pages are in one piece of memory: each piece more would be a miss more of the processor's cache for addresses.
 #[derive(Clone, Debug, Default)]
 struct Own {
-    pages: Vec<Option<Box<Page>>>,
+    /// By a link's number, divided: which page has its sum, counted from 1. 0: none.
+    pages: Vec<u16>,
+    sums: Vec<Page>,
     step: Option<Step>,
 }
 
 impl Own {
     fn sum_bps(&self, link: LinkNo) -> u64 {
-        let page = self.pages.get(link.index() / PAGE);
-        page.and_then(Option::as_ref).map_or(0, |page| page[link.index() % PAGE])
+        let number = self.pages.get(link.index() / PAGE).copied().unwrap_or_default();
+        let page = usize::from(number).checked_sub(1).and_then(|number| self.sums.get(number));
+        page.map_or(0, |page| page.0[link.index() % PAGE])
     }
 
     fn sum_mut(&mut self, link: LinkNo) -> &mut u64 {
         let number = link.index() / PAGE;
+        let page = match self.pages.get(number) {
+            Some(page @ 1..) => usize::from(*page),
+            _ => self.add_page(number),
+        };
+        &mut self.sums[page - 1].0[link.index() % PAGE]
+    }
+
+    #[cold]
+    fn add_page(&mut self, number: usize) -> usize {
         if self.pages.len() <= number {
-            self.pages.resize_with(number + 1, || None);
+            self.pages.resize(number + 1, 0);
         }
-        let page = self.pages[number].get_or_insert_with(|| Box::new([0; PAGE]));
-        &mut page[link.index() % PAGE]
+        reserve_some(&mut self.sums, 1);
+        self.sums.push(Page([0; PAGE]));
+        // There are at most LINKS_MAX / PAGE pages.
+        self.pages[number] = self.sums.len() as u16;
+        self.sums.len()
+    }
+
+    /// All sums, by the number of the link.
+    fn all(&self) -> impl Iterator<Item = (LinkNo, u64)> {
+        // Below LINKS_MAX, since `shift` has checked it.
+        let numbers = (0..self.pages.len() * PAGE).map(|number| LinkNo(number as u32));
+        numbers.map(|link| (link, self.sum_bps(link))).filter(|(_, sum_bps)| *sum_bps > 0)
     }
 }
 
@@ -112,10 +143,11 @@ impl Labels {
         before_bps: u64,
         now_bps: u64,
     ) -> Result<(), Refusal> {
-        if let Some(unknown) = links.iter().find(|link| link.index() >= self.loads.len()) {
-            return Err(Refusal::UnknownLink(*unknown));
-        }
+        self.check(links)?;
         self.own_mut(slice)?;
+        if before_bps == now_bps {
+            return Ok(());
+        }
         let Labels { loads, own, changed, .. } = self;
         let own = &mut own[slice.index()];
         for link in links {
@@ -132,20 +164,35 @@ impl Labels {
         Ok(())
     }
 
+    pub(crate) fn expect(&self, slice: SliceNo) {
+        black_box(self.own.get(slice.index()).map(|own| (own.pages.len(), own.sums.len(), own.step)));
+    }
+
+    /// Brings the sums of links into the processor's cache, all at once.
+    pub(crate) fn expect_links(&self, slice: SliceNo, links: &[LinkNo]) {
+        if let Some(own) = self.own.get(slice.index()) {
+            let sums = links.iter().fold(0, |all, link| all ^ own.sum_bps(*link));
+            black_box(sums);
+        }
+    }
+
+    /// Whether all links are known, so that flows can be over them.
+    ///
+    /// # Errors
+    /// One is not.
+    pub(crate) fn check(&self, links: &[LinkNo]) -> Result<(), Refusal> {
+        let unknown = links.iter().find(|link| link.index() >= self.loads.len());
+        unknown.map_or(Ok(()), |unknown| Err(Refusal::UnknownLink(*unknown)))
+    }
+
     /// Removes all that a slice has added.
     pub fn remove_slice(&mut self, slice: SliceNo) {
         let Some(own) = self.own.get_mut(slice.index()).map(std::mem::take) else { return };
-        for (number, page) in own.pages.iter().enumerate() {
-            for (place, sum_bps) in page.iter().flat_map(|page| page.iter()).enumerate() {
-                if *sum_bps > 0 {
-                    // Below LINKS_MAX, since `shift` has checked it.
-                    let link = LinkNo((number * PAGE + place) as u32);
-                    let load = &mut self.loads[link.index()];
-                    load.total_bps = load.total_bps.saturating_sub(*sum_bps);
-                    load.moved_bps = load.moved_bps.wrapping_add(*sum_bps);
-                    self.mark(link);
-                }
-            }
+        for (link, sum_bps) in own.all() {
+            let load = &mut self.loads[link.index()];
+            load.total_bps = load.total_bps.saturating_sub(sum_bps);
+            load.moved_bps = load.moved_bps.wrapping_add(sum_bps);
+            self.mark(link);
         }
     }
 

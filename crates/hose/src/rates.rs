@@ -185,6 +185,11 @@ impl Rates {
         self.settle(share.sides, filling, out);
     }
 
+    /// How many flows count.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
     /// Whether a flow counts.
     pub fn counts(&self, flow: FlowNo) -> bool {
         self.shares.get(flow.index()).is_some_and(Share::counts)

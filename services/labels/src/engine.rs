@@ -157,7 +157,7 @@ impl Engine {
         self.words.forget(slice);
         self.states.remove(&slice);
         self.is_state_due = true;
-        out.push(Effect::Gone { slice: known.name });
+        out.push(Effect::Gone { slice: known.name.as_str().to_owned() });
         self.settle(now_ms, out);
         Ok(())
     }
@@ -204,6 +204,7 @@ impl Engine {
         out: &mut Vec<Effect>,
     ) -> Result<Heard, Refused> {
         let slice = self.slices.number(&report.slice).ok_or_else(|| not_found(&report.slice))?;
+        self.sums.flows.expect(slice);
         let known = self.slices.get_mut(slice).ok_or_else(|| not_found(&report.slice))?;
         let turn = known.turn(report);
         let heard = known.heard();
@@ -433,13 +434,13 @@ impl Engine {
     pub fn slice_after(&self, last: Option<SliceNo>) -> Option<(SliceNo, &str)> {
         let next = self.slices.iter().find(|(number, _)| Some(*number) > last);
         let (number, known) = next.or_else(|| self.slices.iter().next())?;
-        Some((number, &known.name))
+        Some((number, known.name.as_str()))
     }
 
     /// All slices.
     pub fn standings(&self) -> Vec<Standing> {
         let standing = |(slice, known): (SliceNo, &Slice)| Standing {
-            slice: known.name.clone(),
+            slice: known.name.as_str().to_owned(),
             complete: known.is_complete(),
             flows: self.sums.flows.flows(slice).count() as u64,
             links: known.shown.len() as u64,
@@ -510,7 +511,7 @@ impl Engine {
         self.is_state_due |= !self.stale.is_empty();
         self.notices.unwatch(slice, link);
         if let Some(id) = self.sums.links.id(link) {
-            out.push(Effect::Told { slice: known.name.clone(), link: id, label: None });
+            out.push(Effect::Told { slice: known.name.as_str().to_owned(), link: id, label: None });
         }
         self.sums.links.release(link);
     }
@@ -523,7 +524,7 @@ impl Engine {
     }
 
     fn tell(&mut self, slice: SliceNo, link: LinkNo, label: Option<Bandwidth>, out: &mut Vec<Effect>) {
-        let known = self.slices.get(slice).map(|known| known.name.clone());
+        let known = self.slices.get(slice).map(|known| known.name.as_str().to_owned());
         if let (Some(slice), Some(id)) = (known, self.sums.links.id(link)) {
             self.counts.notices += 1;
             let label = label.and_then(|label| self.as_told(link, label));
@@ -580,7 +581,7 @@ impl Engine {
             let state = State { stale, rebuild, agents };
             if self.states.get(&number) != Some(&state) {
                 self.states.insert(number, state.clone());
-                out.push(Effect::State { slice: slice.name.clone(), state });
+                out.push(Effect::State { slice: slice.name.as_str().to_owned(), state });
             }
         }
     }

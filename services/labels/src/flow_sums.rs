@@ -40,9 +40,9 @@ impl FlowSums {
         let mut taken = Vec::with_capacity(links.len());
         let done = self.try_path(pair, links, rules, &mut taken);
         match done {
-            Ok(before) => before.into_iter().for_each(|link| self.links.release(link)),
+            Ok(before) => self.release(before.links()),
             Err(_) => {
-                taken.into_iter().for_each(|link| self.links.release(link));
+                self.release(&taken);
                 self.remove_path(pair);
                 return done.map(drop);
             }
@@ -57,10 +57,11 @@ impl FlowSums {
         links: &[LinkId],
         rules: u32,
         taken: &mut Vec<LinkNo>,
-    ) -> Result<Vec<LinkNo>, String> {
+    ) -> Result<Path, String> {
         for link in links {
             taken.push(self.take(pair.slice, *link)?);
         }
+        self.flows.expect_path(pair, taken);
         let path = Path::new(taken).map_err(|why| why.to_string())?;
         let before = self.links_of(pair);
         self.flows.on_path(pair, path, rules).map_err(|why| why.to_string())?;
@@ -71,7 +72,11 @@ impl FlowSums {
     pub fn remove_path(&mut self, pair: Pair) {
         let links = self.links_of(pair);
         self.flows.on_no_path(pair);
-        links.into_iter().for_each(|link| self.links.release(link));
+        self.release(links.links());
+    }
+
+    fn release(&mut self, links: &[LinkNo]) {
+        links.iter().for_each(|link| self.links.release(*link));
     }
 
     /// The pairs of a slice that have a path.
@@ -79,7 +84,7 @@ impl FlowSums {
         self.flows.flows(slice).map(|flow| flow.pair).collect()
     }
 
-    fn links_of(&self, pair: Pair) -> Vec<LinkNo> {
-        self.flows.flow(pair).map(|flow| flow.links.to_vec()).unwrap_or_default()
+    fn links_of(&self, pair: Pair) -> Path {
+        self.flows.path(pair).cloned().unwrap_or_default()
     }
 }

@@ -18,6 +18,7 @@ mod flow_sums;
 mod history;
 mod lines;
 mod links;
+mod names;
 mod reported;
 mod service;
 mod slices;

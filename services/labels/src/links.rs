@@ -6,8 +6,9 @@
 //! it. How many such links a slice can bring is bounded.
 
 use foldhash::fast::RandomState;
-use hose::{LinkNo, SliceNo};
-use std::collections::{BTreeMap, HashMap};
+use hose::{Index, LinkNo, SliceNo};
+use std::collections::BTreeMap;
+use std::hash::BuildHasher;
 use view::LinkId;
 
 /// The most links that one slice can name that are not in the view. A path over a further one is refused until the view has the link.
@@ -21,19 +22,22 @@ pub const LINKS_MAX: usize = 65_536;
 struct Named {
     id: LinkId,
     is_in_view: bool,
+    /// The slice that named it first is in [`Links::bringers`], while it is not in the view.
+    is_brought: bool,
     /// How many places in paths, and how many slices that show it.
     users: u32,
-    /// The slice that named it first, while it is not in the view.
-    brought_by: Option<SliceNo>,
 }
 
 /// All links.
 #[derive(Clone, Debug, Default)]
 pub struct Links {
     /// By hash: a path names six of ten thousand links, and each level of a tree would be a miss in the processor's cache.
-    numbers: HashMap<LinkId, LinkNo, RandomState>,
-    /// By number.
+    numbers: Index,
+    hasher: RandomState,
+    /// By number. Each path touches those of its links, so they are small.
     named: Vec<Option<Named>>,
+    /// The slices that named links first that are not in the view. They are few.
+    bringers: BTreeMap<LinkNo, SliceNo>,
     free: Vec<LinkNo>,
     /// How many links that are not in the view each slice has brought.
     brought: BTreeMap<SliceNo, usize>,
@@ -42,7 +46,10 @@ pub struct Links {
 impl Links {
     /// The number of a link.
     pub fn number(&self, id: LinkId) -> Option<LinkNo> {
-        self.numbers.get(&id).copied()
+        let number = self.numbers.find(self.hasher.hash_one(id), |number| {
+            self.get(LinkNo(number)).is_some_and(|named| named.id == id)
+        });
+        number.map(LinkNo)
     }
 
     /// The name of a number that was given.
@@ -52,11 +59,12 @@ impl Links {
 
     /// The view has this link. None: there are too many.
     pub fn put(&mut self, id: LinkId) -> Option<LinkNo> {
-        let number = self.number_for(id)?;
+        let number = self.number(id).or_else(|| self.add(id))?;
         if let Some(named) = self.named.get_mut(number.index()).and_then(Option::as_mut) {
             named.is_in_view = true;
-            let brought_by = named.brought_by.take();
-            self.give_back(brought_by);
+            if std::mem::take(&mut named.is_brought) {
+                self.give_back(number);
+            }
         }
         Some(number)
     }
@@ -71,15 +79,16 @@ impl Links {
 
     /// A slice needs this link. None: it is not in the view, and the slice or all together have named too many such links.
     pub fn take(&mut self, slice: SliceNo, id: LinkId) -> Option<LinkNo> {
-        let is_new = !self.numbers.contains_key(&id);
-        if is_new && self.brought.get(&slice).copied().unwrap_or_default() >= UNKNOWN_MAX {
+        let known = self.number(id);
+        if known.is_none() && self.brought.get(&slice).copied().unwrap_or_default() >= UNKNOWN_MAX {
             return None;
         }
-        let number = self.number_for(id)?;
+        let number = known.or_else(|| self.add(id))?;
         let named = self.named.get_mut(number.index())?.as_mut()?;
         named.users += 1;
-        if is_new {
-            named.brought_by = Some(slice);
+        if known.is_none() {
+            named.is_brought = true;
+            self.bringers.insert(number, slice);
             *self.brought.entry(slice).or_default() += 1;
         }
         Some(number)
@@ -97,10 +106,7 @@ impl Links {
         self.named.get(number.index())?.as_ref()
     }
 
-    fn number_for(&mut self, id: LinkId) -> Option<LinkNo> {
-        if let Some(number) = self.number(id) {
-            return Some(number);
-        }
+    fn add(&mut self, id: LinkId) -> Option<LinkNo> {
         let number = match self.free.pop() {
             Some(number) => number,
             None if self.named.len() >= LINKS_MAX => return None,
@@ -110,25 +116,25 @@ impl Links {
                 LinkNo((self.named.len() - 1) as u32)
             }
         };
-        self.numbers.insert(id, number);
-        self.named[number.index()] = Some(Named { id, is_in_view: false, users: 0, brought_by: None });
+        self.numbers.insert(self.hasher.hash_one(id), number.0);
+        self.named[number.index()] = Some(Named { id, is_in_view: false, is_brought: false, users: 0 });
         Some(number)
     }
 
     /// A number that nobody needs is free.
     fn tidy(&mut self, number: LinkNo) {
-        let Some(named) = self.get(number).copied() else { return };
-        if named.is_in_view || named.users > 0 {
-            return;
-        }
-        self.numbers.remove(&named.id);
+        let needless = |named: &&Named| !named.is_in_view && named.users == 0;
+        let Some(named) = self.get(number).filter(needless).copied() else { return };
+        self.numbers.remove(self.hasher.hash_one(named.id), number.0);
         self.named[number.index()] = None;
         self.free.push(number);
-        self.give_back(named.brought_by);
+        if named.is_brought {
+            self.give_back(number);
+        }
     }
 
-    fn give_back(&mut self, brought_by: Option<SliceNo>) {
-        let Some(slice) = brought_by else { return };
+    fn give_back(&mut self, number: LinkNo) {
+        let Some(slice) = self.bringers.remove(&number) else { return };
         if let Some(count) = self.brought.get_mut(&slice) {
             *count -= 1;
             if *count == 0 {

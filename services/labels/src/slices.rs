@@ -2,10 +2,12 @@
 //!
 //! In: promises, numbers of reports. Out: numbers of slices and VNICs, and whether a report is next. It computes no rate.
 
+use crate::names::Name;
 use foldhash::fast::RandomState;
-use hose::{LinkNo, SLICES_MAX, SliceNo, VnicNo};
+use hose::{Index, LinkNo, SLICES_MAX, SliceNo, VnicNo};
 use labels_contract::{Heard, Hose, Report};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::BuildHasher;
 use view::LinkId;
 
 /// How far the reports of a slice are.
@@ -39,15 +41,16 @@ pub enum Turn {
 #[derive(Clone, Debug, Default)]
 pub struct Slice {
     /// Its name.
-    pub name: String,
+    pub name: Name,
     /// What it is promised.
     pub hose: Hose,
     /// The links that it has. None: all.
     allowed: Option<BTreeSet<LinkId>>,
-    /// By hash, as in [`Slices`]. Nothing depends on its order.
-    vnics: HashMap<String, VnicNo, RandomState>,
+    /// The VNICs that it has, by hash as in [`Slices`].
+    vnics: Index,
+    hasher: RandomState,
     /// By number. A VNIC that is gone leaves a place for another.
-    names: Vec<Option<String>>,
+    names: Vec<Option<Name>>,
     session: u64,
     next: u64,
     /// How far it is.
@@ -61,12 +64,15 @@ pub struct Slice {
 impl Slice {
     /// The number of a VNIC.
     pub fn vnic(&self, name: &str) -> Option<VnicNo> {
-        self.vnics.get(name).copied()
+        let is_it = |number: u32| {
+            self.names.get(number as usize).and_then(Option::as_ref).is_some_and(|it| it.is(name))
+        };
+        self.vnics.find(self.hasher.hash_one(name), is_it).map(VnicNo)
     }
 
     /// The name of a VNIC.
     pub fn vnic_name(&self, number: VnicNo) -> &str {
-        self.names.get(number.index()).and_then(Option::as_deref).unwrap_or_default()
+        self.names.get(number.index()).and_then(Option::as_ref).map_or("", Name::as_str)
     }
 
     /// Whether it has reported all that it has.
@@ -115,26 +121,23 @@ impl Slice {
     /// Gives the promise. Returns the VNICs that are gone.
     fn promise(&mut self, hose: &Hose) -> Vec<VnicNo> {
         let mut gone = Vec::new();
-        self.vnics.retain(|name, number| {
-            let stays = hose.vnics.contains_key(name);
-            if !stays {
-                gone.push(*number);
+        for (number, place) in self.names.iter_mut().enumerate() {
+            if let Some(name) = place.take_if(|name| !hose.vnics.contains_key(name.as_str())) {
+                // The contract bounds their number.
+                let number = number as u32;
+                self.vnics.remove(self.hasher.hash_one(name.as_str()), number);
+                gone.push(VnicNo(number));
             }
-            stays
-        });
-        gone.sort_unstable();
-        for number in &gone {
-            self.names[number.index()] = None;
         }
         for name in hose.vnics.keys() {
-            if !self.vnics.contains_key(name) {
+            if self.vnic(name).is_none() {
                 let place = self.names.iter().position(Option::is_none).unwrap_or(self.names.len());
                 if place == self.names.len() {
                     self.names.push(None);
                 }
-                self.names[place] = Some(name.clone());
+                self.names[place] = Some(Name::new(name));
                 // The contract bounds their number.
-                self.vnics.insert(name.clone(), VnicNo(place as u32));
+                self.vnics.insert(self.hasher.hash_one(name.as_str()), place as u32);
             }
         }
         self.allowed = hose.links.as_ref().map(|links| links.iter().copied().collect());
@@ -150,7 +153,8 @@ pub struct Slices {
     ordered: BTreeMap<String, SliceNo>,
     /// The same by hash. Each report names a slice and VNICs, and among a thousand slices, a search in a tree compares ten names that are not in
     /// the processor's cache.
-    numbers: HashMap<String, SliceNo, RandomState>,
+    numbers: Index,
+    hasher: RandomState,
     /// By number.
     slices: Vec<Option<Slice>>,
     /// How many have not reported all.
@@ -160,7 +164,10 @@ pub struct Slices {
 impl Slices {
     /// The number of a slice.
     pub fn number(&self, name: &str) -> Option<SliceNo> {
-        self.numbers.get(name).copied()
+        let number = self.numbers.find(self.hasher.hash_one(name), |number| {
+            self.get(SliceNo(number)).is_some_and(|slice| slice.name.is(name))
+        });
+        number.map(SliceNo)
     }
 
     /// A slice.
@@ -197,8 +204,8 @@ impl Slices {
             self.slices.push(None);
         }
         let number = SliceNo(place as u32);
-        self.slices[place] = Some(Slice { name: name.to_owned(), ..Slice::default() });
-        self.numbers.insert(name.to_owned(), number);
+        self.slices[place] = Some(Slice { name: Name::new(name), ..Slice::default() });
+        self.numbers.insert(self.hasher.hash_one(name), number.0);
         self.ordered.insert(name.to_owned(), number);
         self.unreported += 1;
         Some(number)
@@ -206,8 +213,8 @@ impl Slices {
 
     /// There is no such slice any more.
     pub fn remove(&mut self, name: &str) -> Option<(SliceNo, Slice)> {
-        let number = self.numbers.remove(name)?;
-        self.ordered.remove(name);
+        let number = self.ordered.remove(name)?;
+        self.numbers.remove(self.hasher.hash_one(name), number.0);
         let slice = self.slices.get_mut(number.index())?.take()?;
         self.unreported -= usize::from(!slice.has_reported);
         Some((number, slice))
