@@ -143,6 +143,21 @@ pub fn probed(
     });
 }
 
+/// Whether what a time is found to be, in any unit, fits the one that is played by a wall clock. Nothing is played faster. On a loaded machine, all
+/// becomes slower. How exactly a probe finds times is tested in virtual time (`probe::recovery`).
+pub fn is_played(found: f64, played: f64) -> bool {
+    /// What frames that wait at the beginning of a measurement take away.
+    const LEAST: f64 = 0.75;
+    /// Still far from a switch that does not play it, or plays another time.
+    const MOST: f64 = 6.0;
+    (LEAST..=MOST).contains(&(found / played))
+}
+
+/// The same for something in a second.
+pub fn is_rate_played(found: f64, played: f64) -> bool {
+    is_played(played, found)
+}
+
 /// No rule of the probe is left in the switch.
 pub fn is_clean(switch: &OpenVSwitch<'_>, version: Version) -> Result<()> {
     let rules = switch.ofctl(version, &["dump-flows", "s1"])?;
