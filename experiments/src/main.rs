@@ -6,7 +6,7 @@
 use clap::Parser;
 use experiments::lab::Lab;
 use experiments::machine::Machine;
-use experiments::paper::{Experiment, Paper};
+use experiments::paper::{Experiment, Findings, Paper};
 use experiments::report::{Report, page};
 use experiments::{PAPERS, png};
 use lab::progress::progress;
@@ -30,6 +30,9 @@ struct Args {
     /// Where results go; if not said, PAPER/results beside this program's sources, and nowhere with --short
     #[arg(long, value_name = "DIR")]
     results: Option<PathBuf>,
+    /// Measures nothing: makes claims, figures and the page again from the data of earlier runs
+    #[arg(long)]
+    again: bool,
     /// Measures a part of an experiment in this process, and prints it
     #[arg(long, hide = true, value_name = "KIND:COUNT")]
     part: Option<String>,
@@ -67,6 +70,9 @@ fn run(args: &Args) -> Result<ExitCode, String> {
     if wanted.is_empty() {
         paper.experiments.iter().for_each(|it| println!("{:<14} {}", it.name, it.about));
         return Ok(ExitCode::SUCCESS);
+    }
+    if args.again {
+        return again(paper, &wanted, &results(paper, args)?);
     }
     let burnet = args.burnet.clone().map_or_else(burnet_beside, Ok)?;
     let lab = Lab::new(&burnet, args.short)?;
@@ -112,13 +118,41 @@ fn results(paper: &Paper, args: &Args) -> Result<PathBuf, String> {
     Ok(folder)
 }
 
+/// Makes reports again, as they would be with the claims and figures of today.
+fn again(paper: &Paper, wanted: &[Experiment], results: &Path) -> Result<ExitCode, String> {
+    for experiment in wanted {
+        let maker = paper.maker_of(experiment.name)?;
+        let report = report_of(experiment, results).ok_or(format!(
+            "{}: there is no report in {}; run it without --again",
+            experiment.name,
+            results.display()
+        ))?;
+        let found = maker(&report.data)?;
+        let (machine, unix_s, took_s) = (report.machine, report.unix_s, report.took_s);
+        print_claims(&keep(experiment, found, (machine, unix_s, took_s), report.short, results)?);
+    }
+    write_page(paper, results)?;
+    Ok(ExitCode::SUCCESS)
+}
+
 fn make(lab: &Lab, experiment: &Experiment, results: &Path) -> Result<Report, String> {
     let (began, machine) = (Instant::now(), Machine::describe(&lab.burnet));
     let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let found = (experiment.run)(lab)?;
+    keep(experiment, found, (machine, unix_s, began.elapsed().as_secs_f64()), lab.short, results)
+}
+
+/// Writes the report and the figure.
+fn keep(
+    experiment: &Experiment,
+    found: Findings,
+    (machine, unix_s, took_s): (Machine, u64, f64),
+    short: bool,
+    results: &Path,
+) -> Result<Report, String> {
     let mut figure = found.figure;
     figure.notes.push(machine.line());
-    if lab.short {
+    if short {
         figure.notes.push(
             "With short times. This only checks that everything works, and gives no figures.".to_owned(),
         );
@@ -130,15 +164,15 @@ fn make(lab: &Lab, experiment: &Experiment, results: &Path) -> Result<Report, St
         data: found.data,
         machine,
         unix_s,
-        took_s: began.elapsed().as_secs_f64(),
-        short: lab.short,
+        took_s,
+        short,
     };
     let file = |ending: &str| results.join(format!("{}.{ending}", experiment.name));
     let text = serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?;
     write(&file("json"), &(text + "\n"))?;
     write(&file("svg"), &figure.to_svg())?;
     if let Err(trouble) = png::beside(&file("svg")) {
-        lab.say(&trouble);
+        eprintln!("experiments: {trouble}");
     }
     Ok(report)
 }
@@ -160,13 +194,14 @@ fn print_claims(report: &Report) {
     }
 }
 
+fn report_of(experiment: &Experiment, results: &Path) -> Option<Report> {
+    let text = std::fs::read_to_string(results.join(format!("{}.json", experiment.name))).ok()?;
+    serde_json::from_str(&text).ok()
+}
+
 /// The page of all existing reports, of this run and of earlier ones.
 fn write_page(paper: &Paper, results: &Path) -> Result<(), String> {
-    let read = |it: &Experiment| {
-        let text = std::fs::read_to_string(results.join(format!("{}.json", it.name))).ok()?;
-        serde_json::from_str::<Report>(&text).ok()
-    };
-    let reports: Vec<Report> = paper.experiments.iter().filter_map(read).collect();
+    let reports: Vec<Report> = paper.experiments.iter().filter_map(|it| report_of(it, results)).collect();
     write(&results.join("README.md"), &page(paper.name, &(paper.source)()?, &reports))
 }
 

@@ -27,7 +27,12 @@ pub struct Paper {
     pub as_root: &'static [&'static str],
     /// Experiments that run with another one: its name, and theirs. They need root, and are left out without it.
     pub with: &'static [(&'static str, &'static str)],
+    /// Experiments whose claims and figure can be made again from the data of an earlier run.
+    pub again: &'static [(&'static str, Again)],
 }
+
+/// Makes findings of the data of a report.
+pub type Again = fn(&Value) -> Result<Findings, String>;
 
 /// An experiment.
 #[derive(Clone, Copy)]
@@ -89,6 +94,17 @@ impl Paper {
         self.with.iter().filter(move |(one, _)| *one == name).map(|(_, other)| *other)
     }
 
+    /// What makes the findings of an experiment again.
+    ///
+    /// # Errors
+    ///
+    /// Its report does not have all that they need.
+    pub fn maker_of(&self, name: &str) -> Result<Again, String> {
+        let found = self.again.iter().find(|(one, _)| *one == name).map(|(_, again)| *again);
+        found
+            .ok_or(format!("{name}: its findings cannot be made again from its data; run it without --again"))
+    }
+
     /// Whether an experiment needs root.
     pub fn needs_root(&self, experiment: &Experiment) -> bool {
         self.as_root.contains(&experiment.name)
@@ -121,6 +137,7 @@ mod tests {
             assert!(paper.as_root.iter().all(|name| names.contains(name)), "{}", paper.name);
             let is_there = |(one, other): &(&str, &str)| names.contains(one) && paper.as_root.contains(other);
             assert!(paper.with.iter().all(is_there), "{}", paper.name);
+            assert!(paper.again.iter().all(|(name, _)| names.contains(name)), "{}", paper.name);
         }
     }
 }

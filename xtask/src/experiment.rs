@@ -41,7 +41,7 @@ const SHARED_OBJECTS: [&str; 4] = ["build", "--package", "experiments", "--examp
 const WOULD: &str = "\
 `cargo xtask experiment PAPER NAME|all` builds burnet, burnet-lab, hub and the experiments as releases. It runs one experiment after the other, each \
 against its own nodes on this machine. It writes NAME.json, NAME.svg and NAME.png into experiments/PAPER/results. With --short it does a quick \
-run and writes nothing there. With --install it first installs librsvg2-bin, which makes the PNG files, and for `models` redis-server, ethtool, openvswitch-switch and nftables; \
+run and writes nothing there. With --again it measures nothing, and makes claims and figures again from the JSON of earlier runs. With --install it first installs librsvg2-bin, which makes the PNG files, and for `models` redis-server, ethtool, openvswitch-switch and nftables; \
 this needs root.";
 
 /// The task that the arguments name.

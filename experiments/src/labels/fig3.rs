@@ -7,10 +7,12 @@
 //! In: what is asked. Out: claims and a figure. All parts are real, but the slices' switches are emulated: what servers send crosses a bridge. It runs in
 //! namespaces of its own and needs root.
 
+mod kept;
 mod part;
 mod tenants;
 
-use self::part::{Begun, OTHERS, Seen};
+use self::kept::{BEFORE, Flow, Kept, WINDOW_S};
+use self::part::{OTHERS, Seen};
 use super::paper::paper;
 use crate::lab::Lab;
 use crate::models::testbed::bounded::end_of;
@@ -20,6 +22,7 @@ use crate::plot::{Chart, Content, Figure, Panel, Point, ReferenceLine, Scale, Sh
 use crate::plot::{axis, panel, quote, series};
 use crate::report::Claim;
 use crate::spread::{median, spread_point, spread_text};
+use serde_json::Value;
 use std::time::Duration;
 
 /// How long all of it takes at most.
@@ -27,8 +30,8 @@ const PATIENCE: Duration = Duration::from_secs(1_200);
 const MEDIAN_MS: f64 = 1.0;
 const P99_MS: f64 = 5.0;
 const RATE_LIMIT: f64 = 0.05;
-/// Rates are those of this time behind the first frame of the second flow, in seconds.
-const WINDOW_S: (f64, f64) = (0.2, 0.3);
+/// Rates are those of 200 to 300 ms behind the first frame of the second flow: the first window, and how many.
+const JUDGED: (usize, usize) = (BEFORE + 4, 2);
 /// What both flows are promised, in Mb/s, and the size of their frames.
 const SHARES_MBPS: [f64; 2] = [8.0, 2.0];
 const FRAME_BYTES: [f64; 2] = [1250.0, 250.0];
@@ -48,21 +51,34 @@ pub(super) fn part(is_short: bool) -> Result<String, String> {
 /// # Errors
 /// It is not root, a program is missing, or something does not happen in time.
 pub fn run_figure(lab: &Lab) -> Result<Findings, String> {
-    let seen = measure(lab)?;
-    let flows: Vec<&Begun> = seen.rounds.iter().flatten().collect();
-    let times: Vec<[f64; 5]> = flows.iter().filter_map(|begun| steps_ms(begun)).collect();
+    findings(&Kept::of(&measure(lab)?))
+}
+
+/// Makes it of the data of an earlier run.
+///
+/// # Errors
+/// The data is not that of this experiment.
+pub fn again(data: &Value) -> Result<Findings, String> {
+    let kept = serde_json::from_value(data.clone());
+    findings(&kept.map_err(|error| format!("the report does not have what fig3 keeps: {error}"))?)
+}
+
+fn findings(kept: &Kept) -> Result<Findings, String> {
+    let flows: Vec<&Flow> = kept.rounds.iter().flatten().collect();
+    let times: Vec<[f64; 5]> = flows.iter().filter_map(|flow| flow.steps_ms).collect();
     let mut claims =
         vec![Claim::seen("flows whose five steps were seen", format!("{} of {}", times.len(), flows.len()))];
     for (place, step) in STEPS.iter().enumerate() {
         let of_step: Vec<f64> = times.iter().map(|it| it[place]).collect();
         claims.push(Claim::seen(&format!("from the first frame: {step}"), spread_text(&of_step, "ms", 1)));
     }
-    let rules: Vec<f64> = seen.rules_s.iter().flatten().map(|it| it * 1e3).collect();
-    let words: Vec<f64> = flows.iter().flat_map(|begun| after_word_ms(begun)).collect();
+    let rules: Vec<f64> = kept.rules_ms.iter().flatten().copied().collect();
+    let words: Vec<f64> = flows.iter().flat_map(|flow| flow.notices_ms.iter().copied()).collect();
     claims.extend(claims_of_notices("a flow mod", &rules));
     claims.extend(claims_of_notices("the word of a shaper", &words));
     for (flow, share) in SHARES_MBPS.iter().enumerate() {
-        let rates: Vec<f64> = seen.rounds.iter().filter_map(|it| rate_mbps(&it[1], flow, WINDOW_S)).collect();
+        let rates: Vec<f64> =
+            kept.rounds.iter().filter_map(|it| rate_mbps(&it[1], flow, JUDGED.0, JUDGED.1)).collect();
         let middle = median(&rates);
         claims.push(Claim::asked(
             &format!(
@@ -73,8 +89,8 @@ pub fn run_figure(lab: &Lab) -> Result<Findings, String> {
             (middle - share).abs() <= RATE_LIMIT * share,
         ));
     }
-    let figure = figure(&seen, &times)?;
-    let data = serde_json::to_value(&seen).map_err(|error| error.to_string())?;
+    let figure = figure(kept, &times)?;
+    let data = serde_json::to_value(kept).map_err(|error| error.to_string())?;
     Ok(Findings { claims, data, figure })
 }
 
@@ -95,36 +111,10 @@ fn measure(lab: &Lab) -> Result<Seen, String> {
     }
 }
 
-/// Milliseconds from the first frame to each step. None: a step was not seen.
-fn steps_ms(begun: &Begun) -> Option<[f64; 5]> {
-    let first = time_of(begun, "leaves", 0.0)?;
-    let began = time_of(begun, "began", first)?;
-    let rate = time_of(begun, "rate", first)?;
-    let shaped = time_of(begun, "shaped", first)?;
-    let told = |pick: fn(f64, f64) -> f64| begun.told_s.iter().copied().reduce(pick);
-    let (first_told, last_told) = (told(f64::min)?, told(f64::max)?);
-    Some([began, rate, shaped, first_told, last_told].map(|at| (at - first) * 1e3))
-}
-
-/// From the word that makes the flow count until each of the others was told. That word is the last of the meter's and the shaper's.
-fn after_word_ms(begun: &Begun) -> Vec<f64> {
-    let words = ["began", "shaped"].map(|what| time_of(begun, what, 0.0));
-    let [Some(began), Some(shaped)] = words else { return Vec::new() };
-    begun.told_s.iter().map(|told| (told - began.max(shaped)) * 1e3).collect()
-}
-
-/// When something was first seen of the flow that begins.
-fn time_of(begun: &Begun, what: &str, from: f64) -> Option<f64> {
-    let flow = begun.flow?;
-    begun.events.iter().find(|(at, it, of)| it == what && *of == flow && *at >= from).map(|it| it.0)
-}
-
-/// What arrives of a flow in a window behind the first frame of the one that begins.
-fn rate_mbps(begun: &Begun, flow: usize, (from, to): (f64, f64)) -> Option<f64> {
-    let first = time_of(begun, "leaves", 0.0)?;
-    let within = |at: f64| at >= first + from && at < first + to;
-    let frames = begun.events.iter().filter(|(at, what, of)| what == "arrives" && *of == flow && within(*at));
-    Some(frames.count() as f64 * FRAME_BYTES[flow] * 8.0 / (to - from) / 1e6)
+/// What arrives of a flow from this window on, in so many.
+fn rate_mbps(begun: &Flow, flow: usize, from: usize, windows: usize) -> Option<f64> {
+    let frames = f64::from(begun.arrived(flow, from, windows)?);
+    Some(frames * FRAME_BYTES[flow] * 8.0 / (windows as f64 * WINDOW_S) / 1e6)
 }
 
 fn claims_of_notices(what: &str, times_ms: &[f64]) -> Vec<Claim> {
@@ -144,7 +134,7 @@ fn claims_of_notices(what: &str, times_ms: &[f64]) -> Vec<Claim> {
     vec![claim("median", at(0.5), MEDIAN_MS), claim("99th percentile", at(0.99), P99_MS)]
 }
 
-fn figure(seen: &Seen, times: &[[f64; 5]]) -> Result<Figure, String> {
+fn figure(kept: &Kept, times: &[[f64; 5]]) -> Result<Figure, String> {
     let points = (0..STEPS.len()).map(|place| {
         let of_step: Vec<f64> = times.iter().map(|it| it[place]).collect();
         spread_point(place as f64, &of_step)
@@ -157,7 +147,7 @@ fn figure(seen: &Seen, times: &[[f64; 5]]) -> Result<Figure, String> {
         series: vec![series("median, minimum and maximum", Shape::Bars, Style::Ours, points)],
         marks: Vec::new(),
     };
-    let mut panels = vec![panel("The steps of a new flow", Content::Chart(steps)), rates_panel(seen)];
+    let mut panels = vec![panel("The steps of a new flow", Content::Chart(steps)), rates_panel(kept)];
     let paper = paper()?;
     panels.push(quote(&paper.paper, &paper.fig3.place, &paper.fig3.says));
     let notes = vec![
@@ -170,15 +160,14 @@ fn figure(seen: &Seen, times: &[[f64; 5]]) -> Result<Figure, String> {
 }
 
 /// Rates of both flows in windows of 50 ms, of the first round.
-fn rates_panel(seen: &Seen) -> Panel {
+fn rates_panel(kept: &Kept) -> Panel {
     let drawn =
         SHARES_MBPS.iter().zip([Style::Ours, Style::Other]).enumerate().map(|(flow, (share, style))| {
-            let point = |window: i32| {
-                let from = f64::from(window) * 0.05;
-                let begun = &seen.rounds.first()?[1];
-                Some(Point::at(from * 1e3, rate_mbps(begun, flow, (from, from + 0.05))?))
+            let point = |window: usize| {
+                let from_ms = (window as f64 - BEFORE as f64) * WINDOW_S * 1e3;
+                Some(Point::at(from_ms, rate_mbps(&kept.rounds.first()?[1], flow, window, 1)?))
             };
-            let points = (-2..9).filter_map(point).collect();
+            let points = (0..).map_while(point).collect();
             series(&format!("{share} Mb/s"), Shape::Line, style, points)
         });
     let chart = Chart {
@@ -194,32 +183,30 @@ fn rates_panel(seen: &Seen) -> Panel {
 mod tests {
     use super::*;
 
-    fn begun() -> Begun {
-        let event = |at: f64, what: &str, flow: usize| (at, what.to_owned(), flow);
-        let mut events = vec![
-            event(9.9, "arrives", 0),
-            event(10.0, "leaves", 1),
-            event(10.01, "began", 1),
-            event(10.011, "rate", 1),
-            event(10.02, "shaped", 1),
-        ];
-        events.extend((0..100).map(|it| event(10.2005 + f64::from(it) * 0.001, "arrives", 1)));
-        Begun { flow: Some(1), events, told_s: vec![10.021, 10.025] }
-    }
-
-    #[test]
-    fn steps_count_from_the_first_frame() {
-        let steps = steps_ms(&begun()).unwrap();
-        let expected = [10.0, 11.0, 20.0, 21.0, 25.0];
-        assert!(steps.iter().zip(expected).all(|(step, it)| (step - it).abs() < 1e-3), "{steps:?}");
-        assert_eq!(steps_ms(&Begun { told_s: Vec::new(), ..begun() }), None);
-        assert!((after_word_ms(&begun())[1] - 5.0).abs() < 1e-3);
-    }
-
     #[test]
     fn a_rate_is_of_the_frames_that_arrive_in_the_window() {
-        // A frame of 250 bytes each millisecond.
-        assert!((rate_mbps(&begun(), 1, WINDOW_S).unwrap() - 2.0).abs() < 1e-9);
-        assert_eq!(rate_mbps(&begun(), 0, WINDOW_S), Some(0.0));
+        // A frame of 250 bytes each millisecond, from 200 ms behind the first on.
+        let second = [vec![0; 6], vec![50; 5]].concat();
+        let flow = Flow { arrivals: Some([vec![0; 11], second]), ..Flow::default() };
+        let rate = |of, (from, windows)| rate_mbps(&flow, of, from, windows);
+        assert!((rate(1, JUDGED).unwrap() - 2.0).abs() < 1e-9);
+        assert!((rate(1, (JUDGED.0 - 1, 2)).unwrap() - 1.0).abs() < 1e-9);
+        assert_eq!(rate(0, JUDGED), Some(0.0));
+        assert_eq!(rate_mbps(&Flow::default(), 0, JUDGED.0, JUDGED.1), None);
+    }
+
+    #[test]
+    fn findings_are_the_same_when_they_are_made_again() {
+        let flow = Flow {
+            steps_ms: Some([1.0, 2.0, 3.0, 4.0, 5.0]),
+            notices_ms: vec![0.5; 99],
+            arrivals: Some([vec![40; 11], vec![50; 11]]),
+        };
+        let kept = Kept { rules_ms: vec![vec![0.5; 99]], rounds: vec![[flow.clone(), flow]] };
+        let first = findings(&kept).unwrap();
+        let second = again(&first.data).unwrap();
+        assert_eq!((&first.claims, &first.data), (&second.claims, &second.data));
+        assert_eq!(first.figure.to_svg(), second.figure.to_svg());
+        assert!(again(&Value::Null).is_err_and(|why| why.contains("does not have what fig3 keeps")));
     }
 }

@@ -10,7 +10,9 @@ use crate::paper::Findings;
 use crate::plot::{Chart, Content, Figure, Panel, Point, ReferenceLine, Scale, Shape, Style};
 use crate::plot::{axis, panel, quote, series};
 use crate::report::Claim;
+use serde::Deserialize;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -33,11 +35,23 @@ const INTERVAL_MBPS: f64 = 0.1;
 /// Student's t for 95 % by the number of runs less one, from 1.
 const STUDENT: [f64; 9] = [12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26];
 
+/// Where a flow goes, beside the first one that has a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Side {
+    One,
+    Other,
+    NoPath,
+}
+
+/// The side of each flow that runs.
+type Sharing = Vec<Side>;
+
 /// A run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
 struct Run {
     phase_s: f64,
     /// The end of each sample, and what arrived in it, in Mb/s.
+    #[serde(rename = "samples_s_mbps")]
     samples: Vec<(f64, [f64; 3])>,
     /// At the end of each phase: the spine of each flow. 0: it has no path.
     spines: Vec<[u8; 3]>,
@@ -66,9 +80,22 @@ impl Run {
         self.spines.get(1).is_some_and(|it| it[0] == it[1] && it[0] != 0)
     }
 
+    /// Which flows share a spine at the end of a phase, of those that run then. Spines have no names here: both have the same links.
+    fn sharing(&self, phase: usize) -> Sharing {
+        let spines = self.spines.get(phase).copied().unwrap_or_default();
+        let first = spines[..=phase].iter().copied().find(|spine| *spine != 0).unwrap_or(0);
+        let side = |spine: u8| match spine {
+            0 => Side::NoPath,
+            _ if spine == first => Side::One,
+            _ => Side::Other,
+        };
+        spines[..=phase].iter().map(|spine| side(*spine)).collect()
+    }
+
     fn to_json(&self) -> Value {
         let means = [0, 1, 2].map(|phase| self.means(phase));
         json!({
+            "phase_s": self.phase_s,
             "samples_s_mbps": self.samples,
             "spines": self.spines,
             "means_mbps": means,
@@ -147,9 +174,25 @@ fn interval(values: &[f64]) -> f64 {
 /// # Errors
 /// A run fails.
 pub fn run_without(lab: &Lab) -> Result<Findings, String> {
+    without(&runs(lab, false)?)
+}
+
+/// Figure 4a of the data of earlier runs.
+///
+/// # Errors
+/// The data is not that of this experiment.
+pub fn without_again(data: &Value) -> Result<Findings, String> {
+    without(&read(data)?)
+}
+
+fn read(data: &Value) -> Result<Vec<Run>, String> {
+    let runs = serde_json::from_value(data.clone());
+    runs.map_err(|error| format!("the report does not have what fig4 keeps: {error}"))
+}
+
+fn without(runs: &[Run]) -> Result<Findings, String> {
     let paper = paper()?.fig4;
-    let runs = runs(lab, false)?;
-    let (colliding, apart): (Vec<Run>, Vec<Run>) = runs.iter().cloned().partition(Run::collides);
+    let colliding: Vec<&Run> = runs.iter().filter(|run| run.collides()).collect();
     let mut claims = vec![
         Claim::seen(
             "runs in which A to B and E to F share a spine",
@@ -166,12 +209,36 @@ pub fn run_without(lab: &Lab) -> Result<Findings, String> {
         false => Claim::asked(what, &format!("at most {COLLIDING_MAX}"), text, worst <= COLLIDING_MAX)
             .beside("10 of 20 Mb/s"),
     });
-    claims.extend(interval_claims("collide", &colliding));
-    claims.extend(interval_claims("do not collide", &apart));
-    let mut panels = Vec::new();
-    panels.extend((!colliding.is_empty()).then(|| rates_panel("Paths collide at t2", &colliding)));
-    panels.extend((!apart.is_empty()).then(|| rates_panel("Paths do not collide at t2", &apart)));
-    Ok(findings("Figure 4a: without labels", claims, &runs, panels, &paper))
+    for phase in 0..FLOWS.len() {
+        for (sharing, runs) in groups(runs, phase) {
+            claims.push(interval_claim(phase, &in_words(&sharing), &runs));
+        }
+    }
+    let last = groups(runs, FLOWS.len() - 1);
+    let panels = last.iter().map(|(sharing, runs)| rates_panel(&format!("t3: {}", in_words(sharing)), runs));
+    Ok(findings("Figure 4a: without labels", claims, runs, panels.collect(), &paper))
+}
+
+/// Runs whose flows share spines in the same way. A random choice changes the sum, so only these have one mean.
+fn groups(runs: &[Run], phase: usize) -> BTreeMap<Sharing, Vec<Run>> {
+    let mut groups: BTreeMap<Sharing, Vec<Run>> = BTreeMap::new();
+    runs.iter().for_each(|run| groups.entry(run.sharing(phase)).or_default().push(run.clone()));
+    groups
+}
+
+fn in_words(sharing: &[Side]) -> String {
+    let of = |side: Side| -> Vec<String> {
+        let flows = sharing.iter().zip(FLOWS).filter(|(it, _)| **it == side);
+        flows.map(|(_, (_, from, to))| format!("{from} to {to}")).collect()
+    };
+    let together = |side: Side| match of(side).as_slice() {
+        [] => None,
+        [alone] => Some(format!("{alone} alone")),
+        [flows @ .., last] => Some(format!("{} and {last} share a spine", flows.join(", "))),
+    };
+    let lost = Some(of(Side::NoPath)).filter(|it| !it.is_empty());
+    let lost = lost.map(|it| format!("{} without a path", it.join(", ")));
+    [together(Side::One), together(Side::Other), lost].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 /// Figure 4b.
@@ -179,8 +246,19 @@ pub fn run_without(lab: &Lab) -> Result<Findings, String> {
 /// # Errors
 /// A run fails.
 pub fn run_with(lab: &Lab) -> Result<Findings, String> {
+    with(&runs(lab, true)?)
+}
+
+/// Figure 4b of the data of earlier runs.
+///
+/// # Errors
+/// The data is not that of this experiment.
+pub fn with_again(data: &Value) -> Result<Findings, String> {
+    with(&read(data)?)
+}
+
+fn with(runs: &[Run]) -> Result<Findings, String> {
     let paper = paper()?.fig4;
-    let runs = runs(lab, true)?;
     let mut claims = Vec::new();
     for phase in [1, 2] {
         let good = runs.iter().filter(|run| run.part(phase) >= LABELLED_MIN).count();
@@ -203,9 +281,11 @@ pub fn run_with(lab: &Lab) -> Result<Findings, String> {
             holds,
         ));
     }
-    claims.extend(interval_claims("have labels", &runs));
-    let panels = vec![rates_panel("With labels", &runs)];
-    Ok(findings("Figure 4b: with labels", claims, &runs, panels, &paper))
+    if runs.len() > 1 {
+        claims.extend((0..FLOWS.len()).map(|phase| interval_claim(phase, "with labels", runs)));
+    }
+    let panels = vec![rates_panel("With labels", runs)];
+    Ok(findings("Figure 4b: with labels", claims, runs, panels, &paper))
 }
 
 /// Figure 4c.
@@ -242,16 +322,18 @@ pub fn run_sums(lab: &Lab) -> Result<Findings, String> {
     ))
 }
 
-fn interval_claims(which: &str, runs: &[Run]) -> Vec<Claim> {
-    let of_phase = |phase: usize| {
-        let width = interval(&runs.iter().map(|run| run.sum(phase)).collect::<Vec<_>>());
-        let what =
-            format!("t{}, runs that {which} ({}): confidence interval of the sum", phase + 1, runs.len());
-        let text = format!("± {width:.3} Mb/s");
-        Claim::asked(&what, "below 0.1 Mb/s", text, width < INTERVAL_MBPS)
-            .beside("always smaller than 0.1 Mb/s")
-    };
-    if runs.len() < 2 { Vec::new() } else { [0, 1, 2].map(of_phase).to_vec() }
+/// The sum of all flows in a phase, with its confidence interval.
+fn interval_claim(phase: usize, which: &str, runs: &[Run]) -> Claim {
+    let sums: Vec<f64> = runs.iter().map(|run| run.sum(phase)).collect();
+    let mean = sums.iter().sum::<f64>() / sums.len().max(1) as f64;
+    let what = format!("t{}, {which}: the sum", phase + 1);
+    if sums.len() < 2 {
+        return Claim::seen(&what, format!("{mean:.2} Mb/s; one run has no interval"));
+    }
+    let width = interval(&sums);
+    let text = format!("{mean:.2} ± {width:.3} Mb/s, {} runs", sums.len());
+    Claim::asked(&what, "interval below 0.1 Mb/s", text, width < INTERVAL_MBPS)
+        .beside("always smaller than 0.1 Mb/s")
 }
 
 /// The mean over runs of something of each sample.
@@ -283,7 +365,8 @@ fn rates_panel(title: &str, runs: &[Run]) -> Panel {
         series: drawn.collect(),
         marks: Vec::new(),
     };
-    panel(format!("{title}, {} runs", runs.len()), Content::Chart(chart))
+    let runs = if runs.len() == 1 { "1 run".to_owned() } else { format!("{} runs", runs.len()) };
+    panel(format!("{title}, {runs}"), Content::Chart(chart))
 }
 
 fn findings(
@@ -298,7 +381,7 @@ fn findings(
         "Mininet, Open vSwitch on its user-space datapath, links of 10 Mb/s, slices by VLAN, iperf by TCP. Rates are of whole frames at the receivers.",
         "Both ways, agents meter and shape. They leave 2 % of a NIC free. Means are of the second half of each phase.",
         "Slip: section V.A says that the third flow goes from A to B. Figure 2 and the results need C to D.",
-        "Slip: random choices give 10 or 20 Mb/s in each run, so ten runs of figure 4a cannot have intervals below 0.1 Mb/s. Runs are grouped by their paths.",
+        "Slip: random choices give 10 or 20 Mb/s in each run, so ten runs of figure 4a cannot have intervals below 0.1 Mb/s. Runs are grouped by which flows share a spine in each phase.",
     ];
     let data = runs.iter().map(Run::to_json).collect();
     let notes = notes.map(str::to_owned).to_vec();
@@ -334,6 +417,43 @@ mod tests {
         let run = Run { phase_s: 2.0, samples, spines: vec![[1, 0, 0], [1, 1, 0], [1, 2, 1]] };
         assert_eq!((run.means(0), run.sum(1), run.part(2)), ([10.0, 0.0, 0.0], 20.0, 1.0));
         assert!(run.collides());
+    }
+
+    fn run(spines: [[u8; 3]; 3]) -> Run {
+        let samples = (1..=6).map(|at| (f64::from(at), [4.0, 5.0, 1.0])).collect();
+        Run { phase_s: 2.0, samples, spines: spines.into() }
+    }
+
+    #[test]
+    fn runs_are_grouped_by_the_flows_that_share_a_spine() {
+        let check = |spines: [u8; 3], phase, expected: &str| {
+            assert_eq!(in_words(&run([spines; 3]).sharing(phase)), expected, "{spines:?}, {phase}");
+        };
+        check([2, 0, 0], 0, "A to B alone");
+        check([2, 2, 0], 1, "A to B and E to F share a spine");
+        check([1, 2, 0], 1, "A to B alone; E to F alone");
+        check([1, 1, 2], 2, "A to B and E to F share a spine; C to D alone");
+        check([2, 2, 1], 2, "A to B and E to F share a spine; C to D alone");
+        check([1, 2, 1], 2, "A to B and C to D share a spine; E to F alone");
+        check([2, 1, 1], 2, "A to B alone; E to F and C to D share a spine");
+        check([2, 2, 2], 2, "A to B, E to F and C to D share a spine");
+        check([0, 1, 2], 2, "E to F alone; C to D alone; A to B without a path");
+        let runs = [[1, 1, 2], [2, 2, 2], [2, 2, 1]].map(|spines| run([[1, 0, 0], [1, 1, 0], spines]));
+        let sizes = |phase| groups(&runs, phase).values().map(Vec::len).collect::<Vec<_>>();
+        assert_eq!([0, 1, 2].map(sizes), [vec![3], vec![3], vec![1, 2]]);
+    }
+
+    #[test]
+    fn findings_are_the_same_when_they_are_made_again() {
+        let runs = [[1, 1, 2], [2, 2, 2], [2, 2, 1]].map(|spines| run([[1, 0, 0], [1, 1, 0], spines]));
+        for (first, again) in [(without(&runs), without_again as fn(&Value) -> _), (with(&runs), with_again)]
+        {
+            let first = first.unwrap();
+            let second = again(&first.data).unwrap();
+            assert_eq!((&first.claims, &first.data), (&second.claims, &second.data));
+            assert_eq!(first.figure.to_svg(), second.figure.to_svg());
+        }
+        assert!(read(&json!([{ "spines": [] }])).is_err_and(|why| why.contains("what fig4 keeps")));
     }
 
     #[test]

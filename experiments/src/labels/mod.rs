@@ -34,6 +34,7 @@ pub const PAPER: Paper = Paper {
     experiments: &EXPERIMENTS,
     as_root: &AS_ROOT,
     with: &[],
+    again: &[("fig3", fig3::again), ("fig4a", fig4::without_again), ("fig4b", fig4::with_again)],
 };
 
 /// An error means that the file with the numbers is malformed.

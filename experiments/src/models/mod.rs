@@ -39,6 +39,7 @@ pub const PAPER: Paper = Paper {
     experiments: &EXPERIMENTS,
     as_root: &AS_ROOT,
     with: &[("fig3", "fig3-slow")],
+    again: &[],
 };
 
 /// An error means that the file with the numbers is malformed.

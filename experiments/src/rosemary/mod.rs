@@ -24,6 +24,7 @@ pub const PAPER: Paper = Paper {
     experiments: &EXPERIMENTS,
     as_root: &[],
     with: &[],
+    again: &[],
 };
 
 /// An error means that the file with the numbers is malformed.
