@@ -236,11 +236,11 @@ impl VirtualSwitch {
             Some(Action::Output { port, .. }) => *port,
             _ => return Ok(vec![actions]),
         };
-        let dressed = self.space.ports().filter(|port| self.space.is_dressed_at(port)).count();
         match port {
-            PortNo::IN_PORT if dressed > 0 && dressed < self.space.ports().count() => Err(Refusal::new(
+            // Only a rule knows at which port its packets enter. The kernel refuses such a bucket to each app with bounds on its ports.
+            PortNo::IN_PORT => Err(Refusal::new(
                 GROUP_BUCKET,
-                "a group cannot send to IN_PORT: the slice's ports differ in whether packets have its tag or its addresses",
+                "a group cannot send to IN_PORT, which can be any port: let a rule do it",
             )),
             PortNo::CONTROLLER if self.space.is_undressed() => Err(Refusal::new(
                 GROUP_BUCKET,
@@ -261,11 +261,9 @@ impl VirtualSwitch {
     /// One list for the physical switch. Packets of each port may enter a group, so it must be fine for all of them.
     fn lay_bucket(&self, actions: &[Action]) -> Result<Vec<Action>, Refusal> {
         let is_dressed = self.space.has_dressed_ports();
-        // The switch resolves IN_PORT, so each packet is judged at its own port.
-        let is_back = matches!(actions.last(), Some(Action::Output { port: PortNo::IN_PORT, .. }));
         let mut laid = Vec::new();
-        for (in_port, known) in self.space.group_entries() {
-            let start = Start { in_port: is_back.then_some(in_port), is_dressed, known };
+        for known in self.space.group_entries() {
+            let start = Start { in_port: None, is_dressed, known };
             let list = self.scene().translate(start, actions)?;
             // The lists of ports that do not send lack the output.
             if list.len() > laid.len() {

@@ -276,16 +276,16 @@ impl Space {
         }
     }
 
-    /// The packets that may enter a group, each as the group gets it: with the number of the port by which they entered.
-    pub(crate) fn group_entries(&self) -> Vec<(PortNo, Match)> {
+    /// The packets that may enter a group, as the group gets them.
+    pub(crate) fn group_entries(&self) -> Vec<Match> {
         let physical = self.addresses.iter().filter(|_| self.has_dressed_ports());
         let physical: Vec<Match> = physical.flat_map(|it| it.physical_packets()).collect();
         let of_entry = |entry: &Piece| match (&self.tag, physical.is_empty()) {
-            (Some(_), _) => vec![(entry.in_port, Match::any())],
-            (None, true) => vec![(entry.in_port, entry.matching.clone())],
-            (None, false) => physical.iter().map(|packets| (entry.in_port, packets.clone())).collect(),
+            (Some(_), _) => vec![Match::any()],
+            (None, true) => vec![entry.matching.clone()],
+            (None, false) => physical.clone(),
         };
-        let mut entries: Vec<(PortNo, Match)> = Vec::new();
+        let mut entries: Vec<Match> = Vec::new();
         for entry in self.entries.iter().flat_map(of_entry) {
             if !entries.contains(&entry) {
                 entries.push(entry);

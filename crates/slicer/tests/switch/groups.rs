@@ -100,20 +100,23 @@ fn groups_and_meters_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn a_bucket_back_to_the_input_port_is_judged_at_each_port() {
-    let space = |text: &str| {
-        let matches = vec![flow::text::parse_match(text).unwrap()];
-        let mut world = World::new(Isolation::Flowspace(matches), Version::V1_3);
+fn no_bucket_sends_back_to_the_input_port() {
+    let check = |isolation: Isolation| {
+        let mut world = World::new(isolation.clone(), Version::V1_3);
         world.join(0, Version::V1_3);
-        world
+        for kind in [GROUP_TYPE_ALL, GROUP_TYPE_INDIRECT] {
+            let refused = errors(&world.say(group(0, kind, 1, &["in_port"])));
+            assert_eq!(refused, [(6, 12)], "{kind}, {isolation:?}");
+        }
+        assert!(errors(&world.say(group(0, 0, 1, &["output:1"]))).is_empty());
+        assert_eq!(errors(&world.say(group(1, 0, 1, &["output:1", "in_port"]))), [(6, 12)], "a modify");
+        let is_sent = |it: &&Command| matches!(it, Command::GroupMod(_));
+        assert_eq!(world.commands.iter().filter(is_sent).count(), 1, "{isolation:?}");
     };
-    let back = ["set_field:10.0.9.1->ip_dst,in_port"];
-    // Ports 1 and 2 are edge ports, where any packet may leave. Ports 3 and 4 are not.
-    let mut world = space("ip,nw_dst=10.0.0.0/24");
-    assert_eq!(errors(&world.say(group(0, 0, 1, &back))), [(2, 6)]);
-    assert!(errors(&world.say(group(0, 0, 1, &["set_field:10.0.0.9->ip_dst,in_port"]))).is_empty());
-    let mut world = space("in_port=2,ip,nw_dst=10.0.0.0/24");
-    assert!(errors(&world.say(group(0, 0, 1, &back))).is_empty(), "all packets enter at an edge port");
+    check(Isolation::Vlan(TAG));
+    check(Isolation::Flowspace(vec![flow::text::parse_match("ip,nw_dst=10.0.0.0/24").unwrap()]));
+    let mut world = edge_alone(Isolation::Vlan(TAG));
+    assert_eq!(errors(&world.say(group(0, 0, 1, &["in_port"]))), [(6, 12)], "all ports are the slice's own");
 }
 
 #[test]

@@ -8,9 +8,6 @@ impl World {
     /// The kernel decides about a command as about that of an app. It refuses none that the slice makes.
     /// Returns the ticket by which the switch confirms a group or meter to the kernel.
     pub(super) fn pass_kernel(&mut self, ticket: u64, command: &Command) -> u64 {
-        if goes_back(command) {
-            return 0;
-        }
         let mut bytes = Vec::new();
         assert!(slicer::abi_frames::write_command(&mut bytes, DATAPATH, ticket, false, command));
         let (frame, now_ms) = (abi::Frame::read(&bytes).unwrap(), self.now.as_millis() as u64);
@@ -45,13 +42,6 @@ impl World {
         }
         is_sent
     }
-}
-
-/// Whether a group sends packets back to their input port, which the kernel does not allow.
-fn goes_back(command: &Command) -> bool {
-    let Command::GroupMod(group_mod) = command else { return false };
-    let mut actions = group_mod.buckets.iter().flat_map(|bucket| &bucket.actions);
-    actions.any(|action| matches!(action, Action::Output { port: PortNo::IN_PORT, .. }))
 }
 
 /// A kernel with the zone of the slice: its packets, its ports, and the ports that no other slice has.
