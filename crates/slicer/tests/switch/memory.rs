@@ -6,7 +6,7 @@ use openflow::message::*;
 use openflow::{Body, Version};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use slicer::{Event, Isolation, Outcome, Slicer};
+use slicer::{Command, Event, Isolation, Outcome, Slicer};
 
 /// The first number of the second process.
 const SECOND: u64 = 1 << 20;
@@ -238,6 +238,139 @@ fn groups_and_meters_are_known_and_a_lost_one_takes_its_rules_along() {
     again(&mut world);
     assert_eq!(rules(&mut world).iter().map(|rule| rule.priority).collect::<Vec<_>>(), [7, 5]);
     assert_eq!(errors(&world.say(group(0, 8, 2))), [], "its number is free again");
+}
+
+/// How many commands for groups and meters delete one.
+fn deletes(world: &World) -> usize {
+    let is_delete = |it: &&Command| match it {
+        Command::GroupMod(it) => it.command == 2,
+        Command::MeterMod(it) => it.command == 2,
+        _ => false,
+    };
+    world.commands.iter().filter(is_delete).count()
+}
+
+/// Priorities of the tenant's rules.
+fn priorities(world: &mut World) -> Vec<u16> {
+    rules(world).iter().map(|rule| rule.priority).collect()
+}
+
+#[test]
+fn a_lost_meter_takes_its_rules_along() {
+    let mut world = world(Version::V1_3);
+    for body in [meter(0, 3, 100), meter(0, 4, 200)] {
+        assert_eq!(errors(&world.say(body)), []);
+    }
+    say(&mut world, add(5, "", "meter:3,output:1"));
+    say(&mut world, add(6, "", "meter:4,output:1"));
+    say(&mut world, add(7, "", "output:1"));
+    let before = world.entries().len();
+    // The switch loses meter 4, whose number there is in the last command for a meter.
+    let number = |it: &Command| match it {
+        Command::MeterMod(it) => Some(it.meter_id),
+        _ => None,
+    };
+    let meter_id = world.commands.iter().rev().find_map(number).unwrap();
+    world.lose(Body::MeterMod(MeterMod { command: 2, flags: 0, meter_id, bands: Vec::new() }));
+    let after = world.entries().len();
+    again(&mut world);
+    assert_eq!(priorities(&mut world), [7, 5]);
+    assert!(before > after && world.entries().len() == after, "nothing is put back without its meter");
+    assert_eq!(errors(&world.say(meter(1, 4, 100))), [(12, 3)], "meter 4 is unknown");
+    assert_eq!(errors(&world.say(meter(0, 4, 200))), [], "its number is free again");
+    again(&mut world);
+    assert_eq!(priorities(&mut world), [7, 5], "the journal has it too");
+    assert_eq!(errors(&world.say(meter(0, 4, 200))), [(12, 1)], "meter 4 exists");
+}
+
+/// A slice whose second process waits for receipts: of the meters 3 and 4, and then of the groups 7 and 8.
+fn waiting() -> World {
+    let mut world = world(Version::V1_3);
+    for body in [group(0, 7, 1), group(0, 8, 2), meter(0, 3, 100), meter(0, 4, 200)] {
+        assert_eq!(errors(&world.say(body)), []);
+    }
+    for (priority, actions) in
+        [(5, "group:7"), (6, "group:8"), (7, "meter:3,output:1"), (8, "meter:4,output:1")]
+    {
+        say(&mut world, add(priority, "", actions));
+    }
+    world.commands.clear();
+    world.holds_claims = true;
+    again(&mut world);
+    world
+}
+
+#[test]
+fn what_the_kernel_refuses_again_goes_with_its_rules() {
+    const NO_RIGHT: Outcome = Outcome::Refused(flow::ErrorCode { kind: 6, code: 14 });
+    let mut world = waiting();
+    world.answer_claims(1, NO_RIGHT);
+    world.answer_claims(1, Outcome::Done);
+    world.answer_claims(1, NO_RIGHT);
+    assert!(!world.slicer.may_take_for(DATAPATH), "group 8 is not confirmed");
+    world.answer_claims(1, Outcome::Done);
+    assert!(world.slicer.may_take_for(DATAPATH));
+    assert_eq!(priorities(&mut world), [8, 6]);
+    assert_eq!(deletes(&world), 0, "the numbers are not the slice's");
+    let entries = world.entries();
+    world.holds_claims = false;
+    again(&mut world);
+    assert_eq!((priorities(&mut world), world.entries()), (vec![8, 6], entries), "the journal has it too");
+}
+
+#[test]
+fn what_the_switch_refuses_again_is_deleted_once() {
+    const UNKNOWN: Outcome = Outcome::Failed(flow::ErrorCode { kind: 6, code: 8 });
+    let mut world = waiting();
+    world.answer_claims(4, UNKNOWN);
+    assert_eq!((priorities(&mut world), deletes(&world)), (vec![], 4));
+    world.holds_claims = false;
+    for body in [group(0, 7, 1), group(0, 8, 2), meter(0, 3, 100), meter(0, 4, 200)] {
+        assert_eq!(errors(&world.say(body)), [], "its number is free again");
+    }
+}
+
+#[test]
+fn messages_wait_for_groups_and_meters_too_and_see_what_became_of_them() {
+    let mut world = waiting();
+    let add_to = |group: u32| Body::FlowMod(add(20 + group as u16, "", &format!("group:{group}")));
+    for body in [add_to(7), add_to(8), group(0, 8, 3), Body::BarrierRequest] {
+        assert_eq!(world.say(body.clone()), [], "{body:?}");
+    }
+    world.answer_claims(3, Outcome::Done);
+    assert!(world.told.is_empty(), "group 8 is not confirmed: {:?}", world.told);
+    world.holds_claims = false;
+    world.answer_claims(1, Outcome::Failed(flow::ErrorCode { kind: 6, code: 8 }));
+    let told: Vec<Body> = std::mem::take(&mut world.told).into_iter().map(|(_, it)| it.body).collect();
+    assert_eq!(errors(&told), [(2, 9)], "the switch has lost group 8: {told:?}");
+    assert!(matches!(told.last(), Some(Body::BarrierReply)), "{told:?}");
+    assert_eq!(priorities(&mut world), [27, 8, 7, 5]);
+}
+
+#[test]
+fn too_many_messages_that_wait_are_an_error() {
+    let mut world = waiting();
+    (0..1_024).for_each(|_| assert_eq!(world.say(Body::FlowMod(add(9, "", "output:1"))), []));
+    assert_eq!(errors(&world.say(Body::FlowMod(add(10, "", "output:1")))), [(1, 5)]);
+    world.answer_claims(4, Outcome::Done);
+    assert_eq!(priorities(&mut world), [9, 8, 7, 6, 5], "those that waited are carried out");
+    say(&mut world, add(10, "", "output:1"));
+}
+
+#[test]
+fn a_switch_that_goes_away_before_a_receipt_is_asked_for_groups_and_meters_again() {
+    let mut world = waiting();
+    world.say(Body::FlowMod(add(9, "", "output:1")));
+    world.answer_claims(2, Outcome::Done);
+    world.event(Event::SwitchDown(DATAPATH));
+    world.holds_claims = false;
+    world.switch_up();
+    world.join(0, Version::V1_3);
+    assert!(world.slicer.may_take_for(DATAPATH));
+    assert_eq!(priorities(&mut world), [8, 7, 6, 5], "the message went with its session");
+    // Receipts of the session that ended change nothing.
+    world.answer_claims(2, Outcome::Failed(flow::ErrorCode { kind: 6, code: 8 }));
+    assert_eq!(priorities(&mut world), [8, 7, 6, 5]);
 }
 
 #[test]

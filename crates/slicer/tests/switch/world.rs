@@ -275,6 +275,13 @@ impl World {
         }
     }
 
+    /// The oldest receipts that the kernel kept, with this outcome.
+    pub fn answer_claims(&mut self, count: usize, outcome: Outcome) {
+        for ticket in self.claims.drain(..count).collect::<Vec<_>>() {
+            self.event(Event::Answer { datapath: DATAPATH, ticket, outcome });
+        }
+    }
+
     /// The switch answers the questions that the kernel kept.
     pub fn answer_statistics(&mut self) {
         self.holds_statistics = false;
