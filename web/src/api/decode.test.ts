@@ -91,5 +91,7 @@ test('decode: a slice and what it shares', () => {
   });
   assert.deepEqual(decodeSliceLabel({ link: 'a-b', capacity_kbps: 10, label_kbps: 2 }), { link: 'a-b', capacityKbps: 10, labelKbps: 2 });
   assert.deepEqual(decodeSliceVnic({ vnic: 'E', promised_bps: 8, sends_bps: 3 }), { name: 'E', promisedBps: 8, sendsBps: 3, receivesBps: 0, whyLess: '' });
-  assert.deepEqual(decodeSliceFlow({ from: 'E', to: 'F', links: ['l'], counts: true, rate_bps: 4 }), { from: 'E', to: 'F', links: ['l'], counts: true, rateBps: 4 });
+  assert.deepEqual(decodeSliceFlow({ from: 'E', to: 'F', links: ['l'], counts: true, rate_bps: 4 }), { from: 'E', to: 'F', links: ['l'], counts: true, rateBps: 4, shaped: null, capBps: null });
+  const shaped = decodeSliceFlow({ from: 'E', to: 'F', shaped: 'shaped by agent 2', cap_bps: 3 });
+  assert.deepEqual([shaped?.shaped, shaped?.capBps], ['shaped by agent 2', 3]);
 });

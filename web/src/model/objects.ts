@@ -224,6 +224,10 @@ export interface SliceFlow {
   links: string[];
   counts: boolean;
   rateBps: number;
+  /** How its sender is shaped. Null: the slice has not said it. */
+  shaped: string | null;
+  /** What its sender may send, because a link is overbooked. */
+  capBps: number | null;
 }
 
 export interface SliceDetail {

@@ -316,14 +316,18 @@ pageTest('apps, incidents and the audit log are shown', { expected: ['404'] }, a
   await page.getByText(/connection to 192.0.2.7:443 is not granted/).first().waitFor();
 });
 
-pageTest('a slice is shown with its labels, and what its VNICs are promised and get', {}, async ({ page }) => {
+pageTest('a slice is shown with its labels, what its VNICs are promised and get, and how their senders are shaped', {}, async ({ page }) => {
   await page.keyboard.press('7');
   await page.getByRole('region', { name: 'Labels of blue' }).getByText('s3:1-s1:1').waitFor();
   await page.getByRole('button', { name: /^red running/ }).click();
   const labels = page.getByRole('region', { name: 'Labels of red' });
   await labels.getByText('2 Mbit/s').waitFor();
   await page.getByRole('region', { name: 'VNICs of red' }).getByText('F receives all that it may').waitFor();
-  await page.getByRole('region', { name: 'Flows of red' }).getByText('8 Mbit/s').waitFor();
+  const flows = page.getByRole('region', { name: 'Flows of red' });
+  await flows.getByText('8 Mbit/s').waitFor();
+  await flows.getByText('shaped by agent 2, capped at 4 Mbit/s').waitFor();
+  await page.getByRole('button', { name: /^blue running/ }).click();
+  await page.getByRole('region', { name: 'Flows of blue' }).getByText('–', { exact: true }).waitFor();
 });
 
 pageTest('a tenant sees its slices, and no other view', { expected: ['403'] }, async ({ page }) => {
