@@ -10,7 +10,7 @@
 
 use crate::controller::Asker;
 use crate::label::{LabelForm, LinkLabel};
-use crate::port::VirtualPort;
+use crate::port::{ShownSpeed, VirtualPort};
 use crate::refusal::{BAD_EXPERIMENTER, Refusal};
 use crate::virtual_switch::{Turn, VirtualSwitch};
 use flow::PortNo;
@@ -31,7 +31,10 @@ impl VirtualSwitch {
             LabelForm::Paper => self.tell_port(shown, PORT_MODIFIED, turn),
             LabelForm::Speed => {
                 // A speed of 0 is an unknown one.
-                port.shown_speed_kbps = label.map(|label| label.written_kbps().max(1));
+                let is_stale = self.are_labels_stale;
+                let shown_speed =
+                    |label: LinkLabel| ShownSpeed { kbps: label.written_kbps().max(1), is_stale };
+                port.shown_speed = label.map(shown_speed);
                 self.tell_port_to(shown, PORT_MODIFIED, |version| version != Version::V1_0, turn);
             }
             LabelForm::Experimenter => {
@@ -43,9 +46,23 @@ impl VirtualSwitch {
 
     /// All labels may be too high, or no longer.
     pub(crate) fn on_stale(&mut self, is_stale: bool, turn: &mut Turn<'_>) {
-        let was_stale = std::mem::replace(&mut self.are_labels_stale, is_stale);
-        if was_stale != is_stale && self.label_form == LabelForm::Experimenter {
-            self.tell_labels(Vec::new(), turn);
+        if std::mem::replace(&mut self.are_labels_stale, is_stale) == is_stale {
+            return;
+        }
+        match self.label_form {
+            LabelForm::None | LabelForm::Paper => {}
+            LabelForm::Speed => self.show_stale(is_stale, turn),
+            LabelForm::Experimenter => self.tell_labels(Vec::new(), turn),
+        }
+    }
+
+    fn show_stale(&mut self, is_stale: bool, turn: &mut Turn<'_>) {
+        let labelled: Vec<PortNo> =
+            self.space.ports().filter(|it| it.shown_speed.is_some()).map(|it| it.plan.shown_as).collect();
+        for shown in labelled {
+            let speed = self.space.port_mut(shown).and_then(|port| port.shown_speed.as_mut());
+            speed.into_iter().for_each(|speed| speed.is_stale = is_stale);
+            self.tell_port_to(shown, PORT_MODIFIED, |version| version != Version::V1_0, turn);
         }
     }
 

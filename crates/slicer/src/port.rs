@@ -43,6 +43,14 @@ pub struct PortFacts {
     pub curr_speed_kbps: u32,
 }
 
+/// A label in place of the current speed of a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ShownSpeed {
+    pub(crate) kbps: u32,
+    /// Whether it may be too high.
+    pub(crate) is_stale: bool,
+}
+
 /// A port of the virtual switch.
 #[derive(Clone, Debug)]
 pub(crate) struct VirtualPort {
@@ -51,14 +59,14 @@ pub(crate) struct VirtualPort {
     pub(crate) facts: Option<PortFacts>,
     /// The label of the link that begins here.
     pub(crate) label: Option<LinkLabel>,
-    /// What is shown in place of the current speed in kbit/s.
-    pub(crate) shown_speed_kbps: Option<u32>,
+    /// What is shown in place of the current speed.
+    pub(crate) shown_speed: Option<ShownSpeed>,
     config: u32,
 }
 
 impl VirtualPort {
     pub(crate) fn new(plan: PortPlan) -> VirtualPort {
-        VirtualPort { plan, facts: None, label: None, shown_speed_kbps: None, config: 0 }
+        VirtualPort { plan, facts: None, label: None, shown_speed: None, config: 0 }
     }
 
     pub(crate) fn receives(&self) -> bool {
@@ -138,15 +146,20 @@ impl VirtualPort {
         let live = if !is_v10 && self.is_live() { STATE_LIVE } else { 0 };
         let link = if facts.is_live { 0 } else { PORT_STATE_LINK_DOWN };
         let rate = if is_v10 { 0 } else { facts.curr_speed_kbps };
-        let speed = if is_v10 { 0 } else { self.shown_speed_kbps.unwrap_or(rate) };
         let features = self.rate_bits(version);
+        // Without a flag of a speed, or with that of another one, a controller takes the speed itself (1.3.5, 7.2.1).
+        let (curr, speed) = match self.shown_speed.filter(|_| !is_v10) {
+            Some(ShownSpeed { kbps, is_stale: true }) => (0, kbps),
+            Some(ShownSpeed { kbps, is_stale: false }) => (RATE_OTHER, kbps),
+            None => (features, rate),
+        };
         Some(Port {
             port_no: self.plan.shown_as,
             hw_addr: facts.hw_addr,
             name: name_of(&facts.name),
             config: self.config & config_bits(version),
             state: live | link,
-            curr: features,
+            curr,
             advertised: features,
             supported: features,
             peer: 0,

@@ -72,6 +72,49 @@ fn the_speed_of_a_port_is_its_label_for_controllers_of_13() {
     assert_eq!(statuses(&world), [(1, PORT_MODIFIED, 3, 10_000_000)], "the port's own");
 }
 
+/// The flags of a speed and the speed of port statuses for the controller of 1.3, and of the description of port 3.
+fn speeds(world: &World) -> Vec<(u32, u32)> {
+    let speed = |(controller, message): &(usize, openflow::Message)| match &message.body {
+        Body::PortStatus(it) => {
+            assert_eq!((*controller, it.reason, it.port.port_no), (1, PORT_MODIFIED, PortNo(3)));
+            (it.port.curr, it.port.curr_speed_kbps)
+        }
+        other => panic!("{other:?}"),
+    };
+    world.told.iter().map(speed).collect()
+}
+
+#[test]
+fn the_flags_of_a_speed_say_whether_its_label_is_stale() {
+    const OTHER: u32 = 1 << 10;
+    const TEN_GIGABIT: u32 = 1 << 6;
+    let mut world = world(LabelForm::Speed);
+    let stale = |world: &mut World, is_stale| {
+        world.told.clear();
+        world.event(Event::LabelsStale(is_stale));
+        speeds(world)
+    };
+    label(&mut world, Some(2_000));
+    assert_eq!(speeds(&world), [(0, 2_000)], "labels are stale until the service says otherwise");
+    assert_eq!(stale(&mut world, false), [(OTHER, 2_000)]);
+    assert_eq!(stale(&mut world, false), [], "it is the same");
+    label(&mut world, Some(3_000));
+    assert_eq!(speeds(&world), [(OTHER, 3_000)]);
+    assert_eq!(stale(&mut world, true), [(0, 3_000)], "the last label stays");
+    let request = MultipartRequest { flags: 0, body: RequestBody::PortDesc };
+    let answers = world.say_as(1, Body::MultipartRequest(request));
+    let [Body::MultipartReply(MultipartReply { body: ReplyBody::PortDesc(ports), .. })] = &answers[..] else {
+        panic!("{answers:?}")
+    };
+    let described: Vec<(u32, u32)> = ports.iter().map(|port| (port.curr, port.curr_speed_kbps)).collect();
+    let own = (TEN_GIGABIT, 10_000_000);
+    assert_eq!(described, [own, own, (0, 3_000), own]);
+    assert!(ports.iter().all(|port| port.supported == TEN_GIGABIT && port.max_speed_kbps == 10_000_000));
+    label(&mut world, None);
+    assert_eq!(speeds(&world), [own]);
+    assert_eq!(stale(&mut world, false), [], "no port has a label");
+}
+
 /// The messages about labels that came.
 fn messages(told: &[(usize, openflow::Message)]) -> Vec<(usize, u32, LabelMessage)> {
     let read = |(controller, message): &(usize, openflow::Message)| match &message.body {
