@@ -1,4 +1,5 @@
-//! Restarts of a slice's process that keeps a journal: the tenant's rules, groups, meters and closed ports are as they were.
+//! Restarts of a slice's process that keeps a journal: the tenant's rules, groups, meters and closed ports are as they were. Counters of groups
+//! and meters are the switch's.
 
 use crate::world::{DATAPATH, TAG, World, add, delete, errors, plan, with_tag};
 use flow::{MacAddr, PortNo};
@@ -238,6 +239,30 @@ fn groups_and_meters_are_known_and_a_lost_one_takes_its_rules_along() {
     again(&mut world);
     assert_eq!(rules(&mut world).iter().map(|rule| rule.priority).collect::<Vec<_>>(), [7, 5]);
     assert_eq!(errors(&world.say(group(0, 8, 2))), [], "its number is free again");
+}
+
+#[test]
+fn counters_of_groups_and_meters_are_what_a_modify_leaves_of_them() {
+    let mut world = world(Version::V1_3);
+    for body in [group(0, 7, 1), meter(0, 3, 1_000_000)] {
+        assert_eq!(errors(&world.say(body)), []);
+    }
+    say(&mut world, add(5, "", "meter:3,group:7"));
+    world.arrive_shown(2, &[7; 60]);
+    let counted = |world: &mut World| {
+        let groups = ask(world, RequestBody::Group(7));
+        let meters = ask(world, RequestBody::Meter(3));
+        match (groups, meters) {
+            (ReplyBody::Group(groups), ReplyBody::Meter(meters)) => {
+                (groups[0].packet_count, meters[0].packet_in_count)
+            }
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(counted(&mut world), (1, 1));
+    again(&mut world);
+    // The switch of the tests begins again with a group, and goes on with a meter.
+    assert_eq!(counted(&mut world), (0, 1));
 }
 
 /// How many commands for groups and meters delete one.
