@@ -18,7 +18,7 @@ use burnet_sdk::{
 };
 use edge::vnic::AgentId;
 use hose::{Bandwidth, SliceNo};
-use labels_contract::{Follow, Grant, Question, STATE_KEY, shares, status};
+use labels_contract::{Follow, Grant, Label, Question, STATE_KEY, shares, status};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -35,6 +35,8 @@ pub struct Labels {
     next_look: (Option<SliceNo>, u64),
     began: Instant,
     effects: Vec<Effect>,
+    /// A slice is gone, and its table may have readers.
+    has_orphans: bool,
     /// No link carries more than this, whatever its ports say.
     link_rate: Bandwidth,
     agents: Agents,
@@ -53,6 +55,7 @@ impl App for Labels {
             next_look: (None, SAMPLE_MS),
             began: Instant::now(),
             effects: Vec::new(),
+            has_orphans: false,
             link_rate: settings.link_rate()?,
             agents: Agents::new(AgentId(settings.number), session(), settings.keys()?),
             lines: Lines::default(),
@@ -214,14 +217,16 @@ impl Labels {
 
     fn carry_out(&mut self, out: &mut Commands) {
         let mut caps = Vec::new();
+        let mut told = Told::default();
         for effect in std::mem::take(&mut self.effects) {
             let is_kept = match effect {
                 Effect::Cap { agent, from, to, rate_bps } => {
                     caps.push((AgentId(agent), from, to, rate_bps));
                     true
                 }
-                Effect::Told { slice, link, label: Some(label) } => {
-                    self.tables.entry(slice).or_default().put(link.to_string().as_bytes(), &json(&label))
+                Effect::Told { slice, label: Some(label), .. } => {
+                    let (key, value) = told.entry(label);
+                    self.tables.entry(slice).or_default().put(key, value)
                 }
                 Effect::Told { slice, link, label: None } => {
                     let table = self.tables.entry(slice).or_default();
@@ -234,6 +239,7 @@ impl Labels {
                 Effect::Gone { slice } => {
                     self.history.remove(&slice);
                     self.empty(&slice);
+                    self.has_orphans = true;
                     true
                 }
             };
@@ -242,8 +248,12 @@ impl Labels {
             }
         }
         self.tell_caps(caps);
-        let engine = &self.engine;
-        self.tables.retain(|slice, table| table.readers() > 0 || engine.state(slice).is_some());
+        if self.has_orphans {
+            let engine = &self.engine;
+            let is_orphan = |slice: &str| engine.state(slice).is_none();
+            self.tables.retain(|slice, table| table.readers() > 0 || !is_orphan(slice));
+            self.has_orphans = self.tables.keys().any(|slice| is_orphan(slice));
+        }
     }
 
     fn empty(&mut self, slice: &str) {
@@ -252,6 +262,25 @@ impl Labels {
         for key in keys {
             table.remove(&key);
         }
+    }
+}
+
+/// The entry that was written last. If a link changes, many slices are told the same label in a row.
+#[derive(Default)]
+struct Told {
+    label: Option<Label>,
+    key: Vec<u8>,
+    value: Vec<u8>,
+}
+
+impl Told {
+    /// The key and the value of a label in a table.
+    fn entry(&mut self, label: Label) -> (&[u8], &[u8]) {
+        if self.label != Some(label) {
+            self.label = Some(label);
+            (self.key, self.value) = (label.link.to_string().into_bytes(), json(&label));
+        }
+        (&self.key, &self.value)
     }
 }
 

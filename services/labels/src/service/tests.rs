@@ -187,3 +187,15 @@ fn a_link_that_is_down_has_no_label() {
     trial.view_put([Object::Link(link(20_000))]);
     assert!(has(&ask(&mut trial, BLUE, labels), r#""label_kbps":20000"#));
 }
+
+#[test]
+fn each_entry_is_that_of_its_label_whatever_the_one_before_was() {
+    let label = |link: &str, label_kbps| Label { link: link.parse().unwrap(), capacity_kbps: 10, label_kbps };
+    let mut told = Told::default();
+    for (link, kbps) in [("1/1-2/1", 4), ("1/1-2/1", 4), ("1/1-2/1", 3), ("2/1-1/1", 3), ("1/1-2/1", 4)] {
+        let label = label(link, kbps);
+        let (key, value) = told.entry(label);
+        assert_eq!(key, label.link.to_string().as_bytes());
+        assert_eq!(serde_json::from_slice::<Label>(value).unwrap(), label);
+    }
+}
