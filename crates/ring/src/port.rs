@@ -184,6 +184,11 @@ impl AppEnd {
         self.wake.as_fd()
     }
 
+    /// Withdraws the request to be woken. No system call: for a caller that has seen that [`AppEnd::wake_fd`] is not readable.
+    pub fn awake(&mut self) {
+        self.events.awake();
+    }
+
     /// Clears past wake-ups, so that [`AppEnd::wake_fd`] becomes readable at the next one.
     pub fn drain_wake(&mut self) -> io::Result<()> {
         self.events.awake();

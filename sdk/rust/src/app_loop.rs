@@ -86,7 +86,28 @@ impl<A: App> AppLoop<A> {
     /// [`ProcessError`]: the zone is not as it must be. The process must end.
     pub fn turn(&mut self) -> Result<State, ProcessError> {
         self.waker.rest();
-        self.serve().and_then(|state| self.set_timer().map(|()| state)).map_err(ProcessError::with(1))
+        self.awake().and_then(|()| self.serve()).map_err(ProcessError::with(1))
+    }
+
+    fn awake(&mut self) -> Result<(), String> {
+        self.process.awake()?;
+        self.process.look_at_line();
+        Ok(())
+    }
+
+    /// What the descriptor stands for, for a loop that waits for each of these itself.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        [self.waker.0.as_fd(), self.timer.fd.as_fd()].into_iter().chain(self.process.wake_fds())
+    }
+
+    /// As [`AppLoop::turn`], by what the caller has seen of [`AppLoop::parts`]: whether it is readable. So there are no system calls to find that out.
+    pub(crate) fn turn_by(&mut self, is_readable: &[bool]) -> Result<State, ProcessError> {
+        let (own, of_process) = is_readable.split_at(is_readable.len().min(2));
+        if own.first().copied().unwrap_or_default() {
+            self.waker.rest();
+        }
+        let served = self.process.awake_by(of_process).and_then(|()| self.serve());
+        served.map_err(ProcessError::with(1))
     }
 
     fn set_timer(&mut self) -> Result<(), String> {
@@ -95,8 +116,12 @@ impl<A: App> AppLoop<A> {
     }
 
     fn serve(&mut self) -> Result<State, String> {
-        self.process.awake()?;
-        self.process.look_at_line();
+        let state = self.serve_turns()?;
+        self.set_timer()?;
+        Ok(state)
+    }
+
+    fn serve_turns(&mut self) -> Result<State, String> {
         for _ in 0..TURNS_MAX {
             match self.process.turn(&mut self.instance)? {
                 Turn::ToldToEnd => return Ok(State::Ended),
@@ -273,6 +298,33 @@ mod tests {
             assert_eq!(commands(&mut kernel), [abi::command::kind::PUBLISH]);
         }
         assert_eq!(app.act(|counter, _| counter.0), Ok(3));
+    }
+
+    /// Which parts are readable now.
+    fn readable_parts(app: &AppLoop<Counter>) -> Vec<bool> {
+        let mut fds: Vec<_> = app.parts().map(|part| PollFd::from_borrowed_fd(part, PollFlags::IN)).collect();
+        poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap();
+        fds.iter().map(|fd| !fd.revents().is_empty()).collect()
+    }
+
+    #[test]
+    fn a_loop_that_waits_for_the_parts_finds_none_readable_after_it_was_served() {
+        let (mut app, mut kernel) = started();
+        assert_eq!(app.turn(), Ok(State::Waiting));
+        commands(&mut kernel);
+        for round in 0..3 {
+            assert_eq!(readable_parts(&app), [false, false, false]);
+            tick(&mut kernel);
+            app.waker().wake();
+            let readable = readable_parts(&app);
+            assert_eq!(readable, [true, false, true], "round {round}");
+            assert_eq!(app.turn_by(&readable), Ok(State::Waiting));
+            assert_eq!(commands(&mut kernel), [abi::command::kind::PUBLISH]);
+        }
+        app.act(|_, out| out.wake_after(Duration::from_nanos(1))).unwrap();
+        assert_eq!(app.turn_by(&[false, true, false]), Ok(State::Waiting));
+        assert_eq!(commands(&mut kernel), [abi::command::kind::LOG]);
+        assert_eq!(readable_parts(&app), [false, false, false]);
     }
 
     #[test]

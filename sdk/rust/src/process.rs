@@ -482,6 +482,18 @@ impl Process<'_> {
         all_asleep
     }
 
+    /// As [`Process::awake`], by what the caller has seen of each of [`Process::wake_fds`]: whether it is readable. What is not needs no system call.
+    pub(crate) fn awake_by(&mut self, is_readable: &[bool]) -> Result<(), String> {
+        for (port, is_readable) in self.ports.iter_mut().zip(is_readable) {
+            match is_readable {
+                true => port.drain_wake().map_err(in_words("the wake-up of a port could not be read"))?,
+                false => port.awake(),
+            }
+        }
+        self.looks_at_line |= is_readable.get(self.ports.len()).copied().unwrap_or_default();
+        Ok(())
+    }
+
     /// Tells the kernel that this process is awake.
     pub(crate) fn awake(&mut self) -> Result<(), String> {
         for port in &mut self.ports {

@@ -138,19 +138,19 @@ pub fn run_with_sockets<A: SocketApp>() -> ExitCode {
 
 /// Serves events and sockets until the node ends the zone.
 fn serve<A: SocketApp>(app: &mut AppLoop<A>) -> Result<(), ProcessError> {
-    loop {
-        match app.turn()? {
-            State::Ended => return Ok(()),
-            state => wait(app, state == State::Waiting)?,
-        }
+    let mut state = app.turn()?;
+    while state != State::Ended {
+        let is_readable = wait(app, state == State::Waiting)?;
+        state = app.turn_by(&is_readable)?;
     }
+    Ok(())
 }
 
-/// Tells the app which sockets are ready, and waits for one or for an event if it may.
-fn wait<A: SocketApp>(app: &mut AppLoop<A>, may_wait: bool) -> Result<(), ProcessError> {
+/// Tells the app which sockets are ready, and waits for one or for an event if it may. Returns which of [`AppLoop::parts`] are readable.
+fn wait<A: SocketApp>(app: &mut AppLoop<A>, may_wait: bool) -> Result<Vec<bool>, ProcessError> {
     let mut sockets = Sockets::default();
     app.app().sockets(&mut sockets);
-    sockets.add_fd(app.as_fd(), PollFlags::IN);
+    app.parts().for_each(|part| sockets.add_fd(part, PollFlags::IN));
     let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
     match poll(&mut sockets.waits, (!may_wait).then_some(&at_once)) {
         Ok(_) | Err(rustix::io::Errno::INTR) => {}
@@ -167,10 +167,12 @@ fn wait<A: SocketApp>(app: &mut AppLoop<A>, may_wait: bool) -> Result<(), Proces
             (*token, Ready { readable: has(PollFlags::IN), writable: has(PollFlags::OUT) })
         })
         .collect();
+    let parts = sockets.waits.iter().skip(sockets.tokens.len());
+    let is_readable = parts.map(|wait| !wait.revents().is_empty()).collect();
     for (token, ready) in ready {
         app.act(|it, out| it.on_socket(token, ready, out))?;
     }
-    Ok(())
+    Ok(is_readable)
 }
 
 #[cfg(test)]
@@ -278,10 +280,10 @@ mod tests {
     #[test]
     fn an_app_that_has_events_left_does_not_wait_for_its_sockets() {
         let (mut app, _kernel, other) = started();
-        assert_eq!(wait(&mut app, false), Ok(()));
+        assert!(wait(&mut app, false).is_ok());
         assert!(app.app().socket.is_some());
         drop(other);
-        assert_eq!(wait(&mut app, false), Ok(()));
+        assert!(wait(&mut app, false).is_ok());
         assert!(app.app().socket.is_none());
     }
 
