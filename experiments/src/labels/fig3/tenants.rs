@@ -10,14 +10,20 @@ use flow::text::{parse_instructions, parse_match};
 use openflow::labels::LabelMessage;
 use openflow::message::{FLOW_ADD, FLOW_DELETE_STRICT, FlowModFields, Hello};
 use openflow::{Body, Message, Version, frame_len};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll;
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+/// From one look at what was told to the next. A look for each label would take processor time from the slices.
+const LOOK: Duration = Duration::from_millis(2);
+/// Sockets that one wait names. Others are named by the next one.
+const READY_MAX: usize = 256;
 /// How long the thread sleeps at most, so that it sees the end.
 const NAP: Duration = Duration::from_millis(100);
 /// Bytes that are read at once.
@@ -67,9 +73,15 @@ impl Tenants {
         let addresses =
             [listeners[0].local_addr().map_err(failed)?, listeners[1].local_addr().map_err(failed)?];
         listeners.iter().try_for_each(|it| it.set_nonblocking(true)).map_err(failed)?;
+        let no_wait = |error| format!("nothing to wait with for controllers: {error}");
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(no_wait)?;
+        for (place, listener) in listeners.iter().enumerate() {
+            watch(&epoll, listener, place).map_err(no_wait)?;
+        }
         let (send, told) = channel();
         let (first, is_over) = (Streams::default(), Arc::default());
         let mut crew = Crew {
+            epoll,
             listeners,
             connections: Vec::new(),
             first: Arc::clone(&first),
@@ -124,24 +136,18 @@ impl Tenants {
             if have.len() >= count {
                 return Ok(have);
             }
-            let rest = until.saturating_duration_since(Instant::now());
-            match self.told.recv_timeout(rest) {
-                Ok(told) => drop(self.latest.insert(told.connection, told)),
-                Err(_) => {
-                    let of_it: Vec<u32> = self
-                        .latest
-                        .values()
-                        .filter(|it| it.datapath == datapath)
-                        .map(|it| it.label_kbps)
-                        .collect();
-                    return Err(format!(
-                        "{} of {count} controllers were told {label_kbps} kb/s in time; there are {} with {:?}",
-                        have.len(),
-                        of_it.len(),
-                        of_it.first()
-                    ));
-                }
+            if Instant::now() >= until {
+                let of_it = self.latest.values().filter(|it| it.datapath == datapath);
+                let of_it: Vec<u32> = of_it.map(|it| it.label_kbps).collect();
+                return Err(format!(
+                    "{} of {count} controllers were told {label_kbps} kb/s in time; there are {} with {:?}",
+                    have.len(),
+                    of_it.len(),
+                    of_it.first()
+                ));
             }
+            std::thread::sleep(LOOK);
+            self.latest.extend(self.told.try_iter().map(|told| (told.connection, told)));
         }
     }
 }
@@ -160,6 +166,7 @@ struct Peer {
 
 /// What the thread has.
 struct Crew {
+    epoll: OwnedFd,
     listeners: [TcpListener; 2],
     /// A connection keeps its number.
     connections: Vec<Option<Peer>>,
@@ -172,20 +179,18 @@ impl Crew {
     fn run(&mut self) {
         let mut buffer = vec![0; READ_BYTES];
         let nap = NAP.try_into().ok();
+        let mut events = Vec::with_capacity(READY_MAX);
         while !self.is_over.load(std::sync::atomic::Ordering::Relaxed) {
-            let live = self.connections.iter().flatten().map(|it| PollFd::new(&it.stream, PollFlags::IN));
-            let listening = self.listeners.iter().map(|it| PollFd::new(it, PollFlags::IN));
-            let mut waits: Vec<PollFd<'_>> = listening.chain(live).collect();
-            if poll(&mut waits, nap.as_ref()).is_err() {
+            events.clear();
+            if epoll::wait(&self.epoll, spare_capacity(&mut events), nap.as_ref()).is_err() {
                 continue;
             }
-            let is_ready: Vec<bool> = waits.iter().map(|it| !it.revents().is_empty()).collect();
-            let numbers = (0..self.connections.len()).filter(|it| self.connections[*it].is_some());
-            let ready = numbers.zip(&is_ready[2..]).filter(|(_, is_ready)| **is_ready).map(|(it, _)| it);
-            let ready: Vec<usize> = ready.collect();
-            ready.into_iter().for_each(|number| self.read(number, &mut buffer));
-            if is_ready[0] || is_ready[1] {
-                self.accept();
+            for event in &events {
+                match usize::try_from(event.data.u64()).unwrap_or_default().checked_sub(self.listeners.len())
+                {
+                    Some(number) => self.read(number, &mut buffer),
+                    None => self.accept(),
+                }
             }
         }
     }
@@ -196,7 +201,11 @@ impl Crew {
                 // A connection that fails here ends, and the slice dials again.
                 let greeted = tell(&mut stream, Body::Hello(Hello::default()))
                     .and_then(|()| tell(&mut stream, Body::FeaturesRequest));
-                if greeted.is_ok() && stream.set_nonblocking(true).is_ok() {
+                let token = self.listeners.len() + self.connections.len();
+                if greeted.is_ok()
+                    && stream.set_nonblocking(true).is_ok()
+                    && watch(&self.epoll, &stream, token).is_ok()
+                {
                     let _late = stream.set_nodelay(true);
                     let peer = Peer { stream, bytes: Vec::new(), is_first: place == 0, datapath: 0 };
                     self.connections.push(Some(peer));
@@ -242,6 +251,11 @@ impl Crew {
             }
         }
     }
+}
+
+fn watch(epoll: &OwnedFd, socket: &impl AsFd, token: usize) -> rustix::io::Result<()> {
+    // A `usize` has 64 bits or fewer.
+    epoll::add(epoll, socket, epoll::EventData::new_u64(token as u64), epoll::EventFlags::IN)
 }
 
 /// The length of the first message, if it is whole.
