@@ -205,10 +205,10 @@ impl Cubes {
         if !cube.close_vlan() {
             return Cubes::NOTHING;
         }
-        let mut choice = None;
+        let (mut choice, mut present) = (None, cube.present());
         // From the fields with the most prerequisites to those with none, so that each step sees what was added before.
         for target in [Field::Icmpv6Type, Field::IpProto, Field::EthType] {
-            match cube.allowed(target) {
+            match cube.allowed(target, present) {
                 Allowed::Anything => {}
                 Allowed::Nothing => return Cubes::NOTHING,
                 Allowed::One(value) => {
@@ -220,6 +220,8 @@ impl Cubes {
                     cube.fields[usize::from(target.number())] = (first, target.full_mask());
                 }
             }
+            // A target that is known now has prerequisites itself.
+            present |= u64::from(cube.get(target).1 != 0) << target.number();
         }
         let mut cubes = Cubes { cubes: [cube; 2], count: 1 };
         if let Some((target, _, second)) = choice {
@@ -295,10 +297,18 @@ impl Cube {
         value == 0 || self.meet(Field::VlanVid, VLAN_PRESENT, VLAN_PRESENT)
     }
 
-    fn allowed(&self, target: Field) -> Allowed {
+    /// The fields of which some bits are fixed, as bits by their numbers.
+    fn present(&self) -> u64 {
+        let bit = |(number, (_, mask)): (usize, &(u128, u128))| u64::from(*mask != 0) << number;
+        self.fields.iter().enumerate().map(bit).fold(0, |all, bit| all | bit)
+    }
+
+    /// What the prerequisites of the fields in `present` say about a field. Most matches have few fields of the 40.
+    fn allowed(&self, target: Field, mut present: u64) -> Allowed {
         let (value, mask) = self.get(target);
         let mut left: Option<[Option<u128>; 2]> = None;
-        for field in Field::all().filter(|field| self.get(*field).1 != 0) {
+        while let Some(field) = Field::from_number(present.trailing_zeros() as u8) {
+            present &= present - 1;
             for (_, values) in prerequisites(field).iter().filter(|(needed, _)| *needed == target) {
                 let may_be = |wanted: &u128| values.contains(wanted) && (wanted ^ value) & mask == 0;
                 let before = left.unwrap_or([values.first().copied(), values.get(1).copied()]);
