@@ -30,6 +30,8 @@ const OXM_MATCH: u16 = 1;
 const MATCH_HEADER_LEN: usize = 4;
 /// The most bytes of a match in an entry: more than a piece of a slice has. A longer one is left out.
 const MATCH_LEN_MAX: usize = 1 << 10;
+/// Room for the actions of most commands, so that it does not grow while they are written.
+const ACTIONS_LEN: usize = 64;
 /// Bytes of flow entries that are read at once.
 const ENTRIES_LEN: usize = 32 << 10;
 
@@ -195,13 +197,13 @@ pub fn write_command(
     };
     match command {
         Command::FlowMod(it) => {
-            let (mut matching, mut instructions) = (Vec::new(), Vec::new());
+            let (mut matching, mut instructions) = (Vec::new(), Vec::with_capacity(ACTIONS_LEN));
             write_match(&it.matching, &mut matching);
             write_instructions(&it.instructions, &mut instructions).is_ok()
                 && write(What::FlowMod(flow_mod_of(it, &matching, &instructions)))
         }
         Command::PacketOut(it) => {
-            let mut actions = Vec::new();
+            let mut actions = Vec::with_capacity(ACTIONS_LEN);
             write_actions(&it.actions, &mut actions).is_ok()
                 && write(What::PacketOut(command::PacketOut {
                     buffer_id: Some(it.buffer_id).filter(|id| *id != NO_BUFFER),

@@ -44,14 +44,11 @@ impl VirtualSwitch {
 
     /// The tenant deletes all rules.
     pub(crate) fn delete_leftovers(&mut self, turn: &mut Turn<'_>) {
-        for (place, matching) in self.leftovers.take() {
+        for (place, (priority, matching)) in self.leftovers.take() {
             // A rule of this run has taken the place since.
-            if self.rules.at(&(place.0, place.1.as_slice().into())).is_none() {
-                let fields = FlowModFields {
-                    command: FLOW_DELETE_STRICT,
-                    priority: place.0,
-                    ..FlowModFields::default()
-                };
+            if self.rules.at(&place).is_none() {
+                let fields =
+                    FlowModFields { command: FLOW_DELETE_STRICT, priority, ..FlowModFields::default() };
                 self.order(Command::FlowMod(fields.with(matching, Vec::new())), None, turn);
             }
         }

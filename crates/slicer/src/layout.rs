@@ -6,7 +6,7 @@
 use crate::flattening::{Flat, flatten};
 use crate::port::VirtualPort;
 use crate::refusal::*;
-use crate::rule_table::{Idle, RulePiece, match_key, place_of, twin_of};
+use crate::rule_table::{Idle, RulePiece, key_of, physical_priority, twin_of};
 use crate::space::{Piece, VLAN_PRESENT};
 use crate::translation::{Scene, Start, depends_on_tag, has_tag};
 use crate::virtual_switch::VirtualSwitch;
@@ -14,7 +14,6 @@ use flow::relation::intersection;
 use flow::{Action, EXACT_PRIORITY_V10, Field, Instruction, Match, PortNo, is_exact_in_v10};
 use openflow::message::FlowModFields;
 use openflow::{Body, Message, Version};
-use std::collections::BTreeSet;
 
 impl VirtualSwitch {
     pub(crate) fn scene(&self) -> Scene<'_> {
@@ -44,7 +43,7 @@ impl VirtualSwitch {
         }
         let mut laid = Vec::with_capacity(pieces.len());
         for piece in pieces {
-            self.lay_piece(piece, meter, &flat, &mut laid)?;
+            self.lay_piece(piece, (physical_priority(priority), meter), &flat, &mut laid)?;
         }
         if laid.is_empty() {
             return Err(Refusal::new(FLOW_MOD_EPERM, "no host of the slice sends packets of this match"));
@@ -82,11 +81,12 @@ impl VirtualSwitch {
         there.ok_or_else(|| Refusal::new(METER_INVALID, format!("there is no meter {id}")))
     }
 
-    /// Lays a piece, or its parts for single hosts if the actions must rewrite addresses that it leaves open.
+    /// Lays a piece, or its parts for single hosts if the actions must rewrite addresses that it leaves open. `priority` is that in the
+    /// physical switch.
     fn lay_piece(
         &self,
         piece: Piece,
-        meter: Option<u32>,
+        (priority, meter): (u16, Option<u32>),
         flat: &Flat,
         laid: &mut Vec<RulePiece>,
     ) -> Result<(), Refusal> {
@@ -97,7 +97,9 @@ impl VirtualSwitch {
         };
         let Some(actions) = self.scene().translate_if_known(start, &flat.actions)? else {
             let parts = self.space.by_host(&piece);
-            return parts.into_iter().try_for_each(|part| self.lay_piece(part, meter, flat, laid));
+            return parts
+                .into_iter()
+                .try_for_each(|part| self.lay_piece(part, (priority, meter), flat, laid));
         };
         // A rule has one meter: that of the port is the operator's.
         let meter = self.meter_at(piece.in_port).or(meter);
@@ -105,30 +107,32 @@ impl VirtualSwitch {
         let instructions = meter.map(Instruction::Meter).into_iter().chain(applied).collect();
         let is_open = self.space.port(piece.in_port).is_some_and(VirtualPort::receives);
         let idle = if is_open { Idle::Unknown } else { Idle::Closed };
-        let key = match_key(&piece.matching).into();
-        laid.push(RulePiece { matching: piece.matching, key, instructions, idle });
+        let place = key_of(priority, &piece.matching).into();
+        laid.push(RulePiece { matching: piece.matching, place, instructions, idle });
         Ok(())
     }
 
     /// Two matches of a tenant can become one in the physical switch, because the flowspace narrows them. Then two rules of one priority would
     /// share a piece, and the switch has only one of them. So the later rule is refused. `laid`: numbers of rules or of those that they
-    /// replace, priorities and pieces.
+    /// replace, and their pieces.
     pub(crate) fn check_places<'a>(
         &self,
-        laid: impl IntoIterator<Item = (Option<u64>, u16, &'a [RulePiece])>,
+        laid: impl IntoIterator<Item = (Option<u64>, &'a [RulePiece])>,
     ) -> Result<(), Refusal> {
-        let mut taken = BTreeSet::new();
-        for (number, priority, pieces) in laid {
+        let mut taken = Vec::new();
+        let mut is_free = true;
+        for (number, pieces) in laid {
             for piece in pieces {
-                let place = place_of(priority, piece);
-                let is_free = self.rules.at(&place).is_none_or(|other| Some(other) == number);
-                if !is_free || !taken.insert(place) {
-                    let why = "another rule of its priority has the same packets of the slice's flowspace";
-                    return Err(Refusal::new(OVERLAP, why));
-                }
+                is_free &= self.rules.at(&piece.place).is_none_or(|other| Some(other) == number);
+                taken.push(&piece.place);
             }
         }
-        Ok(())
+        taken.sort_unstable();
+        if is_free && taken.windows(2).all(|two| two[0] != two[1]) {
+            return Ok(());
+        }
+        let why = "another rule of its priority has the same packets of the slice's flowspace";
+        Err(Refusal::new(OVERLAP, why))
     }
 
     /// Two of the highest priorities are one in the physical switch. So rules of both may not overlap.

@@ -7,7 +7,7 @@
 //! In: the physical switch's rules. Out: those of earlier runs. The file `cleaning` deletes them.
 
 use crate::floor::FLOOR_COOKIE;
-use crate::rule_table::{Key, match_key};
+use crate::rule_table::{Key, key_of};
 use abi::zone_id::COOKIE_MASK;
 use flow::Match;
 use openflow::message::{FlowRemoved, FlowStats};
@@ -22,8 +22,8 @@ pub(crate) struct Leftovers {
     /// The first number of this run. 0: there was no earlier one.
     first_number: u64,
     known: Known,
-    /// The rules by their places, with their matches.
-    rules: BTreeMap<Key, Match>,
+    /// The rules by their places, with their priorities and matches.
+    rules: BTreeMap<Key, (u16, Match)>,
     /// The tenant has deleted all rules since this run began, and the answer was not there yet.
     is_unwanted: bool,
     /// Numbers of groups and meters that this run has, or has made room for.
@@ -67,7 +67,7 @@ impl Leftovers {
     }
 
     /// The tenant deletes all rules. Returns those that are known.
-    pub(crate) fn take(&mut self) -> BTreeMap<Key, Match> {
+    pub(crate) fn take(&mut self) -> BTreeMap<Key, (u16, Match)> {
         self.is_unwanted = self.known != Known::Yes;
         std::mem::take(&mut self.rules)
     }
@@ -94,14 +94,15 @@ impl Leftovers {
         let is_old = number != FLOOR_COOKIE && number < self.first_number;
         // Each piece of a slice says at least its port or its packets. Without a match, the entry could not be read.
         if is_old && !entry.matching.is_any() && self.rules.len() < LEFTOVERS_MAX {
-            self.rules.insert((entry.priority, match_key(&entry.matching)), entry.matching.clone());
+            let place = key_of(entry.priority, &entry.matching);
+            self.rules.insert(place, (entry.priority, entry.matching.clone()));
         }
     }
 
     /// A rule of an earlier run has ended.
     pub(crate) fn on_removed(&mut self, removed: &FlowRemoved) {
         if removed.cookie < self.first_number {
-            self.rules.remove(&(removed.priority, match_key(&removed.matching)));
+            self.rules.remove(&key_of(removed.priority, &removed.matching));
         }
     }
 }

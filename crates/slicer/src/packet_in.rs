@@ -19,6 +19,7 @@ use flow::frame::FrameFields;
 use flow::{Action, Field, Match, PortNo};
 use openflow::message::{self, NO_BUFFER};
 use openflow::{Body, Message, Version};
+use std::borrow::Cow;
 
 /// OFPR_NO_MATCH.
 const NO_MATCH: u8 = 0;
@@ -82,7 +83,7 @@ impl VirtualSwitch {
         if !is_from_rule && is_dressed != is_dressed_here {
             return;
         }
-        let bytes = undressed.unwrap_or_else(|| packet.data.to_vec());
+        let bytes = undressed.map_or(Cow::Borrowed(packet.data), Cow::Owned);
         if is_probe(&bytes) {
             self.counters.foreign_probes += 1;
             return;

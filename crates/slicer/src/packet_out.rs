@@ -65,8 +65,9 @@ impl VirtualSwitch {
         if it.buffer_id == NO_BUFFER || matches!(it.command, FLOW_DELETE | FLOW_DELETE_STRICT) {
             return Ok(());
         }
-        let Kept { in_port, frame } = self.buffer(it.buffer_id)?;
-        self.buffers.take(it.buffer_id);
+        let Some(Kept { in_port, frame }) = self.buffers.take(it.buffer_id) else {
+            return Err(self.no_buffer(it.buffer_id));
+        };
         let sender = Sender::new(wish.asker, wish.bytes);
         if wish.asker.version != Version::V1_0 {
             let actions = [Action::output(PortNo::TABLE)];
@@ -81,10 +82,12 @@ impl VirtualSwitch {
     }
 
     fn buffer(&self, buffer_id: u32) -> Result<Kept, Refusal> {
-        self.buffers.get(buffer_id).ok_or_else(|| {
-            let error = if self.buffers.was_given(buffer_id) { BUFFER_EMPTY } else { BUFFER_UNKNOWN };
-            Refusal::new(error, format!("buffer {buffer_id} has no packet of this slice"))
-        })
+        self.buffers.get(buffer_id).ok_or_else(|| self.no_buffer(buffer_id))
+    }
+
+    fn no_buffer(&self, buffer_id: u32) -> Refusal {
+        let error = if self.buffers.was_given(buffer_id) { BUFFER_EMPTY } else { BUFFER_UNKNOWN };
+        Refusal::new(error, format!("buffer {buffer_id} has no packet of this slice"))
     }
 
     fn in_port_of(&self, port: PortNo) -> Result<Option<PortNo>, Refusal> {
@@ -124,7 +127,7 @@ impl VirtualSwitch {
             Frame::InSwitch { buffer_id, is_dressed } => return (buffer_id, Vec::new(), is_dressed),
             Frame::Whole(bytes) => bytes,
         };
-        match self.space.dressed(&bytes).filter(|_| wants_dress) {
+        match wants_dress.then(|| self.space.dressed(&bytes)).flatten() {
             Some(dressed) => (NO_BUFFER, dressed, true),
             None => (NO_BUFFER, bytes, false),
         }

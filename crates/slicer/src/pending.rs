@@ -6,10 +6,11 @@ use crate::asking::Asking;
 use crate::controller::Asker;
 use crate::rule_table::{Before, Group, Meter};
 use flow::PortNo;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// The most changes and packet-outs on their way. Beyond it the oldest is forgotten: its error, if one comes, is only counted.
+/// The most changes and packet-outs on their way, with those that were answered after the oldest. Beyond it the oldest is forgotten: its
+/// error, if one comes, is only counted.
 const CHANGES_MAX: usize = 2 * AWAITED_MAX;
 /// The most barriers and statistics requests on their way. Beyond it a controller gets an error.
 pub(crate) const QUESTIONS_MAX: usize = 64;
@@ -112,8 +113,8 @@ pub(crate) enum Asked {
     Statistics {
         /// The request.
         sender: Sender,
-        /// The answer so far.
-        asking: Asking,
+        /// The answer so far. Boxed, because thousands of other tickets wait beside it.
+        asking: Box<Asking>,
     },
 }
 
@@ -139,7 +140,8 @@ impl Asked {
 /// The tickets of one virtual switch.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pending {
-    changes: BTreeMap<u64, Asked>,
+    /// In the order of their tickets. Those that were taken are gaps, and none is first.
+    changes: VecDeque<(u64, Option<Asked>)>,
     questions: BTreeMap<u64, Asked>,
     /// How many of the changes will get an answer.
     awaited: usize,
@@ -152,7 +154,7 @@ impl Pending {
         questions.count() < QUESTIONS_MAX
     }
 
-    /// Remembers a ticket. Returns whether an older one was forgotten.
+    /// Remembers a ticket, which is higher than all before. Returns whether an older one was forgotten.
     pub(crate) fn note(&mut self, ticket: u64, asked: Asked) -> bool {
         // Claims and shapers are as few as the numbers of groups and meters of the slice.
         if asked.is_question() || asked.is_claim() || matches!(asked, Asked::Shaper { .. }) {
@@ -160,14 +162,19 @@ impl Pending {
             return false;
         }
         self.awaited += usize::from(asked.wants_receipt());
-        self.changes.insert(ticket, asked);
+        self.changes.push_back((ticket, Some(asked)));
         if self.changes.len() <= CHANGES_MAX {
             return false;
         }
-        if let Some((_, oldest)) = self.changes.pop_first() {
-            self.forget(&oldest);
+        let oldest = self.changes.pop_front().and_then(|(_, oldest)| oldest);
+        self.drop_gaps();
+        oldest.inspect(|oldest| self.forget(oldest)).is_some()
+    }
+
+    fn drop_gaps(&mut self) {
+        while let Some((_, None)) = self.changes.front() {
+            self.changes.pop_front();
         }
-        true
     }
 
     fn forget(&mut self, change: &Asked) {
@@ -189,9 +196,19 @@ impl Pending {
         if let Some(question) = self.questions.remove(&ticket) {
             return Some(question);
         }
-        let change = self.changes.remove(&ticket)?;
+        let place = self.place_of(ticket)?;
+        let change = self.changes.get_mut(place)?.1.take()?;
+        self.drop_gaps();
         self.forget(&change);
         Some(change)
+    }
+
+    /// Answers come in the order of the tickets, if nothing is refused.
+    fn place_of(&self, ticket: u64) -> Option<usize> {
+        match self.changes.front() {
+            Some((first, _)) if *first == ticket => Some(0),
+            _ => self.changes.binary_search_by_key(&ticket, |(ticket, _)| *ticket).ok(),
+        }
     }
 
     /// The statistics request of a ticket, for one more part of its answer.

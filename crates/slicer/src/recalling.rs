@@ -103,7 +103,7 @@ impl VirtualSwitch {
     pub(crate) fn hear_piece(&mut self, entry: &FlowStats, turn: &mut Turn<'_>) -> bool {
         let key = match_key(&entry.matching);
         let found = self.rules.change_pieces(entry.cookie & COOKIE_MASK, |rule| {
-            let piece = rule.pieces.iter_mut().find(|piece| piece.key[..] == key[..])?;
+            let piece = rule.pieces.iter_mut().find(|piece| piece.has_match(&key))?;
             if piece.idle == Idle::Closed {
                 return None;
             }

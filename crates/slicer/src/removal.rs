@@ -47,7 +47,7 @@ impl VirtualSwitch {
         let found = self.rules.change(number, |rule| {
             rule.gone.0 = rule.gone.0.saturating_add(removed.packet_count);
             rule.gone.1 = rule.gone.1.saturating_add(removed.byte_count);
-            let is_meant = |piece: &RulePiece| piece.idle != Idle::Closed && piece.key[..] == key[..];
+            let is_meant = |piece: &RulePiece| piece.idle != Idle::Closed && piece.has_match(&key);
             let place = rule.pieces.iter().position(is_meant)?;
             let before = std::mem::replace(&mut rule.pieces[place].idle, Idle::Gone);
             Some((place, before))
@@ -131,7 +131,7 @@ impl VirtualSwitch {
         }
         let Some(rule) = self.rules.remove(number) else { return };
         let lived = lived(turn.now_ms.saturating_sub(rule.at_ms));
-        self.part(Leaver { rule, reason, pieces_left: 0, lived }, turn);
+        self.part(Leaver { rule: *rule, reason, pieces_left: 0, lived }, turn);
     }
 
     /// Ends the rules without a piece whose time is over. No switch does, and none of their packets can prolong them.

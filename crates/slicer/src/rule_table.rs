@@ -6,13 +6,14 @@
 //! are.
 
 use crate::marks::Marks;
-use flow::canonical::write_match;
+use flow::canonical::{match_len, write_match};
 use flow::frame::FrameFields;
 use flow::relation::{covers, overlaps};
 use flow::{Action, Instruction, Match, MatchEntry, PortNo};
+use foldhash::fast::RandomState;
 use openflow::Version;
 use openflow::message::{Bucket, FLOW_MOD_SEND_FLOW_REMOVED, GROUP_ANY, MeterBand};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// How far the priorities of a tenant are raised. Below them are the kernel's rule, which sends misses to the controller with priority
@@ -36,11 +37,6 @@ pub(crate) fn physical_priority(priority: u16) -> u16 {
 /// The other priority of a tenant that is the same one in the physical switch.
 pub(crate) fn twin_of(priority: u16) -> Option<u16> {
     SHARED_FROM.checked_add(priority.checked_sub(SHARED_FROM)? ^ 1)
-}
-
-/// The place of a piece in the physical switch, by the tenant's priority.
-pub(crate) fn place_of(priority: u16, piece: &RulePiece) -> Place {
-    (physical_priority(priority), piece.key.clone())
 }
 
 /// A group of the tenant.
@@ -73,12 +69,19 @@ pub(crate) struct Meter {
 pub(crate) struct RulePiece {
     /// Its match.
     pub(crate) matching: Match,
-    /// The match in one form.
-    pub(crate) key: Arc<[u8]>,
+    /// Its place in the physical switch: the priority there, and the match.
+    pub(crate) place: Place,
     /// Its instructions.
     pub(crate) instructions: Vec<Instruction>,
     /// Since when the switch has it. After an idle time-out it is put back while other pieces of the rule are used.
     pub(crate) idle: Idle,
+}
+
+impl RulePiece {
+    /// Whether it has this match, in one form.
+    pub(crate) fn has_match(&self, key: &[u8]) -> bool {
+        self.place.get(PRIORITY_LEN..) == Some(key)
+    }
 }
 
 /// What is known of a piece's last packet.
@@ -215,23 +218,30 @@ impl Selection<'_> {
     }
 }
 
-/// The identity of a rule: priority, and match in one form.
-pub(crate) type Key = (u16, Vec<u8>);
+/// A priority, and a match in one form, as bytes: what no two rules of a table share.
+pub(crate) type Key = Box<[u8]>;
 
-/// The place of a piece in the physical switch: its priority there, and its match in one form.
-pub(crate) type Place = (u16, Arc<[u8]>);
+/// The same for a piece in the physical switch.
+pub(crate) type Place = Arc<[u8]>;
+
+/// The bytes of the priority in a [`Key`].
+const PRIORITY_LEN: usize = size_of::<u16>();
 
 /// The rules of a virtual switch.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RuleTable {
-    rules: BTreeMap<u64, Rule>,
-    numbers: BTreeMap<Key, u64>,
+    /// By number. Boxed, because a flow mod that comes again gives its rule another number.
+    rules: BTreeMap<u64, Box<Rule>>,
+    /// Tenants choose the keys, so the hash has a seed.
+    numbers: HashMap<Key, u64, RandomState>,
+    /// The numbers of all rules by priority.
+    order: BTreeSet<(u16, u64)>,
     /// The rules by the places of their pieces in the physical switch, also of closed ports.
-    places: BTreeMap<Place, u64>,
+    places: HashMap<Place, u64, RandomState>,
     /// Rules without a piece: those for packets that the slice never has.
     bare: BTreeSet<u64>,
-    /// Rules that may have changed since they were last taken: at most those that one event changes.
-    touched: BTreeSet<u64>,
+    /// Rules that may have changed since they were last taken: at most those that one event changes, each perhaps several times.
+    touched: Vec<u64>,
     /// Rules that are not in the journal as they are.
     pub(crate) unsaved: Marks<u64>,
     last_number: u64,
@@ -254,16 +264,16 @@ impl RuleTable {
 
     /// The rules without a piece. No switch ends them.
     pub(crate) fn bare(&self) -> impl Iterator<Item = &Rule> {
-        self.bare.iter().filter_map(|number| self.rules.get(number))
+        self.bare.iter().filter_map(|number| self.get(*number))
     }
 
     /// The number of the rule that has a piece at this place.
-    pub(crate) fn at(&self, place: &Place) -> Option<u64> {
+    pub(crate) fn at(&self, place: &[u8]) -> Option<u64> {
         self.places.get(place).copied()
     }
 
     pub(crate) fn get(&self, number: u64) -> Option<&Rule> {
-        self.rules.get(&number)
+        self.rules.get(&number).map(Box::as_ref)
     }
 
     /// Changes a rule. Its priority, its match and those of its pieces stay.
@@ -274,13 +284,21 @@ impl RuleTable {
 
     /// The same for what is known of its pieces, which no journal has.
     pub(crate) fn change_pieces<T>(&mut self, number: u64, change: impl FnOnce(&mut Rule) -> T) -> Option<T> {
-        self.touched.insert(number);
-        self.rules.get_mut(&number).map(change)
+        self.touched.push(number);
+        self.rules.get_mut(&number).map(|rule| change(rule))
     }
 
-    /// The numbers of the rules that may have changed, or are gone, since the last call.
-    pub(crate) fn take_touched(&mut self) -> BTreeSet<u64> {
-        std::mem::take(&mut self.touched)
+    /// The numbers of the rules that may have changed, or are gone, since the last call: each once, in order.
+    pub(crate) fn take_touched(&mut self) -> Vec<u64> {
+        let mut touched = std::mem::take(&mut self.touched);
+        touched.sort_unstable();
+        touched.dedup();
+        touched
+    }
+
+    /// Nobody wants to know which rules changed.
+    pub(crate) fn forget_touched(&mut self) {
+        self.touched.clear();
     }
 
     /// Rules that send to a group do something else now.
@@ -292,12 +310,12 @@ impl RuleTable {
     /// Gives a rule other pieces. Their places are free, or its own.
     pub(crate) fn lay(&mut self, number: u64, pieces: Vec<RulePiece>) {
         let Some(rule) = self.rules.get_mut(&number) else { return };
-        self.touched.insert(number);
+        self.touched.push(number);
         for piece in std::mem::replace(&mut rule.pieces, pieces) {
-            self.places.remove(&place_of(rule.priority, &piece));
+            self.places.remove(&piece.place);
         }
         for piece in &rule.pieces {
-            self.places.insert(place_of(rule.priority, piece), number);
+            self.places.insert(piece.place.clone(), number);
         }
         if rule.pieces.is_empty() {
             self.bare.insert(number)
@@ -307,7 +325,7 @@ impl RuleTable {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Rule> {
-        self.rules.values()
+        self.rules.values().map(Box::as_ref)
     }
 
     /// The next rule has this number, or the next ones if it was given already.
@@ -323,39 +341,76 @@ impl RuleTable {
 
     /// The rule of this priority and match.
     pub(crate) fn find(&self, priority: u16, matching: &Match) -> Option<&Rule> {
-        self.rules.get(self.numbers.get(&(priority, match_key(matching)))?)
+        self.find_key(&key_of(priority, matching))
+    }
+
+    /// The rule of this key.
+    pub(crate) fn find_key(&self, key: &[u8]) -> Option<&Rule> {
+        self.get(*self.numbers.get(key)?)
     }
 
     /// Adds a rule. Returns the one that it replaces. The places of its pieces are free, or those of the replaced rule.
-    pub(crate) fn insert(&mut self, rule: Rule) -> Option<Rule> {
-        let key = (rule.priority, match_key(&rule.matching));
+    pub(crate) fn insert(&mut self, rule: Rule) -> Option<Box<Rule>> {
+        let key = key_of(rule.priority, &rule.matching);
+        self.insert_key(key, rule)
+    }
+
+    /// The same for a rule whose key is known.
+    pub(crate) fn insert_key(&mut self, key: Key, rule: Rule) -> Option<Box<Rule>> {
         let replaced = self.numbers.insert(key, rule.number).and_then(|number| self.take(number));
         for piece in &rule.pieces {
-            self.places.insert(place_of(rule.priority, piece), rule.number);
+            self.places.insert(piece.place.clone(), rule.number);
         }
         if rule.pieces.is_empty() {
             self.bare.insert(rule.number);
         }
-        self.touched.insert(rule.number);
-        self.unsaved.note(rule.number);
-        self.rules.insert(rule.number, rule);
+        self.note(rule.number);
+        self.order.insert((rule.priority, rule.number));
+        self.rules.insert(rule.number, Box::new(rule));
         replaced
     }
 
-    pub(crate) fn remove(&mut self, number: u64) -> Option<Rule> {
+    /// Gives the rule of this key another number, as if it were replaced by one with the same pieces. Its number is the cookie of its
+    /// pieces, so what the switch still says about the earlier ones is not taken for news of these.
+    pub(crate) fn renumber(&mut self, key: &[u8], number: u64) -> Option<&mut Rule> {
+        let before = std::mem::replace(self.numbers.get_mut(key)?, number);
+        let mut rule = self.rules.remove(&before)?;
+        rule.number = number;
+        for piece in &rule.pieces {
+            if let Some(owner) = self.places.get_mut(&piece.place) {
+                *owner = number;
+            }
+        }
+        if rule.pieces.is_empty() {
+            self.bare.remove(&before);
+            self.bare.insert(number);
+        }
+        self.order.remove(&(rule.priority, before));
+        self.order.insert((rule.priority, number));
+        self.note(before);
+        self.note(number);
+        Some(self.rules.entry(number).or_insert(rule))
+    }
+
+    fn note(&mut self, number: u64) {
+        self.touched.push(number);
+        self.unsaved.note(number);
+    }
+
+    pub(crate) fn remove(&mut self, number: u64) -> Option<Box<Rule>> {
         let rule = self.take(number)?;
-        self.numbers.remove(&(rule.priority, match_key(&rule.matching)));
+        self.numbers.remove(&key_of(rule.priority, &rule.matching));
         Some(rule)
     }
 
     /// Takes a rule out, but for its number by match.
-    fn take(&mut self, number: u64) -> Option<Rule> {
+    fn take(&mut self, number: u64) -> Option<Box<Rule>> {
         let rule = self.rules.remove(&number)?;
         self.bare.remove(&number);
-        self.touched.insert(number);
-        self.unsaved.note(number);
+        self.order.remove(&(rule.priority, number));
+        self.note(number);
         for piece in &rule.pieces {
-            self.places.remove(&place_of(rule.priority, piece));
+            self.places.remove(&piece.place);
         }
         Some(rule)
     }
@@ -369,35 +424,45 @@ impl RuleTable {
             }
             None => {
                 let within = |rule: &&Rule| wanted.means(rule) && covers(wanted.matching, &rule.matching);
-                self.rules.values().filter(within).map(|rule| rule.number).collect()
+                self.iter().filter(within).map(|rule| rule.number).collect()
             }
         }
     }
 
     /// Another rule of this priority that matches a packet which this match does.
     pub(crate) fn overlapping(&self, priority: u16, matching: &Match) -> Option<&Rule> {
+        let same = self.order.range((priority, 0)..=(priority, u64::MAX));
+        let mut others = same.filter_map(|(_, number)| self.get(*number));
         let own = match_key(matching);
-        let from = (priority, Vec::new());
-        let same = self.numbers.range(from..).take_while(|((there, _), _)| *there == priority);
-        let others =
-            same.filter(|((_, key), _)| *key != own).filter_map(|(_, number)| self.rules.get(number));
-        others.into_iter().find(|rule| overlaps(&rule.matching, matching))
+        others.find(|rule| overlaps(&rule.matching, matching) && match_key(&rule.matching) != own)
     }
 
     /// The rule that a packet hits, by its fields as the tenant sees them.
     pub(crate) fn hit(&self, fields: &FrameFields) -> Option<&Rule> {
-        let mut by_priority = self.numbers.iter().rev().filter_map(|(_, number)| self.rules.get(number));
+        let mut by_priority = self.order.iter().rev().filter_map(|(_, number)| self.get(*number));
         by_priority.find(|rule| rule.matching.matches(fields))
     }
 }
 
+/// The key of a rule, and of a piece with its priority in the physical switch.
+pub(crate) fn key_of(priority: u16, matching: &Match) -> Key {
+    let mut bytes = Vec::with_capacity(PRIORITY_LEN + match_len(matching));
+    bytes.extend_from_slice(&priority.to_be_bytes());
+    write_key(matching, &mut bytes);
+    bytes.into()
+}
+
 /// A match in one form: sorted, without masks of all ones or zeros.
 pub(crate) fn match_key(matching: &Match) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    write_key(matching, &mut bytes);
+    bytes
+}
+
+fn write_key(matching: &Match, bytes: &mut Vec<u8>) {
     if is_plain(matching) {
         // Most are, and so is each piece.
-        let mut bytes = Vec::new();
-        write_match(matching, &mut bytes);
-        return bytes;
+        return write_match(matching, bytes);
     }
     let mut plain = Match::any();
     for entry in matching.entries() {
@@ -409,9 +474,7 @@ pub(crate) fn match_key(matching: &Match) -> Vec<u8> {
             other => plain.put(other.clone()),
         }
     }
-    let mut bytes = Vec::new();
-    write_match(&plain.sorted(), &mut bytes);
-    bytes
+    write_match(&plain.sorted(), bytes);
 }
 
 /// Whether a match is in that form already.

@@ -14,7 +14,7 @@ use crate::leaving::Leaver;
 use crate::output::Command;
 use crate::pending::{Asked, Sender};
 use crate::refusal::*;
-use crate::rule_table::{Before, Idle, Rule, RulePiece, Selection, physical_priority, weight};
+use crate::rule_table::{Before, Idle, Key, Rule, RulePiece, Selection, key_of, physical_priority, weight};
 use crate::virtual_switch::{Obeyed, Turn, VirtualSwitch};
 use flow::EXACT_PRIORITY_V10;
 use openflow::Version;
@@ -84,43 +84,68 @@ impl VirtualSwitch {
         let it = &wish.flow_mod;
         check_table(it.table_id)?;
         let priority = wish.priority();
-        if let Some(pieces) = self.laid_before(priority, wish) {
-            let rule = self.rule_of(wish, priority, turn.now_ms);
-            self.install(rule, pieces, Some(wish.sender()), turn);
+        let key = key_of(priority, &it.matching);
+        if self.is_there(&key, wish) {
+            self.install_again(&key, wish, turn);
             return Ok(());
         }
         let pieces = self.lay_out(priority, &it.matching, &it.instructions)?;
-        let overlaps = || {
-            let same = self.rules.find(priority, &it.matching);
-            same.or_else(|| self.rules.overlapping(priority, &it.matching)).is_some()
-        };
+        let replaced = self.rules.find_key(&key);
+        let overlaps = || replaced.or_else(|| self.rules.overlapping(priority, &it.matching)).is_some();
         if it.flags & FLOW_MOD_CHECK_OVERLAP != 0 && overlaps() {
             return Err(Refusal::new(OVERLAP, "it overlaps another rule of its priority"));
         }
         self.check_priority(priority, &it.matching)?;
-        let replaced = self.rules.find(priority, &it.matching);
-        self.check_places([(replaced.map(|rule| rule.number), priority, &pieces[..])])?;
+        self.check_places([(replaced.map(|rule| rule.number), &pieces[..])])?;
         let others = self.rules.taken() - replaced.map_or(0, |rule| weight(&rule.pieces));
         self.check_room(others + weight(&pieces), turn)?;
         let rule = self.rule_of(wish, priority, turn.now_ms);
-        self.install(rule, pieces, Some(wish.sender()), turn);
+        self.install(key, rule, pieces, Some(wish.sender()), turn);
         Ok(())
     }
 
-    /// The pieces of a rule that is there already with the same instructions. They were checked when it came, and again with each change of a port
+    /// Whether the rule is there already with the same instructions. Its pieces were checked when it came, and again with each change of a port
     /// or of another rule. A controller adds the same rule again if its packets were on their way before the rule was in the switch.
-    fn laid_before(&self, priority: u16, wish: &Wish<'_>) -> Option<Vec<RulePiece>> {
+    fn is_there(&self, key: &[u8], wish: &Wish<'_>) -> bool {
         let it = &wish.flow_mod;
-        if it.flags & FLOW_MOD_CHECK_OVERLAP != 0 {
-            return None;
+        it.flags & FLOW_MOD_CHECK_OVERLAP == 0
+            && self
+                .rules
+                .find_key(key)
+                .is_some_and(|there| there.instructions == it.instructions && there.by == wish.asker.version)
+    }
+
+    /// Puts a rule in the place of itself. It does what [`VirtualSwitch::install`] would do, and keeps the pieces.
+    fn install_again(&mut self, key: &[u8], wish: &Wish<'_>, turn: &mut Turn<'_>) {
+        let it = &wish.flow_mod;
+        let number = self.rules.next_number();
+        let resets = resets(wish.asker.version, it.flags);
+        let Some(rule) = self.rules.renumber(key, number) else { return };
+        // The match may be written in another form.
+        rule.matching.copy_from(&it.matching);
+        (rule.cookie, rule.flags) = (it.cookie, it.flags);
+        (rule.idle_timeout_s, rule.hard_timeout_s) = (it.idle_timeout_s, it.hard_timeout_s);
+        (rule.at_ms, rule.modified) = (turn.now_ms, 0);
+        if resets {
+            rule.gone = (0, 0);
         }
-        let there = self.rules.find(priority, &it.matching)?;
-        let is_the_same = there.instructions == it.instructions && there.by == wish.asker.version;
-        let again = |piece: &RulePiece| {
-            let idle = if piece.idle == Idle::Closed { Idle::Closed } else { Idle::Unknown };
-            RulePiece { idle, ..piece.clone() }
-        };
-        is_the_same.then(|| there.pieces.iter().map(again).collect())
+        let is_open = |piece: &&mut RulePiece| piece.idle != Idle::Closed;
+        rule.pieces.iter_mut().filter(is_open).for_each(|piece| piece.idle = Idle::Unknown);
+        self.order_pieces(number, resets, wish, turn);
+    }
+
+    /// Adds all pieces of a rule that are to be in the physical switch.
+    fn order_pieces(&mut self, number: u64, resets: bool, wish: &Wish<'_>, turn: &mut Turn<'_>) {
+        let sender = wish.sender();
+        let count = self.rules.get(number).map_or(0, |rule| rule.pieces.len());
+        for place in 0..count {
+            let Some(rule) = self.rules.get(number) else { return };
+            if let Some(piece) = rule.pieces.get(place).filter(|piece| piece.idle.is_in_switch()) {
+                let flow_mod = added(rule, piece, resets, self.on(), turn.now_ms);
+                let asked = Asked::Add { sender: Some(sender.clone()), rule: number };
+                self.order(Command::FlowMod(flow_mod), Some(asked), turn);
+            }
+        }
     }
 
     /// Whether the slice may have this number of pieces.
@@ -154,28 +179,26 @@ impl VirtualSwitch {
     /// Puts a new rule in, in place of one with the same priority and match.
     fn install(
         &mut self,
+        key: Key,
         mut rule: Rule,
         pieces: Vec<RulePiece>,
         sender: Option<Sender>,
         turn: &mut Turn<'_>,
     ) {
-        // In 1.3, a rule in another's place goes on counting, unless its flow mod says otherwise (1.3.5, 6.4).
-        let resets = rule.by == Version::V1_0 || rule.flags & FLOW_MOD_RESET_COUNTS != 0;
-        if let Some(before) = self.rules.find(rule.priority, &rule.matching)
+        let resets = resets(rule.by, rule.flags);
+        if let Some(before) = self.rules.find_key(&key)
             && !resets
         {
             rule.gone = before.gone;
         }
         for piece in pieces.iter().filter(|piece| piece.idle.is_in_switch()) {
-            let mut flow_mod = piece_mod(&rule, piece, FLOW_ADD, turn.now_ms);
-            // 1.0 always resets.
-            flow_mod.flags |= if resets && self.on() != Version::V1_0 { FLOW_MOD_RESET_COUNTS } else { 0 };
+            let flow_mod = added(&rule, piece, resets, self.on(), turn.now_ms);
             let asked = Asked::Add { sender: sender.clone(), rule: rule.number };
             self.order(Command::FlowMod(flow_mod), Some(asked), turn);
         }
         rule.pieces = pieces;
         let number = rule.number;
-        let Some(replaced) = self.rules.insert(rule) else { return };
+        let Some(replaced) = self.rules.insert_key(key, rule) else { return };
         let Some(rule) = self.rules.get(number) else { return };
         let is_kept = |piece: &RulePiece| {
             rule.pieces.iter().any(|new| new.idle.is_in_switch() && new.matching == piece.matching)
@@ -207,16 +230,14 @@ impl VirtualSwitch {
             let Some(rule) = self.rules.get(number) else { continue };
             let pieces = self.lay_out(rule.priority, &rule.matching, &it.instructions)?;
             all = all - weight(&rule.pieces) + weight(&pieces);
-            laid.push((number, rule.priority, pieces));
+            laid.push((number, pieces));
         }
-        self.check_places(
-            laid.iter().map(|(number, priority, pieces)| (Some(*number), *priority, &pieces[..])),
-        )?;
+        self.check_places(laid.iter().map(|(number, pieces)| (Some(*number), &pieces[..])))?;
         if all > before {
             self.check_room(all, turn)?;
         }
         let sender = wish.sender();
-        for (number, _, pieces) in laid {
+        for (number, pieces) in laid {
             let before = self.rules.change(number, |rule| {
                 let before =
                     Before { instructions: rule.instructions.clone(), by: rule.by, cookie: rule.cookie };
@@ -263,7 +284,7 @@ impl VirtualSwitch {
             self.order(Command::FlowMod(flow_mod), sender.cloned().map(Asked::Change), turn);
         }
         let lived = lived(turn.now_ms.saturating_sub(rule.at_ms));
-        self.part(Leaver { rule, reason, pieces_left, lived }, turn);
+        self.part(Leaver { rule: *rule, reason, pieces_left, lived }, turn);
     }
 
     /// A rule leaves: its end is told when the counters are known.
@@ -340,7 +361,7 @@ impl VirtualSwitch {
     /// The pieces of a rule that the table has.
     pub(crate) fn lay_again(&self, rule: &Rule) -> Result<Vec<RulePiece>, Refusal> {
         let pieces = self.lay_out(rule.priority, &rule.matching, &rule.instructions)?;
-        self.check_places([(Some(rule.number), rule.priority, &pieces[..])])?;
+        self.check_places([(Some(rule.number), &pieces[..])])?;
         Ok(pieces)
     }
 
@@ -367,6 +388,20 @@ impl VirtualSwitch {
 pub(crate) fn lived(passed_ms: u64) -> (u32, u32) {
     let nanoseconds = (passed_ms % 1_000) as u32 * 1_000_000;
     (u32::try_from(passed_ms / 1_000).unwrap_or(u32::MAX), nanoseconds)
+}
+
+/// Whether an add sets the counters to 0. In 1.3, a rule in another's place goes on counting, unless its flow mod says otherwise
+/// (1.3.5, 6.4).
+fn resets(by: Version, flags: u16) -> bool {
+    by == Version::V1_0 || flags & FLOW_MOD_RESET_COUNTS != 0
+}
+
+/// The flow mod that adds a piece to a switch of this version.
+fn added(rule: &Rule, piece: &RulePiece, resets: bool, on: Version, now_ms: u64) -> FlowMod {
+    let mut flow_mod = piece_mod(rule, piece, FLOW_ADD, now_ms);
+    // 1.0 always resets.
+    flow_mod.flags |= if resets && on != Version::V1_0 { FLOW_MOD_RESET_COUNTS } else { 0 };
+    flow_mod
 }
 
 /// The flow mod for a change of one piece.

@@ -52,6 +52,8 @@ pub struct Slicer {
     links: Links,
     /// The switches of which something is not in the journal.
     unsaved: BTreeSet<DatapathId>,
+    /// Changes of all switches that have no answer yet, and will have one.
+    awaited: usize,
     /// Only if somebody wants to know them.
     pub(crate) flows: Option<Flows>,
 }
@@ -70,6 +72,7 @@ impl Slicer {
             switches: switches.collect(),
             links: Links::default(),
             unsaved: BTreeSet::new(),
+            awaited: 0,
             flows: None,
         })
     }
@@ -229,13 +232,14 @@ impl Slicer {
 
     fn at(&mut self, datapath: DatapathId, act: impl FnOnce(&mut VirtualSwitch)) {
         let Some(switch) = self.switches.get_mut(&datapath) else { return };
+        let before = switch.pending.awaited();
         act(switch);
+        self.awaited = self.awaited + switch.pending.awaited() - before;
         if switch.has_unsaved() {
             self.unsaved.insert(datapath);
         }
-        let touched = switch.rules.take_touched();
-        let Some(flows) = &mut self.flows else { return };
-        for number in touched {
+        let Some(flows) = &mut self.flows else { return switch.rules.forget_touched() };
+        for number in switch.rules.take_touched() {
             let at = |port| End { datapath, port };
             let rule = switch.rules.get(number);
             let hops = rule.map(|rule| hops_of(rule, &switch.space, &switch.groups, at));
@@ -283,7 +287,7 @@ impl Slicer {
 
     /// Whether messages of controllers may be read: the kernel does not owe too many answers.
     pub fn may_take(&self) -> bool {
-        self.switches.values().map(|switch| switch.pending.awaited()).sum::<usize>() < AWAITED_OF_SLICE_MAX
+        self.awaited < AWAITED_OF_SLICE_MAX
     }
 
     /// Whether messages for this switch may be read.
@@ -304,7 +308,7 @@ impl VirtualSwitch {
         let pieces = self.lay_out(it.priority, &it.matching, &it.instructions)?;
         self.check_priority(it.priority, &it.matching)?;
         let known = self.rules.find(it.priority, &it.matching).map(|rule| rule.number);
-        self.check_places([(known, it.priority, &pieces[..])])?;
+        self.check_places([(known, &pieces[..])])?;
         let priority = physical_priority(it.priority);
         let pieces = pieces.iter().filter(|piece| piece.idle.is_in_switch());
         let shown = |piece: &crate::rule_table::RulePiece| {

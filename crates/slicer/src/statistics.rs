@@ -79,7 +79,8 @@ impl VirtualSwitch {
                 "too many barriers and statistics requests are on their way",
             ));
         }
-        let asked = Asked::Statistics { sender: Sender::new(asker, bytes), asking: Asking::new(question) };
+        let asked =
+            Asked::Statistics { sender: Sender::new(asker, bytes), asking: Box::new(Asking::new(question)) };
         self.order(Command::Statistics(command), Some(asked), turn);
         Ok(())
     }

@@ -149,7 +149,7 @@ impl VirtualSwitch {
 
     /// Sends a message to a controller. What its version cannot express is not sent.
     pub(crate) fn tell(&self, controller: usize, message: &Message, turn: &mut Turn<'_>) -> bool {
-        let mut bytes = Vec::new();
+        let mut bytes = Vec::with_capacity(room_for(&message.body));
         let mut is_written = message.encode(&mut bytes).is_ok();
         if self.label_form == LabelForm::Paper && is_written {
             let labeled = with_labels(bytes, |port| self.label_of(port));
@@ -232,6 +232,16 @@ impl VirtualSwitch {
     /// The version of the physical switch; 1.3 while there is none.
     pub(crate) fn on(&self) -> Version {
         self.physical.unwrap_or(Version::V1_3)
+    }
+}
+
+/// Room for a message, so that it seldom grows while it is written.
+fn room_for(body: &Body) -> usize {
+    /// The header, fields and match of a packet-in of 1.3, and a whole message of most other kinds.
+    const BESIDE_DATA: usize = 64;
+    match body {
+        Body::PacketIn(it) => BESIDE_DATA + it.data.len(),
+        _ => BESIDE_DATA,
     }
 }
 
