@@ -39,6 +39,8 @@ pub(crate) struct Socket {
     /// When the socket last took bytes, or none waited.
     taken_ms: u64,
     is_asked: bool,
+    /// Whether it is among those that are offered their bytes next.
+    pub(crate) is_noted: bool,
 }
 
 impl Socket {
@@ -68,6 +70,7 @@ impl Socket {
             heard_ms: None,
             taken_ms: now_ms,
             is_asked: false,
+            is_noted: false,
         })
     }
 

@@ -28,7 +28,8 @@ impl Outbox {
         if self.waiting() + message.len() > WAITING_BYTES_MAX {
             return false;
         }
-        if self.start > 0 {
+        // Bytes are moved once they are fewer than those before them: so each is moved once, and not with each message.
+        if self.start > self.waiting() {
             self.bytes.drain(..self.start);
             self.start = 0;
         }

@@ -3,9 +3,11 @@
 //! In: events of the node, and sockets that are ready. Out: commands to the node, bytes to controllers, log lines. It decides nothing about
 //! messages: `slicer` does.
 
+mod clock;
 mod operators;
 mod room;
 
+use self::clock::Clock;
 use crate::connection::Socket;
 use crate::dialing::Dialing;
 use crate::journals::Journals;
@@ -31,7 +33,7 @@ use slicer::{CONTROLLERS_MAX, Connection, Event, FlowChange, LinkLabel, LinkPlan
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Bytes that are read from one controller before the others have their turn.
 const READ_BYTES: usize = 32 << 10;
@@ -48,9 +50,7 @@ pub struct Slice {
     settings: SliceSettings,
     /// The place of each switch in the plan.
     places: BTreeMap<DatapathId, usize>,
-    began: Instant,
-    /// The wall clock at that time, in milliseconds since 1970. Rules keep their times over a restart.
-    began_ms: u64,
+    clock: Clock,
     /// Known from the first event on, since the numbers of groups and meters depend on the zone.
     switches: Option<Switches>,
     up: BTreeSet<DatapathId>,
@@ -58,8 +58,8 @@ pub struct Slice {
     /// What encrypts connections, if the slice has TLS.
     tls: Option<Arc<ClientConfig>>,
     sockets: BTreeMap<Connection, Socket>,
-    /// Connections for which bytes wait that the socket was not offered yet.
-    unflushed: BTreeSet<Connection>,
+    /// Connections for which bytes wait that the socket was not offered yet: each noted one once.
+    unflushed: Vec<Connection>,
     /// The learning switch of each virtual switch that no controller is connected to.
     standalone: BTreeMap<DatapathId, Learning>,
     /// Since when a switch that is up has had no controller.
@@ -98,14 +98,13 @@ impl App for Slice {
         let places = settings.switches.iter().enumerate().map(|(place, it)| (it.datapath, place));
         Ok(Slice {
             places: places.collect(),
-            began: Instant::now(),
-            began_ms: since_1970_ms(),
+            clock: Clock::new(since_1970_ms()),
             switches: None,
             up: BTreeSet::new(),
             dialing: Dialing::new(settings.controllers.len()),
             tls: settings.tls.as_ref().map(crate::tls::client).transpose()?,
             sockets: BTreeMap::new(),
-            unflushed: BTreeSet::new(),
+            unflushed: Vec::new(),
             standalone: BTreeMap::new(),
             alone_since_ms: BTreeMap::new(),
             troubles: BTreeMap::new(),
@@ -147,7 +146,7 @@ impl App for Slice {
             let facts = port.facts();
             self.on_port(up.datapath, facts.port_no, facts.live, out);
         }
-        let now_ms = self.now_ms();
+        let now_ms = self.clock.now_ms;
         self.dialing.on_switch_up(up.datapath, now_ms);
         self.dial(out);
     }
@@ -191,7 +190,8 @@ impl App for Slice {
     }
 
     fn on_receipt(&mut self, datapath: DatapathId, receipt: &Receipt, out: &mut Commands) {
-        let (now_ms, ticket) = (self.now_ms(), Ticket(receipt.ticket));
+        self.clock.read_for_event();
+        let (now_ms, ticket) = (self.clock.now_ms, Ticket(receipt.ticket));
         if self.labels.as_mut().is_some_and(|labels| labels.on_refused(ticket, receipt.reason, now_ms)) {
             return self.follow_flows(out);
         }
@@ -203,7 +203,8 @@ impl App for Slice {
     }
 
     fn on_query_reply(&mut self, reply: &QueryReply, out: &mut Commands) {
-        let now_ms = self.now_ms();
+        self.clock.read_for_event();
+        let now_ms = self.clock.now_ms;
         let answer = if reply.status == 0 { Ok(reply.payload) } else { Err((reply.status, reply.payload)) };
         let Slice { labels: Some(labels), switches, .. } = self else { return };
         labels.on_reply(Ticket(reply.ticket), answer, now_ms, || flows_of(switches));
@@ -211,7 +212,8 @@ impl App for Slice {
     }
 
     fn on_stream(&mut self, stream: Ticket, update: &Update, out: &mut Commands) {
-        let now_ms = self.now_ms();
+        self.clock.read_for_event();
+        let now_ms = self.clock.now_ms;
         let Some(labels) = &mut self.labels else { return };
         let was_stale = labels.is_stale();
         let mut changed = Vec::new();
@@ -234,13 +236,15 @@ impl App for Slice {
     }
 
     fn on_caught_up(&mut self, out: &mut Commands) {
+        self.clock.read();
         self.flush(out);
         self.follow_flows(out);
         self.save(out);
     }
 
     fn on_tick(&mut self, _: u64, out: &mut Commands) {
-        let now_ms = self.now_ms();
+        self.clock.read();
+        let now_ms = self.clock.now_ms;
         let mut failed = Vec::new();
         let may_take = self.may_take();
         for (connection, socket) in &mut self.sockets {
@@ -252,7 +256,7 @@ impl App for Slice {
             if let Err(why) = socket.on_time(now_ms, facts.map(|facts| facts.version)) {
                 failed.push((*connection, why));
             }
-            self.unflushed.insert(*connection);
+            note_unflushed(&mut self.unflushed, *connection, socket);
         }
         failed.into_iter().for_each(|(connection, why)| self.lose(connection, &why, out));
         self.serve_clients(out);
@@ -269,6 +273,7 @@ impl App for Slice {
     }
 
     fn on_wake(&mut self, out: &mut Commands) {
+        self.clock.read();
         self.follow_flows(out);
         self.save(out);
         self.dial(out);
@@ -308,6 +313,7 @@ impl SocketApp for Slice {
     }
 
     fn on_socket(&mut self, token: usize, ready: Ready, out: &mut Commands) {
+        self.clock.read();
         match token.checked_sub(FIRST_CONNECTION) {
             None if token == LISTENER => self.accept(out),
             // A client that has its answer was removed. Another client may be at its place: that does no harm.
@@ -327,7 +333,8 @@ impl SocketApp for Slice {
 impl Drop for Slice {
     /// The node ends the zone: nothing that the tenant has done is lost.
     fn drop(&mut self) {
-        let now_ms = self.now_ms();
+        self.clock.read();
+        let now_ms = self.clock.now_ms;
         if let (Some(journals), Some(switches)) = (&mut self.journals, &mut self.switches) {
             journals.write(&mut switches.slicer, now_ms);
         }
@@ -354,17 +361,18 @@ fn labels_of(settings: &SliceSettings) -> Labels {
     Labels::new(&settings.name, session, links.iter().map(link_id))
 }
 
+/// The socket is to be offered what waits for it, once.
+fn note_unflushed(unflushed: &mut Vec<Connection>, connection: Connection, socket: &mut Socket) {
+    if !std::mem::replace(&mut socket.is_noted, true) {
+        unflushed.push(connection);
+    }
+}
+
 fn flows_of(switches: &Option<Switches>) -> Vec<FlowChange> {
     switches.as_ref().map(|it| it.slicer.flows()).unwrap_or_default()
 }
 
 impl Slice {
-    /// The time in milliseconds. It never steps back while the process runs.
-    fn now_ms(&self) -> u64 {
-        let passed = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.began_ms.saturating_add(passed)
-    }
-
     fn token_of(&self, connection: Connection) -> Option<usize> {
         let place = self.places.get(&connection.datapath)?;
         Some(FIRST_CONNECTION + place * CONTROLLERS_MAX + connection.controller)
@@ -378,7 +386,7 @@ impl Slice {
             // `new` has checked the settings.
             let mut slicer = self.settings.slicer(own).ok()?;
             slicer.number_rules_from(first_number());
-            let now_ms = self.now_ms();
+            let now_ms = self.clock.now_ms;
             if let Some(journals) = &mut self.journals {
                 journals.recall(&mut slicer, self.places.keys().copied(), now_ms);
             }
@@ -389,7 +397,8 @@ impl Slice {
 
     /// An event of the node.
     fn hear(&mut self, event: &abi::Event<'_>, out: &mut Commands) {
-        let (now_ms, mut outputs) = (self.now_ms(), std::mem::take(&mut self.outputs));
+        self.clock.read_for_event();
+        let (now_ms, mut outputs) = (self.clock.now_ms, std::mem::take(&mut self.outputs));
         if let Some(Switches { own, slicer, .. }) = self.switches(out) {
             each_event(event, *own, |event| slicer.on_event(now_ms, event, &mut outputs));
         }
@@ -398,7 +407,7 @@ impl Slice {
 
     /// An event of a controller or a link.
     fn feed(&mut self, event: Event<'_>, out: &mut Commands) {
-        let (now_ms, mut outputs) = (self.now_ms(), std::mem::take(&mut self.outputs));
+        let (now_ms, mut outputs) = (self.clock.now_ms, std::mem::take(&mut self.outputs));
         if let Some(switches) = self.switches(out) {
             switches.slicer.on_event(now_ms, event, &mut outputs);
         }
@@ -407,7 +416,7 @@ impl Slice {
 
     /// Carries out what the virtual switches want.
     fn carry_out(&mut self, mut outputs: Vec<Output>, out: &mut Commands) {
-        let now_ms = self.now_ms();
+        let now_ms = self.clock.now_ms;
         let (mut failed, mut unwritten, mut learned) = (Vec::new(), Vec::new(), Vec::new());
         for output in outputs.drain(..) {
             match output {
@@ -417,7 +426,7 @@ impl Slice {
                 }
                 Output::Tell { to, bytes } => {
                     let Some(socket) = self.sockets.get_mut(&to) else { continue };
-                    self.unflushed.insert(to);
+                    note_unflushed(&mut self.unflushed, to, socket);
                     if let Err(why) = socket.tell(&bytes, now_ms) {
                         failed.push((to, why));
                     }
@@ -451,11 +460,10 @@ impl Slice {
 
     /// The virtual switch ends a connection.
     fn close(&mut self, connection: Connection, why: &str, out: &mut Commands) {
-        let now_ms = self.now_ms();
+        let now_ms = self.clock.now_ms;
         if let Some(socket) = self.sockets.remove(&connection) {
             socket.end(now_ms);
         }
-        self.unflushed.remove(&connection);
         self.dialing.on_ended(connection, now_ms);
         self.say(connection, why, out);
         self.wake(out);
@@ -483,7 +491,7 @@ impl Slice {
 
     /// A learning switch begins where no controller has been connected for long, and ends where one is connected again.
     fn stand_in(&mut self, out: &mut Commands) {
-        let now_ms = self.now_ms();
+        let now_ms = self.clock.now_ms;
         for datapath in self.up.clone() {
             let connection = Connection { datapath, controller: STANDALONE };
             let mut controllers =
@@ -518,7 +526,7 @@ impl Slice {
 
     /// Dials the controllers whose time has come.
     fn dial(&mut self, out: &mut Commands) {
-        let now_ms = self.now_ms();
+        let now_ms = self.clock.now_ms;
         for connection in self.dialing.take_due(now_ms) {
             let Some(address) = self.settings.controllers.get(connection.controller) else { continue };
             match Socket::dial(*address, self.tls.as_ref(), now_ms) {
@@ -531,7 +539,7 @@ impl Slice {
 
     /// Traces flows whose rules changed, a few at a time, and says to the service of labels what is due.
     fn follow_flows(&mut self, out: &mut Commands) {
-        let now_ms = self.now_ms();
+        let now_ms = self.clock.now_ms;
         let Slice { labels: Some(labels), switches: Some(switches), .. } = self else { return };
         let slicer = &mut switches.slicer;
         let is_due = labels.next_ms().is_some_and(|due_ms| due_ms <= now_ms) || slicer.has_flows_due();
@@ -560,7 +568,7 @@ impl Slice {
 
     /// Keeps what the tenant has done, if it is time.
     fn save(&mut self, out: &mut Commands) {
-        let now_ms = self.now_ms();
+        let now_ms = self.clock.now_ms;
         let Slice { journals: Some(journals), switches: Some(switches), .. } = self else { return };
         let was_due = journals.next_ms().is_some();
         let is_due = journals.on_time(&mut switches.slicer, now_ms);
@@ -577,13 +585,13 @@ impl Slice {
         let journals = self.journals.as_ref().and_then(Journals::next_ms);
         let due = [self.dialing.next_ms(), labels, journals, traces.then_some(0)];
         if let Some(next_ms) = due.into_iter().flatten().min() {
-            out.wake_after(Duration::from_millis(next_ms.saturating_sub(self.now_ms())));
+            out.wake_after(Duration::from_millis(next_ms.saturating_sub(self.clock.now_ms)));
         }
     }
 
     /// A controller's socket is ready.
     fn serve(&mut self, connection: Connection, ready: Ready, out: &mut Commands) {
-        let now_ms = self.now_ms();
+        let now_ms = self.clock.now_ms;
         let Some(socket) = self.sockets.get_mut(&connection) else { return };
         if !socket.is_connected() {
             return match socket.finish_dial(now_ms) {
@@ -592,7 +600,7 @@ impl Slice {
             };
         }
         if ready.writable {
-            self.unflushed.insert(connection);
+            note_unflushed(&mut self.unflushed, connection, socket);
         }
         if ready.readable && socket.may_read() && self.may_take() && self.may_take_for(connection) {
             self.read(connection, out);
@@ -610,14 +618,14 @@ impl Slice {
     }
 
     fn on_connected(&mut self, connection: Connection, out: &mut Commands) {
-        let now_ms = self.now_ms();
+        let now_ms = self.clock.now_ms;
         self.dialing.on_connected(connection, now_ms);
         self.feed(Event::ControllerUp(connection), out);
     }
 
     /// Reads once, and hands the whole messages to the virtual switch.
     fn read(&mut self, connection: Connection, out: &mut Commands) {
-        let now_ms = self.now_ms();
+        let now_ms = self.clock.now_ms;
         let Some(socket) = self.sockets.get_mut(&connection) else { return };
         match socket.read(&mut self.buffer) {
             Ok(true) => {}
@@ -666,7 +674,7 @@ impl Slice {
         if self.switches(out).is_none() {
             return;
         }
-        for (at, is_wanted) in self.vnics.changes(self.now_ms()) {
+        for (at, is_wanted) in self.vnics.changes(self.clock.now_ms) {
             self.feed(Event::Shape { at, is_wanted }, out);
         }
     }

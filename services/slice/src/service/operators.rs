@@ -15,14 +15,14 @@ impl Slice {
     pub(super) fn accept(&mut self, out: &mut Commands) {
         let Some(listener) = &self.listener else { return };
         let Ok((stream, _)) = listener.accept() else { return };
-        let client = Client::new(stream, self.now_ms());
+        let client = Client::new(stream, self.clock.now_ms);
         self.clients.extend(client.filter(|_| self.clients.len() < CLIENTS_MAX));
         self.serve_clients(out);
     }
 
     /// Hears and answers operators.
     pub(super) fn serve_clients(&mut self, out: &mut Commands) {
-        let now_ms = self.now_ms();
+        let now_ms = self.clock.now_ms;
         let mut clients = std::mem::take(&mut self.clients);
         for client in &mut clients {
             let answer = client.hear().and_then(|asked| {
@@ -86,7 +86,7 @@ impl Slice {
     /// Publishes the summary for the other parts of the node.
     pub(super) fn publish(&mut self, out: &mut Commands) {
         let mut published = std::mem::take(&mut self.published);
-        if let Some(summary) = published.due(self.now_ms(), || self.state()) {
+        if let Some(summary) = published.due(self.clock.now_ms, || self.state()) {
             out.publish_retained(slice_contract::STATE_TOPIC, &summary.to_bytes());
         }
         self.published = published;
@@ -126,7 +126,7 @@ impl Slice {
             address: self.settings.controllers[connection.controller],
             version: facts.map(|facts| facts.version.to_string()),
             role: facts.map(|facts| facts.role_name().to_owned()),
-            up_ms: since_ms.map(|since_ms| self.now_ms().saturating_sub(since_ms)),
+            up_ms: since_ms.map(|since_ms| self.clock.now_ms.saturating_sub(since_ms)),
             trouble: self.troubles.get(&connection).filter(|_| facts.is_none()).cloned(),
         }
     }

@@ -18,13 +18,18 @@ pub(super) fn note(connection: Connection, socket: &mut Socket, switches: &mut O
 impl Slice {
     /// Offers the sockets what waits for them.
     pub(super) fn flush(&mut self, out: &mut Commands) {
-        let now_ms = self.now_ms();
-        for connection in std::mem::take(&mut self.unflushed) {
+        let now_ms = self.clock.now_ms;
+        let mut noted = std::mem::take(&mut self.unflushed);
+        for connection in noted.drain(..) {
             let Some(socket) = self.sockets.get_mut(&connection) else { continue };
+            socket.is_noted = false;
             match socket.flush(now_ms) {
                 Ok(()) => note(connection, socket, &mut self.switches),
                 Err(why) => self.lose(connection, &why, out),
             }
         }
+        // What was noted meanwhile is behind the memory that is used again.
+        noted.append(&mut self.unflushed);
+        self.unflushed = noted;
     }
 }
