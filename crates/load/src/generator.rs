@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::LoadOptions;
+use crate::alarm::Alarm;
 use crate::allowance::Allowance;
 use crate::answers::{Counting, Said};
 use crate::figures::Latencies;
@@ -51,6 +52,8 @@ const WORTH_SLEEPING: Duration = Duration::from_millis(3);
 
 /// How long the poll waits when the link's capacity is used up: half of what the allowance keeps.
 const LINK_PATIENCE: Duration = Duration::from_millis(2);
+/// The same for a thread that can sleep less than a millisecond: what the link brings comes more evenly.
+const LINK_SLEEP: Duration = Duration::from_micros(500);
 /// The fewest packet-ins of a switch's turn on such a link, so that a write to its socket is worth its cost.
 const LINK_SHARE_LEAST: usize = 16;
 
@@ -96,6 +99,8 @@ struct Tally {
 pub(crate) struct Generator {
     options: LoadOptions,
     poll: Poll,
+    /// Only if it sleeps until packet-ins are due.
+    alarm: Option<Alarm>,
     events: Events,
     switches: Vec<LoadSwitch>,
     queue: VecDeque<usize>,
@@ -139,8 +144,13 @@ impl Generator {
         };
         let switches: Vec<_> =
             (0..options.switches).skip(thread).step_by(options.threads).map(switch).collect();
+        let no_descriptors = |error: io::Error| NotBegun(error.to_string());
+        let poll = Poll::new().map_err(no_descriptors)?;
+        let alarm =
+            options.sleeps.then(|| Alarm::new(poll.registry())).transpose().map_err(no_descriptors)?;
         Ok(Generator {
-            poll: Poll::new().map_err(|error| NotBegun(error.to_string()))?,
+            poll,
+            alarm,
             events: Events::with_capacity(EVENTS_PER_POLL),
             queue: VecDeque::with_capacity(switches.len()),
             learning: vec![(0, 0); switches.len()],
@@ -309,6 +319,7 @@ impl Generator {
         let rest = end.saturating_sub(now).min(HOUSEKEEPING);
         let pace = match self.activity {
             Activity::Rate(pace) => pace,
+            Activity::AtMost(_) if self.alarm.is_some() => return rest.min(LINK_SLEEP),
             Activity::AtMost(_) => return rest.min(LINK_PATIENCE),
             _ => return rest,
         };
@@ -317,6 +328,9 @@ impl Generator {
         };
         let next = self.switches.iter().zip(&self.places).filter_map(due_at).min();
         let wait = next.map_or(rest, |next| next.saturating_sub(now)).min(rest);
+        if self.alarm.is_some() {
+            return wait;
+        }
         if wait < WORTH_SLEEPING { Duration::ZERO } else { wait - WORTH_SLEEPING / 2 }
     }
 
@@ -324,7 +338,8 @@ impl Generator {
     fn turn(&mut self, patience: Duration) {
         let patience = if self.queue.is_empty() { patience } else { Duration::ZERO };
         // A poll that a signal interrupted has no events. Other errors show up at the sockets.
-        let polled = self.poll.poll(&mut self.events, Some(patience));
+        let at_latest = self.at_latest(patience);
+        let polled = self.poll.poll(&mut self.events, Some(at_latest));
         let now = self.now();
         if polled.is_ok() {
             let events = std::mem::replace(&mut self.events, Events::with_capacity(0));
@@ -346,6 +361,15 @@ impl Generator {
             if let Err(error) = self.serve(index) {
                 self.close(index, &error);
             }
+        }
+    }
+
+    /// How long the poll may wait at most. If it must end earlier, the alarm ends it.
+    fn at_latest(&self, patience: Duration) -> Duration {
+        let alarm = self.alarm.as_ref().filter(|_| !patience.is_zero() && patience < HOUSEKEEPING);
+        match alarm.map(|alarm| alarm.set(patience)) {
+            Some(Ok(())) => HOUSEKEEPING,
+            Some(Err(_)) | None => patience,
         }
     }
 
@@ -566,6 +590,7 @@ mod tests {
             hosts: crate::Hosts::Ring(2),
             counting: crate::Counting::Buffers,
             threads: 1,
+            sleeps: false,
         };
         let mut generator = Generator::new(&options, 0, Arc::default()).unwrap();
         generator.activity = Activity::Rate(Pace::new(1000.0, 2, Duration::ZERO));

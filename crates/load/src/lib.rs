@@ -19,6 +19,7 @@
 //! The switches have no tables and forward nothing. Messages that are only counted are not decoded. A node never
 //! starts this code, and it needs no privilege.
 
+mod alarm;
 mod allowance;
 mod answers;
 mod contact;
@@ -68,6 +69,9 @@ pub struct LoadOptions {
     pub counting: Counting,
     /// How many threads share the switches.
     pub threads: usize,
+    /// Whether a thread at a fixed rate sleeps until the next packet-in is due. Otherwise it waits in a loop: packet-ins are sent more
+    /// exactly, and a processor is taken away from the other programs of the machine.
+    pub sleeps: bool,
 }
 
 /// What a round sends and measures.

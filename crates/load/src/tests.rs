@@ -27,6 +27,7 @@ fn options(target: SocketAddr, version: Version) -> LoadOptions {
         hosts: Hosts::Ring(5),
         counting: Counting::Buffers,
         threads: 1,
+        sleeps: false,
     }
 }
 
@@ -87,6 +88,10 @@ fn all_that_is_sent_is_answered_in_both_versions_and_all_modes() {
         let round = check(Mode::Rate(2000.0), &options, &sink);
         assert!(round.sent <= 2000, "{round:?}");
         assert_eq!(round.latencies.percentiles().unwrap().count, round.answered + round.outside);
+        let sleeping = LoadOptions { sleeps: true, ..options };
+        let round = check(Mode::Rate(2000.0), &sleeping, &sink);
+        assert!(round.sent <= 2000, "{round:?}");
+        check(Mode::AtMost(20_000.0), &sleeping, &sink);
     }
 }
 

@@ -400,6 +400,7 @@ impl LoadArgs {
                 CountingName::FlowMods => Counting::FlowMods,
             },
             threads: usize::from(self.threads.min(self.switches)),
+            sleeps: false,
         }
     }
 

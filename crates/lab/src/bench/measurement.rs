@@ -435,6 +435,7 @@ mod tests {
             hosts: Hosts::Ring(2),
             counting: Counting::Buffers,
             threads: 1,
+            sleeps: false,
         };
         let connected = Connected { switches: connected, took: Duration::from_secs(1) };
         let learned = Learned { announced: 4, answered: learned, took: Duration::ZERO };

@@ -182,6 +182,8 @@ pub(super) fn connected(target: SocketAddr, switches: u16, first_datapath: u64) 
         hosts: Hosts::Ring(HOSTS),
         counting: Counting::FlowMods,
         threads: 1,
+        // On two cores, a generator that waits in a loop would be what the others wait for.
+        sleeps: true,
     };
     let mut load = Load::start(&options).map_err(|error| error.to_string())?;
     let there = load.connect(PATIENCE).switches;
