@@ -136,6 +136,8 @@ impl World {
         {
             world.tenants.rule(2, true, matching, &format!("output:{actions}"))?;
         }
+        // The first labels were notices too: one more within 100 ms of them would wait.
+        sleep(SPREAD);
         Ok(world)
     }
 
