@@ -58,9 +58,7 @@ impl VirtualSwitch {
     fn check_ways(&self, actions: &[Action]) -> Result<(), Refusal> {
         actions.iter().try_for_each(|action| match action {
             Action::Output { port, .. } | Action::Enqueue { port, .. } => self.check_way(*port),
-            Action::Group(id) if !self.groups.contains_key(id) => {
-                Err(Refusal::new(ACTION_OUT_GROUP, format!("the slice has no group {id}")))
-            }
+            Action::Group(id) if !self.groups.contains_key(id) => Err(Refusal::no_group(*id)),
             Action::Experimenter { experimenter, .. } => {
                 let why = format!("actions of experimenter {experimenter:#010x} are unknown");
                 Err(Refusal::new(ACTION_EXPERIMENTER, why))

@@ -21,6 +21,11 @@ impl Refusal {
     pub(crate) fn new(error: ErrorCode, why: impl Into<Cow<'static, str>>) -> Refusal {
         Refusal { error, why: why.into() }
     }
+
+    /// A packet is to go to a group that the tenant does not have.
+    pub(crate) fn no_group(group: u32) -> Refusal {
+        Refusal::new(ACTION_OUT_GROUP, format!("the slice has no group {group}"))
+    }
 }
 
 impl From<BadInput> for Refusal {

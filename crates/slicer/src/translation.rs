@@ -267,7 +267,7 @@ impl Walk<'_> {
 
     fn group(&mut self, group: u32) -> Result<(), Refusal> {
         let Some(physical) = self.scene.groups.get(&group) else {
-            return Err(Refusal::new(ACTION_OUT_GROUP, format!("the slice has no group {group}")));
+            return Err(Refusal::no_group(group));
         };
         // Buckets were translated for dressed frames, wherever those entered.
         self.set_dress(self.scene.space.has_dressed_ports())?;
