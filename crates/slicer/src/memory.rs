@@ -10,7 +10,7 @@
 use crate::journal::{self, FrameWriter, KeptNumbers, KeptRule, Record};
 use crate::output::ADD;
 use crate::recall::Recall;
-use crate::rule_table::{Group, Meter, Rule};
+use crate::rule_table::{Group, Meter, Rule, key_of};
 use crate::virtual_switch::VirtualSwitch;
 use abi::zone_id::COOKIE_MASK;
 use flow::PortNo;
@@ -125,7 +125,8 @@ impl VirtualSwitch {
         self.recall_groups(kept.groups);
         self.recall_meters(kept.meters);
         for rule in kept.rules.into_values() {
-            self.rules.insert(rule_of(rule));
+            let rule = rule_of(rule);
+            self.rules.insert(key_of(rule.priority, &rule.matching), rule);
         }
         for (shown, config) in kept.ports {
             if let Some(port) = self.space.port_mut(PortNo(shown)) {

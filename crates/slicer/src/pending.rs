@@ -252,6 +252,18 @@ mod tests {
         assert!(pending.take(0).is_none() && pending.awaited() == AWAITED_MAX - 1);
     }
 
+    #[test]
+    fn answers_may_come_in_any_order_and_each_ticket_is_taken_once() {
+        let mut pending = Pending::default();
+        (0..8).for_each(|ticket| _ = pending.note(2 * ticket, Asked::Change(sender())));
+        for ticket in [4, 0, 2, 14, 6, 12, 8, 10] {
+            assert!(pending.take(ticket + 1).is_none(), "{ticket}");
+            assert!(pending.take(ticket).is_some() && pending.take(ticket).is_none(), "{ticket}");
+            assert!(pending.changes.front().is_none_or(|(_, first)| first.is_some()), "{ticket}");
+        }
+        assert_eq!((pending.awaited(), pending.changes.len()), (0, 0));
+    }
+
     /// The kernel says nothing of a packet-out that it sends, so it must not count for ever.
     #[test]
     fn packet_outs_are_not_awaited_and_what_is_forgotten_is_not_either() {

@@ -349,14 +349,8 @@ impl RuleTable {
         self.get(*self.numbers.get(key)?)
     }
 
-    /// Adds a rule. Returns the one that it replaces. The places of its pieces are free, or those of the replaced rule.
-    pub(crate) fn insert(&mut self, rule: Rule) -> Option<Box<Rule>> {
-        let key = key_of(rule.priority, &rule.matching);
-        self.insert_key(key, rule)
-    }
-
-    /// The same for a rule whose key is known.
-    pub(crate) fn insert_key(&mut self, key: Key, rule: Rule) -> Option<Box<Rule>> {
+    /// Adds a rule under its key. Returns the one that it replaces. The places of its pieces are free, or those of the replaced rule.
+    pub(crate) fn insert(&mut self, key: Key, rule: Rule) -> Option<Box<Rule>> {
         let replaced = self.numbers.insert(key, rule.number).and_then(|number| self.take(number));
         for piece in &rule.pieces {
             self.places.insert(piece.place.clone(), rule.number);

@@ -99,8 +99,8 @@ impl VirtualSwitch {
         self.check_places([(replaced.map(|rule| rule.number), &pieces[..])])?;
         let others = self.rules.taken() - replaced.map_or(0, |rule| weight(&rule.pieces));
         self.check_room(others + weight(&pieces), turn)?;
-        let rule = self.rule_of(wish, priority, turn.now_ms);
-        self.install(key, rule, pieces, Some(wish.sender()), turn);
+        let rule = self.rule_of(wish, priority, pieces, turn.now_ms);
+        self.install(key, rule, wish, turn);
         Ok(())
     }
 
@@ -157,7 +157,7 @@ impl VirtualSwitch {
         Err(Refusal::new(TABLE_FULL, why))
     }
 
-    fn rule_of(&mut self, wish: &Wish<'_>, priority: u16, now_ms: u64) -> Rule {
+    fn rule_of(&mut self, wish: &Wish<'_>, priority: u16, pieces: Vec<RulePiece>, now_ms: u64) -> Rule {
         let it = &wish.flow_mod;
         Rule {
             number: self.rules.next_number(),
@@ -169,7 +169,7 @@ impl VirtualSwitch {
             flags: it.flags,
             instructions: it.instructions.clone(),
             by: wish.asker.version,
-            pieces: Vec::new(),
+            pieces,
             at_ms: now_ms,
             gone: (0, 0),
             modified: 0,
@@ -177,28 +177,17 @@ impl VirtualSwitch {
     }
 
     /// Puts a new rule in, in place of one with the same priority and match.
-    fn install(
-        &mut self,
-        key: Key,
-        mut rule: Rule,
-        pieces: Vec<RulePiece>,
-        sender: Option<Sender>,
-        turn: &mut Turn<'_>,
-    ) {
+    fn install(&mut self, key: Key, mut rule: Rule, wish: &Wish<'_>, turn: &mut Turn<'_>) {
         let resets = resets(rule.by, rule.flags);
         if let Some(before) = self.rules.find_key(&key)
             && !resets
         {
             rule.gone = before.gone;
         }
-        for piece in pieces.iter().filter(|piece| piece.idle.is_in_switch()) {
-            let flow_mod = added(&rule, piece, resets, self.on(), turn.now_ms);
-            let asked = Asked::Add { sender: sender.clone(), rule: rule.number };
-            self.order(Command::FlowMod(flow_mod), Some(asked), turn);
-        }
-        rule.pieces = pieces;
         let number = rule.number;
-        let Some(replaced) = self.rules.insert_key(key, rule) else { return };
+        let replaced = self.rules.insert(key, rule);
+        self.order_pieces(number, resets, wish, turn);
+        let Some(replaced) = replaced else { return };
         let Some(rule) = self.rules.get(number) else { return };
         let is_kept = |piece: &RulePiece| {
             rule.pieces.iter().any(|new| new.idle.is_in_switch() && new.matching == piece.matching)
