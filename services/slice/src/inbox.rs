@@ -17,10 +17,7 @@ pub(crate) struct Inbox {
 impl Inbox {
     /// Appends what was read.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
-        if self.start == self.bytes.len() {
-            self.bytes.clear();
-            self.start = 0;
-        } else if self.start > 0 {
+        if self.start > 0 {
             self.bytes.drain(..self.start);
             self.start = 0;
         }

@@ -28,7 +28,8 @@ impl Outbox {
         if self.waiting() + message.len() > WAITING_BYTES_MAX {
             return false;
         }
-        // Bytes are moved once they are fewer than those before them: so each is moved once, and not with each message.
+        // Waiting bytes move only when they are fewer than the sent ones before them. If they moved with each message, a full socket would make
+        // that the most of the work. The memory is at most twice the bound.
         if self.start > self.waiting() {
             self.bytes.drain(..self.start);
             self.start = 0;
