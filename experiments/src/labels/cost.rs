@@ -244,6 +244,10 @@ fn claim_of_traffic(compared: &Compared) -> Claim {
         rates(&pairs.a),
         rates(&pairs.b)
     );
+    let text = match pairs.without_answers() {
+        [0, 0] => text,
+        [a, b] => format!("{text}; rounds without an answer: {a} and {b}"),
+    };
     let least = match what.as_str() {
         SINK => OF_APP,
         CLOSED => return Claim::seen(what, text),

@@ -229,13 +229,32 @@ impl Pairs {
         pairs
     }
 
-    /// A quotient of each pair: the first side by the second.
+    /// A quotient of each pair: the first side by the second. A pair whose second side has nothing has none: [`Pairs::without_answers`] counts it.
     pub(super) fn ratios(&self, of: fn(&Round) -> f64) -> Vec<f64> {
-        self.a.iter().zip(&self.b).map(|(a, b)| of(a) / of(b).max(1e-9)).collect()
+        let pairs = self.a.iter().zip(&self.b).filter(|(_, b)| of(b) > 0.0);
+        pairs.map(|(a, b)| of(a) / of(b)).collect()
+    }
+
+    /// How many rounds of each side had no answer at all.
+    pub(super) fn without_answers(&self) -> [usize; 2] {
+        [&self.a, &self.b].map(|side| side.iter().filter(|round| round.per_s == 0.0).count())
     }
 
     /// A difference of each pair: the first side without the second.
     pub(super) fn differences(&self, of: fn(&Round) -> f64) -> Vec<f64> {
         self.a.iter().zip(&self.b).map(|(a, b)| of(a) - of(b)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pair_without_answers_on_the_second_side_has_no_ratio_and_is_counted() {
+        let rounds = |rates: [f64; 3]| rates.map(|per_s| Round { per_s, ..Round::default() }).to_vec();
+        let pairs = Pairs { a: rounds([6.0, 0.0, 5.0]), b: rounds([3.0, 4.0, 0.0]) };
+        assert_eq!(pairs.ratios(|round| round.per_s), [2.0, 0.0]);
+        assert_eq!(pairs.without_answers(), [1, 1]);
     }
 }
