@@ -23,6 +23,10 @@ const ASK_INTERVAL_MS: u64 = 1_000;
 /// The kernel asks again after the app has added this part of its limit.
 const ASK_AFTER_PART: u32 = 16;
 
+/// Far from the limit, the kernel asks after this part of it was added. Adds that repeat a rule count each time, and a
+/// busy switch answers late: the answer must come before the estimate reaches the limit.
+const CHECK_AFTER_PART: u32 = 4;
+
 /// A count that is never lower than the switch's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Estimate {
@@ -74,6 +78,11 @@ impl Estimate {
         worth || due
     }
 
+    /// Whether the estimate may be far too high: half of the limit is reached, and much was added since the last answer.
+    pub fn is_worth_a_check(&self, limit: u32) -> bool {
+        self.used >= limit / 2 && self.since_heard > limit / CHECK_AFTER_PART
+    }
+
     /// A question is sent, whose answer is about these entries too.
     fn on_asked(&mut self, now_ms: u64) {
         *self = Estimate { asked_ms: Some(now_ms), since_asked: 0, in_parts: 0, ..*self };
@@ -102,7 +111,7 @@ impl Estimate {
         }
     }
 
-    /// The switch will not answer this question.
+    /// The switch will not answer this question, or never got it. The kernel asks again after [`ASK_INTERVAL_MS`].
     pub fn on_no_answer(&mut self, now_ms: u64) {
         (self.asked_ms, self.heard_ms) = (None, Some(now_ms));
     }
@@ -252,7 +261,8 @@ impl Fill {
         };
         let (limit, used) = (table.limit, table.entries.used().saturating_add(in_others));
         let is_scarce = used >= limit - limit / 10;
-        let asks = (is_scarce || table.entries.is_guess()) && may_ask && table.entries.ask(limit, now_ms);
+        let is_due = is_scarce || table.entries.is_guess() || table.entries.is_worth_a_check(limit);
+        let asks = is_due && may_ask && table.entries.ask(limit, now_ms);
         let tell = is_scarce && now_ms >= table.tell_from_ms;
         if tell {
             table.tell_from_ms = now_ms + TELL_INTERVAL_MS;
@@ -431,6 +441,12 @@ impl Fill {
         (!self.tables.is_empty()).then(|| sizes.sum())
     }
 
+    /// The switch will not answer the question about the counts, or never got it.
+    pub fn on_no_counts(&mut self, now_ms: u64) {
+        let asked = self.tables.iter_mut().filter(|table| table.entries.asked_ms.is_some());
+        asked.for_each(|table| table.entries.on_no_answer(now_ms));
+    }
+
     /// Takes the number of entries of a table.
     pub fn on_count(&mut self, fact: TableEntries, now_ms: u64) {
         if let Some(table) = self.tables.iter_mut().find(|table| table.table_id == fact.table_id) {
@@ -474,6 +490,38 @@ mod tests {
         estimate.on_answer(160, false, 20);
         assert!(!estimate.ask(160, 1_019));
         assert!(estimate.ask(160, 1_020));
+    }
+
+    #[test]
+    fn adds_that_repeat_rules_are_settled_long_before_the_limit_even_if_a_question_is_lost() {
+        let mut fill = Fill::default();
+        fill.on_size(TableEntries { table_id: 0, entries: 1_000_000 }, 90);
+        fill.on_sizes();
+        fill.on_count(TableEntries { table_id: 0, entries: 10 }, 0);
+        let (mut open, mut most, mut questions) = (None, 0, 0);
+        // A switch that is some 200,000 adds behind with its answers, and each third question is lost.
+        for add in 0..40_000_u64 {
+            let now_ms = add * 3;
+            let (lease, asked) = lease(&mut fill, 0, now_ms);
+            assert!(matches!(lease, Lease::Granted(LEASE_MAX)), "at {add}: {lease:?}");
+            most = most.max(fill.tables[0].entries.used());
+            if asked == [Asking::TableCounts] {
+                questions += 1;
+                open = Some((add + 800, questions % 3 == 0));
+            }
+            match open {
+                Some((at, is_lost)) if at == add => {
+                    open = None;
+                    if is_lost {
+                        fill.on_no_counts(now_ms);
+                    } else {
+                        fill.on_count(TableEntries { table_id: 0, entries: 10 }, now_ms);
+                    }
+                }
+                _ => {}
+            }
+        }
+        assert!((450_000..810_000).contains(&most) && questions < 60, "{most}, {questions}");
     }
 
     #[test]

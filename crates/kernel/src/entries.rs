@@ -177,8 +177,9 @@ impl Entries {
         let may_ask = !self.is_in_bundle;
         let of_zone = self.rules_of(zone);
         let (used, kind) = (of_zone.rules.used(), QuotaKind::RulesPerDatapath);
-        let is_near = used >= quota.soft || of_zone.rules.is_guess();
-        if is_near && may_ask && of_zone.rules.ask(quota.hard, now_ms) {
+        let rules = &of_zone.rules;
+        let is_due = used >= quota.soft || rules.is_guess() || rules.is_worth_a_check(quota.hard);
+        if is_due && may_ask && of_zone.rules.ask(quota.hard, now_ms) {
             effects.push(Effect::Ask { datapath, asked: Asked::RulesOf(zone) });
         }
         if used >= quota.soft && now_ms >= of_zone.tell_from_ms {
@@ -197,6 +198,7 @@ impl Entries {
     pub fn on_no_answer(&mut self, asked: Asked, why: Unanswered, now_ms: u64) {
         match (asked, why) {
             (Asked::RulesOf(zone), _) => self.rules_of(zone).rules.on_no_answer(now_ms),
+            (Asked::TableCounts, _) => self.fill.on_no_counts(now_ms),
             (Asked::TableSizes, Unanswered::NotSent) => self.fill.on_sizes_unasked(now_ms),
             // The kernel asks again after the answer's timeout.
             (Asked::TableSizes, Unanswered::Silence) => {}
