@@ -132,11 +132,20 @@ function slice(id, query) {
   if (!['blue', 'red'].includes(name)) return missing(id);
   switch (what) {
     case undefined: return one(name);
+    case 'network': return sliceNetwork(name);
     case 'labels': return { items: [{ link, capacity_kbps: 10_000, label_kbps: name === 'red' ? 2_000 : 10_000 }], total: 1, stale: false };
     case 'vnics': return { items: [{ vnic: 'E', promised_bps: 10_000_000, sends_bps: 8_000_000, receives_bps: 0, flows: 1, why_less: 'F receives all that it may' }], total: 1 };
     case 'flows': return { items: [{ from: 'E', to: 'F', links: [link], rules: 2, counts: true, rate_bps: 8_000_000, ...(name === 'red' ? { cap_bps: 4_000_000, shaped: 'shaped by agent 2' } : {}) }], total: 1 };
     default: return missing(id);
   }
+}
+
+/** Spines s1 and s2, leaves s3 and s4. A link of red is down. */
+function sliceNetwork(slice) {
+  const of = (number) => `of:${String(number).padStart(16, '0')}`;
+  const switches = [1, 2, 3, 4].map((number) => ({ id: of(number), shown_as: of(number), up: true, ports: [] }));
+  const link = (leaf, spine) => ({ id: `${of(leaf)}/${spine}-${of(spine)}/${leaf - 2}`, up: slice !== 'red' || leaf !== 4 || spine !== 2 });
+  return { slice, switches, links: [link(3, 1), link(3, 2), link(4, 1), link(4, 2)], vnics: { E: `${of(3)}/3`, F: `${of(4)}/3` } };
 }
 
 function orderApp(apps, id, verb) {

@@ -6,7 +6,7 @@
 // In: events of the stream, actions of components. Out: state that components read. A component never changes this state by itself.
 
 import { setToken, request, items, sentenceOf, Problem } from './api/client.ts';
-import { decodeApp, decodeAudit, decodeEvidence, decodeIncident, decodeNode, decodeObject, decodeSlice, decodeSliceFlow, decodeSliceLabel, decodeSliceVnic, decodeTrace, present } from './api/decode.ts';
+import { decodeApp, decodeAudit, decodeEvidence, decodeIncident, decodeNode, decodeObject, decodeSlice, decodeSliceFlow, decodeSliceLabel, decodeSliceNetwork, decodeSliceVnic, decodeTrace, present } from './api/decode.ts';
 import { follow, type Connection } from './api/events.ts';
 import { addressOf, parseAddress, type View } from './address.ts';
 import { emptyModel, reduce, type Known, type StreamEvent } from './model/model.ts';
@@ -312,10 +312,13 @@ class Session {
 
   async slice(id: string): Promise<SliceDetail> {
     const of = `slices/${encodeURIComponent(id)}`;
+    // While its process starts, there is no network, and the rest is there.
+    const network = request(`${of}/network`).then(decodeSliceNetwork, () => null);
     const [labels, vnics, flows] = await Promise.all([request(`${of}/labels`), items(`${of}/vnics`), items(`${of}/flows`)]);
     const answer = labels as { items?: unknown[]; stale?: unknown } | null;
     return {
       id,
+      network: await network,
       labels: present((answer?.items ?? []).map(decodeSliceLabel)),
       stale: answer?.stale === true,
       vnics: present(vnics.map(decodeSliceVnic)),

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use slice::SliceSettings;
 use slice::settings::{EndSettings, LabelSettings, VnicPortSettings};
 use slice::tls::TlsSettings;
-use slice_contract::{STATE_TOPIC, app_name};
+use slice_contract::{NETWORK_TOPIC, STATE_TOPIC, app_name};
 use slicer::{End, Isolation, SlicePlan, SwitchPlan};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -235,7 +235,7 @@ fn grant(plan: &SlicePlan, has_labels: bool) -> Result<AppGrant, String> {
         "packet.in": { "switches": switches(heard) },
         "view.read": true,
         "stats.read": true,
-        "publish": [STATE_TOPIC],
+        "publish": [STATE_TOPIC, NETWORK_TOPIC],
     });
     if has_labels {
         capabilities[labels_contract::OWN] = json!([plan.name]);

@@ -269,6 +269,10 @@ impl App for Northbound {
             self.shared.state().on_summary(topic.publisher.0, topic.payload);
             return;
         }
+        if topic.topic == slice_contract::NETWORK_TOPIC {
+            self.shared.state().slices.hear_network(topic.publisher.0, topic.payload);
+            return;
+        }
         let service = match topic.topic {
             discovery_contract::INCIDENT_TOPIC => discovery_contract::SERVICE,
             hosts_contract::INCIDENT_TOPIC => hosts_contract::SERVICE,

@@ -1,6 +1,6 @@
 //! What slices have said of themselves, what the service `labels` knows of them, and their labels while a client follows them.
 //!
-//! In: summaries of slices, standings and streams of the service `labels`. Out: objects for answers, and messages for streams. Which slices
+//! In: summaries and networks of slices, standings and streams of the service `labels`. Out: objects for answers, and messages for streams. Which slices
 //! there are, the monitor says: a summary of an app that is no slice, or that names another one, is not shown.
 
 use crate::feed::{About, Interest, Message};
@@ -10,7 +10,7 @@ use labels_contract::{Label, STATE_KEY, Standing, State};
 use northbound_contract::AppReport;
 use serde::Serialize;
 use serde_json::{Value, json};
-use slice_contract::{Summary, app_name, slice_of};
+use slice_contract::{Network, Summary, app_name, slice_of};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -22,6 +22,8 @@ const ZONE_MAX: u16 = 1_023;
 pub struct KnownSlices {
     /// The last summary, by the zone that published it.
     summaries: BTreeMap<u16, Summary>,
+    /// Likewise the last network.
+    networks: BTreeMap<u16, Network>,
     standings: BTreeMap<String, Standing>,
     /// The labels of the slices that clients follow.
     labels: BTreeMap<String, Replica>,
@@ -34,6 +36,19 @@ impl KnownSlices {
         let slice = summary.slice.clone();
         self.summaries.insert(zone, summary);
         Some(slice)
+    }
+
+    /// A slice has published its network. A malformed one changes nothing.
+    pub fn hear_network(&mut self, zone: u16, payload: &[u8]) {
+        if let Some(network) = Network::from_bytes(payload).ok().filter(|_| zone <= ZONE_MAX) {
+            self.networks.insert(zone, network);
+        }
+    }
+
+    /// The network that the tenant of a slice sees, if its process runs and has said it.
+    pub fn network(&self, app: &AppReport) -> Option<&Network> {
+        let of_app = |network: &&Network| slice_of(&app.id) == Some(&network.slice);
+        self.networks.get(&app.zone).filter(of_app).filter(|_| app.state == "running")
     }
 
     /// The service `labels` has answered, or not: then nothing is known.
@@ -171,11 +186,14 @@ mod tests {
         slices.hear(7, &blue.to_bytes());
         slices.hear(ZONE_MAX + 1, &blue.to_bytes());
         slices.hear(7, b"{");
+        slices.hear_network(7, &Network { slice: "blue".to_owned(), ..Network::default() }.to_bytes());
+        slices.hear_network(7, b"{");
         let check = |id: &str, zone: u16, state: &str, expected: Option<u64>| {
             let report = serde_json::json!({"id": id, "role": "app", "state": state, "zone": zone, "zone_kind": "process",
                                             "restarts": 0, "since_ms": 1, "limits": []});
             let app: AppReport = serde_json::from_value(report).unwrap();
             assert_eq!(slices.summary(&app).map(|it| it.rules), expected, "{id} {zone} {state}");
+            assert_eq!(slices.network(&app).is_some(), expected.is_some(), "{id} {zone} {state}");
         };
         check("slice.blue", 7, "running", Some(3));
         check("slice.blue", 7, "stopped", None);

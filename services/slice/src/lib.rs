@@ -20,6 +20,7 @@ mod inbox;
 mod journals;
 mod labels;
 mod links;
+mod network;
 mod outbox;
 mod service;
 pub mod settings;

@@ -49,6 +49,11 @@ impl Links {
         self.changed()
     }
 
+    /// Whether the link at this place of the plan is up.
+    pub(crate) fn is_up(&self, place: usize) -> bool {
+        self.links.get(place).is_some_and(|(_, is_up)| *is_up)
+    }
+
     fn changed(&mut self) -> Vec<(LinkPlan, bool)> {
         let Links { links, live, .. } = self;
         let is_live = |end: &End| live.get(end).copied().unwrap_or(false);

@@ -13,6 +13,7 @@ use crate::dialing::Dialing;
 use crate::journals::Journals;
 use crate::labels::{Labels, PortLabel, Wish, link_id};
 use crate::links::Links;
+use crate::network::PublishedNetwork;
 use crate::settings::{LabelSettings, STANDALONE, SliceSettings};
 use crate::standalone::{AFTER_MS, Learning};
 use crate::state::{CLIENTS_MAX, Client};
@@ -71,6 +72,7 @@ pub struct Slice {
     listener: Option<UnixListener>,
     clients: Vec<Client>,
     published: Published,
+    network: PublishedNetwork,
     /// Set once the operator removes the slice: from then on, it has no virtual switches.
     withdrawal: Option<Withdrawal>,
     /// Only on a node with labels.
@@ -113,6 +115,7 @@ impl App for Slice {
             listener: None,
             clients: Vec::new(),
             published: Published::default(),
+            network: PublishedNetwork::default(),
             withdrawal: None,
             labels: settings.has_labels.then(|| labels_of(&settings)),
             vnics: Vnics::new(&settings.vnic_ports, settings.has_labels, settings.is_read_only),

@@ -4,7 +4,7 @@
 // a neutral value, because an older node may not send it. It never throws.
 
 import type { StreamEvent } from '../model/model.ts';
-import type { App, AuditRecord, Counters, Evidence, Host, Incident, Intent, Link, NodeInfo, Path, Port, Sample, Slice, SliceFlow, SliceLabel, SliceVnic, Switch, Trace, TraceStep, ViewObject } from '../model/objects.ts';
+import type { App, AuditRecord, Counters, Evidence, Host, Incident, Intent, Link, NodeInfo, Path, Port, Sample, Slice, SliceFlow, SliceLabel, SliceNetwork, SliceVnic, Switch, Trace, TraceStep, ViewObject } from '../model/objects.ts';
 
 type Json = Record<string, unknown>;
 
@@ -217,6 +217,18 @@ export function decodeSlice(value: unknown): Slice | null {
   return {
     id, state: text(from.state), switches: pair('switches'), connections: pair('connections'), rules: number(from.rules), refused: number(from.refused_total),
     flows: numberOrNull(from.flows), lastEnd: textOrNull(from.last_end),
+  };
+}
+
+export function decodeSliceNetwork(value: unknown): SliceNetwork | null {
+  const from = object(value);
+  if (!Array.isArray(from.switches)) return null;
+  const named = (list: unknown) => (Array.isArray(list) ? list : []).map(object).filter(({ id }) => text(id) !== '');
+  return {
+    switches: named(from.switches).map((it) => ({ id: text(it.id), shownAs: text(it.shown_as), up: it.up === true })),
+    links: named(from.links).map((it) => ({ id: text(it.id), up: it.up === true })),
+    vnics: Object.entries(object(from.vnics)).map(([name, port]) => [name, text(port)]),
+    cut: from.cut === true,
   };
 }
 

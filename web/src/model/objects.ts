@@ -230,8 +230,21 @@ export interface SliceFlow {
   capBps: number | null;
 }
 
+/** The network that the tenant of a slice sees, by physical names: `of:0000000000000003`, and `of:0000000000000003/1` for a port. */
+export interface SliceNetwork {
+  switches: { id: string; shownAs: string; up: boolean }[];
+  /** One direction of each. */
+  links: { id: string; up: boolean }[];
+  /** The name of each VNIC, and its port. */
+  vnics: [name: string, port: string][];
+  /** Whether parts are left out. */
+  cut: boolean;
+}
+
 export interface SliceDetail {
   id: string;
+  /** Null: its process has not told it. */
+  network: SliceNetwork | null;
   labels: SliceLabel[];
   stale: boolean;
   vnics: SliceVnic[];

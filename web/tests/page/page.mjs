@@ -322,6 +322,11 @@ pageTest('a slice is shown with its labels, what its VNICs are promised and get,
   await page.getByRole('button', { name: /^red running/ }).click();
   const labels = page.getByRole('region', { name: 'Labels of red' });
   await labels.getByText('2 Mbit/s').waitFor();
+  const map = page.getByRole('img', { name: 'The network of the slice' });
+  await map.getByText('2 Mbit/s').waitFor();
+  await map.getByText('E', { exact: true }).waitFor();
+  assert.equal(await map.locator('line.down').count(), 1);
+  assert.equal(await map.locator('.switch').count(), 4);
   await page.getByRole('region', { name: 'VNICs of red' }).getByText('F receives all that it may').waitFor();
   const flows = page.getByRole('region', { name: 'Flows of red' });
   await flows.getByText('8 Mbit/s').waitFor();

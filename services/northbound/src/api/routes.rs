@@ -143,6 +143,12 @@ pub static ROUTES: &[Route] = &[
     of_slice("/api/v1/slices", "Slices", "The slices of tenants.", slices::list),
     of_slice("/api/v1/slices/{id}", "Slice", "One slice.", slices::one),
     of_slice(
+        "/api/v1/slices/{id}/network",
+        "SliceNetwork",
+        "The network that the tenant of a slice sees.",
+        slices::network,
+    ),
+    of_slice(
         "/api/v1/slices/{id}/labels",
         "SliceLabels",
         "What others leave of the links of a slice.",

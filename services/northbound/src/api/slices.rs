@@ -1,4 +1,4 @@
-//! Slices of tenants: their state, their flows, and the labels of their links.
+//! Slices of tenants: their state, their networks, their flows, and the labels of their links.
 //!
 //! In: the state, and requests. Out: JSON, or a question for the service `labels`. A tenant gets its own slice; every other name is answered as if
 //! there were no such slice.
@@ -56,6 +56,16 @@ pub fn labels(context: &Context<'_>) -> Answered {
     };
     let (service, payload) = (labels_contract::SERVICE, Question::Slices.to_bytes());
     Ok(Answer::Then(First { service, payload, next: Box::new(next) }))
+}
+
+/// `/api/v1/slices/{id}/network`: what its tenant sees. Only the slice's process knows what is up.
+pub fn network(context: &Context<'_>) -> Answered {
+    let slice = known(context)?;
+    let app = context.state.apps.get(&app_name(slice));
+    let network = app.and_then(|app| context.state.slices.network(app)).ok_or_else(|| {
+        Problem::no_service(&app_name(slice), "its process has not told its network; ask again in a second")
+    })?;
+    Ok(Answer::Ready(Response::value(&json!(network))))
 }
 
 /// A flow, and what holds its sender to its rate.
@@ -117,7 +127,7 @@ fn shown(context: &Context<'_>, slice: &str, app: &AppReport) -> Value {
     let address = format!("{BASE}/slices/{slice}");
     if let Value::Object(members) = &mut value {
         let of = |what: &str| format!("{address}/{what}");
-        let links = json!({ "self": address, "labels": of("labels"), "flows": of("flows"), "vnics": of("vnics"), "stream": of("stream") });
+        let links = json!({ "self": address, "network": of("network"), "labels": of("labels"), "flows": of("flows"), "vnics": of("vnics"), "stream": of("stream") });
         members.insert("_links".to_owned(), links);
     }
     value

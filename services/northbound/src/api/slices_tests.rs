@@ -20,6 +20,8 @@ fn state() -> State {
     let standing = |slice: &str, stale: bool| json!({"slice": slice, "complete": true, "flows": 2, "links": 4, "stale": stale});
     let standings = json!([standing("blue", false), standing("red", true)]);
     state.slices.take(serde_json::from_value(standings).unwrap());
+    let network = slice_contract::Network { slice: "blue".to_owned(), ..slice_contract::Network::default() };
+    state.slices.hear_network(2, &network.to_bytes());
     state
 }
 
@@ -95,6 +97,14 @@ fn the_process_and_the_service_add_what_they_know() {
     state.slices.take(Vec::new());
     let Ok(Answer::Ready(response)) = answer(&state, &request, Role::Viewer) else { panic!("it is at hand") };
     assert_eq!((body(&response).get("flows"), &body(&response)["rules"]), (None, &json!(4)));
+}
+
+#[test]
+fn the_network_of_a_slice_is_what_its_process_told() {
+    let network = ready("/api/v1/slices/blue/network", Some("blue"));
+    assert_eq!(network, json!({"slice": "blue", "switches": [], "links": [], "vnics": {}}));
+    let missing = ask("/api/v1/slices/red/network", None).unwrap_err();
+    assert_eq!(missing.status, 503, "its process has told nothing: {}", missing.detail);
 }
 
 #[test]

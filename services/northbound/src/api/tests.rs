@@ -63,6 +63,9 @@ fn network() -> (State, Tables) {
     let summary =
         slice_contract::Summary { slice: "blue".to_owned(), rules: 4, ..slice_contract::Summary::default() };
     state.slices.hear(2, &summary.to_bytes());
+    let network = r#"{"slice": "blue", "switches": [{"id": "of:1", "shown_as": "of:1", "up": true, "ports": [{"port": 1, "shown_as": 2}]}],
+                      "links": [{"id": "of:1/1-of:2/1", "up": false}], "vnics": {"E": "of:1/1"}, "cut": true}"#;
+    state.slices.hear_network(2, network.as_bytes());
     let standing = json!([{"slice": "blue", "complete": true, "flows": 2, "links": 4, "stale": false}]);
     state.slices.take(serde_json::from_value(standing).unwrap());
     let ended = json!({"number": 1, "unix_ms": 5, "what": "app_ended", "app": "hub", "reason": "exit code 3", "then": "it restarts",
@@ -525,6 +528,7 @@ fn every_answer_fits_its_schema() {
             "/api/v1/links/{id}" => "/api/v1/links/1/2-2/1".to_owned(),
             "/api/v1/apps/{id}" => "/api/v1/apps/hub".to_owned(),
             "/api/v1/slices/{id}" => "/api/v1/slices/blue".to_owned(),
+            "/api/v1/slices/{id}/network" => "/api/v1/slices/blue/network".to_owned(),
             "/api/v1/intents/{id}" => "/api/v1/intents/7".to_owned(),
             "/api/v1/paths/{id}" => "/api/v1/paths/7.0".to_owned(),
             "/api/v1/hosts/{id}" => "/api/v1/hosts/00:00:00:00:00:0a.100".to_owned(),

@@ -1,16 +1,23 @@
-//! What a slice tells the other parts of the node about itself: its name as an app, and a summary of its state.
+//! What a slice tells the other parts of the node about itself: its name as an app, a summary of its state, and its network.
 //!
 //! ```text
-//!   zone slice.blue ──Summary, on the topic slice.state──> service northbound ──> REST, metrics
+//!   zone slice.blue ──Summary, on the topic slice.state────> service northbound ──> REST, metrics
+//!                   ──Network, on the topic slice.network──>
 //! ```
 //!
-//! In: a summary, or bytes. Out: the other form. It sends nothing. The details of a slice are on its socket file, for operators only.
+//! In: a summary or a network, or bytes. Out: the other form. It sends nothing. The details of a slice are on its socket file, for operators only.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The topic on which each slice publishes its [`Summary`]. The last one is retained.
 pub const STATE_TOPIC: &str = "slice.state";
+
+/// The topic on which each slice publishes its [`Network`]. The last one is retained.
+pub const NETWORK_TOPIC: &str = "slice.network";
+
+/// The longest network in bytes. A slice leaves out ports, then other parts, until its network is that short.
+pub const NETWORK_BYTES_MAX: usize = 48 << 10;
 
 /// The beginning of the name of each slice's app.
 pub const APP_PREFIX: &str = "slice.";
@@ -84,6 +91,95 @@ impl Summary {
     }
 }
 
+/// The network that the tenant of a slice sees.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Network {
+    /// The slice.
+    pub slice: String,
+    /// Its switches.
+    pub switches: Vec<NetworkSwitch>,
+    /// Its links.
+    pub links: Vec<NetworkLink>,
+    /// The port of each VNIC, as `of:0000000000000003/1`.
+    pub vnics: BTreeMap<String, String>,
+    /// Whether parts are left out, because all of them would be too long.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub cut: bool,
+}
+
+/// A switch of a slice.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NetworkSwitch {
+    /// The physical switch, as `of:0000000000000003`.
+    pub id: String,
+    /// The datapath id that the tenant sees, likewise.
+    pub shown_as: String,
+    /// Whether the physical switch is connected.
+    pub up: bool,
+    /// The ports of the slice.
+    pub ports: Vec<NetworkPort>,
+}
+
+/// A port of a slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NetworkPort {
+    /// The number in the physical switch.
+    pub port: u32,
+    /// The number that the tenant sees.
+    pub shown_as: u32,
+}
+
+/// A link of a slice.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NetworkLink {
+    /// One direction, by physical ports: `of:0000000000000003/1-of:0000000000000001/1`.
+    pub id: String,
+    /// Whether the tenant is told that it is up.
+    pub up: bool,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+impl Network {
+    /// The payload of the topic: at most [`NETWORK_BYTES_MAX`]. Ports are left out first, then VNICs, links and switches.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = contract::to_json(self);
+        let mut shorter = self.clone();
+        while bytes.len() > NETWORK_BYTES_MAX {
+            shorter.cut = true;
+            shorter.leave_out();
+            bytes = contract::to_json(&shorter);
+        }
+        bytes
+    }
+
+    fn leave_out(&mut self) {
+        if self.switches.iter().any(|switch| !switch.ports.is_empty()) {
+            self.switches.iter_mut().for_each(|switch| switch.ports.clear());
+        } else if !self.vnics.is_empty() {
+            self.vnics.clear();
+        } else if !self.links.is_empty() {
+            self.links.truncate(self.links.len() / 2);
+        } else {
+            self.switches.truncate(self.switches.len() / 2);
+        }
+    }
+
+    /// Reads a payload.
+    ///
+    /// # Errors
+    /// A sentence: the slice has made a mistake.
+    pub fn from_bytes(payload: &[u8]) -> Result<Network, String> {
+        contract::from_json(payload, NETWORK_BYTES_MAX)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,6 +210,35 @@ mod tests {
             assert!(Summary::from_bytes(wrong.as_bytes()).is_err(), "{wrong}");
         }
         assert!(Summary::from_bytes(&vec![b' '; SUMMARY_BYTES_MAX + 1]).is_err());
+    }
+
+    #[test]
+    fn a_network_is_the_same_behind_its_bytes_and_one_that_is_too_long_loses_ports_first() {
+        let switch = |number: usize| NetworkSwitch {
+            id: format!("of:{number:016x}"),
+            shown_as: format!("of:{number:016x}"),
+            up: true,
+            ports: (1..=48).map(|port| NetworkPort { port, shown_as: port }).collect(),
+        };
+        let link =
+            |number: usize| NetworkLink { id: format!("of:{number:016x}/1-of:{number:016x}/2"), up: false };
+        let network = |switches: usize, links: usize| Network {
+            slice: "blue".to_owned(),
+            switches: (0..switches).map(switch).collect(),
+            links: (0..links).map(link).collect(),
+            vnics: [("E".to_owned(), "of:0000000000000003/1".to_owned())].into(),
+            cut: false,
+        };
+        let read = |network: &Network| Network::from_bytes(&network.to_bytes()).unwrap();
+        assert_eq!(read(&network(3, 3)), network(3, 3));
+        let long = read(&network(100, 200));
+        assert_eq!((long.cut, long.switches.len(), long.links.len(), long.vnics.len()), (true, 100, 200, 1));
+        assert!(long.switches.iter().all(|switch| switch.ports.is_empty()));
+        let longest = read(&network(200, 2_000));
+        assert!(longest.cut && longest.switches.len() == 200 && longest.links.len() < 2_000);
+        for wrong in ["", "{}", "[]", r#"{"slice":7}"#] {
+            assert!(Network::from_bytes(wrong.as_bytes()).is_err(), "{wrong}");
+        }
     }
 
     #[test]

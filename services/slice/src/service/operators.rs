@@ -1,13 +1,15 @@
-//! The operator's side of a slice: questions on its socket, its withdrawal, and its summary.
+//! The operator's side of a slice: questions on its socket, its withdrawal, its summary and its network.
 //!
-//! In: clients of the socket file, and the state of the slice. Out: answers, deletes of rules, and a summary on a topic. It changes no rule
+//! In: clients of the socket file, and the state of the slice. Out: answers, deletes of rules, and a summary and a network on topics. It changes no rule
 //! before the operator removes the slice.
 
 use super::{Slice, Switches};
 use crate::explain::explain;
+use crate::network::network;
 use crate::state::{Answer, CLIENTS_MAX, Client, ControllerState, Question, SliceState, SwitchState};
 use crate::withdrawal::Withdrawal;
 use burnet_sdk::{Commands, Level};
+use slice_contract::Network;
 use slicer::Connection;
 
 impl Slice {
@@ -83,13 +85,23 @@ impl Slice {
         self.standalone.clear();
     }
 
-    /// Publishes the summary for the other parts of the node.
+    /// Publishes the summary and the network for the other parts of the node.
     pub(super) fn publish(&mut self, out: &mut Commands) {
+        let mut network = std::mem::take(&mut self.network);
+        if let Some(network) = network.due(self.clock.now_ms, || self.network()) {
+            out.publish_retained(slice_contract::NETWORK_TOPIC, &network.to_bytes());
+        }
+        self.network = network;
         let mut published = std::mem::take(&mut self.published);
         if let Some(summary) = published.due(self.clock.now_ms, || self.state()) {
             out.publish_retained(slice_contract::STATE_TOPIC, &summary.to_bytes());
         }
         self.published = published;
+    }
+
+    fn network(&self) -> Network {
+        let is_link_up = |place| self.switches.as_ref().is_some_and(|it| it.links.is_up(place));
+        network(&self.settings, |datapath| self.up.contains(&datapath), is_link_up)
     }
 
     fn state(&self) -> SliceState {

@@ -380,3 +380,16 @@ fn a_file_that_is_wrong_or_overlaps_changes_nothing_and_what_was_applied_stays_a
     text(&bed.run(&["slice", "apply"]));
     node.wait("the configuration's slice runs again", |node| names(node) == ["blue"]);
 }
+
+#[test]
+fn a_tenant_sees_the_network_of_its_slice() {
+    let world = World::new();
+    world.node.wait("the switch is up in it", |_| {
+        let (status, network) = world.as_blue("/api/v1/slices/blue/network");
+        status == 200 && network["switches"][0]["up"] == true
+    });
+    let (_, network) = world.as_blue("/api/v1/slices/blue/network");
+    let ports = serde_json::json!([{ "port": 1, "shown_as": 1 }]);
+    assert_eq!(network["switches"][0]["ports"], ports, "the port of red is not in it");
+    assert_eq!(world.as_blue("/api/v1/slices/red/network").0, 404);
+}
