@@ -22,12 +22,25 @@ impl Bed {
     pub fn node(&self) -> Launch {
         Launch::new(self.clone())
     }
+
+    /// `burnet slice run` with this file, which is still to be started.
+    pub fn slices(&self, text: &str) -> Launch {
+        let file = self.file("slices.toml", text);
+        let mut command = self.burnet();
+        command.args(["slice", "run", "--die-with-parent"]).arg(file);
+        Launch::of(self.clone(), command)
+    }
 }
 
 impl Launch {
     fn new(bed: Bed) -> Launch {
-        let command = bed.burnet();
-        Launch { bed, listen: "127.0.0.1:0".to_owned(), level: "error".to_owned(), command: run(command) }
+        let mut command = bed.burnet();
+        command.args(["run", "--die-with-parent"]);
+        Launch::of(bed, command)
+    }
+
+    fn of(bed: Bed, command: Command) -> Launch {
+        Launch { bed, listen: "127.0.0.1:0".to_owned(), level: "error".to_owned(), command }
     }
 
     /// Writes this as `burnet.toml`, which the node reads.
@@ -102,9 +115,4 @@ impl Launch {
         node.wait_ready();
         node
     }
-}
-
-fn run(mut command: Command) -> Command {
-    command.args(["run", "--die-with-parent"]);
-    command
 }

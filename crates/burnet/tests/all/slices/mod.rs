@@ -1,6 +1,7 @@
 //! Slices of tenants: the plan of a slices file, and whole nodes that carry it out.
 
 mod agents;
+mod examples;
 mod labels;
 mod nested;
 mod operators;
