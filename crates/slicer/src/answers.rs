@@ -5,6 +5,7 @@
 //!
 //! In: answers. Out: errors and barrier replies for controllers, commands that take a rule back.
 
+use crate::controller::Asker;
 use crate::event::Outcome;
 use crate::output::Command;
 use crate::pending::{Asked, Sender};
@@ -54,10 +55,8 @@ impl VirtualSwitch {
                 self.refuse(sender.asker, error, &sender.beginning, turn);
             }
             (Asked::Leftovers, _) => self.know_leftovers(false, turn),
-            (Asked::Barrier(asker), _) => {
-                self.answer(asker, Body::BarrierReply, turn);
-                self.tell_first_labels(asker, turn);
-            }
+            (Asked::Withdrawal, error) => self.on_withdrawal_answer(error, turn),
+            (Asked::Barrier(asker), _) => self.end_barrier(asker, turn),
             (Asked::Add { sender, rule }, Some(error)) => {
                 self.take_back(rule, turn, |switch, turn| {
                     if let Some(Sender { asker, beginning }) = sender {
@@ -81,6 +80,11 @@ impl VirtualSwitch {
         }
     }
 
+    fn end_barrier(&mut self, asker: Asker, turn: &mut Turn<'_>) {
+        self.answer(asker, Body::BarrierReply, turn);
+        self.tell_first_labels(asker, turn);
+    }
+
     /// The physical switch has a group or meter, or refused it. The messages that waited for it are carried out.
     fn end_claim(&mut self, sender: Sender, error: Option<ErrorCode>, turn: &mut Turn<'_>) {
         if let Some(error) = error {
@@ -94,6 +98,7 @@ impl VirtualSwitch {
         self.claims = self.claims.saturating_sub(1);
         self.end_recall(turn);
         self.carry_out_held(turn);
+        self.go_on_withdrawing(turn);
     }
 
     /// Carries out the messages that waited, if nothing is open any more.

@@ -40,6 +40,7 @@ impl VirtualSwitch {
         if self.recall.is_open() {
             self.on_compared(is_whole, turn);
         }
+        self.go_on_withdrawing(turn);
     }
 
     /// The tenant deletes all rules.

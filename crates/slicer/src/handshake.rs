@@ -285,7 +285,7 @@ impl VirtualSwitch {
     /// Lays the floor that the controllers need now. A change counts as a flow mod. Returns false if the slice is above its limit: then the
     /// old floor stays until the controllers change again.
     fn change_floor(&mut self, turn: &mut Turn<'_>) -> bool {
-        let is_due = self.physical.is_some() && self.wanted_floor() != self.floor;
+        let is_due = self.may_have_floor() && self.wanted_floor() != self.floor;
         if is_due && !self.take(LimitKind::FlowMods, turn) {
             return false;
         }
@@ -293,10 +293,14 @@ impl VirtualSwitch {
         true
     }
 
+    fn may_have_floor(&self) -> bool {
+        self.physical.is_some() && !self.is_withdrawn
+    }
+
     /// Lays the floor that the controllers need now.
     pub(crate) fn lay_floor(&mut self, turn: &mut Turn<'_>) {
         let wanted = self.wanted_floor();
-        if self.physical.is_none() || wanted == self.floor {
+        if !self.may_have_floor() || wanted == self.floor {
             return;
         }
         self.floor = wanted;

@@ -28,6 +28,7 @@ const METER: u8 = 5;
 const NO_METER: u8 = 6;
 const PORT: u8 = 7;
 const GENERATION: u8 = 8;
+const PORTS: u8 = 9;
 
 /// The numbers of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +67,8 @@ pub(crate) enum Record {
     Port(u32, u32),
     /// The latest generation id of a master.
     Generation(u64),
+    /// The checksum of the ports and hosts of the slice, on which pieces of rules depend.
+    Ports(u32),
 }
 
 /// Writes one frame.
@@ -144,6 +147,11 @@ impl<'a> FrameWriter<'a> {
     pub(crate) fn generation(&mut self, id: u64) {
         self.out.push(GENERATION);
         self.out.extend_from_slice(&id.to_le_bytes());
+    }
+
+    pub(crate) fn ports(&mut self, checksum: u32) {
+        self.out.push(PORTS);
+        self.out.extend_from_slice(&checksum.to_le_bytes());
     }
 
     fn numbered(&mut self, kind: u8, physical: u32, body: Body) {
@@ -278,6 +286,7 @@ fn record(from: &mut Cursor<'_>) -> Option<Record> {
         NO_METER => Record::NoMeter(from.u32()?),
         PORT => Record::Port(from.u32()?, from.u32()?),
         GENERATION => Record::Generation(from.u64()?),
+        PORTS => Record::Ports(from.u32()?),
         _ => return None,
     })
 }
@@ -299,7 +308,7 @@ fn rule(from: &mut Cursor<'_>) -> Option<KeptRule> {
 }
 
 /// CRC-32 of IEEE 802.3, as zip has it.
-fn crc32(bytes: &[u8]) -> u32 {
+pub(crate) fn crc32(bytes: &[u8]) -> u32 {
     const TABLE: [u32; 256] = table();
     let step = |crc: u32, byte: &u8| crc >> 8 ^ TABLE[usize::from(crc as u8 ^ byte)];
     !bytes.iter().fold(u32::MAX, step)
@@ -360,6 +369,7 @@ mod tests {
             Record::NoMeter(4),
             Record::Port(1, 1),
             Record::Generation(u64::MAX),
+            Record::Ports(7),
         ]
     }
 
@@ -375,6 +385,7 @@ mod tests {
                 Record::NoMeter(id) => frame.no_meter(id),
                 Record::Port(shown, config) => frame.port(shown, config),
                 Record::Generation(id) => frame.generation(id),
+                Record::Ports(checksum) => frame.ports(checksum),
             }
         }
         frame.end();

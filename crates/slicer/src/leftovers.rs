@@ -60,6 +60,11 @@ impl Leftovers {
         is_due
     }
 
+    /// Whether all is known that the physical switch says, or there was no earlier run.
+    pub(crate) fn are_known(&self) -> bool {
+        self.first_number == 0 || self.known == Known::Yes
+    }
+
     /// All is known that the physical switch says. Returns whether the tenant has deleted all rules since.
     pub(crate) fn know(&mut self) -> bool {
         self.known = Known::Yes;

@@ -42,6 +42,7 @@ mod layout;
 mod leaving;
 mod leftovers;
 mod limits;
+mod loss;
 mod marks;
 mod memory;
 mod meters;
@@ -70,10 +71,13 @@ mod tracing;
 mod translation;
 mod virtual_switch;
 mod vnic;
+mod withdrawal;
+mod withdrawing;
 
 pub use addresses::{AddressPlan, HOSTS_MAX, HostPlan};
 pub use event::{Cause, Event, Outcome, PacketIn};
 pub use label::{LabelForm, LinkLabel};
+pub use loss::{Loss, Lost};
 pub use output::{CONTROLLERS_MAX, Command, Connection, LimitKind, Output};
 pub use plan::{
     BadPlan, End, Isolation, Limit, Limits, LinkPlan, MATCHES_MAX, NUMBERS_MAX, Numbers, PORTS_MAX, PortPlan,

@@ -25,6 +25,7 @@ struct Kept {
     meters: BTreeMap<u32, (u32, MeterMod)>,
     ports: BTreeMap<u32, u32>,
     generation: Option<u64>,
+    checksum: Option<u32>,
 }
 
 impl Kept {
@@ -38,6 +39,7 @@ impl Kept {
             Record::NoMeter(id) => drop(self.meters.remove(&id)),
             Record::Port(shown, config) => drop(self.ports.insert(shown, config)),
             Record::Generation(id) => self.generation = Some(id),
+            Record::Ports(checksum) => self.checksum = Some(checksum),
         }
     }
 }
@@ -69,6 +71,9 @@ impl VirtualSwitch {
             has_generation = true;
         }
         let mut frame = FrameWriter::new(out, is_whole);
+        if is_whole {
+            frame.ports(self.space.checksum());
+        }
         rules.into_iter().for_each(|number| self.write_rule(number, &mut frame));
         groups.into_iter().for_each(|id| self.write_group(id, &mut frame));
         meters.into_iter().for_each(|id| self.write_meter(id, &mut frame));
@@ -136,6 +141,8 @@ impl VirtualSwitch {
         self.generation_id = kept.generation;
         self.rules.number_from(highest.saturating_add(1));
         self.leftovers.have_been(highest);
+        // Without a checksum, an older version has written it.
+        self.has_other_ports = kept.checksum != Some(self.space.checksum());
         self.recall = Recall::Waiting;
         Ok(())
     }

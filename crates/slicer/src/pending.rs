@@ -109,6 +109,8 @@ pub(crate) enum Asked {
     Barrier(Asker),
     /// The question for rules of an earlier run.
     Leftovers,
+    /// A batch of what the slice loses is deleted.
+    Withdrawal,
     /// A statistics request.
     Statistics {
         /// The request.
@@ -156,8 +158,11 @@ impl Pending {
 
     /// Remembers a ticket, which is higher than all before. Returns whether an older one was forgotten.
     pub(crate) fn note(&mut self, ticket: u64, asked: Asked) -> bool {
-        // Claims and shapers are as few as the numbers of groups and meters of the slice.
-        if asked.is_question() || asked.is_claim() || matches!(asked, Asked::Shaper { .. }) {
+        // Claims and shapers are as few as the numbers of groups and meters of the slice. A withdrawal has two at most.
+        if asked.is_question()
+            || asked.is_claim()
+            || matches!(asked, Asked::Shaper { .. } | Asked::Withdrawal)
+        {
             self.questions.insert(ticket, asked);
             return false;
         }

@@ -23,7 +23,7 @@ use crate::rules::{REMOVED_BY_DELETE, piece_mod};
 use crate::statistics::all_flows;
 use crate::virtual_switch::{Turn, VirtualSwitch};
 use abi::zone_id::COOKIE_MASK;
-use flow::{Field, PortNo};
+use flow::{Action, Field, PortNo};
 use openflow::message::{
     FLOW_DELETE_STRICT, FLOW_MODIFY_STRICT, FlowMod, FlowModFields, FlowStats, GroupMod, MeterMod,
 };
@@ -156,6 +156,18 @@ impl VirtualSwitch {
         pieces.map(|piece| piece_mod(rule, piece, FLOW_MODIFY_STRICT, now_ms)).collect()
     }
 
+    /// Pieces of which the switch may have other instructions: those of rules that flood, if the slice had other ports, and all if it had other hosts.
+    /// They are modified to what they are now.
+    fn with_other_ports(&self, rule: &Rule, now_ms: u64) -> Vec<FlowMod> {
+        let floods = |action: &Action| match action {
+            Action::Output { port, .. } => matches!(*port, PortNo::FLOOD | PortNo::ALL),
+            _ => false,
+        };
+        let is_meant = self.has_other_ports && (self.space.addresses.is_some() || rule.actions().any(floods));
+        let pieces = rule.pieces.iter().filter(|piece| is_meant && piece.idle.is_in_switch());
+        pieces.map(|piece| piece_mod(rule, piece, FLOW_MODIFY_STRICT, now_ms)).collect()
+    }
+
     fn settle_rules(&mut self, turn: &mut Turn<'_>) {
         let numbers: Vec<u64> = self.rules.iter().map(|rule| rule.number).collect();
         for number in numbers {
@@ -168,10 +180,14 @@ impl VirtualSwitch {
             }
             let gone = |(place, piece): (usize, &RulePiece)| (piece.idle == Idle::Gone).then_some(place);
             let gone: Vec<usize> = rule.pieces.iter().enumerate().filter_map(gone).collect();
-            let stale = self.without_meters(rule, turn.now_ms);
+            let mut stale = self.with_other_ports(rule, turn.now_ms);
+            if stale.is_empty() {
+                stale = self.without_meters(rule, turn.now_ms);
+            }
             stale.into_iter().for_each(|flow_mod| self.order(Command::FlowMod(flow_mod), None, turn));
             gone.into_iter().for_each(|place| self.put_back(number, place, turn));
         }
+        self.has_other_ports = false;
     }
 }
 

@@ -59,6 +59,11 @@ impl Shaper {
         (self.is_wanted && self.state == State::Laid).then_some(self.physical)
     }
 
+    /// Whether the physical switch may have it.
+    pub(crate) fn may_be_there(&self) -> bool {
+        matches!(self.state, State::Asked | State::Laid)
+    }
+
     /// Its state, for the operator.
     pub(crate) fn shaping(&self) -> Shaping {
         match (self.is_wanted, self.state) {

@@ -9,6 +9,7 @@ use crate::event::Event;
 use crate::flows::Flows;
 use crate::hops::hops_of;
 use crate::label::LabelForm;
+use crate::loss::{Loss, Lost};
 use crate::output::{ADD, Connection, Output};
 use crate::pending::AWAITED_OF_SLICE_MAX;
 use crate::plan::{BadPlan, End, SlicePlan};
@@ -18,6 +19,7 @@ use crate::rule_table::{Idle, physical_priority};
 use crate::shaper::Shaping;
 use crate::virtual_switch::{Counters, Turn, VirtualSwitch};
 use crate::vnic::{FlowChange, Vnic, Wiring};
+use crate::withdrawal::Going;
 use abi::zone_id::COOKIE_MASK;
 use flow::DatapathId;
 use flow::text::{instructions_to_string, match_to_string};
@@ -176,6 +178,34 @@ impl Slicer {
         }
     }
 
+    /// Begins to delete what the slice loses from the physical switches. [`Slicer::withdrawn`] says when that is done. A switch that is lost as a whole
+    /// ends its connections, and gets no rule any more.
+    pub fn withdraw(&mut self, now_ms: u64, loss: &Loss, out: &mut Vec<Output>) {
+        let turn = &mut Turn { now_ms, out };
+        let switches: Vec<DatapathId> = self.switches.keys().copied().collect();
+        for datapath in switches {
+            let hosts = loss.hosts.clone();
+            let going = match loss.switches.get(&datapath) {
+                Some(Lost::All(_)) => Going::All,
+                Some(Lost::Ports(ports)) => Going::Parts { ports: ports.clone(), hosts },
+                None if hosts.is_empty() => continue,
+                None => Going::Parts { ports: BTreeSet::new(), hosts },
+            };
+            self.at(datapath, |switch| switch.withdraw(going, turn));
+        }
+    }
+
+    /// The switches that keep some of what the slice loses, each with the reason. `None`: answers of switches are missing.
+    pub fn withdrawn(&self) -> Option<Vec<(DatapathId, String)>> {
+        let mut kept = Vec::new();
+        for switch in self.switches.values().filter(|switch| switch.withdrawing.is_some()) {
+            if let Err(why) = switch.withdrawal_end()? {
+                kept.push((switch.datapath, why.clone()));
+            }
+        }
+        Some(kept)
+    }
+
     /// Something happened at `now_ms`, in milliseconds of a clock that never steps back. What is to be done is appended to `out`, in
     /// order. An event for a switch that is not in the slice has no effect.
     pub fn on_event(&mut self, now_ms: u64, event: Event<'_>, out: &mut Vec<Output>) {
@@ -324,6 +354,9 @@ impl VirtualSwitch {
             self.on_switch_down(turn);
         }
         self.physical = Some(version);
+        if self.is_withdrawn {
+            return;
+        }
         let is_recalled = self.recall.is_open();
         self.space.ports_mut().for_each(|port| {
             let facts = ports.iter().find(|facts| facts.port == port.plan.port);
@@ -358,6 +391,7 @@ impl VirtualSwitch {
         self.leaving.clear();
         self.leftovers.on_switch_down();
         self.recall.on_switch_down();
+        self.break_off_withdrawing();
         self.held.clear();
         self.claims = 0;
         let why = format!("switch {} disconnected", self.datapath);

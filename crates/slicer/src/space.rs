@@ -13,6 +13,7 @@
 //! In: the plan, matches, frames. Out: pieces, port numbers, yes or no. It holds no rule, and knows no action.
 
 use crate::addresses::{AddressPlan, HostPlan, exact_address, fields_of};
+use crate::journal::crc32;
 use crate::plan::{Isolation, PortPlan, SwitchPlan};
 use crate::port::VirtualPort;
 use crate::readdress::readdressed;
@@ -22,7 +23,8 @@ use flow::canonical::check_prerequisites;
 use flow::frame::FrameFields;
 use flow::relation::{covers, intersection, is_nothing};
 use flow::{DatapathId, Field, Match, MatchEntry, PortNo};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 /// OFPVID_PRESENT: the bit of vlan_vid that is set if the packet has a tag.
@@ -72,6 +74,37 @@ impl Space {
             shown: ports.iter().map(|port| (port.port, port.shown_as)).collect(),
             entries: ports.iter().flat_map(|port| entries_of(isolation, datapath, port)).collect(),
         }
+    }
+
+    /// Takes ports, by their numbers in the physical switch, and hosts away. Returns the packets that are not the slice's any more.
+    pub(crate) fn give_up(&mut self, ports: &BTreeSet<PortNo>, hosts: &BTreeSet<Ipv4Addr>) -> Vec<Match> {
+        self.ports.retain(|_, port| !ports.contains(&port.plan.port));
+        self.shown.retain(|port, _| !ports.contains(port));
+        let mut kept: Vec<Piece> =
+            self.entries.iter().filter(|entry| self.ports.contains_key(&entry.in_port)).cloned().collect();
+        if let Some(addresses) = &mut self.addresses {
+            let plan = Arc::make_mut(addresses);
+            plan.hosts.retain(|host| !hosts.contains(&host.address));
+            let isolation = Isolation::Address(plan.clone());
+            let entries = self.ports.values().flat_map(|it| entries_of(&isolation, self.datapath, &it.plan));
+            kept = entries.collect();
+        }
+        let before = std::mem::replace(&mut self.entries, kept);
+        let gone = before.into_iter().filter(|entry| !self.entries.contains(entry));
+        gone.map(|entry| entry.matching).collect()
+    }
+
+    /// A checksum of the ports and hosts. Pieces of rules depend on them.
+    pub(crate) fn checksum(&self) -> u32 {
+        let ports = self.ports.values().map(|port| {
+            let PortPlan { port, shown_as, is_edge } = port.plan;
+            [port.0, shown_as.0, u32::from(is_edge)].map(u32::to_le_bytes).concat()
+        });
+        let hosts = self.addresses.iter().flat_map(|it| &it.hosts).map(|host| {
+            let place = [u32::from(host.address), host.port.0].map(u32::to_le_bytes).concat();
+            [&place[..], &host.datapath.0.to_le_bytes()].concat()
+        });
+        crc32(&ports.chain(hosts).flatten().collect::<Vec<u8>>())
     }
 
     /// All packets of the slice.

@@ -20,6 +20,7 @@ use crate::recall::Recall;
 use crate::rule_table::{Group, Meter, RuleTable};
 use crate::shaper::Shaper;
 use crate::space::Space;
+use crate::withdrawal::Withdrawing;
 use flow::{DatapathId, ErrorCode, PortNo};
 use openflow::labels::with_labels;
 use openflow::message::*;
@@ -80,6 +81,8 @@ pub(crate) struct VirtualSwitch {
     /// What else is not in the journal.
     pub(crate) unsaved: Unsaved,
     pub(crate) recall: Recall,
+    /// Whether the slice had other ports or hosts when its journal was written.
+    pub(crate) has_other_ports: bool,
     pub(crate) leaving: Leaving,
     pub(crate) leftovers: Leftovers,
     pub(crate) groups: BTreeMap<u32, Group>,
@@ -93,6 +96,10 @@ pub(crate) struct VirtualSwitch {
     /// Messages that wait for that.
     pub(crate) held: Held,
     pub(crate) floor: Floor,
+    /// What the slice loses here, while and after it is deleted.
+    pub(crate) withdrawing: Option<Withdrawing>,
+    /// Whether the slice has lost the switch. Then it has no rules here, and gets none.
+    pub(crate) is_withdrawn: bool,
     pub(crate) buffers: Buffers,
     pub(crate) pending: Pending,
     pub(crate) allowance: Allowance,
@@ -122,6 +129,7 @@ impl VirtualSwitch {
             rules: RuleTable::default(),
             unsaved: Unsaved::default(),
             recall: Recall::default(),
+            has_other_ports: false,
             leaving: Leaving::default(),
             leftovers: Leftovers::default(),
             groups: BTreeMap::new(),
@@ -131,6 +139,8 @@ impl VirtualSwitch {
             claims: 0,
             held: Held::default(),
             floor: Floor::default(),
+            withdrawing: None,
+            is_withdrawn: false,
             buffers: Buffers::default(),
             pending: Pending::default(),
             allowance: Allowance::new(limits),

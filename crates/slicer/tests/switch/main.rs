@@ -15,4 +15,5 @@ mod packets;
 mod reports;
 mod rules;
 mod shaping;
+mod withdrawing;
 mod world;

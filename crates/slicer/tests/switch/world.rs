@@ -12,7 +12,7 @@ use openflow::labels::split_labels;
 use openflow::message::*;
 use openflow::{Body, Message, Version};
 use slicer::{
-    Command, Connection, Event, Isolation, LabelForm, Limits, LinkPlan, Numbers, Outcome, Output,
+    Command, Connection, Event, Isolation, LabelForm, Limits, LinkPlan, Loss, Numbers, Outcome, Output,
     PRIORITY_MAX, PortFacts, PortPlan, SlicePlan, Slicer, SwitchPlan,
 };
 use software_switch::{ControllerId, Effects, Switch, SwitchOptions, Versions};
@@ -360,6 +360,9 @@ impl World {
             Command::FlowMod(mut flow_mod) => {
                 assert_eq!(flow_mod.cookie & !COOKIE_MASK, 0);
                 flow_mod.cookie |= OWNER << 48;
+                if flow_mod.command == FLOW_DELETE {
+                    flow_mod.cookie_mask |= !COOKIE_MASK;
+                }
                 Body::FlowMod(flow_mod)
             }
             Command::PacketOut(packet_out) => Body::PacketOut(packet_out),
@@ -464,6 +467,10 @@ impl World {
     /// No command may reach outside of the slice.
     fn check(&self, command: &Command) {
         match command {
+            // A delete of all rules is limited to those of the slice by the kernel.
+            Command::FlowMod(it) if it.command == FLOW_DELETE && it.matching.is_any() => {
+                assert_eq!((it.table_id, it.cookie_mask, self.on), (TABLE_ALL, 0, Version::V1_3));
+            }
             Command::FlowMod(flow_mod) => {
                 assert!(within(&flow_mod.matching, &self.space), "{flow_mod:?}");
                 assert!(!matches!(flow_mod.command, FLOW_DELETE | FLOW_MODIFY), "{flow_mod:?}");

@@ -42,9 +42,27 @@ impl World {
         self.switch_up();
     }
 
+    /// The operator changes the plan: the slice gives back what it loses.
+    pub fn withdraw(&mut self, loss: &Loss) -> Option<Vec<(DatapathId, String)>> {
+        let mut outputs = Vec::new();
+        self.slicer.withdraw(self.now.as_millis() as u64, loss, &mut outputs);
+        self.run(outputs.into());
+        self.save();
+        self.slicer.withdrawn()
+    }
+
     /// The physical switch loses something, and no process receives a word of it.
     pub fn lose(&mut self, body: Body) {
         drop(self.tell_physical(0, body));
+    }
+
+    /// What the physical switch answers in one message.
+    pub fn ask_physical(&mut self, body: RequestBody) -> ReplyBody {
+        let effects = self.tell_physical(0, Body::MultipartRequest(MultipartRequest { flags: 0, body }));
+        match effects.messages.into_iter().next().map(|(_, message)| message.body) {
+            Some(Body::MultipartReply(reply)) => reply.body,
+            other => panic!("{other:?}"),
+        }
     }
 
     /// The rules of the physical switch, without cookies.
