@@ -45,6 +45,12 @@ fn journals_folder(state: &Path, slice: &str) -> PathBuf {
     state.join("slices").join(socket_name(slice))
 }
 
+/// The settings of an app, if it is a slice.
+pub fn settings_of(app: &AppSpec) -> Option<SliceSettings> {
+    let is_slice = matches!(&app.source, AppSource::BuiltIn(code) if code == slice::CODE);
+    serde_json::from_value(Value::Object(app.settings.clone())).ok().filter(|_| is_slice)
+}
+
 /// The folder of the journals of an app, if it is a slice that keeps any.
 pub fn journals_of(app: &AppSpec) -> Option<PathBuf> {
     let is_slice = matches!(&app.source, AppSource::BuiltIn(code) if code == slice::CODE);

@@ -57,7 +57,7 @@ pub struct Reloaded {
     pub changed: Vec<String>,
     /// The differences that need a restart of the node, one sentence each.
     pub left: Vec<String>,
-    /// Nothing is to change: the operator wanted to know whether it could.
+    /// Nothing is to change: the operator wanted to know whether it could, and what would.
     pub is_dry_run: bool,
 }
 

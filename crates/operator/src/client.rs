@@ -11,6 +11,8 @@ use std::time::Duration;
 
 /// How long to wait for an answer. It is longer than the node waits for its switches.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// The same for a reload: slices delete rules from their switches first, and slow switches take long for many.
+const PATIENCE_FOR_RELOAD: Duration = Duration::from_secs(60);
 
 /// Asks, and waits for the answer. An error is a sentence for the operator.
 pub fn ask(socket: &Path, question: &Question) -> Result<Answer, String> {
@@ -22,7 +24,8 @@ pub fn ask(socket: &Path, question: &Question) -> Result<Answer, String> {
         )
     })?;
     let trouble = |error: std::io::Error| format!("the node at {} did not answer: {error}", socket.display());
-    stream.set_read_timeout(Some(PATIENCE)).map_err(trouble)?;
+    let patience = if matches!(question, Question::Reload { .. }) { PATIENCE_FOR_RELOAD } else { PATIENCE };
+    stream.set_read_timeout(Some(patience)).map_err(trouble)?;
     let mut line = serde_json::to_string(question).map_err(|error| error.to_string())?;
     line.push('\n');
     (&stream).write_all(line.as_bytes()).map_err(trouble)?;

@@ -10,7 +10,7 @@
 
 use flow::DatapathId;
 use slicer::Slicer;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -72,6 +72,8 @@ pub(crate) struct Journals {
     waiting: Arc<AtomicUsize>,
     thread: Option<JoinHandle<()>>,
     due_ms: Option<u64>,
+    /// Switches that the slice has lost: they have no files any more.
+    forgotten: BTreeSet<DatapathId>,
     /// Lines for the operator.
     lines: Vec<String>,
 }
@@ -98,6 +100,7 @@ impl Journals {
             waiting,
             thread: Some(thread),
             due_ms: None,
+            forgotten: BTreeSet::new(),
             lines: Vec::new(),
         })
     }
@@ -162,6 +165,10 @@ impl Journals {
                 continue;
             }
             let mut bytes = Vec::new();
+            if self.forgotten.contains(&datapath) {
+                slicer.write_journal(datapath, false, &mut bytes);
+                continue;
+            }
             let is_whole = slicer.write_journal(datapath, known.wants_whole(), &mut bytes);
             let length = bytes.len();
             if is_whole && length > WHOLE_BYTES_MAX {
@@ -177,9 +184,12 @@ impl Journals {
         }
     }
 
-    /// Deletes the files of these switches: the operator removes the slice.
+    /// Deletes the files of these switches, which the slice has lost.
     pub(crate) fn forget(&mut self, switches: impl Iterator<Item = DatapathId>) {
-        switches.for_each(|datapath| self.give(Job::Remove(datapath)));
+        for datapath in switches {
+            self.forgotten.insert(datapath);
+            self.give(Job::Remove(datapath));
+        }
     }
 
     /// Lines for the operator since the last call.
@@ -225,7 +235,8 @@ impl Drop for Journals {
     }
 }
 
-fn place_of(folder: &Path, datapath: DatapathId) -> PathBuf {
+/// The journal of a switch in the folder of its slice.
+pub fn place_of(folder: &Path, datapath: DatapathId) -> PathBuf {
     folder.join(format!("{:016x}.journal", datapath.0))
 }
 

@@ -20,6 +20,7 @@ mod inbox;
 mod journals;
 mod labels;
 mod links;
+pub mod loss;
 mod network;
 mod outbox;
 mod service;
@@ -29,8 +30,8 @@ pub mod state;
 mod summary;
 pub mod tls;
 pub mod vnics;
-mod withdrawal;
 
+pub use journals::place_of as journal_file;
 pub use service::Slice;
 pub use settings::SliceSettings;
 

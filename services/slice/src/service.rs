@@ -19,7 +19,6 @@ use crate::standalone::{AFTER_MS, Learning};
 use crate::state::{CLIENTS_MAX, Client};
 use crate::summary::Published;
 use crate::vnics::Vnics;
-use crate::withdrawal::Withdrawal;
 use abi::ZoneId;
 use burnet_sdk::stream::Update;
 use burnet_sdk::{
@@ -73,8 +72,10 @@ pub struct Slice {
     clients: Vec<Client>,
     published: Published,
     network: PublishedNetwork,
-    /// Set once the operator removes the slice: from then on, it has no virtual switches.
-    withdrawal: Option<Withdrawal>,
+    /// Whether the slice was asked to delete what it loses.
+    is_withdrawing: bool,
+    /// The switches that it has lost by that. It dials nothing for them.
+    lost: BTreeSet<DatapathId>,
     /// Only on a node with labels.
     labels: Option<Labels>,
     vnics: Vnics,
@@ -116,7 +117,8 @@ impl App for Slice {
             clients: Vec::new(),
             published: Published::default(),
             network: PublishedNetwork::default(),
-            withdrawal: None,
+            is_withdrawing: false,
+            lost: BTreeSet::new(),
             labels: settings.has_labels.then(|| labels_of(&settings)),
             vnics: Vnics::new(&settings.vnic_ports, settings.has_labels, settings.is_read_only),
             journals: settings.journals.as_deref().map(Journals::new).transpose()?,
@@ -140,7 +142,7 @@ impl App for Slice {
     }
 
     fn on_switch_up(&mut self, up: &SwitchUp, out: &mut Commands) {
-        if !self.places.contains_key(&up.datapath) || self.withdrawal.is_some() {
+        if !self.places.contains_key(&up.datapath) || self.lost.contains(&up.datapath) {
             return;
         }
         self.up.insert(up.datapath);
@@ -198,11 +200,10 @@ impl App for Slice {
         if self.labels.as_mut().is_some_and(|labels| labels.on_refused(ticket, receipt.reason, now_ms)) {
             return self.follow_flows(out);
         }
-        if let Some(withdrawal) = &mut self.withdrawal {
-            withdrawal.on_receipt(ticket, receipt.outcome, receipt.reason);
-            return self.serve_clients(out);
-        }
         self.hear(&abi::Event::Receipt(datapath, *receipt), out);
+        if self.is_withdrawing {
+            self.serve_clients(out);
+        }
     }
 
     fn on_query_reply(&mut self, reply: &QueryReply, out: &mut Commands) {
@@ -264,7 +265,7 @@ impl App for Slice {
         failed.into_iter().for_each(|(connection, why)| self.lose(connection, &why, out));
         self.serve_clients(out);
         self.feed(Event::Time, out);
-        if self.settings.is_standalone && self.withdrawal.is_none() {
+        if self.settings.is_standalone {
             self.stand_in(out);
         }
         self.shape(out);
@@ -383,7 +384,7 @@ impl Slice {
 
     /// The virtual switches; none while the zone's number is unknown.
     fn switches(&mut self, out: &Commands) -> Option<&mut Switches> {
-        if self.switches.is_none() && self.withdrawal.is_none() {
+        if self.switches.is_none() {
             let own = out.own_zone()?;
             let plan = self.settings.plan(own);
             // `new` has checked the settings.
@@ -495,7 +496,7 @@ impl Slice {
     /// A learning switch begins where no controller has been connected for long, and ends where one is connected again.
     fn stand_in(&mut self, out: &mut Commands) {
         let now_ms = self.clock.now_ms;
-        for datapath in self.up.clone() {
+        for datapath in self.up.difference(&self.lost).copied().collect::<Vec<_>>() {
             let connection = Connection { datapath, controller: STANDALONE };
             let mut controllers =
                 (0..self.settings.controllers.len()).map(|controller| Connection { datapath, controller });

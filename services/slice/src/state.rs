@@ -7,6 +7,7 @@
 //! In: bytes of clients. Out: questions, and answers as bytes. A client has one question. It never waits for a client.
 
 use crate::explain::Explained;
+use crate::loss::LossSettings;
 use crate::settings::SliceSettings;
 use crate::vnics::VnicState;
 use burnet_sdk::Wait;
@@ -19,10 +20,12 @@ use std::os::unix::net::UnixStream;
 
 /// The most clients at once. A further one is closed.
 pub(crate) const CLIENTS_MAX: usize = 8;
-/// How long a client may take to ask and to read its answer, and how long the slice may take for a withdrawal, in milliseconds.
+/// How long a client may take to ask and to read its answer, in milliseconds.
 const PATIENCE_MS: u64 = 5_000;
-/// The longest question in bytes: a flow mod in hexadecimal digits. A client with a longer one is closed.
-const QUESTION_BYTES_MAX: usize = 160 << 10;
+/// How long the slice may take to delete what it loses, in milliseconds. A slow switch takes some hundred deletes in a second.
+pub const WITHDRAWAL_MS: u64 = 30_000;
+/// The longest question in bytes: the ports that a slice loses at 256 switches. A client with a longer one is closed.
+const QUESTION_BYTES_MAX: usize = 1 << 20;
 
 /// A question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,8 +43,11 @@ pub enum Question {
         #[serde(with = "openflow::hex")]
         message: Vec<u8>,
     },
-    /// Delete all rules of the slice, and forward nothing more until the process ends.
-    Withdraw,
+    /// Delete what the slice loses from the switches. A process with another plan follows, or none.
+    Withdraw {
+        /// What it loses.
+        loss: LossSettings,
+    },
 }
 
 /// An answer.
@@ -54,7 +60,7 @@ pub enum Answer {
     Settings(Box<SliceSettings>),
     /// What the flow mod becomes, switch by switch.
     Explained(Vec<Explained>),
-    /// The slice has no rules any more, except at these switches, each with the reason.
+    /// What the slice loses is deleted, except at these switches, each with the reason.
     Withdrawn(Vec<(DatapathId, String)>),
     /// Why there is no answer.
     Refused(String),
@@ -195,6 +201,11 @@ impl Client {
         matches!(self.phase, Phase::Waits)
     }
 
+    /// Its answer comes when the switches have answered.
+    pub(crate) fn wait_for_switches(&mut self, now_ms: u64) {
+        self.until_ms = now_ms + WITHDRAWAL_MS;
+    }
+
     /// Writes what the client takes. Returns whether it is to be kept.
     pub(crate) fn serve(&mut self, now_ms: u64) -> bool {
         let Phase::Reads(rest) = &mut self.phase else { return now_ms < self.until_ms };
@@ -268,8 +279,8 @@ mod tests {
     fn a_question_is_a_line_or_all_until_the_end() {
         assert_eq!(heard(&[], true), Some(Ok(Question::State)));
         assert_eq!(heard(&[], false), None);
-        assert_eq!(heard(&[br#"{"op":"#, br#""withdraw"}"#], false), None, "half a line");
-        assert_eq!(heard(&[br#"{"op":"#, b"\"withdraw\"}\n"], false), Some(Ok(Question::Withdraw)));
+        assert_eq!(heard(&[br#"{"op":"#, br#""settings"}"#], false), None, "half a line");
+        assert_eq!(heard(&[br#"{"op":"#, b"\"settings\"}\n"], false), Some(Ok(Question::Settings)));
         let explain = Question::Explain { at: None, message: vec![4, 14] };
         assert_eq!(heard(&[br#"{"op":"explain","at":null,"message":"040e"}"#], true), Some(Ok(explain)));
         for wrong in [&b"{}"[..], b"x", br#"{"op":"explain","at":null,"message":"0"}"#] {

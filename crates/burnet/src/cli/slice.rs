@@ -278,6 +278,9 @@ pub struct SliceApplyArgs {
     /// Apply also slices that do not fit
     #[arg(long)]
     pub force: bool,
+    /// Show what would leave the switches, and change nothing
+    #[arg(long)]
+    pub dry_run: bool,
     /// The node's socket, and the output format.
     #[command(flatten)]
     pub asking: NodeArgs,

@@ -4,7 +4,8 @@
 
 use super::{ask, json, unexpected};
 use crate::cli::{CommandError, NodeArgs, ReloadArgs};
-use operator::contract::{Answer, Question, ReloadView, SlicesChange};
+use operator::contract::{Answer, Question, ReloadView, SlicesChange, SlicesWanted};
+use std::path::Path;
 
 /// The output of `burnet reload`.
 pub fn reload(args: &ReloadArgs) -> Result<String, CommandError> {
@@ -22,6 +23,14 @@ pub fn asked(
         Answer::Reloaded(view) => Ok(view),
         _ => Err(unexpected()),
     }
+}
+
+/// What would leave the switches if the slices of the file were applied. A node that cannot apply slices says nothing.
+pub fn foreseen(asking: &NodeArgs, file: &Path) -> Vec<String> {
+    let Ok(path) = std::path::absolute(file) else { return Vec::new() };
+    let wanted = SlicesWanted::OfFile(path);
+    let view = asked(asking, None, Some(SlicesChange { wanted, dry_run: true }));
+    view.map(|view| view.done).unwrap_or_default()
 }
 
 /// The changes, one line each.

@@ -9,6 +9,7 @@ mod granting;
 mod launches;
 mod numbering;
 mod reload;
+mod slice_changes;
 mod state_folder;
 mod verification;
 

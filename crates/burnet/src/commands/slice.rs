@@ -7,7 +7,7 @@
 //!
 //! In: parsed options and files. Out: what to print, and the exit code. It changes nothing in a node.
 
-use super::{json, network};
+use super::{json, network, reload};
 use crate::cli::CommandError;
 use crate::cli::slice::SlicePlanArgs;
 use crate::slice_plan::described;
@@ -27,7 +27,12 @@ const FILE_BYTES_MAX: u64 = 16 << 20;
 /// `burnet slice plan`.
 pub fn plan(args: &SlicePlanArgs) -> Result<(String, ExitCode), CommandError> {
     let judged = judged(args, false)?;
-    answer(args, &judged, shown::plan_text)
+    let (mut text, code) = answer(args, &judged, shown::plan_text)?;
+    if !args.asking.json && args.network.is_none() {
+        let lines = reload::foreseen(&args.asking, &args.file);
+        lines.iter().for_each(|line| text += &format!("if it is applied: {line}\n"));
+    }
+    Ok((text, code))
 }
 
 /// `burnet slice fit`.

@@ -18,8 +18,8 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long to wait for the slices, together. They answer without asking anybody, except for a withdrawal, which has as long.
-const PATIENCE: Duration = Duration::from_secs(6);
+/// How long to wait for the slices, together. They answer without asking anybody, except for a withdrawal.
+pub const PATIENCE: Duration = Duration::from_secs(6);
 /// What a slice has after that: its answer may be there already.
 const LAST_MOMENT: Duration = Duration::from_millis(10);
 /// Slices that are asked at the same time. Each takes a descriptor.
@@ -50,7 +50,7 @@ pub fn ask_all<'a>(
     question: &Question,
 ) -> Result<Vec<Result<Answer, String>>, CommandError> {
     let operator = Environment::of_this_process()?.socket(asking.socket.as_deref(), None)?;
-    let folder = operator.with_extension("listen");
+    let folder = folder(&operator);
     let slices: Vec<(&str, PathBuf)> =
         slices.into_iter().map(|slice| (slice, folder.join(socket_name(slice)))).collect();
     let until = Instant::now() + PATIENCE;
@@ -60,10 +60,29 @@ pub fn ask_all<'a>(
         for ((slice, socket), stream) in some.iter().zip(asked) {
             let is_full = stream.as_ref().is_err_and(|error| error.kind() == ErrorKind::WouldBlock);
             let stream = if is_full { begin_until(socket, question, until) } else { stream };
-            answers.push(answer(slice, socket, stream, until));
+            answers.push(answer(slice, socket, stream, until, PATIENCE));
         }
     }
     Ok(answers)
+}
+
+/// The folder with the sockets of the slices of a node, by its socket for operators.
+pub fn folder(operator: &Path) -> PathBuf {
+    operator.with_extension("listen")
+}
+
+/// What one slice answers within this time, or why it does not.
+///
+/// # Errors
+/// A sentence for the operator.
+pub fn ask_one(
+    folder: &Path,
+    slice: &str,
+    question: &Question,
+    patience: Duration,
+) -> Result<Answer, String> {
+    let (socket, until) = (folder.join(socket_name(slice)), Instant::now() + patience);
+    answer(slice, &socket, begin(&socket, question), until, patience)
 }
 
 /// Connects, or says [`ErrorKind::WouldBlock`] if too many wait for the slice already. The system would wait without a limit.
@@ -105,8 +124,9 @@ fn answer(
     socket: &Path,
     stream: std::io::Result<UnixStream>,
     until: Instant,
+    patience: Duration,
 ) -> Result<Answer, String> {
-    let text = stream.and_then(|stream| text_until(stream, until)).map_err(|error| {
+    let text = stream.and_then(|stream| text_until(stream, until, patience)).map_err(|error| {
         format!(
             "slice {slice} does not answer at {}: {error}; see `burnet slice list` and `burnet app logs slice.{slice}`",
             socket.display()
@@ -117,7 +137,7 @@ fn answer(
 }
 
 /// All that comes until the end, or until the time is over.
-fn text_until(mut stream: UnixStream, until: Instant) -> std::io::Result<Vec<u8>> {
+fn text_until(mut stream: UnixStream, until: Instant, patience: Duration) -> std::io::Result<Vec<u8>> {
     let (mut text, mut buffer) = (Vec::new(), vec![0; 64 << 10]);
     while text.len() < ANSWER_BYTES_MAX {
         let left = until.saturating_duration_since(Instant::now());
@@ -127,7 +147,7 @@ fn text_until(mut stream: UnixStream, until: Instant) -> std::io::Result<Vec<u8>
             Ok(count) => text.extend_from_slice(&buffer[..count]),
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                let why = format!("it took longer than {} s", PATIENCE.as_secs());
+                let why = format!("it took longer than {} s", patience.as_secs());
                 return Err(std::io::Error::new(ErrorKind::TimedOut, why));
             }
             Err(error) => return Err(error),
@@ -170,7 +190,7 @@ mod tests {
         drop(theirs);
         let over = Instant::now();
         let check = |stream, expected: &str| {
-            let text = match answer("blue", Path::new("s"), Ok(stream), over) {
+            let text = match answer("blue", Path::new("s"), Ok(stream), over, PATIENCE) {
                 Ok(Answer::State(state)) => state.slice,
                 Ok(other) => panic!("{other:?}"),
                 Err(why) => why,

@@ -83,7 +83,7 @@ impl Monitor {
             Err(why) => return self.answer(request, Err(why)),
         };
         if reloaded.is_dry_run {
-            return self.reply(request, None, Vec::new(), Vec::new());
+            return self.reply(request, None, reloaded.changed, Vec::new());
         }
         let Reloaded { apps, removed, config, changed, left, .. } = reloaded;
         let lines = self.supervisor.changes(apps.iter().map(|found| &found.spec), &removed);

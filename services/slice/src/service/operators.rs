@@ -1,14 +1,14 @@
 //! The operator's side of a slice: questions on its socket, its withdrawal, its summary and its network.
 //!
 //! In: clients of the socket file, and the state of the slice. Out: answers, deletes of rules, and a summary and a network on topics. It changes no rule
-//! before the operator removes the slice.
+//! before the operator changes or removes the slice.
 
 use super::{Slice, Switches};
 use crate::explain::explain;
+use crate::loss::LossSettings;
 use crate::network::network;
 use crate::state::{Answer, CLIENTS_MAX, Client, ControllerState, Question, SliceState, SwitchState};
-use crate::withdrawal::Withdrawal;
-use burnet_sdk::{Commands, Level};
+use burnet_sdk::{Commands, DatapathId, Level};
 use slice_contract::Network;
 use slicer::Connection;
 
@@ -27,12 +27,16 @@ impl Slice {
         let now_ms = self.clock.now_ms;
         let mut clients = std::mem::take(&mut self.clients);
         for client in &mut clients {
-            let answer = client.hear().and_then(|asked| {
+            let asked = client.hear();
+            let is_new = asked.is_some();
+            let answer = asked.and_then(|asked| {
                 asked.map_or_else(|why| Some(Answer::Refused(why)), |it| self.answer(it, out))
             });
             answer.iter().for_each(|answer| client.answer(answer));
-            let withdrawn = self.withdrawal.as_ref().and_then(Withdrawal::result);
-            if let Some(kept) = withdrawn.filter(|_| client.is_waiting()) {
+            if is_new && client.is_waiting() {
+                client.wait_for_switches(now_ms);
+            }
+            if let Some(kept) = self.withdrawn().filter(|_| client.is_waiting()) {
                 client.answer(&Answer::Withdrawn(kept));
             }
         }
@@ -46,43 +50,48 @@ impl Slice {
             Question::State => Some(Answer::State(self.state())),
             Question::Settings => Some(Answer::Settings(Box::new(self.settings.without_key()))),
             Question::Explain { at, message } => Some(match &self.switches {
-                None => {
-                    Answer::Refused("the slice has no switches yet, or none any more: try again".to_owned())
-                }
+                None => Answer::Refused("the slice has no switches yet: try again".to_owned()),
                 Some(Switches { slicer, .. }) => explain(slicer, &self.settings, at, &message)
                     .map_or_else(Answer::Refused, Answer::Explained),
             }),
-            Question::Withdraw => {
-                self.withdraw(out);
-                None
+            Question::Withdraw { loss } => {
+                self.withdraw(&loss, out);
+                self.withdrawn().map(Answer::Withdrawn).or_else(|| self.without_switches())
             }
         }
     }
 
-    /// Ends all connections, and deletes all rules of the slice, also those of earlier runs.
-    fn withdraw(&mut self, out: &mut Commands) {
-        if self.withdrawal.is_some() {
-            return;
+    /// Before the first event of the node, the slice cannot delete anything.
+    fn without_switches(&self) -> Option<Answer> {
+        let why = "its process has just begun: try again";
+        self.switches.is_none().then(|| Answer::Refused(why.to_owned()))
+    }
+
+    /// Deletes what the slice loses from its switches. It has no connection any more for a switch that it loses as a whole.
+    fn withdraw(&mut self, settings: &LossSettings, out: &mut Commands) {
+        out.log(Level::Information, "the operator changes the slice: the rules that it loses are deleted");
+        self.is_withdrawing = true;
+        self.lost.extend(settings.switches());
+        let (now_ms, mut outputs) = (self.clock.now_ms, std::mem::take(&mut self.outputs));
+        if let Some(switches) = self.switches(out) {
+            switches.slicer.withdraw(now_ms, &settings.loss(), &mut outputs);
         }
-        out.log(Level::Information, "the operator removes the slice: its rules are deleted");
-        let mut withdrawal = Withdrawal::default();
-        for switch in &self.settings.switches {
-            let datapath = switch.datapath;
-            if self.up.contains(&datapath) {
-                withdrawal.sent(out.rule(datapath).priority(1).delete_within().send_with_receipt(), datapath);
-            } else {
-                withdrawal.away(datapath);
-            }
+        self.carry_out(outputs, out);
+        for datapath in settings.switches() {
             self.dialing.on_switch_down(datapath);
+            self.standalone.remove(&datapath);
         }
-        self.withdrawal = Some(withdrawal);
-        self.switches = None;
+        let lost = &self.lost;
+        self.sockets.retain(|connection, _| !lost.contains(&connection.datapath));
         if let Some(journals) = &mut self.journals {
-            journals.forget(self.places.keys().copied());
+            journals.forget(settings.switches());
         }
-        self.sockets.clear();
-        self.unflushed.clear();
-        self.standalone.clear();
+    }
+
+    /// The switches that keep rules which the slice loses, once all have answered.
+    fn withdrawn(&self) -> Option<Vec<(DatapathId, String)>> {
+        let slicer = &self.switches.as_ref().filter(|_| self.is_withdrawing)?.slicer;
+        slicer.withdrawn()
     }
 
     /// Publishes the summary and the network for the other parts of the node.

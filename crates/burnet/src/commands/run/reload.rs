@@ -16,6 +16,7 @@ use serde_json::Value;
 
 use super::applied_slices::Staged;
 use super::launches::Launches;
+use super::slice_changes::Changes;
 use super::state_folder::{give_numbers, make_journals, users_of};
 use crate::cli::{CommandError, RunArgs};
 use crate::{apps, services};
@@ -81,21 +82,25 @@ fn all(
     monitor::check_reload(&read.apps, &handed_on, read.southbound.workers)
         .map_err(|error| CommandError::Usage(error.to_string()))?;
     let users = users_of(&read)?;
+    let slices = Changes::between(running, &read);
+    changed.extend(slices.lines());
     if staged.as_ref().is_some_and(Staged::is_dry_run) {
-        return Ok(Reloaded { is_dry_run: true, ..Reloaded::default() });
+        return Ok(Reloaded { is_dry_run: true, changed, ..Reloaded::default() });
     }
     make_journals(&read, &users)?;
-    if let Some(staged) = staged {
-        read.applied_slices = staged.keep()?;
-    }
     launches.learn_all(&read, &users)?;
-    left.extend(unused_slices(&read));
     let labels = labels_with_other_promises(running, &read);
     let apps = of_apps(&read).chain(&labels).map(|spec| found(&read, spec));
     let apps: Vec<FoundApp> = apps.collect::<Result<_, _>>()?;
     let named: BTreeSet<&str> = of_apps(&read).map(|spec| spec.name.as_str()).collect();
     let gone = of_apps(running).filter(|spec| !named.contains(spec.name.as_str()));
     let removed = gone.map(|spec| spec.name.clone()).collect();
+    if let Some(staged) = staged {
+        read.applied_slices = staged.keep()?;
+    }
+    left.extend(unused_slices(&read));
+    // Nothing can fail any more.
+    changed.extend(slices.withdraw());
     (*running, *profiles) = (read, read_profiles);
     // Always, since the TLS files may have new content.
     Ok(Reloaded { apps, removed, config: Some(handed_on), changed, left, is_dry_run: false })

@@ -199,7 +199,8 @@ struct Tenants {
 }
 
 impl Tenants {
-    fn new() -> Tenants {
+    /// `versions`: what the switches speak.
+    fn new(versions: Versions) -> Tenants {
         let tenant = || {
             let config = "[southbound]\nversions = ['1.3']\n";
             Bed::new(env!("CARGO_BIN_EXE_burnet")).node().config(config).app("learning-switch").start_ready()
@@ -215,7 +216,7 @@ impl Tenants {
         let bed = Bed::new(env!("CARGO_BIN_EXE_burnet"));
         let node = bed.node().config(&sections.concat()).log("info").start_ready();
         let topology: Topology = "linear,2,2".parse().unwrap();
-        let options = SwitchOptions { versions: Versions::Only13, ..SwitchOptions::default() };
+        let options = SwitchOptions { versions, ..SwitchOptions::default() };
         let network = Emulation::start(&topology, node.address(), &options).unwrap();
         network.wait_connected(PATIENCE).unwrap();
         Tenants { bed, node, _controllers: controllers, network, sections }
@@ -248,7 +249,12 @@ impl Tenants {
 
 #[test]
 fn slices_are_removed_and_added_while_another_loses_no_ping_and_keeps_its_rules() {
-    let world = Tenants::new();
+    for versions in [Versions::Only10, Versions::Only13] {
+        remove_and_add(&Tenants::new(versions));
+    }
+}
+
+fn remove_and_add(world: &Tenants) {
     world.wait_ping("h1s1", "h1s2");
     world.wait_ping("h2s1", "h2s2");
     let (red_pid, red_rules) = (world.node.pid_of("slice.red"), world.rules("slice.red"));
@@ -269,6 +275,40 @@ fn slices_are_removed_and_added_while_another_loses_no_ping_and_keeps_its_rules(
     world.node.wait("the slice is gone", |_| world.names() == ["blue"]);
     assert_eq!(world.rules("slice.red"), 0);
     assert!(world.ping("h1s1", "h1s2"));
+}
+
+#[test]
+fn a_reload_that_removes_or_changes_a_slice_withdraws_its_rules() {
+    for versions in [Versions::Only10, Versions::Only13] {
+        let world = Tenants::new(versions);
+        world.wait_ping("h1s1", "h1s2");
+        world.wait_ping("h2s1", "h2s2");
+        let red = world.node.pid_of("slice.red");
+        let with_tag = |tag: u16| {
+            let rules = world.node.flows().into_iter().flat_map(|switch| switch.flows);
+            let tags =
+                [format!("dl_vlan={tag}"), format!("mod_vlan_vid:{tag}"), format!("set_vlan_vid:{tag}")];
+            let of_blue = rules.filter(|flow| flow.owner == "slice.blue");
+            of_blue
+                .filter(|it| tags.iter().any(|tag| format!("{},{}", it.matching, it.actions).contains(tag)))
+                .count()
+        };
+        assert!(with_tag(10) > 0);
+        let other = world.sections[0].replace("tag = 10", "tag = 11");
+        world.bed.file("burnet.toml", &(other + &world.sections[1]));
+        let done = world.node.reload().unwrap().done;
+        let line = "slice blue: all its rules leave s1, s2: its packets are others";
+        assert!(done.iter().any(|it| it == line) && !done.iter().any(|it| it.contains("stay")), "{done:?}");
+        world.wait_ping("h1s1", "h1s2");
+        assert!(with_tag(10) == 0 && with_tag(11) > 0, "{:?}", world.node.flows());
+        world.bed.file("burnet.toml", &world.sections[1]);
+        let done = world.node.reload().unwrap().done;
+        assert!(!done.iter().any(|it| it.contains("stay")), "{done:?}");
+        world.node.wait("the slice is gone", |_| world.names() == ["red"]);
+        assert_eq!(world.rules("slice.blue"), 0, "its rules left the switches");
+        assert!(world.ping("h2s1", "h2s2"));
+        assert_eq!(world.node.pid_of("slice.red"), red, "the other slice does not notice");
+    }
 }
 
 /// A node of its own with the services of the network, and with these slices.

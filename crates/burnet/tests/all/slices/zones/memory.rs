@@ -18,22 +18,22 @@ const DATAPATH: DatapathId = DatapathId(1);
 const COOKIE: u64 = u64::MAX - 1;
 
 /// The tenant's controller, with the connection of the only switch.
-struct Tenant {
+pub(super) struct Tenant {
     listener: TcpListener,
     stream: Option<TcpStream>,
 }
 
 impl Tenant {
-    fn new() -> Tenant {
+    pub(super) fn new() -> Tenant {
         Tenant { listener: TcpListener::bind("127.0.0.1:0").unwrap(), stream: None }
     }
 
-    fn address(&self) -> SocketAddr {
+    pub(super) fn address(&self) -> SocketAddr {
         self.listener.local_addr().unwrap()
     }
 
     /// Takes the next connection of the switch.
-    fn accept(&mut self) {
+    pub(super) fn accept(&mut self) {
         let (stream, _) = self.listener.accept().unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         self.stream = Some(stream);
@@ -71,7 +71,7 @@ impl Tenant {
     }
 
     /// Sends a message, and gives the errors and flow removeds up to the end of it.
-    fn do_it(&mut self, body: Body) -> Vec<Body> {
+    pub(super) fn do_it(&mut self, body: Body) -> Vec<Body> {
         self.tell(body);
         self.tell(Body::BarrierRequest);
         let heard = self.hear_until(|body| matches!(body, Body::BarrierReply));
@@ -103,7 +103,7 @@ impl Tenant {
     }
 
     /// Priorities, cookies and matches of the rules.
-    fn rules(&mut self) -> Vec<(u16, u64, Match)> {
+    pub(super) fn rules(&mut self) -> Vec<(u16, u64, Match)> {
         self.entries().into_iter().map(|it| (it.priority, it.cookie, it.matching)).collect()
     }
 
@@ -133,7 +133,7 @@ impl Tenant {
     }
 }
 
-fn flow_mod(command: u8, priority: u16, matching: &str, actions: &str) -> Body {
+pub(super) fn flow_mod(command: u8, priority: u16, matching: &str, actions: &str) -> Body {
     let fields = FlowModFields {
         command,
         priority,
@@ -145,7 +145,7 @@ fn flow_mod(command: u8, priority: u16, matching: &str, actions: &str) -> Body {
     Body::FlowMod(fields.with(flow::text::parse_match(matching).unwrap(), instructions))
 }
 
-fn group() -> Body {
+pub(super) fn group() -> Body {
     let actions = vec![flow::Action::output(PortNo(1))];
     let bucket = Bucket { weight: 0, watch_port: PortNo::ANY, watch_group: GROUP_ANY, actions };
     Body::GroupMod(GroupMod { command: 0, group_type: GROUP_TYPE_ALL, group_id: 7, buckets: vec![bucket] })
@@ -157,7 +157,7 @@ fn meter() -> Body {
 }
 
 /// How many rules the file has that the slice keeps.
-fn kept(file: &Path) -> Option<usize> {
+pub(super) fn kept(file: &Path) -> Option<usize> {
     let port = |port| PortPlan { port: PortNo(port), shown_as: PortNo(port), is_edge: true };
     let switch = SwitchPlan { datapath: DATAPATH, shown_as: DATAPATH, ports: vec![port(1), port(2)] };
     let plan = SlicePlan {
