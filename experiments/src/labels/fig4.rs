@@ -3,6 +3,8 @@
 //! Each run has a network, a node, controllers and agents of its own. A run is described by what arrives at the three receivers in each sample, and by
 //! the spine that each flow crosses.
 
+mod rehearsed;
+
 use super::bed::Bed;
 use super::paper::{Fourth, paper};
 use crate::lab::Lab;
@@ -83,13 +85,7 @@ impl Run {
     /// Which flows share a spine at the end of a phase, of those that run then. Spines have no names here: both have the same links.
     fn sharing(&self, phase: usize) -> Sharing {
         let spines = self.spines.get(phase).copied().unwrap_or_default();
-        let first = spines[..=phase].iter().copied().find(|spine| *spine != 0).unwrap_or(0);
-        let side = |spine: u8| match spine {
-            0 => Side::NoPath,
-            _ if spine == first => Side::One,
-            _ => Side::Other,
-        };
-        spines[..=phase].iter().map(|spine| side(*spine)).collect()
+        sharing(&spines[..=phase])
     }
 
     fn to_json(&self) -> Value {
@@ -101,6 +97,17 @@ impl Run {
             "means_mbps": means,
         })
     }
+}
+
+/// The side of each flow, by its spine.
+fn sharing(spines: &[u8]) -> Sharing {
+    let first = spines.iter().copied().find(|spine| *spine != 0).unwrap_or(0);
+    let side = |spine: &u8| match *spine {
+        0 => Side::NoPath,
+        spine if spine == first => Side::One,
+        _ => Side::Other,
+    };
+    spines.iter().map(side).collect()
 }
 
 /// The runs of this process. Figure 4c is made of those of 4a and 4b.
@@ -214,6 +221,7 @@ fn without(runs: &[Run]) -> Result<Findings, String> {
             claims.push(interval_claim(phase, &in_words(&sharing), &runs));
         }
     }
+    claims.extend(rehearsed::claims_without(&rehearsed::without_labels()?));
     let last = groups(runs, FLOWS.len() - 1);
     let panels = last.iter().map(|(sharing, runs)| rates_panel(&format!("t3: {}", in_words(sharing)), runs));
     Ok(findings("Figure 4a: without labels", claims, runs, panels.collect(), &paper))
@@ -284,6 +292,7 @@ fn with(runs: &[Run]) -> Result<Findings, String> {
     if runs.len() > 1 {
         claims.extend((0..FLOWS.len()).map(|phase| interval_claim(phase, "with labels", runs)));
     }
+    claims.extend(rehearsed::claims_with(&rehearsed::with_labels()?));
     let panels = vec![rates_panel("With labels", runs)];
     Ok(findings("Figure 4b: with labels", claims, runs, panels, &paper))
 }
@@ -306,6 +315,10 @@ pub fn run_sums(lab: &Lab) -> Result<Findings, String> {
         claims.push(Claim::seen("t2, without labels, where paths collide", text).beside("10 Mb/s"));
         drawn.push(sums("without labels, colliding", Style::Baseline, &colliding));
     }
+    let in_time = rehearsed::with_labels()?.sum(1);
+    claims.push(
+        Claim::seen("rehearsed, t2, with labels", format!("{in_time:.2} Mb/s")).beside("about 20 Mb/s"),
+    );
     let chart = Chart {
         x: axis("time, s", Scale::from_zero([with.first().map_or(1.0, |run| run.phase_s) * 3.0])),
         y: axis("sum, Mb/s", Scale::Linear(0.0, 22.0)),
@@ -379,6 +392,7 @@ fn findings(
     panels.push(quote("The paper", &paper.place, &paper.says));
     let notes = [
         "Mininet, Open vSwitch on its user-space datapath, links of 10 Mb/s, slices by VLAN, iperf by TCP. Rates are of whole frames at the receivers.",
+        "Rehearsed: the same flows in the fluid network, in virtual time. There, no TCP and no queue keeps a rate below its share.",
         "Both ways, agents meter and shape. They leave 2 % of a NIC free. Means are of the second half of each phase.",
         "Slip: section V.A says that the third flow goes from A to B. Figure 2 and the results need C to D.",
         "Slip: random choices give 10 or 20 Mb/s in each run, so ten runs of figure 4a cannot have intervals below 0.1 Mb/s. Runs are grouped by which flows share a spine in each phase.",

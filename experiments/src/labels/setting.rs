@@ -45,10 +45,18 @@ pub fn fabric(link_gbps: u64) -> Fabric {
 /// # Errors
 /// A server is not in the network.
 pub fn plans(fabric: &Fabric, choose: Choose) -> Result<Vec<Plan>, String> {
+    plans_at(fabric, choose, G)
+}
+
+/// The same tenants, with rates in this unit.
+///
+/// # Errors
+/// As [`plans`].
+pub fn plans_at(fabric: &Fabric, choose: Choose, unit_bps: u64) -> Result<Vec<Plan>, String> {
     let plan = |vnics: &[(&str, u64)]| -> Result<Plan, String> {
-        let vnic = |(name, gbps): &(&str, u64)| -> Result<Vnic, String> {
+        let vnic = |(name, rate): &(&str, u64)| -> Result<Vnic, String> {
             let server = fabric.server_named(name).ok_or(format!("figure 1a has no server {name}"))?;
-            Ok(Vnic { server, rate_bps: gbps * G })
+            Ok(Vnic { server, rate_bps: rate * unit_bps })
         };
         let vnics = vnics.iter().map(vnic).collect::<Result<_, _>>()?;
         Ok(Plan {
