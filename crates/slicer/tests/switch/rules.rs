@@ -76,6 +76,26 @@ fn what_would_leave_the_slice_is_refused() {
 }
 
 #[test]
+fn what_would_leave_the_slice_gets_the_errors_of_1_0() {
+    let mut world = World::new(Isolation::Vlan(TAG), Version::V1_3);
+    world.join(0, Version::V1_0);
+    let world = &mut world;
+    check_refused(world, add(5, "", "normal"), (2, 6));
+    check_refused(world, add(5, "", "local"), (2, 6));
+    check_refused(world, add(5, "", "output:9"), (2, 4));
+    check_refused(world, add(5, "", "output:1,output:9"), (2, 4));
+    check_refused(world, add(5, "in_port=9", "output:1"), (3, 2));
+    check_refused(world, add(5, "dl_vlan=7", "output:1"), (3, 2));
+    check_refused(world, add(5, "", "mod_vlan_vid:7,output:1"), (2, 6));
+    let space = vec![flow::text::parse_match("ip,nw_dst=10.0.0.0/24").unwrap()];
+    let mut world = World::new(Isolation::Flowspace(space), Version::V1_0);
+    world.join(0, Version::V1_0);
+    let world = &mut world;
+    check_refused(world, add(5, "ip", "mod_nw_dst:10.0.9.1,output:3"), (2, 6));
+    check_refused(world, add(5, "arp", "output:1"), (3, 2));
+}
+
+#[test]
 fn a_rewrite_out_of_the_flowspace_is_refused_but_at_the_edge() {
     let world = &mut flowspace(&["ip,nw_dst=10.0.0.0/24"]);
     let out = "set_field:10.0.9.1->ip_dst";

@@ -6,4 +6,5 @@ mod labels;
 mod nested;
 mod operators;
 mod plans;
+mod standalone;
 mod zones;
