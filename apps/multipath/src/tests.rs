@@ -3,6 +3,7 @@
 use super::*;
 use burnet_sdk::testing::Trial;
 use burnet_sdk::view::{Key, Link, LinkKind, Port, Switch};
+use std::collections::BTreeSet;
 
 const G: u64 = 1_000_000;
 /// The hosts C, D, E and F, and their switches.
@@ -49,12 +50,14 @@ fn figure(settings: &str) -> Trial<Multipath> {
     let outer = HOSTS.iter().map(|(_, at)| point(*at, HOST_PORT));
     trial.view_put(inner.chain(outer).map(|at| port(at, 10 * G)));
     trial.view_put(CABLES.into_iter().flat_map(|ends| cable(ends, LinkState::Up)));
-    trial.view_put(HOSTS.map(|(number, at)| {
-        let id = HostId { mac: MacAddr::from_u64(number), vlan: None };
-        let (addresses, annotations) = Default::default();
-        Host { id, addresses, at: point(at, HOST_PORT), since_ms: 0, configured: false, annotations }.into()
-    }));
+    trial.view_put(HOSTS.map(host));
     trial
+}
+
+fn host((number, at): (u64, u64)) -> Object {
+    let id = HostId { mac: MacAddr::from_u64(number), vlan: None };
+    let (addresses, annotations) = Default::default();
+    Host { id, addresses, at: point(at, HOST_PORT), since_ms: 0, configured: false, annotations }.into()
 }
 
 fn frame(src: u64, dst: u64) -> Vec<u8> {
@@ -111,6 +114,23 @@ fn a_hash_knows_no_label_and_no_move() {
     let spine = chosen[2];
     assert_eq!(chosen, by(spine));
     assert!(labels(&mut trial, spine, 0).is_empty() && trial.tick(10_000).is_empty());
+}
+
+#[test]
+fn a_flow_that_begins_again_has_another_random_path_and_the_same_hash() {
+    let spines = |settings: &str| -> BTreeSet<u64> {
+        let mut trial = figure(settings);
+        let f = HostId { mac: MacAddr::from_u64(0xf), vlan: None };
+        let mut again = |_| {
+            let spine = added(&trial.packet_in(6, HOST_PORT, &frame(0xe, 0xf)))[2];
+            trial.view_removed([Key::Host(f)]);
+            trial.view_put([host(HOSTS[3])]);
+            spine
+        };
+        (0..32).map(&mut again).collect()
+    };
+    assert_eq!(spines(r#"{"choose": "random"}"#), [1, 2].into());
+    assert_eq!(spines(r#"{"choose": "hash"}"#).len(), 1);
 }
 
 #[test]
