@@ -94,6 +94,11 @@ impl Tenant {
         format!("10.0.0.{}", 100 + self.port)
     }
 
+    /// A network of IPv6 that only this tenant uses.
+    fn network_6(&self) -> String {
+        format!("fd00:{}:", self.tag)
+    }
+
     fn hosts(&self) -> [String; 3] {
         [1, 2, 3].map(|number| format!("{}{number}", self.host))
     }
@@ -108,7 +113,16 @@ impl Tenant {
         })
     }
 
-    /// Its hosts reach each other, and ask for one that is not there.
+    /// Gives its hosts addresses of IPv6 of their own.
+    fn address_6(&self, mininet: &mut Mininet) -> Result<()> {
+        for (number, host) in (1..).zip(self.hosts()) {
+            let address = format!("{}:{number}/64", self.network_6());
+            mininet.at_host(&host, &format!("ip -6 addr add {address} dev {host}-eth0 nodad"))?;
+        }
+        Ok(())
+    }
+
+    /// Its hosts reach each other, and ask for one that is not there, by IPv4 and by IPv6.
     fn ping(&self, mininet: &mut Mininet) -> Result<()> {
         for from in self.hosts() {
             for to in 1..=3 {
@@ -120,6 +134,7 @@ impl Tenant {
                 }
             }
             mininet.at_host(&from, &format!("ping -n -c 1 -W 1 {}", self.nobody()))?;
+            mininet.at_host(&from, &format!("ping -n -c 1 -W 1 {}:99", self.network_6()))?;
         }
         Ok(())
     }
@@ -152,30 +167,41 @@ fn begin_captures(sandbox: &Sandbox, mininet: &mut Mininet) -> Result<()> {
     Ok(())
 }
 
-/// What tshark says of a host's captured frames: for each the address that an ARP message asks for, and the bytes of a ping.
+/// The type of LLDP, and that of BDDP: what controllers find links with.
+const OF_CONTROLLERS: [&str; 2] = ["type 0x88cc", "type 0x8942"];
+
+/// What tshark says of a host's captured frames: for each its type, the addresses that ARP and IPv6 ask for, and the bytes of a ping.
 fn captured(sandbox: &Sandbox, host: &str) -> Result<String> {
     let file = capture(sandbox, host).display().to_string();
-    let fields = ["-T", "fields", "-e", "arp.dst.proto_ipv4", "-e", "data.data"];
-    let words = [&["-n", "-r", &file][..], &fields].concat();
+    let names = ["eth.type", "arp.dst.proto_ipv4", "icmpv6.nd.ns.target_address", "data.data"];
+    let fields = names.iter().flat_map(|name| ["-e", *name]);
+    let words: Vec<&str> = ["-n", "-r", &file, "-T", "fields"].into_iter().chain(fields).collect();
     // The last frame of a capture that goes on can be cut off; tshark says so and fails.
-    sandbox.run(Duration::from_secs(60), "tshark", &words).map(|answer| answer.text)
+    let answer = sandbox.run(Duration::from_secs(60), "tshark", &words)?;
+    Ok(answer.text.lines().map(|line| format!("type {line}\n")).collect())
 }
 
-/// Each host has received pings and questions of its own tenant, and none of others.
+/// Each host has captured pings and questions of its own tenant, none of others, and nothing with which controllers find links.
 fn check_captures(sandbox: &Sandbox) -> Result<()> {
     for of in ALL {
         for host in of.hosts() {
             let captured = captured(sandbox, &host)?;
+            let count = |text: &str| captured.matches(text).count();
+            if OF_CONTROLLERS.iter().any(|text| count(text) > 0) {
+                return Err(format!("{host} received a frame with which a controller finds links"));
+            }
             for tenant in ALL {
-                let [pings, questions] =
-                    [tenant.pattern(), tenant.nobody()].map(|text| captured.matches(&text).count());
+                let seen = [tenant.pattern(), tenant.nobody(), tenant.network_6()].map(|text| count(&text));
                 let is_right = match of.name == tenant.name {
-                    true => pings > 0 && questions > 0,
-                    false => pings + questions == 0,
+                    true => seen.iter().all(|count| *count > 0),
+                    false => seen == [0; 3],
                 };
                 if !is_right {
-                    let name = tenant.name;
-                    return Err(format!("{host} received {pings} pings and {questions} questions of {name}"));
+                    let [pings, v4, v6] = seen;
+                    let (name, questions) = (tenant.name, format!("{v4} and {v6} questions"));
+                    return Err(format!(
+                        "{host} received {pings} pings, and {questions} of IPv4 and IPv6, of {name}"
+                    ));
                 }
             }
         }
@@ -226,6 +252,7 @@ fn three_kinds_of_controllers_share_a_ring() {
         blue.wait_until("the tenant has found the links of its ring", |blue| {
             Ok(blue.ask(&["links"])?.as_array().is_some_and(|links| links.len() == 6))
         })?;
+        ALL.iter().try_for_each(|tenant| tenant.address_6(&mut mininet))?;
         begin_captures(sandbox, &mut mininet)?;
         ALL.iter().try_for_each(|tenant| tenant.ping(&mut mininet))?;
         come_and_go(sandbox, &mut node, &mut mininet)?;
