@@ -121,6 +121,8 @@ pub struct Engine {
     /// They are not woken before.
     bandwidth_at_ms: u64,
     settle: Settle,
+    /// All intents of the store were compiled once.
+    is_complete: bool,
     /// A table counted as full at the last look.
     had_full: bool,
     last_version: u64,
@@ -142,6 +144,7 @@ impl Engine {
             gave_back: false,
             bandwidth_at_ms: 0,
             settle: Settle::new(settle_ms, now_ms),
+            is_complete: false,
             had_full: false,
             last_version: first_version,
             counts: paths_contract::Counts::default(),
@@ -194,6 +197,7 @@ impl Engine {
             self.queue_hopeful();
         }
         self.compile_queue(now_ms, out);
+        self.is_complete |= self.settle.is_loaded() && self.queue.is_empty();
         if self.gave_back && self.queue.is_empty() && now_ms >= self.bandwidth_at_ms {
             self.gave_back = false;
             self.bandwidth_at_ms = now_ms + BANDWIDTH_MS;
@@ -623,8 +627,8 @@ fn reserve(network: &mut Network, wanted: &Wanted, plan: Option<&Plan>, is_begin
     let links: BTreeSet<LinkNo> = plan.links().collect();
     for link in links {
         match is_begin {
-            true => network.graph.topology_mut().reserve(link, kbps),
-            false => network.graph.topology_mut().release(link, kbps),
+            true => network.reserve(link, kbps),
+            false => network.release(link, kbps),
         }
     }
 }
@@ -645,6 +649,11 @@ impl Engine {
     /// The intent to which its owner gave this name.
     pub fn named(&self, owner: &str, name: &str) -> Option<&Entry> {
         self.intents.get(self.names.get(owner)?.get(name)?)
+    }
+
+    /// Whether all intents of the store have had their turn, so that what is reserved is all that intents of before the start reserve.
+    pub fn is_complete(&self) -> bool {
+        self.is_complete
     }
 
     /// How many intents there are.

@@ -4,7 +4,7 @@
 
 use flow::DatapathId;
 use graph::{Change, Graph, LinkNo, SwitchNo};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use view::{ConnectPoint, Host, HostId, Link, LinkId, Switch, SwitchState};
 
 /// How long a switch whose table was full gets no further rules, if there is another way.
@@ -32,6 +32,8 @@ pub struct Network {
     /// The latest time until which a table counts as full.
     full_until_ms: u64,
     left_out: LeftOut,
+    /// The links whose reservation changed since they were taken.
+    reserved: BTreeSet<LinkNo>,
 }
 
 /// What the graph has no room for. It is in no path.
@@ -84,6 +86,23 @@ impl Network {
     /// What the graph had no room for.
     pub fn left_out(&self) -> LeftOut {
         self.left_out
+    }
+
+    /// An intent reserves so much on a link.
+    pub fn reserve(&mut self, link: LinkNo, kbps: u64) {
+        self.graph.topology_mut().reserve(link, kbps);
+        self.reserved.insert(link);
+    }
+
+    /// An intent gives back what it has reserved.
+    pub fn release(&mut self, link: LinkNo, kbps: u64) {
+        self.graph.topology_mut().release(link, kbps);
+        self.reserved.insert(link);
+    }
+
+    /// Takes the links whose reservation changed since the last call. They are as many as the graph has links at most.
+    pub fn take_reserved(&mut self) -> BTreeSet<LinkNo> {
+        std::mem::take(&mut self.reserved)
     }
 
     /// A link is gone.

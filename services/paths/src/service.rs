@@ -294,6 +294,7 @@ impl Paths {
                 Effect::Changed(id) | Effect::Gone(id) => self.tables.change(id),
             }
         }
+        self.tables.change_reserved(self.engine.network_mut().take_reserved());
         self.rule_sets.send(self.clock.now_ms(), out);
         self.keep_places(out);
         self.storage.send(self.clock.now_ms(), out);

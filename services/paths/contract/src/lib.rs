@@ -4,6 +4,7 @@
 //!   caller: Question ──to_bytes──> payload of a query ──from_bytes──> Question :service
 //!   caller: Record, Page, Ways <──JSON── answer :service
 //!   caller: view::Key, view::Record <──stream── the tables of intents and paths :service
+//!   caller: LinkId, Reserved <──stream── what intents reserve on links :service
 //! ```
 //!
 //! In: typed questions and answers, or bytes. Out: the other form. It sends nothing, and does not depend on the SDK.
@@ -13,6 +14,7 @@ mod declaration;
 mod follow;
 mod grant;
 mod question;
+mod reserved;
 mod wanted;
 
 pub use answer::{AddResult, Added, Counts, Page, Way, Ways};
@@ -23,6 +25,7 @@ pub use question::{
     ADDED_AT_ONCE_MAX, Addition, Choice, Filter, NAME_BYTES_MAX, PAGE_DEFAULT, PAGE_MAX, QUESTION_BYTES_MAX,
     Question, WAYS_MAX,
 };
+pub use reserved::{RESERVED_STATE_KEY, Reserved, ReservedState};
 pub use wanted::{ENDS_MAX, LINKS_MAX, LISTED_MAX, check_wanted};
 
 /// The name of the service.
