@@ -121,7 +121,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ),
     // The arithmetic of labels is a crate of its own, which the slices and the command line use too.
     // It has the other ends of the links with the agents on servers.
-    ("labels", &["burnet-sdk", "edge", "hose", "labels-contract", "view"]),
+    ("labels", &["burnet-sdk", "edge", "hose", "labels-contract", "paths-contract", "view"]),
     // It explains the ways of packets, on what the service `flows` reads from switches.
     (
         "northbound",

@@ -135,6 +135,10 @@ fn needs_labels(config: &Config) -> Option<Need> {
             slices.extend(promised);
         }
     }
+    // Without a store, `paths` keeps no intent.
+    let paths = of_network(config, paths_contract::SERVICE, paths::NEEDS);
+    let has_intents = paths.is_some() && needs_store(config).is_some();
+    need.settings.insert("intents".to_owned(), has_intents.into());
     // `check_labels` has reported what is wrong with it.
     if let Some(keys) = need.settings.remove("keys").and_then(|path| crate::edge_keys::read_value(&path).ok())
     {
@@ -213,6 +217,9 @@ fn check_labels(config: &Config) -> Result<(), String> {
     if let Some(written) = of_network(config, labels_contract::SERVICE, labels::NEEDS) {
         if written.settings.contains_key("agents") {
             return Err(wrong("agents: the node fills it in: write keys, the path of a file".to_owned()));
+        }
+        if written.settings.contains_key("intents") {
+            return Err(wrong("intents: the node fills it in: leave it out".to_owned()));
         }
         let keys =
             written.settings.get("keys").map(crate::edge_keys::read_value).transpose().map_err(wrong)?;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   put, remove ─────────┐
-//!   on_link ─────────────┤    slices, links, words          ┌──> Effect::Told: a label, to its slice
+//!   on_link, on_reserved ┤    slices, links, words          ┌──> Effect::Told: a label, to its slice
 //!   on_report ───────────┼──> FlowSums (hose::Flows) ───────┤
 //!   on_agent, on_words ──┤    hose::Notices: damping        ├──> Effect::State: stale, or to begin again
 //!   on_time ─────────────┘    Caps: overbooked links        ├──> Effect::Cap: what a flow may send, to its sender's agent
@@ -82,6 +82,8 @@ pub struct Engine {
     states: BTreeMap<SliceNo, State>,
     /// Links whose capacity may be too high. Further ones than [`LINKS_MAX`] have no labels.
     stale: BTreeSet<LinkId>,
+    /// What intents reserve is not known yet: labels may be too high.
+    waits_for_intents: bool,
     /// A state may differ.
     is_state_due: bool,
     changed: Vec<LinkNo>,
@@ -187,10 +189,29 @@ impl Engine {
             let slices: Vec<SliceNo> = self.slices.iter().filter_map(shows).collect();
             slices.into_iter().for_each(|slice| self.watch(slice, number, now_ms, out));
         }
-        if capacity.is_none() {
-            self.sums.links.remove(link);
+        match capacity {
+            Some(_) => self.sums.book(link),
+            None => drop(self.sums.links.remove(link)),
         }
         self.settle(now_ms, out);
+    }
+
+    /// Intents reserve so much of each of these links from now on. It counts like the flows of one more slice. `waits`: what they reserve is not known yet.
+    pub fn on_reserved(
+        &mut self,
+        links: &[(LinkId, Bandwidth)],
+        waits: bool,
+        now_ms: u64,
+        out: &mut Vec<Effect>,
+    ) {
+        links.iter().for_each(|(link, bandwidth)| self.sums.reserve(*link, *bandwidth));
+        self.is_state_due |= std::mem::replace(&mut self.waits_for_intents, waits) != waits;
+        self.settle(now_ms, out);
+    }
+
+    /// Whether what intents reserve is not known yet.
+    pub fn waits_for_intents(&self) -> bool {
+        self.waits_for_intents
     }
 
     /// A slice reports.
@@ -576,7 +597,7 @@ impl Engine {
             let is_own = usize::from(!slice.has_reported());
             // What a slice's own flows take is in no label of its own.
             let agents = agents.remove(&number).into_iter().flatten().collect();
-            let stale = unreported > is_own || self.shows_stale(slice);
+            let stale = unreported > is_own || self.waits_for_intents || self.shows_stale(slice);
             let rebuild = slice.stage == Stage::Silent;
             let state = State { stale, rebuild, agents };
             if self.states.get(&number) != Some(&state) {

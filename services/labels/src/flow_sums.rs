@@ -1,9 +1,11 @@
-//! Paths of slices as the arithmetic has them: links by number, each taken as often as a path needs it.
+//! Paths of slices and reservations of intents as the arithmetic has them: links by number, each taken as often as a path needs it.
 //!
-//! In: paths by the names of links. Out: changes of sums. It decides nothing about slices, and tells nobody.
+//! In: paths and reservations by the names of links. Out: changes of sums. It decides nothing about slices, and tells nobody.
 
 use crate::links::Links;
-use hose::{Bandwidth, Flows, LinkNo, Pair, Path, SliceNo};
+use crate::slices::INTENTS;
+use hose::{BANDWIDTH_MAX, Bandwidth, Flows, LinkNo, Pair, Path, SliceNo};
+use std::collections::BTreeMap;
 use view::LinkId;
 
 /// The flows of all slices, and the links that they need.
@@ -13,6 +15,10 @@ pub struct FlowSums {
     pub flows: Flows,
     /// Links by name.
     pub links: Links,
+    /// What intents reserve: as many links as [`crate::reservations`] knows at most.
+    reserved: BTreeMap<LinkId, Bandwidth>,
+    /// What the sums have of it. A link that the view does not have has no label, so what is booked there does not matter.
+    booked: BTreeMap<LinkNo, Bandwidth>,
 }
 
 impl FlowSums {
@@ -30,6 +36,29 @@ impl FlowSums {
             known.map_err(|why| why.to_string())?;
         }
         Ok(number)
+    }
+
+    /// Intents reserve so much of a link from now on.
+    pub fn reserve(&mut self, link: LinkId, bandwidth: Bandwidth) {
+        match bandwidth {
+            Bandwidth::ZERO => drop(self.reserved.remove(&link)),
+            // A link carries no more.
+            some => drop(self.reserved.insert(link, some.min(BANDWIDTH_MAX))),
+        }
+        self.book(link);
+    }
+
+    /// The view has a link: what is reserved of it counts. If its number was that of another link before, what was booked for that one goes.
+    pub fn book(&mut self, link: LinkId) {
+        let Some(number) = self.links.in_view(link) else { return };
+        let now = self.reserved.get(&link).copied().unwrap_or_default();
+        let before = match now {
+            Bandwidth::ZERO => self.booked.remove(&number),
+            some => self.booked.insert(number, some),
+        };
+        let before = before.unwrap_or_default();
+        // The link has a capacity, and the number of the slice is within its bound.
+        let _known = self.flows.labels_mut().shift(INTENTS, &[number], before.bps(), now.bps());
     }
 
     /// The path of a pair is this one now. A path that is refused is no path: what was there before is true no more.

@@ -3,11 +3,12 @@
 //! ```text
 //!   slices ──reports: paths, links shown──> [ engine ] ──a stream of labels for each slice──> slices
 //!   discovery ──links, capacities─────────>     │
+//!   paths ──what intents reserve────────────>    │
 //!   agents, by TCP: a flow lives, is silent ─>   └──flows, standings──> operator
 //!   settings, operator: what slices are promised ^
 //! ```
 //!
-//! In: promises, reports with their grants, the view's links, datagrams of agents. Out: labels, each to its slice only, and caps for agents. The arithmetic and the damping are those of the
+//! In: promises, reports with their grants, the view's links, reservations of intents, datagrams of agents. Out: labels, each to its slice only, and caps for agents. The arithmetic and the damping are those of the
 //! crate `hose`. It changes nothing in the network, and keeps nothing over a restart: the slices report again, and until then labels are
 //! marked as stale. What slices got lately is kept for a day, in memory.
 
@@ -20,6 +21,7 @@ mod lines;
 mod links;
 mod names;
 mod reported;
+mod reservations;
 mod service;
 mod slices;
 mod words;

@@ -52,6 +52,11 @@ impl Links {
         number.map(LinkNo)
     }
 
+    /// The number of a link that the view has.
+    pub fn in_view(&self, id: LinkId) -> Option<LinkNo> {
+        self.number(id).filter(|number| self.get(*number).is_some_and(|named| named.is_in_view))
+    }
+
     /// The name of a number that was given.
     pub fn id(&self, number: LinkNo) -> Option<LinkId> {
         self.get(number).map(|named| named.id)

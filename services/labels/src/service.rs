@@ -12,9 +12,11 @@ use crate::engine::{Effect, Engine, Refused};
 use crate::history::{History, SAMPLE_MS};
 use crate::lines::Lines;
 use crate::reported::Reported;
-use burnet_sdk::stream::Table;
+use crate::reservations::Reservations;
+use burnet_sdk::stream::{Table, Update};
 use burnet_sdk::{
-    App, Commands, Form, Interests, Level, Listener, Query, Ready, Settings, SocketApp, Sockets, Ticket,
+    App, Commands, DatapathId, Form, Interests, Level, Listener, Outcome, Query, Ready, Receipt, Settings,
+    SocketApp, Sockets, Ticket,
 };
 use edge::vnic::AgentId;
 use hose::{Bandwidth, SliceNo};
@@ -42,6 +44,8 @@ pub struct Labels {
     agents: Agents,
     lines: Lines,
     reported: Reported,
+    /// What intents reserve, if the node has intents.
+    reservations: Option<Reservations>,
 }
 
 impl App for Labels {
@@ -60,7 +64,9 @@ impl App for Labels {
             agents: Agents::new(AgentId(settings.number), session(), settings.keys()?),
             lines: Lines::default(),
             reported: Reported::default(),
+            reservations: settings.intents.then(Reservations::default),
         };
+        labels.engine.on_reserved(&[], settings.intents, 0, &mut labels.effects);
         for (name, hose) in settings.slices {
             let done = labels.engine.put(&name, &hose, 0, &mut labels.effects);
             done.map_err(|(_, why)| why)?;
@@ -81,6 +87,24 @@ impl App for Labels {
             self.on_notice(notice);
         }
         self.finish(out);
+    }
+
+    fn on_receipt(&mut self, _: DatapathId, receipt: &Receipt, out: &mut Commands) {
+        let (now_ms, ticket) = (self.now_ms(), Ticket(receipt.ticket));
+        if let Some(reservations) = self.reservations.as_mut().filter(|_| receipt.outcome == Outcome::Refused)
+        {
+            reservations.on_refused(ticket, receipt.reason, now_ms);
+            self.finish(out);
+        }
+    }
+
+    fn on_stream(&mut self, stream: Ticket, update: &Update, out: &mut Commands) {
+        let now_ms = self.now_ms();
+        let is_mine = self.reservations.as_mut().is_some_and(|it| it.on_stream(stream, update, now_ms));
+        // The end of a snapshot follows.
+        if is_mine && !matches!(update, Update::Entry { .. }) {
+            self.finish(out);
+        }
     }
 
     fn on_query(&mut self, query: &Query, out: &mut Commands) {
@@ -206,13 +230,27 @@ impl Labels {
 
     /// Tells slices what is due, and asks for the next wake-up.
     fn finish(&mut self, out: &mut Commands) {
+        self.look_at_reservations(out);
         self.carry_out(out);
         for table in self.tables.values_mut() {
             table.send(out);
         }
-        let due_ms = [self.engine.next_due_ms(), self.agents.next_ms(), self.lines.next_ms()];
+        let opens_ms = self.reservations.as_ref().and_then(Reservations::next_ms);
+        let due_ms = [self.engine.next_due_ms(), self.agents.next_ms(), self.lines.next_ms(), opens_ms];
         let due_ms = due_ms.into_iter().flatten().fold(self.next_look.1, u64::min);
         out.wake_after(Duration::from_millis(due_ms.saturating_sub(self.now_ms()).max(1)));
+    }
+
+    /// Follows what intents reserve, and brings it to the engine.
+    fn look_at_reservations(&mut self, out: &mut Commands) {
+        let now_ms = self.now_ms();
+        let Some(reservations) = &mut self.reservations else { return };
+        reservations.on_time(now_ms, |question| out.follow(paths_contract::SERVICE, question));
+        reservations.take_lines().iter().for_each(|line| out.log(Level::Warning, line));
+        let (changed, waits) = (reservations.take_changed(), !reservations.is_known());
+        if !changed.is_empty() || self.engine.waits_for_intents() != waits {
+            self.engine.on_reserved(&changed, waits, now_ms, &mut self.effects);
+        }
     }
 
     fn carry_out(&mut self, out: &mut Commands) {

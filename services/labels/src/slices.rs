@@ -10,6 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::BuildHasher;
 use view::LinkId;
 
+/// The number under which the reservations of intents are summed. No slice has it.
+pub const INTENTS: SliceNo = SliceNo(0);
+
 /// How far the reports of a slice are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Stage {
@@ -196,12 +199,14 @@ impl Slices {
     }
 
     fn add(&mut self, name: &str) -> Option<SliceNo> {
-        let place = self.slices.iter().position(Option::is_none).unwrap_or(self.slices.len());
+        let first = INTENTS.index() + 1;
+        let free = (first..self.slices.len()).find(|place| self.slices[*place].is_none());
+        let place = free.unwrap_or(self.slices.len().max(first));
         if place >= SLICES_MAX {
             return None;
         }
-        if place == self.slices.len() {
-            self.slices.push(None);
+        if place >= self.slices.len() {
+            self.slices.resize_with(place + 1, || None);
         }
         let number = SliceNo(place as u32);
         self.slices[place] = Some(Slice { name: Name::new(name), ..Slice::default() });
@@ -279,7 +284,7 @@ mod tests {
         };
         let mut slices = Slices::default();
         let (number, gone) = slices.put("blue", &hose(&["A", "B", "C"])).unwrap();
-        assert_eq!((number, gone), (SliceNo(0), vec![]));
+        assert_eq!((number, gone), (SliceNo(1), vec![]), "the first number is that of intents");
         assert_eq!(slices.put("blue", &hose(&["A", "C", "D", "E"])), Some((number, vec![VnicNo(1)])));
         let blue = slices.get(number).unwrap();
         assert_eq!(
@@ -290,6 +295,6 @@ mod tests {
         assert_eq!(slices.unreported(), 1);
         slices.remove("blue");
         assert!(slices.unreported() == 0 && slices.number("blue").is_none());
-        assert_eq!(slices.put("red", &hose(&[])).map(|(number, _)| number), Some(SliceNo(0)));
+        assert_eq!(slices.put("red", &hose(&[])).map(|(number, _)| number), Some(SliceNo(1)));
     }
 }

@@ -1,7 +1,7 @@
 //! Labels against the sums from scratch, while slices change, messages are lost and doubled, and the service crashes.
 //!
-//! Three slices report through a network that loses queries and answers. A model knows what the rules of each slice make. In the end, all has
-//! arrived, and each label is what a computation from nothing gives.
+//! Three slices report through a network that loses queries and answers, and intents reserve bandwidth. A model knows what the rules of each slice make. In
+//! the end, all has arrived, and each label is what a computation from nothing gives.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
 
@@ -74,6 +74,8 @@ struct World {
     slices: Vec<Slice>,
     /// In bit/s; 0: not in the view.
     capacities: [u64; LINKS as usize],
+    /// What intents reserve, in bit/s.
+    reserved: [u64; LINKS as usize],
     now_ms: u64,
     is_lossy: bool,
 }
@@ -96,6 +98,7 @@ impl World {
             engine: Engine::default(),
             slices: slices.into(),
             capacities,
+            reserved: [0; LINKS as usize],
             now_ms: 0,
             is_lossy: true,
         };
@@ -110,12 +113,15 @@ impl World {
             (slice.told, slice.state) = (BTreeMap::new(), State::default());
         }
         let mut out = Vec::new();
+        // What intents reserve can be known before links are.
+        (0..LINKS).filter(|number| number % 2 == 0).for_each(|number| self.tell_reserved(number, &mut out));
         for (name, slice) in SLICES.iter().zip(&self.slices) {
             self.engine.put(name, &slice.hose(), self.now_ms, &mut out).unwrap();
         }
         for (number, capacity) in (0..).zip(self.capacities).filter(|(_, capacity)| *capacity > 0) {
             self.engine.on_link(link(number), Some(Bandwidth::from_bps(capacity)), self.now_ms, &mut out);
         }
+        (0..LINKS).filter(|number| number % 2 == 1).for_each(|number| self.tell_reserved(number, &mut out));
         self.take(out);
         for slice in &self.slices {
             assert!(slice.state.stale && slice.state.rebuild, "nobody has reported yet");
@@ -149,6 +155,7 @@ impl World {
             16..18 => self.pass(self.now_ms + 1),
             18 => self.change_link(),
             19 => self.change_rate(which),
+            22 => self.change_reserved(),
             20 if self.luck.below(4) == 0 => self.start(),
             21 if self.luck.below(3) == 0 => self.restart_slice(which),
             _ => {
@@ -198,6 +205,19 @@ impl World {
         let capacity = (capacity > 0).then_some(Bandwidth::from_bps(capacity));
         self.engine.on_link(link(number), capacity, self.now_ms, &mut out);
         self.take(out);
+    }
+
+    fn change_reserved(&mut self) {
+        let number = self.luck.below(LINKS);
+        self.reserved[number as usize] = 50_000 * self.luck.below(5);
+        let mut out = Vec::new();
+        self.tell_reserved(number, &mut out);
+        self.take(out);
+    }
+
+    fn tell_reserved(&mut self, number: u64, out: &mut Vec<Effect>) {
+        let reserved = Bandwidth::from_bps(self.reserved[number as usize]);
+        self.engine.on_reserved(&[(link(number), reserved)], false, self.now_ms, out);
     }
 
     fn change_rate(&mut self, which: usize) {
@@ -272,7 +292,7 @@ impl World {
         flows.iter().map(|flow| ((number(&flow.from), number(&flow.to)), links(&flow.links))).collect()
     }
 
-    /// Each label is what flows make of nothing.
+    /// Each label is what flows and reservations make of nothing.
     fn check(&self, paths: &[BTreeMap<(u64, u64), Vec<u64>>]) {
         let mut loads = BTreeMap::new();
         for (which, paths) in paths.iter().enumerate() {
@@ -284,7 +304,8 @@ impl World {
             for label in self.engine.labels(name).unwrap() {
                 let number = (0..LINKS).find(|number| link(*number) == label.link).unwrap();
                 let others = (0..SLICES.len()).filter(|other| *other != which);
-                let sum: u64 = others.filter_map(|other| loads.get(&(other, number))).sum();
+                let flows: u64 = others.filter_map(|other| loads.get(&(other, number))).sum();
+                let sum = flows + self.reserved[number as usize];
                 let capacity = self.capacities[number as usize];
                 assert_eq!(label.capacity_kbps, capacity / 1000);
                 assert_eq!(label.label_kbps, capacity.saturating_sub(sum) / 1000, "{name} {number}");

@@ -18,6 +18,8 @@ pub struct LabelsSettings {
     pub slices: BTreeMap<String, Hose>,
     /// What a link carries at most, such as `10M`. None: what its ports say.
     pub link_rate: Option<String>,
+    /// The node runs the service `paths`, whose intents reserve bandwidth.
+    pub intents: bool,
     /// The number of the service among agents.
     pub number: u32,
     /// The keys of agents, by their numbers, in hexadecimal digits.

@@ -2,7 +2,6 @@
 
 use super::*;
 use abi::event::{Caller, write};
-use burnet_sdk::DatapathId;
 use burnet_sdk::flow::MacAddr;
 use burnet_sdk::testing::Trial;
 use view::{LinkKind, Port, Switch, SwitchState};
@@ -198,4 +197,70 @@ fn each_entry_is_that_of_its_label_whatever_the_one_before_was() {
         assert_eq!(key, label.link.to_string().as_bytes());
         assert_eq!(serde_json::from_slice::<Label>(value).unwrap(), label);
     }
+}
+
+/// The service in a node with intents, which has just begun.
+fn with_intents() -> (Labels, Commands) {
+    let settings = SETTINGS.replacen('{', r#"{"intents":true,"#, 1);
+    let mut labels = Labels::new(&Settings::from_json(settings.as_bytes()).unwrap()).unwrap();
+    let mut out = Commands::new();
+    labels.on_start(&mut out);
+    let Labels { engine, effects, .. } = &mut labels;
+    engine.on_link("1/1-2/1".parse().unwrap(), Some(Bandwidth::from_kbps(10_000)), 0, effects);
+    for (slice, entries) in [("blue", SHOWS), ("red", SHOWS)] {
+        let Ok(Question::Report(report)) = Question::from_bytes(report(slice, 1, entries).as_bytes()) else {
+            panic!("it is a report")
+        };
+        engine.on_report(&report, 0, effects).unwrap();
+    }
+    (labels, out)
+}
+
+fn hear(labels: &mut Labels, update: &Update<'_>, out: &mut Commands) {
+    let ticket = labels.reservations.as_ref().unwrap().ticket().expect("the stream is open");
+    labels.on_stream(ticket, update, out);
+}
+
+/// The label of blue in kbit/s, and whether it is stale.
+fn blue(labels: &Labels) -> (u64, bool) {
+    let all = labels.engine.labels("blue").unwrap();
+    (all[0].label_kbps, labels.engine.state("blue").unwrap().stale)
+}
+
+#[test]
+fn what_intents_reserve_is_in_no_label_also_while_their_service_is_away() {
+    let (mut labels, mut out) = with_intents();
+    assert_eq!(blue(&labels), (10_000, true), "what intents reserve is not known");
+    hear(&mut labels, &Update::Begin { number: 1 }, &mut out);
+    hear(&mut labels, &Update::Entry { key: b"1/1-2/1", value: br#"{"kbps":8000}"# }, &mut out);
+    hear(&mut labels, &Update::Entry { key: b"state", value: br#"{"complete":true}"# }, &mut out);
+    hear(&mut labels, &Update::Complete { number: 1 }, &mut out);
+    assert_eq!(blue(&labels), (2_000, false));
+    hear(&mut labels, &Update::Ended { status: 9, reason: b"" }, &mut out);
+    assert_eq!(blue(&labels), (2_000, false), "its rules forward");
+    let until = Instant::now() + Duration::from_secs(60);
+    while labels.reservations.as_ref().unwrap().ticket().is_none() {
+        assert!(Instant::now() < until, "the stream is opened again");
+        std::thread::sleep(Duration::from_millis(20));
+        labels.on_wake(&mut out);
+    }
+    hear(&mut labels, &Update::Begin { number: 1 }, &mut out);
+    hear(&mut labels, &Update::Complete { number: 1 }, &mut out);
+    assert_eq!(blue(&labels), (2_000, false), "it has not compiled its intents");
+    hear(&mut labels, &Update::Put { number: 2, key: b"state", value: br#"{"complete":true}"# }, &mut out);
+    assert_eq!(blue(&labels), (10_000, false));
+}
+
+#[test]
+fn a_stream_of_reservations_that_the_kernel_refuses_is_opened_again() {
+    let (mut labels, mut out) = with_intents();
+    let ticket = labels.reservations.as_ref().unwrap().ticket().expect("the stream is open").0;
+    let receipt = Receipt {
+        ticket,
+        outcome: Outcome::Refused,
+        error: burnet_sdk::flow::ErrorCode { kind: 0, code: 0 },
+        reason: "too many streams",
+    };
+    labels.on_receipt(DatapathId(0), &receipt, &mut out);
+    assert!(labels.reservations.as_ref().unwrap().next_ms().is_some());
 }

@@ -1,10 +1,11 @@
-//! A whole node with two slices on one link: what the flows of one leave is told to the controller of the other.
+//! A whole node with two slices on one link: what the flows of one, and the intents of the operator, leave is told to the controller of the other.
 
 use emulator::{Emulation, Handle, SwitchOptions, Topology, Versions};
 use flow::PortNo;
 use openflow::labels::{EXPERIMENTER, LabelMessage, NO_LABEL, PortLabel, split_labels};
 use openflow::message::{FeaturesReply, FlowModFields, Hello, PORT_MODIFIED};
 use openflow::{Body, Message, Version, frame_len};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -157,8 +158,12 @@ struct World {
 
 impl World {
     fn new(blue: SocketAddr, red: &str, more: &str) -> World {
+        World::with("services = ['discovery', 'labels']", blue, red, more)
+    }
+
+    fn with(services: &str, blue: SocketAddr, red: &str, more: &str) -> World {
         let config = format!(
-            "[network]\nservices = ['discovery', 'labels']\n{more}\
+            "[network]\n{services}\n{more}\
              [slice.blue]\ncontrollers = ['{blue}']\nisolation = 'vlan'\ntag = 10\nlinks = ['s1:3-s2:3']\n\
              vnics = {{ E = {{ port = 's1:1', rate = '8M' }}, F = {{ port = 's2:1', rate = '8M' }} }}\n\
              [slice.red]\n{red}\nisolation = 'vlan'\ntag = 20\nlinks = ['s1:3-s2:3']\n\
@@ -287,4 +292,107 @@ fn an_app_of_a_tenants_node_receives_labels() {
     let left = CAPACITY_KBPS - BLUE_KBPS;
     red.wait_for_line(&format!("label of:0000000000000001/3: {left} of {CAPACITY_KBPS}"));
     drop(world);
+}
+
+impl World {
+    /// What the operator is shown of the labels of red: by the first switch of the link, and whether they are stale. `None`: not now.
+    fn labels_of_red(&self) -> Option<(BTreeMap<String, u64>, bool)> {
+        let output = self.node.bed().run(&["slice", "labels", "red", "--json"]);
+        let all: Value = serde_json::from_slice(&output.stdout).ok()?;
+        let label = |item: &Value| {
+            let from = item["link"].as_str().unwrap().split('/').next().unwrap().to_owned();
+            (from, item["label_kbps"].as_u64().unwrap())
+        };
+        Some((all["items"].as_array()?.iter().map(label).collect(), all["stale"].as_bool()?))
+    }
+
+    /// Waits until labels of red are known. The intent must be in each that is not stale.
+    fn wait_reserved(&self, what: &str, mut is_over: impl FnMut(&Node) -> bool) {
+        let expected = (link_labels(CAPACITY_KBPS - BLUE_KBPS), false);
+        self.node.wait(what, |node| {
+            let is_over = is_over(node);
+            let Some(found) = self.labels_of_red() else { return false };
+            // A service that has just begun knows no links of the slice.
+            assert!(found == expected || found.1 || found.0.is_empty(), "{found:?}");
+            is_over && found == expected
+        });
+    }
+}
+
+/// The labels of both directions of the link, if intents leave so much of the first.
+fn link_labels(first_kbps: u32) -> BTreeMap<String, u64> {
+    let label = |switch: u64, kbps: u32| (format!("of:{switch:016x}"), u64::from(kbps));
+    [label(1, first_kbps), label(2, CAPACITY_KBPS)].into()
+}
+
+/// A node with all services of the network, and an intent that reserves 8 Mbit/s in one direction of the link. Red has been told.
+struct Reserved {
+    world: World,
+    red: Tenant,
+    _blue: Tenant,
+    intent: String,
+}
+
+impl Reserved {
+    fn new() -> Reserved {
+        let (blue, mut red) = (Tenant::new(Version::V1_3, false), Tenant::new(Version::V1_3, false));
+        let told = format!("controllers = ['{}']\nlabels = 'experimenter'", red.address());
+        let rest = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let northbound = format!("[network.northbound]\nlisten = ['{rest}']\n");
+        let world = World::with("", blue.address(), &told, &northbound);
+        red.accept();
+        world
+            .node
+            .wait("the link is free", |_| world.labels_of_red() == Some((link_labels(CAPACITY_KBPS), false)));
+        let add = ["intents", "add", "1/2", "2/2", "--bandwidth-kbps", "8000", "--wait", "--json"];
+        let output = world.node.bed().run(&add);
+        assert!(output.status.success(), "{output:?}\n{}", world.node.log());
+        let intent: Value = serde_json::from_slice(&output.stdout).unwrap();
+        red.wait("the intent is told", is_told(CAPACITY_KBPS - BLUE_KBPS));
+        world.wait_reserved("the label of one direction is lower", |_| true);
+        Reserved { world, red, _blue: blue, intent: intent["id"].as_u64().unwrap().to_string() }
+    }
+
+    /// Kills a service, and waits until another process of it runs and the labels are right again.
+    fn kill(&self, service: &str, mut is_over: impl FnMut(&Node) -> bool) {
+        let pid = self.world.node.pid_of(service).unwrap();
+        kill(pid);
+        self.world.wait_reserved("another process knows the intent", |node| {
+            node.pid_of(service).is_some_and(|now| now != pid) && is_over(node)
+        });
+    }
+
+    fn withdraw(&mut self) {
+        assert!(self.world.node.bed().run(&["intents", "withdraw", &self.intent]).status.success());
+        self.red.wait("the intent is gone", is_told(CAPACITY_KBPS));
+        self.world.node.wait("the link is free again", |_| {
+            self.world.labels_of_red() == Some((link_labels(CAPACITY_KBPS), false))
+        });
+    }
+}
+
+/// Whether a message says that this is left of the link for packets from the first switch.
+fn is_told(label_kbps: u32) -> impl FnMut(u64, &Message, &[u32]) -> Option<()> {
+    let label = PortLabel { port: PortNo(3), label_kbps, capacity_kbps: CAPACITY_KBPS };
+    move |from, message, _| {
+        labels(message).filter(|(_, labels)| from == 1 && labels.contains(&label)).map(drop)
+    }
+}
+
+#[test]
+fn what_an_intent_reserves_is_in_no_label_also_after_its_service_was_killed() {
+    let mut reserved = Reserved::new();
+    reserved.kill("paths", |node| {
+        let output = node.bed().run(&["intents", "--json"]);
+        let intents: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        intents[0]["state"] == "installed"
+    });
+    reserved.withdraw();
+}
+
+#[test]
+fn what_an_intent_reserves_is_in_no_label_after_the_service_of_labels_was_killed() {
+    let mut reserved = Reserved::new();
+    reserved.kill("labels", |_| true);
+    reserved.withdraw();
 }
