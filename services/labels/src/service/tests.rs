@@ -264,3 +264,24 @@ fn a_stream_of_reservations_that_the_kernel_refuses_is_opened_again() {
     labels.on_receipt(DatapathId(0), &receipt, &mut out);
     assert!(labels.reservations.as_ref().unwrap().next_ms().is_some());
 }
+
+#[test]
+fn a_slice_with_a_step_is_told_whole_steps() {
+    let mut trial = started();
+    let put = r#"{"op":"put","slice":"green","hose":{"vnics":{},"step_percent":25}}"#;
+    assert!(ask(&mut trial, OPERATOR, put).contains("status: 0"));
+    let green: &[u8] = br#"{"capabilities":{"labels.own":["green"]}}"#;
+    ask(&mut trial, green, &report("green", 1, SHOWS));
+    ask(&mut trial, BLUE, &report("blue", 1, SHOWS));
+    ask(&mut trial, RED, &report("red", 1, RED_PATH));
+    let labels = |slice: &str| format!(r#"{{"op":"labels","slice":"{slice}"}}"#);
+    // Red leaves 2 of 10: that is less than a step.
+    let said = ask(&mut trial, OPERATOR, &labels("blue"));
+    assert!(has(&said, r#""label_kbps":2000}"#), "{said}");
+    let said = ask(&mut trial, OPERATOR, &labels("green"));
+    assert!(has(&said, r#""label_kbps":0}"#), "{said}");
+    let put = put.replace("25", "20");
+    assert!(ask(&mut trial, OPERATOR, &put).contains("status: 0"));
+    let said = ask(&mut trial, OPERATOR, &labels("green"));
+    assert!(has(&said, r#""label_kbps":2000}"#), "{said}");
+}
