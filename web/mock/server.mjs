@@ -135,7 +135,7 @@ function slice(id, query) {
     case 'network': return sliceNetwork(name);
     case 'labels': return { items: [{ link, capacity_kbps: 10_000, label_kbps: name === 'red' ? 2_000 : 10_000 }], total: 1, stale: false };
     case 'vnics': return { items: [{ vnic: 'E', promised_bps: 10_000_000, sends_bps: 8_000_000, receives_bps: 0, flows: 1, why_less: 'F receives all that it may' }], total: 1 };
-    case 'flows': return { items: [{ from: 'E', to: 'F', links: [link], rules: 2, counts: true, rate_bps: 8_000_000, ...(name === 'red' ? { cap_bps: 4_000_000, shaped: 'shaped by agent 2' } : {}) }], total: 1 };
+    case 'flows': return { items: [{ from: 'E', to: 'F', links: [link], rules: 2, counts: true, rate_bps: 8_000_000, ...(name === 'red' ? { cap_bps: 4_000_000, measured_bps: 3_900_000, shaped: 'shaped by agent 2' } : {}) }], total: 1 };
     default: return missing(id);
   }
 }

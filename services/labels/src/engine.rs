@@ -424,7 +424,7 @@ impl Engine {
         Ok(known.shown.iter().filter_map(|link| self.label(slice, *link)).collect())
     }
 
-    /// The flows of a slice.
+    /// The flows of a slice, without what meters measured.
     ///
     /// # Errors
     /// There is no such slice.
@@ -439,6 +439,7 @@ impl Engine {
             rate_bps: flow.rate.bps(),
             // Without an agent of the sender, nobody was told.
             cap_bps: self.caps.of(flow.pair).filter(|_| self.words.numbers(flow.pair).is_some()),
+            measured_bps: None,
         };
         Ok(self.sums.flows.flows(slice).map(flow).collect())
     }

@@ -202,6 +202,7 @@ mod tests {
             sends_bps,
             receives_bps: 0,
             flows: 1,
+            measured: false,
             why_less: why.map(str::to_owned),
         }
     }

@@ -19,6 +19,7 @@ mod flow_sums;
 mod history;
 mod lines;
 mod links;
+mod measured;
 mod names;
 mod reported;
 mod reservations;

@@ -11,6 +11,7 @@ use crate::agents::Agents;
 use crate::engine::{Effect, Engine, Refused};
 use crate::history::{History, SAMPLE_MS};
 use crate::lines::Lines;
+use crate::measured::Measured;
 use crate::reported::Reported;
 use crate::reservations::Reservations;
 use burnet_sdk::stream::{Table, Update};
@@ -20,7 +21,7 @@ use burnet_sdk::{
 };
 use edge::vnic::AgentId;
 use hose::{Bandwidth, SliceNo};
-use labels_contract::{Follow, Grant, Label, Question, STATE_KEY, shares, status};
+use labels_contract::{Flow, Follow, Grant, Label, Question, STATE_KEY, shares, status};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -46,6 +47,7 @@ pub struct Labels {
     reported: Reported,
     /// What intents reserve, if the node has intents.
     reservations: Option<Reservations>,
+    measured: Measured,
 }
 
 impl App for Labels {
@@ -65,6 +67,7 @@ impl App for Labels {
             lines: Lines::default(),
             reported: Reported::default(),
             reservations: settings.intents.then(Reservations::default),
+            measured: Measured::default(),
         };
         labels.engine.on_reserved(&[], settings.intents, 0, &mut labels.effects);
         for (name, hose) in settings.slices {
@@ -179,6 +182,13 @@ impl Labels {
         }
     }
 
+    /// The flows of a slice, with what meters measured.
+    fn flows(&self, slice: &str) -> Result<Vec<Flow>, Refused> {
+        let mut flows = self.engine.flows(slice)?;
+        self.measured.fill(self.engine.promised(slice)?, &mut flows);
+        Ok(flows)
+    }
+
     /// Looks at what one slice gets. All slices have their turn within the time between two looks at one, so that none waits for all.
     fn look(&mut self, now_ms: u64) {
         let (last, due_ms) = self.next_look;
@@ -187,7 +197,7 @@ impl Labels {
         }
         let next = self.engine.slice_after(last);
         if let Some((_, name)) = next
-            && let (Ok(hose), Ok(flows)) = (self.engine.promised(name), self.engine.flows(name))
+            && let (Ok(hose), Ok(flows)) = (self.engine.promised(name), self.flows(name))
         {
             self.history.on_shares(name, &shares(hose, &flows), now_ms);
         }
@@ -214,7 +224,7 @@ impl Labels {
         match question {
             Question::Report(report) => engine.on_report(&report, now_ms, effects).map(|heard| json(&heard)),
             Question::Labels { slice } => engine.labels(&slice).map(|labels| json(&labels)),
-            Question::Flows { slice } => engine.flows(&slice).map(|flows| json(&flows)),
+            Question::Flows { slice } => self.flows(&slice).map(|flows| json(&flows)),
             Question::Past { slice, since_s } => {
                 engine.promised(&slice)?;
                 Ok(json(&self.history.past(&slice, since_s, now_ms)))

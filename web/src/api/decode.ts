@@ -249,5 +249,5 @@ export function decodeSliceFlow(value: unknown): SliceFlow | null {
   const from = object(value);
   const [start, end] = [text(from.from), text(from.to)];
   if (start === '' || end === '') return null;
-  return { from: start, to: end, links: texts(from.links), counts: from.counts === true, rateBps: number(from.rate_bps), shaped: textOrNull(from.shaped), capBps: numberOrNull(from.cap_bps) };
+  return { from: start, to: end, links: texts(from.links), counts: from.counts === true, rateBps: number(from.rate_bps), measuredBps: numberOrNull(from.measured_bps), shaped: textOrNull(from.shaped), capBps: numberOrNull(from.cap_bps) };
 }

@@ -209,7 +209,7 @@ export interface SliceLabel {
   labelKbps: number;
 }
 
-/** What a VNIC is promised, and the sums of the nominal rates of its flows. */
+/** What a VNIC is promised, and what its flows get: as measured, or their nominal rates where nobody meters. */
 export interface SliceVnic {
   name: string;
   promisedBps: number;
@@ -224,6 +224,8 @@ export interface SliceFlow {
   links: string[];
   counts: boolean;
   rateBps: number;
+  /** What the meter of its receiver measured. Null: nobody meters it. */
+  measuredBps: number | null;
   /** How its sender is shaped. Null: the slice has not said it. */
   shaped: string | null;
   /** What its sender may send, because a link is overbooked. */

@@ -331,8 +331,9 @@ pageTest('a slice is shown with its labels, what its VNICs are promised and get,
   const flows = page.getByRole('region', { name: 'Flows of red' });
   await flows.getByText('8 Mbit/s').waitFor();
   await flows.getByText('shaped by agent 2, capped at 4 Mbit/s').waitFor();
+  await flows.getByText('3.9 Mbit/s').waitFor();
   await page.getByRole('button', { name: /^blue running/ }).click();
-  await page.getByRole('region', { name: 'Flows of blue' }).getByText('–', { exact: true }).waitFor();
+  await page.getByRole('region', { name: 'Flows of blue' }).getByText('–', { exact: true }).first().waitFor();
 });
 
 pageTest('a tenant sees its slices, and no other view', { expected: ['403'] }, async ({ page }) => {

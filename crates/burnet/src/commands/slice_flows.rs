@@ -137,10 +137,11 @@ fn flows_text(slice: &str, flows: &[ShapedFlow]) -> String {
         let rate = if it.counts { Bandwidth::from_bps(it.rate_bps).to_string() } else { "silent".to_owned() };
         let links: Vec<String> = it.links.iter().map(|link| link_name(*link)).collect();
         let path = if links.is_empty() { "at one switch".to_owned() } else { links.join(" ") };
-        [it.from.clone(), it.to.clone(), rate, it.rules.to_string(), path, shaped.shaped()]
+        let measured = it.measured_bps.map_or("-".to_owned(), |bps| Bandwidth::from_bps(bps).to_string());
+        [it.from.clone(), it.to.clone(), rate, measured, it.rules.to_string(), path, shaped.shaped()]
     };
     let rows: Vec<_> = flows.iter().map(row).collect();
-    columns(["FROM", "TO", "RATE", "RULES", "PATH", "SENDER"], &rows)
+    columns(["FROM", "TO", "RATE", "MEASURED", "RULES", "PATH", "SENDER"], &rows)
 }
 
 fn report_text(slice: &str, vnics: &Vnics) -> String {
@@ -214,10 +215,11 @@ mod tests {
         let flow = |to: &str, links: &[&str], rate_bps: u64| json!({"from": "E", "to": to, "links": links, "rules": 2, "counts": rate_bps > 0, "rate_bps": rate_bps});
         let mut items = json!([flow("F", &["3/1-1/1", "1/2-4/1"], 8_000_000), flow("G", &[], 0)]);
         (items[0]["shaped"], items[0]["cap_bps"]) = ("shaped by agent 2".into(), 4_000_000.into());
+        items[0]["measured_bps"] = 3_900_000.into();
         let Flows { items } = read(json!({"items": items, "total": 2})).unwrap();
-        let expected = "FROM  TO  RATE    RULES  PATH                 SENDER\n\
-                        E     F   8.0M    2      s3:1-s1:1 s1:2-s4:1  shaped by agent 2, capped at 4.0M\n\
-                        E     G   silent  2      at one switch        -\n";
+        let expected = "FROM  TO  RATE    MEASURED  RULES  PATH                 SENDER\n\
+                        E     F   8.0M    3.9M      2      s3:1-s1:1 s1:2-s4:1  shaped by agent 2, capped at 4.0M\n\
+                        E     G   silent  -         2      at one switch        -\n";
         assert_eq!(flows_text("blue", &items), expected);
         assert!(flows_text("blue", &[]).starts_with("slice blue has no flow"));
     }

@@ -69,6 +69,17 @@ pub struct Flow {
     /// What its sender's agent was told that it may send in bit/s, if it crosses an overbooked link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cap_bps: Option<u64>,
+    /// What the meter of its receiver measured last in bit/s, to a tenth. None: nobody meters it, or it does not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured_bps: Option<u64>,
+}
+
+impl Flow {
+    /// What the flow gets in bit/s: what was measured. Of a flow that nobody meters, it is the nominal rate, or the cap if that is lower.
+    pub fn got_bps(&self) -> u64 {
+        let unmeasured = || self.cap_bps.map_or(self.rate_bps, |cap_bps| cap_bps.min(self.rate_bps));
+        self.measured_bps.unwrap_or_else(unmeasured)
+    }
 }
 
 /// How far a slice is.

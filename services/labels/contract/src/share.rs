@@ -1,6 +1,7 @@
 //! What each VNIC of a slice is promised, what its flows get of that, and why that is less.
 //!
-//! In: a promise, and the flows of a slice. Out: a [`Share`] for each VNIC. What flows get is their nominal rate, which no meter has measured.
+//! In: a promise, and the flows of a slice. Out: a [`Share`] for each VNIC. What flows get is what meters measured. Of a flow that nobody
+//! meters, it is the nominal rate.
 
 use crate::{Flow, Hose};
 use serde::{Deserialize, Serialize};
@@ -16,12 +17,15 @@ pub struct Share {
     pub vnic: String,
     /// What it may send and what it may receive, in bit/s.
     pub promised_bps: u64,
-    /// The nominal rates of the flows from it, in bit/s.
+    /// What the flows from it get, in bit/s: [`Flow::got_bps`].
     pub sends_bps: u64,
-    /// The nominal rates of the flows to it, in bit/s.
+    /// What the flows to it get, likewise.
     pub receives_bps: u64,
     /// How many flows come from it.
     pub flows: usize,
+    /// Whether meters measured all flows from it and to it that count.
+    #[serde(default)]
+    pub measured: bool,
     /// Why it sends less than it is promised, as a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why_less: Option<String>,
@@ -64,6 +68,25 @@ struct Sums<'a> {
     sends_bps: u64,
     receives_bps: u64,
     own: Vec<&'a Flow>,
+    /// How many flows from it and to it count, and how many of them were measured.
+    counting: usize,
+    measured: usize,
+}
+
+impl Sums<'_> {
+    fn is_measured(&self) -> bool {
+        self.counting > 0 && self.measured == self.counting
+    }
+
+    fn note(&mut self, flow: &Flow) {
+        self.counting += usize::from(flow.counts);
+        self.measured += usize::from(flow.measured_bps.is_some());
+    }
+}
+
+/// What counts as all of a rate: agents say rates to a tenth, and leave a little of a NIC free.
+fn nearly(bps: u64, is_measured: bool) -> u64 {
+    if is_measured { bps / 100 * 88 } else { bps }
 }
 
 /// The share of each VNIC.
@@ -71,48 +94,80 @@ pub fn shares(hose: &Hose, flows: &[Flow]) -> Vec<Share> {
     let mut sums: BTreeMap<&str, Sums<'_>> = BTreeMap::new();
     for flow in flows {
         let sender = sums.entry(&flow.from).or_default();
-        sender.sends_bps = sender.sends_bps.saturating_add(flow.rate_bps);
+        sender.sends_bps = sender.sends_bps.saturating_add(flow.got_bps());
+        sender.note(flow);
         sender.own.push(flow);
         let receiver = sums.entry(&flow.to).or_default();
-        receiver.receives_bps = receiver.receives_bps.saturating_add(flow.rate_bps);
+        receiver.receives_bps = receiver.receives_bps.saturating_add(flow.got_bps());
+        receiver.note(flow);
     }
-    let of = |name: &str| sums.get(name).map_or((0, 0), |sums| (sums.sends_bps, sums.receives_bps));
-    let is_full = |name: &str| hose.vnics.get(name).is_some_and(|vnic| of(name).1 >= vnic.rate_bps);
+    let none = Sums::default();
+    let of = |name: &str| sums.get(name).unwrap_or(&none);
+    let is_full = |name: &str| {
+        let (sum, promised) = (of(name), hose.vnics.get(name));
+        promised.is_some_and(|vnic| sum.receives_bps >= nearly(vnic.rate_bps, sum.is_measured()))
+    };
     let share = |(name, promised): (&String, &crate::Vnic)| {
-        let (sends_bps, receives_bps) = of(name);
-        let own = sums.get(name.as_str()).map_or(&[][..], |sums| &sums.own);
-        let why_less = (sends_bps < promised.rate_bps).then(|| why_less(own, is_full));
+        let sum = of(name);
+        let measured = sum.is_measured();
+        let is_less = sum.sends_bps < nearly(promised.rate_bps, measured);
         Share {
             vnic: name.clone(),
             promised_bps: promised.rate_bps,
-            sends_bps,
-            receives_bps,
-            flows: own.len(),
-            why_less,
+            sends_bps: sum.sends_bps,
+            receives_bps: sum.receives_bps,
+            flows: sum.own.len(),
+            measured,
+            why_less: is_less.then(|| why_less(&sum.own, is_full)),
         }
     };
     hose.vnics.iter().map(share).collect()
 }
 
 /// Why the flows of a VNIC get less than it is promised. In a max-min share, each flow is limited by a VNIC that sends or receives all
-/// that it may.
+/// that it may. Over an overbooked link, the service caps it. And a tenant may send less than it may.
 fn why_less(own: &[&Flow], is_full: impl Fn(&str) -> bool) -> String {
     if own.is_empty() {
         return "no rules bring its packets to another VNIC".to_owned();
     }
-    if !own.iter().any(|flow| flow.counts) {
+    let counting: Vec<&Flow> = own.iter().copied().filter(|flow| flow.counts).collect();
+    if counting.is_empty() {
         return "its flows are silent".to_owned();
     }
-    let full: Vec<&str> =
-        own.iter().filter(|flow| flow.counts && is_full(&flow.to)).map(|flow| flow.to.as_str()).collect();
-    match full.as_slice() {
-        [] => "its flows share what it may send".to_owned(),
-        [one] => format!("{one} receives all that it may"),
-        some if some.len() <= NAMED_MAX => format!("{} receive all that they may", some.join(", ")),
-        many => {
-            let (first, more) = many.split_at(NAMED_MAX);
-            format!("{} and {} more receive all that they may", first.join(", "), more.len())
-        }
+    let to = |flows: &mut dyn Iterator<Item = &&Flow>| flows.map(|flow| flow.to.clone()).collect::<Vec<_>>();
+    let capped = to(&mut counting.iter().filter(|flow| is_at_its_cap(flow)));
+    let full = to(&mut counting.iter().filter(|flow| is_full(&flow.to)));
+    let reasons = [
+        (!capped.is_empty()).then(|| format!("links on the way to {} are overbooked", names(&capped))),
+        match full.as_slice() {
+            [] => None,
+            [one] => Some(format!("{one} receives all that it may")),
+            some => Some(format!("{} receive all that they may", names(some))),
+        },
+    ];
+    let reasons: Vec<String> = reasons.into_iter().flatten().collect();
+    match reasons.is_empty() {
+        false => reasons.join("; "),
+        true if counting.iter().any(|flow| is_idle(flow)) => "it sends less than it may".to_owned(),
+        true => "its flows share what it may send".to_owned(),
+    }
+}
+
+fn is_at_its_cap(flow: &Flow) -> bool {
+    let is_at = |cap_bps: u64| flow.got_bps() >= nearly(cap_bps, flow.measured_bps.is_some());
+    flow.cap_bps.filter(|cap_bps| *cap_bps < flow.rate_bps).is_some_and(is_at)
+}
+
+/// Whether the flow gets less than its nominal rate, and no cap is in its way.
+fn is_idle(flow: &Flow) -> bool {
+    flow.measured_bps.is_some_and(|bps| bps < nearly(flow.rate_bps, true)) && !is_at_its_cap(flow)
+}
+
+/// The first few names, and how many more there are.
+fn names(all: &[String]) -> String {
+    match all.split_at_checked(NAMED_MAX) {
+        Some((first, more)) if !more.is_empty() => format!("{} and {} more", first.join(", "), more.len()),
+        _ => all.join(", "),
     }
 }
 
@@ -129,6 +184,7 @@ mod tests {
             counts: rate_bps > 0,
             rate_bps,
             cap_bps: None,
+            measured_bps: None,
         }
     }
 
@@ -154,6 +210,35 @@ mod tests {
         check(2, 0, 6, Some("no rules bring its packets to another VNIC"));
         check(3, 1, 1, None);
         check(4, 0, 0, Some("its flows are silent"));
+    }
+
+    #[test]
+    fn what_meters_measured_is_what_is_got_and_caps_are_a_reason() {
+        let hose = hose(&[("A", 8_000), ("B", 8_000), ("C", 8_000), ("D", 8_000)]);
+        let check = |measured: Option<u64>, cap: Option<u64>, expected: (u64, bool, Option<&str>)| {
+            let flow = Flow { measured_bps: measured, cap_bps: cap, ..flow("A", "B", 8_000) };
+            let share = &shares(&hose, &[flow])[0];
+            let (sends, is_measured, why) = expected;
+            assert_eq!((share.sends_bps, share.measured), (sends, is_measured), "{measured:?} {cap:?}");
+            assert_eq!(share.why_less.as_deref(), why, "{measured:?} {cap:?}");
+        };
+        check(None, None, (8_000, false, None));
+        check(Some(7_800), None, (7_800, true, None));
+        check(Some(9_800), None, (9_800, true, None));
+        check(Some(1_000), None, (1_000, true, Some("it sends less than it may")));
+        let overbooked = Some("links on the way to B are overbooked");
+        check(Some(4_300), Some(4_400), (4_300, true, overbooked));
+        check(None, Some(4_400), (4_400, false, overbooked));
+        check(Some(1_000), Some(4_400), (1_000, true, Some("it sends less than it may")));
+        let both = [
+            Flow { measured_bps: Some(4_000), cap_bps: Some(4_000), ..flow("A", "B", 6_000) },
+            Flow { measured_bps: None, ..flow("C", "B", 6_000) },
+        ];
+        let share = &shares(&hose, &both)[0];
+        assert_eq!((share.sends_bps, share.measured), (4_000, true));
+        let why = "links on the way to B are overbooked; B receives all that it may";
+        assert_eq!(share.why_less.as_deref(), Some(why));
+        assert!(!shares(&hose, &both)[1].measured, "one of its flows is not metered");
     }
 
     #[test]

@@ -61,6 +61,7 @@ impl Labels {
                 }
                 Said::Gone(agent) => {
                     self.engine.on_agent(agent.0, false, now_ms, &mut self.effects);
+                    self.forget_measured(agent);
                     out.log(
                         Level::Warning,
                         &format!("{agent} is silent: flows to its VNICs count by their rules"),
@@ -84,6 +85,7 @@ impl Labels {
                 What::Unshaped => Word::Lives(from, to),
             }
         };
+        entries.iter().for_each(|entry| self.measure(agent, entry));
         let words: Vec<Word> = entries.iter().map(word).collect();
         for refused in self.engine.on_words(agent.0, &words, now_ms, &mut self.effects) {
             let (Word::Lives(from, to) | Word::Silent(from, to) | Word::Shaped(from, to)) = refused else {
@@ -93,6 +95,23 @@ impl Labels {
             let flow = Flow { sender: VnicId(from), receiver: VnicId(to) };
             self.on_lie(Refusal::Foreign(agent, flow), now_ms, out);
         }
+    }
+
+    /// Notes the rate of an entry, if the flow goes to a VNIC of the agent. The engine judges the others.
+    fn measure(&mut self, agent: AgentId, entry: &Entry) {
+        let (from, to) = (entry.flow.sender.0, entry.flow.receiver.0);
+        match entry.what {
+            What::Reset => self.forget_measured(agent),
+            _ if self.engine.agent_of(to) != Some(agent.0) => {}
+            What::Began | What::Rate => self.measured.on_rate(from, to, entry.rate_bps),
+            What::Ended => self.measured.on_end(from, to),
+            What::Shaped | What::Unshaped => {}
+        }
+    }
+
+    fn forget_measured(&mut self, agent: AgentId) {
+        let engine = &self.engine;
+        self.measured.forget(|to| engine.agent_of(to).is_none_or(|of| of == agent.0));
     }
 
     /// Passes rates on to the agents of the senders, with which the receiver's agent has no link.

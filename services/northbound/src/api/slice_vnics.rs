@@ -5,7 +5,7 @@
 //!                          └── with since_s: Question::Past ──> means over that time ──┘
 //! ```
 //!
-//! In: the answers of the service `labels`. Out: JSON. What flows get is their nominal rate, which no meter has measured.
+//! In: the answers of the service `labels`. Out: JSON. What flows get is what meters measured. Of a flow that nobody meters, it is the nominal rate.
 
 use super::context::{Answer, Answered, Context, First};
 use super::slices::{answer, ask, known};

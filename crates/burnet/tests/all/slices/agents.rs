@@ -253,6 +253,14 @@ fn labels_follow_what_meters_see_also_after_the_service_was_restarted() {
     world.node.wait_for_line("agent 2 meters and shapes");
     world.ping();
     world.until("the meter sees the flow", &mut servers, 5_000, CAPACITY_KBPS - BLUE_KBPS);
+    world.node.wait("reports have what the meter measured", |_| {
+        (0..20).for_each(|_| work(&mut servers, 5_000));
+        let report = world.bed.run(&["slice", "report", "blue", "--json"]).stdout;
+        let report: Value = serde_json::from_slice(&report).unwrap();
+        let of_e = report["items"].as_array().unwrap().iter().find(|it| it["vnic"] == "E").unwrap().clone();
+        // 5,000 bytes in each step of 10 ms or more are at most 4 Mbit/s.
+        of_e["measured"] == true && (1..=4_500_000).contains(&of_e["sends_bps"].as_u64().unwrap())
+    });
     kill(world.node.pid_of("labels").unwrap());
     world.node.wait("the service runs again", |node| node.pid_of("labels").is_some());
     world.until("the agents have dialled again", &mut servers, 5_000, CAPACITY_KBPS - BLUE_KBPS);
