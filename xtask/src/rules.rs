@@ -117,7 +117,17 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     // The virtual switches of a slice take events of the ABI, and speak OpenFlow towards the tenant.
     (
         "slice",
-        &["abi", "burnet-sdk", "flow", "labels-contract", "openflow", "slice-contract", "slicer", "view"],
+        &[
+            "abi",
+            "burnet-sdk",
+            "flow",
+            "labels-contract",
+            "openflow",
+            "paths-contract",
+            "slice-contract",
+            "slicer",
+            "view",
+        ],
     ),
     // The arithmetic of labels is a crate of its own, which the slices and the command line use too.
     // It has the other ends of the links with the agents on servers.

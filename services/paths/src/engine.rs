@@ -15,7 +15,7 @@
 
 mod entry;
 mod hopeful;
-mod settle;
+pub(crate) mod settle;
 
 use crate::compile::{Task, WhyNot, compile};
 use crate::network::Network;

@@ -5,10 +5,11 @@
 //!   discovery, hosts ──the view───────────>   │    ^
 //!   store <──what is wanted──> [ storage ]    v    └──states of sets── flows
 //!                                     sets of rules ──────────────────> flows
+//!   settings: links of slices ──> [ virtual_links ] ──their states──> slices, labels
 //! ```
 //!
-//! In: the network view, questions with their grants, states of rules. Out: answers, sets of wanted rules, two tables as streams. It sends
-//! nothing to a switch itself.
+//! In: the network view, questions with their grants, states of rules, links of slices. Out: answers, sets of wanted rules, tables as streams.
+//! It sends nothing to a switch itself.
 
 mod changes;
 pub mod compile;
@@ -24,6 +25,7 @@ pub mod rules;
 mod service;
 mod storage;
 pub mod usage;
+pub mod virtual_links;
 mod waiting;
 mod writing;
 

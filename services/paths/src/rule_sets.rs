@@ -7,12 +7,12 @@
 //! In: effects of the engine, answers and states of the service. Out: queries, and events for the engine. A batch that is not taken is
 //! reported, so that the engine puts its sets again.
 
-use crate::engine::{Engine, Entry, REFUSED_AGAIN_S};
+use crate::engine::REFUSED_AGAIN_S;
+use crate::virtual_links::is_of_link;
 use burnet_sdk::stream::Update;
 use burnet_sdk::{Commands, QueryReply, Ticket, query_status};
-use flows_contract::{Batch, Follow, SERVICE, SetOptions, SetState, read_refusals, status};
+use flows_contract::{Batch, Follow, Items, SERVICE, SetOptions, SetState, read_refusals, status};
 use std::collections::{BTreeSet, HashMap, VecDeque};
-use view::IntentId;
 
 /// How long after its end the stream is opened again, and how long after a failure sets are put again.
 const RETRY_MS: u64 = 500;
@@ -40,13 +40,19 @@ const REFUSED_AT_ONCE: usize = 64;
 /// The first part of the names of sets. The number of the intent follows.
 const PREFIX: &str = "intent/";
 
-/// The name of an intent's set.
+/// The same for one direction of a slice's virtual link.
+const PREFIX_OF_LINKS: &str = "virtual-link/";
+
+/// The name of an intent's set, or of a virtual link's.
 pub fn name_of(id: u64) -> String {
-    format!("{PREFIX}{id}")
+    let prefix = if is_of_link(id) { PREFIX_OF_LINKS } else { PREFIX };
+    format!("{prefix}{id}")
 }
 
 fn id_of(name: &[u8]) -> Option<u64> {
-    std::str::from_utf8(name).ok()?.strip_prefix(PREFIX)?.parse().ok()
+    let name = std::str::from_utf8(name).ok()?;
+    let number = name.strip_prefix(PREFIX).or_else(|| name.strip_prefix(PREFIX_OF_LINKS))?;
+    number.parse().ok().filter(|id| name_of(*id) == name)
 }
 
 /// What came of it.
@@ -133,12 +139,12 @@ impl RuleSets {
         }
     }
 
-    /// Puts the rules of an intent.
-    pub fn put(&mut self, engine: &Engine, id: u64) {
-        let Some(entry) = engine.entry(IntentId(id)) else { return };
-        if !self.try_put(engine, entry, id) {
+    /// Puts the rules of an intent or a virtual link, in this version. `in_order`: packets may be on the way.
+    pub fn put(&mut self, id: u64, version: u64, in_order: bool, write: impl Fn(&mut Items<'_>)) {
+        let (name, options) = (name_of(id), SetOptions { in_order, permanent: false });
+        if !self.batch.put(&name, version, options, &write) {
             self.close();
-            if !self.try_put(engine, entry, id) {
+            if !self.batch.put(&name, version, options, &write) {
                 return self.heard.push(Heard::TooLong(id));
             }
         }
@@ -151,11 +157,6 @@ impl RuleSets {
         if self.batch.as_bytes().len() >= BATCH_BYTES {
             self.close();
         }
-    }
-
-    fn try_put(&mut self, engine: &Engine, entry: &Entry, id: u64) -> bool {
-        let options = SetOptions { in_order: entry.is_in_order(), permanent: false };
-        self.batch.put(&name_of(id), entry.version, options, |items| engine.write_rules(id, items))
     }
 
     /// Removes the rules of an intent.

@@ -9,29 +9,33 @@ use crate::publish::Tables;
 use crate::questions::{self, Refused};
 use crate::rule_sets::{self, RuleSets};
 use crate::storage::{self, Storage};
+use crate::virtual_links::{self, VirtualLinks, is_of_link};
 use crate::waiting::Waiting;
 use crate::writing::Writing;
 use burnet_sdk::stream::Update;
 use burnet_sdk::{
     App, Commands, Form, Interests, Level, Outcome, Query, QueryOver, QueryReply, Receipt, Settings, Ticket,
 };
-use paths_contract::{Follow, Grant, Question, status};
+use flows_contract::Items;
+use paths_contract::{Follow, FollowLinks, Grant, Question, SliceLinks, status};
 use serde::Deserialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use view::{Batch, IntentId, Kind, Notice, Object, Snapshot};
 
 /// The settings: `[network.paths]` of `burnet.toml`.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PathsSettings {
     /// After a restart: how long the network must not change before intents of before are compiled.
     pub settle_ms: u64,
+    /// The slices with their links. The node fills them in.
+    pub slices: BTreeMap<String, SliceLinks>,
 }
 
 impl Default for PathsSettings {
     fn default() -> PathsSettings {
-        PathsSettings { settle_ms: 1_000 }
+        PathsSettings { settle_ms: 1_000, slices: BTreeMap::new() }
     }
 }
 
@@ -44,8 +48,10 @@ pub struct Paths {
     pub(crate) storage: Storage,
     rule_sets: RuleSets,
     pub(crate) tables: Tables,
+    links: VirtualLinks,
     clock: Clock,
     effects: Vec<Effect>,
+    link_effects: Vec<virtual_links::Effect>,
     /// The intents with a write under way, and the questions behind: together at most [`storage::WRITES_MAX`].
     pub(crate) pending: Pending,
     pub(crate) waiting: Waiting,
@@ -79,13 +85,17 @@ impl App for Paths {
         let settings: PathsSettings = settings.read()?;
         let clock = Clock::start();
         let now_ms = clock.now_ms();
+        let PathsSettings { settle_ms, slices } = settings;
+        let first_version = now_ms << VERSION_BITS;
         Ok(Paths {
-            engine: Engine::new(now_ms << VERSION_BITS, settings.settle_ms, now_ms),
+            engine: Engine::new(first_version, settle_ms, now_ms),
+            links: VirtualLinks::new(slices, first_version, settle_ms, now_ms),
             storage: Storage::default(),
             rule_sets: RuleSets::new(now_ms),
             tables: Tables::new(now_ms),
             clock,
             effects: Vec::new(),
+            link_effects: Vec::new(),
             pending: Pending::default(),
             waiting: Waiting::default(),
             moved: BTreeSet::new(),
@@ -151,6 +161,7 @@ impl App for Paths {
 
     fn on_credit(&mut self, _: Ticket, out: &mut Commands) {
         self.tables.send(&self.engine, out);
+        self.links.send(out);
     }
 
     fn on_caught_up(&mut self, out: &mut Commands) {
@@ -172,6 +183,10 @@ impl Paths {
     }
 
     fn on_notice(&mut self, notice: &Notice) {
+        let is_of = |object: &Object| matches!(object, Object::Switch(_) | Object::Link(_));
+        if notice.now().or(notice.before()).is_some_and(is_of) {
+            self.links.on_change(self.clock.now_ms());
+        }
         match (notice.now(), notice.before()) {
             (Some(Object::Switch(switch)), _) => self.tell(Event::Switch(switch)),
             (Some(Object::Link(link)), _) => self.tell(Event::Link(link)),
@@ -184,6 +199,10 @@ impl Paths {
     }
 
     fn follow(&mut self, query: &Query, out: &mut Commands) -> Result<(), Refused> {
+        if let Some(FollowLinks { links_of }) = FollowLinks::from_bytes(query.payload) {
+            grant(query)?.check_follow_links(&links_of).map_err(|why| (status::NOT_GRANTED, why))?;
+            return self.links.follow(&links_of, query, out).map_err(|why| (status::NOT_FOUND, why));
+        }
         grant(query)?.check_follow().map_err(|why| (status::NOT_GRANTED, why))?;
         let follow = Follow::from_bytes(query.payload).map_err(|why| (status::BAD_QUESTION, why))?;
         self.tables.follow(&follow, query, &self.engine, out);
@@ -229,7 +248,34 @@ impl Paths {
         }
     }
 
+    /// What came of a set of a virtual link. Says whether it was one.
+    fn on_link_rules(&mut self, heard: &rule_sets::Heard, now_ms: u64) -> bool {
+        let (links, network) = (&mut self.links, self.engine.network_mut());
+        match heard {
+            rule_sets::Heard::State(id, state) if is_of_link(*id) => {
+                links.on_rules(*id, state.as_ref(), network, now_ms, &mut self.link_effects);
+            }
+            rule_sets::Heard::NotTaken(id) if is_of_link(*id) => links.on_not_taken(*id, None, network),
+            rule_sets::Heard::Refused(id, why) if is_of_link(*id) => {
+                links.on_not_taken(*id, Some(why), network)
+            }
+            rule_sets::Heard::TooLong(id) if is_of_link(*id) => {
+                let why = "it has more rules than one set can have";
+                links.on_not_taken(*id, Some(why), network);
+            }
+            rule_sets::Heard::Complete(there) => {
+                links.on_rules_complete(there);
+                return false;
+            }
+            _ => return false,
+        }
+        true
+    }
+
     fn on_rules(&mut self, heard: rule_sets::Heard, now_ms: u64, out: &mut Commands) {
+        if self.on_link_rules(&heard, now_ms) {
+            return;
+        }
         let event = match &heard {
             rule_sets::Heard::State(id, state) => Event::Rules(*id, state.as_ref()),
             rule_sets::Heard::Complete(there) => Event::RulesComplete(there),
@@ -269,7 +315,9 @@ impl Paths {
         let is_complete = out.view_is_current();
         if std::mem::replace(&mut self.is_view_complete, is_complete) != is_complete {
             self.tell(Event::ViewComplete(is_complete));
+            self.links.on_view_complete(is_complete, now_ms);
         }
+        self.links.on_time(self.engine.network_mut(), now_ms, &mut self.link_effects);
         // Answers of the service of rules make room. They end in another call of this function.
         let is_crowded = self.rule_sets.is_crowded();
         if !is_crowded {
@@ -278,8 +326,10 @@ impl Paths {
         self.tell_left_out(out);
         self.carry_out(out);
         self.tables.send(&self.engine, out);
+        self.links.send(out);
         let compile = self.engine.next_due_ms(now_ms).filter(|_| !is_crowded);
-        let due = [compile, self.storage.next_due_ms(), self.rule_sets.next_due_ms()];
+        let links = self.links.next_due_ms();
+        let due = [compile, links, self.storage.next_due_ms(), self.rule_sets.next_due_ms()];
         if let Some(next_ms) = due.into_iter().flatten().min() {
             out.wake_after(Duration::from_millis(next_ms.saturating_sub(now_ms)));
         }
@@ -288,16 +338,38 @@ impl Paths {
     fn carry_out(&mut self, out: &mut Commands) {
         for effect in std::mem::take(&mut self.effects) {
             match effect {
-                Effect::PutRules(id) => self.rule_sets.put(&self.engine, id),
+                Effect::PutRules(id) => self.put_rules(id),
                 Effect::RemoveRules(id, version) => self.rule_sets.remove(id, version),
                 Effect::KeepPlaces(id) => drop(self.moved.insert(id)),
                 Effect::Changed(id) | Effect::Gone(id) => self.tables.change(id),
             }
         }
         self.tables.change_reserved(self.engine.network_mut().take_reserved());
+        self.carry_out_links();
         self.rule_sets.send(self.clock.now_ms(), out);
         self.keep_places(out);
         self.storage.send(self.clock.now_ms(), out);
+    }
+
+    fn put_rules(&mut self, id: u64) {
+        let Some(entry) = self.engine.entry(IntentId(id)) else { return };
+        let engine = &self.engine;
+        let write = |items: &mut Items<'_>| engine.write_rules(id, items);
+        self.rule_sets.put(id, entry.version, entry.is_in_order(), write);
+    }
+
+    fn carry_out_links(&mut self) {
+        for effect in std::mem::take(&mut self.link_effects) {
+            match effect {
+                virtual_links::Effect::Put(set) => {
+                    let Some(version) = self.links.version(set) else { continue };
+                    let links = &self.links;
+                    // Frames of an earlier way may be on the way.
+                    self.rule_sets.put(set, version, true, |items| links.write_rules(set, items));
+                }
+                virtual_links::Effect::Remove(set, version) => self.rule_sets.remove(set, version),
+            }
+        }
     }
 
     /// Stores where hosts are now. What callers ask goes first.

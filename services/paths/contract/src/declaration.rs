@@ -12,6 +12,9 @@ pub const READ: &str = "intent.read";
 /// The capability to add, change and withdraw intents. A list bounds it: see [`crate::Region`].
 pub const WRITE: &str = "intent.write";
 
+/// The capability to follow the links of slices. A list bounds it to these slices.
+pub const SLICE_LINKS: &str = "slice.links";
+
 /// The declaration. The node lists it in its table of services.
 pub const DECLARATION: Service = Service {
     name: Borrowed(SERVICE),
@@ -29,6 +32,13 @@ pub const DECLARATION: Service = Service {
             permits: Borrowed("connect any hosts and ports of the network"),
             permits_only: Some(Borrowed("connect hosts and ports for packets within one of")),
             danger: Some(Borrowed("its intents carry other apps' packets elsewhere")),
+        },
+        Capability {
+            name: Borrowed(SLICE_LINKS),
+            takes: Takes::Names,
+            permits: Borrowed("follow the links of all slices, and the links of the network below them"),
+            permits_only: Some(Borrowed("follow the links of the slices")),
+            danger: None,
         },
     ]),
     quotas: Borrowed(&[]),

@@ -2,7 +2,7 @@
 //!
 //! In: the bytes that the kernel hands to the service. Out: whether a question is within the grant.
 
-use crate::declaration::{READ, WRITE};
+use crate::declaration::{READ, SLICE_LINKS, WRITE};
 use crate::question::Question;
 use contract::{Part, Permitted};
 use flow::{Match, relation, text};
@@ -56,6 +56,8 @@ pub struct Grant {
     pub read: bool,
     /// Where the app may have intents. `None`: nowhere. Without regions: everywhere.
     pub write: Option<Vec<Region>>,
+    /// The slices whose links the app may follow. `None`: of none.
+    pub slice_links: Option<Permitted>,
 }
 
 impl Grant {
@@ -75,7 +77,8 @@ impl Grant {
                 (!regions.is_empty()).then_some(regions)
             }
         };
-        Ok(Grant { read: part.permitted(READ).is_some(), write })
+        let slice_links = part.permitted(SLICE_LINKS).cloned();
+        Ok(Grant { read: part.permitted(READ).is_some(), write, slice_links })
     }
 
     /// Whether the app may follow the tables.
@@ -84,6 +87,18 @@ impl Grant {
     /// A sentence for the caller, which begins with the missing capability.
     pub fn check_follow(&self) -> Result<(), String> {
         self.read.then_some(()).ok_or_else(|| contract::not_held(READ))
+    }
+
+    /// Whether the app may follow the links of this slice, or those of all slices ([`crate::ALL_SLICES`]).
+    ///
+    /// # Errors
+    /// A sentence for the caller, which begins with the missing capability.
+    pub fn check_follow_links(&self, slice: &str) -> Result<(), String> {
+        match &self.slice_links {
+            None => Err(contract::not_held(SLICE_LINKS)),
+            Some(permitted) if permitted.names(slice) => Ok(()),
+            Some(_) => Err(format!("{SLICE_LINKS}: slice {slice} is not one that is granted")),
+        }
     }
 
     /// Whether the app may ask this.
@@ -144,6 +159,21 @@ mod tests {
         check(r#""intent.write":["dl_type=0x800,nw_dst=10.1.1.0/24"]"#, ADD, outside);
         check(r#""intent.write":["priority=1-6"]"#, ADD, outside);
         check(r#""intent.write":["priority=8"]"#, ADD, outside);
+    }
+
+    #[test]
+    fn an_app_follows_the_links_of_the_granted_slices_only() {
+        let check = |capabilities: &str, slice: &str, expected: Option<&str>| {
+            let part = format!("{{\"capabilities\":{{{capabilities}}}}}");
+            let refused = Grant::from_bytes(part.as_bytes()).unwrap().check_follow_links(slice).err();
+            assert_eq!(refused.as_deref(), expected, "{part}");
+        };
+        let own = r#""slice.links":["blue"]"#;
+        check(r#""intent.read":true"#, "blue", Some("slice.links: the app does not hold this capability"));
+        check(own, "blue", None);
+        check(own, "red", Some("slice.links: slice red is not one that is granted"));
+        check(own, crate::ALL_SLICES, Some("slice.links: slice * is not one that is granted"));
+        check(r#""slice.links":true"#, crate::ALL_SLICES, None);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //!   caller: Record, Page, Ways <──JSON── answer :service
 //!   caller: view::Key, view::Record <──stream── the tables of intents and paths :service
 //!   caller: LinkId, Reserved <──stream── what intents reserve on links :service
+//!   slice: LinkState <──stream── the links of slices :service
 //! ```
 //!
 //! In: typed questions and answers, or bytes. Out: the other form. It sends nothing, and does not depend on the SDK.
@@ -15,10 +16,11 @@ mod follow;
 mod grant;
 mod question;
 mod reserved;
+mod slice_links;
 mod wanted;
 
 pub use answer::{AddResult, Added, Counts, Page, Way, Ways};
-pub use declaration::{DECLARATION, READ, WRITE};
+pub use declaration::{DECLARATION, READ, SLICE_LINKS, WRITE};
 pub use follow::Follow;
 pub use grant::{Grant, Region};
 pub use question::{
@@ -26,6 +28,7 @@ pub use question::{
     Question, WAYS_MAX,
 };
 pub use reserved::{RESERVED_STATE_KEY, Reserved, ReservedState};
+pub use slice_links::{ALL_SLICES, FollowLinks, LinkState, SliceLinks, link_key, read_link_key};
 pub use wanted::{ENDS_MAX, LINKS_MAX, LISTED_MAX, check_wanted};
 
 /// The name of the service.
@@ -36,7 +39,7 @@ pub const SERVICE: &str = "paths";
 pub mod status {
     /// Success. A change is in the store.
     pub const DONE: u16 = 0;
-    /// There is no such intent.
+    /// There is no such intent, or no such slice.
     pub const NOT_FOUND: u16 = 1;
     /// The owner has another intent of this name, or the intent has another owner.
     pub const CONFLICT: u16 = 2;

@@ -1,0 +1,108 @@
+//! The links of slices: what the node says of them, and what their readers follow.
+//!
+//! ```text
+//!   node: SliceLinks of each slice ──settings──> service ──stream: key `SLICE LINK`, value LinkState──> slices, labels
+//! ```
+//!
+//! In: typed values, or bytes. Out: the other of the two. It decides nothing.
+
+use flow::Match;
+use serde::{Deserialize, Serialize};
+use view::{ConnectPoint, LinkId};
+
+/// What stands for all slices in [`FollowLinks`]. No slice has this name.
+pub const ALL_SLICES: &str = "*";
+
+/// A slice, as far as its links concern the service. The node passes it on as a setting.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SliceLinks {
+    /// Its packets between switches, without input ports. None: the slice only observes, and gets no rules.
+    pub packets: Vec<Match>,
+    /// Its ports. No link of a slice with a packet in common leads over them.
+    pub ports: Vec<ConnectPoint>,
+    /// Its own ports. No link of any slice leads over them.
+    pub own_ports: Vec<ConnectPoint>,
+    /// Its links, each in one direction.
+    pub links: Vec<LinkId>,
+}
+
+/// What a reader of links follows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FollowLinks {
+    /// The slice, or [`ALL_SLICES`].
+    pub links_of: String,
+}
+
+impl FollowLinks {
+    /// The payload of the call.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        contract::to_json(self)
+    }
+
+    /// Reads the payload of a call. `None`: it follows something else.
+    pub fn from_bytes(payload: &[u8]) -> Option<FollowLinks> {
+        serde_json::from_slice(payload).ok()
+    }
+}
+
+/// How one direction of a link of a slice is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinkState {
+    /// Whether it carries frames. Both directions of a link are up, or none is.
+    pub is_up: bool,
+    /// The links of the network below it, first to last. None if it is down.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hops: Vec<LinkId>,
+    /// Why it is down, as a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+impl LinkState {
+    /// The value of an entry of the stream.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        contract::to_json(self)
+    }
+
+    /// Reads the value of an entry.
+    ///
+    /// # Errors
+    /// A sentence: the service and its reader have different versions.
+    pub fn from_bytes(value: &[u8]) -> Result<LinkState, String> {
+        serde_json::from_slice(value).map_err(|why| format!("the state of a link cannot be read: {why}"))
+    }
+}
+
+/// The key of an entry of the stream.
+pub fn link_key(slice: &str, link: LinkId) -> Vec<u8> {
+    format!("{slice} {link}").into_bytes()
+}
+
+/// The slice and the link of a key.
+pub fn read_link_key(key: &[u8]) -> Option<(&str, LinkId)> {
+    let (slice, link) = std::str::from_utf8(key).ok()?.split_once(' ')?;
+    Some((slice, link.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_and_states_survive_their_bytes() {
+        let link: LinkId = "1/2-2/2".parse().unwrap();
+        assert_eq!(read_link_key(&link_key("blue", link)), Some(("blue", link)));
+        for wrong in [&b"blue"[..], b"blue x", b"\xff 1/2-2/2"] {
+            assert_eq!(read_link_key(wrong), None);
+        }
+        let state = LinkState { is_up: true, hops: vec![link], why: None };
+        assert_eq!(LinkState::from_bytes(&state.to_bytes()), Ok(state));
+        assert!(LinkState::from_bytes(b"{}").is_err());
+        let follow = FollowLinks { links_of: "blue".to_owned() };
+        assert_eq!(FollowLinks::from_bytes(&follow.to_bytes()), Some(follow));
+        assert_eq!(FollowLinks::from_bytes(br#"{"kinds":["path"]}"#), None);
+    }
+}
