@@ -10,7 +10,7 @@
 use super::places::{self, Unknown};
 use super::substrate::{Behind, Substrate};
 use burnet_sdk::view::{ConnectPoint, LinkId};
-use config::slices::{Slice, SliceLink, link_name, port_name, switch_name};
+use config::slices::{Slice, link_name, port_name, switch_name};
 use flow::DatapathId;
 use graph::LinkNo;
 use hose::{
@@ -204,33 +204,37 @@ impl Turn<'_> {
 
     /// The links of the network under the slice's links, in both directions.
     fn hops_of_links(&mut self) -> Result<BTreeSet<LinkId>, String> {
-        let mut hops = BTreeSet::new();
-        for SliceLink { id, .. } in self.slice.links.iter().flatten() {
-            if self.substrate.link(*id).is_some() {
-                hops.extend([*id, id.reversed()]);
-                continue;
-            }
-            let no_way = || format!("no path leads along link {}", link_name(*id));
-            let way = self.way(*id).ok_or_else(no_way)?;
+        let all: Vec<LinkId> = self.slice.links.iter().flatten().map(|link| link.id).collect();
+        let (cables, longer): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|id| self.substrate.link(*id).is_some());
+        let mut hops: BTreeSet<LinkId> = cables.into_iter().flat_map(|id| [id, id.reversed()]).collect();
+        for id in longer {
+            let way = self.way_beside(id, &hops)?;
             hops.extend(way.into_iter().flat_map(|hop| [hop, hop.reversed()]));
         }
         Ok(hops)
     }
 
-    /// A shortest path from one port to another, which begins with the link at the first and ends with the link at the second.
-    fn way(&mut self, wanted: LinkId) -> Option<Vec<LinkId>> {
-        let Substrate { graph, hops, .. } = &mut *self.substrate;
-        let topology = graph.topology();
-        let (first, second) =
-            topology.all_links().find(|(_, slot)| slot.id.from == wanted.from && slot.is_up)?;
-        let (last, before) = topology.all_links().find(|(_, slot)| slot.id.to == wanted.to && slot.is_up)?;
-        let (second, before) = (second.to, before.from);
-        let mut between: Vec<LinkNo> = Vec::new();
-        if !graph.path(*hops, second, before, 0, &mut between) {
-            return None;
+    /// The way of a link of several hops. A switch between cannot tell frames of two links of one slice apart, so they share no cable, and lead
+    /// over no port of the slice. The own ports of all slices are left out too.
+    fn way_beside(&mut self, id: LinkId, taken: &BTreeSet<LinkId>) -> Result<Vec<LinkId>, String> {
+        let Turn { slice, own, .. } = self;
+        let is_free = |end: ConnectPoint| {
+            [id.from, id.to].contains(&end) || !own.contains(&end) && slice.port(end).is_none()
+        };
+        let may = |hop: LinkId| !taken.contains(&hop) && is_free(hop.from) && is_free(hop.to);
+        if let Some(way) = self.substrate.with_only(may, |substrate| way(substrate, id)) {
+            return Ok(way);
         }
-        let all = std::iter::once(first).chain(between).chain(std::iter::once(last));
-        Some(all.map(|link| graph.topology().slot(link).id).collect())
+        let why = match way(self.substrate, id) {
+            None => format!("no path leads along link {}", link_name(id)),
+            Some(_) => format!(
+                "each path along link {} uses a cable of another link of the slice, a port of the slice, or a port in own_ports: name another port, or the \
+                 links between",
+                link_name(id)
+            ),
+        };
+        Err(why)
     }
 
     /// How the traffic is spread over these links.
@@ -298,6 +302,21 @@ impl Turn<'_> {
             left: left.into_iter().min().flatten(),
         }
     }
+}
+
+/// A shortest path from one port to another, which begins with the link at the first and ends with the link at the second.
+fn way(substrate: &mut Substrate, wanted: LinkId) -> Option<Vec<LinkId>> {
+    let Substrate { graph, hops, .. } = substrate;
+    let topology = graph.topology();
+    let (first, second) = topology.all_links().find(|(_, slot)| slot.id.from == wanted.from && slot.is_up)?;
+    let (last, before) = topology.all_links().find(|(_, slot)| slot.id.to == wanted.to && slot.is_up)?;
+    let (second, before) = (second.to, before.from);
+    let mut between: Vec<LinkNo> = Vec::new();
+    if !graph.path(*hops, second, before, 0, &mut between) {
+        return None;
+    }
+    let all = std::iter::once(first).chain(between).chain(std::iter::once(last));
+    Some(all.map(|link| graph.topology().slot(link).id).collect())
 }
 
 /// Whether a link may be chosen for a slice.

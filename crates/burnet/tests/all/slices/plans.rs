@@ -267,6 +267,30 @@ fn named_links_carry_what_is_promised_also_over_several_hops() {
 }
 
 #[test]
+fn two_links_of_a_slice_over_several_hops_share_no_cable() {
+    // s1 and s2 each with two cables to a switch of their own, and one or two ways between these.
+    let cable = |between: &str| format!("[[link]]\nbetween = '{between}'\n");
+    let ends = ["s1:1-s3:1", "s1:2-s3:2", "s2:1-s4:1", "s2:2-s4:2", "s3:8-s4:8"].map(cable).concat();
+    let one = format!(
+        "link_rate = '10M'\nnic_rate = '10M'\n{ends}[[nic]]\nports = ['s1:9']\n[[nic]]\nports = ['s2:9']\n"
+    );
+    let two = format!("{one}{}{}", cable("s3:9-s5:1"), cable("s5:2-s4:9"));
+    let vnics = [("A", "s1:9", "1M"), ("B", "s2:9", "1M")];
+    let both = section("red", "links = ['s1:1-s2:1', 's1:2-s2:2']", &vnics);
+    let hops = links(&judged(&two, &both)[0]);
+    assert_eq!(hops.len(), 7, "{hops:?}");
+    let why_not = "slice red: each path along link s1:2-s2:2 uses a cable of another link of the slice, a port of the slice, or a port in own_ports: name another port, or the links between";
+    assert_eq!(why(&judged(&one, &both)[0]), why_not);
+    // Another slice may use the same cables, and none may use a port in own_ports of another.
+    let alone = |name: &str, link: &str| section(name, &format!("links = ['{link}']"), &[]);
+    let slices = alone("red", "s1:1-s2:1") + &alone("blue", "s1:2-s2:2");
+    assert!(judged(&one, &slices).iter().all(|slice| slice.result.is_ok()));
+    let owner = "[slice.owner]\ncontrollers = ['h:1']\nisolation = 'vlan'\nown_ports = ['s3:8']\n";
+    let refused = judged(&one, &format!("{}{owner}", alone("red", "s1:1-s2:1")));
+    assert!(why(&refused[0]).contains("or a port in own_ports"), "{}", why(&refused[0]));
+}
+
+#[test]
 fn vnics_that_nothing_holds_to_their_rates_are_named() {
     let vnic = |more: &str| {
         format!(
