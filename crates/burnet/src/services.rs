@@ -6,6 +6,7 @@
 //!
 //! In: what the node was configured with. Out: which services it needs, and how each of them is confined. It starts none.
 
+use crate::slice_links;
 use audit::AuditSettings;
 use config::{AppGrant, Config, ServiceShare};
 use monitor::{AppRole, AppSource, AppSpec, Duty, Regions, ZoneKind};
@@ -159,7 +160,7 @@ pub fn has_labels(config: &Config) -> bool {
     needs_labels(config).is_some()
 }
 
-/// What a slice is promised. A link of a slice may have several hops, so it may report flows over all links.
+/// What a slice is promised. [`slice_links`] adds its links, which may be chosen for it.
 fn hose(slice: &config::slices::Slice) -> labels_contract::Hose {
     let vnic = |vnic: &config::slices::Vnic| {
         let (number, agent) = (vnic.edge.map(|edge| edge.number), vnic.edge.and_then(|edge| edge.agent));
@@ -193,6 +194,7 @@ fn needs_northbound(config: &Config) -> Option<Need> {
 /// A sentence with the table and the key.
 pub fn check(config: &Config) -> Result<(), String> {
     check_labels(config)?;
+    check_paths(config)?;
     let need = of_network(config, northbound_contract::SERVICE, northbound::NEEDS);
     let Some(need) = need else { return Ok(()) };
     let wrong = |why: String| format!("[network.{}] {why}", northbound_contract::SERVICE);
@@ -210,6 +212,16 @@ pub fn check(config: &Config) -> Result<(), String> {
     }
     let Some(tls) = &settings.tls else { return Ok(()) };
     identity(tls).and_then(|identity| northbound::check_identity(&identity)).map_err(wrong)
+}
+
+fn check_paths(config: &Config) -> Result<(), String> {
+    match of_network(config, paths_contract::SERVICE, paths::NEEDS) {
+        Some(need) if need.settings.contains_key("slices") => Err(format!(
+            "[network.{}] slices: the node fills it in: write sections [slice.NAME]",
+            paths_contract::SERVICE
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn check_labels(config: &Config) -> Result<(), String> {
@@ -321,8 +333,12 @@ pub fn named(name: &str) -> Option<&'static Service> {
 /// # Errors
 /// A slice that cannot run: a sentence that names it.
 pub fn wanted(config: &Config) -> Result<Vec<AppSpec>, String> {
+    let slices = crate::slices::admitted(config)?;
     let services = SERVICES.iter().filter_map(|service| Some(spec(service, (service.need)(config)?)));
-    Ok(services.chain(crate::slices::wanted(config)?).collect())
+    let mut specs: Vec<AppSpec> = services.collect();
+    slice_links::add_to(&mut specs, &slices, slice_links::has_service(config));
+    specs.extend(crate::slices::wanted(config, &slices)?);
+    Ok(specs)
 }
 
 fn spec(service: &Service, need: Need) -> AppSpec {
@@ -394,8 +410,7 @@ mod tests {
              vnics = { E = { port = 's6:1', rate = '10M' } }",
         );
         let labels = tenant.iter().find(|app| app.name == labels_contract::SERVICE).unwrap();
-        let expected =
-            serde_json::json!({"blue": {"vnics": {"E": {"rate_bps": 10_000_000}}, "step_percent": 10}});
+        let expected = serde_json::json!({"blue": {"vnics": {"E": {"rate_bps": 10_000_000}}, "links": [], "step_percent": 10}});
         assert_eq!(labels.settings["slices"], expected);
         assert!(all.iter().all(|service| service.grant != AppGrant::default().to_json()));
         let elsewhere = of_network("[network.northbound]\nlisten = ['127.0.0.1:9000']");
@@ -437,6 +452,7 @@ mod tests {
             "[network.northbound] unknown field `may_change_app`",
         );
         check("[network.northbound]\nmay_change_apps = 'yes'", "invalid type");
+        check("[network.paths.slices.blue]", "[network.paths] slices: the node fills it in");
         let tls = "[network.northbound.tls]\nprivate_key = '/nowhere/k.pem'\ncertificate =";
         check(
             &format!("{tls} '/nowhere/c.pem'"),

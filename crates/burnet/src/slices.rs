@@ -8,12 +8,13 @@
 //! each slice to its grant, whatever its process does.
 
 use crate::commands::slice::described_in;
+use crate::slice_links;
 use crate::slice_plan::judge::{Judged, judge};
 use crate::slice_plan::substrate::Substrate;
 use config::slices::{FailMode, LabelForm, Slice, SliceTls, Vnic};
 use config::{AppGrant, Config};
 use flow::text::match_to_string;
-use flow::{DatapathId, Field, Match, PortNo};
+use flow::{DatapathId, PortNo};
 use monitor::{AppRole, AppSource, AppSpec, Regions, ZoneKind};
 use serde_json::{Value, json};
 use slice::SliceSettings;
@@ -27,8 +28,6 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use zone::{Limits, Sandbox};
 
-/// OFPVID_PRESENT: the bit of vlan_vid that is set if the packet has a tag.
-const VLAN_PRESENT: u16 = 0x1000;
 /// Descriptors of a slice besides its connections: the rings of its workers, the operators that ask, and what every process has open.
 const OPEN_FILES: u32 = 256;
 /// The memory of a slice, in bytes: its rules, and up to 2 MiB for a connection that does not read.
@@ -65,21 +64,31 @@ pub fn do_without_journals(app: &mut AppSpec) {
     }
 }
 
-/// The apps of the slices, in the order of the file.
+/// What a node has for its slices.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NodeServices {
+    /// The service of labels: slices report their flows, and follow their labels.
+    pub labels: bool,
+    /// The service that lays links: slices follow whether theirs are up.
+    pub links: bool,
+}
+
+/// The apps of these slices, in the order of the file.
 ///
 /// # Errors
 /// The first slice that cannot run: a sentence that names it.
-pub fn wanted(config: &Config) -> Result<Vec<AppSpec>, String> {
-    let has_labels = crate::services::has_labels(config);
+pub fn wanted(config: &Config, slices: &[Slice]) -> Result<Vec<AppSpec>, String> {
+    let node =
+        NodeServices { labels: crate::services::has_labels(config), links: slice_links::has_service(config) };
     let state = config.node.state.as_deref();
-    admitted(config)?.iter().map(|slice| spec(slice, has_labels, state)).collect()
+    slices.iter().map(|slice| spec(slice, node, state)).collect()
 }
 
 /// The slices with the links that were chosen for them. Without a description of the network, nobody can judge them.
 ///
 /// # Errors
 /// The description is wrong, or the first slice that does not fit: a sentence.
-fn admitted(config: &Config) -> Result<Cow<'_, [Slice]>, String> {
+pub fn admitted(config: &Config) -> Result<Cow<'_, [Slice]>, String> {
     let Some(file) = config.node.network_description.as_ref().filter(|_| !config.slices.is_empty()) else {
         return Ok(Cow::Borrowed(&config.slices));
     };
@@ -88,14 +97,18 @@ fn admitted(config: &Config) -> Result<Cow<'_, [Slice]>, String> {
     let mut substrate = Substrate::new(description).map_err(of_file)?;
     let judged =
         judge(&mut substrate, &config.slices, false).map_err(|unknown| of_file(unknown.to_string()))?;
+    let lays_links = slice_links::has_service(config);
     let fits = |judged: Judged| match judged.result {
-        Ok(_) => Ok(judged.slice),
+        Ok(_) => {
+            let is_cable = |link| substrate.link(link).is_some();
+            slice_links::check(&judged.slice, lays_links, is_cable).map(|()| judged.slice)
+        }
         Err(refused) => Err(of_file(refused.why)),
     };
     judged.into_iter().map(fits).collect::<Result<Vec<_>, _>>().map(Cow::Owned)
 }
 
-fn spec(slice: &Slice, has_labels: bool, state: Option<&Path>) -> Result<AppSpec, String> {
+fn spec(slice: &Slice, node: NodeServices, state: Option<&Path>) -> Result<AppSpec, String> {
     let of_slice = |why: String| format!("slice {}: {why}", slice.name);
     if slice.needs_links() {
         return Err(of_slice(
@@ -114,10 +127,12 @@ fn spec(slice: &Slice, has_labels: bool, state: Option<&Path>) -> Result<AppSpec
     let tls = slice.tls.as_ref().map(tls).transpose().map_err(of_slice)?;
     // An observer has no rules.
     let journals = state.filter(|_| !slice.is_read_only).map(|state| journals_folder(state, &slice.name));
-    let settings = SliceSettings { tls, journals, ..settings(slice, controllers, has_labels)? };
+    let has_links = node.links && slice.links.iter().flatten().next().is_some();
+    let node = NodeServices { links: has_links, ..node };
+    let settings = SliceSettings { tls, journals, ..settings(slice, controllers, node)? };
     settings.check()?;
     let plan = slice.plan().map_err(|bad| bad.to_string())?;
-    let grant = grant(&plan, has_labels).map_err(of_slice)?;
+    let grant = grant(&plan, node).map_err(of_slice)?;
     let connections = u32::try_from(settings.connections()).unwrap_or(u32::MAX);
     // A journal of each switch, and one that takes the place of another.
     let files = u32::try_from(settings.switches.len() + 1).unwrap_or(u32::MAX);
@@ -209,12 +224,13 @@ fn vnic_ports(slice: &Slice) -> Vec<VnicPortSettings> {
 pub fn settings(
     slice: &Slice,
     controllers: Vec<SocketAddr>,
-    has_labels: bool,
+    node: NodeServices,
 ) -> Result<SliceSettings, String> {
     let plan = slice.plan().map_err(|bad| bad.to_string())?;
     let settings = SliceSettings {
         is_standalone: slice.fail == FailMode::Standalone,
-        has_labels,
+        has_labels: node.labels,
+        follows_links: node.links,
         vnics: vnics(slice),
         vnic_ports: vnic_ports(slice),
         labels: labels(slice.labels),
@@ -223,8 +239,9 @@ pub fn settings(
     settings.check().map(|()| settings)
 }
 
-/// What the slice may do: with its packets, by its ports, at its switches. On a node with labels, it reports its own flows.
-fn grant(plan: &SlicePlan, has_labels: bool) -> Result<AppGrant, String> {
+/// What the slice may do: with its packets, by its ports, at its switches. On a node with labels, it reports its own flows. On one that lays links,
+/// it follows its own.
+fn grant(plan: &SlicePlan, node: NodeServices) -> Result<AppGrant, String> {
     let switches = |bounds: fn(&SlicePlan, &SwitchPlan) -> Value| -> Value {
         // A list in a grant is never empty: a switch without ports is not granted, and no own ports are left out.
         let with_ports = plan.switches.iter().filter(|switch| !switch.ports.is_empty());
@@ -243,8 +260,11 @@ fn grant(plan: &SlicePlan, has_labels: bool) -> Result<AppGrant, String> {
         "stats.read": true,
         "publish": [STATE_TOPIC, NETWORK_TOPIC],
     });
-    if has_labels {
+    if node.labels {
         capabilities[labels_contract::OWN] = json!([plan.name]);
+    }
+    if node.links {
+        capabilities[paths_contract::SLICE_LINKS] = json!([plan.name]);
     }
     if !plan.is_read_only {
         capabilities["packet.out"] = json!({ "switches": switches(sent) });
@@ -305,17 +325,7 @@ fn own_ports(switch: &SwitchPlan) -> Vec<PortNo> {
 /// The packets of the slice between switches. What enters or leaves by its own ports is within the grant anyway. The ports by which
 /// packets may enter are the slice's own matter: a packet of the tenant's controller enters by none of them.
 fn packets(plan: &SlicePlan) -> Vec<String> {
-    let without_port = |matching: &Match| {
-        let mut matching = matching.clone();
-        matching.remove(Field::InPort);
-        matching
-    };
-    let matches: Vec<Match> = match &plan.isolation {
-        Isolation::Vlan(tag) => vec![Match::any().with(Field::VlanVid, tag | VLAN_PRESENT)],
-        Isolation::Flowspace(matches) => matches.iter().map(without_port).collect(),
-        Isolation::Address(addresses) => addresses.physical_packets().to_vec(),
-    };
-    matches.iter().map(match_to_string).collect()
+    slice_links::between_switches(plan).iter().map(match_to_string).collect()
 }
 
 #[cfg(test)]
@@ -323,12 +333,17 @@ mod tests {
     use super::*;
     use crate::apps;
     use config::{ConfigFile, Environment, RunArgs};
+    use flow::Field;
 
     fn config(text: &str) -> Config {
         let file = ConfigFile::parse(text, std::path::Path::new("t")).unwrap();
         let around = Environment { uid: 1000, ..Environment::default() };
         let args = RunArgs { records: Some("/r".into()), ..RunArgs::default() };
         Config::merge(file, &args, &around, &apps::ALL).unwrap()
+    }
+
+    fn wanted(config: &Config) -> Result<Vec<AppSpec>, String> {
+        super::wanted(config, &admitted(config)?)
     }
 
     const BLUE: &str = "[slice.blue]\ncontrollers = ['127.0.0.1:6702']\nisolation = 'vlan'\ntag = 7\n\
@@ -357,7 +372,7 @@ mod tests {
     fn a_slice_with_addresses_is_granted_those_between_switches() {
         let text = "[slice.red]\ncontrollers = ['127.0.0.1:6702']\nisolation = 'address'\nprefix = '10.7.0.0/24'\n\
                     addresses = '10.0.0.0/24'\nports = ['s1:3']\nhosts = { '10.0.0.1' = 's1:1' }\n";
-        let spec = spec(&config(text).slices[0], false, None).unwrap();
+        let spec = spec(&config(text).slices[0], NodeServices::default(), None).unwrap();
         let settings: SliceSettings = serde_json::from_value(Value::Object(spec.settings.clone())).unwrap();
         assert_eq!(settings.plan(abi::ZoneId(1)).isolation, config(text).slices[0].plan().unwrap().isolation);
         let grant = AppGrant::read(spec.grant).unwrap().to_kernel();
@@ -413,7 +428,7 @@ mod tests {
     fn an_observer_is_granted_no_change() {
         let text = "[slice.eye]\ncontrollers = ['127.0.0.1:6702']\nisolation = 'flowspace'\nmatches = ['ip']\n\
                     read_only = true\nports = ['s1:1']\n";
-        let spec = spec(&config(text).slices[0], false, None).unwrap();
+        let spec = spec(&config(text).slices[0], NodeServices::default(), None).unwrap();
         let grant = AppGrant::read(spec.grant).unwrap().to_kernel();
         assert!(grant.holds(kernel::Capability::PacketIn));
         assert!(!grant.holds(kernel::Capability::PacketOut) && !grant.holds(kernel::Capability::RuleWrite));

@@ -1,33 +1,87 @@
-//! Which virtual links of a slice are up.
+//! Which links of a slice are up.
 //!
-//! In: the plan, and the states of physical ports. Out: changes of links. A link is up while the ports at both of its ends are live. It
-//! does not know the switches between them.
+//! ```text
+//!   states of ports ─────────────────────┐
+//!   service `paths` ──stream──> [ Links ] └──> changes of links
+//! ```
+//!
+//! In: the plan, the states of physical ports, and what the service `paths` says of each link. Out: changes of links, and wishes with the bytes to
+//! send. A link is up while the ports at both of its ends are live, and the service has last said that it carries frames. On a node without that
+//! service, the ports alone decide. While the service is away, its last word holds: its rules stay in the switches.
+//!
+//! It sends nothing itself, and reads no clock.
 
+use crate::state::SliceLinkState;
+use burnet_sdk::Ticket;
+use burnet_sdk::stream::Update;
 use flow::{DatapathId, PortNo};
-use slicer::{End, LinkPlan, SlicePlan};
+use paths_contract::{FollowLinks, LinkState, read_link_key};
+use slicer::{End, LinkPlan, PhysicalLink, SlicePlan};
 use std::collections::BTreeMap;
+use view::LinkId;
+
+/// How long after its end the stream is opened again. It doubles with each failure in a row.
+const PAUSE_MS: u64 = 250;
+/// The longest pause.
+const PAUSE_MAX_MS: u64 = 8_000;
+
+/// The stream of the service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stream {
+    Open(Ticket),
+    /// It is opened at this time. `None`: the node has no such service.
+    At(Option<u64>),
+}
+
+/// A link of the slice.
+#[derive(Debug)]
+struct Link {
+    plan: LinkPlan,
+    /// One direction of it in the network.
+    id: LinkId,
+    is_up: bool,
+    /// What the service said last. `None`: nothing yet.
+    below: Option<LinkState>,
+}
 
 /// The links of a slice, and the ports at their ends.
 #[derive(Debug)]
 pub(crate) struct Links {
-    links: Vec<(LinkPlan, bool)>,
+    links: Vec<Link>,
     /// The end at a physical port. Only ports at ends of links are here.
     ends: BTreeMap<(DatapathId, PortNo), End>,
     live: BTreeMap<End, bool>,
+    has_service: bool,
+    stream: Stream,
+    failures: u32,
+    /// What was logged last: the same is not logged again until the service is there.
+    trouble: String,
+    lines: Vec<String>,
 }
 
 impl Links {
-    /// All links are down.
-    pub(crate) fn new(plan: &SlicePlan) -> Links {
+    /// All links are down. `id`: a link in the words of the network view.
+    pub(crate) fn new(plan: &SlicePlan, has_service: bool, id: impl Fn(&PhysicalLink) -> LinkId) -> Links {
         let shown = |end: &End| plan.switches.iter().find(|it| it.datapath == end.datapath);
         let ends = plan.links.iter().flat_map(|link| [link.from, link.to]).filter_map(|end| {
             let port = shown(&end)?.ports.iter().find(|port| port.shown_as == end.port)?;
             Some(((end.datapath, port.port), end))
         });
+        // Both directions of each link, in the order of the plan, which was checked.
+        let directions = plan.physical_links();
+        let links = plan.links.iter().zip(directions.chunks(2)).filter_map(|(link, both)| {
+            Some(Link { plan: *link, id: id(both.first()?), is_up: false, below: None })
+        });
+        let has_service = has_service && !plan.links.is_empty();
         Links {
-            links: plan.links.iter().map(|link| (*link, false)).collect(),
+            links: links.collect(),
             ends: ends.collect(),
             live: BTreeMap::new(),
+            has_service,
+            stream: Stream::At(has_service.then_some(0)),
+            failures: 0,
+            trouble: String::new(),
+            lines: Vec::new(),
         }
     }
 
@@ -51,48 +105,148 @@ impl Links {
 
     /// Whether the link at this place of the plan is up.
     pub(crate) fn is_up(&self, place: usize) -> bool {
-        self.links.get(place).is_some_and(|(_, is_up)| *is_up)
+        self.links.get(place).is_some_and(|link| link.is_up)
     }
 
     fn changed(&mut self) -> Vec<(LinkPlan, bool)> {
-        let Links { links, live, .. } = self;
+        let Links { links, live, has_service, .. } = self;
         let is_live = |end: &End| live.get(end).copied().unwrap_or(false);
-        let changed = links.iter_mut().filter_map(|(link, was_up)| {
-            let is_up = is_live(&link.from) && is_live(&link.to);
-            (std::mem::replace(was_up, is_up) != is_up).then_some((*link, is_up))
+        let changed = links.iter_mut().filter_map(|link| {
+            let carries = !*has_service || link.below.as_ref().is_some_and(|below| below.is_up);
+            let is_up = carries && is_live(&link.plan.from) && is_live(&link.plan.to);
+            (std::mem::replace(&mut link.is_up, is_up) != is_up).then_some((link.plan, is_up))
         });
         changed.collect()
+    }
+
+    /// When the stream is to be opened. `None`: it is open, or there is none.
+    pub(crate) fn next_ms(&self) -> Option<u64> {
+        match self.stream {
+            Stream::Open(_) => None,
+            Stream::At(at_ms) => at_ms,
+        }
+    }
+
+    /// Opens the stream, if it is time. `send`: sends the payload of a call and gives its ticket.
+    pub(crate) fn on_time(&mut self, slice: &str, now_ms: u64, send: impl FnOnce(&[u8]) -> Ticket) {
+        if self.next_ms().is_some_and(|at_ms| at_ms <= now_ms) {
+            let follow = FollowLinks { links_of: slice.to_owned() };
+            self.stream = Stream::Open(send(&follow.to_bytes()));
+        }
+    }
+
+    /// The kernel refused a call. Returns whether it was that of the stream.
+    pub(crate) fn on_refused(&mut self, ticket: Ticket, why: &str, now_ms: u64) -> bool {
+        let is_its = self.stream == Stream::Open(ticket);
+        if is_its {
+            self.fail(why, now_ms);
+        }
+        is_its
+    }
+
+    fn fail(&mut self, why: &str, now_ms: u64) {
+        if self.trouble != why {
+            self.lines.push(format!("the links of the slice are as they were last: {why}"));
+            why.clone_into(&mut self.trouble);
+        }
+        let pause_ms = (PAUSE_MS << self.failures.min(8)).min(PAUSE_MAX_MS);
+        self.failures = self.failures.saturating_add(1);
+        self.stream = Stream::At(Some(now_ms + pause_ms));
+    }
+
+    /// An update of a stream. `None`: it is another stream. Else the links that changed, and whether they are up.
+    pub(crate) fn on_stream(
+        &mut self,
+        stream: Ticket,
+        update: &Update<'_>,
+        now_ms: u64,
+    ) -> Option<Vec<(LinkPlan, bool)>> {
+        if self.stream != Stream::Open(stream) {
+            return None;
+        }
+        match *update {
+            Update::Begin { .. } => {
+                self.failures = 0;
+                if !std::mem::take(&mut self.trouble).is_empty() {
+                    self.lines.push("the service paths answers again".to_owned());
+                }
+            }
+            Update::Entry { key, value } | Update::Put { key, value, .. } => self.note(key, value),
+            Update::Ended { status, reason } => {
+                let why = match reason {
+                    [] => format!("the service paths is away (status {status:#x})"),
+                    why => format!("the service paths says: {}", String::from_utf8_lossy(why)),
+                };
+                self.fail(&why, now_ms);
+            }
+            // A new process of the service has said nothing of a link until it knows the network: the last word holds.
+            Update::Complete { .. } | Update::Removed { .. } | Update::Missed { .. } => {}
+        }
+        Some(self.changed())
+    }
+
+    fn note(&mut self, key: &[u8], value: &[u8]) {
+        let Some((_, id)) = read_link_key(key) else { return };
+        let link = self.links.iter_mut().find(|link| link.id == id);
+        match (link, LinkState::from_bytes(value)) {
+            (Some(link), Ok(state)) => link.below = Some(state),
+            (Some(_), Err(why)) => self.lines.push(why),
+            // The other direction has the same state.
+            (None, _) => {}
+        }
+    }
+
+    /// Lines for the log.
+    pub(crate) fn take_lines(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.lines)
+    }
+
+    /// All links, for operators.
+    pub(crate) fn states(&self) -> Vec<SliceLinkState> {
+        let state = |link: &Link| {
+            let below = link.below.clone().unwrap_or_default();
+            SliceLinkState { link: link.id, is_up: link.is_up, hops: below.hops, why: below.why }
+        };
+        self.links.iter().map(state).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::labels::link_id;
     use slicer::{Isolation, Limits, Numbers, PortPlan, SwitchPlan};
 
     fn end(datapath: u64, port: u32) -> End {
         End { datapath: DatapathId(datapath), port: PortNo(port) }
     }
 
-    #[test]
-    fn a_link_is_up_while_both_ports_are_live() {
+    const LINK: fn() -> LinkPlan = || LinkPlan { from: end(1, 1), to: end(2, 1) };
+
+    /// A link between the ports 7 of two switches, which the tenant sees as the ports 1.
+    fn links(has_service: bool) -> Links {
         let port = PortPlan { port: PortNo(7), shown_as: PortNo(1), is_edge: false };
         let switch = |datapath| SwitchPlan {
             datapath: DatapathId(datapath),
             shown_as: DatapathId(datapath),
             ports: vec![port],
         };
-        let link = LinkPlan { from: end(1, 1), to: end(2, 1) };
         let plan = SlicePlan {
             name: "blue".to_owned(),
             isolation: Isolation::Vlan(7),
             is_read_only: false,
             switches: vec![switch(1), switch(2)],
-            links: vec![link],
+            links: vec![LINK()],
             limits: Limits::default(),
             numbers: Numbers::NONE,
         };
-        let mut links = Links::new(&plan);
+        Links::new(&plan, has_service, link_id)
+    }
+
+    #[test]
+    fn a_link_is_up_while_both_ports_are_live() {
+        let (mut links, link) = (links(false), LINK());
+        assert_eq!(links.next_ms(), None, "there is no service to ask");
         let mut at = |datapath, port, is_live| links.on_port(DatapathId(datapath), PortNo(port), is_live);
         assert_eq!(at(1, 7, true), []);
         assert_eq!(at(2, 1, true), [], "the physical port is another");
@@ -102,5 +256,34 @@ mod tests {
         assert_eq!(at(1, 7, true), [(link, true)]);
         assert_eq!(links.on_switch_down(DatapathId(2)), [(link, false)]);
         assert_eq!(links.on_port(DatapathId(1), PortNo(7), true), []);
+    }
+
+    #[test]
+    fn with_the_service_a_link_is_up_while_it_says_so_too_and_its_last_word_holds_while_it_is_away() {
+        let (mut links, link) = (links(true), LINK());
+        for datapath in [1, 2] {
+            assert_eq!(links.on_port(DatapathId(datapath), PortNo(7), true), [], "nothing was said yet");
+        }
+        links.on_time("blue", 0, |payload| {
+            assert_eq!(FollowLinks::from_bytes(payload).unwrap().links_of, "blue");
+            Ticket(5)
+        });
+        assert_eq!(links.next_ms(), None);
+        let (key, back) = (b"blue 1/7-2/7", b"blue 2/7-1/7");
+        let state = |is_up| LinkState { is_up, ..LinkState::default() }.to_bytes();
+        let mut hear = |stream, update: Update<'_>| links.on_stream(Ticket(stream), &update, 1_000);
+        assert_eq!(hear(6, Update::Entry { key, value: &state(true) }), None, "it is another stream");
+        assert_eq!(hear(5, Update::Entry { key, value: &state(true) }), Some(vec![(link, true)]));
+        assert_eq!(hear(5, Update::Entry { key: back, value: &state(true) }), Some(vec![]));
+        assert_eq!(hear(5, Update::Put { key, value: &state(false), number: 1 }), Some(vec![(link, false)]));
+        assert_eq!(hear(5, Update::Put { key, value: &state(true), number: 2 }), Some(vec![(link, true)]));
+        assert_eq!(hear(5, Update::Put { key, value: b"?", number: 3 }), Some(vec![]));
+        assert_eq!(hear(5, Update::Ended { status: 9, reason: b"" }), Some(vec![]), "its last word holds");
+        assert_eq!(links.next_ms(), Some(1_000 + PAUSE_MS));
+        links.on_time("blue", 2_000, |_| Ticket(8));
+        assert!(links.on_refused(Ticket(8), "no", 2_000) && !links.on_refused(Ticket(8), "no", 2_000));
+        assert_eq!(links.next_ms(), Some(2_000 + 2 * PAUSE_MS));
+        assert_eq!(links.take_lines().len(), 3, "what cannot be read, away, no");
+        assert_eq!(links.on_port(DatapathId(1), PortNo(7), false), [(link, false)]);
     }
 }

@@ -4,6 +4,7 @@
 //! messages: `slicer` does.
 
 mod clock;
+mod linking;
 mod operators;
 mod room;
 
@@ -25,11 +26,10 @@ use burnet_sdk::{
     App, Commands, DatapathId, FlowRemoved, Interests, Level, Listener, PacketIn, PortStatus, QueryReply,
     Ready, Receipt, Settings, SocketApp, Sockets, StatsReply, SwitchError, SwitchUp, Ticket, Wait,
 };
-use flow::PortNo;
 use openflow::Version;
 use rustls::ClientConfig;
 use slicer::abi_frames::{each_event, write_command};
-use slicer::{CONTROLLERS_MAX, Connection, Event, FlowChange, LinkLabel, LinkPlan, Outcome, Output, Slicer};
+use slicer::{CONTROLLERS_MAX, Connection, Event, FlowChange, LinkLabel, Outcome, Output, Slicer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
@@ -197,6 +197,9 @@ impl App for Slice {
     fn on_receipt(&mut self, datapath: DatapathId, receipt: &Receipt, out: &mut Commands) {
         self.clock.read_for_event();
         let (now_ms, ticket) = (self.clock.now_ms, Ticket(receipt.ticket));
+        if self.switches.as_mut().is_some_and(|it| it.links.on_refused(ticket, receipt.reason, now_ms)) {
+            return self.wake(out);
+        }
         if self.labels.as_mut().is_some_and(|labels| labels.on_refused(ticket, receipt.reason, now_ms)) {
             return self.follow_flows(out);
         }
@@ -218,6 +221,12 @@ impl App for Slice {
     fn on_stream(&mut self, stream: Ticket, update: &Update, out: &mut Commands) {
         self.clock.read_for_event();
         let now_ms = self.clock.now_ms;
+        let changed = self.switches.as_mut().and_then(|it| it.links.on_stream(stream, update, now_ms));
+        if let Some(changed) = changed {
+            self.tell_links(changed, out);
+            self.flush(out);
+            return self.wake(out);
+        }
         let Some(labels) = &mut self.labels else { return };
         let was_stale = labels.is_stale();
         let mut changed = Vec::new();
@@ -242,6 +251,7 @@ impl App for Slice {
     fn on_caught_up(&mut self, out: &mut Commands) {
         self.clock.read();
         self.flush(out);
+        self.follow_links(out);
         self.follow_flows(out);
         self.save(out);
     }
@@ -278,6 +288,7 @@ impl App for Slice {
 
     fn on_wake(&mut self, out: &mut Commands) {
         self.clock.read();
+        self.follow_links(out);
         self.follow_flows(out);
         self.save(out);
         self.dial(out);
@@ -394,7 +405,8 @@ impl Slice {
             if let Some(journals) = &mut self.journals {
                 journals.recall(&mut slicer, self.places.keys().copied(), now_ms);
             }
-            self.switches = Some(Switches { own, slicer, links: Links::new(&plan) });
+            let links = Links::new(&plan, self.settings.follows_links, link_id);
+            self.switches = Some(Switches { own, slicer, links });
         }
         self.switches.as_mut()
     }
@@ -587,7 +599,8 @@ impl Slice {
         let traces = self.switches.as_ref().is_some_and(|it| it.slicer.has_flows_due());
         let labels = self.labels.as_ref().and_then(Labels::next_ms).filter(|_| self.switches.is_some());
         let journals = self.journals.as_ref().and_then(Journals::next_ms);
-        let due = [self.dialing.next_ms(), labels, journals, traces.then_some(0)];
+        let links = self.switches.as_ref().and_then(|it| it.links.next_ms());
+        let due = [self.dialing.next_ms(), labels, links, journals, traces.then_some(0)];
         if let Some(next_ms) = due.into_iter().flatten().min() {
             out.wake_after(Duration::from_millis(next_ms.saturating_sub(self.clock.now_ms)));
         }
@@ -681,14 +694,5 @@ impl Slice {
         for (at, is_wanted) in self.vnics.changes(self.clock.now_ms) {
             self.feed(Event::Shape { at, is_wanted }, out);
         }
-    }
-
-    fn on_port(&mut self, datapath: DatapathId, port: PortNo, is_live: bool, out: &mut Commands) {
-        let changed = self.switches.as_mut().map(|it| it.links.on_port(datapath, port, is_live));
-        self.tell_links(changed.unwrap_or_default(), out);
-    }
-
-    fn tell_links(&mut self, changed: Vec<(LinkPlan, bool)>, out: &mut Commands) {
-        changed.into_iter().for_each(|(link, is_up)| self.feed(Event::Link { link, is_up }, out));
     }
 }

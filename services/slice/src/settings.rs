@@ -61,6 +61,9 @@ pub struct SliceSettings {
     /// Whether the node has labels: the slice reports its flows, and follows its labels.
     #[serde(default)]
     pub has_labels: bool,
+    /// Whether the node lays links: the slice follows whether its own are up.
+    #[serde(default)]
+    pub follows_links: bool,
     /// What it may use of each switch.
     #[serde(default)]
     pub limits: LimitsSettings,
@@ -251,6 +254,7 @@ impl SliceSettings {
             vnic_ports: Vec::new(),
             labels: LabelSettings::None,
             has_labels: false,
+            follows_links: false,
             limits: LimitsSettings::of(&plan.limits),
             groups: range(&plan.numbers.groups),
             meters: range(&plan.numbers.meters),
@@ -439,6 +443,7 @@ mod tests {
             vnic_ports: Vec::new(),
             labels: LabelSettings::None,
             has_labels: false,
+            follows_links: false,
             limits: LimitsSettings::default(),
             groups: None,
             meters: None,
@@ -494,6 +499,7 @@ mod tests {
             vnic_ports: Vec::new(),
             labels: LabelSettings::None,
             has_labels: false,
+            follows_links: false,
             limits: LimitsSettings::default(),
             groups: None,
             meters: None,

@@ -17,6 +17,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
+use view::LinkId;
 
 /// The most clients at once. A further one is closed.
 pub(crate) const CLIENTS_MAX: usize = 8;
@@ -73,6 +74,24 @@ pub struct SliceState {
     pub slice: String,
     /// Its virtual switches.
     pub switches: Vec<SwitchState>,
+    /// Its links.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<SliceLinkState>,
+}
+
+/// A link of a slice.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SliceLinkState {
+    /// One direction of it, by physical ports.
+    pub link: LinkId,
+    /// Whether it is up for the tenant.
+    pub is_up: bool,
+    /// The links of the network below it, if the service paths has said so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hops: Vec<LinkId>,
+    /// Why the service says that it is down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
 }
 
 /// A virtual switch.
@@ -229,7 +248,7 @@ mod tests {
     use super::*;
 
     fn large() -> Answer {
-        Answer::State(SliceState { slice: "x".repeat(1 << 20), switches: Vec::new() })
+        Answer::State(SliceState { slice: "x".repeat(1 << 20), switches: Vec::new(), links: Vec::new() })
     }
 
     #[test]

@@ -88,7 +88,11 @@ mod tests {
             vnics: vec![VnicState { name: "E".to_owned(), port: 1, shaped_by: ShapedBy::Agent(2) }],
             controllers: vec![controller(Some("1.3")), controller(None)],
         };
-        SliceState { slice: "blue".to_owned(), switches: vec![switch(true), switch(false)] }
+        SliceState {
+            slice: "blue".to_owned(),
+            switches: vec![switch(true), switch(false)],
+            links: Vec::new(),
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@
 use super::{json, slice_zones, slices, unexpected};
 use crate::cli::CommandError;
 use crate::cli::slice::SliceExplainArgs;
-use crate::slices::settings;
+use crate::slices::{NodeServices, settings};
 use config::ConfigFile;
 use config::slices::{parse_switch, switch_name};
 use flow::DatapathId;
@@ -74,7 +74,7 @@ fn of_file(
     let path = file.display();
     let slice = slices.iter().find(|slice| slice.name == name);
     let slice = slice.ok_or_else(|| CommandError::Usage(format!("{path} has no slice {name}")))?;
-    let settings = settings(slice, Vec::new(), false).map_err(CommandError::Usage)?;
+    let settings = settings(slice, Vec::new(), NodeServices::default()).map_err(CommandError::Usage)?;
     explain_without_rules(&settings, Version::V1_3, at, message).map_err(CommandError::DidNotWork)
 }
 

@@ -10,11 +10,12 @@ use super::slice::slices_in;
 use super::{ago, app, json, slice_zones, table::columns, unexpected};
 use crate::cli::slice::{SliceListArgs, SliceRunArgs, SliceShowArgs};
 use crate::cli::{CommandError, NodeArgs, RunArgs};
+use config::slices::link_name;
 use monitor::AppState;
 use node::now_unix_ms;
 use operator::contract::{self, AppView};
 use serde::Serialize;
-use slice::state::{Answer, ControllerState, Question, SliceState, SwitchState};
+use slice::state::{Answer, ControllerState, Question, SliceLinkState, SliceState, SwitchState};
 use slice::vnics::{ShapedBy, VnicState};
 use slice_contract::slice_of;
 use std::process::ExitCode;
@@ -92,7 +93,7 @@ fn row(listed: &Listed) -> [String; 7] {
 pub fn show(args: &SliceShowArgs) -> Result<String, CommandError> {
     check_known(&args.asking, &args.name)?;
     let state = state(&args.asking, &args.name)?;
-    if args.asking.json { json(&state) } else { Ok(state.switches.iter().map(text).collect()) }
+    if args.asking.json { json(&state) } else { Ok(shown(&state)) }
 }
 
 /// Checks that the node has the slice.
@@ -104,6 +105,23 @@ pub(super) fn check_known(asking: &NodeArgs, name: &str) -> Result<(), CommandEr
     let names: Vec<&str> = known.iter().map(|(slice, _)| slice.as_str()).collect();
     let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
     Err(CommandError::DidNotWork(format!("the node has no slice {name}; its slices: {names}")))
+}
+
+fn shown(state: &SliceState) -> String {
+    let switches = state.switches.iter().map(text);
+    switches.chain(state.links.iter().map(link_text)).collect()
+}
+
+fn link_text(link: &SliceLinkState) -> String {
+    let mut text = format!("link {}: {}", link_name(link.link), if link.is_up { "up" } else { "down" });
+    if link.hops.len() > 1 {
+        let hops: Vec<String> = link.hops.iter().map(|hop| link_name(*hop)).collect();
+        text += &format!(", over {}", hops.join(", "));
+    }
+    if let Some(why) = link.why.as_ref().filter(|_| !link.is_up) {
+        text += &format!(": {why}");
+    }
+    text + "\n"
 }
 
 fn text(switch: &SwitchState) -> String {

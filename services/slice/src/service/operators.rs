@@ -137,7 +137,8 @@ impl Slice {
                 controllers: controllers.map(|connection| self.controller_state(connection)).collect(),
             }
         });
-        SliceState { slice: self.settings.name.clone(), switches: switches.collect() }
+        let links = self.switches.as_ref().map(|it| it.links.states()).unwrap_or_default();
+        SliceState { slice: self.settings.name.clone(), switches: switches.collect(), links }
     }
 
     fn controller_state(&self, connection: Connection) -> ControllerState {

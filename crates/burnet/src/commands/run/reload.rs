@@ -89,8 +89,8 @@ fn all(
     }
     make_journals(&read, &users)?;
     launches.learn_all(&read, &users)?;
-    let labels = labels_with_other_promises(running, &read);
-    let apps = of_apps(&read).chain(&labels).map(|spec| found(&read, spec));
+    let services = services_with_other_slices(running, &read);
+    let apps = of_apps(&read).chain(&services).map(|spec| found(&read, spec));
     let apps: Vec<FoundApp> = apps.collect::<Result<_, _>>()?;
     let named: BTreeSet<&str> = of_apps(&read).map(|spec| spec.name.as_str()).collect();
     let gone = of_apps(running).filter(|spec| !named.contains(spec.name.as_str()));
@@ -115,16 +115,19 @@ fn unused_slices(read: &Config) -> Option<String> {
     ))
 }
 
-/// The service of labels, if slices are promised something else: its process begins again with that, and the slices report to it again.
-/// With the first slice, it begins. All else of it changes after a restart of the node.
-fn labels_with_other_promises(running: &Config, read: &Config) -> Option<AppSpec> {
-    let of = |config: &'_ Config| -> Option<AppSpec> {
-        config.apps.iter().find(|spec| spec.name == labels_contract::SERVICE).cloned()
+/// The services that know of slices, if that differs: the process of each begins again with it. Slices report to that of labels again, and that
+/// of paths keeps all rules. With the first slice, that of labels begins. All else of both changes after a restart of the node.
+fn services_with_other_slices(running: &Config, read: &Config) -> Vec<AppSpec> {
+    let of = |config: &'_ Config, name: &str| config.apps.iter().find(|spec| spec.name == name).cloned();
+    let differs = |name: &str| {
+        let after = of(read, name)?;
+        let Some(before) = of(running, name) else {
+            return Some(after).filter(|_| name == labels_contract::SERVICE);
+        };
+        let differs = before.settings != after.settings;
+        differs.then(|| AppSpec { settings: after.settings, zone: after.zone, ..before })
     };
-    let after = of(read)?;
-    let Some(before) = of(running) else { return Some(after) };
-    let differs = before.settings != after.settings;
-    differs.then(|| AppSpec { settings: after.settings, zone: after.zone, ..before })
+    [labels_contract::SERVICE, paths_contract::SERVICE].into_iter().filter_map(differs).collect()
 }
 
 fn found(config: &Config, spec: &AppSpec) -> Result<FoundApp, CommandError> {

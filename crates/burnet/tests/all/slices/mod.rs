@@ -7,4 +7,5 @@ mod nested;
 mod operators;
 mod plans;
 mod standalone;
+mod virtual_links;
 mod zones;
