@@ -7,6 +7,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use super::flow::{FlowKind, FlowReport, FlowState};
+use super::pace::LINE_BITS_PER_S;
+use super::shaping::Ceilings;
 use super::tcp::Segment;
 use super::tcp_receiver::TcpReceiver;
 use super::tcp_sender::{Plan, State, TcpSender};
@@ -63,6 +65,9 @@ pub(super) struct Flows {
     due: Option<Duration>,
     outgoing: Vec<(FlowKey, Outgoing)>,
     segments: Vec<Segment>,
+    /// The rate of the host's link; none: the default.
+    line_bits_per_s: Option<u64>,
+    ceilings: Ceilings,
 }
 
 impl Flows {
@@ -77,6 +82,7 @@ impl Flows {
         };
         self.note(key, &end, now);
         self.ends.insert(key, end);
+        self.divide_if_shaped();
     }
 
     /// Starts to expect a sender.
@@ -99,6 +105,7 @@ impl Flows {
     /// Forgets a flow.
     pub(super) fn forget(&mut self, key: &FlowKey) {
         self.ends.remove(key);
+        self.divide_if_shaped();
     }
 
     /// Stops a sender.
@@ -127,10 +134,34 @@ impl Flows {
 
     /// The rate of the host's link has changed.
     pub(super) fn set_line_rate(&mut self, bits_per_s: u64) {
-        for end in self.ends.values_mut() {
+        self.line_bits_per_s = Some(bits_per_s);
+        self.divide();
+    }
+
+    /// All flows to these addresses of a host together send no faster. `None`: as fast as the link.
+    pub(super) fn shape(&mut self, to: &[IpAddr], bits_per_s: Option<u64>) {
+        to.iter().for_each(|address| self.ceilings.set(*address, bits_per_s));
+        self.divide();
+    }
+
+    /// Without a ceiling, a flow that begins or ends changes no other.
+    fn divide_if_shaped(&mut self) {
+        if !self.ceilings.is_empty() {
+            self.divide();
+        }
+    }
+
+    /// Gives each sender its rate. The flows to one address share its ceiling; one that is over leaves its part at the next change.
+    fn divide(&mut self) {
+        let mut counts: BTreeMap<IpAddr, u64> = BTreeMap::new();
+        let sending = self.ends.iter().filter(|(_, end)| end.is_sending());
+        sending.for_each(|(key, _)| *counts.entry(key.remote).or_default() += 1);
+        let line = self.line_bits_per_s.unwrap_or(LINE_BITS_PER_S);
+        for (key, end) in &mut self.ends {
+            let rate = self.ceilings.rate(key.remote, counts.get(&key.remote).copied().unwrap_or(1), line);
             match end {
-                End::TcpSender(sender) => sender.set_line_rate(bits_per_s),
-                End::UdpSender(sender) => sender.set_line_rate(bits_per_s),
+                End::TcpSender(sender) => sender.set_line_rate(rate),
+                End::UdpSender(sender) => sender.set_line_rate(rate),
                 _ => {}
             }
         }
@@ -210,6 +241,14 @@ impl Flows {
 }
 
 impl End {
+    fn is_sending(&self) -> bool {
+        match self {
+            End::TcpSender(sender) => matches!(sender.state, State::Opening | State::Open),
+            End::UdpSender(sender) => !sender.is_over,
+            _ => false,
+        }
+    }
+
     fn due(&self, now: Duration) -> Option<Duration> {
         match self {
             End::TcpSender(sender) => sender.due(),

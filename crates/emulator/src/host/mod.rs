@@ -19,6 +19,7 @@ pub mod query;
 mod query_client;
 mod query_server;
 mod round_trip;
+mod shaping;
 mod tcp;
 mod tcp_receiver;
 mod tcp_sender;
@@ -33,6 +34,7 @@ use flows::{Flows, Outgoing};
 use neighbours::{Neighbours, Waits};
 use packet::{Envelope, HOP_LIMIT, Incoming};
 use queries::Queries;
+use shaping::Received;
 use software_switch::frame::{ether_type, protocol, u16_at};
 use tcp::Segment;
 
@@ -120,6 +122,7 @@ pub struct Host {
     queries: Queries,
     line_bits_per_s: u64,
     counters: HostCounters,
+    received: Received,
 }
 
 impl Host {
@@ -137,6 +140,7 @@ impl Host {
             queries: Queries::default(),
             line_bits_per_s: LINE_BITS_PER_S,
             counters: HostCounters::default(),
+            received: Received::default(),
         }
     }
 
@@ -168,6 +172,21 @@ impl Host {
     /// What it has counted.
     pub fn counters(&self) -> HostCounters {
         self.counters
+    }
+
+    /// The bytes of frames for its own address, by the address that sent them.
+    pub fn received(&self) -> impl Iterator<Item = (MacAddr, u64)> {
+        self.received.bytes()
+    }
+
+    /// Its addresses of both kinds.
+    pub(crate) fn addresses(&self) -> [IpAddr; 3] {
+        [self.address.into(), self.global.into(), self.link_local.into()]
+    }
+
+    /// All flows to a host with these addresses together send no faster. `None`: as fast as the link.
+    pub(crate) fn shape(&mut self, to: &[IpAddr], bits_per_s: Option<u64>) {
+        self.flows.shape(to, bits_per_s);
     }
 
     /// The Ethernet address that it has learned for an address.
@@ -302,6 +321,9 @@ impl Host {
         let to = frame.first_chunk().map(|octets| MacAddr(*octets))?;
         if to != self.mac && !to.is_multicast() {
             return None;
+        }
+        if to == self.mac {
+            self.received.on_frame(frame);
         }
         if u16_at(frame, 12)? == ether_type::ARP {
             return self.on_arp(frame.get(14..)?, now, effects);

@@ -57,6 +57,15 @@ pub enum Change {
         /// The new port. `None`: the one after the highest used port.
         port: Option<PortNo>,
     },
+    /// A host sends no faster to another one, as if its server shaped it. Pings and queries are not shaped.
+    Shape {
+        /// The host that sends.
+        from: String,
+        /// The host that receives.
+        to: String,
+        /// For all flows together. `None`: as fast as the link.
+        bits_per_s: Option<u64>,
+    },
 }
 
 /// The change as text, `link s1.3-s2.1 goes down`.
@@ -71,6 +80,12 @@ impl fmt::Display for Change {
             Change::Move { host, switch, port: None } => write!(f, "host {host} moves to {switch}"),
             Change::Move { host, switch, port: Some(port) } => {
                 write!(f, "host {host} moves to port {port} of {switch}")
+            }
+            Change::Shape { from, to, bits_per_s: Some(rate) } => {
+                write!(f, "host {from} sends {rate} bit/s to {to} at most")
+            }
+            Change::Shape { from, to, bits_per_s: None } => {
+                write!(f, "host {from} sends to {to} as it likes")
             }
         }
     }
@@ -156,6 +171,11 @@ impl Network {
             Change::Move { host, switch, port } => {
                 let (host, switch) = (self.host_named(host)?, self.switch_named(switch)?);
                 self.move_host(host, switch, *port, effects)?;
+            }
+            Change::Shape { from, to, bits_per_s } => {
+                let (from, to) = (self.host_named(from)?, self.host_named(to)?);
+                let addresses = self.hosts[to].addresses();
+                self.at_host(from, effects, |host, _| host.shape(&addresses, *bits_per_s));
             }
         }
         Ok(())

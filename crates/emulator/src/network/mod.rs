@@ -29,7 +29,7 @@ pub use change::{CannotChange, Change};
 pub use flow_list::{FLOWS_MAX, FlowId};
 pub use queries::{QueriesId, SERIES_MAX};
 
-use flow::PortNo;
+use flow::{MacAddr, PortNo};
 use openflow::Message;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -217,6 +217,11 @@ impl Network {
     /// Each host's name and counters.
     pub fn counters_of_hosts(&self) -> Vec<(String, HostCounters)> {
         self.hosts.iter().map(|host| (host.name().to_owned(), host.counters())).collect()
+    }
+
+    /// For each host, by its place: the bytes of frames for it, by the address that sent them.
+    pub fn received_by_hosts(&self) -> Vec<Vec<(MacAddr, u64)>> {
+        self.hosts.iter().map(|host| host.received().collect()).collect()
     }
 
     /// Each link's name and counters.

@@ -43,7 +43,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use flow::DatapathId;
+use flow::{DatapathId, MacAddr};
 use mio::Waker;
 
 use crate::host::HostCounters;
@@ -375,6 +375,12 @@ impl Handle {
     /// Each host's name and counters, in the order of the topology. Empty if the emulation has ended.
     pub fn host_counters(&self) -> Vec<(String, HostCounters)> {
         self.ask(Request::CountHosts).recv().unwrap_or_default()
+    }
+
+    /// For each host, in the order of the topology: the bytes of frames for its own address, by the address that sent them. Empty if the
+    /// emulation has ended.
+    pub fn received_by_hosts(&self) -> Vec<Vec<(MacAddr, u64)>> {
+        self.ask(Request::CountReceived).recv().unwrap_or_default()
     }
 
     /// Each link's name and counters, in the order of the topology. Empty if the emulation has ended.

@@ -503,6 +503,7 @@ impl Reactor {
             }
             Request::ReportQueries { id, answer } => reply(&answer, network.queries_report(id)),
             Request::CountHosts(answer) => reply(&answer, network.counters_of_hosts()),
+            Request::CountReceived(answer) => reply(&answer, network.received_by_hosts()),
             Request::CountLinks(answer) => reply(&answer, network.counters_of_links()),
             Request::KeepSpanningTree => network.keep_spanning_tree(effects),
             Request::Observe { audience, listening } => {

@@ -1,6 +1,6 @@
 //! What a handle asks the loop of a running network to do, each with the channel for its answer.
 
-use flow::DatapathId;
+use flow::{DatapathId, MacAddr};
 use software_switch::{SwitchCounters, SwitchView};
 use std::sync::mpsc::Sender;
 use std::time::Duration;
@@ -36,6 +36,8 @@ pub(crate) enum Request {
     CountSwitches(Sender<SwitchCounters>),
     /// Return the counters of each host.
     CountHosts(Sender<Vec<(String, HostCounters)>>),
+    /// Return for each host the bytes by sender.
+    CountReceived(Sender<Vec<Vec<(MacAddr, u64)>>>),
     /// Take a link down or up.
     SetLink { link: usize, up: bool },
     /// Make a change that is given by names.

@@ -68,6 +68,43 @@ fn a_udp_flow_has_its_rate_and_loses_what_does_not_fit() {
 }
 
 #[test]
+fn a_shaped_host_sends_no_faster_to_the_other_and_is_metered_there() {
+    let mut bench = Bench::new("single,3", "rate=20M");
+    let shape = |to: &str, bits_per_s| Change::Shape { from: "h1".into(), to: to.into(), bits_per_s };
+    let greedy = |to: &str, port: u16| FlowSpec { port, ..FlowSpec::tcp("h1", to) };
+    let flows = [greedy("h2", 1), greedy("h2", 2)].map(|spec| bench.start(&spec));
+    let udp = bench.start(&FlowSpec::udp("h1", "h3", 1_000_000));
+    let rates = |bench: &mut Bench| {
+        bench.pass(1_000);
+        let before = [flows[0], flows[1], udp].map(|flow| bench.report(flow));
+        bench.pass(2_000);
+        let rate = |(flow, before): (FlowId, &FlowReport)| bench.report(flow).rate_since(before);
+        let all: Vec<f64> = [flows[0], flows[1], udp].into_iter().zip(&before).map(rate).collect();
+        (all[0] + all[1], all[2])
+    };
+    let near = |rate: f64, expected: f64| (expected * 0.9..=expected).contains(&rate);
+    bench.change(shape("h2", Some(4_000_000)));
+    let before = bench.network.received_by_hosts();
+    let (shaped, other) = rates(&mut bench);
+    assert!(near(shaped, 4_000_000.0) && near(other, 1_001_000.0), "{shaped} {other}");
+    bench.change(shape("h2", Some(8_000_000)));
+    let (shaped, _) = rates(&mut bench);
+    assert!(near(shaped, 8_000_000.0), "{shaped}");
+    bench.change(shape("h2", None));
+    assert!(rates(&mut bench).0 > 15_000_000.0, "as fast as the link");
+    let sender = bench.network.hosts()[0].mac();
+    let bytes = |counts: &[Vec<(flow::MacAddr, u64)>], host: usize| {
+        counts[host].iter().find(|(from, _)| *from == sender).map_or(0, |(_, bytes)| *bytes)
+    };
+    let after = bench.network.received_by_hosts();
+    let of_h2 = bytes(&after, 1) - bytes(&before, 1);
+    // 3 s of 4, of 8 and of some 19 Mbit/s.
+    assert!((10_000_000..12_000_000).contains(&of_h2), "{of_h2}");
+    assert!(bytes(&after, 2) > bytes(&before, 2) && bytes(&after, 0) == 0);
+    assert!(bench.network.change(&shape("h9", None), bench.now, &mut bench.effects).is_err());
+}
+
+#[test]
 fn a_greedy_udp_flow_sends_as_fast_as_its_link() {
     let mut bench = Bench::new("single,2", "rate=20M");
     let id = bench.start(&FlowSpec { rate: FlowRate::Greedy, ..FlowSpec::udp("h1", "h2", 1) });
