@@ -341,6 +341,16 @@ fn what_the_kernel_refuses_again_goes_with_its_rules() {
     world.holds_claims = false;
     again(&mut world);
     assert_eq!((priorities(&mut world), world.entries()), (vec![8, 6], entries), "the journal has it too");
+    let numbers =
+        match (ask(&mut world, RequestBody::GroupDesc), ask(&mut world, RequestBody::MeterConfig(METER_ALL)))
+        {
+            (ReplyBody::GroupDesc(groups), ReplyBody::MeterConfig(meters)) => {
+                let groups = groups.iter().map(|it| it.group_id).collect::<Vec<_>>();
+                (groups, meters.iter().map(|it| it.meter_id).collect::<Vec<_>>())
+            }
+            other => panic!("{other:?}"),
+        };
+    assert_eq!(numbers, (vec![8], vec![4]), "what was refused is not recalled again");
 }
 
 #[test]
