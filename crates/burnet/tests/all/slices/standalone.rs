@@ -47,7 +47,7 @@ fn a_slice_without_a_controller_forwards_by_itself_until_one_is_connected() {
     let tenant = bed().node().listen(address).app("learning-switch").start_ready();
     tenant.wait("the controller has its switches", |tenant| tenant.switches().len() == 2);
     node.wait_for_line("a controller is connected again");
-    // Its rules end without packets. Only then do packets miss, and the controller hears of them.
+    // Its rules end without packets. Only then do packets miss, and the controller receives them.
     node.wait("the rules of the stand-in end", |node| !rules(node).0);
     node.wait("the controller's rules forward", |node| ping() && rules(node) == (false, true));
 }
