@@ -58,7 +58,9 @@ pub fn add_to(services: &mut [AppSpec], slices: &[Slice], has_service: bool) {
             paths_contract::SERVICE if has_service && has_links => {
                 service.settings.insert("slices".to_owned(), of_paths(slices));
             }
-            labels_contract::SERVICE => add_to_labels(&mut service.settings, slices),
+            labels_contract::SERVICE => {
+                add_to_labels(&mut service.settings, slices, has_service && has_links)
+            }
             _ => {}
         }
     }
@@ -107,13 +109,16 @@ pub fn between_switches(plan: &SlicePlan) -> Vec<Match> {
 }
 
 /// A slice may have flows over its own links only.
-fn add_to_labels(settings: &mut Map<String, Value>, slices: &[Slice]) {
+fn add_to_labels(settings: &mut Map<String, Value>, slices: &[Slice], follows: bool) {
     let Some(promised) = settings.get_mut("slices").and_then(Value::as_object_mut) else { return };
     for slice in slices {
         let both = slice.links.iter().flatten().flat_map(|link| [link.id, link.id.reversed()]);
         if let Some(hose) = promised.get_mut(&slice.name) {
             hose["links"] = json!(both.collect::<Vec<LinkId>>());
         }
+    }
+    if follows {
+        settings.insert("follows_links".to_owned(), true.into());
     }
 }
 

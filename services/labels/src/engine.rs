@@ -12,6 +12,8 @@
 //! In: events, with the time in milliseconds as an argument. Out: effects. It sends nothing and reads no clock. A slice receives labels of its own links
 //! only, and never who uses them.
 
+mod virtual_links;
+
 use crate::caps::Caps;
 use crate::flow_sums::FlowSums;
 use crate::links::LINKS_MAX;
@@ -70,6 +72,13 @@ pub enum Effect {
 /// A refusal: the status and a sentence for the caller.
 pub type Refused = (u16, String);
 
+/// A virtual link that its slice shows, while it has hops.
+#[derive(Clone, Debug, Default)]
+struct Over {
+    hops: Vec<LinkNo>,
+    told: Option<Label>,
+}
+
 /// The engine.
 #[derive(Clone, Debug, Default)]
 pub struct Engine {
@@ -78,6 +87,8 @@ pub struct Engine {
     notices: Notices,
     words: Words,
     caps: Caps,
+    /// The virtual links that each slice shows, while they have hops.
+    over: BTreeMap<SliceNo, BTreeMap<LinkId, Over>>,
     /// What each slice was told last of its state.
     states: BTreeMap<SliceNo, State>,
     /// Links whose capacity may be too high. Further ones than [`LINKS_MAX`] have no labels.
@@ -138,8 +149,11 @@ impl Engine {
         let is_forbidden = |link: &LinkNo| self.sums.links.id(*link).is_some_and(|id| !known.may_use(id));
         let shown: Vec<LinkNo> = known.shown.iter().copied().filter(is_forbidden).collect();
         let flows = self.sums.flows.flows(slice);
-        let over: Vec<Pair> =
-            flows.filter(|flow| flow.links.iter().any(is_forbidden)).map(|flow| flow.pair).collect();
+        let is_over = |flow: &hose::Flow<'_>| match self.sums.reported(flow.pair) {
+            Some(links) => links.iter().any(|link| !known.may_use(*link)),
+            None => flow.links.iter().any(is_forbidden),
+        };
+        let over: Vec<Pair> = flows.filter(is_over).map(|flow| flow.pair).collect();
         shown.into_iter().for_each(|link| self.hide(slice, link, out));
         over.into_iter().for_each(|pair| self.sums.remove_path(pair));
     }
@@ -154,6 +168,7 @@ impl Engine {
             self.sums.remove_path(pair);
         }
         known.shown.iter().for_each(|link| self.sums.links.release(*link));
+        self.forget_hops(slice);
         self.notices.remove_slice(slice);
         self.sums.flows.remove_slice(slice);
         self.words.forget(slice);
@@ -188,6 +203,7 @@ impl Engine {
             let shows = |(slice, known): (SliceNo, &Slice)| known.shown.contains(&number).then_some(slice);
             let slices: Vec<SliceNo> = self.slices.iter().filter_map(shows).collect();
             slices.into_iter().for_each(|slice| self.watch(slice, number, now_ms, out));
+            self.on_hop_capacity(number, now_ms, out);
         }
         match capacity {
             Some(_) => self.sums.book(link),
@@ -488,6 +504,10 @@ impl Engine {
     }
 
     fn label(&self, slice: SliceNo, link: LinkNo) -> Option<Label> {
+        let least = self.sums.links.id(link).and_then(|id| self.least(slice, id));
+        if least.is_some() {
+            return least;
+        }
         self.as_told(link, self.sums.flows.labels().label(slice, link)?)
     }
 
@@ -522,6 +542,7 @@ impl Engine {
         }
         self.is_state_due |= !self.stale.is_empty();
         self.watch(slice, number, now_ms, out);
+        self.watch_hops(slice, link, now_ms, out);
         Ok(number)
     }
 
@@ -534,6 +555,7 @@ impl Engine {
         self.notices.unwatch(slice, link);
         if let Some(id) = self.sums.links.id(link) {
             out.push(Effect::Told { slice: known.name.as_str().to_owned(), link: id, label: None });
+            self.unwatch_hops(slice, id);
         }
         self.sums.links.release(link);
     }
@@ -562,7 +584,11 @@ impl Engine {
         changed.drain(..).for_each(|link| self.notices.on_change(link, now_ms, &self.sums.flows));
         self.changed = changed;
         while let Some(notice) = self.notices.next(now_ms, &self.sums.flows) {
-            self.tell(notice.slice, notice.link, Some(notice.label), out);
+            let shows = self.slices.get(notice.slice).is_some_and(|it| it.shown.contains(&notice.link));
+            if shows {
+                self.tell(notice.slice, notice.link, Some(notice.label), out);
+            }
+            self.on_hop(notice.slice, notice.link, out);
         }
         self.tell_caps(now_ms, out);
         if std::mem::take(&mut self.is_state_due) {
@@ -598,7 +624,10 @@ impl Engine {
             let is_own = usize::from(!slice.has_reported());
             // What a slice's own flows take is in no label of its own.
             let agents = agents.remove(&number).into_iter().flatten().collect();
-            let stale = unreported > is_own || self.waits_for_intents || self.shows_stale(slice);
+            let stale = unreported > is_own
+                || self.waits_for_intents
+                || self.shows_stale(slice)
+                || self.is_over_stale(number);
             let rebuild = slice.stage == Stage::Silent;
             let state = State { stale, rebuild, agents };
             if self.states.get(&number) != Some(&state) {

@@ -19,6 +19,12 @@ pub struct FlowSums {
     reserved: BTreeMap<LinkId, Bandwidth>,
     /// What the sums have of it. A link that the view does not have has no label, so what is booked there does not matter.
     booked: BTreeMap<LinkNo, Bandwidth>,
+    /// Whether links of slices may have several hops.
+    expects_virtual_links: bool,
+    /// The links of the network below virtual links of slices.
+    hops: BTreeMap<(SliceNo, LinkId), Vec<LinkId>>,
+    /// Paths as slices have reported them, if a link of them is not in the view. It may have hops, now or later.
+    reported: BTreeMap<Pair, (Box<[LinkId]>, u32)>,
 }
 
 impl FlowSums {
@@ -66,6 +72,27 @@ impl FlowSums {
     /// # Errors
     /// A sentence with the first thing that is wrong.
     pub fn put_path(&mut self, pair: Pair, links: &[LinkId], rules: u32) -> Result<(), String> {
+        let is_unknown = |link: &LinkId| self.links.in_view(*link).is_none();
+        if !self.expects_virtual_links || !links.iter().any(is_unknown) {
+            self.reported.remove(&pair);
+            return self.put_hops(pair, links, rules);
+        }
+        let hops = self.expanded(pair.slice, links);
+        self.put_hops(pair, &hops, rules)?;
+        self.reported.insert(pair, (links.into(), rules));
+        Ok(())
+    }
+
+    /// The links of the network below these links of a slice.
+    fn expanded(&self, slice: SliceNo, links: &[LinkId]) -> Vec<LinkId> {
+        let hops = links.iter().flat_map(|link| match self.hops(slice, *link) {
+            [] => std::slice::from_ref(link),
+            hops => hops,
+        });
+        hops.copied().collect()
+    }
+
+    fn put_hops(&mut self, pair: Pair, links: &[LinkId], rules: u32) -> Result<(), String> {
         let mut taken = Vec::with_capacity(links.len());
         let done = self.try_path(pair, links, rules, &mut taken);
         match done {
@@ -97,8 +124,55 @@ impl FlowSums {
         Ok(before)
     }
 
+    /// Links of slices may have several hops.
+    pub fn expect_virtual_links(&mut self) {
+        self.expects_virtual_links = true;
+    }
+
+    /// The hops of a virtual link. None: it is a cable, or it is down.
+    pub fn hops(&self, slice: SliceNo, link: LinkId) -> &[LinkId] {
+        self.hops.get(&(slice, link)).map_or(&[], Vec::as_slice)
+    }
+
+    /// A link of a slice has these hops from now on. Its flows are booked there. Says whether that is new.
+    pub fn set_hops(&mut self, slice: SliceNo, link: LinkId, hops: &[LinkId]) -> bool {
+        let hops = if hops.len() < 2 { &[] } else { hops };
+        if self.hops(slice, link) == hops {
+            return false;
+        }
+        match hops {
+            [] => drop(self.hops.remove(&(slice, link))),
+            hops => drop(self.hops.insert((slice, link), hops.to_vec())),
+        }
+        let over = |(pair, (links, _)): &(&Pair, &(Box<[LinkId]>, u32))| {
+            pair.slice == slice && links.contains(&link)
+        };
+        let moved: Vec<(Pair, Vec<LinkId>, u32)> = self
+            .reported
+            .iter()
+            .filter(over)
+            .map(|(pair, (links, rules))| (*pair, self.expanded(slice, links), *rules))
+            .collect();
+        for (pair, links, rules) in moved {
+            // A path that is too long counts no more, as if it had been reported so.
+            let _done = self.put_hops(pair, &links, rules);
+        }
+        true
+    }
+
+    /// There is no such slice any more.
+    pub fn forget_hops(&mut self, slice: SliceNo) {
+        self.hops.retain(|(of, _), _| *of != slice);
+    }
+
+    /// The links of a path as the slice has reported them, if one of them may be virtual.
+    pub fn reported(&self, pair: Pair) -> Option<&[LinkId]> {
+        self.reported.get(&pair).map(|(links, _)| &links[..])
+    }
+
     /// A pair has no path any more.
     pub fn remove_path(&mut self, pair: Pair) {
+        self.reported.remove(&pair);
         let links = self.links_of(pair);
         self.flows.on_no_path(pair);
         self.release(links.links());

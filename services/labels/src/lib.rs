@@ -24,6 +24,7 @@ mod names;
 mod reported;
 mod reservations;
 mod service;
+mod slice_links;
 mod slices;
 mod words;
 

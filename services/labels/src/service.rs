@@ -14,6 +14,7 @@ use crate::lines::Lines;
 use crate::measured::Measured;
 use crate::reported::Reported;
 use crate::reservations::Reservations;
+use crate::slice_links::SliceLinks;
 use burnet_sdk::stream::{Table, Update};
 use burnet_sdk::{
     App, Commands, DatapathId, Form, Interests, Level, Listener, Outcome, Query, Ready, Receipt, Settings,
@@ -47,6 +48,8 @@ pub struct Labels {
     reported: Reported,
     /// What intents reserve, if the node has intents.
     reservations: Option<Reservations>,
+    /// Only on a node that lays virtual links.
+    slice_links: Option<SliceLinks>,
     measured: Measured,
 }
 
@@ -67,9 +70,13 @@ impl App for Labels {
             lines: Lines::default(),
             reported: Reported::default(),
             reservations: settings.intents.then(Reservations::default),
+            slice_links: settings.follows_links.then(SliceLinks::default),
             measured: Measured::default(),
         };
         labels.engine.on_reserved(&[], settings.intents, 0, &mut labels.effects);
+        if settings.follows_links {
+            labels.engine.expect_virtual_links();
+        }
         for (name, hose) in settings.slices {
             let done = labels.engine.put(&name, &hose, 0, &mut labels.effects);
             done.map_err(|(_, why)| why)?;
@@ -94,6 +101,9 @@ impl App for Labels {
 
     fn on_receipt(&mut self, _: DatapathId, receipt: &Receipt, out: &mut Commands) {
         let (now_ms, ticket) = (self.now_ms(), Ticket(receipt.ticket));
+        if let Some(links) = self.slice_links.as_mut().filter(|_| receipt.outcome == Outcome::Refused) {
+            links.on_refused(ticket, now_ms);
+        }
         if let Some(reservations) = self.reservations.as_mut().filter(|_| receipt.outcome == Outcome::Refused)
         {
             reservations.on_refused(ticket, receipt.reason, now_ms);
@@ -103,6 +113,14 @@ impl App for Labels {
 
     fn on_stream(&mut self, stream: Ticket, update: &Update, out: &mut Commands) {
         let now_ms = self.now_ms();
+        let is_of_links = self.slice_links.as_ref().is_some_and(|it| it.has(stream));
+        let said = self.slice_links.as_mut().and_then(|it| it.on_stream(stream, update, now_ms));
+        if let Some((slice, link, hops)) = said {
+            self.engine.on_virtual_link(&slice, link, &hops, now_ms, &mut self.effects);
+        }
+        if is_of_links {
+            return self.finish(out);
+        }
         let is_mine = self.reservations.as_mut().is_some_and(|it| it.on_stream(stream, update, now_ms));
         // The end of a snapshot follows.
         if is_mine && !matches!(update, Update::Entry { .. }) {
@@ -241,12 +259,18 @@ impl Labels {
     /// Tells slices what is due, and asks for the next wake-up.
     fn finish(&mut self, out: &mut Commands) {
         self.look_at_reservations(out);
+        let now_ms = self.now_ms();
+        if let Some(links) = &mut self.slice_links {
+            links.on_time(now_ms, |question| out.follow(paths_contract::SERVICE, question));
+        }
         self.carry_out(out);
         for table in self.tables.values_mut() {
             table.send(out);
         }
         let opens_ms = self.reservations.as_ref().and_then(Reservations::next_ms);
-        let due_ms = [self.engine.next_due_ms(), self.agents.next_ms(), self.lines.next_ms(), opens_ms];
+        let follows_ms = self.slice_links.as_ref().and_then(SliceLinks::next_ms);
+        let due_ms =
+            [self.engine.next_due_ms(), self.agents.next_ms(), self.lines.next_ms(), opens_ms, follows_ms];
         let due_ms = due_ms.into_iter().flatten().fold(self.next_look.1, u64::min);
         out.wake_after(Duration::from_millis(due_ms.saturating_sub(self.now_ms()).max(1)));
     }

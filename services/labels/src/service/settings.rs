@@ -20,6 +20,8 @@ pub struct LabelsSettings {
     pub link_rate: Option<String>,
     /// The node runs the service `paths`, whose intents reserve bandwidth.
     pub intents: bool,
+    /// The node lays virtual links of slices: the service books flows on their hops.
+    pub follows_links: bool,
     /// The number of the service among agents.
     pub number: u32,
     /// The keys of agents, by their numbers, in hexadecimal digits.

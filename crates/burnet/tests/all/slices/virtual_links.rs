@@ -276,3 +276,59 @@ fn applied_slices_get_their_links_and_removed_ones_leave_no_rules() {
     world.wait_way(Some(3));
     world.wait_pings();
 }
+
+#[test]
+fn a_flow_over_a_virtual_link_is_booked_on_its_hops_and_lowers_the_label_of_another() {
+    let mut topology = topology(6, &TWO_WAYS);
+    for link in &mut topology.links {
+        link.quality.rate_bits_per_s = Some(10_000_000);
+    }
+    let tenants = vec![tenant(), tenant()];
+    let of = |name: &str, tenant: &Node, port: u16| {
+        let vnics = format!(
+            "vnics = {{ E = {{ port = 's1:{port}', rate = '4M' }}, F = {{ port = 's2:{port}', rate = '4M' }} }}"
+        );
+        let keys = format!("isolation = 'vlan'\ntag = {port}0\nlinks = ['s1:3-s2:3']\n{vnics}");
+        slice(name, tenant, &keys)
+    };
+    let config = services() + &of("blue", &tenants[0], 1) + &of("red", &tenants[1], 2);
+    let node = bed().node().config(&config).log("info").start_ready();
+    let options = SwitchOptions { versions: Versions::Only13, ..SwitchOptions::default() };
+    let network = Emulation::start(&topology, node.address(), &options).unwrap();
+    network.wait_connected(PATIENCE).unwrap();
+    let world = World { node, tenants, network, topology };
+    let asked = |words: &[&str]| -> Vec<Value> {
+        let shown = world.node.bed().run(&[&["slice"], words, &["--json"]].concat());
+        let answer: Value = serde_json::from_slice(&shown.stdout).unwrap_or_default();
+        answer["items"].as_array().cloned().unwrap_or_default()
+    };
+    let wait_label = |expected_kbps: u64| {
+        world.node.wait(&format!("the label {expected_kbps}"), |_| {
+            let labels = asked(&["labels", "red"]);
+            !labels.is_empty() && labels.iter().all(|label| label["label_kbps"] == expected_kbps)
+        });
+    };
+    wait_label(10_000);
+    let wait_hops = |switch: u64| {
+        let part = format!("-of:{switch:016x}/");
+        world.node.wait(&format!("the flow leads over {switch}"), |_| {
+            // The rules of the learning switch end after a while.
+            world.ping(BLUE[0], BLUE[1]);
+            let flows = asked(&["flows", "blue"]);
+            let is_over = |flow: &Value| {
+                let links = flow["links"].as_array().map_or(&[][..], Vec::as_slice);
+                links.len() == 4
+                    && links.iter().any(|link| link.as_str().is_some_and(|it| it.contains(&part)))
+            };
+            !flows.is_empty() && flows.iter().all(is_over)
+        });
+    };
+    let (first, second) = world.used_and_unused();
+    wait_hops(first);
+    wait_label(6_000);
+    world.set_cable(&format!("s{first}"), "s6", false);
+    wait_hops(second);
+    wait_label(6_000);
+    world.set_cable(&format!("s{second}"), "s6", false);
+    world.node.wait("there is no label", |_| asked(&["labels", "red"]).is_empty());
+}
