@@ -8,9 +8,11 @@
 //! each slice to its grant, whatever its process does.
 
 use crate::commands::slice::described_in;
+use crate::slice_choices::{self, Choices};
 use crate::slice_links;
-use crate::slice_plan::judge::{Judged, judge};
+use crate::slice_plan::judge::{Judged, judge_keeping};
 use crate::slice_plan::substrate::Substrate;
+use burnet_sdk::view::{ConnectPoint, LinkId};
 use config::slices::{FailMode, LabelForm, Slice, SliceTls, Vnic};
 use config::{AppGrant, Config};
 use flow::text::match_to_string;
@@ -21,7 +23,7 @@ use slice::SliceSettings;
 use slice::settings::{EndSettings, LabelSettings, VnicPortSettings};
 use slice::tls::TlsSettings;
 use slice_contract::{NETWORK_TOPIC, STATE_TOPIC, app_name};
-use slicer::{End, Isolation, SlicePlan, SwitchPlan};
+use slicer::{End, Isolation, PhysicalLink, SlicePlan, SwitchPlan};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -84,7 +86,7 @@ pub fn wanted(config: &Config, slices: &[Slice]) -> Result<Vec<AppSpec>, String>
     slices.iter().map(|slice| spec(slice, node, state)).collect()
 }
 
-/// The slices with the links that were chosen for them. Without a description of the network, nobody can judge them.
+/// The slices with the links that were chosen for them, now or before. Without a description of the network, nobody can judge them.
 ///
 /// # Errors
 /// The description is wrong, or the first slice that does not fit: a sentence.
@@ -95,8 +97,9 @@ pub fn admitted(config: &Config) -> Result<Cow<'_, [Slice]>, String> {
     let description = described_in(file).map_err(|why| why.to_string())?;
     let of_file = |why: String| format!("{}: {why}", file.display());
     let mut substrate = Substrate::new(description).map_err(of_file)?;
-    let judged =
-        judge(&mut substrate, &config.slices, false).map_err(|unknown| of_file(unknown.to_string()))?;
+    let chosen = slice_choices::read(config.node.state.as_deref());
+    let judged = judge_keeping(&mut substrate, &config.slices, false, &chosen);
+    let judged = judged.map_err(|unknown| of_file(unknown.to_string()))?;
     let lays_links = slice_links::has_service(config);
     let fits = |judged: Judged| match judged.result {
         Ok(_) => {
@@ -106,6 +109,22 @@ pub fn admitted(config: &Config) -> Result<Cow<'_, [Slice]>, String> {
         Err(refused) => Err(of_file(refused.why)),
     };
     judged.into_iter().map(fits).collect::<Result<Vec<_>, _>>().map(Cow::Owned)
+}
+
+/// The links of slices that name none, as a node with this configuration has chosen them.
+pub fn chosen_links(config: &Config) -> Choices {
+    let link = |link: PhysicalLink| LinkId {
+        from: ConnectPoint { switch: link.from, port: link.from_port },
+        to: ConnectPoint { switch: link.to, port: link.to_port },
+    };
+    let chosen = config.slices.iter().filter(|slice| slice.needs_links());
+    let choice = |name: &str| {
+        let settings = config.apps.iter().filter_map(settings_of).find(|it| it.name == name)?;
+        // Links are the same in each zone.
+        let links = settings.plan(abi::ZoneId(1)).physical_links();
+        Some((name.to_owned(), links.into_iter().map(link).collect()))
+    };
+    chosen.filter_map(|slice| choice(&slice.name)).collect()
 }
 
 fn spec(slice: &Slice, node: NodeServices, state: Option<&Path>) -> Result<AppSpec, String> {

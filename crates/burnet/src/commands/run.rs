@@ -14,7 +14,9 @@ mod state_folder;
 mod verification;
 
 use self::launches::Launches;
-use self::state_folder::{finish_restore, give_numbers, hold, make_journals, make_store, users_of};
+use self::state_folder::{
+    finish_restore, give_numbers, hold, keep_choices, make_journals, make_store, users_of,
+};
 
 use crate::apps;
 use crate::cli::{CommandError, LaunchArgs, RunArgs};
@@ -81,6 +83,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, CommandError> {
     }
     make_store(&config, &users)?;
     make_journals(&config, &users)?;
+    keep_choices(&config);
     let mut plan = Plan { owners, ..plan(config, args, &users)? };
     if args.monolithic {
         baseline::make_monolithic(&mut plan);

@@ -17,7 +17,7 @@ use hose::{
     Bandwidth, Booking, Checks, Fit, Lack, NicNo, NoPath, Routing, SliceNo, SliceRequest, VnicRequest, embed,
     fit,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A slice after the judgement.
 #[derive(Clone, Debug)]
@@ -83,15 +83,32 @@ pub struct Refused {
 /// # Errors
 /// A name that the network does not have. Then no slice was judged.
 pub fn judge(substrate: &mut Substrate, slices: &[Slice], with_fit: bool) -> Result<Vec<Judged>, Unknown> {
+    judge_keeping(substrate, slices, with_fit, &BTreeMap::new())
+}
+
+/// The same for slices of which some run already, over links that were chosen for them. These keep their links while they fit, and so come first.
+///
+/// # Errors
+/// As [`judge`].
+pub fn judge_keeping(
+    substrate: &mut Substrate,
+    slices: &[Slice],
+    with_fit: bool,
+    chosen: &BTreeMap<String, Vec<LinkId>>,
+) -> Result<Vec<Judged>, Unknown> {
     places::check(substrate, slices)?;
     let own_ports = slices.iter().flat_map(|slice| &slice.ports).filter(|port| port.is_own);
     let own: BTreeSet<ConnectPoint> = own_ports.map(|port| port.at).collect();
-    let judged = (0..).zip(slices).map(|(number, slice)| {
-        let request = request(substrate, slice);
-        Turn { substrate: &mut *substrate, slice, number: SliceNo(number), request, own: &own }
-            .judge(with_fit)
+    let choice = |slice: &Slice| chosen.get(&slice.name).filter(|_| slice.needs_links());
+    let mut order: Vec<(u32, &Slice)> = (0..).zip(slices).collect();
+    order.sort_by_key(|(number, slice)| (choice(slice).is_none(), *number));
+    let judged = order.into_iter().map(|(number, slice)| {
+        let (request, choice) = (request(substrate, slice), choice(slice));
+        let turn = Turn { substrate: &mut *substrate, slice, number: SliceNo(number), request, own: &own };
+        (number, turn.judge(with_fit, choice.map(Vec::as_slice)))
     });
-    Ok(judged.collect())
+    let judged: BTreeMap<u32, Judged> = judged.collect();
+    Ok(judged.into_values().collect())
 }
 
 fn request(substrate: &Substrate, slice: &Slice) -> SliceRequest {
@@ -121,12 +138,15 @@ struct Fitting {
 }
 
 impl Turn<'_> {
-    fn judge(mut self, with_fit: bool) -> Judged {
+    /// `before`: the links that were chosen for it before.
+    fn judge(mut self, with_fit: bool, before: Option<&[LinkId]>) -> Judged {
         let is_chosen = self.slice.needs_links();
-        let (fitting, tried) = match self.without_rate() {
-            Some(why) => (Err(why), Vec::new()),
-            None if is_chosen => self.chosen(),
-            None => (self.named(), Vec::new()),
+        let before = before.and_then(|links| self.as_before(links));
+        let (fitting, tried) = match (self.without_rate(), before) {
+            (Some(why), _) => (Err(why), Vec::new()),
+            (None, Some(fitting)) => (Ok(fitting), Vec::new()),
+            (None, None) if is_chosen => self.chosen(),
+            (None, None) => (self.named(), Vec::new()),
         };
         let refused = |why: String, fit| Refused {
             why: format!("slice {}: {}", self.slice.name, short_names(&why)),
@@ -161,6 +181,25 @@ impl Turn<'_> {
                 vnic.name, nic.name
             ))
         })
+    }
+
+    /// What the slice needs over the links that were chosen for it before. `None`: it does not fit there any more.
+    fn as_before(&mut self, links: &[LinkId]) -> Option<Fitting> {
+        let is_there = |link: &LinkId| {
+            let number = self.substrate.link(*link);
+            let is_up = number.is_some_and(|number| self.substrate.graph.topology().slot(number).is_up);
+            is_up && may_have(self.slice, self.own, *link)
+        };
+        if !links.iter().all(is_there) {
+            return None;
+        }
+        let slice = self.slice.with_links(&cables(links));
+        let Turn { substrate, number, request, own, .. } = self;
+        let mut turn = Turn { substrate, slice: &slice, number: *number, request: request.clone(), own };
+        let fitting = turn.named().ok()?;
+        let switches: BTreeSet<DatapathId> =
+            links.iter().flat_map(|link| [link.from.switch, link.to.switch]).collect();
+        Some(Fitting { switches: switches.into_iter().collect(), ..fitting })
     }
 
     /// Links for a slice that names none.

@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::applied_slices::Staged;
 use super::launches::Launches;
 use super::slice_changes::Changes;
-use super::state_folder::{give_numbers, make_journals, users_of};
+use super::state_folder::{give_numbers, keep_choices, make_journals, users_of};
 use crate::cli::{CommandError, RunArgs};
 use crate::{apps, services};
 use config::{Config, Environment, NodeLimits, ProfileFiles, Southbound, Switches, Tls, shared_folders};
@@ -100,6 +100,7 @@ fn all(
     }
     left.extend(unused_slices(&read));
     // Nothing can fail any more.
+    keep_choices(&read);
     changed.extend(slices.withdraw());
     (*running, *profiles) = (read, read_profiles);
     // Always, since the TLS files may have new content.

@@ -7,6 +7,7 @@
 use super::numbering;
 use crate::backup::exchange;
 use crate::cli::{CommandError, RunArgs};
+use crate::slice_choices;
 use crate::slices;
 use config::{Config, ConfigFile, Environment, users};
 use monitor::Duty;
@@ -118,6 +119,14 @@ pub(super) fn make_journals(config: &Config, users: &BTreeMap<String, u32>) -> R
         }
     }
     Ok(())
+}
+
+/// Keeps the links that were chosen for slices, so that a later start or reload does not choose others.
+pub(super) fn keep_choices(config: &Config) {
+    let Some(state) = config.node.state.as_deref() else { return };
+    slice_choices::keep(state, &slices::chosen_links(config)).unwrap_or_else(|error| {
+        tracing::warn!("the links that were chosen for slices cannot be stored, so a later reload may choose others: {error}");
+    });
 }
 
 /// Gives each app its zone number, which identifies it in switches. The number is stored and outlives the node.

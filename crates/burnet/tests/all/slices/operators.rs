@@ -360,6 +360,65 @@ fn a_node_with_a_description_of_its_network_admits_slices_and_chooses_their_link
     assert!(node.pid_of("slice.red").is_none());
 }
 
+/// A ring of three switches. Each link carries one of the slices below.
+const RING: &str = "link_rate = '10M'\nnic_rate = '10M'\n[[link]]\nbetween = 's1:3-s2:3'\n[[link]]\nbetween = 's2:4-s3:3'\n\
+                    [[link]]\nbetween = 's1:4-s3:4'\n[[nic]]\nports = ['s1:1']\n[[nic]]\nports = ['s1:2']\n\
+                    [[nic]]\nports = ['s2:1']\n[[nic]]\nports = ['s2:2']\n";
+
+#[test]
+fn a_slice_with_chosen_links_loses_no_ping_while_another_is_applied_and_removed() {
+    let tenant = || {
+        let config = "[southbound]\nversions = ['1.3']\n";
+        Bed::new(env!("CARGO_BIN_EXE_burnet")).node().config(config).app("learning-switch").start_ready()
+    };
+    let controllers = [tenant(), tenant()];
+    // The pings are more than the rate.
+    let slice = |name: &str, tag: u16, port: u16, controller: &Node| {
+        format!(
+            "[slice.{name}]\ncontrollers = ['{}']\nisolation = 'vlan'\ntag = {tag}\n\
+             vnics = {{ A = {{ port = 's1:{port}', rate = '8M', meter = false }}, B = {{ port = 's2:{port}', rate = '8M', meter = false }} }}\n",
+            controller.address()
+        )
+    };
+    let (blue, red) = (slice("blue", 10, 1, &controllers[0]), slice("red", 20, 2, &controllers[1]));
+    let bed = Bed::new(env!("CARGO_BIN_EXE_burnet"));
+    let network = bed.file("network.toml", RING);
+    let config = format!("[node]\nnetwork_description = '{}'\n{blue}", network.display());
+    let node = bed.node().config(&config).log("info").start_ready();
+    let options = SwitchOptions { versions: Versions::Only13, ..SwitchOptions::default() };
+    let topology: Topology = "ring,3,2".parse().unwrap();
+    let network = Emulation::start(&topology, node.address(), &options).unwrap();
+    network.wait_connected(PATIENCE).unwrap();
+    let ping = |from: &str, to: &str| {
+        let report = network.begin_ping(from, to, Duration::from_secs(5)).unwrap();
+        report.recv().unwrap().is_complete()
+    };
+    node.wait("the hosts of blue reach each other", |_| ping("h1s1", "h1s2") && ping("h1s2", "h1s1"));
+    let rules = || -> Vec<(String, String, String)> {
+        let flows = node.flows().into_iter().flat_map(|switch| switch.flows);
+        let own = flows.filter(|flow| flow.owner == "slice.blue");
+        own.map(|flow| (flow.cookie, flow.matching, flow.actions)).collect()
+    };
+    let (before, pid) = (rules(), node.pid_of("slice.blue"));
+    let while_pinging = |words: &[&str]| -> Output {
+        let command = bed.burnet().args(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let mut command = command.unwrap();
+        while command.try_wait().unwrap().is_none() {
+            assert!(ping("h1s1", "h1s2"), "a ping was lost: {}", node.log());
+        }
+        command.wait_with_output().unwrap()
+    };
+    // Red comes first in the file, so it would get the link between s1 and s2 if blue did not have it.
+    let file = bed.file("wanted.toml", &(red + &blue));
+    let done = text(&while_pinging(&["slice", "apply", file.to_str().unwrap(), "--force"]));
+    assert!(done.contains("app slice.red is added") && !done.contains("slice.blue"), "{done}");
+    node.wait("the hosts of red reach each other", |_| ping("h2s1", "h2s2"));
+    text(&while_pinging(&["slice", "remove", "red"]));
+    assert_eq!(node.pid_of("slice.blue"), pid, "its process is the same");
+    let after = rules();
+    assert!(before.iter().all(|rule| after.contains(rule)), "before: {before:?}, after: {after:?}");
+}
+
 #[test]
 fn a_tenant_that_finds_links_itself_is_refused_no_rule_on_a_node_that_does_so_too() {
     let (_bed_of_tenant, tenant) = with_network("");

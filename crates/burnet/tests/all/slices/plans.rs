@@ -1,6 +1,6 @@
 //! `burnet slice plan` and `burnet slice fit`: what slices get of a network, or why not.
 
-use burnet::slice_plan::judge::{Judged, judge};
+use burnet::slice_plan::judge::{Judged, judge, judge_keeping};
 use burnet::slice_plan::substrate::Substrate;
 use burnet::slice_plan::{described, shown};
 use config::ConfigFile;
@@ -90,6 +90,44 @@ fn both_tenants_of_the_papers_figure_fit_and_fill_the_fabric() {
     assert_eq!((&vnic["port"], &vnic["rate_bps"]), (&"of:0000000000000006/1".into(), &10_000_000.into()));
     let (text, _, code) = run(&["slice", "fit", words[2], "--network", words[4]]);
     assert_eq!((text.as_str(), code), ("slice red: fits\nslice blue: fits\n", 0));
+}
+
+#[test]
+fn links_that_were_chosen_before_stay_while_they_fit_whatever_else_is_in_the_file() {
+    const DIRECT: &[&str] = &["s1:3-s2:3"];
+    const AROUND: &[&str] = &["s1:4-s3:4", "s2:4-s3:3"];
+    let network = "link_rate = '10M'\nnic_rate = '10M'\n[[link]]\nbetween = 's1:3-s2:3'\n\
+                   [[link]]\nbetween = 's2:4-s3:3'\n[[link]]\nbetween = 's1:4-s3:4'\n\
+                   [[nic]]\nports = ['s1:1']\n[[nic]]\nports = ['s2:1']\n[[nic]]\nports = ['s1:2']\n[[nic]]\nports = ['s2:2']\n";
+    let blue = section("blue", "tag = 1", &[("A", "s1:1", "8M"), ("B", "s2:1", "8M")]);
+    let red = section("red", "tag = 2", &[("C", "s1:2", "8M"), ("D", "s2:2", "8M")]);
+    let link = |(a, from, b, to): (u8, u8, u8, u8)| {
+        format!("of:000000000000000{a}/{from}-of:000000000000000{b}/{to}").parse().unwrap()
+    };
+    let check = |text: &str, before: &[(u8, u8, u8, u8)], of_blue: &[&str], of_red: &[&str]| {
+        let chosen = ("blue".to_owned(), before.iter().copied().map(link).collect());
+        let chosen = [chosen].into_iter().filter(|_| !before.is_empty()).collect();
+        let judged = judge_keeping(&mut substrate(network), &slices(text), false, &chosen).unwrap();
+        let order: Vec<&str> = judged.iter().map(|it| it.slice.name.as_str()).collect();
+        let written: Vec<String> = slices(text).into_iter().map(|it| it.name).collect();
+        assert_eq!(order, written, "in the order of the file");
+        let of = |name: &str| links(judged.iter().find(|it| it.slice.name == name).unwrap());
+        assert_eq!((of("blue"), of("red")), (own(of_blue), own(of_red)), "{text} {before:?}");
+    };
+    let (direct, around) = ([(1, 3, 2, 3)], [(1, 4, 3, 4), (2, 4, 3, 3)]);
+    let (red_first, blue_first) = (red.clone() + &blue, blue + &red);
+    check(&red_first, &[], AROUND, DIRECT);
+    for text in [&red_first, &blue_first] {
+        check(text, &direct, DIRECT, AROUND);
+        check(text, &around, AROUND, DIRECT);
+    }
+    // These do not join the switches, or are not there.
+    check(&blue_first, &around[..1], DIRECT, AROUND);
+    check(&blue_first, &[(1, 9, 2, 9)], DIRECT, AROUND);
+}
+
+fn own(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|text| (*text).to_owned()).collect()
 }
 
 #[test]
