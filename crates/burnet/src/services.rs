@@ -356,6 +356,7 @@ fn spec(service: &Service, need: Need) -> AppSpec {
         grant: grant.to_json(),
         regions: Regions { writes_bytes: shared_bytes, reads: Vec::new() },
         packaged: false,
+        paused: false,
     }
 }
 

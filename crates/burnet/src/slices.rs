@@ -10,6 +10,7 @@
 use crate::commands::slice::described_in;
 use crate::slice_choices::{self, Choices};
 use crate::slice_links;
+use crate::slice_pauses;
 use crate::slice_plan::judge::{Judged, judge_keeping};
 use crate::slice_plan::substrate::Substrate;
 use burnet_sdk::view::{ConnectPoint, LinkId};
@@ -83,7 +84,12 @@ pub fn wanted(config: &Config, slices: &[Slice]) -> Result<Vec<AppSpec>, String>
     let node =
         NodeServices { labels: crate::services::has_labels(config), links: slice_links::has_service(config) };
     let state = config.node.state.as_deref();
-    slices.iter().map(|slice| spec(slice, node, state)).collect()
+    let paused = slice_pauses::read(state);
+    let spec = |slice: &Slice| {
+        let spec = spec(slice, node, state)?;
+        Ok(AppSpec { paused: paused.contains(&slice.name), ..spec })
+    };
+    slices.iter().map(spec).collect()
 }
 
 /// The slices with the links that were chosen for them, now or before. Without a description of the network, nobody can judge them.
@@ -181,6 +187,7 @@ fn spec(slice: &Slice, node: NodeServices, state: Option<&Path>) -> Result<AppSp
         grant: grant.to_json(),
         regions: Regions::default(),
         packaged: false,
+        paused: false,
     })
 }
 

@@ -708,6 +708,7 @@ fn app_spec(
         grant: grant.to_json(),
         regions: Regions { writes_bytes: 0, reads: grant.capabilities.shared_tables() },
         packaged: false,
+        paused: false,
     };
     Ok((spec, table.granted_by))
 }

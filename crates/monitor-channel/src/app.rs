@@ -24,6 +24,9 @@ pub const REASON_BYTES_MAX: usize = 160;
 /// The maximum length of an app's name in bytes. Every line of its output shows the name.
 pub const APP_NAME_BYTES_MAX: usize = 64;
 
+/// Why an app that is paused does not run: the reason of its last end.
+pub const PAUSED: &str = "the operator paused it";
+
 /// The type of an app's zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -122,6 +125,9 @@ pub struct AppSpec {
     /// It comes from a package, which is verified (`monitor::PackageChecks`) before each start and while it runs.
     #[serde(default)]
     pub packaged: bool,
+    /// The operator has paused it: it does not run until a configuration says otherwise.
+    #[serde(default)]
+    pub paused: bool,
 }
 
 /// The sizes that shared memory can have, in bytes.
@@ -435,6 +441,7 @@ mod tests {
             grant: Default::default(),
             regions: Default::default(),
             packaged: false,
+            paused: false,
         }
     }
 

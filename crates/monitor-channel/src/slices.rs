@@ -26,6 +26,10 @@ pub enum SlicesWanted {
     Without(String),
     /// Those of its configuration again.
     OfConfiguration,
+    /// The same, with this one paused. Nothing is read again.
+    Paused(String),
+    /// The same, with this one resumed.
+    Resumed(String),
 }
 
 impl fmt::Display for SlicesChange {
@@ -37,6 +41,8 @@ impl fmt::Display for SlicesChange {
             SlicesWanted::OfFile(file) => write!(f, "the slices of {:?}", file.display().to_string()),
             SlicesWanted::Without(slice) => write!(f, "all slices without {slice:?}"),
             SlicesWanted::OfConfiguration => f.write_str("the slices of the configuration"),
+            SlicesWanted::Paused(slice) => write!(f, "pause the slice {slice:?}"),
+            SlicesWanted::Resumed(slice) => write!(f, "resume the slice {slice:?}"),
         }
     }
 }

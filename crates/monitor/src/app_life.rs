@@ -18,10 +18,11 @@
 //! In safe mode, an app that must not run is Held instead of started. An app from a package is
 //! Checking before each start, until its package is verified. It is Refused if a verification fails, then or later.
 
-use crate::app::{AppRole, AppSpec, AppStatus, Verb, ZoneKind};
+mod reconfiguring;
+
+use crate::app::{AppRole, AppSpec, AppStatus, PAUSED, Verb, ZoneKind};
 use crate::app_phase::{AfterStop, Phase};
 use crate::backoff::{Backoff, RestartDecision, RestartPolicy};
-use crate::difference::Difference;
 use crate::enforcement::Enforcement;
 use crate::incident::{Evidence, Incident, IncidentKind};
 use crate::process_end::{PastEnd, ProcessEnd};
@@ -233,6 +234,9 @@ impl AppLife {
             Verb::Stop | Verb::Quarantine | Verb::Remove if self.spec.role == AppRole::Service => {
                 self.say(Severity::Warn, "is a service of the node and cannot be stopped", out);
             }
+            Verb::Restart | Verb::Start if self.spec.paused => {
+                self.say(Severity::Warn, "is paused, and does not start until it is resumed", out);
+            }
             // The package of a refused app may have changed.
             Verb::Restart | Verb::Start if self.is_refused() => {
                 out.push(Reaction::LookUp { app: self.spec.name.clone() });
@@ -330,46 +334,6 @@ impl AppLife {
         self.restart(at, out);
     }
 
-    /// The configuration changed. A running app gets what can change immediately, and restarts for the rest. One that
-    /// does not run stays so.
-    pub(crate) fn reconfigure(&mut self, spec: AppSpec, at: Situation, out: &mut Vec<Reaction>) {
-        let difference = Difference::of(&self.spec, &spec);
-        self.spec = spec;
-        if difference.code {
-            self.demoted = None;
-        }
-        if !difference.restart.is_empty() {
-            return self.start_reconfigured(at, out);
-        }
-        let runs = self.phase.is_up() && at.kernel_ready;
-        if difference.grant && runs {
-            out.push(Reaction::TellKernel(ToKernel::Regrant {
-                zone: self.zone,
-                app: self.spec.name.clone(),
-                generation: if self.is_loaded() { 0 } else { self.generation },
-                grant: self.spec.grant.clone(),
-            }));
-        }
-    }
-
-    fn start_reconfigured(&mut self, at: Situation, out: &mut Vec<Reaction>) {
-        let reason = "its configuration changed";
-        match self.phase {
-            Phase::Starting | Phase::Running if self.has_process() => {
-                self.end(AfterStop::Again, StopSignal::Term, reason, at, out);
-            }
-            Phase::Running => {
-                self.unload(reason, at, out);
-                self.remember_end(reason, None, at.now_ms);
-                self.start(at, out);
-            }
-            // The cause of its failure may be gone.
-            Phase::BackingOff { .. } | Phase::Checking => self.start(at, out),
-            _ => return,
-        }
-        self.backoff.forget();
-    }
-
     /// It was removed from the configuration.
     pub(crate) fn taken_out(&mut self, at: Situation, out: &mut Vec<Reaction>) {
         self.stop_for(AfterStop::Remove, Phase::Gone, "it is no longer in the configuration", at, out);
@@ -453,6 +417,10 @@ impl AppLife {
 
     fn start(&mut self, at: Situation, out: &mut Vec<Reaction>) {
         if at.closing {
+            return self.enter(Phase::Stopped, at.now_ms);
+        }
+        if self.spec.paused {
+            self.remember_end(PAUSED, None, at.now_ms);
             return self.enter(Phase::Stopped, at.now_ms);
         }
         if at.safe_mode && !self.essential {

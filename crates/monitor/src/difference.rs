@@ -102,6 +102,7 @@ mod tests {
             grant: Value::Null,
             regions: Default::default(),
             packaged: false,
+            paused: false,
         }
     }
 

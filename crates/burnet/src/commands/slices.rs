@@ -11,7 +11,7 @@ use super::{ago, app, json, slice_zones, table::columns, unexpected};
 use crate::cli::slice::{SliceListArgs, SliceRunArgs, SliceShowArgs};
 use crate::cli::{CommandError, NodeArgs, RunArgs};
 use config::slices::link_name;
-use monitor::AppState;
+use monitor::{AppState, PAUSED};
 use node::now_unix_ms;
 use operator::contract::{self, AppView};
 use serde::Serialize;
@@ -38,6 +38,8 @@ pub fn run(args: SliceRunArgs) -> Result<ExitCode, CommandError> {
 struct Listed {
     slice: String,
     state: AppState,
+    /// Whether the operator has paused it.
+    paused: bool,
     restarts: u64,
     /// What its zone says, or why it does not.
     detail: Result<SliceState, String>,
@@ -53,6 +55,7 @@ pub fn list(args: &SliceListArgs) -> Result<String, CommandError> {
         .map(|((slice, app), detail)| Listed {
             detail,
             state: app.status.state,
+            paused: is_paused(&app),
             restarts: app.status.restarts,
             slice,
         })
@@ -68,7 +71,7 @@ pub fn list(args: &SliceListArgs) -> Result<String, CommandError> {
 }
 
 fn row(listed: &Listed) -> [String; 7] {
-    let state = app::state(listed.state, now_unix_ms());
+    let state = if listed.paused { "paused".to_owned() } else { app::state(listed.state, now_unix_ms()) };
     let (switches, controllers, rules, unshaped) = match &listed.detail {
         Err(_) => ("-".to_owned(), "-".to_owned(), "-".to_owned(), "-".to_owned()),
         Ok(detail) => {
@@ -92,8 +95,24 @@ fn row(listed: &Listed) -> [String; 7] {
 /// `burnet slice show`.
 pub fn show(args: &SliceShowArgs) -> Result<String, CommandError> {
     check_known(&args.asking, &args.name)?;
+    if slices(&args.asking)?.iter().any(|(slice, app)| *slice == args.name && is_paused(app)) {
+        let name = &args.name;
+        return if args.asking.json {
+            json(&serde_json::json!({ "slice": name, "paused": true }))
+        } else {
+            Ok(format!(
+                "slice {name} is paused: its controllers are disconnected, and its rules stay; `burnet slice resume {name}` starts it again\n"
+            ))
+        };
+    }
     let state = state(&args.asking, &args.name)?;
     if args.asking.json { json(&state) } else { Ok(shown(&state)) }
+}
+
+/// Whether the operator has paused the slice, and its process has ended.
+fn is_paused(app: &AppView) -> bool {
+    let ended_so = app.status.last_end.as_ref().is_some_and(|end| end.reason == PAUSED);
+    app.status.state == AppState::Stopped && ended_so
 }
 
 /// Checks that the node has the slice.

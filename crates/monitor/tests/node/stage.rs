@@ -32,6 +32,7 @@ pub fn app(name: &str, kind: ZoneKind, settings: Value) -> AppSpec {
         grant: Default::default(),
         regions: Default::default(),
         packaged: false,
+        paused: false,
     }
 }
 

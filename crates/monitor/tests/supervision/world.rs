@@ -60,6 +60,7 @@ pub fn app(name: &str, kind: ZoneKind) -> AppSpec {
         grant: Default::default(),
         regions: Default::default(),
         packaged: false,
+        paused: false,
     }
 }
 

@@ -45,7 +45,7 @@ impl Staged {
         })?;
         let file = applied_file(state);
         let text = match &change.wanted {
-            SlicesWanted::OfConfiguration => None,
+            SlicesWanted::OfConfiguration | SlicesWanted::Paused(_) | SlicesWanted::Resumed(_) => None,
             SlicesWanted::OfFile(path) => Some(of_file(path)?),
             SlicesWanted::Without(slice) => {
                 let source = running.applied_slices.as_deref().or(args.config.as_deref());

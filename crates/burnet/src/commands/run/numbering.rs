@@ -134,6 +134,7 @@ mod tests {
             grant: serde_json::Value::Null,
             regions: Default::default(),
             packaged: false,
+            paused: false,
         }
     }
 

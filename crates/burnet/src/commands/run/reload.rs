@@ -11,15 +11,15 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use monitor::{AppRole, AppSpec, FoundApp, Reload, Reloaded, SlicesChange};
+use monitor::{AppRole, AppSpec, FoundApp, Reload, Reloaded, SlicesChange, SlicesWanted};
 use serde_json::Value;
 
 use super::applied_slices::Staged;
 use super::launches::Launches;
 use super::slice_changes::Changes;
-use super::state_folder::{give_numbers, keep_choices, make_journals, users_of};
+use super::state_folder::{forget_pauses, give_numbers, keep_choices, make_journals, users_of};
 use crate::cli::{CommandError, RunArgs};
-use crate::{apps, services};
+use crate::{apps, services, slice_pauses};
 use config::{Config, Environment, NodeLimits, ProfileFiles, Southbound, Switches, Tls, shared_folders};
 
 /// What runs.
@@ -38,7 +38,10 @@ pub(super) fn reload(running: &Config, args: &RunArgs, around: Environment, laun
         let mut running = running.lock().unwrap_or_else(PoisonError::into_inner);
         let read = match app {
             Some(app) => one(app, &args, &around, &launches),
-            None => all(&mut running, (&args, slices), &around, &launches),
+            None => match slices.and_then(pause_of) {
+                Some((slice, is_paused)) => paused(&mut running.config, slice, is_paused),
+                None => all(&mut running, (&args, slices), &around, &launches),
+            },
         };
         read.map_err(|error| error.to_string())
     }))
@@ -53,6 +56,34 @@ fn one(
 ) -> Result<Reloaded, CommandError> {
     let found = launches.find_one(app, args, around).map_err(CommandError::Usage)?;
     Ok(Reloaded { apps: vec![found], ..Reloaded::default() })
+}
+
+/// The slice that is to be paused or resumed, and which of the two.
+fn pause_of(change: &SlicesChange) -> Option<(&str, bool)> {
+    match &change.wanted {
+        SlicesWanted::Paused(slice) => Some((slice, true)),
+        SlicesWanted::Resumed(slice) => Some((slice, false)),
+        _ => None,
+    }
+}
+
+/// The node as it runs, with this slice paused or resumed. The state folder remembers it.
+fn paused(running: &mut Config, slice: &str, is_paused: bool) -> Result<Reloaded, CommandError> {
+    let name = slice_contract::app_name(slice);
+    let Some(place) = running.apps.iter().position(|app| app.name == name) else {
+        return Err(CommandError::Usage(format!("the node has no slice {slice}")));
+    };
+    let kept = running.node.state.as_deref().map(|state| slice_pauses::set(state, slice, is_paused));
+    kept.transpose().map_err(|error| {
+        CommandError::DidNotWork(format!(
+            "the state folder cannot keep whether slice {slice} is paused: {error}"
+        ))
+    })?;
+    let until_end = running.node.state.is_none() && is_paused;
+    let why = format!("slice {slice} is paused until the node ends: it has no state folder (--state DIR)");
+    running.apps[place].paused = is_paused;
+    let apps = vec![found(running, &running.apps[place])?];
+    Ok(Reloaded { apps, changed: until_end.then_some(why).into_iter().collect(), ..Reloaded::default() })
 }
 
 fn all(
@@ -101,6 +132,7 @@ fn all(
     left.extend(unused_slices(&read));
     // Nothing can fail any more.
     keep_choices(&read);
+    forget_pauses(&read);
     changed.extend(slices.withdraw());
     (*running, *profiles) = (read, read_profiles);
     // Always, since the TLS files may have new content.

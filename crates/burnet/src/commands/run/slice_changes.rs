@@ -28,6 +28,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 struct Change {
     name: String,
     loss: Loss,
+    is_paused: bool,
     /// Its socket for operators.
     folder: PathBuf,
     /// Where it keeps its journals.
@@ -40,16 +41,17 @@ pub(super) struct Changes(Vec<Change>);
 impl Changes {
     /// What the slices of the node that runs lose with another configuration.
     pub(super) fn between(running: &Config, read: &Config) -> Changes {
-        let change = |before: SliceSettings| {
+        let change = |(before, is_paused): (SliceSettings, bool)| {
             let mut wanted = read.apps.iter().filter_map(settings_of);
             let after = wanted.find(|it| it.name == before.name);
             let plan = |settings: &SliceSettings| settings.plan(abi::ZoneId(1));
             let loss = Loss::between(&plan(&before), after.as_ref().map(plan).as_ref());
             let (name, journals) = (before.name, before.journals);
             let folder = slice_zones::folder(&running.node.socket);
-            (!loss.is_empty()).then_some(Change { name, loss, folder, journals })
+            (!loss.is_empty()).then_some(Change { name, loss, is_paused, folder, journals })
         };
-        Changes(running.apps.iter().filter_map(settings_of).filter_map(change).collect())
+        let slices = running.apps.iter().filter_map(|app| Some((settings_of(app)?, app.paused)));
+        Changes(slices.filter_map(change).collect())
     }
 
     /// What leaves the switches, one line for each slice and switch.
@@ -85,6 +87,11 @@ impl Change {
     }
 
     fn ask(&self) -> Result<Vec<(flow::DatapathId, String)>, String> {
+        if self.is_paused {
+            return Err(
+                "it is paused, so no process can delete them; resume a slice before such a change".to_owned()
+            );
+        }
         let question = Question::Withdraw { loss: LossSettings::of(&self.loss) };
         let patience = Duration::from_millis(WITHDRAWAL_MS) + slice_zones::PATIENCE;
         let until = Instant::now() + BEGIN;

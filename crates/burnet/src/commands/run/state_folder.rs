@@ -8,6 +8,7 @@ use super::numbering;
 use crate::backup::exchange;
 use crate::cli::{CommandError, RunArgs};
 use crate::slice_choices;
+use crate::slice_pauses;
 use crate::slices;
 use config::{Config, ConfigFile, Environment, users};
 use monitor::Duty;
@@ -126,6 +127,15 @@ pub(super) fn keep_choices(config: &Config) {
     let Some(state) = config.node.state.as_deref() else { return };
     slice_choices::keep(state, &slices::chosen_links(config)).unwrap_or_else(|error| {
         tracing::warn!("the links that were chosen for slices cannot be stored, so a later reload may choose others: {error}");
+    });
+}
+
+/// Forgets that slices are paused which the node does not have any more.
+pub(super) fn forget_pauses(config: &Config) {
+    let Some(state) = config.node.state.as_deref() else { return };
+    let is_known = |slice: &str| config.slices.iter().any(|it| it.name == slice);
+    slice_pauses::forget_others(state, is_known).unwrap_or_else(|error| {
+        tracing::warn!("the state folder cannot forget that a removed slice is paused: {error}");
     });
 }
 

@@ -162,12 +162,43 @@ fn the_operator_pauses_and_resumes_a_slice_and_watches_it() {
     let red = world.node.pid_of("slice.red");
     assert!(run(&["slice", "pause", "blue"]).contains("slice blue is being paused"));
     wait_line("slice/blue  state=stopped");
-    assert!(run(&["slice", "list"]).contains("stopped"));
+    assert!(run(&["slice", "list"]).contains("paused"));
     run(&["slice", "resume", "blue"]);
     wait_line("slice/blue  state=running");
     assert_eq!(world.node.pid_of("slice.red"), red, "the other slice does not notice");
     watch.kill().unwrap();
     watch.wait().unwrap();
+}
+
+#[test]
+fn a_paused_slice_stays_paused_when_the_node_starts_again_until_it_is_resumed() {
+    let bed = Bed::new(env!("CARGO_BIN_EXE_burnet"));
+    let config = slice("blue", "127.0.0.1:9", 10, 1) + &slice("red", "127.0.0.1:9", 20, 2);
+    let start = || bed.node().config(&config).log("info").start();
+    let run = |words: &[&str]| text(&bed.run(words));
+    let is_paused = |node: &Node| {
+        let list = run(&["slice", "list"]);
+        let line = list.lines().find(|line| line.starts_with("blue")).unwrap_or_default();
+        line.contains("paused") && node.pid_of("slice.blue").is_none()
+    };
+    let node = start();
+    node.wait("the slice runs", |node| node.pid_of("slice.blue").is_some());
+    run(&["slice", "pause", "blue"]);
+    node.wait("it is paused", |node| is_paused(node));
+    assert!(run(&["slice", "show", "blue"]).contains("`burnet slice resume blue` starts it again"));
+    drop(node);
+    let node = start();
+    node.wait("the other slice runs", |node| node.pid_of("slice.red").is_some());
+    node.wait("it is paused still", |node| is_paused(node));
+    run(&["app", "start", "slice.blue"]);
+    node.wait_for_line("is paused, and does not start until it is resumed");
+    node.reload().unwrap();
+    assert!(is_paused(&node), "a reload changes nothing");
+    run(&["slice", "resume", "blue"]);
+    node.wait("the slice runs again", |node| node.pid_of("slice.blue").is_some());
+    drop(node);
+    let node = start();
+    node.wait("it is not paused any more", |node| node.pid_of("slice.blue").is_some());
 }
 
 #[test]
