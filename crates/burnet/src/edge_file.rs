@@ -125,7 +125,7 @@ fn peer(agent: AgentId, keys: &BTreeMap<u32, String>) -> Result<Peer, String> {
 }
 
 /// The VNICs that have a number. Slices are numbered in the order of the file, which no other program sees.
-fn vnics(slices: &[Slice]) -> Vec<Vnic> {
+pub fn vnics(slices: &[Slice]) -> Vec<Vnic> {
     let of_slice = |(number, slice): (u32, &Slice)| {
         let vlan = slice.tag();
         let vnic = move |(vnic, edge): (&config::slices::Vnic, config::slices::EdgeVnic)| Vnic {

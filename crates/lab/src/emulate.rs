@@ -7,8 +7,9 @@
 //! ```
 //!
 //! It never starts a controller. On the machine's own network, it opens only TCP connections to the given controllers
-//! and, with `--bind`, the given interfaces.
+//! and to the label service of `--agents`, and, with `--bind`, the given interfaces.
 
+mod agents;
 mod arguments;
 mod bound;
 mod once;
@@ -20,6 +21,7 @@ mod queries;
 mod run;
 mod summary;
 
+pub use agents::AgentArgs;
 pub use arguments::{
     ControllerAddress, EmulateArgs, EmulatedFailMode, EmulatedVersions, NotAController, PcapWish,
     SpanningTree,
@@ -41,6 +43,7 @@ use emulator::{Bridge, Emulation, EmulationCounters, SEED_DEFAULT, SwitchOptions
 
 use crate::printing::print;
 use crate::stage::Stage;
+use agents::AgentPlan;
 use burnet::cli::CommandError;
 use burnet::commands::json;
 use burnet::commands::stop_signal::StopSignal;
@@ -76,6 +79,8 @@ struct Plan {
     /// The switch on interfaces of this machine, if it replaces a topology.
     bridge: Option<Bridge>,
     spanning_tree: bool,
+    /// The agents of servers, if hosts have any.
+    agents: Option<AgentPlan>,
     controllers: Vec<SocketAddr>,
     options: SwitchOptions,
     wait: Duration,
@@ -132,6 +137,7 @@ impl Plan {
         };
         let seconds = |seconds| Duration::from_secs(u64::from(seconds));
         Ok(Plan {
+            agents: args.agents.plan(&topology)?,
             topology,
             notes,
             scenario,
@@ -224,8 +230,13 @@ pub fn emulate(args: &EmulateArgs) -> Result<ExitCode, CommandError> {
         controllers.join(", "),
     ));
     asked.notes.iter().for_each(|note| stage.say(note));
+    if let Some(agents) = &asked.agents {
+        stage.say(&format!("{} agents meter and shape its hosts", agents.count()));
+    }
     let mut run = Run::new(network, observer, stage, stop);
+    let agents = asked.agents.clone().map(|agents| agents.start(run.network.clone())).transpose()?;
     let ended = watch(&mut run, args, &asked);
+    drop(agents);
     let verdict = if args.is_metered() { run.verdict() } else { None };
     drop(run);
     let recorded = recorders.finish();

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use clap::{Args, ValueEnum};
 use emulator::{FailMode, Versions};
 
+use super::agents::AgentArgs;
 use super::bound::BoundArgs;
 use super::played::PlayedArgs;
 use super::proxied::ProxyArgs;
@@ -70,6 +71,9 @@ pub struct EmulateArgs {
     /// Playing a profile before a real switch.
     #[command(flatten)]
     pub proxied: ProxyArgs,
+    /// The agents of servers.
+    #[command(flatten)]
+    pub agents: AgentArgs,
     /// What switches do while no controller is connected: drop what has no rule, or be learning switches
     #[arg(long, value_name = "MODE", default_value = "secure")]
     pub fail_mode: EmulatedFailMode,
