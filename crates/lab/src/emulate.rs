@@ -98,15 +98,8 @@ impl Plan {
             (None, Some(bridge)) => bound::topology_of(bridge),
             (None, None) => topology(args)?,
         };
-        let hosts = topology.hosts.len();
         if args.ping_all {
-            check_pings("--ping-all", hosts)?;
-        }
-        if args.ping_all && hosts < 2 {
-            return Err(CommandError::Usage(format!(
-                "--ping-all needs two hosts: {} has {hosts} host",
-                args.topo
-            )));
+            check_hosts(args, topology.hosts.len())?;
         }
         if args.controllers.len() > CONTROLLERS_MAX {
             return Err(CommandError::Usage(format!(
@@ -114,8 +107,8 @@ impl Plan {
                 args.controllers.len()
             )));
         }
-        let versions =
-            scenario.as_ref().and_then(|scenario| scenario.versions).unwrap_or(args.version.into());
+        let of_scenario = scenario.as_ref().and_then(|scenario| scenario.versions);
+        let versions = of_scenario.unwrap_or(args.version.into());
         let loops = loops_broken_unasked(args, &topology);
         let is_wanted = loops.is_some() || scenario.as_ref().is_some_and(|scenario| scenario.spanning_tree);
         let spanning_tree = match args.spanning_tree {
@@ -149,6 +142,16 @@ impl Plan {
             ping_timeout: seconds(args.ping_timeout_s),
         })
     }
+}
+
+/// Refuses `--ping-all` with too few hosts, or too many.
+fn check_hosts(args: &EmulateArgs, hosts: usize) -> Result<(), CommandError> {
+    check_pings("--ping-all", hosts)?;
+    if hosts < 2 {
+        let why = format!("--ping-all needs two hosts: {} has {hosts} host", args.topo);
+        return Err(CommandError::Usage(why));
+    }
+    Ok(())
 }
 
 /// The scenario, if there is one. A seed of the command line overrides its own.
