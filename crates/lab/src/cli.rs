@@ -29,7 +29,7 @@ pub enum LabCommand {
     /// Show Burnet at work on an emulated network; needs no privileges
     Demo(DemoArgs),
     /// Run a network of emulated switches and hosts against any controller; needs no privileges
-    Emulate(EmulateArgs),
+    Emulate(Box<EmulateArgs>),
     /// Run attacks of apps and switches against a node, and print which of them it withstood
     Attack(AttackArgs),
     /// Measure a controller: throughput and latency of packet-ins

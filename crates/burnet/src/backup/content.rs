@@ -1,7 +1,7 @@
 //! What of a node belongs in a backup, and where each file of a backup belongs.
 //!
 //! ```text
-//!   STATE/{apps, keys, owners, pins, trust.toml, users.toml, zones} ──> state/…
+//!   STATE/{apps, keys, owners, paused-slices.json, pins, slice-links.json, slices.toml, trust.toml, users.toml, zones} ──> state/…
 //!   the store's copy ──> store        the configuration ──> burnet.toml
 //! ```
 //!
@@ -26,7 +26,19 @@ pub const STORE: &str = "store";
 const STATE: &str = "state/";
 
 /// The parts of the state folder that a backup has, and that a restore replaces. Files and folders.
-pub const PARTS: [&str; 8] = ["apps", "keys", "owners", "pins", "store", "trust.toml", "users.toml", "zones"];
+pub const PARTS: [&str; 11] = [
+    "apps",
+    "keys",
+    "owners",
+    "paused-slices.json",
+    "pins",
+    "slice-links.json",
+    "slices.toml",
+    "store",
+    "trust.toml",
+    "users.toml",
+    "zones",
+];
 
 /// How private keys end.
 const PRIVATE: &str = ".key";
@@ -195,6 +207,8 @@ mod tests {
             "keys/alice.pub",
             "lock",
             "logs/a.log",
+            "slices.toml",
+            "slices/slice.blue/1",
             "store/store.redb",
             "zones",
         ] {
@@ -204,7 +218,7 @@ mod tests {
         let paths = |private_keys| -> Vec<String> {
             files(&state, private_keys).unwrap().into_iter().map(|file| file.path).collect()
         };
-        let public = ["state/apps/a/record.toml", "state/keys/alice.pub", "state/zones"];
+        let public = ["state/apps/a/record.toml", "state/keys/alice.pub", "state/slices.toml", "state/zones"];
         assert_eq!(paths(false), public);
         assert_eq!(paths(true)[1], "state/keys/alice.key");
         std::os::unix::fs::symlink("/etc/passwd", state.join("pins")).unwrap();

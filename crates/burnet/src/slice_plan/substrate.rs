@@ -2,7 +2,7 @@
 //!
 //! In: links, NICs and ports. Out: a graph, an admission without bookings, and what is at each port. It chooses nothing.
 
-use burnet_sdk::view::{ConnectPoint, Link, LinkId, LinkKind, LinkState, Path, Port, Weight};
+use burnet_sdk::view::{ConnectPoint, IntentId, Link, LinkId, LinkKind, LinkState, Path, Port, Weight};
 use config::slices::port_name;
 use flow::{DatapathId, PortNo};
 use graph::{Graph, LinkNo, MetricNo, SwitchNo};
@@ -54,8 +54,15 @@ impl Description {
             rate: (port.speed_kbps > 0).then(|| Bandwidth::from_kbps(port.speed_kbps)),
             ports: vec![port.id],
         });
-        let reserved =
-            paths.iter().flat_map(|path| path.links.iter().map(|link| (*link, path.bandwidth_kbps)));
+        // An intent reserves once on a link, however many of its paths cross it.
+        let mut reserved: BTreeMap<(IntentId, LinkId), u64> = BTreeMap::new();
+        for path in paths {
+            for link in &path.links {
+                let kbps = reserved.entry((path.intent, *link)).or_default();
+                *kbps = path.bandwidth_kbps.max(*kbps);
+            }
+        }
+        let reserved = reserved.into_iter().map(|((_, link), kbps)| (link, kbps));
         Description { reserved: reserved.collect(), nics: nics.collect(), links }
     }
 }
@@ -172,5 +179,37 @@ impl Substrate {
     fn put(&mut self, link: Link) {
         // It has its number already, so nothing can be too much.
         let _ = self.graph.put_link(&link);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use burnet_sdk::view::PathId;
+
+    #[test]
+    fn an_intent_reserves_once_on_a_link() {
+        let point = |port: u32| ConnectPoint { switch: DatapathId(1), port: PortNo(port) };
+        let link = |port: u32| LinkId { from: point(port), to: point(port + 1) };
+        let path = |intent: u64, leg: u16, backup: bool, links: &[u32]| Path {
+            id: PathId { intent: IntentId(intent), leg, backup },
+            intent: IntentId(intent),
+            from: point(1),
+            to: point(9),
+            links: links.iter().map(|port| link(*port)).collect(),
+            bandwidth_kbps: 4_000,
+            latency_us: None,
+        };
+        let paths = [
+            path(7, 0, false, &[1, 2]),
+            path(7, 1, false, &[1]),
+            path(7, 0, true, &[1, 3]),
+            path(8, 0, false, &[1]),
+        ];
+        let Description { reserved, .. } = Description::of_view(Vec::new(), &[], &paths);
+        let sum = |port: u32| {
+            reserved.iter().filter(|(id, _)| *id == link(port)).map(|(_, kbps)| kbps).sum::<u64>()
+        };
+        assert_eq!([1, 2, 3].map(sum), [8_000, 4_000, 4_000]);
     }
 }
