@@ -145,8 +145,9 @@ impl Drop for Sandbox {
     }
 }
 
-/// How many scenarios that work run at the same time. Each has a network of its own. More would starve each other on two cores.
-const WORKING_MAX: u32 = 2;
+/// How many scenarios that work run at the same time. Each has a network of its own. With two, two cores were idle for more than three quarters
+/// of the time; many would starve each other.
+const WORKING_MAX: u32 = 3;
 
 /// How many of them run now.
 static WORKING: Mutex<u32> = Mutex::new(0);
@@ -172,7 +173,7 @@ impl Drop for Working {
     }
 }
 
-/// Runs `body` in a sandbox called `name`. If it fails, the test fails with its sentence and the ends of all logs. At most two of these run
+/// Runs `body` in a sandbox called `name`. If it fails, the test fails with its sentence and the ends of all logs. At most three of these run
 /// at the same time, however many threads the tests have.
 ///
 /// # Panics

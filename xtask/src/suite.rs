@@ -43,7 +43,7 @@ const WASM: &str = "wasm32-unknown-unknown";
 const RUSTUP_LIMIT: Duration = Duration::from_secs(120);
 
 /// How many scenarios with real switches run at the same time, with those that mostly wait.
-const SCENARIO_THREADS: &str = "5";
+const SCENARIO_THREADS: &str = "7";
 
 /// The environment variables by which tests are told which Python has os-ken, and where a collection of topologies is.
 const OTHERS_PYTHON: &str = "BURNET_OTHERS_PYTHON";
@@ -216,7 +216,7 @@ impl Suite {
             tests.ignored.iter_mut().for_each(|test| *test = format!("{test} ({reason})"));
             return Ok((outcome, tests));
         }
-        // Scenarios that work run two at a time, whatever the number of threads (`system_tests::scenario`). The others mostly wait.
+        // Scenarios that work run three at a time, whatever the number of threads (`system_tests::scenario`). The others mostly wait.
         test.args(["--", "--include-ignored", "--test-threads", SCENARIO_THREADS])
             .env(BINARY, tested_binary()?);
         self.command(test.envs(others()))

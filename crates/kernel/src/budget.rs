@@ -111,7 +111,7 @@ impl Estimate {
         }
     }
 
-    /// The switch will not answer this question, or never got it. The kernel asks again after [`ASK_INTERVAL_MS`].
+    /// The switch will not answer this question, or never got it. The kernel asks again after a second.
     pub fn on_no_answer(&mut self, now_ms: u64) {
         (self.asked_ms, self.heard_ms) = (None, Some(now_ms));
     }
@@ -499,7 +499,7 @@ mod tests {
         fill.on_sizes();
         fill.on_count(TableEntries { table_id: 0, entries: 10 }, 0);
         let (mut open, mut most, mut questions) = (None, 0, 0);
-        // A switch that is some 200,000 adds behind with its answers, and each third question is lost.
+        // A switch that is some 100,000 adds behind with its answers, and each third question is lost.
         for add in 0..40_000_u64 {
             let now_ms = add * 3;
             let (lease, asked) = lease(&mut fill, 0, now_ms);
@@ -507,7 +507,7 @@ mod tests {
             most = most.max(fill.tables[0].entries.used());
             if asked == [Asking::TableCounts] {
                 questions += 1;
-                open = Some((add + 800, questions % 3 == 0));
+                open = Some((add + 400, questions % 3 == 0));
             }
             match open {
                 Some((at, is_lost)) if at == add => {

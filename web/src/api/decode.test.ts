@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { randomFrom } from '../../tests/random.ts';
-import { decodeApp, decodeAudit, decodeCounters, decodeEvent, decodeEvidence, decodeIncident, decodeNode, decodeObject, decodeSlice, decodeSliceFlow, decodeSliceLabel, decodeSliceVnic, decodeTrace } from './decode.ts';
+import { decodeApp, decodeAudit, decodeCounters, decodeEvent, decodeEvidence, decodeIncident, decodeNode, decodeObject, decodeSlice, decodeSliceFlow, decodeSliceLabel, decodeSliceNetwork, decodeSliceVnic, decodeTrace } from './decode.ts';
 import { Lines } from './events.ts';
 
 const MEMBERS = ['details', 'log', 'last_lines', 'kind', 'id', 'state', 'at', 'links', 'addresses', 'one', 'from', 'limits', 'samples', 'steps', 'object', 'event', 'items', 'key', 'annotations', 'constraints'];
@@ -24,7 +24,7 @@ test('decode: no JSON is too damaged', () => {
   let objects = 0;
   for (let i = 0; i < 20_000; i += 1) {
     const json = anyJson(random, 3);
-    for (const decode of [decodeApp, decodeAudit, decodeCounters, decodeEvidence, decodeIncident, decodeNode, decodeSlice, decodeSliceFlow, decodeSliceLabel, decodeSliceVnic, decodeTrace]) decode(json);
+    for (const decode of [decodeApp, decodeAudit, decodeCounters, decodeEvidence, decodeIncident, decodeNode, decodeSlice, decodeSliceFlow, decodeSliceLabel, decodeSliceNetwork, decodeSliceVnic, decodeTrace]) decode(json);
     const found = decodeObject(json);
     if (found) objects += 1;
     if (found?.kind === 'link') assert.ok(found.from !== '' && found.to !== '');
@@ -91,7 +91,11 @@ test('decode: a slice and what it shares', () => {
   });
   assert.deepEqual(decodeSliceLabel({ link: 'a-b', capacity_kbps: 10, label_kbps: 2 }), { link: 'a-b', capacityKbps: 10, labelKbps: 2 });
   assert.deepEqual(decodeSliceVnic({ vnic: 'E', promised_bps: 8, sends_bps: 3 }), { name: 'E', promisedBps: 8, sendsBps: 3, receivesBps: 0, whyLess: '' });
-  assert.deepEqual(decodeSliceFlow({ from: 'E', to: 'F', links: ['l'], counts: true, rate_bps: 4 }), { from: 'E', to: 'F', links: ['l'], counts: true, rateBps: 4, shaped: null, capBps: null });
-  const shaped = decodeSliceFlow({ from: 'E', to: 'F', shaped: 'shaped by agent 2', cap_bps: 3 });
-  assert.deepEqual([shaped?.shaped, shaped?.capBps], ['shaped by agent 2', 3]);
+  assert.deepEqual(decodeSliceFlow({ from: 'E', to: 'F', links: ['l'], counts: true, rate_bps: 4 }), { from: 'E', to: 'F', links: ['l'], counts: true, rateBps: 4, measuredBps: null, shaped: null, capBps: null });
+  const shaped = decodeSliceFlow({ from: 'E', to: 'F', shaped: 'shaped by agent 2', cap_bps: 3, measured_bps: 2 });
+  assert.deepEqual([shaped?.shaped, shaped?.capBps, shaped?.measuredBps], ['shaped by agent 2', 3, 2]);
+  assert.equal(decodeSliceNetwork({ title: 'no answer' }), null);
+  assert.deepEqual(decodeSliceNetwork({ slice: 'blue', switches: [{ id: 'of:1', shown_as: 'of:2', up: true, ports: [] }], links: [{ id: 'of:1/1-of:3/1', up: false }, {}], vnics: { E: 'of:1/2' } }), {
+    switches: [{ id: 'of:1', shownAs: 'of:2', up: true }], links: [{ id: 'of:1/1-of:3/1', up: false }], vnics: [['E', 'of:1/2']], cut: false,
+  });
 });
