@@ -132,10 +132,21 @@ fn the_walk_through_two_tenants_shows_what_its_page_says() {
     assert!(walk.says(&["slice", "list"]).contains("blue"));
     assert!(walk.says(&["slice", "flows", "red"]).contains("8.0M"));
     assert!(walk.says(&["slice", "report", "blue"]).contains("SENDS LESS BECAUSE"));
-    let refused = walk.node.bed().run(&["slice", "apply", path("too-much.toml").to_str().unwrap()]);
-    let why =
-        String::from_utf8_lossy(&refused.stderr).into_owned() + &String::from_utf8_lossy(&refused.stdout);
-    assert!(!refused.status.success() && why.contains("not all slices fit"), "{why}");
+    let (too_much, network) = (path("too-much.toml"), path("fig1a.toml"));
+    let apply = ["slice", "apply", too_much.to_str().unwrap()];
+    // A switch does not say which of its ports lead to one server. The description does.
+    for (more, expected) in [
+        (&[][..], "not all slices fit"),
+        (
+            &["--network", network.to_str().unwrap()],
+            "D asks for 4.0M; the NIC of server 3 has 2.0M of 10.0M left",
+        ),
+    ] {
+        let refused = walk.node.bed().run(&[&apply[..], more].concat());
+        let why =
+            String::from_utf8_lossy(&refused.stderr).into_owned() + &String::from_utf8_lossy(&refused.stdout);
+        assert!(!refused.status.success() && why.contains(expected), "{why}");
+    }
     walk.says(&["slice", "remove", "red"]);
     walk.node.wait("red is gone, with its rules", |node| {
         let flows = node.flows();
