@@ -43,6 +43,24 @@ fn on_free_ports(name: &str, controllers: &[(&str, &Node)]) -> String {
     }
 }
 
+/// The node of a tenant that spreads its flows by labels, with the rates of these hosts by number.
+fn spreading_tenant(vnics: &[(u8, u64)]) -> Node {
+    let program = PathBuf::from(env!("CARGO_BIN_EXE_burnet")).with_file_name("multipath");
+    assert!(program.is_file(), "{} is missing: cargo build --package multipath", program.display());
+    let vnic = |(host, mbps): &(u8, u64)| {
+        format!("{{ mac = '00:00:00:00:00:{host:02x}', rate_kbps = {} }}", mbps * 1_000)
+    };
+    let vnics: Vec<String> = vnics.iter().map(vnic).collect();
+    let config = format!(
+        "[southbound]\nversions = ['1.3']\n[network]\nservices = ['discovery', 'hosts']\n[app.multipath]\npath = '{}'\n\
+         [app.multipath.capabilities]\n'packet.in' = true\n'packet.out' = true\n'view.read' = true\n'host.read' = true\n\
+         'rule.write' = {{ priority = [10000, 19999] }}\n[app.multipath.settings]\nvnics = [{}]\n",
+        program.display(),
+        vnics.join(", ")
+    );
+    bed().node().config(&config).start_ready()
+}
+
 /// The node of a tenant, with `tenant.toml`.
 fn tenant() -> Node {
     bed().node().config(&file("tenant.toml")).start_ready()
@@ -62,8 +80,13 @@ struct Walk {
 impl Walk {
     /// A node of `live.toml`, with two tenants and the network of `fig1a.py`. With an app beside the slices, it is no `burnet slice run`.
     fn new(has_app: bool) -> Walk {
-        let (red, blue) = (tenant(), tenant());
+        Walk::with([tenant(), tenant()], has_app, |live| live)
+    }
+
+    /// With these nodes of red and blue, and a change of `live.toml`.
+    fn with([red, blue]: [Node; 2], has_app: bool, change: impl Fn(String) -> String) -> Walk {
         let live = on_free_ports("live.toml", &[("127.0.0.1:6701", &red), ("127.0.0.1:6702", &blue)]);
+        let live = change(live);
         let bed = bed();
         let launch = if has_app {
             let path = bed.example("label_watcher");
@@ -103,11 +126,42 @@ impl Walk {
         String::from_utf8(done.stdout).unwrap()
     }
 
+    /// What a command answers in JSON. `None`: not now.
+    fn asked(&self, words: &[&str]) -> Option<Value> {
+        let done = self.node.bed().run(&[words, &["--json"]].concat());
+        serde_json::from_slice(&done.stdout).ok()
+    }
+
     /// The label of blue on the way from s3 to s1, or from s3 to s2.
     fn label(&self, link: &str) -> Option<u64> {
-        let labels: Value = serde_json::from_str(&self.says(&["slice", "labels", "blue", "--json"])).ok()?;
+        let labels = self.asked(&["slice", "labels", "blue"])?;
         labels["items"].as_array()?.iter().find(|it| it["link"] == link)?["label_kbps"].as_u64()
     }
+}
+
+impl Walk {
+    /// The spine that a flow crosses, 1 or 2, if it has a path.
+    fn spine(&self, slice: &str, from: &str, to: &str) -> Option<u8> {
+        let flows = self.asked(&["slice", "flows", slice])?;
+        let flow = flows["items"].as_array()?.iter().find(|it| it["from"] == from && it["to"] == to)?.clone();
+        let links = flow["links"].to_string();
+        [1, 2].into_iter().find(|spine: &u8| links.contains(&format!("of:{spine:016x}/")))
+    }
+}
+
+#[test]
+fn a_tenant_that_reads_labels_takes_the_spine_that_the_other_leaves() {
+    let (red, blue) = (spreading_tenant(&[(1, 8), (4, 8)]), spreading_tenant(&[(3, 10), (6, 10)]));
+    let speed = |live: String| live.replace("labels = \"experimenter\"", "labels = \"speed\"");
+    let walk = Walk::with([red, blue], false, speed);
+    walk.node.wait("red has a flow over a spine", |_| {
+        walk.ping("a", "b") && walk.spine("red", "A", "B").is_some()
+    });
+    walk.node.wait("blue's flow is on the other spine", |_| {
+        let is_there = walk.ping("a", "b") && walk.ping("e", "f");
+        let spines = [walk.spine("red", "A", "B"), walk.spine("blue", "E", "F")];
+        is_there && spines.iter().all(Option::is_some) && spines[0] != spines[1]
+    });
 }
 
 const BY_S1: &str = "of:0000000000000003/1-of:0000000000000001/1";
@@ -130,6 +184,7 @@ fn the_walk_through_two_tenants_shows_what_its_page_says() {
         labels == [Some(2_000), Some(10_000)]
     });
     assert!(walk.says(&["slice", "list"]).contains("blue"));
+    walk.node.wait("red has its flows", |_| walk.spine("red", "A", "B").is_some());
     assert!(walk.says(&["slice", "flows", "red"]).contains("8.0M"));
     assert!(walk.says(&["slice", "report", "blue"]).contains("SENDS LESS BECAUSE"));
     let (too_much, network) = (path("too-much.toml"), path("fig1a.toml"));
