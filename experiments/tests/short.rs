@@ -59,8 +59,7 @@ fn the_experiments_of_labels_run_with_small_numbers() {
     check(&experiments::labels::PAPER, &of_labels(false));
 }
 
-/// They wait for TCP on Mininet most of the time, so they run beside those that compute. Two at the same time were too much once: a host did
-/// not reach another within a minute.
+/// They wait for TCP on Mininet most of the time, so they run beside those that compute.
 #[test]
 fn the_experiments_of_labels_that_need_root_run_with_small_numbers() {
     if rustix::process::geteuid().is_root() {

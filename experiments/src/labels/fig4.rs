@@ -133,8 +133,7 @@ fn runs(lab: &Lab, has_labels: bool) -> Result<Vec<Run>, String> {
 
 fn one_run(lab: &Lab, choose: &str) -> Result<Run, String> {
     let phase_s = if lab.short { SHORT_PHASE_S } else { PHASE_S };
-    // Once in some runs, a host does not reach another in time. Another network is worth a try before minutes of runs are lost.
-    let mut bed = Bed::start(lab, choose).or_else(|_| Bed::start(lab, choose))?;
+    let mut bed = Bed::start(lab, choose)?;
     bed.begin(&json!({ "do": "run", "phase_s": phase_s, "sample_s": SAMPLE_S }))?;
     let mut spines = Vec::new();
     for _ in FLOWS {

@@ -9,12 +9,14 @@
 
 mod follower;
 mod item;
+mod pauses;
 mod replica;
 mod source;
 mod table;
 
 pub use follower::{Broken, Follower, TICKET_OF_STREAM};
 pub use item::{ITEM_BYTES_MAX, Update};
+pub use pauses::Pauses;
 pub use replica::Replica;
 pub use source::{LOG_BYTES_MAX, Page, STREAMS_PER_CALLER_MAX, Source};
 pub use table::Table;

@@ -11,17 +11,11 @@
 //! until `paths` says that it has all. While `paths` is away, all stays as it was.
 
 use burnet_sdk::Ticket;
-use burnet_sdk::stream::Update;
+use burnet_sdk::stream::{Pauses, Update};
 use hose::Bandwidth;
 use paths_contract::{Follow, RESERVED_STATE_KEY, Reserved, ReservedState};
 use std::collections::{BTreeMap, BTreeSet};
 use view::LinkId;
-
-/// The first pause after the stream has ended. It doubles with each failure in a row.
-const PAUSE_MS: u64 = 250;
-
-/// The longest pause.
-const PAUSE_MAX_MS: u64 = 8_000;
 
 /// The most links with reservations. Those of further ones are in no label: the service knows no more links.
 const LINKS_MAX: usize = crate::links::LINKS_MAX;
@@ -38,7 +32,7 @@ enum Stream {
 #[derive(Debug)]
 pub struct Reservations {
     stream: Stream,
-    failures: u32,
+    pauses: Pauses,
     /// What the stream that is open has told, in kbit/s.
     told: BTreeMap<LinkId, u64>,
     /// What earlier streams have told, until this one has all.
@@ -59,7 +53,7 @@ impl Default for Reservations {
     fn default() -> Self {
         Reservations {
             stream: Stream::AgainAt(0),
-            failures: 0,
+            pauses: Pauses::default(),
             told: BTreeMap::new(),
             kept: BTreeMap::new(),
             is_in_snapshot: false,
@@ -191,14 +185,13 @@ impl Reservations {
             return;
         }
         self.changed.extend(std::mem::take(&mut self.kept).into_keys());
-        (self.is_known, self.failures) = (true, 0);
+        self.is_known = true;
+        self.pauses.on_answer();
         self.trouble.clear();
     }
 
     fn fail(&mut self, why: &str, now_ms: u64) {
-        let pause_ms = (PAUSE_MS << self.failures.min(8)).min(PAUSE_MAX_MS);
-        self.failures = self.failures.saturating_add(1);
-        self.stream = Stream::AgainAt(now_ms.saturating_add(pause_ms));
+        self.stream = Stream::AgainAt(self.pauses.after_failure(now_ms));
         // The service may know less when it is back.
         (self.is_in_snapshot, self.has_all) = (true, false);
         self.complain(&format!("no reservations of intents from the service paths: {why}; labels count those known before, and it is asked again"));
@@ -293,8 +286,8 @@ mod tests {
         scene.check(&[(ONE, 5), (TWO, 3)], true);
         scene.end();
         scene.check(&[], true);
-        assert_eq!(scene.it.next_ms(), Some(PAUSE_MS));
-        scene.now_ms = PAUSE_MS;
+        assert_eq!(scene.it.next_ms(), Some(Pauses::FIRST_MS));
+        scene.now_ms = Pauses::FIRST_MS;
         scene.open();
         scene.snapshot(&[], SOME);
         scene.check(&[], true);
@@ -302,7 +295,7 @@ mod tests {
         scene.hear(&Update::Put { number: 2, key: TWO.as_bytes(), value: br#"{"kbps":4}"# });
         scene.check(&[(TWO, 4)], true);
         scene.end();
-        scene.now_ms += 2 * PAUSE_MS;
+        scene.now_ms += 2 * Pauses::FIRST_MS;
         scene.open();
         scene.snapshot(&[(TWO, 2)], SOME);
         scene.check(&[(TWO, 4)], true);
@@ -335,11 +328,11 @@ mod tests {
         assert!(lines.len() == 1 && lines[0].contains("it is gone"), "{lines:?}");
         assert!(scene.it.on_refused(Ticket(scene.ticket), "no such service", scene.now_ms));
         assert!(!scene.it.on_stream(Ticket(scene.ticket), &Update::Begin { number: 1 }, scene.now_ms));
-        scene.now_ms += PAUSE_MAX_MS;
+        scene.now_ms += Pauses::LONGEST_MS;
         scene.open();
         scene.snapshot(&[], ALL);
         scene.end();
-        assert_eq!(scene.it.next_ms(), Some(scene.now_ms + PAUSE_MS));
+        assert_eq!(scene.it.next_ms(), Some(scene.now_ms + Pauses::FIRST_MS));
     }
 
     #[test]

@@ -4,32 +4,22 @@
 //! word holds: its rules stay in the switches. It sends nothing.
 
 use burnet_sdk::Ticket;
-use burnet_sdk::stream::Update;
+use burnet_sdk::stream::{Pauses, Update};
 use paths_contract::{ALL_SLICES, FollowLinks, LinkState, read_link_key};
 use view::LinkId;
 
-/// How long after its end the stream is opened again. It doubles with each failure in a row.
-const PAUSE_MS: u64 = 250;
-/// The longest pause.
-const PAUSE_MAX_MS: u64 = 8_000;
-
 /// The stream.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct SliceLinks {
     stream: Option<Ticket>,
     again_ms: u64,
-    failures: u32,
+    pauses: Pauses,
 }
 
 /// A link of a slice, and the links of the network below it.
 pub type Hops = (String, LinkId, Vec<LinkId>);
 
 impl SliceLinks {
-    /// The stream is to be opened at once.
-    pub fn new() -> SliceLinks {
-        SliceLinks { stream: None, again_ms: 0, failures: 0 }
-    }
-
     /// When the stream is to be opened.
     pub fn next_ms(&self) -> Option<u64> {
         self.stream.is_none().then_some(self.again_ms)
@@ -57,8 +47,7 @@ impl SliceLinks {
 
     fn fail(&mut self, now_ms: u64) {
         self.stream = None;
-        self.again_ms = now_ms + (PAUSE_MS << self.failures.min(8)).min(PAUSE_MAX_MS);
-        self.failures = self.failures.saturating_add(1);
+        self.again_ms = self.pauses.after_failure(now_ms);
     }
 
     /// An update of a stream. Returns what it says of a link, if it is of this stream.
@@ -72,16 +61,10 @@ impl SliceLinks {
                 let state = LinkState::from_bytes(value).ok()?;
                 return Some((slice.to_owned(), link, state.hops));
             }
-            Update::Begin { .. } => self.failures = 0,
+            Update::Begin { .. } => self.pauses.on_answer(),
             Update::Ended { .. } => self.fail(now_ms),
             Update::Complete { .. } | Update::Removed { .. } | Update::Missed { .. } => {}
         }
         None
-    }
-}
-
-impl Default for SliceLinks {
-    fn default() -> Self {
-        SliceLinks::new()
     }
 }

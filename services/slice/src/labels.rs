@@ -9,17 +9,12 @@
 //! reads no clock. If the service is away, it asks again, at least every 8 s, and the labels are stale.
 
 use burnet_sdk::Ticket;
-use burnet_sdk::stream::Update;
+use burnet_sdk::stream::{Pauses, Update};
 use flow::{DatapathId, PortNo};
 use labels_contract::{Entry, Follow, Heard, Label, Next, Question, Reporter, STATE_KEY, State, status};
 use slicer::{FlowChange, PhysicalLink};
 use std::collections::{BTreeMap, BTreeSet};
 use view::{ConnectPoint, LinkId};
-
-/// The first pause after a failure. It doubles with each failure in a row.
-const PAUSE_MS: u64 = 250;
-/// The longest pause.
-const PAUSE_MAX_MS: u64 = 8_000;
 
 /// How long after its start a process says that it has reported all flows. Until then the controllers add their rules again, and the flows of an earlier process
 /// count.
@@ -61,7 +56,7 @@ pub(crate) struct Labels {
     report: Call,
     stream: Call,
     is_settled: bool,
-    failures: u32,
+    pauses: Pauses,
     /// The labels, as the stream told them.
     known: BTreeMap<LinkId, Label>,
     /// The links of a snapshot that is not complete.
@@ -103,7 +98,7 @@ impl Labels {
             report: Call::Next(Some(0)),
             stream: Call::Next(Some(0)),
             is_settled: false,
-            failures: 0,
+            pauses: Pauses::default(),
             known: BTreeMap::new(),
             snapshot: None,
             is_stale: true,
@@ -242,7 +237,7 @@ impl Labels {
     }
 
     fn succeed(&mut self) {
-        self.failures = 0;
+        self.pauses.on_answer();
         if !std::mem::take(&mut self.trouble).is_empty() {
             self.lines.push("the service of labels answers again".to_owned());
         }
@@ -254,9 +249,7 @@ impl Labels {
             self.lines.push(format!("labels are stale: {why}"));
             why.clone_into(&mut self.trouble);
         }
-        let pause_ms = (PAUSE_MS << self.failures.min(8)).min(PAUSE_MAX_MS);
-        self.failures = self.failures.saturating_add(1);
-        now_ms + pause_ms
+        self.pauses.after_failure(now_ms)
     }
 
     /// An update of a stream. Returns whether the stream is this one. Labels that changed are appended to `out`.

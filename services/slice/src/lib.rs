@@ -23,6 +23,7 @@ mod links;
 pub mod loss;
 mod network;
 mod outbox;
+mod published;
 mod service;
 pub mod settings;
 mod standalone;

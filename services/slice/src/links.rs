@@ -7,23 +7,23 @@
 //!
 //! In: the plan, the states of physical ports, and what the service `paths` says of each link. Out: changes of links, and wishes with the bytes to
 //! send. A link is up while the ports at both of its ends are live, and the service has last said that it carries frames. On a node without that
-//! service, the ports alone decide. While the service is away, its last word holds: its rules stay in the switches.
+//! service, the ports alone decide. While the service is away, its last word holds: its rules stay in the switches. At first, a link is assumed to
+//! carry frames, because the service has to find the network before it can say so.
 //!
 //! It sends nothing itself, and reads no clock.
 
 use crate::state::SliceLinkState;
 use burnet_sdk::Ticket;
-use burnet_sdk::stream::Update;
+use burnet_sdk::stream::{Pauses, Update};
 use flow::{DatapathId, PortNo};
 use paths_contract::{FollowLinks, LinkState, read_link_key};
 use slicer::{End, LinkPlan, PhysicalLink, SlicePlan};
 use std::collections::BTreeMap;
 use view::LinkId;
 
-/// How long after its end the stream is opened again. It doubles with each failure in a row.
-const PAUSE_MS: u64 = 250;
-/// The longest pause.
-const PAUSE_MAX_MS: u64 = 8_000;
+/// How long a link with live ports is assumed to carry frames, if the service has never said that it does. A controller takes a port without a link
+/// for one of hosts, and floods into it. With loops, such a flood does not end, and keeps the service from finding the network.
+const ASSUMED_MS: u64 = 15_000;
 
 /// The stream of the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +42,18 @@ struct Link {
     is_up: bool,
     /// What the service said last. `None`: nothing yet.
     below: Option<LinkState>,
+    /// The service has said once that it carries frames.
+    has_carried: bool,
+    /// Until then, it is assumed to. `None`: no time has passed since its ports were live first.
+    assumed_until_ms: Option<u64>,
+}
+
+impl Link {
+    fn carries(&self, now_ms: u64) -> bool {
+        let is_assumed =
+            || !self.has_carried && self.assumed_until_ms.is_none_or(|until_ms| now_ms < until_ms);
+        self.below.as_ref().is_some_and(|below| below.is_up) || is_assumed()
+    }
 }
 
 /// The links of a slice, and the ports at their ends.
@@ -52,8 +64,10 @@ pub(crate) struct Links {
     ends: BTreeMap<(DatapathId, PortNo), End>,
     live: BTreeMap<End, bool>,
     has_service: bool,
+    /// The time of the last call that had it.
+    now_ms: u64,
     stream: Stream,
-    failures: u32,
+    pauses: Pauses,
     /// What was logged last: the same is not logged again until the service is there.
     trouble: String,
     lines: Vec<String>,
@@ -70,7 +84,8 @@ impl Links {
         // Both directions of each link, in the order of the plan, which was checked.
         let directions = plan.physical_links();
         let links = plan.links.iter().zip(directions.chunks(2)).filter_map(|(link, both)| {
-            Some(Link { plan: *link, id: id(both.first()?), is_up: false, below: None })
+            let (plan, id) = (*link, id(both.first()?));
+            Some(Link { plan, id, is_up: false, below: None, has_carried: false, assumed_until_ms: None })
         });
         let has_service = has_service && !plan.links.is_empty();
         Links {
@@ -78,8 +93,9 @@ impl Links {
             ends: ends.collect(),
             live: BTreeMap::new(),
             has_service,
+            now_ms: 0,
             stream: Stream::At(has_service.then_some(0)),
-            failures: 0,
+            pauses: Pauses::default(),
             trouble: String::new(),
             lines: Vec::new(),
         }
@@ -109,11 +125,11 @@ impl Links {
     }
 
     fn changed(&mut self) -> Vec<(LinkPlan, bool)> {
-        let Links { links, live, has_service, .. } = self;
+        let Links { links, live, has_service, now_ms, .. } = self;
         let is_live = |end: &End| live.get(end).copied().unwrap_or(false);
         let changed = links.iter_mut().filter_map(|link| {
-            let carries = !*has_service || link.below.as_ref().is_some_and(|below| below.is_up);
-            let is_up = carries && is_live(&link.plan.from) && is_live(&link.plan.to);
+            let are_live = is_live(&link.plan.from) && is_live(&link.plan.to);
+            let is_up = are_live && (!*has_service || link.carries(*now_ms));
             (std::mem::replace(&mut link.is_up, is_up) != is_up).then_some((link.plan, is_up))
         });
         changed.collect()
@@ -127,12 +143,23 @@ impl Links {
         }
     }
 
-    /// Opens the stream, if it is time. `send`: sends the payload of a call and gives its ticket.
-    pub(crate) fn on_time(&mut self, slice: &str, now_ms: u64, send: impl FnOnce(&[u8]) -> Ticket) {
+    /// Opens the stream, if it is time. `send`: sends the payload of a call and gives its ticket. Returns the links that are no longer assumed to
+    /// carry frames.
+    pub(crate) fn on_time(
+        &mut self,
+        slice: &str,
+        now_ms: u64,
+        send: impl FnOnce(&[u8]) -> Ticket,
+    ) -> Vec<(LinkPlan, bool)> {
+        self.now_ms = now_ms;
+        for link in self.links.iter_mut().filter(|link| link.is_up) {
+            link.assumed_until_ms.get_or_insert(now_ms.saturating_add(ASSUMED_MS));
+        }
         if self.next_ms().is_some_and(|at_ms| at_ms <= now_ms) {
             let follow = FollowLinks { links_of: slice.to_owned() };
             self.stream = Stream::Open(send(&follow.to_bytes()));
         }
+        self.changed()
     }
 
     /// The kernel refused a call. Returns whether it was that of the stream.
@@ -149,9 +176,7 @@ impl Links {
             self.lines.push(format!("the links of the slice are as they were last: {why}"));
             why.clone_into(&mut self.trouble);
         }
-        let pause_ms = (PAUSE_MS << self.failures.min(8)).min(PAUSE_MAX_MS);
-        self.failures = self.failures.saturating_add(1);
-        self.stream = Stream::At(Some(now_ms + pause_ms));
+        self.stream = Stream::At(Some(self.pauses.after_failure(now_ms)));
     }
 
     /// An update of a stream. `None`: it is another stream. Else the links that changed, and whether they are up.
@@ -166,7 +191,7 @@ impl Links {
         }
         match *update {
             Update::Begin { .. } => {
-                self.failures = 0;
+                self.pauses.on_answer();
                 if !std::mem::take(&mut self.trouble).is_empty() {
                     self.lines.push("the service paths answers again".to_owned());
                 }
@@ -189,7 +214,10 @@ impl Links {
         let Some((_, id)) = read_link_key(key) else { return };
         let link = self.links.iter_mut().find(|link| link.id == id);
         match (link, LinkState::from_bytes(value)) {
-            (Some(link), Ok(state)) => link.below = Some(state),
+            (Some(link), Ok(state)) => {
+                link.has_carried |= state.is_up;
+                link.below = Some(state);
+            }
             (Some(_), Err(why)) => self.lines.push(why),
             // The other direction has the same state.
             (None, _) => {}
@@ -261,29 +289,49 @@ mod tests {
     #[test]
     fn with_the_service_a_link_is_up_while_it_says_so_too_and_its_last_word_holds_while_it_is_away() {
         let (mut links, link) = (links(true), LINK());
-        for datapath in [1, 2] {
-            assert_eq!(links.on_port(DatapathId(datapath), PortNo(7), true), [], "nothing was said yet");
-        }
-        links.on_time("blue", 0, |payload| {
+        assert_eq!(links.on_port(DatapathId(1), PortNo(7), true), []);
+        assert_eq!(links.on_port(DatapathId(2), PortNo(7), true), [(link, true)], "nothing was said yet");
+        let changed = links.on_time("blue", 0, |payload| {
             assert_eq!(FollowLinks::from_bytes(payload).unwrap().links_of, "blue");
             Ticket(5)
         });
+        assert_eq!(changed, []);
         assert_eq!(links.next_ms(), None);
         let (key, back) = (b"blue 1/7-2/7", b"blue 2/7-1/7");
         let state = |is_up| LinkState { is_up, ..LinkState::default() }.to_bytes();
         let mut hear = |stream, update: Update<'_>| links.on_stream(Ticket(stream), &update, 1_000);
         assert_eq!(hear(6, Update::Entry { key, value: &state(true) }), None, "it is another stream");
-        assert_eq!(hear(5, Update::Entry { key, value: &state(true) }), Some(vec![(link, true)]));
+        assert_eq!(hear(5, Update::Entry { key, value: &state(true) }), Some(vec![]), "as was assumed");
         assert_eq!(hear(5, Update::Entry { key: back, value: &state(true) }), Some(vec![]));
         assert_eq!(hear(5, Update::Put { key, value: &state(false), number: 1 }), Some(vec![(link, false)]));
         assert_eq!(hear(5, Update::Put { key, value: &state(true), number: 2 }), Some(vec![(link, true)]));
         assert_eq!(hear(5, Update::Put { key, value: b"?", number: 3 }), Some(vec![]));
         assert_eq!(hear(5, Update::Ended { status: 9, reason: b"" }), Some(vec![]), "its last word holds");
-        assert_eq!(links.next_ms(), Some(1_000 + PAUSE_MS));
+        assert_eq!(links.next_ms(), Some(1_000 + Pauses::FIRST_MS));
         links.on_time("blue", 2_000, |_| Ticket(8));
         assert!(links.on_refused(Ticket(8), "no", 2_000) && !links.on_refused(Ticket(8), "no", 2_000));
-        assert_eq!(links.next_ms(), Some(2_000 + 2 * PAUSE_MS));
+        assert_eq!(links.next_ms(), Some(2_000 + 2 * Pauses::FIRST_MS));
         assert_eq!(links.take_lines().len(), 3, "what cannot be read, away, no");
         assert_eq!(links.on_port(DatapathId(1), PortNo(7), false), [(link, false)]);
+    }
+
+    #[test]
+    fn a_link_that_never_carried_frames_goes_down_after_some_time() {
+        let (mut links, link) = (links(true), LINK());
+        for datapath in [1, 2] {
+            links.on_port(DatapathId(datapath), PortNo(7), true);
+        }
+        links.on_time("blue", 1_000, |_| Ticket(5));
+        let state = |is_up| LinkState { is_up, ..LinkState::default() }.to_bytes();
+        let key = b"blue 1/7-2/7";
+        let down = Update::Entry { key, value: &state(false) };
+        assert_eq!(links.on_stream(Ticket(5), &down, 2_000), Some(vec![]), "it may not know the network yet");
+        let mut at = |now_ms| links.on_time("blue", now_ms, |_| Ticket(6));
+        assert_eq!(at(1_000 + ASSUMED_MS - 1), []);
+        assert_eq!(at(1_000 + ASSUMED_MS), [(link, false)]);
+        let up = Update::Put { key, value: &state(true), number: 1 };
+        assert_eq!(links.on_stream(Ticket(5), &up, 20_000), Some(vec![(link, true)]));
+        let down = Update::Put { key, value: &state(false), number: 2 };
+        assert_eq!(links.on_stream(Ticket(5), &down, 20_001), Some(vec![(link, false)]), "now it does");
     }
 }

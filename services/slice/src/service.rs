@@ -14,11 +14,12 @@ use crate::dialing::Dialing;
 use crate::journals::Journals;
 use crate::labels::{Labels, PortLabel, Wish, link_id};
 use crate::links::Links;
-use crate::network::PublishedNetwork;
+use crate::network;
+use crate::published::Published;
 use crate::settings::{LabelSettings, STANDALONE, SliceSettings};
 use crate::standalone::{AFTER_MS, Learning};
 use crate::state::{CLIENTS_MAX, Client};
-use crate::summary::Published;
+use crate::summary;
 use crate::vnics::Vnics;
 use abi::ZoneId;
 use burnet_sdk::stream::Update;
@@ -28,6 +29,7 @@ use burnet_sdk::{
 };
 use openflow::Version;
 use rustls::ClientConfig;
+use slice_contract::{Network, Summary};
 use slicer::abi_frames::{each_event, write_command};
 use slicer::{CONTROLLERS_MAX, Connection, Event, FlowChange, LinkLabel, Outcome, Output, Slicer};
 use std::collections::{BTreeMap, BTreeSet};
@@ -70,8 +72,8 @@ pub struct Slice {
     buffer: Vec<u8>,
     listener: Option<UnixListener>,
     clients: Vec<Client>,
-    published: Published,
-    network: PublishedNetwork,
+    summary: Published<Summary>,
+    network: Published<Network>,
     /// Whether the slice was asked to delete what it loses.
     is_withdrawing: bool,
     /// The switches that it has lost by that. It dials nothing for them.
@@ -115,8 +117,8 @@ impl App for Slice {
             buffer: vec![0; READ_BYTES],
             listener: None,
             clients: Vec::new(),
-            published: Published::default(),
-            network: PublishedNetwork::default(),
+            summary: Published::each(summary::INTERVAL_MS),
+            network: Published::each(network::INTERVAL_MS),
             is_withdrawing: false,
             lost: BTreeSet::new(),
             labels: settings.has_labels.then(|| labels_of(&settings)),
@@ -280,6 +282,7 @@ impl App for Slice {
         }
         self.shape(out);
         self.flush(out);
+        self.follow_links(out);
         self.follow_flows(out);
         self.save(out);
         self.dial(out);

@@ -1,36 +1,14 @@
 //! The summary that a slice publishes for the other parts of the node.
 //!
-//! In: the state of the slice, and the time. Out: a summary, when it is due and differs from the last one. It publishes nothing.
+//! In: the state of the slice. Out: a summary. It publishes nothing.
 
 use crate::state::SliceState;
 use slice_contract::{SHAPED_BYTES_MAX, Summary, VNICS_MAX};
 
 /// How often a summary may be published, in milliseconds. A thousand slices are then five hundred messages a second at most.
-const INTERVAL_MS: u64 = 2_000;
+pub(crate) const INTERVAL_MS: u64 = 2_000;
 
-/// The summary that was published last.
-#[derive(Debug, Default)]
-pub(crate) struct Published {
-    last: Option<Summary>,
-    due_ms: u64,
-}
-
-impl Published {
-    /// The summary to publish now, if there is one.
-    pub(crate) fn due(&mut self, now_ms: u64, state: impl FnOnce() -> SliceState) -> Option<&Summary> {
-        if now_ms < self.due_ms {
-            return None;
-        }
-        self.due_ms = now_ms + INTERVAL_MS;
-        let summary = summary(&state());
-        if self.last.as_ref() == Some(&summary) {
-            return None;
-        }
-        Some(self.last.insert(summary))
-    }
-}
-
-fn summary(state: &SliceState) -> Summary {
+pub(crate) fn summary(state: &SliceState) -> Summary {
     let mut sum = Summary { slice: state.slice.clone(), ..Summary::default() };
     let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
     for switch in &state.switches {
@@ -128,20 +106,5 @@ mod tests {
         let summary = summary(&state);
         assert_eq!(summary.shaped.len(), VNICS_MAX);
         assert_eq!(Summary::from_bytes(&summary.to_bytes()), Ok(summary));
-    }
-
-    #[test]
-    fn what_did_not_change_is_not_published_again_and_nothing_is_too_often() {
-        let mut published = Published::default();
-        let mut check = |now_ms: u64, rules: usize, expected: bool| {
-            let is_due = published.due(now_ms, || state(rules)).is_some();
-            assert_eq!(is_due, expected, "{now_ms} {rules}");
-        };
-        check(0, 1, true);
-        check(1, 2, false);
-        check(INTERVAL_MS - 1, 2, false);
-        check(INTERVAL_MS, 2, true);
-        check(2 * INTERVAL_MS, 2, false);
-        check(3 * INTERVAL_MS, 1, true);
     }
 }

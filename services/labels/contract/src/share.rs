@@ -134,9 +134,10 @@ fn why_less(own: &[&Flow], is_full: impl Fn(&str) -> bool) -> String {
     if counting.is_empty() {
         return "its flows are silent".to_owned();
     }
-    let to = |flows: &mut dyn Iterator<Item = &&Flow>| flows.map(|flow| flow.to.clone()).collect::<Vec<_>>();
-    let capped = to(&mut counting.iter().filter(|flow| is_at_its_cap(flow)));
-    let full = to(&mut counting.iter().filter(|flow| is_full(&flow.to)));
+    let of_those = |is_it: &dyn Fn(&Flow) -> bool| -> Vec<&str> {
+        counting.iter().filter(|flow| is_it(flow)).map(|flow| flow.to.as_str()).collect()
+    };
+    let (capped, full) = (of_those(&is_at_its_cap), of_those(&|flow| is_full(&flow.to)));
     let reasons = [
         (!capped.is_empty()).then(|| format!("links on the way to {} are overbooked", names(&capped))),
         match full.as_slice() {
@@ -164,7 +165,7 @@ fn is_idle(flow: &Flow) -> bool {
 }
 
 /// The first few names, and how many more there are.
-fn names(all: &[String]) -> String {
+fn names(all: &[&str]) -> String {
     match all.split_at_checked(NAMED_MAX) {
         Some((first, more)) if !more.is_empty() => format!("{} and {} more", first.join(", "), more.len()),
         _ => all.join(", "),

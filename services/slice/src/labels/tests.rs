@@ -93,9 +93,9 @@ fn a_service_that_is_away_is_asked_ever_later_and_logged_once() {
         labels.on_reply(Ticket(ticket), Err((0xffff, b"")), now_ms, Vec::new);
         let next_ms = labels.next_ms().unwrap_or(now_ms);
         pauses.push(next_ms - now_ms);
-        now_ms += PAUSE_MAX_MS;
+        now_ms += Pauses::LONGEST_MS;
     }
-    assert_eq!((pauses[0], pauses[7]), (PAUSE_MS, PAUSE_MAX_MS), "{pauses:?}");
+    assert_eq!((pauses[0], pauses[7]), (Pauses::FIRST_MS, Pauses::LONGEST_MS), "{pauses:?}");
     assert!(labels.is_stale());
 }
 
@@ -136,7 +136,7 @@ fn labels_follow_the_stream_and_are_stale_when_it_ends() {
     assert_eq!(hear(&mut labels, Update::Ended { status: 0xfffb, reason: b"" }), []);
     assert!(labels.is_stale());
     assert_eq!(
-        sent(&mut labels, 5 + PAUSE_MS, 9).iter().filter(|it| matches!(it, Wish::Follow(_))).count(),
+        sent(&mut labels, 5 + Pauses::FIRST_MS, 9).iter().filter(|it| matches!(it, Wish::Follow(_))).count(),
         1
     );
     let lines = labels.take_lines();
@@ -212,7 +212,7 @@ proptest! {
         let ending = (0..9).map(|_| Step::Answer);
         let restart = [Step::Restart];
         for step in steps.into_iter().chain(restart).chain(ending) {
-            now_ms += PAUSE_MAX_MS;
+            now_ms += Pauses::LONGEST_MS;
             let all = |flows: &BTreeMap<(String, String), FlowChange>| flows.values().cloned().collect::<Vec<_>>();
             let mut under_way = None;
             labels.on_time(now_ms, || all(&flows), |wish| {

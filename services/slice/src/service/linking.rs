@@ -12,10 +12,10 @@ impl Slice {
     pub(super) fn follow_links(&mut self, out: &mut Commands) {
         let now_ms = self.clock.now_ms;
         let Slice { settings, switches: Some(switches), .. } = self else { return };
-        switches
-            .links
-            .on_time(&settings.name, now_ms, |payload| out.follow(paths_contract::SERVICE, payload));
+        let follow = |payload: &[u8]| out.follow(paths_contract::SERVICE, payload);
+        let changed = switches.links.on_time(&settings.name, now_ms, follow);
         switches.links.take_lines().iter().for_each(|line| out.log(Level::Warning, line));
+        self.tell_links(changed, out);
     }
 
     pub(super) fn on_port(&mut self, datapath: DatapathId, port: PortNo, is_live: bool, out: &mut Commands) {

@@ -6,8 +6,9 @@
 use super::{Slice, Switches};
 use crate::explain::explain;
 use crate::loss::LossSettings;
-use crate::network::network;
+use crate::network;
 use crate::state::{Answer, CLIENTS_MAX, Client, ControllerState, Question, SliceState, SwitchState};
+use crate::summary::summary;
 use burnet_sdk::{Commands, DatapathId, Level};
 use slice_contract::Network;
 use slicer::Connection;
@@ -96,21 +97,22 @@ impl Slice {
 
     /// Publishes the summary and the network for the other parts of the node.
     pub(super) fn publish(&mut self, out: &mut Commands) {
-        let mut network = std::mem::take(&mut self.network);
-        if let Some(network) = network.due(self.clock.now_ms, || self.network()) {
-            out.publish_retained(slice_contract::NETWORK_TOPIC, &network.to_bytes());
+        let now_ms = self.clock.now_ms;
+        if self.network.is_due(now_ms) {
+            let network = self.network();
+            let changed = self.network.put(now_ms, network);
+            changed.iter().for_each(|it| out.publish_retained(slice_contract::NETWORK_TOPIC, &it.to_bytes()));
         }
-        self.network = network;
-        let mut published = std::mem::take(&mut self.published);
-        if let Some(summary) = published.due(self.clock.now_ms, || self.state()) {
-            out.publish_retained(slice_contract::STATE_TOPIC, &summary.to_bytes());
+        if self.summary.is_due(now_ms) {
+            let summary = summary(&self.state());
+            let changed = self.summary.put(now_ms, summary);
+            changed.iter().for_each(|it| out.publish_retained(slice_contract::STATE_TOPIC, &it.to_bytes()));
         }
-        self.published = published;
     }
 
     fn network(&self) -> Network {
         let is_link_up = |place| self.switches.as_ref().is_some_and(|it| it.links.is_up(place));
-        network(&self.settings, |datapath| self.up.contains(&datapath), is_link_up)
+        network::network(&self.settings, |datapath| self.up.contains(&datapath), is_link_up)
     }
 
     fn state(&self) -> SliceState {
