@@ -62,6 +62,29 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     // The pure halves that a node, a server and a tenant's controller run. Of the apps, it needs the choices of one that uses labels, and of the
     // services, the caps of `labels`.
     ("rehearsal", &["edge", "flow", "hose", "labels", "multipath"]),
+    // All parts of a node, of servers and of tenants' controllers, on an emulated network. Of the services, it needs the engine of `labels` and the
+    // settings of `slice`.
+    (
+        "virtual-node",
+        &[
+            "abi",
+            "config",
+            "edge",
+            "emulator",
+            "flow",
+            "hose",
+            "kernel",
+            "labels",
+            "labels-contract",
+            "node",
+            "openflow",
+            "rehearsal",
+            "slice",
+            "slicer",
+            "southbound",
+            "view",
+        ],
+    ),
     ("load", &["flow", "openflow"]),
     // Data that services declare, and the table of the node's services.
     ("contract", &[]),
@@ -311,7 +334,7 @@ fn is_app(member: &Member) -> bool {
 }
 
 /// What is in no node: the production binary has no hostile code and nothing that makes load. Those who build on it are kept out by the table.
-const NOT_IN_A_NODE: [&str; 6] = ["emulator", "lab", "load", "misbehaving", "probe", "proxy"];
+const NOT_IN_A_NODE: [&str; 7] = ["emulator", "lab", "load", "misbehaving", "probe", "proxy", "virtual-node"];
 
 /// None when the crate may know all but [`NOT_IN_A_NODE`] (`burnet` alone).
 fn may_know(member: &Member) -> Option<Result<&'static [&'static str], String>> {

@@ -123,17 +123,31 @@ impl Simulation {
     /// Processes all events until `end`.
     pub fn run_until(&mut self, end: Duration) {
         self.converse();
-        while let Some(due) = self.network.next_due().filter(|due| *due <= end) {
-            self.now = self.now.max(due);
-            let goes_on = self.network.carry(MOMENT_MAX, self.now, &mut self.effects);
-            let has_no_end = !self.converse();
-            if goes_on || has_no_end {
-                self.storms += 1;
-                self.now += STORM_STEP;
-            }
+        while self.run_moment(end) {}
+    }
+
+    /// Processes the events of the next moment. If that is after `end`, only the clock advances, to `end`, and the answer is `false`.
+    pub fn run_moment(&mut self, end: Duration) -> bool {
+        let Some(due) = self.network.next_due().filter(|due| *due <= end) else {
+            self.now = self.now.max(end);
+            self.network.carry(0, self.now, &mut self.effects);
+            return false;
+        };
+        self.now = self.now.max(due);
+        let goes_on = self.network.carry(MOMENT_MAX, self.now, &mut self.effects);
+        let has_no_end = !self.converse();
+        if goes_on || has_no_end {
+            self.storms += 1;
+            self.now += STORM_STEP;
         }
-        self.now = self.now.max(end);
-        self.network.carry(0, self.now, &mut self.effects);
+        true
+    }
+
+    /// The controller sends a message now that is no answer to this switch: by its own clock, or because of another switch.
+    pub fn say(&mut self, at: Channel, message: &Message) {
+        self.note(at, message);
+        self.network.on_message(at, message, self.now, &mut self.effects);
+        self.converse();
     }
 
     /// Processes all events in the next `time`.

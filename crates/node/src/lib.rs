@@ -40,7 +40,7 @@ mod shortfalls;
 mod socket;
 mod storm;
 mod switch_faults;
-mod switch_requests;
+pub mod switch_requests;
 mod switch_view;
 mod unread_answers;
 mod unsent;

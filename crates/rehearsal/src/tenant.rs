@@ -50,7 +50,8 @@ pub struct Tenant {
 }
 
 impl Tenant {
-    pub(crate) fn new(plan: Plan, told_bps: Vec<u64>) -> Tenant {
+    /// A tenant without flows. `told_bps`: by link, the label that it knows at first.
+    pub fn new(plan: Plan, told_bps: Vec<u64>) -> Tenant {
         let balancer = Balancer::new(plan.choose).staying(plan.stay_ms);
         Tenant { plan, balancer, told_bps, paths: BTreeMap::new(), numbers: BTreeMap::new() }
     }
@@ -66,7 +67,7 @@ impl Tenant {
     }
 
     /// A flow begins. Returns its path.
-    pub(crate) fn begin(&mut self, pair: Pair, number: u64, fabric: &Fabric) -> Vec<LinkNo> {
+    pub fn begin(&mut self, pair: Pair, number: u64, fabric: &Fabric) -> Vec<LinkNo> {
         let [from, to] = [pair.source, pair.destination].map(|vnic| self.vnic(vnic).server);
         let may_use = |link: LinkNo| self.plan.links.as_ref().is_none_or(|links| links.contains(&link));
         self.paths.insert(pair, fabric.paths_over(from, to, may_use));
@@ -79,7 +80,7 @@ impl Tenant {
     }
 
     /// A flow ends.
-    pub(crate) fn end(&mut self, pair: Pair) {
+    pub fn end(&mut self, pair: Pair) {
         self.balancer.end(&pair);
         self.paths.remove(&pair);
         self.numbers.remove(&pair);
@@ -87,12 +88,12 @@ impl Tenant {
     }
 
     /// A label arrives.
-    pub(crate) fn hear(&mut self, link: LinkNo, label_bps: u64) {
+    pub fn hear(&mut self, link: LinkNo, label_bps: u64) {
         self.told_bps[link.index()] = label_bps;
     }
 
     /// The flows that move, with their new paths, and how long they stay there at least.
-    pub(crate) fn moves(&mut self, now_ms: u64) -> Vec<(Pair, Vec<LinkNo>, u64)> {
+    pub fn moves(&mut self, now_ms: u64) -> Vec<(Pair, Vec<LinkNo>, u64)> {
         let told_bps = &self.told_bps;
         let label = |link: &LinkNo| told_bps[link.index()];
         let mut moves = Vec::new();

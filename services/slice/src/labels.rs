@@ -71,14 +71,15 @@ pub(crate) struct Labels {
 }
 
 /// A link in the words of the network view.
-pub(crate) fn link_id(link: &PhysicalLink) -> LinkId {
+pub fn link_id(link: &PhysicalLink) -> LinkId {
     LinkId {
         from: ConnectPoint { switch: link.from, port: link.from_port },
         to: ConnectPoint { switch: link.to, port: link.to_port },
     }
 }
 
-fn entry_of(change: FlowChange) -> Entry {
+/// What a report says of a flow.
+pub fn entry_of(change: FlowChange) -> Entry {
     let FlowChange { from, to, path } = change;
     match path {
         Some(path) => {

@@ -33,6 +33,7 @@ pub mod tls;
 pub mod vnics;
 
 pub use journals::place_of as journal_file;
+pub use labels::{entry_of, link_id};
 pub use service::Slice;
 pub use settings::SliceSettings;
 
