@@ -195,6 +195,13 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "probe",
             "profile",
             "proxy",
+            // To rehearse slices with packets.
+            "abi",
+            "labels-contract",
+            "rehearsal",
+            "slice",
+            "southbound",
+            "virtual-node",
         ],
     ),
     // For tests of whole nodes, which it starts and asks as an operator does.

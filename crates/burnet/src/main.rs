@@ -110,6 +110,7 @@ fn slice_command(command: SliceCommand) -> Result<ExitCode, CommandError> {
     let (text, code) = match command {
         SliceCommand::Plan(args) => slice::plan(&args)?,
         SliceCommand::Fit(args) => slice::fit(&args)?,
+        SliceCommand::Rehearse(args) if args.packets => return Err(laboratory::replace_this_process()),
         SliceCommand::Rehearse(args) => slice_rehearse::run(&args)?,
         SliceCommand::Run(args) => return slices::run(args),
         SliceCommand::List(args) => (slices::list(&args)?, ExitCode::SUCCESS),

@@ -9,6 +9,7 @@
 
 pub mod described;
 pub mod judge;
+pub mod packets;
 pub mod places;
 pub mod rehearse;
 pub mod shown;

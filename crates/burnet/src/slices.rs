@@ -265,6 +265,16 @@ pub fn settings(
     settings.check().map(|()| settings)
 }
 
+/// What the zone of a slice gets, and what the kernel lets it do, for those who run it without a process. It dials nobody.
+///
+/// # Errors
+/// A sentence that names the slice: it cannot run.
+pub fn zone(slice: &Slice, node: NodeServices) -> Result<(SliceSettings, kernel::Grant), String> {
+    let plan = slice.plan().map_err(|bad| bad.to_string())?;
+    let grant = grant(&plan, node).map_err(|why| format!("slice {}: {why}", slice.name))?;
+    Ok((settings(slice, Vec::new(), node)?, grant.to_kernel()))
+}
+
 /// What the slice may do: with its packets, by its ports, at its switches. On a node with labels, it reports its own flows. On one that lays links,
 /// it follows its own.
 fn grant(plan: &SlicePlan, node: NodeServices) -> Result<AppGrant, String> {

@@ -4,6 +4,7 @@
 //! carries out nothing.
 
 use burnet::cli::CompletionArgs;
+use burnet::cli::slice::SliceArgs;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::apps::AppsArgs;
@@ -40,6 +41,9 @@ pub enum LabCommand {
     Profile(ProfileArgs),
     /// Write the laboratory's apps into a folder, to run them on a node with --app FOLDER/NAME
     Apps(AppsArgs),
+    /// Rehearse slices with packets: `burnet slice rehearse --packets` starts it
+    #[command(hide = true)]
+    Slice(Box<SliceArgs>),
     /// Print the completion script for a shell for burnet with the laboratory's commands
     #[command(hide = true)]
     Completion(CompletionArgs),

@@ -6,6 +6,7 @@
 //!                                                                     ├─> emulate  switches and hosts ⇄ any controller
 //!                                                                     ├─> demo     a node, a network, the page
 //!                                                                     ├─> probe    a switch ──> its profile
+//!                                                                     ├─> rehearse slices with packets, in virtual time
 //!                                                                     └─> profiles lists, shows, checks, compares, tries and tunes profiles of switches
 //!   burnet zone ──exec of a link to burnet-lab──> apps                the hostile apps and test apps, each in its zone
 //! ```
@@ -27,4 +28,5 @@ pub mod probe;
 pub mod processes;
 pub mod profiles;
 pub mod progress;
+pub mod rehearse;
 mod stage;

@@ -2,7 +2,7 @@
 
 use clap::Parser;
 use lab::cli::{self, Cli, LabCommand};
-use lab::{apps, attack, bench, demo, emulate, probe, profiles};
+use lab::{apps, attack, bench, demo, emulate, probe, profiles, rehearse};
 use operator::visible::visible;
 use std::process::ExitCode;
 
@@ -18,6 +18,7 @@ fn main() -> ExitCode {
         LabCommand::Probe(args) => probe::probe(&args),
         LabCommand::Profile(args) => profiles::profile(&args),
         LabCommand::Apps(args) => apps::write(&args),
+        LabCommand::Slice(args) => rehearse::slice(&args),
         LabCommand::Completion(args) => {
             print!("{}", cli::completion(&args));
             Ok(ExitCode::SUCCESS)

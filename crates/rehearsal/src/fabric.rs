@@ -164,6 +164,14 @@ impl Fabric {
         nic.map_or(0, |link| self.link(*link).capacity_bps)
     }
 
+    /// The link of a server's NIC into the network, and the one back. A fabric whose servers have NICs of their own has both one behind the other.
+    pub fn nic_links(&self, server: ServerNo) -> [LinkNo; 2] {
+        let out = self.outgoing[self.servers[server.0]].first().copied().unwrap_or(LinkNo(0));
+        let back = Link { from: self.link(out).to, to: self.link(out).from, ..*self.link(out) };
+        let found = self.links().find(|(_, link)| (link.from, link.to) == (back.from, back.to));
+        [out, found.map_or(out, |(number, _)| number)]
+    }
+
     /// The server of this name.
     pub fn server_named(&self, name: &str) -> Option<ServerNo> {
         self.servers.iter().position(|node| self.names[*node] == name).map(ServerNo)

@@ -10,6 +10,7 @@
 //! real server and a real tenant. They have no process, no socket and no clock here, and all that follows from an event happens at its moment.
 //! The same input and seed give the same result to the byte.
 
+mod circles;
 mod learning;
 mod line;
 mod multipath;

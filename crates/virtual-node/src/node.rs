@@ -9,6 +9,7 @@
 //! In: messages of switches, datagrams of agents, time. Out: messages for switches, datagrams for agents. All that follows from an event happens at
 //! its moment. It does what a worker of a node does (`node::worker`), and decides nothing itself. It has no clock, no socket and no thread.
 
+use crate::circles::Circles;
 use crate::line::{Heard, Line};
 use crate::own_work::{self, OwnCommand};
 use crate::plan::{NodePlan, SlicePart};
@@ -62,8 +63,6 @@ pub(crate) struct Member {
     pub(crate) packet_ins: u64,
     /// Commands that the kernel refused: the sentence, and how often.
     pub(crate) refused: BTreeMap<String, u64>,
-    /// The last of them, until the error that it becomes.
-    last_refusal: Option<String>,
     /// Commands that wait for the table sizes of a switch, and until when.
     waits: Option<(DatapathId, u64)>,
     held: VecDeque<Vec<u8>>,
@@ -90,6 +89,7 @@ pub struct Node {
     trouble: Option<String>,
     /// Packet-ins of switches that were not ready yet.
     pub(crate) early_packet_ins: u64,
+    pub(crate) circles: Circles,
 }
 
 fn zone_of(place: usize) -> ZoneId {
@@ -129,6 +129,7 @@ impl Node {
             log: Vec::new(),
             trouble: None,
             early_packet_ins: 0,
+            circles: Circles::default(),
         };
         for (place, part) in plan.slices.into_iter().enumerate() {
             node.attach(zone_of(place), part)?;
@@ -143,9 +144,9 @@ impl Node {
         self.kernel.attach(own, &format!("slice.{}", settings.name), grant, 0);
         let subscription = zone.subscription();
         let tenant = Tenant::new(version, settings.labels, controller);
-        let (refused, held, last_refusal) = Default::default();
+        let (refused, held) = Default::default();
         let (packet_ins, waits) = (0, None);
-        self.members.push(Member { zone, tenant, settings, packet_ins, refused, last_refusal, waits, held });
+        self.members.push(Member { zone, tenant, settings, packet_ins, refused, waits, held });
         self.steps.push_back(Step::Said(own, Said::Command(subscription)));
         Ok(())
     }
@@ -159,6 +160,11 @@ impl Node {
     /// A switch has sent a message. What the same switch gets is appended to `out`; [`Node::take_outgoing`] has the rest.
     pub fn hear(&mut self, switch: usize, message: &Message, now_ms: u64, out: &mut Vec<Message>) {
         self.now_ms = self.now_ms.max(now_ms);
+        if let Body::PacketIn(packet) = &message.body
+            && let Some(why) = self.circles.look(switch, packet, self.now_ms)
+        {
+            self.trouble.get_or_insert(why);
+        }
         if let Some(line) = self.lines.get_mut(switch) {
             line.hear(message, self.now_ms, &mut self.events);
             self.touched.insert(switch);
@@ -197,7 +203,7 @@ impl Node {
         let place = place.ok_or_else(|| format!("there is no slice {slice}"))?;
         let mut out = Vec::new();
         self.members[place].tenant.say(datapath, body, &mut out);
-        self.from_tenant(zone_of(place), out);
+        self.take_from_tenant(zone_of(place), out);
         self.settle();
         Ok(())
     }
@@ -226,7 +232,7 @@ impl Node {
             if tenant.next_ms().is_some_and(|due_ms| due_ms <= self.now_ms) {
                 tenant.on_time(self.now_ms, &mut out);
             }
-            self.from_tenant(zone_of(place), out);
+            self.take_from_tenant(zone_of(place), out);
         }
         self.settle();
     }
@@ -378,14 +384,14 @@ impl Node {
         let Some(member) = self.member(zone) else { return };
         match what {
             Said::Dial(connection) => member.tenant.on_connected(connection.datapath),
-            Said::Tell(to, bytes) => {
+            Said::Tell(to, bytes, why) => {
                 let mut out = Vec::new();
                 /// OFPT_PACKET_IN of either version.
                 const PACKET_IN: u8 = 10;
                 member.packet_ins += u64::from(bytes.get(1) == Some(&PACKET_IN));
                 let refused = member.tenant.on_bytes(to, &bytes, now_ms, &mut out);
-                refused.into_iter().for_each(|refused| explain(member, refused));
-                self.from_tenant(zone, out);
+                refused.into_iter().for_each(|refused| explain(member, refused, why.clone()));
+                self.take_from_tenant(zone, out);
             }
             Said::Command(frame) if member.waits.is_some() => member.held.push_back(frame),
             Said::Command(frame) => self.execute(zone, &frame),
@@ -396,7 +402,7 @@ impl Node {
         }
     }
 
-    fn from_tenant(&mut self, zone: ZoneId, out: Vec<(DatapathId, Vec<u8>)>) {
+    fn take_from_tenant(&mut self, zone: ZoneId, out: Vec<(DatapathId, Vec<u8>)>) {
         self.steps.extend(out.into_iter().map(|(datapath, bytes)| Step::FromTenant(zone, datapath, bytes)));
     }
 
@@ -438,7 +444,6 @@ impl Node {
     fn refuse(&mut self, zone: ZoneId, frame: &Frame<'_>, error: ErrorCode, why: String) {
         if let Some(member) = self.member(zone) {
             *member.refused.entry(why.clone()).or_default() += 1;
-            member.last_refusal = Some(why.clone());
         }
         if frame.header.flags.get() & (FLAG_RECEIPT | FLAG_REFUSAL) != 0 {
             let ticket = frame.header.sequence.get();
@@ -564,7 +569,7 @@ impl Node {
                 }
             }
             self.say_all(zone, said);
-            self.from_tenant(zone, out);
+            self.take_from_tenant(zone, out);
         }
     }
 }
@@ -576,16 +581,13 @@ fn shown(settings: &SliceSettings, datapath: DatapathId, port: flow::PortNo) -> 
     found.map_or(port, |it| it.shown_as)
 }
 
-/// Keeps an error that a tenant got, with the reason if the slice has a sentence for it now.
-fn explain(member: &mut Member, refused: Refused) {
+/// Keeps an error that a tenant got, with the reason: that of the kernel or the switch, or that of the slice, if it has one now.
+fn explain(member: &mut Member, refused: Refused, why: Option<String>) {
     let Refused { mut error, quoted } = refused;
-    if let Ok(Message { body: Body::FlowMod(flow_mod), .. }) = Message::decode(&quoted) {
+    error.why = why.or_else(|| {
+        let Ok(Message { body: Body::FlowMod(flow_mod), .. }) = Message::decode(&quoted) else { return None };
         let explained = member.zone.slicer().explain(error.datapath, &flow_mod);
-        error.why = explained.err().flatten().map(|refusal| refusal.to_string());
-    }
-    if error.why.is_none() {
-        // The last command that the kernel refused is the one that the error is about.
-        error.why = member.last_refusal.take();
-    }
+        explained.err().flatten().map(|refusal| refusal.to_string())
+    });
     member.tenant.note(error);
 }

@@ -59,6 +59,11 @@ impl Node {
         self.service.flows(slice)
     }
 
+    /// How many frames came up by the same port too often in a second: packets circulate.
+    pub fn storms(&self) -> u64 {
+        self.circles.storms
+    }
+
     /// How often controllers moved a flow to another path.
     pub fn moves(&self) -> usize {
         self.members.iter().map(|member| member.tenant.moves()).sum()

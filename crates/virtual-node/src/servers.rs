@@ -220,9 +220,11 @@ impl Servers {
             for change in std::mem::take(&mut out.changes) {
                 match change.deed {
                     Deed::Add(rates) | Deed::Change(rates) => {
-                        drop(server.classes.insert(change.place, rates))
+                        server.classes.insert(change.place, rates);
                     }
-                    Deed::Remove => drop(server.classes.remove(&change.place)),
+                    Deed::Remove => {
+                        server.classes.remove(&change.place);
+                    }
                 }
             }
             server.agent.on_event(now_ns, Event::Shaped(&[]), &mut out);

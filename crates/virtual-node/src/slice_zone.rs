@@ -30,8 +30,8 @@ const SESSION: u64 = 1;
 /// What a slice wants.
 #[derive(Debug)]
 pub(crate) enum Said {
-    /// A message for the controller.
-    Tell(Connection, Vec<u8>),
+    /// A message for the controller. If a refusal of the kernel or the switch is behind it, the reason.
+    Tell(Connection, Vec<u8>, Option<String>),
     /// A connection with a controller begins.
     Dial(Connection),
     /// The frame of a command for the kernel.
@@ -48,6 +48,8 @@ pub(crate) struct SliceZone {
     slicer: Slicer,
     reporter: Reporter,
     outputs: Vec<Output>,
+    /// Why the command was refused whose answer is heard now.
+    reason: Option<String>,
 }
 
 impl SliceZone {
@@ -64,8 +66,8 @@ impl SliceZone {
         }
         let mut reporter = Reporter::new(&settings.name, SESSION);
         plan.physical_links().iter().for_each(|link| reporter.say(Entry::Link { link: link_id(link) }));
-        let (settings, outputs) = (settings.clone(), Vec::new());
-        Ok(SliceZone { own, settings, slicer, reporter, outputs })
+        let (settings, outputs, reason) = (settings.clone(), Vec::new(), None);
+        Ok(SliceZone { own, settings, slicer, reporter, outputs, reason })
     }
 
     pub(crate) fn slicer(&self) -> &Slicer {
@@ -107,7 +109,11 @@ impl SliceZone {
                 let buffer_id = packet.buffer_id.filter(|_| is_cut);
                 self.pass(&AbiEvent::PacketIn(PacketIn { buffer_id, ..packet }), now_ms, out);
             }
-            other => self.pass(&other, now_ms, out),
+            other => {
+                self.reason = reason_of(&other);
+                self.pass(&other, now_ms, out);
+                self.reason = None;
+            }
         }
     }
 
@@ -134,7 +140,7 @@ impl SliceZone {
         let mut unwritten = Vec::new();
         for output in std::mem::take(&mut self.outputs) {
             match output {
-                Output::Tell { to, bytes } => out.push(Said::Tell(to, bytes)),
+                Output::Tell { to, bytes } => out.push(Said::Tell(to, bytes, self.reason.clone())),
                 Output::Command { datapath, ticket, wants_receipt, command } => {
                     let mut frame = Vec::new();
                     if write_command(&mut frame, datapath, ticket, wants_receipt, &command) {
@@ -173,4 +179,14 @@ impl SliceZone {
             self.reporter.rebuild(links.chain(flows).collect::<Vec<_>>());
         }
     }
+}
+
+/// Why a command was refused, by the kernel or by the switch.
+fn reason_of(event: &AbiEvent<'_>) -> Option<String> {
+    let reason = match event {
+        AbiEvent::Receipt(_, receipt) if receipt.outcome != abi::Outcome::Programmed => receipt.reason,
+        AbiEvent::SwitchError(error) => error.reason,
+        _ => return None,
+    };
+    (!reason.is_empty()).then(|| reason.to_owned())
 }

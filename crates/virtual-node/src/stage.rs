@@ -25,7 +25,7 @@ use std::time::Duration;
 const ROUNDS_MAX: usize = 1_000;
 
 /// The most frames that hosts may get in a rehearsal. With more it ends: it would last longer than somebody waits for it.
-pub const FRAMES_MAX: u64 = 20_000_000;
+pub const FRAMES_MAX: u64 = 10_000_000;
 
 /// A network with a node, servers and traffic.
 pub struct Stage {

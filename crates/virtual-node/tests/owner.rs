@@ -1,6 +1,7 @@
 //! One slice that owns all, with a learning controller: pings pass, as without a node between.
 
 use config::NodeLimits;
+use edge::vnic::VnicId;
 use emulator::topology::{Endpoint, Topology};
 use emulator::{SwitchOptions, Versions as SwitchVersions};
 use flow::{DatapathId, Match, PortNo};
@@ -12,6 +13,7 @@ use slice::{SliceSettings, settings};
 use southbound::SouthboundConfig;
 use std::collections::BTreeMap;
 use std::time::Duration;
+use virtual_node::servers::{Server, ServerVnic};
 use virtual_node::{Learning, NodePlan, SlicePart, Stage, StagePlan};
 
 /// The settings of a slice that has all ports of a network.
@@ -51,6 +53,10 @@ pub fn owner_of_all(topology: &Topology) -> SliceSettings {
 }
 
 fn stage(shape: &str, tenant: Version, switches: SwitchVersions) -> Stage {
+    stage_with(shape, tenant, switches, Vec::new())
+}
+
+fn stage_with(shape: &str, tenant: Version, switches: SwitchVersions, servers: Vec<Server>) -> Stage {
     let topology: Topology = shape.parse().expect("a shape");
     use Capability::{PacketIn, PacketOut, RuleWrite, StatsRead, ViewRead};
     let can = [PacketIn, PacketOut, RuleWrite, StatsRead, ViewRead];
@@ -72,7 +78,7 @@ fn stage(shape: &str, tenant: Version, switches: SwitchVersions) -> Stage {
         seed: 7,
     };
     let options = SwitchOptions { versions: switches, ..SwitchOptions::default() };
-    Stage::new(StagePlan { topology, options, node, servers: Vec::new() }).expect("a stage")
+    Stage::new(StagePlan { topology, options, node, servers }).expect("a stage")
 }
 
 /// How many pings of all pairs come back within a second.
@@ -121,4 +127,27 @@ fn a_switch_of_another_network_is_no_part_of_the_slice() {
     stage.run_until(Duration::from_millis(10)).expect("it goes on");
     assert_eq!(stage.node().rules("all", DatapathId(9)), None);
     assert!(stage.node().rules("all", DatapathId(1)).is_some());
+}
+
+/// A server with one VNIC of a slice, which is the host at a place.
+fn server(host: usize, slice: u32) -> Server {
+    let topology: Topology = "single,2".parse().expect("a shape");
+    let id = VnicId(host as u32 + 1);
+    let (mac, guarantee_bps) = (topology.hosts[host].mac, 1_000_000);
+    Server {
+        nic_bps: 10_000_000,
+        vnics: vec![ServerVnic { id, slice, mac, host, guarantee_bps, strict: false }],
+    }
+}
+
+#[test]
+fn frames_that_reach_a_host_of_another_slice_are_counted() {
+    // The only slice of the node lets all hosts reach each other. They belong to two, or to one.
+    for (slices, is_crossed) in [([0, 1], true), ([0, 0], false)] {
+        let servers = vec![server(0, slices[0]), server(1, slices[1])];
+        let mut stage = stage_with("single,2", Version::V1_3, SwitchVersions::Both, servers);
+        let (came_back, sent) = pings(&mut stage);
+        assert_eq!(came_back, sent);
+        assert_eq!(stage.crossed() > 0, is_crossed, "{slices:?}: {}", stage.crossed());
+    }
 }

@@ -5,6 +5,7 @@
 use super::RunArgs;
 use super::audit::{Since, since};
 use super::node::NodeArgs;
+use crate::slice_plan::packets::RuleSpec;
 use crate::slice_plan::rehearse::{FlowSpec, SECONDS_MAX};
 use clap::{Args, Subcommand, ValueEnum};
 use rehearsal::Choose;
@@ -25,9 +26,14 @@ Examples:
   burnet slice rehearse slices.toml --network network.toml
   burnet slice rehearse slices.toml --network network.toml --flow red:A-B --flow blue:E-F@0.5
   burnet slice rehearse slices.toml --choose hash                     on the network of the running node
+  burnet slice rehearse slices.toml --network network.toml --packets
+  burnet slice rehearse slices.toml --network network.toml --packets --rule red:s5:in_port=9,actions=output:3
 
 Tenants, labels and agents run in virtual time, and a model carries the traffic. Each flow sends as much as it can. Without --flow, the first VNIC
-of each slice sends to its second, the third to the fourth, and so on. Exit code 1 if a flow gets less than its nominal rate at the end.";
+of each slice sends to its second, the third to the fourth, and so on. Exit code 1 if a flow gets less than its nominal rate at the end.
+
+With --packets, flows are TCP in an emulated network, and tenants' controllers speak OpenFlow. That takes longer, and shows rules, errors and packet-ins
+too.";
 
 const RUN_EXAMPLES: &str = "\
 Examples:
@@ -171,6 +177,29 @@ pub struct SliceRehearseArgs {
     /// How the tenants' controllers choose paths
     #[arg(long, value_name = "HOW", default_value = "label")]
     pub choose: Choosing,
+    /// Rehearse with packets and OpenFlow messages, by the program burnet-lab
+    #[arg(long)]
+    pub packets: bool,
+    /// With packets: the options.
+    #[command(flatten)]
+    pub with_packets: PacketArgs,
+}
+
+/// What only a rehearsal with packets has.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+pub struct PacketArgs {
+    /// The controller of this slice is a learning switch. May be repeated
+    #[arg(long, value_name = "SLICE", requires = "packets")]
+    pub learning: Vec<String>,
+    /// A rule that the controller of a slice adds, in the syntax of ovs-ofctl. May be repeated
+    #[arg(long = "rule", value_name = "SLICE:SWITCH:FLOW[@SECONDS]", requires = "packets")]
+    pub rules: Vec<RuleSpec>,
+    /// How many entries the table of each switch has [default: 65536]
+    #[arg(long, value_name = "ENTRIES", requires = "packets", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub table_entries: Option<u32>,
+    /// Decides all that is left to chance
+    #[arg(long, value_name = "NUMBER", requires = "packets")]
+    pub seed: Option<u64>,
 }
 
 /// How a tenant's controller chooses among paths.

@@ -63,7 +63,7 @@ pub(super) fn judged(args: &SlicePlanArgs, with_fit: bool) -> Result<Vec<Judged>
 ///
 /// # Errors
 /// As [`judged`].
-pub(super) fn judged_with_network(
+pub fn judged_with_network(
     args: &SlicePlanArgs,
     with_fit: bool,
 ) -> Result<(Description, Vec<Judged>), CommandError> {

@@ -10,6 +10,7 @@ use super::table::aligned;
 use super::{json, slice};
 use crate::cli::CommandError;
 use crate::cli::slice::SliceRehearseArgs;
+use crate::slice_plan::packets::{Heard, HeardError, Packets, RulesAt};
 use crate::slice_plan::rehearse::{Flow, Labelled, Options, Rehearsed, rehearse};
 use hose::Bandwidth;
 use serde_json::{Value, json};
@@ -23,14 +24,59 @@ pub fn run(args: &SliceRehearseArgs) -> Result<(String, ExitCode), CommandError>
     let (description, judged) = slice::judged_with_network(&args.plan, false)?;
     let options = Options { choose: args.choose.into(), rest_ms: args.seconds * 1_000 };
     let seen = rehearse(&description, &judged, &args.flows, options).map_err(CommandError::DidNotWork)?;
-    let is_content = seen.flows.iter().all(Flow::is_content);
-    let text = if args.plan.asking.json { json(&value(&seen))? } else { text(&seen) };
+    shown_to(args, &seen)
+}
+
+/// What the operator reads, and the exit code: 1 if a flow gets too little, or a packet came where it must not.
+///
+/// # Errors
+/// It cannot be JSON.
+pub fn shown_to(args: &SliceRehearseArgs, seen: &Rehearsed) -> Result<(String, ExitCode), CommandError> {
+    let is_isolated = seen.packets.as_ref().is_none_or(|packets| packets.crossed == 0);
+    let is_content = seen.flows.iter().all(Flow::is_content) && is_isolated;
+    let text = if args.plan.asking.json { json(&value(seen))? } else { text(seen) };
     Ok((text, if is_content { ExitCode::SUCCESS } else { ExitCode::from(1) }))
 }
 
 fn text(seen: &Rehearsed) -> String {
     let counted = format!("{} moved to another path; {} notices to tenants\n", seen.moves, seen.notices);
-    flows_text(seen) + &missing_text(seen) + &labels_text(seen) + &counted
+    let packets = seen.packets.as_ref().map(packets_text).unwrap_or_default();
+    flows_text(seen) + &missing_text(seen) + &labels_text(seen) + &counted + &packets
+}
+
+/// What only packets show.
+fn packets_text(packets: &Packets) -> String {
+    let heading = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();
+    let mut tenants = vec![heading(&["SLICE", "OPENFLOW", "PACKET-INS", "ERRORS"])];
+    for Heard { slice, openflow, packet_ins, errors } in &packets.tenants {
+        let errors: u64 = errors.iter().map(|(_, count)| count).sum();
+        tenants.push(vec![slice.clone(), openflow.clone(), packet_ins.to_string(), errors.to_string()]);
+    }
+    let mut rules = vec![heading(&["SLICE", "SWITCH", "RULES", "ENTRIES"])];
+    // JSON has also the switches where a slice has none.
+    for RulesAt { slice, switch, rules: count, entries } in packets.rules.iter().filter(|it| it.entries > 0) {
+        rules.push(vec![slice.clone(), switch.clone(), count.to_string(), entries.to_string()]);
+    }
+    let counted = format!(
+        "{} frames between slices; {} storms; {} frames lost; digest {:016x}\n",
+        packets.crossed, packets.storms, packets.lost, packets.digest
+    );
+    let log = packets.log.iter().map(|line| format!("log: {line}\n"));
+    aligned(&tenants) + &aligned(&rules) + &errors_text(packets) + &log.collect::<String>() + &counted
+}
+
+/// A sentence for each error that a tenant got.
+fn errors_text(packets: &Packets) -> String {
+    let of = |heard: &Heard| {
+        let line = |(it, count): &(HeardError, u64)| {
+            let HeardError { switch, message, error, why } = it;
+            let why = why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+            let times = if *count == 1 { String::new() } else { format!(", {count} times") };
+            format!("{} got {error} for {message} at {switch}{times}{why}\n", heard.slice)
+        };
+        heard.errors.iter().map(line).collect::<String>()
+    };
+    packets.tenants.iter().map(of).collect()
 }
 
 fn flows_text(seen: &Rehearsed) -> String {
@@ -106,12 +152,44 @@ fn value(seen: &Rehearsed) -> Value {
         let labels: serde_json::Map<String, Value> = labels.collect();
         json!({ "link": link.name, "capacity_bps": link.capacity_bps, "labels_bps": labels })
     });
-    json!({
+    let mut value = json!({
         "phases": phases.collect::<Vec<_>>(),
         "flows": flows.collect::<Vec<_>>(),
         "links": links.collect::<Vec<_>>(),
         "moves": seen.moves,
         "notices": seen.notices,
+    });
+    if let Some(packets) = &seen.packets {
+        value["packets"] = packets_value(packets);
+    }
+    value
+}
+
+fn packets_value(packets: &Packets) -> Value {
+    let error = |(it, count): &(HeardError, u64)| {
+        json!({
+            "switch": it.switch, "message": it.message, "error": it.error, "why": it.why, "count": count,
+        })
+    };
+    let tenants = packets.tenants.iter().map(|it| {
+        json!({
+            "slice": it.slice,
+            "openflow": it.openflow,
+            "packet_ins": it.packet_ins,
+            "errors": it.errors.iter().map(error).collect::<Vec<_>>(),
+        })
+    });
+    let rules = packets.rules.iter().map(
+        |it| json!({ "slice": it.slice, "switch": it.switch, "rules": it.rules, "entries": it.entries }),
+    );
+    json!({
+        "tenants": tenants.collect::<Vec<_>>(),
+        "rules": rules.collect::<Vec<_>>(),
+        "crossed": packets.crossed,
+        "storms": packets.storms,
+        "lost": packets.lost,
+        "log": packets.log,
+        "digest": format!("{:016x}", packets.digest),
     })
 }
 
@@ -143,7 +221,51 @@ mod tests {
             }],
             moves: 1,
             notices: 7,
+            packets: None,
         }
+    }
+
+    fn packets() -> Packets {
+        let error = HeardError {
+            switch: "s5".to_owned(),
+            message: "OFPT_FLOW_MOD".to_owned(),
+            error: "OFPET_BAD_MATCH, OFPBMC_BAD_VALUE".to_owned(),
+            why: Some("port 9 is not in the slice".to_owned()),
+        };
+        let (slice, switch) = ("red".to_owned(), "s5".to_owned());
+        Packets {
+            rules: vec![RulesAt { slice: slice.clone(), switch, rules: 3, entries: 4 }],
+            tenants: vec![Heard {
+                slice,
+                openflow: "1.3".to_owned(),
+                packet_ins: 5,
+                errors: vec![(error, 2)],
+            }],
+            log: vec!["slice red: something".to_owned()],
+            lost: 6,
+            digest: 0xab,
+            ..Packets::default()
+        }
+    }
+
+    #[test]
+    fn packets_show_rules_errors_and_packet_ins() {
+        let seen = Rehearsed { packets: Some(packets()), ..seen() };
+        let expected = "\
+1 moved to another path; 7 notices to tenants
+SLICE  OPENFLOW  PACKET-INS  ERRORS
+red    1.3       5           2
+SLICE  SWITCH  RULES  ENTRIES
+red    s5      3      4
+red got OFPET_BAD_MATCH, OFPBMC_BAD_VALUE for OFPT_FLOW_MOD at s5, 2 times: port 9 is not in the slice
+log: slice red: something
+0 frames between slices; 0 storms; 6 frames lost; digest 00000000000000ab
+";
+        assert!(text(&seen).ends_with(expected), "{}", text(&seen));
+        let value = value(&seen);
+        assert_eq!(value["packets"]["tenants"][0]["errors"][0]["count"], json!(2));
+        assert_eq!(value["packets"]["rules"][0]["entries"], json!(4));
+        assert_eq!(value["packets"]["digest"], json!("00000000000000ab"));
     }
 
     #[test]

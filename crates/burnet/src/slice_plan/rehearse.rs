@@ -10,6 +10,8 @@
 //! start of the next. It opens no file, and has no clock: the same input gives the same result.
 
 use super::judge::{Got, Judged};
+use super::packets::Packets;
+pub use super::packets::SECONDS_MAX;
 use super::substrate::Description;
 use burnet_sdk::view::{LinkId, LinkState};
 use config::slices::{Slice, switch_name};
@@ -26,8 +28,6 @@ const NOTICE_US: u64 = 500;
 const APART_MS: u64 = 1_000;
 /// The most flows. Virtual time with more takes longer than somebody waits for it.
 pub const FLOWS_MAX: usize = 256;
-/// The latest start of a flow, and the longest time after it.
-pub const SECONDS_MAX: u64 = 600;
 const MS_NS: u64 = 1_000_000;
 
 /// A flow of a rehearsal, as an operator writes it: `red:A-B@1.5`.
@@ -86,6 +86,8 @@ pub struct Rehearsed {
     pub moves: usize,
     /// How many notices the tenants got.
     pub notices: u64,
+    /// What only packets show. `None`: a model carried the traffic.
+    pub packets: Option<Packets>,
 }
 
 /// A flow.
@@ -125,34 +127,70 @@ impl Flow {
 }
 
 /// The fabric, and where in it things are.
-struct Network {
-    fabric: Fabric,
+#[derive(Clone, Debug)]
+pub struct Network {
+    /// Switches, links and servers by number.
+    pub fabric: Fabric,
     /// The number of each directed link between switches.
-    links: BTreeMap<LinkId, LinkNo>,
+    pub links: BTreeMap<LinkId, LinkNo>,
     /// The server of each NIC, by name.
-    servers: BTreeMap<String, ServerNo>,
+    pub servers: BTreeMap<String, ServerNo>,
 }
 
 /// A flow whose slice and VNICs are resolved.
-struct Begin {
-    pair: Pair,
-    ends: String,
-    at_ms: u64,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Begin {
+    /// Its ends by number.
+    pub pair: Pair,
+    /// Its ends by name.
+    pub ends: String,
+    /// When it begins.
+    pub at_ms: u64,
 }
 
-/// Runs it.
+/// All that is rehearsed: the network, its tenants, and their flows in the order of their start.
+#[derive(Clone, Debug)]
+pub struct Cast<'a> {
+    /// The network.
+    pub network: Network,
+    /// The tenants, in the order of the file.
+    pub plans: Vec<Plan>,
+    /// Their slices.
+    pub slices: Vec<&'a Slice>,
+    /// What each slice gets.
+    pub got: Vec<&'a Got>,
+    /// The flows.
+    pub begins: Vec<Begin>,
+}
+
+/// Runs it, with a model for the traffic.
 ///
 /// # Errors
-/// A slice that does not fit, a link without a known capacity, a name that is not there, or more than can be rehearsed.
+/// As [`cast`].
 pub fn rehearse(
     description: &Description,
     judged: &[Judged],
     specs: &[FlowSpec],
     options: Options,
 ) -> Result<Rehearsed, String> {
+    let cast = cast(description, judged, specs, options.choose)?;
+    let rig = Rig::new(&cast.network.fabric, Telling::Damped, cast.plans.clone())?;
+    Running { cast, rig }.run(options)
+}
+
+/// Who and what is rehearsed.
+///
+/// # Errors
+/// A slice that does not fit, a link without a known capacity, a name that is not there, or more than can be rehearsed.
+pub fn cast<'a>(
+    description: &Description,
+    judged: &'a [Judged],
+    specs: &[FlowSpec],
+    choose: Choose,
+) -> Result<Cast<'a>, String> {
     let got = all_fit(judged)?;
     let network = network(description)?;
-    let plans = judged.iter().zip(&got).map(|(judged, got)| plan(&network, judged, got, options.choose));
+    let plans = judged.iter().zip(&got).map(|(judged, got)| plan(&network, judged, got, choose));
     let plans = plans.collect::<Result<Vec<Plan>, String>>()?;
     let slices: Vec<&Slice> = judged.iter().map(|judged| &judged.slice).collect();
     let begins = if specs.is_empty() { usual(&slices) } else { specified(&slices, specs)? };
@@ -162,8 +200,32 @@ pub fn rehearse(
     if begins.len() > FLOWS_MAX {
         return Err(format!("{} flows are more than {FLOWS_MAX}: choose some with --flow", begins.len()));
     }
-    let rig = Rig::new(&network.fabric, Telling::Damped, plans.clone())?;
-    Running { network, plans, slices, begins, rig }.run(options)
+    Ok(Cast { network, plans, slices, got, begins })
+}
+
+impl Cast<'_> {
+    /// When each phase begins and ends: from the start of one flow to the start of the next, and `rest_ms` after the last.
+    pub fn phases_ms(&self, rest_ms: u64) -> Vec<(u64, u64)> {
+        let times: BTreeSet<u64> = self.begins.iter().map(|begin| begin.at_ms).collect();
+        let end_ms = times.last().copied().unwrap_or_default() + rest_ms;
+        let ends = times.iter().copied().skip(1).chain([end_ms]);
+        times.iter().copied().zip(ends).collect()
+    }
+
+    /// The links between switches that some slice has. `told`: what a slice is told about a link that it has.
+    pub fn labelled(&self, told: impl Fn(SliceNo, LinkNo) -> u64) -> Vec<Labelled> {
+        let has = |plan: &Plan, link: LinkNo| plan.links.as_ref().is_none_or(|links| links.contains(&link));
+        let fabric = &self.network.fabric;
+        let labelled = |(number, link): (LinkNo, &Link)| {
+            let plans = (0..).map(SliceNo).zip(&self.plans);
+            let label = |(slice, plan): (SliceNo, &Plan)| has(plan, number).then(|| told(slice, number));
+            let labels_bps: Vec<Option<u64>> = plans.map(label).collect();
+            let is_used = labels_bps.iter().any(Option::is_some);
+            let (name, capacity_bps) = (fabric.name(number), link.capacity_bps);
+            is_used.then_some(Labelled { name, capacity_bps, labels_bps })
+        };
+        fabric.links().take(self.network.links.len()).filter_map(labelled).collect()
+    }
 }
 
 fn all_fit(judged: &[Judged]) -> Result<Vec<&Got>, String> {
@@ -292,23 +354,17 @@ fn ends(slice: &Slice, text: &str) -> Result<(usize, usize), String> {
 
 /// A rehearsal that runs.
 struct Running<'a> {
-    network: Network,
-    plans: Vec<Plan>,
-    slices: Vec<&'a Slice>,
-    begins: Vec<Begin>,
+    cast: Cast<'a>,
     rig: Rig,
 }
 
 impl Running<'_> {
     fn run(mut self, options: Options) -> Result<Rehearsed, String> {
-        let times: BTreeSet<u64> = self.begins.iter().map(|begin| begin.at_ms).collect();
-        let end_ms = times.last().copied().unwrap_or_default() + options.rest_ms;
-        let ends = times.iter().copied().skip(1).chain([end_ms]);
-        let phases_ms: Vec<(u64, u64)> = times.iter().copied().zip(ends).collect();
+        let phases_ms = self.cast.phases_ms(options.rest_ms);
         self.rig.run(phases_ms.first().map_or(0, |(from_ms, _)| from_ms * MS_NS))?;
-        let mut got_bps = vec![Vec::new(); self.begins.len()];
+        let mut got_bps = vec![Vec::new(); self.cast.begins.len()];
         for (from_ms, to_ms) in &phases_ms {
-            for begin in self.begins.iter().filter(|it| it.at_ms == *from_ms) {
+            for begin in self.cast.begins.iter().filter(|it| it.at_ms == *from_ms) {
                 self.rig.begin(begin.pair, Demand::All, hash(&begin.ends));
             }
             self.phase(*from_ms, *to_ms, &mut got_bps)?;
@@ -320,59 +376,49 @@ impl Running<'_> {
     fn phase(&mut self, from_ms: u64, to_ms: u64, got_bps: &mut [Vec<Option<u64>>]) -> Result<(), String> {
         let half_ms = (to_ms - from_ms) / 2;
         self.rig.run(half_ms * MS_NS)?;
-        let mut sums = vec![0.0; self.begins.len()];
+        let begins = &self.cast.begins;
+        let mut sums = vec![0.0; begins.len()];
         let windows = (to_ms - from_ms - half_ms).max(1);
         for _ in 0..windows {
             self.rig.run(MS_NS)?;
-            for (sum, begin) in sums.iter_mut().zip(&self.begins) {
+            for (sum, begin) in sums.iter_mut().zip(begins) {
                 *sum += self.rig.rate_bps(begin.pair);
             }
         }
-        for ((all, sum), begin) in got_bps.iter_mut().zip(sums).zip(&self.begins) {
+        for ((all, sum), begin) in got_bps.iter_mut().zip(sums).zip(begins) {
             all.push((begin.at_ms <= from_ms).then_some((sum / windows as f64) as u64));
         }
         Ok(())
     }
 
     fn seen(self, phases_ms: Vec<(u64, u64)>, got_bps: Vec<Vec<Option<u64>>>) -> Rehearsed {
-        let cloud = self.rig.cloud();
+        let (cloud, cast) = (self.rig.cloud(), &self.cast);
         let counting: BTreeMap<Pair, u64> =
             cloud.service().counting().into_iter().map(|(pair, rate_bps, _)| (pair, rate_bps)).collect();
-        let fabric = &self.network.fabric;
+        let fabric = &cast.network.fabric;
         let flow = |(begin, got_bps): (&Begin, Vec<Option<u64>>)| Flow {
-            slice: self.slices[begin.pair.slice.index()].name.clone(),
+            slice: cast.slices[begin.pair.slice.index()].name.clone(),
             ends: begin.ends.clone(),
             at_ms: begin.at_ms,
             nominal_bps: counting.get(&begin.pair).copied(),
             got_bps,
             path: cloud.path(begin.pair).unwrap_or_default().iter().map(|link| fabric.name(*link)).collect(),
         };
-        let has = |plan: &Plan, link: LinkNo| plan.links.as_ref().is_none_or(|links| links.contains(&link));
-        let labelled = |(number, link): (LinkNo, &Link)| {
-            let told = |(plan, tenant): (&Plan, &rehearsal::Tenant)| {
-                has(plan, number).then(|| tenant.told_bps(number))
-            };
-            let labels_bps: Vec<Option<u64>> = self.plans.iter().zip(cloud.tenants()).map(told).collect();
-            let is_used = labels_bps.iter().any(Option::is_some);
-            is_used.then(|| Labelled {
-                name: fabric.name(number),
-                capacity_bps: link.capacity_bps,
-                labels_bps,
-            })
-        };
+        let told = |slice: SliceNo, link| cloud.tenants()[slice.index()].told_bps(link);
         Rehearsed {
             phases_ms,
-            flows: self.begins.iter().zip(got_bps).map(flow).collect(),
-            slices: self.slices.iter().map(|slice| slice.name.clone()).collect(),
-            links: fabric.links().take(self.network.links.len()).filter_map(labelled).collect(),
+            flows: cast.begins.iter().zip(got_bps).map(flow).collect(),
+            slices: cast.slices.iter().map(|slice| slice.name.clone()).collect(),
+            links: cast.labelled(told),
             moves: cloud.moves().len(),
             notices: cloud.notices(),
+            packets: None,
         }
     }
 }
 
 /// Decides among equal paths, as the hash of a packet's addresses does: FNV-1a of the flow's name. Other flows do not change it.
-fn hash(ends: &str) -> u64 {
+pub fn hash(ends: &str) -> u64 {
     ends.bytes()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
