@@ -57,12 +57,28 @@ fn stage(shape: &str, tenant: Version, switches: SwitchVersions) -> Stage {
 }
 
 fn stage_with(shape: &str, tenant: Version, switches: SwitchVersions, servers: Vec<Server>) -> Stage {
+    stage_that_may(shape, (tenant, switches), servers, &CAN)
+}
+
+/// What a slice needs.
+const CAN: [Capability; 5] = [
+    Capability::PacketIn,
+    Capability::RuleWrite,
+    Capability::StatsRead,
+    Capability::ViewRead,
+    Capability::PacketOut,
+];
+
+fn stage_that_may(
+    shape: &str,
+    (tenant, switches): (Version, SwitchVersions),
+    servers: Vec<Server>,
+    can: &[Capability],
+) -> Stage {
     let topology: Topology = shape.parse().expect("a shape");
-    use Capability::{PacketIn, PacketOut, RuleWrite, StatsRead, ViewRead};
-    let can = [PacketIn, PacketOut, RuleWrite, StatsRead, ViewRead];
     let slice = SlicePart {
         settings: owner_of_all(&topology),
-        grant: Grant::everywhere(&can),
+        grant: Grant::everywhere(can),
         hose: Hose::default(),
         version: tenant,
         controller: Box::new(Learning::default()),
@@ -150,4 +166,17 @@ fn frames_that_reach_a_host_of_another_slice_are_counted() {
         assert_eq!(came_back, sent);
         assert_eq!(stage.crossed() > 0, is_crossed, "{slices:?}: {}", stage.crossed());
     }
+}
+
+#[test]
+fn the_kernel_holds_a_slice_to_its_grant() {
+    let versions = (Version::V1_3, SwitchVersions::Both);
+    // All but packet.out.
+    let mut stage = stage_that_may("single,2", versions, Vec::new(), &CAN[..4]);
+    let (came_back, _) = pings(&mut stage);
+    assert_eq!(came_back, 0);
+    let refused = stage.node().refused("all");
+    assert!(refused.len() == 1 && refused[0].0.contains("packet.out") && refused[0].1 > 0, "{refused:?}");
+    let errors = stage.node().errors("all");
+    assert!(errors.iter().any(|(it, _)| it.message == "OFPT_PACKET_OUT" && it.why.is_some()), "{errors:?}");
 }

@@ -185,7 +185,7 @@ impl Running<'_> {
         let (crossed, digest) = (self.stage.crossed(), self.stage.digest());
         let node = self.stage.node();
         let switches: Vec<_> = self.emulated.topology.switches.iter().map(|it| it.datapath_id).collect();
-        let (mut rules, mut tenants) = (Vec::new(), Vec::new());
+        let (mut rules, mut tenants, mut log) = (Vec::new(), Vec::new(), node.log().to_vec());
         for slice in &self.cast.slices {
             for switch in &switches {
                 let Some(at) = node.rules(&slice.name, *switch) else { continue };
@@ -197,6 +197,10 @@ impl Running<'_> {
                 let switch = switch_name(it.datapath);
                 (HeardError { switch, message: it.message, error: it.error, why: it.why }, count)
             };
+            let refused = node.refused(&slice.name).into_iter();
+            log.extend(refused.map(|(why, count)| {
+                format!("slice {}: the kernel refused {count} commands: {why}", slice.name)
+            }));
             let version = version(slice, self.learning.contains(&slice.name)).to_string();
             tenants.push(Heard {
                 slice: slice.name.clone(),
@@ -206,6 +210,6 @@ impl Running<'_> {
             });
         }
         let storms = storms + node.storms();
-        Packets { rules, tenants, crossed, storms, lost, log: node.log().to_vec(), digest }
+        Packets { rules, tenants, crossed, storms, lost, log, digest }
     }
 }
