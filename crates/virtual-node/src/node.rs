@@ -87,8 +87,6 @@ pub struct Node {
     pub(crate) log: Vec<String>,
     /// Why the rehearsal cannot go on.
     trouble: Option<String>,
-    /// Packet-ins of switches that were not ready yet.
-    pub(crate) early_packet_ins: u64,
     pub(crate) circles: Circles,
 }
 
@@ -128,7 +126,6 @@ impl Node {
             next_tick_ms: TICK_MS,
             log: Vec::new(),
             trouble: None,
-            early_packet_ins: 0,
             circles: Circles::default(),
         };
         for (place, part) in plan.slices.into_iter().enumerate() {
@@ -308,8 +305,9 @@ impl Node {
         let Ok(frame) = Frame::read(&bytes) else { return };
         let is_packet = frame.header.kind.get() == kind::PACKET_IN;
         if is_packet && self.kernel.is_held(frame.datapath()) {
-            self.early_packet_ins += 1;
-            return;
+            // A worker keeps them. Here, hosts send nothing before switches have reported their rules.
+            return self
+                .note(format!("{} sent packet-ins before it had reported its rules", frame.datapath()));
         }
         let receivers = self.kernel.on_event(&frame, self.now_ms, &mut self.effects);
         let receivers: Vec<ZoneId> = receivers.map(|set| set.iter().collect()).unwrap_or_default();

@@ -2,7 +2,8 @@
 
 use super::bench::{flood, ms};
 use emulator::{
-    Change, FailMode, FlowRate, FlowSpec, FlowState, LinkQuality, Simulation, SwitchOptions, Topology,
+    Change, Channel, ControllerId, FailMode, FlowRate, FlowSpec, FlowState, LinkQuality, Simulation,
+    SwitchOptions, Topology,
 };
 use flow::{Action, Field, PortNo};
 use openflow::message::*;
@@ -84,6 +85,37 @@ fn a_run_from_a_seed_repeats_to_the_byte() {
     assert!(first.1.iter().all(|bytes| *bytes > 1_000_000), "{first:?}");
     assert_eq!(alone(7), first);
     assert_ne!(alone(8).0, first.0);
+}
+
+#[test]
+fn a_controller_may_say_something_that_is_no_answer_and_moments_are_those_of_events() {
+    let shape = topology("single,2", "delay=3ms");
+    let greets = |_, message: &Message, _, say: &mut Vec<Message>| {
+        if let Body::Hello(_) = message.body {
+            say.push(Message { version: Version::V1_3, xid: 1, body: Body::Hello(Hello::default()) });
+        }
+    };
+    let run = |says: bool| {
+        let mut simulation =
+            Simulation::with_controller(&shape, &SwitchOptions::default(), 1, Box::new(greets));
+        let (start, end, mut moments) = (ms(100), ms(500), Vec::new());
+        simulation.run_until(start);
+        if says {
+            let rule = Message { version: Version::V1_3, xid: 2, body: Body::FlowMod(flood(0)) };
+            simulation.say(Channel { switch: 0, controller: ControllerId(0) }, &rule);
+        }
+        simulation.ping("h1", "h2", 1).unwrap();
+        while simulation.run_moment(end) {
+            moments.push(simulation.now());
+        }
+        assert_eq!(simulation.now(), end);
+        (simulation.take_replies().len(), moments)
+    };
+    assert_eq!(run(false), (0, vec![ms(103)]), "the switch drops the request for the address");
+    let (replies, moments) = run(true);
+    assert_eq!(replies, 1);
+    // The request for the address and its answer, the ping and its answer, each over two links.
+    assert_eq!(moments, [3, 6, 9, 12, 15, 18, 21, 24].map(|after| ms(100 + after)));
 }
 
 #[test]

@@ -182,7 +182,7 @@ impl Running<'_> {
             let simulation = self.stage.simulation();
             (simulation.storms(), simulation.network().frames_lost())
         };
-        let (crossed, digest) = (self.stage.crossed(), self.stage.digest());
+        let (crossed, digest, refusals) = (self.stage.crossed(), self.stage.digest(), self.stage.refusals());
         let node = self.stage.node();
         let switches: Vec<_> = self.emulated.topology.switches.iter().map(|it| it.datapath_id).collect();
         let (mut rules, mut tenants, mut log) = (Vec::new(), Vec::new(), node.log().to_vec());
@@ -208,6 +208,9 @@ impl Running<'_> {
                 packet_ins: node.packet_ins(&slice.name),
                 errors: node.errors(&slice.name).into_iter().map(error).collect(),
             });
+        }
+        if refusals > 0 {
+            log.push(format!("agents and the service of labels refused {refusals} datagrams of each other"));
         }
         let storms = storms + node.storms();
         Packets { rules, tenants, crossed, storms, lost, log, digest }

@@ -165,7 +165,7 @@ fn a_full_table_is_reported() {
     assert!(packets(&seen).rules.iter().all(|it| it.entries <= 6), "{:?}", packets(&seen).rules);
 }
 
-/// Two slices whose links are a tree.
+/// Three slices, one of each isolation, whose links are trees.
 const TREE: &str = r#"
 [slice.red]
 controllers = ["127.0.0.1:6701"]
@@ -188,10 +188,21 @@ own_ports = ["s5:2", "s7:2"]
 [slice.blue.vnics]
 C = { port = "s5:2", rate = "2M" }
 D = { port = "s7:2", rate = "2M" }
+
+[slice.green]
+controllers = ["127.0.0.1:6703"]
+isolation = "address"
+addresses = "10.0.0.0/24"
+prefix = "172.16.1.0/24"
+hosts = { "10.0.0.1" = "s6:1", "10.0.0.2" = "s8:1" }
+links = ["s3:1-s1:1", "s4:1-s1:2", "s6:3-s3:4", "s8:3-s4:4"]
+[slice.green.vnics]
+E = { port = "s6:1", rate = "3M" }
+F = { port = "s8:1", rate = "3M" }
 "#;
 
 #[test]
-fn a_learning_controller_and_another_isolation_are_rehearsed_too() {
+fn a_learning_controller_and_slices_of_each_isolation_are_rehearsed_too() {
     let seen = with_packets(TREE, &args("--learning red")).expect("it runs");
     assert!(seen.flows.iter().all(Flow::is_content), "{:?} {:?}", rates(&seen), packets(&seen));
     assert_eq!((packets(&seen).crossed, packets(&seen).storms), (0, 0));
@@ -211,16 +222,34 @@ fn what_cannot_be_rehearsed_with_packets_is_named() {
         let why = with_packets(slices, &args(options)).expect_err("it cannot");
         assert!(why.contains(expected), "{options}: {why}");
     };
-    check(&example(), "--learning green", "there is no slice green; there are red, blue");
-    check(&example(), "--rule green:s5:actions=drop", "there is no slice green");
+    check(&example(), "--learning pink", "there is no slice pink; there are red, blue");
+    check(&example(), "--rule pink:s5:actions=drop", "there is no slice pink");
     check(&example(), "--flow red:A-X", "slice red has no two VNICs A-X; it has A, B");
     let port = TREE.replace("\"s7:1\", rate", "\"s5:1\", rate");
     check(&port, "", "red:A and red:B are behind one port, s5:1");
-    let fast = std::fs::read_to_string(folder().join("fig1a.toml")).expect("the network");
-    let description = described::read(&fast.replace("10M", "100G")).expect("a description");
-    let slices = ConfigFile::parse(&example(), Path::new("slices.toml")).expect("slices").slices;
-    let judged = judge(&mut Substrate::new(description.clone()).expect("a network"), &slices, false);
-    let why =
-        super::show::rehearse(&description, &judged.expect("known names"), &args("")).expect_err("too much");
-    assert!(why.contains("frames are more than the"), "{why}");
+    let figure = std::fs::read_to_string(folder().join("fig1a.toml")).expect("the network");
+    let on = |network: &str, slices: &str| {
+        let description = described::read(network).expect("a description");
+        let slices = ConfigFile::parse(slices, Path::new("slices.toml")).expect("slices").slices;
+        let judged = judge(&mut Substrate::new(description.clone()).expect("a network"), &slices, false);
+        super::show::rehearse(&description, &judged.expect("known names"), &args("")).expect_err("too much")
+    };
+    let why = on(&figure.replace("10M", "100G"), &example());
+    assert!(why.contains("frames are more than the 10000000"), "{why}");
+    let cable = |number: u32| format!("[[link]]\nbetween = \"s{number}:60-s{}:61\"\n", number + 1);
+    let line: String = (100..360).map(cable).collect();
+    let why = on(&(figure.clone() + &line), &example());
+    assert!(why.contains("269 switches are more than the 256"), "{why}");
+    let observer = |number: u32| {
+        format!(
+            "[slice.eye{number}]\ncontrollers = ['127.0.0.1:1']\nisolation = 'flowspace'\nmatches = ['ip']\nread_only = true\n\
+             ports = ['s1:1']\n"
+        )
+    };
+    let many: String = (0..63).map(observer).collect();
+    let why = on(&figure, &(example() + &many));
+    assert!(why.contains("65 slices are more than the 64"), "{why}");
+    let long = TREE.replace(r#""s3:1-s1:1", "s4:1-s1:2""#, r#""s3:1-s4:1""#);
+    let why = on(&figure, &long);
+    assert!(why.contains("slice red: link s3:1-s4:1 is no cable"), "{why}");
 }
