@@ -75,6 +75,26 @@ fn a_command_without_its_program_says_what_to_install() {
 }
 
 #[test]
+fn a_rehearsal_of_slices_is_the_laboratorys_if_it_has_packets() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/slices");
+    let [slices, network] = ["slices.toml", "fig1a.toml"].map(|file| folder.join(file).display().to_string());
+    let without =
+        ["slice", "rehearse", &slices, "--network", &network, "--flow", "red:A-B", "--seconds", "1"];
+    let with = [&without[..], &["--packets"]].concat();
+    let burnet = laboratory().with_file_name("burnet");
+    for (arguments, has_packets) in [(&without[..], false), (&with[..], true)] {
+        let output = run(&burnet, arguments);
+        let shown = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(0), "{shown} {}", text(&output.stderr));
+        assert!(shown.starts_with("SLICE  FLOW  NOMINAL  0-1 s"), "{shown}");
+        assert_eq!(shown.contains("0 frames between slices; 0 storms"), has_packets, "{shown}");
+    }
+    let alone = Alone::with(&burnet);
+    refuses(&alone.program, &with, "burnet slice needs the program burnet-lab");
+    refuses(laboratory(), &["slice", "list"], "the laboratory has `rehearse --packets` only");
+}
+
+#[test]
 fn burnet_becomes_the_laboratory_with_the_same_arguments() {
     let burnet = laboratory().with_file_name("burnet");
     let help = run(&burnet, &["bench", "southbound", "--help"]);

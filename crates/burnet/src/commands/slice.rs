@@ -62,7 +62,7 @@ pub(super) fn judged(args: &SlicePlanArgs, with_fit: bool) -> Result<Vec<Judged>
 /// The same, and the network.
 ///
 /// # Errors
-/// As [`judged`].
+/// A file is wrong, or the node cannot be asked.
 pub fn judged_with_network(
     args: &SlicePlanArgs,
     with_fit: bool,
