@@ -66,6 +66,13 @@ impl Tenant {
         self.told_bps[link.index()]
     }
 
+    /// It has found a link of its slice. Flows that begin may use it.
+    pub fn find(&mut self, link: LinkNo) {
+        if let Some(links) = &mut self.plan.links {
+            links.insert(link);
+        }
+    }
+
     /// A flow begins. Returns its path.
     pub fn begin(&mut self, pair: Pair, number: u64, fabric: &Fabric) -> Vec<LinkNo> {
         let [from, to] = [pair.source, pair.destination].map(|vnic| self.vnic(vnic).server);

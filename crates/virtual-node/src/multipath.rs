@@ -6,15 +6,16 @@
 //!   broadcast, unknown host ──> out of all ports of VNICs
 //! ```
 //!
-//! In: messages of the switches of a slice, labels, time. Out: rules and packet-outs. It knows where its VNICs are and which links its slice has; the
-//! app reads both from its network view. What path a flow takes, and when it moves, is decided by the same code as in the app.
+//! In: messages of the switches of a slice, labels, time. Out: rules and packet-outs. It finds the links of its slice by LLDP. Where its VNICs are, it
+//! knows; the app reads both from its network view. What path a flow takes, and when it moves, is decided by the same code as in the app.
 
+use crate::probe::{self, Place};
 use crate::tenant::{Controller, HeardLabel, Outgoing};
 use flow::frame::FrameFields;
 use flow::{Action, DatapathId, Field, Instruction, MacAddr, Match, PortNo};
 use openflow::message::{
-    FLOW_DELETE_STRICT, FLOW_MOD_SEND_FLOW_REMOVED, FlowModFields, FlowRemoved, MultipartRequest, NO_BUFFER,
-    PacketIn, PacketOut, RequestBody, SwitchConfig,
+    FLOW_DELETE_STRICT, FLOW_MOD_SEND_FLOW_REMOVED, FlowModFields, FlowRemoved, MultipartReply,
+    MultipartRequest, NO_BUFFER, PacketIn, PacketOut, Port, ReplyBody, RequestBody, SwitchConfig,
 };
 use openflow::{Body, Message, Version};
 use rehearsal::{Fabric, LinkNo, Pair, SliceNo, Tenant, VnicNo};
@@ -28,11 +29,8 @@ const IDLE_TIMEOUT_S: u16 = 10;
 /// Bytes of a packet in a packet-in: all (OFPCML_NO_BUFFER).
 const WHOLE_PACKETS: u16 = 0xffff;
 
-/// EtherTypes of probes for links.
-const PROBES: [u128; 2] = [0x88cc, 0x8942];
-
-/// A port as the tenant sees it, at a physical switch.
-pub type Place = (DatapathId, PortNo);
+/// How long after the ports of a switch became known it looks for links: by then, the switches that connect at the same time are there.
+const LOOK_MS: u64 = 100;
 
 /// What the controller knows of its network.
 #[derive(Clone, Debug)]
@@ -64,6 +62,10 @@ pub struct Multipath {
     installed: BTreeMap<Pair, Vec<Hop>>,
     /// When flows that have moved may move again.
     again_ms: BTreeSet<u64>,
+    /// The ports of its switches.
+    ports: BTreeSet<Place>,
+    /// When it looks for links.
+    look_ms: Option<u64>,
     moves: usize,
 }
 
@@ -79,6 +81,8 @@ impl Multipath {
             tenant,
             installed: BTreeMap::new(),
             again_ms: BTreeSet::new(),
+            ports: BTreeSet::new(),
+            look_ms: None,
             moves: 0,
         }
     }
@@ -100,8 +104,8 @@ impl Multipath {
         let fields = FrameFields::read(&packet.data);
         let address = |field| fields.get(field).and_then(|it| u64::try_from(it).ok()).map(MacAddr::from_u64);
         let (Some(from), Some(to)) = (address(Field::EthSrc), address(Field::EthDst)) else { return };
-        if fields.get(Field::EthType).is_some_and(|kind| PROBES.contains(&kind)) {
-            return;
+        if let Some(from) = probe::read(&packet.data) {
+            return self.on_link(from, here);
         }
         match (self.by_address.get(&from).copied(), self.by_address.get(&to).copied()) {
             (Some(source), Some(destination)) => {
@@ -110,6 +114,27 @@ impl Multipath {
             }
             _ => self.flood(here, packet, out),
         }
+    }
+
+    /// Frames go from one port to another: the link is there.
+    fn on_link(&mut self, from: Place, to: Place) {
+        let link = self.by_beginning.get(&from).copied();
+        let link = link.filter(|link| self.around.links.get(link) == Some(&[from, to]));
+        link.into_iter().for_each(|link| self.tenant.find(link));
+    }
+
+    /// Sends a frame by each port, to see where it comes up.
+    fn look_for_links(&self, out: &mut Vec<Outgoing>) {
+        for place in &self.ports {
+            let (actions, data) = (vec![Action::output(place.1)], probe::write(*place));
+            let in_port = PortNo::CONTROLLER;
+            out.push((place.0, Body::PacketOut(PacketOut { buffer_id: NO_BUFFER, in_port, actions, data })));
+        }
+    }
+
+    fn on_ports(&mut self, datapath: DatapathId, ports: &[Port], now_ms: u64) {
+        self.ports.extend(ports.iter().map(|port| (datapath, port.port_no)));
+        self.look_ms = Some(now_ms + LOOK_MS);
     }
 
     /// A packet to a VNIC. If it comes from its place, the flow gets rules.
@@ -241,8 +266,12 @@ impl Controller for Multipath {
         say(Body::BarrierRequest);
     }
 
-    fn on_message(&mut self, datapath: DatapathId, message: &Message, _: u64, out: &mut Vec<Outgoing>) {
+    fn on_message(&mut self, datapath: DatapathId, message: &Message, now_ms: u64, out: &mut Vec<Outgoing>) {
         match &message.body {
+            Body::FeaturesReply(reply) => self.on_ports(datapath, &reply.ports, now_ms),
+            Body::MultipartReply(MultipartReply { body: ReplyBody::PortDesc(ports), .. }) => {
+                self.on_ports(datapath, ports, now_ms);
+            }
             Body::PacketIn(packet) => self.on_packet_in(datapath, packet, out),
             Body::FlowRemoved(removed) => self.on_removed(removed),
             Body::EchoRequest(payload) => out.push((datapath, Body::EchoReply(payload.clone()))),
@@ -259,12 +288,15 @@ impl Controller for Multipath {
     }
 
     fn on_time(&mut self, now_ms: u64, out: &mut Vec<Outgoing>) {
+        if self.look_ms.take_if(|due_ms| *due_ms <= now_ms).is_some() {
+            self.look_for_links(out);
+        }
         self.again_ms = self.again_ms.split_off(&(now_ms + 1));
         self.balance(now_ms, out);
     }
 
     fn next_ms(&self) -> Option<u64> {
-        self.again_ms.first().copied()
+        self.again_ms.first().copied().into_iter().chain(self.look_ms).min()
     }
 
     fn moves(&self) -> usize {

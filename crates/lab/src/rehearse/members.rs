@@ -150,12 +150,14 @@ fn around(
     }
 }
 
-/// A tenant that has heard nothing yet: it takes each link for free.
+/// A tenant that has found no link yet, and heard nothing: it takes each link for free.
 fn tenant(cast: &Cast<'_>, number: usize) -> Tenant {
     let between = cast.network.links.len();
+    let of_servers = (between..cast.network.fabric.links().count()).map(|number| LinkNo(number as u32));
+    let plan = rehearsal::Plan { links: Some(of_servers.collect()), ..cast.plans[number].clone() };
     let links = cast.network.fabric.links();
     let told = links.map(|(link, it)| if link.index() < between { it.capacity_bps } else { NO_LIMIT_BPS });
-    Tenant::new(cast.plans[number].clone(), told.collect())
+    Tenant::new(plan, told.collect())
 }
 
 /// What a slice is promised. Each of its VNICs has an agent, whatever the file says.
