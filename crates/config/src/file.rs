@@ -106,6 +106,9 @@ pub struct SouthboundTable {
     /// Maximum number of unfinished handshakes from one address.
     #[serde(deserialize_with = "connections")]
     pub max_half_open_per_address: Option<usize>,
+    /// Bytes that a switch has sent and the node has not read.
+    #[serde(deserialize_with = "receive_buffer_bytes")]
+    pub receive_buffer_bytes: Option<usize>,
     /// Bytes of a packet that a switch sends in a packet-in, if it keeps the packet.
     #[serde(deserialize_with = "miss_send_len")]
     pub miss_send_len: Option<u16>,
@@ -332,6 +335,20 @@ fn connections<'de, D: Deserializer<'de>>(input: D) -> Result<Option<usize>, D::
     usize::try_from(number).map(Some).map_err(D::Error::custom)
 }
 
+/// Below the least, a message of OpenFlow arrives in many pieces. Above the most, Linux's default limit would cut it silently.
+fn receive_buffer_bytes<'de, D: Deserializer<'de>>(input: D) -> Result<Option<usize>, D::Error> {
+    const BYTES: std::ops::RangeInclusive<usize> = 16_384..=212_992;
+    let number = i128::deserialize(input)?;
+    match usize::try_from(number) {
+        Ok(bytes) if bytes == 0 || BYTES.contains(&bytes) => Ok(Some(bytes)),
+        _ => Err(D::Error::custom(format!(
+            "{number} is out of range: write {} to {} bytes, or 0 to let the system choose",
+            BYTES.start(),
+            BYTES.end()
+        ))),
+    }
+}
+
 /// The least is OpenFlow's default (OFP_DEFAULT_MISS_SEND_LEN); numbers above OFPCML_MAX are reserved (1.3.5, 7.3.2).
 fn miss_send_len<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u16>, D::Error> {
     let number = i128::deserialize(input)?;
@@ -426,6 +443,13 @@ mod tests {
             refused(
                 &format!("[southbound]\nmiss_send_len = {length}"),
                 &format!("line 2: {length} {lengths}"),
+            );
+        }
+        let sizes = "is out of range: write 16384 to 212992 bytes, or 0 to let the system choose";
+        for size in [-1, 1, 16_383, 212_993] {
+            refused(
+                &format!("[southbound]\nreceive_buffer_bytes = {size}"),
+                &format!("line 2: {size} {sizes}"),
             );
         }
         refused("[southbound]\nworkers = 0", "line 2: 0 is out of range: write 1 to 32");

@@ -150,6 +150,8 @@ pub struct Southbound {
     pub max_connections_per_address: usize,
     /// Maximum number of unfinished handshakes from one address. A further connection is closed at once.
     pub max_half_open_per_address: usize,
+    /// How many bytes the system keeps of what a switch has sent and the node has not read. 0: the system chooses.
+    pub receive_buffer_bytes: usize,
     /// How many bytes of a packet a switch sends in a packet-in, if it keeps the packet. [`WHOLE_PACKETS`]: all of it.
     pub miss_send_len: u16,
     /// The TLS settings, if TLS is configured.
@@ -175,6 +177,7 @@ impl Default for Southbound {
             max_connections: 4_096,
             max_connections_per_address: 1_024,
             max_half_open_per_address: 256,
+            receive_buffer_bytes: 65_536,
             miss_send_len: WHOLE_PACKETS,
             tls: None,
         }
@@ -507,6 +510,7 @@ impl Southbound {
             max_half_open_per_address: file
                 .max_half_open_per_address
                 .unwrap_or(default.max_half_open_per_address),
+            receive_buffer_bytes: file.receive_buffer_bytes.unwrap_or(default.receive_buffer_bytes),
             miss_send_len: file.miss_send_len.unwrap_or(default.miss_send_len),
             tls: Tls::merge(&file.tls, args, current_dir)?,
         };

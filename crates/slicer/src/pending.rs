@@ -14,8 +14,8 @@ use std::sync::Arc;
 const CHANGES_MAX: usize = 2 * AWAITED_MAX;
 /// The most barriers and statistics requests on their way. Beyond it a controller gets an error.
 pub(crate) const QUESTIONS_MAX: usize = 64;
-/// While the kernel owes so many answers for one switch, or for all switches of a slice, no more messages of controllers should be read. The
-/// kernel drops no answer: it ends a zone that leaves 2 MiB of them unread, and an answer has about 100 bytes. A switch that floods answers late:
+/// While the kernel owes so many answers for one switch, or for all switches of a slice, no more messages of controllers should be read. A session
+/// takes this many of each of three slices: beyond that it would refuse what a controller sends. The kernel drops no answer: it ends a zone that leaves 2 MiB of them unread, and an answer has about 100 bytes. A switch that floods answers late:
 /// its barrier replies are behind its packet-ins. With lower bounds, a slice sends packet-ins on and leaves the controllers' answers unread.
 const AWAITED_MAX: usize = 4_096;
 pub(crate) const AWAITED_OF_SLICE_MAX: usize = 12_288;

@@ -47,6 +47,9 @@ pub struct SouthboundConfig {
     /// Statistics requests of one session that wait for their reply. One zone may have at most as many as are left
     /// for the others. A further request is refused.
     pub max_requests: usize,
+    /// SO_RCVBUF of a connection: what a switch has sent and the node has not read. Linux doubles it for its own records. 0: the system chooses, and may
+    /// choose megabytes. A barrier reply is behind all of that.
+    pub receive_buffer_bytes: usize,
     /// How many bytes are read from one connection before the others get their turn.
     pub read_bytes_per_turn: usize,
     /// How many bytes of a packet a switch sends in a packet-in, if it keeps the packet. 0xffff: all of it.
@@ -83,8 +86,12 @@ impl Default for SouthboundConfig {
             // A test bed of a few hundred switches on one machine connects at once, from one address.
             max_half_open_per_address: 256,
             max_output_bytes: 4 << 20,
-            max_outstanding: 2_048,
+            // Three slices may await as many answers of a switch as a slice ever does.
+            max_outstanding: 16_384,
             max_requests: 128,
+            // As much as one turn reads. With megabytes, packet-ins of a switch that floods are a tenth of a second old when an app gets them, and
+            // so are the receipts of rules.
+            receive_buffer_bytes: 64 << 10,
             read_bytes_per_turn: 64 << 10,
             miss_send_len: WHOLE_PACKETS,
             tls: None,

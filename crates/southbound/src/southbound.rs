@@ -31,6 +31,7 @@ use flow::DatapathId;
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
 use openflow::message::Role;
+use rustix::net::sockopt::set_socket_recv_buffer_size;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -169,6 +170,9 @@ impl Southbound {
     fn insert(&mut self, mut stream: TcpStream, peer: SocketAddr) -> io::Result<()> {
         // Messages are collected here. A second delay in the socket would only cost time.
         stream.set_nodelay(true)?;
+        if self.config.receive_buffer_bytes > 0 {
+            set_socket_recv_buffer_size(&stream, self.config.receive_buffer_bytes)?;
+        }
         let token = Token(self.token_base + self.connections.next_slot());
         self.registry.register(&mut stream, token, Interest::READABLE | Interest::WRITABLE)?;
         let mut connection = Box::new(Connection::new(stream, peer, &self.config, self.now_ms));

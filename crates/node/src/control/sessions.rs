@@ -30,6 +30,7 @@ pub(super) fn southbound_config(config: &Config) -> Result<SouthboundConfig, Fat
         max_connections: given.max_connections,
         max_connections_per_address: given.max_connections_per_address,
         max_half_open_per_address: given.max_half_open_per_address,
+        receive_buffer_bytes: given.receive_buffer_bytes,
         miss_send_len: given.miss_send_len,
         tls: tls.transpose().map_err(|error| Fatal(2, error.to_string()))?,
         plain: given.tls.as_ref().map_or(Plain::default(), plain),

@@ -10,9 +10,11 @@ use openflow::message::{
     SwitchDesc,
 };
 use openflow::{Body, Version};
+use rustix::net::sockopt::socket_recv_buffer_size;
 use southbound::{
     ControllerRole, PriorityOrder, Refused, RoleWanted, SouthboundConfig, SwitchPace, SwitchPaces, Tag,
 };
+use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -240,4 +242,25 @@ fn a_switch_that_does_not_describe_itself_is_up_all_the_same() {
         // One whose pace needs no description does not wait.
         let _other = Switch::up(&mut node, version, 8);
     }
+}
+
+/// The size that the system says, which is twice what it was asked for.
+fn receive_buffer(receive_buffer_bytes: usize) -> usize {
+    let config = SouthboundConfig { receive_buffer_bytes, ..SouthboundConfig::default() };
+    let mut node = Node::new(config);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let _switch = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (stream, from) = listener.accept().unwrap();
+    stream.set_nonblocking(true).unwrap();
+    let same = stream.try_clone().unwrap();
+    node.southbound.adopt(mio::net::TcpStream::from_std(stream), from, 0).unwrap();
+    socket_recv_buffer_size(&same).unwrap()
+}
+
+#[test]
+fn the_system_keeps_no_more_of_a_switch_than_it_is_asked_to() {
+    assert_eq!(receive_buffer(16_384), 32_768);
+    assert_eq!(receive_buffer(65_536), 131_072);
+    // Here, 0 leaves what the system has.
+    assert!(![0, 32_768].contains(&receive_buffer(0)));
 }

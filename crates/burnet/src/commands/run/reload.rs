@@ -266,7 +266,7 @@ fn switch_changes(before: &Switches, after: &Switches) -> Vec<String> {
 /// A setting's name, whether it differs, and when the new value takes effect.
 type Difference = (&'static str, bool, &'static str);
 
-fn southbound_changes(before: &Southbound, after: &Southbound) -> [Difference; 12] {
+fn southbound_changes(before: &Southbound, after: &Southbound) -> [Difference; 13] {
     fn differs<T: PartialEq>(before: &Southbound, after: &Southbound, of: impl Fn(&Southbound) -> T) -> bool {
         of(before) != of(after)
     }
@@ -274,6 +274,7 @@ fn southbound_changes(before: &Southbound, after: &Southbound) -> [Difference; 1
     let binding = |of: &Southbound| of.tls.as_ref().map(|tls| tls.binding);
     let datapaths = |of: &Southbound| of.tls.as_ref().map(|tls| tls.datapaths.clone());
     let per_address = before.max_connections_per_address != after.max_connections_per_address;
+    let receive_buffer = before.receive_buffer_bytes != after.receive_buffer_bytes;
     let half_open = before.max_half_open_per_address != after.max_half_open_per_address;
     [
         ("southbound.versions", before.versions != after.versions, FOR_NEW_SESSIONS),
@@ -288,6 +289,7 @@ fn southbound_changes(before: &Southbound, after: &Southbound) -> [Difference; 1
         ("southbound.max_connections", before.max_connections != after.max_connections, FOR_NEW_CONNECTIONS),
         ("southbound.max_connections_per_address", per_address, FOR_NEW_CONNECTIONS),
         ("southbound.max_half_open_per_address", half_open, FOR_NEW_CONNECTIONS),
+        ("southbound.receive_buffer_bytes", receive_buffer, FOR_NEW_CONNECTIONS),
         ("southbound.miss_send_len", before.miss_send_len != after.miss_send_len, FOR_NEW_SESSIONS),
         ("southbound.tls.allow_plain or required", differs(before, after, plain), FOR_NEW_CONNECTIONS),
         ("southbound.tls.binding", differs(before, after, binding), FOR_NEW_SESSIONS),
@@ -352,6 +354,8 @@ mod tests {
         check("", text, &per_address, &[]);
         check("", "southbound.role = 'equal'", &["southbound.role"], &[]);
         check("", "southbound.versions = ['1.3']", &["southbound.versions"], &[]);
+        let buffer = "southbound.receive_buffer_bytes";
+        check("", "southbound.receive_buffer_bytes = 0", &[buffer], &[]);
         check("", "southbound.miss_send_len = 128", &["southbound.miss_send_len"], &[]);
         let (one, others) = ("[switch.1]\nprofile = 'null'", "[switch.'*']\nrecognise = ['built-in']");
         let section = "[switch.\"of:0000000000000001\"]";
