@@ -11,7 +11,7 @@
 mod arrivals;
 mod bed;
 mod clock;
-mod cores;
+pub(crate) mod cores;
 mod discovered;
 mod engines;
 mod failover;

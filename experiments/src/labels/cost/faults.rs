@@ -101,7 +101,7 @@ pub(super) fn measure(lab: &Lab) -> Result<Vec<Cost>, String> {
 
 impl World {
     fn start(lab: &Lab, fault: Fault) -> Result<World, String> {
-        let sinks = [Controller::Sink.start(lab)?, Controller::Sink.start(lab)?];
+        let sinks = [Controller::Sink.start(lab, None)?, Controller::Sink.start(lab, None)?];
         let limit = if fault == Fault::FloodsFreely { "" } else { LIMIT };
         let configuration = format!(
             "[node]\nlog = \"error\"\n{}{}{limit}",

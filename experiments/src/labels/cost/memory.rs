@@ -43,7 +43,7 @@ impl Taken {
     /// # Errors
     /// It does not start, or a slice does not connect.
     pub(super) fn measure(lab: &Lab, slices: u16) -> Result<Taken, String> {
-        let sink = Controller::Sink.start(lab)?;
+        let sink = Controller::Sink.start(lab, None)?;
         let sections: String = (1..=slices).map(|number| section(number, slices, sink.address)).collect();
         let node = Node::start(lab, Kind::Burnet, &format!("[node]\nlog = \"error\"\n{sections}"))?;
         let last = format!("slice.{}", name(slices));

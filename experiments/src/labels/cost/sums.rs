@@ -1,11 +1,11 @@
 //! What a change costs the service of labels, among few flows and among a million, in a process of its own.
 //!
 //! ```text
-//!   experiments --part labels:1000 ──> an engine with 1,000 slices of 1,000 flows ──> {"bytes": …, "moved_us": [ … ], …}
+//!   experiments --part labels:1000:1000 ──> an engine with 1,000 slices of 1,000 flows ──> {"bytes": …, "moved_us": [ … ], …}
 //! ```
 //!
-//! In: a number of slices. Out: a line of JSON. The engine is that of the service, with 10,000 links. Each slice has 100 VNICs and shows a hundred
-//! links to its tenant. It has rules for a thousand flows of six hops, in a tenth of the network.
+//! In: a number of slices, and how many flows each has. Out: a line of JSON. The engine is that of the service, with 10,000 links. Each slice has 100 VNICs and shows a hundred
+//! links to its tenant. It has rules for flows of six hops, in a tenth of the network.
 
 use super::super::draws::Draws;
 use ::labels::Engine;
@@ -20,8 +20,8 @@ use view::LinkId;
 const LINKS: usize = 10_000;
 const TENTH: usize = LINKS / 10;
 const CAPACITY: Bandwidth = Bandwidth::from_kbps(100_000_000);
-/// Flows of a slice, and its VNICs.
-const FLOWS: usize = 1_000;
+/// Flows of a slice in a network that is full, and its VNICs.
+pub(super) const FLOWS: usize = 1_000;
 const VNICS: usize = 100;
 /// Links that a slice shows.
 const SHOWN: usize = 100;
@@ -47,8 +47,8 @@ pub(super) struct Part {
 ///
 /// # Errors
 /// The engine refuses something.
-pub(super) fn measure(slices: usize) -> Result<String, String> {
-    let mut bench = Bench::new();
+pub(super) fn measure(slices: usize, flows_each: usize) -> Result<String, String> {
+    let mut bench = Bench::new(flows_each);
     let before = own_bytes(&[std::process::id()]);
     for slice in 0..slices {
         bench.add(slice)?;
@@ -68,6 +68,7 @@ pub(super) fn measure(slices: usize) -> Result<String, String> {
 struct Bench {
     engine: Engine,
     links: Vec<LinkId>,
+    flows_each: usize,
     /// The number of the next report of each slice.
     next: Vec<u64>,
     draws: Draws,
@@ -75,12 +76,12 @@ struct Bench {
 }
 
 impl Bench {
-    fn new() -> Bench {
+    fn new(flows_each: usize) -> Bench {
         let mut engine = Engine::default();
         let link = |number: usize| format!("{}/1-{}/2", number + 1, number + 2).parse().ok();
         let links: Vec<LinkId> = (0..LINKS).filter_map(link).collect();
         links.iter().for_each(|link| engine.on_link(*link, Some(CAPACITY), 0, &mut Vec::new()));
-        Bench { engine, links, next: Vec::new(), draws: Draws::new(7), now_ms: 0 }
+        Bench { engine, links, flows_each, next: Vec::new(), draws: Draws::new(7), now_ms: 0 }
     }
 
     fn below(&mut self, bound: usize) -> usize {
@@ -99,7 +100,7 @@ impl Bench {
         let link = |place: usize| self.links[first + (place * 7 + slice) % TENTH];
         let shown = (0..SHOWN).map(|place| Entry::Link { link: link(place) });
         let mut entries: Vec<Entry> = shown.collect();
-        entries.extend((0..FLOWS).map(|flow| self.path(slice, flow)));
+        entries.extend((0..self.flows_each).map(|flow| self.path(slice, flow)));
         let mut report = self.report(slice, entries);
         report.reset = true;
         self.tell(&report)
@@ -136,7 +137,7 @@ impl Bench {
         for _ in 0..BATCHES {
             let mut reports = Vec::new();
             for _ in 0..BATCH {
-                let (slice, flow) = (self.below(slices), self.below(FLOWS));
+                let (slice, flow) = (self.below(slices), self.below(self.flows_each));
                 let entries = change(self, slice, flow);
                 reports.push(self.report(slice, entries));
             }
@@ -173,7 +174,7 @@ mod tests {
     fn each_flow_has_ends_of_its_own_and_all_changes_are_taken() {
         let pairs: std::collections::BTreeSet<_> = (0..FLOWS).map(ends).collect();
         assert!(pairs.len() == FLOWS && pairs.iter().all(|(from, to)| from != to));
-        let part: Part = serde_json::from_str(&measure(2).unwrap()).unwrap();
+        let part: Part = serde_json::from_str(&measure(2, FLOWS).unwrap()).unwrap();
         assert_eq!((part.flows, part.moved_us.len(), part.ended_us.len()), (2_000, BATCHES, BATCHES));
     }
 }

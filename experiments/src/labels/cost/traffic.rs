@@ -43,19 +43,30 @@ pub(super) enum Controller {
 }
 
 impl Controller {
-    /// Starts it on a free port.
+    /// Starts it on a free port. On `core`: it has no other one.
     ///
     /// # Errors
     /// It is not installed, or does not start.
-    pub(super) fn start(self, lab: &Lab) -> Result<OpenTarget, String> {
-        let words = match self {
+    pub(super) fn start(self, lab: &Lab, core: Option<usize>) -> Result<OpenTarget, String> {
+        let words = self.words(lab)?;
+        let words = match core {
+            Some(core) => [vec!["taskset".to_owned(), "-c".to_owned(), core.to_string()], words].concat(),
+            None => words,
+        };
+        Target::Program(words).open().map_err(|error| error.to_string())
+    }
+
+    fn words(self, lab: &Lab) -> Result<Vec<String>, String> {
+        Ok(match self {
             Controller::Sink => {
                 let laboratory = lab.beside("burnet-lab").ok_or("burnet-lab is not beside the binary")?;
                 let words = ["bench", "sink", "--die-with-parent", "--listen", "127.0.0.1:{port}"];
                 [vec![laboratory.display().to_string()], words.map(str::to_owned).into()].concat()
             }
             Controller::OfOpenVSwitch => {
-                ["ovs-testcontroller", "--unixctl=none", "ptcp:{port}:127.0.0.1"].map(str::to_owned).into()
+                ["ovs-testcontroller", "--verbose=OFF", "--unixctl=none", "ptcp:{port}:127.0.0.1"]
+                    .map(str::to_owned)
+                    .into()
             }
             Controller::OsKen => {
                 let python = python().ok_or("python3 has no os-ken (pip install os-ken)")?;
@@ -64,8 +75,7 @@ impl Controller {
                 let python = python.to_string_lossy().into_owned();
                 vec![python, "-B".to_owned(), file.display().to_string(), "{port}".to_owned()]
             }
-        };
-        Target::Program(words).open().map_err(|error| error.to_string())
+        })
     }
 }
 
@@ -86,19 +96,24 @@ pub(super) struct Side {
 
 impl Side {
     /// A controller, without a node before it.
-    pub(super) fn direct(lab: &Lab, controller: Controller, switches: u16) -> Result<Side, String> {
-        let target = controller.start(lab)?;
+    pub(super) fn direct(
+        lab: &Lab,
+        controller: Controller,
+        core: Option<usize>,
+        switches: u16,
+    ) -> Result<Side, String> {
+        let target = controller.start(lab, core)?;
         Ok(Side { load: connected(target.address, switches, 1)?, _node: None, _controller: Some(target) })
     }
 
     /// A controller behind a slice. `more` are further lines of the slice's section, and `sections` further ones.
     pub(super) fn slice(
         lab: &Lab,
-        controller: Controller,
+        (controller, core): (Controller, Option<usize>),
         switches: u16,
         (more, sections): (&str, &str),
     ) -> Result<Side, String> {
-        let target = controller.start(lab)?;
+        let target = controller.start(lab, core)?;
         let (controller, ports) = (target.address, ports(switches));
         let section = slice(&Slice { name: "blue", tag: 10, controller, ports: &ports, more });
         let configuration = format!("[node]\nlog = \"error\"\n{section}{sections}");
