@@ -17,7 +17,7 @@ use burnet_sdk::view::{ConnectPoint, LinkId};
 use config::slices::{FailMode, LabelForm, Slice, SliceTls, Vnic};
 use config::{AppGrant, Config};
 use flow::text::match_to_string;
-use flow::{DatapathId, PortNo};
+use flow::{DatapathId, Match, PortNo};
 use monitor::{AppRole, AppSource, AppSpec, Regions, ZoneKind};
 use serde_json::{Value, json};
 use slice::SliceSettings;
@@ -340,18 +340,27 @@ fn rules_max(plan: &SlicePlan) -> u32 {
 }
 
 fn heard(plan: &SlicePlan, _: &SwitchPlan) -> Value {
-    json!({ "match": packets(plan) })
+    bounded(plan, json!({}))
 }
 
 fn ruled(plan: &SlicePlan, switch: &SwitchPlan) -> Value {
     let ports: Vec<PortNo> = switch.ports.iter().map(|port| port.port).collect();
-    json!({ "match": packets(plan), "ports": ports })
+    bounded(plan, json!({ "ports": ports }))
 }
 
 /// A packet-out may also go through the slice's rules.
 fn sent(plan: &SlicePlan, switch: &SwitchPlan) -> Value {
     let ports: Vec<PortNo> = switch.ports.iter().map(|port| port.port).chain([PortNo::TABLE]).collect();
-    json!({ "match": packets(plan), "ports": ports })
+    bounded(plan, json!({ "ports": ports }))
+}
+
+/// Bounds with the packets of the slice. A grant of all packets names none.
+fn bounded(plan: &SlicePlan, mut bounds: Value) -> Value {
+    let packets = slice_links::between_switches(plan);
+    if !packets.iter().any(Match::is_any) {
+        bounds["match"] = packets_of(&packets);
+    }
+    bounds
 }
 
 fn own_ports(switch: &SwitchPlan) -> Vec<PortNo> {
@@ -360,8 +369,8 @@ fn own_ports(switch: &SwitchPlan) -> Vec<PortNo> {
 
 /// The packets of the slice between switches. What enters or leaves by its own ports is within the grant anyway. The ports by which
 /// packets may enter are the slice's own matter: a packet of the tenant's controller enters by none of them.
-fn packets(plan: &SlicePlan) -> Vec<String> {
-    slice_links::between_switches(plan).iter().map(match_to_string).collect()
+fn packets_of(packets: &[Match]) -> Value {
+    packets.iter().map(match_to_string).collect()
 }
 
 #[cfg(test)]
@@ -458,6 +467,24 @@ mod tests {
         check(&format!("{BLUE}{vnics}"), None);
         check(&format!("{BLUE}{vnics}[network]\n"), Some(r#"["blue"]"#));
         check(&format!("{BLUE}{vnics}[network]\nservices = ['discovery']\n"), None);
+    }
+
+    #[test]
+    fn a_slice_of_all_packets_is_granted_them() {
+        let text = "[slice.all]\ncontrollers = ['127.0.0.1:1']\nisolation = 'flowspace'\nmatches = ['arp', '']\n\
+                    ports = ['s1:1', 's1:2']\nown_ports = ['s2:3']\n";
+        let spec = spec(&config(text).slices[0], NodeServices::default(), None).unwrap();
+        let grant = AppGrant::read(spec.grant).unwrap().to_kernel();
+        for (switch, ports, own) in
+            [(1, vec![PortNo(1), PortNo(2)], None), (2, vec![PortNo(3)], Some(vec![PortNo(3)]))]
+        {
+            let here = &grant.rules().switches[&flow::DatapathId(switch)];
+            assert_eq!((&here.flowspace, &here.ports, &here.own_ports), (&None, &Some(ports), &own));
+        }
+        assert!(
+            grant.packets_in().has_switch(flow::DatapathId(1))
+                && !grant.packets_in().has_switch(flow::DatapathId(3))
+        );
     }
 
     #[test]
