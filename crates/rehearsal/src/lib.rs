@@ -10,7 +10,7 @@
 //! a server run; only the traffic and the delays are a model. It has no clock, does no I/O, and draws no random numbers: the same calls
 //! give the same result on any machine.
 //!
-//! It does not model packets, TCP or OpenFlow messages.
+//! It does not model packets, TCP or OpenFlow messages. The crate `virtual-node` rehearses with those.
 
 mod cloud;
 mod fabric;

@@ -33,4 +33,4 @@ pub use probe::Place;
 pub use seen::Rules;
 pub use service::SERVICE;
 pub use stage::{FRAMES_MAX, Stage, StagePlan};
-pub use tenant::{Controller, HeardLabel, Outgoing, TenantError};
+pub use tenant::{Controller, HeardLabel, Observer, Outgoing, TenantError};

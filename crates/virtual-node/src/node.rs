@@ -149,9 +149,12 @@ impl Node {
     }
 
     /// Why the rehearsal cannot go on, if it cannot.
-    pub fn trouble(&self) -> Option<&str> {
-        let ended = self.lines.iter().find_map(Line::end);
-        self.trouble.as_deref().or(ended)
+    pub fn trouble(&self) -> Option<String> {
+        let ended = |(datapath, place): (&DatapathId, &usize)| {
+            let why = self.lines.get(*place)?.end()?;
+            Some(format!("the session of {datapath} ended: {why}"))
+        };
+        self.trouble.clone().or_else(|| self.places.iter().find_map(ended))
     }
 
     /// A switch has sent a message. What the same switch gets is appended to `out`; [`Node::take_outgoing`] has the rest.
@@ -349,6 +352,11 @@ impl Node {
         }
     }
 
+    fn name_of(&self, zone: ZoneId) -> String {
+        let member = usize::from(zone.0).checked_sub(1).and_then(|place| self.members.get(place));
+        member.map_or_else(|| zone.to_string(), |member| member.settings.name.clone())
+    }
+
     fn member(&mut self, zone: ZoneId) -> Option<&mut Member> {
         self.members.get_mut(usize::from(zone.0).checked_sub(1)?)
     }
@@ -483,12 +491,12 @@ impl Node {
                 }
             }
             Effect::SoftLimit { zone, kind, soft, hard, .. } => {
-                let line = format!("zone {zone}: quota {kind}: above the soft limit {soft} of {hard}");
-                self.note(line);
+                let name = self.name_of(zone);
+                self.note(format!("slice {name}: quota {kind}: above the soft limit {soft} of {hard}"));
             }
             Effect::Shadowed { zone, of, datapath, .. } => {
-                let line = format!("a rule of zone {zone} shadows one of zone {of} at {datapath}");
-                self.note(line);
+                let [name, other] = [zone, of].map(|zone| self.name_of(zone));
+                self.note(format!("slice {name}: a rule shadows one of slice {other} at {datapath}"));
             }
             // Slices share priorities and evict nothing, and there are no meters, services and calls.
             _ => {}

@@ -174,7 +174,7 @@ impl Stage {
                 "hosts have got more than {FRAMES_MAX} frames after {seconds:.1} s: rehearse a shorter time, or lower rates"
             ));
         }
-        let trouble = self.node().trouble().map(str::to_owned);
+        let trouble = self.node().trouble();
         trouble.map_or(Ok(()), |why| Err(format!("the node cannot go on: {why}")))
     }
 

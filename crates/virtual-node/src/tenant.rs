@@ -57,6 +57,16 @@ pub trait Controller: Send {
     }
 }
 
+/// The controller of a tenant that only observes. It sends no message, and adds no rule.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Observer;
+
+impl Controller for Observer {
+    fn on_open(&mut self, _: DatapathId, _: Version, _: &mut Vec<Outgoing>) {}
+
+    fn on_message(&mut self, _: DatapathId, _: &Message, _: u64, _: &mut Vec<Outgoing>) {}
+}
+
 /// An error that a tenant got.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TenantError {

@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use virtual_node::servers::{Server, ServerVnic, agent_of, key};
 use virtual_node::{
-    Controller, Learning, Multipath, NodePlan, Place, SERVICE, SlicePart, StagePlan, Surroundings,
+    Controller, Learning, Multipath, NodePlan, Observer, Place, SERVICE, SlicePart, StagePlan, Surroundings,
 };
 
 /// The most slices of a rehearsal with packets.
@@ -59,6 +59,7 @@ pub(super) fn stage_plan(
         let (settings, grant) = zone(slice, SERVICES)?;
         let is_learning = args.learning.contains(&slice.name);
         let controller: Box<dyn Controller> = match is_learning {
+            _ if slice.is_read_only => Box::new(Observer),
             true => Box::new(Learning::default()),
             false => {
                 let around = around(cast, number, &settings, &emulated.vnics[number], fabric.clone());

@@ -210,6 +210,16 @@ fn a_learning_controller_and_slices_of_each_isolation_are_rehearsed_too() {
 }
 
 #[test]
+fn a_slice_that_only_observes_gets_no_errors() {
+    let observer = "[slice.eye]\ncontrollers = ['127.0.0.1:1']\nisolation = 'flowspace'\nmatches = ['']\nread_only = true\n\
+                    ports = ['s3:1', 's3:2', 's1:1']\n";
+    let seen = with_packets(&(example() + observer), &args("--flow red:A-B")).expect("it runs");
+    assert_eq!((packets(&seen).tenants.len(), errors(&seen)), (3, Vec::new()));
+    assert!(packets(&seen).rules.iter().all(|it| it.slice != "eye" || it.rules == 0));
+    assert!(seen.flows.iter().all(Flow::is_content), "{:?} {:?}", rates(&seen), packets(&seen).log);
+}
+
+#[test]
 fn packets_that_circulate_end_the_rehearsal() {
     // The links that are chosen for red have a loop, and its controller floods.
     let why = with_packets(&example(), &args("--flow red:A-B --learning red")).expect_err("it has no end");
