@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
 
-use edge::agent::{Agent, CAP_LIFE_NS, Commands, Counts, Event, FEEDBACK_LIFE_NS, Peer, Settings};
+use edge::agent::{
+    Agent, CAP_LIFE_NS, Commands, Counts, Event, FEEDBACK_LIFE_NS, HELD_CAP_LIFE_NS, Peer, Settings,
+};
 use edge::protocol::link::{Link, Opened};
 use edge::protocol::{Key, Message, NO_CAP, RateOf};
 use edge::shaper::{Change, Deed, Place};
@@ -245,26 +247,100 @@ fn silence_gives_the_guarantee_and_then_no_class() {
     assert!(matches!(scene.changes()[..], [Change { deed: Deed::Remove, .. }]));
 }
 
+/// A cap of 1 Mbit/s for the flow to 12, as the service repeats it each second.
+fn caps() -> Message {
+    Message::Caps(vec![rate(11, 12, 1_000_000)])
+}
+
 #[test]
 fn a_cap_holds_while_it_is_repeated_and_until_it_is_taken_back() {
     let mut scene = Scene::new();
-    scene.says(SERVICE, &Message::Caps(vec![rate(11, 12, 1_000_000)]));
+    scene.says(SERVICE, &caps());
     assert_eq!(scene.ceiling(), Some(1000));
     scene.says(OTHER, &feedback(11, 12, 9_000_000));
     assert_eq!(scene.ceiling(), None, "the cap is lower");
     for _ in 0..20 {
         scene.pass(1_000 * MS);
-        scene.says(SERVICE, &Message::Caps(vec![rate(11, 12, 1_000_000)]));
+        scene.says(SERVICE, &caps());
     }
     assert_eq!(scene.ceiling(), None, "it needs no feedback");
     scene.says(SERVICE, &Message::Caps(vec![rate(11, 12, NO_CAP)]));
     assert_eq!(scene.ceiling(), Some(5000));
-    scene.says(SERVICE, &Message::Caps(vec![rate(11, 12, 1_000_000)]));
+}
+
+#[test]
+fn a_cap_that_a_service_repeats_no_more_ends_after_three_seconds() {
+    // It says that there are none, or it says others.
+    for says in [Message::Caps(Vec::new()), Message::Caps(vec![rate(11, 13, NO_CAP)])] {
+        let mut scene = Scene::new();
+        scene.says(SERVICE, &caps());
+        assert_eq!(scene.ceiling(), Some(1000));
+        for _ in 0..2 {
+            scene.pass(1_000 * MS);
+            scene.says(SERVICE, &says);
+            let changed = scene.changes().iter().any(|it| it.place == Place::Flow(flow(11, 12)));
+            assert!(!changed, "what it says may be late");
+        }
+        scene.pass(CAP_LIFE_NS - 2_000 * MS);
+        scene.says(SERVICE, &says);
+        scene.pass(100 * MS);
+        assert_eq!(scene.ceiling(), Some(5000), "the flow has no cap any more");
+    }
+}
+
+/// The flow to 12 has a cap, and sends: its receiver speaks ten times a second. Then the service says nothing for so long.
+fn without_the_service(seconds: u64, goes_on: impl Fn(u64) -> bool) -> Scene {
+    let mut scene = Scene::new();
+    scene.says(SERVICE, &caps());
     assert_eq!(scene.ceiling(), Some(1000));
-    scene.pass(CAP_LIFE_NS - 100 * MS);
+    for tenth in 0..seconds * 10 {
+        if goes_on(tenth) {
+            scene.says(OTHER, &feedback(11, 12, 9_000_000));
+        }
+        scene.pass(100 * MS);
+    }
+    scene
+}
+
+#[test]
+fn a_cap_outlives_the_service_while_its_flow_sends() {
+    let mut scene = without_the_service(60, |_| true);
     assert_eq!(scene.ceiling(), None);
-    scene.pass(200 * MS);
-    assert_eq!(scene.ceiling(), Some(5000), "the service is gone");
+    // The service runs again, and does not know all flows: it greets, and says nothing of caps.
+    scene.says(SERVICE, &Message::Again { first: 1, last: 1 });
+    scene.says(OTHER, &feedback(11, 12, 9_000_000));
+    scene.pass(500 * MS);
+    assert_eq!(scene.ceiling(), None);
+    scene.says(SERVICE, &Message::Caps(vec![rate(11, 12, 2_000_000)]));
+    assert_eq!(scene.ceiling(), Some(2000), "it has rebuilt what it knows");
+}
+
+#[test]
+fn a_cap_of_a_flow_that_is_idle_ends_without_the_service() {
+    let mut scene = without_the_service(10, |tenth| tenth < 50);
+    assert_eq!(scene.ceiling(), Some(5000), "the guarantee, as a flow that begins");
+    // A pause that is shorter than two seconds is no end.
+    let mut scene = without_the_service(10, |tenth| !(50..65).contains(&tenth));
+    assert_eq!(scene.ceiling(), None);
+}
+
+#[test]
+fn a_cap_whose_flow_nobody_sees_ends_five_minutes_after_the_service() {
+    // The service passed the feedback on, so nobody says now whether the flow sends.
+    let mut scene = Scene::new();
+    scene.says(SERVICE, &Message::Caps(vec![rate(11, 13, 1_000_000)]));
+    scene.says(SERVICE, &feedback(11, 13, 9_000_000));
+    assert_eq!(scene.ceiling(), Some(1000));
+    scene.pass(HELD_CAP_LIFE_NS - 1_000 * MS);
+    assert_eq!(scene.ceiling(), None);
+    scene.pass(1_100 * MS);
+    assert_eq!(scene.ceiling(), Some(5000));
+    // A flow that sends has its cap so long, and no longer.
+    let seconds = HELD_CAP_LIFE_NS / (1_000 * MS);
+    let mut scene = without_the_service(seconds - 1, |_| true);
+    assert_eq!(scene.ceiling(), None);
+    let mut scene = without_the_service(seconds + 1, |_| true);
+    assert_eq!(scene.ceiling(), Some(9000));
 }
 
 #[test]

@@ -146,6 +146,7 @@ fn any_message() -> impl Strategy<Value = Message> {
     prop_oneof![
         rates().prop_map(Message::Feedback),
         rates().prop_map(Message::Caps),
+        Just(Message::Caps(Vec::new())),
         (1..u64::MAX, prop::collection::vec(one, 1..=ENTRIES_MAX))
             .prop_map(|(number, entries)| Message::Report { number, entries }),
         (1..1000u64, 0..1000u64).prop_map(|(first, more)| Message::Again { first, last: first + more }),

@@ -21,7 +21,7 @@ mod queries;
 mod run;
 mod summary;
 
-pub use agents::AgentArgs;
+pub use agents::{AgentArgs, AgentPlan, AgentsAtWork};
 pub use arguments::{
     ControllerAddress, EmulateArgs, EmulatedFailMode, EmulatedVersions, NotAController, PcapWish,
     SpanningTree,
@@ -43,7 +43,6 @@ use emulator::{Bridge, Emulation, EmulationCounters, SEED_DEFAULT, SwitchOptions
 
 use crate::printing::print;
 use crate::stage::Stage;
-use agents::AgentPlan;
 use burnet::cli::CommandError;
 use burnet::commands::json;
 use burnet::commands::stop_signal::StopSignal;

@@ -116,6 +116,10 @@ impl Service {
                     let rate_bps = rate_bps.map_or(NO_CAP, |rate_bps| rate_bps.min(RATE_MAX_BPS));
                     caps.push((AgentId(agent), RateOf { flow, rate_bps }));
                 }
+                Effect::NoCaps { agent } => {
+                    let none = self.agents.seal(AgentId(agent), &Message::Caps(Vec::new()));
+                    self.datagrams.extend(none.map(|none| (AgentId(agent), none)));
+                }
             }
         }
         self.send_rates(caps, Message::Caps);

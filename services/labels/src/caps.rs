@@ -4,7 +4,8 @@
 //!   links that changed, time ──> Caps ──> flows with their caps, and flows that have none any more
 //! ```
 //!
-//! An agent forgets a cap that is not repeated. So nothing is lost for good with a connection, and no cap outlives the service.
+//! An agent forgets a cap that is not repeated while the service speaks of caps at all. So nothing is lost for good with a connection. A service that has
+//! just begun says nothing of caps until [`Rebuilding`] is over: caps of the earlier process hold meanwhile.
 //!
 //! In: the flows that count, capacities, the time. Out: caps. It knows no agent and sends nothing. A flow over no overbooked link never has a cap.
 
@@ -20,6 +21,40 @@ const DIVIDE_EVERY_MS: u64 = 20;
 
 /// How often each cap is repeated. Agents forget one after three of these.
 const REPEAT_EVERY_MS: u64 = 1_000;
+
+/// How long a service that has begun says nothing of caps at most. A slice says that it has reported all five seconds after its start, and an agent dials
+/// each second. Slices and agents that are not there then are not waited for.
+pub const REBUILDING_MS: u64 = 10_000;
+
+/// How long it waits after all have reported. A flow whose shaper confirms nothing counts 200 ms after its meter's word.
+const SETTLES_MS: u64 = 1_000;
+
+/// The time after the begin of the service in which it does not know all flows.
+#[derive(Clone, Copy, Debug)]
+pub struct Rebuilding {
+    until_ms: u64,
+    are_all_there: bool,
+}
+
+impl Rebuilding {
+    /// It begins now.
+    pub fn new(now_ms: u64) -> Rebuilding {
+        Rebuilding { until_ms: now_ms.saturating_add(REBUILDING_MS), are_all_there: false }
+    }
+
+    /// All slices and agents have reported, or not.
+    pub fn on_reported(&mut self, are_all_there: bool, now_ms: u64) {
+        if are_all_there && !self.are_all_there {
+            self.are_all_there = true;
+            self.until_ms = self.until_ms.min(now_ms.saturating_add(SETTLES_MS));
+        }
+    }
+
+    /// When it is over.
+    pub fn until_ms(&self) -> u64 {
+        self.until_ms
+    }
+}
 
 /// The caps that agents were told.
 #[derive(Clone, Debug, Default)]
@@ -47,11 +82,16 @@ impl Caps {
         self.told.get(&pair).copied()
     }
 
-    /// When [`Caps::take`] has something next.
-    pub fn next_ms(&self) -> Option<u64> {
+    /// When [`Caps::take`] has something next. `has_agents`: somebody is to hear that there are none, too.
+    pub fn next_ms(&self, has_agents: bool) -> Option<u64> {
         let divide = self.is_dirty.then(|| self.divided_ms.map_or(0, |at| at + DIVIDE_EVERY_MS));
-        let repeat = (!self.told.is_empty()).then_some(self.repeated_ms + REPEAT_EVERY_MS);
+        let repeat = (has_agents || !self.told.is_empty()).then_some(self.repeated_ms + REPEAT_EVERY_MS);
         [divide, repeat].into_iter().flatten().min()
+    }
+
+    /// Whether all caps are repeated now: an agent that gets none then has none.
+    pub fn is_repeating(&self, now_ms: u64) -> bool {
+        now_ms >= self.repeated_ms + REPEAT_EVERY_MS
     }
 
     /// The caps that agents are told now. `None`: the flow has no cap any more.
@@ -72,7 +112,7 @@ impl Caps {
             self.told = wanted;
             (self.is_dirty, self.divided_ms) = (false, Some(now_ms));
         }
-        if is_due(Some(self.repeated_ms), REPEAT_EVERY_MS) {
+        if self.is_repeating(now_ms) {
             self.repeated_ms = now_ms;
             changes.retain(|(_, rate)| rate.is_none());
             changes.extend(self.told.iter().map(|(pair, rate)| (*pair, Some(*rate))));
@@ -182,12 +222,12 @@ mod tests {
         scene.path(BLUE, &[1]);
         scene.path(RED, &[1]);
         assert_eq!(scene.take(5_000).len(), 2);
-        assert_eq!(scene.caps.next_ms(), Some(5_000 + REPEAT_EVERY_MS));
+        assert_eq!(scene.caps.next_ms(false), Some(5_000 + REPEAT_EVERY_MS));
         assert_eq!(scene.take(5_999), []);
         assert_eq!(scene.take(6_000).len(), 2);
         scene.path(RED, &[2]);
         assert_eq!(scene.take(6_100), [(pair(BLUE), None), (pair(RED), None)]);
-        assert_eq!((scene.take(9_000), scene.caps.next_ms()), (Vec::new(), None));
+        assert_eq!((scene.take(9_000), scene.caps.next_ms(false)), (Vec::new(), None));
     }
 
     #[test]
@@ -198,7 +238,7 @@ mod tests {
         scene.take(5_000);
         scene.flows.labels_mut().set_capacity(LinkNo(1), Bandwidth::from_bps(9 * G)).unwrap();
         assert_eq!(scene.take(5_001), []);
-        assert_eq!(scene.caps.next_ms(), Some(5_000 + DIVIDE_EVERY_MS));
+        assert_eq!(scene.caps.next_ms(false), Some(5_000 + DIVIDE_EVERY_MS));
         let halves = [(pair(BLUE), Some(4 * G)), (pair(RED), Some(5 * G))];
         assert_eq!(scene.take(5_000 + DIVIDE_EVERY_MS), halves);
     }

@@ -14,7 +14,7 @@
 
 mod virtual_links;
 
-use crate::caps::Caps;
+use crate::caps::{Caps, Rebuilding};
 use crate::flow_sums::FlowSums;
 use crate::links::LINKS_MAX;
 use crate::slices::{Slice, Slices, Stage, Turn};
@@ -67,6 +67,11 @@ pub enum Effect {
         /// The cap in bit/s. None: it has none any more.
         rate_bps: Option<u64>,
     },
+    /// All caps are repeated, and an agent has none.
+    NoCaps {
+        /// The agent.
+        agent: u32,
+    },
 }
 
 /// A refusal: the status and a sentence for the caller.
@@ -87,6 +92,8 @@ pub struct Engine {
     notices: Notices,
     words: Words,
     caps: Caps,
+    /// Agents are told no caps yet: those of an earlier process hold.
+    rebuilding: Option<Rebuilding>,
     /// The virtual links that each slice shows, while they have hops.
     over: BTreeMap<SliceNo, BTreeMap<LinkId, Over>>,
     /// What each slice was told last of its state.
@@ -102,6 +109,11 @@ pub struct Engine {
 }
 
 impl Engine {
+    /// The process of the service begins. What an earlier one has told agents holds until slices and agents have reported.
+    pub fn begin(&mut self, now_ms: u64) {
+        self.rebuilding = Some(Rebuilding::new(now_ms));
+    }
+
     /// A slice is promised this from now on. It has not reported yet, unless it was there before.
     ///
     /// # Errors
@@ -426,8 +438,11 @@ impl Engine {
 
     /// When it wants [`Engine::on_time`] again.
     pub fn next_due_ms(&self) -> Option<u64> {
-        let all =
-            [self.sums.flows.next_ms(), self.notices.next_ms(), self.words.next_ms(), self.caps.next_ms()];
+        let caps_ms = match &self.rebuilding {
+            Some(rebuilding) => Some(rebuilding.until_ms()),
+            None => self.caps.next_ms(self.words.has_agents()),
+        };
+        let all = [self.sums.flows.next_ms(), self.notices.next_ms(), self.words.next_ms(), caps_ms];
         all.into_iter().flatten().min()
     }
 
@@ -598,16 +613,37 @@ impl Engine {
 
     /// Tells the agents of senders which caps changed, or are due to be repeated.
     fn tell_caps(&mut self, now_ms: u64, out: &mut Vec<Effect>) {
-        if self.caps.next_ms().is_none_or(|due_ms| now_ms < due_ms) {
+        if self.is_rebuilding(now_ms) {
             return;
+        }
+        if self.caps.next_ms(self.words.has_agents()).is_none_or(|due_ms| now_ms < due_ms) {
+            return;
+        }
+        let mut without: BTreeSet<u32> = BTreeSet::new();
+        if self.caps.is_repeating(now_ms) {
+            without.extend(self.words.there());
         }
         let slices: Vec<SliceNo> = self.slices.iter().map(|(slice, _)| slice).collect();
         for (pair, rate_bps) in self.caps.take(&self.sums.flows, slices, now_ms) {
             // Without an agent of the sender, nobody can hold the flow to its cap.
             if let Some((agent, from, to)) = self.words.numbers(pair) {
+                without.remove(&agent);
                 out.push(Effect::Cap { agent, from, to, rate_bps });
             }
         }
+        out.extend(without.into_iter().map(|agent| Effect::NoCaps { agent }));
+    }
+
+    /// Whether slices or agents are waited for, so that agents keep the caps that they have.
+    fn is_rebuilding(&mut self, now_ms: u64) -> bool {
+        let are_all_there = self.slices.unreported() == 0 && self.words.are_all_there();
+        let Some(rebuilding) = &mut self.rebuilding else { return false };
+        rebuilding.on_reported(are_all_there, now_ms);
+        let is_over = now_ms >= rebuilding.until_ms();
+        if is_over {
+            self.rebuilding = None;
+        }
+        !is_over
     }
 
     /// Whether a link of the slice has a capacity that may be too high.
@@ -621,10 +657,9 @@ impl Engine {
         let unreported = self.slices.unreported();
         let mut agents = self.words.agents();
         for (number, slice) in self.slices.iter() {
-            let is_own = usize::from(!slice.has_reported());
             // What a slice's own flows take is in no label of its own.
             let agents = agents.remove(&number).into_iter().flatten().collect();
-            let stale = unreported > is_own
+            let stale = unreported > 0
                 || self.waits_for_intents
                 || self.shows_stale(slice)
                 || self.is_over_stale(number);

@@ -73,6 +73,7 @@ impl App for Labels {
             slice_links: settings.follows_links.then(SliceLinks::default),
             measured: Measured::default(),
         };
+        labels.engine.begin(0);
         labels.engine.on_reserved(&[], settings.intents, 0, &mut labels.effects);
         if settings.follows_links {
             labels.engine.expect_virtual_links();
@@ -288,12 +289,16 @@ impl Labels {
     }
 
     fn carry_out(&mut self, out: &mut Commands) {
-        let mut caps = Vec::new();
+        let (mut caps, mut without) = (Vec::new(), Vec::new());
         let mut told = Told::default();
         for effect in std::mem::take(&mut self.effects) {
             let is_kept = match effect {
                 Effect::Cap { agent, from, to, rate_bps } => {
                     caps.push((AgentId(agent), from, to, rate_bps));
+                    true
+                }
+                Effect::NoCaps { agent } => {
+                    without.push(AgentId(agent));
                     true
                 }
                 Effect::Told { slice, label: Some(label), .. } => {
@@ -320,6 +325,7 @@ impl Labels {
             }
         }
         self.tell_caps(caps);
+        self.tell_no_caps(&without);
         if self.has_orphans {
             let engine = &self.engine;
             let is_orphan = |slice: &str| engine.state(slice).is_none();

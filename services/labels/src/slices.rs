@@ -83,11 +83,6 @@ impl Slice {
         self.stage == Stage::Complete
     }
 
-    /// Whether it has done so at least once since the service began.
-    pub fn has_reported(&self) -> bool {
-        self.has_reported
-    }
-
     /// Whether the slice has a link.
     pub fn may_use(&self, link: LinkId) -> bool {
         self.allowed.as_ref().is_none_or(|allowed| allowed.contains(&link))

@@ -122,6 +122,21 @@ impl Words {
         agents
     }
 
+    /// The agents that are there.
+    pub fn there(&self) -> impl Iterator<Item = u32> {
+        self.agents.keys().copied()
+    }
+
+    /// Whether any agent is there.
+    pub fn has_agents(&self) -> bool {
+        !self.agents.is_empty()
+    }
+
+    /// Whether each agent that has VNICs is there.
+    pub fn are_all_there(&self) -> bool {
+        self.vnics.values().filter_map(|known| known.agent).all(|agent| self.agents.contains_key(&agent))
+    }
+
     /// The flow that a word is about. None: the agent is not there, it is not that of the VNIC for which it speaks, or the VNICs are not of one
     /// slice.
     pub fn pair(&self, agent: u32, from: u32, to: u32, is_of_sender: bool) -> Option<Pair> {

@@ -141,7 +141,7 @@ impl World {
                 }
                 Effect::State { slice, state } => self.slices[named(&slice)].state = state,
                 Effect::Gone { slice } => panic!("{slice} is gone"),
-                Effect::Cap { .. } => panic!("no agent knows these VNICs"),
+                Effect::Cap { .. } | Effect::NoCaps { .. } => panic!("there is no agent"),
             }
         }
     }

@@ -16,7 +16,7 @@ mod receiving;
 mod sending;
 mod settings;
 
-pub use sending::{CAP_LIFE_NS, FEEDBACK_LIFE_NS};
+pub use sending::{CAP_LIFE_NS, FEEDBACK_LIFE_NS, HELD_CAP_LIFE_NS, IDLE_NS};
 pub use settings::{
     BadSettings, HEADROOM_PERMILLE, INTERVAL_MAX_NS, INTERVAL_MIN_NS, PEERS_MAX, Peer, Settings, interval_for,
 };
@@ -198,7 +198,7 @@ impl Agent {
         for rate in rates {
             match self.directory.get(rate.flow.sender).and_then(|sender| sender.agent) {
                 Some(agent) if agent == self.settings.me => {
-                    self.sending.on_rate(now_ns, rate, &self.directory, &self.settings);
+                    self.sending.on_rate(now_ns, rate, true, &self.directory, &self.settings);
                 }
                 Some(agent) => {
                     let by = if self.links.knows(agent) { Some(agent) } else { self.settings.service };
@@ -278,7 +278,8 @@ impl Agent {
                 sender.agent == Some(self.settings.me) && may_say(receiver.agent)
             });
             if is_right {
-                self.sending.on_rate(now_ns, *rate, &self.directory, &self.settings);
+                let is_direct = Some(peer) != self.settings.service;
+                self.sending.on_rate(now_ns, *rate, is_direct, &self.directory, &self.settings);
             } else {
                 self.refuse(Refusal::Foreign(peer, rate.flow), out);
             }
@@ -286,6 +287,7 @@ impl Agent {
     }
 
     fn on_caps(&mut self, now_ns: u64, peer: AgentId, caps: &[RateOf], out: &mut Commands) {
+        self.sending.on_caps_told(now_ns);
         for cap in caps {
             let ends = self.directory.ends(cap.flow);
             if ends.is_some_and(|(sender, _)| sender.agent == Some(self.settings.me)) {

@@ -12,8 +12,15 @@ use std::collections::BTreeMap;
 /// Without feedback for this long, a flow goes back to the guarantee.
 pub const FEEDBACK_LIFE_NS: u64 = 1_000_000_000;
 
-/// A cap that the label service does not repeat for this long is forgotten: the service, or the flow, is gone. It repeats each once a second.
+/// A cap that the label service does not repeat for this long, while it repeats others or says that there are none, is forgotten. It does so once a
+/// second.
 pub const CAP_LIFE_NS: u64 = 3_000_000_000;
+
+/// While the service is away, a flow without direct feedback for this long is idle, and has no cap any more. A receiver speaks ten times a second.
+pub const IDLE_NS: u64 = 2_000_000_000;
+
+/// While the service is away, no cap lives longer than this. Others may have ended, so that a link has room that nobody would be told of.
+pub const HELD_CAP_LIFE_NS: u64 = 300_000_000_000;
 
 /// Without feedback for this long, a flow without a cap loses its class. Removing it earlier would drop what waits in it.
 const CLASS_LIFE_NS: u64 = 10_000_000_000;
@@ -45,6 +52,8 @@ pub(super) struct Sending {
     /// When what failed is tried again.
     retry_ns: Option<u64>,
     looked_ns: u64,
+    /// When the label service said last which caps there are.
+    told_ns: Option<u64>,
     ignored: u64,
 }
 
@@ -55,9 +64,25 @@ struct Heard {
     peer: Option<AgentId>,
     rate_bps: Option<u64>,
     at_ns: u64,
+    /// The receiver's agent said so without the label service, so that its silence means an idle flow.
+    is_direct: bool,
     cap_bps: Option<u64>,
     /// When the cap was heard last.
     capped_ns: u64,
+}
+
+impl Heard {
+    /// Whether the cap is over. `told_ns`: when the label service said last which caps there are.
+    fn has_old_cap(&self, now_ns: u64, told_ns: u64) -> bool {
+        if self.cap_bps.is_none() {
+            return false;
+        }
+        let away_ns = now_ns.saturating_sub(told_ns);
+        let is_idle = self.is_direct && now_ns.saturating_sub(self.at_ns) >= IDLE_NS;
+        told_ns.saturating_sub(self.capped_ns) >= CAP_LIFE_NS
+            || away_ns >= CAP_LIFE_NS && is_idle
+            || away_ns >= HELD_CAP_LIFE_NS
+    }
 }
 
 impl Sending {
@@ -96,12 +121,24 @@ impl Sending {
         }
     }
 
-    /// A receiver says what a flow may have.
-    pub(super) fn on_rate(&mut self, now_ns: u64, rate: RateOf, directory: &Directory, settings: &Settings) {
+    /// A receiver says what a flow may have. `is_direct`: the label service does not pass it on.
+    pub(super) fn on_rate(
+        &mut self,
+        now_ns: u64,
+        rate: RateOf,
+        is_direct: bool,
+        directory: &Directory,
+        settings: &Settings,
+    ) {
         if let Some(heard) = self.heard(rate.flow, directory) {
-            (heard.rate_bps, heard.at_ns) = (Some(rate.rate_bps), now_ns);
+            (heard.rate_bps, heard.at_ns, heard.is_direct) = (Some(rate.rate_bps), now_ns, is_direct);
             self.set(rate.flow, directory, settings);
         }
+    }
+
+    /// The label service says which caps there are, or a part of them: [`Sending::on_cap`] has each.
+    pub(super) fn on_caps_told(&mut self, now_ns: u64) {
+        self.told_ns = Some(now_ns);
     }
 
     /// The label service says what a flow gets of an overbooked link.
@@ -120,9 +157,10 @@ impl Sending {
         }
         self.looked_ns = now_ns;
         let age = |heard: &Heard| now_ns.saturating_sub(heard.at_ns);
+        let told_ns = self.told_ns.unwrap_or_default();
         let (mut old, mut gone) = (Vec::new(), Vec::new());
         for (flow, heard) in &mut self.flows {
-            if heard.cap_bps.is_some() && now_ns.saturating_sub(heard.capped_ns) >= CAP_LIFE_NS {
+            if heard.has_old_cap(now_ns, told_ns) {
                 heard.cap_bps = None;
                 old.push(*flow);
             } else if heard.cap_bps.is_none() && age(heard) >= CLASS_LIFE_NS {
@@ -185,7 +223,9 @@ impl Sending {
                 return None;
             }
             *self.by_peer.entry(peer).or_default() += 1;
-            self.flows.insert(flow, Heard { peer, rate_bps: None, at_ns: 0, cap_bps: None, capped_ns: 0 });
+            let heard =
+                Heard { peer, rate_bps: None, at_ns: 0, is_direct: false, cap_bps: None, capped_ns: 0 };
+            self.flows.insert(flow, heard);
         }
         self.flows.get_mut(&flow)
     }
@@ -295,7 +335,7 @@ mod tests {
             for (from, to) in (1..=senders).flat_map(|from| (1..=250).map(move |to| (from, receivers + to))) {
                 let flow = Flow { sender: VnicId(from), receiver: VnicId(to) };
                 now_ns += 1;
-                sending.on_rate(now_ns, RateOf { flow, rate_bps: 500_000 }, &directory, &settings);
+                sending.on_rate(now_ns, RateOf { flow, rate_bps: 500_000 }, true, &directory, &settings);
             }
         };
         let has = |sending: &Sending| {

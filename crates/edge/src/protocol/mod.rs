@@ -27,7 +27,7 @@
 //! | 4 | report of a meter or shaper | number of the report (8 bytes), entries |
 //! | 5 | again: send these reports again | first and last number (8 bytes each) |
 //! | 6 | beat: this is the newest report | its number (8 bytes) |
-//! | 7 | caps: what flows get of overbooked links | rates; all ones: no cap |
+//! | 7 | caps: what flows get of overbooked links | rates, or none; all ones: no cap |
 //!
 //! A rate has 16 bytes: VNIC of the sender (4), VNIC of the receiver (4), bits a second (8). An entry has 20 bytes: what happened (1: see
 //! [`What`]), reserved (3), and a rate. A body has no count: the length says it.
@@ -143,7 +143,8 @@ pub enum Message {
         /// The number of the newest report, 0 if there is none.
         newest: u64,
     },
-    /// The label service to a sender's agent: what flows get of overbooked links.
+    /// The label service to a sender's agent: what flows get of overbooked links. Without rates, it says that it knows all flows, and that the agent has
+    /// no caps.
     Caps(Vec<RateOf>),
 }
 

@@ -157,7 +157,7 @@ fn message(kind: u8, body: &[u8]) -> Result<Message, Malformed> {
         }
         6 => size(body.len() == 8).map(|()| Message::Beat { newest: number64(body, 0) }),
         7 => {
-            let rates = rates(body, wrong)?;
+            let rates = if body.is_empty() { Vec::new() } else { rates(body, wrong)? };
             let is_wrong = |rate: &RateOf| rate.rate_bps > RATE_MAX_BPS && rate.rate_bps != NO_CAP;
             let place = rates.iter().position(is_wrong);
             place.map_or(Ok(Message::Caps(rates)), |index| Err(Malformed::Value(at_rate(index))))

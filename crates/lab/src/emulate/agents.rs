@@ -66,7 +66,7 @@ pub struct AgentArgs {
 
 /// The agents, and the hosts that are their VNICs.
 #[derive(Clone, Debug)]
-pub(super) struct AgentPlan {
+pub struct AgentPlan {
     settings: Vec<Settings>,
     directory: Directory,
     /// The place of each VNIC's host in the topology, and its name.
@@ -76,7 +76,10 @@ pub(super) struct AgentPlan {
 
 impl AgentArgs {
     /// The plan, if agents are wanted.
-    pub(super) fn plan(&self, topology: &Topology) -> Result<Option<AgentPlan>, CommandError> {
+    ///
+    /// # Errors
+    /// A file cannot be read, or has no such agents.
+    pub fn plan(&self, topology: &Topology) -> Result<Option<AgentPlan>, CommandError> {
         let Some(file) = &self.agents else { return Ok(None) };
         let usage = |why: String| CommandError::Usage(format!("--agents: {why}"));
         let slices = ConfigFile::read(file).map_err(|error| usage(error.to_string()))?.slices;
@@ -146,7 +149,10 @@ impl AgentPlan {
     }
 
     /// Runs the agents until the answer is dropped.
-    pub(super) fn start(self, network: Arc<Handle>) -> Result<AgentsAtWork, CommandError> {
+    ///
+    /// # Errors
+    /// The settings of an agent are wrong.
+    pub fn start(self, network: Arc<Handle>) -> Result<AgentsAtWork, CommandError> {
         let servers = self.servers().map_err(|why| CommandError::Usage(format!("--agents: {why}")))?;
         let is_over = Arc::new(AtomicBool::new(false));
         let turns = Turns { network, plan: self, servers, mail: VecDeque::new(), began: Instant::now() };
@@ -174,7 +180,8 @@ fn random() -> u64 {
 }
 
 /// The thread of the agents.
-pub(super) struct AgentsAtWork {
+#[derive(Debug)]
+pub struct AgentsAtWork {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }

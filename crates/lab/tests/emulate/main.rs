@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should end")]
 
+mod agents;
 mod examples;
 mod node;
 mod pcap;

@@ -140,6 +140,15 @@ impl Labels {
         self.tell_rates(by_agent, Message::Caps);
     }
 
+    /// Tells these agents that they have no caps.
+    pub(super) fn tell_no_caps(&mut self, agents: &[AgentId]) {
+        for agent in agents {
+            if let Some(datagram) = self.agents.seal(*agent, &Message::Caps(Vec::new())) {
+                self.tell(*agent, &datagram);
+            }
+        }
+    }
+
     fn tell_rates(
         &mut self,
         by_agent: BTreeMap<AgentId, Vec<RateOf>>,
