@@ -23,6 +23,10 @@ mod ovs;
 mod process;
 mod scorecard;
 mod stop;
+mod switch_tables;
+mod tenant_messages;
+mod tenant_neighbour;
+mod tenant_series;
 mod tenant_words;
 mod throughput;
 mod trial;
@@ -39,7 +43,7 @@ use clap::Args;
 use burnet::cli::CommandError;
 use burnet::commands::stop_signal::StopSignal;
 use case::{Case, Family};
-use combination::{Combination, SwitchKind, Versions};
+use combination::{Combination, SwitchKind, TenantVersion, Versions};
 use scorecard::Score;
 use throughput::Kept;
 use trial::Holds;
@@ -51,6 +55,7 @@ Examples:
   burnet attack --openflow all         with 1.0 too
   sudo burnet attack --switch ovs      on Open vSwitch, which it starts for itself
   burnet attack --family identity --case fork-bomb
+  burnet attack --family tenants --together --openflow all
   burnet attack --list
   burnet attack --json > scorecard.json
   burnet attack --throughput           also how fast a learning switch is beside each; nothing else should run
@@ -88,6 +93,12 @@ pub struct AttackArgs {
     /// With which version of OpenFlow
     #[arg(long, value_name = "VERSION", value_enum, default_value_t = Versions::V1_3)]
     pub openflow: Versions,
+    /// With which version tenants' controllers attack. Without it, as the switches
+    #[arg(long, value_name = "VERSION", value_enum)]
+    pub tenant_openflow: Option<TenantVersion>,
+    /// Try the attacks of tenants against one node, one after the other: quicker, and their slices come and go
+    #[arg(long, conflicts_with_all = ["throughput", "jobs"])]
+    pub together: bool,
     /// List the attacks, and try none
     #[arg(long)]
     pub list: bool,
@@ -129,9 +140,13 @@ pub fn attack(args: &AttackArgs) -> Result<ExitCode, CommandError> {
         return Err(CommandError::Usage(format!("Open vSwitch cannot be attacked here: {missing}")));
     }
     node::descriptors::take_what_is_allowed();
+    if args.together {
+        return tenant_series::together(&wanted, args);
+    }
     let jobs = if args.throughput { 1 } else { usize::try_from(args.jobs).unwrap_or(1) };
     let rounds = args.throughput.then_some(args.rounds);
-    let pairs = combination::pairs(&wanted, &Combination::asked(args.switch, args.openflow));
+    let pairs =
+        combination::pairs(&wanted, &Combination::asked(args.switch, args.openflow, args.tenant_openflow));
     let scores = try_all(&pairs, jobs, rounds, !args.json)?;
     if args.json {
         print!("{}", burnet::commands::json(&scores)?);

@@ -17,6 +17,9 @@ use flow::ErrorCode;
 use openflow::Body;
 use openflow::message::{FLOW_DELETE_STRICT, FlowMod};
 
+/// The kernel's answer to a command that can be ordered again later.
+const LACKS_ROOM: Outcome = Outcome::Refused(abi::NO_ROOM);
+
 impl VirtualSwitch {
     /// A command ended.
     pub(crate) fn on_answer(&mut self, ticket: u64, outcome: Outcome, turn: &mut Turn<'_>) {
@@ -55,7 +58,7 @@ impl VirtualSwitch {
                 self.refuse(sender.asker, error, &sender.beginning, turn);
             }
             (Asked::Leftovers, _) => self.know_leftovers(false, turn),
-            (Asked::Withdrawal, error) => self.on_withdrawal_answer(error, turn),
+            (Asked::Withdrawal, error) => self.on_withdrawal_answer(error, outcome == LACKS_ROOM, turn),
             (Asked::Barrier(asker), _) => self.end_barrier(asker, turn),
             (Asked::Add { sender, rule }, Some(error)) => {
                 self.take_back(rule, turn, |switch, turn| {

@@ -15,10 +15,11 @@ const CHANGES_MAX: usize = 2 * AWAITED_MAX;
 /// The most barriers and statistics requests on their way. Beyond it a controller gets an error.
 pub(crate) const QUESTIONS_MAX: usize = 64;
 /// While the kernel owes so many answers for one switch, or for all switches of a slice, no more messages of controllers should be read. A session
-/// takes this many of each of three slices: beyond that it would refuse what a controller sends. The kernel drops no answer: it ends a zone that leaves 2 MiB of them unread, and an answer has about 100 bytes. A switch that floods answers late:
+/// takes this many of each of three slices: beyond that it would refuse what a controller sends. The kernel drops no answer: it ends a zone that
+/// leaves 2 MiB of them unread. An answer has about 100 bytes, and a refusal up to 255. A switch that floods answers late:
 /// its barrier replies are behind its packet-ins. With lower bounds, a slice sends packet-ins on and leaves the controllers' answers unread.
 const AWAITED_MAX: usize = 4_096;
-pub(crate) const AWAITED_OF_SLICE_MAX: usize = 12_288;
+pub(crate) const AWAITED_OF_SLICE_MAX: usize = 8_192;
 /// The bytes of a message that are kept for an error (1.3.5, 7.5.4: at least 64).
 const BEGINNING_LEN: usize = 64;
 

@@ -195,6 +195,11 @@ impl Slicer {
         }
     }
 
+    /// When [`Event::Time`] is due, because there was no room for a delete.
+    pub fn withdrawal_due_ms(&self) -> Option<u64> {
+        self.switches.values().filter_map(VirtualSwitch::withdrawal_due_ms).min()
+    }
+
     /// The switches that keep some of what the slice loses, each with the reason. `None`: answers of switches are missing.
     pub fn withdrawn(&self) -> Option<Vec<(DatapathId, String)>> {
         let mut kept = Vec::new();
@@ -227,6 +232,7 @@ impl Slicer {
                 let due: Vec<DatapathId> =
                     self.switches.values().filter(waits).map(|switch| switch.datapath).collect();
                 due.into_iter().for_each(|datapath| self.at(datapath, |switch| switch.end_bare_rules(turn)));
+                self.switches.values_mut().for_each(|switch| switch.go_on_withdrawing(turn));
             }
             Event::ControllerUp(Connection { datapath, controller }) => {
                 self.at(datapath, |switch| switch.on_controller_up(controller, turn));

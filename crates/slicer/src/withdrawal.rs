@@ -20,6 +20,8 @@ pub(crate) enum Going {
 #[derive(Clone, Debug)]
 pub(crate) struct Withdrawing {
     pub(crate) going: Going,
+    /// All that was ordered before has been carried out.
+    pub(crate) has_room: bool,
     pub(crate) has_begun: bool,
     /// Rules that are to be deleted or laid again.
     pub(crate) rules: VecDeque<u64>,
@@ -27,6 +29,8 @@ pub(crate) struct Withdrawing {
     pub(crate) rest: VecDeque<Command>,
     /// Answers that are on their way.
     pub(crate) awaited: usize,
+    /// There was no room for a command, so it is ordered again: not before this time. The answers to other commands come first.
+    pub(crate) again_ms: Option<u64>,
     /// How it ended: why something stays, if it does.
     pub(crate) end: Option<Result<(), String>>,
 }
@@ -35,6 +39,15 @@ impl Withdrawing {
     /// Nothing was sent yet.
     pub(crate) fn of(going: Going) -> Withdrawing {
         let (rules, rest) = (VecDeque::new(), VecDeque::new());
-        Withdrawing { going, has_begun: false, rules, rest, awaited: 0, end: None }
+        Withdrawing {
+            going,
+            has_room: false,
+            has_begun: false,
+            rules,
+            rest,
+            awaited: 0,
+            again_ms: None,
+            end: None,
+        }
     }
 }

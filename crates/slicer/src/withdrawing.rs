@@ -1,13 +1,14 @@
 //! A virtual switch deletes what its slice loses from the physical switch, before the slice's plan changes.
 //!
 //! ```text
+//!   barrier ──> what the controllers ordered before is done, and there is room
 //!   all: 1.3 ──> one delete of all rules of the slice ─┐
 //!        1.0 ──> a strict delete for each piece        ├──> groups and meters ──> barrier ──> done
 //!   ports ──> rules without the ports, floor, groups ──┘
 //! ```
 //!
 //! 1.0 has no delete for the rules of one owner, so each rule is deleted by itself. Commands go in batches, each behind the receipt of a barrier. So
-//! a large table fills no queue.
+//! a large table fills no queue. Before them, a flood of a controller may have filled it: what has no room is ordered again.
 //!
 //! In: what is lost, and answers. Out: commands, and how it ended. A switch that lost everything stays without rules.
 
@@ -27,6 +28,9 @@ use std::net::Ipv4Addr;
 
 /// The commands of a batch, and at most those of one rule more.
 const BATCH: usize = 128;
+
+/// How long it waits for room in the queue of the switch. The operator waits for 30 s in all.
+const AGAIN_MS: u64 = 100;
 
 impl VirtualSwitch {
     /// Begins to delete what the slice loses here. Without a loss, there is nothing to do.
@@ -56,8 +60,18 @@ impl VirtualSwitch {
 
     /// Orders the next batch, unless answers are missing.
     pub(crate) fn go_on_withdrawing(&mut self, turn: &mut Turn<'_>) {
-        let Some(mut it) = self.withdrawing.take_if(|it| it.end.is_none() && it.awaited == 0) else { return };
+        let is_due = |it: &mut Withdrawing| {
+            it.end.is_none() && it.awaited == 0 && it.again_ms.is_none_or(|at_ms| at_ms <= turn.now_ms)
+        };
+        let Some(mut it) = self.withdrawing.take_if(is_due) else { return };
+        it.again_ms = None;
         if self.must_wait(&it) {
+            self.withdrawing = Some(it);
+            return;
+        }
+        if !it.has_room {
+            self.order(Command::Barrier, Some(Asked::Withdrawal), turn);
+            it.awaited += 1;
             self.withdrawing = Some(it);
             return;
         }
@@ -75,11 +89,29 @@ impl VirtualSwitch {
         self.withdrawing = Some(it);
     }
 
-    /// A barrier, or the delete of all rules, was answered.
-    pub(crate) fn on_withdrawal_answer(&mut self, error: Option<ErrorCode>, turn: &mut Turn<'_>) {
+    /// When there is something to do again, because there was no room. `None`: when an answer comes.
+    pub(crate) fn withdrawal_due_ms(&self) -> Option<u64> {
+        self.withdrawing.as_ref().filter(|it| it.end.is_none()).and_then(|it| it.again_ms)
+    }
+
+    /// A barrier, or the delete of all rules, was answered. `lacks_room`: it was not sent, and can be sent later.
+    pub(crate) fn on_withdrawal_answer(
+        &mut self,
+        error: Option<ErrorCode>,
+        lacks_room: bool,
+        turn: &mut Turn<'_>,
+    ) {
+        let is_v10 = self.physical == Some(Version::V1_0);
         let Some(it) = self.withdrawing.as_mut().filter(|it| it.end.is_none()) else { return };
         it.awaited = it.awaited.saturating_sub(1);
-        if let Some(error) = error {
+        if lacks_room {
+            // The delete of all rules can be repeated. Deletes of single rules are behind a barrier, so there is room for them.
+            it.has_begun &= is_v10 || !matches!(it.going, Going::All);
+            it.again_ms = Some(turn.now_ms.saturating_add(AGAIN_MS));
+        } else if error.is_none() {
+            it.has_room = true;
+        }
+        if let Some(error) = error.filter(|_| !lacks_room) {
             it.end = Some(Err(format!("the delete was refused with error {}/{}", error.kind, error.code)));
         }
         self.go_on_withdrawing(turn);

@@ -603,7 +603,8 @@ impl Slice {
         let labels = self.labels.as_ref().and_then(Labels::next_ms).filter(|_| self.switches.is_some());
         let journals = self.journals.as_ref().and_then(Journals::next_ms);
         let links = self.switches.as_ref().and_then(|it| it.links.next_ms());
-        let due = [self.dialing.next_ms(), labels, links, journals, traces.then_some(0)];
+        let withdraws = self.switches.as_ref().and_then(|it| it.slicer.withdrawal_due_ms());
+        let due = [self.dialing.next_ms(), labels, links, journals, traces.then_some(0), withdraws];
         if let Some(next_ms) = due.into_iter().flatten().min() {
             out.wake_after(Duration::from_millis(next_ms.saturating_sub(self.clock.now_ms)));
         }

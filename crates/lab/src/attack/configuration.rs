@@ -63,7 +63,9 @@ pub fn configuration(case: &Case, folder: &Path, server: SocketAddr, goes: Goes)
         (std::process::id(), rustix::process::getppid().map_or(1, |pid| pid.as_raw_nonzero().get()));
     match case.by {
         By::Switch(_) | By::Operator(_) => innocents,
-        By::Tenant(_) => innocents + &tenant_words::section(server),
+        By::Tenant(attack) => {
+            innocents + &tenant_words::section("tenant", attack, server, &tenant_words::TREE)
+        }
         By::Storm(count) => {
             (1..=count).map(|number| format!("{ATTACKER}-{number}")).fold(innocents, |all, app| {
                 format!("{all}[app.{app}]\npath = \"/bin/false\"\n[app.{app}.capabilities]\n{}", limits(&app))

@@ -12,10 +12,9 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use super::tenant_words::{self, FIRST_XID, TenantAttack, Words};
+use openflow::Version;
 
-/// The switches of a trial, each with a connection of its own.
-const SWITCHES: usize = 3;
+use super::tenant_words::{self, FIRST_XID, Ground, TenantAttack, Words};
 
 /// How long a busy machine may take to start the slice's process, to connect, and to answer.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -34,6 +33,7 @@ const ERROR: u8 = 1;
 const ECHO_REQUEST: u8 = 2;
 const ECHO_REPLY: u8 = 3;
 const FEATURES_REPLY: u8 = 6;
+const PACKET_IN: u8 = 10;
 
 /// Its transaction id is none of the attack's.
 const ECHO_XID: u32 = 7;
@@ -53,17 +53,24 @@ struct Ended {
     is_closed: bool,
     sent: usize,
     refused: usize,
+    /// Those that were not refused, by their place.
+    missed: Vec<u32>,
     lives: bool,
 }
 
-/// Tries it for so long.
+/// Tries it for so long, in this version.
 ///
 /// # Errors
 /// Not all virtual switches connect, or a handshake fails.
-pub fn act(attack: TenantAttack, listener: &TcpListener, time: Duration) -> io::Result<Tried> {
-    let words = tenant_words::words(attack);
+pub fn act(
+    attack: TenantAttack,
+    (version, ground): (Version, &Ground),
+    listener: &TcpListener,
+    time: Duration,
+) -> io::Result<Tried> {
+    let words = tenant_words::words(attack, version, ground);
     let mut streams = Vec::new();
-    while streams.len() < SWITCHES {
+    while streams.len() < ground.switches(attack) {
         streams.push(accept(listener, Instant::now() + PATIENCE)?);
     }
     let until = Instant::now() + time;
@@ -73,13 +80,11 @@ pub fn act(attack: TenantAttack, listener: &TcpListener, time: Duration) -> io::
         return Ok(Tried::default());
     }
     let ended: io::Result<Vec<Ended>> = std::thread::scope(|scope| {
-        let sessions = streams.into_iter().map(|stream| scope.spawn(|| session(&words, stream, until)));
-        let sessions: Vec<_> = sessions.collect();
-        sessions
-            .into_iter()
-            .map(|session| {
-                session.join().map_err(|_| io::Error::other("a session of the attacker panicked"))?
-            })
+        let session = |stream| scope.spawn(|| session(&words, version, listener, stream, until));
+        let sessions: Vec<_> = streams.into_iter().map(session).collect();
+        let ended = sessions.into_iter().map(std::thread::ScopedJoinHandle::join);
+        ended
+            .map(|ended| ended.map_err(|_| io::Error::other("a session of the attacker panicked"))?)
             .collect()
     });
     Ok(tried(&ended?))
@@ -90,9 +95,14 @@ fn tried(ended: &[Ended]) -> Tried {
         ended.iter().fold((0, 0), |(sent, refused), one| (sent + one.sent, refused + one.refused));
     let live = ended.iter().filter(|one| one.lives).count();
     let all = if sent == refused && live == ended.len() { "all refused: " } else { "" };
+    let missed: BTreeSet<u32> = ended.iter().flat_map(|one| one.missed.iter().copied()).collect();
+    let missed = if missed.is_empty() { String::new() } else { format!(", not the messages {missed:?}") };
     Tried {
         cut_off: ended.iter().all(|one| one.is_closed),
-        said: format!("{all}{refused} of {sent} messages refused, {live} of {} sessions live", ended.len()),
+        said: format!(
+            "{all}{refused} of {sent} messages refused{missed}, {live} of {} sessions live",
+            ended.len()
+        ),
     }
 }
 
@@ -115,8 +125,14 @@ fn accept(listener: &TcpListener, until: Instant) -> io::Result<TcpStream> {
 }
 
 /// One connection from its start to the end of the trial. It stays open until then, unless the slice closes it.
-fn session(words: &Words, stream: TcpStream, until: Instant) -> io::Result<Ended> {
-    let mut peer = Peer { stream, read: Vec::new(), is_closed: false };
+fn session(
+    words: &Words,
+    version: Version,
+    listener: &TcpListener,
+    stream: TcpStream,
+    until: Instant,
+) -> io::Result<Ended> {
+    let mut peer = Peer { version, stream, read: Vec::new(), is_closed: false };
     let mut ended = Ended::default();
     match words {
         Words::Nothing | Words::Hangup => {}
@@ -126,10 +142,12 @@ fn session(words: &Words, stream: TcpStream, until: Instant) -> io::Result<Ended
     }
     match words {
         Words::Last(bytes) | Words::Once(bytes) => drop(peer.write(bytes)),
-        Words::Refused(messages) => {
-            ended.sent = messages.len();
-            (ended.refused, ended.lives) = peer.offer(messages)?;
+        Words::Refused(messages) => peer.offer(messages, &mut ended)?,
+        Words::RefusedAfter(bytes, messages) => {
+            peer.write(bytes)?;
+            peer.offer(messages, &mut ended)?;
         }
+        Words::Replay(bytes) => peer = replay(peer, bytes, listener, &mut ended)?,
         Words::Flood(bytes) => peer.flood(bytes, until, true),
         Words::FloodUnread(bytes) => peer.flood(bytes, until, false),
         Words::Nothing | Words::First(_) | Words::Hangup => {}
@@ -144,8 +162,30 @@ fn session(words: &Words, stream: TcpStream, until: Instant) -> io::Result<Ended
     Ok(ended)
 }
 
+/// Has a packet put into a buffer, connects again, and takes it twice. The second time must be refused.
+fn replay(mut peer: Peer, bytes: &[u8], listener: &TcpListener, ended: &mut Ended) -> io::Result<Peer> {
+    let until = Instant::now() + PATIENCE / 3;
+    let mut buffer_id = None;
+    while buffer_id.is_none() && !peer.is_closed && Instant::now() < until {
+        // The first packet can be there before its rule.
+        peer.write(bytes)?;
+        let packet_in = peer.messages().into_iter().find(|message| message.get(1) == Some(&PACKET_IN));
+        buffer_id = packet_in.and_then(|message| Some(u32::from_be_bytes(*message.get(8..)?.first_chunk()?)));
+    }
+    let buffer_id = buffer_id.ok_or_else(|| io::Error::other("no packet came up from the virtual switch"))?;
+    let version = peer.version;
+    drop(peer);
+    let stream = accept(listener, Instant::now() + PATIENCE)?;
+    let mut peer = Peer { version, stream, read: Vec::new(), is_closed: false };
+    peer.shake_hands()?;
+    peer.write(&tenant_words::from_buffer(version, 1, buffer_id))?;
+    peer.offer(&[tenant_words::from_buffer(version, FIRST_XID, buffer_id)], ended)?;
+    Ok(peer)
+}
+
 /// The other end of a connection.
 struct Peer {
+    version: Version,
     stream: TcpStream,
     read: Vec<u8>,
     is_closed: bool,
@@ -157,7 +197,8 @@ impl Peer {
     }
 
     fn shake_hands(&mut self) -> io::Result<()> {
-        self.write(&[tenant_words::hello(), tenant_words::features_request()].concat())?;
+        let hello = tenant_words::hello(self.version);
+        self.write(&[hello, tenant_words::features_request(self.version)].concat())?;
         let until = Instant::now() + PATIENCE;
         while Instant::now() < until && !self.is_closed {
             if self.receive().iter().any(|(kind, _)| *kind == FEATURES_REPLY) {
@@ -167,10 +208,10 @@ impl Peer {
         Err(io::Error::other("a virtual switch does not answer the handshake"))
     }
 
-    /// Says all messages, and waits until each is refused and the session is seen to live. How many were refused, and whether it lives.
-    fn offer(&mut self, messages: &[Vec<u8>]) -> io::Result<(usize, bool)> {
+    /// Says all messages, and waits until each is refused and the session is seen to live.
+    fn offer(&mut self, messages: &[Vec<u8>], ended: &mut Ended) -> io::Result<()> {
         self.write(&messages.concat())?;
-        self.write(&tenant_words::echo(ECHO_XID))?;
+        self.write(&tenant_words::echo(self.version, ECHO_XID))?;
         let (mut refused, mut lives) = (BTreeSet::new(), false);
         let until = Instant::now() + PATIENCE / 3;
         while Instant::now() < until && !self.is_closed && !(lives && refused.len() == messages.len()) {
@@ -181,7 +222,11 @@ impl Peer {
                 }
             }
         }
-        Ok((refused.len(), lives && !self.is_closed))
+        let missed = (FIRST_XID..).take(messages.len()).filter(|xid| !refused.contains(xid));
+        ended.missed.extend(missed.map(|xid| xid - FIRST_XID));
+        (ended.sent, ended.refused) = (messages.len(), refused.len());
+        ended.lives = lives && !self.is_closed;
+        Ok(())
     }
 
     fn flood(&mut self, bytes: &[u8], until: Instant, reads: bool) {
@@ -213,8 +258,17 @@ impl Peer {
         }
     }
 
-    /// Reads once. The types and transaction ids of whole messages. Questions for life are answered.
+    /// Reads once. The types and transaction ids of whole messages.
     fn receive(&mut self) -> Vec<(u8, u32)> {
+        let of = |message: Vec<u8>| match message.first_chunk() {
+            Some(&[_, kind, _, _, a, b, c, d]) => (kind, u32::from_be_bytes([a, b, c, d])),
+            None => (0, 0),
+        };
+        self.messages().into_iter().map(of).collect()
+    }
+
+    /// Reads once. Whole messages. Questions for life are answered.
+    fn messages(&mut self) -> Vec<Vec<u8>> {
         let mut room = [0; 64 << 10];
         match self.stream.read(&mut room) {
             Ok(0) => self.is_closed = true,
@@ -223,7 +277,7 @@ impl Peer {
             Err(_) => self.is_closed = true,
         }
         let mut whole = Vec::new();
-        while let Some(&[version, kind, high, low, a, b, c, d]) = self.read.first_chunk() {
+        while let Some(&[version, kind, high, low]) = self.read.first_chunk() {
             let length = usize::from(u16::from_be_bytes([high, low])).max(8);
             let Some(message) = self.read.get(..length) else { break };
             if kind == ECHO_REQUEST {
@@ -231,8 +285,7 @@ impl Peer {
                 // A connection that cannot be written to is seen to be closed by the next read.
                 let _ = self.stream.write_all(&answer);
             }
-            whole.push((kind, u32::from_be_bytes([a, b, c, d])));
-            self.read.drain(..length);
+            whole.push(self.read.drain(..length).collect());
         }
         whole
     }
@@ -252,6 +305,7 @@ mod tests {
             refused,
             lives,
             is_closed: !lives,
+            missed: Vec::new(),
         };
         let ended: Vec<Ended> = ended.iter().map(one).collect();
         assert_eq!(tried(&ended).said, expected);

@@ -162,7 +162,8 @@ mod tests {
     use openflow::Version;
 
     fn score(name: &str, verdict: Verdict) -> Score {
-        let combination = Combination { kind: SwitchKind::Emulated, version: Version::V1_3 };
+        let combination =
+            Combination { kind: SwitchKind::Emulated, version: Version::V1_3, tenant: Version::V1_3 };
         let score = Score::new(catalogue::find(name).unwrap(), combination, verdict, 1);
         Score { pings: 10, lost: 1, ..score }
     }

@@ -15,11 +15,12 @@ use std::time::Duration;
 
 use load::figures::median;
 use monitor::{AppState, Verb};
+use openflow::Version;
 use serde::Serialize;
 
 use super::case::{By, Case};
 use super::trial::{self, Goes};
-use super::{from_a_package, from_a_switch, from_a_tenant, from_the_operator};
+use super::{from_a_package, from_a_switch, from_a_tenant, from_the_operator, tenant_words};
 use crate::bench::args::LoadArgs;
 use crate::bench::measurement::Measurement;
 use crate::own_node::OwnNode;
@@ -153,7 +154,9 @@ fn beside<T>(
         }),
         By::Tenant(attack) => std::thread::scope(|scope| {
             let time = Duration::from_secs_f64(ROUND_S);
-            let act = scope.spawn(move || from_a_tenant::act(attack, server, time));
+            let act = scope.spawn(move || {
+                from_a_tenant::act(attack, (Version::V1_3, &tenant_words::TREE), server, time)
+            });
             let came = measured();
             act.join().map_err(|_| not_tried("it panicked"))?.map_err(not_tried)?;
             Ok(came)

@@ -27,7 +27,7 @@ use super::looks::{self, PATIENCE};
 pub use super::looks::{attackers, beginnings, wait_for};
 use super::trial_network::{Ping, TrialNetwork};
 use super::verdict::Evidence;
-use super::{folders, from_a_package, from_a_switch, from_a_tenant, from_the_operator};
+use super::{folders, from_a_package, from_a_switch, from_a_tenant, from_the_operator, tenant_words};
 use crate::apps;
 use crate::own_node::OwnNode;
 use burnet::cli::CommandError;
@@ -93,7 +93,8 @@ pub fn hold(case: &Case, combination: Combination, holds: Holds) -> Result<Evide
         return Err(CommandError::DidNotWork(format!("{app} lost its rules before the attack began")));
     }
     seen.kernel[0] = looks::kernel(&node);
-    let blocked = watch(case, &node, &network, (controller, &listener), holds, &mut seen);
+    let blocked =
+        watch((case, combination.tenant), &node, &network, (controller, &listener), holds, &mut seen);
     // The slice of a tenant is to connect.
     if !matches!(case.by, By::Tenant(_)) {
         seen.connections_taken = std::iter::from_fn(|| listener.accept().ok()).count();
@@ -194,7 +195,7 @@ fn answer(stream: &mut TcpStream) -> std::io::Result<()> {
 
 /// Pings, attacks and checks at the same time. Returns the pings that must never be answered.
 fn watch(
-    case: &Case,
+    (case, tenant): (&Case, Version),
     node: &OwnNode,
     network: &TrialNetwork,
     (controller, listener): (SocketAddr, &TcpListener),
@@ -208,8 +209,9 @@ fn watch(
         let answers = scope.spawn(|| if asks { looks::answers(node, network.switches(), &over) } else { 0 });
         let pings = scope.spawn(|| ping(network, &over, &rounds));
         let apps = scope.spawn(|| looks::look(node.socket(), &over));
-        let act =
-            scope.spawn(|| if attacks { act(case, node, controller, listener) } else { Acted::default() });
+        let act = scope.spawn(|| {
+            if attacks { act((case, tenant), node, controller, listener) } else { Acted::default() }
+        });
         if attacks && waits_for_signal(case) {
             let mut told = signal(controller);
             wait_for(|| {
@@ -260,26 +262,29 @@ struct Acted {
     not_tried: Option<String>,
 }
 
-fn act(case: &Case, node: &OwnNode, controller: SocketAddr, listener: &TcpListener) -> Acted {
-    let acted =
-        match case.by {
-            By::Switch(attack) => from_a_switch::act(attack, controller, WATCH).map(|cut_off| Acted {
-                began: true,
-                cut_off,
-                ..Acted::default()
-            }),
-            By::Package(attack) => from_a_package::act(attack, node.folder(), node.socket())
-                .map(|said| Acted { began: true, said, ..Acted::default() }),
-            By::Operator(attack) => from_the_operator::act(attack, node.socket(), WATCH)
-                .map(|()| Acted { began: true, ..Acted::default() }),
-            By::Tenant(attack) => from_a_tenant::act(attack, listener, WATCH).map(|tried| Acted {
-                began: true,
-                cut_off: tried.cut_off,
-                said: tried.said,
-                not_tried: None,
-            }),
-            By::App(_) | By::Ring | By::Storm(_) => Ok(Acted::default()),
-        };
+fn act(
+    (case, tenant): (&Case, Version),
+    node: &OwnNode,
+    controller: SocketAddr,
+    listener: &TcpListener,
+) -> Acted {
+    let acted = match case.by {
+        By::Switch(attack) => from_a_switch::act(attack, controller, WATCH).map(|cut_off| Acted {
+            began: true,
+            cut_off,
+            ..Acted::default()
+        }),
+        By::Package(attack) => from_a_package::act(attack, node.folder(), node.socket()).map(|said| Acted {
+            began: true,
+            said,
+            ..Acted::default()
+        }),
+        By::Operator(attack) => from_the_operator::act(attack, node.socket(), WATCH)
+            .map(|()| Acted { began: true, ..Acted::default() }),
+        By::Tenant(attack) => from_a_tenant::act(attack, (tenant, &tenant_words::TREE), listener, WATCH)
+            .map(|tried| Acted { began: true, cut_off: tried.cut_off, said: tried.said, not_tried: None }),
+        By::App(_) | By::Ring | By::Storm(_) => Ok(Acted::default()),
+    };
     acted.unwrap_or_else(|error| Acted { not_tried: Some(error.to_string()), ..Acted::default() })
 }
 

@@ -225,3 +225,32 @@ fn a_switch_that_is_away_or_goes_keeps_its_rules_and_it_is_said() {
     assert_eq!(world.slicer.withdrawn(), kept("it disconnected before all was deleted"));
     assert_eq!(world.withdraw(&Loss::between(&vlan(), None)), kept("it is not connected"));
 }
+
+#[test]
+fn what_finds_no_room_behind_a_flood_is_ordered_again() {
+    /// What is left in the switch, if so many commands find no room.
+    fn left(on: Version, loss: &Loss, without_room: usize) -> Vec<(u16, flow::Match)> {
+        let mut world = world(on);
+        rule(&mut world, 5, "", "output:2");
+        rule(&mut world, 6, "in_port=1", "output:2");
+        world.without_room = without_room;
+        let mut kept = world.withdraw(loss);
+        assert_eq!(kept.is_some(), without_room == 0, "{on} {without_room}");
+        for _ in 0..without_room {
+            assert!(world.slicer.withdrawal_due_ms().is_some(), "{on} {without_room}");
+            world.pass(1);
+            world.event(Event::Time);
+            kept = world.slicer.withdrawn();
+        }
+        assert_eq!((kept, world.slicer.withdrawal_due_ms()), (Some(Vec::new()), None), "{on} {without_room}");
+        of_slice(&mut world).into_iter().map(|it| (it.priority, it.matching)).collect()
+    }
+    for on in [Version::V1_0, Version::V1_3] {
+        for loss in [Loss::between(&vlan(), None), Loss::between(&vlan(), Some(&without(1)))] {
+            let expected = left(on, &loss, 0);
+            for without_room in 1..4 {
+                assert_eq!(left(on, &loss, without_room), expected, "{on} {without_room}");
+            }
+        }
+    }
+}

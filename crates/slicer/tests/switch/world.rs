@@ -106,6 +106,8 @@ pub struct World {
     claims: Vec<u64>,
     /// The kernel keeps questions for statistics.
     pub holds_statistics: bool,
+    /// So many commands find no room in the queue of the switch.
+    pub without_room: usize,
     questions: Vec<(u64, Command)>,
     /// The file of the slice's journal, if it keeps one.
     pub journal: Option<Vec<u8>>,
@@ -150,6 +152,7 @@ impl World {
             holds_claims: false,
             claims: Vec::new(),
             holds_statistics: false,
+            without_room: 0,
             questions: Vec::new(),
             journal: None,
             kernel,
@@ -346,6 +349,12 @@ impl World {
         if let (Command::FlowMod(_), Some(error)) = (&command, self.refuses.front().copied()) {
             self.refuses.pop_front();
             return vec![Event::Answer { datapath: DATAPATH, ticket, outcome: Outcome::Refused(error) }];
+        }
+        if self.without_room > 0 {
+            self.without_room -= 1;
+            let refused = Outcome::Refused(abi::NO_ROOM);
+            let answer = Event::Answer { datapath: DATAPATH, ticket, outcome: refused };
+            return if wants_receipt { vec![answer] } else { Vec::new() };
         }
         if self.holds_statistics && matches!(command, Command::Statistics(_)) {
             self.questions.push((ticket, command));

@@ -1,10 +1,17 @@
 //! Attacks by a tenant's controller, over the connections of the virtual switches of its slice.
 
+use openflow::Version;
+
 use super::super::case::{By, Case, Family, Must, On};
 use super::super::tenant_words::TenantAttack;
 
 const fn tenant(name: &'static str, what: &'static str, attack: TenantAttack, must: Must) -> Case {
     Case::by(Family::Tenants, name, what, By::Tenant(attack), must).on(On::Every)
+}
+
+/// What OpenFlow 1.0 does not have.
+const fn tenant_of_1_3(name: &'static str, what: &'static str, attack: TenantAttack, must: Must) -> Case {
+    tenant(name, what, attack, must).on(On::Only(Version::V1_3))
 }
 
 /// Each message is answered by an error, and the session lives.
@@ -67,19 +74,19 @@ pub(super) const CASES: &[Case] = &[
         TenantAttack::RewriteOutside,
         REFUSED,
     ),
-    tenant(
+    tenant_of_1_3(
         "tenant-foreign-group",
         "sends to a group that it did not make, and changes it",
         TenantAttack::ForeignGroup,
         REFUSED,
     ),
-    tenant(
+    tenant_of_1_3(
         "tenant-foreign-meter",
         "uses a meter that it did not make, and changes it",
         TenantAttack::ForeignMeter,
         REFUSED,
     ),
-    tenant(
+    tenant_of_1_3(
         "tenant-foreign-table",
         "adds rules in tables that its switch does not show",
         TenantAttack::ForeignTable,
@@ -119,7 +126,7 @@ pub(super) const CASES: &[Case] = &[
         TenantAttack::ForgeLinks,
         Must::HurtNobody,
     ),
-    tenant(
+    tenant_of_1_3(
         "tenant-role-storm",
         "asks for the role of the master without end",
         TenantAttack::RoleStorm,
@@ -138,7 +145,7 @@ pub(super) const CASES: &[Case] = &[
         TenantAttack::QuestionFlood,
         Must::HurtNobody,
     ),
-    tenant(
+    tenant_of_1_3(
         "tenant-group-flood",
         "makes groups as fast as possible",
         TenantAttack::GroupFlood,
@@ -150,4 +157,92 @@ pub(super) const CASES: &[Case] = &[
         TenantAttack::BarrierFlood,
         Must::HurtNobody,
     ),
+    tenant(
+        "tenant-cookie-masks",
+        "changes and deletes rules by all cookies, and by those of each owner",
+        TenantAttack::CookieMasks,
+        Must::HurtNobody,
+    ),
+    tenant_of_1_3(
+        "tenant-group-chain",
+        "makes groups that lead to groups of others, or watch their ports",
+        TenantAttack::GroupChain,
+        REFUSED,
+    ),
+    tenant_of_1_3(
+        "tenant-reserved-meters",
+        "makes meters for the controller, the slow path, and all",
+        TenantAttack::ReservedMeters,
+        REFUSED,
+    ),
+    tenant(
+        "tenant-replayed-buffer",
+        "takes a packet from its buffer twice, on another connection",
+        TenantAttack::ReplayedBuffer,
+        REFUSED,
+    )
+    // In 1.3, a packet for the table does not always come up in time.
+    .on(On::Only(Version::V1_0)),
+    tenant("tenant-tag-in-match", "adds rules for tags of others", TenantAttack::TagInMatch, REFUSED),
+    tenant(
+        "tenant-tag-in-action",
+        "adds rules that write tags of others",
+        TenantAttack::TagInAction,
+        REFUSED,
+    ),
+    tenant(
+        "tenant-removed-flood",
+        "adds rules as fast as possible that end at once and tell so",
+        TenantAttack::RemovedFlood,
+        Must::HurtNobody,
+    ),
+    tenant_of_1_3(
+        "tenant-endless-request",
+        "begins a request in parts, and never ends it",
+        TenantAttack::EndlessRequest,
+        Must::HurtNobody,
+    ),
+    tenant_of_1_3(
+        "tenant-old-generations",
+        "asks for roles with generations that are over",
+        TenantAttack::OldGenerations,
+        REFUSED,
+    ),
+    tenant_of_1_3(
+        "tenant-async-storm",
+        "wants all messages and none, in turn",
+        TenantAttack::AsyncStorm,
+        Must::HurtNobody,
+    ),
+    tenant(
+        "tenant-stacked-probes",
+        "sends probes for links behind one tag and behind two",
+        TenantAttack::StackedProbes,
+        Must::HurtNobody,
+    ),
+    tenant(
+        "tenant-foreign-sender",
+        "sends ARP and IPv4 in the name of hosts that it does not have",
+        TenantAttack::ForeignSender,
+        REFUSED,
+    ),
+    tenant(
+        "tenant-foreign-in-port",
+        "sends packets as if they had come in by ports of others",
+        TenantAttack::ForeignInPort,
+        REFUSED,
+    ),
+    tenant(
+        "tenant-odd-actions",
+        "adds rules whose actions have no length, and more length than there is",
+        TenantAttack::OddActions,
+        REFUSED,
+    ),
+    tenant(
+        "tenant-copy-flood",
+        "sends packets that leave a thousand times each",
+        TenantAttack::CopyFlood,
+        Must::HurtNobody,
+    ),
+    tenant("tenant-foreign-ports", "takes ports of others down", TenantAttack::ForeignPorts, REFUSED),
 ];
